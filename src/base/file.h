@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Files: reading whole small ones, and writing so that a crash, a full disk or Ctrl-C never leaves
+ * half a file under the final name.
+ */
+#pragma once
+
+#include "base/buffer.h"
+#include "base/error.h"
+
+/* Reads at most `limit_bytes`; more is an error (-E2BIG). */
+int file_read(const char *path, size_t limit_bytes, struct buffer *ret_content,
+              struct error *error);
+
+/* Writes to a temporary file in the same directory, fsyncs it, renames it over `path` and fsyncs
+ * the directory. `-` writes to standard output. What is no regular file (a pipe, /dev/null) is
+ * written straight. */
+int file_write_atomic(const char *path, const void *data, size_t length, struct error *error);
+
+/* All of it, in the face of short writes and signals. */
+int file_write_all(int fd, const void *data, size_t length);

@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+// Allocation that never returns NULL: see memory.h for why.
+
+#include "base/memory.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static void *checked(void *pointer, size_t size_bytes)
+{
+    if (unlikely(!pointer)) {
+        fprintf(stderr, "assay: out of memory: %zu bytes could not be had.\n", size_bytes);
+        abort();
+    }
+    return pointer;
+}
+
+void *memory_alloc(size_t size_bytes)
+{
+    return checked(malloc(size_bytes ? size_bytes : 1), size_bytes);
+}
+
+void *memory_zalloc(size_t count, size_t size_bytes)
+{
+    if (!count || !size_bytes)
+        count = size_bytes = 1;
+    return checked(calloc(count, size_bytes), count * size_bytes);
+}
+
+void *memory_resize(void *pointer, size_t count, size_t size_bytes)
+{
+    if (!count || !size_bytes)
+        count = size_bytes = 1;
+    return checked(reallocarray(pointer, count, size_bytes), count);
+}
+
+char *memory_strdup(const char *text)
+{
+    return memory_strndup(text, strlen(text));
+}
+
+char *memory_strndup(const char *text, size_t length)
+{
+    char *copy = memory_alloc(length + 1);
+    memcpy(copy, text, length);
+    copy[length] = '\0';
+    return copy;
+}
+
+void *memory_grow(void *array, size_t *capacity, size_t needed, size_t element_bytes)
+{
+    size_t wanted = *capacity ? *capacity : 16;
+    while (wanted < needed)
+        wanted += wanted / 2 + 8;
+    array = memory_resize(array, wanted, element_bytes);
+    *capacity = wanted;
+    return array;
+}

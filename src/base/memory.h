@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Allocation and ownership. Linux overcommits, so malloc seldom fails before the kernel ends the
+ * process; where it does, these end it with a sentence. What protects a server from hostile input
+ * is the limit on each queue, map and request, not a check of every malloc.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+
+void *memory_alloc(size_t size_bytes) __attribute__((malloc, alloc_size(1), returns_nonnull));
+void *memory_zalloc(size_t count, size_t size_bytes)
+    __attribute__((malloc, alloc_size(1, 2), returns_nonnull));
+void *memory_resize(void *pointer, size_t count, size_t size_bytes)
+    __attribute__((alloc_size(2, 3), returns_nonnull));
+char *memory_strdup(const char *text) __attribute__((malloc, returns_nonnull));
+char *memory_strndup(const char *text, size_t length) __attribute__((malloc, returns_nonnull));
+
+/* Room for `needed` elements in a growing array: doubles *capacity as needed. */
+void *memory_grow(void *array, size_t *capacity, size_t needed, size_t element_bytes);
+
+/* array_reserve(a, cap, n): makes room for n elements of *a; `cap` is a size_t lvalue. */
+#define array_reserve(array, capacity, needed)                                                     \
+    do {                                                                                           \
+        if ((size_t)(needed) > (capacity))                                                         \
+            (array) = memory_grow((array), &(capacity), (needed), sizeof(*(array)));               \
+    } while (0)
+
+static inline void cleanup_free_pointer(void *pointer)
+{
+    free(*(void **)pointer);
+}
+#define _cleanup_(function) __attribute__((cleanup(function)))
+#define _cleanup_free_ _cleanup_(cleanup_free_pointer)
+
+/* Hands ownership over: gives the pointer's value and leaves NULL behind. */
+#define TAKE_PTR(pointer)                                                                          \
+    ({                                                                                             \
+        __typeof__(pointer) taken_ = (pointer);                                                    \
+        (pointer) = NULL;                                                                          \
+        taken_;                                                                                    \
+    })
+
+#define ARRAY_LENGTH(array) (sizeof(array) / sizeof((array)[0]))
+#define MIN(a, b) ((a) < (b) ? (a) : (b))
+#define MAX(a, b) ((a) > (b) ? (a) : (b))
+#define likely(x) __builtin_expect(!!(x), 1)
+#define unlikely(x) __builtin_expect(!!(x), 0)

@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Text that came from outside: UTF-8 checks, and escapes for the places it is shown in. Nothing
+ * from a profile reaches a terminal, a JSON document or a page without passing here.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/buffer.h"
+
+/* Length in bytes of the valid UTF-8 sequence at `text`, or 0 when it is not one. */
+size_t utf8_sequence(const char *text, size_t length);
+bool utf8_valid(const char *text, size_t length);
+
+/* Columns on a terminal, counting each code point as one. */
+size_t utf8_columns(const char *text, size_t length);
+
+/* For a terminal or a log: control characters and invalid bytes become \xNN. */
+void text_escape_terminal(struct buffer *out, const char *text, size_t length);
+
+/* A quoted JSON string; invalid bytes become the text \xNN, `<` becomes \u003c so that the result
+ * can stand inside a page. */
+void text_escape_json(struct buffer *out, const char *text, size_t length);
+
+/* For text and attribute values of XML and HTML. */
+void text_escape_xml(struct buffer *out, const char *text, size_t length);
+
+/* A CSV field, quoted when it must be. */
+void text_escape_csv(struct buffer *out, const char *text, size_t length);
+
+/* Whole-string number parsing: true when all of `text` is one number in range. */
+bool text_to_u64(const char *text, size_t length, uint64_t *ret_value);
+bool text_to_i64(const char *text, size_t length, int64_t *ret_value);
+bool text_to_double(const char *text, double *ret_value);

@@ -1,0 +1,180 @@
+// SPDX-License-Identifier: Apache-2.0
+// The table of formats, and reading and writing whole files through it. See format.h.
+
+#include "format/format.h"
+
+#include <libdeflate.h>
+#include <string.h>
+#include <strings.h>
+
+#include "base/file.h"
+
+/* In the order of preference when two are equally sure. */
+static const struct format *const table[] = {
+    &format_pprof,     &format_otlp,      &format_otlp_json,      &format_jfr,
+    &format_speedscope, &format_cpuprofile, &format_gperftools_cpu, &format_gperftools_heap,
+    &format_perf_script, &format_folded,   &format_svg,            &format_html,
+    NULL,
+};
+
+const struct format *format_at(size_t index)
+{
+    return index < ARRAY_LENGTH(table) ? table[index] : NULL;
+}
+
+const struct format *format_by_name(const char *name)
+{
+    for (size_t i = 0; table[i]; i++)
+        if (!strcmp(table[i]->name, name))
+            return table[i];
+    return NULL;
+}
+
+/* Length of the longest extension in the space-separated list that `path` ends with, or 0. */
+static size_t matching_extension(const char *path, const char *extensions)
+{
+    size_t path_length = strlen(path), best = 0;
+    for (const char *at = extensions; at && *at;) {
+        size_t length = strcspn(at, " ");
+        if (length > best && length < path_length &&
+            !strncasecmp(path + path_length - length, at, length))
+            best = length;
+        at += length + strspn(at + length, " ");
+    }
+    return best;
+}
+
+const struct format *format_by_extension(const char *path)
+{
+    const struct format *best = NULL;
+    size_t longest = 0;
+    for (size_t i = 0; table[i]; i++) {
+        size_t length = table[i]->write ? matching_extension(path, table[i]->extensions) : 0;
+        if (length > longest) {
+            longest = length;
+            best = table[i];
+        }
+    }
+    return best;
+}
+
+int format_detect(struct source *source, const struct format **ret_format, struct error *error)
+{
+    int r = source_need(source, FORMAT_SNIFF_BYTES, error);
+    if (r < 0)
+        return r;
+    size_t length = MIN(source_available(source), (size_t)FORMAT_SNIFF_BYTES);
+    if (!length)
+        return error_set(error, -EBADMSG, "%s is empty.", source->name);
+    const struct format *best = NULL;
+    int surest = 0;
+    for (size_t i = 0; table[i]; i++) {
+        int sure = table[i]->detect ? table[i]->detect(source_data(source), length) : 0;
+        if (sure > surest) {
+            surest = sure;
+            best = table[i];
+        }
+    }
+    if (!best)
+        return error_set(error, -ENOTSUP,
+                         "%s is in no format that assay knows; `assay convert --help` lists them.",
+                         source->name);
+    *ret_format = best;
+    return 0;
+}
+
+static int read_source(struct source *source, const struct read_options *options,
+                       struct profile *profile, const struct format **ret_format,
+                       struct error *error)
+{
+    const struct format *format = options ? options->format : NULL;
+    if (!format) {
+        int r = format_detect(source, &format, error);
+        if (r < 0)
+            return r;
+    }
+    if (!format->read)
+        return error_set(error, -ENOTSUP, "%s: the %s format can be written but not read.",
+                         source->name, format->name);
+    struct error inner = {0};
+    int r = format->read(source, profile, &inner);
+    if (r < 0) {
+        /* Errors of the source itself already name the file. */
+        if (!strncmp(inner.text, source->name, strlen(source->name)))
+            return error_set(error, r, "%s", inner.text);
+        return error_set(error, r, "%s: %s", source->name, inner.text);
+    }
+    if (ret_format)
+        *ret_format = format;
+    return 0;
+}
+
+int format_read_file(const char *path, const struct read_options *options, struct profile *profile,
+                     const struct format **ret_format, struct error *error)
+{
+    _cleanup_source_ struct source source = {0};
+    int r = source_open(&source, path, options ? options->expansion_limit : 0, error);
+    return r < 0 ? r : read_source(&source, options, profile, ret_format, error);
+}
+
+int format_read_memory(const char *name, const void *data, size_t length,
+                       const struct read_options *options, struct profile *profile,
+                       const struct format **ret_format, struct error *error)
+{
+    _cleanup_source_ struct source source = {0};
+    int r = source_open_memory(&source, name, data, length,
+                               options ? options->expansion_limit : 0, error);
+    return r < 0 ? r : read_source(&source, options, profile, ret_format, error);
+}
+
+static void release_compressor(struct libdeflate_compressor **compressor)
+{
+    libdeflate_free_compressor(*compressor);
+}
+
+int format_compress_gzip(const struct buffer *content, struct buffer *ret_compressed)
+{
+    _cleanup_(release_compressor) struct libdeflate_compressor *compressor =
+        libdeflate_alloc_compressor(6);
+    if (!compressor)
+        return -ENOMEM;
+    size_t room = libdeflate_gzip_compress_bound(compressor, content->length);
+    buffer_reserve(ret_compressed, room);
+    ret_compressed->length = libdeflate_gzip_compress(compressor, content->data, content->length,
+                                                      ret_compressed->data, room);
+    return ret_compressed->length ? 0 : -EIO;
+}
+
+static bool ends_with(const char *text, const char *suffix)
+{
+    size_t length = strlen(text), tail = strlen(suffix);
+    return length >= tail && !strcasecmp(text + length - tail, suffix);
+}
+
+/* "x.pb" stays raw, "x.pb.gz" and standard output are compressed where the format usually is. */
+static bool wants_gzip(const char *path, const struct format *format)
+{
+    return ends_with(path, ".gz") || (format->gzip && !matching_extension(path, ".pb .raw .json"));
+}
+
+int format_write_file(const char *path, const struct format *format, const struct profile *profile,
+                      const struct write_options *options, struct error *error)
+{
+    static const struct write_options defaults = {.type = -1};
+    if (!format->write)
+        return error_set(error, -ENOTSUP, "The %s format can be read but not written.",
+                         format->name);
+    _cleanup_buffer_ struct buffer content = {0};
+    int r = format->write(&content, profile, options ? options : &defaults, error);
+    if (r < 0)
+        return r;
+    if (wants_gzip(path, format)) {
+        struct buffer compressed = {0};
+        r = format_compress_gzip(&content, &compressed);
+        buffer_release(&content);
+        content = compressed;
+        if (r < 0)
+            return error_set_errno(error, r, "%s cannot be compressed", path);
+    }
+    return file_write_atomic(path, content.data, content.length, error);
+}

@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The formats: one file per format, one row each in the table in format.c. Reading is by content
+ * (detect), writing by name or file extension.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/buffer.h"
+#include "base/error.h"
+#include "format/source.h"
+#include "profile/profile.h"
+
+#define FORMAT_SNIFF_BYTES 4096
+
+struct write_options {
+    int type;          /* sample type for formats that hold one; -1: the profile's default */
+    const char *title; /* for pictures; may be NULL */
+};
+
+struct format {
+    const char *name;
+    const char *summary;    /* one line, for --help */
+    const char *extensions; /* of files to write, space-separated, the longest match wins */
+    bool gzip;              /* output is gzip-compressed unless written with another extension */
+
+    /*
+     * How sure is it that a stream starting with these bytes (at most FORMAT_SNIFF_BYTES, fewer at
+     * the end of the stream) is of this format: 0 no, 1 perhaps, 2 likely, 3 certain.
+     */
+    int (*detect)(const uint8_t *bytes, size_t length);
+
+    /*
+     * Adds a stream's samples to `profile` (which may hold others already). On failure returns a
+     * negative code with a sentence that names the offset or line, without the file's name: the
+     * caller puts it in front; `profile` then holds an unspecified part and is only good for
+     * releasing. NULL: cannot be read.
+     */
+    int (*read)(struct source *source, struct profile *profile, struct error *error);
+
+    /* Appends the whole file to `out`. NULL: cannot be written. */
+    int (*write)(struct buffer *out, const struct profile *profile,
+                 const struct write_options *options, struct error *error);
+};
+
+/* All formats, by index from 0; NULL after the last. */
+const struct format *format_at(size_t index);
+
+const struct format *format_by_name(const char *name);
+
+/* The format to write for a file name: by its longest matching extension. */
+const struct format *format_by_extension(const char *path);
+
+/* The format of what the source holds, by content. Consumes nothing. */
+int format_detect(struct source *source, const struct format **ret_format, struct error *error);
+
+struct read_options {
+    const struct format *format; /* NULL: detect */
+    uint64_t expansion_limit;    /* 0: the default, 4 GiB */
+};
+
+/* Opens, detects and reads a file (or "-") into `profile`; errors begin with the file's name.
+ * `options` may be NULL. */
+int format_read_file(const char *path, const struct read_options *options, struct profile *profile,
+                     const struct format **ret_format, struct error *error);
+
+/* The same from memory, for servers and fuzzers. */
+int format_read_memory(const char *name, const void *data, size_t length,
+                       const struct read_options *options, struct profile *profile,
+                       const struct format **ret_format, struct error *error);
+
+/* Writes `profile` to `path` ("-" is standard output) atomically, compressed as the format and
+ * the extension (.gz) say. */
+int format_write_file(const char *path, const struct format *format, const struct profile *profile,
+                      const struct write_options *options, struct error *error);
+
+/* gzip at a level that is quick and small. */
+int format_compress_gzip(const struct buffer *content, struct buffer *ret_compressed);
+
+/* One declaration per format; see the files of the same names. */
+extern const struct format format_pprof, format_otlp, format_otlp_json, format_folded,
+    format_perf_script, format_speedscope, format_gperftools_cpu, format_gperftools_heap,
+    format_cpuprofile, format_jfr, format_svg, format_html;

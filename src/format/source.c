@@ -1,0 +1,372 @@
+// SPDX-License-Identifier: Apache-2.0
+// Byte sources: reading, decompressing and the sliding window. See source.h.
+//
+// gzip goes through ISA-L's streaming inflater: it is as fast as whole-buffer inflating, and its
+// output stays in the cache until it is parsed.
+
+#include "format/source.h"
+
+#include <fcntl.h>
+#include <isa-l/igzip_lib.h>
+#include <string.h>
+#include <unistd.h>
+#include <zstd.h>
+
+#include "base/memory.h"
+
+#define INPUT_BYTES (128u << 10)
+#define WINDOW_BYTES (256u << 10)
+#define LINE_LIMIT_BYTES (16u << 20)
+
+enum compression { COMPRESSION_NONE, COMPRESSION_GZIP, COMPRESSION_ZSTD };
+
+struct source_decoder {
+    int fd; /* -1: reading from memory */
+    bool close_fd;
+    enum compression compression;
+
+    /* Compressed or raw bytes that wait to be decoded. */
+    uint8_t *input_buffer; /* NULL when reading from memory */
+    const uint8_t *input;
+    size_t input_length;
+    bool input_ended;
+    uint64_t input_consumed; /* bytes of the file before `input` */
+
+    uint8_t *window;
+    size_t window_capacity;
+    uint64_t produced; /* bytes decoded so far */
+
+    struct inflate_state *gzip;
+    bool gzip_done; /* the current member has ended */
+    ZSTD_DStream *zstd;
+    bool zstd_done;
+};
+
+static int read_input(struct source *source, struct error *error)
+{
+    struct source_decoder *decoder = source->decoder;
+    if (decoder->input_length || decoder->input_ended)
+        return 0;
+    for (;;) {
+        ssize_t got = read(decoder->fd, decoder->input_buffer, INPUT_BYTES);
+        if (got < 0 && errno == EINTR)
+            continue;
+        if (got < 0)
+            return error_set_errno(error, -errno, "%s cannot be read", source->name);
+        decoder->input = decoder->input_buffer;
+        decoder->input_length = (size_t)got;
+        decoder->input_ended = got == 0;
+        return 0;
+    }
+}
+
+static void take_input(struct source_decoder *decoder, size_t count)
+{
+    decoder->input += count;
+    decoder->input_length -= count;
+    decoder->input_consumed += count;
+}
+
+static int truncated(const struct source *source, const char *what, struct error *error)
+{
+    return error_set(error, -EBADMSG,
+                     "%s ends in the middle of its %s data (after %llu compressed bytes): the file "
+                     "was cut off, fetch or record it again.",
+                     source->name, what, (unsigned long long)source->decoder->input_consumed);
+}
+
+/* Decodes into `out`; *ret_got 0 means the end. */
+static int decode_gzip(struct source *source, uint8_t *out, size_t room, size_t *ret_got,
+                       struct error *error)
+{
+    struct source_decoder *decoder = source->decoder;
+    for (;;) {
+        int r = read_input(source, error);
+        if (r < 0)
+            return r;
+        if (decoder->gzip_done) {
+            /* Members may follow each other; zero padding at the end is harmless. */
+            while (decoder->input_length && !decoder->input[0])
+                take_input(decoder, 1);
+            if (!decoder->input_length) {
+                if (!decoder->input_ended)
+                    continue;
+                *ret_got = 0;
+                return 0;
+            }
+            isal_inflate_reset(decoder->gzip);
+            decoder->gzip->crc_flag = ISAL_GZIP;
+            decoder->gzip_done = false;
+        }
+        struct inflate_state *state = decoder->gzip;
+        size_t offered = MIN(decoder->input_length, (size_t)UINT32_MAX);
+        state->next_in = (uint8_t *)decoder->input;
+        state->avail_in = (uint32_t)offered;
+        state->next_out = out;
+        state->avail_out = (uint32_t)MIN(room, (size_t)UINT32_MAX);
+        uint32_t room_offered = state->avail_out;
+        int status = isal_inflate(state);
+        take_input(decoder, offered - state->avail_in);
+        size_t got = room_offered - state->avail_out;
+        if (status != ISAL_DECOMP_OK && status != ISAL_END_INPUT)
+            return error_set(error, -EBADMSG,
+                             "%s has damaged gzip data near compressed byte %llu%s.", source->name,
+                             (unsigned long long)decoder->input_consumed,
+                             status == ISAL_INCORRECT_CHECKSUM ? " (the checksum is wrong)" : "");
+        if (state->block_state == ISAL_BLOCK_FINISH)
+            decoder->gzip_done = true;
+        else if (!got && decoder->input_ended)
+            return truncated(source, "gzip", error);
+        if (got) {
+            *ret_got = got;
+            return 0;
+        }
+    }
+}
+
+static int decode_zstd(struct source *source, uint8_t *out, size_t room, size_t *ret_got,
+                       struct error *error)
+{
+    struct source_decoder *decoder = source->decoder;
+    for (;;) {
+        int r = read_input(source, error);
+        if (r < 0)
+            return r;
+        if (decoder->zstd_done && !decoder->input_length && decoder->input_ended) {
+            *ret_got = 0;
+            return 0;
+        }
+        ZSTD_inBuffer in = {.src = decoder->input, .size = decoder->input_length};
+        ZSTD_outBuffer output = {.dst = out, .size = room};
+        size_t hint = ZSTD_decompressStream(decoder->zstd, &output, &in);
+        take_input(decoder, in.pos);
+        if (ZSTD_isError(hint))
+            return error_set(error, -EBADMSG, "%s has damaged zstd data near compressed byte %llu: "
+                             "%s.", source->name, (unsigned long long)decoder->input_consumed,
+                             ZSTD_getErrorName(hint));
+        decoder->zstd_done = hint == 0;
+        if (output.pos) {
+            *ret_got = output.pos;
+            return 0;
+        }
+        if (!decoder->input_length && decoder->input_ended && !decoder->zstd_done)
+            return truncated(source, "zstd", error);
+    }
+}
+
+static int decode_none(struct source *source, uint8_t *out, size_t room, size_t *ret_got,
+                       struct error *error)
+{
+    struct source_decoder *decoder = source->decoder;
+    int r = read_input(source, error);
+    if (r < 0)
+        return r;
+    size_t got = MIN(room, decoder->input_length);
+    if (got)
+        memcpy(out, decoder->input, got);
+    take_input(decoder, got);
+    *ret_got = got;
+    return 0;
+}
+
+static int decode(struct source *source, uint8_t *out, size_t room, size_t *ret_got,
+                  struct error *error)
+{
+    struct source_decoder *decoder = source->decoder;
+    int r;
+    switch (decoder->compression) {
+    case COMPRESSION_GZIP:
+        r = decode_gzip(source, out, room, ret_got, error);
+        break;
+    case COMPRESSION_ZSTD:
+        r = decode_zstd(source, out, room, ret_got, error);
+        break;
+    default:
+        return decode_none(source, out, room, ret_got, error);
+    }
+    if (r < 0)
+        return r;
+    decoder->produced += *ret_got;
+    if (decoder->produced > source->expansion_limit)
+        return error_set(error, -E2BIG,
+                         "%s expands to more than %llu bytes; if it is to be trusted, raise the "
+                         "limit with --max-expand.",
+                         source->name, (unsigned long long)source->expansion_limit);
+    return 0;
+}
+
+int source_fill(struct source *source, size_t needed, struct error *error)
+{
+    struct source_decoder *decoder = source->decoder;
+    if (source->ended || source_available(source) >= needed)
+        return 0;
+    size_t left = source_available(source);
+    if (source->position) {
+        memmove(decoder->window, decoder->window + source->position, left);
+        source->window_offset += source->position;
+        source->position = 0;
+        source->length = left;
+    }
+    while (source->length < needed && !source->ended) {
+        /* Grown by doubling as bytes arrive: a length that lies costs no memory. */
+        if (source->length == decoder->window_capacity) {
+            size_t capacity = decoder->window_capacity ? decoder->window_capacity * 2
+                                                       : WINDOW_BYTES;
+            decoder->window = memory_resize(decoder->window, capacity, 1);
+            decoder->window_capacity = capacity;
+        }
+        size_t got = 0;
+        int r = decode(source, decoder->window + source->length,
+                       decoder->window_capacity - source->length, &got, error);
+        source->window = decoder->window;
+        if (r < 0)
+            return r;
+        if (!got)
+            source->ended = true;
+        source->length += got;
+    }
+    return 0;
+}
+
+int source_need_all(struct source *source, size_t limit_bytes, struct error *error)
+{
+    for (size_t needed = WINDOW_BYTES; !source->ended; needed *= 2) {
+        int r = source_need(source, needed, error);
+        if (r < 0)
+            return r;
+        if (source_available(source) > limit_bytes)
+            return error_set(error, -E2BIG,
+                             "%s is larger than the %zu bytes that a file of this format may have.",
+                             source->name, limit_bytes);
+    }
+    return 0;
+}
+
+int source_line(struct source *source, const char **ret_line, size_t *ret_length,
+                struct error *error)
+{
+    size_t searched = 0;
+    for (;;) {
+        int r = source_need(source, searched + 1, error);
+        if (r < 0)
+            return r;
+        const char *line = (const char *)source_data(source);
+        size_t available = source_available(source);
+        if (!available)
+            return 0;
+        const char *newline = memchr(line + searched, '\n', available - searched);
+        if (newline || source->ended) {
+            size_t length = newline ? (size_t)(newline - line) : available;
+            source_skip(source, length + (newline ? 1 : 0));
+            if (length && line[length - 1] == '\r')
+                length--;
+            *ret_line = line;
+            *ret_length = length;
+            return 1;
+        }
+        searched = available;
+        if (searched > LINE_LIMIT_BYTES)
+            return error_set(error, -E2BIG, "%s has a line longer than %u MiB at offset %llu.",
+                             source->name, LINE_LIMIT_BYTES >> 20,
+                             (unsigned long long)source_offset(source));
+    }
+}
+
+static int start_decoding(struct source *source, struct error *error)
+{
+    struct source_decoder *decoder = source->decoder;
+    int r = read_input(source, error);
+    if (r < 0)
+        return r;
+    /* A pipe may give its first bytes one by one. */
+    while (decoder->fd >= 0 && decoder->input_length < 4 && !decoder->input_ended) {
+        ssize_t got = read(decoder->fd, decoder->input_buffer + decoder->input_length,
+                           INPUT_BYTES - decoder->input_length);
+        if (got < 0 && errno == EINTR)
+            continue;
+        if (got < 0)
+            return error_set_errno(error, -errno, "%s cannot be read", source->name);
+        if (!got)
+            break;
+        decoder->input_length += (size_t)got;
+    }
+    static const uint8_t gzip_magic[] = {0x1f, 0x8b}, zstd_magic[] = {0x28, 0xb5, 0x2f, 0xfd};
+    if (decoder->input_length >= 2 && !memcmp(decoder->input, gzip_magic, 2)) {
+        decoder->compression = COMPRESSION_GZIP;
+        decoder->gzip = memory_alloc(sizeof(*decoder->gzip));
+        isal_inflate_init(decoder->gzip);
+        decoder->gzip->crc_flag = ISAL_GZIP;
+    } else if (decoder->input_length >= 4 && !memcmp(decoder->input, zstd_magic, 4)) {
+        decoder->compression = COMPRESSION_ZSTD;
+        decoder->zstd = ZSTD_createDStream();
+        ZSTD_DCtx_setParameter(decoder->zstd, ZSTD_d_windowLogMax, 27);
+    } else if (decoder->fd < 0) {
+        /* Plain memory is its own window. */
+        source->window = decoder->input;
+        source->length = decoder->input_length;
+        source->ended = true;
+    }
+    return 0;
+}
+
+static void source_start(struct source *source, const char *name, uint64_t expansion_limit)
+{
+    *source = (struct source){
+        .name = name,
+        .window = (const uint8_t *)"",
+        .expansion_limit = expansion_limit ? expansion_limit : SOURCE_DEFAULT_EXPANSION,
+        .decoder = memory_zalloc(1, sizeof(struct source_decoder)),
+    };
+    source->decoder->fd = -1;
+}
+
+int source_open(struct source *source, const char *path, uint64_t expansion_limit,
+                struct error *error)
+{
+    bool standard_input = !strcmp(path, "-");
+    int fd = standard_input ? STDIN_FILENO : open(path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0)
+        return error_set_errno(error, -errno, "%s cannot be opened", path);
+    source_start(source, standard_input ? "standard input" : path, expansion_limit);
+    source->decoder->fd = fd;
+    source->decoder->close_fd = !standard_input;
+    source->decoder->input_buffer = memory_alloc(INPUT_BYTES);
+    int r = start_decoding(source, error);
+    if (r < 0)
+        source_release(source);
+    return r;
+}
+
+int source_open_memory(struct source *source, const char *name, const void *data, size_t length,
+                       uint64_t expansion_limit, struct error *error)
+{
+    source_start(source, name, expansion_limit);
+    source->decoder->input = data;
+    source->decoder->input_length = length;
+    source->decoder->input_ended = true;
+    int r = start_decoding(source, error);
+    if (r < 0)
+        source_release(source);
+    return r;
+}
+
+void source_release(struct source *source)
+{
+    struct source_decoder *decoder = source->decoder;
+    if (!decoder)
+        return;
+    if (decoder->close_fd)
+        close(decoder->fd);
+    free(decoder->input_buffer);
+    free(decoder->window);
+    free(decoder->gzip);
+    ZSTD_freeDStream(decoder->zstd);
+    free(decoder);
+    *source = (struct source){0};
+}
+
+const char *source_compression(const struct source *source)
+{
+    static const char *const names[] = {"none", "gzip", "zstd"};
+    return names[source->decoder->compression];
+}

@@ -1,0 +1,123 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The protobuf wire format, by hand: it is the ingest hot path and a few hundred lines serve every
+ * format. `struct wire` walks a message that is whole in memory; `struct wire_stream` walks one
+ * that streams through a source's window, entering nested messages without holding them.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include "base/buffer.h"
+#include "base/error.h"
+#include "format/source.h"
+
+enum wire_type { WIRE_VARINT = 0, WIRE_FIXED64 = 1, WIRE_BYTES = 2, WIRE_FIXED32 = 5 };
+
+struct wire {
+    const uint8_t *at;
+    const uint8_t *end;
+};
+
+struct wire_field {
+    uint32_t number;
+    enum wire_type type;
+    uint64_t value;      /* of VARINT, FIXED64, FIXED32 */
+    const uint8_t *data; /* of BYTES */
+    size_t length;
+    const uint8_t *raw; /* of the others: the value's own bytes, raw_length long */
+    size_t raw_length;
+};
+
+static inline struct wire wire_of(const void *data, size_t length)
+{
+    return (struct wire){.at = data, .end = (const uint8_t *)data + length};
+}
+
+static inline struct wire wire_of_field(const struct wire_field *field)
+{
+    return wire_of(field->data, field->length);
+}
+
+bool wire_varint_slow(struct wire *wire, uint64_t *ret_value);
+
+/* False when it is cut off or longer than ten bytes; bits beyond 64 are dropped. */
+static inline bool wire_varint(struct wire *wire, uint64_t *ret_value)
+{
+    if (__builtin_expect(wire->at < wire->end && *wire->at < 0x80, 1)) {
+        *ret_value = *wire->at++;
+        return true;
+    }
+    return wire_varint_slow(wire, ret_value);
+}
+
+/* 1 and a field, 0 at the end, -EBADMSG when malformed (groups, field 0 and cut-off data are). */
+int wire_next(struct wire *wire, struct wire_field *ret_field);
+
+/*
+ * A repeated number field, packed or not: a cursor over all its values, of which each is read by
+ * wire_varint (or wire_fixed64 for fixed64 fields). Unpacked values come one field at a time.
+ */
+static inline struct wire wire_repeated(const struct wire_field *field)
+{
+    return field->type == WIRE_BYTES ? wire_of(field->data, field->length)
+                                     : wire_of(field->raw, field->raw_length);
+}
+bool wire_fixed64(struct wire *wire, uint64_t *ret_value);
+
+static inline double wire_double(uint64_t bits)
+{
+    double value;
+    memcpy(&value, &bits, sizeof(value));
+    return value;
+}
+
+/* ---- streaming ---- */
+
+#define WIRE_DEPTH_MAX 16
+
+struct wire_stream {
+    struct source *source;
+    uint64_t ends[WIRE_DEPTH_MAX]; /* stream offset at which each open message ends */
+    int depth;                     /* 0: the top level, which ends with the source */
+    uint64_t pending;              /* bytes of the current BYTES field not yet taken */
+};
+
+void wire_stream_init(struct wire_stream *stream, struct source *source);
+
+/*
+ * The next field of the innermost open message: 1, 0 at that message's end, or an error. For BYTES
+ * `field->length` is set and `field->data` is not: follow with exactly one of _bytes, _enter or
+ * _skip (skipping is implied when none is called).
+ */
+int wire_stream_next(struct wire_stream *stream, struct wire_field *ret_field,
+                     struct error *error);
+
+/* The field's content, contiguous, valid until the next call on the stream. */
+int wire_stream_bytes(struct wire_stream *stream, struct wire_field *field, struct error *error);
+
+/* Goes into the field as a nested message; leave by reading until _next returns 0, then _leave. */
+int wire_stream_enter(struct wire_stream *stream, const struct wire_field *field,
+                      struct error *error);
+void wire_stream_leave(struct wire_stream *stream);
+
+/* "malformed protobuf at offset N": for readers that find nonsense in the current field. */
+int wire_stream_malformed(const struct wire_stream *stream, const char *what, struct error *error);
+
+/* ---- writing ---- */
+
+void wire_put_varint(struct buffer *out, uint64_t value);
+void wire_put_tag(struct buffer *out, uint32_t number, enum wire_type type);
+/* Proto3 scalars: nothing is written for zero. */
+void wire_put_u64(struct buffer *out, uint32_t number, uint64_t value);
+void wire_put_i64(struct buffer *out, uint32_t number, int64_t value);
+void wire_put_fixed64(struct buffer *out, uint32_t number, uint64_t value);
+void wire_put_bytes(struct buffer *out, uint32_t number, const void *data, size_t length);
+
+/* Nested messages: begin returns a mark for end, which moves the content to make room for its
+ * length. Cheap for small messages; build large ones in a buffer of their own. */
+size_t wire_begin(struct buffer *out, uint32_t number);
+void wire_end(struct buffer *out, size_t mark);

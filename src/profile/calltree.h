@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The call tree by function: what flame graphs, `report --tree` and diffs show. Frames that differ
+ * only in line or address are one node here. A tree can hold two sides, the new profile and a
+ * base, for comparison. It owns all its memory and needs the profiles no more once added.
+ */
+#pragma once
+
+#include "profile/naming.h"
+#include "profile/profile.h"
+
+enum calltree_side { CALLTREE_NEW, CALLTREE_BASE, CALLTREE_SIDES };
+
+struct calltree_function {
+    const char *name; /* not escaped; never empty */
+    size_t length;
+    const char *file;   /* or "" */
+    const char *binary; /* or "" */
+    bool unnamed;
+};
+
+struct calltree_node {
+    uint32_t parent;   /* smaller than this node's id; node 0 is the root */
+    uint32_t function; /* index into functions; unused for the root */
+    bool inlined;
+};
+
+struct calltree_type {
+    const char *name, *unit;
+    int64_t *self[CALLTREE_SIDES]; /* per node; [CALLTREE_BASE] is NULL without a base */
+};
+
+struct calltree {
+    struct calltree_function *functions;
+    uint32_t function_count;
+    struct calltree_node *nodes;
+    uint32_t node_count;
+    struct calltree_type types[PROFILE_TYPES_MAX];
+    unsigned type_count;
+    bool has_base;
+    struct calltree_tables *tables; /* private to calltree.c */
+};
+
+void calltree_init(struct calltree *tree);
+void calltree_release(struct calltree *tree);
+#define _cleanup_calltree_ __attribute__((cleanup(calltree_release)))
+
+/* Adds a profile's samples to a side; types are matched by name and unit, new ones are added.
+ * -E2BIG when there are too many types. */
+int calltree_add(struct calltree *tree, const struct profile *profile, enum calltree_side side,
+                 struct error *error);
+
+/* Totals per node (self and all below), by one backward pass. The caller frees the array. */
+int64_t *calltree_totals(const struct calltree *tree, unsigned type, enum calltree_side side);
+
+/*
+ * Children of every node in one array: those of node n are children[first[n]] to
+ * children[first[n + 1] - 1], the largest `order` value first (ties: by name), or by name when
+ * `order` is NULL. The caller frees both arrays.
+ */
+void calltree_children(const struct calltree *tree, const int64_t *order, uint32_t **ret_first,
+                       uint32_t **ret_children);
+
+/*
+ * Keeps the `limit` nodes with the largest totals (of any type and side, relative to that type's
+ * total) and folds the rest into one child "(other)" of their nearest kept ancestor, so that sums
+ * stay right. Returns how many nodes were folded away.
+ */
+uint32_t calltree_limit(struct calltree *tree, uint32_t limit);

@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: Apache-2.0
+// Adding one profile to another: every table is interned anew and ids are translated by arrays, so
+// the cost is one lookup per distinct thing, never per sample and frame.
+
+#include <string.h>
+
+#include "base/memory.h"
+#include "profile/profile.h"
+
+struct translation {
+    uint32_t *string, *function, *mapping, *frame, *node, *label_set, *link;
+    unsigned type[PROFILE_TYPES_MAX];
+};
+
+static void translation_release(struct translation *map)
+{
+    free(map->string);
+    free(map->function);
+    free(map->mapping);
+    free(map->frame);
+    free(map->node);
+    free(map->label_set);
+    free(map->link);
+}
+
+static void translate_symbols(struct profile *to, const struct profile *from,
+                              struct translation *map)
+{
+    map->string = memory_zalloc(from->string_count, sizeof(uint32_t));
+    for (uint32_t i = 0; i < from->string_count; i++)
+        map->string[i] = profile_string(to, from->strings[i].data, from->strings[i].length);
+
+    map->function = memory_zalloc(from->function_count, sizeof(uint32_t));
+    for (uint32_t i = 1; i < from->function_count; i++) {
+        struct profile_function function = from->functions[i];
+        function.name = map->string[function.name];
+        function.system_name = map->string[function.system_name];
+        function.file = map->string[function.file];
+        map->function[i] = profile_function(to, &function);
+    }
+
+    map->mapping = memory_zalloc(from->mapping_count, sizeof(uint32_t));
+    for (uint32_t i = 1; i < from->mapping_count; i++) {
+        struct profile_mapping mapping = from->mappings[i];
+        mapping.file = map->string[mapping.file];
+        mapping.build_id = map->string[mapping.build_id];
+        map->mapping[i] = profile_mapping(to, &mapping);
+    }
+}
+
+static void translate_stacks(struct profile *to, const struct profile *from,
+                             struct translation *map)
+{
+    map->frame = memory_zalloc(from->frame_count, sizeof(uint32_t));
+    for (uint32_t i = 1; i < from->frame_count; i++) {
+        struct profile_frame frame = from->frames[i];
+        frame.function = map->function[frame.function];
+        frame.mapping = map->mapping[frame.mapping];
+        map->frame[i] = profile_frame(to, &frame);
+    }
+
+    /* Parents come before their children, so one forward pass knows every parent already. */
+    map->node = memory_zalloc(from->node_count, sizeof(uint32_t));
+    for (uint32_t i = 1; i < from->node_count; i++)
+        map->node[i] = profile_child(to, map->node[from->nodes[i].parent],
+                                     map->frame[from->nodes[i].frame]);
+}
+
+static void translate_labels(struct profile *to, const struct profile *from,
+                             struct translation *map)
+{
+    uint32_t sets = profile_label_set_count(from);
+    struct profile_label *scratch = NULL;
+    size_t capacity = 0;
+    map->label_set = memory_zalloc(sets, sizeof(uint32_t));
+    for (uint32_t i = 1; i < sets; i++) {
+        size_t count;
+        const struct profile_label *labels = profile_labels(from, i, &count);
+        array_reserve(scratch, capacity, count);
+        for (size_t k = 0; k < count; k++) {
+            scratch[k] = labels[k];
+            scratch[k].key = map->string[labels[k].key];
+            scratch[k].text = map->string[labels[k].text];
+            scratch[k].unit = map->string[labels[k].unit];
+        }
+        map->label_set[i] = profile_label_set(to, scratch, count);
+    }
+    free(scratch);
+
+    map->link = memory_zalloc(from->link_count, sizeof(uint32_t));
+    for (uint32_t i = 1; i < from->link_count; i++)
+        map->link[i] = profile_link(to, &from->links[i]);
+}
+
+static void add_rows(struct profile *to, const struct profile *from, const struct translation *map)
+{
+    const struct profile_samples *samples = &from->samples;
+    for (size_t row = 0; row < samples->count; row++) {
+        size_t target = profile_sample(to, map->node[samples->node[row]],
+                                       map->label_set[samples->labels[row]],
+                                       map->link[samples->link ? samples->link[row] : 0],
+                                       samples->time_ns ? samples->time_ns[row] : 0);
+        for (unsigned type = 0; type < from->type_count; type++)
+            profile_add_value(to, target, map->type[type], samples->values[type][row]);
+    }
+}
+
+int profile_merge(struct profile *to, const struct profile *from, struct error *error)
+{
+    _cleanup_(translation_release) struct translation map = {0};
+    translate_symbols(to, from, &map);
+    for (unsigned i = 0; i < from->type_count; i++) {
+        map.type[i] = profile_type(to, map.string[from->types[i].type],
+                                   map.string[from->types[i].unit]);
+        if (map.type[i] == PROFILE_TYPES_MAX)
+            return error_set(error, -E2BIG,
+                             "The profiles have more than %d sample types together.",
+                             PROFILE_TYPES_MAX);
+    }
+    translate_stacks(to, from, &map);
+    translate_labels(to, from, &map);
+    add_rows(to, from, &map);
+
+    uint64_t sources = to->source_count;
+    profile_note_source(to, from->time_ns, from->duration_ns);
+    to->source_count = sources + from->source_count;
+    profile_note_period(to, map.string[from->period_type.type], map.string[from->period_type.unit],
+                        from->period);
+    for (size_t i = 0; i < from->comment_count; i++)
+        profile_add_comment(to, map.string[from->comments[i]]);
+    if (!to->default_type)
+        to->default_type = map.string[from->default_type];
+    if (!to->drop_frames)
+        to->drop_frames = map.string[from->drop_frames];
+    if (!to->keep_frames)
+        to->keep_frames = map.string[from->keep_frames];
+    if (!to->doc_url)
+        to->doc_url = map.string[from->doc_url];
+    return 0;
+}

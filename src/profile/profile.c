@@ -1,0 +1,341 @@
+// SPDX-License-Identifier: Apache-2.0
+// The model's tables: interning of strings, functions, mappings, frames, stacks, labels and links.
+// See profile.h for the contract; samples.c holds the rows.
+
+#include "profile/profile.h"
+
+#include <string.h>
+#include <sys/random.h>
+#define XXH_INLINE_ALL
+#include <xxhash.h>
+
+#include "base/memory.h"
+#include "profile/tables.h"
+
+/* Appends one zeroed element to a table and gives its id. */
+#define table_add(profile, plural, count_field, capacity_field)                                    \
+    ({                                                                                             \
+        array_reserve((profile)->plural, (profile)->tables->capacity_field,                        \
+                      (size_t)(profile)->count_field + 1);                                         \
+        memset(&(profile)->plural[(profile)->count_field], 0, sizeof(*(profile)->plural));         \
+        (profile)->count_field++;                                                                  \
+    })
+
+void profile_init(struct profile *profile, enum profile_detail detail)
+{
+    memset(profile, 0, sizeof(*profile));
+    profile->detail = detail;
+    struct profile_tables *tables = profile->tables = memory_zalloc(1, sizeof(*tables));
+    /* Early in boot there may be no entropy yet; a fixed seed is still correct. */
+    if (getrandom(&tables->seed, sizeof(tables->seed), GRND_NONBLOCK) < 0)
+        tables->seed = 0;
+    profile_string(profile, "", 0);
+    table_add(profile, functions, function_count, function_capacity);
+    table_add(profile, mappings, mapping_count, mapping_capacity);
+    table_add(profile, frames, frame_count, frame_capacity);
+    table_add(profile, nodes, node_count, node_capacity);
+    table_add(profile, links, link_count, link_capacity);
+    array_reserve(tables->label_sets, tables->label_set_capacity, 1);
+    tables->label_sets[tables->label_set_count++] = (struct label_set){0};
+}
+
+void profile_release(struct profile *profile)
+{
+    struct profile_tables *tables = profile->tables;
+    if (!tables)
+        return;
+    arena_release(&tables->text);
+    free(tables->labels);
+    free(tables->label_sets);
+    free(tables->stacks);
+    id_table_release(&tables->string_index);
+    id_table_release(&tables->function_index);
+    id_table_release(&tables->mapping_index);
+    id_table_release(&tables->frame_index);
+    id_table_release(&tables->node_index);
+    id_table_release(&tables->link_index);
+    id_table_release(&tables->label_set_index);
+    id_table_release(&tables->stack_index);
+    id_table_release(&tables->sample_index);
+    free(tables);
+    free(profile->strings);
+    free(profile->functions);
+    free(profile->mappings);
+    free(profile->frames);
+    free(profile->nodes);
+    free(profile->links);
+    free(profile->types);
+    free(profile->comments);
+    free(profile->samples.node);
+    free(profile->samples.labels);
+    free(profile->samples.link);
+    free(profile->samples.time_ns);
+    for (unsigned i = 0; i < profile->type_count; i++)
+        free(profile->samples.values[i]);
+    memset(profile, 0, sizeof(*profile));
+}
+
+static size_t id_table_bytes(const struct id_table *table)
+{
+    return table->slots ? (table->mask + 1) * sizeof(*table->slots) : 0;
+}
+
+size_t profile_memory(const struct profile *profile)
+{
+    const struct profile_tables *t = profile->tables;
+    const struct profile_samples *samples = &profile->samples;
+    size_t row = 2 * sizeof(uint32_t) + profile->type_count * sizeof(int64_t) +
+                 (samples->link ? sizeof(uint32_t) : 0) +
+                 (samples->time_ns ? sizeof(uint64_t) : 0);
+    return sizeof(*profile) + sizeof(*t) + t->text.total_bytes +
+           t->string_capacity * sizeof(*profile->strings) +
+           t->function_capacity * sizeof(*profile->functions) +
+           t->mapping_capacity * sizeof(*profile->mappings) +
+           t->frame_capacity * sizeof(*profile->frames) +
+           t->node_capacity * sizeof(*profile->nodes) +
+           t->link_capacity * sizeof(*profile->links) +
+           t->label_capacity * sizeof(*t->labels) +
+           t->label_set_capacity * sizeof(*t->label_sets) +
+           t->stack_capacity * sizeof(*t->stacks) + samples->capacity * row +
+           id_table_bytes(&t->string_index) + id_table_bytes(&t->function_index) +
+           id_table_bytes(&t->mapping_index) + id_table_bytes(&t->frame_index) +
+           id_table_bytes(&t->node_index) + id_table_bytes(&t->link_index) +
+           id_table_bytes(&t->label_set_index) + id_table_bytes(&t->stack_index) +
+           id_table_bytes(&t->sample_index);
+}
+
+bool profile_full(const struct profile *profile)
+{
+    return profile->string_count > PROFILE_IDS_MAX || profile->function_count > PROFILE_IDS_MAX ||
+           profile->frame_count > PROFILE_IDS_MAX || profile->node_count > PROFILE_IDS_MAX ||
+           profile->tables->label_count > PROFILE_IDS_MAX ||
+           profile->samples.count > PROFILE_IDS_MAX;
+}
+
+uint32_t profile_string(struct profile *profile, const char *text, size_t length)
+{
+    struct profile_tables *tables = profile->tables;
+    uint64_t hash = XXH3_64bits_withSeed(text, length, tables->seed);
+    struct id_probe probe = id_probe_start(hash);
+    uint32_t id;
+    while ((id = id_table_next(&tables->string_index, &probe)) != ID_NONE)
+        if (profile->strings[id].length == length &&
+            !memcmp(profile->strings[id].data, text, length))
+            return id;
+    id = table_add(profile, strings, string_count, string_capacity);
+    profile->strings[id].data = arena_strndup(&tables->text, text, length);
+    profile->strings[id].length = length;
+    id_table_insert(&tables->string_index, hash, id);
+    return id;
+}
+
+uint32_t profile_cstring(struct profile *profile, const char *text)
+{
+    return profile_string(profile, text, strlen(text));
+}
+
+uint32_t profile_function(struct profile *profile, const struct profile_function *function)
+{
+    struct profile_tables *tables = profile->tables;
+    struct profile_function key = *function;
+    if (key.system_name == key.name)
+        key.system_name = 0;
+    uint64_t hash = XXH3_64bits_withSeed(&key, sizeof(key), tables->seed);
+    struct id_probe probe = id_probe_start(hash);
+    uint32_t id;
+    while ((id = id_table_next(&tables->function_index, &probe)) != ID_NONE)
+        if (!memcmp(&profile->functions[id], &key, sizeof(key)))
+            return id;
+    id = table_add(profile, functions, function_count, function_capacity);
+    profile->functions[id] = key;
+    id_table_insert(&tables->function_index, hash, id);
+    return id;
+}
+
+uint32_t profile_mapping(struct profile *profile, const struct profile_mapping *mapping)
+{
+    struct profile_tables *tables = profile->tables;
+    /* A file name says little without a build ID, but a profile that has no ids has nothing else. */
+    uint64_t key[2] = {mapping->offset,
+                       mapping->build_id ? (uint64_t)mapping->build_id << 32 : mapping->file};
+    uint64_t hash = XXH3_64bits_withSeed(key, sizeof(key), tables->seed);
+    struct id_probe probe = id_probe_start(hash);
+    uint32_t id;
+    while ((id = id_table_next(&tables->mapping_index, &probe)) != ID_NONE) {
+        struct profile_mapping *known = &profile->mappings[id];
+        if (known->offset != mapping->offset || known->build_id != mapping->build_id ||
+            (!known->build_id && known->file != mapping->file))
+            continue;
+        /* Without a name or an id, only the addresses can tell two mappings apart. */
+        if (!known->build_id && !known->file && known->start != mapping->start)
+            continue;
+        if (mapping->limit - mapping->start > known->limit - known->start)
+            known->limit = known->start + (mapping->limit - mapping->start);
+        return id;
+    }
+    id = table_add(profile, mappings, mapping_count, mapping_capacity);
+    profile->mappings[id] = *mapping;
+    id_table_insert(&tables->mapping_index, hash, id);
+    return id;
+}
+
+uint32_t profile_frame(struct profile *profile, const struct profile_frame *frame)
+{
+    struct profile_tables *tables = profile->tables;
+    struct profile_frame key = *frame;
+    if (key.function && !(profile->detail & PROFILE_LINES))
+        key.line = key.column = 0;
+    if (key.function && !(profile->detail & PROFILE_ADDRESSES))
+        key.address = 0;
+    uint64_t hash = XXH3_64bits_withSeed(&key, sizeof(key), tables->seed);
+    struct id_probe probe = id_probe_start(hash);
+    uint32_t id;
+    while ((id = id_table_next(&tables->frame_index, &probe)) != ID_NONE)
+        if (!memcmp(&profile->frames[id], &key, sizeof(key)))
+            return id;
+    id = table_add(profile, frames, frame_count, frame_capacity);
+    profile->frames[id] = key;
+    id_table_insert(&tables->frame_index, hash, id);
+    return id;
+}
+
+uint32_t profile_child(struct profile *profile, uint32_t parent, uint32_t frame)
+{
+    struct profile_tables *tables = profile->tables;
+    uint64_t hash = hash_word((uint64_t)parent << 32 | frame);
+    struct id_probe probe = id_probe_start(hash);
+    uint32_t id;
+    while ((id = id_table_next(&tables->node_index, &probe)) != ID_NONE)
+        if (profile->nodes[id].parent == parent && profile->nodes[id].frame == frame)
+            return id;
+    id = table_add(profile, nodes, node_count, node_capacity);
+    profile->nodes[id] = (struct profile_node){.parent = parent, .frame = frame};
+    id_table_insert(&tables->node_index, hash, id);
+    return id;
+}
+
+uint32_t profile_stack(struct profile *profile, const uint32_t *frames, size_t count)
+{
+    struct profile_tables *tables = profile->tables;
+    XXH128_hash_t hash = XXH3_128bits_withSeed(frames, count * sizeof(*frames), tables->seed);
+    struct id_probe probe = id_probe_start(hash.high64);
+    uint32_t id;
+    while ((id = id_table_next(&tables->stack_index, &probe)) != ID_NONE)
+        if (tables->stacks[id].hash[0] == hash.low64 && tables->stacks[id].hash[1] == hash.high64)
+            return tables->stacks[id].node;
+    uint32_t node = 0;
+    for (size_t i = 0; i < count; i++)
+        node = profile_child(profile, node, frames[i]);
+    array_reserve(tables->stacks, tables->stack_capacity, tables->stack_count + 1);
+    tables->stacks[tables->stack_count] =
+        (struct stack_entry){.hash = {hash.low64, hash.high64}, .node = node};
+    id_table_insert(&tables->stack_index, hash.high64, (uint32_t)tables->stack_count++);
+    return node;
+}
+
+static int compare_labels(const void *a, const void *b)
+{
+    const struct profile_label *x = a, *y = b;
+    if (x->key != y->key)
+        return x->key < y->key ? -1 : 1;
+    if (x->text != y->text)
+        return x->text < y->text ? -1 : 1;
+    if (x->number != y->number)
+        return x->number < y->number ? -1 : 1;
+    return x->unit < y->unit ? -1 : x->unit > y->unit;
+}
+
+uint32_t profile_label_set(struct profile *profile, struct profile_label *labels, size_t count)
+{
+    struct profile_tables *tables = profile->tables;
+    if (!count || !(profile->detail & PROFILE_LABELS))
+        return 0;
+    for (size_t i = 0; i < count; i++) {
+        labels[i].unused = 0;
+        if (labels[i].text)
+            labels[i].number = 0;
+    }
+    qsort(labels, count, sizeof(*labels), compare_labels);
+    size_t unique = 1;
+    for (size_t i = 1; i < count; i++)
+        if (compare_labels(&labels[i], &labels[unique - 1]))
+            labels[unique++] = labels[i];
+    count = unique;
+    uint64_t hash = XXH3_64bits_withSeed(labels, count * sizeof(*labels), tables->seed);
+    struct id_probe probe = id_probe_start(hash);
+    uint32_t id;
+    while ((id = id_table_next(&tables->label_set_index, &probe)) != ID_NONE) {
+        const struct label_set *set = &tables->label_sets[id];
+        if (set->count == count &&
+            !memcmp(&tables->labels[set->first], labels, count * sizeof(*labels)))
+            return id;
+    }
+    array_reserve(tables->labels, tables->label_capacity, tables->label_count + count);
+    memcpy(&tables->labels[tables->label_count], labels, count * sizeof(*labels));
+    array_reserve(tables->label_sets, tables->label_set_capacity, tables->label_set_count + 1);
+    id = (uint32_t)tables->label_set_count++;
+    tables->label_sets[id] =
+        (struct label_set){.first = (uint32_t)tables->label_count, .count = (uint32_t)count};
+    tables->label_count += count;
+    id_table_insert(&tables->label_set_index, hash, id);
+    return id;
+}
+
+uint32_t profile_link(struct profile *profile, const struct profile_link *link)
+{
+    static const struct profile_link none;
+    struct profile_tables *tables = profile->tables;
+    if (!(profile->detail & PROFILE_LINKS) || !memcmp(link, &none, sizeof(none)))
+        return 0;
+    uint64_t hash = XXH3_64bits_withSeed(link, sizeof(*link), tables->seed);
+    struct id_probe probe = id_probe_start(hash);
+    uint32_t id;
+    while ((id = id_table_next(&tables->link_index, &probe)) != ID_NONE)
+        if (!memcmp(&profile->links[id], link, sizeof(*link)))
+            return id;
+    id = table_add(profile, links, link_count, link_capacity);
+    profile->links[id] = *link;
+    id_table_insert(&tables->link_index, hash, id);
+    return id;
+}
+
+const struct profile_label *profile_labels(const struct profile *profile, uint32_t label_set,
+                                           size_t *ret_count)
+{
+    const struct label_set *set = &profile->tables->label_sets[label_set];
+    *ret_count = set->count;
+    return profile->tables->labels + set->first;
+}
+
+uint32_t profile_label_set_count(const struct profile *profile)
+{
+    return (uint32_t)profile->tables->label_set_count;
+}
+
+void profile_add_comment(struct profile *profile, uint32_t text)
+{
+    for (size_t i = 0; i < profile->comment_count; i++)
+        if (profile->comments[i] == text)
+            return;
+    array_reserve(profile->comments, profile->tables->comment_capacity,
+                  profile->comment_count + 1);
+    profile->comments[profile->comment_count++] = text;
+}
+
+void profile_note_source(struct profile *profile, int64_t time_ns, int64_t duration_ns)
+{
+    if (time_ns > 0 && (!profile->time_ns || time_ns < profile->time_ns))
+        profile->time_ns = time_ns;
+    if (duration_ns > 0 &&
+        __builtin_add_overflow(profile->duration_ns, duration_ns, &profile->duration_ns))
+        profile->duration_ns = INT64_MAX;
+    profile->source_count++;
+}
+
+void profile_note_period(struct profile *profile, uint32_t type, uint32_t unit, int64_t period)
+{
+    if (!profile->period_type.type && !profile->period_type.unit)
+        profile->period_type = (struct profile_type){.type = type, .unit = unit};
+    if (period > profile->period)
+        profile->period = period;
+}

@@ -1,0 +1,233 @@
+// SPDX-License-Identifier: Apache-2.0
+// Reads one flame-data document (docs/formats/flame-data.md) into typed arrays. Every index and
+// length is checked here, once, so that nothing behind this file needs to check again. The
+// document comes from profiles and is hostile until it has passed through.
+
+import { makeTree, type Tree } from './tree';
+
+export interface SampleType {
+  name: string;
+  unit: string;
+}
+
+export interface Profile {
+  kind: 'flame' | 'diff';
+  title: string;
+  notes: string[];
+  types: SampleType[];
+  defaultType: number;
+  // One entry per function.
+  names: string[];
+  files: string[];
+  binaries: string[];
+  // Node 0 is the root; its function is -1.
+  tree: Tree;
+  // One column per type, one entry per node. `base` is empty unless this is a diff, and is
+  // already multiplied by `scale`.
+  self: Float64Array[];
+  base: Float64Array[];
+  scale: number[];
+  normalize: string;
+  dropped: number;
+}
+
+// The message is a whole sentence for a person.
+export class FlameDataError extends Error {}
+
+const MAX_NODES = 20_000_000;
+const MAX_TYPES = 1000;
+
+type Json = Record<string, unknown>;
+
+function fail(sentence: string): never {
+  throw new FlameDataError(`The flame data cannot be drawn: ${sentence}`);
+}
+
+function show(value: unknown): string {
+  const text = JSON.stringify(value) ?? 'missing';
+  return text.length > 40 ? `${text.slice(0, 40)}…` : text;
+}
+
+function object(value: unknown, where: string): Json {
+  if (typeof value !== 'object' || value === null || Array.isArray(value))
+    fail(`${where} is ${show(value)}, but must be an object.`);
+  return value as Json;
+}
+
+function array(value: unknown, where: string): unknown[] {
+  if (!Array.isArray(value)) fail(`${where} is ${show(value)}, but must be an array.`);
+  return value;
+}
+
+function text(value: unknown, where: string): string {
+  if (typeof value !== 'string') fail(`${where} is ${show(value)}, but must be a string.`);
+  return value;
+}
+
+function integer(value: unknown, low: number, high: number, where: string): number {
+  if (!Number.isInteger(value) || (value as number) < low || (value as number) > high)
+    fail(`${where} is ${show(value)}, but must be a whole number from ${low} to ${high}.`);
+  return value as number;
+}
+
+function texts(value: unknown, where: string): string[] {
+  const column = array(value, where);
+  for (let i = 0; i < column.length; i++) text(column[i], `${where}[${i}]`);
+  return column as string[];
+}
+
+function columnOf(value: unknown, length: number, where: string): unknown[] {
+  const column = array(value, where);
+  if (column.length !== length)
+    fail(`${where} has ${column.length} entries, but must have ${length}.`);
+  return column;
+}
+
+function integers(value: unknown, length: number, high: number, where: string): Int32Array {
+  const column = columnOf(value, length, where);
+  const out = new Int32Array(length);
+  for (let i = 0; i < length; i++) {
+    const entry = column[i] as number;
+    if (!(entry >= 0 && entry <= high) || !Number.isInteger(entry))
+      integer(entry, 0, high, `${where}[${i}]`);
+    out[i] = entry;
+  }
+  return out;
+}
+
+function values(value: unknown, types: number, length: number, where: string): Float64Array[] {
+  const columns = columnOf(value, types, where);
+  return columns.map((raw, t) => {
+    const column = columnOf(raw, length, `${where}[${t}]`);
+    const out = new Float64Array(length);
+    for (let i = 0; i < length; i++) {
+      const entry = column[i];
+      if (!Number.isFinite(entry))
+        fail(`${where}[${t}][${i}] is ${show(entry)}, but must be a number.`);
+      out[i] = entry as number;
+    }
+    return out;
+  });
+}
+
+function readTypes(value: unknown): SampleType[] {
+  const list = array(value, 'types');
+  if (list.length < 1 || list.length > MAX_TYPES)
+    fail(`it has ${list.length} sample types, but must have 1 to ${MAX_TYPES}.`);
+  return list.map((entry, i) => {
+    const type = object(entry, `types[${i}]`);
+    return {
+      name: text(type.name, `types[${i}].name`),
+      unit: text(type.unit, `types[${i}].unit`),
+    };
+  });
+}
+
+function readFunctions(document: Json) {
+  const strings = texts(document.strings, 'strings');
+  const functions = object(document.functions, 'functions');
+  const count = array(functions.name, 'functions.name').length;
+  const look = (key: string) =>
+    Array.from(integers(functions[key], count, strings.length - 1, `functions.${key}`),
+      (index) => strings[index]);
+  return { names: look('name'), files: look('file'), binaries: look('binary') };
+}
+
+function readTree(value: unknown, functionCount: number): Tree {
+  const nodes = object(value, 'nodes');
+  const up = array(nodes.up, 'nodes.up');
+  if (up.length >= MAX_NODES)
+    fail(`it has ${up.length} nodes, and a browser cannot hold more than ${MAX_NODES}.`);
+  const listed = integers(nodes.function, up.length, functionCount - 1, 'nodes.function');
+
+  const size = up.length + 1;
+  const parent = new Int32Array(size);
+  const func = new Int32Array(size);
+  parent[0] = -1;
+  func[0] = -1;
+  for (let node = 1; node < size; node++) {
+    const distance = up[node - 1] as number;
+    if (!(distance >= 1 && distance <= node) || !Number.isInteger(distance))
+      integer(distance, 1, node, `nodes.up[${node - 1}]`);
+    parent[node] = node - distance;
+    func[node] = listed[node - 1];
+  }
+
+  const inlined = new Uint8Array(size);
+  let previous = 0;
+  array(nodes.inlined, 'nodes.inlined').forEach((entry, i) => {
+    previous = integer(entry, previous + 1, size - 1, `nodes.inlined[${i}]`);
+    inlined[previous] = 1;
+  });
+  return makeTree(parent, func, inlined);
+}
+
+function readScale(value: unknown, types: number): number[] {
+  if (value === undefined) return new Array<number>(types).fill(1);
+  return columnOf(value, types, 'scale').map((entry, i) => {
+    if (!Number.isFinite(entry) || (entry as number) < 0)
+      fail(`scale[${i}] is ${show(entry)}, but must be a number that is not negative.`);
+    return entry as number;
+  });
+}
+
+// Checks a parsed JSON document and returns what the page draws.
+export function readProfile(raw: unknown): Profile {
+  const document = object(raw, 'the document');
+  if (document.version !== 1)
+    fail(`its version is ${show(document.version)}, and this page reads version 1 only.`);
+  const kind = document.kind;
+  if (kind !== 'flame' && kind !== 'diff')
+    fail(`its kind is ${show(kind)}, but must be "flame" or "diff".`);
+
+  const types = readTypes(document.types);
+  const { names, files, binaries } = readFunctions(document);
+  const tree = readTree(document.nodes, names.length);
+  const self = values(document.self, types.length, tree.size, 'self');
+
+  let base: Float64Array[] = [];
+  let scale = new Array<number>(types.length).fill(1);
+  let normalize = 'none';
+  if (kind === 'diff') {
+    base = values(document.base, types.length, tree.size, 'base');
+    scale = readScale(document.scale, types.length);
+    if (document.normalize !== undefined) normalize = text(document.normalize, 'normalize');
+    base.forEach((column, t) => {
+      const factor = scale[t];
+      if (factor !== 1) for (let i = 0; i < column.length; i++) column[i] *= factor;
+    });
+  }
+
+  return {
+    kind,
+    title: text(document.title, 'title'),
+    notes: texts(document.notes, 'notes'),
+    types,
+    defaultType: integer(document.default_type, 0, types.length - 1, 'default_type'),
+    names,
+    files,
+    binaries,
+    tree,
+    self,
+    base,
+    scale,
+    normalize,
+    dropped: integer(document.dropped ?? 0, 0, Number.MAX_SAFE_INTEGER, 'dropped'),
+  };
+}
+
+export function parseProfile(json: string): Profile {
+  let raw: unknown;
+  try {
+    raw = JSON.parse(json);
+  } catch (error) {
+    fail(`it is not valid JSON (${(error as Error).message}).`);
+  }
+  return readProfile(raw);
+}
+
+// What a person calls a function; the root of a tree has function -1.
+export function functionName(profile: Profile, func: number): string {
+  if (func < 0) return 'all';
+  return profile.names[func] || '(unnamed)';
+}

@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+// What there is to say about one frame, in words: shared by the tooltip, the status line and the
+// screen reader's announcement.
+
+import { functionName, type Profile, type SampleType } from './data';
+import { formatChange, formatGrowth, formatPercent, formatValue } from './units';
+import type { Hit } from './graph';
+import type { Graph } from './tree';
+
+export interface FactRow {
+  label: string;
+  cells: string[];
+}
+
+export interface Facts {
+  name: string;
+  inlined: boolean;
+  // File and binary, where known.
+  origin: string[];
+  head: string[];
+  rows: FactRow[];
+}
+
+function plainRows(graph: Graph, node: number, zoom: number, unit: string): FactRow[] {
+  const { self, total } = graph.values;
+  const zoomed = total[zoom];
+  const row = (label: string, value: number): FactRow => ({
+    label,
+    cells: [
+      formatValue(value, unit),
+      formatPercent(value / graph.whole),
+      ...(zoom !== 0 ? [formatPercent(value / zoomed)] : []),
+    ],
+  });
+  return [row('Total', total[node]), row('Self', self[node])];
+}
+
+function diffRows(graph: Graph, node: number, unit: string): FactRow[] {
+  const { self, total, baseSelf, baseTotal } = graph.values;
+  const row = (label: string, base: number, value: number): FactRow => ({
+    label,
+    cells: [
+      formatValue(base, unit),
+      formatValue(value, unit),
+      formatChange(value - base, unit),
+      formatGrowth(base, value),
+      formatPercent(value / graph.whole),
+    ],
+  });
+  return [
+    row('Total', baseTotal ? baseTotal[node] : 0, total[node]),
+    row('Self', baseSelf ? baseSelf[node] : 0, self[node]),
+  ];
+}
+
+export function frameFacts(
+  profile: Profile, type: SampleType, graph: Graph, hit: Hit, zoom: number,
+): Facts {
+  const func = graph.tree.func[hit.node];
+  const name = functionName(profile, func);
+  if (hit.rest > 0) {
+    const plural = hit.rest === 1 ? 'callee' : 'callees';
+    return {
+      name: `${hit.rest} more ${plural} of ${name}`,
+      inlined: false,
+      origin: ['Too narrow to draw at this zoom. Click to zoom in.'],
+      head: [],
+      rows: [],
+    };
+  }
+  const diff = profile.kind === 'diff';
+  const head = diff ? ['base', 'new', 'change', '', 'of total']
+    : zoom !== 0 ? ['', 'of total', 'of zoom'] : ['', 'of total'];
+  return {
+    name,
+    inlined: graph.tree.inlined[hit.node] === 1,
+    origin: func < 0 ? [] : [profile.files[func], profile.binaries[func]].filter((s) => s !== ''),
+    head,
+    rows: diff
+      ? diffRows(graph, hit.node, type.unit) : plainRows(graph, hit.node, zoom, type.unit),
+  };
+}
+
+// One line, for the status bar.
+export function factsLine(facts: Facts): string {
+  const rows = facts.rows.map(({ label, cells }) =>
+    cells.length > 3
+      ? `${label.toLowerCase()} ${cells[0]} → ${cells[1]} (${cells[3]})`
+      : `${label.toLowerCase()} ${cells[0]}, ${cells[1]}`);
+  return rows.join(' · ');
+}

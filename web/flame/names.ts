@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+// What can be read off a function's name without knowing its language: shorter forms for narrow
+// rectangles, and the package that colours go by.
+
+const OPEN = '<([{';
+const CLOSE = '>)]}';
+
+// Where each top-level piece of the name begins: after "::", "." or "/" outside of brackets.
+function pieces(name: string): number[] {
+  const starts = [0];
+  let depth = 0;
+  for (let i = 0; i < name.length; i++) {
+    const c = name[i];
+    if (OPEN.includes(c)) depth++;
+    // The '>' of an arrow or of "operator>" closes nothing.
+    else if (CLOSE.includes(c)) depth = Math.max(0, depth - 1);
+    else if (depth === 0) {
+      if (c === ':' && name[i + 1] === ':') starts.push(++i + 1);
+      else if ((c === '.' || c === '/') && i > 0 && i + 1 < name.length) starts.push(i + 1);
+      else if (c === ' ') break;
+    }
+  }
+  return starts;
+}
+
+// Drops template and call arguments, but keeps Go's "(*T)" and names that are all brackets.
+function withoutArguments(name: string): string {
+  let out = '';
+  let depth = 0;
+  for (let i = 0; i < name.length; i++) {
+    const c = name[i];
+    if ((c === '<' || c === '(') && i > 0 && name[i - 1] !== '.' && name[i + 1] !== '*') {
+      depth++;
+    } else if ((c === '>' || c === ')') && depth > 0) {
+      depth--;
+    } else if (depth === 0) {
+      out += c;
+    }
+  }
+  return out.trim() || name;
+}
+
+// Forms of the name from the longest to the leaf part alone. The first is the name itself.
+export function shorterNames(name: string): string[] {
+  const forms = [name];
+  const bare = /^[[(<]/.test(name) || name.includes('operator') ? name : withoutArguments(name);
+  if (bare !== name) forms.push(bare);
+  for (const start of pieces(bare).slice(1)) {
+    const form = bare.slice(start);
+    if (form !== '') forms.push(form);
+  }
+  return forms;
+}
+
+function baseName(path: string): string {
+  return path.slice(path.lastIndexOf('/') + 1);
+}
+
+// The package, namespace or binary that a function belongs to; '' when nothing says.
+export function packageOf(name: string, file: string, binary: string): string {
+  const end = name.search(/[<(\s]/);
+  const head = end > 0 ? name.slice(0, end) : name;
+  const scope = head.indexOf('::');
+  if (scope > 0) return head.slice(0, scope);
+  // Go: the package path ends at the first dot after the last slash.
+  const slash = head.lastIndexOf('/');
+  const dot = head.indexOf('.', slash + 1);
+  if (slash > 0 && dot > slash) return head.slice(0, dot);
+  if (dot > 0) {
+    // Java and its kin: com.example.Type.method belongs to com.example.
+    const parts = head.split('.');
+    return parts.length > 3 ? parts.slice(0, 2).join('.') : parts[0];
+  }
+  if (binary !== '') return baseName(binary);
+  return file.slice(0, Math.max(0, file.lastIndexOf('/')));
+}
+
+// Frames that stand for the absence of a name.
+export function isUnnamed(name: string): boolean {
+  return name === '' || /^\[.*\]$|^\(.*\)$|^0x[0-9a-f]+$/i.test(name);
+}
