@@ -26,6 +26,7 @@ struct format {
     const char *summary;    /* one line, for --help */
     const char *extensions; /* of files to write, space-separated, the longest match wins */
     bool gzip;              /* output is gzip-compressed unless written with another extension */
+    enum profile_detail detail; /* what a written file can hold; more need not be read */
 
     /*
      * How sure is it that a stream starting with these bytes (at most FORMAT_SNIFF_BYTES, fewer at

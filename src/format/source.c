@@ -8,6 +8,7 @@
 
 #include <fcntl.h>
 #include <isa-l/igzip_lib.h>
+#include <stdatomic.h>
 #include <string.h>
 #include <unistd.h>
 #include <zstd.h>
@@ -42,6 +43,13 @@ struct source_decoder {
     bool zstd_done;
 };
 
+static atomic_uint_fast64_t bytes_read;
+
+uint64_t source_bytes_read(void)
+{
+    return atomic_load_explicit(&bytes_read, memory_order_relaxed);
+}
+
 static int read_input(struct source *source, struct error *error)
 {
     struct source_decoder *decoder = source->decoder;
@@ -56,6 +64,7 @@ static int read_input(struct source *source, struct error *error)
         decoder->input = decoder->input_buffer;
         decoder->input_length = (size_t)got;
         decoder->input_ended = got == 0;
+        atomic_fetch_add_explicit(&bytes_read, (uint64_t)got, memory_order_relaxed);
         return 0;
     }
 }

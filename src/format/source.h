@@ -46,6 +46,10 @@ void source_release(struct source *source);
 /* "gzip", "zstd" or "none": how the input was compressed. */
 const char *source_compression(const struct source *source);
 
+/* Bytes that all sources of this program have read from files so far: for progress lines. Any
+ * thread may call it. */
+uint64_t source_bytes_read(void);
+
 int source_fill(struct source *source, size_t needed, struct error *error);
 
 /* Makes at least `needed` unread bytes contiguous in the window unless the stream ends before.

@@ -14,15 +14,16 @@ enum calltree_side { CALLTREE_NEW, CALLTREE_BASE, CALLTREE_SIDES };
 struct calltree_function {
     const char *name; /* not escaped; never empty */
     size_t length;
-    const char *file;   /* or "" */
-    const char *binary; /* or "" */
+    const char *file;     /* or "" */
+    const char *binary;   /* or "" */
+    enum frame_kind kind; /* of the first frame that has one */
     bool unnamed;
 };
 
 struct calltree_node {
     uint32_t parent;   /* smaller than this node's id; node 0 is the root */
     uint32_t function; /* index into functions; unused for the root */
-    bool inlined;
+    bool inlined;      /* all its frames were */
 };
 
 struct calltree_type {
@@ -45,10 +46,14 @@ void calltree_init(struct calltree *tree);
 void calltree_release(struct calltree *tree);
 #define _cleanup_calltree_ __attribute__((cleanup(calltree_release)))
 
-/* Adds a profile's samples to a side; types are matched by name and unit, new ones are added.
- * -E2BIG when there are too many types. */
+/* Adds a profile's samples to a side; types are matched by name and unit, new ones are added. Only
+ * stacks with a value become nodes. -E2BIG when there are too many types. */
 int calltree_add(struct calltree *tree, const struct profile *profile, enum calltree_side side,
                  struct error *error);
+
+/* The tree's index of one of an added profile's types; PROFILE_TYPES_MAX when there is none. */
+unsigned calltree_type_of(const struct calltree *tree, const struct profile *profile,
+                          unsigned type);
 
 /* Totals per node (self and all below), by one backward pass. The caller frees the array. */
 int64_t *calltree_totals(const struct calltree *tree, unsigned type, enum calltree_side side);
@@ -62,8 +67,18 @@ void calltree_children(const struct calltree *tree, const int64_t *order, uint32
                        uint32_t **ret_children);
 
 /*
- * Keeps the `limit` nodes with the largest totals (of any type and side, relative to that type's
- * total) and folds the rest into one child "(other)" of their nearest kept ancestor, so that sums
- * stay right. Returns how many nodes were folded away.
+ * Leaves at most `limit` nodes (at least two): those with the largest totals, of any type and side
+ * and relative to that column's sum, stay; the rest is folded into one child "(other)" of its
+ * nearest kept ancestor, so that sums stay right. Totals count magnitudes here, so that a node of a
+ * difference whose values cancel out still stays. Returns how many nodes were folded away.
  */
 uint32_t calltree_limit(struct calltree *tree, uint32_t limit);
+
+#define CALLTREE_OTHER "(other)"
+
+/* a + b, stopping at the ends of the range, as profile_add_value does. */
+static inline int64_t calltree_sum(int64_t a, int64_t b)
+{
+    int64_t sum;
+    return __builtin_add_overflow(a, b, &sum) ? (b < 0 ? INT64_MIN : INT64_MAX) : sum;
+}

@@ -304,7 +304,7 @@ const struct profile_label *profile_labels(const struct profile *profile, uint32
 {
     const struct label_set *set = &profile->tables->label_sets[label_set];
     *ret_count = set->count;
-    return profile->tables->labels + set->first;
+    return set->count ? profile->tables->labels + set->first : NULL;
 }
 
 uint32_t profile_label_set_count(const struct profile *profile)

@@ -1,0 +1,11 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The subcommands: each is a file of this folder and a row of the table in main.c. */
+#pragma once
+
+/* argv[0] is the subcommand's name. Each returns the exit code. */
+int command_report(int argc, char **argv);
+int command_convert(int argc, char **argv);
+int command_merge(int argc, char **argv);
+int command_flame(int argc, char **argv);
+int command_info(int argc, char **argv);
+int command_diff(int argc, char **argv);

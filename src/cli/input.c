@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: Apache-2.0
+// Reading and filtering for all commands: see input.h.
+
+#include "cli/input.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/log.h"
+#include "cli/progress.h"
+#include "profile/filter.h"
+
+int fail(const struct error *error)
+{
+    log_error("%s", error->text);
+    return EXIT_FAILED;
+}
+
+int input_read(const struct input_options *input, const char *const *paths, int count,
+               struct profile *profile, const struct format **ret_format)
+{
+    struct read_options options = {.expansion_limit = input->expansion_limit};
+    if (input->format) {
+        options.format = format_by_name(input->format);
+        if (!options.format || !options.format->read) {
+            log_error("There is no input format \"%s\"; `assay convert --help` lists them.",
+                      input->format);
+            return EXIT_USAGE;
+        }
+    }
+    _cleanup_progress_ struct progress *progress = progress_start();
+    for (int i = 0; i < count; i++) {
+        struct error error = {0};
+        progress_file(progress, paths[i], i, count);
+        if (format_read_file(paths[i], &options, profile, ret_format, &error) < 0) {
+            progress_stop(&progress);
+            return fail(&error);
+        }
+    }
+    return 0;
+}
+
+enum profile_detail input_filter_detail(const struct filter_options *filter)
+{
+    return filter->tags.count ? PROFILE_LABELS : 0;
+}
+
+/* "k=v", "k!=v" or "k=~re", with the key's copy in `key`. False when there is no '='. */
+static bool split_tag(const char *text, char **ret_key, struct tag_filter *ret_tag)
+{
+    const char *equals = strchr(text, '=');
+    if (!equals || equals == text)
+        return false;
+    size_t length = (size_t)(equals - text);
+    ret_tag->value = equals + 1;
+    ret_tag->relation = TAG_IS;
+    if (equals[1] == '~') {
+        ret_tag->relation = TAG_MATCHES;
+        ret_tag->value++;
+    } else if (length > 1 && equals[-1] == '!') {
+        ret_tag->relation = TAG_IS_NOT;
+        length--;
+    }
+    *ret_key = memory_strndup(text, length);
+    ret_tag->key = *ret_key;
+    return true;
+}
+
+struct compiled_filter {
+    struct pattern *focus, *ignore, *hide;
+    struct pattern *tag_patterns[OPTION_LIST_MAX];
+    char *tag_keys[OPTION_LIST_MAX];
+    struct tag_filter tags[OPTION_LIST_MAX];
+};
+
+static void compiled_filter_release(struct compiled_filter *filter)
+{
+    pattern_free(filter->focus);
+    pattern_free(filter->ignore);
+    pattern_free(filter->hide);
+    for (size_t i = 0; i < OPTION_LIST_MAX; i++) {
+        pattern_free(filter->tag_patterns[i]);
+        free(filter->tag_keys[i]);
+    }
+}
+
+static int compile(const struct filter_options *options, struct compiled_filter *filter,
+                   struct error *error)
+{
+    const struct {
+        const char *expression, *what;
+        struct pattern **pattern;
+    } expressions[] = {{options->focus, "--focus", &filter->focus},
+                       {options->ignore, "--ignore", &filter->ignore},
+                       {options->hide, "--hide", &filter->hide}};
+    for (size_t i = 0; i < ARRAY_LENGTH(expressions); i++) {
+        if (!expressions[i].expression)
+            continue;
+        int r = pattern_new(expressions[i].expression, expressions[i].what,
+                            expressions[i].pattern, error);
+        if (r < 0)
+            return r;
+    }
+    for (size_t i = 0; i < options->tags.count; i++) {
+        struct tag_filter *tag = &filter->tags[i];
+        if (!split_tag(options->tags.values[i], &filter->tag_keys[i], tag))
+            return error_set(error, -EINVAL, "--tag wants KEY=VALUE, not \"%s\".",
+                             options->tags.values[i]);
+        if (tag->relation == TAG_MATCHES) {
+            int r = pattern_new(tag->value, "--tag", &filter->tag_patterns[i], error);
+            if (r < 0)
+                return r;
+            tag->pattern = filter->tag_patterns[i];
+        }
+    }
+    return 0;
+}
+
+int input_filter(const struct filter_options *options, const char *command,
+                 struct profile *profile)
+{
+    if (!options->focus && !options->ignore && !options->hide && !options->tags.count)
+        return 0;
+    _cleanup_(compiled_filter_release) struct compiled_filter compiled = {0};
+    struct error error = {0};
+    if (compile(options, &compiled, &error) < 0)
+        return options_wrong(command, "%s", error.text);
+    profile_filter(profile, &(struct profile_filter){.focus = compiled.focus,
+                                                     .ignore = compiled.ignore,
+                                                     .hide = compiled.hide,
+                                                     .tags = compiled.tags,
+                                                     .tag_count = options->tags.count});
+    return 0;
+}
+
+int input_type(const struct profile *profile, const char *name, const char *command,
+               unsigned *ret_type)
+{
+    if (!name) {
+        *ret_type = profile_default_type(profile);
+        return 0;
+    }
+    *ret_type = profile_find_type(profile, name);
+    if (*ret_type < profile->type_count)
+        return 0;
+    _cleanup_buffer_ struct buffer known = {0};
+    for (unsigned i = 0; i < profile->type_count; i++)
+        buffer_printf(&known, "%s%s", i ? ", " : "",
+                      profile_text(profile, profile->types[i].type));
+    log_error("%s: the profile has no sample type \"%s\"; it has: %s.", command, name,
+              buffer_text(&known));
+    return EXIT_FAILED;
+}

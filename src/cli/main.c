@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+// assay: one binary, one table of subcommands.
+
+#include <locale.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/memory.h"
+#include "cli/cli.h"
+#include "cli/options.h"
+
+struct command {
+    const char *name;
+    int (*run)(int argc, char **argv);
+    const char *summary;
+};
+
+static const struct command commands[] = {
+    {"report", command_report, "functions by cost, call trees, callers, lines"},
+    {"flame", command_flame, "a flame graph as .html or .svg"},
+    {"diff", command_diff, "what changed between two profiles"},
+    {"info", command_info, "what a profile file holds"},
+    {"convert", command_convert, "from one format to another"},
+    {"merge", command_merge, "several profiles into one"},
+};
+
+static void print_help(FILE *out)
+{
+    fprintf(out, "assay shows where the time and the memory of programs go.\n\n"
+                 "Usage: assay COMMAND [options] ...\n\nCommands:\n");
+    for (size_t i = 0; i < ARRAY_LENGTH(commands); i++)
+        fprintf(out, "  %-10s  %s\n", commands[i].name, commands[i].summary);
+    fprintf(out, "\n`assay COMMAND --help` tells more; `man assay` is the manual.\n");
+}
+
+int main(int argc, char **argv)
+{
+    /* A reader that leaves early (`assay report x | head`) ends us quietly. */
+    signal(SIGPIPE, SIG_DFL);
+    if (argc < 2) {
+        print_help(stderr);
+        return EXIT_USAGE;
+    }
+    const char *name = argv[1];
+    bool help = !strcmp(name, "help") || !strcmp(name, "--help") || !strcmp(name, "-h");
+    if (help && argc > 2) {
+        name = argv[2];
+        argv[2] = "--help";
+        argc = 3;
+        help = false;
+    }
+    if (help) {
+        print_help(stdout);
+        return EXIT_FINE;
+    }
+    if (!strcmp(name, "version") || !strcmp(name, "--version")) {
+        printf("assay %s\n", ASSAY_VERSION);
+        return EXIT_FINE;
+    }
+    for (size_t i = 0; i < ARRAY_LENGTH(commands); i++)
+        if (!strcmp(name, commands[i].name)) {
+            int code = commands[i].run(argc - 1, argv + 1);
+            if (fflush(stdout) == EOF && code == EXIT_FINE) {
+                perror("assay: standard output cannot be written");
+                code = EXIT_FAILED;
+            }
+            return code;
+        }
+    fprintf(stderr, "assay: there is no command \"%s\".\nTry `assay --help`.\n", name);
+    return EXIT_USAGE;
+}

@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+// Progress on a terminal: a thread that wakes twice a second and looks at a counter. See progress.h.
+
+#include "cli/progress.h"
+
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/memory.h"
+#include "format/source.h"
+#include "profile/naming.h"
+
+#define FIRST_MS 2000
+#define STEP_MS 500
+
+struct progress {
+    pthread_t thread;
+    pthread_mutex_t lock;
+    pthread_cond_t wake;
+    bool stop;
+    bool shown;
+    const char *path;
+    int index, count;
+};
+
+static void *watch(void *argument)
+{
+    struct progress *progress = argument;
+    struct timespec until;
+    clock_gettime(CLOCK_REALTIME, &until);
+    long wait_ms = FIRST_MS;
+    pthread_mutex_lock(&progress->lock);
+    while (!progress->stop) {
+        until.tv_nsec += wait_ms % 1000 * 1000000;
+        until.tv_sec += wait_ms / 1000 + until.tv_nsec / 1000000000;
+        until.tv_nsec %= 1000000000;
+        while (!progress->stop &&
+               !pthread_cond_timedwait(&progress->wake, &progress->lock, &until))
+            ;
+        if (progress->stop)
+            break;
+        progress->shown = true;
+        fprintf(stderr, "\rreading %.40s", path_base(progress->path ? progress->path : ""));
+        if (progress->count > 1)
+            fprintf(stderr, " (%d of %d)", progress->index + 1, progress->count);
+        fprintf(stderr, ", %llu MiB\033[K", (unsigned long long)source_bytes_read() >> 20);
+        fflush(stderr);
+        wait_ms = STEP_MS;
+    }
+    pthread_mutex_unlock(&progress->lock);
+    return NULL;
+}
+
+struct progress *progress_start(void)
+{
+    if (!isatty(STDERR_FILENO))
+        return NULL;
+    struct progress *progress = memory_zalloc(1, sizeof(*progress));
+    pthread_mutex_init(&progress->lock, NULL);
+    pthread_cond_init(&progress->wake, NULL);
+    if (pthread_create(&progress->thread, NULL, watch, progress)) {
+        free(progress);
+        return NULL;
+    }
+    return progress;
+}
+
+void progress_file(struct progress *progress, const char *path, int index, int count)
+{
+    if (!progress)
+        return;
+    pthread_mutex_lock(&progress->lock);
+    progress->path = path;
+    progress->index = index;
+    progress->count = count;
+    pthread_mutex_unlock(&progress->lock);
+}
+
+void progress_stop(struct progress **pointer)
+{
+    struct progress *progress = TAKE_PTR(*pointer);
+    if (!progress)
+        return;
+    pthread_mutex_lock(&progress->lock);
+    progress->stop = true;
+    pthread_cond_signal(&progress->wake);
+    pthread_mutex_unlock(&progress->lock);
+    pthread_join(progress->thread, NULL);
+    if (progress->shown)
+        fprintf(stderr, "\r\033[K");
+    pthread_cond_destroy(&progress->wake);
+    pthread_mutex_destroy(&progress->lock);
+    free(progress);
+}

@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: Apache-2.0
+// `assay report --lines FN`: cost by source line, beside the source where it can be read.
+
+#include <limits.h>
+#include <string.h>
+
+#include "base/file.h"
+#include "base/text.h"
+#include "cli/report.h"
+
+#define SOURCE_BYTES_MAX (16u << 20)
+#define CONTEXT_LINES 3
+
+/* Source text split into lines. */
+struct source_text {
+    struct buffer content;
+    const char **lines;
+    size_t *lengths;
+    size_t count;
+};
+
+static void source_text_release(struct source_text *source)
+{
+    buffer_release(&source->content);
+    free(source->lines);
+    free(source->lengths);
+    *source = (struct source_text){0};
+}
+
+static void source_text_load(struct source_text *source, const char *path)
+{
+    *source = (struct source_text){0};
+    if (path[0] != '/' || file_read(path, SOURCE_BYTES_MAX, &source->content, NULL) < 0)
+        return;
+    size_t capacity = 0, lengths_capacity = 0;
+    const char *at = source->content.data, *end = at + source->content.length;
+    while (at < end) {
+        const char *newline = memchr(at, '\n', (size_t)(end - at));
+        const char *stop = newline ? newline : end;
+        array_reserve(source->lines, capacity, source->count + 1);
+        array_reserve(source->lengths, lengths_capacity, source->count + 1);
+        source->lines[source->count] = at;
+        source->lengths[source->count++] = (size_t)(stop - at);
+        at = stop + 1;
+    }
+}
+
+/* Tabs would break the alignment; what else is odd is escaped when printed. */
+static struct cell source_cell(const struct source_text *source, uint32_t line,
+                               struct buffer *scratch)
+{
+    scratch->length = 0;
+    if (line && line <= source->count)
+        for (size_t i = 0; i < source->lengths[line - 1]; i++) {
+            char c = source->lines[line - 1][i];
+            if (c == '\t')
+                buffer_add_text(scratch, "    ");
+            else if (c != '\r')
+                buffer_add_char(scratch, c);
+        }
+    return (struct cell){.text = buffer_text(scratch), .length = scratch->length};
+}
+
+static void add_line(struct report *report, struct table *table, const struct line_row *row,
+                     const struct source_text *source, struct buffer *scratch)
+{
+    const struct naming_entry *entry = &report->naming->entries[row->entry];
+    struct cell cells[] = {cell_number(row->flat),
+                           cell_percent(row->flat, report->whole),
+                           cell_number(row->cumulative),
+                           cell_percent(row->cumulative, report->whole),
+                           cell_number(row->line),
+                           {.text = entry->name, .length = entry->length},
+                           cell_text(profile_text(report->profile, row->file)),
+                           source_cell(source, row->line, scratch)};
+    table_add(table, cells);
+}
+
+/* One function in one file: rows[first..end). */
+static void add_function(struct report *report, struct table *table, const struct line_row *rows,
+                         size_t count, struct buffer *scratch)
+{
+    _cleanup_(source_text_release) struct source_text source;
+    source_text_load(&source, profile_text(report->profile, rows[0].file));
+    bool annotate = report->format == TABLE_TEXT && source.count;
+    for (size_t i = 0; i < count; i++) {
+        if (annotate) {
+            /* The lines around, so that the hot ones can be read in their place. */
+            uint32_t from = rows[i].line > CONTEXT_LINES ? rows[i].line - CONTEXT_LINES : 1;
+            if (i && from <= rows[i - 1].line + CONTEXT_LINES)
+                from = rows[i - 1].line + CONTEXT_LINES + 1;
+            for (uint32_t line = from; line < rows[i].line && line <= source.count; line++) {
+                struct line_row quiet = {.entry = rows[i].entry, .file = rows[i].file,
+                                         .line = line};
+                add_line(report, table, &quiet, &source, scratch);
+            }
+        }
+        add_line(report, table, &rows[i], &source, scratch);
+        uint32_t next = i + 1 < count ? rows[i + 1].line : UINT32_MAX;
+        for (uint32_t k = 1; annotate && k <= CONTEXT_LINES; k++) {
+            uint32_t line = rows[i].line + k;
+            if (line >= next || line > source.count)
+                break;
+            struct line_row quiet = {.entry = rows[i].entry, .file = rows[i].file, .line = line};
+            add_line(report, table, &quiet, &source, scratch);
+        }
+    }
+}
+
+void report_lines(struct report *report, const bool *chosen)
+{
+    static const struct column text_columns[] = {
+        {"flat", NULL, COLUMN_VALUE},  {NULL, NULL, COLUMN_PERCENT}, {"cum", NULL, COLUMN_VALUE},
+        {NULL, NULL, COLUMN_PERCENT},  {"line", NULL, COLUMN_COUNT}, {NULL, NULL, COLUMN_NAME},
+        {NULL, NULL, COLUMN_NAME},     {"source", NULL, COLUMN_NAME},
+    };
+    static const struct column data_columns[] = {
+        {NULL, "flat", COLUMN_VALUE},          {NULL, "flat_percent", COLUMN_PERCENT},
+        {NULL, "cum", COLUMN_VALUE},           {NULL, "cum_percent", COLUMN_PERCENT},
+        {NULL, "line", COLUMN_COUNT},          {NULL, "function", COLUMN_NAME},
+        {NULL, "file", COLUMN_NAME},           {NULL, "source", COLUMN_NAME},
+    };
+    const struct column *columns = report->format == TABLE_TEXT ? text_columns : data_columns;
+    _cleanup_buffer_ struct buffer scratch = {0};
+    size_t count;
+    _cleanup_free_ struct line_row *rows =
+        rank_lines(report->profile, report->naming, report->type, chosen, &count);
+    _cleanup_table_ struct table all = {0};
+    table_init(&all, columns, ARRAY_LENGTH(text_columns), report_unit(report));
+    for (size_t first = 0, end; first < count; first = end) {
+        end = first + 1;
+        while (end < count && rows[end].entry == rows[first].entry &&
+               rows[end].file == rows[first].file)
+            end++;
+        if (report->format != TABLE_TEXT) {
+            add_function(report, &all, rows + first, end - first, &scratch);
+            continue;
+        }
+        _cleanup_table_ struct table one = {0};
+        table_init(&one, columns, ARRAY_LENGTH(text_columns), report_unit(report));
+        add_function(report, &one, rows + first, end - first, &scratch);
+        const struct naming_entry *entry = &report->naming->entries[rows[first].entry];
+        const struct profile_string *file = &report->profile->strings[rows[first].file];
+        buffer_add_text(report->out, first ? "\n" : "");
+        text_escape_terminal(report->out, entry->name, entry->length);
+        buffer_add_text(report->out, " in ");
+        if (file->length)
+            text_escape_terminal(report->out, file->data, file->length);
+        else
+            buffer_add_text(report->out, "an unknown file");
+        buffer_add_char(report->out, '\n');
+        table_write(&one, TABLE_TEXT, report->colour, report->out);
+    }
+    if (report->format != TABLE_TEXT) {
+        report_begin(report, "", NULL, NULL);
+        table_write(&all, report->format, false, report->out);
+        report_end(report);
+    }
+}

@@ -1,0 +1,102 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What the pprof reader holds between its halves: pprof_read.c fills it while the file streams by,
+ * pprof_resolve.c turns it into the profile.
+ */
+#pragma once
+
+#include "format/pprof.h"
+#include "format/wire.h"
+
+/* Distinct byte strings, numbered from 0 in order of appearance. */
+struct byte_set {
+    struct buffer bytes;
+    struct byte_entry {
+        uint64_t offset;    /* into bytes */
+        uint64_t seen_at;   /* stream offset of the first, for error messages */
+        uint32_t length;
+        uint32_t row; /* of (this stack, no labels), or ID_NONE */
+    } *entries;
+    size_t count, capacity;
+    struct id_table index;
+};
+
+struct raw_mapping {
+    uint64_t id;
+    struct profile_mapping mapping; /* file and build_id are indexes of the file's strings */
+    uint32_t resolved;
+};
+
+struct raw_function {
+    uint64_t id;
+    uint64_t name, system_name, file; /* indexes of the file's strings */
+    uint32_t start_line;
+    uint32_t resolved;
+};
+
+struct raw_line {
+    uint64_t function;
+    uint32_t line, column;
+};
+
+struct raw_location {
+    uint64_t id, mapping, address;
+    uint32_t first_line, line_count;
+    bool folded;
+    uint32_t first_frame; /* resolved: frames, outermost first */
+    uint32_t frame_count;
+};
+
+struct raw_row {
+    uint32_t stack, labels; /* entries of the byte sets; labels counts from 1, 0 is none */
+};
+
+struct value_type {
+    uint64_t type, unit;
+};
+
+/* A table whose messages carry ids, which need not be dense. */
+struct id_map {
+    uint32_t *dense; /* id -> position + 1 */
+    uint64_t dense_limit;
+    struct id_table sparse;
+};
+
+struct pprof_reader {
+    struct profile *profile;
+    struct source *source;
+    struct wire_stream stream;
+
+    uint32_t *strings; /* the file's string table, as ids of the profile */
+    size_t string_count, string_capacity;
+    struct value_type types[PROFILE_TYPES_MAX];
+    size_t type_count;
+    struct raw_mapping *mappings;
+    size_t mapping_count, mapping_capacity;
+    struct raw_function *functions;
+    size_t function_count, function_capacity;
+    struct raw_location *locations;
+    size_t location_count, location_capacity;
+    struct raw_line *lines;
+    size_t line_count, line_capacity;
+    uint32_t *frames; /* of all locations */
+    size_t frame_count, frame_capacity;
+    struct id_map mapping_ids, function_ids, location_ids;
+
+    struct byte_set stacks, labels;
+    struct raw_row *rows;
+    size_t row_count, row_capacity;
+    struct id_table row_index;
+    int64_t *values; /* row_count * width */
+    size_t value_capacity;
+    size_t width; /* values per sample; 0 until the first sample */
+    struct buffer scratch, label_scratch;
+
+    uint64_t drop_frames, keep_frames, default_type, doc_url;
+    struct value_type period_type;
+    int64_t time_ns, duration_ns, period;
+    uint64_t *comments;
+    size_t comment_count, comment_capacity;
+};
+
+int pprof_resolve(struct pprof_reader *reader, struct error *error);

@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: Apache-2.0
+// Making a call tree small enough to be drawn: small nodes are folded into "(other)" siblings.
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/memory.h"
+#include "profile/calltree_tables.h"
+
+/* Each node's largest share of any column, counting magnitudes: a parent's weight is never less
+ * than its child's, so keeping the heaviest nodes never orphans one. */
+static double *weigh(const struct calltree *tree)
+{
+    double *weights = memory_zalloc(tree->node_count, sizeof(*weights));
+    _cleanup_free_ double *sums = memory_zalloc(tree->node_count, sizeof(*sums));
+    for (unsigned type = 0; type < tree->type_count; type++) {
+        for (int side = 0; side < CALLTREE_SIDES; side++) {
+            const int64_t *self = tree->types[type].self[side];
+            if (!self)
+                continue;
+            for (uint32_t node = 0; node < tree->node_count; node++)
+                sums[node] = fabs((double)self[node]);
+            for (uint32_t node = tree->node_count; node-- > 1;)
+                sums[tree->nodes[node].parent] += sums[node];
+            if (sums[0] <= 0)
+                continue;
+            for (uint32_t node = 0; node < tree->node_count; node++)
+                weights[node] = fmax(weights[node], sums[node] / sums[0]);
+        }
+    }
+    return weights;
+}
+
+struct weighed {
+    double weight;
+    uint32_t node;
+};
+
+/* The heaviest first; of equals the first, so that parents come before children. */
+static int compare_weights(const void *a, const void *b)
+{
+    const struct weighed *x = a, *y = b;
+    if (x->weight != y->weight)
+        return x->weight > y->weight ? -1 : 1;
+    return (x->node > y->node) - (x->node < y->node);
+}
+
+/*
+ * Marks the nodes to keep. A kept node that loses a child costs one more node, its "(other)", so
+ * taking a node changes the size by one for itself, one more when it has children of its own, and
+ * one less when it was its parent's last child outside.
+ */
+static bool *choose_nodes(const struct calltree *tree, uint32_t limit)
+{
+    _cleanup_free_ double *weights = weigh(tree);
+    _cleanup_free_ struct weighed *sorted = memory_zalloc(tree->node_count, sizeof(*sorted));
+    _cleanup_free_ uint32_t *outside = memory_zalloc(tree->node_count, sizeof(*outside));
+    for (uint32_t node = 0; node < tree->node_count; node++) {
+        sorted[node] = (struct weighed){.weight = weights[node], .node = node};
+        if (node)
+            outside[tree->nodes[node].parent]++;
+    }
+    qsort(sorted, tree->node_count, sizeof(*sorted), compare_weights);
+    size_t size = 0, kept = 1;
+    for (uint32_t i = 0; i < tree->node_count; i++) {
+        uint32_t node = sorted[i].node;
+        size += 1 + (outside[node] > 0);
+        if (node && !--outside[tree->nodes[node].parent])
+            size--;
+        if (size <= limit)
+            kept = (size_t)i + 1;
+    }
+    bool *keep = memory_zalloc(tree->node_count, sizeof(*keep));
+    for (size_t i = 0; i < kept; i++)
+        keep[sorted[i].node] = true;
+    return keep;
+}
+
+/* Moves every column to the new numbering, adding up what fell together. */
+static void move_columns(struct calltree *tree, const uint32_t *moved, uint32_t old_count)
+{
+    for (unsigned type = 0; type < tree->type_count; type++) {
+        for (int side = 0; side < CALLTREE_SIDES; side++) {
+            int64_t *self = tree->types[type].self[side];
+            if (!self)
+                continue;
+            int64_t *sums = memory_zalloc(tree->node_count, sizeof(*sums));
+            for (uint32_t node = 0; node < old_count; node++)
+                sums[moved[node]] = calltree_sum(sums[moved[node]], self[node]);
+            free(self);
+            tree->types[type].self[side] = sums;
+        }
+    }
+    tree->tables->column_length = tree->node_count;
+}
+
+uint32_t calltree_limit(struct calltree *tree, uint32_t limit)
+{
+    limit = MAX(limit, 2u);
+    if (tree->node_count <= limit)
+        return 0;
+    _cleanup_free_ bool *keep = choose_nodes(tree, limit);
+    uint32_t other = calltree_function_id(
+        tree,
+        &(struct calltree_function){
+            .name = CALLTREE_OTHER, .length = strlen(CALLTREE_OTHER), .file = "", .binary = ""});
+
+    uint32_t old_count = tree->node_count, folded = 0;
+    _cleanup_free_ struct calltree_node *old = memory_zalloc(old_count, sizeof(*old));
+    memcpy(old, tree->nodes, old_count * sizeof(*old));
+    _cleanup_free_ uint32_t *moved = memory_zalloc(old_count, sizeof(*moved));
+    calltree_clear_nodes(tree);
+    for (uint32_t node = 1; node < old_count; node++) {
+        uint32_t parent = old[node].parent;
+        if (keep[node])
+            moved[node] =
+                calltree_child(tree, moved[parent], old[node].function, old[node].inlined);
+        else if (keep[parent])
+            moved[node] = calltree_child(tree, moved[parent], other, false);
+        else
+            moved[node] = moved[parent];
+        folded += !keep[node];
+    }
+    move_columns(tree, moved, old_count);
+    return folded;
+}

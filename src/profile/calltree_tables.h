@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The indexes behind a call tree, and the steps that build it. Private to src/profile. */
+#pragma once
+
+#include "base/arena.h"
+#include "base/idtable.h"
+#include "profile/calltree.h"
+
+struct calltree_tables {
+    struct arena text; /* names of functions, files, binaries and types */
+    uint64_t seed;     /* so that nobody can prepare collisions */
+    size_t function_capacity, node_capacity;
+    uint32_t column_length; /* cells of each column that exists */
+    struct id_table function_index, node_index;
+};
+
+/* Leaves only the root; columns keep their old cells. */
+void calltree_clear_nodes(struct calltree *tree);
+
+/* The id of the function with this name, added when new; what is known of it is completed. */
+uint32_t calltree_function_id(struct calltree *tree, const struct calltree_function *function);
+uint32_t calltree_child(struct calltree *tree, uint32_t parent, uint32_t function, bool inlined);
