@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * An arena: many small allocations that live and die together. Pointers stay valid until
- * arena_release or arena_clear. Not for use by two threads at once.
+ * arena_release. Not for use by two threads at once.
  */
 #pragma once
 

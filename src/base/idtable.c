@@ -36,7 +36,7 @@ void id_table_reserve(struct id_table *table, size_t count)
     if (table->slots && slots <= table->mask + 1)
         return;
     struct id_table grown = {
-        .slots = memory_zalloc(slots, sizeof(*grown.slots)),
+        .slots = memory_zalloc_scattered(slots, sizeof(*grown.slots)),
         .mask = slots - 1,
         .used = table->used,
     };
@@ -50,7 +50,7 @@ void id_table_reserve(struct id_table *table, size_t count)
 void id_table_insert(struct id_table *table, uint64_t hash, uint32_t id)
 {
     if (!table->slots || table->used + 1 > (table->mask + 1) / 4 * 3)
-        id_table_reserve(table, table->used * 2 + 1);
+        id_table_reserve(table, table->used + 1);
     place(table, (hash >> 32) << 32 | ((uint64_t)id + 1));
     table->used++;
 }

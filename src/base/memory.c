@@ -5,6 +5,7 @@
 
 #include <stdio.h>
 #include <string.h>
+#include <sys/mman.h>
 
 static void *checked(void *pointer, size_t size_bytes)
 {
@@ -27,11 +28,25 @@ void *memory_zalloc(size_t count, size_t size_bytes)
     return checked(calloc(count, size_bytes), count * size_bytes);
 }
 
+void *memory_zalloc_scattered(size_t count, size_t size_bytes)
+{
+    enum { HUGE_PAGE = 2 << 20 };
+    char *memory = memory_zalloc(count, size_bytes);
+    size_t length = count * size_bytes;
+    if (length >= 4 * HUGE_PAGE) {
+        /* Fresh memory of this size is not touched yet, so the advice comes in time. */
+        uintptr_t first = ((uintptr_t)memory + HUGE_PAGE - 1) & -(uintptr_t)HUGE_PAGE;
+        uintptr_t end = ((uintptr_t)memory + length) & -(uintptr_t)HUGE_PAGE;
+        madvise((void *)first, end - first, MADV_HUGEPAGE);
+    }
+    return memory;
+}
+
 void *memory_resize(void *pointer, size_t count, size_t size_bytes)
 {
     if (!count || !size_bytes)
         count = size_bytes = 1;
-    return checked(reallocarray(pointer, count, size_bytes), count);
+    return checked(reallocarray(pointer, count, size_bytes), count * size_bytes);
 }
 
 char *memory_strdup(const char *text)
@@ -50,8 +65,9 @@ char *memory_strndup(const char *text, size_t length)
 void *memory_grow(void *array, size_t *capacity, size_t needed, size_t element_bytes)
 {
     size_t wanted = *capacity ? *capacity : 16;
-    while (wanted < needed)
+    while (wanted < needed && wanted < SIZE_MAX / 2)
         wanted += wanted / 2 + 8;
+    wanted = MAX(wanted, needed); /* beyond half the address space resizing ends the process */
     array = memory_resize(array, wanted, element_bytes);
     *capacity = wanted;
     return array;

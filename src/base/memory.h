@@ -14,6 +14,11 @@
 void *memory_alloc(size_t size_bytes) __attribute__((malloc, alloc_size(1), returns_nonnull));
 void *memory_zalloc(size_t count, size_t size_bytes)
     __attribute__((malloc, alloc_size(1, 2), returns_nonnull));
+
+/* As memory_zalloc, asking the kernel for huge pages where that pays: for tables that are read all
+ * over the place, most of a random access is the walk of the page tables. */
+void *memory_zalloc_scattered(size_t count, size_t size_bytes)
+    __attribute__((malloc, alloc_size(1, 2), returns_nonnull));
 void *memory_resize(void *pointer, size_t count, size_t size_bytes)
     __attribute__((alloc_size(2, 3), returns_nonnull));
 char *memory_strdup(const char *text) __attribute__((malloc, returns_nonnull));

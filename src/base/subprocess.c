@@ -50,10 +50,8 @@ static int spawn(const char *const argv[], int input, int output, pid_t *ret_pid
 
 /* Feeds and drains the child until it closes its output. */
 static int exchange(int *to_child, int from_child, const struct subprocess_options *options,
-                    struct buffer *output)
+                    size_t limit, int64_t deadline, struct buffer *output)
 {
-    size_t limit = options->output_limit_bytes ? options->output_limit_bytes : DEFAULT_OUTPUT_LIMIT;
-    int64_t deadline = now_ms() + options->timeout_ms;
     size_t sent = 0;
     for (;;) {
         if (sent == options->input_bytes)
@@ -87,6 +85,34 @@ static int exchange(int *to_child, int from_child, const struct subprocess_optio
     }
 }
 
+/* A child may close its output and stay; only its end counts. */
+static int wait_for_end(pid_t pid, bool has_deadline, int64_t deadline, int *ret_status)
+{
+    for (int pause_ms = 1;; pause_ms = MIN(pause_ms * 2, 50)) {
+        pid_t ended = waitpid(pid, ret_status, has_deadline ? WNOHANG : 0);
+        if (ended == pid)
+            return 0;
+        if (ended < 0 && errno != EINTR)
+            return -errno;
+        if (has_deadline && now_ms() >= deadline)
+            return -ETIME;
+        if (has_deadline)
+            poll(NULL, 0, pause_ms);
+    }
+}
+
+static int ended_early(const char *program, int code, const struct subprocess_options *options,
+                       size_t limit, struct error *error)
+{
+    if (code == -ETIME)
+        return error_set(error, code, "%s was ended: it took longer than %u ms.", program,
+                         options->timeout_ms);
+    if (code == -E2BIG)
+        return error_set(error, code, "%s was ended: it wrote more than %zu bytes.", program,
+                         limit);
+    return error_set_errno(error, code, "%s was ended", program);
+}
+
 int subprocess_run(const char *const argv[], const struct subprocess_options *options,
                    struct buffer *ret_output, int *ret_status, struct error *error)
 {
@@ -111,17 +137,20 @@ int subprocess_run(const char *const argv[], const struct subprocess_options *op
     struct sigaction ignore = {.sa_handler = SIG_IGN}, before;
     sigaction(SIGPIPE, &ignore, &before);
     _cleanup_buffer_ struct buffer output = {0};
-    r = exchange(&to[1], from[0], options, &output);
+    size_t limit = options->output_limit_bytes ? options->output_limit_bytes : DEFAULT_OUTPUT_LIMIT;
+    int64_t deadline = now_ms() + options->timeout_ms;
+    r = exchange(&to[1], from[0], options, limit, deadline, &output);
     sigaction(SIGPIPE, &before, NULL);
     close_and_forget(&to[1]);
     close_and_forget(&from[0]);
-    if (r < 0)
-        kill(pid, SIGKILL);
     int status = 0;
-    while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
-        ;
-    if (r < 0)
-        return error_set_errno(error, r, "%s was ended", argv[0]);
+    if (!r)
+        r = wait_for_end(pid, options->timeout_ms, deadline, &status);
+    if (r < 0) {
+        kill(pid, SIGKILL);
+        wait_for_end(pid, false, 0, &status);
+        return ended_early(argv[0], r, options, limit, error);
+    }
     *ret_status = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
     *ret_output = output;
     output = (struct buffer){0};

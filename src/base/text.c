@@ -3,6 +3,7 @@
 
 #include "base/text.h"
 
+#include <ctype.h>
 #include <math.h>
 
 size_t utf8_sequence(const char *text, size_t length)
@@ -184,8 +185,8 @@ bool text_to_i64(const char *text, size_t length, int64_t *ret_value)
 bool text_to_double(const char *text, double *ret_value)
 {
     char *end;
-    double value = strtod(text, &end);
-    if (end == text || *end || !isfinite(value))
+    double value = strtod(text, &end); /* which skips white space in front */
+    if (end == text || isspace((unsigned char)text[0]) || *end || !isfinite(value))
         return false;
     *ret_value = value;
     return true;

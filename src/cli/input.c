@@ -16,28 +16,30 @@ int fail(const struct error *error)
     return EXIT_FAILED;
 }
 
+static void show_progress(void *context, const char *path, size_t index, size_t count)
+{
+    progress_file(context, path, index, count);
+}
+
 int input_read(const struct input_options *input, const char *const *paths, int count,
                struct profile *profile, const struct format **ret_format)
 {
     struct read_options options = {.expansion_limit = input->expansion_limit};
     if (input->format) {
         options.format = format_by_name(input->format);
-        if (!options.format || !options.format->read) {
+        if (!options.format || !format_readable(options.format)) {
             log_error("There is no input format \"%s\"; `assay convert --help` lists them.",
                       input->format);
             return EXIT_USAGE;
         }
     }
-    _cleanup_progress_ struct progress *progress = progress_start();
-    for (int i = 0; i < count; i++) {
-        struct error error = {0};
-        progress_file(progress, paths[i], i, count);
-        if (format_read_file(paths[i], &options, profile, ret_format, &error) < 0) {
-            progress_stop(&progress);
-            return fail(&error);
-        }
-    }
-    return 0;
+    struct progress *progress = progress_start();
+    struct error error = {0};
+    options.progress = show_progress;
+    options.progress_context = progress;
+    int r = format_read_files(paths, (size_t)count, &options, profile, ret_format, &error);
+    progress_stop(&progress);
+    return r < 0 ? fail(&error) : 0;
 }
 
 enum profile_detail input_filter_detail(const struct filter_options *filter)

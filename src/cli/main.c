@@ -46,7 +46,7 @@ int main(int argc, char **argv)
     bool help = !strcmp(name, "help") || !strcmp(name, "--help") || !strcmp(name, "-h");
     if (help && argc > 2) {
         name = argv[2];
-        argv[2] = "--help";
+        argv[2] = (char *)"--help";
         argc = 3;
         help = false;
     }

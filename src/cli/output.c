@@ -34,7 +34,7 @@ char *output_format_list(void)
     buffer_add_text(&text, "Formats (r: read, w: written; input is recognised by its content):\n");
     for (size_t i = 0; format_at(i); i++) {
         const struct format *format = format_at(i);
-        buffer_printf(&text, "  %-16s %c%c  %s\n", format->name, format->read ? 'r' : '-',
+        buffer_printf(&text, "  %-16s %c%c  %s\n", format->name, format_readable(format) ? 'r' : '-',
                       format->write ? 'w' : '-', format->summary);
         if (format->write)
             buffer_printf(&text, "  %-16s     written for %s\n", "", format->extensions);

@@ -23,7 +23,7 @@ struct progress {
     bool stop;
     bool shown;
     const char *path;
-    int index, count;
+    size_t index, count;
 };
 
 static void *watch(void *argument)
@@ -45,7 +45,7 @@ static void *watch(void *argument)
         progress->shown = true;
         fprintf(stderr, "\rreading %.40s", path_base(progress->path ? progress->path : ""));
         if (progress->count > 1)
-            fprintf(stderr, " (%d of %d)", progress->index + 1, progress->count);
+            fprintf(stderr, " (%zu of %zu)", progress->index + 1, progress->count);
         fprintf(stderr, ", %llu MiB\033[K", (unsigned long long)source_bytes_read() >> 20);
         fflush(stderr);
         wait_ms = STEP_MS;
@@ -68,7 +68,7 @@ struct progress *progress_start(void)
     return progress;
 }
 
-void progress_file(struct progress *progress, const char *path, int index, int count)
+void progress_file(struct progress *progress, const char *path, size_t index, size_t count)
 {
     if (!progress)
         return;

@@ -2,10 +2,11 @@
 /* A line on stderr that shows how far reading has come: only on a terminal, only after 2 s. */
 #pragma once
 
+#include <stddef.h>
+
 struct progress;
 
 struct progress *progress_start(void);
-void progress_file(struct progress *progress, const char *path, int index, int count);
+void progress_file(struct progress *progress, const char *path, size_t index, size_t count);
 /* Wipes the line. Takes a pointer to NULL, and leaves one. */
 void progress_stop(struct progress **progress);
-#define _cleanup_progress_ __attribute__((cleanup(progress_stop)))

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The table of formats, and reading and writing whole files through it. See format.h.
+// The table of formats, recognising them, and writing files. See format.h; read.c reads.
 
 #include "format/format.h"
 
@@ -81,50 +81,6 @@ int format_detect(struct source *source, const struct format **ret_format, struc
                          source->name);
     *ret_format = best;
     return 0;
-}
-
-static int read_source(struct source *source, const struct read_options *options,
-                       struct profile *profile, const struct format **ret_format,
-                       struct error *error)
-{
-    const struct format *format = options ? options->format : NULL;
-    if (!format) {
-        int r = format_detect(source, &format, error);
-        if (r < 0)
-            return r;
-    }
-    if (!format->read)
-        return error_set(error, -ENOTSUP, "%s: the %s format can be written but not read.",
-                         source->name, format->name);
-    struct error inner = {0};
-    int r = format->read(source, profile, &inner);
-    if (r < 0) {
-        /* Errors of the source itself already name the file. */
-        if (!strncmp(inner.text, source->name, strlen(source->name)))
-            return error_set(error, r, "%s", inner.text);
-        return error_set(error, r, "%s: %s", source->name, inner.text);
-    }
-    if (ret_format)
-        *ret_format = format;
-    return 0;
-}
-
-int format_read_file(const char *path, const struct read_options *options, struct profile *profile,
-                     const struct format **ret_format, struct error *error)
-{
-    _cleanup_source_ struct source source = {0};
-    int r = source_open(&source, path, options ? options->expansion_limit : 0, error);
-    return r < 0 ? r : read_source(&source, options, profile, ret_format, error);
-}
-
-int format_read_memory(const char *name, const void *data, size_t length,
-                       const struct read_options *options, struct profile *profile,
-                       const struct format **ret_format, struct error *error)
-{
-    _cleanup_source_ struct source source = {0};
-    int r = source_open_memory(&source, name, data, length,
-                               options ? options->expansion_limit : 0, error);
-    return r < 0 ? r : read_source(&source, options, profile, ret_format, error);
 }
 
 static void release_compressor(struct libdeflate_compressor **compressor)

@@ -21,6 +21,17 @@ struct write_options {
     const char *title; /* for pictures; may be NULL */
 };
 
+/*
+ * Reading in two halves, for formats that are read a lot: `collect` takes in the stream on any
+ * thread, `resolve` adds what it found to a profile, which is one thread's at a time. `resolve` may
+ * be called once. `discard` takes NULL.
+ */
+struct format_phases {
+    void *(*collect)(struct source *source, enum profile_detail detail, struct error *error);
+    int (*resolve)(void *collected, struct profile *profile, struct error *error);
+    void (*discard)(void *collected);
+};
+
 struct format {
     const char *name;
     const char *summary;    /* one line, for --help */
@@ -38,9 +49,10 @@ struct format {
      * Adds a stream's samples to `profile` (which may hold others already). On failure returns a
      * negative code with a sentence that names the offset or line, without the file's name: the
      * caller puts it in front; `profile` then holds an unspecified part and is only good for
-     * releasing. NULL: cannot be read.
+     * releasing. NULL: read in phases, or not at all.
      */
     int (*read)(struct source *source, struct profile *profile, struct error *error);
+    const struct format_phases *phases; /* errors as those of read */
 
     /* Appends the whole file to `out`. NULL: cannot be written. */
     int (*write)(struct buffer *out, const struct profile *profile,
@@ -58,15 +70,30 @@ const struct format *format_by_extension(const char *path);
 /* The format of what the source holds, by content. Consumes nothing. */
 int format_detect(struct source *source, const struct format **ret_format, struct error *error);
 
+static inline bool format_readable(const struct format *format)
+{
+    return format->read || format->phases;
+}
+
 struct read_options {
     const struct format *format; /* NULL: detect */
     uint64_t expansion_limit;    /* 0: the default, 4 GiB */
+
+    /* Called before each file of format_read_files; may be NULL. */
+    void (*progress)(void *context, const char *path, size_t index, size_t count);
+    void *progress_context;
 };
 
 /* Opens, detects and reads a file (or "-") into `profile`; errors begin with the file's name.
  * `options` may be NULL. */
 int format_read_file(const char *path, const struct read_options *options, struct profile *profile,
                      const struct format **ret_format, struct error *error);
+
+/* Many files into one profile, in the order given, with the first half of reading on other threads
+ * where the machine has them. *ret_format is the last file's. */
+int format_read_files(const char *const *paths, size_t count, const struct read_options *options,
+                      struct profile *profile, const struct format **ret_format,
+                      struct error *error);
 
 /* The same from memory, for servers and fuzzers. */
 int format_read_memory(const char *name, const void *data, size_t length,

@@ -65,6 +65,6 @@ const struct format format_pprof = {
     .gzip = true,
     .detail = PROFILE_ALL & ~PROFILE_TIMES,
     .detect = detect,
-    .read = pprof_read,
+    .phases = &pprof_phases,
     .write = pprof_write,
 };

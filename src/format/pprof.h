@@ -52,6 +52,6 @@ enum {
     FUNCTION_START_LINE = 5,
 };
 
-int pprof_read(struct source *source, struct profile *profile, struct error *error);
+extern const struct format_phases pprof_phases;
 int pprof_write(struct buffer *out, const struct profile *profile,
                 const struct write_options *options, struct error *error);

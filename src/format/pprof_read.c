@@ -24,9 +24,14 @@ static void id_map_release(struct id_map *map)
     id_table_release(&map->sparse);
 }
 
-static void reader_release(struct pprof_reader *reader)
+static void discard(void *collected)
 {
+    struct pprof_reader *reader = collected;
+    if (!reader)
+        return;
+    buffer_release(&reader->text);
     free(reader->strings);
+    free(reader->string_ids);
     free(reader->mappings);
     free(reader->functions);
     free(reader->locations);
@@ -43,6 +48,7 @@ static void reader_release(struct pprof_reader *reader)
     buffer_release(&reader->scratch);
     buffer_release(&reader->label_scratch);
     free(reader->comments);
+    free(reader);
 }
 
 static uint32_t byte_set_find(struct byte_set *set, const void *bytes, size_t length,
@@ -127,7 +133,6 @@ static void gather_locations(struct pprof_reader *reader, struct raw_sample *sam
 static int parse_sample(struct pprof_reader *reader, const struct wire_field *message,
                         struct raw_sample *sample, struct error *error)
 {
-    bool want_labels = reader->profile->detail & PROFILE_LABELS;
     struct wire wire = wire_of_field(message);
     struct wire_field field;
     int r;
@@ -150,7 +155,8 @@ static int parse_sample(struct pprof_reader *reader, const struct wire_field *me
                     return wire_stream_malformed(&reader->stream, "The sample that ends", error);
                 sample->values[sample->value_count++] = (int64_t)value;
             }
-        } else if (field.number == SAMPLE_LABEL && field.type == WIRE_BYTES && want_labels) {
+        } else if (field.number == SAMPLE_LABEL && field.type == WIRE_BYTES &&
+                   reader->want_labels) {
             if (++sample->label_count > PROFILE_LABELS_MAX)
                 return error_set(error, -E2BIG,
                                  "The sample before offset %llu has more than %d labels.",
@@ -355,11 +361,10 @@ static int take_comments(struct pprof_reader *reader, const struct wire_field *f
     return 0;
 }
 
-static int take_message(struct pprof_reader *reader, struct wire_field *field, struct error *error)
+static int take_message(struct pprof_reader *reader, const struct wire_field *field,
+                        struct error *error)
 {
-    int r = wire_stream_bytes(&reader->stream, field, error);
-    if (r < 0)
-        return r;
+    int r = 0;
     const char *what = "The value type that ends";
     switch (field->number) {
     case PPROF_SAMPLE:
@@ -367,7 +372,8 @@ static int take_message(struct pprof_reader *reader, struct wire_field *field, s
     case PPROF_STRING:
         array_reserve(reader->strings, reader->string_capacity, reader->string_count + 1);
         reader->strings[reader->string_count++] =
-            profile_string(reader->profile, (const char *)field->data, field->length);
+            (struct raw_string){.offset = reader->text.length, .length = field->length};
+        buffer_add(&reader->text, field->data, field->length);
         return 0;
     case PPROF_SAMPLE_TYPE:
         if (reader->type_count == PROFILE_TYPES_MAX)
@@ -431,12 +437,24 @@ static bool known_message(uint32_t number)
            number == PPROF_PERIOD_TYPE || number == PPROF_COMMENT;
 }
 
+/* The next field, whole when it is one that is wanted. */
+static int next_field(struct pprof_reader *reader, struct wire_field *field, struct error *error)
+{
+    if (likely(wire_stream_quick(&reader->stream, field)))
+        return 1;
+    int r = wire_stream_next(&reader->stream, field, error);
+    if (r <= 0 || field->type != WIRE_BYTES || !known_message(field->number))
+        return r;
+    r = wire_stream_bytes(&reader->stream, field, error);
+    return r < 0 ? r : 1;
+}
+
 static int read_stream(struct pprof_reader *reader, struct error *error)
 {
     struct wire_field field;
     int r;
     wire_stream_init(&reader->stream, reader->source);
-    while ((r = wire_stream_next(&reader->stream, &field, error)) > 0) {
+    while ((r = next_field(reader, &field, error)) > 0) {
         if (field.type == WIRE_BYTES) {
             if (known_message(field.number))
                 r = take_message(reader, &field, error);
@@ -453,12 +471,29 @@ static int read_stream(struct pprof_reader *reader, struct error *error)
         if (r < 0)
             return r;
     }
+    reader->end_offset = source_offset(reader->source);
     return r;
 }
 
-int pprof_read(struct source *source, struct profile *profile, struct error *error)
+static void *collect(struct source *source, enum profile_detail detail, struct error *error)
 {
-    _cleanup_(reader_release) struct pprof_reader reader = {.profile = profile, .source = source};
-    int r = read_stream(&reader, error);
-    return r < 0 ? r : pprof_resolve(&reader, error);
+    struct pprof_reader *reader = memory_zalloc(1, sizeof(*reader));
+    reader->source = source;
+    reader->want_labels = detail & PROFILE_LABELS;
+    if (read_stream(reader, error) < 0) {
+        discard(reader);
+        return NULL;
+    }
+    return reader;
 }
+
+static int resolve(void *collected, struct profile *profile, struct error *error)
+{
+    return pprof_resolve(collected, profile, error);
+}
+
+const struct format_phases pprof_phases = {
+    .collect = collect,
+    .resolve = resolve,
+    .discard = discard,
+};

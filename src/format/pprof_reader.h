@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What the pprof reader holds between its halves: pprof_read.c fills it while the file streams by,
- * pprof_resolve.c turns it into the profile.
+ * pprof_resolve.c adds it to a profile. The first half needs no profile and may run on any thread.
  */
 #pragma once
 
@@ -62,12 +62,22 @@ struct id_map {
     struct id_table sparse;
 };
 
-struct pprof_reader {
-    struct profile *profile;
-    struct source *source;
-    struct wire_stream stream;
+struct raw_string {
+    uint64_t offset; /* into text */
+    size_t length;
+};
 
-    uint32_t *strings; /* the file's string table, as ids of the profile */
+struct pprof_reader {
+    bool want_labels;
+    struct source *source; /* while it is read */
+    struct wire_stream stream;
+    uint64_t end_offset; /* of the stream, for messages */
+
+    struct profile *profile; /* while it is resolved */
+    uint32_t *string_ids;    /* the file's string table, as ids of the profile */
+
+    struct buffer text;
+    struct raw_string *strings;
     size_t string_count, string_capacity;
     struct value_type types[PROFILE_TYPES_MAX];
     size_t type_count;
@@ -99,4 +109,4 @@ struct pprof_reader {
     size_t comment_count, comment_capacity;
 };
 
-int pprof_resolve(struct pprof_reader *reader, struct error *error);
+int pprof_resolve(struct pprof_reader *reader, struct profile *profile, struct error *error);

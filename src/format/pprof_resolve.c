@@ -19,8 +19,8 @@ static int resolve_string(struct pprof_reader *reader, uint64_t index, const cha
                          "%s refers to string %llu, but there are only %zu (file ends at offset "
                          "%llu).",
                          what, (unsigned long long)index, reader->string_count,
-                         (unsigned long long)source_offset(reader->source));
-    *ret_string = reader->strings[index];
+                         (unsigned long long)reader->end_offset);
+    *ret_string = reader->string_ids[index];
     return 0;
 }
 
@@ -106,7 +106,8 @@ static int resolve_functions(struct pprof_reader *reader, struct error *error)
                                error);
         if (!r)
             r = resolve_string(reader, raw->file, "A function", &function.file, error);
-        if (!r)
+        /* A function that says nothing (Go's threadcreate has one) must not hide the address. */
+        if (!r && (function.name || function.system_name || function.file))
             raw->resolved = profile_function(reader->profile, &function);
     }
     return r;
@@ -241,7 +242,7 @@ static int resolve_types(struct pprof_reader *reader, unsigned *ret_columns, str
                          "Samples have %zu values, but the profile names %zu sample types (file "
                          "ends at offset %llu).",
                          reader->width, reader->type_count,
-                         (unsigned long long)source_offset(reader->source));
+                         (unsigned long long)reader->end_offset);
     for (size_t i = 0; i < reader->type_count; i++) {
         uint32_t type, unit;
         int r = resolve_string(reader, reader->types[i].type, "A sample type", &type, error);
@@ -263,6 +264,7 @@ static int resolve_samples(struct pprof_reader *reader, const unsigned *columns,
     uint32_t *frames = NULL;
     struct profile_label *labels = NULL;
     size_t frame_capacity = 0, label_capacity = 0;
+    array_reserve(frames, frame_capacity, 1); /* empty stacks need a place, too */
     int r = 0;
     for (size_t i = 0; !r && i < reader->stacks.count; i++) {
         r = resolve_stack(reader, &reader->stacks.entries[i], &frames, &frame_capacity, &nodes[i],
@@ -322,10 +324,21 @@ static int resolve_header(struct pprof_reader *reader, struct error *error)
     return 0;
 }
 
-int pprof_resolve(struct pprof_reader *reader, struct error *error)
+static void resolve_strings(struct pprof_reader *reader)
+{
+    reader->string_ids = memory_zalloc(reader->string_count, sizeof(*reader->string_ids));
+    for (size_t i = 0; i < reader->string_count; i++)
+        reader->string_ids[i] =
+            profile_string(reader->profile, reader->text.data + reader->strings[i].offset,
+                           reader->strings[i].length);
+}
+
+int pprof_resolve(struct pprof_reader *reader, struct profile *profile, struct error *error)
 {
     unsigned columns[PROFILE_TYPES_MAX];
-    if (reader->string_count && reader->strings[0])
+    reader->profile = profile;
+    resolve_strings(reader);
+    if (reader->string_count && reader->strings[0].length)
         return error_set(error, -EBADMSG, "The first entry of the string table is not empty.");
     int r = resolve_types(reader, columns, error);
     if (!r)

@@ -67,19 +67,21 @@ static inline bool read_header(struct wire *wire, struct wire_field *field)
     return true;
 }
 
-int wire_next(struct wire *wire, struct wire_field *ret_field)
+int wire_next_slow(struct wire *wire, struct wire_field *ret_field)
 {
     if (wire->at == wire->end)
         return 0;
-    if (!read_header(wire, ret_field))
+    struct wire ahead = *wire;
+    if (!read_header(&ahead, ret_field))
         return -EBADMSG;
     if (ret_field->type == WIRE_BYTES) {
-        if (ret_field->value > (uint64_t)(wire->end - wire->at))
+        if (ret_field->value > (uint64_t)(ahead.end - ahead.at))
             return -EBADMSG;
-        ret_field->data = wire->at;
+        ret_field->data = ahead.at;
         ret_field->length = (size_t)ret_field->value;
-        wire->at += ret_field->length;
+        ahead.at += ret_field->length;
     }
+    *wire = ahead;
     return 1;
 }
 

@@ -54,8 +54,43 @@ static inline bool wire_varint(struct wire *wire, uint64_t *ret_value)
     return wire_varint_slow(wire, ret_value);
 }
 
-/* 1 and a field, 0 at the end, -EBADMSG when malformed (groups, field 0 and cut-off data are). */
-int wire_next(struct wire *wire, struct wire_field *ret_field);
+int wire_next_slow(struct wire *wire, struct wire_field *ret_field);
+
+/* 1 and a field, 0 at the end, -EBADMSG when malformed (groups, field 0 and cut-off data are); the
+ * cursor then stays where it was. Fields with small numbers and short contents, nearly all there
+ * are, take the inline path. */
+static inline int wire_next(struct wire *wire, struct wire_field *ret_field)
+{
+    const uint8_t *at = wire->at;
+    size_t left = (size_t)(wire->end - at);
+    if (__builtin_expect(left < 4 || at[0] >= 0x80 || at[0] < 8, 0))
+        return wire_next_slow(wire, ret_field);
+    ret_field->number = at[0] >> 3;
+    ret_field->type = (enum wire_type)(at[0] & 7);
+    uint64_t value = at[1];
+    size_t header = 2;
+    if (value >= 0x80) {
+        if (at[2] >= 0x80)
+            return wire_next_slow(wire, ret_field);
+        value = (value & 0x7f) | (uint64_t)at[2] << 7;
+        header = 3;
+    }
+    ret_field->value = value;
+    if (ret_field->type == WIRE_BYTES) {
+        if (value > left - header)
+            return -EBADMSG;
+        ret_field->data = at + header;
+        ret_field->length = (size_t)value;
+        wire->at = at + header + value;
+        return 1;
+    }
+    if (ret_field->type != WIRE_VARINT)
+        return wire_next_slow(wire, ret_field);
+    ret_field->raw = at + 1;
+    ret_field->raw_length = header - 1;
+    wire->at = at + header;
+    return 1;
+}
 
 /*
  * A repeated number field, packed or not: a cursor over all its values, of which each is read by
@@ -95,6 +130,26 @@ void wire_stream_init(struct wire_stream *stream, struct source *source);
  */
 int wire_stream_next(struct wire_stream *stream, struct wire_field *ret_field,
                      struct error *error);
+
+/* The same with the content of BYTES fields, when all of the field is in the window already: 1 if
+ * so. Otherwise 0, nothing has been consumed, and wire_stream_next is to be called. */
+static inline int wire_stream_quick(struct wire_stream *stream, struct wire_field *ret_field)
+{
+    struct source *source = stream->source;
+    const uint8_t *start = source_data(source);
+    size_t available = source_available(source);
+    if (stream->pending)
+        return 0;
+    if (stream->depth) {
+        uint64_t left = stream->ends[stream->depth - 1] - source_offset(source);
+        available = available < left ? available : (size_t)left;
+    }
+    struct wire wire = wire_of(start, available);
+    if (wire_next(&wire, ret_field) <= 0)
+        return 0;
+    source_skip(source, (size_t)(wire.at - start));
+    return 1;
+}
 
 /* The field's content, contiguous, valid until the next call on the stream. */
 int wire_stream_bytes(struct wire_stream *stream, struct wire_field *field, struct error *error);

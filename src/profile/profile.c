@@ -115,6 +115,8 @@ bool profile_full(const struct profile *profile)
 uint32_t profile_string(struct profile *profile, const char *text, size_t length)
 {
     struct profile_tables *tables = profile->tables;
+    if (!length && profile->string_count)
+        return 0; /* also for a NULL without a length */
     uint64_t hash = XXH3_64bits_withSeed(text, length, tables->seed);
     struct id_probe probe = id_probe_start(hash);
     uint32_t id;
@@ -199,19 +201,64 @@ uint32_t profile_frame(struct profile *profile, const struct profile_frame *fram
     return id;
 }
 
+static inline uint64_t child_hash(uint32_t parent, uint32_t frame)
+{
+    return hash_word((uint64_t)parent << 32 | frame);
+}
+
+static inline uint32_t find_child(const struct profile *profile, uint32_t parent, uint32_t frame)
+{
+    struct id_probe probe = id_probe_start(child_hash(parent, frame));
+    uint32_t id;
+    while ((id = id_table_next(&profile->tables->node_index, &probe)) != ID_NONE)
+        if (profile->nodes[id].parent == parent && profile->nodes[id].frame == frame)
+            break;
+    return id;
+}
+
+static inline uint32_t add_child(struct profile *profile, uint32_t parent, uint32_t frame)
+{
+    uint32_t id = profile->node_count++;
+    profile->nodes[id] = (struct profile_node){.parent = parent, .frame = frame};
+    id_table_insert(&profile->tables->node_index, child_hash(parent, frame), id);
+    return id;
+}
+
 uint32_t profile_child(struct profile *profile, uint32_t parent, uint32_t frame)
 {
+    uint32_t id = find_child(profile, parent, frame);
+    if (id != ID_NONE)
+        return id;
+    array_reserve(profile->nodes, profile->tables->node_capacity, profile->node_count + 1ul);
+    return add_child(profile, parent, frame);
+}
+
+/* The part of a stack that is known is walked; below the first new node all is new, the ids are
+ * known beforehand, and the places in the index can be loaded side by side. */
+static uint32_t insert_stack(struct profile *profile, const uint32_t *frames, size_t count)
+{
     struct profile_tables *tables = profile->tables;
-    uint64_t hash = hash_word((uint64_t)parent << 32 | frame);
-    struct id_probe probe = id_probe_start(hash);
-    uint32_t id;
-    while ((id = id_table_next(&tables->node_index, &probe)) != ID_NONE)
-        if (profile->nodes[id].parent == parent && profile->nodes[id].frame == frame)
-            return id;
-    id = table_add(profile, nodes, node_count, node_capacity);
-    profile->nodes[id] = (struct profile_node){.parent = parent, .frame = frame};
-    id_table_insert(&tables->node_index, hash, id);
-    return id;
+    uint32_t node = 0;
+    size_t known = 0;
+    for (; known < count; known++) {
+        uint32_t child = find_child(profile, node, frames[known]);
+        if (child == ID_NONE)
+            break;
+        node = child;
+    }
+    size_t fresh = count - known;
+    if (!fresh)
+        return node;
+    array_reserve(profile->nodes, tables->node_capacity, profile->node_count + fresh);
+    id_table_reserve(&tables->node_index, tables->node_index.used + fresh);
+    uint32_t parent = node;
+    for (size_t i = 0; i < fresh; i++) {
+        id_table_prefetch(&tables->node_index, child_hash(parent, frames[known + i]));
+        parent = profile->node_count + (uint32_t)i;
+    }
+    for (size_t i = known; i < count; i++)
+        node = add_child(profile, node, frames[i]);
+    return node;
 }
 
 uint32_t profile_stack(struct profile *profile, const uint32_t *frames, size_t count)
@@ -223,9 +270,7 @@ uint32_t profile_stack(struct profile *profile, const uint32_t *frames, size_t c
     while ((id = id_table_next(&tables->stack_index, &probe)) != ID_NONE)
         if (tables->stacks[id].hash[0] == hash.low64 && tables->stacks[id].hash[1] == hash.high64)
             return tables->stacks[id].node;
-    uint32_t node = 0;
-    for (size_t i = 0; i < count; i++)
-        node = profile_child(profile, node, frames[i]);
+    uint32_t node = insert_stack(profile, frames, count);
     array_reserve(tables->stacks, tables->stack_capacity, tables->stack_count + 1);
     tables->stacks[tables->stack_count] =
         (struct stack_entry){.hash = {hash.low64, hash.high64}, .node = node};
