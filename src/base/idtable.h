@@ -61,13 +61,6 @@ static inline uint32_t id_table_next(const struct id_table *table, struct id_pro
     }
 }
 
-/* Starts loading the place where a new id with this hash would go. */
-static inline void id_table_prefetch(const struct id_table *table, uint64_t hash)
-{
-    if (table->slots)
-        __builtin_prefetch(&table->slots[(hash >> 32) & table->mask], 1);
-}
-
 /* A good mix of one word, for keys that are already small numbers. */
 static inline uint64_t hash_word(uint64_t word)
 {

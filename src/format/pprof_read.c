@@ -36,6 +36,7 @@ static void discard(void *collected)
     free(reader->functions);
     free(reader->locations);
     free(reader->lines);
+    free(reader->location_frames);
     free(reader->frames);
     id_map_release(&reader->mapping_ids);
     id_map_release(&reader->function_ids);
@@ -349,13 +350,20 @@ static int take_location(struct pprof_reader *reader, const struct wire_field *m
     return 0;
 }
 
-static int take_comments(struct pprof_reader *reader, const struct wire_field *field)
+/* Comments are looked up one by one when profiles are merged; files have a few at most. */
+#define COMMENTS_MAX 4096
+
+static int take_comments(struct pprof_reader *reader, const struct wire_field *field,
+                         struct error *error)
 {
     struct wire numbers = wire_repeated(field);
     while (numbers.at < numbers.end) {
+        if (reader->comment_count == COMMENTS_MAX)
+            return error_set(error, -E2BIG, "There are more than %d comments before offset %llu.",
+                             COMMENTS_MAX, (unsigned long long)source_offset(reader->source));
         array_reserve(reader->comments, reader->comment_capacity, reader->comment_count + 1);
         if (!wire_varint(&numbers, &reader->comments[reader->comment_count]))
-            return -EBADMSG;
+            return wire_stream_malformed(&reader->stream, "The comment that ends", error);
         reader->comment_count++;
     }
     return 0;
@@ -397,9 +405,7 @@ static int take_message(struct pprof_reader *reader, const struct wire_field *fi
         r = take_function(reader, field);
         break;
     case PPROF_COMMENT:
-        what = "The comment that ends";
-        r = take_comments(reader, field);
-        break;
+        return take_comments(reader, field, error);
     }
     return r < 0 ? wire_stream_malformed(&reader->stream, what, error) : 0;
 }
@@ -459,9 +465,7 @@ static int read_stream(struct pprof_reader *reader, struct error *error)
             if (known_message(field.number))
                 r = take_message(reader, &field, error);
         } else if (field.number == PPROF_COMMENT) {
-            r = take_comments(reader, &field);
-            if (r < 0)
-                return wire_stream_malformed(&reader->stream, "A comment", error);
+            r = take_comments(reader, &field, error);
         } else if (known_message(field.number)) {
             return wire_stream_malformed(&reader->stream, "A message that is a plain number",
                                          error);

@@ -43,8 +43,12 @@ struct raw_location {
     uint64_t id, mapping, address;
     uint32_t first_line, line_count;
     bool folded;
-    uint32_t first_frame; /* resolved: frames, outermost first */
-    uint32_t frame_count;
+};
+
+/* What a location means: frames, outermost first. Apart from raw_location, because every sample
+ * goes through it. */
+struct location_frames {
+    uint32_t first, count;
 };
 
 struct raw_row {
@@ -89,8 +93,10 @@ struct pprof_reader {
     size_t location_count, location_capacity;
     struct raw_line *lines;
     size_t line_count, line_capacity;
+    struct location_frames *location_frames;
     uint32_t *frames; /* of all locations */
     size_t frame_count, frame_capacity;
+    uint64_t frames_left; /* that stacks may still expand to */
     struct id_map mapping_ids, function_ids, location_ids;
 
     struct byte_set stacks, labels;

@@ -115,8 +115,9 @@ static int resolve_functions(struct pprof_reader *reader, struct error *error)
 
 /* The frames of one location, outermost first: its last line is the function that was really
  * called, the ones before it were inlined. */
-static int resolve_location(struct pprof_reader *reader, struct raw_location *raw, struct error *error)
+static int resolve_location(struct pprof_reader *reader, size_t index, struct error *error)
 {
+    const struct raw_location *raw = &reader->locations[index];
     struct profile_frame frame = {.address = raw->address, .folded = raw->folded};
     if (raw->mapping) {
         uint32_t at = FIND_ID(reader, mapping_ids, mappings, raw->mapping);
@@ -127,9 +128,10 @@ static int resolve_location(struct pprof_reader *reader, struct raw_location *ra
         frame.mapping = reader->mappings[at].resolved;
         frame.address = profile_file_offset(&reader->mappings[at].mapping, raw->address);
     }
-    raw->first_frame = (uint32_t)reader->frame_count;
-    raw->frame_count = raw->line_count ? raw->line_count : 1;
-    array_reserve(reader->frames, reader->frame_capacity, reader->frame_count + raw->frame_count);
+    struct location_frames *frames = &reader->location_frames[index];
+    frames->first = (uint32_t)reader->frame_count;
+    frames->count = raw->line_count ? raw->line_count : 1;
+    array_reserve(reader->frames, reader->frame_capacity, reader->frame_count + frames->count);
     if (!raw->line_count)
         reader->frames[reader->frame_count++] = profile_frame(reader->profile, &frame);
     for (uint32_t i = raw->line_count; i-- > 0;) {
@@ -151,6 +153,11 @@ static int resolve_location(struct pprof_reader *reader, struct raw_location *ra
     return 0;
 }
 
+/* A few bytes can name a location with many lines many times. Real stacks have a handful of lines
+ * per location, and a location takes at least a byte. */
+#define FRAMES_ALWAYS (1u << 20)
+#define FRAMES_PER_BYTE 32
+
 static int resolve_stack(struct pprof_reader *reader, const struct byte_entry *entry,
                          uint32_t **frames, size_t *capacity, uint32_t *ret_node,
                          struct error *error)
@@ -170,15 +177,20 @@ static int resolve_stack(struct pprof_reader *reader, const struct byte_entry *e
                              "The sample before offset %llu refers to location %llu, which is not "
                              "there.",
                              (unsigned long long)entry->seen_at, (unsigned long long)id);
-        const struct raw_location *location = &reader->locations[at];
-        if (count + location->frame_count > *capacity) {
+        const struct location_frames *location = &reader->location_frames[at];
+        if (location->count > reader->frames_left)
+            return error_set(error, -E2BIG,
+                             "The sample before offset %llu expands to an absurd number of inlined "
+                             "functions.",
+                             (unsigned long long)entry->seen_at);
+        reader->frames_left -= location->count;
+        if (count + location->count > *capacity) {
             size_t old = *capacity;
-            array_reserve(*frames, *capacity, count + location->frame_count);
+            array_reserve(*frames, *capacity, count + location->count);
             memmove(*frames + *capacity - count, *frames + old - count, count * sizeof(**frames));
         }
-        count += location->frame_count;
-        memcpy(*frames + *capacity - count, reader->frames + location->first_frame,
-               location->frame_count * sizeof(**frames));
+        for (uint32_t i = location->count; i-- > 0;)
+            (*frames)[*capacity - ++count] = reader->frames[location->first + i];
     }
     *ret_node = profile_stack(reader->profile, *frames + *capacity - count, count);
     return 0;
@@ -266,6 +278,7 @@ static int resolve_samples(struct pprof_reader *reader, const unsigned *columns,
     size_t frame_capacity = 0, label_capacity = 0;
     array_reserve(frames, frame_capacity, 1); /* empty stacks need a place, too */
     int r = 0;
+    reader->frames_left = FRAMES_ALWAYS + (uint64_t)reader->stacks.bytes.length * FRAMES_PER_BYTE;
     for (size_t i = 0; !r && i < reader->stacks.count; i++) {
         r = resolve_stack(reader, &reader->stacks.entries[i], &frames, &frame_capacity, &nodes[i],
                           error);
@@ -347,8 +360,10 @@ int pprof_resolve(struct pprof_reader *reader, struct profile *profile, struct e
         r = resolve_functions(reader, error);
     if (!r)
         r = BUILD_IDS(reader, location_ids, locations, location_count, "Location", error);
+    reader->location_frames =
+        memory_zalloc(reader->location_count, sizeof(*reader->location_frames));
     for (size_t i = 0; !r && i < reader->location_count; i++)
-        r = resolve_location(reader, &reader->locations[i], error);
+        r = resolve_location(reader, i, error);
     if (!r)
         r = resolve_header(reader, error);
     if (r < 0)

@@ -33,6 +33,7 @@ struct writer {
     struct id_table location_index; /* of locations with inlined frames */
     uint32_t *scratch;
     size_t scratch_capacity;
+    struct buffer stack; /* the current one, encoded */
 };
 
 static void writer_release(struct writer *writer)
@@ -44,6 +45,7 @@ static void writer_release(struct writer *writer)
     free(writer->locations);
     free(writer->location_frames);
     free(writer->scratch);
+    buffer_release(&writer->stack);
     id_table_release(&writer->location_index);
 }
 
@@ -107,10 +109,11 @@ static uint32_t use_location(struct writer *writer, const uint32_t *frames, size
     return id;
 }
 
-static void put_stack(struct writer *writer, uint32_t node)
+/* The packed location ids of a stack, leaf first. */
+static void encode_stack(struct writer *writer, uint32_t node)
 {
     const struct profile *profile = writer->profile;
-    size_t mark = wire_begin(writer->out, SAMPLE_LOCATION);
+    writer->stack.length = 0;
     while (node) {
         size_t count = 0;
         bool inlined;
@@ -120,9 +123,8 @@ static void put_stack(struct writer *writer, uint32_t node)
             inlined = profile->frames[profile->nodes[node].frame].inlined;
             node = profile->nodes[node].parent;
         } while (inlined && node);
-        wire_put_varint(writer->out, use_location(writer, writer->scratch, count));
+        wire_put_varint(&writer->stack, use_location(writer, writer->scratch, count));
     }
-    wire_end(writer->out, mark);
 }
 
 static void put_label(struct writer *writer, const struct profile_label *label)
@@ -155,24 +157,44 @@ static void put_link(struct writer *writer, uint32_t link)
     }
 }
 
+static void put_sample(struct writer *writer, size_t row)
+{
+    const struct profile *profile = writer->profile;
+    const struct profile_samples *samples = &profile->samples;
+    size_t mark = wire_begin(writer->out, PPROF_SAMPLE);
+    if (writer->stack.length)
+        wire_put_bytes(writer->out, SAMPLE_LOCATION, writer->stack.data, writer->stack.length);
+    size_t values = wire_begin(writer->out, SAMPLE_VALUE);
+    for (unsigned type = 0; type < profile->type_count; type++)
+        wire_put_varint(writer->out, (uint64_t)samples->values[type][row]);
+    wire_end(writer->out, values);
+    size_t count;
+    const struct profile_label *labels = profile_labels(profile, samples->labels[row], &count);
+    for (size_t i = 0; i < count; i++)
+        put_label(writer, &labels[i]);
+    if (samples->link && samples->link[row])
+        put_link(writer, samples->link[row]);
+    wire_end(writer->out, mark);
+}
+
+/* Samples go out in the order of the tree: each stack is encoded once, and neighbours are alike,
+ * which helps the compressor more than anything else could. */
 static void put_samples(struct writer *writer)
 {
     const struct profile *profile = writer->profile;
     const struct profile_samples *samples = &profile->samples;
-    for (size_t row = 0; row < samples->count; row++) {
-        size_t mark = wire_begin(writer->out, PPROF_SAMPLE);
-        put_stack(writer, samples->node[row]);
-        size_t values = wire_begin(writer->out, SAMPLE_VALUE);
-        for (unsigned type = 0; type < profile->type_count; type++)
-            wire_put_varint(writer->out, (uint64_t)samples->values[type][row]);
-        wire_end(writer->out, values);
-        size_t count;
-        const struct profile_label *labels = profile_labels(profile, samples->labels[row], &count);
-        for (size_t i = 0; i < count; i++)
-            put_label(writer, &labels[i]);
-        if (samples->link && samples->link[row])
-            put_link(writer, samples->link[row]);
-        wire_end(writer->out, mark);
+    _cleanup_free_ uint32_t *first = memory_zalloc(profile->node_count, sizeof(*first));
+    _cleanup_free_ uint32_t *next = memory_zalloc(samples->count, sizeof(*next));
+    for (size_t row = samples->count; row-- > 0;) {
+        next[row] = first[samples->node[row]];
+        first[samples->node[row]] = (uint32_t)row + 1;
+    }
+    for (uint32_t node = 0; node < profile->node_count; node++) {
+        if (!first[node])
+            continue;
+        encode_stack(writer, node);
+        for (uint32_t row = first[node]; row; row = next[row - 1])
+            put_sample(writer, row - 1);
     }
 }
 

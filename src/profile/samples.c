@@ -34,12 +34,14 @@ unsigned profile_default_type(const struct profile *profile)
 
 unsigned profile_find_type(const struct profile *profile, const char *name)
 {
-    const char *slash = strchr(name, '/');
-    size_t length = slash ? (size_t)(slash - name) : strlen(name);
+    /* Names of types may hold slashes themselves ("cpu_core/cycles/" of perf). */
     for (unsigned i = 0; i < profile->type_count; i++) {
         const struct profile_string *type = &profile->strings[profile->types[i].type];
-        if (type->length == length && !memcmp(type->data, name, length) &&
-            (!slash || !strcmp(profile_text(profile, profile->types[i].unit), slash + 1)))
+        if (strlen(name) < type->length || memcmp(name, type->data, type->length))
+            continue;
+        const char *rest = name + type->length;
+        if (!*rest || (*rest == '/' &&
+                       !strcmp(rest + 1, profile_text(profile, profile->types[i].unit))))
             return i;
     }
     uint64_t index;

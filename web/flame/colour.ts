@@ -58,16 +58,17 @@ export function hash(text: string): number {
   return Math.imul(h, 0x2c1b3c6d) >>> 0;
 }
 
-export function packageColour(group: string, name: string, scheme: Scheme): string {
+// One row of shades per hue, and a last one of greys for what has no package or no name.
+function makePalette(scheme: Scheme): string[][] {
   const base = scheme.dark ? 0.43 : 0.86;
-  const shade = ((hash(name) % SHADES) - 1) * (scheme.dark ? 0.022 : 0.018);
-  if (group === '' || isUnnamed(name)) return oklch(base + shade, 0.004, 260);
-  const code = hash(group);
-  if (scheme.safe) {
-    const [lift, vivid, hue] = SAFE[code % SAFE.length];
-    return oklch(base + lift + shade, (scheme.dark ? 0.075 : 0.09) * vivid, hue);
-  }
-  return oklch(base + shade, scheme.dark ? 0.07 : 0.083, (code % HUES) * (360 / HUES) + 12);
+  const row = (lift: number, chroma: number, hue: number) =>
+    Array.from({ length: SHADES }, (_, i) =>
+      oklch(base + lift + (i - 1) * (scheme.dark ? 0.022 : 0.018), chroma, hue));
+  const rows = scheme.safe
+    ? SAFE.map(([lift, vivid, hue]) => row(lift, (scheme.dark ? 0.075 : 0.09) * vivid, hue))
+    : Array.from({ length: HUES }, (_, i) =>
+      row(0, scheme.dark ? 0.066 : 0.075, i * (360 / HUES) + 12));
+  return [...rows, row(0, 0.004, 260)];
 }
 
 // Relative change of self and total together, from -1 (vanished) to 1 (new).
@@ -115,15 +116,26 @@ function frame(scheme: Scheme, fill: (node: number) => string): Look {
 // graphs of a page and made anew when the scheme changes.
 export class PackageColours {
   private readonly known: (string | undefined)[] = [];
+  private readonly palette: string[][];
 
-  constructor(private readonly profile: Profile, readonly scheme: Scheme) {}
+  constructor(private readonly profile: Profile, readonly scheme: Scheme) {
+    this.palette = makePalette(scheme);
+  }
 
   of(func: number): string {
     const known = this.known[func];
     if (known !== undefined) return known;
     const { names, files, binaries } = this.profile;
     const group = packageOf(names[func], files[func], binaries[func]);
-    return (this.known[func] = packageColour(group, names[func], this.scheme));
+    return (this.known[func] = this.pick(group, names[func]));
+  }
+
+  // The hue is the package's, the shade the function's own.
+  pick(group: string, name: string): string {
+    const { palette } = this;
+    const grey = palette.length - 1;
+    const row = group === '' || isUnnamed(name) ? grey : hash(group) % grey;
+    return palette[row][hash(name) % SHADES];
   }
 }
 

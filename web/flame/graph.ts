@@ -59,6 +59,8 @@ export class GraphView {
   private motion: Motion | null = null;
   private width = 0;
   private height = 0;
+  private gutter = 0;
+  private printing = false;
   private hovered = -1;
   private frame = 0;
   private touched = -1;
@@ -86,8 +88,8 @@ export class GraphView {
     life.listen<PointerEvent>(space, 'pointerleave', (e) => this.hover(-1, e));
     life.listen<PointerEvent>(space, 'click', (e) => this.click(e));
     life.listen(space, 'dblclick', () => this.options.onReset());
-    life.listen(window, 'beforeprint', () => this.print());
-    life.listen(window, 'afterprint', () => this.measure());
+    life.listen(window, 'beforeprint', () => this.print(true));
+    life.listen(window, 'afterprint', () => this.print(false));
   }
 
   destroy(): void {
@@ -108,26 +110,40 @@ export class GraphView {
       this.element.scrollTop = shown.flip ? this.element.scrollHeight : 0;
     this.hover(-1, null);
     this.placeSelection();
-    this.repaint();
+    // The first picture does not wait for a frame to begin.
+    if (before) this.repaint();
+    else this.paint();
   }
 
   // Sizes come from the box; a hidden box has none and is measured when it appears.
   private measure(): void {
+    if (this.printing) return;
+    this.placeScrollbar();
     const width = this.element.clientWidth;
     const height = this.element.clientHeight;
     if (width === 0 || height === 0) return;
-    const wasEmpty = this.width === 0;
+    if (width === this.width && height === this.height && this.layout) return;
+    // With the root at the bottom, what stays in place is the distance to the bottom.
+    const below = this.contentHeight() - this.element.scrollTop - this.height;
     this.width = width;
     this.height = height;
     this.motion = null;
     this.relayout();
-    if (wasEmpty && this.shown?.flip) this.element.scrollTop = this.element.scrollHeight;
+    if (this.shown?.flip) this.element.scrollTop = this.contentHeight() - below - height;
     this.placeSelection();
     this.paint();
   }
 
+  // The scrollbar goes into the margin beside the box, so that the frames align with what is above.
+  private placeScrollbar(): void {
+    const gutter = this.element.offsetWidth - this.element.clientWidth;
+    if (gutter !== this.gutter) this.element.style.marginRight = `${-gutter}px`;
+    this.gutter = gutter;
+  }
+
   private relayout(): void {
     if (this.width === 0) {
+      this.placeScrollbar();
       this.width = this.element.clientWidth;
       this.height = this.element.clientHeight;
     }
@@ -162,7 +178,15 @@ export class GraphView {
   private paint(): void {
     cancelAnimationFrame(this.frame);
     this.frame = 0;
-    if (this.layout) this.paintPart(this.element.scrollTop, this.height);
+    if (!this.layout) return;
+    if (!this.printing) {
+      this.paintPart(this.element.scrollTop, this.height);
+      return;
+    }
+    // On paper there is no scrolling: the whole graph, up to a limit, in one piece.
+    const rows = this.layout.rows - this.skippedRows;
+    const height = Math.min(PRINT_HEIGHT_PX, rows * ROW_HEIGHT);
+    this.paintPart(this.shown?.flip ? this.contentHeight() - height : 0, height);
   }
 
   private paintPart(scrollTop: number, height: number): void {
@@ -205,12 +229,10 @@ export class GraphView {
     this.repaint();
   }
 
-  // On paper there is no scrolling: the whole graph, up to a limit, in one piece.
-  private print(): void {
-    if (!this.layout || this.element.offsetParent === null) return;
+  private print(on: boolean): void {
+    this.printing = on;
     this.motion = null;
-    const height = Math.min(PRINT_HEIGHT_PX, this.layout.rows * ROW_HEIGHT);
-    this.paintPart(this.shown?.flip ? this.contentHeight() - height : 0, height);
+    this.paint();
   }
 
   private indexAt(clientX: number, clientY: number): number {

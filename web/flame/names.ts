@@ -37,7 +37,7 @@ function withoutArguments(name: string): string {
       out += c;
     }
   }
-  return out.trim() || name;
+  return out.replace(/ const$/, '').trim() || name;
 }
 
 // Forms of the name from the longest to the leaf part alone. The first is the name itself.

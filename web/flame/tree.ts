@@ -58,7 +58,9 @@ export function totalsOf(tree: Tree, self: Float64Array): Float64Array {
 }
 
 export function weightsOf(tree: Tree, self: Float64Array, total: Float64Array): Float64Array {
-  if (!self.some((value) => value < 0)) return total;
+  let n = 0;
+  while (n < self.length && self[n] >= 0) n++;
+  if (n === self.length) return total;
   return totalsOf(tree, self.map((value) => Math.max(0, value)));
 }
 

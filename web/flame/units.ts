@@ -54,6 +54,8 @@ export function formatValue(value: number, unit: string): string {
 
 // A signed difference: "+1.20 ms", "−3", "0".
 export function formatChange(value: number, unit: string): string {
+  // Scaled values carry rounding errors; a difference that small is none.
+  if (Math.abs(value) < 0.005) return positive(0, unit);
   return (value > 0 ? '+' : '') + formatValue(value, unit);
 }
 
@@ -69,11 +71,12 @@ export function formatPercent(share: number): string {
 
 // How much a value grew against its base, in words where a percentage would mean nothing.
 export function formatGrowth(base: number, value: number): string {
-  if (base === value) return '0%';
+  if (Math.abs(value - base) <= 1e-5 * Math.abs(base)) return '0%';
   if (base === 0) return 'new';
   if (value === 0) return 'gone';
   const share = (value - base) / Math.abs(base);
   if (Math.abs(share) >= 10) return `×${digits(Math.abs(value / base))}`;
+  if (Math.abs(share) < 0.0001) return '~0%';
   return (share > 0 ? '+' : '') + formatPercent(share);
 }
 

@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+// The legend: what width and colour mean, the totals, and what the picture leaves out.
+
+import { DIFF_STEPS, diffColour, diffWords, type Scheme } from './colour';
+import { make } from './dom';
+import { formatChange, formatGrowth, formatValue, grouped, typeLabel } from './units';
+import type { Profile } from './data';
+import type { Graph } from './tree';
+
+export class Legend {
+  readonly element = make('div', { class: 'legend' });
+
+  show(profile: Profile, type: number, graph: Graph, scheme: Scheme, vanished: number): void {
+    const parts = profile.kind === 'diff'
+      ? this.diff(profile, type, graph, scheme, vanished) : this.plain(profile, type, graph);
+    if (graph.values.weight !== graph.values.total)
+      parts.push('Some values are negative: they take no width, but the numbers count them.');
+    if (profile.dropped > 0)
+      parts.push(`${grouped(profile.dropped)} small frames were folded into (other).`);
+    this.element.replaceChildren(...parts.map((part) =>
+      typeof part === 'string' ? make('span', {}, part) : part));
+  }
+
+  private plain(profile: Profile, type: number, graph: Graph): (string | HTMLElement)[] {
+    const { name, unit } = profile.types[type];
+    return [
+      `Width is ${typeLabel(name, unit)}, ${formatValue(graph.whole, unit)} in all.`,
+      'Colour is the package or binary.',
+    ];
+  }
+
+  private diff(
+    profile: Profile, type: number, graph: Graph, scheme: Scheme, vanished: number,
+  ): (string | HTMLElement)[] {
+    const { name, unit } = profile.types[type];
+    const { whole, wholeBase } = graph;
+    const out: (string | HTMLElement)[] = [
+      this.ramp(scheme),
+      `Width is the new value; ${diffWords(scheme)}.`,
+      `${typeLabel(name, unit)}: ${formatValue(wholeBase, unit)} → ${formatValue(whole, unit)} `
+        + `(${formatChange(whole - wholeBase, unit)}, ${formatGrowth(wholeBase, whole)}).`,
+      this.normalisation(profile, type),
+    ];
+    if (vanished > 0)
+      out.push(vanished === 1
+        ? '1 function vanished: it has no width here and is listed in the table.'
+        : `${grouped(vanished)} functions vanished: they have no width here and are listed in `
+          + 'the table.');
+    return out;
+  }
+
+  private normalisation(profile: Profile, type: number): string {
+    const factor = profile.scale[type];
+    const times = `base values are multiplied by ${Number(factor.toPrecision(4))}`;
+    if (profile.normalize === 'total') return `Normalised by total: ${times}.`;
+    if (profile.normalize === 'duration') return `Normalised by duration: ${times}.`;
+    return factor === 1 ? 'Not normalised.' : `Not normalised by name, but ${times}.`;
+  }
+
+  private ramp(scheme: Scheme): HTMLElement {
+    const ramp = make('span', { class: 'ramp', role: 'img', 'aria-label': diffWords(scheme) });
+    for (let step = -DIFF_STEPS; step <= DIFF_STEPS; step += 2) {
+      const swatch = make('span', { class: 'swatch' });
+      swatch.style.background = diffColour(step, scheme);
+      ramp.append(swatch);
+    }
+    return ramp;
+  }
+}

@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+// Everything that is computed from a profile, each thing once and only when somebody asks: graphs
+// and function values by type, outermost frames, the last search and the last sandwich.
+
+import { functionValues, heaviest, vanished, type FunctionValues } from './functions';
+import { makeSandwich, type Sandwich } from './sandwich';
+import { makePattern, matchedTotal, matchNames, type Matches } from './search';
+import { makeGraph, makeValues, outermost, type Graph } from './tree';
+import type { Profile } from './data';
+
+export interface Search {
+  matches: Matches | null;
+  // Why there are no matches to speak of, as a sentence; '' when all is well.
+  error: string;
+}
+
+export class Model {
+  private readonly graphs: Graph[] = [];
+  private readonly functions: FunctionValues[] = [];
+  private outer: Uint8Array | null = null;
+  private searched = { text: '', regex: false, result: { matches: null, error: '' } as Search };
+  private sandwiched: { type: number; result: Sandwich } | null = null;
+
+  constructor(readonly profile: Profile) {}
+
+  graph(type: number): Graph {
+    const { tree, self, base } = this.profile;
+    let graph = this.graphs[type];
+    if (!graph) {
+      const values = makeValues(tree, self[type], base[type] ?? null);
+      graph = makeGraph(tree, values, values.total[0], values.baseTotal?.[0] ?? 0);
+      this.graphs[type] = graph;
+    }
+    return graph;
+  }
+
+  private outermost(): Uint8Array {
+    return (this.outer ??= outermost(this.profile.tree, this.profile.names.length));
+  }
+
+  functionValues(type: number): FunctionValues {
+    return (this.functions[type] ??= functionValues(
+      this.profile.tree, this.graph(type).values, this.profile.names.length, this.outermost()));
+  }
+
+  // Functions that only the old profile has; 0 unless this is a diff.
+  vanished(type: number): number {
+    return this.profile.kind === 'diff' ? vanished(this.functionValues(type)) : 0;
+  }
+
+  search(text: string, regex: boolean): Search {
+    const { searched } = this;
+    if (searched.text === text && searched.regex === regex) return searched.result;
+    const result = this.find(text, regex);
+    this.searched = { text, regex, result };
+    return result;
+  }
+
+  private find(text: string, regex: boolean): Search {
+    if (text === '') return { matches: null, error: '' };
+    try {
+      return { matches: matchNames(this.profile.names, makePattern(text, regex)), error: '' };
+    } catch (error) {
+      return { matches: null, error: `${(error as Error).message}.` };
+    }
+  }
+
+  matchedTotal(type: number, matches: Matches, root: number): number {
+    return matchedTotal(this.profile.tree, this.graph(type).values.total, matches.flags, root);
+  }
+
+  // A function of -1 means the one with the greatest self value. Null in an empty profile.
+  sandwich(type: number, func: number): Sandwich | null {
+    const { sandwiched } = this;
+    const chosen = func >= 0 ? func : heaviest(this.functionValues(type));
+    if (chosen < 0) return null;
+    if (sandwiched?.type === type && sandwiched.result.func === chosen) return sandwiched.result;
+    const result = makeSandwich(
+      this.graph(type), this.profile.names.length, chosen, this.outermost());
+    this.sandwiched = { type, result };
+    return result;
+  }
+}
