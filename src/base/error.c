@@ -27,7 +27,7 @@ int error_set_errno(struct error *error, int code, const char *format, ...)
     int used = vsnprintf(error->text, sizeof(error->text), format, args);
     va_end(args);
     if (used >= 0 && (size_t)used < sizeof(error->text))
-        snprintf(error->text + used, sizeof(error->text) - (size_t)used, ": %s", strerror(-code));
+        snprintf(error->text + used, sizeof(error->text) - (size_t)used, ": %s.", strerror(-code));
     error->code = code;
     return code;
 }

@@ -24,7 +24,7 @@ struct error {
 int error_set(struct error *error, int code, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
-/* As error_set, with ": " and strerror(-code) appended. */
+/* As error_set, with ": ", strerror(-code) and a full stop appended. */
 int error_set_errno(struct error *error, int code, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 

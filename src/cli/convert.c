@@ -7,6 +7,7 @@
 #include "cli/cli.h"
 #include "cli/input.h"
 #include "cli/output.h"
+#include "profile/naming.h"
 
 struct convert_options {
     struct input_options input;
@@ -26,7 +27,7 @@ static int run(const char *command, const struct convert_options *options,
     r = input_read(&options->input, line->values, line->count, &profile, NULL);
     if (!r)
         r = input_filter(&options->filter, command, &profile);
-    struct write_options write = {.type = -1, .title = line->values[0]};
+    struct write_options write = {.type = -1, .title = path_base(input_name(line->values[0]))};
     if (!r && options->type) {
         unsigned type;
         r = input_type(&profile, options->type, line->values[0], &type);

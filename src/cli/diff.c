@@ -229,9 +229,12 @@ static int draw(const struct comparison *comparison)
         return fail(&error);
     type_scales(comparison, &tree, scales);
     _cleanup_buffer_ struct buffer title = {0};
-    buffer_printf(&title, "%s against %s", path_base(comparison->paths[1]),
-                  path_base(comparison->paths[0]));
-    const char *notes[] = {"Base: the first file; new: the second."};
+    buffer_printf(&title, "%s against %s", path_base(input_name(comparison->paths[1])),
+                  path_base(input_name(comparison->paths[0])));
+    _cleanup_buffer_ struct buffer base_note = {0}, new_note = {0};
+    buffer_printf(&base_note, "Base: %s.", input_name(comparison->paths[0]));
+    buffer_printf(&new_note, "New: %s.", input_name(comparison->paths[1]));
+    const char *notes[] = {buffer_text(&base_note), buffer_text(&new_note)};
     struct flame_options options = {.title = buffer_text(&title),
                                     .notes = notes,
                                     .note_count = ARRAY_LENGTH(notes),

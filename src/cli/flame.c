@@ -39,7 +39,7 @@ static int run(const struct flame_command_options *options, const struct command
         return r;
     struct write_options write = {
         .type = (int)type,
-        .title = options->title ? options->title : path_base(line->values[0]),
+        .title = options->title ? options->title : path_base(input_name(line->values[0])),
     };
     if (format_write_file(options->output, format, &profile, &write, &error) < 0)
         return fail(&error);

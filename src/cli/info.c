@@ -244,7 +244,7 @@ static void write_text(const struct summary *summary, struct buffer *out)
 static int run(const struct input_options *input, enum table_format format, const char *path)
 {
     _cleanup_profile_ struct profile profile;
-    struct summary summary = {.profile = &profile, .path = path};
+    struct summary summary = {.profile = &profile, .path = input_name(path)};
     profile_init(&profile, PROFILE_LABELS);
     int r = input_read(input, &path, 1, &profile, &summary.format);
     if (r)

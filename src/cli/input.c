@@ -16,6 +16,11 @@ int fail(const struct error *error)
     return EXIT_FAILED;
 }
 
+const char *input_name(const char *path)
+{
+    return strcmp(path, "-") ? path : "standard input";
+}
+
 static void show_progress(void *context, const char *path, size_t index, size_t count)
 {
     progress_file(context, path, index, count);

@@ -170,7 +170,8 @@ int options_parse(struct command_line *line, int argc, char **argv)
         }
     }
     if (line->count < line->least)
-        return options_wrong(line->command, "it wants %s.", line->arguments);
+        return options_wrong(line->command, "something is missing; say: assay %s %s",
+                             line->command, line->arguments);
     if (line->most >= 0 && line->count > line->most)
         return options_wrong(line->command, "there is an argument too many: \"%s\".",
                              line->values[line->most]);

@@ -260,7 +260,7 @@ static int run_report(const struct report_options *options, const struct command
     _cleanup_naming_ struct naming naming;
     naming_init(&naming, &profile);
     _cleanup_buffer_ struct buffer out = {0};
-    report.title = line->count > 1 ? "all files" : line->values[0];
+    report.title = line->count > 1 ? "all files" : input_name(line->values[0]);
     report.profile = &profile;
     report.naming = &naming;
     report.colour = terminal_colour();

@@ -16,6 +16,7 @@
 struct step {
     uint32_t node;
     uint32_t depth;
+    uint32_t repeats; /* how many nodes of the same function this row stands for */
 };
 
 static void name_with_indent(const struct calltree *tree, const struct step *step,
@@ -35,6 +36,8 @@ static void name_with_indent(const struct calltree *tree, const struct step *ste
     }
     if (tree->nodes[step->node].inlined)
         buffer_add_text(out, " (inlined)");
+    if (step->repeats > 1)
+        buffer_printf(out, " \xc3\x97%u", step->repeats);
 }
 
 static void add_node(struct report *report, const struct calltree *tree, const struct step *step,
@@ -56,6 +59,20 @@ static void add_node(struct report *report, const struct calltree *tree, const s
     table_add(table, cells);
 }
 
+/* A function that only calls itself is one row of text, with how often: the step ends at the innermost
+ * node of the run. */
+static void skip_recursion(const struct calltree *tree, const uint32_t *first,
+                           const uint32_t *children, const int64_t *self, struct step *step)
+{
+    while (step->node && !self[step->node] && first[step->node + 1] - first[step->node] == 1) {
+        uint32_t child = children[first[step->node]];
+        if (tree->nodes[child].function != tree->nodes[step->node].function)
+            break;
+        step->node = child;
+        step->repeats++;
+    }
+}
+
 static void walk(struct report *report, const struct calltree *tree, const int64_t *totals,
                  const int64_t *self, struct table *table, size_t *ret_omitted)
 {
@@ -68,6 +85,9 @@ static void walk(struct report *report, const struct calltree *tree, const int64
     stack[height++] = (struct step){0};
     while (height) {
         struct step step = stack[--height];
+        step.repeats = 1;
+        if (report->format == TABLE_TEXT)
+            skip_recursion(tree, first, children, self, &step);
         add_node(report, tree, &step, totals, self, table, &scratch);
         for (uint32_t i = first[step.node + 1]; i-- > first[step.node];) {
             uint32_t child = children[i];

@@ -1,4 +1,86 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "format/format.h"
+// The interactive flame graph: one HTML file that needs nothing else. The page comes from web/ as a
+// template; here the title and the data are put into it.
 
-const struct format format_html = {.name = "html", .summary = "", .extensions = ""};
+#include <string.h>
+
+#include "base/text.h"
+#include "format/format.h"
+#include "format/page.h"
+#include "format/pictures.h"
+
+#define TITLE_TOKEN "<!--ASSAY-TITLE-->"
+#define DATA_TOKEN "<!--ASSAY-FLAME-DATA-->"
+
+/* What a browser draws smoothly and holds in a file of some megabytes. */
+#define NODES_MAX 250000
+
+/* Appends the template up to the token and moves behind it. */
+static bool copy_until(struct buffer *out, const char **at, const char *end, const char *token)
+{
+    const char *found = memmem(*at, (size_t)(end - *at), token, strlen(token));
+    if (!found)
+        return false;
+    buffer_add(out, *at, (size_t)(found - *at));
+    *at = found + strlen(token);
+    return true;
+}
+
+static int write_page(struct buffer *out, const struct calltree *tree,
+                      const struct flame_options *options, struct error *error)
+{
+    const char *at = (const char *)flame_page, *end = at + flame_page_length;
+    const char *title = options->title ? options->title : "Flame graph";
+    if (!copy_until(out, &at, end, TITLE_TOKEN))
+        return error_set(error, -ENOTSUP, "This build's page template has no place for a title.");
+    text_escape_xml(out, title, strlen(title));
+    if (!copy_until(out, &at, end, DATA_TOKEN))
+        return error_set(error, -ENOTSUP, "This build's page template has no place for data.");
+    /* No `<` is in the document, so nothing in it can end the element. */
+    buffer_add_text(out, "<script type=\"application/json\" id=\"flame-data\">");
+    int r = flamedata_write(out, tree, options, error);
+    buffer_add_text(out, "</script>");
+    buffer_add(out, at, (size_t)(end - at));
+    return r;
+}
+
+int html_write_diff(struct buffer *out, struct calltree *tree, const struct flame_options *options,
+                    struct error *error)
+{
+    struct flame_options limited = *options;
+    limited.dropped += calltree_limit(tree, NODES_MAX);
+    return write_page(out, tree, &limited, error);
+}
+
+static int html_write(struct buffer *out, const struct profile *profile,
+                      const struct write_options *options, struct error *error)
+{
+    _cleanup_calltree_ struct calltree tree;
+    calltree_init(&tree);
+    int r = calltree_add(&tree, profile, CALLTREE_NEW, error);
+    if (r < 0)
+        return r;
+    unsigned type = calltree_type_of(&tree, profile,
+                                     options->type < 0 ? profile_default_type(profile)
+                                                       : (unsigned)options->type);
+    if (type == PROFILE_TYPES_MAX)
+        return error_set(error, -EINVAL,
+                         "There is nothing to draw: the profile has no such sample type.");
+    _cleanup_flame_notes_ struct flame_notes notes;
+    flame_notes_init(&notes, profile, &tree, type);
+    struct flame_options flame = {
+        .title = options->title,
+        .notes = (const char *const *)notes.list,
+        .note_count = notes.count,
+        .default_type = type,
+        .dropped = calltree_limit(&tree, NODES_MAX),
+    };
+    return write_page(out, &tree, &flame, error);
+}
+
+const struct format format_html = {
+    .name = "html",
+    .summary = "interactive flame graph: one page that needs no network",
+    .extensions = ".html .htm",
+    .write = html_write,
+};

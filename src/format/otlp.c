@@ -1,4 +1,170 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "format/format.h"
+// OTLP profiles as protobuf: walking through a stream of them. Nothing larger than one sample, one
+// resource or one entry of a table is ever held; what they mean is in otlp_model.h.
 
-const struct format format_otlp = {.name = "otlp", .summary = "", .extensions = ""};
+#include "format/otlp.h"
+
+#include "format/format.h"
+#include "format/otlp_model.h"
+
+/* The content of a BYTES field, whole. */
+static int take(struct wire_stream *stream, struct otlp_model *model, struct wire_field *field,
+                struct error *error)
+{
+    if (field->length > OTLP_MESSAGE_LIMIT)
+        return error_set(error, -E2BIG, "The message at offset %llu is larger than %u MiB.",
+                         (unsigned long long)source_offset(stream->source),
+                         OTLP_MESSAGE_LIMIT >> 20);
+    int r = wire_stream_bytes(stream, field, error);
+    model->offset = source_offset(stream->source);
+    return r;
+}
+
+static int read_profile(struct wire_stream *stream, struct otlp_model *model, struct error *error)
+{
+    struct wire_field field;
+    int r;
+    otlp_begin_profile(model);
+    while ((r = wire_stream_next(stream, &field, error)) > 0) {
+        r = 0;
+        model->offset = source_offset(stream->source);
+        if (field.type == WIRE_BYTES) {
+            if (field.number <= 2 || field.length <= OTLP_FIELD_LIMIT)
+                r = take(stream, model, &field, error);
+            else
+                field.length = 0; /* an original payload: skipped, however large */
+        }
+        if (!r)
+            r = otlp_profile_field(model, &field, error);
+        if (r < 0)
+            return r;
+    }
+    return r < 0 ? r : otlp_end_profile(model, error);
+}
+
+static int read_scope(struct wire_stream *stream, struct otlp_model *model, struct error *error)
+{
+    struct wire_field field;
+    int r;
+    otlp_begin_scope(model);
+    while ((r = wire_stream_next(stream, &field, error)) > 0) {
+        r = 0;
+        if (field.type != WIRE_BYTES)
+            continue;
+        if (field.number == 1) {
+            r = take(stream, model, &field, error);
+            if (!r)
+                otlp_scope(model, field.data, field.length);
+        } else if (field.number == 2) {
+            r = wire_stream_enter(stream, &field, error);
+            if (!r)
+                r = read_profile(stream, model, error);
+            wire_stream_leave(stream);
+        }
+        if (r < 0)
+            return r;
+    }
+    return r;
+}
+
+static int read_resource(struct wire_stream *stream, struct otlp_model *model,
+                         struct error *error)
+{
+    struct wire_field field;
+    int r;
+    otlp_begin_resource(model);
+    while ((r = wire_stream_next(stream, &field, error)) > 0) {
+        r = 0;
+        if (field.type != WIRE_BYTES)
+            continue;
+        if (field.number == 1) {
+            r = take(stream, model, &field, error);
+            if (!r)
+                otlp_resource(model, field.data, field.length);
+        } else if (field.number == 2) {
+            r = wire_stream_enter(stream, &field, error);
+            if (!r)
+                r = read_scope(stream, model, error);
+            wire_stream_leave(stream);
+        }
+        if (r < 0)
+            return r;
+    }
+    return r;
+}
+
+static int read_dictionary(struct wire_stream *stream, struct otlp_model *model,
+                           struct error *error)
+{
+    struct wire_field field;
+    int r;
+    while ((r = wire_stream_next(stream, &field, error)) > 0) {
+        if (field.type != WIRE_BYTES || field.number > OTLP_STACKS)
+            continue;
+        r = take(stream, model, &field, error);
+        if (!r)
+            r = otlp_dictionary_entry(model, field.number, field.data, field.length, error);
+        if (r < 0)
+            return r;
+    }
+    return r;
+}
+
+static int read_request(struct wire_stream *stream, struct otlp_model *model, struct error *error)
+{
+    struct wire_field field;
+    int r;
+    while ((r = wire_stream_next(stream, &field, error)) > 0) {
+        if (field.type != WIRE_BYTES || field.number > 2)
+            continue;
+        r = wire_stream_enter(stream, &field, error);
+        if (!r)
+            r = field.number == 1 ? read_resource(stream, model, error)
+                                  : read_dictionary(stream, model, error);
+        wire_stream_leave(stream);
+        if (r < 0)
+            return r;
+    }
+    return r;
+}
+
+int otlp_read(struct source *source, struct profile *profile, struct otlp_summary *ret_summary,
+              struct error *error)
+{
+    struct wire_stream stream;
+    wire_stream_init(&stream, source);
+    struct otlp_model model;
+    otlp_model_init(&model, profile);
+    int r = read_request(&stream, &model, error);
+    model.offset = source_offset(source);
+    if (!r)
+        r = otlp_model_finish(&model, error);
+    if (!r && ret_summary)
+        *ret_summary = model.summary;
+    otlp_model_release(&model);
+    return r;
+}
+
+static int read_format(struct source *source, struct profile *profile, struct error *error)
+{
+    return otlp_read(source, profile, NULL, error);
+}
+
+static int write_format(struct buffer *out, const struct profile *profile,
+                        const struct write_options *options, struct error *error)
+{
+    (void)options;
+    (void)error;
+    otlp_write(out, profile);
+    return 0;
+}
+
+const struct format format_otlp = {
+    .name = "otlp",
+    .summary = "OpenTelemetry profiles, protobuf; reads the layouts of 1.8 to 1.11",
+    .extensions = ".otlp .otlp.pb .otlp.gz .otlp.pb.gz",
+    .gzip = false,
+    .detect = otlp_detect,
+    .read = read_format,
+    .write = write_format,
+};

@@ -256,7 +256,7 @@ static int resolve_types(struct pprof_reader *reader, unsigned *ret_columns, str
                          reader->width, reader->type_count,
                          (unsigned long long)reader->end_offset);
     for (size_t i = 0; i < reader->type_count; i++) {
-        uint32_t type, unit;
+        uint32_t type = 0, unit = 0;
         int r = resolve_string(reader, reader->types[i].type, "A sample type", &type, error);
         if (!r)
             r = resolve_string(reader, reader->types[i].unit, "A sample type", &unit, error);
@@ -305,7 +305,7 @@ static int resolve_samples(struct pprof_reader *reader, const unsigned *columns,
 static int resolve_header(struct pprof_reader *reader, struct error *error)
 {
     struct profile *profile = reader->profile;
-    uint32_t type, unit, text;
+    uint32_t type = 0, unit = 0, text = 0;
     int r = resolve_string(reader, reader->period_type.type, "The period type", &type, error);
     if (!r)
         r = resolve_string(reader, reader->period_type.unit, "The period type", &unit, error);

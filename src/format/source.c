@@ -115,7 +115,8 @@ static int decode_gzip(struct source *source, uint8_t *out, size_t room, size_t 
         state->avail_out = (uint32_t)MIN(room, (size_t)UINT32_MAX);
         uint32_t room_offered = state->avail_out;
         int status = isal_inflate(state);
-        take_input(decoder, offered - state->avail_in);
+        /* After an error ISA-L may count below zero. */
+        take_input(decoder, offered - MIN((size_t)state->avail_in, offered));
         size_t got = room_offered - state->avail_out;
         if (status != ISAL_DECOMP_OK && status != ISAL_END_INPUT)
             return error_set(error, -EBADMSG,
@@ -239,16 +240,16 @@ int source_fill(struct source *source, size_t needed, struct error *error)
 
 int source_need_all(struct source *source, size_t limit_bytes, struct error *error)
 {
-    for (size_t needed = WINDOW_BYTES; !source->ended; needed *= 2) {
+    for (size_t needed = WINDOW_BYTES; source_available(source) <= limit_bytes; needed *= 2) {
+        if (source->ended)
+            return 0;
         int r = source_need(source, needed, error);
         if (r < 0)
             return r;
-        if (source_available(source) > limit_bytes)
-            return error_set(error, -E2BIG,
-                             "%s is larger than the %zu bytes that a file of this format may have.",
-                             source->name, limit_bytes);
     }
-    return 0;
+    return error_set(error, -E2BIG,
+                     "%s is larger than the %zu bytes that a file of this format may have.",
+                     source->name, limit_bytes);
 }
 
 int source_line(struct source *source, const char **ret_line, size_t *ret_length,
@@ -264,8 +265,12 @@ int source_line(struct source *source, const char **ret_line, size_t *ret_length
         if (!available)
             return 0;
         const char *newline = memchr(line + searched, '\n', available - searched);
+        size_t length = newline ? (size_t)(newline - line) : available;
+        if (length > LINE_LIMIT_BYTES)
+            return error_set(error, -E2BIG, "%s has a line longer than %u MiB at offset %llu.",
+                             source->name, LINE_LIMIT_BYTES >> 20,
+                             (unsigned long long)source_offset(source));
         if (newline || source->ended) {
-            size_t length = newline ? (size_t)(newline - line) : available;
             source_skip(source, length + (newline ? 1 : 0));
             if (length && line[length - 1] == '\r')
                 length--;
@@ -274,10 +279,6 @@ int source_line(struct source *source, const char **ret_line, size_t *ret_length
             return 1;
         }
         searched = available;
-        if (searched > LINE_LIMIT_BYTES)
-            return error_set(error, -E2BIG, "%s has a line longer than %u MiB at offset %llu.",
-                             source->name, LINE_LIMIT_BYTES >> 20,
-                             (unsigned long long)source_offset(source));
     }
 }
 

@@ -1,0 +1,262 @@
+// SPDX-License-Identifier: Apache-2.0
+// Writes the document that the flame-graph page draws: see docs/formats/flame-data.md.
+
+#include "format/flamedata.h"
+
+#include <math.h>
+#include <string.h>
+#define XXH_INLINE_ALL
+#include <xxhash.h>
+
+#include "base/memory.h"
+#include "base/text.h"
+#include "format/quantity.h"
+
+/* Every string once. The table's ids index `texts`. */
+struct string_list {
+    struct id_table index;
+    struct {
+        const char *data;
+        size_t length;
+    } * texts;
+    size_t count, capacity;
+};
+
+static uint32_t add_string(struct string_list *list, const char *data, size_t length)
+{
+    uint64_t hash = XXH3_64bits(data, length);
+    struct id_probe probe = id_probe_start(hash);
+    uint32_t id;
+    while ((id = id_table_next(&list->index, &probe)) != ID_NONE)
+        if (list->texts[id].length == length && !memcmp(list->texts[id].data, data, length))
+            return id;
+    array_reserve(list->texts, list->capacity, list->count + 1);
+    id = (uint32_t)list->count++;
+    list->texts[id].data = data;
+    list->texts[id].length = length;
+    id_table_insert(&list->index, hash, id);
+    return id;
+}
+
+static void write_column(struct buffer *out, const char *key, const uint32_t *values, size_t count)
+{
+    buffer_printf(out, "\"%s\":[", key);
+    for (size_t i = 0; i < count; i++) {
+        if (i)
+            buffer_add_char(out, ',');
+        buffer_add_u64(out, values[i]);
+    }
+    buffer_add_char(out, ']');
+}
+
+/* The functions that nodes still have, renumbered in the order of their nodes. */
+static uint32_t *write_functions(struct buffer *out, const struct calltree *tree)
+{
+    uint32_t *number = memory_zalloc(tree->function_count + 1u, sizeof(*number));
+    memset(number, 0xff, tree->function_count * sizeof(*number));
+    uint32_t *columns[3];
+    for (int i = 0; i < 3; i++)
+        columns[i] = memory_zalloc(tree->function_count + 1u, sizeof(*columns[i]));
+    struct string_list strings = {0};
+    add_string(&strings, "", 0);
+    uint32_t count = 0;
+    for (uint32_t node = 1; node < tree->node_count; node++) {
+        uint32_t id = tree->nodes[node].function;
+        if (number[id] != UINT32_MAX)
+            continue;
+        const struct calltree_function *function = &tree->functions[id];
+        columns[0][count] = add_string(&strings, function->name, function->length);
+        columns[1][count] = add_string(&strings, function->file, strlen(function->file));
+        columns[2][count] = add_string(&strings, function->binary, strlen(function->binary));
+        number[id] = count++;
+    }
+    buffer_add_text(out, ",\n\"strings\":[");
+    for (size_t i = 0; i < strings.count; i++) {
+        if (i)
+            buffer_add_char(out, ',');
+        text_escape_json(out, strings.texts[i].data, strings.texts[i].length);
+    }
+    buffer_add_text(out, "],\n\"functions\":{");
+    static const char *const keys[3] = {"name", "file", "binary"};
+    for (int i = 0; i < 3; i++) {
+        if (i)
+            buffer_add_char(out, ',');
+        write_column(out, keys[i], columns[i], count);
+        free(columns[i]);
+    }
+    buffer_add_char(out, '}');
+    free(strings.texts);
+    id_table_release(&strings.index);
+    return number;
+}
+
+static void write_nodes(struct buffer *out, const struct calltree *tree, const uint32_t *functions)
+{
+    _cleanup_free_ uint32_t *column = memory_zalloc(tree->node_count, sizeof(*column));
+    for (uint32_t node = 1; node < tree->node_count; node++)
+        column[node - 1] = node - tree->nodes[node].parent;
+    buffer_add_text(out, ",\n\"nodes\":{");
+    write_column(out, "up", column, tree->node_count - 1);
+    for (uint32_t node = 1; node < tree->node_count; node++)
+        column[node - 1] = functions[tree->nodes[node].function];
+    buffer_add_char(out, ',');
+    write_column(out, "function", column, tree->node_count - 1);
+    size_t count = 0;
+    for (uint32_t node = 1; node < tree->node_count; node++)
+        if (tree->nodes[node].inlined)
+            column[count++] = node;
+    buffer_add_char(out, ',');
+    write_column(out, "inlined", column, count);
+    buffer_add_char(out, '}');
+}
+
+static void write_values(struct buffer *out, const struct calltree *tree, const char *key,
+                         enum calltree_side side)
+{
+    buffer_printf(out, ",\n\"%s\":[", key);
+    for (unsigned type = 0; type < tree->type_count; type++) {
+        buffer_add_text(out, type ? ",[" : "[");
+        for (uint32_t node = 0; node < tree->node_count; node++) {
+            if (node)
+                buffer_add_char(out, ',');
+            buffer_add_i64(out, tree->types[type].self[side][node]);
+        }
+        buffer_add_char(out, ']');
+    }
+    buffer_add_char(out, ']');
+}
+
+static void write_text(struct buffer *out, const char *text)
+{
+    text_escape_json(out, text, strlen(text));
+}
+
+static void write_head(struct buffer *out, const struct calltree *tree,
+                       const struct flame_options *options)
+{
+    buffer_printf(out,
+                  "{\"version\":1,\"kind\":\"%s\",\"title\":", tree->has_base ? "diff" : "flame");
+    write_text(out, options->title ? options->title : "");
+    buffer_add_text(out, ",\n\"notes\":[");
+    for (size_t i = 0; i < options->note_count; i++) {
+        if (i)
+            buffer_add_char(out, ',');
+        write_text(out, options->notes[i]);
+    }
+    buffer_add_text(out, "],\n\"types\":[");
+    for (unsigned i = 0; i < tree->type_count; i++) {
+        buffer_add_text(out, i ? ",{\"name\":" : "{\"name\":");
+        write_text(out, tree->types[i].name);
+        buffer_add_text(out, ",\"unit\":");
+        write_text(out, tree->types[i].unit);
+        buffer_add_char(out, '}');
+    }
+    buffer_printf(out, "],\"default_type\":%u", MIN(options->default_type, tree->type_count - 1));
+}
+
+double flame_scale(const struct flame_options *options, unsigned type)
+{
+    double scale = options->scale ? options->scale[type] : 1;
+    return isfinite(scale) && scale >= 0 ? scale : 1;
+}
+
+int flamedata_write(struct buffer *out, const struct calltree *tree,
+                    const struct flame_options *options, struct error *error)
+{
+    static const char *const normalized[] = {"none", "total", "duration"};
+    if (!tree->type_count)
+        return error_set(error, -EINVAL,
+                         "There is nothing to draw: the profile has no sample type.");
+    write_head(out, tree, options);
+    _cleanup_free_ uint32_t *functions = write_functions(out, tree);
+    write_nodes(out, tree, functions);
+    write_values(out, tree, "self", CALLTREE_NEW);
+    if (tree->has_base) {
+        write_values(out, tree, "base", CALLTREE_BASE);
+        buffer_add_text(out, ",\n\"scale\":[");
+        for (unsigned i = 0; i < tree->type_count; i++)
+            buffer_printf(out, "%s%.17g", i ? "," : "", flame_scale(options, i));
+        buffer_printf(out, "],\"normalize\":\"%s\"", normalized[options->normalize]);
+    }
+    buffer_printf(out, ",\n\"dropped\":%u}", options->dropped);
+    return 0;
+}
+
+/* ---- notes ---- */
+
+static void add_note(struct flame_notes *notes, struct buffer *text)
+{
+    if (notes->count < FLAME_NOTES_MAX)
+        notes->list[notes->count++] = memory_strdup(buffer_text(text));
+    text->length = 0;
+}
+
+/* "12,034 samples over 30.0 s, from 3 profiles" */
+static void note_samples(struct flame_notes *notes, const struct profile *profile,
+                         const struct calltree *tree, struct buffer *text)
+{
+    double samples = -1;
+    for (unsigned i = 0; i < tree->type_count && samples < 0; i++) {
+        if (strcmp(tree->types[i].name, "samples") || strcmp(tree->types[i].unit, "count"))
+            continue;
+        samples = 0;
+        for (uint32_t node = 0; node < tree->node_count; node++)
+            samples += (double)tree->types[i].self[CALLTREE_NEW][node];
+    }
+    if (samples >= 0) {
+        quantity_add_grouped(text, samples);
+        buffer_add_text(text, samples == 1 ? " sample" : " samples");
+    } else {
+        quantity_add_grouped(text, (double)profile->samples.count);
+        buffer_add_text(text, profile->samples.count == 1 ? " row" : " rows");
+    }
+    if (profile->duration_ns > 0) {
+        buffer_add_text(text, " over ");
+        quantity_add(text, (double)profile->duration_ns, "nanoseconds");
+    }
+    if (profile->source_count > 1) {
+        buffer_add_text(text, ", from ");
+        quantity_add_grouped(text, (double)profile->source_count);
+        buffer_add_text(text, " profiles");
+    }
+    add_note(notes, text);
+}
+
+/* "2.1% of the time is in frames without a name" */
+static void note_unnamed(struct flame_notes *notes, const struct calltree *tree, unsigned index,
+                         struct buffer *text)
+{
+    const struct calltree_type *type = &tree->types[index];
+    double unnamed = 0, all = 0;
+    for (uint32_t node = 0; node < tree->node_count; node++) {
+        double value = fabs((double)type->self[CALLTREE_NEW][node]);
+        all += value;
+        if (node && tree->functions[tree->nodes[node].function].unnamed)
+            unnamed += value;
+    }
+    if (unnamed <= 0)
+        return;
+    quantity_add_percent(text, unnamed / all);
+    buffer_printf(text, " of the %s is in frames without a name",
+                  !strcmp(type->unit, "nanoseconds") ? "time"
+                  : !strcmp(type->unit, "bytes")     ? "memory"
+                  : type->name[0]                    ? type->name
+                                                     : "total");
+    add_note(notes, text);
+}
+
+void flame_notes_init(struct flame_notes *notes, const struct profile *profile,
+                      const struct calltree *tree, unsigned type)
+{
+    *notes = (struct flame_notes){0};
+    _cleanup_buffer_ struct buffer text = {0};
+    note_samples(notes, profile, tree, &text);
+    note_unnamed(notes, tree, type, &text);
+}
+
+void flame_notes_release(struct flame_notes *notes)
+{
+    for (size_t i = 0; i < notes->count; i++)
+        free(notes->list[i]);
+    *notes = (struct flame_notes){0};
+}

@@ -1,0 +1,305 @@
+// SPDX-License-Identifier: Apache-2.0
+// OTLP's dictionary as it is sent: entries are taken apart and kept by raw index, because tables
+// may refer to tables that come later. otlp_resolve.c turns them into the model's things.
+
+#include <string.h>
+#define XXH_INLINE_ALL
+#include <xxhash.h>
+
+#include "format/otlp_model.h"
+
+int otlp_malformed(const struct otlp_model *model, const char *what, struct error *error)
+{
+    return error_set(error, -EBADMSG, "The %s that ends at offset %llu is malformed.", what,
+                     (unsigned long long)model->offset);
+}
+
+int otlp_index(const struct otlp_model *model, uint64_t value, const char *what,
+               uint32_t *ret_index, struct error *error)
+{
+    if (unlikely(value > OTLP_INDEX_MAX))
+        return error_set(error, -EBADMSG,
+                         "The %s that ends at offset %llu has the index %lld, which no table can "
+                         "have.",
+                         what, (unsigned long long)model->offset, (long long)value);
+    *ret_index = (uint32_t)value;
+    return 0;
+}
+
+int otlp_bad_index(struct error *error, const char *user, const char *table, uint64_t index,
+                   size_t count)
+{
+    return error_set(error, -EBADMSG,
+                     "%s refers to entry %llu of the %s table, which has %zu entries.", user,
+                     (unsigned long long)index, table, count);
+}
+
+void otlp_blobs_release(struct otlp_blobs *blobs)
+{
+    free(blobs->items);
+    id_table_release(&blobs->index);
+    arena_release(&blobs->bytes);
+}
+
+uint32_t otlp_blob(struct otlp_blobs *blobs, const void *data, size_t length)
+{
+    if (!blobs->count) {
+        array_reserve(blobs->items, blobs->capacity, 16);
+        blobs->items[blobs->count++] = (struct otlp_blob){.data = (const uint8_t *)""};
+    }
+    if (!length)
+        return 0;
+    uint64_t hash = XXH3_64bits(data, length);
+    struct id_probe probe = id_probe_start(hash);
+    uint32_t id;
+    while ((id = id_table_next(&blobs->index, &probe)) != ID_NONE)
+        if (blobs->items[id].length == length && !memcmp(blobs->items[id].data, data, length))
+            return id;
+    array_reserve(blobs->items, blobs->capacity, blobs->count + 1);
+    id = (uint32_t)blobs->count++;
+    blobs->items[id].data =
+        (const uint8_t *)arena_strndup(&blobs->bytes, (const char *)data, length);
+    blobs->items[id].length = length;
+    id_table_insert(&blobs->index, hash, id);
+    return id;
+}
+
+void otlp_dictionary_release(struct otlp_dictionary *dictionary)
+{
+    free(dictionary->strings);
+    free(dictionary->functions);
+    free(dictionary->mappings);
+    free(dictionary->locations);
+    free(dictionary->lines);
+    free(dictionary->links);
+    free(dictionary->attributes);
+    free(dictionary->stacks);
+    free(dictionary->indices);
+    free(dictionary->function_ids);
+    free(dictionary->mapping_ids);
+    free(dictionary->stack_nodes);
+    free(dictionary->link_ids);
+    free(dictionary->labels);
+    free(dictionary->location_frames);
+    free(dictionary->frames);
+    free(dictionary->stack_frames);
+}
+
+/* Appends one zeroed entry to a table. */
+#define table_add(dictionary, plural, singular)                                                    \
+    ({                                                                                             \
+        array_reserve((dictionary)->plural, (dictionary)->singular##_capacity,                     \
+                      (dictionary)->singular##_count + 1);                                         \
+        memset(&(dictionary)->plural[(dictionary)->singular##_count], 0,                           \
+               sizeof(*(dictionary)->plural));                                                     \
+        &(dictionary)->plural[(dictionary)->singular##_count++];                                   \
+    })
+
+/* Lines and columns are signed on the wire; what doesn't fit is unknown anyway. */
+static uint32_t clamp_line(uint64_t value)
+{
+    return (int64_t)value < 0 ? 0 : value > UINT32_MAX ? UINT32_MAX : (uint32_t)value;
+}
+
+/* Appends the values of a repeated index field to `indices`; `range` starts where the message's
+ * first ones went, and nothing else is appended in between. */
+static int add_indices(struct otlp_model *model, const struct wire_field *field, const char *what,
+                       struct otlp_range *range, struct error *error)
+{
+    struct otlp_dictionary *dictionary = &model->dictionary;
+    if (field->type != WIRE_BYTES && field->type != WIRE_VARINT)
+        return 0;
+    struct wire values = wire_repeated(field);
+    array_reserve(dictionary->indices, dictionary->index_capacity,
+                  dictionary->index_count + (size_t)(values.end - values.at));
+    while (values.at < values.end) {
+        uint64_t value;
+        if (!wire_varint(&values, &value))
+            return otlp_malformed(model, what, error);
+        uint32_t *index = &dictionary->indices[dictionary->index_count];
+        int r = otlp_index(model, value, what, index, error);
+        if (r < 0)
+            return r;
+        dictionary->index_count++;
+        range->count++;
+    }
+    return 0;
+}
+
+static int add_mapping(struct otlp_model *model, struct wire wire, struct error *error)
+{
+    struct otlp_dictionary *dictionary = &model->dictionary;
+    struct otlp_mapping *mapping = table_add(dictionary, mappings, mapping);
+    mapping->attributes.first = (uint32_t)dictionary->index_count;
+    struct wire_field field;
+    int r;
+    while ((r = wire_next(&wire, &field)) > 0) {
+        r = 0;
+        if (field.number == 5)
+            r = add_indices(model, &field, "Mapping", &mapping->attributes, error);
+        else if (field.type != WIRE_VARINT)
+            continue;
+        else if (field.number == 1)
+            mapping->start = field.value;
+        else if (field.number == 2)
+            mapping->limit = field.value;
+        else if (field.number == 3)
+            mapping->offset = field.value;
+        else if (field.number == 4)
+            r = otlp_index(model, field.value, "Mapping", &mapping->file, error);
+        if (r < 0)
+            return r;
+    }
+    return r < 0 ? otlp_malformed(model, "Mapping", error) : 0;
+}
+
+static int add_line(struct otlp_model *model, struct wire wire, struct error *error)
+{
+    struct otlp_line *line = table_add(&model->dictionary, lines, line);
+    struct wire_field field;
+    int r;
+    while ((r = wire_next(&wire, &field)) > 0) {
+        if (field.type != WIRE_VARINT)
+            continue;
+        if (field.number == 1 &&
+            (r = otlp_index(model, field.value, "Line", &line->function, error)) < 0)
+            return r;
+        if (field.number == 2)
+            line->line = clamp_line(field.value);
+        else if (field.number == 3)
+            line->column = clamp_line(field.value);
+    }
+    return r < 0 ? otlp_malformed(model, "Line", error) : 0;
+}
+
+static int add_location(struct otlp_model *model, struct wire wire, struct error *error)
+{
+    struct otlp_dictionary *dictionary = &model->dictionary;
+    struct otlp_location *location = table_add(dictionary, locations, location);
+    location->lines.first = (uint32_t)dictionary->line_count;
+    location->attributes.first = (uint32_t)dictionary->index_count;
+    struct wire_field field;
+    int r;
+    while ((r = wire_next(&wire, &field)) > 0) {
+        r = 0;
+        if (field.number == 1 && field.type == WIRE_VARINT) {
+            r = otlp_index(model, field.value, "Location", &location->mapping, error);
+        } else if (field.number == 2 && field.type == WIRE_VARINT) {
+            location->address = field.value;
+        } else if (field.number == 3 && field.type == WIRE_BYTES) {
+            r = add_line(model, wire_of_field(&field), error);
+            location->lines.count++;
+        } else if (field.number == 4) {
+            r = add_indices(model, &field, "Location", &location->attributes, error);
+        }
+        if (r < 0)
+            return r;
+    }
+    return r < 0 ? otlp_malformed(model, "Location", error) : 0;
+}
+
+static int add_function(struct otlp_model *model, struct wire wire, struct error *error)
+{
+    struct otlp_function *function = table_add(&model->dictionary, functions, function);
+    struct wire_field field;
+    int r;
+    while ((r = wire_next(&wire, &field)) > 0) {
+        uint32_t *index = field.number == 1   ? &function->name
+                          : field.number == 2 ? &function->system_name
+                          : field.number == 3 ? &function->file
+                                              : NULL;
+        if (field.type != WIRE_VARINT)
+            continue;
+        if (field.number == 4)
+            function->start_line = clamp_line(field.value);
+        if (index && (r = otlp_index(model, field.value, "Function", index, error)) < 0)
+            return r;
+    }
+    return r < 0 ? otlp_malformed(model, "Function", error) : 0;
+}
+
+static int add_link(struct otlp_model *model, struct wire wire, struct error *error)
+{
+    struct profile_link *link = table_add(&model->dictionary, links, link);
+    struct wire_field field;
+    int r;
+    while ((r = wire_next(&wire, &field)) > 0) {
+        /* Ids of other lengths are invalid by the specification, which is to say: no ids. */
+        if (field.type != WIRE_BYTES)
+            continue;
+        if (field.number == 1 && field.length == sizeof(link->trace_id))
+            memcpy(link->trace_id, field.data, field.length);
+        else if (field.number == 2 && field.length == sizeof(link->span_id))
+            memcpy(link->span_id, field.data, field.length);
+    }
+    return r < 0 ? otlp_malformed(model, "Link", error) : 0;
+}
+
+static int add_attribute(struct otlp_model *model, struct wire wire, struct error *error)
+{
+    struct otlp_attribute *attribute = table_add(&model->dictionary, attributes, attribute);
+    struct wire_field field;
+    int r;
+    while ((r = wire_next(&wire, &field)) > 0) {
+        r = 0;
+        if (field.number == 1 && field.type == WIRE_VARINT)
+            r = otlp_index(model, field.value, "KeyValueAndUnit", &attribute->key, error);
+        else if (field.number == 2 && field.type == WIRE_BYTES)
+            attribute->value = otlp_blob(&model->blobs, field.data, field.length);
+        else if (field.number == 3 && field.type == WIRE_VARINT)
+            r = otlp_index(model, field.value, "KeyValueAndUnit", &attribute->unit, error);
+        if (r < 0)
+            return r;
+    }
+    return r < 0 ? otlp_malformed(model, "KeyValueAndUnit", error) : 0;
+}
+
+static int add_stack(struct otlp_model *model, struct wire wire, struct error *error)
+{
+    struct otlp_dictionary *dictionary = &model->dictionary;
+    struct otlp_range *stack = table_add(dictionary, stacks, stack);
+    stack->first = (uint32_t)dictionary->index_count;
+    struct wire_field field;
+    int r;
+    while ((r = wire_next(&wire, &field)) > 0) {
+        /* Until 1.7 this table held units of attributes: two plain numbers. */
+        if (field.number == 2 && field.type == WIRE_VARINT)
+            return error_set(error, -ENOTSUP,
+                             "The dictionary before offset %llu has the layout of OTLP profiles "
+                             "1.7; 1.8 to 1.11 can be read: update the sender.",
+                             (unsigned long long)model->offset);
+        if (field.number == 1 && (r = add_indices(model, &field, "Stack", stack, error)) < 0)
+            return r;
+    }
+    return r < 0 ? otlp_malformed(model, "Stack", error) : 0;
+}
+
+int otlp_dictionary_entry(struct otlp_model *model, unsigned table, const void *data,
+                          size_t length, struct error *error)
+{
+    struct otlp_dictionary *dictionary = &model->dictionary;
+    struct wire wire = wire_of(data, length);
+    if (dictionary->index_count > PROFILE_IDS_MAX || dictionary->line_count > PROFILE_IDS_MAX ||
+        profile_full(model->profile))
+        return error_set(error, -E2BIG, "The dictionary before offset %llu is too large.",
+                         (unsigned long long)model->offset);
+    switch (table) {
+    case OTLP_MAPPINGS:
+        return add_mapping(model, wire, error);
+    case OTLP_LOCATIONS:
+        return add_location(model, wire, error);
+    case OTLP_FUNCTIONS:
+        return add_function(model, wire, error);
+    case OTLP_LINKS:
+        return add_link(model, wire, error);
+    case OTLP_STRINGS:
+        *table_add(dictionary, strings, string) = profile_string(model->profile, data, length);
+        return 0;
+    case OTLP_ATTRIBUTES:
+        return add_attribute(model, wire, error);
+    case OTLP_STACKS:
+        return add_stack(model, wire, error);
+    default:
+        return 0; /* a table that later versions add */
+    }
+}

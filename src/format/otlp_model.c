@@ -1,0 +1,379 @@
+// SPDX-License-Identifier: Apache-2.0
+// What an OTLP request is made of, apart from samples and tables: resources, scopes and Profiles.
+// Each Profile with samples is a series, which says what its rows mean.
+
+#include "format/otlp_model.h"
+
+#include <string.h>
+#define XXH_INLINE_ALL
+#include <xxhash.h>
+
+#define COMPACT_ROWS (1u << 18)
+#define COMMENTS_MAX 256
+
+void otlp_model_init(struct otlp_model *model, struct profile *profile)
+{
+    *model = (struct otlp_model){.profile = profile, .compact_at = COMPACT_ROWS};
+    otlp_blob(&model->blobs, NULL, 0);
+}
+
+void otlp_model_release(struct otlp_model *model)
+{
+    otlp_dictionary_release(&model->dictionary);
+    otlp_blobs_release(&model->blobs);
+    otlp_labels_free(model->labels);
+    free(model->series);
+    free(model->rows);
+    free(model->types);
+    free(model->undecided);
+    free(model->comments);
+    buffer_release(&model->doubtful);
+    buffer_release(&model->field_7);
+    buffer_release(&model->field_11);
+    buffer_release(&model->field_12);
+    for (size_t i = 0; i < ARRAY_LENGTH(model->numbers); i++)
+        buffer_release(&model->numbers[i].joined);
+}
+
+const char *otlp_layout_name(enum otlp_layout layout)
+{
+    static const char *const names[OTLP_LAYOUTS] = {"1.8", "1.9", "1.10/1.11"};
+    return names[layout];
+}
+
+void otlp_summary_text(const struct otlp_summary *summary, struct buffer *out)
+{
+    bool any = false;
+    buffer_add_text(out, "OTLP");
+    for (int i = 0; i < OTLP_LAYOUTS; i++) {
+        if (!summary->by_layout[i])
+            continue;
+        buffer_printf(out, "%s %s", any ? " and" : "", otlp_layout_name(i));
+        any = true;
+    }
+    buffer_printf(out, "%s%s, %llu profile%s, %llu sample%s", any ? " layout" : "",
+                  summary->guessed ? " (guessed)" : "", (unsigned long long)summary->profiles,
+                  summary->profiles == 1 ? "" : "s", (unsigned long long)summary->samples,
+                  summary->samples == 1 ? "" : "s");
+}
+
+/* ---- series ---- */
+
+uint32_t otlp_current_series(struct otlp_model *model)
+{
+    if (model->current.series == UINT32_MAX) {
+        array_reserve(model->series, model->series_capacity, model->series_count + 1);
+        model->series[model->series_count] =
+            (struct otlp_series){.resource = model->resource, .scope = model->scope};
+        model->current.series = (uint32_t)model->series_count++;
+    }
+    return model->current.series;
+}
+
+void otlp_begin_resource(struct otlp_model *model)
+{
+    model->summary.resources++;
+    model->resource = 0;
+    model->resource_series = model->series_count;
+}
+
+void otlp_resource(struct otlp_model *model, const void *data, size_t length)
+{
+    model->resource = otlp_blob(&model->blobs, data, length);
+    for (size_t i = model->resource_series; i < model->series_count; i++)
+        model->series[i].resource = model->resource;
+}
+
+void otlp_begin_scope(struct otlp_model *model)
+{
+    model->scope = 0;
+    model->scope_series = model->series_count;
+}
+
+void otlp_scope(struct otlp_model *model, const void *data, size_t length)
+{
+    model->scope = otlp_blob(&model->blobs, data, length);
+    for (size_t i = model->scope_series; i < model->series_count; i++)
+        model->series[i].scope = model->scope;
+}
+
+/* Makes equal series one; those of the resource being read may still change and stay apart. */
+static void merge_series(struct otlp_model *model, uint32_t *map)
+{
+    struct id_table index = {0};
+    size_t complete = model->resource_series, kept = 0;
+    for (size_t i = 0; i < complete; i++) {
+        struct otlp_series series = model->series[i];
+        uint64_t hash = XXH3_64bits(&series, sizeof(series));
+        struct id_probe probe = id_probe_start(hash);
+        uint32_t found;
+        while ((found = id_table_next(&index, &probe)) != ID_NONE)
+            if (!memcmp(&model->series[found], &series, sizeof(series)))
+                break;
+        if (found == ID_NONE) {
+            found = (uint32_t)kept++;
+            model->series[found] = series;
+            id_table_insert(&index, hash, found);
+        }
+        map[i] = found;
+    }
+    id_table_release(&index);
+    size_t shift = complete - kept;
+    for (size_t i = complete; i < model->series_count; i++) {
+        model->series[i - shift] = model->series[i];
+        map[i] = (uint32_t)(i - shift);
+    }
+    model->series_count -= shift;
+    model->resource_series -= shift;
+    model->scope_series -= shift;
+    if (model->current.series != UINT32_MAX)
+        model->current.series -= (uint32_t)shift;
+    for (size_t i = 0; i < model->undecided_count; i++)
+        model->undecided[i].series = map[model->undecided[i].series];
+}
+
+/* Adds up rows that differ in nothing but their value, so that memory follows the number of
+ * distinct stacks and not the length of the input. Called each time the rows have doubled. */
+void otlp_compact(struct otlp_model *model)
+{
+    _cleanup_free_ uint32_t *map = memory_alloc((model->series_count + 1) * sizeof(*map));
+    merge_series(model, map);
+    struct id_table index = {0};
+    size_t kept = 0;
+    for (size_t i = 0; i < model->row_count; i++) {
+        struct otlp_row row = model->rows[i];
+        row.series = map[row.series];
+        uint64_t hash = hash_word(hash_word((uint64_t)row.series << 32 | row.stack) +
+                                  ((uint64_t)row.link << 32 | row.attributes));
+        struct id_probe probe = id_probe_start(hash);
+        uint32_t found = ID_NONE;
+        while (!row.time_ns && (found = id_table_next(&index, &probe)) != ID_NONE) {
+            const struct otlp_row *known = &model->rows[found];
+            if (known->series == row.series && known->stack == row.stack &&
+                known->link == row.link && known->attributes == row.attributes)
+                break;
+        }
+        if (found != ID_NONE) {
+            int64_t *value = &model->rows[found].value;
+            if (__builtin_add_overflow(*value, row.value, value))
+                *value = row.value < 0 ? INT64_MIN : INT64_MAX;
+            continue;
+        }
+        if (!row.time_ns)
+            id_table_insert(&index, hash, (uint32_t)kept);
+        model->rows[kept++] = row;
+    }
+    id_table_release(&index);
+    model->row_count = kept;
+    model->compact_at = MAX(kept * 2, (size_t)COMPACT_ROWS);
+}
+
+/* ---- Profile ---- */
+
+void otlp_begin_profile(struct otlp_model *model)
+{
+    model->summary.profiles++;
+    model->current = (struct otlp_profile_state){
+        .series = UINT32_MAX,
+        .doubt_start = model->doubtful.length,
+    };
+    model->field_7.length = model->field_11.length = model->field_12.length = 0;
+}
+
+static int read_value_type(struct otlp_model *model, const struct wire_field *message,
+                           struct profile_type *type, bool *ret_temporality, struct error *error)
+{
+    struct wire wire = wire_of_field(message);
+    struct wire_field field;
+    int r;
+    while ((r = wire_next(&wire, &field)) > 0) {
+        if (field.type != WIRE_VARINT)
+            continue;
+        r = 0;
+        if (field.number == 1)
+            r = otlp_index(model, field.value, "ValueType", &type->type, error);
+        else if (field.number == 2)
+            r = otlp_index(model, field.value, "ValueType", &type->unit, error);
+        else if (field.number == 3 && field.value && ret_temporality)
+            *ret_temporality = true;
+        if (r < 0)
+            return r;
+    }
+    return r < 0 ? otlp_malformed(model, "ValueType", error) : 0;
+}
+
+static void keep_numbers(struct buffer *out, const struct wire_field *field)
+{
+    struct wire bytes = wire_repeated(field);
+    size_t length = bytes.at ? (size_t)(bytes.end - bytes.at) : 0;
+    if (out->length + length <= OTLP_FIELD_LIMIT)
+        buffer_add(out, bytes.at, length);
+}
+
+/* Fields 3 to 6 have changed their wire types since 1.7, so that none can be taken for another. */
+static int refuse_old_profile(const struct otlp_model *model, struct error *error)
+{
+    return error_set(error, -ENOTSUP,
+                     "The Profile before offset %llu has the layout of OTLP profiles 1.7 or older; "
+                     "1.8 to 1.11 can be read: update the sender.",
+                     (unsigned long long)model->offset);
+}
+
+int otlp_profile_field(struct otlp_model *model, const struct wire_field *field,
+                       struct error *error)
+{
+    static const uint8_t types[] = {[1] = WIRE_BYTES,  [2] = WIRE_BYTES, [3] = WIRE_FIXED64,
+                                    [4] = WIRE_VARINT, [5] = WIRE_BYTES, [6] = WIRE_VARINT};
+    struct otlp_profile_state *current = &model->current;
+    if (field->number < ARRAY_LENGTH(types) && field->type != types[field->number])
+        return field->number < 3 ? otlp_malformed(model, "Profile", error)
+                                 : refuse_old_profile(model, error);
+    switch (field->number) {
+    case 1:
+        return read_value_type(model, field, &current->type, &current->is_1_8, error);
+    case 2:
+        return otlp_sample(model, field->data, field->length, error);
+    case 3:
+        current->time_ns = field->value;
+        return 0;
+    case 4:
+        current->duration_ns = field->value;
+        return 0;
+    case 5:
+        return read_value_type(model, field, &current->period_type, NULL, error);
+    case 6:
+        current->period = (int64_t)field->value;
+        return 0;
+    case 7: /* 1.8: comments; since: the Profile's id */
+        current->is_1_8 |= field->type == WIRE_VARINT;
+        keep_numbers(&model->field_7, field);
+        return 0;
+    case 8: /* 1.8: the Profile's id; since: a count */
+        current->is_1_8 |= field->type == WIRE_BYTES;
+        return 0;
+    case 9: /* 1.8: a count; since: a name */
+        current->is_1_8 |= field->type == WIRE_VARINT;
+        return 0;
+    case 11: /* 1.8: a payload; since: attributes */
+        keep_numbers(&model->field_11, field);
+        return 0;
+    case 12: /* 1.8: attributes */
+        current->is_1_8 |= field->type == WIRE_BYTES || field->type == WIRE_VARINT;
+        keep_numbers(&model->field_12, field);
+        return 0;
+    default:
+        return 0;
+    }
+}
+
+static int add_type(struct otlp_model *model, struct profile_type type, uint32_t *ret_index,
+                    struct error *error)
+{
+    for (size_t i = 0; i < model->type_count; i++) {
+        if (model->types[i].type == type.type && model->types[i].unit == type.unit) {
+            *ret_index = (uint32_t)i;
+            return 0;
+        }
+    }
+    if (model->type_count == PROFILE_TYPES_MAX)
+        return error_set(error, -E2BIG, "There are more than %d sample types before offset %llu.",
+                         PROFILE_TYPES_MAX, (unsigned long long)model->offset);
+    array_reserve(model->types, model->type_capacity, model->type_count + 1);
+    *ret_index = (uint32_t)model->type_count;
+    model->types[model->type_count++] = type;
+    return 0;
+}
+
+static void add_comments(struct otlp_model *model)
+{
+    if (!model->field_7.length)
+        return;
+    struct wire wire = wire_of(model->field_7.data, model->field_7.length);
+    uint64_t index;
+    while (wire.at < wire.end && wire_varint(&wire, &index)) {
+        if (!index || index > OTLP_INDEX_MAX || model->comment_count == COMMENTS_MAX)
+            continue;
+        array_reserve(model->comments, model->comment_capacity, model->comment_count + 1);
+        model->comments[model->comment_count++] = (uint32_t)index;
+    }
+}
+
+/* The layout of the Profile that ends here, as far as it shows. */
+static int decide_profile(struct otlp_model *model, struct error *error)
+{
+    struct otlp_profile_state *current = &model->current;
+    bool doubt = model->doubtful.length > current->doubt_start;
+    if (model->json)
+        current->layout = current->is_1_8 ? OTLP_1_8 : OTLP_1_10;
+    else if (current->votes > 0)
+        current->is_1_8 = false;
+    if (!model->json && !current->decided) {
+        enum otlp_layout layout = current->votes < 0 || current->is_1_8 ? OTLP_1_9 : OTLP_1_10;
+        if (doubt && !current->votes && !current->is_1_8) {
+            array_reserve(model->undecided, model->undecided_capacity, model->undecided_count + 1);
+            model->undecided[model->undecided_count++] = (struct otlp_undecided){
+                .series = current->series,
+                .weak = current->weak,
+                .start = current->doubt_start,
+                .end = model->doubtful.length,
+            };
+            return 0;
+        }
+        int r = otlp_decide(model, layout, error);
+        if (r < 0)
+            return r;
+    }
+    if (current->layout == OTLP_1_9 && current->is_1_8)
+        current->layout = OTLP_1_8;
+    if (current->samples)
+        model->summary.by_layout[current->layout]++;
+    model->votes += current->votes;
+    return 0;
+}
+
+static void note_time(struct otlp_model *model)
+{
+    uint64_t start = model->current.time_ns, end;
+    if (!start)
+        return;
+    if (__builtin_add_overflow(start, model->current.duration_ns, &end))
+        end = UINT64_MAX;
+    if (!model->start_ns || start < model->start_ns)
+        model->start_ns = start;
+    if (end > model->end_ns)
+        model->end_ns = end;
+}
+
+int otlp_end_profile(struct otlp_model *model, struct error *error)
+{
+    struct otlp_profile_state *current = &model->current;
+    uint32_t type = 0;
+    int r = add_type(model, current->type, &type, error);
+    if (!r)
+        r = decide_profile(model, error);
+    if (r < 0)
+        return r;
+    bool is_1_8 = current->is_1_8 && current->votes <= 0;
+    const struct buffer *attributes = is_1_8 ? &model->field_12 : &model->field_11;
+    if (model->json)
+        attributes = &model->field_11;
+    if (is_1_8)
+        add_comments(model);
+    if (current->samples || attributes->length) {
+        uint32_t index = otlp_current_series(model); /* may move the array */
+        struct otlp_series *series = &model->series[index];
+        series->type = type;
+        series->attributes = otlp_blob(&model->blobs, attributes->data, attributes->length);
+        series->period_type = current->period_type.type;
+        series->period_unit = current->period_type.unit;
+        series->period = current->period;
+    }
+    if (!model->period) {
+        model->period_type = current->period_type;
+        model->period = MAX(current->period, 0);
+    } else if (!memcmp(&model->period_type, &current->period_type, sizeof(model->period_type))) {
+        model->period = MAX(model->period, current->period);
+    }
+    note_time(model);
+    return 0;
+}

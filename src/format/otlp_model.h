@@ -1,0 +1,269 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What the two OTLP readers share: they hand over messages in protobuf encoding as they come (the
+ * JSON reader transcodes), and the model keeps what it needs until the dictionary is complete.
+ * Samples may come before the tables they refer to, and a Profile's samples before its type, so
+ * everything is held by raw index and resolved by otlp_model_finish.
+ *
+ * Private to the files otlp*.c.
+ */
+#pragma once
+
+#include "base/arena.h"
+#include "base/idtable.h"
+#include "format/otlp.h"
+#include "format/wire.h"
+
+#define OTLP_INDEX_MAX 0x7fffffffu           /* indexes are int32 on the wire */
+#define OTLP_MESSAGE_LIMIT (256u << 20)      /* of one entry, sample or resource */
+
+/* Field numbers of ProfilesDictionary. */
+enum otlp_table {
+    OTLP_MAPPINGS = 1,
+    OTLP_LOCATIONS,
+    OTLP_FUNCTIONS,
+    OTLP_LINKS,
+    OTLP_STRINGS,
+    OTLP_ATTRIBUTES,
+    OTLP_STACKS,
+};
+
+struct otlp_range {
+    uint32_t first;
+    uint32_t count;
+};
+
+/* ---- interned byte strings: raw messages and lists of attribute indexes ---- */
+
+struct otlp_blob {
+    const uint8_t *data;
+    size_t length;
+};
+
+struct otlp_blobs {
+    struct otlp_blob *items; /* item 0 is empty */
+    size_t count, capacity;
+    struct id_table index;
+    struct arena bytes;
+};
+
+void otlp_blobs_release(struct otlp_blobs *blobs);
+uint32_t otlp_blob(struct otlp_blobs *blobs, const void *data, size_t length);
+
+/* ---- the dictionary: tables as sent, and what their entries became ---- */
+
+struct otlp_function {
+    uint32_t name, system_name, file; /* string indexes */
+    uint32_t start_line;
+};
+
+struct otlp_mapping {
+    uint64_t start, limit, offset;
+    uint32_t file;
+    struct otlp_range attributes; /* in `indices` */
+};
+
+struct otlp_line {
+    uint32_t function, line, column;
+};
+
+struct otlp_location {
+    uint64_t address;
+    uint32_t mapping;
+    struct otlp_range lines;
+    struct otlp_range attributes; /* in `indices` */
+};
+
+struct otlp_attribute {
+    uint32_t key, unit;
+    uint32_t value; /* blob: an AnyValue */
+};
+
+/* What an attribute means where it is found; plain ones are labels. */
+enum otlp_role {
+    OTLP_PLAIN,
+    OTLP_FRAME_TYPE,
+    OTLP_FOLDED,
+    OTLP_BUILD_ID_GNU,
+    OTLP_BUILD_ID_GO,
+    OTLP_BUILD_ID_HTLHASH,
+};
+
+struct otlp_label {
+    struct profile_label label;
+    bool resolved;
+    bool empty; /* no key or no value: not a label */
+    uint8_t role;
+};
+
+struct otlp_dictionary {
+    uint32_t *strings; /* ids in the profile */
+    struct otlp_function *functions;
+    struct otlp_mapping *mappings;
+    struct otlp_location *locations;
+    struct otlp_line *lines;
+    struct profile_link *links;
+    struct otlp_attribute *attributes;
+    struct otlp_range *stacks; /* in `indices` */
+    uint32_t *indices;
+    size_t string_count, function_count, mapping_count, location_count, line_count, link_count,
+        attribute_count, stack_count, index_count;
+    size_t string_capacity, function_capacity, mapping_capacity, location_capacity, line_capacity,
+        link_capacity, attribute_capacity, stack_capacity, index_capacity;
+
+    /* Resolved on first use; UINT32_MAX is "not yet". */
+    uint32_t *function_ids, *mapping_ids, *stack_nodes, *link_ids;
+    struct otlp_label *labels;          /* of attributes */
+    struct otlp_range *location_frames; /* in `frames`, outermost first; empty: not yet */
+    uint32_t *frames, *stack_frames;
+    size_t frame_count, frame_capacity, stack_frame_capacity;
+};
+
+/* ---- samples ---- */
+
+/* A Profile's meaning, apart from its samples. Free of padding, so that it can be hashed. */
+struct otlp_series {
+    uint32_t resource, scope; /* blobs: Resource and InstrumentationScope */
+    uint32_t attributes;      /* blob: attribute indexes */
+    uint32_t type;            /* index into `types` */
+    uint32_t period_type, period_unit; /* string indexes */
+    int64_t period;
+};
+
+struct otlp_row {
+    uint32_t series, stack, link;
+    uint32_t attributes; /* blob: attribute indexes */
+    int64_t value;
+    uint64_t time_ns; /* 0: a sum */
+};
+
+/* A Profile whose samples fit both layouts; its samples are in `doubtful`. */
+struct otlp_undecided {
+    uint32_t series;
+    int weak; /* votes by less telling signs; positive for 1.10 */
+    size_t start, end;
+};
+
+/* A repeated number field of a Sample, joined when it came in pieces. */
+struct otlp_numbers {
+    const uint8_t *data;
+    size_t length;
+    uint32_t fields; /* how many fields it came in */
+    bool packed;
+    struct buffer joined;
+};
+
+struct otlp_profile_state {
+    uint32_t series; /* UINT32_MAX before its first sample */
+    struct profile_type type, period_type; /* string indexes */
+    int64_t period;
+    uint64_t time_ns, duration_ns;
+    uint64_t samples;
+    int votes, weak; /* for 1.10 positive, for 1.8 and 1.9 negative */
+    bool decided, is_1_8;
+    enum otlp_layout layout; /* when decided */
+    size_t doubt_start;
+};
+
+struct otlp_model {
+    struct profile *profile;
+    struct otlp_summary summary;
+    uint64_t offset; /* in the input, for messages; the front end keeps it up to date */
+    bool json;       /* names instead of numbers: samples come in the layout of 1.10 */
+
+    struct otlp_dictionary dictionary;
+    struct otlp_blobs blobs;
+
+    struct otlp_series *series;
+    struct otlp_row *rows;
+    struct profile_type *types; /* string indexes */
+    struct otlp_undecided *undecided;
+    size_t series_count, series_capacity, row_count, row_capacity, type_count, type_capacity,
+        undecided_count, undecided_capacity;
+    size_t compact_at; /* rows at which equal ones are added up */
+    struct buffer doubtful; /* samples, each behind its length */
+    int64_t votes;          /* of all Profiles */
+
+    uint32_t resource, scope;             /* blobs of the messages being read */
+    size_t resource_series, scope_series; /* first series of these */
+    struct otlp_profile_state current;
+    struct buffer field_7, field_11, field_12; /* of the Profile; their meaning depends on layout */
+    struct otlp_numbers numbers[6]; /* of the Sample being read, by field number */
+    struct otlp_blob last_attributes;
+    uint32_t last_attributes_id;
+
+    uint64_t start_ns, end_ns; /* of all Profiles */
+    struct profile_type period_type;
+    int64_t period;
+    uint32_t *comments; /* string indexes */
+    size_t comment_count, comment_capacity;
+
+    struct otlp_labels *labels; /* otlp_labels.c */
+    uint64_t label_budget, frame_budget;
+};
+
+void otlp_model_init(struct otlp_model *model, struct profile *profile);
+void otlp_model_release(struct otlp_model *model);
+
+/* Messages in the order they come; data is copied as needed. A Profile's fields are passed one by
+ * one, of which those longer than OTLP_FIELD_LIMIT that are no samples without their data. */
+#define OTLP_FIELD_LIMIT 65536
+int otlp_dictionary_entry(struct otlp_model *model, unsigned table, const void *data,
+                          size_t length, struct error *error);
+void otlp_begin_resource(struct otlp_model *model);
+void otlp_resource(struct otlp_model *model, const void *data, size_t length);
+void otlp_begin_scope(struct otlp_model *model);
+void otlp_scope(struct otlp_model *model, const void *data, size_t length);
+void otlp_begin_profile(struct otlp_model *model);
+int otlp_profile_field(struct otlp_model *model, const struct wire_field *field,
+                       struct error *error);
+int otlp_end_profile(struct otlp_model *model, struct error *error);
+int otlp_model_finish(struct otlp_model *model, struct error *error);
+
+/* Field 2 of Profile; part of otlp_profile_field. */
+int otlp_sample(struct otlp_model *model, const void *data, size_t length, struct error *error);
+
+/* The current Profile's layout is known, or taken: its doubtful samples become rows. */
+int otlp_decide(struct otlp_model *model, enum otlp_layout layout, struct error *error);
+int otlp_decide_rest(struct otlp_model *model, struct error *error);
+uint32_t otlp_current_series(struct otlp_model *model);
+void otlp_compact(struct otlp_model *model);
+
+/* How sure is it that these are OTLP profiles in protobuf (see struct format). */
+int otlp_detect(const uint8_t *bytes, size_t length);
+
+/* ---- resolving, after the last message ---- */
+
+void otlp_dictionary_release(struct otlp_dictionary *dictionary);
+void otlp_dictionary_prepare(struct otlp_dictionary *dictionary);
+int otlp_string_id(struct otlp_model *model, uint32_t index, const char *user, uint32_t *ret_id,
+                   struct error *error);
+int otlp_stack_node(struct otlp_model *model, uint32_t index, uint32_t *ret_node,
+                    struct error *error);
+int otlp_link_id(struct otlp_model *model, uint32_t index, uint32_t *ret_link,
+                 struct error *error);
+int otlp_attribute_label(struct otlp_model *model, uint32_t index,
+                         const struct otlp_label **ret_label, struct error *error);
+
+/* Values of the attribute profile.frame.type; NULL for FRAME_UNKNOWN. */
+extern const char *const otlp_kind_names[FRAME_KINDS];
+
+/* An AnyValue as a label's value. 1 when there is one, 0 when it is empty, or an error. */
+int otlp_any_value(struct otlp_model *model, const void *data, size_t length,
+                   struct profile_label *label, struct error *error);
+
+void otlp_labels_free(struct otlp_labels *labels);
+/* The context is what a Profile's resource, scope and own attributes say. */
+int otlp_label_context(struct otlp_model *model, const struct otlp_series *series,
+                       uint32_t *ret_context, struct error *error);
+int otlp_label_set(struct otlp_model *model, uint32_t context, uint32_t attributes,
+                   uint32_t *ret_set, struct error *error);
+
+/* "A stack refers to entry 7 of the location table, which has 3 entries." */
+int otlp_bad_index(struct error *error, const char *user, const char *table, uint64_t index,
+                   size_t count);
+/* "The Sample that ends at offset 123 is malformed." */
+int otlp_malformed(const struct otlp_model *model, const char *what, struct error *error);
+/* An index as sent; absurd ones are refused. */
+int otlp_index(const struct otlp_model *model, uint64_t value, const char *what,
+               uint32_t *ret_index, struct error *error);

@@ -1,0 +1,258 @@
+// SPDX-License-Identifier: Apache-2.0
+// From OTLP's tables to the model's: functions, mappings, frames, stacks and links, each resolved
+// once and on first use, with every index checked. Index 0 of each table means "not set".
+
+#include <string.h>
+
+#include "format/otlp_model.h"
+
+#define COLUMN_MAX 0xffffffu
+
+static uint32_t *unresolved(size_t count)
+{
+    uint32_t *ids = memory_alloc((count + 1) * sizeof(*ids));
+    memset(ids, 0xff, (count + 1) * sizeof(*ids));
+    return ids;
+}
+
+void otlp_dictionary_prepare(struct otlp_dictionary *dictionary)
+{
+    dictionary->function_ids = unresolved(dictionary->function_count);
+    dictionary->mapping_ids = unresolved(dictionary->mapping_count);
+    dictionary->stack_nodes = unresolved(dictionary->stack_count);
+    dictionary->link_ids = unresolved(dictionary->link_count);
+    dictionary->labels =
+        memory_zalloc(dictionary->attribute_count + 1, sizeof(*dictionary->labels));
+    dictionary->location_frames =
+        memory_zalloc(dictionary->location_count + 1, sizeof(*dictionary->location_frames));
+}
+
+int otlp_string_id(struct otlp_model *model, uint32_t index, const char *user, uint32_t *ret_id,
+                   struct error *error)
+{
+    if (index && index >= model->dictionary.string_count)
+        return otlp_bad_index(error, user, "string", index, model->dictionary.string_count);
+    *ret_id = index ? model->dictionary.strings[index] : 0;
+    return 0;
+}
+
+static int function_id(struct otlp_model *model, uint32_t index, uint32_t *ret_id,
+                       struct error *error)
+{
+    struct otlp_dictionary *dictionary = &model->dictionary;
+    if (index >= dictionary->function_count)
+        return otlp_bad_index(error, "A location", "function", index, dictionary->function_count);
+    if (dictionary->function_ids[index] == UINT32_MAX) {
+        const struct otlp_function *raw = &dictionary->functions[index];
+        struct profile_function function = {.start_line = raw->start_line};
+        int r = otlp_string_id(model, raw->name, "A function", &function.name, error);
+        if (!r)
+            r = otlp_string_id(model, raw->system_name, "A function", &function.system_name,
+                               error);
+        if (!r)
+            r = otlp_string_id(model, raw->file, "A function", &function.file, error);
+        if (r < 0)
+            return r;
+        if (!function.name)
+            function.name = function.system_name;
+        bool named = function.name || function.file;
+        dictionary->function_ids[index] = named ? profile_function(model->profile, &function) : 0;
+    }
+    *ret_id = dictionary->function_ids[index];
+    return 0;
+}
+
+/* GNU build IDs first: debug info is found by them. */
+static int find_build_id(struct otlp_model *model, struct otlp_range attributes,
+                         uint32_t *ret_build_id, struct error *error)
+{
+    unsigned best = UINT8_MAX;
+    for (uint32_t i = 0; i < attributes.count; i++) {
+        const struct otlp_label *label;
+        int r = otlp_attribute_label(model, model->dictionary.indices[attributes.first + i],
+                                     &label, error);
+        if (r < 0)
+            return r;
+        if (label->role >= OTLP_BUILD_ID_GNU && label->role < best && label->label.text) {
+            best = label->role;
+            *ret_build_id = label->label.text;
+        }
+    }
+    return 0;
+}
+
+static int mapping_id(struct otlp_model *model, uint32_t index, uint32_t *ret_id,
+                      struct error *error)
+{
+    struct otlp_dictionary *dictionary = &model->dictionary;
+    if (index >= dictionary->mapping_count)
+        return otlp_bad_index(error, "A location", "mapping", index, dictionary->mapping_count);
+    if (dictionary->mapping_ids[index] == UINT32_MAX) {
+        const struct otlp_mapping *raw = &dictionary->mappings[index];
+        struct profile_mapping mapping = {
+            .start = raw->start, .limit = raw->limit, .offset = raw->offset};
+        int r = otlp_string_id(model, raw->file, "A mapping", &mapping.file, error);
+        if (!r)
+            r = find_build_id(model, raw->attributes, &mapping.build_id, error);
+        if (r < 0)
+            return r;
+        dictionary->mapping_ids[index] = profile_mapping(model->profile, &mapping);
+    }
+    *ret_id = dictionary->mapping_ids[index];
+    return 0;
+}
+
+const char *const otlp_kind_names[FRAME_KINDS] = {
+    [FRAME_NATIVE] = "native", [FRAME_KERNEL] = "kernel",   [FRAME_JVM] = "jvm",
+    [FRAME_CPYTHON] = "cpython", [FRAME_PHP] = "php",       [FRAME_RUBY] = "ruby",
+    [FRAME_PERL] = "perl",     [FRAME_V8JS] = "v8js",       [FRAME_DOTNET] = "dotnet",
+    [FRAME_BEAM] = "beam",     [FRAME_GO] = "go",
+};
+
+static enum frame_kind kind_by_name(const char *name)
+{
+    for (unsigned kind = FRAME_UNKNOWN + 1; kind < FRAME_KINDS; kind++)
+        if (!strcmp(otlp_kind_names[kind], name))
+            return kind;
+    /* Compiled code of a language the model has no kind for. */
+    return strcmp(name, "rust") ? FRAME_UNKNOWN : FRAME_NATIVE;
+}
+
+/* All that lines of one location have in common. */
+static int location_base(struct otlp_model *model, const struct otlp_location *location,
+                         struct profile_frame *frame, struct error *error)
+{
+    *frame = (struct profile_frame){.address = location->address};
+    if (location->mapping) {
+        int r = mapping_id(model, location->mapping, &frame->mapping, error);
+        if (r < 0)
+            return r;
+        /* Moved by where this sender's mapping was, which may not be where the first one was. */
+        const struct otlp_mapping *raw = &model->dictionary.mappings[location->mapping];
+        struct profile_mapping here = {.start = raw->start, .offset = raw->offset};
+        if (location->address)
+            frame->address = profile_file_offset(&here, location->address);
+    }
+    for (uint32_t i = 0; i < location->attributes.count; i++) {
+        const struct otlp_label *label;
+        int r = otlp_attribute_label(
+            model, model->dictionary.indices[location->attributes.first + i], &label, error);
+        if (r < 0)
+            return r;
+        if (label->role == OTLP_FRAME_TYPE)
+            frame->kind = kind_by_name(profile_text(model->profile, label->label.text));
+        else if (label->role == OTLP_FOLDED)
+            frame->folded = !strcmp(profile_text(model->profile, label->label.text), "true");
+    }
+    return 0;
+}
+
+static void add_frame(struct otlp_model *model, const struct profile_frame *frame)
+{
+    struct otlp_dictionary *dictionary = &model->dictionary;
+    array_reserve(dictionary->frames, dictionary->frame_capacity, dictionary->frame_count + 1);
+    dictionary->frames[dictionary->frame_count++] = profile_frame(model->profile, frame);
+}
+
+/* The last line is the function the code belongs to; those before it were inlined into it. */
+static int resolve_location(struct otlp_model *model, uint32_t index, struct error *error)
+{
+    struct otlp_dictionary *dictionary = &model->dictionary;
+    if (index >= dictionary->location_count)
+        return otlp_bad_index(error, "A stack", "location", index, dictionary->location_count);
+    struct otlp_range *frames = &dictionary->location_frames[index];
+    if (frames->count)
+        return 0;
+    const struct otlp_location *location = &dictionary->locations[index];
+    struct profile_frame frame;
+    int r = location_base(model, location, &frame, error);
+    if (r < 0)
+        return r;
+    size_t first = dictionary->frame_count;
+    for (uint32_t i = location->lines.count; i-- > 0;) {
+        const struct otlp_line *line = &dictionary->lines[location->lines.first + i];
+        if (!line->function)
+            continue;
+        r = function_id(model, line->function, &frame.function, error);
+        if (r < 0)
+            return r;
+        if (!frame.function)
+            continue;
+        frame.line = line->line;
+        frame.column = MIN(line->column, COLUMN_MAX);
+        add_frame(model, &frame);
+        frame.inlined = 1;
+    }
+    if (first == dictionary->frame_count) {
+        frame.function = 0;
+        add_frame(model, &frame);
+    }
+    *frames = (struct otlp_range){.first = (uint32_t)first,
+                                  .count = (uint32_t)(dictionary->frame_count - first)};
+    return 0;
+}
+
+static int resolve_stack(struct otlp_model *model, uint32_t index, struct error *error)
+{
+    struct otlp_dictionary *dictionary = &model->dictionary;
+    struct otlp_range stack = dictionary->stacks[index];
+    size_t count = 0;
+    for (uint32_t i = stack.count; i-- > 0;) {
+        uint32_t location = dictionary->indices[stack.first + i];
+        if (!location)
+            continue;
+        int r = resolve_location(model, location, error);
+        if (r < 0)
+            return r;
+        struct otlp_range frames = dictionary->location_frames[location];
+        /* A few bytes can name a location of many lines many times. */
+        if (frames.count > model->frame_budget)
+            return error_set(error, -E2BIG,
+                             "The stacks have more frames than an input of %llu bytes may hold.",
+                             (unsigned long long)model->offset);
+        model->frame_budget -= frames.count;
+        array_reserve(dictionary->stack_frames, dictionary->stack_frame_capacity,
+                      count + frames.count);
+        memcpy(dictionary->stack_frames + count, dictionary->frames + frames.first,
+               frames.count * sizeof(*dictionary->frames));
+        count += frames.count;
+    }
+    dictionary->stack_nodes[index] =
+        count ? profile_stack(model->profile, dictionary->stack_frames, count) : 0;
+    return 0;
+}
+
+int otlp_stack_node(struct otlp_model *model, uint32_t index, uint32_t *ret_node,
+                    struct error *error)
+{
+    struct otlp_dictionary *dictionary = &model->dictionary;
+    if (!index) {
+        *ret_node = 0;
+        return 0;
+    }
+    if (index >= dictionary->stack_count)
+        return otlp_bad_index(error, "A sample", "stack", index, dictionary->stack_count);
+    if (dictionary->stack_nodes[index] == UINT32_MAX) {
+        int r = resolve_stack(model, index, error);
+        if (r < 0)
+            return r;
+    }
+    *ret_node = dictionary->stack_nodes[index];
+    return 0;
+}
+
+int otlp_link_id(struct otlp_model *model, uint32_t index, uint32_t *ret_link,
+                 struct error *error)
+{
+    struct otlp_dictionary *dictionary = &model->dictionary;
+    if (!index) {
+        *ret_link = 0;
+        return 0;
+    }
+    if (index >= dictionary->link_count)
+        return otlp_bad_index(error, "A sample", "link", index, dictionary->link_count);
+    if (dictionary->link_ids[index] == UINT32_MAX)
+        dictionary->link_ids[index] = profile_link(model->profile, &dictionary->links[index]);
+    *ret_link = dictionary->link_ids[index];
+    return 0;
+}

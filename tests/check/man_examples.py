@@ -1,0 +1,88 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Runs the examples of a man page: man_examples.py PAGE. In the EXAMPLES section, each line of an
+.EX/.EE block (or after .Dl) that begins with `assay` or `$ assay` is run by the shell, in order, in
+one temporary folder that holds the files of $FIXTURES; each must exit with 0. A line that ends with
+a backslash goes on in the next."""
+
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+
+# What roff writes for characters that it would otherwise interpret.
+ROFF = [(r"\-", "-"), (r"\(aq", "'"), (r"\(dq", '"'), (r"\(ha", "^"), (r"\(ti", "~"), (r"\&", ""),
+        (r"\(rs", "\\"), (r"\e", "\\")]  # fmt: skip
+
+
+def plain(line):
+    line = re.sub(r"\\f(\[\w*\]|\(..|.)", "", line)
+    for escape, text in ROFF:
+        line = line.replace(escape, text)
+    return line
+
+
+def example_lines(page):
+    section, in_block = "", False
+    for line in page.read_text(encoding="utf-8").splitlines():
+        if match := re.match(r"\.S[Hh]\s+\"?([^\"]*)", line):
+            section, in_block = match[1].strip().upper(), False
+        elif section != "EXAMPLES":
+            continue
+        elif line.startswith((".EX", ".Bd -literal")):
+            in_block = True
+        elif line.startswith((".EE", ".Ed")):
+            in_block = False
+        elif line.startswith(".Dl "):
+            yield plain(line[4:])
+        elif in_block and not line.startswith("."):
+            yield plain(line)
+
+
+def examples(page):
+    pending = ""
+    for line in example_lines(page):
+        pending += line.strip().removeprefix("$ ")
+        if pending.endswith("\\"):
+            pending = pending[:-1]
+            continue
+        if re.match(r"assay\b", pending):
+            yield pending
+        pending = ""
+
+
+def run_all(commands, folder):
+    os.mkdir(os.path.join(folder, "bin"))
+    os.symlink(os.environ["ASSAY"], os.path.join(folder, "bin", "assay"))
+    work = os.path.join(folder, "work")
+    shutil.copytree(os.environ["FIXTURES"], work)
+    environment = {
+        "PATH": os.path.join(folder, "bin") + ":" + os.environ["PATH"],
+        "HOME": work, "LC_ALL": "C", "TZ": "UTC", "TERM": "dumb",
+    }  # fmt: skip
+    failed = 0
+    for command in commands:
+        result = subprocess.run(
+            ["bash", "-o", "pipefail", "-c", command], cwd=work, env=environment, text=True,
+            stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False,
+            errors="replace", timeout=60,
+        )  # fmt: skip
+        if result.returncode:
+            failed += 1
+            print(f"exit status {result.returncode}: {command}\n{result.stdout[-2000:]}")
+    return failed
+
+
+def main():
+    page = pathlib.Path(sys.argv[1])
+    commands = list(examples(page))
+    if not commands:
+        sys.exit(f"{page.name} has no example that begins with `assay`.")
+    with tempfile.TemporaryDirectory() as folder:
+        sys.exit(1 if run_all(commands, folder) else 0)
+
+
+main()

@@ -1,0 +1,26 @@
+# SPDX-License-Identifier: Apache-2.0
+# Pictures are well-formed, hold every type (page) or one (picture), and name nothing from a network.
+in=$FIXTURES/pprof/cpu-labels.pb.gz
+"$ASSAY" flame "$in" -o x.svg
+python3 -c "
+import xml.dom.minidom as m
+d = m.parse('x.svg')
+print(d.documentElement.tagName, len(d.getElementsByTagName('title')) > 10)"
+"$ASSAY" flame "$in" -o x.html --title 'A <title> & more'
+python3 - <<'END'
+import json, re
+page = open('x.html').read()
+data = json.loads(re.search(r'<script type="application/json" id="flame-data">(.*?)</script>', page, re.S).group(1))
+print(data['version'], data['kind'], data['title'], [t['name'] for t in data['types']], data['default_type'])
+print('sum of self is the total:', sum(data['self'][0]))
+outside = [u for u in re.findall(r'(?:src|href)\s*=\s*["\']?(https?:[^"\'> ]+)', page)]
+print('from the network:', outside)
+END
+"$ASSAY" info --format json "$in" | jq '.types[0].total'
+echo "== hostile names stay text"
+printf 'main;<script>alert(1)</script>;"&\x27 5\nmain;\x1b[31mred 1\n' >bad.folded
+"$ASSAY" flame bad.folded -o bad.html && grep -c '<script>alert' bad.html || true
+"$ASSAY" flame bad.folded -o bad.svg && grep -c '<script' bad.svg || true
+python3 -c "import xml.dom.minidom as m; m.parse('bad.svg')" && echo well-formed
+echo "== filters"
+"$ASSAY" flame --focus nothing-at-all "$in" -o empty.svg && "$ASSAY" flame --focus nothing-at-all "$in" -o empty.html && ls empty.*

@@ -1,0 +1,33 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# run.sh CASE.sh: runs one case in an empty folder of its own. The case must exit with 0, and what it
+# prints must be CASE.stdout, where that exists. $ASSAY is the program, $FIXTURES the folder with
+# input files, $ROOT the checkout. Exit status 77 skips, and the last line printed says why.
+set -euo pipefail
+
+case_file=$1
+expected=${case_file%.sh}.stdout
+folder=$(mktemp -d "${TMPDIR:-/tmp}/assay-test.XXXXXX")
+trap 'rm -rf "$folder"' EXIT
+mkdir "$folder/work" "$folder/home"
+
+# The user's settings are none of a test's business; Go's caches only save time.
+export GOCACHE=${GOCACHE:-$HOME/.cache/go-build} GOPATH=${GOPATH:-$HOME/go} GOTOOLCHAIN=local
+export HOME=$folder/home TMPDIR=$folder LC_ALL=C TZ=UTC TERM=dumb
+unset COLUMNS LINES NO_COLOR PAGER XDG_CONFIG_HOME XDG_CACHE_HOME XDG_DATA_HOME
+
+cd "$folder/work"
+status=0
+bash -euo pipefail "$case_file" >"$folder/stdout" 2>"$folder/stderr" </dev/null || status=$?
+
+if [ "$status" -ne 0 ]; then
+    tail -c 4000 "$folder/stderr" >&2
+    tail -c 4000 "$folder/stdout"
+    [ "$status" -eq 77 ] || echo "$(basename "$case_file") exited with status $status."
+    exit "$status"
+fi
+if [ -f "$expected" ] && ! cmp -s "$expected" "$folder/stdout"; then
+    head -c 2000 "$folder/stderr" >&2
+    diff -u --label expected --label got "$expected" "$folder/stdout" | head -n 60 || true
+    exit 1
+fi

@@ -1,0 +1,150 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Builds and runs the tests of every build folder and adds up: run.py [--long] [NAME...] with names
+(or parts of names) of tests to run. The last line is `N passed, M failed` or, when there are any,
+`N passed, M failed, K skipped`; the exit status is 1 when anything failed. Called by ./dev test."""
+
+import argparse
+import dataclasses
+import json
+import os
+import pathlib
+import re
+import subprocess
+import sys
+import time
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+BUILDS = {
+    "build": "optimised build",
+    "build-asan": "build with AddressSanitizer and UBSan",
+    "build-fuzz": "fuzzers",
+}
+EXCERPT_LINES = 40
+FUZZ_SECONDS, LONG_FUZZ_SECONDS = 10, 600
+
+
+@dataclasses.dataclass
+class Tally:
+    passed: int = 0
+    failed: int = 0
+    skipped: list = dataclasses.field(default_factory=list)  # "name: reason"
+    excerpts: list = dataclasses.field(default_factory=list)  # of failures
+
+    def add(self, other):
+        self.passed += other.passed
+        self.failed += other.failed
+        self.skipped += other.skipped
+        self.excerpts += other.excerpts
+
+    def line(self):
+        text = f"{self.passed} passed, {self.failed} failed"
+        return text + (f", {len(self.skipped)} skipped" if self.skipped else "")
+
+
+def last_line(text):
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    return lines[-1] if lines else "no reason given"
+
+
+def excerpt(name, text):
+    lines = text.rstrip().splitlines()[-EXCERPT_LINES:]
+    return "\n".join([f"failed: {name}"] + ["    " + line for line in lines])
+
+
+def tally_of(entry):
+    """Counts one entry of meson's log: as its TAP lines where it prints them, else as one test."""
+    name = entry["name"].split(" / ")[-1].split(":")[-1]
+    output = entry.get("stdout") or ""
+    tally = Tally()
+    if entry["result"] == "SKIP":
+        tally.skipped.append(f"{name}: {last_line(output)}")
+        return tally
+    for verdict, case in re.findall(r"^(ok|not ok)(?: \d+)? - (.*)$", output, re.MULTILINE):
+        if skip := re.search(r"^(.*?)\s*# SKIP\s*(.*)$", case, re.IGNORECASE):
+            reason = skip[2] or "the case gives no reason"
+            tally.skipped.append(f"{name}/{skip[1]}: {reason}")
+        elif verdict == "ok":
+            tally.passed += 1
+        else:
+            tally.failed += 1
+    if entry["result"] == "OK":
+        # node's test runner gives its count at the end.
+        if count := re.search(r"^(?:#|ℹ) pass (\d+)$", output, re.MULTILINE):
+            tally.passed = int(count[1])
+        elif not tally.passed and not tally.failed and not tally.skipped:
+            tally.passed = 1
+    else:
+        tally.failed = max(tally.failed, 1)
+        told = output + (entry.get("stderr") or "")
+        tally.excerpts.append(excerpt(f"{name} ({entry['result'].lower()})", told))
+    return tally
+
+
+def selected_tests(build, options):
+    listing = subprocess.run(
+        ["meson", "introspect", "--tests", build], cwd=ROOT, check=True, capture_output=True
+    )
+    for test in json.loads(listing.stdout):
+        is_long = any(suite.endswith("long") for suite in test["suite"])
+        wanted = not options.names or any(name in test["name"] for name in options.names)
+        if wanted and (options.long or not is_long):
+            yield test["name"]
+
+
+def run_meson(build, names, options):
+    """Runs the tests and returns their tally; meson itself stays quiet."""
+    environment = {key: value for key, value in os.environ.items() if not key.startswith("LC_")}
+    environment |= {"LC_ALL": "C", "TZ": "UTC"}
+    environment["FUZZ_SECONDS"] = str(LONG_FUZZ_SECONDS if options.long else FUZZ_SECONDS)
+    log = ROOT / build / "meson-logs" / "testlog.json"
+    log.unlink(missing_ok=True)
+    result = subprocess.run(
+        ["meson", "test", "-C", build, "--no-rebuild", *names],
+        cwd=ROOT, env=environment, check=False, text=True, errors="replace",
+        stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+    )  # fmt: skip
+    tally = Tally()
+    if log.exists():
+        for line in log.read_text(encoding="utf-8", errors="replace").splitlines():
+            tally.add(tally_of(json.loads(line)))
+    if result.returncode and not tally.failed:
+        tally.add(Tally(failed=1, excerpts=[excerpt(f"meson test -C {build}", result.stdout)]))
+    return tally
+
+
+def run_build(build, options):
+    compiled = subprocess.run(
+        ["ninja", "-C", build], cwd=ROOT, check=False, text=True, errors="replace",
+        stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+    )  # fmt: skip
+    if compiled.returncode:
+        return Tally(failed=1, excerpts=[excerpt(f"ninja -C {build}", compiled.stdout)])
+    names = list(selected_tests(build, options))
+    return run_meson(build, names, options) if names else Tally()
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--long", action="store_true", help="fuzz longer and run tests/long")
+    parser.add_argument("names", nargs="*", metavar="NAME")
+    options = parser.parse_args()
+    total = Tally()
+    for build, title in BUILDS.items():
+        start = time.monotonic()
+        tally = run_build(build, options)
+        print(f"{title}: {tally.line()} ({time.monotonic() - start:.0f} s)", flush=True)
+        for text in tally.excerpts:
+            print(text, flush=True)
+        for reason in tally.skipped:
+            print(f"skipped: {reason}", flush=True)
+        total.add(tally)
+    if options.names and not (total.passed or total.failed or total.skipped):
+        print(f"No test is called anything like {' or '.join(options.names)}.")
+        total.failed = 1
+    print(total.line())
+    sys.exit(1 if total.failed else 0)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,394 @@
+// SPDX-License-Identifier: Apache-2.0
+// The call tree by function: merging of frames, two sides, totals, order, and folding to a size.
+
+#include "base/memory.h"
+#include "profile/calltree.h"
+#include "unit.h"
+
+static uint32_t frame_of(struct profile *profile, const char *name, uint32_t line, bool inlined)
+{
+    uint32_t function = profile_function(
+        profile, &(struct profile_function){.name = profile_cstring(profile, name)});
+    return profile_frame(
+        profile, &(struct profile_frame){.function = function, .line = line, .inlined = inlined});
+}
+
+/* Adds "main;a:3;b 5", where ":3" is a line and a trailing "^" makes a frame inlined. */
+static void add_stack(struct profile *profile, unsigned type, const char *stack, int64_t value)
+{
+    uint32_t frames[64];
+    size_t count = 0;
+    char *copy = memory_strdup(stack), *rest = copy, *name;
+    while ((name = strsep(&rest, ";"))) {
+        size_t length = strlen(name);
+        bool inlined = length && name[length - 1] == '^';
+        if (inlined)
+            name[length - 1] = '\0';
+        char *line = strchr(name, ':');
+        if (line)
+            *line++ = '\0';
+        frames[count++] = frame_of(profile, name, line ? (uint32_t)atoi(line) : 0, inlined);
+    }
+    free(copy);
+    size_t row = profile_sample(profile, profile_stack(profile, frames, count), 0, 0, 0);
+    profile_add_value(profile, row, type, value);
+}
+
+static unsigned type_of(struct profile *profile, const char *type, const char *unit)
+{
+    return profile_type(profile, profile_cstring(profile, type), profile_cstring(profile, unit));
+}
+
+/* The node with this path of names ("main;a"), or 0. */
+static uint32_t find_node(const struct calltree *tree, const char *path)
+{
+    for (uint32_t node = 1; node < tree->node_count; node++) {
+        struct buffer text = {0};
+        uint32_t chain[64];
+        size_t depth = 0;
+        for (uint32_t n = node; n; n = tree->nodes[n].parent)
+            chain[depth++] = n;
+        while (depth-- > 0) {
+            const struct calltree_function *f =
+                &tree->functions[tree->nodes[chain[depth]].function];
+            if (text.length)
+                buffer_add_char(&text, ';');
+            buffer_add(&text, f->name, f->length);
+        }
+        bool same = !strcmp(buffer_text(&text), path);
+        buffer_release(&text);
+        if (same)
+            return node;
+    }
+    return 0;
+}
+
+static void test_merges_lines_and_addresses(void **state)
+{
+    (void)state;
+    _cleanup_profile_ struct profile profile;
+    profile_init(&profile, PROFILE_ALL);
+    unsigned type = type_of(&profile, "cpu", "nanoseconds");
+    add_stack(&profile, type, "main:1;work:10", 5);
+    add_stack(&profile, type, "main:2;work:11", 7);
+    add_stack(&profile, type, "main:2", 1);
+    add_stack(&profile, type, "main:2;idle:4", 0);
+    _cleanup_calltree_ struct calltree tree;
+    calltree_init(&tree);
+    assert_int_equal(calltree_add(&tree, &profile, CALLTREE_NEW, NULL), 0);
+    profile_release(&profile); /* the tree needs it no more */
+
+    assert_int_equal(tree.node_count, 3); /* no node for what has no value */
+    assert_int_equal(tree.type_count, 1);
+    assert_string_equal(tree.types[0].name, "cpu");
+    assert_string_equal(tree.types[0].unit, "nanoseconds");
+    assert_false(tree.has_base);
+    assert_null(tree.types[0].self[CALLTREE_BASE]);
+    uint32_t work = find_node(&tree, "main;work");
+    assert_int_equal(tree.types[0].self[CALLTREE_NEW][work], 12);
+    assert_int_equal(tree.types[0].self[CALLTREE_NEW][find_node(&tree, "main")], 1);
+    int64_t *totals = calltree_totals(&tree, 0, CALLTREE_NEW);
+    assert_int_equal(totals[0], 13);
+    assert_int_equal(totals[work], 12);
+    free(totals);
+    totals = calltree_totals(&tree, 0, CALLTREE_BASE);
+    assert_int_equal(totals[0], 0);
+    free(totals);
+}
+
+static void test_names_addresses_and_kinds(void **state)
+{
+    (void)state;
+    _cleanup_profile_ struct profile profile;
+    profile_init(&profile, PROFILE_ALL);
+    unsigned type = type_of(&profile, "samples", "count");
+    uint32_t mapping = profile_mapping(
+        &profile, &(struct profile_mapping){.file = profile_cstring(&profile, "/usr/lib/libx.so")});
+    uint32_t function = profile_function(
+        &profile, &(struct profile_function){.name = profile_cstring(&profile, "f"),
+                                             .file = profile_cstring(&profile, "src/f.c")});
+    uint32_t frames[] = {
+        profile_frame(&profile, &(struct profile_frame){.function = function,
+                                                        .mapping = mapping,
+                                                        .kind = FRAME_KERNEL}),
+        profile_frame(&profile, &(struct profile_frame){.mapping = mapping, .address = 0x40}),
+    };
+    size_t row = profile_sample(&profile, profile_stack(&profile, frames, 2), 0, 0, 0);
+    profile_add_value(&profile, row, type, 1);
+    _cleanup_calltree_ struct calltree tree;
+    calltree_init(&tree);
+    assert_int_equal(calltree_add(&tree, &profile, CALLTREE_NEW, NULL), 0);
+    uint32_t f = tree.nodes[find_node(&tree, "f")].function;
+    assert_string_equal(tree.functions[f].file, "src/f.c");
+    assert_string_equal(tree.functions[f].binary, "libx.so");
+    assert_int_equal(tree.functions[f].kind, FRAME_KERNEL);
+    assert_false(tree.functions[f].unnamed);
+    uint32_t address = find_node(&tree, "f;libx.so+0x40");
+    assert_true(address > 0 && tree.functions[tree.nodes[address].function].unnamed);
+}
+
+static void test_inlined_only_when_always(void **state)
+{
+    (void)state;
+    _cleanup_profile_ struct profile profile;
+    profile_init(&profile, PROFILE_ALL);
+    unsigned type = type_of(&profile, "samples", "count");
+    add_stack(&profile, type, "main;always^", 1);
+    add_stack(&profile, type, "main;sometimes^", 1);
+    add_stack(&profile, type, "main;sometimes", 1);
+    _cleanup_calltree_ struct calltree tree;
+    calltree_init(&tree);
+    calltree_add(&tree, &profile, CALLTREE_NEW, NULL);
+    assert_true(tree.nodes[find_node(&tree, "main;always")].inlined);
+    assert_false(tree.nodes[find_node(&tree, "main;sometimes")].inlined);
+    assert_int_equal(tree.node_count, 4);
+}
+
+static void test_two_sides(void **state)
+{
+    (void)state;
+    _cleanup_profile_ struct profile new_profile, base;
+    profile_init(&new_profile, PROFILE_ALL);
+    profile_init(&base, PROFILE_ALL);
+    add_stack(&new_profile, type_of(&new_profile, "cpu", "nanoseconds"), "main;a", 10);
+    unsigned other = type_of(&base, "samples", "count"); /* in another order, and one more */
+    unsigned cpu = type_of(&base, "cpu", "nanoseconds");
+    add_stack(&base, cpu, "main;a", 4);
+    add_stack(&base, cpu, "main;gone", 6);
+    add_stack(&base, other, "main;a", 2);
+    _cleanup_calltree_ struct calltree tree;
+    calltree_init(&tree);
+    assert_int_equal(calltree_add(&tree, &new_profile, CALLTREE_NEW, NULL), 0);
+    assert_int_equal(calltree_add(&tree, &base, CALLTREE_BASE, NULL), 0);
+    assert_true(tree.has_base);
+    assert_int_equal(tree.type_count, 2);
+    assert_int_equal(calltree_type_of(&tree, &base, cpu), 0);
+    assert_int_equal(calltree_type_of(&tree, &base, other), 1);
+    assert_int_equal(calltree_type_of(&tree, &base, 2), PROFILE_TYPES_MAX);
+    uint32_t a = find_node(&tree, "main;a"), gone = find_node(&tree, "main;gone");
+    assert_int_equal(tree.types[0].self[CALLTREE_NEW][a], 10);
+    assert_int_equal(tree.types[0].self[CALLTREE_BASE][a], 4);
+    assert_int_equal(tree.types[0].self[CALLTREE_NEW][gone], 0);
+    assert_int_equal(tree.types[0].self[CALLTREE_BASE][gone], 6);
+    assert_int_equal(tree.types[1].self[CALLTREE_NEW][a], 0);
+    assert_int_equal(tree.types[1].self[CALLTREE_BASE][a], 2);
+
+    /* A third profile adds up on its side. */
+    assert_int_equal(calltree_add(&tree, &new_profile, CALLTREE_NEW, NULL), 0);
+    assert_int_equal(tree.types[0].self[CALLTREE_NEW][a], 20);
+    assert_int_equal(tree.node_count, 4);
+}
+
+static void test_too_many_types(void **state)
+{
+    (void)state;
+    _cleanup_profile_ struct profile first, second;
+    profile_init(&first, PROFILE_ALL);
+    profile_init(&second, PROFILE_ALL);
+    char name[16];
+    for (int i = 0; i < PROFILE_TYPES_MAX; i++) {
+        snprintf(name, sizeof(name), "t%d", i);
+        type_of(&first, name, "count");
+    }
+    type_of(&second, "one more", "count");
+    _cleanup_calltree_ struct calltree tree;
+    calltree_init(&tree);
+    struct error error = {0};
+    assert_int_equal(calltree_add(&tree, &first, CALLTREE_NEW, &error), 0);
+    assert_int_equal(calltree_add(&tree, &second, CALLTREE_NEW, &error), -E2BIG);
+    assert_says(&error, "sample types");
+}
+
+static void test_sums_saturate(void **state)
+{
+    (void)state;
+    _cleanup_profile_ struct profile profile;
+    profile_init(&profile, PROFILE_ALL);
+    unsigned type = type_of(&profile, "x", "count");
+    add_stack(&profile, type, "main;a:1", INT64_MAX);
+    add_stack(&profile, type, "main;a:2", INT64_MAX);
+    add_stack(&profile, type, "main;b", 7);
+    _cleanup_calltree_ struct calltree tree;
+    calltree_init(&tree);
+    calltree_add(&tree, &profile, CALLTREE_NEW, NULL);
+    assert_true(tree.types[0].self[CALLTREE_NEW][find_node(&tree, "main;a")] == INT64_MAX);
+    int64_t *totals = calltree_totals(&tree, 0, CALLTREE_NEW);
+    assert_true(totals[0] == INT64_MAX);
+    free(totals);
+    assert_true(calltree_sum(INT64_MIN, -1) == INT64_MIN);
+}
+
+static void assert_children(const struct calltree *tree, const int64_t *order, const char *expected)
+{
+    uint32_t *first, *children;
+    calltree_children(tree, order, &first, &children);
+    struct buffer text = {0};
+    uint32_t main_node = find_node(tree, "main");
+    for (uint32_t i = first[main_node]; i < first[main_node + 1]; i++) {
+        const struct calltree_node *child = &tree->nodes[children[i]];
+        assert_int_equal(child->parent, main_node);
+        buffer_printf(&text, "%s ", tree->functions[child->function].name);
+    }
+    assert_string_equal(buffer_text(&text), expected);
+    assert_int_equal(first[0], 0);
+    assert_int_equal(first[tree->node_count], tree->node_count - 1);
+    buffer_release(&text);
+    free(first);
+    free(children);
+}
+
+static void test_order_of_children(void **state)
+{
+    (void)state;
+    _cleanup_profile_ struct profile profile;
+    profile_init(&profile, PROFILE_ALL);
+    unsigned type = type_of(&profile, "x", "count");
+    add_stack(&profile, type, "main;small", 1);
+    add_stack(&profile, type, "main;bb", 5);
+    add_stack(&profile, type, "main;b", 5);
+    add_stack(&profile, type, "main;large;x", 9);
+    add_stack(&profile, type, "main;minus", -3);
+    _cleanup_calltree_ struct calltree tree;
+    calltree_init(&tree);
+    calltree_add(&tree, &profile, CALLTREE_NEW, NULL);
+    int64_t *totals = calltree_totals(&tree, 0, CALLTREE_NEW);
+    assert_children(&tree, totals, "large b bb small minus ");
+    assert_children(&tree, NULL, "b bb large minus small ");
+    free(totals);
+}
+
+/* A tree of many nodes with values that follow from their paths. */
+static void fill(struct profile *profile, unsigned stacks)
+{
+    unsigned cpu = type_of(profile, "cpu", "nanoseconds");
+    unsigned bytes = type_of(profile, "alloc", "bytes");
+    char path[256];
+    uint32_t random = 12345;
+    for (unsigned i = 0; i < stacks; i++) {
+        int length = snprintf(path, sizeof(path), "main");
+        unsigned depth = 1 + i % 9;
+        for (unsigned d = 0; d < depth; d++) {
+            random = random * 1103515245u + 12345u;
+            length += snprintf(path + length, sizeof(path) - (size_t)length, ";f%u",
+                               (random >> 16) % (2 + 3 * d));
+        }
+        random = random * 1103515245u + 12345u;
+        add_stack(profile, cpu, path, (random >> 8) % 1000);
+        add_stack(profile, bytes, path, i % 13 ? 0 : -(int64_t)(random % 77));
+    }
+}
+
+static void test_limit_keeps_sums(void **state)
+{
+    (void)state;
+    _cleanup_profile_ struct profile profile;
+    profile_init(&profile, PROFILE_ALL);
+    fill(&profile, 3000);
+    const uint32_t limits[] = {0, 2, 3, 10, 100, 999};
+    for (size_t i = 0; i < ARRAY_LENGTH(limits); i++) {
+        _cleanup_calltree_ struct calltree tree;
+        calltree_init(&tree);
+        calltree_add(&tree, &profile, CALLTREE_NEW, NULL);
+        calltree_add(&tree, &profile, CALLTREE_BASE, NULL);
+        uint32_t before = tree.node_count;
+        assert_true(before > 1500);
+        int64_t *whole[2] = {calltree_totals(&tree, 0, CALLTREE_NEW),
+                             calltree_totals(&tree, 1, CALLTREE_BASE)};
+        uint32_t folded = calltree_limit(&tree, limits[i]);
+        assert_true(tree.node_count <= MAX(limits[i], 2u));
+        assert_true(tree.node_count + folded >= before && folded < before);
+        assert_true(limits[i] < 10 || tree.node_count > limits[i] * 9 / 10);
+        int64_t *limited[2] = {calltree_totals(&tree, 0, CALLTREE_NEW),
+                               calltree_totals(&tree, 1, CALLTREE_BASE)};
+        for (uint32_t node = 1; node < tree.node_count; node++)
+            assert_true(tree.nodes[node].parent < node);
+        for (int k = 0; k < 2; k++) {
+            assert_true(whole[k][0] == limited[k][0]);
+            free(whole[k]);
+            free(limited[k]);
+        }
+        assert_int_equal(calltree_limit(&tree, MAX(limits[i], 2u)), 0);
+    }
+}
+
+static void test_limit_keeps_the_largest(void **state)
+{
+    (void)state;
+    _cleanup_profile_ struct profile profile;
+    profile_init(&profile, PROFILE_ALL);
+    unsigned cpu = type_of(&profile, "cpu", "nanoseconds");
+    unsigned objects = type_of(&profile, "objects", "count");
+    add_stack(&profile, cpu, "main;hot", 1000);
+    add_stack(&profile, cpu, "main;hot;tiny", 1);
+    add_stack(&profile, objects, "main;only objects", 3); /* small number, all of its type */
+    for (char c = 'a'; c <= 'z'; c++)
+        add_stack(&profile, cpu, (char[]){'m', 'a', 'i', 'n', ';', c, '\0'}, 2);
+    _cleanup_calltree_ struct calltree tree;
+    calltree_init(&tree);
+    calltree_add(&tree, &profile, CALLTREE_NEW, NULL);
+    assert_int_equal(tree.node_count, 31);
+    assert_int_equal(calltree_limit(&tree, 6), 27);
+    assert_int_equal(tree.node_count, 6);
+    assert_true(find_node(&tree, "main;hot") > 0);
+    assert_true(find_node(&tree, "main;only objects") > 0);
+    uint32_t other = find_node(&tree, "main;" CALLTREE_OTHER);
+    assert_int_equal(tree.types[0].self[CALLTREE_NEW][other], 52);
+    assert_int_equal(tree.types[0].self[CALLTREE_NEW][find_node(&tree, "main;hot;" CALLTREE_OTHER)],
+                     1);
+
+    /* It can still grow, and what comes meets what is there. */
+    assert_int_equal(calltree_add(&tree, &profile, CALLTREE_NEW, NULL), 0);
+    assert_int_equal(tree.types[0].self[CALLTREE_NEW][find_node(&tree, "main;hot")], 2000);
+}
+
+static void test_deep_and_wide(void **state)
+{
+    (void)state;
+    _cleanup_profile_ struct profile profile;
+    profile_init(&profile, PROFILE_ALL);
+    unsigned type = type_of(&profile, "x", "count");
+    uint32_t frame = frame_of(&profile, "again", 0, false), node = 0;
+    for (int i = 0; i < 200000; i++) {
+        node = profile_child(&profile, node, frame);
+        if (i % 1000 == 0)
+            profile_add_value(&profile, profile_sample(&profile, node, 0, 0, 0), type, 1);
+    }
+    profile_add_value(&profile, profile_sample(&profile, node, 0, 0, 0), type, 1);
+    char name[24];
+    for (int i = 0; i < 100000; i++) {
+        snprintf(name, sizeof(name), "leaf %d", i);
+        node = profile_child(&profile, 0, frame_of(&profile, name, 0, false));
+        profile_add_value(&profile, profile_sample(&profile, node, 0, 0, 0), type, 1);
+    }
+    _cleanup_calltree_ struct calltree tree;
+    calltree_init(&tree);
+    calltree_add(&tree, &profile, CALLTREE_NEW, NULL);
+    assert_int_equal(tree.node_count, 300001);
+    int64_t *totals = calltree_totals(&tree, 0, CALLTREE_NEW);
+    assert_int_equal(totals[0], 100201);
+    uint32_t *first, *children;
+    calltree_children(&tree, totals, &first, &children);
+    assert_int_equal(first[1] - first[0], 100001);
+    free(first);
+    free(children);
+    free(totals);
+    assert_true(calltree_limit(&tree, 1000) > 299000);
+    assert_true(tree.node_count <= 1000);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_merges_lines_and_addresses),
+        cmocka_unit_test(test_names_addresses_and_kinds),
+        cmocka_unit_test(test_inlined_only_when_always),
+        cmocka_unit_test(test_two_sides),
+        cmocka_unit_test(test_too_many_types),
+        cmocka_unit_test(test_sums_saturate),
+        cmocka_unit_test(test_order_of_children),
+        cmocka_unit_test(test_limit_keeps_sums),
+        cmocka_unit_test(test_limit_keeps_the_largest),
+        cmocka_unit_test(test_deep_and_wide),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
