@@ -48,7 +48,8 @@ def last_line(text):
 
 
 def excerpt(name, text):
-    lines = text.rstrip().splitlines()[-EXCERPT_LINES:]
+    lines = [line for line in text.rstrip().splitlines() if not re.match(r"ok\b", line)]
+    lines = lines[-EXCERPT_LINES:]
     return "\n".join([f"failed: {name}"] + ["    " + line for line in lines])
 
 

@@ -60,4 +60,3 @@ if (size > MAX_BYTES)
   throw new Error(`flame.html is ${size} bytes, over its limit of ${MAX_BYTES}.`);
 mkdirSync(outdir, { recursive: true });
 writeFileSync(join(outdir, 'flame.html'), page);
-console.log(`${join(outdir, 'flame.html')}: ${size} bytes`);

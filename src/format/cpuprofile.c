@@ -5,7 +5,10 @@
 
 #include "format/cpuprofile.h"
 
+#include <stdio.h>
+
 #include "base/memory.h"
+#include "profile/naming.h"
 
 /* ---- nodes ---- */
 
@@ -66,16 +69,27 @@ static int read_call_frame(struct cpuprofile *file, struct call_frame *frame)
     return r;
 }
 
+/* Programs have many functions without a name; where they are written tells them apart. */
+static uint32_t anonymous_name(struct profile *profile, uint32_t url, int64_t line)
+{
+    char name[300];
+    const char *file = path_base(profile_text(profile, url));
+    if (!*file)
+        return profile_cstring(profile, "(anonymous)");
+    snprintf(name, sizeof(name), "(anonymous) %.255s:%lld", file, (long long)line);
+    return profile_cstring(profile, name);
+}
+
 /* `base` is what the file's lines and columns count from. */
 static void set_frame(struct cpuprofile *file, const struct call_frame *call, int base,
                       struct cpuprofile_node *node)
 {
     struct profile *profile = file->profile;
     const int64_t column_limit = (1 << 24) - 1; /* also what stands for a column beyond */
-    uint32_t name = call->name ? call->name : profile_cstring(profile, "(anonymous)");
     int64_t line = call->line < base || call->line >= UINT32_MAX ? 0 : call->line + 1 - base;
     int64_t column =
         call->column < base ? 0 : MIN(call->column, column_limit - 1 + base) + 1 - base;
+    uint32_t name = call->name ? call->name : anonymous_name(profile, call->url, line);
     struct profile_function function = {
         .name = name, .file = call->url, .start_line = (uint32_t)line};
     struct profile_frame frame = {

@@ -12,30 +12,41 @@
 #include "base/text.h"
 #include "format/quantity.h"
 
-/* Every string once. The table's ids index `texts`. */
+/* Every string once. Texts that lie in the same place are known without looking at them: any number
+ * of functions may share one long file name. */
 struct string_list {
-    struct id_table index;
+    struct id_table by_content, by_place; /* ids of `texts` */
     struct {
         const char *data;
         size_t length;
+        uint32_t number; /* of the equal text that came first */
     } * texts;
     size_t count, capacity;
+    uint32_t distinct;
 };
 
-static uint32_t add_string(struct string_list *list, const char *data, size_t length)
+/* The text's number, given in the order of first sight. `length` SIZE_MAX: up to its NUL. */
+static uint32_t string_number(struct string_list *list, const char *data, size_t length)
 {
-    uint64_t hash = XXH3_64bits(data, length);
-    struct id_probe probe = id_probe_start(hash);
+    uint64_t place = hash_word((uintptr_t)data);
+    struct id_probe probe = id_probe_start(place);
     uint32_t id;
-    while ((id = id_table_next(&list->index, &probe)) != ID_NONE)
-        if (list->texts[id].length == length && !memcmp(list->texts[id].data, data, length))
-            return id;
+    while ((id = id_table_next(&list->by_place, &probe)) != ID_NONE)
+        if (list->texts[id].data == data)
+            return list->texts[id].number;
     array_reserve(list->texts, list->capacity, list->count + 1);
-    id = (uint32_t)list->count++;
-    list->texts[id].data = data;
-    list->texts[id].length = length;
-    id_table_insert(&list->index, hash, id);
-    return id;
+    uint32_t added = (uint32_t)list->count++;
+    list->texts[added].data = data;
+    list->texts[added].length = length = length == SIZE_MAX ? strlen(data) : length;
+    id_table_insert(&list->by_place, place, added);
+
+    uint64_t hash = XXH3_64bits(data, length);
+    probe = id_probe_start(hash);
+    while ((id = id_table_next(&list->by_content, &probe)) != ID_NONE)
+        if (list->texts[id].length == length && !memcmp(list->texts[id].data, data, length))
+            return list->texts[added].number = list->texts[id].number;
+    id_table_insert(&list->by_content, hash, added);
+    return list->texts[added].number = list->distinct++;
 }
 
 static void write_column(struct buffer *out, const char *key, const uint32_t *values, size_t count)
@@ -49,6 +60,19 @@ static void write_column(struct buffer *out, const char *key, const uint32_t *va
     buffer_add_char(out, ']');
 }
 
+static void write_strings(struct buffer *out, const struct string_list *strings)
+{
+    buffer_add_text(out, ",\n\"strings\":[");
+    for (size_t i = 0, next = 0; i < strings->count; i++) {
+        if (strings->texts[i].number != next)
+            continue; /* equal to one that is written already */
+        if (next++)
+            buffer_add_char(out, ',');
+        text_escape_json(out, strings->texts[i].data, strings->texts[i].length);
+    }
+    buffer_add_char(out, ']');
+}
+
 /* The functions that nodes still have, renumbered in the order of their nodes. */
 static uint32_t *write_functions(struct buffer *out, const struct calltree *tree)
 {
@@ -58,25 +82,20 @@ static uint32_t *write_functions(struct buffer *out, const struct calltree *tree
     for (int i = 0; i < 3; i++)
         columns[i] = memory_zalloc(tree->function_count + 1u, sizeof(*columns[i]));
     struct string_list strings = {0};
-    add_string(&strings, "", 0);
+    string_number(&strings, "", 0);
     uint32_t count = 0;
     for (uint32_t node = 1; node < tree->node_count; node++) {
         uint32_t id = tree->nodes[node].function;
         if (number[id] != UINT32_MAX)
             continue;
         const struct calltree_function *function = &tree->functions[id];
-        columns[0][count] = add_string(&strings, function->name, function->length);
-        columns[1][count] = add_string(&strings, function->file, strlen(function->file));
-        columns[2][count] = add_string(&strings, function->binary, strlen(function->binary));
+        columns[0][count] = string_number(&strings, function->name, function->length);
+        columns[1][count] = string_number(&strings, function->file, SIZE_MAX);
+        columns[2][count] = string_number(&strings, function->binary, SIZE_MAX);
         number[id] = count++;
     }
-    buffer_add_text(out, ",\n\"strings\":[");
-    for (size_t i = 0; i < strings.count; i++) {
-        if (i)
-            buffer_add_char(out, ',');
-        text_escape_json(out, strings.texts[i].data, strings.texts[i].length);
-    }
-    buffer_add_text(out, "],\n\"functions\":{");
+    write_strings(out, &strings);
+    buffer_add_text(out, ",\n\"functions\":{");
     static const char *const keys[3] = {"name", "file", "binary"};
     for (int i = 0; i < 3; i++) {
         if (i)
@@ -86,7 +105,8 @@ static uint32_t *write_functions(struct buffer *out, const struct calltree *tree
     }
     buffer_add_char(out, '}');
     free(strings.texts);
-    id_table_release(&strings.index);
+    id_table_release(&strings.by_content);
+    id_table_release(&strings.by_place);
     return number;
 }
 

@@ -13,6 +13,11 @@
 
 #define NUMBER_DIGITS_MAX 63
 
+/* Every line repeats its whole stack, so a deep tree's text can be far larger than the tree. A line
+ * that is longer could not be read again. */
+#define PATH_BYTES_MAX (15u << 20)
+#define OUTPUT_BYTES_MAX (2u << 30)
+
 struct folded_line {
     const char *stack;
     size_t stack_length;
@@ -276,8 +281,9 @@ static void write_line(struct folded_writer *writer, int64_t value)
     buffer_add_char(writer->out, '\n');
 }
 
-/* In the order of names, depth first; `pending` is a stack of nodes still to visit. */
-static void write_tree(struct folded_writer *writer)
+/* In the order of names, depth first; `pending` is a stack of nodes still to visit. False when the
+ * output grows beyond its limit. */
+static bool write_tree(struct folded_writer *writer)
 {
     const struct calltree *tree = writer->tree;
     uint32_t *first, *children;
@@ -285,7 +291,8 @@ static void write_tree(struct folded_writer *writer)
     uint32_t *pending = memory_zalloc(tree->node_count, sizeof(*pending));
     uint32_t *depth = memory_zalloc(tree->node_count, sizeof(*depth));
     size_t count = 1;
-    while (count) {
+    while (count && writer->out->length < OUTPUT_BYTES_MAX &&
+           writer->path.length < PATH_BYTES_MAX) {
         uint32_t node = pending[--count];
         if (node) {
             depth[node] = depth[tree->nodes[node].parent] + 1;
@@ -303,6 +310,7 @@ static void write_tree(struct folded_writer *writer)
     free(depth);
     free(first);
     free(children);
+    return !count && writer->path.length < PATH_BYTES_MAX;
 }
 
 static int folded_write(struct buffer *out, const struct profile *profile,
@@ -326,9 +334,15 @@ static int folded_write(struct buffer *out, const struct profile *profile,
         buffer_add_text(&writer.path, "[no stack]");
         write_line(&writer, writer.self[0]);
     }
-    write_tree(&writer);
+    bool whole = write_tree(&writer);
     buffer_release(&writer.path);
     free(writer.lengths);
+    if (!whole)
+        return error_set(
+            error, -E2BIG,
+            "The profile's stacks are too deep for folded text: a line would have more "
+            "than %u MiB, or all of them more than %u.",
+            PATH_BYTES_MAX >> 20, OUTPUT_BYTES_MAX >> 20);
     return 0;
 }
 

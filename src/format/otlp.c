@@ -29,10 +29,12 @@ static int read_profile(struct wire_stream *stream, struct otlp_model *model, st
         r = 0;
         model->offset = source_offset(stream->source);
         if (field.type == WIRE_BYTES) {
-            if (field.number <= 2 || field.length <= OTLP_FIELD_LIMIT)
+            if (field.number <= 2 || field.length <= OTLP_FIELD_LIMIT) {
                 r = take(stream, model, &field, error);
-            else
-                field.length = 0; /* an original payload: skipped, however large */
+            } else { /* an original payload: skipped, however large */
+                field.data = (const uint8_t *)"";
+                field.length = 0;
+            }
         }
         if (!r)
             r = otlp_profile_field(model, &field, error);

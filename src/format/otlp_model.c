@@ -204,8 +204,10 @@ static int read_value_type(struct otlp_model *model, const struct wire_field *me
 
 static void keep_numbers(struct buffer *out, const struct wire_field *field)
 {
+    if (field->type != WIRE_BYTES && field->type != WIRE_VARINT)
+        return;
     struct wire bytes = wire_repeated(field);
-    size_t length = bytes.at ? (size_t)(bytes.end - bytes.at) : 0;
+    size_t length = (size_t)(bytes.end - bytes.at);
     if (out->length + length <= OTLP_FIELD_LIMIT)
         buffer_add(out, bytes.at, length);
 }

@@ -206,7 +206,7 @@ void otlp_model_init(struct otlp_model *model, struct profile *profile);
 void otlp_model_release(struct otlp_model *model);
 
 /* Messages in the order they come; data is copied as needed. A Profile's fields are passed one by
- * one, of which those longer than OTLP_FIELD_LIMIT that are no samples without their data. */
+ * one, of which those longer than OTLP_FIELD_LIMIT that are no samples as if they were empty. */
 #define OTLP_FIELD_LIMIT 65536
 int otlp_dictionary_entry(struct otlp_model *model, unsigned table, const void *data,
                           size_t length, struct error *error);

@@ -340,10 +340,10 @@ static int resolve_header(struct pprof_reader *reader, struct error *error)
 static void resolve_strings(struct pprof_reader *reader)
 {
     reader->string_ids = memory_zalloc(reader->string_count, sizeof(*reader->string_ids));
+    const char *text = buffer_text(&reader->text); /* not NULL, even when all strings are empty */
     for (size_t i = 0; i < reader->string_count; i++)
-        reader->string_ids[i] =
-            profile_string(reader->profile, reader->text.data + reader->strings[i].offset,
-                           reader->strings[i].length);
+        reader->string_ids[i] = profile_string(reader->profile, text + reader->strings[i].offset,
+                                               reader->strings[i].length);
 }
 
 int pprof_resolve(struct pprof_reader *reader, struct profile *profile, struct error *error)

@@ -9,6 +9,9 @@
 #define NO_BREAK_SPACE "\u00a0"
 #define MINUS "\u2212"
 
+/* Longer units are cut: they stand behind every number of a picture. */
+#define UNIT_BYTES_MAX 40
+
 struct step {
     double least; /* values from here on are given in this unit */
     double size;
@@ -74,8 +77,7 @@ static void add_positive(struct buffer *out, double value, const char *unit)
         add_digits(out, value);
     }
     if (unit[0] && strcmp(unit, "count")) {
-        buffer_add_text(out, NO_BREAK_SPACE);
-        buffer_add_text(out, unit);
+        buffer_printf(out, NO_BREAK_SPACE "%.*s", UNIT_BYTES_MAX, unit);
     }
 }
 

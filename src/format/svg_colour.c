@@ -10,6 +10,7 @@
 
 #define WARM_HUES 8
 #define SHADES 3
+#define NAME_BYTES_MAX 1024 /* of a name, what its colour follows from */
 
 /* Björn Ottosson's OKLab, out to sRGB. */
 static struct svg_colour oklch(double lightness, double chroma, double hue)
@@ -39,7 +40,7 @@ static struct svg_colour oklch(double lightness, double chroma, double hue)
 static uint32_t hash_text(const char *text, size_t length)
 {
     uint32_t hash = 0x811c9dc5;
-    for (size_t i = 0; i < length; i++)
+    for (size_t i = 0; i < length && i < NAME_BYTES_MAX; i++)
         hash = (hash ^ (unsigned char)text[i]) * 0x01000193u;
     hash ^= hash >> 15;
     return hash * 0x2c1b3c6du;
@@ -60,7 +61,7 @@ static struct package package_of(const struct calltree_function *function)
 {
     const char *name = function->name;
     size_t length = 0;
-    while (length < function->length && !strchr("<( \t", name[length]))
+    while (length < MIN(function->length, (size_t)NAME_BYTES_MAX) && !strchr("<( \t", name[length]))
         length++;
     const char *scope = memmem(name, length, "::", 2);
     if (scope && scope > name)
@@ -79,8 +80,9 @@ static struct package package_of(const struct calltree_function *function)
         return leading(name, third ? second : dot);
     }
     if (function->binary[0])
-        return (struct package){.text = function->binary, .length = strlen(function->binary)};
-    const char *folder = strrchr(function->file, '/');
+        return leading(function->binary,
+                       function->binary + strnlen(function->binary, NAME_BYTES_MAX));
+    const char *folder = memrchr(function->file, '/', strnlen(function->file, NAME_BYTES_MAX));
     return leading(function->file, folder ? folder : function->file);
 }
 

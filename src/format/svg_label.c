@@ -112,6 +112,8 @@ static void choose_form(const char **name, size_t *length, struct buffer *bare, 
 void svg_add_label(struct buffer *out, const char *name, size_t length, size_t columns)
 {
     _cleanup_buffer_ struct buffer bare = {0};
+    if (columns < CUT_COLUMNS_MIN && length > NAME_BYTES_MAX)
+        return;
     choose_form(&name, &length, &bare, columns);
     if (columns >= CUT_COLUMNS_MIN || svg_columns(name, length) <= columns)
         svg_add_cut(out, name, length, columns);

@@ -12,6 +12,7 @@
 #define COLUMN_WIDTH 6.2 /* of a proportional font at 12 pixels, on average */
 #define TITLE_COLUMN_WIDTH 9.2
 #define SWATCH_WIDTH 14.0
+#define TOOLTIP_COLUMNS 1000
 
 void svg_flush_text(struct svg_picture *picture)
 {
@@ -32,6 +33,22 @@ static void add_comparison(struct buffer *text, double base, double value, const
     buffer_add_text(text, ")");
 }
 
+/* "name (binary), inlined", cut to a length that a tooltip can show. */
+static void add_description(struct buffer *out, const struct calltree *tree,
+                            const struct calltree_node *node)
+{
+    const struct calltree_function *function = &tree->functions[node->function];
+    svg_add_cut(out, function->name, function->length, TOOLTIP_COLUMNS);
+    if (function->binary[0]) {
+        buffer_add_text(out, " (");
+        svg_add_cut(out, function->binary, strnlen(function->binary, TOOLTIP_COLUMNS),
+                    TOOLTIP_COLUMNS);
+        buffer_add_text(out, ")");
+    }
+    if (node->inlined)
+        buffer_add_text(out, ", inlined");
+}
+
 void svg_draw_tooltip(struct svg_picture *picture, uint32_t node)
 {
     const struct calltree *tree = picture->tree;
@@ -39,18 +56,9 @@ void svg_draw_tooltip(struct svg_picture *picture, uint32_t node)
     struct buffer *text = &picture->text;
     double total = (double)picture->totals[node];
     double self = (double)picture->type->self[CALLTREE_NEW][node];
-    if (node) {
-        const struct calltree_function *function = &tree->functions[tree->nodes[node].function];
-        buffer_add(text, function->name, function->length);
-        if (function->binary[0])
-            buffer_printf(text, " (%s)", function->binary);
-        if (tree->nodes[node].inlined)
-            buffer_add_text(text, ", inlined");
-    } else {
-        buffer_add_text(text, "all");
-    }
-    buffer_add_text(picture->out, "<title>");
-    svg_flush_text(picture);
+    buffer_add_text(picture->out, node ? "<title>" : "<title>all");
+    if (node)
+        add_description(picture->out, tree, &tree->nodes[node]);
     buffer_add_text(picture->out, "&#10;");
     if (picture->base_totals)
         add_comparison(text, (double)picture->base_totals[node] * picture->scale, total, unit);

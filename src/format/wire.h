@@ -34,7 +34,8 @@ struct wire_field {
 
 static inline struct wire wire_of(const void *data, size_t length)
 {
-    return (struct wire){.at = data, .end = (const uint8_t *)data + length};
+    /* Nothing at all may be a NULL pointer, to which not even 0 may be added. */
+    return (struct wire){.at = data, .end = length ? (const uint8_t *)data + length : data};
 }
 
 static inline struct wire wire_of_field(const struct wire_field *field)
@@ -47,9 +48,18 @@ bool wire_varint_slow(struct wire *wire, uint64_t *ret_value);
 /* False when it is cut off or longer than ten bytes; bits beyond 64 are dropped. */
 static inline bool wire_varint(struct wire *wire, uint64_t *ret_value)
 {
-    if (__builtin_expect(wire->at < wire->end && *wire->at < 0x80, 1)) {
-        *ret_value = *wire->at++;
-        return true;
+    const uint8_t *at = wire->at;
+    if (__builtin_expect(wire->end - at >= 2, 1)) {
+        if (at[0] < 0x80) {
+            *ret_value = at[0];
+            wire->at = at + 1;
+            return true;
+        }
+        if (at[1] < 0x80) {
+            *ret_value = (uint64_t)(at[0] & 0x7f) | (uint64_t)at[1] << 7;
+            wire->at = at + 2;
+            return true;
+        }
     }
     return wire_varint_slow(wire, ret_value);
 }

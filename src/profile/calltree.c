@@ -74,10 +74,10 @@ uint32_t calltree_function_id(struct calltree *tree, const struct calltree_funct
         id_table_insert(&tables->function_index, hash, id);
     }
     struct calltree_function *known = &tree->functions[id];
-    if (!known->file[0] && function->file[0])
-        known->file = arena_strndup(&tables->text, function->file, strlen(function->file));
-    if (!known->binary[0] && function->binary[0])
-        known->binary = arena_strndup(&tables->text, function->binary, strlen(function->binary));
+    if (!known->file[0])
+        known->file = function->file;
+    if (!known->binary[0])
+        known->binary = function->binary;
     if (!known->kind)
         known->kind = function->kind;
     return id;
@@ -104,6 +104,34 @@ uint32_t calltree_child(struct calltree *tree, uint32_t parent, uint32_t functio
     return id;
 }
 
+/* The tree's copies of a profile's strings, by where those lie: any number of functions may share
+ * one long file name. */
+struct copied_texts {
+    struct arena *arena;
+    struct id_table index;
+    struct {
+        const char *from, *to;
+    } * list;
+    size_t count, capacity;
+};
+
+static const char *copy_text(struct copied_texts *texts, const char *text)
+{
+    if (!text[0])
+        return "";
+    uint64_t hash = hash_word((uintptr_t)text);
+    struct id_probe probe = id_probe_start(hash);
+    uint32_t id;
+    while ((id = id_table_next(&texts->index, &probe)) != ID_NONE)
+        if (texts->list[id].from == text)
+            return texts->list[id].to;
+    array_reserve(texts->list, texts->capacity, texts->count + 1);
+    texts->list[texts->count].from = text;
+    texts->list[texts->count].to = arena_strndup(texts->arena, text, strlen(text));
+    id_table_insert(&texts->index, hash, (uint32_t)texts->count);
+    return texts->list[texts->count++].to;
+}
+
 /* The tree's function of each of the naming's entries. */
 static uint32_t *add_functions(struct calltree *tree, const struct profile *profile,
                                const struct naming *naming)
@@ -114,18 +142,21 @@ static uint32_t *add_functions(struct calltree *tree, const struct profile *prof
         if (entry != NAMING_NONE && !kinds[entry])
             kinds[entry] = profile->frames[i].kind;
     }
+    struct copied_texts texts = {.arena = &tree->tables->text};
     uint32_t *functions = memory_zalloc(naming->count + 1u, sizeof(*functions));
     for (uint32_t i = 0; i < naming->count; i++) {
         const struct naming_entry *entry = &naming->entries[i];
         functions[i] = calltree_function_id(tree, &(struct calltree_function){
                                                       .name = entry->name,
                                                       .length = entry->length,
-                                                      .file = entry->file,
-                                                      .binary = entry->binary,
+                                                      .file = copy_text(&texts, entry->file),
+                                                      .binary = copy_text(&texts, entry->binary),
                                                       .kind = kinds[i],
                                                       .unnamed = entry->unnamed,
                                                   });
     }
+    id_table_release(&texts.index);
+    free(texts.list);
     free(kinds);
     return functions;
 }

@@ -17,6 +17,7 @@ struct calltree_tables {
 /* Leaves only the root; columns keep their old cells. */
 void calltree_clear_nodes(struct calltree *tree);
 
-/* The id of the function with this name, added when new; what is known of it is completed. */
+/* The id of the function with this name, added when new; what is known of it is completed. The name
+ * is copied; file and binary must live as long as the tree. */
 uint32_t calltree_function_id(struct calltree *tree, const struct calltree_function *function);
 uint32_t calltree_child(struct calltree *tree, uint32_t parent, uint32_t function, bool inlined);

@@ -206,12 +206,17 @@ uint32_t profile_frame(struct profile *profile, const struct profile_frame *fram
  * nodes are added in a row; such a child is found by looking there. The index holds only the
  * others, the ones at which stacks branch: a twentieth of the nodes in a large profile.
  */
+static inline uint64_t child_hash(const struct profile *profile, uint32_t parent, uint32_t frame)
+{
+    return hash_word(((uint64_t)parent << 32 | frame) ^ profile->tables->seed);
+}
+
 static inline uint32_t find_child(const struct profile *profile, uint32_t parent, uint32_t frame)
 {
     const struct profile_node *next = &profile->nodes[parent + 1];
     if (parent + 1 < profile->node_count && next->parent == parent && next->frame == frame)
         return parent + 1;
-    struct id_probe probe = id_probe_start(hash_word((uint64_t)parent << 32 | frame));
+    struct id_probe probe = id_probe_start(child_hash(profile, parent, frame));
     uint32_t id;
     while ((id = id_table_next(&profile->tables->node_index, &probe)) != ID_NONE)
         if (profile->nodes[id].parent == parent && profile->nodes[id].frame == frame)
@@ -225,8 +230,7 @@ static uint32_t add_child(struct profile *profile, uint32_t parent, uint32_t fra
     uint32_t id = profile->node_count++;
     profile->nodes[id] = (struct profile_node){.parent = parent, .frame = frame};
     if (id != parent + 1)
-        id_table_insert(&profile->tables->node_index, hash_word((uint64_t)parent << 32 | frame),
-                        id);
+        id_table_insert(&profile->tables->node_index, child_hash(profile, parent, frame), id);
     return id;
 }
 

@@ -96,7 +96,7 @@ size_t profile_sample(struct profile *profile, uint32_t node, uint32_t labels, u
     struct id_table *index = &profile->tables->sample_index;
     if (time_ns && profile->detail & PROFILE_TIMES)
         return add_row(profile, node, labels, link, time_ns);
-    uint64_t hash = hash_word(hash_word((uint64_t)node << 32 | labels) + link);
+    uint64_t hash = hash_word(hash_word(((uint64_t)node << 32 | labels) ^ profile->tables->seed) + link);
     struct id_probe probe = id_probe_start(hash);
     uint32_t row;
     while ((row = id_table_next(index, &probe)) != ID_NONE)

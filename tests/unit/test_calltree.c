@@ -127,6 +127,35 @@ static void test_names_addresses_and_kinds(void **state)
     assert_true(address > 0 && tree.functions[tree.nodes[address].function].unnamed);
 }
 
+/* One file name of a mebibyte and a thousand functions in it are not a thousand mebibytes. */
+static void test_shared_texts_are_copied_once(void **state)
+{
+    (void)state;
+    _cleanup_profile_ struct profile profile;
+    profile_init(&profile, PROFILE_ALL);
+    unsigned type = type_of(&profile, "samples", "count");
+    char *long_name = calloc(1, (1 << 20) + 1);
+    memset(long_name, 'f', 1 << 20);
+    uint32_t file = profile_cstring(&profile, long_name);
+    free(long_name);
+    for (int i = 0; i < 1000; i++) {
+        char name[16];
+        snprintf(name, sizeof(name), "f%d", i);
+        uint32_t function = profile_function(
+            &profile,
+            &(struct profile_function){.name = profile_cstring(&profile, name), .file = file});
+        uint32_t frame = profile_frame(&profile, &(struct profile_frame){.function = function});
+        uint32_t node = profile_stack(&profile, &frame, 1);
+        profile_add_value(&profile, profile_sample(&profile, node, 0, 0, 0), type, 1);
+    }
+    _cleanup_calltree_ struct calltree tree;
+    calltree_init(&tree);
+    calltree_add(&tree, &profile, CALLTREE_NEW, NULL);
+    assert_int_equal(tree.function_count, 1000);
+    for (uint32_t i = 1; i < tree.function_count; i++)
+        assert_ptr_equal(tree.functions[i].file, tree.functions[0].file);
+}
+
 static void test_inlined_only_when_always(void **state)
 {
     (void)state;
@@ -381,6 +410,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_merges_lines_and_addresses),
         cmocka_unit_test(test_names_addresses_and_kinds),
+        cmocka_unit_test(test_shared_texts_are_copied_once),
         cmocka_unit_test(test_inlined_only_when_always),
         cmocka_unit_test(test_two_sides),
         cmocka_unit_test(test_too_many_types),

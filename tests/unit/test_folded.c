@@ -235,6 +235,32 @@ static void test_deep_line(void **state)
     buffer_release(&text);
 }
 
+/* A small profile whose text would be enormous is refused, not written. */
+static void test_too_deep_to_write(void **state)
+{
+    (void)state;
+    _cleanup_profile_ struct profile profile;
+    profile_init(&profile, PROFILE_ALL);
+    unsigned type = profile_type(&profile, profile_cstring(&profile, "x"), 0);
+    char *name = malloc(1 << 20);
+    memset(name, 'x', 1 << 20);
+    uint32_t frame = profile_frame(
+        &profile, &(struct profile_frame){
+                      .function = profile_function(
+                          &profile, &(struct profile_function){
+                                        .name = profile_string(&profile, name, 1 << 20)})});
+    free(name);
+    uint32_t node = 0;
+    for (int i = 0; i < 20; i++)
+        node = profile_child(&profile, node, frame);
+    profile_add_value(&profile, profile_sample(&profile, node, 0, 0, 0), type, 1);
+    _cleanup_buffer_ struct buffer out = {0};
+    struct error error = {0};
+    const struct write_options options = {.type = -1};
+    assert_int_equal(format_folded.write(&out, &profile, &options, &error), -E2BIG);
+    assert_says(&error, "too deep");
+}
+
 static void test_fixtures(void **state)
 {
     (void)state;
@@ -280,6 +306,7 @@ int main(void)
         cmocka_unit_test(test_detects),
         cmocka_unit_test(test_bad_bytes),
         cmocka_unit_test(test_deep_line),
+        cmocka_unit_test(test_too_deep_to_write),
         cmocka_unit_test(test_fixtures),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -196,7 +196,7 @@ static void test_flame_data(void **state)
                                 profile_cstring(&profile, "nanoseconds"));
     uint32_t mapping = profile_mapping(
         &profile, &(struct profile_mapping){.file = profile_cstring(&profile, "/bin/app")});
-    const char *names[] = {"main", "work", "step"};
+    const char *names[] = {"main", "work", "app"}; /* the last is also the binary's name */
     uint32_t frames[3];
     for (int i = 0; i < 3; i++)
         frames[i] = profile_frame(
@@ -226,8 +226,8 @@ static void test_flame_data(void **state)
                         "\"notes\":[\"one\",\"two \\\"2\\\"\"],\n"
                         "\"types\":[{\"name\":\"samples\",\"unit\":\"count\"},"
                         "{\"name\":\"cpu\",\"unit\":\"nanoseconds\"}],\"default_type\":1,\n"
-                        "\"strings\":[\"\",\"main\",\"main.c\",\"app\",\"work\",\"step\"],\n"
-                        "\"functions\":{\"name\":[1,4,5],\"file\":[2,2,2],\"binary\":[3,3,3]},\n"
+                        "\"strings\":[\"\",\"main\",\"main.c\",\"app\",\"work\"],\n"
+                        "\"functions\":{\"name\":[1,4,3],\"file\":[2,2,2],\"binary\":[3,3,3]},\n"
                         "\"nodes\":{\"up\":[1,1,1],\"function\":[0,1,2],\"inlined\":[3]},\n"
                         "\"self\":[[0,4,0,3],[0,-5,0,30]],\n"
                         "\"dropped\":7}");

@@ -179,13 +179,16 @@ static void damage_is_never_silent(void **state)
     _cleanup_buffer_ struct buffer text = sample_text(3000);
     _cleanup_buffer_ struct buffer gzip = {0};
     add_gzip(&gzip, text.data, text.length);
-    /* Bytes 4 to 9 of the header are time, flags of the compressor and system: not content. */
+    /* Bytes 4 to 9 of the header are time, flags of the compressor and system: not content. The
+     * bits that fill the last byte before the checksum are none either. */
     for (size_t at = 10; at < gzip.length; at++)
-        for (int bit = 0; bit < 8; bit += 3) {
+        for (int bit = 0; bit < 8; bit++) {
             gzip.data[at] ^= (char)(1 << bit);
             _cleanup_buffer_ struct buffer out = {0};
             struct error error = {0};
-            assert_int_equal(read_memory(&gzip, 100, 0, &out, &error), -EBADMSG);
+            int r = read_memory(&gzip, 100, 0, &out, &error);
+            bool same = out.length == text.length && !memcmp(out.data, text.data, text.length);
+            assert_true(r == -EBADMSG || (!r && same && at == gzip.length - 9));
             gzip.data[at] ^= (char)(1 << bit);
         }
     gzip.data[gzip.length - 6] ^= 1; /* of the CRC */

@@ -40,6 +40,9 @@ function withoutArguments(name: string): string {
   return out.replace(/ const$/, '').trim() || name;
 }
 
+// A closure's number says nothing without the function it stands in.
+const ONLY_CLOSURE = /^(func)?\d+(\.|$)/;
+
 // Forms of the name from the longest to the leaf part alone. The first is the name itself.
 export function shorterNames(name: string): string[] {
   const forms = [name];
@@ -47,7 +50,7 @@ export function shorterNames(name: string): string[] {
   if (bare !== name) forms.push(bare);
   for (const start of pieces(bare).slice(1)) {
     const form = bare.slice(start);
-    if (form !== '') forms.push(form);
+    if (form !== '' && !ONLY_CLOSURE.test(form)) forms.push(form);
   }
   return forms;
 }

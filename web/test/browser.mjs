@@ -70,14 +70,15 @@ async function open(browser, path, options = {}, hash = '') {
   };
 }
 
-// A drawn node below the root that is wide enough to click and has a drawn child.
+// A drawn node with a caller and a drawn child that is wide enough to click.
 function findNode(view, least) {
   return view.page.evaluate((width) => {
     const { flame } = document.getElementById('flame');
     const { tree } = flame.profile;
     for (let n = 1; n < tree.size; n++) {
       const box = flame.rectangleOf(n);
-      if (box && box.width >= width && box.width < innerWidth * 0.9 && tree.childStart[n + 1] > tree.childStart[n])
+      if (box && box.width >= width && box.width < innerWidth * 0.9 && tree.parent[n] !== 0
+        && tree.childStart[n + 1] > tree.childStart[n])
         return { node: n, box, func: tree.func[n], name: flame.profile.names[tree.func[n]] };
     }
     return null;

@@ -61,6 +61,8 @@ test('names get shorter down to their leaf', () => {
   assert.equal(leaf('orders::Rule::applies(Line const&) const'), 'applies');
   assert.equal(leaf('std::vector<a::B, c::D<e::F>>::push_back(a::B const&)'), 'push_back');
   assert.equal(leaf('net/http.(*conn).serve'), 'serve');
+  assert.equal(leaf('google.golang.org/grpc.(*Server).serveStreams.func1.2'), 'serveStreams.func1.2');
+  assert.equal(leaf('main.main.func2'), 'main.func2');
   assert.equal(leaf('com.acme.orders.RuleEngine.evaluate'), 'evaluate');
   assert.equal(leaf('<script>alert(1)</script>'), '<script>alert(1)</script>');
   assert.equal(leaf('malloc'), 'malloc');

@@ -7,6 +7,7 @@ import jdk.jfr.FlightRecorder;
 
 public class Load {
     static volatile long sink;
+    static volatile boolean paused;
     static final Object lock = new Object();
     static final Object[] kept = new Object[100];
 
@@ -42,8 +43,22 @@ public class Load {
         kept[0] = new long[300000];
     }
 
+    /* An event that begins in one chunk and ends in the next may lose its stack: let there be none. */
+    static void waitForChunk() {
+        while (paused)
+            Thread.onSpinWait();
+    }
+
+    static void startChunk() throws Exception {
+        paused = true;
+        Thread.sleep(200);
+        FlightRecorder.getFlightRecorder().takeSnapshot().close();
+        paused = false;
+    }
+
     static void hold(long until) {
         while (System.currentTimeMillis() < until) {
+            waitForChunk();
             synchronized (lock) {
                 try {
                     Thread.sleep(15);
@@ -57,6 +72,7 @@ public class Load {
 
     static void contend(long until) {
         while (System.currentTimeMillis() < until) {
+            waitForChunk();
             synchronized (lock) {
                 sink++;
             }
@@ -78,7 +94,7 @@ public class Load {
             deep(200);
             allocate();
             if (!rotated && System.currentTimeMillis() > start + milliseconds / 2) {
-                FlightRecorder.getFlightRecorder().takeSnapshot().close();
+                startChunk();
                 rotated = true;
             }
         }
