@@ -22,7 +22,7 @@ sys.path.insert(0, os.path.join(ROOT, "tests", "peers"))
 from pprof_peer import Assay, parse_top  # noqa: E402
 
 SPEED_BAR, MEMORY_BAR = 50, 10
-Cost = collections.namedtuple("Cost", "wall user system mib")
+Cost = collections.namedtuple("Cost", "wall cpu mib")
 Result = collections.namedtuple("Result", "best median output")
 
 
@@ -50,7 +50,7 @@ class Bench:
                 sys.exit(f"{' '.join(command[:6])} exits with {done.returncode}:\n{done.stderr}")
             with open(self.result, encoding="ascii") as result:
                 wall, user, system, kib = result.read().split()
-            costs.append(Cost(float(wall), float(user), float(system), int(kib) / 1024))
+            costs.append(Cost(float(wall), float(user) + float(system), int(kib) / 1024))
             output = done.stdout
         best = min(costs)
         median = Cost(*(statistics.median(column) for column in zip(*costs)))
@@ -89,12 +89,12 @@ class Bench:
 
     def row(self, what, ours, theirs, same):
         speed = theirs.best.wall / ours.median.wall
+        cpu = theirs.best.cpu / ours.median.cpu
         memory = theirs.best.mib / ours.median.mib
         held = speed >= SPEED_BAR and memory >= MEMORY_BAR and same
         print(
             f"{what:26} {ours.median.wall:8.3f} {ours.best.wall:8.3f} {theirs.best.wall:8.2f} "
-            f"{speed:6.0f}x {ours.median.user + ours.median.system:8.3f} "
-            f"{theirs.best.user + theirs.best.system:8.2f} "
+            f"{speed:6.0f}x {ours.median.cpu:8.3f} {theirs.best.cpu:8.2f} {cpu:6.0f}x "
             f"{ours.median.mib:7.1f} {theirs.best.mib:8.1f} {memory:6.1f}x "
             f"{'same' if same else 'DIFFER':>7} {'held' if held else 'MISSED':>7}",
             flush=True,
@@ -103,7 +103,7 @@ class Bench:
     def floors(self, measured):
         """What only reading costs, and how many times that the commands take."""
         print(
-            f"\nWhere the time goes (seconds, median of {self.options.runs}):\n"
+            f"\nWhere the time goes (seconds of CPU, median of {self.options.runs}):\n"
             f"{'data':26} {'gzip -dc':>9} {'inflate':>9} {'+ numbers':>9} {'command':>9} "
             f"{'x inflate':>10} {'x numbers':>10} {'MB/s raw':>9}"
         )
@@ -113,11 +113,11 @@ class Bench:
             inflate = self.measure([self.inflate, *paths], runs)
             numbers = self.measure([self.inflate, "--numbers", *paths], runs)
             size = int(inflate.output)
-            command = ours.median.wall
+            command = ours.median.cpu
             print(
-                f"{what:26} {gzip.median.wall:9.3f} {inflate.median.wall:9.3f} "
-                f"{numbers.median.wall:9.3f} {command:9.3f} {command / inflate.median.wall:9.1f}x "
-                f"{command / numbers.median.wall:9.1f}x {size / command / 1e6:9.0f}",
+                f"{what:26} {gzip.median.cpu:9.3f} {inflate.median.cpu:9.3f} "
+                f"{numbers.median.cpu:9.3f} {command:9.3f} {command / inflate.median.cpu:9.1f}x "
+                f"{command / numbers.median.cpu:9.1f}x {size / command / 1e6:9.0f}",
                 flush=True,
             )
 
@@ -172,8 +172,8 @@ def main():
     print(
         f"\nBars: {SPEED_BAR}x as fast, 1/{MEMORY_BAR} of the memory. Median of "
         f"{bench.options.runs} runs of assay, best of 1 or 2 of pprof.\n"
-        f"{'':26} {'assay s':>8} {'best s':>8} {'pprof s':>8} {'':>7} {'CPU s':>8} {'CPU s':>8} "
-        f"{'MiB':>7} {'MiB':>8} {'':>7} {'answer':>7} {'bars':>7}"
+        f"{'':26} {'assay s':>8} {'best s':>8} {'pprof s':>8} {'':>7} {'CPU s':>8} {'pprof':>8} {'':>7} "
+        f"{'MiB':>7} {'pprof':>8} {'':>7} {'answer':>7} {'bars':>7}"
     )
     measured = []
     sets = [("report a", "a.pb.gz", 2), ("report a, tables last", "a-tables-last.pb.gz", 1)]

@@ -332,7 +332,7 @@ int main(int argc, char **argv)
                               .stacks = 2000,
                               .files = 1,
                               .seed = 1,
-                              .functions = 6000,
+                              .functions = 4000,
                               .gzip_level = 1};
     if (!parse_options(argc, argv, &options))
         return usage();

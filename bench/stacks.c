@@ -20,11 +20,11 @@ void stacks_release(struct stacks *stacks)
     *stacks = (struct stacks){0};
 }
 
-/* Early callees are the likely ones: weights fall as 1, 1/2, 1/4... with a heavy last one. */
+/* Early callees are the likely ones: most functions have one that does nearly all their work. */
 static uint32_t choose_call(uint32_t count, struct random *random)
 {
     uint32_t chosen = 0;
-    while (chosen + 1 < count && random_percent(random, 55))
+    while (chosen + 1 < count && random_percent(random, 30))
         chosen++;
     return chosen;
 }
@@ -48,20 +48,22 @@ static void walk(const struct program *program, uint32_t function, uint32_t *sta
     stack[length] = leaf->first_leaf + choose_call(leaf->leaf_count, random);
 }
 
-/* More than half of the stacks leave an earlier one somewhere along its way. Returns how much of
- * it they share: less than `depth`. */
+/* Most stacks leave an earlier one somewhere along its way, mostly near its end. Returns how much
+ * of it they share: less than `depth`. */
 static size_t start_of_walk(const struct stacks *stacks, const struct program *program,
                             uint32_t *stack, size_t depth, uint32_t *ret_function,
                             struct random *random)
 {
-    if (!stacks->count || random_percent(random, 40)) {
+    if (!stacks->count || random_percent(random, 20)) {
         *ret_function = random_below(random, ENTRY_POINTS);
         return 0;
     }
     size_t from = random_next(random) % stacks->count;
     const uint32_t *known = stacks->locations + stacks->starts[from];
     size_t length = stacks->starts[from + 1] - stacks->starts[from];
-    size_t shared = random_below(random, (uint32_t)MIN(length, depth));
+    size_t shared = MIN(length, depth) - 1;
+    while (shared && random_percent(random, 85))
+        shared--;
     memcpy(stack, known, shared * sizeof(*stack));
     *ret_function = program->locations[known[shared]].function;
     return shared;

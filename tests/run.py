@@ -20,7 +20,7 @@ BUILDS = {
     "build-asan": "build with AddressSanitizer and UBSan",
     "build-fuzz": "fuzzers",
 }
-EXCERPT_LINES = 40
+EXCERPT_LINES, EXCERPT_COLUMNS = 40, 400
 FUZZ_SECONDS, LONG_FUZZ_SECONDS = 10, 600
 
 
@@ -50,22 +50,26 @@ def last_line(text):
 def excerpt(name, text):
     lines = [line for line in text.rstrip().splitlines() if not re.match(r"ok\b", line)]
     lines = lines[-EXCERPT_LINES:]
-    return "\n".join([f"failed: {name}"] + ["    " + line for line in lines])
+    return "\n".join([f"failed: {name}"] + ["    " + line[:EXCERPT_COLUMNS] for line in lines])
 
 
 def tally_of(entry):
     """Counts one entry of meson's log: as its TAP lines where it prints them, else as one test."""
     name = entry["name"].split(" / ")[-1].split(":")[-1]
     output = entry.get("stdout") or ""
+    comment = "no reason given"
     tally = Tally()
     if entry["result"] == "SKIP":
         tally.skipped.append(f"{name}: {last_line(output)}")
         return tally
-    for verdict, case in re.findall(r"^(ok|not ok)(?: \d+)? - (.*)$", output, re.MULTILINE):
-        if skip := re.search(r"^(.*?)\s*# SKIP\s*(.*)$", case, re.IGNORECASE):
-            reason = skip[2] or "the case gives no reason"
-            tally.skipped.append(f"{name}/{skip[1]}: {reason}")
-        elif verdict == "ok":
+    for line in output.splitlines():
+        tap = re.match(r"(ok|not ok)\b(?: \d+)?(?: -)? ?(.*)$", line)
+        if not tap:
+            comment = line.removeprefix("# ")
+        elif skip := re.match(r"(.*?)\s*# SKIP ?(.*)$", tap[2]):
+            # cmocka gives the name and no reason: what the case printed before stands for it.
+            tally.skipped.append(f"{name}/{skip[1] or skip[2]}: {skip[2] if skip[1] else comment}")
+        elif tap[1] == "ok":
             tally.passed += 1
         else:
             tally.failed += 1
@@ -97,6 +101,9 @@ def run_meson(build, names, options):
     """Runs the tests and returns their tally; meson itself stays quiet."""
     environment = {key: value for key, value in os.environ.items() if not key.startswith("LC_")}
     environment |= {"LC_ALL": "C", "TZ": "UTC"}
+    # A signal cannot be mistaken for an exit status that a test expects.
+    environment["ASAN_OPTIONS"] = "abort_on_error=1"
+    environment["UBSAN_OPTIONS"] = "abort_on_error=1:halt_on_error=1:print_stacktrace=1"
     environment["FUZZ_SECONDS"] = str(LONG_FUZZ_SECONDS if options.long else FUZZ_SECONDS)
     log = ROOT / build / "meson-logs" / "testlog.json"
     log.unlink(missing_ok=True)

@@ -235,5 +235,6 @@ bool terminal_colour(void)
 
 void print_buffer(const struct buffer *buffer)
 {
-    fwrite(buffer->data, 1, buffer->length, stdout);
+    if (buffer->length)
+        fwrite(buffer->data, 1, buffer->length, stdout);
 }

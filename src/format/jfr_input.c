@@ -106,8 +106,10 @@ struct jfr_text jfr_read_text(struct jfr_cursor *cursor)
             jfr_read_short(cursor);
     else
         jfr_skip(cursor, (size_t)count);
+    if (cursor->failed)
+        return (struct jfr_text){0};
     text.length = (size_t)(cursor->at - text.bytes);
-    return cursor->failed ? (struct jfr_text){0} : text;
+    return text;
 }
 
 static void add_code_point(struct buffer *out, uint32_t code)

@@ -55,7 +55,7 @@ static uint8_t slot_of(const struct maker *maker, const char *path)
 static size_t make_path(struct maker *maker, const char *name)
 {
     size_t length = maker->levels[maker->depth - 1].path_length;
-    size_t name_length = strlen(name);
+    size_t name_length = strnlen(name, PATH_BYTES);
     if (length + name_length + 2 > PATH_BYTES) {
         maker->path[0] = '?';
         maker->path[1] = '\0';

@@ -71,13 +71,15 @@ static const char *read_string_index(const struct jfr_metadata *metadata, struct
     return metadata->strings[index];
 }
 
-/* Numbers in attributes are decimal, and may be negative. */
+/* Numbers in attributes are decimal, and may be negative. Many elements may share one text, so no
+ * more of it is looked at than a number can have. */
 static int64_t parse_id(const char *text)
 {
     bool negative = *text == '-';
     uint64_t value = 0;
-    for (const char *at = text + negative; *at >= '0' && *at <= '9'; at++)
-        value = value * 10 + (uint64_t)(*at - '0');
+    const char *digits = text + negative;
+    for (int i = 0; i < 20 && digits[i] >= '0' && digits[i] <= '9'; i++)
+        value = value * 10 + (uint64_t)(digits[i] - '0');
     return (int64_t)(negative ? -value : value);
 }
 

@@ -48,7 +48,6 @@ static int read_scope(struct wire_stream *stream, struct otlp_model *model, stru
 {
     struct wire_field field;
     int r;
-    otlp_begin_scope(model);
     while ((r = wire_stream_next(stream, &field, error)) > 0) {
         r = 0;
         if (field.type != WIRE_BYTES)
@@ -66,15 +65,14 @@ static int read_scope(struct wire_stream *stream, struct otlp_model *model, stru
         if (r < 0)
             return r;
     }
+    otlp_end_scope(model);
     return r;
 }
 
-static int read_resource(struct wire_stream *stream, struct otlp_model *model,
-                         struct error *error)
+static int read_resource(struct wire_stream *stream, struct otlp_model *model, struct error *error)
 {
     struct wire_field field;
     int r;
-    otlp_begin_resource(model);
     while ((r = wire_stream_next(stream, &field, error)) > 0) {
         r = 0;
         if (field.type != WIRE_BYTES)
@@ -92,6 +90,7 @@ static int read_resource(struct wire_stream *stream, struct otlp_model *model,
         if (r < 0)
             return r;
     }
+    otlp_end_resource(model);
     return r;
 }
 

@@ -20,18 +20,18 @@ enum otlp_layout {
 };
 
 struct otlp_summary {
-    uint64_t resources; /* ResourceProfiles messages */
-    uint64_t profiles;  /* Profile messages */
-    uint64_t samples;   /* Sample messages */
+    uint64_t resources;               /* ResourceProfiles messages */
+    uint64_t profiles;                /* Profile messages */
+    uint64_t samples;                 /* Sample messages */
     uint64_t by_layout[OTLP_LAYOUTS]; /* Profiles with samples, by the layout they were read in */
-    uint64_t guessed;   /* of these: nothing told the layouts apart, so the newest was taken */
+    uint64_t guessed; /* of these: nothing told the layouts apart, so the newest was taken */
 };
 
 /* Both add a whole request (or file) to `profile`; `ret_summary` may be NULL. */
 int otlp_read(struct source *source, struct profile *profile, struct otlp_summary *ret_summary,
               struct error *error);
-int otlp_read_json(struct source *source, struct profile *profile,
-                   struct otlp_summary *ret_summary, struct error *error);
+int otlp_read_json(struct source *source, struct profile *profile, struct otlp_summary *ret_summary,
+                   struct error *error);
 
 /* "OTLP 1.9 layout, 3 profiles, 120 samples": for answers and logs. */
 void otlp_summary_text(const struct otlp_summary *summary, struct buffer *out);

@@ -73,7 +73,8 @@ static int count_fitting(enum message kind, struct wire wire, bool cut)
         uint64_t tag, length;
         if (!wire_varint(&wire, &tag))
             return cut ? found : -1;
-        char shape = tag >> 3 && tag >> 3 <= strlen(shapes[kind]) ? shapes[kind][(tag >> 3) - 1] : 0;
+        char shape =
+            tag >> 3 && tag >> 3 <= strlen(shapes[kind]) ? shapes[kind][(tag >> 3) - 1] : 0;
         if (!allowed(shape, tag & 7))
             return -1;
         if ((tag & 7) != WIRE_BYTES) {

@@ -34,6 +34,16 @@ int otlp_bad_index(struct error *error, const char *user, const char *table, uin
                      (unsigned long long)index, table, count);
 }
 
+int otlp_spend(const struct otlp_model *model, uint64_t *budget, uint64_t amount, const char *what,
+               struct error *error)
+{
+    if (unlikely(amount > *budget))
+        return error_set(error, -E2BIG, "The %s ask for more than an input of %llu bytes may.",
+                         what, (unsigned long long)model->offset);
+    *budget -= amount;
+    return 0;
+}
+
 void otlp_blobs_release(struct otlp_blobs *blobs)
 {
     free(blobs->items);
@@ -49,7 +59,7 @@ uint32_t otlp_blob(struct otlp_blobs *blobs, const void *data, size_t length)
     }
     if (!length)
         return 0;
-    uint64_t hash = XXH3_64bits(data, length);
+    uint64_t hash = XXH3_64bits_withSeed(data, length, blobs->seed);
     struct id_probe probe = id_probe_start(hash);
     uint32_t id;
     while ((id = id_table_next(&blobs->index, &probe)) != ID_NONE)
@@ -274,8 +284,8 @@ static int add_stack(struct otlp_model *model, struct wire wire, struct error *e
     return r < 0 ? otlp_malformed(model, "Stack", error) : 0;
 }
 
-int otlp_dictionary_entry(struct otlp_model *model, unsigned table, const void *data,
-                          size_t length, struct error *error)
+int otlp_dictionary_entry(struct otlp_model *model, unsigned table, const void *data, size_t length,
+                          struct error *error)
 {
     struct otlp_dictionary *dictionary = &model->dictionary;
     struct wire wire = wire_of(data, length);

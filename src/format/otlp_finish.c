@@ -9,7 +9,8 @@
 /* What a few bytes of input may grow to: inlined frames and shared labels repeat themselves, but
  * not without end. */
 #define FRAMES_PER_BYTE 8
-#define LABELS_PER_BYTE 2
+#define LABELS_PER_BYTE 4
+#define BYTES_PER_BYTE 16
 #define FREE_ALLOWANCE (1u << 20)
 
 /* Where the rows of a series go. */
@@ -175,10 +176,12 @@ int otlp_model_finish(struct otlp_model *model, struct error *error)
     struct finish finish = {.model = model};
     model->frame_budget = budget(model->offset, FRAMES_PER_BYTE);
     model->label_budget = budget(model->offset, LABELS_PER_BYTE);
+    model->byte_budget = budget(model->offset, BYTES_PER_BYTE);
     int r = otlp_decide_rest(model, error);
     if (r < 0)
         return r;
-    /* One encoder wrote all of it: where one Profile has the marks of 1.8, those without are, too. */
+    /* One encoder wrote all of it: where one Profile has the marks of 1.8, those without are, too.
+     */
     uint64_t *by_layout = model->summary.by_layout;
     if (by_layout[OTLP_1_8]) {
         by_layout[OTLP_1_8] += by_layout[OTLP_1_9];

@@ -150,11 +150,11 @@ static int take_pprof(struct otlp_model *model, const struct profile_label *labe
     const char *key = profile_text(profile, label->key);
     if (strncmp(key, "pprof.", 6))
         return 0;
-    uint32_t *field = !strcmp(key, "pprof.profile.doc_url")              ? &profile->doc_url
-                      : !strcmp(key, "pprof.profile.drop_frames")        ? &profile->drop_frames
-                      : !strcmp(key, "pprof.profile.keep_frames")        ? &profile->keep_frames
+    uint32_t *field = !strcmp(key, "pprof.profile.doc_url")             ? &profile->doc_url
+                      : !strcmp(key, "pprof.profile.drop_frames")       ? &profile->drop_frames
+                      : !strcmp(key, "pprof.profile.keep_frames")       ? &profile->keep_frames
                       : !strcmp(key, "pprof.scope.default_sample_type") ? &profile->default_type
-                                                                         : NULL;
+                                                                        : NULL;
     if (field) {
         if (!*field)
             *field = label->text;
@@ -168,17 +168,16 @@ static int take_pprof(struct otlp_model *model, const struct profile_label *labe
 
 /* ---- collecting into `scratch`, most specific level first ---- */
 
-static int collect(struct otlp_model *model, const struct profile_label *label,
-                   struct error *error)
+static int collect(struct otlp_model *model, const struct profile_label *label, struct error *error)
 {
     struct otlp_labels *labels = model->labels;
     if (label->key < labels->mark_capacity && labels->marks[label->key] == labels->round)
         return 0;
-    if (labels->scratch_count == PROFILE_LABELS_MAX || !model->label_budget)
-        return error_set(error, -E2BIG,
-                         "The samples have more labels than an input of %llu bytes may hold.",
-                         (unsigned long long)model->offset);
-    model->label_budget--;
+    if (labels->scratch_count == PROFILE_LABELS_MAX)
+        return error_set(error, -E2BIG, "A sample has more than %d labels.", PROFILE_LABELS_MAX);
+    int r = otlp_spend(model, &model->label_budget, 1, "labels", error);
+    if (r < 0)
+        return r;
     array_reserve(labels->scratch, labels->scratch_capacity, labels->scratch_count + 1);
     labels->scratch[labels->scratch_count++] = *label;
     return 0;
@@ -207,9 +206,13 @@ static void end_level(struct otlp_labels *labels, size_t from)
 static int collect_indexes(struct otlp_model *model, uint32_t attributes, bool of_profile,
                            struct error *error)
 {
-    struct wire wire = wire_of(model->blobs.items[attributes].data,
-                               model->blobs.items[attributes].length);
+    struct wire wire =
+        wire_of(model->blobs.items[attributes].data, model->blobs.items[attributes].length);
     size_t from = model->labels->scratch_count;
+    int r =
+        otlp_spend(model, &model->byte_budget, (uint64_t)(wire.end - wire.at), "attributes", error);
+    if (r < 0)
+        return r;
     while (wire.at < wire.end) {
         uint64_t index;
         const struct otlp_label *label;
@@ -218,7 +221,7 @@ static int collect_indexes(struct otlp_model *model, uint32_t attributes, bool o
         if (index > OTLP_INDEX_MAX)
             return otlp_bad_index(error, "A list of attributes", "attribute", index,
                                   model->dictionary.attribute_count);
-        int r = otlp_attribute_label(model, (uint32_t)index, &label, error);
+        r = otlp_attribute_label(model, (uint32_t)index, &label, error);
         if (!r && of_profile && index)
             r = take_pprof(model, &label->label,
                            &model->blobs.items[model->dictionary.attributes[index].value], error);
@@ -314,8 +317,8 @@ int otlp_label_context(struct otlp_model *model, const struct otlp_series *serie
                        uint32_t *ret_context, struct error *error)
 {
     struct otlp_labels *labels = labels_of(model);
-    uint64_t hash = hash_word(hash_word((uint64_t)series->resource << 32 | series->scope) +
-                              series->attributes);
+    uint64_t hash =
+        hash_word(hash_word((uint64_t)series->resource << 32 | series->scope) + series->attributes);
     struct id_probe probe = id_probe_start(hash);
     uint32_t id;
     while ((id = id_table_next(&labels->context_index, &probe)) != ID_NONE) {
@@ -327,7 +330,11 @@ int otlp_label_context(struct otlp_model *model, const struct otlp_series *serie
         }
     }
     start_collecting(labels);
-    int r = collect_indexes(model, series->attributes, true, error);
+    uint64_t bytes =
+        model->blobs.items[series->scope].length + model->blobs.items[series->resource].length;
+    int r = otlp_spend(model, &model->byte_budget, bytes, "resources", error);
+    if (!r)
+        r = collect_indexes(model, series->attributes, true, error);
     if (!r)
         r = collect_scope(model, series->scope, error);
     if (!r)
@@ -360,6 +367,8 @@ static int make_set(struct otlp_model *model, uint32_t context, uint32_t attribu
     start_collecting(labels);
     int r = collect_indexes(model, attributes, false, error);
     struct otlp_range shared = labels->contexts[context].labels;
+    if (!r)
+        r = otlp_spend(model, &model->byte_budget, shared.count, "labels", error);
     for (uint32_t i = 0; !r && i < shared.count; i++)
         r = collect(model, &labels->labels[shared.first + i], error);
     if (!r)

@@ -5,6 +5,7 @@
 #include "format/otlp_model.h"
 
 #include <string.h>
+#include <sys/random.h>
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 
@@ -14,6 +15,9 @@
 void otlp_model_init(struct otlp_model *model, struct profile *profile)
 {
     *model = (struct otlp_model){.profile = profile, .compact_at = COMPACT_ROWS};
+    /* Early in boot there may be no entropy yet; a fixed seed is still correct. */
+    if (getrandom(&model->blobs.seed, sizeof(model->blobs.seed), GRND_NONBLOCK) < 0)
+        model->blobs.seed = 0;
     otlp_blob(&model->blobs, NULL, 0);
 }
 
@@ -63,38 +67,39 @@ uint32_t otlp_current_series(struct otlp_model *model)
 {
     if (model->current.series == UINT32_MAX) {
         array_reserve(model->series, model->series_capacity, model->series_count + 1);
-        model->series[model->series_count] =
-            (struct otlp_series){.resource = model->resource, .scope = model->scope};
+        model->series[model->series_count] = (struct otlp_series){0};
         model->current.series = (uint32_t)model->series_count++;
     }
     return model->current.series;
 }
 
-void otlp_begin_resource(struct otlp_model *model)
+/* A scope and a resource may be told after the Profiles they hold for, so series learn of them when
+ * the message that has both ends. */
+void otlp_end_scope(struct otlp_model *model)
 {
-    model->summary.resources++;
-    model->resource = 0;
+    for (size_t i = model->scope_series; i < model->series_count; i++)
+        model->series[i].scope = model->scope;
+    model->scope_series = model->series_count;
+    model->scope = 0;
+}
+
+void otlp_end_resource(struct otlp_model *model)
+{
+    for (size_t i = model->resource_series; i < model->series_count; i++)
+        model->series[i].resource = model->resource;
     model->resource_series = model->series_count;
+    model->resource = 0;
+    model->summary.resources++;
 }
 
 void otlp_resource(struct otlp_model *model, const void *data, size_t length)
 {
     model->resource = otlp_blob(&model->blobs, data, length);
-    for (size_t i = model->resource_series; i < model->series_count; i++)
-        model->series[i].resource = model->resource;
-}
-
-void otlp_begin_scope(struct otlp_model *model)
-{
-    model->scope = 0;
-    model->scope_series = model->series_count;
 }
 
 void otlp_scope(struct otlp_model *model, const void *data, size_t length)
 {
     model->scope = otlp_blob(&model->blobs, data, length);
-    for (size_t i = model->scope_series; i < model->series_count; i++)
-        model->series[i].scope = model->scope;
 }
 
 /* Makes equal series one; those of the resource being read may still change and stay apart. */
@@ -104,7 +109,7 @@ static void merge_series(struct otlp_model *model, uint32_t *map)
     size_t complete = model->resource_series, kept = 0;
     for (size_t i = 0; i < complete; i++) {
         struct otlp_series series = model->series[i];
-        uint64_t hash = XXH3_64bits(&series, sizeof(series));
+        uint64_t hash = XXH3_64bits_withSeed(&series, sizeof(series), model->blobs.seed);
         struct id_probe probe = id_probe_start(hash);
         uint32_t found;
         while ((found = id_table_next(&index, &probe)) != ID_NONE)
@@ -143,16 +148,12 @@ void otlp_compact(struct otlp_model *model)
     for (size_t i = 0; i < model->row_count; i++) {
         struct otlp_row row = model->rows[i];
         row.series = map[row.series];
-        uint64_t hash = hash_word(hash_word((uint64_t)row.series << 32 | row.stack) +
-                                  ((uint64_t)row.link << 32 | row.attributes));
+        uint64_t hash = XXH3_64bits_withSeed(&row, OTLP_IDENTITY_BYTES, model->blobs.seed);
         struct id_probe probe = id_probe_start(hash);
         uint32_t found = ID_NONE;
-        while (!row.time_ns && (found = id_table_next(&index, &probe)) != ID_NONE) {
-            const struct otlp_row *known = &model->rows[found];
-            if (known->series == row.series && known->stack == row.stack &&
-                known->link == row.link && known->attributes == row.attributes)
+        while (!row.time_ns && (found = id_table_next(&index, &probe)) != ID_NONE)
+            if (!memcmp(&model->rows[found], &row, OTLP_IDENTITY_BYTES))
                 break;
-        }
         if (found != ID_NONE) {
             int64_t *value = &model->rows[found].value;
             if (__builtin_add_overflow(*value, row.value, value))

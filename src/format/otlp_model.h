@@ -14,8 +14,9 @@
 #include "format/otlp.h"
 #include "format/wire.h"
 
-#define OTLP_INDEX_MAX 0x7fffffffu           /* indexes are int32 on the wire */
-#define OTLP_MESSAGE_LIMIT (256u << 20)      /* of one entry, sample or resource */
+#define OTLP_IDENTITY_BYTES 16          /* of struct otlp_row */
+#define OTLP_INDEX_MAX 0x7fffffffu      /* indexes are int32 on the wire */
+#define OTLP_MESSAGE_LIMIT (256u << 20) /* of one entry, sample or resource */
 
 /* Field numbers of ProfilesDictionary. */
 enum otlp_table {
@@ -41,6 +42,7 @@ struct otlp_blob {
 };
 
 struct otlp_blobs {
+    uint64_t seed;           /* so that nobody can prepare collisions */
     struct otlp_blob *items; /* item 0 is empty */
     size_t count, capacity;
     struct id_table index;
@@ -123,16 +125,16 @@ struct otlp_dictionary {
 
 /* A Profile's meaning, apart from its samples. Free of padding, so that it can be hashed. */
 struct otlp_series {
-    uint32_t resource, scope; /* blobs: Resource and InstrumentationScope */
-    uint32_t attributes;      /* blob: attribute indexes */
-    uint32_t type;            /* index into `types` */
+    uint32_t resource, scope;          /* blobs: Resource and InstrumentationScope */
+    uint32_t attributes;               /* blob: attribute indexes */
+    uint32_t type;                     /* index into `types` */
     uint32_t period_type, period_unit; /* string indexes */
     int64_t period;
 };
 
 struct otlp_row {
     uint32_t series, stack, link;
-    uint32_t attributes; /* blob: attribute indexes */
+    uint32_t attributes; /* blob: attribute indexes; up to here it is the row's identity */
     int64_t value;
     uint64_t time_ns; /* 0: a sum */
 };
@@ -154,7 +156,7 @@ struct otlp_numbers {
 };
 
 struct otlp_profile_state {
-    uint32_t series; /* UINT32_MAX before its first sample */
+    uint32_t series;                       /* UINT32_MAX before its first sample */
     struct profile_type type, period_type; /* string indexes */
     int64_t period;
     uint64_t time_ns, duration_ns;
@@ -180,7 +182,7 @@ struct otlp_model {
     struct otlp_undecided *undecided;
     size_t series_count, series_capacity, row_count, row_capacity, type_count, type_capacity,
         undecided_count, undecided_capacity;
-    size_t compact_at; /* rows at which equal ones are added up */
+    size_t compact_at;      /* rows at which equal ones are added up */
     struct buffer doubtful; /* samples, each behind its length */
     int64_t votes;          /* of all Profiles */
 
@@ -188,7 +190,7 @@ struct otlp_model {
     size_t resource_series, scope_series; /* first series of these */
     struct otlp_profile_state current;
     struct buffer field_7, field_11, field_12; /* of the Profile; their meaning depends on layout */
-    struct otlp_numbers numbers[6]; /* of the Sample being read, by field number */
+    struct otlp_numbers numbers[6];            /* of the Sample being read, by field number */
     struct otlp_blob last_attributes;
     uint32_t last_attributes_id;
 
@@ -198,8 +200,8 @@ struct otlp_model {
     uint32_t *comments; /* string indexes */
     size_t comment_count, comment_capacity;
 
-    struct otlp_labels *labels; /* otlp_labels.c */
-    uint64_t label_budget, frame_budget;
+    struct otlp_labels *labels;                       /* otlp_labels.c */
+    uint64_t label_budget, frame_budget, byte_budget; /* see otlp_spend */
 };
 
 void otlp_model_init(struct otlp_model *model, struct profile *profile);
@@ -208,12 +210,12 @@ void otlp_model_release(struct otlp_model *model);
 /* Messages in the order they come; data is copied as needed. A Profile's fields are passed one by
  * one, of which those longer than OTLP_FIELD_LIMIT that are no samples as if they were empty. */
 #define OTLP_FIELD_LIMIT 65536
-int otlp_dictionary_entry(struct otlp_model *model, unsigned table, const void *data,
-                          size_t length, struct error *error);
-void otlp_begin_resource(struct otlp_model *model);
+int otlp_dictionary_entry(struct otlp_model *model, unsigned table, const void *data, size_t length,
+                          struct error *error);
 void otlp_resource(struct otlp_model *model, const void *data, size_t length);
-void otlp_begin_scope(struct otlp_model *model);
+void otlp_end_resource(struct otlp_model *model);
 void otlp_scope(struct otlp_model *model, const void *data, size_t length);
+void otlp_end_scope(struct otlp_model *model);
 void otlp_begin_profile(struct otlp_model *model);
 int otlp_profile_field(struct otlp_model *model, const struct wire_field *field,
                        struct error *error);
@@ -240,8 +242,7 @@ int otlp_string_id(struct otlp_model *model, uint32_t index, const char *user, u
                    struct error *error);
 int otlp_stack_node(struct otlp_model *model, uint32_t index, uint32_t *ret_node,
                     struct error *error);
-int otlp_link_id(struct otlp_model *model, uint32_t index, uint32_t *ret_link,
-                 struct error *error);
+int otlp_link_id(struct otlp_model *model, uint32_t index, uint32_t *ret_link, struct error *error);
 int otlp_attribute_label(struct otlp_model *model, uint32_t index,
                          const struct otlp_label **ret_label, struct error *error);
 
@@ -258,6 +259,11 @@ int otlp_label_context(struct otlp_model *model, const struct otlp_series *serie
                        uint32_t *ret_context, struct error *error);
 int otlp_label_set(struct otlp_model *model, uint32_t context, uint32_t attributes,
                    uint32_t *ret_set, struct error *error);
+
+/* References let a few bytes stand for many; an input pays for what it makes of them by its size,
+ * out of `*budget`. "The stacks ask for more than an input of 30 bytes may." (-E2BIG) */
+int otlp_spend(const struct otlp_model *model, uint64_t *budget, uint64_t amount, const char *what,
+               struct error *error);
 
 /* "A stack refers to entry 7 of the location table, which has 3 entries." */
 int otlp_bad_index(struct error *error, const char *user, const char *table, uint64_t index,

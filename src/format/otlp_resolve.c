@@ -47,8 +47,7 @@ static int function_id(struct otlp_model *model, uint32_t index, uint32_t *ret_i
         struct profile_function function = {.start_line = raw->start_line};
         int r = otlp_string_id(model, raw->name, "A function", &function.name, error);
         if (!r)
-            r = otlp_string_id(model, raw->system_name, "A function", &function.system_name,
-                               error);
+            r = otlp_string_id(model, raw->system_name, "A function", &function.system_name, error);
         if (!r)
             r = otlp_string_id(model, raw->file, "A function", &function.file, error);
         if (r < 0)
@@ -69,8 +68,8 @@ static int find_build_id(struct otlp_model *model, struct otlp_range attributes,
     unsigned best = UINT8_MAX;
     for (uint32_t i = 0; i < attributes.count; i++) {
         const struct otlp_label *label;
-        int r = otlp_attribute_label(model, model->dictionary.indices[attributes.first + i],
-                                     &label, error);
+        int r = otlp_attribute_label(model, model->dictionary.indices[attributes.first + i], &label,
+                                     error);
         if (r < 0)
             return r;
         if (label->role >= OTLP_BUILD_ID_GNU && label->role < best && label->label.text) {
@@ -103,10 +102,10 @@ static int mapping_id(struct otlp_model *model, uint32_t index, uint32_t *ret_id
 }
 
 const char *const otlp_kind_names[FRAME_KINDS] = {
-    [FRAME_NATIVE] = "native", [FRAME_KERNEL] = "kernel",   [FRAME_JVM] = "jvm",
+    [FRAME_NATIVE] = "native",   [FRAME_KERNEL] = "kernel", [FRAME_JVM] = "jvm",
     [FRAME_CPYTHON] = "cpython", [FRAME_PHP] = "php",       [FRAME_RUBY] = "ruby",
-    [FRAME_PERL] = "perl",     [FRAME_V8JS] = "v8js",       [FRAME_DOTNET] = "dotnet",
-    [FRAME_BEAM] = "beam",     [FRAME_GO] = "go",
+    [FRAME_PERL] = "perl",       [FRAME_V8JS] = "v8js",     [FRAME_DOTNET] = "dotnet",
+    [FRAME_BEAM] = "beam",       [FRAME_GO] = "go",
 };
 
 static enum frame_kind kind_by_name(const char *name)
@@ -206,11 +205,9 @@ static int resolve_stack(struct otlp_model *model, uint32_t index, struct error 
             return r;
         struct otlp_range frames = dictionary->location_frames[location];
         /* A few bytes can name a location of many lines many times. */
-        if (frames.count > model->frame_budget)
-            return error_set(error, -E2BIG,
-                             "The stacks have more frames than an input of %llu bytes may hold.",
-                             (unsigned long long)model->offset);
-        model->frame_budget -= frames.count;
+        r = otlp_spend(model, &model->frame_budget, frames.count, "stacks", error);
+        if (r < 0)
+            return r;
         array_reserve(dictionary->stack_frames, dictionary->stack_frame_capacity,
                       count + frames.count);
         memcpy(dictionary->stack_frames + count, dictionary->frames + frames.first,
@@ -241,8 +238,7 @@ int otlp_stack_node(struct otlp_model *model, uint32_t index, uint32_t *ret_node
     return 0;
 }
 
-int otlp_link_id(struct otlp_model *model, uint32_t index, uint32_t *ret_link,
-                 struct error *error)
+int otlp_link_id(struct otlp_model *model, uint32_t index, uint32_t *ret_link, struct error *error)
 {
     struct otlp_dictionary *dictionary = &model->dictionary;
     if (!index) {

@@ -12,8 +12,8 @@
 
 #include "format/otlp_model.h"
 
-#define DECIDED_BY_VOTES 16             /* a lead that ends the doubt before the Profile does */
-#define DOUBT_LIMIT_BYTES (64u << 20)   /* samples held because nothing has told their layout */
+#define DECIDED_BY_VOTES 16           /* a lead that ends the doubt before the Profile does */
+#define DOUBT_LIMIT_BYTES (64u << 20) /* samples held because nothing has told their layout */
 #define NEITHER INT32_MIN
 
 static int refuse_old(const struct otlp_model *model, struct error *error)

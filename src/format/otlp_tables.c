@@ -49,8 +49,8 @@ void otlp_tables_init(struct otlp_tables *tables, const struct profile *profile)
         .stacks = memory_zalloc(profile->node_count, sizeof(uint32_t)),
         .build_ids = memory_zalloc(profile->string_count, sizeof(uint32_t)),
         .frame_locations = memory_zalloc(profile->frame_count, sizeof(uint32_t)),
-        .label_sets = memory_zalloc(profile_label_set_count(profile),
-                                    sizeof(struct otlp_table_list)),
+        .label_sets =
+            memory_zalloc(profile_label_set_count(profile), sizeof(struct otlp_table_list)),
         .label_sets_known = memory_zalloc(profile_label_set_count(profile), sizeof(bool)),
     };
     for (int table = OTLP_MAPPINGS; table <= OTLP_STACKS; table++)
@@ -189,8 +189,7 @@ static uint32_t function_index(struct otlp_tables *tables, uint32_t function)
         wire_put_u64(entry, 2, system_name);
         wire_put_u64(entry, 3, file);
         wire_put_u64(entry, 4, known->start_line);
-        tables->functions[function] =
-            add_entry(tables, OTLP_FUNCTIONS, entry->data, entry->length);
+        tables->functions[function] = add_entry(tables, OTLP_FUNCTIONS, entry->data, entry->length);
     }
     return tables->functions[function];
 }
@@ -201,11 +200,10 @@ static uint32_t build_id_attribute(struct otlp_tables *tables, uint32_t build_id
     const struct profile_string *text = &tables->profile->strings[build_id];
     if (build_id && !tables->build_ids[build_id]) {
         bool hexadecimal = strspn(text->data, "0123456789abcdefABCDEF") == text->length;
-        tables->build_ids[build_id] =
-            text_attribute(tables,
-                           hexadecimal ? "process.executable.build_id.gnu"
-                                       : "process.executable.build_id.go",
-                           text->data, text->length);
+        tables->build_ids[build_id] = text_attribute(tables,
+                                                     hexadecimal ? "process.executable.build_id.gnu"
+                                                                 : "process.executable.build_id.go",
+                                                     text->data, text->length);
     }
     return tables->build_ids[build_id];
 }

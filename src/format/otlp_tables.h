@@ -21,12 +21,12 @@ struct otlp_tables {
     struct buffer encoded[OTLP_STACKS + 1]; /* by enum otlp_table: entries with their tags */
     uint32_t counts[OTLP_STACKS + 1];
     uint32_t *strings, *functions, *mappings, *stacks; /* by the profile's id (stacks: node) */
-    uint32_t *build_ids;       /* attributes, by the profile's string */
-    uint32_t *frame_locations; /* by frame, for those that stand alone */
+    uint32_t *build_ids;                               /* attributes, by the profile's string */
+    uint32_t *frame_locations;                         /* by frame, for those that stand alone */
     struct id_table location_index, attribute_index;
     struct otlp_table_list location_frames; /* of all locations */
     struct otlp_table_list location_ends;   /* in location_frames, by location */
-    struct profile_label *attributes; /* by index */
+    struct profile_label *attributes;       /* by index */
     size_t attribute_capacity;
     struct otlp_table_list *label_sets; /* attribute indexes of each set */
     bool *label_sets_known;

@@ -56,12 +56,9 @@ static const struct field sample[] = {
     {0},
 };
 static const struct field mapping[] = {
-    {"memoryStart", 1, UINT, false, 0},
-    {"memoryLimit", 2, UINT, false, 0},
-    {"fileOffset", 3, UINT, false, 0},
-    {"filenameStrindex", 4, INT, false, 0},
-    {"attributeIndices", 5, INT, true, 0},
-    {0},
+    {"memoryStart", 1, UINT, false, 0},    {"memoryLimit", 2, UINT, false, 0},
+    {"fileOffset", 3, UINT, false, 0},     {"filenameStrindex", 4, INT, false, 0},
+    {"attributeIndices", 5, INT, true, 0}, {0},
 };
 static const struct field location[] = {
     {"mappingIndex", 1, INT, false, 0},
@@ -134,7 +131,7 @@ bool otlp_key_is(const struct json_string *key, const char *name)
 int otlp_refuse_old_key(struct json *json, const struct json_string *key)
 {
     static const char *const old[] = {"locationsStartIndex", "locationsLength", "locationIndices",
-                                      "timeNanos", "durationNanos", "stringTable"};
+                                      "timeNanos",           "durationNanos",   "stringTable"};
     for (size_t i = 0; i < ARRAY_LENGTH(old); i++)
         if (otlp_key_is(key, old[i]))
             return json_fail(json,
@@ -152,12 +149,12 @@ static int decode_base64(struct json *json, const struct json_string *text, stru
     unsigned count = 0;
     for (size_t i = 0; i < text->length && text->data[i] != '='; i++) {
         unsigned char c = (unsigned char)text->data[i];
-        int digit = c >= 'A' && c <= 'Z'       ? c - 'A'
-                    : c >= 'a' && c <= 'z'     ? c - 'a' + 26
-                    : c >= '0' && c <= '9'     ? c - '0' + 52
-                    : c == '+' || c == '-'     ? 62
-                    : c == '/' || c == '_'     ? 63
-                                               : -1;
+        int digit = c >= 'A' && c <= 'Z'   ? c - 'A'
+                    : c >= 'a' && c <= 'z' ? c - 'a' + 26
+                    : c >= '0' && c <= '9' ? c - '0' + 52
+                    : c == '+' || c == '-' ? 62
+                    : c == '/' || c == '_' ? 63
+                                           : -1;
         if (digit < 0)
             return json_fail(json, "There is a character that base64 doesn't have");
         bits = bits << 6 | (unsigned)digit;
@@ -169,7 +166,8 @@ static int decode_base64(struct json *json, const struct json_string *text, stru
 
 static int hex_digit(char c)
 {
-    return c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10
+    return c >= '0' && c <= '9'   ? c - '0'
+           : c >= 'a' && c <= 'f' ? c - 'a' + 10
            : c >= 'A' && c <= 'F' ? c - 'A' + 10
                                   : -1;
 }
@@ -211,8 +209,7 @@ static int put_number(struct json *json, enum kind kind, struct buffer *out)
 {
     int64_t value = 0;
     uint64_t unsigned_value = 0;
-    int r = kind == INT ? json_i64_or_text(json, &value)
-                        : json_u64_or_text(json, &unsigned_value);
+    int r = kind == INT ? json_i64_or_text(json, &value) : json_u64_or_text(json, &unsigned_value);
     if (r < 0)
         return r;
     if (kind == FIXED64)

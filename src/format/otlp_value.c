@@ -17,10 +17,10 @@ enum { STRING = 1, BOOL, INT, DOUBLE, ARRAY, MAP, BYTES, STRING_INDEX };
 /* The one that is set. 1, 0 when none is, -EBADMSG when malformed. */
 static int pick(const void *data, size_t length, struct wire_field *ret_value)
 {
-    static const uint8_t types[] = {[STRING] = WIRE_BYTES, [BOOL] = WIRE_VARINT,
-                                    [INT] = WIRE_VARINT,   [DOUBLE] = WIRE_FIXED64,
-                                    [ARRAY] = WIRE_BYTES,  [MAP] = WIRE_BYTES,
-                                    [BYTES] = WIRE_BYTES,  [STRING_INDEX] = WIRE_VARINT};
+    static const uint8_t types[] = {
+        [STRING] = WIRE_BYTES,   [BOOL] = WIRE_VARINT,        [INT] = WIRE_VARINT,
+        [DOUBLE] = WIRE_FIXED64, [ARRAY] = WIRE_BYTES,        [MAP] = WIRE_BYTES,
+        [BYTES] = WIRE_BYTES,    [STRING_INDEX] = WIRE_VARINT};
     struct wire wire = wire_of(data, length);
     struct wire_field field;
     int found = 0, r;
@@ -79,8 +79,8 @@ static int add_indexed(struct otlp_model *model, struct buffer *out, uint64_t in
 }
 
 /* A value inside a list or map that is neither itself. */
-static int add_scalar(struct otlp_model *model, struct buffer *out,
-                      const struct wire_field *value, struct error *error)
+static int add_scalar(struct otlp_model *model, struct buffer *out, const struct wire_field *value,
+                      struct error *error)
 {
     switch (value->number) {
     case STRING:
@@ -213,6 +213,8 @@ int otlp_any_value(struct otlp_model *model, const void *data, size_t length,
         break;
     default:
         r = add_tree(model, &text, value, error);
+        if (!r)
+            r = otlp_spend(model, &model->byte_budget, text.length, "attributes", error);
         if (r < 0)
             return r;
     }

@@ -142,7 +142,8 @@ static void put_sample(struct writer *writer, struct buffer *out, size_t row)
 {
     const struct profile_samples *samples = &writer->profile->samples;
     struct buffer *sample = &writer->sample;
-    const struct otlp_table_list *labels = otlp_tables_labels(&writer->tables, samples->labels[row]);
+    const struct otlp_table_list *labels =
+        otlp_tables_labels(&writer->tables, samples->labels[row]);
     writer->attributes.length = sample->length = 0;
     for (size_t i = 0; i < labels->count; i++)
         wire_put_varint(&writer->attributes, labels->data[i]);

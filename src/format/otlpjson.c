@@ -82,11 +82,9 @@ static const struct {
     uint8_t number;
     bool is_1_8;
 } members[] = {
-    {"sampleType", 1, false},        {"samples", 2, false},
-    {"sample", 2, true},             {"timeUnixNano", 3, false},
-    {"durationNano", 4, false},      {"periodType", 5, false},
-    {"period", 6, false},            {"commentStrindices", 7, true},
-    {"attributeIndices", 11, false},
+    {"sampleType", 1, false},   {"samples", 2, false},          {"sample", 2, true},
+    {"timeUnixNano", 3, false}, {"durationNano", 4, false},     {"periodType", 5, false},
+    {"period", 6, false},       {"commentStrindices", 7, true}, {"attributeIndices", 11, false},
 };
 
 static int read_profile_member(struct reader *reader, const struct json_string *key,
@@ -132,7 +130,6 @@ static int read_profile(struct reader *reader, struct error *error)
 static int read_scope(struct reader *reader, struct error *error)
 {
     struct json_string key;
-    otlp_begin_scope(&reader->model);
     int r = json_object(&reader->json);
     while (!r && (r = json_next_key(&reader->json, &key)) > 0) {
         r = 0;
@@ -144,13 +141,13 @@ static int read_scope(struct reader *reader, struct error *error)
                 otlp_scope(&reader->model, reader->message.data, reader->message.length);
         }
     }
+    otlp_end_scope(&reader->model);
     return r;
 }
 
 static int read_resource(struct reader *reader, struct error *error)
 {
     struct json_string key;
-    otlp_begin_resource(&reader->model);
     int r = json_object(&reader->json);
     while (!r && (r = json_next_key(&reader->json, &key)) > 0) {
         r = 0;
@@ -162,6 +159,7 @@ static int read_resource(struct reader *reader, struct error *error)
                 otlp_resource(&reader->model, reader->message.data, reader->message.length);
         }
     }
+    otlp_end_resource(&reader->model);
     return r;
 }
 
@@ -234,8 +232,8 @@ static int read_request(struct reader *reader, struct error *error)
     return r ? r : json_end(json);
 }
 
-int otlp_read_json(struct source *source, struct profile *profile,
-                   struct otlp_summary *ret_summary, struct error *error)
+int otlp_read_json(struct source *source, struct profile *profile, struct otlp_summary *ret_summary,
+                   struct error *error)
 {
     struct reader reader = {0};
     json_init(&reader.json, source, error);

@@ -5,6 +5,7 @@
 // lookups and no decoding of its location ids.
 
 #include <string.h>
+#include <sys/random.h>
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 
@@ -15,7 +16,7 @@ static void byte_set_release(struct byte_set *set)
 {
     buffer_release(&set->bytes);
     free(set->entries);
-    id_table_release(&set->index);
+    digest_table_release(&set->index);
 }
 
 static void id_map_release(struct id_map *map)
@@ -53,16 +54,13 @@ static void discard(void *collected)
 }
 
 static uint32_t byte_set_find(struct byte_set *set, const void *bytes, size_t length,
-                              uint64_t stream_offset)
+                              uint64_t seed, uint64_t stream_offset)
 {
-    uint64_t hash = XXH3_64bits(bytes, length);
-    struct id_probe probe = id_probe_start(hash);
-    uint32_t id;
-    while ((id = id_table_next(&set->index, &probe)) != ID_NONE) {
-        const struct byte_entry *entry = &set->entries[id];
-        if (entry->length == length && !memcmp(set->bytes.data + entry->offset, bytes, length))
-            return id;
-    }
+    XXH128_hash_t hash = XXH3_128bits_withSeed(bytes, length, seed);
+    struct digest digest = {.low = hash.low64, .high = hash.high64};
+    uint32_t id = digest_table_find(&set->index, digest);
+    if (id != ID_NONE)
+        return id;
     array_reserve(set->entries, set->capacity, set->count + 1);
     id = (uint32_t)set->count++;
     set->entries[id] = (struct byte_entry){.offset = set->bytes.length,
@@ -71,12 +69,14 @@ static uint32_t byte_set_find(struct byte_set *set, const void *bytes, size_t le
                                            .row = ID_NONE};
     buffer_reserve(&set->bytes, length + 1); /* so that data is never NULL */
     buffer_add(&set->bytes, bytes, length);
-    id_table_insert(&set->index, hash, id);
+    digest_table_insert(&set->index, digest, id);
     return id;
 }
 
 static size_t find_row(struct pprof_reader *reader, uint32_t stack, uint32_t labels)
 {
+    if (!reader->want_labels && stack < reader->row_count)
+        return stack;
     struct byte_entry *entry = &reader->stacks.entries[stack];
     uint64_t hash = 0;
     uint32_t row;
@@ -189,19 +189,18 @@ static int take_sample(struct pprof_reader *reader, const struct wire_field *mes
                          reader->width);
     uint64_t offset = source_offset(reader->source);
     uint32_t stack =
-        byte_set_find(&reader->stacks, sample.locations, sample.location_bytes, offset);
+        byte_set_find(&reader->stacks, sample.locations, sample.location_bytes, reader->seed, offset);
     uint32_t labels = 0;
     if (sample.label_count)
         labels = 1 + byte_set_find(&reader->labels, reader->label_scratch.data,
-                                   reader->label_scratch.length, offset);
+                                   reader->label_scratch.length, reader->seed, offset);
     if (reader->row_count >= PROFILE_IDS_MAX)
         return error_set(error, -E2BIG, "There are more than %u distinct samples.",
                          PROFILE_IDS_MAX);
     size_t row = find_row(reader, stack, labels);
     int64_t *cells = reader->values + row * reader->width;
     for (size_t i = 0; i < reader->width; i++)
-        if (__builtin_add_overflow(cells[i], sample.values[i], &cells[i]))
-            cells[i] = sample.values[i] < 0 ? INT64_MIN : INT64_MAX;
+        cells[i] = add_saturated(cells[i], sample.values[i]);
     return 0;
 }
 
@@ -484,6 +483,8 @@ static void *collect(struct source *source, enum profile_detail detail, struct e
     struct pprof_reader *reader = memory_zalloc(1, sizeof(*reader));
     reader->source = source;
     reader->want_labels = detail & PROFILE_LABELS;
+    if (getrandom(&reader->seed, sizeof(reader->seed), GRND_NONBLOCK) < 0)
+        reader->seed = (uintptr_t)reader;
     if (read_stream(reader, error) < 0) {
         discard(reader);
         return NULL;

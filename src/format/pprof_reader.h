@@ -5,6 +5,7 @@
  */
 #pragma once
 
+#include "base/digests.h"
 #include "format/pprof.h"
 #include "format/wire.h"
 
@@ -12,13 +13,13 @@
 struct byte_set {
     struct buffer bytes;
     struct byte_entry {
-        uint64_t offset;    /* into bytes */
-        uint64_t seen_at;   /* stream offset of the first, for error messages */
+        uint64_t offset;  /* into bytes */
+        uint64_t seen_at; /* stream offset of the first, for error messages */
         uint32_t length;
         uint32_t row; /* of (this stack, no labels), or ID_NONE */
     } *entries;
     size_t count, capacity;
-    struct id_table index;
+    struct digest_table index;
 };
 
 struct raw_mapping {
@@ -72,7 +73,8 @@ struct raw_string {
 };
 
 struct pprof_reader {
-    bool want_labels;
+    bool want_labels; /* without labels a stack's number is its row's */
+    uint64_t seed;    /* of digests */
     struct source *source; /* while it is read */
     struct wire_stream stream;
     uint64_t end_offset; /* of the stream, for messages */

@@ -26,10 +26,10 @@ static void measure(struct svg_picture *picture)
     int64_t *widths = memory_zalloc(tree->node_count, sizeof(*widths));
     for (uint32_t node = tree->node_count; node-- > 0;) {
         picture->has_negative |= self[node] < 0;
-        widths[node] = calltree_sum(widths[node], MAX(self[node], 0));
+        widths[node] = add_saturated(widths[node], MAX(self[node], 0));
         if (node) {
             int64_t *parent = &widths[tree->nodes[node].parent];
-            *parent = calltree_sum(*parent, widths[node]);
+            *parent = add_saturated(*parent, widths[node]);
         }
     }
     picture->widths = widths;

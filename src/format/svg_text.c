@@ -231,7 +231,7 @@ static void flow_vanished(struct svg_picture *picture)
         return;
     _cleanup_buffer_ struct buffer sentence = {0};
     quantity_add_percent(&sentence, gone / all);
-    buffer_add_text(&sentence, " of the base is in frames that are gone and have no width.");
+    buffer_add_text(&sentence, " of the base is in call paths that are gone and have no width.");
     flow(picture, buffer_text(&sentence), " ");
 }
 

@@ -263,7 +263,7 @@ int calltree_add(struct calltree *tree, const struct profile *profile, enum call
         int64_t *self = tree->types[types[i]].self[side];
         for (size_t row = 0; row < profile->samples.count; row++) {
             int64_t *cell = &self[nodes[profile->samples.node[row]]];
-            *cell = calltree_sum(*cell, profile->samples.values[i][row]);
+            *cell = add_saturated(*cell, profile->samples.values[i][row]);
         }
     }
     return 0;
@@ -278,7 +278,7 @@ int64_t *calltree_totals(const struct calltree *tree, unsigned type, enum calltr
     memcpy(totals, self, tree->node_count * sizeof(*totals));
     for (uint32_t node = tree->node_count; node-- > 1;) {
         int64_t *parent = &totals[tree->nodes[node].parent];
-        *parent = calltree_sum(*parent, totals[node]);
+        *parent = add_saturated(*parent, totals[node]);
     }
     return totals;
 }

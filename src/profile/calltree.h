@@ -6,6 +6,7 @@
  */
 #pragma once
 
+#include "base/number.h"
 #include "profile/naming.h"
 #include "profile/profile.h"
 
@@ -75,10 +76,3 @@ void calltree_children(const struct calltree *tree, const int64_t *order, uint32
 uint32_t calltree_limit(struct calltree *tree, uint32_t limit);
 
 #define CALLTREE_OTHER "(other)"
-
-/* a + b, stopping at the ends of the range, as profile_add_value does. */
-static inline int64_t calltree_sum(int64_t a, int64_t b)
-{
-    int64_t sum;
-    return __builtin_add_overflow(a, b, &sum) ? (b < 0 ? INT64_MIN : INT64_MAX) : sum;
-}

@@ -87,7 +87,7 @@ static void move_columns(struct calltree *tree, const uint32_t *moved, uint32_t 
                 continue;
             int64_t *sums = memory_zalloc(tree->node_count, sizeof(*sums));
             for (uint32_t node = 0; node < old_count; node++)
-                sums[moved[node]] = calltree_sum(sums[moved[node]], self[node]);
+                sums[moved[node]] = add_saturated(sums[moved[node]], self[node]);
             free(self);
             tree->types[type].self[side] = sums;
         }

@@ -47,7 +47,7 @@ void profile_release(struct profile *profile)
     arena_release(&tables->text);
     free(tables->labels);
     free(tables->label_sets);
-    free(tables->stacks);
+    digest_table_release(&tables->stacks);
     id_table_release(&tables->string_index);
     id_table_release(&tables->function_index);
     id_table_release(&tables->mapping_index);
@@ -55,7 +55,6 @@ void profile_release(struct profile *profile)
     id_table_release(&tables->node_index);
     id_table_release(&tables->link_index);
     id_table_release(&tables->label_set_index);
-    id_table_release(&tables->stack_index);
     id_table_release(&tables->sample_index);
     free(tables);
     free(profile->strings);
@@ -96,12 +95,11 @@ size_t profile_memory(const struct profile *profile)
            t->link_capacity * sizeof(*profile->links) +
            t->label_capacity * sizeof(*t->labels) +
            t->label_set_capacity * sizeof(*t->label_sets) +
-           t->stack_capacity * sizeof(*t->stacks) + samples->capacity * row +
+           digest_table_bytes(&t->stacks) + samples->capacity * row +
            id_table_bytes(&t->string_index) + id_table_bytes(&t->function_index) +
            id_table_bytes(&t->mapping_index) + id_table_bytes(&t->frame_index) +
            id_table_bytes(&t->node_index) + id_table_bytes(&t->link_index) +
-           id_table_bytes(&t->label_set_index) + id_table_bytes(&t->stack_index) +
-           id_table_bytes(&t->sample_index);
+           id_table_bytes(&t->label_set_index) + id_table_bytes(&t->sample_index);
 }
 
 bool profile_full(const struct profile *profile)
@@ -259,16 +257,12 @@ uint32_t profile_stack(struct profile *profile, const uint32_t *frames, size_t c
 {
     struct profile_tables *tables = profile->tables;
     XXH128_hash_t hash = XXH3_128bits_withSeed(frames, count * sizeof(*frames), tables->seed);
-    struct id_probe probe = id_probe_start(hash.high64);
-    uint32_t id;
-    while ((id = id_table_next(&tables->stack_index, &probe)) != ID_NONE)
-        if (tables->stacks[id].hash[0] == hash.low64 && tables->stacks[id].hash[1] == hash.high64)
-            return tables->stacks[id].node;
-    uint32_t node = insert_stack(profile, frames, count);
-    array_reserve(tables->stacks, tables->stack_capacity, tables->stack_count + 1);
-    tables->stacks[tables->stack_count] =
-        (struct stack_entry){.hash = {hash.low64, hash.high64}, .node = node};
-    id_table_insert(&tables->stack_index, hash.high64, (uint32_t)tables->stack_count++);
+    struct digest digest = {.low = hash.low64, .high = hash.high64};
+    uint32_t node = digest_table_find(&tables->stacks, digest);
+    if (node == ID_NONE) {
+        node = insert_stack(profile, frames, count);
+        digest_table_insert(&tables->stacks, digest, node);
+    }
     return node;
 }
 

@@ -21,6 +21,7 @@
 #include "base/arena.h"
 #include "base/error.h"
 #include "base/idtable.h"
+#include "base/number.h"
 
 /* Limits that hold for any input. Ids are 32 bits wide, and each table is kept well below that. */
 #define PROFILE_TYPES_MAX 256
@@ -190,8 +191,7 @@ static inline void profile_add_value(struct profile *profile, size_t row, unsign
                                      int64_t value)
 {
     int64_t *cell = &profile->samples.values[type][row];
-    if (__builtin_add_overflow(*cell, value, cell))
-        *cell = value < 0 ? INT64_MIN : INT64_MAX;
+    *cell = add_saturated(*cell, value);
 }
 
 /* How far a runaway input has come: true when a table nears its limit. Readers ask now and then

@@ -6,6 +6,7 @@
  */
 #pragma once
 
+#include "base/number.h"
 #include "profile/naming.h"
 #include "profile/profile.h"
 
@@ -58,17 +59,3 @@ struct line_row *rank_lines(const struct profile *profile, const struct naming *
 
 /* Sum of a type's values per node: the caller frees it. */
 int64_t *profile_node_values(const struct profile *profile, unsigned type);
-
-/* a + b, stopping at the ends of the range. */
-static inline int64_t add_saturated(int64_t a, int64_t b)
-{
-    int64_t sum;
-    if (__builtin_add_overflow(a, b, &sum))
-        return b < 0 ? INT64_MIN : INT64_MAX;
-    return sum;
-}
-
-static inline int64_t magnitude(int64_t value)
-{
-    return value == INT64_MIN ? INT64_MAX : value < 0 ? -value : value;
-}

@@ -24,7 +24,7 @@ static void appends_the_reason(void **state)
     (void)state;
     struct error error = {0};
     assert_int_equal(error_set_errno(&error, -ENOENT, "%s cannot be opened", "x"), -ENOENT);
-    assert_string_equal(error.text, "x cannot be opened: No such file or directory");
+    assert_string_equal(error.text, "x cannot be opened: No such file or directory.");
 }
 
 static void prefixes_in_front(void **state)

@@ -26,7 +26,7 @@ static inline void load_fixture(const char *name, struct buffer *content)
     char path[512];
     struct error error = {0};
     snprintf(path, sizeof(path), "%s/otlp/%s", getenv("FIXTURES"), name);
-    content->length = 0;
+    buffer_release(content);
     if (file_read(path, 1 << 20, content, &error) < 0)
         fail_msg("%s", error.text);
 }
@@ -57,8 +57,9 @@ static inline void must_read_fixture(const char *name, enum profile_detail detai
 
 static inline void describe_frames(struct buffer *out, const struct profile *profile, uint32_t node)
 {
-    static const char *const kinds[FRAME_KINDS] = {"",   "native", "kernel", "jvm",    "cpython", "php",
-                                                   "ruby", "perl", "v8js",   "dotnet", "beam",    "go"};
+    static const char *const kinds[FRAME_KINDS] = {"",        "native", "kernel", "jvm",
+                                                   "cpython", "php",    "ruby",   "perl",
+                                                   "v8js",    "dotnet", "beam",   "go"};
     uint32_t path[64];
     size_t depth = 0;
     for (; node && depth < 64; node = profile->nodes[node].parent)
@@ -67,14 +68,12 @@ static inline void describe_frames(struct buffer *out, const struct profile *pro
         const struct profile_frame *frame = &profile->frames[path[depth]];
         const struct profile_function *function = &profile->functions[frame->function];
         const struct profile_mapping *mapping = &profile->mappings[frame->mapping];
-        buffer_printf(out, "%s(%s)%s:%u+%u:%u %s+%llx[%s]%s%s%s;",
-                      profile_text(profile, function->name),
-                      profile_text(profile, function->system_name),
-                      profile_text(profile, function->file), function->start_line, frame->line,
-                      frame->column, profile_text(profile, mapping->file),
-                      (unsigned long long)frame->address,
-                      profile_text(profile, mapping->build_id), kinds[frame->kind],
-                      frame->inlined ? " inlined" : "", frame->folded ? " folded" : "");
+        buffer_printf(
+            out, "%s(%s)%s:%u+%u:%u %s+%llx[%s]%s%s%s;", profile_text(profile, function->name),
+            profile_text(profile, function->system_name), profile_text(profile, function->file),
+            function->start_line, frame->line, frame->column, profile_text(profile, mapping->file),
+            (unsigned long long)frame->address, profile_text(profile, mapping->build_id),
+            kinds[frame->kind], frame->inlined ? " inlined" : "", frame->folded ? " folded" : "");
     }
 }
 

@@ -14,7 +14,9 @@ static uint32_t text(struct profile *profile, const char *string)
 static void make_profile(struct profile *profile, bool times)
 {
     profile_init(profile, PROFILE_ALL);
-    struct profile_mapping binary = {.start = 0x5000, .limit = 0x9000, .offset = 0x1000,
+    struct profile_mapping binary = {.start = 0x5000,
+                                     .limit = 0x9000,
+                                     .offset = 0x1000,
                                      .file = text(profile, "/bin/app"),
                                      .build_id = text(profile, "deadbeef")};
     struct profile_mapping library = {.file = text(profile, "/lib/go.so"),
@@ -34,7 +36,9 @@ static void make_profile(struct profile *profile, bool times)
             .address = 0x1010 + (i == 3 || i == 4 ? 2 : i) * 16, /* 3 and 4 are inlined into 2 */
             .line = i == 5 ? 0 : 100 + i,
             .column = i == 1 ? 0xffffff : 0,
-            .kind = i == 3 || i == 4 ? FRAME_NATIVE : i == 2 ? FRAME_NATIVE : i % FRAME_KINDS,
+            .kind = i == 3 || i == 4 ? FRAME_NATIVE
+                    : i == 2         ? FRAME_NATIVE
+                                     : i % FRAME_KINDS,
             .inlined = i == 3 || i == 4,
             .folded = i == 6,
         };
@@ -58,8 +62,7 @@ static void make_profile(struct profile *profile, bool times)
         };
         struct profile_link link = {.trace_id = {(uint8_t)(i % 4), 1}, .span_id = {1, 2}};
         uint32_t set = profile_label_set(profile, labels, ARRAY_LENGTH(labels));
-        size_t row = profile_sample(profile, node, set,
-                                    i % 4 ? profile_link(profile, &link) : 0,
+        size_t row = profile_sample(profile, node, set, i % 4 ? profile_link(profile, &link) : 0,
                                     times && i % 5 ? 1700000000000000000 + i : 0);
         profile_add_value(profile, row, count, i % 7 ? 1 : -1);
         profile_add_value(profile, row, cpu, i % 6 ? (int64_t)i * 1000 : 0);
@@ -94,7 +97,8 @@ static void write_and_read(const struct profile *profile, struct profile *again,
     free(after);
 }
 
-static void assert_same_text(const struct profile *a, uint32_t x, const struct profile *b, uint32_t y)
+static void assert_same_text(const struct profile *a, uint32_t x, const struct profile *b,
+                             uint32_t y)
 {
     assert_string_equal(profile_text(a, x), profile_text(b, y));
 }
@@ -245,9 +249,12 @@ static void scope_is_kept(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(round_trip),           cmocka_unit_test(fixtures_round_trip),
-        cmocka_unit_test(writing_is_reproducible), cmocka_unit_test(empty_profile),
-        cmocka_unit_test(message_is_well_made), cmocka_unit_test(scope_is_kept),
+        cmocka_unit_test(round_trip),
+        cmocka_unit_test(fixtures_round_trip),
+        cmocka_unit_test(writing_is_reproducible),
+        cmocka_unit_test(empty_profile),
+        cmocka_unit_test(message_is_well_made),
+        cmocka_unit_test(scope_is_kept),
     };
     return cmocka_run_group_tests_name("otlp_write", tests, NULL, NULL);
 }

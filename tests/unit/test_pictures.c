@@ -477,7 +477,8 @@ static void test_svg_of_a_difference(void **state)
     assert_non_null(strstr(svg, "Width is the value in the new profile. Normalised by total: base "
                                 "values are multiplied by 0.5."));
     assert_non_null(strstr(svg, "blue shrank, grey is unchanged (within 1%), red grew"));
-    assert_non_null(strstr(svg, "10.0% of the base is in frames that are gone and have no width."));
+    assert_non_null(
+        strstr(svg, "10.0% of the base is in call paths that are gone and have no width."));
     assert_non_null(strstr(svg, "samples (count): 100 → 100 (0, 0%)"));
     assert_non_null(strstr(svg, "<title>grew&#10;30 → 60 (+30, +100%), 60.0% of all</title>"));
     assert_non_null(strstr(svg, "<title>fresh&#10;0 → 10 (+10, new), 10.0% of all</title>"));

@@ -58,7 +58,7 @@ export function hash(text: string): number {
   return Math.imul(h, 0x2c1b3c6d) >>> 0;
 }
 
-// One row of shades per hue, and a last one of greys for what has no package or no name.
+// One row of shades per hue, and a last one of greys for what has no name.
 function makePalette(scheme: Scheme): string[][] {
   const base = scheme.dark ? 0.43 : 0.86;
   const row = (lift: number, chroma: number, hue: number) =>
@@ -134,7 +134,7 @@ export class PackageColours {
   pick(group: string, name: string): string {
     const { palette } = this;
     const grey = palette.length - 1;
-    const row = group === '' || isUnnamed(name) ? grey : hash(group) % grey;
+    const row = isUnnamed(name) ? grey : hash(group === '' ? name : group) % grey;
     return palette[row][hash(name) % SHADES];
   }
 }
