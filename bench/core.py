@@ -172,8 +172,8 @@ def main():
     print(
         f"\nBars: {SPEED_BAR}x as fast, 1/{MEMORY_BAR} of the memory. Median of "
         f"{bench.options.runs} runs of assay, best of 1 or 2 of pprof.\n"
-        f"{'':26} {'assay s':>8} {'best s':>8} {'pprof s':>8} {'':>7} {'CPU s':>8} {'pprof':>8} {'':>7} "
-        f"{'MiB':>7} {'pprof':>8} {'':>7} {'answer':>7} {'bars':>7}"
+        f"{'':26} {'assay s':>8} {'best s':>8} {'pprof s':>8} {'':>7} {'CPU s':>8} {'pprof':>8} "
+        f"{'':>7} {'MiB':>7} {'pprof':>8} {'':>7} {'answer':>7} {'bars':>7}"
     )
     measured = []
     sets = [("report a", "a.pb.gz", 2), ("report a, tables last", "a-tables-last.pb.gz", 1)]

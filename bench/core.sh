@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# core.sh [--quick] [--instructions]: report and merge against `go tool pprof`, on made-up profiles of
-# a large program. See README.md. $BUILD is a configured build folder; build/ when not set.
+# core.sh [--quick] [--instructions] [--runs N]: report and merge against `go tool pprof`, on
+# made-up profiles of a large program. See README.md. $BUILD is a build folder; build/ when not set.
 set -euo pipefail
 
 root=$(cd "$(dirname "$0")/.." && pwd)
@@ -19,8 +19,7 @@ ninja -C "$build" assay "${tools[@]}" >/dev/null
 # Data sets are kept until the generator changes.
 mkdir -p "$data"
 generate=$build/bench/bench-generate
-stamp=$(cat "$root"/bench/{generate,program,stacks}.c "$root/bench/program.h" "$root/bench/core.sh" |
-    sha256sum | cut -c1-16)
+stamp=$(cd "$root/bench" && cat {generate,program,stacks}.c program.h core.sh | sha256sum)
 make_set() {
     local name=$1
     shift

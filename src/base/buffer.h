@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A growing byte buffer, for everything that is written: files, JSON, text reports. Zero-initialised
- * is empty and ready. `data` moves when it grows.
+ * A growing byte buffer, for everything that is written: files, JSON, text reports.
+ * Zero-initialised is empty and ready. `data` moves when it grows.
  */
 #pragma once
 

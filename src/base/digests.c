@@ -40,8 +40,7 @@ void digest_table_insert(struct digest_table *table, struct digest digest, uint3
 {
     if (!table->slots || table->used + 1 > (table->mask + 1) / 4 * 3)
         grow(table);
-    place(table, (struct digest_slot){.low = digest.low,
-                                      .high = (uint32_t)(digest.high >> 32),
-                                      .id_next = id + 1});
+    place(table, (struct digest_slot){
+                     .low = digest.low, .high = (uint32_t)(digest.high >> 32), .id_next = id + 1});
     table->used++;
 }

@@ -15,8 +15,7 @@ static void close_fd(int *fd)
         close(*fd);
 }
 
-int file_read(const char *path, size_t limit_bytes, struct buffer *ret_content,
-              struct error *error)
+int file_read(const char *path, size_t limit_bytes, struct buffer *ret_content, struct error *error)
 {
     _cleanup_(close_fd) int fd = open(path, O_RDONLY | O_CLOEXEC);
     if (fd < 0)

@@ -64,8 +64,8 @@ static int exchange(int *to_child, int from_child, const struct subprocess_optio
         if (poll(fds, 2, (int)left) < 0 && errno != EINTR)
             return -errno;
         if (fds[1].revents) {
-            ssize_t wrote = write(*to_child, (const char *)options->input + sent,
-                                  options->input_bytes - sent);
+            ssize_t wrote =
+                write(*to_child, (const char *)options->input + sent, options->input_bytes - sent);
             if (wrote > 0)
                 sent += (size_t)wrote;
             else if (wrote < 0 && errno != EAGAIN && errno != EINTR)

@@ -44,18 +44,17 @@ static int run(const char *command, const struct convert_options *options,
 static int parse_and_run(struct command_line *line, int argc, char **argv)
 {
     struct convert_options options = {0};
-    const struct option own[] = {
-        {"Writing", .kind = OPTION_GROUP},
-        {"output", 'o', OPTION_TEXT, "OUT", "the file to write; - is standard output",
-         &options.output},
-        {"to", 0, OPTION_TEXT, "NAME", "write this format, whatever OUT's extension says",
-         &options.format},
-        {"sample-type", 't', OPTION_TEXT, "T", "for formats that hold one type: which",
-         &options.type},
-        {0}};
-    const struct option common[] = {FILTER_OPTIONS(&options.filter),
-                                    INPUT_OPTIONS(&options.input),
-                                    {0}};
+    const struct option own[] = {{"Writing", .kind = OPTION_GROUP},
+                                 {"output", 'o', OPTION_TEXT, "OUT",
+                                  "the file to write; - is standard output", &options.output},
+                                 {"to", 0, OPTION_TEXT, "NAME",
+                                  "write this format, whatever OUT's extension says",
+                                  &options.format},
+                                 {"sample-type", 't', OPTION_TEXT, "T",
+                                  "for formats that hold one type: which", &options.type},
+                                 {0}};
+    const struct option common[] = {
+        FILTER_OPTIONS(&options.filter), INPUT_OPTIONS(&options.input), {0}};
     char *formats = output_format_list();
     line->notes = formats;
     line->options = own;

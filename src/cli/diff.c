@@ -93,8 +93,8 @@ static int choose_type(struct comparison *comparison)
 
 static const char *const normalize_names[] = {"total", "duration", "none"};
 
-static void add_heading(const struct comparison *comparison, const struct diff *diff,
-                        size_t shown, struct buffer *out)
+static void add_heading(const struct comparison *comparison, const struct diff *diff, size_t shown,
+                        struct buffer *out)
 {
     const struct profile *profile = &comparison->profiles[1];
     const struct profile_type *type = profile->types + comparison->sides[1].type;
@@ -116,9 +116,9 @@ static void add_heading(const struct comparison *comparison, const struct diff *
         return;
     text_escape_terminal(out, name, strlen(name));
     buffer_add_text(out, ": ");
-    units_format(out, diff->base_total, unit);
+    units_add(out, &units_terminal, (double)diff->base_total, unit);
     buffer_add_text(out, " in the base, ");
-    units_format(out, diff->new_total, unit);
+    units_add(out, &units_terminal, (double)diff->new_total, unit);
     buffer_add_text(out, " in the new profile");
     if (comparison->normalize == DIFF_ABSOLUTE)
         buffer_add_text(out, "; not normalized");
@@ -165,8 +165,7 @@ static void print_table(const struct comparison *comparison, const struct diff *
     table_init(&table, columns, ARRAY_LENGTH(columns), unit);
     int64_t whole = diff->new_total ? diff->new_total : diff->base_total;
     for (size_t i = 0; i < shown; i++) {
-        const struct diff_row *row =
-            &diff->rows[i < head ? i : diff->count - (shown - i)];
+        const struct diff_row *row = &diff->rows[i < head ? i : diff->count - (shown - i)];
         struct cell cells[] = {cell_number(row->flat_change),
                                cell_percent(row->flat_change, whole),
                                cell_number(row->base_flat),
@@ -213,9 +212,8 @@ static int draw(const struct comparison *comparison)
         return r;
     if (format != &format_svg && format != &format_html)
         return options_wrong("diff", "-o wants a file that ends in .html or .svg.");
-    static const enum flame_normalize normalize[] = {FLAME_NORMALIZE_TOTAL,
-                                                     FLAME_NORMALIZE_DURATION,
-                                                     FLAME_NORMALIZE_NONE};
+    static const enum flame_normalize normalize[] = {
+        FLAME_NORMALIZE_TOTAL, FLAME_NORMALIZE_DURATION, FLAME_NORMALIZE_NONE};
     _cleanup_calltree_ struct calltree tree;
     _cleanup_buffer_ struct buffer content = {0};
     double scales[PROFILE_TYPES_MAX];
@@ -264,8 +262,7 @@ static int run(struct comparison *comparison)
     if (comparison->options->output)
         return draw(comparison);
     _cleanup_diff_ struct diff diff = {0};
-    double scale =
-        diff_scale(&comparison->sides[0], &comparison->sides[1], comparison->normalize);
+    double scale = diff_scale(&comparison->sides[0], &comparison->sides[1], comparison->normalize);
     diff_functions(&comparison->sides[0], &comparison->sides[1], scale,
                    comparison->options->cumulative ? RANK_BY_CUMULATIVE : RANK_BY_FLAT, &diff);
     print_table(comparison, &diff);
@@ -288,9 +285,8 @@ int command_diff(int argc, char **argv)
         {"output", 'o', OPTION_TEXT, "OUT", "draw OUT.html or OUT.svg instead of a table",
          &options.output},
         {0}};
-    const struct option common[] = {FILTER_OPTIONS(&options.filter),
-                                    INPUT_OPTIONS(&options.input),
-                                    {0}};
+    const struct option common[] = {
+        FILTER_OPTIONS(&options.filter), INPUT_OPTIONS(&options.input), {0}};
     struct command_line line = {
         .command = "diff",
         .arguments = "BASE NEW",

@@ -57,14 +57,14 @@ int command_flame(int argc, char **argv)
          &options.type},
         {"title", 0, OPTION_TEXT, "TEXT", "the title (the file's name)", &options.title},
         {0}};
-    const struct option common[] = {FILTER_OPTIONS(&options.filter),
-                                    INPUT_OPTIONS(&options.input),
-                                    {0}};
+    const struct option common[] = {
+        FILTER_OPTIONS(&options.filter), INPUT_OPTIONS(&options.input), {0}};
     struct command_line line = {
         .command = "flame",
         .arguments = "IN... -o OUT.html|OUT.svg",
-        .summary = "Draws a flame graph. The page is one file that needs no network: zoom, search,\n"
-                   "callers and callees, a table, every sample type.",
+        .summary =
+            "Draws a flame graph. The page is one file that needs no network: zoom, search,\n"
+            "callers and callees, a table, every sample type.",
         .options = own,
         .more_options = common,
         .least = 1,

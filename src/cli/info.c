@@ -171,7 +171,8 @@ static void write_labels(const struct summary *summary, struct buffer *out)
             if (label->text)
                 add_escaped(out, profile, label->text);
             else
-                units_format(out, label->number, profile_text(profile, label->unit));
+                units_add(out, &units_terminal, (double)label->number,
+                          profile_text(profile, label->unit));
         }
         buffer_add_text(out, key->values > VALUES_SHOWN ? ", ...\n" : "\n");
     }
@@ -184,7 +185,7 @@ static void write_span(const struct profile *profile, struct buffer *out)
     if (!profile->time_ns && !profile->duration_ns)
         return;
     add_line(out, "span");
-    units_format(out, profile->duration_ns, "nanoseconds");
+    units_add(out, &units_terminal, (double)profile->duration_ns, "nanoseconds");
     if (profile->time_ns) {
         time_t seconds = (time_t)(profile->time_ns / 1000000000);
         struct tm utc;
@@ -211,17 +212,19 @@ static void write_text(const struct summary *summary, struct buffer *out)
             add_escaped(out, profile, profile->types[i].unit);
         }
         buffer_add_text(out, ": ");
-        units_format(out, summary->total[i], profile_text(profile, profile->types[i].unit));
+        units_add(out, &units_terminal, (double)summary->total[i],
+                  profile_text(profile, profile->types[i].unit));
         buffer_add_text(out, i == profile_default_type(profile) ? " (the default)\n" : "\n");
     }
     add_line(out, "samples");
-    units_format_count(out, (int64_t)profile->samples.count);
+    units_add_grouped(out, &units_terminal, (double)profile->samples.count);
     buffer_printf(out, " distinct, over %zu stacks, at most %u frames deep\n", summary->stacks,
                   summary->deepest);
     write_span(profile, out);
     if (profile->period) {
         add_line(out, "period");
-        units_format(out, profile->period, profile_text(profile, profile->period_type.unit));
+        units_add(out, &units_terminal, (double)profile->period,
+                  profile_text(profile, profile->period_type.unit));
         if (profile->period_type.type) {
             buffer_add_text(out, " of ");
             add_escaped(out, profile, profile->period_type.type);
@@ -229,8 +232,9 @@ static void write_text(const struct summary *summary, struct buffer *out)
         buffer_add_char(out, '\n');
     }
     add_line(out, "symbols");
-    buffer_printf(out, "%u functions in %u binaries; %.3g%% of frames and %.3g%% of leaves have no "
-                       "name\n",
+    buffer_printf(out,
+                  "%u functions in %u binaries; %.3g%% of frames and %.3g%% of leaves have no "
+                  "name\n",
                   profile->function_count - 1, profile->mapping_count - 1,
                   100 * summary->unnamed_frames, 100 * summary->unnamed_leaves);
     write_labels(summary, out);
@@ -268,10 +272,9 @@ int command_info(int argc, char **argv)
 {
     struct input_options input = {0};
     const char *format_name = NULL;
-    const struct option own[] = {
-        {"Output", .kind = OPTION_GROUP},
-        {"format", 'f', OPTION_TEXT, "F", "text or json", &format_name},
-        {0}};
+    const struct option own[] = {{"Output", .kind = OPTION_GROUP},
+                                 {"format", 'f', OPTION_TEXT, "F", "text or json", &format_name},
+                                 {0}};
     const struct option common[] = {INPUT_OPTIONS(&input), {0}};
     struct command_line line = {
         .command = "info",

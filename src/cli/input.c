@@ -103,8 +103,8 @@ static int compile(const struct filter_options *options, struct compiled_filter 
     for (size_t i = 0; i < ARRAY_LENGTH(expressions); i++) {
         if (!expressions[i].expression)
             continue;
-        int r = pattern_new(expressions[i].expression, expressions[i].what,
-                            expressions[i].pattern, error);
+        int r = pattern_new(expressions[i].expression, expressions[i].what, expressions[i].pattern,
+                            error);
         if (r < 0)
             return r;
     }
@@ -123,8 +123,7 @@ static int compile(const struct filter_options *options, struct compiled_filter 
     return 0;
 }
 
-int input_filter(const struct filter_options *options, const char *command,
-                 struct profile *profile)
+int input_filter(const struct filter_options *options, const char *command, struct profile *profile)
 {
     if (!options->focus && !options->ignore && !options->hide && !options->tags.count)
         return 0;
@@ -152,8 +151,7 @@ int input_type(const struct profile *profile, const char *name, const char *comm
         return 0;
     _cleanup_buffer_ struct buffer known = {0};
     for (unsigned i = 0; i < profile->type_count; i++)
-        buffer_printf(&known, "%s%s", i ? ", " : "",
-                      profile_text(profile, profile->types[i].type));
+        buffer_printf(&known, "%s%s", i ? ", " : "", profile_text(profile, profile->types[i].type));
     log_error("%s: the profile has no sample type \"%s\"; it has: %s.", command, name,
               buffer_text(&known));
     return EXIT_FAILED;

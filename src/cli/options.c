@@ -31,9 +31,8 @@ static void print_table(const struct option *options)
         }
         char head[64];
         snprintf(head, sizeof(head), "%s%c%s--%s%s%s", option->letter ? "-" : " ",
-                 option->letter ? option->letter : ' ', option->letter ? ", " : "  ",
-                 option->name, option->argument ? " " : "",
-                 option->argument ? option->argument : "");
+                 option->letter ? option->letter : ' ', option->letter ? ", " : "  ", option->name,
+                 option->argument ? " " : "", option->argument ? option->argument : "");
         printf("  %-26s  %s\n", head, option->help);
     }
 }
@@ -99,8 +98,8 @@ static int assign(const struct command_line *line, const struct option *option, 
     case OPTION_LIST: {
         struct option_list *list = option->target;
         if (list->count == OPTION_LIST_MAX)
-            return options_wrong(line->command, "--%s may be given at most %d times.",
-                                 option->name, OPTION_LIST_MAX);
+            return options_wrong(line->command, "--%s may be given at most %d times.", option->name,
+                                 OPTION_LIST_MAX);
         list->values[list->count++] = value;
         break;
     }
@@ -170,8 +169,8 @@ int options_parse(struct command_line *line, int argc, char **argv)
         }
     }
     if (line->count < line->least)
-        return options_wrong(line->command, "something is missing; say: assay %s %s",
-                             line->command, line->arguments);
+        return options_wrong(line->command, "something is missing; say: assay %s %s", line->command,
+                             line->arguments);
     if (line->most >= 0 && line->count > line->most)
         return options_wrong(line->command, "there is an argument too many: \"%s\".",
                              line->values[line->most]);

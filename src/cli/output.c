@@ -20,8 +20,10 @@ int output_format(const char *command, const char *name, const char *path,
         return options_wrong(command, "standard output has no extension: choose a format with "
                                       "--to.");
     if (!format)
-        return options_wrong(command, "the extension of \"%s\" says no format; choose one with "
-                                      "--to.", path);
+        return options_wrong(command,
+                             "the extension of \"%s\" says no format; choose one with "
+                             "--to.",
+                             path);
     if (!format->write)
         return options_wrong(command, "the %s format can be read but not written.", format->name);
     *ret_format = format;
@@ -34,8 +36,9 @@ char *output_format_list(void)
     buffer_add_text(&text, "Formats (r: read, w: written; input is recognised by its content):\n");
     for (size_t i = 0; format_at(i); i++) {
         const struct format *format = format_at(i);
-        buffer_printf(&text, "  %-16s %c%c  %s\n", format->name, format_readable(format) ? 'r' : '-',
-                      format->write ? 'w' : '-', format->summary);
+        buffer_printf(&text, "  %-16s %c%c  %s\n", format->name,
+                      format_readable(format) ? 'r' : '-', format->write ? 'w' : '-',
+                      format->summary);
         if (format->write)
             buffer_printf(&text, "  %-16s     written for %s\n", "", format->extensions);
     }

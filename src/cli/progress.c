@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Progress on a terminal: a thread that wakes twice a second and looks at a counter. See progress.h.
+// Progress on a terminal: a thread that wakes twice a second and looks at a counter. See
+// progress.h.
 
 #include "cli/progress.h"
 
@@ -37,8 +38,7 @@ static void *watch(void *argument)
         until.tv_nsec += wait_ms % 1000 * 1000000;
         until.tv_sec += wait_ms / 1000 + until.tv_nsec / 1000000000;
         until.tv_nsec %= 1000000000;
-        while (!progress->stop &&
-               !pthread_cond_timedwait(&progress->wake, &progress->lock, &until))
+        while (!progress->stop && !pthread_cond_timedwait(&progress->wake, &progress->lock, &until))
             ;
         if (progress->stop)
             break;

@@ -27,8 +27,7 @@ static void add_type_name(struct buffer *out, const struct report *report)
     const struct profile *profile = report->profile;
     if (!profile->type_count)
         return;
-    const struct profile_string *type =
-        &profile->strings[profile->types[report->type].type];
+    const struct profile_string *type = &profile->strings[profile->types[report->type].type];
     text_escape_terminal(out, type->data, type->length);
 }
 
@@ -73,13 +72,13 @@ static void add_heading(struct report *report, const struct ranking *ranking, si
     buffer_add_text(heading, ": ");
     add_type_name(heading, report);
     buffer_add_text(heading, ", ");
-    units_format(heading, report->whole, report_unit(report));
+    units_add(heading, &units_terminal, (double)report->whole, report_unit(report));
     buffer_add_text(heading, " in total");
     if (ranking->absolute != report->whole) {
         buffer_add_text(heading, ", ");
-        units_format(heading, ranking->total, report_unit(report));
+        units_add(heading, &units_terminal, (double)ranking->total, report_unit(report));
         buffer_add_text(heading, " (");
-        units_format_percent(heading, ranking->total, report->whole);
+        units_add_percent(heading, &units_terminal, (double)ranking->total / (double)report->whole);
         buffer_add_text(heading, ") after filters");
     }
     if (shown < ranking->count)
@@ -90,10 +89,14 @@ static void add_heading(struct report *report, const struct ranking *ranking, si
 static void report_top(struct report *report, enum rank_order order)
 {
     static const struct column columns[] = {
-        {"flat", "flat", COLUMN_VALUE},       {"flat%", "flat_percent", COLUMN_PERCENT},
-        {"sum%", NULL, COLUMN_PERCENT},       {"cum", "cum", COLUMN_VALUE},
-        {"cum%", "cum_percent", COLUMN_PERCENT}, {"function", "function", COLUMN_NAME},
-        {NULL, "file", COLUMN_NAME},          {NULL, "binary", COLUMN_NAME},
+        {"flat", "flat", COLUMN_VALUE},
+        {"flat%", "flat_percent", COLUMN_PERCENT},
+        {"sum%", NULL, COLUMN_PERCENT},
+        {"cum", "cum", COLUMN_VALUE},
+        {"cum%", "cum_percent", COLUMN_PERCENT},
+        {"function", "function", COLUMN_NAME},
+        {NULL, "file", COLUMN_NAME},
+        {NULL, "binary", COLUMN_NAME},
     };
     _cleanup_ranking_ struct ranking ranking = {0};
     _cleanup_table_ struct table table = {0};
@@ -131,16 +134,16 @@ static int choose_functions(const struct report *report, const char *text, const
     size_t length = strlen(text);
     bool any = false;
     for (uint32_t i = 0; i < naming->count; i++)
-        any |= chosen[i] = naming->entries[i].length == length &&
-                           !memcmp(naming->entries[i].name, text, length);
+        any |= chosen[i] =
+            naming->entries[i].length == length && !memcmp(naming->entries[i].name, text, length);
     if (!any) {
         struct error error = {0};
         _cleanup_pattern_ struct pattern *pattern = NULL;
         if (pattern_new(text, option, &pattern, &error) < 0)
             return options_wrong("report", "%s", error.text);
         for (uint32_t i = 0; i < naming->count; i++)
-            any |= chosen[i] = pattern_matches(pattern, naming->entries[i].name,
-                                               naming->entries[i].length);
+            any |= chosen[i] =
+                pattern_matches(pattern, naming->entries[i].name, naming->entries[i].length);
     }
     if (!any) {
         log_error("%s: no function is called \"%s\" or matches it.", report->title, text);
@@ -243,8 +246,8 @@ static int run_report(const struct report_options *options, const struct command
         return options_wrong("report", "--format is text, json or csv, not \"%s\".",
                              options->format);
     _cleanup_profile_ struct profile profile;
-    profile_init(&profile, input_filter_detail(&options->filter) |
-                               (options->lines ? PROFILE_LINES : 0));
+    profile_init(&profile,
+                 input_filter_detail(&options->filter) | (options->lines ? PROFILE_LINES : 0));
     int r = input_read(&options->input, line->values, line->count, &profile, NULL);
     if (!r)
         r = input_type(&profile, options->type, line->values[0], &report.type);
@@ -288,9 +291,8 @@ int command_report(int argc, char **argv)
          &options.type},
         {"format", 'f', OPTION_TEXT, "F", "text, json or csv", &options.format},
         {0}};
-    const struct option common[] = {FILTER_OPTIONS(&options.filter),
-                                    INPUT_OPTIONS(&options.input),
-                                    {0}};
+    const struct option common[] = {
+        FILTER_OPTIONS(&options.filter), INPUT_OPTIONS(&options.input), {0}};
     struct command_line line = {
         .command = "report",
         .arguments = "FILE...",

@@ -90,8 +90,8 @@ static void add_function(struct report *report, struct table *table, const struc
             if (i && from <= rows[i - 1].line + CONTEXT_LINES)
                 from = rows[i - 1].line + CONTEXT_LINES + 1;
             for (uint32_t line = from; line < rows[i].line && line <= source.count; line++) {
-                struct line_row quiet = {.entry = rows[i].entry, .file = rows[i].file,
-                                         .line = line};
+                struct line_row quiet = {
+                    .entry = rows[i].entry, .file = rows[i].file, .line = line};
                 add_line(report, table, &quiet, &source, scratch);
             }
         }
@@ -110,15 +110,15 @@ static void add_function(struct report *report, struct table *table, const struc
 void report_lines(struct report *report, const bool *chosen)
 {
     static const struct column text_columns[] = {
-        {"flat", NULL, COLUMN_VALUE},  {NULL, NULL, COLUMN_PERCENT}, {"cum", NULL, COLUMN_VALUE},
-        {NULL, NULL, COLUMN_PERCENT},  {"line", NULL, COLUMN_COUNT}, {NULL, NULL, COLUMN_NAME},
-        {NULL, NULL, COLUMN_NAME},     {"source", NULL, COLUMN_NAME},
+        {"flat", NULL, COLUMN_VALUE}, {NULL, NULL, COLUMN_PERCENT},  {"cum", NULL, COLUMN_VALUE},
+        {NULL, NULL, COLUMN_PERCENT}, {"line", NULL, COLUMN_COUNT},  {NULL, NULL, COLUMN_NAME},
+        {NULL, NULL, COLUMN_NAME},    {"source", NULL, COLUMN_NAME},
     };
     static const struct column data_columns[] = {
-        {NULL, "flat", COLUMN_VALUE},          {NULL, "flat_percent", COLUMN_PERCENT},
-        {NULL, "cum", COLUMN_VALUE},           {NULL, "cum_percent", COLUMN_PERCENT},
-        {NULL, "line", COLUMN_COUNT},          {NULL, "function", COLUMN_NAME},
-        {NULL, "file", COLUMN_NAME},           {NULL, "source", COLUMN_NAME},
+        {NULL, "flat", COLUMN_VALUE}, {NULL, "flat_percent", COLUMN_PERCENT},
+        {NULL, "cum", COLUMN_VALUE},  {NULL, "cum_percent", COLUMN_PERCENT},
+        {NULL, "line", COLUMN_COUNT}, {NULL, "function", COLUMN_NAME},
+        {NULL, "file", COLUMN_NAME},  {NULL, "source", COLUMN_NAME},
     };
     const struct column *columns = report->format == TABLE_TEXT ? text_columns : data_columns;
     _cleanup_buffer_ struct buffer scratch = {0};

@@ -48,19 +48,16 @@ static void add_node(struct report *report, const struct calltree *tree, const s
     const struct calltree_function *function =
         step->node ? &tree->functions[tree->nodes[step->node].function] : &root;
     name_with_indent(tree, step, scratch);
-    struct cell cells[] = {cell_number(totals[step->node]),
-                           cell_percent(totals[step->node], report->whole),
-                           cell_number(self[step->node]),
-                           {.text = buffer_text(scratch), .length = scratch->length},
-                           cell_number(step->depth),
-                           {.text = function->name, .length = function->length},
-                           cell_text(function->file),
-                           cell_text(function->binary)};
+    struct cell cells[] = {
+        cell_number(totals[step->node]), cell_percent(totals[step->node], report->whole),
+        cell_number(self[step->node]),   {.text = buffer_text(scratch), .length = scratch->length},
+        cell_number(step->depth),        {.text = function->name, .length = function->length},
+        cell_text(function->file),       cell_text(function->binary)};
     table_add(table, cells);
 }
 
-/* A function that only calls itself is one row of text, with how often: the step ends at the innermost
- * node of the run. */
+/* A function that only calls itself is one row of text, with how often: the step ends at the
+ * innermost node of the run. */
 static void skip_recursion(const struct calltree *tree, const uint32_t *first,
                            const uint32_t *children, const int64_t *self, struct step *step)
 {

@@ -3,7 +3,6 @@
 
 #include "cli/table.h"
 
-#include <math.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -59,21 +58,13 @@ static void format_cell(const struct table *table, const struct column *column,
 {
     switch (column->kind) {
     case COLUMN_CHANGE:
-        if (cell->number > 0)
-            buffer_add_char(out, '+');
-        /* fall through */
+        units_add_change(out, &units_terminal, (double)cell->number, table->unit);
+        break;
     case COLUMN_VALUE:
-        units_format(out, cell->number, table->unit);
+        units_add(out, &units_terminal, (double)cell->number, table->unit);
         break;
     case COLUMN_PERCENT:
-        if (cell->real == 0)
-            buffer_add_text(out, "0%");
-        else
-            buffer_printf(out, "%.*f%%",
-                          fabs(cell->real) < 9.995   ? 2
-                          : fabs(cell->real) < 99.95 ? 1
-                                                     : 0,
-                          cell->real);
+        units_add_percent(out, &units_terminal, cell->real / 100);
         break;
     case COLUMN_COUNT:
         buffer_add_i64(out, cell->number);

@@ -10,7 +10,7 @@
 
 #include "base/memory.h"
 #include "base/text.h"
-#include "format/quantity.h"
+#include "profile/units.h"
 
 /* Every string once. Texts that lie in the same place are known without looking at them: any number
  * of functions may share one long file name. */
@@ -224,19 +224,19 @@ static void note_samples(struct flame_notes *notes, const struct profile *profil
             samples += (double)tree->types[i].self[CALLTREE_NEW][node];
     }
     if (samples >= 0) {
-        quantity_add_grouped(text, samples);
+        units_add_grouped(text, &units_picture, samples);
         buffer_add_text(text, samples == 1 ? " sample" : " samples");
     } else {
-        quantity_add_grouped(text, (double)profile->samples.count);
+        units_add_grouped(text, &units_picture, (double)profile->samples.count);
         buffer_add_text(text, profile->samples.count == 1 ? " row" : " rows");
     }
     if (profile->duration_ns > 0) {
         buffer_add_text(text, " over ");
-        quantity_add(text, (double)profile->duration_ns, "nanoseconds");
+        units_add(text, &units_picture, (double)profile->duration_ns, "nanoseconds");
     }
     if (profile->source_count > 1) {
         buffer_add_text(text, ", from ");
-        quantity_add_grouped(text, (double)profile->source_count);
+        units_add_grouped(text, &units_picture, (double)profile->source_count);
         buffer_add_text(text, " profiles");
     }
     add_note(notes, text);
@@ -256,7 +256,7 @@ static void note_unnamed(struct flame_notes *notes, const struct calltree *tree,
     }
     if (unnamed <= 0)
         return;
-    quantity_add_percent(text, unnamed / all);
+    units_add_percent(text, &units_picture, unnamed / all);
     buffer_printf(text, " of the %s is in frames without a name",
                   !strcmp(type->unit, "nanoseconds") ? "time"
                   : !strcmp(type->unit, "bytes")     ? "memory"

@@ -301,37 +301,31 @@ static void add_comments(struct otlp_model *model)
     }
 }
 
-/* The layout of the Profile that ends here, as far as it shows. */
+/* The layout of the Profile that ends here, or else a note to decide it later. */
 static int decide_profile(struct otlp_model *model, struct error *error)
 {
     struct otlp_profile_state *current = &model->current;
-    bool doubt = model->doubtful.length > current->doubt_start;
-    if (model->json)
-        current->layout = current->is_1_8 ? OTLP_1_8 : OTLP_1_10;
-    else if (current->votes > 0)
+    if (current->votes > 0)
         current->is_1_8 = false;
-    if (!model->json && !current->decided) {
-        enum otlp_layout layout = current->votes < 0 || current->is_1_8 ? OTLP_1_9 : OTLP_1_10;
-        if (doubt && !current->votes && !current->is_1_8) {
-            array_reserve(model->undecided, model->undecided_capacity, model->undecided_count + 1);
-            model->undecided[model->undecided_count++] = (struct otlp_undecided){
-                .series = current->series,
-                .weak = current->weak,
-                .start = current->doubt_start,
-                .end = model->doubtful.length,
-            };
-            return 0;
-        }
-        int r = otlp_decide(model, layout, error);
-        if (r < 0)
-            return r;
+    bool old = current->votes < 0 || current->is_1_8;
+    bool doubt = !old && !current->votes && model->doubtful.length > current->doubt_start;
+    if (doubt && !current->decided) {
+        array_reserve(model->undecided, model->undecided_capacity, model->undecided_count + 1);
+        model->undecided[model->undecided_count++] = (struct otlp_undecided){
+            .series = current->series,
+            .weak = current->weak,
+            .start = current->doubt_start,
+            .end = model->doubtful.length,
+        };
+        return 0;
     }
+    int r = current->decided ? 0 : otlp_decide(model, old ? OTLP_1_9 : OTLP_1_10, error);
     if (current->layout == OTLP_1_9 && current->is_1_8)
         current->layout = OTLP_1_8;
     if (current->samples)
         model->summary.by_layout[current->layout]++;
     model->votes += current->votes;
-    return 0;
+    return r;
 }
 
 static void note_time(struct otlp_model *model)
@@ -356,11 +350,9 @@ int otlp_end_profile(struct otlp_model *model, struct error *error)
         r = decide_profile(model, error);
     if (r < 0)
         return r;
-    bool is_1_8 = current->is_1_8 && current->votes <= 0;
-    const struct buffer *attributes = is_1_8 ? &model->field_12 : &model->field_11;
-    if (model->json)
-        attributes = &model->field_11;
-    if (is_1_8)
+    const struct buffer *attributes =
+        current->is_1_8 && !model->json ? &model->field_12 : &model->field_11;
+    if (current->is_1_8)
         add_comments(model);
     if (current->samples || attributes->length) {
         uint32_t index = otlp_current_series(model); /* may move the array */

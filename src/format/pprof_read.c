@@ -53,8 +53,8 @@ static void discard(void *collected)
     free(reader);
 }
 
-static uint32_t byte_set_find(struct byte_set *set, const void *bytes, size_t length,
-                              uint64_t seed, uint64_t stream_offset)
+static uint32_t byte_set_find(struct byte_set *set, const void *bytes, size_t length, uint64_t seed,
+                              uint64_t stream_offset)
 {
     XXH128_hash_t hash = XXH3_128bits_withSeed(bytes, length, seed);
     struct digest digest = {.low = hash.low64, .high = hash.high64};
@@ -148,10 +148,9 @@ static int parse_sample(struct pprof_reader *reader, const struct wire_field *me
             while (numbers.at < numbers.end) {
                 uint64_t value;
                 if (sample->value_count == PROFILE_TYPES_MAX)
-                    return error_set(error, -E2BIG,
-                                     "The sample before offset %llu has more than %d values.",
-                                     (unsigned long long)source_offset(reader->source),
-                                     PROFILE_TYPES_MAX);
+                    return error_set(
+                        error, -E2BIG, "The sample before offset %llu has more than %d values.",
+                        (unsigned long long)source_offset(reader->source), PROFILE_TYPES_MAX);
                 if (!wire_varint(&numbers, &value))
                     return wire_stream_malformed(&reader->stream, "The sample that ends", error);
                 sample->values[sample->value_count++] = (int64_t)value;
@@ -159,10 +158,9 @@ static int parse_sample(struct pprof_reader *reader, const struct wire_field *me
         } else if (field.number == SAMPLE_LABEL && field.type == WIRE_BYTES &&
                    reader->want_labels) {
             if (++sample->label_count > PROFILE_LABELS_MAX)
-                return error_set(error, -E2BIG,
-                                 "The sample before offset %llu has more than %d labels.",
-                                 (unsigned long long)source_offset(reader->source),
-                                 PROFILE_LABELS_MAX);
+                return error_set(
+                    error, -E2BIG, "The sample before offset %llu has more than %d labels.",
+                    (unsigned long long)source_offset(reader->source), PROFILE_LABELS_MAX);
             wire_put_varint(&reader->label_scratch, field.length);
             buffer_add(&reader->label_scratch, field.data, field.length);
         }
@@ -188,8 +186,8 @@ static int take_sample(struct pprof_reader *reader, const struct wire_field *mes
                          (unsigned long long)source_offset(reader->source), sample.value_count,
                          reader->width);
     uint64_t offset = source_offset(reader->source);
-    uint32_t stack =
-        byte_set_find(&reader->stacks, sample.locations, sample.location_bytes, reader->seed, offset);
+    uint32_t stack = byte_set_find(&reader->stacks, sample.locations, sample.location_bytes,
+                                   reader->seed, offset);
     uint32_t labels = 0;
     if (sample.label_count)
         labels = 1 + byte_set_find(&reader->labels, reader->label_scratch.data,
@@ -438,8 +436,8 @@ static void take_number(struct pprof_reader *reader, const struct wire_field *fi
 
 static bool known_message(uint32_t number)
 {
-    return (number >= PPROF_SAMPLE_TYPE && number <= PPROF_STRING) ||
-           number == PPROF_PERIOD_TYPE || number == PPROF_COMMENT;
+    return (number >= PPROF_SAMPLE_TYPE && number <= PPROF_STRING) || number == PPROF_PERIOD_TYPE ||
+           number == PPROF_COMMENT;
 }
 
 /* The next field, whole when it is one that is wanted. */

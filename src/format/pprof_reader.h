@@ -17,7 +17,7 @@ struct byte_set {
         uint64_t seen_at; /* stream offset of the first, for error messages */
         uint32_t length;
         uint32_t row; /* of (this stack, no labels), or ID_NONE */
-    } *entries;
+    } * entries;
     size_t count, capacity;
     struct digest_table index;
 };
@@ -73,8 +73,8 @@ struct raw_string {
 };
 
 struct pprof_reader {
-    bool want_labels; /* without labels a stack's number is its row's */
-    uint64_t seed;    /* of digests */
+    bool want_labels;      /* without labels a stack's number is its row's */
+    uint64_t seed;         /* of digests */
     struct source *source; /* while it is read */
     struct wire_stream stream;
     uint64_t end_offset; /* of the stream, for messages */

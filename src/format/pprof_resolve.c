@@ -24,7 +24,7 @@ static int resolve_string(struct pprof_reader *reader, uint64_t index, const cha
     return 0;
 }
 
-#define ID_OF(table, i) (*(const uint64_t *)((const char *)(table) + (i) * stride + id_offset))
+#define ID_OF(table, i) (*(const uint64_t *)((const char *)(table) + (i)*stride + id_offset))
 
 /* Makes the ids of a table findable; they must be unique and not 0. */
 static int id_map_build(struct id_map *map, const void *table, size_t count, size_t stride,
@@ -253,8 +253,7 @@ static int resolve_types(struct pprof_reader *reader, unsigned *ret_columns, str
         return error_set(error, -EBADMSG,
                          "Samples have %zu values, but the profile names %zu sample types (file "
                          "ends at offset %llu).",
-                         reader->width, reader->type_count,
-                         (unsigned long long)reader->end_offset);
+                         reader->width, reader->type_count, (unsigned long long)reader->end_offset);
     for (size_t i = 0; i < reader->type_count; i++) {
         uint32_t type = 0, unit = 0;
         int r = resolve_string(reader, reader->types[i].type, "A sample type", &type, error);
@@ -293,8 +292,7 @@ static int resolve_samples(struct pprof_reader *reader, const unsigned *columns,
     free(labels);
     for (size_t i = 0; !r && i < reader->row_count; i++) {
         const struct raw_row *row = &reader->rows[i];
-        size_t target =
-            profile_sample(reader->profile, nodes[row->stack], sets[row->labels], 0, 0);
+        size_t target = profile_sample(reader->profile, nodes[row->stack], sets[row->labels], 0, 0);
         for (size_t k = 0; k < reader->width; k++)
             profile_add_value(reader->profile, target, columns[k],
                               reader->values[i * reader->width + k]);

@@ -19,10 +19,10 @@ struct location {
 struct writer {
     const struct profile *profile;
     struct buffer *out;
-    uint32_t *string_index; /* profile string -> index in the file; 0: not yet used */
+    uint32_t *string_index;         /* profile string -> index in the file; 0: not yet used */
     struct profile_string *strings; /* the file's table */
     size_t string_count, string_capacity;
-    struct arena text; /* of strings that the profile doesn't have */
+    struct arena text;     /* of strings that the profile doesn't have */
     uint32_t link_keys[2]; /* strings "trace_id" and "span_id" once they are used */
 
     uint32_t *frame_location; /* frame -> location of that frame alone, counted from 1 */
@@ -68,9 +68,9 @@ static uint64_t use_hex(struct writer *writer, const uint8_t *bytes, size_t coun
     char hex[33];
     for (size_t i = 0; i < count; i++)
         snprintf(hex + 2 * i, 3, "%02x", bytes[i]);
-    return add_string(writer, (struct profile_string){
-                                  .data = arena_strndup(&writer->text, hex, 2 * count),
-                                  .length = 2 * count});
+    return add_string(writer,
+                      (struct profile_string){.data = arena_strndup(&writer->text, hex, 2 * count),
+                                              .length = 2 * count});
 }
 
 static uint32_t new_location(struct writer *writer, const uint32_t *frames, size_t count)
@@ -78,8 +78,7 @@ static uint32_t new_location(struct writer *writer, const uint32_t *frames, size
     array_reserve(writer->locations, writer->location_capacity, writer->location_count + 1);
     array_reserve(writer->location_frames, writer->location_frame_capacity,
                   writer->location_frame_count + count);
-    memcpy(writer->location_frames + writer->location_frame_count, frames,
-           count * sizeof(*frames));
+    memcpy(writer->location_frames + writer->location_frame_count, frames, count * sizeof(*frames));
     writer->locations[writer->location_count] = (struct location){
         .first = (uint32_t)writer->location_frame_count, .count = (uint32_t)count};
     writer->location_frame_count += count;
@@ -100,8 +99,8 @@ static uint32_t use_location(struct writer *writer, const uint32_t *frames, size
     uint32_t id;
     while ((id = id_table_next(&writer->location_index, &probe)) != ID_NONE) {
         const struct location *location = &writer->locations[id - 1];
-        if (location->count == count && !memcmp(writer->location_frames + location->first, frames,
-                                                count * sizeof(*frames)))
+        if (location->count == count &&
+            !memcmp(writer->location_frames + location->first, frames, count * sizeof(*frames)))
             return id;
     }
     id = new_location(writer, frames, count);

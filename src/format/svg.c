@@ -11,7 +11,7 @@
 #include "base/text.h"
 #include "format/format.h"
 #include "format/pictures.h"
-#include "format/quantity.h"
+#include "profile/units.h"
 
 #define GRAPH_WIDTH (SVG_WIDTH - 2 * SVG_MARGIN)
 #define ROW_HEIGHT 18.0
@@ -97,7 +97,7 @@ static void draw_label(struct svg_picture *picture, const struct svg_box *box, d
         svg_add_label(&label, function->name, function->length, columns);
     } else {
         buffer_add_text(&picture->text, "all, ");
-        quantity_add(&picture->text, (double)picture->totals[0], picture->type->unit);
+        units_add(&picture->text, &units_picture, (double)picture->totals[0], picture->type->unit);
         svg_add_cut(&label, picture->text.data, picture->text.length, columns);
         picture->text.length = 0;
     }

@@ -6,8 +6,8 @@
 
 #include "base/memory.h"
 #include "base/text.h"
-#include "format/quantity.h"
 #include "format/svg.h"
+#include "profile/units.h"
 
 #define COLUMN_WIDTH 6.2 /* of a proportional font at 12 pixels, on average */
 #define TITLE_COLUMN_WIDTH 9.2
@@ -23,13 +23,13 @@ void svg_flush_text(struct svg_picture *picture)
 /* "1.20 s → 1.50 s (+300 ms, +25%)" */
 static void add_comparison(struct buffer *text, double base, double value, const char *unit)
 {
-    quantity_add(text, base, unit);
+    units_add(text, &units_picture, base, unit);
     buffer_add_text(text, " → ");
-    quantity_add(text, value, unit);
+    units_add(text, &units_picture, value, unit);
     buffer_add_text(text, " (");
-    quantity_add_change(text, value - base, unit);
+    units_add_change(text, &units_picture, value - base, unit);
     buffer_add_text(text, ", ");
-    quantity_add_growth(text, base, value);
+    units_add_growth(text, &units_picture, base, value);
     buffer_add_text(text, ")");
 }
 
@@ -63,13 +63,13 @@ void svg_draw_tooltip(struct svg_picture *picture, uint32_t node)
     if (picture->base_totals)
         add_comparison(text, (double)picture->base_totals[node] * picture->scale, total, unit);
     else
-        quantity_add(text, total, unit);
+        units_add(text, &units_picture, total, unit);
     buffer_add_text(text, ", ");
-    quantity_add_percent(text, total / (double)picture->totals[0]);
+    units_add_percent(text, &units_picture, total / (double)picture->totals[0]);
     buffer_add_text(text, " of all");
     if (self != 0 && self != total) {
         buffer_add_text(text, "; itself ");
-        quantity_add(text, self, unit);
+        units_add(text, &units_picture, self, unit);
     }
     svg_flush_text(picture);
     buffer_add_text(picture->out, "</title>");
@@ -124,7 +124,7 @@ static void add_total(struct svg_picture *picture)
         add_comparison(&picture->text, (double)picture->base_totals[0] * picture->scale,
                        (double)picture->totals[0], picture->type->unit);
     } else {
-        quantity_add(&picture->text, (double)picture->totals[0], picture->type->unit);
+        units_add(&picture->text, &units_picture, (double)picture->totals[0], picture->type->unit);
         buffer_add_text(&picture->text, " in all");
     }
 }
@@ -213,7 +213,7 @@ static void flow_share(struct svg_picture *picture, const char *what, double sha
         return;
     _cleanup_buffer_ struct buffer sentence = {0};
     buffer_printf(&sentence, "%s are left out: ", what);
-    quantity_add_percent(&sentence, share);
+    units_add_percent(&sentence, &units_picture, share);
     buffer_add_text(&sentence, " of the total is in them.");
     flow(picture, buffer_text(&sentence), " ");
 }
@@ -230,7 +230,7 @@ static void flow_vanished(struct svg_picture *picture)
     if (gone <= 0)
         return;
     _cleanup_buffer_ struct buffer sentence = {0};
-    quantity_add_percent(&sentence, gone / all);
+    units_add_percent(&sentence, &units_picture, gone / all);
     buffer_add_text(&sentence, " of the base is in call paths that are gone and have no width.");
     flow(picture, buffer_text(&sentence), " ");
 }

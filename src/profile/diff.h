@@ -16,7 +16,7 @@ struct diff_side {
 };
 
 struct diff_row {
-    const struct naming_entry *entry; /* of whichever side has it */
+    const struct naming_entry *entry;   /* of whichever side has it */
     int64_t base_flat, base_cumulative; /* as they were, not scaled */
     int64_t new_flat, new_cumulative;
     int64_t flat_change, cumulative_change; /* new - base * scale, rounded */

@@ -16,8 +16,8 @@
 static bool string_matches(const struct profile *profile, const struct pattern *pattern,
                            uint32_t string)
 {
-    return string && pattern_matches(pattern, profile->strings[string].data,
-                                     profile->strings[string].length);
+    return string &&
+           pattern_matches(pattern, profile->strings[string].data, profile->strings[string].length);
 }
 
 /* Which frames a pattern matches; NULL pattern: none. Names are looked at once per function. */
@@ -34,8 +34,7 @@ static bool *match_frames(const struct profile *profile, const struct pattern *p
     for (uint32_t i = 1; i < profile->mapping_count; i++)
         mappings[i] = string_matches(profile, pattern, profile->mappings[i].file);
     for (uint32_t i = 1; i < profile->frame_count; i++)
-        matches[i] =
-            functions[profile->frames[i].function] || mappings[profile->frames[i].mapping];
+        matches[i] = functions[profile->frames[i].function] || mappings[profile->frames[i].mapping];
     return matches;
 }
 
@@ -52,8 +51,7 @@ static void rewrite_rows(struct profile *profile, const uint32_t *new_node, cons
         uint32_t node = new_node[old.node[row]];
         if (node == NODE_DROPPED || !keep_set[old.labels[row]])
             continue;
-        size_t target = profile_sample(profile, node, old.labels[row],
-                                       old.link ? old.link[row] : 0,
+        size_t target = profile_sample(profile, node, old.labels[row], old.link ? old.link[row] : 0,
                                        old.time_ns ? old.time_ns[row] : 0);
         for (unsigned type = 0; type < profile->type_count; type++)
             profile_add_value(profile, target, type, old.values[type][row]);
@@ -145,8 +143,8 @@ void profile_filter(struct profile *profile, const struct profile_filter *filter
     rewrite_rows(profile, new_node, keep_set);
 }
 
-static int anchored_pattern(const char *expression, const char *what,
-                            struct pattern **ret_pattern, struct error *error)
+static int anchored_pattern(const char *expression, const char *what, struct pattern **ret_pattern,
+                            struct error *error)
 {
     size_t room = strlen(expression) + sizeof("^(?:)$");
     _cleanup_free_ char *anchored = memory_alloc(room);
@@ -164,8 +162,8 @@ static size_t simple_length(const char *name, size_t length)
     return length;
 }
 
-static bool name_drops(const struct profile *profile, uint32_t function,
-                       const struct pattern *drop, const struct pattern *keep)
+static bool name_drops(const struct profile *profile, uint32_t function, const struct pattern *drop,
+                       const struct pattern *keep)
 {
     uint32_t name = profile->functions[function].name;
     if (!name)

@@ -19,9 +19,9 @@ struct tag_filter {
 
 /* Patterns are matched against a frame's function name, source file and binary. NULL: no filter. */
 struct profile_filter {
-    const struct pattern *focus;  /* keep samples with such a frame */
-    const struct pattern *ignore; /* then drop samples with such a frame */
-    const struct pattern *hide;   /* then take such frames out of the stacks */
+    const struct pattern *focus;   /* keep samples with such a frame */
+    const struct pattern *ignore;  /* then drop samples with such a frame */
+    const struct pattern *hide;    /* then take such frames out of the stacks */
     const struct tag_filter *tags; /* keep samples that pass all of them */
     size_t tag_count;
 };

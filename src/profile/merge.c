@@ -62,8 +62,8 @@ static void translate_stacks(struct profile *to, const struct profile *from,
     /* Parents come before their children, so one forward pass knows every parent already. */
     map->node = memory_zalloc(from->node_count, sizeof(uint32_t));
     for (uint32_t i = 1; i < from->node_count; i++)
-        map->node[i] = profile_child(to, map->node[from->nodes[i].parent],
-                                     map->frame[from->nodes[i].frame]);
+        map->node[i] =
+            profile_child(to, map->node[from->nodes[i].parent], map->frame[from->nodes[i].frame]);
 }
 
 static void translate_labels(struct profile *to, const struct profile *from,
@@ -96,10 +96,10 @@ static void add_rows(struct profile *to, const struct profile *from, const struc
 {
     const struct profile_samples *samples = &from->samples;
     for (size_t row = 0; row < samples->count; row++) {
-        size_t target = profile_sample(to, map->node[samples->node[row]],
-                                       map->label_set[samples->labels[row]],
-                                       map->link[samples->link ? samples->link[row] : 0],
-                                       samples->time_ns ? samples->time_ns[row] : 0);
+        size_t target =
+            profile_sample(to, map->node[samples->node[row]], map->label_set[samples->labels[row]],
+                           map->link[samples->link ? samples->link[row] : 0],
+                           samples->time_ns ? samples->time_ns[row] : 0);
         for (unsigned type = 0; type < from->type_count; type++)
             profile_add_value(to, target, map->type[type], samples->values[type][row]);
     }
@@ -110,11 +110,10 @@ int profile_merge(struct profile *to, const struct profile *from, struct error *
     _cleanup_(translation_release) struct translation map = {0};
     translate_symbols(to, from, &map);
     for (unsigned i = 0; i < from->type_count; i++) {
-        map.type[i] = profile_type(to, map.string[from->types[i].type],
-                                   map.string[from->types[i].unit]);
+        map.type[i] =
+            profile_type(to, map.string[from->types[i].type], map.string[from->types[i].unit]);
         if (map.type[i] == PROFILE_TYPES_MAX)
-            return error_set(error, -E2BIG,
-                             "The profiles have more than %d sample types together.",
+            return error_set(error, -E2BIG, "The profiles have more than %d sample types together.",
                              PROFILE_TYPES_MAX);
     }
     translate_stacks(to, from, &map);

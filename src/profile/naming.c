@@ -77,9 +77,9 @@ void naming_init(struct naming *naming, const struct profile *profile)
             entry.start_line = function->start_line;
         } else {
             entry.unnamed = true;
-            entry.length = (size_t)snprintf(address, sizeof(address), "%.255s%s0x%llx", binary,
-                                            binary[0] ? "+" : "",
-                                            (unsigned long long)frame->address);
+            entry.length =
+                (size_t)snprintf(address, sizeof(address), "%.255s%s0x%llx", binary,
+                                 binary[0] ? "+" : "", (unsigned long long)frame->address);
             entry.name = address;
         }
         naming->of_frame[i] = entry_of(&names, &entry);

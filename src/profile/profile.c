@@ -84,17 +84,14 @@ size_t profile_memory(const struct profile *profile)
     const struct profile_tables *t = profile->tables;
     const struct profile_samples *samples = &profile->samples;
     size_t row = 2 * sizeof(uint32_t) + profile->type_count * sizeof(int64_t) +
-                 (samples->link ? sizeof(uint32_t) : 0) +
-                 (samples->time_ns ? sizeof(uint64_t) : 0);
+                 (samples->link ? sizeof(uint32_t) : 0) + (samples->time_ns ? sizeof(uint64_t) : 0);
     return sizeof(*profile) + sizeof(*t) + t->text.total_bytes +
            t->string_capacity * sizeof(*profile->strings) +
            t->function_capacity * sizeof(*profile->functions) +
            t->mapping_capacity * sizeof(*profile->mappings) +
            t->frame_capacity * sizeof(*profile->frames) +
-           t->node_capacity * sizeof(*profile->nodes) +
-           t->link_capacity * sizeof(*profile->links) +
-           t->label_capacity * sizeof(*t->labels) +
-           t->label_set_capacity * sizeof(*t->label_sets) +
+           t->node_capacity * sizeof(*profile->nodes) + t->link_capacity * sizeof(*profile->links) +
+           t->label_capacity * sizeof(*t->labels) + t->label_set_capacity * sizeof(*t->label_sets) +
            digest_table_bytes(&t->stacks) + samples->capacity * row +
            id_table_bytes(&t->string_index) + id_table_bytes(&t->function_index) +
            id_table_bytes(&t->mapping_index) + id_table_bytes(&t->frame_index) +
@@ -155,7 +152,8 @@ uint32_t profile_function(struct profile *profile, const struct profile_function
 uint32_t profile_mapping(struct profile *profile, const struct profile_mapping *mapping)
 {
     struct profile_tables *tables = profile->tables;
-    /* A file name says little without a build ID, but a profile that has no ids has nothing else. */
+    /* A file name says little without a build ID, but a profile that has no ids has nothing else.
+     */
     uint64_t key[2] = {mapping->offset,
                        mapping->build_id ? (uint64_t)mapping->build_id << 32 : mapping->file};
     uint64_t hash = XXH3_64bits_withSeed(key, sizeof(key), tables->seed);
@@ -350,8 +348,7 @@ void profile_add_comment(struct profile *profile, uint32_t text)
     for (size_t i = 0; i < profile->comment_count; i++)
         if (profile->comments[i] == text)
             return;
-    array_reserve(profile->comments, profile->tables->comment_capacity,
-                  profile->comment_count + 1);
+    array_reserve(profile->comments, profile->tables->comment_capacity, profile->comment_count + 1);
     profile->comments[profile->comment_count++] = text;
 }
 

@@ -60,19 +60,19 @@ struct profile_mapping {
 };
 
 enum frame_kind { /* OTLP's profile.frame.type */
-    FRAME_UNKNOWN,
-    FRAME_NATIVE,
-    FRAME_KERNEL,
-    FRAME_JVM,
-    FRAME_CPYTHON,
-    FRAME_PHP,
-    FRAME_RUBY,
-    FRAME_PERL,
-    FRAME_V8JS,
-    FRAME_DOTNET,
-    FRAME_BEAM,
-    FRAME_GO,
-    FRAME_KINDS,
+                  FRAME_UNKNOWN,
+                  FRAME_NATIVE,
+                  FRAME_KERNEL,
+                  FRAME_JVM,
+                  FRAME_CPYTHON,
+                  FRAME_PHP,
+                  FRAME_RUBY,
+                  FRAME_PERL,
+                  FRAME_V8JS,
+                  FRAME_DOTNET,
+                  FRAME_BEAM,
+                  FRAME_GO,
+                  FRAME_KINDS,
 };
 
 /* One line of a stack. A frame is symbolic (function != 0) or an address. A frame with `inlined`
@@ -136,17 +136,17 @@ struct profile {
     uint32_t string_count, function_count, mapping_count, frame_count, node_count, link_count;
     unsigned type_count;
 
-    uint32_t default_type;        /* string: name of the type to show first; 0: the last */
+    uint32_t default_type; /* string: name of the type to show first; 0: the last */
     struct profile_type period_type;
     int64_t period;
-    int64_t time_ns;              /* start, since the epoch; 0: unknown */
+    int64_t time_ns; /* start, since the epoch; 0: unknown */
     int64_t duration_ns;
-    uint32_t drop_frames;         /* string: pprof's regular expressions for boring frames */
+    uint32_t drop_frames; /* string: pprof's regular expressions for boring frames */
     uint32_t keep_frames;
     uint32_t doc_url;
-    uint32_t *comments;           /* strings */
+    uint32_t *comments; /* strings */
     size_t comment_count;
-    uint64_t source_count;        /* profiles that were merged into this one */
+    uint64_t source_count; /* profiles that were merged into this one */
 
     struct profile_tables *tables; /* indexes and label sets; private to src/profile */
 };

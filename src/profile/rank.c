@@ -114,8 +114,8 @@ void rank_functions(const struct profile *profile, const struct naming *naming, 
 }
 
 void rank_neighbours(const struct profile *profile, const struct naming *naming, unsigned type,
-                     const bool *chosen, enum rank_direction direction,
-                     struct ranking *ret_ranking, int64_t *ret_self)
+                     const bool *chosen, enum rank_direction direction, struct ranking *ret_ranking,
+                     int64_t *ret_self)
 {
     /* One more slot than entries: the last stands for "no caller". */
     uint32_t root = naming->count;

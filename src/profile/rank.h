@@ -42,8 +42,8 @@ enum rank_direction { RANK_CALLERS, RANK_CALLEES };
  */
 #define RANK_ROOT (UINT32_MAX - 1)
 void rank_neighbours(const struct profile *profile, const struct naming *naming, unsigned type,
-                     const bool *chosen, enum rank_direction direction,
-                     struct ranking *ret_ranking, int64_t *ret_self);
+                     const bool *chosen, enum rank_direction direction, struct ranking *ret_ranking,
+                     int64_t *ret_self);
 
 struct line_row {
     uint32_t entry; /* function */

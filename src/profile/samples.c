@@ -40,8 +40,8 @@ unsigned profile_find_type(const struct profile *profile, const char *name)
         if (strlen(name) < type->length || memcmp(name, type->data, type->length))
             continue;
         const char *rest = name + type->length;
-        if (!*rest || (*rest == '/' &&
-                       !strcmp(rest + 1, profile_text(profile, profile->types[i].unit))))
+        if (!*rest ||
+            (*rest == '/' && !strcmp(rest + 1, profile_text(profile, profile->types[i].unit))))
             return i;
     }
     uint64_t index;
@@ -96,7 +96,8 @@ size_t profile_sample(struct profile *profile, uint32_t node, uint32_t labels, u
     struct id_table *index = &profile->tables->sample_index;
     if (time_ns && profile->detail & PROFILE_TIMES)
         return add_row(profile, node, labels, link, time_ns);
-    uint64_t hash = hash_word(hash_word(((uint64_t)node << 32 | labels) ^ profile->tables->seed) + link);
+    uint64_t hash =
+        hash_word(hash_word(((uint64_t)node << 32 | labels) ^ profile->tables->seed) + link);
     struct id_probe probe = id_probe_start(hash);
     uint32_t row;
     while ((row = id_table_next(index, &probe)) != ID_NONE)

@@ -7,41 +7,56 @@
 #include <stdio.h>
 #include <string.h>
 
-struct scale {
-    double factor; /* of the base unit */
-    const char *suffix;
+/* Longer units are cut: they stand behind every number of a picture. */
+#define UNIT_BYTES_MAX 40
+
+struct units_style {
+    const char *space; /* between number and unit */
+    const char *minus;
+    bool ascii;        /* us, not µs */
+    bool exact_counts; /* all digits, not 3.35 M */
+    bool lines_up;     /* as many decimals for whole numbers as for others */
 };
 
-static const struct scale times[] = {
-    {86400e9, "d"}, {3600e9, "h"}, {1e9, "s"}, {1e6, "ms"}, {1e3, "us"}, {1, "ns"}, {0, NULL}};
-static const struct scale sizes[] = {{1099511627776.0, "TiB"},
-                                     {1073741824.0, "GiB"},
-                                     {1048576.0, "MiB"},
-                                     {1024.0, "KiB"},
-                                     {1, "B"},
-                                     {0, NULL}};
+const struct units_style units_terminal = {
+    .space = "", .minus = "-", .ascii = true, .exact_counts = true, .lines_up = true};
+const struct units_style units_picture = {.space = "\u00a0", .minus = "\u2212"};
 
-struct unit {
-    const char *names; /* space-separated spellings */
-    const struct scale *scales;
-    double factor; /* of the scale's base unit */
+struct step {
+    double least; /* values from here on are given in this unit */
+    double size;
+    const char *name;
 };
 
-static const struct unit units[] = {
+static const struct step times[] = {
+    {172800e9, 86400e9, "d"}, {7200e9, 3600e9, "h"}, {120e9, 60e9, "min"}, {1e9, 1e9, "s"},
+    {1e6, 1e6, "ms"},         {1e3, 1e3, "µs"},      {0, 1, "ns"},
+};
+
+static const struct step sizes[] = {
+    {0x1p50, 0x1p50, "PiB"}, {0x1p40, 0x1p40, "TiB"}, {0x1p30, 0x1p30, "GiB"},
+    {0x1p20, 0x1p20, "MiB"}, {0x1p10, 0x1p10, "KiB"}, {0, 1, "B"},
+};
+
+static const struct unit {
+    const char *names; /* spellings, each between spaces */
+    const struct step *steps;
+    double size; /* in nanoseconds or bytes */
+} units[] = {
     {" nanoseconds nanosecond ns ", times, 1},
-    {" microseconds microsecond us \xc2\xb5s ", times, 1e3},
+    {" microseconds microsecond us µs ", times, 1e3},
     {" milliseconds millisecond ms ", times, 1e6},
     {" seconds second s ", times, 1e9},
-    {" bytes byte B b ", sizes, 1},
-    {" kilobytes kilobyte kB KB kb KiB ", sizes, 1024},
-    {" megabytes megabyte MB mb MiB ", sizes, 1048576},
+    {" bytes byte B ", sizes, 1},
+    {" kilobytes kilobyte kB KB KiB ", sizes, 0x1p10},
+    {" megabytes megabyte MB MiB ", sizes, 0x1p20},
 };
 
 static const struct unit *find_unit(const char *unit)
 {
     char padded[32];
     int length = snprintf(padded, sizeof(padded), " %s ", unit);
-    if (!*unit || length >= (int)sizeof(padded))
+    if (!*unit || strchr(unit, ' ') || length >= (int)sizeof(padded))
         return NULL;
     for (size_t i = 0; i < ARRAY_LENGTH(units); i++)
         if (strstr(units[i].names, padded))
@@ -49,50 +64,122 @@ static const struct unit *find_unit(const char *unit)
     return NULL;
 }
 
-void units_format_count(struct buffer *out, int64_t value)
+static bool is_plain_count(const char *unit)
 {
-    char digits[24];
-    int length = snprintf(digits, sizeof(digits), "%lld", (long long)value);
+    static const char *const names[] = {"", "count", "samples", "objects", "none"};
+    for (size_t i = 0; i < ARRAY_LENGTH(names); i++)
+        if (!strcmp(unit, names[i]))
+            return true;
+    return false;
+}
+
+static void add_digits(struct buffer *out, const struct units_style *style, double value)
+{
+    bool whole = value < 1000 && value == floor(value) && !style->lines_up;
+    buffer_printf(out, "%.*f", whole || value >= 99.95 ? 0 : value >= 9.995 ? 1 : 2, value);
+}
+
+void units_add_grouped(struct buffer *out, const struct units_style *style, double value)
+{
+    char digits[400];
+    int length = snprintf(digits, sizeof(digits), "%.0f", fabs(value));
+    if (value <= -0.5)
+        buffer_add_text(out, style->minus);
     for (int i = 0; i < length; i++) {
-        buffer_add_char(out, digits[i]);
-        int left = length - 1 - i;
-        if (left && left % 3 == 0 && digits[i] != '-')
+        if (i && (length - i) % 3 == 0)
             buffer_add_char(out, ',');
+        buffer_add_char(out, digits[i]);
     }
 }
 
-void units_format(struct buffer *out, int64_t value, const char *unit)
+static void add_scaled(struct buffer *out, const struct units_style *style, double value,
+                       const struct step *step)
+{
+    while (value < step->least)
+        step++;
+    if (step->size == 1)
+        buffer_printf(out, "%.0f", value);
+    else
+        add_digits(out, style, value / step->size);
+    buffer_add_text(out, style->space);
+    buffer_add_text(out, style->ascii && step->size == 1e3 ? "us" : step->name);
+}
+
+static void add_count(struct buffer *out, const struct units_style *style, double value)
+{
+    if (value >= 1e6 && !style->exact_counts) {
+        add_digits(out, style, value >= 1e9 ? value / 1e9 : value / 1e6);
+        buffer_printf(out, "%s%s", style->space, value >= 1e9 ? "G" : "M");
+    } else if (value >= 1000 || value == floor(value)) {
+        units_add_grouped(out, style, value);
+    } else {
+        add_digits(out, style, value);
+    }
+}
+
+void units_add(struct buffer *out, const struct units_style *style, double value, const char *unit)
 {
     const struct unit *known = find_unit(unit);
+    if (value < 0)
+        buffer_add_text(out, style->minus);
+    value = fabs(value);
     if (!known) {
-        units_format_count(out, value);
-        if (*unit && strcmp(unit, "count") && strcmp(unit, "samples") && strcmp(unit, "objects") &&
-            strcmp(unit, "none"))
-            buffer_printf(out, " %s", unit);
-        return;
-    }
-    double base = (double)value * known->factor;
-    const struct scale *scale = known->scales;
-    /* Hours and days help nobody to read CPU time below a few hours. */
-    while (scale[1].suffix &&
-           fabs(base) < scale->factor * (scale->factor >= 3600e9 ? 3 : 0.99995))
-        scale++;
-    if (!value) {
+        add_count(out, style, value);
+        if (!is_plain_count(unit))
+            buffer_printf(out, "%s%.*s", *style->space ? style->space : " ", UNIT_BYTES_MAX, unit);
+    } else if (value == 0 && style->lines_up) {
         buffer_add_char(out, '0');
-        return;
+    } else {
+        add_scaled(out, style, value * known->size, known->steps);
     }
-    double scaled = base / scale->factor;
-    int decimals = scale->factor == 1 ? 0 : fabs(scaled) < 10 ? 2 : fabs(scaled) < 100 ? 1 : 0;
-    buffer_printf(out, "%.*f%s", decimals, scaled, scale->suffix);
 }
 
-void units_format_percent(struct buffer *out, int64_t part, int64_t whole)
+void units_add_change(struct buffer *out, const struct units_style *style, double value,
+                      const char *unit)
 {
-    if (!whole || !part) {
-        buffer_add_text(out, "0%");
+    /* Scaled values carry rounding errors; a difference that small is none. */
+    if (fabs(value) < 0.005)
+        value = 0;
+    if (value > 0)
+        buffer_add_char(out, '+');
+    units_add(out, style, value, unit);
+}
+
+void units_add_percent(struct buffer *out, const struct units_style *style, double share)
+{
+    double percent = fabs(share) * 100;
+    if (!isfinite(percent)) {
+        buffer_add_text(out, style->ascii ? "-" : "–");
         return;
     }
-    double percent = 100.0 * (double)part / (double)whole;
-    buffer_printf(out, "%.*f%%", fabs(percent) < 9.995 ? 2 : fabs(percent) < 99.95 ? 1 : 0,
-                  percent);
+    if (share < 0)
+        buffer_add_text(out, style->minus);
+    if (percent > 0 && percent < 0.005)
+        buffer_add_text(out, "<0.01%");
+    else if (percent == 0 || percent >= 99.95)
+        buffer_printf(out, "%.0f%%", percent);
+    else
+        buffer_printf(out, "%.*f%%", percent < 9.995 ? 2 : 1, percent);
+}
+
+void units_add_growth(struct buffer *out, const struct units_style *style, double base,
+                      double value)
+{
+    double share = (value - base) / fabs(base);
+    if (fabs(value - base) <= 1e-5 * fabs(base)) {
+        buffer_add_text(out, "0%");
+    } else if (base == 0) {
+        buffer_add_text(out, "new");
+    } else if (value == 0) {
+        buffer_add_text(out, "gone");
+    } else if (fabs(share) >= 10) {
+        buffer_add_text(out, style->ascii ? "x" : "×");
+        add_digits(out, style, fabs(value / base));
+    } else if (fabs(share) < 0.0001) {
+        buffer_add_text(out, "~0%");
+    } else {
+        if (share > 0)
+            buffer_add_char(out, '+');
+        units_add_percent(out, style, share);
+    }
 }

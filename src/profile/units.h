@@ -1,17 +1,31 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Values as people read them: 1.23 s, 4.50 MiB, 12,345. */
+/*
+ * Values as people read them: three significant digits and a unit that suits the size. Terminals
+ * get plain ASCII that lines up (1.20ms, 3,347,246); pictures get what print gets (1.20 ms with a
+ * no-break space, a real minus sign, 3.35 M), as web/flame/units.ts does. Units come from profiles:
+ * escape what these append.
+ */
 #pragma once
-
-#include <stdint.h>
 
 #include "base/buffer.h"
 
-/* `unit` is a sample type's unit: nanoseconds, bytes, count and their usual spellings; any other
- * word is appended as it is. */
-void units_format(struct buffer *out, int64_t value, const char *unit);
+struct units_style;
+extern const struct units_style units_terminal, units_picture;
 
-/* 12.34%, with as many digits as are worth something; "0%" exactly for zero. */
-void units_format_percent(struct buffer *out, int64_t part, int64_t whole);
+/* `unit` is a sample type's: nanoseconds, bytes, count and their usual spellings; any other word is
+ * appended as it is. */
+void units_add(struct buffer *out, const struct units_style *style, double value, const char *unit);
+
+/* The same with a sign for what is above zero. */
+void units_add_change(struct buffer *out, const struct units_style *style, double value,
+                      const char *unit);
+
+/* "12.3%" of a share from 0 to 1; "0%" exactly for zero. */
+void units_add_percent(struct buffer *out, const struct units_style *style, double share);
+
+/* How much a value grew: "+12.3%", "×14.0", "new", "gone", "0%" */
+void units_add_growth(struct buffer *out, const struct units_style *style, double base,
+                      double value);
 
 /* 1,234,567 */
-void units_format_count(struct buffer *out, int64_t value);
+void units_add_grouped(struct buffer *out, const struct units_style *style, double value);

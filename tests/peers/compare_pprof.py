@@ -212,6 +212,10 @@ def filter_expressions(whole):
     return [f"^{re.escape(name)}$" for name in chosen] + [r"^runtime\.|alloc"]
 
 
+def check_file(path, folder):
+    return Checker(path, folder).run()
+
+
 def check_merge(paths, folder):
     """`assay merge` and `pprof -proto` of the same files, both as pprof sees them."""
     merged = os.path.join(folder, "merged-by-assay.pb.gz")
@@ -241,7 +245,7 @@ def main():
                 part = os.path.join(folder, str(at))
                 os.mkdir(part)
                 if at < len(options.files):
-                    jobs.append(pool.submit(lambda path, part: Checker(path, part).run(), path, part))
+                    jobs.append(pool.submit(check_file, path, part))
                 else:
                     jobs.append(pool.submit(check_merge, path.split(","), part))
             checkers = [job.result() for job in jobs]

@@ -22,7 +22,10 @@ mkdir profiles
 ./shopd -out profiles
 
 files=(profiles/*.pb.gz "$FIXTURES"/pprof/*.pb.gz)
-merges=(--merge profiles/cpu.pb.gz,profiles/cpu2.pb.gz --merge profiles/heap.pb.gz,profiles/allocs.pb.gz)
+merges=(
+    --merge "profiles/cpu.pb.gz,profiles/cpu2.pb.gz"
+    --merge "profiles/heap.pb.gz,profiles/allocs.pb.gz"
+)
 if [ -n "${ASSAY_DATA:-}" ]; then
     files+=("$ASSAY_DATA"/pprof/*.pb.gz)
     many=("$ASSAY_DATA"/pprof/many/*.pb.gz)

@@ -21,8 +21,8 @@ static void pair_ready(struct pair *pair)
 {
     for (int i = 0; i < 2; i++) {
         naming_init(&pair->namings[i], &pair->profiles[i]);
-        pair->sides[i] = (struct diff_side){.profile = &pair->profiles[i],
-                                            .naming = &pair->namings[i]};
+        pair->sides[i] =
+            (struct diff_side){.profile = &pair->profiles[i], .naming = &pair->namings[i]};
     }
 }
 
@@ -50,7 +50,10 @@ static void growth_first_shrinkage_last(void **state)
     static const struct {
         const char *name;
         int64_t change, base, now;
-    } expected[] = {{"a", 20, 10, 30}, {"new", 1, 0, 1}, {"main", 0, 0, 0}, {"gone", -5, 5, 0},
+    } expected[] = {{"a", 20, 10, 30},
+                    {"new", 1, 0, 1},
+                    {"main", 0, 0, 0},
+                    {"gone", -5, 5, 0},
                     {"b", -8, 20, 12}};
     for (size_t i = 0; i < diff.count; i++) {
         assert_string_equal(diff.rows[i].entry->name, expected[i].name);

@@ -7,8 +7,8 @@
 #include "format/format.h"
 #include "format/page.h"
 #include "format/pictures.h"
-#include "format/quantity.h"
 #include "format/svg.h"
+#include "profile/units.h"
 #include "unit.h"
 
 /* Reads folded stacks, the shortest way to write a profile down. */
@@ -142,44 +142,44 @@ static struct xml check_xml(const struct buffer *document)
 
 /* ---- numbers ---- */
 
-static void assert_quantity(double value, const char *unit, const char *expected)
+static void assert_units(double value, const char *unit, const char *expected)
 {
     _cleanup_buffer_ struct buffer out = {0};
-    quantity_add(&out, value, unit);
+    units_add(&out, &units_picture, value, unit);
     assert_string_equal(buffer_text(&out), expected);
 }
 
 static void test_quantities(void **state)
 {
     (void)state;
-    assert_quantity(0, "nanoseconds", "0\u00a0ns");
-    assert_quantity(999, "nanoseconds", "999\u00a0ns");
-    assert_quantity(1500, "nanoseconds", "1.50\u00a0µs");
-    assert_quantity(-12.3e6, "nanoseconds", "\u221212.3\u00a0ms");
-    assert_quantity(90e9, "nanoseconds", "90\u00a0s");
-    assert_quantity(600e9, "nanoseconds", "10\u00a0min");
-    assert_quantity(1536, "bytes", "1.50\u00a0KiB");
-    assert_quantity(12034, "count", "12,034");
-    assert_quantity(2.5e6, "count", "2.50\u00a0M");
-    assert_quantity(7, "widgets", "7\u00a0widgets");
+    assert_units(0, "nanoseconds", "0\u00a0ns");
+    assert_units(999, "nanoseconds", "999\u00a0ns");
+    assert_units(1500, "nanoseconds", "1.50\u00a0µs");
+    assert_units(-12.3e6, "nanoseconds", "\u221212.3\u00a0ms");
+    assert_units(90e9, "nanoseconds", "90\u00a0s");
+    assert_units(600e9, "nanoseconds", "10\u00a0min");
+    assert_units(1536, "bytes", "1.50\u00a0KiB");
+    assert_units(12034, "count", "12,034");
+    assert_units(2.5e6, "count", "2.50\u00a0M");
+    assert_units(7, "widgets", "7\u00a0widgets");
     _cleanup_buffer_ struct buffer out = {0};
     const double shares[] = {0, 0.00001, 0.0123, 0.5, 0.99994, 1, -0.25};
     for (size_t i = 0; i < ARRAY_LENGTH(shares); i++) {
-        quantity_add_percent(&out, shares[i]);
+        units_add_percent(&out, &units_picture, shares[i]);
         buffer_add_char(&out, ' ');
     }
     assert_string_equal(buffer_text(&out), "0% <0.01% 1.23% 50.0% 100% 100% \u221225.0% ");
     out.length = 0;
     const double pairs[][2] = {{1, 1}, {0, 1}, {1, 0}, {4, 5}, {4, 3}, {1, 40}, {0, 0}};
     for (size_t i = 0; i < ARRAY_LENGTH(pairs); i++) {
-        quantity_add_growth(&out, pairs[i][0], pairs[i][1]);
+        units_add_growth(&out, &units_picture, pairs[i][0], pairs[i][1]);
         buffer_add_char(&out, ' ');
     }
     assert_string_equal(buffer_text(&out), "0% new gone +25.0% \u221225.0% ×40 0% ");
     out.length = 0;
-    quantity_add_change(&out, 0.001, "count");
-    quantity_add_change(&out, 1500, "nanoseconds");
-    quantity_add_grouped(&out, -1234567);
+    units_add_change(&out, &units_picture, 0.001, "count");
+    units_add_change(&out, &units_picture, 1500, "nanoseconds");
+    units_add_grouped(&out, &units_picture, -1234567);
     assert_string_equal(buffer_text(&out), "0+1.50\u00a0µs\u22121,234,567");
 }
 

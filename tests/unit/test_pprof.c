@@ -42,8 +42,7 @@ static void describe(const struct profile *profile, struct buffer *out)
             const struct profile_frame *frame = &profile->frames[profile->nodes[node].frame];
             buffer_printf(out, "%s%s:%u@%llx<", frame->inlined ? "+" : "",
                           naming.entries[naming.of_frame[profile->nodes[node].frame]].name,
-                          frame->line,
-                          (unsigned long long)profile_frame_address(profile, frame));
+                          frame->line, (unsigned long long)profile_frame_address(profile, frame));
         }
         size_t count;
         const struct profile_label *labels =
@@ -106,9 +105,9 @@ static void write_and_read(const struct profile *profile, struct profile *again)
 static void round_trips(void **state)
 {
     (void)state;
-    static const char *const names[] = {"cpu-labels.pb.gz", "heap.pb.gz",       "mutex.pb.gz",
-                                        "packed.pb.gz",     "inlines.pb.gz",    "recursion.pb.gz",
-                                        "negative.pb.gz",   "odd-names.pb.gz",  "goroutine.pb.gz",
+    static const char *const names[] = {"cpu-labels.pb.gz", "heap.pb.gz",        "mutex.pb.gz",
+                                        "packed.pb.gz",     "inlines.pb.gz",     "recursion.pb.gz",
+                                        "negative.pb.gz",   "odd-names.pb.gz",   "goroutine.pb.gz",
                                         "empty.pb.gz",      "unsymbolized.pb.gz"};
     for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
         _cleanup_profile_ struct profile profile, again;
@@ -198,9 +197,8 @@ static void runs_at_other_addresses_add_up(void **state)
                           3);
         assert_int_equal(
             format_pprof.write(&content, &one, &(struct write_options){.type = -1}, &error), 0);
-        assert_int_equal(format_read_memory("run", content.data, content.length, NULL, &both, NULL,
-                                            &error),
-                         0);
+        assert_int_equal(
+            format_read_memory("run", content.data, content.length, NULL, &both, NULL, &error), 0);
     }
     assert_int_equal(both.samples.count, 1);
     assert_int_equal(both.samples.values[0][0], 6);
@@ -242,9 +240,8 @@ static void many_files_are_read_in_order(void **state)
     _cleanup_profile_ struct profile together, apart;
     profile_init(&together, PROFILE_ALL);
     profile_init(&apart, PROFILE_ALL);
-    assert_int_equal(format_read_files((const char *const *)paths, 40, NULL, &together, NULL,
-                                       &error),
-                     0);
+    assert_int_equal(
+        format_read_files((const char *const *)paths, 40, NULL, &together, NULL, &error), 0);
     for (size_t i = 0; i < 40; i++)
         assert_int_equal(format_read_file(paths[i], NULL, &apart, NULL, &error), 0);
     _cleanup_buffer_ struct buffer x = {0}, y = {0};
@@ -258,8 +255,7 @@ static void many_files_are_read_in_order(void **state)
     paths[20] = memory_strdup("/nowhere/x.pb.gz");
     _cleanup_profile_ struct profile broken;
     profile_init(&broken, PROFILE_ALL);
-    assert_true(format_read_files((const char *const *)paths, 40, NULL, &broken, NULL, &error) <
-                0);
+    assert_true(format_read_files((const char *const *)paths, 40, NULL, &broken, NULL, &error) < 0);
     assert_says(&error, "/nowhere/x.pb.gz");
     for (size_t i = 0; i < 40; i++)
         free(paths[i]);
@@ -301,7 +297,8 @@ static void damage(void **state)
 static void recognised_by_content(void **state)
 {
     (void)state;
-    static const uint8_t no_pprof[][8] = {"main;a 1", {0x0a, 4, 0x0a, 2, 0x0a, 0, 0, 0}, "{\"a\":1}"};
+    static const uint8_t no_pprof[][8] = {
+        "main;a 1", {0x0a, 4, 0x0a, 2, 0x0a, 0, 0, 0}, "{\"a\":1}"};
     for (size_t i = 0; i < 3; i++)
         assert_int_equal(format_pprof.detect(no_pprof[i], 8), 0);
     static const uint8_t pprof[] = {0x0a, 4, 0x08, 1, 0x10, 2, 0x32, 0};
