@@ -18,20 +18,23 @@ struct filter_options {
 
 #define INPUT_OPTIONS(input)                                                                       \
     {"Reading", .kind = OPTION_GROUP},                                                             \
-        {"input-format", 0, OPTION_TEXT, "NAME", "read as this format instead of detecting it",    \
+        {"input-format",  0, OPTION_TEXT, "NAME", "read as this format instead of detecting it",   \
          &(input)->format},                                                                        \
-        {"max-expand", 0, OPTION_SIZE, "SIZE",                                                     \
-         "most that compressed input may expand to (4G)", &(input)->expansion_limit}
+    {                                                                                              \
+        "max-expand", 0, OPTION_SIZE, "SIZE", "most that compressed input may expand to (4G)",     \
+            &(input)->expansion_limit                                                              \
+    }
 
 #define FILTER_OPTIONS(filter)                                                                     \
     {"Filters (regular expressions match function, source file and binary)",                       \
      .kind = OPTION_GROUP},                                                                        \
         {"focus", 0, OPTION_TEXT, "RE", "only stacks with a matching frame", &(filter)->focus},    \
         {"ignore", 0, OPTION_TEXT, "RE", "no stacks with a matching frame", &(filter)->ignore},    \
-        {"hide", 0, OPTION_TEXT, "RE", "take matching frames out of the stacks",                   \
-         &(filter)->hide},                                                                         \
-        {"tag", 0, OPTION_LIST, "K=V",                                                             \
-         "only samples with that label; also K!=V and K=~RE", &(filter)->tags}
+        {"hide", 0, OPTION_TEXT, "RE", "take matching frames out of the stacks", &(filter)->hide}, \
+    {                                                                                              \
+        "tag", 0, OPTION_LIST, "K=V", "only samples with that label; also K!=V and K=~RE",         \
+            &(filter)->tags                                                                        \
+    }
 
 /* Reads one file, or several into one profile, shows progress on a terminal when it takes long,
  * and explains what went wrong on stderr. Returns 0 or an exit code. */
@@ -39,8 +42,7 @@ int input_read(const struct input_options *input, const char *const *paths, int 
                struct profile *profile, const struct format **ret_format);
 
 /* Applies the options to the profile. Returns 0 or an exit code. */
-int input_filter(const struct filter_options *filter, const char *command,
-                 struct profile *profile);
+int input_filter(const struct filter_options *filter, const char *command, struct profile *profile);
 
 /* The label detail that the filters need, for profile_init. */
 enum profile_detail input_filter_detail(const struct filter_options *filter);

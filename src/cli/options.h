@@ -26,8 +26,8 @@ struct option_list {
 };
 
 struct option {
-    const char *name;     /* long name without dashes; NULL ends a table */
-    char letter;          /* short name or 0 */
+    const char *name; /* long name without dashes; NULL ends a table */
+    char letter;      /* short name or 0 */
     enum option_kind kind;
     const char *argument; /* what to call it in --help; NULL for flags */
     const char *help;     /* one line */

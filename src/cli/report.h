@@ -13,7 +13,7 @@ struct report {
     const struct profile *profile;
     const struct naming *naming;
     unsigned type;
-    int64_t whole; /* what percentages are of: the total before filters */
+    int64_t whole;  /* what percentages are of: the total before filters */
     uint64_t limit; /* rows; 0: all */
     double least_percent;
     enum table_format format;

@@ -11,9 +11,18 @@
 
 /* In the order of preference when two are equally sure. */
 static const struct format *const table[] = {
-    &format_pprof,     &format_otlp,      &format_otlp_json,      &format_jfr,
-    &format_speedscope, &format_cpuprofile, &format_gperftools_cpu, &format_gperftools_heap,
-    &format_perf_script, &format_folded,   &format_svg,            &format_html,
+    &format_pprof,
+    &format_otlp,
+    &format_otlp_json,
+    &format_jfr,
+    &format_speedscope,
+    &format_cpuprofile,
+    &format_gperftools_cpu,
+    &format_gperftools_heap,
+    &format_perf_script,
+    &format_folded,
+    &format_svg,
+    &format_html,
     NULL,
 };
 

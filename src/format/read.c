@@ -84,8 +84,8 @@ static void job_start(struct job *job, const char *path, const struct read_optio
                       enum profile_detail detail)
 {
     *job = (struct job){.path = path};
-    job->result = source_open(&job->source, path, options ? options->expansion_limit : 0,
-                              &job->error);
+    job->result =
+        source_open(&job->source, path, options ? options->expansion_limit : 0, &job->error);
     if (job->result >= 0)
         job_collect(job, options, detail);
 }

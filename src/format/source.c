@@ -151,8 +151,10 @@ static int decode_zstd(struct source *source, uint8_t *out, size_t room, size_t 
         size_t hint = ZSTD_decompressStream(decoder->zstd, &output, &in);
         take_input(decoder, in.pos);
         if (ZSTD_isError(hint))
-            return error_set(error, -EBADMSG, "%s has damaged zstd data near compressed byte %llu: "
-                             "%s.", source->name, (unsigned long long)decoder->input_consumed,
+            return error_set(error, -EBADMSG,
+                             "%s has damaged zstd data near compressed byte %llu: "
+                             "%s.",
+                             source->name, (unsigned long long)decoder->input_consumed,
                              ZSTD_getErrorName(hint));
         decoder->zstd_done = hint == 0;
         if (output.pos) {
@@ -220,8 +222,8 @@ int source_fill(struct source *source, size_t needed, struct error *error)
     while (source->length < needed && !source->ended) {
         /* Grown by doubling as bytes arrive: a length that lies costs no memory. */
         if (source->length == decoder->window_capacity) {
-            size_t capacity = decoder->window_capacity ? decoder->window_capacity * 2
-                                                       : WINDOW_BYTES;
+            size_t capacity =
+                decoder->window_capacity ? decoder->window_capacity * 2 : WINDOW_BYTES;
             decoder->window = memory_resize(decoder->window, capacity, 1);
             decoder->window_capacity = capacity;
         }

@@ -23,12 +23,12 @@
 struct source_decoder;
 
 struct source {
-    const char *name;       /* for messages; not owned */
-    const uint8_t *window;  /* bytes of the uncompressed stream */
-    size_t length;          /* in the window */
-    size_t position;        /* of the next unread byte in the window */
-    uint64_t window_offset; /* of window[0] in the uncompressed stream */
-    bool ended;             /* nothing comes after the window */
+    const char *name;         /* for messages; not owned */
+    const uint8_t *window;    /* bytes of the uncompressed stream */
+    size_t length;            /* in the window */
+    size_t position;          /* of the next unread byte in the window */
+    uint64_t window_offset;   /* of window[0] in the uncompressed stream */
+    bool ended;               /* nothing comes after the window */
     uint64_t expansion_limit; /* most bytes a compressed input may expand to */
     struct source_decoder *decoder;
 };

@@ -116,8 +116,7 @@ static int skip_pending(struct wire_stream *stream, struct error *error)
 /* A tag takes at most 5 sensible bytes and a length or value 10. */
 #define HEADER_BYTES 20
 
-int wire_stream_next(struct wire_stream *stream, struct wire_field *ret_field,
-                     struct error *error)
+int wire_stream_next(struct wire_stream *stream, struct wire_field *ret_field, struct error *error)
 {
     int r = skip_pending(stream, error);
     if (!r)
@@ -142,10 +141,9 @@ int wire_stream_next(struct wire_stream *stream, struct wire_field *ret_field,
         return wire_stream_malformed(stream, "A protobuf field", error);
     source_skip(stream->source, (size_t)(wire.at - start));
     if (ret_field->type == WIRE_BYTES) {
-        if (stream->depth && ret_field->value > stream->ends[stream->depth - 1] -
-                                                    source_offset(stream->source))
-            return wire_stream_malformed(stream, "A field that is longer than its message",
-                                         error);
+        if (stream->depth &&
+            ret_field->value > stream->ends[stream->depth - 1] - source_offset(stream->source))
+            return wire_stream_malformed(stream, "A field that is longer than its message", error);
         ret_field->length = (size_t)ret_field->value;
         ret_field->data = NULL;
         stream->pending = ret_field->value;

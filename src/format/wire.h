@@ -138,8 +138,7 @@ void wire_stream_init(struct wire_stream *stream, struct source *source);
  * `field->length` is set and `field->data` is not: follow with exactly one of _bytes, _enter or
  * _skip (skipping is implied when none is called).
  */
-int wire_stream_next(struct wire_stream *stream, struct wire_field *ret_field,
-                     struct error *error);
+int wire_stream_next(struct wire_stream *stream, struct wire_field *ret_field, struct error *error);
 
 /* The same with the content of BYTES fields, when all of the field is in the window already: 1 if
  * so. Otherwise 0, nothing has been consumed, and wire_stream_next is to be called. */

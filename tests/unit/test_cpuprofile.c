@@ -138,7 +138,8 @@ static void nested_file(void **state)
     (void)state;
     struct profile profile;
     read_fixture(&profile, PROFILE_ALL & ~PROFILE_TIMES, "nested.cpuprofile");
-    assert_samples(&profile, "main 1 100000\nmain;(anonymous) app.js:7 2 200000\n(program) 1 100000\n");
+    assert_samples(&profile,
+                   "main 1 100000\nmain;(anonymous) app.js:7 2 200000\n(program) 1 100000\n");
     assert_int_equal(profile.duration_ns, 400000);
     const struct profile_frame *frame = find_frame(&profile, "(anonymous) app.js:7", 7);
     assert_int_equal(frame->column, 12);
@@ -366,7 +367,8 @@ static void added_up(void **state)
     snprintf(path, sizeof(path), "%s/cpuprofile/nested.cpuprofile", getenv("FIXTURES"));
     read_fixture(&profile, 0, "nested.cpuprofile");
     assert_int_equal(format_read_file(path, NULL, &profile, NULL, &error), 0);
-    assert_samples(&profile, "main 2 200000\nmain;(anonymous) app.js:7 4 400000\n(program) 2 200000\n");
+    assert_samples(&profile,
+                   "main 2 200000\nmain;(anonymous) app.js:7 4 400000\n(program) 2 200000\n");
     assert_int_equal(profile.duration_ns, 800000);
     assert_int_equal(profile.source_count, 2);
     profile_release(&profile);

@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Unwind rows and rules: exactly what user space and BPF programs share, in plain C types without
+ * pointers. docs/formats/unwind-rows.md explains them. Raise UNWIND_RULE_VERSION with every change
+ * of a size, a field or a number below: tables of another version are built again.
+ *
+ * The names are the machine's roles, not its registers: sp, fp and ip are rsp, rbp and rip on
+ * x86-64. CFA is the caller's stack pointer just after this frame returns.
+ */
+#pragma once
+
+#define UNWIND_RULE_VERSION 1
+
+/* Rows are kept by pages of code: a page's offsets fit into 16 bits with room to spare, and about
+ * 70 rows are found in six steps. */
+#define UNWIND_PAGE_SHIFT 12
+#define UNWIND_PAGE_BYTES (1u << UNWIND_PAGE_SHIFT)
+
+/* Rules are numbered by 16 bits. Whole machines have about 1,000. */
+#define UNWIND_RULES_MAX 65535
+
+/* 4 bytes: from `offset` in its page on, until the next row or the page's end, the rule holds. */
+struct unwind_row {
+    unsigned short offset;
+    unsigned short rule;
+};
+
+/* How the CFA, and by it the caller's ip, is found. Unless said otherwise the caller's ip is the
+ * 8 bytes below the CFA, and the caller's sp is the CFA. */
+enum unwind_cfa {
+    UNWIND_CFA_NONE = 0, /* code without unwind information: try fp as a frame pointer, which is a
+                            guess in code that was not built for it */
+    UNWIND_CFA_END = 1,  /* the thread's first function: nobody called it */
+    UNWIND_CFA_UNSUPPORTED = 2, /* there is a rule, and it can't be said in this form */
+    UNWIND_CFA_SP = 3,          /* sp + cfa_offset */
+    UNWIND_CFA_FP = 4,          /* fp + cfa_offset */
+    UNWIND_CFA_REGISTER = 5,    /* the register `argument` (DWARF number) + cfa_offset: can be
+                                   followed where that register is known, in the innermost frame */
+    UNWIND_CFA_PLT = 6,         /* sp + cfa_offset + ((ip & 15) >= argument ? 8 : 0): a stub of the
+                                   procedure linkage table, before and after its push */
+    UNWIND_CFA_AT_SP = 7,       /* the 8 bytes at sp + cfa_offset, plus 8 * argument */
+    UNWIND_CFA_AT_FP = 8,       /* the 8 bytes at fp + cfa_offset, plus 8 * argument: functions that
+                                   align their stack */
+    UNWIND_CFA_SIGNAL = 9,      /* a signal's trampoline: the interrupted sp is at sp + cfa_offset,
+                                   its ip in the 8 bytes behind it, its fp 40 bytes before it; the
+                                   ip is exact, no return address */
+    UNWIND_CFA_IP_IN_REGISTER = 10, /* sp + cfa_offset, and the caller's ip is in the register
+                                       `argument`: innermost frame only, as for REGISTER */
+};
+
+/* Where the caller's fp is. */
+enum unwind_fp {
+    UNWIND_FP_SAME = 0,   /* still in fp */
+    UNWIND_FP_AT_CFA = 1, /* at CFA + 8 * fp_slot */
+    UNWIND_FP_AT_FP = 2,  /* at fp + 8 * fp_slot */
+    UNWIND_FP_LOST = 3,   /* nowhere that can be said: rules that need it fail from here on */
+    UNWIND_FP_AT_SP = 4,  /* at sp + 8 * fp_slot */
+};
+
+/* 8 bytes, so that one load brings a rule in and no rule lies across two cache lines. */
+struct unwind_rule {
+    unsigned char cfa;      /* enum unwind_cfa */
+    unsigned char fp;       /* enum unwind_fp */
+    unsigned char argument; /* see enum unwind_cfa; else 0 */
+    signed char fp_slot;    /* in units of 8 bytes: 1 KiB either way; what is farther is LOST */
+    int cfa_offset;         /* bytes */
+};
+
+/* The first rules of every table. */
+enum { UNWIND_RULE_NONE = 0, UNWIND_RULE_END = 1, UNWIND_RULE_UNSUPPORTED = 2 };

@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * All that src/elf knows about x86-64: register numbers, which call frame states become which
+ * rules, the stubs that linkers write. Another machine is another such file.
+ */
+#pragma once
+
+#include "elf/cfi.h"
+#include "elf/unwind_rule.h"
+
+/* DWARF's numbers. */
+enum { X86_64_RBP = 6, X86_64_RSP = 7, X86_64_RIP = 16, X86_64_REGISTERS = 17 };
+
+/* The rule of a state; UNWIND_CFA_UNSUPPORTED when there is none. */
+struct unwind_rule x86_64_rule(const struct cfi_state *state, bool signal_frame);
+
+/* The rule for a section of linkage stubs that has no call frame information of its own, as some
+ * linkers leave it. `stub` is the second 16 bytes of the section, the first stub that is not the
+ * common one. False when the section is none, or its stubs are not known. */
+bool x86_64_plt_rule(const char *section_name, const uint8_t stub[16], struct unwind_rule *ret_rule);
