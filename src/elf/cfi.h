@@ -12,11 +12,11 @@
 #define CFI_REMEMBERED_MAX 32
 
 enum cfi_where {
-    CFI_SAME,         /* the register still has the caller's value; also when nothing was said */
-    CFI_UNDEFINED,    /* lost; a return address that is undefined ends the stack */
-    CFI_AT_CFA,       /* in memory at CFA + offset */
-    CFI_IS_CFA,       /* is CFA + offset itself */
-    CFI_IN_REGISTER,  /* in the register `offset` */
+    CFI_SAME,          /* the register still has the caller's value; also when nothing was said */
+    CFI_UNDEFINED,     /* lost; a return address that is undefined ends the stack */
+    CFI_AT_CFA,        /* in memory at CFA + offset */
+    CFI_IS_CFA,        /* is CFA + offset itself */
+    CFI_IN_REGISTER,   /* in the register `offset` */
     CFI_AT_EXPRESSION, /* in memory at what the expression gives */
     CFI_IS_EXPRESSION,
 };

@@ -112,8 +112,7 @@ bool elf_dynamic_symbols(struct elf_file *file, struct elf_section *ret_section)
         count = count_by_gnu_hash(file, dynamic.gnu_hash);
     struct elf_section section = {
         .name = ".dynsym", .type = SHT_DYNSYM, .entry_bytes = sizeof(Elf64_Sym)};
-    if (!count ||
-        !section_at(file, dynamic.symbol_table, count * sizeof(Elf64_Sym), &section))
+    if (!count || !section_at(file, dynamic.symbol_table, count * sizeof(Elf64_Sym), &section))
         return false;
     *ret_section = section;
     return true;

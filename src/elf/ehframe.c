@@ -223,8 +223,7 @@ static bool read_fde(struct frame_reader *reader, const struct entry *entry,
         return false;
     struct cursor cursor = entry->body;
     fde.start = frame_pointer(section, &cursor, cie->pointer_encoding, cie->address_bytes);
-    uint64_t length =
-        pointer_number(&cursor, cie->pointer_encoding & 0x07, cie->address_bytes);
+    uint64_t length = pointer_number(&cursor, cie->pointer_encoding & 0x07, cie->address_bytes);
     if (cie->has_augmentation_data)
         cursor_take(&cursor, cursor_uleb(&cursor));
     if (cursor.bad || length > UINT64_MAX - fde.start)

@@ -34,7 +34,8 @@ static ssize_t read_fully(struct elf_file *file, uint64_t offset, void *buffer, 
 {
     size_t done = 0;
     while (done < length) {
-        ssize_t got = file->read(file->context, offset + done, (char *)buffer + done, length - done);
+        ssize_t got =
+            file->read(file->context, offset + done, (char *)buffer + done, length - done);
         if (got == -EINTR)
             continue;
         if (got < 0)
@@ -326,12 +327,10 @@ int elf_open(const char *path, struct elf_file *ret_file, struct error *error)
 int elf_open_reader(elf_read_fn read, void *context, uint64_t size_bytes, enum elf_layout layout,
                     struct elf_file *ret_file, struct error *error)
 {
-    return open_as((struct elf_file){.read = read,
-                                     .context = context,
-                                     .fd = -1,
-                                     .size_bytes = size_bytes,
-                                     .layout = layout},
-                   ret_file, error);
+    return open_as(
+        (struct elf_file){
+            .read = read, .context = context, .fd = -1, .size_bytes = size_bytes, .layout = layout},
+        ret_file, error);
 }
 
 int elf_open_memory(const void *bytes, size_t length, enum elf_layout layout,

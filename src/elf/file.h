@@ -26,7 +26,8 @@
 #define ELF_NAMES_MAX (4u << 20)
 #define ELF_BUILD_ID_MAX 64
 
-/* Reads up to `length` bytes at `offset` and returns how many, 0 at the end, or a negative errno. */
+/* Reads up to `length` bytes at `offset` and returns how many, 0 at the end, or a negative errno.
+ */
 typedef ssize_t (*elf_read_fn)(void *context, uint64_t offset, void *buffer, size_t length);
 
 enum elf_layout {

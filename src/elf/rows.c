@@ -1,11 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Compiling call frame information into rows of 4 bytes, and finding them again: see rows.h. The
-// functions are listed and sorted first, then each one's rows go straight into its pages.
+// The table of rules, and looking things up in compiled rows: see rows.h.
 
 #include "elf/rows.h"
 
 #include "base/memory.h"
-#include "elf/x86_64.h"
 
 /* ---- rules ---- */
 
@@ -49,223 +47,61 @@ uint16_t unwind_rules_add(struct unwind_rules *rules, struct unwind_rule rule)
     return (uint16_t)id;
 }
 
-/* ---- the list of functions ---- */
+/* ---- looking up ---- */
 
-struct range {
-    uint64_t start;
-    uint32_t length;  /* at most the 4 GiB that a file's rows span */
-    uint32_t offset;  /* of the FDE in its section */
-    uint16_t section; /* RANGE_STUB: `offset` is a rule's number */
-};
-#define RANGE_STUB UINT16_MAX
-
-struct range_list {
-    struct range *ranges;
-    size_t count;
-    size_t capacity;
-};
-
-static void add_range(struct range_list *list, struct range range)
+uint16_t unwind_rows_find(const struct unwind_rows *rows, uint64_t address)
 {
-    array_reserve(list->ranges, list->capacity, list->count + 1);
-    list->ranges[list->count++] = range;
+    uint64_t page = (address >> UNWIND_PAGE_SHIFT) - rows->first_page;
+    if (page >= rows->page_count)
+        return UNWIND_RULE_NONE;
+    uint32_t low = rows->pages[page], high = rows->pages[page + 1];
+    uint32_t offset = address & (UNWIND_PAGE_BYTES - 1);
+    if (low == high)
+        return UNWIND_RULE_NONE;
+    /* The first row has offset 0: there always is one at or before. */
+    while (high - low > 1) {
+        uint32_t middle = low + (high - low) / 2;
+        if (rows->rows[middle].offset <= offset)
+            low = middle;
+        else
+            high = middle;
+    }
+    return rows->rows[low].rule;
 }
 
-static int by_start(const void *left, const void *right)
+bool unwind_rows_function(const struct unwind_rows *rows, uint64_t address, uint64_t *ret_start,
+                          uint64_t *ret_end)
 {
-    const struct range *a = left, *b = right;
-    if (a->start != b->start)
-        return a->start < b->start ? -1 : 1;
-    if (a->section != b->section)
-        return a->section < b->section ? -1 : 1;
-    return a->offset < b->offset ? -1 : a->offset > b->offset;
-}
-
-/* Linked files are in order already, or nearly so. */
-static void sort_ranges(struct range_list *list)
-{
-    for (size_t i = 1; i < list->count; i++)
-        if (by_start(&list->ranges[i - 1], &list->ranges[i]) > 0) {
-            qsort(list->ranges, list->count, sizeof(*list->ranges), by_start);
-            return;
-        }
-}
-
-/* Is any byte of [start, end) in the first `count` ranges, which are sorted and don't overlap? */
-static bool overlaps(const struct range_list *list, size_t count, uint64_t start, uint64_t end)
-{
-    size_t low = 0, high = count;
+    uint64_t base = rows->first_page << UNWIND_PAGE_SHIFT;
+    uint64_t distance = address - base;
+    size_t low = 0, high = rows->function_count;
     while (low < high) {
         size_t middle = (low + high) / 2;
-        const struct range *range = &list->ranges[middle];
-        if (range->start + range->length <= start)
+        if (rows->functions[middle].start <= distance)
             low = middle + 1;
         else
             high = middle;
     }
-    return low < count && list->ranges[low].start < end;
+    if (!low || distance - rows->functions[low - 1].start >= rows->functions[low - 1].length)
+        return false;
+    *ret_start = base + rows->functions[low - 1].start;
+    *ret_end = *ret_start + rows->functions[low - 1].length;
+    return true;
 }
 
-/*
- * Where two FDEs claim the same code, the later start wins, as for every unwinder that searches for
- * the last FDE that starts at or before an address; of two with the same start, the first.
- */
-static void settle_ranges(struct range_list *list)
+size_t unwind_rows_bytes(const struct unwind_rows *rows)
 {
-    size_t kept = 0;
-    sort_ranges(list);
-    for (size_t i = 0; i < list->count; i++) {
-        struct range *range = &list->ranges[i];
-        if (kept && list->ranges[kept - 1].start == range->start)
-            continue;
-        if (kept) {
-            struct range *before = &list->ranges[kept - 1];
-            before->length = (uint32_t)MIN(before->length, range->start - before->start);
-        }
-        list->ranges[kept++] = *range;
-    }
-    list->count = kept;
+    return sizeof(*rows->rows) * rows->row_count +
+           sizeof(*rows->pages) * ((size_t)rows->page_count + 1) +
+           sizeof(*rows->functions) * rows->function_count;
 }
 
-/* ---- compiling ---- */
-
-struct compile {
-    struct unwind_rules *rules;
-    struct unwind_rows rows;
-    struct range_list list;
-    struct frame_reader *readers; /* one per section */
-    uint16_t rule;                /* in force at the end of what has been written */
-    uint32_t page;                /* being written */
-    size_t row_capacity;
-    size_t function_capacity;
-    struct cfi_run run;
-};
-
-static void list_section(struct compile *compile, uint16_t number)
+void unwind_rows_release(struct unwind_rows *rows)
 {
-    struct frame_reader *reader = &compile->readers[number];
-    size_t before = compile->list.count;
-    struct frame_fde fde;
-    while (frame_reader_next(reader, &fde) > 0) {
-        /* Offsets fit: a section has at most UNWIND_FRAMES_BYTES_MAX bytes. */
-        if (before && overlaps(&compile->list, before, fde.start, fde.end))
-            continue;
-        add_range(&compile->list, (struct range){.start = fde.start,
-                                                 .length = (uint32_t)MIN(fde.end - fde.start,
-                                                                         UINT32_MAX),
-                                                 .offset = (uint32_t)fde.offset,
-                                                 .section = number});
-    }
-    compile->rows.bad_entries += reader->bad_entries;
-    settle_ranges(&compile->list);
-}
-
-static void add_row(struct compile *compile, uint32_t offset, uint16_t rule)
-{
-    struct unwind_rows *rows = &compile->rows;
-    array_reserve(rows->rows, compile->row_capacity, (size_t)rows->row_count + 1);
-    rows->rows[rows->row_count++] =
-        (struct unwind_row){.offset = (unsigned short)offset, .rule = rule};
-}
-
-/* Ends pages up to the one given; the rule in force goes on in each. */
-static void go_to_page(struct compile *compile, uint32_t page)
-{
-    while (compile->page < page) {
-        compile->page++;
-        compile->rows.pages[compile->page] = compile->rows.row_count;
-        if (compile->rule != UNWIND_RULE_NONE)
-            add_row(compile, 0, compile->rule);
-    }
-}
-
-/* From `at` on, a distance from the first page, this rule holds. Calls come in ascending order. */
-static void put(struct compile *compile, uint64_t at, uint16_t rule)
-{
-    struct unwind_rows *rows = &compile->rows;
-    if (rule == compile->rule)
+    if (!rows)
         return;
-    go_to_page(compile, (uint32_t)(at >> UNWIND_PAGE_SHIFT));
-    uint32_t offset = at & (UNWIND_PAGE_BYTES - 1);
-    uint32_t first = rows->pages[compile->page];
-    bool has_rows = rows->row_count > first;
-    compile->rule = rule;
-    if (has_rows && rows->rows[rows->row_count - 1].offset == offset) {
-        rows->row_count--; /* held for no byte at all */
-        has_rows = rows->row_count > first;
-        if (has_rows && rows->rows[rows->row_count - 1].rule == rule)
-            return;
-    }
-    if (!has_rows && rule == UNWIND_RULE_NONE)
-        return;
-    if (!has_rows && offset)
-        add_row(compile, 0, UNWIND_RULE_NONE);
-    add_row(compile, offset, rule);
-}
-
-static void compile_function(struct compile *compile, const struct range *range, uint64_t base)
-{
-    uint64_t end = range->start + range->length;
-    struct frame_reader *reader = &compile->readers[range->section];
-    struct frame_fde fde;
-    struct cfi_stretch stretch = {.end = range->start};
-    int r = -1;
-    if (frame_fde_at(reader, range->offset, &fde) &&
-        cfi_start(&compile->run, reader, &fde, X86_64_RBP))
-        while ((r = cfi_next(&compile->run, &stretch)) > 0 && stretch.start < end) {
-            struct unwind_rule rule = x86_64_rule(&stretch.state, compile->run.cie.signal_frame);
-            compile->rows.unsupported_rows += rule.cfa == UNWIND_CFA_UNSUPPORTED;
-            put(compile, stretch.start - base, unwind_rules_add(compile->rules, rule));
-        }
-    if (r < 0) {
-        compile->rows.bad_programs++;
-        if (stretch.end < end)
-            put(compile, stretch.end - base, UNWIND_RULE_UNSUPPORTED);
-    }
-}
-
-/* The span is that of the list, from its first page on. */
-static void lay_out(struct compile *compile)
-{
-    struct unwind_rows *rows = &compile->rows;
-    struct range_list *list = &compile->list;
-    rows->first_page = list->ranges[0].start >> UNWIND_PAGE_SHIFT;
-    uint64_t base = rows->first_page << UNWIND_PAGE_SHIFT;
-    uint64_t span = (uint64_t)UNWIND_PAGES_MAX << UNWIND_PAGE_SHIFT;
-    uint64_t last = base;
-    for (size_t i = 0; i < list->count; i++) {
-        struct range *range = &list->ranges[i];
-        if (range->start - base >= span || range->length > span - (range->start - base)) {
-            rows->outside += list->count - i;
-            list->count = i;
-            break;
-        }
-        last = range->start + range->length - 1;
-    }
-    if (list->count)
-        rows->page_count = (uint32_t)((last - base) >> UNWIND_PAGE_SHIFT) + 1;
-}
-
-static void compile_list(struct compile *compile)
-{
-    struct unwind_rows *rows = &compile->rows;
-    const struct range_list *list = &compile->list;
-    if (list->count)
-        lay_out(compile);
-    rows->pages = memory_zalloc((size_t)rows->page_count + 1, sizeof(*rows->pages));
-    uint64_t base = rows->first_page << UNWIND_PAGE_SHIFT;
-    array_reserve(rows->functions, compile->function_capacity, list->count);
-    for (size_t i = 0; i < list->count; i++) {
-        const struct range *range = &list->ranges[i];
-        if (range->section == RANGE_STUB)
-            put(compile, range->start - base, (uint16_t)range->offset);
-        else
-            compile_function(compile, range, base);
-        uint64_t end = range->start + range->length;
-        if (i + 1 == list->count || list->ranges[i + 1].start != end)
-            put(compile, end - base, UNWIND_RULE_NONE);
-        rows->functions[rows->function_count++] = (struct unwind_function){
-            .start = (uint32_t)(range->start - base), .length = range->length};
-    }
-    go_to_page(compile, rows->page_count);
+    free(rows->pages);
+    free(rows->rows);
+    free(rows->functions);
+    *rows = (struct unwind_rows){0};
 }

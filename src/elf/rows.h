@@ -54,7 +54,7 @@ struct unwind_rows {
     uint32_t row_count;
     uint32_t *pages; /* page_count + 1: the index of each page's first row. A page without rows has
                         no unwind information at all. */
-    struct unwind_row *rows; /* each page's begin with offset 0 */
+    struct unwind_row *rows;           /* each page's begin with offset 0 */
     struct unwind_function *functions; /* by start */
     uint32_t function_count;
 

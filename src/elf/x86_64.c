@@ -53,8 +53,8 @@ static bool at_end(const struct cursor *cursor)
 
 /* *(register + offset) + addend. gcc writes it for functions that realign their stack, and
  * hand-written code where it has put its old rsp aside. */
-static bool is_indirect(const struct cfi_expression *expression, uint8_t number, int64_t *ret_offset,
-                        uint64_t *ret_addend)
+static bool is_indirect(const struct cfi_expression *expression, uint8_t number,
+                        int64_t *ret_offset, uint64_t *ret_addend)
 {
     struct cursor cursor = walk(expression);
     if (!take_register(&cursor, number, ret_offset) || !take_op(&cursor, OP_DEREF))

@@ -17,4 +17,5 @@ struct unwind_rule x86_64_rule(const struct cfi_state *state, bool signal_frame)
 /* The rule for a section of linkage stubs that has no call frame information of its own, as some
  * linkers leave it. `stub` is the second 16 bytes of the section, the first stub that is not the
  * common one. False when the section is none, or its stubs are not known. */
-bool x86_64_plt_rule(const char *section_name, const uint8_t stub[16], struct unwind_rule *ret_rule);
+bool x86_64_plt_rule(const char *section_name, const uint8_t stub[16],
+                     struct unwind_rule *ret_rule);

@@ -165,6 +165,7 @@ const struct format format_otlp = {
     .summary = "OpenTelemetry profiles, protobuf; reads the layouts of 1.8 to 1.11",
     .extensions = ".otlp .otlp.pb .otlp.gz .otlp.pb.gz",
     .gzip = false,
+    .detail = PROFILE_ALL,
     .detect = otlp_detect,
     .read = read_format,
     .write = write_format,

@@ -1,0 +1,258 @@
+// SPDX-License-Identifier: Apache-2.0
+// The walk by rows in user space: see unwind.h. One step finds the rule of an address and applies
+// it; src/bpf does the same in the kernel.
+
+#include "elf/unwind.h"
+
+#include <string.h>
+
+#include "base/memory.h"
+#include "elf/x86_64.h"
+
+/* Handlers that are interrupted in turn; more is a stack that leads around in a circle, which only
+ * a signal's frame can, since its stack may be anywhere. */
+#define SIGNAL_FRAMES_MAX 64
+
+struct walk {
+    const struct unwind_input *input;
+    struct unwind_registers registers;
+    unsigned signal_frames;
+    bool exact;            /* ip is an instruction, not a return address */
+    bool by_frame_pointer; /* the last step was a guess */
+};
+
+_Static_assert(UNWIND_REGISTERS == X86_64_REGISTERS, "one machine's registers");
+
+enum step { STEP_DONE = -1 }; /* otherwise an enum unwind_end */
+
+struct unwind_registers unwind_registers_of(uint64_t ip, uint64_t sp, uint64_t fp)
+{
+    struct unwind_registers registers = {0};
+    registers.value[X86_64_RIP] = ip;
+    registers.value[X86_64_RSP] = sp;
+    registers.value[X86_64_RBP] = fp;
+    registers.known = 1u << X86_64_RIP | 1u << X86_64_RSP | 1u << X86_64_RBP;
+    return registers;
+}
+
+const char *unwind_end_name(enum unwind_end end)
+{
+    static const char *const names[UNWIND_END_KINDS] = {
+        [UNWIND_END_COMPLETE] = "complete",
+        [UNWIND_END_TRUNCATED] = "truncated",
+        [UNWIND_END_NO_MAPPING] = "no mapping",
+        [UNWIND_END_NO_ROWS] = "no rows",
+        [UNWIND_END_UNSUPPORTED] = "unsupported",
+        [UNWIND_END_LOOP] = "loop",
+        [UNWIND_END_LIMIT] = "limit",
+    };
+    return (size_t)end < UNWIND_END_KINDS ? names[end] : "unknown";
+}
+
+static bool read_word(const struct walk *walk, uint64_t address, uint64_t *ret_word)
+{
+    const struct unwind_input *input = walk->input;
+    uint64_t offset = address - input->stack_address;
+    if (input->stack_bytes >= 8 && offset <= input->stack_bytes - 8) {
+        memcpy(ret_word, input->stack + offset, 8);
+        return true;
+    }
+    return input->read && input->read(input->context, address, ret_word);
+}
+
+static bool known(const struct walk *walk, unsigned number)
+{
+    return walk->registers.known >> number & 1;
+}
+
+/* The caller's registers are these three, and no others are known. */
+static void become(struct walk *walk, uint64_t ip, uint64_t sp, uint64_t fp, bool fp_known)
+{
+    walk->registers.value[X86_64_RIP] = ip;
+    walk->registers.value[X86_64_RSP] = sp;
+    walk->registers.value[X86_64_RBP] = fp;
+    walk->registers.known = 1u << X86_64_RIP | 1u << X86_64_RSP | (fp_known ? 1u << X86_64_RBP : 0);
+}
+
+/* A frame pointer's frame: the caller's fp where it points to, the return address above. */
+static int step_by_frame_pointer(struct walk *walk)
+{
+    uint64_t fp = walk->registers.value[X86_64_RBP], sp = walk->registers.value[X86_64_RSP];
+    uint64_t ip, next_fp;
+    struct unwind_place place;
+    if (walk->by_frame_pointer && known(walk, X86_64_RBP) && !fp)
+        return UNWIND_END_COMPLETE; /* how runtimes end their chains */
+    if (!known(walk, X86_64_RBP) || fp < sp || fp % 8 || fp > UINT64_MAX - 16)
+        return UNWIND_END_NO_ROWS;
+    if (!read_word(walk, fp, &next_fp) || !read_word(walk, fp + 8, &ip))
+        return fp - sp < (8u << 20) ? UNWIND_END_TRUNCATED : UNWIND_END_NO_ROWS;
+    if (!ip)
+        return UNWIND_END_COMPLETE;
+    if (!walk->input->find(walk->input->context, ip - 1, &place))
+        return UNWIND_END_NO_ROWS;
+    become(walk, ip, fp + 16, next_fp, true);
+    walk->exact = false;
+    walk->by_frame_pointer = true;
+    return STEP_DONE;
+}
+
+static int step_by_signal(struct walk *walk, const struct unwind_rule *rule)
+{
+    uint64_t at = walk->registers.value[X86_64_RSP] + (uint64_t)(int64_t)rule->cfa_offset;
+    uint64_t ip, sp, fp;
+    if (!read_word(walk, at, &sp) || !read_word(walk, at + 8, &ip) ||
+        !read_word(walk, at - 40, &fp))
+        return UNWIND_END_TRUNCATED;
+    if (++walk->signal_frames > SIGNAL_FRAMES_MAX)
+        return UNWIND_END_LOOP;
+    become(walk, ip, sp, fp, true);
+    walk->exact = true;
+    walk->by_frame_pointer = false;
+    return STEP_DONE;
+}
+
+static int find_cfa(const struct walk *walk, const struct unwind_rule *rule, uint64_t *ret_cfa)
+{
+    const uint64_t *value = walk->registers.value;
+    uint64_t offset = (uint64_t)(int64_t)rule->cfa_offset;
+    uint64_t fp_or_sp = value[X86_64_RSP], word;
+    switch (rule->cfa) {
+    case UNWIND_CFA_SP:
+    case UNWIND_CFA_IP_IN_REGISTER:
+        *ret_cfa = value[X86_64_RSP] + offset;
+        return STEP_DONE;
+    case UNWIND_CFA_PLT:
+        *ret_cfa = value[X86_64_RSP] + offset + ((value[X86_64_RIP] & 15) >= rule->argument) * 8;
+        return STEP_DONE;
+    case UNWIND_CFA_FP:
+        *ret_cfa = value[X86_64_RBP] + offset;
+        return known(walk, X86_64_RBP) ? STEP_DONE : UNWIND_END_UNSUPPORTED;
+    case UNWIND_CFA_REGISTER:
+        if (rule->argument >= UNWIND_REGISTERS || !known(walk, rule->argument))
+            return UNWIND_END_UNSUPPORTED;
+        *ret_cfa = value[rule->argument] + offset;
+        return STEP_DONE;
+    case UNWIND_CFA_AT_FP:
+        if (!known(walk, X86_64_RBP))
+            return UNWIND_END_UNSUPPORTED;
+        fp_or_sp = value[X86_64_RBP];
+        /* fall through */
+    case UNWIND_CFA_AT_SP:
+        if (!read_word(walk, fp_or_sp + offset, &word))
+            return UNWIND_END_TRUNCATED;
+        *ret_cfa = word + 8u * rule->argument;
+        return STEP_DONE;
+    default:
+        return UNWIND_END_UNSUPPORTED;
+    }
+}
+
+static int find_fp(const struct walk *walk, const struct unwind_rule *rule, uint64_t cfa,
+                   uint64_t *ret_fp, bool *ret_known)
+{
+    uint64_t slot = (uint64_t)((int64_t)rule->fp_slot * 8);
+    const uint64_t *value = walk->registers.value;
+    *ret_fp = value[X86_64_RBP];
+    *ret_known = known(walk, X86_64_RBP);
+    switch (rule->fp) {
+    case UNWIND_FP_SAME:
+        return STEP_DONE;
+    case UNWIND_FP_AT_CFA:
+        slot += cfa;
+        break;
+    case UNWIND_FP_AT_FP:
+        slot += value[X86_64_RBP];
+        break;
+    case UNWIND_FP_AT_SP:
+        slot += value[X86_64_RSP];
+        break;
+    default:
+        *ret_known = false;
+        return STEP_DONE;
+    }
+    if (rule->fp == UNWIND_FP_AT_FP && !*ret_known)
+        return STEP_DONE;
+    *ret_known = true;
+    return read_word(walk, slot, ret_fp) ? STEP_DONE : UNWIND_END_TRUNCATED;
+}
+
+static int step_by_rule(struct walk *walk, const struct unwind_rule *rule)
+{
+    uint64_t cfa = 0, ip, fp, sp = walk->registers.value[X86_64_RSP];
+    bool fp_known;
+    int r = find_cfa(walk, rule, &cfa);
+    if (r != STEP_DONE)
+        return r;
+    bool in_register = rule->cfa == UNWIND_CFA_IP_IN_REGISTER;
+    if (in_register) {
+        if (rule->argument >= UNWIND_REGISTERS || !known(walk, rule->argument))
+            return UNWIND_END_UNSUPPORTED;
+        ip = walk->registers.value[rule->argument];
+    }
+    /* A call leaves at least its return address on the stack, so frames only go up. */
+    if (in_register ? cfa < sp : cfa <= sp)
+        return UNWIND_END_LOOP;
+    if (!in_register && !read_word(walk, cfa - 8, &ip))
+        return UNWIND_END_TRUNCATED;
+    r = find_fp(walk, rule, cfa, &fp, &fp_known);
+    if (r != STEP_DONE)
+        return r;
+    if (!ip)
+        return UNWIND_END_COMPLETE;
+    become(walk, ip, cfa, fp, fp_known);
+    walk->exact = false;
+    walk->by_frame_pointer = false;
+    return STEP_DONE;
+}
+
+static int step(struct walk *walk, const struct unwind_place *place, uint64_t lookup)
+{
+    const struct unwind_rules *rules = walk->input->rules;
+    uint16_t number = UNWIND_RULE_NONE;
+    if (place->rows)
+        number = unwind_rows_find(place->rows, lookup - place->bias);
+    if (number >= rules->count)
+        return UNWIND_END_UNSUPPORTED;
+    const struct unwind_rule *rule = &rules->rules[number];
+    switch (rule->cfa) {
+    case UNWIND_CFA_NONE:
+        return step_by_frame_pointer(walk);
+    case UNWIND_CFA_END:
+        return UNWIND_END_COMPLETE;
+    case UNWIND_CFA_SIGNAL:
+        return step_by_signal(walk, rule);
+    default:
+        return step_by_rule(walk, rule);
+    }
+}
+
+enum unwind_end unwind_walk(const struct unwind_input *input, struct unwind_frame *frames,
+                            size_t frame_limit, size_t *ret_count)
+{
+    struct walk walk = {.input = input, .registers = input->registers, .exact = true};
+    uint32_t must = 1u << X86_64_RIP | 1u << X86_64_RSP;
+    *ret_count = 0;
+    if ((input->registers.known & must) != must)
+        return UNWIND_END_UNSUPPORTED;
+    for (size_t count = 0;; count++) {
+        uint64_t ip = walk.registers.value[X86_64_RIP];
+        bool behind = !walk.exact || (!count && input->in_system_call);
+        uint64_t lookup = behind ? ip - 1 : ip;
+        struct unwind_place place = {0};
+        bool mapped = input->find(input->context, lookup, &place);
+        if (count && !mapped)
+            return UNWIND_END_NO_MAPPING;
+        if (count == frame_limit)
+            return UNWIND_END_LIMIT;
+        frames[count] =
+            (struct unwind_frame){.address = ip,
+                                  .flags = (walk.exact ? UNWIND_FRAME_EXACT : 0u) |
+                                           (walk.by_frame_pointer ? UNWIND_FRAME_GUESSED : 0u)};
+        *ret_count = count + 1;
+        if (!mapped)
+            return UNWIND_END_NO_MAPPING;
+        int r = step(&walk, &place, lookup);
+        if (r != STEP_DONE)
+            return (enum unwind_end)r;
+    }
+}
