@@ -50,7 +50,9 @@ static struct cfi_location *location_of(struct cfi_run *run, struct cfi_state *s
 {
     if (number == run->cie.return_register)
         return &state->return_address;
-    return number == run->frame_register ? &state->frame_pointer : NULL;
+    if (number == run->machine.stack_pointer)
+        return &state->stack_pointer;
+    return number == run->machine.frame_pointer ? &state->frame_pointer : NULL;
 }
 
 static void set(struct cfi_run *run, uint64_t number, enum cfi_where where, int64_t offset)
@@ -245,12 +247,12 @@ static void execute(struct cfi_run *run)
 }
 
 bool cfi_start(struct cfi_run *run, struct frame_reader *reader, const struct frame_fde *fde,
-               uint64_t frame_register)
+               const struct cfi_machine *machine)
 {
     const struct frame_cie *cie = frame_cie_at(reader, fde->cie_offset);
     /* Not all at once: the remembered states are large and need no clearing. */
     run->section = &reader->section;
-    run->frame_register = frame_register;
+    run->machine = *machine;
     run->location = fde->start;
     run->end = fde->end;
     run->bad = !cie;

@@ -2,7 +2,8 @@
 /*
  * The interpreter of call frame programs: turns an FDE into stretches of code in which the caller's
  * frame is found the same way. Only what a walk needs is tracked: the canonical frame address (CFA:
- * the stack pointer before the call), the frame pointer and the return address.
+ * the stack pointer before the call), the frame pointer and the return address, and whether the
+ * stack pointer is anything but the CFA.
  */
 #pragma once
 
@@ -40,6 +41,7 @@ struct cfi_state {
     int64_t cfa_offset;
     struct cfi_expression cfa_expression;
     struct cfi_location frame_pointer;
+    struct cfi_location stack_pointer; /* SAME, which is said by none, means the CFA */
     struct cfi_location return_address;
 };
 
@@ -50,10 +52,16 @@ struct cfi_stretch {
     struct cfi_state state;
 };
 
+/* The machine's numbers of these registers. */
+struct cfi_machine {
+    uint64_t frame_pointer;
+    uint64_t stack_pointer;
+};
+
 struct cfi_run {
     const struct frame_section *section;
     struct frame_cie cie;
-    uint64_t frame_register; /* the machine's number of the frame pointer */
+    struct cfi_machine machine;
     struct cursor program;
     uint64_t location;
     uint64_t end;
@@ -67,7 +75,7 @@ struct cfi_run {
 
 /* False when the CIE's program makes no sense. `reader` must outlive the run. */
 bool cfi_start(struct cfi_run *run, struct frame_reader *reader, const struct frame_fde *fde,
-               uint64_t frame_register);
+               const struct cfi_machine *machine);
 
 /* The next stretch, of at least one byte: 1, 0 at the FDE's end, or -1 when the rest of the program
  * makes no sense: the code from run->location on has no rule then. */

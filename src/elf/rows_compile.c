@@ -169,7 +169,7 @@ static void compile_function(struct compile *compile, const struct range *range,
     struct cfi_stretch stretch = {.end = range->start};
     int r = -1;
     if (frame_fde_at(reader, range->offset, &fde) &&
-        cfi_start(&compile->run, reader, &fde, X86_64_RBP))
+        cfi_start(&compile->run, reader, &fde, &x86_64_machine))
         while ((r = cfi_next(&compile->run, &stretch)) > 0 && stretch.start < end) {
             struct unwind_rule rule = x86_64_rule(&stretch.state, compile->run.cie.signal_frame);
             compile->rows.unsupported_rows += rule.cfa == UNWIND_CFA_UNSUPPORTED;

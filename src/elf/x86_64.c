@@ -21,6 +21,9 @@ enum {
 #define SIGNAL_RBP_FROM_RSP (-40)
 #define SIGNAL_RIP_FROM_RSP 8
 
+const struct cfi_machine x86_64_machine = {.frame_pointer = X86_64_RBP,
+                                           .stack_pointer = X86_64_RSP};
+
 static const struct unwind_rule unsupported = {.cfa = UNWIND_CFA_UNSUPPORTED};
 
 static bool fits(int64_t value, int64_t *ret_value)
@@ -170,6 +173,9 @@ struct unwind_rule x86_64_rule(const struct cfi_state *state, bool signal_frame)
         return (struct unwind_rule){.cfa = UNWIND_CFA_SIGNAL, .cfa_offset = (int)offset};
     /* A signal frame of another kind: taken for a call, the next look-up would be one byte off. */
     if (signal_frame || !set_cfa(state, &rule))
+        return unsupported;
+    const struct cfi_location *sp = &state->stack_pointer;
+    if (sp->where != CFI_SAME && (sp->where != CFI_IS_CFA || sp->offset))
         return unsupported;
     const struct cfi_location *ip = &state->return_address;
     if (ip->where == CFI_IN_REGISTER && rule.cfa == UNWIND_CFA_SP && ip->offset >= 0 &&

@@ -11,6 +11,8 @@
 /* DWARF's numbers. */
 enum { X86_64_RBP = 6, X86_64_RSP = 7, X86_64_RIP = 16, X86_64_REGISTERS = 17 };
 
+extern const struct cfi_machine x86_64_machine;
+
 /* The rule of a state; UNWIND_CFA_UNSUPPORTED when there is none. */
 struct unwind_rule x86_64_rule(const struct cfi_state *state, bool signal_frame);
 

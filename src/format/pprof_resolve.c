@@ -119,12 +119,9 @@ static int resolve_location(struct pprof_reader *reader, size_t index, struct er
 {
     const struct raw_location *raw = &reader->locations[index];
     struct profile_frame frame = {.address = raw->address, .folded = raw->folded};
-    if (raw->mapping) {
-        uint32_t at = FIND_ID(reader, mapping_ids, mappings, raw->mapping);
-        if (at == ID_NONE)
-            return error_set(error, -EBADMSG,
-                             "Location %llu refers to mapping %llu, which is not there.",
-                             (unsigned long long)raw->id, (unsigned long long)raw->mapping);
+    /* A mapping that is not there costs a frame its binary, no more; pprof sees it so, too. */
+    uint32_t at = raw->mapping ? FIND_ID(reader, mapping_ids, mappings, raw->mapping) : ID_NONE;
+    if (at != ID_NONE) {
         frame.mapping = reader->mappings[at].resolved;
         frame.address = profile_file_offset(&reader->mappings[at].mapping, raw->address);
     }
@@ -138,7 +135,7 @@ static int resolve_location(struct pprof_reader *reader, size_t index, struct er
         const struct raw_line *line = &reader->lines[raw->first_line + i];
         frame.function = 0;
         if (line->function) {
-            uint32_t at = FIND_ID(reader, function_ids, functions, line->function);
+            at = FIND_ID(reader, function_ids, functions, line->function);
             if (at == ID_NONE)
                 return error_set(error, -EBADMSG,
                                  "Location %llu refers to function %llu, which is not there.",

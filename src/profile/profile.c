@@ -56,6 +56,7 @@ void profile_release(struct profile *profile)
     id_table_release(&tables->link_index);
     id_table_release(&tables->label_set_index);
     id_table_release(&tables->sample_index);
+    id_table_release(&tables->comment_index);
     free(tables);
     free(profile->strings);
     free(profile->functions);
@@ -345,10 +346,15 @@ uint32_t profile_label_set_count(const struct profile *profile)
 
 void profile_add_comment(struct profile *profile, uint32_t text)
 {
-    for (size_t i = 0; i < profile->comment_count; i++)
-        if (profile->comments[i] == text)
+    struct profile_tables *tables = profile->tables;
+    uint64_t hash = hash_word(text ^ tables->seed);
+    struct id_probe probe = id_probe_start(hash);
+    uint32_t id;
+    while ((id = id_table_next(&tables->comment_index, &probe)) != ID_NONE)
+        if (profile->comments[id] == text)
             return;
-    array_reserve(profile->comments, profile->tables->comment_capacity, profile->comment_count + 1);
+    id_table_insert(&tables->comment_index, hash, (uint32_t)profile->comment_count);
+    array_reserve(profile->comments, tables->comment_capacity, profile->comment_count + 1);
     profile->comments[profile->comment_count++] = text;
 }
 

@@ -24,5 +24,5 @@ struct profile_tables {
         link_capacity, type_capacity, comment_capacity;
 
     struct id_table string_index, function_index, mapping_index, frame_index, node_index,
-        link_index, label_set_index, sample_index;
+        link_index, label_set_index, sample_index, comment_index;
 };

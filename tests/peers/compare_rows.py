@@ -15,15 +15,16 @@ FP_SAME, FP_AT_CFA, FP_AT_FP, FP_LOST, FP_AT_SP = range(5)
 
 REGISTERS = ["rax", "rdx", "rcx", "rbx", "rsi", "rdi", "rbp", "rsp"] + [f"r{n}" for n in range(8, 16)]
 
-# Expressions that rules can't say: OpenSSL's Montgomery multiplication indexes its saved stack
-# pointer by another register.
-KNOWN_UNSUPPORTED = [
+# What rules can't say. OpenSSL's Montgomery multiplication indexes its saved stack pointer by
+# another register.
+UNSUPPORTED_EXPRESSIONS = [
     re.compile(r"DW_OP_breg7 \(rsp\): -?\d+; DW_OP_breg\d+ \(r\w+\): 0; DW_OP_lit8; DW_OP_mul; "
                r"DW_OP_plus; DW_OP_deref; DW_OP_plus_uconst: 8"),
 ]
 
 ENTRY = re.compile(r"^([0-9a-f]+) [0-9a-f]+ [0-9a-f]+ "
                    r"(?:CIE|FDE cie=([0-9a-f]+) pc=([0-9a-f]+)\.\.([0-9a-f]+))")
+ROW = re.compile(r"^[0-9a-f]{16} \S+ ")
 EXPRESSION = re.compile(r"^  DW_CFA_(def_cfa_expression|expression|val_expression)"
                         r"(?:: r(\d+) \(\w+\))? \((.*)\)$")
 
@@ -92,8 +93,8 @@ def their_rows(readelf, path):
                 entries.append((section, match[1], start, end, rows, (section, match[2])))
         elif line.startswith("   LOC"):
             columns = line.split()[1:]
-        elif columns and line.strip() and "ZERO terminator" not in line:
-            fields = line.split()
+        elif columns and ROW.match(line):
+            fields = line.replace(" (", "(").split()  # a register is "r5 (rdi)"
             rows.append((int(fields[0], 16), dict(zip(columns, fields[1:]))))
     # An FDE that says nothing of its own has no row here: its CIE's holds.
     return [(section, offset, start, end, rows or [(start, cies[cie][-1][1])])
@@ -144,10 +145,14 @@ def agrees(rule, columns, expressions):
     if ra == "u":
         return rule[0] == END
     if rule[0] == UNSUPPORTED:
-        known = cfa == "exp" and any(pattern.fullmatch(text) for pattern in KNOWN_UNSUPPORTED
+        known = cfa == "exp" and any(pattern.fullmatch(text) for pattern in UNSUPPORTED_EXPRESSIONS
                                      for text in expressions.get("cfa", ()))
-        return None if known else False
+        # The last instructions of longjmp and setcontext: all is in a buffer, not on a stack.
+        jumps = columns.get("rsp", "u") != "u"
+        return None if known or jumps else False
     if rule[0] == END or cfa != cfa_text(rule):
+        return False
+    if columns.get("rsp", "u") != "u" and rule[0] != SIGNAL:
         return False
     if cfa == "exp" and cfa_expression(rule) not in expressions.get("cfa", ()):
         return False
@@ -155,7 +160,7 @@ def agrees(rule, columns, expressions):
         if ra != "exp" or f"DW_OP_breg7 (rsp): {rule[2] + 8}" not in expressions.get(16, ()):
             return False
     elif rule[0] == IP_IN_REGISTER:
-        if ra != REGISTERS[rule[1]]:
+        if ra != f"r{rule[1]}({REGISTERS[rule[1]]})":
             return False
     elif ra != "c-8":
         return False

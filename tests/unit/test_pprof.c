@@ -294,6 +294,27 @@ static void damage(void **state)
     assert_true(refused > content.length);
 }
 
+/* As in pprof: the stack counts, though nobody knows which binary the address is in. */
+static void a_mapping_that_is_not_there(void **state)
+{
+    (void)state;
+    static const uint8_t file[] = {
+        0x0a, 4, 0x08, 1, 0x10, 2,             /* type 1, unit 2 */
+        0x12, 6, 0x0a, 1, 9,    0x12, 1,    5, /* a sample of 5 at location 9 */
+        0x22, 6, 0x08, 9, 0x10, 33,   0x18, 7, /* location 9 in mapping 33 at address 7 */
+        0x32, 0, 0x32, 3, 'c',  'p',  'u',  0x32, 2, 'n', 's',
+    };
+    _cleanup_profile_ struct profile profile;
+    struct error error = {0};
+    profile_init(&profile, PROFILE_ALL);
+    if (format_read_memory("x", file, sizeof(file), NULL, &profile, NULL, &error) < 0)
+        fail_msg("%s", error.text);
+    assert_int_equal(profile.samples.values[0][0], 5);
+    const struct profile_frame *frame = &profile.frames[profile.nodes[1].frame];
+    assert_int_equal(frame->mapping, 0);
+    assert_int_equal(frame->address, 7);
+}
+
 static void recognised_by_content(void **state)
 {
     (void)state;
@@ -316,6 +337,7 @@ int main(void)
         cmocka_unit_test(less_detail_is_smaller),
         cmocka_unit_test(many_files_are_read_in_order),
         cmocka_unit_test(damage),
+        cmocka_unit_test(a_mapping_that_is_not_there),
         cmocka_unit_test(recognised_by_content),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
