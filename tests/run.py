@@ -105,31 +105,44 @@ def run_meson(build, names, options):
     environment["ASAN_OPTIONS"] = "abort_on_error=1"
     environment["UBSAN_OPTIONS"] = "abort_on_error=1:halt_on_error=1:print_stacktrace=1"
     environment["FUZZ_SECONDS"] = str(LONG_FUZZ_SECONDS if options.long else FUZZ_SECONDS)
-    log = ROOT / build / "meson-logs" / "testlog.json"
-    log.unlink(missing_ok=True)
+    logs = ROOT / build / "meson-logs"
+    base = f"run-{os.getpid()}"  # a log of our own: somebody else may be testing here, too
     result = subprocess.run(
-        ["meson", "test", "-C", build, "--no-rebuild", *names],
+        ["meson", "test", "-C", build, "--no-rebuild", "--logbase", base, *names],
         cwd=ROOT, env=environment, check=False, text=True, errors="replace",
         stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
     )  # fmt: skip
     tally = Tally()
+    log = logs / f"{base}.json"
     if log.exists():
-        for line in log.read_text(encoding="utf-8", errors="replace").splitlines():
-            tally.add(tally_of(json.loads(line)))
+        for line in log.read_text(encoding="utf-8", errors="replace").split("\n"):
+            if line:
+                tally.add(tally_of(json.loads(line)))
+    for file in logs.glob(f"{base}.*"):
+        file.unlink()
     if result.returncode and not tally.failed:
         tally.add(Tally(failed=1, excerpts=[excerpt(f"meson test -C {build}", result.stdout)]))
     return tally
 
 
-def run_build(build, options):
-    compiled = subprocess.run(
-        ["ninja", "-C", build], cwd=ROOT, check=False, text=True, errors="replace",
+def ninja(build, *targets):
+    return subprocess.run(
+        ["ninja", "-C", build, *targets], cwd=ROOT, check=False, text=True, errors="replace",
         stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
     )  # fmt: skip
-    if compiled.returncode:
-        return Tally(failed=1, excerpts=[excerpt(f"ninja -C {build}", compiled.stdout)])
-    names = list(selected_tests(build, options))
-    return run_meson(build, names, options) if names else Tally()
+
+
+def run_build(build, options):
+    """The tally of one build folder, or None when none of its tests was asked for."""
+    done = ninja(build, "build.ninja")  # configures again when a meson.build has changed
+    names = [] if done.returncode else list(selected_tests(build, options))
+    if not done.returncode and not names:
+        return None
+    if not done.returncode:
+        done = ninja(build)
+    if done.returncode:
+        return Tally(failed=1, excerpts=[excerpt(f"ninja -C {build}", done.stdout)])
+    return run_meson(build, names, options)
 
 
 def main():
@@ -141,6 +154,8 @@ def main():
     for build, title in BUILDS.items():
         start = time.monotonic()
         tally = run_build(build, options)
+        if not tally:
+            continue
         print(f"{title}: {tally.line()} ({time.monotonic() - start:.0f} s)", flush=True)
         for text in tally.excerpts:
             print(text, flush=True)

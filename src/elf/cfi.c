@@ -52,7 +52,9 @@ static struct cfi_location *location_of(struct cfi_run *run, struct cfi_state *s
         return &state->return_address;
     if (number == run->machine.stack_pointer)
         return &state->stack_pointer;
-    return number == run->machine.frame_pointer ? &state->frame_pointer : NULL;
+    if (number == run->machine.frame_pointer)
+        return &state->frame_pointer;
+    return number == run->machine.extra ? &state->extra : NULL;
 }
 
 static void set(struct cfi_run *run, uint64_t number, enum cfi_where where, int64_t offset)

@@ -42,6 +42,7 @@ struct cfi_state {
     struct cfi_expression cfa_expression;
     struct cfi_location frame_pointer;
     struct cfi_location stack_pointer; /* SAME, which is said by none, means the CFA */
+    struct cfi_location extra;         /* a register that a few functions find their frame by */
     struct cfi_location return_address;
 };
 
@@ -56,6 +57,7 @@ struct cfi_stretch {
 struct cfi_machine {
     uint64_t frame_pointer;
     uint64_t stack_pointer;
+    uint64_t extra;
 };
 
 struct cfi_run {

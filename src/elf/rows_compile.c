@@ -94,6 +94,8 @@ struct compile {
     struct frame_reader *readers; /* one per section */
     uint16_t rule;                /* in force at the end of what has been written */
     uint32_t page;                /* being written */
+    bool with_rbx;
+    bool needs_rbx; /* a rule was met that can be followed only with it */
     size_t row_capacity;
     size_t function_capacity;
     struct cfi_run run;
@@ -171,7 +173,9 @@ static void compile_function(struct compile *compile, const struct range *range,
     if (frame_fde_at(reader, range->offset, &fde) &&
         cfi_start(&compile->run, reader, &fde, &x86_64_machine))
         while ((r = cfi_next(&compile->run, &stretch)) > 0 && stretch.start < end) {
-            struct unwind_rule rule = x86_64_rule(&stretch.state, compile->run.cie.signal_frame);
+            struct unwind_rule rule =
+                x86_64_rule(&stretch.state, compile->run.cie.signal_frame, compile->with_rbx);
+            compile->needs_rbx |= x86_64_needs_rbx(&rule);
             compile->rows.unsupported_rows += rule.cfa == UNWIND_CFA_UNSUPPORTED;
             put(compile, stretch.start - base, unwind_rules_add(compile->rules, rule));
         }
@@ -209,8 +213,11 @@ static void compile_list(struct compile *compile)
 {
     struct unwind_rows *rows = &compile->rows;
     const struct range_list *list = &compile->list;
-    if (list->count)
-        lay_out(compile);
+    compile->rule = UNWIND_RULE_NONE;
+    compile->page = 0;
+    rows->row_count = rows->function_count = 0;
+    rows->bad_programs = rows->unsupported_rows = 0;
+    free(rows->pages);
     rows->pages = memory_zalloc((size_t)rows->page_count + 1, sizeof(*rows->pages));
     uint64_t base = rows->first_page << UNWIND_PAGE_SHIFT;
     array_reserve(rows->functions, compile->function_capacity, list->count);
@@ -254,7 +261,13 @@ static struct compile *compile_new(const struct frame_section *sections, size_t 
 static void hand_over(struct compile *compile, struct unwind_rows *ret_rows)
 {
     struct unwind_rows *rows = &compile->rows;
+    if (compile->list.count)
+        lay_out(compile);
     compile_list(compile);
+    if (compile->needs_rbx && !compile->with_rbx) {
+        compile->with_rbx = true;
+        compile_list(compile);
+    }
     /* Rows stay for as long as a process runs: no slack. */
     if (rows->row_count)
         rows->rows = memory_resize(rows->rows, rows->row_count, sizeof(*rows->rows));

@@ -65,13 +65,22 @@ static bool known(const struct walk *walk, unsigned number)
     return walk->registers.known >> number & 1;
 }
 
-/* The caller's registers are these three, and no others are known. */
-static void become(struct walk *walk, uint64_t ip, uint64_t sp, uint64_t fp, bool fp_known)
+/* What a step finds out about its caller. */
+struct caller {
+    uint64_t ip, sp, fp, rbx;
+    bool fp_known, rbx_known;
+};
+
+static void become(struct walk *walk, const struct caller *caller)
 {
-    walk->registers.value[X86_64_RIP] = ip;
-    walk->registers.value[X86_64_RSP] = sp;
-    walk->registers.value[X86_64_RBP] = fp;
-    walk->registers.known = 1u << X86_64_RIP | 1u << X86_64_RSP | (fp_known ? 1u << X86_64_RBP : 0);
+    uint64_t *value = walk->registers.value;
+    value[X86_64_RIP] = caller->ip;
+    value[X86_64_RSP] = caller->sp;
+    value[X86_64_RBP] = caller->fp;
+    value[X86_64_RBX] = caller->rbx;
+    walk->registers.known = 1u << X86_64_RIP | 1u << X86_64_RSP |
+                            (unsigned)caller->fp_known << X86_64_RBP |
+                            (unsigned)caller->rbx_known << X86_64_RBX;
 }
 
 /* A frame pointer's frame: the caller's fp where it points to, the return address above. */
@@ -90,7 +99,7 @@ static int step_by_frame_pointer(struct walk *walk)
         return UNWIND_END_COMPLETE;
     if (!walk->input->find(walk->input->context, ip - 1, &place))
         return UNWIND_END_NO_ROWS;
-    become(walk, ip, fp + 16, next_fp, true);
+    become(walk, &(struct caller){.ip = ip, .sp = fp + 16, .fp = next_fp, .fp_known = true});
     walk->exact = false;
     walk->by_frame_pointer = true;
     return STEP_DONE;
@@ -99,13 +108,13 @@ static int step_by_frame_pointer(struct walk *walk)
 static int step_by_signal(struct walk *walk, const struct unwind_rule *rule)
 {
     uint64_t at = walk->registers.value[X86_64_RSP] + (uint64_t)(int64_t)rule->cfa_offset;
-    uint64_t ip, sp, fp;
-    if (!read_word(walk, at, &sp) || !read_word(walk, at + 8, &ip) ||
-        !read_word(walk, at - 40, &fp))
+    struct caller caller = {.fp_known = true, .rbx_known = true};
+    if (!read_word(walk, at, &caller.sp) || !read_word(walk, at + 8, &caller.ip) ||
+        !read_word(walk, at - 40, &caller.fp) || !read_word(walk, at - 32, &caller.rbx))
         return UNWIND_END_TRUNCATED;
     if (++walk->signal_frames > SIGNAL_FRAMES_MAX)
         return UNWIND_END_LOOP;
-    become(walk, ip, sp, fp, true);
+    become(walk, &caller);
     walk->exact = true;
     walk->by_frame_pointer = false;
     return STEP_DONE;
@@ -147,59 +156,76 @@ static int find_cfa(const struct walk *walk, const struct unwind_rule *rule, uin
     }
 }
 
-static int find_fp(const struct walk *walk, const struct unwind_rule *rule, uint64_t cfa,
-                   uint64_t *ret_fp, bool *ret_known)
+static int find_fp(const struct walk *walk, const struct unwind_rule *rule, struct caller *caller)
 {
     uint64_t slot = (uint64_t)((int64_t)rule->fp_slot * 8);
     const uint64_t *value = walk->registers.value;
-    *ret_fp = value[X86_64_RBP];
-    *ret_known = known(walk, X86_64_RBP);
-    switch (rule->fp) {
+    caller->fp = value[X86_64_RBP];
+    caller->fp_known = known(walk, X86_64_RBP);
+    switch (UNWIND_SAVED_FP(rule->saved)) {
     case UNWIND_FP_SAME:
         return STEP_DONE;
     case UNWIND_FP_AT_CFA:
-        slot += cfa;
+        slot += caller->sp;
         break;
     case UNWIND_FP_AT_FP:
+        /* gcc says so an instruction too early and two too late, where fp is the caller's. */
+        if (!caller->fp_known || value[X86_64_RBP] >= caller->sp)
+            return STEP_DONE;
         slot += value[X86_64_RBP];
         break;
     case UNWIND_FP_AT_SP:
         slot += value[X86_64_RSP];
         break;
     default:
-        *ret_known = false;
+        caller->fp_known = false;
         return STEP_DONE;
     }
-    if (rule->fp == UNWIND_FP_AT_FP && !*ret_known)
-        return STEP_DONE;
-    *ret_known = true;
-    return read_word(walk, slot, ret_fp) ? STEP_DONE : UNWIND_END_TRUNCATED;
+    caller->fp_known = true;
+    return read_word(walk, slot, &caller->fp) ? STEP_DONE : UNWIND_END_TRUNCATED;
+}
+
+static void find_rbx(const struct walk *walk, const struct unwind_rule *rule, struct caller *caller)
+{
+    unsigned code = UNWIND_SAVED_RBX(rule->saved);
+    if (code == UNWIND_RBX_SAME) {
+        caller->rbx = walk->registers.value[X86_64_RBX];
+        caller->rbx_known = known(walk, X86_64_RBX);
+    } else if (code != UNWIND_RBX_UNKNOWN) {
+        caller->rbx_known = read_word(walk, caller->sp - 8u * code, &caller->rbx);
+    }
+}
+
+/* Where a register holds the return address, the call's own is off the stack. */
+static int find_ip(const struct walk *walk, const struct unwind_rule *rule, struct caller *caller)
+{
+    uint64_t sp = walk->registers.value[X86_64_RSP];
+    if (rule->cfa == UNWIND_CFA_IP_IN_REGISTER) {
+        if (rule->argument >= UNWIND_REGISTERS || !known(walk, rule->argument))
+            return UNWIND_END_UNSUPPORTED;
+        caller->ip = walk->registers.value[rule->argument];
+        return caller->sp < sp ? UNWIND_END_LOOP : STEP_DONE;
+    }
+    /* A call leaves at least its return address on the stack, so frames only go up. */
+    if (caller->sp <= sp)
+        return UNWIND_END_LOOP;
+    return read_word(walk, caller->sp - 8, &caller->ip) ? STEP_DONE : UNWIND_END_TRUNCATED;
 }
 
 static int step_by_rule(struct walk *walk, const struct unwind_rule *rule)
 {
-    uint64_t cfa = 0, ip, fp, sp = walk->registers.value[X86_64_RSP];
-    bool fp_known;
-    int r = find_cfa(walk, rule, &cfa);
+    struct caller caller = {0};
+    int r = find_cfa(walk, rule, &caller.sp);
+    if (r == STEP_DONE)
+        r = find_ip(walk, rule, &caller);
+    if (r == STEP_DONE)
+        r = find_fp(walk, rule, &caller);
     if (r != STEP_DONE)
         return r;
-    bool in_register = rule->cfa == UNWIND_CFA_IP_IN_REGISTER;
-    if (in_register) {
-        if (rule->argument >= UNWIND_REGISTERS || !known(walk, rule->argument))
-            return UNWIND_END_UNSUPPORTED;
-        ip = walk->registers.value[rule->argument];
-    }
-    /* A call leaves at least its return address on the stack, so frames only go up. */
-    if (in_register ? cfa < sp : cfa <= sp)
-        return UNWIND_END_LOOP;
-    if (!in_register && !read_word(walk, cfa - 8, &ip))
-        return UNWIND_END_TRUNCATED;
-    r = find_fp(walk, rule, cfa, &fp, &fp_known);
-    if (r != STEP_DONE)
-        return r;
-    if (!ip)
+    if (!caller.ip)
         return UNWIND_END_COMPLETE;
-    become(walk, ip, cfa, fp, fp_known);
+    find_rbx(walk, rule, &caller);
+    become(walk, &caller);
     walk->exact = false;
     walk->by_frame_pointer = false;
     return STEP_DONE;

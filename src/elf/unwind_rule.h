@@ -35,15 +35,16 @@ enum unwind_cfa {
     UNWIND_CFA_SP = 3,          /* sp + cfa_offset */
     UNWIND_CFA_FP = 4,          /* fp + cfa_offset */
     UNWIND_CFA_REGISTER = 5,    /* the register `argument` (DWARF number) + cfa_offset: can be
-                                   followed where that register is known, in the innermost frame */
+                                   followed where that register is known: in the innermost frame,
+                                   and rbx where it is tracked */
     UNWIND_CFA_PLT = 6,         /* sp + cfa_offset + ((ip & 15) >= argument ? 8 : 0): a stub of the
                                    procedure linkage table, before and after its push */
     UNWIND_CFA_AT_SP = 7,       /* the 8 bytes at sp + cfa_offset, plus 8 * argument */
     UNWIND_CFA_AT_FP = 8,       /* the 8 bytes at fp + cfa_offset, plus 8 * argument: functions that
                                    align their stack */
     UNWIND_CFA_SIGNAL = 9,      /* a signal's trampoline: the interrupted sp is at sp + cfa_offset,
-                                   its ip in the 8 bytes behind it, its fp 40 bytes before it; the
-                                   ip is exact, no return address */
+                                   its ip 8 bytes behind it, its fp 40 and its rbx 32 bytes before
+                                   it; the ip is exact, no return address */
     UNWIND_CFA_IP_IN_REGISTER = 10, /* sp + cfa_offset, and the caller's ip is in the register
                                        `argument`: innermost frame only, as for REGISTER */
 };
@@ -52,19 +53,33 @@ enum unwind_cfa {
 enum unwind_fp {
     UNWIND_FP_SAME = 0,   /* still in fp */
     UNWIND_FP_AT_CFA = 1, /* at CFA + 8 * fp_slot */
-    UNWIND_FP_AT_FP = 2,  /* at fp + 8 * fp_slot */
+    UNWIND_FP_AT_FP = 2,  /* at fp + 8 * fp_slot; but where fp is not below the CFA, it has the
+                             caller's value still or again */
     UNWIND_FP_LOST = 3,   /* nowhere that can be said: rules that need it fail from here on */
     UNWIND_FP_AT_SP = 4,  /* at sp + 8 * fp_slot */
+};
+
+/*
+ * Where the caller's rbx (x86-64) is. Lazy binding finds its frame by rbx and calls other functions
+ * of the loader meanwhile; so in the one or two files that have such code rbx is tracked, and in
+ * all others it is not.
+ */
+enum unwind_rbx {
+    UNWIND_RBX_UNKNOWN = 0,
+    UNWIND_RBX_SAME = 1, /* 2 to 15: at CFA - 8 * that */
 };
 
 /* 8 bytes, so that one load brings a rule in and no rule lies across two cache lines. */
 struct unwind_rule {
     unsigned char cfa;      /* enum unwind_cfa */
-    unsigned char fp;       /* enum unwind_fp */
+    unsigned char saved;    /* low four bits enum unwind_fp, high four enum unwind_rbx */
     unsigned char argument; /* see enum unwind_cfa; else 0 */
     signed char fp_slot;    /* in units of 8 bytes: 1 KiB either way; what is farther is LOST */
     int cfa_offset;         /* bytes */
 };
+
+#define UNWIND_SAVED_FP(saved) ((saved)&15)
+#define UNWIND_SAVED_RBX(saved) ((saved) >> 4)
 
 /* The first rules of every table. */
 enum { UNWIND_RULE_NONE = 0, UNWIND_RULE_END = 1, UNWIND_RULE_UNSUPPORTED = 2 };

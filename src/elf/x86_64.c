@@ -21,8 +21,8 @@ enum {
 #define SIGNAL_RBP_FROM_RSP (-40)
 #define SIGNAL_RIP_FROM_RSP 8
 
-const struct cfi_machine x86_64_machine = {.frame_pointer = X86_64_RBP,
-                                           .stack_pointer = X86_64_RSP};
+const struct cfi_machine x86_64_machine = {
+    .frame_pointer = X86_64_RBP, .stack_pointer = X86_64_RSP, .extra = X86_64_RBX};
 
 static const struct unwind_rule unsupported = {.cfa = UNWIND_CFA_UNSUPPORTED};
 
@@ -110,7 +110,7 @@ static bool in_slot(int64_t offset, struct unwind_rule *rule, enum unwind_fp whe
 {
     if (offset % 8 || offset / 8 < INT8_MIN || offset / 8 > INT8_MAX)
         return false;
-    rule->fp = where;
+    rule->saved = where;
     rule->fp_slot = (signed char)(offset / 8);
     return true;
 }
@@ -128,7 +128,7 @@ static void set_frame_pointer(const struct cfi_location *location, struct unwind
     else if (at_register(location, X86_64_RSP, &offset))
         known = in_slot(offset, rule, UNWIND_FP_AT_SP);
     if (!known)
-        rule->fp = UNWIND_FP_LOST;
+        rule->saved = UNWIND_FP_LOST;
 }
 
 static bool set_cfa(const struct cfi_state *state, struct unwind_rule *rule)
@@ -161,7 +161,22 @@ static bool set_cfa(const struct cfi_state *state, struct unwind_rule *rule)
     return true;
 }
 
-struct unwind_rule x86_64_rule(const struct cfi_state *state, bool signal_frame)
+static unsigned rbx_code(const struct cfi_location *location)
+{
+    if (location->where == CFI_SAME)
+        return UNWIND_RBX_SAME;
+    int64_t slot = location->offset / -8;
+    bool can_be_said = location->where == CFI_AT_CFA && location->offset < 0 &&
+                       location->offset % 8 == 0 && slot > UNWIND_RBX_SAME && slot <= 15;
+    return can_be_said ? (unsigned)slot : UNWIND_RBX_UNKNOWN;
+}
+
+bool x86_64_needs_rbx(const struct unwind_rule *rule)
+{
+    return rule->cfa == UNWIND_CFA_REGISTER && rule->argument == X86_64_RBX;
+}
+
+struct unwind_rule x86_64_rule(const struct cfi_state *state, bool signal_frame, bool with_rbx)
 {
     struct unwind_rule rule = {0};
     int64_t offset;
@@ -186,6 +201,8 @@ struct unwind_rule x86_64_rule(const struct cfi_state *state, bool signal_frame)
         return unsupported;
     }
     set_frame_pointer(&state->frame_pointer, &rule);
+    if (with_rbx)
+        rule.saved |= (unsigned char)(rbx_code(&state->extra) << 4);
     return rule;
 }
 

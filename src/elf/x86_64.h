@@ -9,12 +9,16 @@
 #include "elf/unwind_rule.h"
 
 /* DWARF's numbers. */
-enum { X86_64_RBP = 6, X86_64_RSP = 7, X86_64_RIP = 16, X86_64_REGISTERS = 17 };
+enum { X86_64_RBX = 3, X86_64_RBP = 6, X86_64_RSP = 7, X86_64_RIP = 16, X86_64_REGISTERS = 17 };
 
 extern const struct cfi_machine x86_64_machine;
 
-/* The rule of a state; UNWIND_CFA_UNSUPPORTED when there is none. */
-struct unwind_rule x86_64_rule(const struct cfi_state *state, bool signal_frame);
+/* The rule of a state; UNWIND_CFA_UNSUPPORTED when there is none. rbx is tracked only when that is
+ * asked for: it makes more rules and more rows. */
+struct unwind_rule x86_64_rule(const struct cfi_state *state, bool signal_frame, bool with_rbx);
+
+/* True for rules that can only be followed where rbx was tracked. */
+bool x86_64_needs_rbx(const struct unwind_rule *rule);
 
 /* The rule for a section of linkage stubs that has no call frame information of its own, as some
  * linkers leave it. `stub` is the second 16 bytes of the section, the first stub that is not the

@@ -46,10 +46,10 @@ struct raw_location {
     bool folded;
 };
 
-/* What a location means: frames, outermost first. Apart from raw_location, because every sample
- * goes through it. */
+/* What a location means. Apart from raw_location, because every sample goes through it. */
 struct location_frames {
-    uint32_t first, count;
+    uint32_t first; /* the frame itself, or where several begin in `frames`, outermost first */
+    uint32_t count;
 };
 
 struct raw_row {
@@ -96,7 +96,7 @@ struct pprof_reader {
     struct raw_line *lines;
     size_t line_count, line_capacity;
     struct location_frames *location_frames;
-    uint32_t *frames; /* of all locations */
+    uint32_t *frames; /* of locations with more than one */
     size_t frame_count, frame_capacity;
     uint64_t frames_left; /* that stacks may still expand to */
     struct id_map mapping_ids, function_ids, location_ids;

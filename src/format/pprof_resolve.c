@@ -129,8 +129,10 @@ static int resolve_location(struct pprof_reader *reader, size_t index, struct er
     frames->first = (uint32_t)reader->frame_count;
     frames->count = raw->line_count ? raw->line_count : 1;
     array_reserve(reader->frames, reader->frame_capacity, reader->frame_count + frames->count);
-    if (!raw->line_count)
-        reader->frames[reader->frame_count++] = profile_frame(reader->profile, &frame);
+    if (!raw->line_count) {
+        frames->first = profile_frame(reader->profile, &frame);
+        return 0;
+    }
     for (uint32_t i = raw->line_count; i-- > 0;) {
         const struct raw_line *line = &reader->lines[raw->first_line + i];
         frame.function = 0;
@@ -147,6 +149,8 @@ static int resolve_location(struct pprof_reader *reader, size_t index, struct er
         frame.inlined = i + 1 < raw->line_count;
         reader->frames[reader->frame_count++] = profile_frame(reader->profile, &frame);
     }
+    if (frames->count == 1)
+        frames->first = reader->frames[--reader->frame_count];
     return 0;
 }
 
@@ -185,6 +189,10 @@ static int resolve_stack(struct pprof_reader *reader, const struct byte_entry *e
             size_t old = *capacity;
             array_reserve(*frames, *capacity, count + location->count);
             memmove(*frames + *capacity - count, *frames + old - count, count * sizeof(**frames));
+        }
+        if (likely(location->count == 1)) {
+            (*frames)[*capacity - ++count] = location->first;
+            continue;
         }
         for (uint32_t i = location->count; i-- > 0;)
             (*frames)[*capacity - ++count] = reader->frames[location->first + i];

@@ -45,60 +45,83 @@ static inline struct wire wire_of_field(const struct wire_field *field)
 
 bool wire_varint_slow(struct wire *wire, uint64_t *ret_value);
 
+/* A varint of at most 8 bytes where 8 can be loaded: where it ends is the first byte without its
+ * top bit, and the 7-bit groups move together in three steps. Returns its length, or 0 for longer
+ * ones. */
+static inline size_t wire_varint_word(const uint8_t *at, uint64_t *ret_value)
+{
+    uint64_t word;
+    memcpy(&word, at, 8);
+    uint64_t ends = ~word & 0x8080808080808080ull;
+    if (__builtin_expect(!ends, 0))
+        return 0;
+    unsigned bits = (unsigned)__builtin_ctzll(ends) + 1;
+    word &= ~0ull >> (64 - bits);
+    word &= 0x7f7f7f7f7f7f7f7full;
+    word = (word & 0x007f007f007f007full) | (word & 0x7f007f007f007f00ull) >> 1;
+    word = (word & 0x00003fff00003fffull) | (word & 0x3fff00003fff0000ull) >> 2;
+    word = (word & 0x000000000fffffffull) | (word & 0x0fffffff00000000ull) >> 4;
+    *ret_value = word;
+    return bits / 8;
+}
+
 /* False when it is cut off or longer than ten bytes; bits beyond 64 are dropped. */
 static inline bool wire_varint(struct wire *wire, uint64_t *ret_value)
 {
     const uint8_t *at = wire->at;
-    if (__builtin_expect(wire->end - at >= 2, 1)) {
-        if (at[0] < 0x80) {
-            *ret_value = at[0];
-            wire->at = at + 1;
-            return true;
-        }
-        if (at[1] < 0x80) {
-            *ret_value = (uint64_t)(at[0] & 0x7f) | (uint64_t)at[1] << 7;
-            wire->at = at + 2;
-            return true;
-        }
+    size_t left = (size_t)(wire->end - at), length = 0;
+    if (left >= 2 && at[0] < 0x80) {
+        *ret_value = at[0];
+        length = 1;
+    } else if (left >= 2 && at[1] < 0x80) {
+        *ret_value = (uint64_t)(at[0] & 0x7f) | (uint64_t)at[1] << 7;
+        length = 2;
+    } else if (left >= 8) {
+        length = wire_varint_word(at, ret_value);
     }
-    return wire_varint_slow(wire, ret_value);
+    if (__builtin_expect(!length, 0))
+        return wire_varint_slow(wire, ret_value);
+    wire->at = at + length;
+    return true;
 }
 
 int wire_next_slow(struct wire *wire, struct wire_field *ret_field);
 
 /* 1 and a field, 0 at the end, -EBADMSG when malformed (groups, field 0 and cut-off data are); the
- * cursor then stays where it was. Fields with small numbers and short contents, nearly all there
- * are, take the inline path. */
+ * cursor then stays where it was. Fields with small numbers, nearly all there are, take the inline
+ * path. */
 static inline int wire_next(struct wire *wire, struct wire_field *ret_field)
 {
     const uint8_t *at = wire->at;
     size_t left = (size_t)(wire->end - at);
-    if (__builtin_expect(left < 4 || at[0] >= 0x80 || at[0] < 8, 0))
+    if (__builtin_expect(left < 3 || at[0] >= 0x80 || at[0] < 8, 0))
         return wire_next_slow(wire, ret_field);
     ret_field->number = at[0] >> 3;
     ret_field->type = (enum wire_type)(at[0] & 7);
+    if (ret_field->type != WIRE_BYTES && ret_field->type != WIRE_VARINT)
+        return wire_next_slow(wire, ret_field);
+    size_t length = 1;
     uint64_t value = at[1];
-    size_t header = 2;
     if (value >= 0x80) {
-        if (at[2] >= 0x80)
+        if (at[2] < 0x80) {
+            value = (value & 0x7f) | (uint64_t)at[2] << 7;
+            length = 2;
+        } else if (left < 9 || !(length = wire_varint_word(at + 1, &value))) {
             return wire_next_slow(wire, ret_field);
-        value = (value & 0x7f) | (uint64_t)at[2] << 7;
-        header = 3;
+        }
     }
     ret_field->value = value;
     if (ret_field->type == WIRE_BYTES) {
-        if (value > left - header)
+        if (value > left - 1 - length)
             return -EBADMSG;
-        ret_field->data = at + header;
+        ret_field->data = at + 1 + length;
         ret_field->length = (size_t)value;
-        wire->at = at + header + value;
-        return 1;
+        wire->at = ret_field->data + value;
+    } else {
+        ret_field->raw = at + 1;
+        ret_field->raw_length = length;
+        wire->at = at + 1 + length;
     }
-    if (ret_field->type != WIRE_VARINT)
-        return wire_next_slow(wire, ret_field);
-    ret_field->raw = at + 1;
-    ret_field->raw_length = header - 1;
-    wire->at = at + header;
     return 1;
 }
 

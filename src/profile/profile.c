@@ -186,12 +186,17 @@ uint32_t profile_frame(struct profile *profile, const struct profile_frame *fram
         key.line = key.column = 0;
     if (key.function && !(profile->detail & PROFILE_ADDRESSES))
         key.address = 0;
-    uint64_t hash = XXH3_64bits_withSeed(&key, sizeof(key), tables->seed);
+    uint64_t words[3], other[3];
+    _Static_assert(sizeof(key) == sizeof(words), "a frame is three words without padding");
+    memcpy(words, &key, sizeof(words));
+    uint64_t hash = hash_word(hash_word(hash_word(words[0] ^ tables->seed) ^ words[1]) ^ words[2]);
     struct id_probe probe = id_probe_start(hash);
     uint32_t id;
-    while ((id = id_table_next(&tables->frame_index, &probe)) != ID_NONE)
-        if (!memcmp(&profile->frames[id], &key, sizeof(key)))
+    while ((id = id_table_next(&tables->frame_index, &probe)) != ID_NONE) {
+        memcpy(other, &profile->frames[id], sizeof(other));
+        if (words[0] == other[0] && words[1] == other[1] && words[2] == other[2])
             return id;
+    }
     id = table_add(profile, frames, frame_count, frame_capacity);
     profile->frames[id] = key;
     id_table_insert(&tables->frame_index, hash, id);

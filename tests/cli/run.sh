@@ -11,6 +11,7 @@ folder=$(mktemp -d "${TMPDIR:-/tmp}/assay-test.XXXXXX")
 trap 'rm -rf "$folder"' EXIT
 mkdir "$folder/work" "$folder/home"
 
+HOME=${HOME:-/}
 # The user's settings are none of a test's business; Go's caches only save time.
 export GOCACHE=${GOCACHE:-$HOME/.cache/go-build} GOPATH=${GOPATH:-$HOME/go} GOTOOLCHAIN=local
 export HOME=$folder/home TMPDIR=$folder LC_ALL=C TZ=UTC TERM=dumb

@@ -12,6 +12,7 @@ import sys
 
 NONE, END, UNSUPPORTED, SP, FP, REGISTER, PLT, AT_SP, AT_FP, SIGNAL, IP_IN_REGISTER = range(11)
 FP_SAME, FP_AT_CFA, FP_AT_FP, FP_LOST, FP_AT_SP = range(5)
+RBX_UNKNOWN, RBX_SAME = range(2)
 
 REGISTERS = ["rax", "rdx", "rcx", "rbx", "rsi", "rdi", "rbp", "rsp"] + [f"r{n}" for n in range(8, 16)]
 
@@ -126,7 +127,7 @@ def cfa_expression(rule):
 
 
 def rbp_agrees(rule, text, expressions):
-    kind, offset, where, slot = rule[0], rule[2], rule[3], rule[4]
+    kind, offset, where, slot = rule[0], rule[2], rule[3] & 15, rule[4]
     if kind == SIGNAL:
         return text == "exp" and f"DW_OP_breg7 (rsp): {offset - 40}" in expressions.get(6, ())
     if text in ("u", "s"):
@@ -137,6 +138,16 @@ def rbp_agrees(rule, text, expressions):
         register = "DW_OP_breg6 (rbp)" if where == FP_AT_FP else "DW_OP_breg7 (rsp)"
         return text == "exp" and f"{register}: {slot * 8}" in expressions.get(6, ())
     return False
+
+
+def rbx_agrees(rule, text, expressions):
+    """rbx may be unknown, and is so in most files; where it is known it must be right."""
+    code = rule[3] >> 4
+    if rule[0] == SIGNAL:
+        return text == "exp" and f"DW_OP_breg7 (rsp): {rule[2] - 32}" in expressions.get(3, ())
+    if code == RBX_UNKNOWN:
+        return True
+    return text in ("u", "s") if code == RBX_SAME else text == f"c{-8 * code:+}"
 
 
 def agrees(rule, columns, expressions):
@@ -164,7 +175,8 @@ def agrees(rule, columns, expressions):
             return False
     elif ra != "c-8":
         return False
-    return rbp_agrees(rule, columns.get("rbp", "u"), expressions)
+    return rbp_agrees(rule, columns.get("rbp", "u"), expressions) and rbx_agrees(
+        rule, columns.get("rbx", "u"), expressions)
 
 
 def compare(dump, readelf, path):

@@ -19,7 +19,7 @@ static double milliseconds(void)
 static void print_row(uint64_t address, const struct unwind_rule *rule)
 {
     printf("R %" PRIx64 " %u %u %d %u %d\n", address, rule->cfa, rule->argument, rule->cfa_offset,
-           rule->fp, rule->fp_slot);
+           rule->saved, rule->fp_slot);
 }
 
 static void print_rows(const struct unwind_rows *rows, const struct unwind_rules *rules)
