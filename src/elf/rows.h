@@ -40,6 +40,7 @@ uint16_t unwind_rules_add(struct unwind_rules *rules, struct unwind_rule rule);
 
 /* Code further than this from the file's first is left out, and counted: 4 GiB of code. */
 #define UNWIND_PAGES_MAX (1u << 20)
+#define UNWIND_CODE_MAX 16                   /* executable segments; real files have one or two */
 #define UNWIND_FRAMES_BYTES_MAX (512u << 20) /* of .eh_frame or .debug_frame */
 
 /* An FDE's range: a function, or a part of one that the compiler put elsewhere. */
@@ -61,8 +62,14 @@ struct unwind_rows {
     /* What could not be used, for whoever asks how good the rows are. */
     uint64_t bad_entries;      /* of the section; their code has no rows */
     uint64_t bad_programs;     /* the rest of these functions is UNSUPPORTED */
-    uint64_t outside;          /* beyond UNWIND_PAGES_MAX */
+    uint64_t outside;          /* functions where the file has no code, or beyond the limit */
     uint64_t unsupported_rows; /* stretches of code whose rule can't be said */
+};
+
+/* A stretch of addresses. */
+struct unwind_code {
+    uint64_t start;
+    uint64_t end;
 };
 
 /*
@@ -73,8 +80,10 @@ struct unwind_rows {
 int unwind_rows_compile(struct elf_file *file, struct unwind_rules *rules,
                         struct unwind_rows *ret_rows, struct error *error);
 
-/* The same from sections' bytes; those named first win where two have the same code. */
+/* The same from sections' bytes; those named first win where two have the same code. `code` is
+ * where code can be at all, which keeps rows in proportion to it. */
 int unwind_rows_compile_sections(const struct frame_section *sections, size_t section_count,
+                                 const struct unwind_code *code, size_t code_count,
                                  struct unwind_rules *rules, struct unwind_rows *ret_rows,
                                  struct error *error);
 void unwind_rows_release(struct unwind_rows *rows);

@@ -91,6 +91,8 @@ struct compile {
     struct unwind_rules *rules;
     struct unwind_rows rows;
     struct range_list list;
+    const struct unwind_code *code;
+    size_t code_count;
     struct frame_reader *readers; /* one per section */
     uint16_t rule;                /* in force at the end of what has been written */
     uint32_t page;                /* being written */
@@ -101,20 +103,33 @@ struct compile {
     struct cfi_run run;
 };
 
+/* How many bytes of code there are from `start` on, up to `end`. */
+static uint64_t code_bytes(const struct compile *compile, uint64_t start, uint64_t end)
+{
+    for (size_t i = 0; i < compile->code_count; i++)
+        if (start >= compile->code[i].start && start < compile->code[i].end)
+            return MIN(end, compile->code[i].end) - start;
+    return 0;
+}
+
 static void list_section(struct compile *compile, uint16_t number)
 {
     struct frame_reader *reader = &compile->readers[number];
     size_t before = compile->list.count;
     struct frame_fde fde;
     while (frame_reader_next(reader, &fde) > 0) {
+        uint64_t bytes = code_bytes(compile, fde.start, fde.end);
+        if (!bytes) {
+            compile->rows.outside++;
+            continue;
+        }
         /* Offsets fit: a section has at most UNWIND_FRAMES_BYTES_MAX bytes. */
         if (before && overlaps(&compile->list, before, fde.start, fde.end))
             continue;
-        add_range(&compile->list,
-                  (struct range){.start = fde.start,
-                                 .length = (uint32_t)MIN(fde.end - fde.start, UINT32_MAX),
-                                 .offset = (uint32_t)fde.offset,
-                                 .section = number});
+        add_range(&compile->list, (struct range){.start = fde.start,
+                                                 .length = (uint32_t)MIN(bytes, UINT32_MAX),
+                                                 .offset = (uint32_t)fde.offset,
+                                                 .section = number});
     }
     compile->rows.bad_entries += reader->bad_entries;
     settle_ranges(&compile->list);
@@ -246,10 +261,13 @@ static void compile_release(struct compile **compile)
 
 /* On the heap: the interpreter's remembered states are a few KiB. */
 static struct compile *compile_new(const struct frame_section *sections, size_t section_count,
+                                   const struct unwind_code *code, size_t code_count,
                                    struct unwind_rules *rules)
 {
     struct compile *compile = memory_zalloc(1, sizeof(*compile));
     compile->rules = rules;
+    compile->code = code;
+    compile->code_count = code_count;
     compile->readers = memory_zalloc(section_count + 1, sizeof(*compile->readers));
     for (size_t i = 0; i < section_count; i++) {
         frame_reader_init(&compile->readers[i], &sections[i]);
@@ -289,6 +307,7 @@ static int check_sections(const struct frame_section *sections, size_t section_c
 }
 
 int unwind_rows_compile_sections(const struct frame_section *sections, size_t section_count,
+                                 const struct unwind_code *code, size_t code_count,
                                  struct unwind_rules *rules, struct unwind_rows *ret_rows,
                                  struct error *error)
 {
@@ -296,7 +315,7 @@ int unwind_rows_compile_sections(const struct frame_section *sections, size_t se
     if (r < 0)
         return r;
     _cleanup_(compile_release) struct compile *compile =
-        compile_new(sections, section_count, rules);
+        compile_new(sections, section_count, code, code_count, rules);
     hand_over(compile, ret_rows);
     return 0;
 }
@@ -359,6 +378,22 @@ static int load_section(struct elf_file *file, const char *name, struct buffer *
     return content->length > 0;
 }
 
+/* What is executable and really in the file. */
+static size_t code_of(const struct elf_file *file, struct unwind_code code[UNWIND_CODE_MAX])
+{
+    size_t count = 0;
+    for (size_t i = 0; i < file->segment_count && count < UNWIND_CODE_MAX; i++) {
+        const struct elf_segment *segment = &file->segments[i];
+        if (segment->type != PT_LOAD || !(segment->flags & PF_X))
+            continue;
+        uint64_t bytes = segment->file_bytes;
+        if (file->layout == ELF_LAYOUT_FILE)
+            bytes = MIN(bytes, file->size_bytes - MIN(segment->offset, file->size_bytes));
+        code[count++] = (struct unwind_code){segment->address, segment->address + bytes};
+    }
+    return count;
+}
+
 int unwind_rows_compile(struct elf_file *file, struct unwind_rules *rules,
                         struct unwind_rows *ret_rows, struct error *error)
 {
@@ -373,7 +408,10 @@ int unwind_rows_compile(struct elf_file *file, struct unwind_rules *rules,
     if (r < 0 && !count)
         return r;
     count += r > 0;
-    _cleanup_(compile_release) struct compile *compile = compile_new(sections, count, rules);
+    struct unwind_code code[UNWIND_CODE_MAX];
+    size_t code_count = code_of(file, code);
+    _cleanup_(compile_release) struct compile *compile =
+        compile_new(sections, count, code, code_count, rules);
     list_stubs(compile, file);
     hand_over(compile, ret_rows);
     return 0;

@@ -19,6 +19,8 @@ struct fixture {
     struct unwind_rows rows;
 };
 
+static const struct unwind_code anywhere = {0, UINT64_MAX};
+
 static void fixture_release(struct fixture *fixture)
 {
     buffer_release(&fixture->bytes);
@@ -41,8 +43,9 @@ static void compile_bytes(struct fixture *fixture, bool debug_frame)
     unwind_rows_release(&fixture->rows);
     unwind_rules_release(&fixture->rules);
     unwind_rules_init(&fixture->rules);
-    assert_int_equal(
-        unwind_rows_compile_sections(&section, 1, &fixture->rules, &fixture->rows, &error), 0);
+    assert_int_equal(unwind_rows_compile_sections(&section, 1, &anywhere, 1, &fixture->rules,
+                                                  &fixture->rows, &error),
+                     0);
 }
 
 static struct unwind_rule rule_at(const struct fixture *fixture, uint64_t address)
@@ -459,7 +462,8 @@ static void the_second_section_fills_gaps(void **state)
     };
     _cleanup_fixture_ struct fixture fixture = {0};
     unwind_rules_init(&fixture.rules);
-    assert_int_equal(unwind_rows_compile_sections(sections, 2, &fixture.rules, &fixture.rows, NULL),
+    assert_int_equal(unwind_rows_compile_sections(sections, 2, &anywhere, 1, &fixture.rules,
+                                                  &fixture.rows, NULL),
                      0);
     check_rows(&fixture.rows, &fixture.rules);
     assert_rule(&fixture, 0x1fff, UNWIND_CFA_SP, .cfa_offset = 64);
@@ -467,6 +471,29 @@ static void the_second_section_fills_gaps(void **state)
     assert_rule(&fixture, 0x20ff, UNWIND_CFA_SP, .cfa_offset = 8);
     assert_rule(&fixture, 0x2100, UNWIND_CFA_SP, .cfa_offset = 64);
     assert_rule(&fixture, 0x2110, UNWIND_CFA_NONE);
+}
+
+static void only_code_has_rows(void **state)
+{
+    (void)state;
+    _cleanup_buffer_ struct buffer bytes = {0};
+    size_t cie = put_cie(&bytes, &usual_style, NULL, 0);
+    put_fde(&bytes, &usual_style, cie, SECTION, 0x1ff0, 0x2010, NULL, 0); /* begins before */
+    put_fde(&bytes, &usual_style, cie, SECTION, 0x2020, 0x9000, NULL, 0); /* ends behind */
+    put_fde(&bytes, &usual_style, cie, SECTION, 0x5000, 0x5010, NULL, 0);
+    struct frame_section section = {
+        .bytes = (void *)bytes.data, .length = bytes.length, .address = SECTION};
+    struct unwind_code code[] = {{0x100, 0x200}, {0x2000, 0x3000}};
+    _cleanup_fixture_ struct fixture fixture = {0};
+    unwind_rules_init(&fixture.rules);
+    assert_int_equal(
+        unwind_rows_compile_sections(&section, 1, code, 2, &fixture.rules, &fixture.rows, NULL), 0);
+    check_rows(&fixture.rows, &fixture.rules);
+    assert_int_equal(fixture.rows.outside, 2);
+    assert_int_equal(fixture.rows.page_count, 1);
+    assert_rule(&fixture, 0x2000, UNWIND_CFA_NONE);
+    assert_rule(&fixture, 0x2fff, UNWIND_CFA_SP, .cfa_offset = 8);
+    assert_rule(&fixture, 0x3000, UNWIND_CFA_NONE);
 }
 
 static void far_code_is_left_out(void **state)
@@ -546,6 +573,7 @@ int main(void)
         cmocka_unit_test(pages_repeat_the_rule_in_force),
         cmocka_unit_test(functions_are_found),
         cmocka_unit_test(the_second_section_fills_gaps),
+        cmocka_unit_test(only_code_has_rows),
         cmocka_unit_test(far_code_is_left_out),
         cmocka_unit_test(truncations_and_flips_do_no_harm),
     };
