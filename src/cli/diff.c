@@ -239,8 +239,8 @@ static int draw(const struct comparison *comparison)
                                     .default_type = comparison->sides[1].type,
                                     .normalize = normalize[comparison->normalize],
                                     .scale = scales};
-    r = format == &format_html ? html_write_diff(&content, &tree, &options, &error)
-                               : svg_write_diff(&content, &tree, &options, &error);
+    r = format == &format_html ? html_draw(&content, &tree, &options, &error)
+                               : svg_draw(&content, &tree, &options, &error);
     if (!r)
         r = file_write_atomic(output, content.data, content.length, &error);
     return r < 0 ? fail(&error) : EXIT_FINE;

@@ -337,12 +337,14 @@ static void list_stubs(struct compile *compile, struct elf_file *file)
         bool lazy = !strcmp(names[i], ".plt");
         size_t before = compile->list.count;
         uint64_t skip = lazy ? 16 : 0;
+        uint64_t end;
         if (!elf_find_section(file, names[i], &section) || section.size_bytes < skip + 16 ||
-            section.size_bytes > UINT32_MAX || !section.address ||
-            section.address > UINT64_MAX - section.size_bytes ||
+            section.size_bytes > UINT32_MAX ||
+            __builtin_add_overflow(section.address, section.size_bytes, &end) ||
+            code_bytes(compile, section.address, end) != section.size_bytes ||
             elf_read_address(file, section.address + skip, stub, sizeof(stub)) < 0 ||
             !x86_64_plt_rule(names[i], stub, &rule) ||
-            overlaps(&compile->list, before, section.address, section.address + section.size_bytes))
+            overlaps(&compile->list, before, section.address, end))
             continue;
         if (lazy) {
             add_range(&compile->list,

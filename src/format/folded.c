@@ -8,8 +8,7 @@
 
 #include "base/memory.h"
 #include "base/text.h"
-#include "format/format.h"
-#include "profile/calltree.h"
+#include "format/pictures.h"
 
 #define NUMBER_DIGITS_MAX 63
 
@@ -319,15 +318,11 @@ static int folded_write(struct buffer *out, const struct profile *profile,
     if (!profile->type_count)
         return 0;
     _cleanup_calltree_ struct calltree tree;
+    unsigned type;
     calltree_init(&tree);
-    int r = calltree_add(&tree, profile, CALLTREE_NEW, error);
+    int r = picture_tree(&tree, profile, options, &type, error);
     if (r < 0)
         return r;
-    unsigned type = calltree_type_of(&tree, profile,
-                                     options->type < 0 ? profile_default_type(profile)
-                                                       : (unsigned)options->type);
-    if (type == PROFILE_TYPES_MAX)
-        return error_set(error, -EINVAL, "The profile has no sample type %d.", options->type);
     struct folded_writer writer = {
         .out = out, .tree = &tree, .self = tree.types[type].self[CALLTREE_NEW]};
     if (writer.self[0]) {

@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "base/text.h"
-#include "format/format.h"
 #include "format/page.h"
 #include "format/pictures.h"
 
@@ -44,8 +43,8 @@ static int write_page(struct buffer *out, const struct calltree *tree,
     return r;
 }
 
-int html_write_diff(struct buffer *out, struct calltree *tree, const struct flame_options *options,
-                    struct error *error)
+int html_draw(struct buffer *out, struct calltree *tree, const struct flame_options *options,
+              struct error *error)
 {
     struct flame_options limited = *options;
     limited.dropped += calltree_limit(tree, NODES_MAX);
@@ -55,27 +54,7 @@ int html_write_diff(struct buffer *out, struct calltree *tree, const struct flam
 static int html_write(struct buffer *out, const struct profile *profile,
                       const struct write_options *options, struct error *error)
 {
-    _cleanup_calltree_ struct calltree tree;
-    calltree_init(&tree);
-    int r = calltree_add(&tree, profile, CALLTREE_NEW, error);
-    if (r < 0)
-        return r;
-    unsigned type = calltree_type_of(&tree, profile,
-                                     options->type < 0 ? profile_default_type(profile)
-                                                       : (unsigned)options->type);
-    if (type == PROFILE_TYPES_MAX)
-        return error_set(error, -EINVAL,
-                         "There is nothing to draw: the profile has no such sample type.");
-    _cleanup_flame_notes_ struct flame_notes notes;
-    flame_notes_init(&notes, profile, &tree, type);
-    struct flame_options flame = {
-        .title = options->title,
-        .notes = (const char *const *)notes.list,
-        .note_count = notes.count,
-        .default_type = type,
-        .dropped = calltree_limit(&tree, NODES_MAX),
-    };
-    return write_page(out, &tree, &flame, error);
+    return picture_write(out, profile, options, html_draw, error);
 }
 
 const struct format format_html = {

@@ -9,7 +9,6 @@
 
 #include "base/memory.h"
 #include "base/text.h"
-#include "format/format.h"
 #include "format/pictures.h"
 #include "profile/units.h"
 
@@ -167,8 +166,8 @@ static void draw(struct svg_picture *picture, struct buffer *out)
     buffer_add_text(out, "</svg>\n");
 }
 
-static int write_tree(struct buffer *out, const struct calltree *tree,
-                      const struct flame_options *options, struct error *error)
+int svg_draw(struct buffer *out, struct calltree *tree, const struct flame_options *options,
+             struct error *error)
 {
     if (options->default_type >= tree->type_count)
         return error_set(error, -EINVAL,
@@ -193,35 +192,10 @@ static int write_tree(struct buffer *out, const struct calltree *tree,
     return 0;
 }
 
-int svg_write_diff(struct buffer *out, const struct calltree *tree,
-                   const struct flame_options *options, struct error *error)
-{
-    return write_tree(out, tree, options, error);
-}
-
 static int svg_write(struct buffer *out, const struct profile *profile,
                      const struct write_options *options, struct error *error)
 {
-    _cleanup_calltree_ struct calltree tree;
-    calltree_init(&tree);
-    int r = calltree_add(&tree, profile, CALLTREE_NEW, error);
-    if (r < 0)
-        return r;
-    unsigned type = calltree_type_of(&tree, profile,
-                                     options->type < 0 ? profile_default_type(profile)
-                                                       : (unsigned)options->type);
-    if (type == PROFILE_TYPES_MAX)
-        return error_set(error, -EINVAL,
-                         "There is nothing to draw: the profile has no such sample type.");
-    _cleanup_flame_notes_ struct flame_notes notes;
-    flame_notes_init(&notes, profile, &tree, type);
-    struct flame_options flame = {
-        .title = options->title,
-        .notes = (const char *const *)notes.list,
-        .note_count = notes.count,
-        .default_type = type,
-    };
-    return write_tree(out, &tree, &flame, error);
+    return picture_write(out, profile, options, svg_draw, error);
 }
 
 const struct format format_svg = {

@@ -14,7 +14,8 @@ add() {
     for file in "$@"; do
         file=$(readlink -f "$file")
         # Another machine's, a script, or a program without call frame information (Go).
-        if readelf -SW "$file" 2>/dev/null | grep -q ' \.eh_frame .*PROGBITS\|\.debug_frame .*PROGBITS'; then
+        [[ " ${files[*]} " != *" $file "* ]] || continue
+        if readelf -SW "$file" 2>/dev/null | grep -q ' \.eh_frame \| \.debug_frame '; then
             files+=("$file")
         fi
     done

@@ -2,55 +2,12 @@
 // The reader of V8's .cpuprofile: a real file, the old nested form, keys in every order, samples
 // out of order, and broken trees.
 
-#include "unit.h"
+#define READER_FORMAT format_cpuprofile
+#define READER_FOLDER "cpuprofile"
+#include "reader.h"
 
-#include "format/format.h"
 #include "format/json.h"
 #include "profile/naming.h"
-
-static int read_text(struct profile *profile, enum profile_detail detail, const char *text,
-                     size_t length, struct error *error)
-{
-    struct source source;
-    /* From a copy of exact size, so that a sanitizer sees a read past its end. */
-    char *copy = memory_alloc(length + !length);
-    memcpy(copy, text, length);
-    profile_init(profile, detail);
-    assert_int_equal(source_open_memory(&source, "test", copy, length, 0, error), 0);
-    int r = format_cpuprofile.read(&source, profile, error);
-    source_release(&source);
-    free(copy);
-    return r;
-}
-
-static void must_read(struct profile *profile, enum profile_detail detail, const char *text)
-{
-    struct error error = {0};
-    if (read_text(profile, detail, text, strlen(text), &error) < 0)
-        fail_msg("%s", error.text);
-}
-
-static void must_fail(const char *text, int code, const char *words)
-{
-    struct profile profile;
-    struct error error = {0};
-    assert_int_equal(read_text(&profile, PROFILE_ALL, text, strlen(text), &error), code);
-    assert_int_equal(error.code, code);
-    assert_says(&error, words);
-    profile_release(&profile);
-}
-
-static void read_fixture(struct profile *profile, enum profile_detail detail, const char *name)
-{
-    char path[512];
-    struct error error = {0};
-    const struct format *format = NULL;
-    snprintf(path, sizeof(path), "%s/cpuprofile/%s", getenv("FIXTURES"), name);
-    profile_init(profile, detail);
-    if (format_read_file(path, NULL, profile, &format, &error) < 0)
-        fail_msg("%s", error.text);
-    assert_ptr_equal(format, &format_cpuprofile);
-}
 
 /* Every row as "a;b;c count wall@time", in the order of rows. */
 static void assert_samples(const struct profile *profile, const char *expected)

@@ -258,7 +258,7 @@ static void test_nothing_to_draw(void **state)
     _cleanup_buffer_ struct buffer out = {0};
     struct error error = {0};
     assert_int_equal(format_html.write(&out, &profile, &options, &error), -EINVAL);
-    assert_says(&error, "nothing to draw");
+    assert_says(&error, "no such sample type");
     assert_int_equal(format_svg.write(&out, &profile, &options, &error), -EINVAL);
     /* A type, but no value: an empty picture that says so. */
     profile_type(&profile, profile_cstring(&profile, "cpu"), 0);
@@ -334,7 +334,7 @@ static void test_page_is_limited(void **state)
     calltree_add(&tree, &profile, CALLTREE_NEW, NULL);
     calltree_add(&tree, &profile, CALLTREE_BASE, NULL);
     out.length = 0;
-    assert_int_equal(html_write_diff(&out, &tree, &(struct flame_options){0}, NULL), 0);
+    assert_int_equal(html_draw(&out, &tree, &(struct flame_options){0}, NULL), 0);
     assert_true(tree.node_count <= 250000);
     assert_non_null(strstr(buffer_text(&out), "\"kind\":\"diff\""));
 }
@@ -428,7 +428,7 @@ static void test_svg_with_hostile_names(void **state)
                            "\xff<>"};
     struct flame_options flame = {.title = "<x>", .notes = notes, .note_count = 3};
     out.length = 0;
-    assert_int_equal(svg_write_diff(&out, &tree, &flame, NULL), 0);
+    assert_int_equal(svg_draw(&out, &tree, &flame, NULL), 0);
     check_xml(&out);
 }
 
@@ -471,7 +471,7 @@ static void test_svg_of_a_difference(void **state)
     const struct flame_options options = {
         .title = "old → new", .normalize = FLAME_NORMALIZE_TOTAL, .scale = (double[]){0.5}};
     _cleanup_buffer_ struct buffer out = {0};
-    assert_int_equal(svg_write_diff(&out, &tree, &options, NULL), 0);
+    assert_int_equal(svg_draw(&out, &tree, &options, NULL), 0);
     check_xml(&out);
     const char *svg = buffer_text(&out);
     assert_non_null(strstr(svg, "Width is the value in the new profile. Normalised by total: base "
@@ -497,7 +497,7 @@ static void test_svg_of_a_difference(void **state)
     }
     const struct flame_options none = {.default_type = 1};
     struct error error = {0};
-    assert_int_equal(svg_write_diff(&out, &tree, &none, &error), -EINVAL);
+    assert_int_equal(svg_draw(&out, &tree, &none, &error), -EINVAL);
 }
 
 static void test_svg_with_extreme_values(void **state)

@@ -2,55 +2,12 @@
 // The speedscope codec: both kinds of profile, keys in every order, weights that are fractions,
 // broken files, and what is written.
 
-#include "unit.h"
+#define READER_FORMAT format_speedscope
+#define READER_FOLDER "speedscope"
+#include "reader.h"
 
-#include "format/format.h"
 #include "format/json.h"
 #include "profile/naming.h"
-
-static int read_text(struct profile *profile, enum profile_detail detail, const char *text,
-                     size_t length, struct error *error)
-{
-    struct source source;
-    /* From a copy of exact size, so that a sanitizer sees a read past its end. */
-    char *copy = memory_alloc(length + !length);
-    memcpy(copy, text, length);
-    profile_init(profile, detail);
-    assert_int_equal(source_open_memory(&source, "test", copy, length, 0, error), 0);
-    int r = format_speedscope.read(&source, profile, error);
-    source_release(&source);
-    free(copy);
-    return r;
-}
-
-static void must_read(struct profile *profile, enum profile_detail detail, const char *text)
-{
-    struct error error = {0};
-    if (read_text(profile, detail, text, strlen(text), &error) < 0)
-        fail_msg("%s", error.text);
-}
-
-static void must_fail(const char *text, int code, const char *words)
-{
-    struct profile profile;
-    struct error error = {0};
-    assert_int_equal(read_text(&profile, PROFILE_ALL, text, strlen(text), &error), code);
-    assert_int_equal(error.code, code);
-    assert_says(&error, words);
-    profile_release(&profile);
-}
-
-static void read_fixture(struct profile *profile, enum profile_detail detail, const char *name)
-{
-    char path[512];
-    struct error error = {0};
-    const struct format *format = NULL;
-    snprintf(path, sizeof(path), "%s/speedscope/%s", getenv("FIXTURES"), name);
-    profile_init(profile, detail);
-    if (format_read_file(path, NULL, profile, &format, &error) < 0)
-        fail_msg("%s", error.text);
-    assert_ptr_equal(format, &format_speedscope);
-}
 
 /* Every row of one type as "label: a;b;c value@time", in the order of rows. */
 static const char *dump(const struct profile *profile, unsigned type, struct buffer *out)
