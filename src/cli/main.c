@@ -17,6 +17,7 @@ struct command {
 };
 
 static const struct command commands[] = {
+    {"record", command_record, "run a command and sample its CPU time"},
     {"report", command_report, "functions by cost, call trees, callers, lines"},
     {"flame", command_flame, "a flame graph as .html or .svg"},
     {"diff", command_diff, "what changed between two profiles"},

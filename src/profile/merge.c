@@ -6,10 +6,13 @@
 
 #include "base/memory.h"
 #include "profile/profile.h"
+#include "profile/rename.h"
 
 struct translation {
     uint32_t *string, *function, *mapping, *frame, *node, *label_set, *link;
     unsigned type[PROFILE_TYPES_MAX];
+    profile_namer_fn namer; /* or NULL */
+    void *context;
 };
 
 static void translation_release(struct translation *map)
@@ -56,6 +59,8 @@ static void translate_stacks(struct profile *to, const struct profile *from,
         struct profile_frame frame = from->frames[i];
         frame.function = map->function[frame.function];
         frame.mapping = map->mapping[frame.mapping];
+        if (map->namer && !frame.function)
+            map->namer(map->context, from, &from->frames[i], to, &frame);
         map->frame[i] = profile_frame(to, &frame);
     }
 
@@ -105,9 +110,10 @@ static void add_rows(struct profile *to, const struct profile *from, const struc
     }
 }
 
-int profile_merge(struct profile *to, const struct profile *from, struct error *error)
+static int merge(struct profile *to, const struct profile *from, profile_namer_fn namer,
+                 void *context, struct error *error)
 {
-    _cleanup_(translation_release) struct translation map = {0};
+    _cleanup_(translation_release) struct translation map = {.namer = namer, .context = context};
     translate_symbols(to, from, &map);
     for (unsigned i = 0; i < from->type_count; i++) {
         map.type[i] =
@@ -136,4 +142,15 @@ int profile_merge(struct profile *to, const struct profile *from, struct error *
     if (!to->doc_url)
         to->doc_url = map.string[from->doc_url];
     return 0;
+}
+
+int profile_merge(struct profile *to, const struct profile *from, struct error *error)
+{
+    return merge(to, from, NULL, NULL, error);
+}
+
+int profile_rename(const struct profile *from, profile_namer_fn namer, void *context,
+                   struct profile *to, struct error *error)
+{
+    return merge(to, from, namer, context, error);
 }

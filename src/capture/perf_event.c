@@ -1,0 +1,423 @@
+// SPDX-License-Identifier: Apache-2.0
+// perf_event_open: one ring per CPU, drained into a batch that is sorted by time. See perf_event.h.
+
+#include "capture/perf_event.h"
+
+#include <asm/perf_regs.h>
+#include <linux/perf_event.h>
+#include <poll.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/buffer.h"
+#include "base/memory.h"
+
+/* Data pages per ring. Users without privilege may lock 516 KiB per CPU, the header page included.
+ */
+#define RING_PAGES_ROOT 1024
+#define RING_PAGES_USER 128
+#define CPUS_MAX 1024
+
+/* In the order in which the kernel writes them: by bit number. */
+#define USER_REGISTERS                                                                             \
+    (1ull << PERF_REG_X86_BX | 1ull << PERF_REG_X86_DI | 1ull << PERF_REG_X86_BP |                 \
+     1ull << PERF_REG_X86_SP | 1ull << PERF_REG_X86_IP)
+
+struct ring {
+    int fd;
+    struct perf_event_mmap_page *header;
+    size_t data_bytes;
+};
+
+/* A record in the batch: where it is, and its time. */
+struct entry {
+    uint64_t time_ns;
+    size_t offset;
+    size_t order;
+};
+
+struct perf_sampler {
+    struct ring *rings;
+    struct pollfd *polls;
+    size_t ring_count;
+    bool kernel;
+    struct buffer batch;
+    struct entry *entries;
+    size_t entry_count, entry_capacity;
+};
+
+static uint64_t monotonic_ns(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+}
+
+static int open_event(const struct perf_options *options, bool kernel, int cpu)
+{
+    struct perf_event_attr attr = {
+        .type = PERF_TYPE_SOFTWARE,
+        .size = sizeof(attr),
+        .config = PERF_COUNT_SW_CPU_CLOCK,
+        .freq = 1,
+        .sample_freq = options->frequency_hz,
+        .sample_type = PERF_SAMPLE_IP | PERF_SAMPLE_TID | PERF_SAMPLE_TIME | PERF_SAMPLE_CPU |
+                       PERF_SAMPLE_PERIOD | PERF_SAMPLE_CALLCHAIN | PERF_SAMPLE_REGS_USER |
+                       PERF_SAMPLE_STACK_USER,
+        .disabled = 1,
+        .inherit = 1,
+        .exclude_hv = 1,
+        .exclude_kernel = !kernel,
+        .exclude_callchain_user = 1,
+        .mmap = 1,
+        .mmap2 = 1,
+        .comm = 1,
+        .comm_exec = 1,
+        .task = 1,
+        .sample_id_all = 1,
+        .enable_on_exec = options->enable_on_exec,
+        .watermark = 1,
+        .wakeup_watermark = 64 << 10,
+        .sample_regs_user = USER_REGISTERS,
+        .sample_stack_user = options->stack_bytes,
+        .use_clockid = 1,
+        .clockid = CLOCK_MONOTONIC,
+    };
+    int fd = (int)syscall(SYS_perf_event_open, &attr, options->pid, cpu, -1, PERF_FLAG_FD_CLOEXEC);
+    return fd < 0 ? -errno : fd;
+}
+
+static int paranoid_level(void)
+{
+    int level = -2;
+    FILE *file = fopen("/proc/sys/kernel/perf_event_paranoid", "re");
+    if (file) {
+        if (fscanf(file, "%d", &level) != 1)
+            level = -2;
+        fclose(file);
+    }
+    return level;
+}
+
+static int explain(int code, struct error *error)
+{
+    if (code == -EACCES || code == -EPERM)
+        return error_set(error, code,
+                         "The kernel lets this user take no samples (kernel.perf_event_paranoid is "
+                         "%d): run it as root, or `sysctl kernel.perf_event_paranoid=2`.",
+                         paranoid_level());
+    if (code == -ENOENT || code == -ENOSYS || code == -EOPNOTSUPP)
+        return error_set(error, code, "This kernel has no perf events to sample with.");
+    if (code == -EMFILE)
+        return error_set(error, code,
+                         "There are too few file descriptors for an event on every CPU: raise "
+                         "`ulimit -n`.");
+    return error_set_errno(error, code, "Samples cannot be taken");
+}
+
+static int map_ring(struct ring *ring)
+{
+    size_t page = (size_t)sysconf(_SC_PAGESIZE);
+    size_t pages = geteuid() == 0 ? RING_PAGES_ROOT : RING_PAGES_USER;
+    void *memory = mmap(NULL, (pages + 1) * page, PROT_READ | PROT_WRITE, MAP_SHARED, ring->fd, 0);
+    if (memory == MAP_FAILED)
+        return -errno;
+    ring->header = memory;
+    ring->data_bytes = pages * page;
+    return 0;
+}
+
+/* An event on each CPU that is there. */
+static int open_rings(struct perf_sampler *sampler, const struct perf_options *options)
+{
+    long cpus = MIN(sysconf(_SC_NPROCESSORS_CONF), CPUS_MAX);
+    sampler->rings = memory_zalloc((size_t)cpus, sizeof(*sampler->rings));
+    sampler->polls = memory_zalloc((size_t)cpus, sizeof(*sampler->polls));
+    for (int cpu = 0; cpu < cpus; cpu++) {
+        int fd = open_event(options, sampler->kernel, cpu);
+        if (fd == -EACCES && sampler->kernel && !sampler->ring_count) {
+            sampler->kernel = false;
+            fd = open_event(options, false, cpu);
+        }
+        if (fd == -ENODEV) /* offline */
+            continue;
+        if (fd < 0)
+            return fd;
+        struct ring *ring = &sampler->rings[sampler->ring_count];
+        ring->fd = fd;
+        sampler->polls[sampler->ring_count] = (struct pollfd){.fd = fd, .events = POLLIN};
+        sampler->ring_count++;
+        int r = map_ring(ring);
+        if (r < 0)
+            return r;
+        if (!options->enable_on_exec && ioctl(fd, PERF_EVENT_IOC_ENABLE, 0) < 0)
+            return -errno;
+    }
+    return sampler->ring_count ? 0 : -ENODEV;
+}
+
+int perf_sampler_new(const struct perf_options *options, struct perf_sampler **ret_sampler,
+                     struct error *error)
+{
+    struct perf_sampler *sampler = memory_zalloc(1, sizeof(*sampler));
+    sampler->kernel = options->kernel;
+    int r = open_rings(sampler, options);
+    if (r < 0) {
+        perf_sampler_free(sampler);
+        return explain(r, error);
+    }
+    *ret_sampler = sampler;
+    return 0;
+}
+
+void perf_sampler_free(struct perf_sampler *sampler)
+{
+    if (!sampler)
+        return;
+    for (size_t i = 0; i < sampler->ring_count; i++) {
+        struct ring *ring = &sampler->rings[i];
+        if (ring->header)
+            munmap(ring->header, ring->data_bytes + (size_t)sysconf(_SC_PAGESIZE));
+        close(ring->fd);
+    }
+    free(sampler->rings);
+    free(sampler->polls);
+    buffer_release(&sampler->batch);
+    free(sampler->entries);
+    free(sampler);
+}
+
+bool perf_sampler_sees_kernel(const struct perf_sampler *sampler)
+{
+    return sampler->kernel;
+}
+
+/* ---- decoding ---- */
+
+/* Words of one record. The kernel writes them, so they are well-formed; the checks keep a kernel
+ * that adds something from leading us astray. */
+struct words {
+    const char *at, *end;
+    bool short_of;
+};
+
+static uint64_t take_u64(struct words *words)
+{
+    uint64_t value = 0;
+    if (words->end - words->at < 8)
+        words->short_of = true;
+    else
+        memcpy(&value, words->at, 8), words->at += 8;
+    return value;
+}
+
+static uint32_t take_u32(struct words *words)
+{
+    uint32_t value = 0;
+    if (words->end - words->at < 4)
+        words->short_of = true;
+    else
+        memcpy(&value, words->at, 4), words->at += 4;
+    return value;
+}
+
+static const void *take_bytes(struct words *words, uint64_t count)
+{
+    const char *bytes = words->at;
+    if ((uint64_t)(words->end - words->at) < count) {
+        words->short_of = true;
+        return NULL;
+    }
+    words->at += count;
+    return bytes;
+}
+
+static bool decode_sample(struct words *words, uint16_t misc, struct perf_record *record)
+{
+    take_u64(words); /* ip: also in the registers or the chain */
+    record->pid = take_u32(words);
+    record->tid = take_u32(words);
+    record->time_ns = take_u64(words);
+    record->cpu = take_u32(words);
+    take_u32(words);
+    record->period = take_u64(words);
+    record->kernel_count = (size_t)take_u64(words);
+    if (record->kernel_count > 4096)
+        return false;
+    record->kernel_frames = take_bytes(words, record->kernel_count * 8);
+    record->in_kernel = (misc & PERF_RECORD_MISC_CPUMODE_MASK) == PERF_RECORD_MISC_KERNEL;
+    if (take_u64(words) != PERF_SAMPLE_REGS_ABI_NONE) {
+        record->has_user = true;
+        record->bx = take_u64(words);
+        record->di = take_u64(words);
+        record->fp = take_u64(words);
+        record->sp = take_u64(words);
+        record->ip = take_u64(words);
+    }
+    uint64_t size = take_u64(words);
+    if (size) {
+        record->stack = take_bytes(words, size);
+        uint64_t copied = take_u64(words);
+        record->stack_bytes = (size_t)MIN(copied, size);
+    }
+    return !words->short_of;
+}
+
+/* The end of every record that is no sample: pid, tid, time, cpu. */
+static void decode_trailer(const char *end, struct perf_record *record)
+{
+    struct words words = {.at = end - 24, .end = end};
+    record->pid = take_u32(&words);
+    record->tid = take_u32(&words);
+    record->time_ns = take_u64(&words);
+    record->cpu = take_u32(&words);
+}
+
+static bool decode(const struct perf_event_header *header, struct perf_record *record)
+{
+    struct words words = {.at = (const char *)(header + 1),
+                          .end = (const char *)header + header->size};
+    *record = (struct perf_record){0};
+    if (header->type == PERF_RECORD_SAMPLE) {
+        record->kind = PERF_SAMPLE;
+        return decode_sample(&words, header->misc, record);
+    }
+    if (words.end - words.at < 24)
+        return false;
+    decode_trailer(words.end, record);
+    switch (header->type) {
+    case PERF_RECORD_MMAP2:
+        record->kind = PERF_MAPPED;
+        record->pid = take_u32(&words);
+        record->tid = take_u32(&words);
+        record->start = take_u64(&words);
+        record->length = take_u64(&words);
+        record->offset = take_u64(&words);
+        take_bytes(&words, 32); /* device, inode, protection */
+        record->path = words.at;
+        return !words.short_of && memchr(words.at, '\0', (size_t)(words.end - words.at));
+    case PERF_RECORD_COMM:
+        record->kind = PERF_NAMED;
+        record->pid = take_u32(&words);
+        record->tid = take_u32(&words);
+        record->path = words.at;
+        record->executed = header->misc & PERF_RECORD_MISC_COMM_EXEC;
+        return memchr(words.at, '\0', (size_t)(words.end - words.at));
+    case PERF_RECORD_FORK:
+    case PERF_RECORD_EXIT:
+        record->kind = header->type == PERF_RECORD_FORK ? PERF_STARTED : PERF_ENDED;
+        record->pid = take_u32(&words);
+        record->parent_pid = take_u32(&words);
+        record->tid = take_u32(&words);
+        return true;
+    case PERF_RECORD_LOST:
+        record->kind = PERF_LOST;
+        take_u64(&words);
+        record->lost = take_u64(&words);
+        return true;
+    }
+    return false;
+}
+
+/* ---- draining ---- */
+
+static void add_entry(struct perf_sampler *sampler, size_t offset)
+{
+    struct perf_record record;
+    if (!decode((const struct perf_event_header *)(sampler->batch.data + offset), &record))
+        return;
+    array_reserve(sampler->entries, sampler->entry_capacity, sampler->entry_count + 1);
+    sampler->entries[sampler->entry_count] =
+        (struct entry){.time_ns = record.time_ns, .offset = offset, .order = sampler->entry_count};
+    sampler->entry_count++;
+}
+
+static void copy_from_ring(const struct ring *ring, uint64_t position, void *to, size_t length)
+{
+    const char *data = (const char *)ring->header + sysconf(_SC_PAGESIZE);
+    size_t start = position % ring->data_bytes;
+    size_t first = MIN(length, ring->data_bytes - start);
+    memcpy(to, data + start, first);
+    memcpy((char *)to + first, data, length - first);
+}
+
+static void drain(struct perf_sampler *sampler, struct ring *ring)
+{
+    uint64_t head =
+        atomic_load_explicit((_Atomic uint64_t *)&ring->header->data_head, memory_order_acquire);
+    uint64_t tail = ring->header->data_tail;
+    while (tail < head) {
+        struct perf_event_header header;
+        copy_from_ring(ring, tail, &header, sizeof(header));
+        if (header.size < sizeof(header) || header.size > head - tail)
+            break;
+        /* Records are aligned to 8 bytes in the batch as in the ring. */
+        size_t offset = sampler->batch.length;
+        copy_from_ring(ring, tail, buffer_reserve(&sampler->batch, header.size + 8u), header.size);
+        sampler->batch.length += (header.size + 7u) & ~7u;
+        add_entry(sampler, offset);
+        tail += header.size;
+    }
+    atomic_store_explicit((_Atomic uint64_t *)&ring->header->data_tail, head, memory_order_release);
+}
+
+static int compare_entries(const void *a, const void *b)
+{
+    const struct entry *x = a, *y = b;
+    if (x->time_ns != y->time_ns)
+        return x->time_ns < y->time_ns ? -1 : 1;
+    return x->order < y->order ? -1 : x->order > y->order;
+}
+
+/* Keeps the entries from `first` on for the next time. */
+static void keep_rest(struct perf_sampler *sampler, size_t first)
+{
+    struct buffer rest = {0};
+    size_t count = 0;
+    for (size_t i = first; i < sampler->entry_count; i++) {
+        const struct perf_event_header *header =
+            (const struct perf_event_header *)(sampler->batch.data + sampler->entries[i].offset);
+        size_t offset = rest.length;
+        buffer_reserve(&rest, header->size + 8u);
+        memcpy(rest.data + offset, header, header->size);
+        rest.length += (header->size + 7u) & ~7u;
+        sampler->entries[count] = (struct entry){
+            .time_ns = sampler->entries[i].time_ns, .offset = offset, .order = count};
+        count++;
+    }
+    sampler->entry_count = count;
+    buffer_release(&sampler->batch);
+    sampler->batch = rest;
+}
+
+int perf_sampler_read(struct perf_sampler *sampler, int timeout_ms, bool all,
+                      perf_record_fn callback, void *context)
+{
+    int ready = poll(sampler->polls, sampler->ring_count, timeout_ms);
+    if (ready < 0 && errno != EINTR)
+        return -errno;
+    size_t gone = 0;
+    for (size_t i = 0; i < sampler->ring_count; i++)
+        gone += (sampler->polls[i].revents & POLLHUP) != 0;
+    /* What happened before this moment is in the rings; what comes later may lack neighbours. */
+    uint64_t complete_until = all ? UINT64_MAX : monotonic_ns();
+    for (size_t i = 0; i < sampler->ring_count; i++)
+        drain(sampler, &sampler->rings[i]);
+    if (sampler->entry_count)
+        qsort(sampler->entries, sampler->entry_count, sizeof(*sampler->entries), compare_entries);
+    size_t i = 0;
+    for (; i < sampler->entry_count && sampler->entries[i].time_ns <= complete_until; i++) {
+        struct perf_record record;
+        decode((const struct perf_event_header *)(sampler->batch.data + sampler->entries[i].offset),
+               &record);
+        callback(context, &record);
+    }
+    keep_rest(sampler, i);
+    return gone == sampler->ring_count ? 1 : 0;
+}

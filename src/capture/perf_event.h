@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Samples through perf_event_open: a command's processes, with a copy of the top of each stack. It
+ * needs no privilege where kernel.perf_event_paranoid is at most 2. Records of all CPUs come in the
+ * order of their times.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "base/error.h"
+
+struct perf_options {
+    pid_t pid; /* it, its threads and all processes they start */
+    unsigned frequency_hz;
+    bool kernel;         /* kernel frames too, where the user may see them */
+    bool enable_on_exec; /* start when the process executes another program */
+    uint32_t stack_bytes;
+};
+
+enum perf_kind { PERF_SAMPLE, PERF_MAPPED, PERF_NAMED, PERF_STARTED, PERF_ENDED, PERF_LOST };
+
+/* One record; pointers live until the callback returns. */
+struct perf_record {
+    enum perf_kind kind;
+    uint64_t time_ns; /* CLOCK_MONOTONIC */
+    uint32_t pid, tid, cpu;
+
+    /* PERF_SAMPLE */
+    uint64_t period;               /* nanoseconds of CPU */
+    const uint64_t *kernel_frames; /* innermost first */
+    size_t kernel_count;
+    bool has_user; /* the registers below are there */
+    bool in_kernel;
+    uint64_t ip, sp, fp, bx, di;
+    const uint8_t *stack; /* from sp on */
+    size_t stack_bytes;
+
+    /* PERF_MAPPED: executable memory */
+    uint64_t start, length, offset;
+    const char *path; /* also of PERF_NAMED: the thread's name */
+
+    bool executed;       /* PERF_NAMED: the process runs another program now */
+    uint32_t parent_pid; /* PERF_STARTED */
+    uint64_t lost;       /* PERF_LOST: records */
+};
+
+typedef void (*perf_record_fn)(void *context, const struct perf_record *record);
+
+struct perf_sampler;
+
+/* Opens events on every CPU. The error says what stands in the way and how to get it out. */
+int perf_sampler_new(const struct perf_options *options, struct perf_sampler **ret_sampler,
+                     struct error *error);
+void perf_sampler_free(struct perf_sampler *sampler);
+
+/* False when kernel frames were wanted and may not be seen. */
+bool perf_sampler_sees_kernel(const struct perf_sampler *sampler);
+
+/* Waits for records, at most `timeout_ms`, and hands over those whose turn it is; all of them when
+ * `all` is set. Returns 0, 1 when the events' processes are gone, or a negative code. */
+int perf_sampler_read(struct perf_sampler *sampler, int timeout_ms, bool all,
+                      perf_record_fn callback, void *context);

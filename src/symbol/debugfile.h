@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The separate file with the symbols of a stripped one. */
+#pragma once
+
+#include "elf/file.h"
+
+#define DEBUG_FILE_BYTES_MAX (4ull << 30) /* of a file whose checksum must be computed */
+
+/*
+ * By build ID in /usr/lib/debug/.build-id, else by the file's debug link: beside it, in .debug/ and
+ * under /usr/lib/debug. `path` is where the file was opened; with /proc/PID/root/... the places
+ * are looked for in that root too. Only a file with the same build ID, or of the right checksum and
+ * with no other build ID, is taken. Gives 0 or -ENOENT.
+ */
+int debug_file_open(struct elf_file *file, const char *path, struct elf_file *ret_debug);
+
+/* The checksum in a debug link: that of zlib. Starts with 0. */
+uint32_t debug_file_checksum(uint32_t checksum, const void *bytes, size_t length);

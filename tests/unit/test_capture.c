@@ -1,0 +1,193 @@
+// SPDX-License-Identifier: Apache-2.0
+// Processes, their mappings and modules; and what a recorder makes of records.
+
+#include "capture/recorder.h"
+#include "unit.h"
+
+struct table {
+    struct modules modules;
+    struct processes processes;
+    struct process *process;
+};
+
+static int setup(void **state)
+{
+    struct table *table = calloc(1, sizeof(*table));
+    modules_init(&table->modules);
+    processes_init(&table->processes, &table->modules);
+    table->process = processes_get(&table->processes, 4242424);
+    *state = table;
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    struct table *table = *state;
+    processes_release(&table->processes);
+    modules_release(&table->modules);
+    free(table);
+    return 0;
+}
+
+static void map(struct table *table, uint64_t start, uint64_t end, uint64_t offset)
+{
+    process_map(&table->processes, table->process, start, end - start, offset, "[heap]");
+}
+
+static void assert_mapping(const struct table *table, uint64_t address, uint64_t start,
+                           uint64_t end, uint64_t offset)
+{
+    const struct mapping *mapping = process_find(table->process, address);
+    if (!mapping) {
+        fail_msg("nothing is mapped at %#llx", (unsigned long long)address);
+        return;
+    }
+    assert_int_equal(mapping->start, start);
+    assert_int_equal(mapping->end, end);
+    assert_int_equal(mapping->offset, offset);
+}
+
+static void found_by_address(void **state)
+{
+    struct table *table = *state;
+    assert_null(process_find(table->process, 0x1000));
+    map(table, 0x5000, 0x6000, 0);
+    map(table, 0x1000, 0x3000, 0x100);
+    assert_mapping(table, 0x1000, 0x1000, 0x3000, 0x100);
+    assert_mapping(table, 0x2fff, 0x1000, 0x3000, 0x100);
+    assert_mapping(table, 0x5fff, 0x5000, 0x6000, 0);
+    assert_null(process_find(table->process, 0xfff));
+    assert_null(process_find(table->process, 0x3000));
+    assert_null(process_find(table->process, 0x6000));
+    assert_null(process_find(table->process, UINT64_MAX));
+}
+
+static void new_mappings_take_the_place_of_old_ones(void **state)
+{
+    struct table *table = *state;
+    map(table, 0x1000, 0x9000, 0);
+    map(table, 0x3000, 0x4000, 0x7000); /* the middle */
+    assert_mapping(table, 0x2fff, 0x1000, 0x3000, 0);
+    assert_mapping(table, 0x3000, 0x3000, 0x4000, 0x7000);
+    assert_mapping(table, 0x4000, 0x4000, 0x9000, 0x3000);
+    map(table, 0x8000, 0xa000, 0); /* a tail */
+    assert_mapping(table, 0x7fff, 0x4000, 0x8000, 0x3000);
+    map(table, 0, 0x2000, 0); /* a head */
+    assert_mapping(table, 0x2000, 0x2000, 0x3000, 0x1000);
+    map(table, 0, 0x10000, 0); /* all of it */
+    assert_int_equal(table->process->count, 1);
+}
+
+static void absurd_mappings(void **state)
+{
+    struct table *table = *state;
+    map(table, 0x1000, 0x1000, 0);
+    process_map(&table->processes, table->process, UINT64_MAX - 5, 100, 0, "[heap]");
+    assert_int_equal(table->process->count, 0);
+    process_map(&table->processes, table->process, 0x1000, 0x1000, 0, "/no/such/file");
+    const struct mapping *mapping = process_find(table->process, 0x1000);
+    assert_non_null(mapping->module);
+    assert_false(mapping->module->readable);
+    assert_string_equal(mapping->module->build_id, "");
+    for (uint32_t pid = 1; pid <= PROCESSES_MAX; pid++)
+        processes_get(&table->processes, pid);
+    assert_null(processes_get(&table->processes, 1 << 30));
+    assert_true(table->processes.refused > 0);
+}
+
+static void our_own_process(void **state)
+{
+    struct table *table = *state;
+    struct process *self = processes_get(&table->processes, (uint32_t)getpid());
+    process_read_maps(&table->processes, self);
+    struct mapping *mapping = process_find(self, (uint64_t)(uintptr_t)our_own_process);
+    assert_non_null(mapping);
+    assert_true(mapping->module->readable);
+    assert_true(mapping->module->rows.row_count > 0);
+    assert_int_equal(unwind_rows_find(&mapping->module->rows,
+                                      (uint64_t)(uintptr_t)our_own_process - mapping->bias) ==
+                         UNWIND_RULE_NONE,
+                     0);
+    struct process child = {.pid = 1};
+    process_copy(&child, self);
+    assert_ptr_equal(process_find(&child, mapping->start)->module, mapping->module);
+    free(child.mappings);
+    process_clear(self);
+    assert_null(process_find(self, (uint64_t)(uintptr_t)our_own_process));
+}
+
+/* Records as the kernel sends them: a program starts, maps, is sampled, forks and executes. */
+static void records_become_a_profile(void **state)
+{
+    (void)state;
+    struct profile profile;
+    struct recorder recorder;
+    profile_init(&profile, PROFILE_ALL & ~PROFILE_TIMES);
+    recorder_init(&recorder, &profile, 100);
+    struct perf_record named = {
+        .kind = PERF_NAMED, .pid = 70, .tid = 70, .path = "shop", .executed = true};
+    struct perf_record mapped = {.kind = PERF_MAPPED,
+                                 .pid = 70,
+                                 .tid = 70,
+                                 .start = 0x1000,
+                                 .length = 0x1000,
+                                 .offset = 0x200,
+                                 .path = "/no/such/shop"};
+    recorder_take(&recorder, &named);
+    recorder_take(&recorder, &mapped);
+    uint64_t kernel[] = {(uint64_t)-128, 0xffffffff81000010, 0xffffffff81000020};
+    struct perf_record sample = {.kind = PERF_SAMPLE,
+                                 .pid = 70,
+                                 .tid = 71,
+                                 .period = 10000000,
+                                 .kernel_frames = kernel,
+                                 .kernel_count = 3,
+                                 .has_user = true,
+                                 .ip = 0x1040};
+    recorder_take(&recorder, &sample);
+    recorder_take(&recorder, &sample);
+    recorder_take(&recorder, &(struct perf_record){.kind = PERF_LOST, .lost = 5});
+    assert_int_equal(recorder.samples, 2);
+    assert_int_equal(recorder.lost, 5);
+    assert_int_equal(profile.samples.count, 1);
+    assert_int_equal(profile.samples.values[recorder.samples_type][0], 2);
+    assert_int_equal(profile.samples.values[recorder.cpu_type][0], 20000000);
+
+    /* From the leaf: two kernel frames, the user's address as an offset in its file, and the mark
+     * that the walk did not reach the first frame. */
+    uint32_t node = profile.samples.node[0];
+    const struct profile_frame *leaf = &profile.frames[profile.nodes[node].frame];
+    assert_int_equal(leaf->kind, FRAME_KERNEL);
+    assert_true(leaf->address == 0xffffffff81000010);
+    node = profile.nodes[profile.nodes[node].parent].parent;
+    const struct profile_frame *user = &profile.frames[profile.nodes[node].frame];
+    assert_int_equal(user->address, 0x240);
+    assert_string_equal(profile_text(&profile, profile.mappings[user->mapping].file),
+                        "/no/such/shop");
+    node = profile.nodes[node].parent;
+    const struct profile_frame *mark = &profile.frames[profile.nodes[node].frame];
+    assert_int_equal(profile_text(&profile, profile.functions[mark->function].name)[0], '[');
+    assert_int_equal(profile.nodes[node].parent, 0);
+
+    /* A child has its parent's mappings; executing another program ends that. */
+    recorder_take(&recorder, &(struct perf_record){
+                                 .kind = PERF_STARTED, .pid = 80, .tid = 80, .parent_pid = 70});
+    assert_non_null(process_find(processes_get(&recorder.processes, 80), 0x1040));
+    named.pid = named.tid = 80;
+    recorder_take(&recorder, &named);
+    assert_null(process_find(processes_get(&recorder.processes, 80), 0x1040));
+    recorder_release(&recorder);
+    profile_release(&profile);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(found_by_address, setup, teardown),
+        cmocka_unit_test_setup_teardown(new_mappings_take_the_place_of_old_ones, setup, teardown),
+        cmocka_unit_test_setup_teardown(absurd_mappings, setup, teardown),
+        cmocka_unit_test_setup_teardown(our_own_process, setup, teardown),
+        cmocka_unit_test(records_become_a_profile),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
