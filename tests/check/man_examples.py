@@ -70,6 +70,9 @@ def run_all(commands, folder):
             stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False,
             errors="replace", timeout=60,
         )  # fmt: skip
+        if result.returncode and re.search("perf_event_paranoid|no perf events", result.stdout):
+            print(f"Samples cannot be taken here: {result.stdout.strip()}")
+            sys.exit(77)
         if result.returncode:
             failed += 1
             print(f"exit status {result.returncode}: {command}\n{result.stdout[-2000:]}")
