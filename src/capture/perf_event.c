@@ -4,6 +4,7 @@
 #include "capture/perf_event.h"
 
 #include <asm/perf_regs.h>
+#include <dirent.h>
 #include <linux/perf_event.h>
 #include <poll.h>
 #include <stdatomic.h>
@@ -43,9 +44,11 @@ struct entry {
 };
 
 struct perf_sampler {
-    struct ring *rings;
+    struct ring *rings; /* one per CPU */
     struct pollfd *polls;
     size_t ring_count;
+    int *events; /* descriptors of all, the rings' own among them */
+    size_t event_count, event_capacity;
     bool kernel;
     struct buffer batch;
     struct entry *entries;
@@ -59,7 +62,7 @@ static uint64_t monotonic_ns(void)
     return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
 }
 
-static int open_event(const struct perf_options *options, bool kernel, int cpu)
+static int open_event(const struct perf_options *options, bool kernel, pid_t thread, int cpu)
 {
     struct perf_event_attr attr = {
         .type = PERF_TYPE_SOFTWARE,
@@ -89,7 +92,7 @@ static int open_event(const struct perf_options *options, bool kernel, int cpu)
         .use_clockid = 1,
         .clockid = CLOCK_MONOTONIC,
     };
-    int fd = (int)syscall(SYS_perf_event_open, &attr, options->pid, cpu, -1, PERF_FLAG_FD_CLOEXEC);
+    int fd = (int)syscall(SYS_perf_event_open, &attr, thread, cpu, -1, PERF_FLAG_FD_CLOEXEC);
     return fd < 0 ? -errno : fd;
 }
 
@@ -115,9 +118,12 @@ static int explain(int code, struct error *error)
     if (code == -ENOENT || code == -ENOSYS || code == -EOPNOTSUPP)
         return error_set(error, code, "This kernel has no perf events to sample with.");
     if (code == -EMFILE)
-        return error_set(error, code,
-                         "There are too few file descriptors for an event on every CPU: raise "
-                         "`ulimit -n`.");
+        return error_set(
+            error, code,
+            "There are too few file descriptors for an event per thread and CPU: raise "
+            "`ulimit -n`.");
+    if (code == -ESRCH)
+        return error_set(error, code, "There is no such process.");
     return error_set_errno(error, code, "Samples cannot be taken");
 }
 
@@ -133,33 +139,49 @@ static int map_ring(struct ring *ring)
     return 0;
 }
 
-/* An event on each CPU that is there. */
+/* One thread's event on one CPU. The first on a CPU brings the ring that all write to. */
+static int add_event(struct perf_sampler *sampler, const struct perf_options *options, pid_t thread,
+                     int cpu, struct ring **ring)
+{
+    int fd = open_event(options, sampler->kernel, thread, cpu);
+    if (fd == -EACCES && sampler->kernel && !sampler->event_count) {
+        sampler->kernel = false;
+        fd = open_event(options, false, thread, cpu);
+    }
+    if (fd < 0)
+        return fd;
+    array_reserve(sampler->events, sampler->event_capacity, sampler->event_count + 1);
+    sampler->events[sampler->event_count++] = fd;
+    int r = 0;
+    if (*ring) {
+        r = ioctl(fd, PERF_EVENT_IOC_SET_OUTPUT, (*ring)->fd) < 0 ? -errno : 0;
+    } else {
+        sampler->polls[sampler->ring_count] = (struct pollfd){.fd = fd, .events = POLLIN};
+        *ring = &sampler->rings[sampler->ring_count++];
+        (*ring)->fd = fd;
+        r = map_ring(*ring);
+    }
+    if (!r && !options->enable_on_exec && ioctl(fd, PERF_EVENT_IOC_ENABLE, 0) < 0)
+        r = -errno;
+    return r;
+}
+
 static int open_rings(struct perf_sampler *sampler, const struct perf_options *options)
 {
     long cpus = MIN(sysconf(_SC_NPROCESSORS_CONF), CPUS_MAX);
     sampler->rings = memory_zalloc((size_t)cpus, sizeof(*sampler->rings));
     sampler->polls = memory_zalloc((size_t)cpus, sizeof(*sampler->polls));
     for (int cpu = 0; cpu < cpus; cpu++) {
-        int fd = open_event(options, sampler->kernel, cpu);
-        if (fd == -EACCES && sampler->kernel && !sampler->ring_count) {
-            sampler->kernel = false;
-            fd = open_event(options, false, cpu);
+        struct ring *ring = NULL;
+        for (size_t i = 0; i < options->thread_count; i++) {
+            int r = add_event(sampler, options, options->threads[i], cpu, &ring);
+            if (r == -ENODEV) /* the CPU is offline */
+                break;
+            if (r < 0 && r != -ESRCH) /* a thread may end meanwhile */
+                return r;
         }
-        if (fd == -ENODEV) /* offline */
-            continue;
-        if (fd < 0)
-            return fd;
-        struct ring *ring = &sampler->rings[sampler->ring_count];
-        ring->fd = fd;
-        sampler->polls[sampler->ring_count] = (struct pollfd){.fd = fd, .events = POLLIN};
-        sampler->ring_count++;
-        int r = map_ring(ring);
-        if (r < 0)
-            return r;
-        if (!options->enable_on_exec && ioctl(fd, PERF_EVENT_IOC_ENABLE, 0) < 0)
-            return -errno;
     }
-    return sampler->ring_count ? 0 : -ENODEV;
+    return sampler->ring_count ? 0 : -ESRCH;
 }
 
 int perf_sampler_new(const struct perf_options *options, struct perf_sampler **ret_sampler,
@@ -184,13 +206,35 @@ void perf_sampler_free(struct perf_sampler *sampler)
         struct ring *ring = &sampler->rings[i];
         if (ring->header)
             munmap(ring->header, ring->data_bytes + (size_t)sysconf(_SC_PAGESIZE));
-        close(ring->fd);
     }
+    for (size_t i = 0; i < sampler->event_count; i++)
+        close(sampler->events[i]);
+    free(sampler->events);
     free(sampler->rings);
     free(sampler->polls);
     buffer_release(&sampler->batch);
     free(sampler->entries);
     free(sampler);
+}
+
+int perf_threads_of(pid_t pid, pid_t **threads, size_t *count, size_t *capacity)
+{
+    char path[64];
+    snprintf(path, sizeof(path), "/proc/%d/task", (int)pid);
+    DIR *folder = opendir(path);
+    if (!folder)
+        return errno == ENOENT ? -ESRCH : -errno;
+    struct dirent *entry;
+    size_t before = *count;
+    while ((entry = readdir(folder))) {
+        int thread = atoi(entry->d_name);
+        if (thread <= 0)
+            continue;
+        array_reserve(*threads, *capacity, *count + 1);
+        (*threads)[(*count)++] = thread;
+    }
+    closedir(folder);
+    return *count > before ? 0 : -ESRCH;
 }
 
 bool perf_sampler_sees_kernel(const struct perf_sampler *sampler)

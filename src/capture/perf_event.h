@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Samples through perf_event_open: a command's processes, with a copy of the top of each stack. It
- * needs no privilege where kernel.perf_event_paranoid is at most 2. Records of all CPUs come in the
+ * Samples through perf_event_open: of chosen threads and what they start, with a copy of the top of
+ * each stack. It needs no privilege for one's own processes where kernel.perf_event_paranoid is at
+ * most 2. Records of all CPUs come in the
  * order of their times.
  */
 #pragma once
@@ -14,7 +15,8 @@
 #include "base/error.h"
 
 struct perf_options {
-    pid_t pid; /* it, its threads and all processes they start */
+    const pid_t *threads; /* they, and all threads and processes that they start from now on */
+    size_t thread_count;
     unsigned frequency_hz;
     bool kernel;         /* kernel frames too, where the user may see them */
     bool enable_on_exec; /* start when the process executes another program */
@@ -59,6 +61,9 @@ void perf_sampler_free(struct perf_sampler *sampler);
 
 /* False when kernel frames were wanted and may not be seen. */
 bool perf_sampler_sees_kernel(const struct perf_sampler *sampler);
+
+/* Appends the threads that a process has now to a growing list. -ESRCH when there is none. */
+int perf_threads_of(pid_t pid, pid_t **threads, size_t *count, size_t *capacity);
 
 /* Waits for records, at most `timeout_ms`, and hands over those whose turn it is; all of them when
  * `all` is set. Returns 0, 1 when the events' processes are gone, or a negative code. */

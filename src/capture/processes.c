@@ -136,8 +136,23 @@ void process_map(struct processes *processes, struct process *process, uint64_t 
     process->count++;
 }
 
-void process_read_maps(struct processes *processes, struct process *process)
+static void read_name(struct process *process)
 {
+    char path[64];
+    snprintf(path, sizeof(path), "/proc/%" PRIu32 "/comm", process->pid);
+    FILE *file = fopen(path, "re");
+    if (!file)
+        return;
+    if (!fgets(process->name, sizeof(process->name), file))
+        process->name[0] = '\0';
+    process->name[strcspn(process->name, "\n")] = '\0';
+    fclose(file);
+}
+
+void process_catch_up(struct processes *processes, struct process *process)
+{
+    if (!process->name[0])
+        read_name(process);
     char path[64], line[4600];
     snprintf(path, sizeof(path), "/proc/%" PRIu32 "/maps", process->pid);
     FILE *file = fopen(path, "re");

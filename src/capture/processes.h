@@ -40,8 +40,8 @@ void processes_release(struct processes *processes);
 /* The process, added if it is new: NULL beyond the limit. */
 struct process *processes_get(struct processes *processes, uint32_t pid);
 
-/* What it has mapped now, from /proc. */
-void process_read_maps(struct processes *processes, struct process *process);
+/* Its name and what it has mapped now, from /proc. */
+void process_catch_up(struct processes *processes, struct process *process);
 
 /* It runs another program: all mappings go. */
 void process_clear(struct process *process);

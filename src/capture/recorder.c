@@ -155,7 +155,7 @@ static void take_sample(struct recorder *recorder, const struct perf_record *rec
     if (!process)
         return;
     if (!process->count)
-        process_read_maps(&recorder->processes, process);
+        process_catch_up(&recorder->processes, process);
     uint32_t frames[2 * RECORDER_FRAMES_MAX + 1];
     size_t count = record->has_user ? walk_user(recorder, process, record, frames) : 0;
     count += add_kernel(recorder, record, frames + count);

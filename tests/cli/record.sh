@@ -52,6 +52,21 @@ grep -E '(;deep){201};ten;burn' known.folded >/dev/null && echo "200 calls deep"
 "$ASSAY" record -q -F 999 -o two.pb.gz -- ./known 2 child || true
 "$ASSAY" info --format json two.pb.gz | jq '[.labels[] | select(.key == "pid") | .values]' -c
 
+# A process that runs already: for a while, and until Ctrl-C.
+./known 1000 &
+running=$!
+"$ASSAY" record -F 999 -p "$running" -d 0.5 -o pid.pb.gz 2>said
+"$ASSAY" report --cum -n 0 --format csv pid.pb.gz | grep -c ',work,'
+"$ASSAY" record -F 999 -p "$running" -o pid.html 2>said &
+recording=$!
+sleep 0.5
+kill -INT "$recording"
+wait "$recording" && grep -o 'in pid.html' said
+kill "$running"
+wait "$running" || true
+# A command that outlives the recording keeps its exit code.
+"$ASSAY" record -q -F 99 -d 0.1 -o part.pb.gz -- ./known 4 || echo "the command's exit code: $?"
+
 echo "== what goes wrong"
 try() {
     local status=0
@@ -63,6 +78,9 @@ try -o x.pb.gz -- ./not-there
 try -o x.pb.gz -- /
 try -o x.unknown -- ./known 1
 try -F 0 -- ./known 1
+try -p 999999999
+try -p nobody
+try -p 1 -- ./known 1
 try
 try -q -o signal.pb.gz -- sh -c 'kill -9 $$'
 ls x.* 2>/dev/null || echo "nothing was written"

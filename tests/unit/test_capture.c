@@ -99,7 +99,7 @@ static void our_own_process(void **state)
 {
     struct table *table = *state;
     struct process *self = processes_get(&table->processes, (uint32_t)getpid());
-    process_read_maps(&table->processes, self);
+    process_catch_up(&table->processes, self);
     struct mapping *mapping = process_find(self, (uint64_t)(uintptr_t)our_own_process);
     assert_non_null(mapping);
     assert_true(mapping->module->readable);
