@@ -19,12 +19,6 @@ static void byte_set_release(struct byte_set *set)
     digest_table_release(&set->index);
 }
 
-static void id_map_release(struct id_map *map)
-{
-    free(map->dense);
-    id_table_release(&map->sparse);
-}
-
 static void discard(void *collected)
 {
     struct pprof_reader *reader = collected;
@@ -38,10 +32,8 @@ static void discard(void *collected)
     free(reader->locations);
     free(reader->lines);
     free(reader->location_frames);
+    free(reader->stack_locations);
     free(reader->frames);
-    id_map_release(&reader->mapping_ids);
-    id_map_release(&reader->function_ids);
-    id_map_release(&reader->location_ids);
     byte_set_release(&reader->stacks);
     byte_set_release(&reader->labels);
     free(reader->rows);
@@ -483,7 +475,7 @@ static void *collect(struct source *source, enum profile_detail detail, struct e
     reader->want_labels = detail & PROFILE_LABELS;
     if (getrandom(&reader->seed, sizeof(reader->seed), GRND_NONBLOCK) < 0)
         reader->seed = (uintptr_t)reader;
-    if (read_stream(reader, error) < 0) {
+    if (read_stream(reader, error) < 0 || pprof_link(reader, error) < 0) {
         discard(reader);
         return NULL;
     }

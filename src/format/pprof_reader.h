@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the pprof reader holds between its halves: pprof_read.c fills it while the file streams by,
- * pprof_resolve.c adds it to a profile. The first half needs no profile and may run on any thread.
+ * What the pprof reader holds between its parts: pprof_read.c fills it while the file streams by,
+ * pprof_link.c turns ids into positions, pprof_resolve.c adds it all to a profile. Only the last
+ * needs the profile; the others may run on any thread.
  */
 #pragma once
 
@@ -13,7 +14,7 @@
 struct byte_set {
     struct buffer bytes;
     struct byte_entry {
-        uint64_t offset;  /* into bytes */
+        uint64_t offset;  /* into bytes; of stacks once linked, into stack_locations */
         uint64_t seen_at; /* stream offset of the first, for error messages */
         uint32_t length;
         uint32_t row; /* of (this stack, no labels), or ID_NONE */
@@ -36,12 +37,13 @@ struct raw_function {
 };
 
 struct raw_line {
-    uint64_t function;
+    uint64_t function; /* its id; once linked, its position + 1 */
     uint32_t line, column;
 };
 
 struct raw_location {
-    uint64_t id, mapping, address;
+    uint64_t id, address;
+    uint64_t mapping; /* its id; once linked, its position + 1 */
     uint32_t first_line, line_count;
     bool folded;
 };
@@ -58,13 +60,6 @@ struct raw_row {
 
 struct value_type {
     uint64_t type, unit;
-};
-
-/* A table whose messages carry ids, which need not be dense. */
-struct id_map {
-    uint32_t *dense; /* id -> position + 1 */
-    uint64_t dense_limit;
-    struct id_table sparse;
 };
 
 struct raw_string {
@@ -98,8 +93,9 @@ struct pprof_reader {
     struct location_frames *location_frames;
     uint32_t *frames; /* of locations with more than one */
     size_t frame_count, frame_capacity;
-    uint64_t frames_left; /* that stacks may still expand to */
-    struct id_map mapping_ids, function_ids, location_ids;
+    uint64_t frames_left;      /* that stacks may still expand to */
+    uint32_t *stack_locations; /* of all stacks, after linking */
+    size_t stack_location_count;
 
     struct byte_set stacks, labels;
     struct raw_row *rows;
@@ -117,4 +113,5 @@ struct pprof_reader {
     size_t comment_count, comment_capacity;
 };
 
+int pprof_link(struct pprof_reader *reader, struct error *error);
 int pprof_resolve(struct pprof_reader *reader, struct profile *profile, struct error *error);

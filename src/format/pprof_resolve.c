@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reading pprof, second half: the tables are complete, so ids get their meaning and what was
-// collected goes into the profile. Every reference is checked here.
+// Reading pprof, last part: strings, functions, frames and stacks are interned in the profile, and
+// the values added. References to strings are checked here.
 
 #include <string.h>
 
@@ -24,64 +24,9 @@ static int resolve_string(struct pprof_reader *reader, uint64_t index, const cha
     return 0;
 }
 
-#define ID_OF(table, i) (*(const uint64_t *)((const char *)(table) + (i)*stride + id_offset))
-
-/* Makes the ids of a table findable; they must be unique and not 0. */
-static int id_map_build(struct id_map *map, const void *table, size_t count, size_t stride,
-                        size_t id_offset, const char *what, struct error *error)
-{
-    uint64_t largest = 0;
-    for (size_t i = 0; i < count; i++)
-        largest = MAX(largest, ID_OF(table, i));
-    if (largest <= 8 * (uint64_t)count + 1024) {
-        map->dense_limit = largest + 1;
-        map->dense = memory_zalloc(map->dense_limit, sizeof(*map->dense));
-    }
-    for (size_t i = 0; i < count; i++) {
-        uint64_t id = ID_OF(table, i);
-        bool taken = false;
-        if (map->dense) {
-            taken = map->dense[id];
-            map->dense[id] = (uint32_t)i + 1;
-        } else {
-            struct id_probe probe = id_probe_start(hash_word(id));
-            uint32_t other;
-            while ((other = id_table_next(&map->sparse, &probe)) != ID_NONE)
-                taken |= ID_OF(table, other) == id;
-            id_table_insert(&map->sparse, hash_word(id), (uint32_t)i);
-        }
-        if (!id || taken)
-            return error_set(error, -EBADMSG, "%s number %zu has the id %llu, which is %s.", what,
-                             i + 1, (unsigned long long)id,
-                             id ? "already taken" : "reserved for \"none\"");
-    }
-    return 0;
-}
-
-/* Position in the table, or ID_NONE. */
-static inline uint32_t id_map_find(const struct id_map *map, const void *table, size_t stride,
-                                   size_t id_offset, uint64_t id)
-{
-    if (map->dense)
-        return id < map->dense_limit ? map->dense[id] - 1 : ID_NONE;
-    struct id_probe probe = id_probe_start(hash_word(id));
-    uint32_t at;
-    while ((at = id_table_next(&map->sparse, &probe)) != ID_NONE)
-        if (ID_OF(table, at) == id)
-            return at;
-    return ID_NONE;
-}
-
-#define BUILD_IDS(reader, map, table, count, what, error)                                          \
-    id_map_build(&(reader)->map, (reader)->table, (reader)->count, sizeof(*(reader)->table),       \
-                 offsetof(__typeof__(*(reader)->table), id), what, error)
-#define FIND_ID(reader, map, table, id_value)                                                      \
-    id_map_find(&(reader)->map, (reader)->table, sizeof(*(reader)->table),                         \
-                offsetof(__typeof__(*(reader)->table), id), id_value)
-
 static int resolve_mappings(struct pprof_reader *reader, struct error *error)
 {
-    int r = BUILD_IDS(reader, mapping_ids, mappings, mapping_count, "Mapping", error);
+    int r = 0;
     for (size_t i = 0; !r && i < reader->mapping_count; i++) {
         struct raw_mapping *raw = &reader->mappings[i];
         uint32_t file = raw->mapping.file, build_id = raw->mapping.build_id;
@@ -96,7 +41,7 @@ static int resolve_mappings(struct pprof_reader *reader, struct error *error)
 
 static int resolve_functions(struct pprof_reader *reader, struct error *error)
 {
-    int r = BUILD_IDS(reader, function_ids, functions, function_count, "Function", error);
+    int r = 0;
     for (size_t i = 0; !r && i < reader->function_count; i++) {
         struct raw_function *raw = &reader->functions[i];
         struct profile_function function = {.start_line = raw->start_line};
@@ -115,15 +60,14 @@ static int resolve_functions(struct pprof_reader *reader, struct error *error)
 
 /* The frames of one location, outermost first: its last line is the function that was really
  * called, the ones before it were inlined. */
-static int resolve_location(struct pprof_reader *reader, size_t index, struct error *error)
+static void resolve_location(struct pprof_reader *reader, size_t index)
 {
     const struct raw_location *raw = &reader->locations[index];
     struct profile_frame frame = {.address = raw->address, .folded = raw->folded};
-    /* A mapping that is not there costs a frame its binary, no more; pprof sees it so, too. */
-    uint32_t at = raw->mapping ? FIND_ID(reader, mapping_ids, mappings, raw->mapping) : ID_NONE;
-    if (at != ID_NONE) {
-        frame.mapping = reader->mappings[at].resolved;
-        frame.address = profile_file_offset(&reader->mappings[at].mapping, raw->address);
+    if (raw->mapping) {
+        const struct raw_mapping *mapping = &reader->mappings[raw->mapping - 1];
+        frame.mapping = mapping->resolved;
+        frame.address = profile_file_offset(&mapping->mapping, raw->address);
     }
     struct location_frames *frames = &reader->location_frames[index];
     frames->first = (uint32_t)reader->frame_count;
@@ -131,19 +75,11 @@ static int resolve_location(struct pprof_reader *reader, size_t index, struct er
     array_reserve(reader->frames, reader->frame_capacity, reader->frame_count + frames->count);
     if (!raw->line_count) {
         frames->first = profile_frame(reader->profile, &frame);
-        return 0;
+        return;
     }
     for (uint32_t i = raw->line_count; i-- > 0;) {
         const struct raw_line *line = &reader->lines[raw->first_line + i];
-        frame.function = 0;
-        if (line->function) {
-            at = FIND_ID(reader, function_ids, functions, line->function);
-            if (at == ID_NONE)
-                return error_set(error, -EBADMSG,
-                                 "Location %llu refers to function %llu, which is not there.",
-                                 (unsigned long long)raw->id, (unsigned long long)line->function);
-            frame.function = reader->functions[at].resolved;
-        }
+        frame.function = line->function ? reader->functions[line->function - 1].resolved : 0;
         frame.line = line->line;
         frame.column = line->column;
         frame.inlined = i + 1 < raw->line_count;
@@ -151,34 +87,22 @@ static int resolve_location(struct pprof_reader *reader, size_t index, struct er
     }
     if (frames->count == 1)
         frames->first = reader->frames[--reader->frame_count];
-    return 0;
 }
 
 /* A few bytes can name a location with many lines many times. Real stacks have a handful of lines
- * per location, and a location takes at least a byte. */
+ * per location. */
 #define FRAMES_ALWAYS (1u << 20)
-#define FRAMES_PER_BYTE 32
+#define FRAMES_PER_LOCATION 32
 
 static int resolve_stack(struct pprof_reader *reader, const struct byte_entry *entry,
                          uint32_t **frames, size_t *capacity, uint32_t *ret_node,
                          struct error *error)
 {
-    struct wire ids = wire_of(reader->stacks.bytes.data + entry->offset, entry->length);
+    const uint32_t *locations = reader->stack_locations + entry->offset;
     size_t count = 0;
-    /* Ids come leaf first; fill from the end so that the result is outermost first. */
-    while (ids.at < ids.end) {
-        uint64_t id;
-        if (!wire_varint(&ids, &id))
-            return error_set(error, -EBADMSG,
-                             "The sample before offset %llu has a malformed list of locations.",
-                             (unsigned long long)entry->seen_at);
-        uint32_t at = FIND_ID(reader, location_ids, locations, id);
-        if (at == ID_NONE)
-            return error_set(error, -EBADMSG,
-                             "The sample before offset %llu refers to location %llu, which is not "
-                             "there.",
-                             (unsigned long long)entry->seen_at, (unsigned long long)id);
-        const struct location_frames *location = &reader->location_frames[at];
+    /* Locations come leaf first; fill from the end so that the result is outermost first. */
+    for (uint32_t k = 0; k < entry->length; k++) {
+        const struct location_frames *location = &reader->location_frames[locations[k]];
         if (location->count > reader->frames_left)
             return error_set(error, -E2BIG,
                              "The sample before offset %llu expands to an absurd number of inlined "
@@ -282,7 +206,8 @@ static int resolve_samples(struct pprof_reader *reader, const unsigned *columns,
     size_t frame_capacity = 0, label_capacity = 0;
     array_reserve(frames, frame_capacity, 1); /* empty stacks need a place, too */
     int r = 0;
-    reader->frames_left = FRAMES_ALWAYS + (uint64_t)reader->stacks.bytes.length * FRAMES_PER_BYTE;
+    reader->frames_left =
+        FRAMES_ALWAYS + (uint64_t)reader->stack_location_count * FRAMES_PER_LOCATION;
     for (size_t i = 0; !r && i < reader->stacks.count; i++) {
         r = resolve_stack(reader, &reader->stacks.entries[i], &frames, &frame_capacity, &nodes[i],
                           error);
@@ -362,15 +287,13 @@ int pprof_resolve(struct pprof_reader *reader, struct profile *profile, struct e
     if (!r)
         r = resolve_functions(reader, error);
     if (!r)
-        r = BUILD_IDS(reader, location_ids, locations, location_count, "Location", error);
-    reader->location_frames =
-        memory_zalloc(reader->location_count, sizeof(*reader->location_frames));
-    for (size_t i = 0; !r && i < reader->location_count; i++)
-        r = resolve_location(reader, i, error);
-    if (!r)
         r = resolve_header(reader, error);
     if (r < 0)
         return r;
+    reader->location_frames =
+        memory_zalloc(reader->location_count, sizeof(*reader->location_frames));
+    for (size_t i = 0; i < reader->location_count; i++)
+        resolve_location(reader, i);
     _cleanup_free_ uint32_t *nodes = memory_zalloc(reader->stacks.count, sizeof(*nodes));
     _cleanup_free_ uint32_t *sets = memory_zalloc(reader->labels.count + 1, sizeof(*sets));
     return resolve_samples(reader, columns, nodes, sets, error);
