@@ -27,7 +27,6 @@ struct job {
     void *collected;
     int result;
     struct error error;
-    bool done;
 };
 
 static void job_release(struct job *job)
@@ -119,7 +118,8 @@ struct pipeline {
 
     pthread_mutex_t lock;
     pthread_cond_t changed;
-    struct job *ring;
+    struct job *ring; /* each is one thread's at a time, handed over by `done` and `taken` */
+    bool *done;       /* of each in the ring; under the lock */
     size_t ring_size;
     size_t next, taken;
     bool stop;
@@ -142,7 +142,7 @@ static void *work(void *argument)
         pthread_mutex_unlock(&pipeline->lock);
         job_start(job, pipeline->paths[index], pipeline->options, pipeline->detail);
         pthread_mutex_lock(&pipeline->lock);
-        job->done = true;
+        pipeline->done[index % pipeline->ring_size] = true;
         pthread_cond_broadcast(&pipeline->changed);
     }
     pthread_mutex_unlock(&pipeline->lock);
@@ -151,18 +151,19 @@ static void *work(void *argument)
 
 static struct job *wait_for(struct pipeline *pipeline, size_t index)
 {
-    struct job *job = &pipeline->ring[index % pipeline->ring_size];
+    size_t at = index % pipeline->ring_size;
     pthread_mutex_lock(&pipeline->lock);
-    while (!job->done)
+    while (!pipeline->done[at])
         pthread_cond_wait(&pipeline->changed, &pipeline->lock);
     pthread_mutex_unlock(&pipeline->lock);
-    return job;
+    return &pipeline->ring[at];
 }
 
 static void give_back(struct pipeline *pipeline, struct job *job)
 {
     job_release(job);
     pthread_mutex_lock(&pipeline->lock);
+    pipeline->done[job - pipeline->ring] = false;
     pipeline->taken++;
     pthread_cond_broadcast(&pipeline->changed);
     pthread_mutex_unlock(&pipeline->lock);
@@ -174,6 +175,7 @@ static void pipeline_start(struct pipeline *pipeline)
     size_t wanted = MIN((size_t)MAX(cores - 1, 1), (size_t)WORKERS_MAX);
     pipeline->ring_size = wanted + 1;
     pipeline->ring = memory_zalloc(pipeline->ring_size, sizeof(*pipeline->ring));
+    pipeline->done = memory_zalloc(pipeline->ring_size, sizeof(*pipeline->done));
     pthread_mutex_init(&pipeline->lock, NULL);
     pthread_cond_init(&pipeline->changed, NULL);
     while (pipeline->worker_count < wanted &&
@@ -192,6 +194,7 @@ static void pipeline_stop(struct pipeline *pipeline)
     for (size_t i = 0; i < pipeline->ring_size; i++)
         job_release(&pipeline->ring[i]);
     free(pipeline->ring);
+    free(pipeline->done);
     pthread_cond_destroy(&pipeline->changed);
     pthread_mutex_destroy(&pipeline->lock);
 }
