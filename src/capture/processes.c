@@ -3,6 +3,7 @@
 
 #include "capture/processes.h"
 
+#include <dirent.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -21,7 +22,9 @@ void processes_release(struct processes *processes)
         free(processes->list[i]);
     }
     free(processes->list);
+    free(processes->threads);
     id_table_release(&processes->index);
+    id_table_release(&processes->thread_index);
 }
 
 struct process *processes_get(struct processes *processes, uint32_t pid)
@@ -41,6 +44,40 @@ struct process *processes_get(struct processes *processes, uint32_t pid)
     id_table_insert(&processes->index, hash_word(pid), (uint32_t)processes->count);
     processes->list[processes->count++] = process;
     return process;
+}
+
+static struct thread *find_thread(const struct processes *processes, uint32_t tid)
+{
+    struct id_probe probe = id_probe_start(hash_word(tid));
+    uint32_t id;
+    while ((id = id_table_next(&processes->thread_index, &probe)) != ID_NONE)
+        if (processes->threads[id].tid == tid)
+            return &processes->threads[id];
+    return NULL;
+}
+
+void processes_name_thread(struct processes *processes, uint32_t tid, const char *name)
+{
+    struct thread *thread = find_thread(processes, tid);
+    if (!thread && processes->thread_count == THREADS_MAX) {
+        processes->refused++;
+        return;
+    }
+    if (!thread) {
+        array_reserve(processes->threads, processes->thread_capacity, processes->thread_count + 1);
+        id_table_insert(&processes->thread_index, hash_word(tid),
+                        (uint32_t)processes->thread_count);
+        thread = &processes->threads[processes->thread_count++];
+        thread->tid = tid;
+    }
+    snprintf(thread->name, sizeof(thread->name), "%s", name);
+}
+
+const char *processes_thread_name(const struct processes *processes, const struct process *process,
+                                  uint32_t tid)
+{
+    const struct thread *thread = tid == process->pid ? NULL : find_thread(processes, tid);
+    return thread ? thread->name : process->name;
 }
 
 void process_clear(struct process *process)
@@ -136,23 +173,43 @@ void process_map(struct processes *processes, struct process *process, uint64_t 
     process->count++;
 }
 
-static void read_name(struct process *process)
+static void read_name(uint32_t pid, uint32_t tid, char ret_name[16])
 {
     char path[64];
-    snprintf(path, sizeof(path), "/proc/%" PRIu32 "/comm", process->pid);
+    snprintf(path, sizeof(path), "/proc/%" PRIu32 "/task/%" PRIu32 "/comm", pid, tid);
     FILE *file = fopen(path, "re");
+    ret_name[0] = '\0';
     if (!file)
         return;
-    if (!fgets(process->name, sizeof(process->name), file))
-        process->name[0] = '\0';
-    process->name[strcspn(process->name, "\n")] = '\0';
+    if (fgets(ret_name, 16, file))
+        ret_name[strcspn(ret_name, "\n")] = '\0';
     fclose(file);
+}
+
+/* A process's threads, where they are called something else than the process. */
+static void read_names(struct processes *processes, struct process *process)
+{
+    char path[64], name[16];
+    read_name(process->pid, process->pid, process->name);
+    snprintf(path, sizeof(path), "/proc/%" PRIu32 "/task", process->pid);
+    DIR *folder = opendir(path);
+    struct dirent *entry;
+    while (folder && (entry = readdir(folder))) {
+        uint32_t tid = (uint32_t)atoi(entry->d_name);
+        if (!tid || tid == process->pid)
+            continue;
+        read_name(process->pid, tid, name);
+        if (name[0] && strcmp(name, process->name) != 0)
+            processes_name_thread(processes, tid, name);
+    }
+    if (folder)
+        closedir(folder);
 }
 
 void process_catch_up(struct processes *processes, struct process *process)
 {
     if (!process->name[0])
-        read_name(process);
+        read_names(processes, process);
     char path[64], line[4600];
     snprintf(path, sizeof(path), "/proc/%" PRIu32 "/maps", process->pid);
     FILE *file = fopen(path, "re");

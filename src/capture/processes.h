@@ -23,15 +23,25 @@ struct process {
     size_t count, capacity;
 };
 
+/* A thread that has a name of its own. */
+struct thread {
+    uint32_t tid;
+    char name[16];
+};
+
 struct processes {
     struct process **list;
     size_t count, capacity;
     struct id_table index; /* by pid */
+    struct thread *threads;
+    size_t thread_count, thread_capacity;
+    struct id_table thread_index; /* by tid */
     struct modules *modules;
-    uint64_t refused; /* mappings and processes beyond the limits */
+    uint64_t refused; /* mappings, processes and threads beyond the limits */
 };
 
 #define PROCESSES_MAX 65536
+#define THREADS_MAX 262144
 #define MAPPINGS_MAX 65536 /* of one process; the kernel's own limit is near it */
 
 void processes_init(struct processes *processes, struct modules *modules);
@@ -39,6 +49,13 @@ void processes_release(struct processes *processes);
 
 /* The process, added if it is new: NULL beyond the limit. */
 struct process *processes_get(struct processes *processes, uint32_t pid);
+
+/* A thread calls itself something. */
+void processes_name_thread(struct processes *processes, uint32_t tid, const char *name);
+
+/* What a thread calls itself, or else its process. */
+const char *processes_thread_name(const struct processes *processes, const struct process *process,
+                                  uint32_t tid);
 
 /* Its name and what it has mapped now, from /proc. */
 void process_catch_up(struct processes *processes, struct process *process);

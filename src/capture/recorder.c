@@ -141,7 +141,9 @@ static uint32_t label_sample(struct recorder *recorder, const struct process *pr
 {
     struct profile *profile = recorder->profile;
     struct profile_label labels[] = {
-        {.key = profile_cstring(profile, "comm"), .text = profile_cstring(profile, process->name)},
+        {.key = profile_cstring(profile, "comm"),
+         .text = profile_cstring(
+             profile, processes_thread_name(&recorder->processes, process, record->tid))},
         {.key = profile_cstring(profile, "pid"), .number = record->pid},
         {.key = profile_cstring(profile, "tid"), .number = record->tid},
     };
@@ -189,6 +191,8 @@ void recorder_take(void *context, const struct perf_record *record)
         snprintf(process->name, sizeof(process->name), "%s", record->path);
         if (record->executed)
             process_clear(process);
+    } else if (record->kind == PERF_NAMED) {
+        processes_name_thread(&recorder->processes, record->tid, record->path);
     } else if (record->kind == PERF_STARTED && record->pid != record->parent_pid) {
         struct process *parent = processes_get(&recorder->processes, record->parent_pid);
         /* A pid may come again: the new one has nothing of the old. */

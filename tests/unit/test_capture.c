@@ -176,6 +176,15 @@ static void records_become_a_profile(void **state)
     named.pid = named.tid = 80;
     recorder_take(&recorder, &named);
     assert_null(process_find(processes_get(&recorder.processes, 80), 0x1040));
+
+    /* A thread has the process's name until it takes one. */
+    const struct process *shop = processes_get(&recorder.processes, 70);
+    assert_string_equal(processes_thread_name(&recorder.processes, shop, 71), "shop");
+    recorder_take(&recorder,
+                  &(struct perf_record){
+                      .kind = PERF_NAMED, .pid = 70, .tid = 71, .path = "worker-with-a-long-name"});
+    assert_string_equal(processes_thread_name(&recorder.processes, shop, 71), "worker-with-a-l");
+    assert_string_equal(processes_thread_name(&recorder.processes, shop, 70), "shop");
     recorder_release(&recorder);
     profile_release(&profile);
 }
