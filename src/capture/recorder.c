@@ -66,11 +66,9 @@ static uint32_t pseudo_frame(struct profile *profile, const char *name)
 }
 
 static uint32_t user_frame(struct recorder *recorder, const struct process *process,
-                           const struct unwind_frame *from)
+                           uint64_t address)
 {
     struct profile *profile = recorder->profile;
-    /* A return address is one behind the call: the call itself is meant. */
-    uint64_t address = from->address - !(from->flags & UNWIND_FRAME_EXACT);
     struct profile_frame frame = {.address = address, .kind = FRAME_NATIVE};
     struct mapping *mapping = process_find(process, address);
     if (mapping) {
@@ -114,8 +112,14 @@ static size_t walk_user(struct recorder *recorder, struct process *process,
         frames[used++] = pseudo_frame(
             recorder->profile,
             end == UNWIND_END_TRUNCATED || end == UNWIND_END_LIMIT ? "[truncated]" : "[unknown]");
-    while (count)
-        frames[used++] = user_frame(recorder, process, &walked[--count]);
+    bool below_signal = false; /* the trampoline that a signal's handler returns to */
+    while (count) {
+        const struct unwind_frame *frame = &walked[--count];
+        bool exact = frame->flags & UNWIND_FRAME_EXACT;
+        /* A return address is one behind the call: the call itself is meant. */
+        frames[used++] = user_frame(recorder, process, frame->address - !(exact || below_signal));
+        below_signal = exact;
+    }
     return used;
 }
 

@@ -18,6 +18,7 @@ struct command {
 
 static const struct command commands[] = {
     {"record", command_record, "run a command and sample its CPU time"},
+    {"stacks", command_stacks, "what every thread of a process is doing now"},
     {"report", command_report, "functions by cost, call trees, callers, lines"},
     {"flame", command_flame, "a flame graph as .html or .svg"},
     {"diff", command_diff, "what changed between two profiles"},

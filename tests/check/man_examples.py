@@ -17,6 +17,9 @@ import tempfile
 ROFF = [(r"\-", "-"), (r"\(aq", "'"), (r"\(dq", '"'), (r"\(ha", "^"), (r"\(ti", "~"), (r"\&", ""),
         (r"\(rs", "\\"), (r"\e", "\\")]  # fmt: skip
 
+# What assay says where the kernel allows no samples, or no tracing.
+REFUSED = "perf_event_paranoid|no perf events|ptrace_scope|SYS_PTRACE"
+
 
 def plain(line):
     line = re.sub(r"\\f(\[\w*\]|\(..|.)", "", line)
@@ -70,8 +73,8 @@ def run_all(commands, folder):
             stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False,
             errors="replace", timeout=60,
         )  # fmt: skip
-        if result.returncode and re.search("perf_event_paranoid|no perf events", result.stdout):
-            print(f"Samples cannot be taken here: {result.stdout.strip()}")
+        if result.returncode and re.search(REFUSED, result.stdout):
+            print(f"The kernel does not allow that here: {result.stdout.strip()}")
             sys.exit(77)
         if result.returncode:
             failed += 1

@@ -1,0 +1,480 @@
+// SPDX-License-Identifier: Apache-2.0
+// Stacks of a running process: see snapshot.h.
+
+#include "capture/snapshot.h"
+
+#include <dirent.h>
+#include <inttypes.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/ptrace.h>
+#include <sys/uio.h>
+#include <sys/user.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/memory.h"
+
+#define KERNEL_THREAD 0x00200000u /* the flag in /proc/PID/stat */
+#define PAGE_BYTES 4096u
+#define REGISTER_SP 7 /* by DWARF */
+/* How long a lost SIGCHLD can delay us. */
+#define LOOK_EVERY_MS 20
+
+static int64_t monotonic_ns(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
+}
+
+const char *snapshot_state_name(char state)
+{
+    switch (state) {
+    case 'R':
+        return "running";
+    case 'S':
+        return "sleeping";
+    case 'D':
+        return "disk sleep";
+    case 'T':
+        return "stopped";
+    case 't':
+        return "traced";
+    case 'Z':
+        return "zombie";
+    case 'X':
+        return "dead";
+    case 'I':
+        return "idle";
+    default:
+        return "unknown";
+    }
+}
+
+/* ---- what /proc knows ---- */
+
+/* A number of /proc/PID/task/TID/status; -1 when there is none. */
+static long status_number(pid_t pid, pid_t tid, const char *key)
+{
+    char path[64], line[256];
+    size_t length = strlen(key);
+    long number = -1;
+    snprintf(path, sizeof(path), "/proc/%d/task/%d/status", (int)pid, (int)tid);
+    FILE *file = fopen(path, "re");
+    while (file && number < 0 && fgets(line, sizeof(line), file))
+        if (!strncmp(line, key, length) && line[length] == ':')
+            number = atol(line + length + 1);
+    if (file)
+        fclose(file);
+    return number;
+}
+
+/* Name, state and flags; the name may hold anything, parentheses among it. */
+static int read_stat(pid_t pid, struct snapshot_thread *thread, unsigned *ret_flags)
+{
+    char path[64], text[1024];
+    snprintf(path, sizeof(path), "/proc/%d/task/%d/stat", (int)pid, (int)thread->tid);
+    FILE *file = fopen(path, "re");
+    if (!file)
+        return -errno;
+    size_t length = fread(text, 1, sizeof(text) - 1, file);
+    fclose(file);
+    text[length] = '\0';
+    char *start = strchr(text, '('), *end = strrchr(text, ')');
+    if (!start || !end ||
+        sscanf(end + 1, " %c %*d %*d %*d %*d %*d %u", &thread->state, ret_flags) != 2)
+        return -ESRCH;
+    *end = '\0';
+    snprintf(thread->name, sizeof(thread->name), "%s", start + 1);
+    return 0;
+}
+
+static int compare_threads(const void *a, const void *b)
+{
+    const struct snapshot_thread *x = a, *y = b;
+    return x->tid < y->tid ? -1 : x->tid > y->tid;
+}
+
+static int list_threads(struct snapshot *snapshot)
+{
+    char path[64];
+    snprintf(path, sizeof(path), "/proc/%d/task", (int)snapshot->pid);
+    DIR *folder = opendir(path);
+    if (!folder)
+        return errno == ENOENT ? -ESRCH : -errno;
+    struct dirent *entry;
+    while ((entry = readdir(folder))) {
+        int tid = atoi(entry->d_name);
+        if (tid <= 0)
+            continue;
+        if (snapshot->count == SNAPSHOT_THREADS_MAX) {
+            snapshot->refused++;
+            continue;
+        }
+        array_reserve(snapshot->threads, snapshot->capacity, snapshot->count + 1);
+        snapshot->threads[snapshot->count++] = (struct snapshot_thread){.tid = tid};
+    }
+    closedir(folder);
+    if (snapshot->count)
+        qsort(snapshot->threads, snapshot->count, sizeof(*snapshot->threads), compare_threads);
+    return snapshot->count ? 0 : -ESRCH;
+}
+
+static bool has_ended(const struct snapshot_thread *thread)
+{
+    return thread->state == 'Z' || thread->state == 'X';
+}
+
+/* A main thread that has ended takes the process's entries in /proc with it. */
+static pid_t find_living(const struct snapshot *snapshot)
+{
+    unsigned flags;
+    for (size_t i = 0; i < snapshot->count; i++) {
+        struct snapshot_thread thread = {.tid = snapshot->threads[i].tid};
+        if (read_stat(snapshot->pid, &thread, &flags) == 0 && !has_ended(&thread))
+            return thread.tid;
+    }
+    return snapshot->pid;
+}
+
+/* ---- stopping and copying ---- */
+
+/* What the tracing thread works with. */
+struct tracer {
+    struct snapshot *snapshot;
+    uint64_t *ends; /* of readable memory, ascending */
+    size_t end_count, end_capacity;
+    uint8_t *copy; /* SNAPSHOT_STACK_BYTES, touched before anybody is stopped */
+    uint64_t copied_bytes;
+    size_t read;       /* threads */
+    pid_t refused_tid; /* the first that may not be traced */
+    int refusal;       /* and why; 0: none */
+};
+
+static void list_memory(struct tracer *tracer)
+{
+    char path[64], line[4600];
+    snprintf(path, sizeof(path), "/proc/%d/maps", (int)tracer->snapshot->living_tid);
+    FILE *file = fopen(path, "re");
+    while (file && fgets(line, sizeof(line), file)) {
+        uint64_t start, end;
+        char readable;
+        if (sscanf(line, "%" SCNx64 "-%" SCNx64 " %c", &start, &end, &readable) != 3 ||
+            readable != 'r')
+            continue;
+        array_reserve(tracer->ends, tracer->end_capacity, tracer->end_count + 1);
+        tracer->ends[tracer->end_count++] = end;
+    }
+    if (file)
+        fclose(file);
+}
+
+/* Bytes from the stack pointer to the end of its mapping, or what may be copied of them. The
+ * mapping may have grown downwards since it was listed, so that its start says nothing. */
+static size_t stack_room(const struct tracer *tracer, uint64_t sp)
+{
+    uint64_t left = SNAPSHOT_BYTES_MAX - MIN(tracer->copied_bytes, SNAPSHOT_BYTES_MAX);
+    uint64_t room = MIN((uint64_t)SNAPSHOT_STACK_BYTES, MAX(left, (uint64_t)PAGE_BYTES));
+    size_t low = 0, high = tracer->end_count;
+    while (low < high) {
+        size_t middle = (low + high) / 2;
+        if (tracer->ends[middle] <= sp)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return (size_t)(low < tracer->end_count ? MIN(room, tracer->ends[low] - sp) : room);
+}
+
+static struct unwind_registers dwarf_registers(const struct user_regs_struct *user)
+{
+    return (struct unwind_registers){.value = {user->rax, user->rdx, user->rcx, user->rbx,
+                                               user->rsi, user->rdi, user->rbp, user->rsp, user->r8,
+                                               user->r9, user->r10, user->r11, user->r12, user->r13,
+                                               user->r14, user->r15, user->rip},
+                                     .known = (1u << UNWIND_REGISTERS) - 1};
+}
+
+/* 1 once it has stopped, 0 when it doesn't in time, -ESRCH when it has ended. */
+static int wait_for_stop(pid_t tid, int *ret_status)
+{
+    int64_t limit_ns = monotonic_ns() + SNAPSHOT_WAIT_MS * 1000000ll;
+    sigset_t child;
+    sigemptyset(&child);
+    sigaddset(&child, SIGCHLD);
+    for (;;) {
+        pid_t waited = waitpid(tid, ret_status, __WALL | WNOHANG);
+        if (waited == tid)
+            return WIFSTOPPED(*ret_status) ? 1 : -ESRCH;
+        if (waited < 0 && errno != EINTR)
+            return -ESRCH;
+        if (monotonic_ns() >= limit_ns)
+            return 0;
+        sigtimedwait(&child, NULL, &(struct timespec){.tv_nsec = LOOK_EVERY_MS * 1000000});
+    }
+}
+
+/* The thread is stopped: registers and stack, and it goes on. */
+static void copy_and_release(struct tracer *tracer, struct snapshot_thread *thread, int status)
+{
+    struct user_regs_struct user;
+    ssize_t got = 0;
+    thread->read = ptrace(PTRACE_GETREGS, thread->tid, NULL, &user) == 0;
+    if (thread->read) {
+        size_t room = stack_room(tracer, user.rsp);
+        struct iovec local = {tracer->copy, room}, remote = {(void *)user.rsp, room};
+        got = process_vm_readv(thread->tid, &local, 1, &remote, 1, 0);
+    }
+    /* A signal that came first is what it stopped for: it must not be lost. */
+    long signal_number = status >> 16 ? 0 : WSTOPSIG(status);
+    ptrace(PTRACE_DETACH, thread->tid, NULL, signal_number);
+    if (!thread->read)
+        return;
+    tracer->read++;
+    thread->registers = dwarf_registers(&user);
+    thread->in_system_call = (int64_t)user.orig_rax >= 0;
+    thread->stack_bytes = got > 0 ? (size_t)got : 0;
+    thread->stack = memory_alloc(MAX(thread->stack_bytes, 1u));
+    memcpy(thread->stack, tracer->copy, thread->stack_bytes);
+    tracer->copied_bytes += thread->stack_bytes;
+}
+
+/* -ESRCH: the thread has ended. */
+static int read_thread(struct tracer *tracer, struct snapshot_thread *thread)
+{
+    struct snapshot *snapshot = tracer->snapshot;
+    unsigned flags;
+    int r = read_stat(snapshot->pid, thread, &flags), status;
+    if (r < 0)
+        return -ESRCH;
+    if (has_ended(thread))
+        return thread->tid == snapshot->pid ? 0 : -ESRCH;
+    if (ptrace(PTRACE_SEIZE, thread->tid, NULL, NULL) < 0) {
+        if (errno != ESRCH && !tracer->refusal) {
+            tracer->refusal = -errno;
+            tracer->refused_tid = thread->tid;
+        }
+        return errno == ESRCH ? -ESRCH : 0;
+    }
+    int64_t started_ns = monotonic_ns();
+    if (ptrace(PTRACE_INTERRUPT, thread->tid, NULL, NULL) < 0)
+        return -ESRCH;
+    r = wait_for_stop(thread->tid, &status);
+    if (r <= 0)
+        return r; /* what has not stopped is released when the tracing thread ends */
+    copy_and_release(tracer, thread, status);
+    snapshot->longest_stop_ns = MAX(snapshot->longest_stop_ns, monotonic_ns() - started_ns);
+    return 0;
+}
+
+static void *trace(void *context)
+{
+    struct tracer *tracer = context;
+    struct snapshot *snapshot = tracer->snapshot;
+    size_t kept = 0;
+    for (size_t i = 0; i < snapshot->count; i++)
+        if (read_thread(tracer, &snapshot->threads[i]) == 0)
+            snapshot->threads[kept++] = snapshot->threads[i];
+    snapshot->count = kept;
+    return NULL;
+}
+
+/* ptrace binds to a thread, and its end frees all that it still holds, also threads that sleep too
+ * deeply to be stopped: they must not stop later on, when nobody waits for them any more. */
+static int trace_in_thread(struct tracer *tracer)
+{
+    struct sigaction by_default = {.sa_handler = SIG_DFL}, action_before;
+    sigset_t child, mask_before;
+    pthread_t thread;
+    sigemptyset(&child);
+    sigaddset(&child, SIGCHLD);
+    sigaction(SIGCHLD, &by_default, &action_before);
+    pthread_sigmask(SIG_BLOCK, &child, &mask_before);
+    int r = -pthread_create(&thread, NULL, trace, tracer);
+    if (!r)
+        pthread_join(thread, NULL);
+    pthread_sigmask(SIG_SETMASK, &mask_before, NULL);
+    sigaction(SIGCHLD, &action_before, NULL);
+    return r;
+}
+
+/* ---- why not ---- */
+
+static int ptrace_scope(void)
+{
+    int scope = 0;
+    FILE *file = fopen("/proc/sys/kernel/yama/ptrace_scope", "re");
+    if (file) {
+        if (fscanf(file, "%d", &scope) != 1)
+            scope = 0;
+        fclose(file);
+    }
+    return scope;
+}
+
+static int explain_refusal(const struct tracer *tracer, struct error *error)
+{
+    const struct snapshot *snapshot = tracer->snapshot;
+    int pid = snapshot->pid, code = tracer->refusal, scope = ptrace_scope();
+    long by = status_number(snapshot->pid, tracer->refused_tid, "TracerPid");
+    long user = status_number(snapshot->pid, snapshot->pid, "Uid");
+    if (by > 0)
+        return error_set(error, code,
+                         "The process %d (%s) is traced by the process %ld already, such as a "
+                         "debugger: end that one first.",
+                         pid, snapshot->name, by);
+    if (code != -EPERM && code != -EACCES)
+        return error_set_errno(error, code, "The process %d (%s) cannot be traced", pid,
+                               snapshot->name);
+    if (geteuid() && user >= 0 && user != (long)geteuid())
+        return error_set(error, code,
+                         "The process %d (%s) belongs to another user: run assay as that user or "
+                         "as root.",
+                         pid, snapshot->name);
+    if (scope >= 3)
+        return error_set(error, code,
+                         "The process %d (%s) cannot be read: the kernel allows no tracing at all "
+                         "until it is restarted (kernel.yama.ptrace_scope is 3).",
+                         pid, snapshot->name);
+    if (geteuid() && scope)
+        return error_set(error, code,
+                         "The process %d (%s) may be read by root only: run assay as root, or "
+                         "allow it with `sysctl kernel.yama.ptrace_scope=0`.",
+                         pid, snapshot->name);
+    return error_set(error, code,
+                     "The process %d (%s) may not be traced: run assay as root, and in a container "
+                     "with the capability SYS_PTRACE.",
+                     pid, snapshot->name);
+}
+
+static int no_such_process(pid_t pid, struct error *error)
+{
+    return error_set(error, -ESRCH, "There is no process %d.", (int)pid);
+}
+
+/* Finds the process, and says no to those that have no stacks to read. */
+static int open_process(struct snapshot *snapshot, pid_t pid, struct error *error)
+{
+    struct snapshot_thread main_thread = {0};
+    unsigned flags;
+    long leader = status_number(pid, pid, "Tgid");
+    if (leader <= 0)
+        return no_such_process(pid, error);
+    snapshot->pid = main_thread.tid = (pid_t)leader;
+    if (read_stat(snapshot->pid, &main_thread, &flags) < 0)
+        return no_such_process(pid, error);
+    memcpy(snapshot->name, main_thread.name, sizeof(snapshot->name));
+    if (flags & KERNEL_THREAD)
+        return error_set(error, -ENOTSUP,
+                         "The process %d (%s) is a thread of the kernel: it has no stack that "
+                         "assay could read.",
+                         (int)snapshot->pid, snapshot->name);
+    if (snapshot->pid == getpid())
+        return error_set(error, -EINVAL, "assay cannot stop itself to read its own stacks.");
+    int r = list_threads(snapshot);
+    if (r == -ESRCH)
+        return no_such_process(pid, error);
+    if (r < 0)
+        return error_set_errno(error, r, "The threads of the process %d cannot be listed",
+                               (int)pid);
+    snapshot->living_tid = find_living(snapshot);
+    return 0;
+}
+
+/* ---- walking ---- */
+
+static bool find_place(void *context, uint64_t address, struct unwind_place *ret_place)
+{
+    const struct mapping *mapping = process_find(context, address);
+    if (!mapping)
+        return false;
+    const struct module *module = mapping->module;
+    *ret_place = (struct unwind_place){
+        .rows = module && module->readable && module->rows.page_count ? &module->rows : NULL,
+        .bias = mapping->bias};
+    return true;
+}
+
+static void walk(struct snapshot *snapshot, struct process *process, struct snapshot_thread *thread,
+                 struct unwind_frame *walked)
+{
+    struct unwind_input input = {.registers = thread->registers,
+                                 .stack = thread->stack,
+                                 .stack_bytes = thread->stack_bytes,
+                                 .stack_address = thread->registers.value[REGISTER_SP],
+                                 .rules = &snapshot->modules.rules,
+                                 .find = find_place,
+                                 .context = process,
+                                 .in_system_call = thread->in_system_call};
+    thread->end = unwind_walk(&input, walked, SNAPSHOT_FRAMES_MAX, &thread->frame_count);
+    thread->frames = memory_zalloc(MAX(thread->frame_count, 1u), sizeof(*thread->frames));
+    for (size_t i = 0; i < thread->frame_count; i++) {
+        bool exact = walked[i].flags & UNWIND_FRAME_EXACT && (i || !thread->in_system_call);
+        /* A handler returns to the start of the code that ends signals; nobody called it. */
+        if (i && i + 1 < thread->frame_count && walked[i + 1].flags & UNWIND_FRAME_EXACT)
+            exact = true;
+        struct snapshot_frame *frame = &thread->frames[i];
+        frame->address = frame->offset = walked[i].address - !exact;
+        const struct mapping *mapping = process_find(process, frame->address);
+        if (mapping) {
+            frame->module = mapping->module;
+            if (mapping->module)
+                frame->offset = frame->address - mapping->start + mapping->offset;
+        }
+    }
+    free(TAKE_PTR(thread->stack));
+}
+
+static void walk_all(struct snapshot *snapshot, struct process *process)
+{
+    _cleanup_free_ struct unwind_frame *walked =
+        memory_zalloc(SNAPSHOT_FRAMES_MAX, sizeof(*walked));
+    for (size_t i = 0; i < snapshot->count; i++)
+        if (snapshot->threads[i].read)
+            walk(snapshot, process, &snapshot->threads[i], walked);
+}
+
+int snapshot_take(struct snapshot *snapshot, pid_t pid, struct error *error)
+{
+    *snapshot = (struct snapshot){.pid = pid};
+    modules_init(&snapshot->modules);
+    processes_init(&snapshot->processes, &snapshot->modules);
+    int r = open_process(snapshot, pid, error);
+    if (r < 0)
+        return r;
+    /* Before anybody is stopped: unwind rows take their time, and a process that ends soon takes
+     * its list of mappings with it. */
+    struct process *process = processes_get(&snapshot->processes, (uint32_t)snapshot->living_tid);
+    process_catch_up(&snapshot->processes, process);
+    struct tracer tracer = {.snapshot = snapshot};
+    tracer.copy = memory_alloc(SNAPSHOT_STACK_BYTES);
+    memset(tracer.copy, 1, SNAPSHOT_STACK_BYTES);
+    list_memory(&tracer);
+    r = trace_in_thread(&tracer);
+    free(tracer.copy);
+    free(tracer.ends);
+    if (r < 0)
+        return error_set_errno(error, r, "No thread can be started");
+    if (!tracer.read && tracer.refusal)
+        return explain_refusal(&tracer, error);
+    if (!snapshot->count || (snapshot->count == 1 && has_ended(&snapshot->threads[0])))
+        return error_set(error, -ESRCH, "The process %d (%s) has ended.", (int)snapshot->pid,
+                         snapshot->name);
+    walk_all(snapshot, process);
+    return 0;
+}
+
+void snapshot_release(struct snapshot *snapshot)
+{
+    for (size_t i = 0; i < snapshot->count; i++) {
+        free(snapshot->threads[i].frames);
+        free(snapshot->threads[i].stack);
+    }
+    free(snapshot->threads);
+    processes_release(&snapshot->processes);
+    modules_release(&snapshot->modules);
+}

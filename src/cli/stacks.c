@@ -1,0 +1,218 @@
+// SPDX-License-Identifier: Apache-2.0
+// `assay stacks -p PID`: what every thread of a process is doing now.
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/text.h"
+#include "capture/snapshot.h"
+#include "cli/cli.h"
+#include "cli/input.h"
+#include "cli/table.h"
+#include "profile/naming.h"
+#include "symbol/symbolizer.h"
+
+/* Names longer than that push their binary to the right instead of all others. */
+#define NAME_COLUMNS_MAX 60
+
+struct dump {
+    const struct snapshot *snapshot;
+    struct symbolizer *symbolizer;
+    struct buffer out;
+};
+
+static const char *binary_of(const struct snapshot_frame *frame)
+{
+    return frame->module ? path_base(frame->module->path) : "[anonymous]";
+}
+
+/* The process may see other files under the same names: its own view comes first. */
+static bool find_symbol(const struct dump *dump, const struct snapshot_frame *frame,
+                        struct symbol *ret_symbol)
+{
+    const struct module *module = frame->module;
+    char path[4200];
+    if (!module)
+        return false;
+    snprintf(path, sizeof(path), "/proc/%d/root%s", (int)dump->snapshot->living_tid, module->path);
+    return symbolizer_find(dump->symbolizer, path, module->build_id, frame->offset, ret_symbol) ||
+           symbolizer_find(dump->symbolizer, module->path, module->build_id, frame->offset,
+                           ret_symbol);
+}
+
+/* The function's name, or the place of its first instruction that is known. */
+static void name_frame(const struct dump *dump, const struct snapshot_frame *frame,
+                       struct buffer *name)
+{
+    struct symbol symbol = {0};
+    name->length = 0;
+    find_symbol(dump, frame, &symbol);
+    if (symbol.name)
+        text_escape_terminal(name, symbol.name, strlen(symbol.name));
+    else if (frame->module) {
+        const char *binary = binary_of(frame);
+        text_escape_terminal(name, binary, strlen(binary));
+        buffer_printf(name, "+0x%" PRIx64, frame->offset - symbol.distance);
+    } else {
+        buffer_printf(name, "0x%" PRIx64, frame->address);
+    }
+}
+
+static void add_end(struct buffer *out, const struct snapshot_thread *thread)
+{
+    if (!thread->read)
+        buffer_add_text(out, "  [not read]\n");
+    else if (thread->end == UNWIND_END_TRUNCATED || thread->end == UNWIND_END_LIMIT)
+        buffer_add_text(out, "  [truncated]\n");
+    else if (thread->end != UNWIND_END_COMPLETE)
+        buffer_printf(out, "  [unknown: %s]\n", unwind_end_name(thread->end));
+}
+
+static void write_thread(struct dump *dump, const struct snapshot_thread *thread)
+{
+    struct buffer *out = &dump->out;
+    _cleanup_buffer_ struct buffer name = {0};
+    buffer_printf(out, "thread %d \"", (int)thread->tid);
+    text_escape_terminal(out, thread->name, strlen(thread->name));
+    buffer_printf(out, "\" %s\n", snapshot_state_name(thread->state));
+    int digits = MAX(snprintf(NULL, 0, "%zu", thread->frame_count), 2);
+    size_t widest = 0;
+    for (size_t i = 0; i < thread->frame_count; i++) {
+        name_frame(dump, &thread->frames[i], &name);
+        size_t columns = utf8_columns(name.data, name.length);
+        widest = MAX(widest, MIN(columns, (size_t)NAME_COLUMNS_MAX));
+    }
+    for (size_t i = 0; i < thread->frame_count; i++) {
+        const char *binary = binary_of(&thread->frames[i]);
+        name_frame(dump, &thread->frames[i], &name);
+        size_t columns = utf8_columns(name.data, name.length);
+        buffer_printf(out, "  #%-*zu ", digits, i);
+        buffer_add(out, name.data, name.length);
+        buffer_printf(out, "%*s  ", columns < widest ? (int)(widest - columns) : 0, "");
+        text_escape_terminal(out, binary, strlen(binary));
+        buffer_add_char(out, '\n');
+    }
+    add_end(out, thread);
+}
+
+static void write_text(struct dump *dump)
+{
+    for (size_t i = 0; i < dump->snapshot->count; i++) {
+        if (i)
+            buffer_add_char(&dump->out, '\n');
+        write_thread(dump, &dump->snapshot->threads[i]);
+    }
+}
+
+static void write_json_frame(struct dump *dump, const struct snapshot_frame *frame)
+{
+    struct buffer *out = &dump->out;
+    struct symbol symbol = {0};
+    const char *binary = binary_of(frame);
+    find_symbol(dump, frame, &symbol);
+    buffer_add_text(out, "{\"function\":");
+    if (symbol.name)
+        text_escape_json(out, symbol.name, strlen(symbol.name));
+    else
+        buffer_add_text(out, "null");
+    buffer_add_text(out, ",\"binary\":");
+    text_escape_json(out, binary, strlen(binary));
+    buffer_printf(out, ",\"offset\":%" PRIu64 "}", frame->offset);
+}
+
+static void write_json(struct dump *dump)
+{
+    const struct snapshot *snapshot = dump->snapshot;
+    struct buffer *out = &dump->out;
+    buffer_printf(out, "{\"pid\":%d,\"name\":", (int)snapshot->pid);
+    text_escape_json(out, snapshot->name, strlen(snapshot->name));
+    buffer_add_text(out, ",\"threads\":[");
+    for (size_t i = 0; i < snapshot->count; i++) {
+        const struct snapshot_thread *thread = &snapshot->threads[i];
+        buffer_printf(out, "%s{\"tid\":%d,\"name\":", i ? "," : "", (int)thread->tid);
+        text_escape_json(out, thread->name, strlen(thread->name));
+        buffer_printf(out, ",\"state\":\"%s\",\"end\":\"%s\",\"frames\":[",
+                      snapshot_state_name(thread->state),
+                      thread->read ? unwind_end_name(thread->end) : "not read");
+        for (size_t k = 0; k < thread->frame_count; k++) {
+            if (k)
+                buffer_add_char(out, ',');
+            write_json_frame(dump, &thread->frames[k]);
+        }
+        buffer_add_text(out, "]}");
+    }
+    buffer_add_text(out, "]}\n");
+}
+
+static void say_what_was_read(const struct snapshot *snapshot)
+{
+    _cleanup_buffer_ struct buffer said = {0};
+    size_t unread = snapshot->refused;
+    for (size_t i = 0; i < snapshot->count; i++)
+        unread += !snapshot->threads[i].read;
+    buffer_printf(&said, "assay: %zu thread%s of %d (", snapshot->count,
+                  snapshot->count == 1 ? "" : "s", (int)snapshot->pid);
+    text_escape_terminal(&said, snapshot->name, strlen(snapshot->name));
+    buffer_add_char(&said, ')');
+    if (snapshot->longest_stop_ns)
+        buffer_printf(&said, ", each stopped for at most %" PRId64 " us",
+                      (snapshot->longest_stop_ns + 999) / 1000);
+    if (unread)
+        buffer_printf(&said, ", %zu not read", unread);
+    fprintf(stderr, "%s\n", buffer_text(&said));
+}
+
+static int dump_stacks(pid_t pid, enum table_format format)
+{
+    struct snapshot snapshot;
+    struct error error = {0};
+    int r = snapshot_take(&snapshot, pid, &error);
+    if (r < 0) {
+        r = fail(&error);
+    } else {
+        struct dump dump = {.snapshot = &snapshot, .symbolizer = symbolizer_new()};
+        if (format == TABLE_JSON)
+            write_json(&dump);
+        else
+            write_text(&dump);
+        print_buffer(&dump.out);
+        fflush(stdout);
+        say_what_was_read(&snapshot);
+        buffer_release(&dump.out);
+        symbolizer_free(dump.symbolizer);
+    }
+    snapshot_release(&snapshot);
+    return r;
+}
+
+int command_stacks(int argc, char **argv)
+{
+    const char *pid_text = NULL, *format_name = NULL;
+    const struct option own[] = {
+        {"Input", .kind = OPTION_GROUP},
+        {"pid", 'p', OPTION_TEXT, "PID", "the process to look at", &pid_text},
+        {"Output", .kind = OPTION_GROUP},
+        {"format", 'f', OPTION_TEXT, "F", "text or json", &format_name},
+        {0}};
+    struct command_line line = {
+        .command = "stacks",
+        .arguments = "-p PID",
+        .summary = "Shows the call stack and the state of every thread of a process, once. Each\n"
+                   "thread is stopped only while its stack is copied; programs without frame\n"
+                   "pointers have whole stacks too.",
+        .options = own,
+    };
+    int r = options_parse(&line, argc, argv);
+    if (r >= 0)
+        return r;
+    enum table_format format;
+    uint64_t pid;
+    if (!table_format_parse(format_name, &format) || format == TABLE_CSV)
+        return options_wrong("stacks", "--format is text or json, not \"%s\".", format_name);
+    if (!pid_text)
+        return options_wrong("stacks", "say which process: --pid PID.");
+    if (!text_to_u64(pid_text, strlen(pid_text), &pid) || !pid || pid > INT32_MAX)
+        return options_wrong("stacks", "--pid wants a process id, not \"%s\".", pid_text);
+    return dump_stacks((pid_t)pid, format);
+}
