@@ -104,7 +104,8 @@ parent=$!
 wait_for "$parent" D
 "$ASSAY" stacks -p "$parent" 2>said | sed "s/$parent/PID/"
 sed "s/$parent/PID/" said
-kill -9 $(cat "/proc/$parent/task/$parent/children")
+read -ra children <"/proc/$parent/task/$parent/children"
+kill -9 "${children[@]}"
 wait "$parent" || echo "its own exit code: $?"
 
 echo "== what goes wrong"
