@@ -104,7 +104,7 @@ parent=$!
 wait_for "$parent" D
 "$ASSAY" stacks -p "$parent" 2>said | sed "s/$parent/PID/"
 sed "s/$parent/PID/" said
-read -ra children <"/proc/$parent/task/$parent/children"
+mapfile -t -d ' ' children <"/proc/$parent/task/$parent/children"
 kill -9 "${children[@]}"
 wait "$parent" || echo "its own exit code: $?"
 
