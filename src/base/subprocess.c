@@ -8,19 +8,13 @@
 #include <signal.h>
 #include <spawn.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
+
+#include "base/clock.h"
 
 #define DEFAULT_OUTPUT_LIMIT (64u << 20)
 
 extern char **environ;
-
-static int64_t now_ms(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
-}
 
 static void close_and_forget(int *fd)
 {
@@ -58,7 +52,7 @@ static int exchange(int *to_child, int from_child, const struct subprocess_optio
             close_and_forget(to_child);
         struct pollfd fds[] = {{.fd = from_child, .events = POLLIN},
                                {.fd = *to_child, .events = POLLOUT}};
-        int64_t left = options->timeout_ms ? deadline - now_ms() : -1;
+        int64_t left = options->timeout_ms ? deadline - monotonic_ns() / 1000000 : -1;
         if (options->timeout_ms && left <= 0)
             return -ETIME;
         if (poll(fds, 2, (int)left) < 0 && errno != EINTR)
@@ -94,7 +88,7 @@ static int wait_for_end(pid_t pid, bool has_deadline, int64_t deadline, int *ret
             return 0;
         if (ended < 0 && errno != EINTR)
             return -errno;
-        if (has_deadline && now_ms() >= deadline)
+        if (has_deadline && monotonic_ns() / 1000000 >= deadline)
             return -ETIME;
         if (has_deadline)
             poll(NULL, 0, pause_ms);
@@ -138,7 +132,7 @@ int subprocess_run(const char *const argv[], const struct subprocess_options *op
     sigaction(SIGPIPE, &ignore, &before);
     _cleanup_buffer_ struct buffer output = {0};
     size_t limit = options->output_limit_bytes ? options->output_limit_bytes : DEFAULT_OUTPUT_LIMIT;
-    int64_t deadline = now_ms() + options->timeout_ms;
+    int64_t deadline = monotonic_ns() / 1000000 + options->timeout_ms;
     r = exchange(&to[1], from[0], options, limit, deadline, &output);
     sigaction(SIGPIPE, &before, NULL);
     close_and_forget(&to[1]);

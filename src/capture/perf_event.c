@@ -13,10 +13,10 @@
 #include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "base/buffer.h"
+#include "base/clock.h"
 #include "base/memory.h"
 
 /* Data pages per ring. Users without privilege may lock 516 KiB per CPU, the header page included.
@@ -54,13 +54,6 @@ struct perf_sampler {
     struct entry *entries;
     size_t entry_count, entry_capacity;
 };
-
-static uint64_t monotonic_ns(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
-}
 
 static int open_event(const struct perf_options *options, bool kernel, pid_t thread, int cpu)
 {
@@ -450,7 +443,7 @@ int perf_sampler_read(struct perf_sampler *sampler, int timeout_ms, bool all,
     for (size_t i = 0; i < sampler->ring_count; i++)
         gone += (sampler->polls[i].revents & POLLHUP) != 0;
     /* What happened before this moment is in the rings; what comes later may lack neighbours. */
-    uint64_t complete_until = all ? UINT64_MAX : monotonic_ns();
+    uint64_t complete_until = all ? UINT64_MAX : (uint64_t)monotonic_ns();
     for (size_t i = 0; i < sampler->ring_count; i++)
         drain(sampler, &sampler->rings[i]);
     if (sampler->entry_count)

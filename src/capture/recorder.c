@@ -6,21 +6,14 @@
 #include <linux/perf_event.h>
 #include <stdio.h>
 #include <string.h>
-#include <time.h>
 
+#include "base/clock.h"
 #include "base/memory.h"
 
 /* DWARF numbers of the registers that come with a sample, beside ip, sp and fp. */
 enum { REGISTER_BX = 3, REGISTER_DI = 5 };
 
 #define KERNEL_NAME "[kernel.kallsyms]"
-
-static int64_t clock_ns(clockid_t clock)
-{
-    struct timespec now;
-    clock_gettime(clock, &now);
-    return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
-}
 
 void recorder_init(struct recorder *recorder, struct profile *profile, unsigned frequency_hz)
 {

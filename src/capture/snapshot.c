@@ -13,9 +13,9 @@
 #include <sys/uio.h>
 #include <sys/user.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/memory.h"
 
 #define KERNEL_THREAD 0x00200000u /* the flag in /proc/PID/stat */
@@ -23,13 +23,6 @@
 #define REGISTER_SP 7 /* by DWARF */
 /* How long a lost SIGCHLD can delay us. */
 #define LOOK_EVERY_MS 20
-
-static int64_t monotonic_ns(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
-}
 
 const char *snapshot_state_name(char state)
 {

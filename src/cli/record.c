@@ -6,9 +6,9 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/file.h"
 #include "base/log.h"
 #include "base/text.h"
@@ -70,13 +70,6 @@ static int start_command(char *const argv[], struct command_process *ret_process
     close(failure[1]);
     *ret_process = (struct command_process){.pid = pid, .gate = gate[1], .failure = failure[0]};
     return 0;
-}
-
-static int64_t monotonic_ns(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
 }
 
 static void show_progress(const struct recorder *recorder, int64_t started_ns)
