@@ -116,6 +116,18 @@ struct mapping *process_find(const struct process *process, uint64_t address)
     return &process->mappings[at];
 }
 
+bool process_place(void *process, uint64_t address, struct unwind_place *ret_place)
+{
+    const struct mapping *mapping = process_find(process, address);
+    if (!mapping)
+        return false;
+    const struct module *module = mapping->module;
+    *ret_place = (struct unwind_place){
+        .rows = module && module->readable && module->rows.page_count ? &module->rows : NULL,
+        .bias = mapping->bias};
+    return true;
+}
+
 /* Takes [start, end) out of what is mapped; a mapping may lose its head, its tail or its middle. */
 static void unmap(struct process *process, uint64_t start, uint64_t end)
 {

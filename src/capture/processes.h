@@ -8,6 +8,7 @@
 #include <sys/types.h>
 
 #include "capture/modules.h"
+#include "elf/unwind.h"
 
 struct mapping {
     uint64_t start, end, offset;
@@ -71,3 +72,6 @@ void process_map(struct processes *processes, struct process *process, uint64_t 
                  uint64_t length, uint64_t offset, const char *path);
 
 struct mapping *process_find(const struct process *process, uint64_t address);
+
+/* What the walker wants to know of a `struct process`: an unwind_find_fn. */
+bool process_place(void *process, uint64_t address, struct unwind_place *ret_place);

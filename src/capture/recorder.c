@@ -39,18 +39,6 @@ void recorder_release(struct recorder *recorder)
     modules_release(&recorder->modules);
 }
 
-static bool find_place(void *context, uint64_t address, struct unwind_place *ret_place)
-{
-    const struct mapping *mapping = process_find(context, address);
-    if (!mapping)
-        return false;
-    const struct module *module = mapping->module;
-    *ret_place = (struct unwind_place){
-        .rows = module && module->readable && module->rows.page_count ? &module->rows : NULL,
-        .bias = mapping->bias};
-    return true;
-}
-
 static uint32_t pseudo_frame(struct profile *profile, const char *name)
 {
     struct profile_function function = {.name = profile_cstring(profile, name)};
@@ -91,7 +79,7 @@ static size_t walk_user(struct recorder *recorder, struct process *process,
         .stack_bytes = record->stack_bytes,
         .stack_address = record->sp,
         .rules = &recorder->modules.rules,
-        .find = find_place,
+        .find = process_place,
         .context = process,
     };
     input.registers.value[REGISTER_BX] = record->bx;

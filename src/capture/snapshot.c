@@ -380,18 +380,6 @@ static int open_process(struct snapshot *snapshot, pid_t pid, struct error *erro
 
 /* ---- walking ---- */
 
-static bool find_place(void *context, uint64_t address, struct unwind_place *ret_place)
-{
-    const struct mapping *mapping = process_find(context, address);
-    if (!mapping)
-        return false;
-    const struct module *module = mapping->module;
-    *ret_place = (struct unwind_place){
-        .rows = module && module->readable && module->rows.page_count ? &module->rows : NULL,
-        .bias = mapping->bias};
-    return true;
-}
-
 static void walk(struct snapshot *snapshot, struct process *process, struct snapshot_thread *thread,
                  struct unwind_frame *walked)
 {
@@ -400,7 +388,7 @@ static void walk(struct snapshot *snapshot, struct process *process, struct snap
                                  .stack_bytes = thread->stack_bytes,
                                  .stack_address = thread->registers.value[REGISTER_SP],
                                  .rules = &snapshot->modules.rules,
-                                 .find = find_place,
+                                 .find = process_place,
                                  .context = process,
                                  .in_system_call = thread->in_system_call};
     thread->end = unwind_walk(&input, walked, SNAPSHOT_FRAMES_MAX, &thread->frame_count);

@@ -44,7 +44,15 @@ static int read_profile(struct wire_stream *stream, struct otlp_model *model, st
     return r < 0 ? r : otlp_end_profile(model, error);
 }
 
-static int read_scope(struct wire_stream *stream, struct otlp_model *model, struct error *error)
+/* Resources and scopes have the same shape: field 1 describes them, field 2 is what they hold. */
+struct level {
+    void (*describe)(struct otlp_model *model, const void *data, size_t length);
+    int (*read_inner)(struct wire_stream *stream, struct otlp_model *model, struct error *error);
+    void (*end)(struct otlp_model *model);
+};
+
+static int read_level(struct wire_stream *stream, struct otlp_model *model,
+                      const struct level *level, struct error *error)
 {
     struct wire_field field;
     int r;
@@ -55,43 +63,30 @@ static int read_scope(struct wire_stream *stream, struct otlp_model *model, stru
         if (field.number == 1) {
             r = take(stream, model, &field, error);
             if (!r)
-                otlp_scope(model, field.data, field.length);
+                level->describe(model, field.data, field.length);
         } else if (field.number == 2) {
             r = wire_stream_enter(stream, &field, error);
             if (!r)
-                r = read_profile(stream, model, error);
+                r = level->read_inner(stream, model, error);
             wire_stream_leave(stream);
         }
         if (r < 0)
             return r;
     }
-    otlp_end_scope(model);
+    level->end(model);
     return r;
+}
+
+static int read_scope(struct wire_stream *stream, struct otlp_model *model, struct error *error)
+{
+    static const struct level scope = {otlp_scope, read_profile, otlp_end_scope};
+    return read_level(stream, model, &scope, error);
 }
 
 static int read_resource(struct wire_stream *stream, struct otlp_model *model, struct error *error)
 {
-    struct wire_field field;
-    int r;
-    while ((r = wire_stream_next(stream, &field, error)) > 0) {
-        r = 0;
-        if (field.type != WIRE_BYTES)
-            continue;
-        if (field.number == 1) {
-            r = take(stream, model, &field, error);
-            if (!r)
-                otlp_resource(model, field.data, field.length);
-        } else if (field.number == 2) {
-            r = wire_stream_enter(stream, &field, error);
-            if (!r)
-                r = read_scope(stream, model, error);
-            wire_stream_leave(stream);
-        }
-        if (r < 0)
-            return r;
-    }
-    otlp_end_resource(model);
-    return r;
+    static const struct level resource = {otlp_resource, read_scope, otlp_end_resource};
+    return read_level(stream, model, &resource, error);
 }
 
 static int read_dictionary(struct wire_stream *stream, struct otlp_model *model,
