@@ -69,6 +69,7 @@ static int open_event(const struct perf_options *options, bool kernel, pid_t thr
         .disabled = 1,
         .inherit = 1,
         .exclude_hv = 1,
+        .exclude_idle = 1,
         .exclude_kernel = !kernel,
         .exclude_callchain_user = 1,
         .mmap = 1,

@@ -15,7 +15,7 @@
 #include "base/error.h"
 
 struct perf_options {
-    const pid_t *threads; /* they, and all threads and processes that they start from now on */
+    const pid_t *threads; /* they, and all that they start from now on; -1 is everything */
     size_t thread_count;
     unsigned frequency_hz;
     bool kernel;         /* kernel frames too, where the user may see them */

@@ -143,8 +143,12 @@ static void take_sample(struct recorder *recorder, const struct perf_record *rec
         return;
     if (!process->count)
         process_catch_up(&recorder->processes, process);
-    uint32_t frames[2 * RECORDER_FRAMES_MAX + 1];
-    size_t count = record->has_user ? walk_user(recorder, process, record, frames) : 0;
+    uint32_t frames[2 * RECORDER_FRAMES_MAX + 2];
+    size_t count = 0;
+    if (recorder->root_by_process)
+        frames[count++] = pseudo_frame(profile, process->name);
+    if (record->has_user)
+        count += walk_user(recorder, process, record, frames + count);
     count += add_kernel(recorder, record, frames + count);
     size_t row = profile_sample(profile, profile_stack(profile, frames, count),
                                 label_sample(recorder, process, record), 0,

@@ -19,6 +19,7 @@ struct recorder {
     int64_t epoch_ns; /* of CLOCK_MONOTONIC's zero */
     unsigned samples_type, cpu_type;
     uint32_t kernel_mapping;
+    bool root_by_process; /* stacks begin with a frame that is called as the process is */
 
     uint64_t samples;
     uint64_t lost;                   /* records that the kernel had no room for */

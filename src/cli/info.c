@@ -170,9 +170,11 @@ static void write_labels(const struct summary *summary, struct buffer *out)
             buffer_add_text(out, k ? ", " : "");
             if (label->text)
                 add_escaped(out, profile, label->text);
-            else
+            else if (label->unit)
                 units_add(out, &units_terminal, (double)label->number,
                           profile_text(profile, label->unit));
+            else
+                buffer_add_i64(out, label->number); /* more often an id than an amount */
         }
         buffer_add_text(out, key->values > VALUES_SHOWN ? ", ...\n" : "\n");
     }

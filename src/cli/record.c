@@ -27,7 +27,7 @@ struct record_options {
     uint64_t frequency_hz;
     const char *output, *format, *pids;
     double duration_s; /* 0: until the end */
-    bool user, quiet;
+    bool all, user, quiet;
 };
 
 /* Set by Ctrl-C when other processes than our child are recorded. */
@@ -93,7 +93,7 @@ static bool target_has_ended(struct target *target)
     if (target->command.pid)
         return waitpid(target->command.pid, &target->status, WNOHANG) == target->command.pid;
     for (size_t i = 0; i < target->thread_count; i++)
-        if (kill(target->threads[i], 0) == 0 || errno == EPERM)
+        if (target->threads[i] == -1 || kill(target->threads[i], 0) == 0 || errno == EPERM)
             return false;
     return true;
 }
@@ -192,11 +192,11 @@ static int open_target(const struct record_options *options, char *const argv[],
                        struct target *target, struct error *error)
 {
     if (!options->pids) {
-        int r = start_command(argv, &target->command);
+        int r = options->all ? 0 : start_command(argv, &target->command);
         if (r < 0)
             return error_set_errno(error, r, "%s cannot be started", argv[0]);
         array_reserve(target->threads, target->thread_capacity, 1);
-        target->threads[target->thread_count++] = target->command.pid;
+        target->threads[target->thread_count++] = options->all ? -1 : target->command.pid;
         return 0;
     }
     for (const char *at = options->pids; *at;) {
@@ -255,6 +255,7 @@ static int record_target(const struct record_options *options, const struct form
     struct error error = {0};
     profile_init(&addresses, format->detail | PROFILE_ADDRESSES);
     recorder_init(&recorder, &addresses, (unsigned)options->frequency_hz);
+    recorder.root_by_process = options->all && (format == &format_html || format == &format_svg);
     take_signals(target);
     if (target->command.pid)
         close(target->command.gate);
@@ -286,7 +287,7 @@ static int record(const struct record_options *options, const struct format *for
                                 .thread_count = target.thread_count,
                                 .frequency_hz = (unsigned)options->frequency_hz,
                                 .kernel = !options->user,
-                                .enable_on_exec = !options->pids,
+                                .enable_on_exec = target.command.pid != 0,
                                 .stack_bytes = STACK_BYTES};
     if (!r)
         r = perf_sampler_new(&perf, &sampler, &error);
@@ -299,7 +300,8 @@ static int record(const struct record_options *options, const struct format *for
     } else {
         if (!options->user && !perf_sampler_sees_kernel(sampler))
             log_warning("Kernel frames are left out: this user may not see them.");
-        r = record_target(options, format, &target, sampler, argv[0] ? argv[0] : options->pids);
+        const char *name = options->all ? "this machine" : options->pids ? options->pids : argv[0];
+        r = record_target(options, format, &target, sampler, name);
     }
     perf_sampler_free(sampler);
     free(target.threads);
@@ -311,6 +313,8 @@ int command_record(int argc, char **argv)
     struct record_options options = {.frequency_hz = 99, .output = "assay.pb.gz"};
     const struct option own[] = {
         {"Recording", .kind = OPTION_GROUP},
+        {"all", 'a', OPTION_FLAG, NULL, "everything on this machine, instead of a command",
+         &options.all},
         {"pid", 'p', OPTION_TEXT, "PID[,PID]", "processes that run already, instead of a command",
          &options.pids},
         {"duration", 'd', OPTION_NUMBER, "SECONDS", "stop recording after that time",
@@ -338,8 +342,8 @@ int command_record(int argc, char **argv)
     int r = options_parse(&line, argc, argv);
     if (r >= 0)
         return r;
-    if (!line.count == !options.pids)
-        return options_wrong("record", "say either -- CMD [ARG...] or --pid PID.");
+    if ((line.count > 0) + !!options.pids + options.all != 1)
+        return options_wrong("record", "say one of -- CMD [ARG...], --pid PID and --all.");
     if (options.duration_s < 0)
         return options_wrong("record", "--duration is a number of seconds.");
     if (options.frequency_hz < 1 || options.frequency_hz > 10000)

