@@ -377,7 +377,8 @@ static void real_profile(void **state)
     char path[512];
     snprintf(path, sizeof(path), "%s/otlp/otel-ebpf-profile.pb", folder ? folder : "");
     if (!folder || access(path, R_OK) < 0) {
-        print_message("# ASSAY_DATA has no otlp/otel-ebpf-profile.pb\n");
+        print_message("# There is no real profile: ASSAY_DATA names no folder with "
+                      "otlp/otel-ebpf-profile.pb.\n");
         skip();
     }
     _cleanup_profile_ struct profile profile;
