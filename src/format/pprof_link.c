@@ -117,8 +117,9 @@ static int link_stacks(struct pprof_reader *reader, struct error *error)
         struct byte_entry *entry = &reader->stacks.entries[i];
         struct wire ids = wire_of(reader->stacks.bytes.data + entry->offset, entry->length);
         entry->offset = reader->stack_location_count;
+        /* One more than needed, so that there is a list even when all stacks are empty. */
         array_reserve(reader->stack_locations, capacity,
-                      reader->stack_location_count + entry->length);
+                      reader->stack_location_count + entry->length + 1);
         while (ids.at < ids.end) {
             uint64_t id;
             if (!wire_varint(&ids, &id))

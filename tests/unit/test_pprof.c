@@ -315,6 +315,22 @@ static void a_mapping_that_is_not_there(void **state)
     assert_int_equal(frame->address, 7);
 }
 
+/* Samples without any location: their values count, and nothing else is known. */
+static void stacks_that_are_all_empty(void **state)
+{
+    (void)state;
+    static const uint8_t file[] = {0x0a, 4, 0x08, 1, 0x10, 2,   0x12, 3,    0x12, 1,   5,
+                                   0x32, 0, 0x32, 3, 'c',  'p', 'u',  0x32, 2,    'n', 's'};
+    _cleanup_profile_ struct profile profile;
+    struct error error = {0};
+    profile_init(&profile, PROFILE_ALL);
+    if (format_read_memory("x", file, sizeof(file), NULL, &profile, NULL, &error) < 0)
+        fail_msg("%s", error.text);
+    assert_int_equal(profile.samples.count, 1);
+    assert_int_equal(profile.samples.node[0], 0);
+    assert_int_equal(profile.samples.values[0][0], 5);
+}
+
 static void recognised_by_content(void **state)
 {
     (void)state;
@@ -338,6 +354,7 @@ int main(void)
         cmocka_unit_test(many_files_are_read_in_order),
         cmocka_unit_test(damage),
         cmocka_unit_test(a_mapping_that_is_not_there),
+        cmocka_unit_test(stacks_that_are_all_empty),
         cmocka_unit_test(recognised_by_content),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
