@@ -206,7 +206,7 @@ uint32_t profile_frame(struct profile *profile, const struct profile_frame *fram
 /*
  * Children of a node. A node's first child most often follows it at once, because a new stack's
  * nodes are added in a row; such a child is found by looking there. The index holds only the
- * others, the ones at which stacks branch: a twentieth of the nodes in a large profile.
+ * others, the ones at which stacks branch: from a quarter to a fourteenth of the nodes.
  */
 static inline uint64_t child_hash(const struct profile *profile, uint32_t parent, uint32_t frame)
 {
