@@ -15,7 +15,7 @@ add() {
         file=$(readlink -f "$file")
         # Another machine's, a script, or a program without call frame information (Go).
         [[ " ${files[*]} " != *" $file "* ]] || continue
-        if readelf -SW "$file" 2>/dev/null | grep -q ' \.eh_frame \| \.debug_frame '; then
+        if [[ $(readelf -SW "$file" 2>/dev/null) =~ \ \.(eh|debug)_frame\  ]]; then
             files+=("$file")
         fi
     done
