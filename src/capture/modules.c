@@ -1,31 +1,47 @@
 // SPDX-License-Identifier: Apache-2.0
-// Mapped binaries: see modules.h.
+// The table of mapped binaries and the rows that are held of them: see modules.h.
 
 #include "capture/modules.h"
 
-#include <fcntl.h>
-#include <inttypes.h>
+#include <malloc.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/auxv.h>
-#include <sys/stat.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/log.h"
 #include "base/memory.h"
+#include "capture/module_file.h"
+#include "elf/vdso.h"
+
+#define LOOK_AGAIN_NS                                                                              \
+    1000000000 /* at a file that may have changed, or that could not be opened                     \
+                */
+
+#define TRIM_BYTES (4u << 20) /* of freed rows, for which the heap is gone through */
+
+/* ---- lifecycle ---- */
 
 void modules_init(struct modules *modules)
 {
-    *modules = (struct modules){0};
+    struct rlimit files;
+    *modules = (struct modules){.open_max = MODULES_OPEN_MAX,
+                                .held_bytes_soft = MODULES_ROWS_BYTES,
+                                .held_bytes_max = MODULES_ROWS_BYTES_MAX};
     unwind_rules_init(&modules->rules);
+    row_cache_init(&modules->cache, NULL);
+    /* Events, maps and profiles need descriptors too. */
+    if (getrlimit(RLIMIT_NOFILE, &files) == 0 && files.rlim_cur / 4 < modules->open_max)
+        modules->open_max = MAX(files.rlim_cur / 4, 1);
 }
 
 static void module_free(struct module *module)
 {
-    if (module->readable) {
-        unwind_rows_release(&module->rows);
-        elf_release(&module->file);
-    }
+    if (module->fd >= 0)
+        close(module->fd);
+    unwind_rows_release(&module->rows);
+    elf_release(&module->headers);
     free(module->path);
     free(module->build_id);
     free(module);
@@ -36,104 +52,388 @@ void modules_release(struct modules *modules)
     for (size_t i = 0; i < modules->count; i++)
         module_free(modules->list[i]);
     free(modules->list);
+    free(modules->held);
     id_table_release(&modules->index);
+    id_table_release(&modules->build_id_index);
     unwind_rules_release(&modules->rules);
+    row_cache_release(&modules->cache);
 }
 
-static void read_identity(struct module *module)
+/* ---- opening ---- */
+
+/* What a module keeps of a file's headers: where its code goes. Sections would be most of what a
+ * module takes. */
+static void keep_headers(struct elf_file *file, struct elf_file *ret_headers)
 {
-    uint8_t id[ELF_BUILD_ID_MAX];
-    size_t length = 0;
-    if (!elf_build_id(&module->file, id, &length))
-        length = 0;
-    module->build_id = memory_zalloc(2 * length + 1, 1);
-    for (size_t i = 0; i < length; i++)
-        snprintf(module->build_id + 2 * i, 3, "%02x", id[i]);
+    size_t count = 0;
+    for (size_t i = 0; i < file->segment_count; i++)
+        if (file->segments[i].type == PT_LOAD)
+            file->segments[count++] = file->segments[i];
+    *ret_headers =
+        (struct elf_file){.fd = -1,
+                          .type = file->type,
+                          .machine = file->machine,
+                          .entry = file->entry,
+                          .segments = memory_resize(file->segments, count, sizeof(*file->segments)),
+                          .segment_count = count};
+    file->segments = NULL;
+    file->segment_count = 0;
 }
 
-/* Our own vDSO stands for everybody's: one kernel maps one image. */
-static int open_vdso(struct elf_file *ret_file, struct error *error)
+static void read_identity(struct module *module, struct elf_file *file)
 {
-    uint64_t image = getauxval(AT_SYSINFO_EHDR), start, end = 0;
-    char line[4600];
-    FILE *maps = fopen("/proc/self/maps", "re");
-    while (maps && fgets(line, sizeof(line), maps))
-        if (sscanf(line, "%" SCNx64 "-%" SCNx64, &start, &end) == 2 && start == image)
-            break;
-    if (maps)
-        fclose(maps);
-    if (!image || end <= image)
-        return error_set(error, -ENOENT, "There is no vDSO.");
-    return elf_open_memory((const void *)image, end - image, ELF_LAYOUT_FILE, ret_file, error);
+    struct rows_identity *identity = &module->identity;
+    if (!elf_build_id(file, identity->build_id, &identity->build_id_length))
+        identity->build_id_length = 0;
+    identity->source_bytes = file->size_bytes;
+    free(module->build_id);
+    module->build_id = memory_zalloc(2 * identity->build_id_length + 1, 1);
+    for (size_t i = 0; i < identity->build_id_length; i++)
+        snprintf(module->build_id + 2 * i, 3, "%02x", identity->build_id[i]);
 }
 
-static void load(struct modules *modules, struct module *module, int fd)
+/* The same binary in many containers is many files. Whoever owns a file can give it any build ID,
+ * so only those of people who are believed can stand for each other. */
+static void find_same(struct modules *modules, struct module *module, uint32_t id)
+{
+    const struct rows_identity *identity = &module->identity;
+    if (!module->trusted || !identity->build_id_length)
+        return;
+    uint64_t hash = identity->source_bytes;
+    for (size_t i = 0; i < identity->build_id_length; i++)
+        hash = hash_word(hash ^ identity->build_id[i]);
+    struct id_probe probe = id_probe_start(hash);
+    uint32_t other;
+    while ((other = id_table_next(&modules->build_id_index, &probe)) != ID_NONE)
+        if (!memcmp(&modules->list[other]->identity, identity, sizeof(*identity))) {
+            module->same = modules->list[other];
+            return;
+        }
+    id_table_insert(&modules->build_id_index, hash, id);
+}
+
+/* Reads what is to be known of a file; `fd` is taken over. */
+static void load(struct modules *modules, struct module *module, int fd, const struct stat *found)
 {
     struct error error = {0};
-    bool vdso = fd < 0;
-    int r = vdso ? open_vdso(&module->file, &error) : elf_open_fd(fd, &module->file, &error);
+    struct elf_file file;
+    int r = module->is_vdso ? vdso_open(&file, &error) : elf_open_fd(fd, &file, &error);
+    if (!module->is_vdso)
+        module->stamp = module_stamp_of(found);
     if (r < 0) {
-        if (!vdso)
-            close(fd);
-        module->build_id = memory_strdup("");
         log_debug("%s: %s", module->path, error.text);
+        if (fd >= 0)
+            close(fd);
         return;
     }
+    read_identity(module, &file);
+    keep_headers(&file, &module->headers);
+    file.fd = -1; /* stays open, as the module's */
+    elf_release(&file);
     module->readable = true;
-    read_identity(module);
-    if (unwind_rows_compile(&module->file, &modules->rules, &module->rows, &error) < 0)
-        log_debug("%s: %s", module->path, error.text);
+    if (module->is_vdso)
+        return;
+    module->trusted = found->st_uid == 0 || found->st_uid == geteuid();
+    module_file_keep(modules, module, fd);
 }
 
-static struct module *find(struct modules *modules, uint64_t hash, const struct module *key)
+/* ---- the table ---- */
+
+/* What the kernel calls mappings that are no binary: [heap], //anon, anon_inode:..., and shared
+ * memory, which JITs put code in. */
+static bool is_no_file(const char *path)
 {
-    struct id_probe probe = id_probe_start(hash);
+    static const char *const prefixes[] = {"//",    "/memfd:",        "/dev/",
+                                           "/SYSV", "/anon_hugepage", "/[aio]"};
+    if (path[0] != '/')
+        return true;
+    for (size_t i = 0; i < ARRAY_LENGTH(prefixes); i++)
+        if (!strncmp(path, prefixes[i], strlen(prefixes[i])))
+            return true;
+    return false;
+}
+
+static size_t length_without_mark(const char *path)
+{
+    static const char mark[] = " (deleted)";
+    size_t length = strlen(path), mark_length = sizeof(mark) - 1;
+    bool marked = length > mark_length && !strcmp(path + length - mark_length, mark);
+    return marked ? length - mark_length : length;
+}
+
+static uint64_t hash_of(uint64_t device, uint64_t inode)
+{
+    return hash_word(device ^ hash_word(inode));
+}
+
+static struct module *find(const struct modules *modules, uint64_t device, uint64_t inode,
+                           const char *path, size_t path_length)
+{
+    struct id_probe probe = id_probe_start(hash_of(device, inode));
     uint32_t id;
     while ((id = id_table_next(&modules->index, &probe)) != ID_NONE) {
         struct module *module = modules->list[id];
-        if (module->device == key->device && module->inode == key->inode &&
-            module->size_bytes == key->size_bytes && !strcmp(module->path, key->path))
+        if (module->device == device && module->inode == inode && !module->stale &&
+            !strncmp(module->path, path, path_length) && !module->path[path_length])
             return module;
     }
     return NULL;
 }
 
-struct module *modules_get(struct modules *modules, const char *path, const char *open_path)
+static struct module *add(struct modules *modules, uint64_t device, uint64_t inode,
+                          const char *path)
 {
-    bool vdso = !strcmp(path, "[vdso]");
-    struct module key = {.path = (char *)path};
-    int fd = -1;
-    if (!vdso) {
-        struct stat found;
-        if (path[0] != '/' || !strncmp(path, "//anon", 6))
-            return NULL;
-        fd = open(open_path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-        if (fd >= 0 && fstat(fd, &found) == 0 && S_ISREG(found.st_mode)) {
-            key.device = found.st_dev;
-            key.inode = found.st_ino;
-            key.size_bytes = (uint64_t)found.st_size;
-        }
+    if (modules->count == MODULES_MAX) {
+        modules->refused++;
+        return NULL;
     }
-    uint64_t hash = hash_word(key.device ^ hash_word(key.inode ^ hash_word(key.size_bytes)));
-    struct module *module = find(modules, hash, &key);
-    if (module || modules->count == MODULES_MAX) {
-        modules->refused += !module;
-        if (fd >= 0)
-            close(fd);
-        return module;
-    }
-    module = memory_zalloc(1, sizeof(*module));
-    *module = key;
-    module->path = memory_strdup(path);
-    if (vdso || key.inode) {
-        load(modules, module, fd);
-    } else {
-        if (fd >= 0)
-            close(fd);
-        module->build_id = memory_strdup("");
-    }
+    struct module *module = memory_zalloc(1, sizeof(*module));
+    *module = (struct module){.table = modules,
+                              .path = memory_strdup(path),
+                              .build_id = memory_strdup(""),
+                              .device = device,
+                              .inode = inode,
+                              .same = module,
+                              .is_vdso = path[0] == '[',
+                              .fd = -1,
+                              .headers = {.fd = -1}};
     array_reserve(modules->list, modules->capacity, modules->count + 1);
-    id_table_insert(&modules->index, hash, (uint32_t)modules->count);
+    id_table_insert(&modules->index, hash_of(device, inode), (uint32_t)modules->count);
     modules->list[modules->count++] = module;
     return module;
+}
+
+static bool same_stamp(const struct module *module, const struct stat *found)
+{
+    struct module_stamp stamp = module_stamp_of(found);
+    return !memcmp(&stamp, &module->stamp, sizeof(stamp));
+}
+
+/* A file that is held open keeps its inode, so only a change in place can make it another one. One
+ * that is closed may be another file by now, or can be opened at last. */
+static bool still_good(struct modules *modules, struct module *module,
+                       const struct module_request *request)
+{
+    int64_t now = clock_ns(CLOCK_MONOTONIC_COARSE);
+    struct stat found;
+    if (module->is_vdso || now - module->checked_ns < LOOK_AGAIN_NS)
+        return true;
+    module->checked_ns = now;
+    if (module->fd >= 0)
+        return fstat(module->fd, &found) < 0 || same_stamp(module, &found);
+    int fd = module_file_find(modules, request, &found);
+    if (fd < 0)
+        return true; /* nobody knows better */
+    bool same = same_stamp(module, &found);
+    if (same && module->readable)
+        module_file_keep(modules, module, fd);
+    else
+        close(fd);
+    return same;
+}
+
+/* A file that is not in the table by what was asked for. `request` has the path as it is shown. */
+static struct module *get_new(struct modules *modules, const struct module_request *request)
+{
+    bool is_vdso = request->path[0] == '[';
+    uint64_t device = request->device, inode = request->inode;
+    struct stat found = {0};
+    struct module *module;
+    int fd = is_vdso ? -1 : module_file_find(modules, request, &found);
+    if (!inode && !is_vdso) {
+        device = found.st_dev;
+        inode = found.st_ino;
+        module = find(modules, device, inode, request->path, strlen(request->path));
+        if (module && (fd < 0 || same_stamp(module, &found))) {
+            if (fd >= 0 && module->fd < 0 && module->readable)
+                module_file_keep(modules, module, fd);
+            else if (fd >= 0)
+                close(fd);
+            return module;
+        }
+        if (module)
+            module->stale = true;
+    }
+    module = add(modules, device, inode, request->path);
+    if (module && (is_vdso || fd >= 0)) {
+        load(modules, module, fd, &found);
+        find_same(modules, module, (uint32_t)modules->count - 1);
+    } else if (fd >= 0) {
+        close(fd);
+    }
+    if (module)
+        module->checked_ns = clock_ns(CLOCK_MONOTONIC_COARSE);
+    return module;
+}
+
+struct module *modules_get(struct modules *modules, const struct module_request *request)
+{
+    bool is_vdso = !strcmp(request->path, VDSO_NAME);
+    if (!is_vdso && is_no_file(request->path))
+        return NULL;
+    struct module_request plain = *request;
+    struct module *module = NULL;
+    size_t length = length_without_mark(request->path);
+    _cleanup_free_ char *path =
+        request->path[length] ? memory_strndup(request->path, length) : NULL;
+    if (path)
+        plain.path = path;
+    if (is_vdso)
+        plain.device = plain.inode = 0;
+    if (plain.inode || is_vdso)
+        module = find(modules, plain.device, plain.inode, plain.path, length);
+    if (module && !still_good(modules, module, &plain)) {
+        module->stale = true;
+        module = NULL;
+    }
+    if (!module)
+        module = get_new(modules, &plain);
+    if (!module)
+        return NULL;
+    module->used = ++modules->uses;
+    if (plain.pid) {
+        module->pid = plain.pid;
+        module->start = plain.start;
+        module->end = plain.end;
+    }
+    return module;
+}
+
+bool module_bias(const struct module *module, uint64_t start, uint64_t offset, uint64_t *ret_bias)
+{
+    return module->readable && elf_load_bias(&module->headers, start, offset, ret_bias);
+}
+
+/* ---- rows ---- */
+
+static void release_rows(struct modules *modules, size_t position)
+{
+    struct module *module = modules->held[position];
+    uint64_t bytes = unwind_rows_bytes(&module->rows);
+    modules->held[position] = modules->held[--modules->held_count];
+    modules->held_bytes -= bytes;
+    modules->freed_bytes += bytes;
+    unwind_rows_release(&module->rows);
+    module->rows_state = MODULE_ROWS_NOT_HELD;
+    modules->released++;
+}
+
+/* What is freed lies between things that stay, where the heap would keep it. */
+static void trim(struct modules *modules)
+{
+    if (modules->freed_bytes < TRIM_BYTES)
+        return;
+    malloc_trim(0);
+    modules->freed_bytes = 0;
+}
+
+/* Gives back what was used least recently, but not what has just been asked for. */
+static void make_room(struct modules *modules, const struct module *keep, int64_t now)
+{
+    while (modules->held_bytes > modules->held_bytes_soft) {
+        size_t least = modules->held_count;
+        for (size_t i = 0; i < modules->held_count; i++)
+            if (modules->held[i] != keep &&
+                (least == modules->held_count ||
+                 modules->held[i]->rows_used < modules->held[least]->rows_used))
+                least = i;
+        if (least == modules->held_count)
+            return;
+        if (modules->held_bytes <= modules->held_bytes_max &&
+            now - modules->held[least]->rows_used_ns < MODULES_ROWS_MOMENT_NS)
+            return;
+        release_rows(modules, least);
+    }
+}
+
+void modules_tidy(struct modules *modules)
+{
+    int64_t now = clock_ns(CLOCK_MONOTONIC_COARSE);
+    for (size_t i = modules->held_count; i-- > 0;)
+        if (now - modules->held[i]->rows_used_ns >= MODULES_ROWS_IDLE_NS)
+            release_rows(modules, i);
+    trim(modules);
+}
+
+/* By the file itself: that of the module asked for may be open when the one that stands for it is
+ * not. */
+static int compile(struct modules *modules, struct module *module, struct unwind_rows *ret_rows)
+{
+    struct error error = {0};
+    struct elf_file file;
+    int r, fd = module->is_vdso ? -1 : module_file_open(modules, module);
+    if (fd < 0 && !module->is_vdso)
+        return fd;
+    r = module->is_vdso ? vdso_open(&file, &error) : elf_open_fd(fd, &file, &error);
+    if (r == 0) {
+        r = unwind_rows_compile(&file, &modules->rules, ret_rows, &error);
+        file.fd = -1; /* the module's */
+        elf_release(&file);
+    }
+    if (r < 0) {
+        log_debug("%s: %s", module->path, error.text);
+        return -EBADMSG;
+    }
+    modules->compiled++;
+    return 0;
+}
+
+static int obtain(struct modules *modules, struct module *owner, struct module *module,
+                  struct unwind_rows *ret_rows)
+{
+    if (owner->trusted &&
+        row_cache_load(&modules->cache, &owner->identity, &modules->rules, ret_rows))
+        return 0;
+    int r = compile(modules, owner, ret_rows);
+    if (r < 0 && r != -EBADMSG && module != owner)
+        r = compile(modules, module, ret_rows);
+    if (r < 0)
+        return r;
+    if (owner->trusted)
+        row_cache_store(&modules->cache, &owner->identity, ret_rows, &modules->rules);
+    /* A walk doesn't ask for them. */
+    free(ret_rows->functions);
+    ret_rows->functions = NULL;
+    ret_rows->function_count = 0;
+    return 0;
+}
+
+static void hold_rows(struct modules *modules, struct module *owner, struct module *module,
+                      int64_t now)
+{
+    struct unwind_rows rows = {0};
+    if (owner->rows_tried_ns && now - owner->rows_tried_ns < LOOK_AGAIN_NS)
+        return;
+    int r = obtain(modules, owner, module, &rows);
+    /* What can't be opened now may be opened later, through another process. */
+    owner->rows_tried_ns = r < 0 ? now : 0;
+    if (r == -EBADMSG || (r == 0 && !rows.page_count)) {
+        owner->rows_state = MODULE_ROWS_NONE;
+        unwind_rows_release(&rows);
+    } else if (r == 0) {
+        owner->rows_state = MODULE_ROWS_HELD;
+        owner->rows = rows;
+        array_reserve(modules->held, modules->held_capacity, modules->held_count + 1);
+        modules->held[modules->held_count++] = owner;
+        modules->held_bytes += unwind_rows_bytes(&owner->rows);
+        make_room(modules, owner, now);
+        trim(modules);
+    }
+}
+
+const struct unwind_rows *module_rows(struct modules *modules, struct module *module)
+{
+    if (!module->readable)
+        return NULL;
+    struct module *owner = module->same;
+    if (owner->rows_state == MODULE_ROWS_NONE)
+        return NULL;
+    int64_t now = clock_ns(CLOCK_MONOTONIC_COARSE);
+    if (owner->rows_state == MODULE_ROWS_NOT_HELD)
+        hold_rows(modules, owner, module, now);
+    if (owner->rows_state != MODULE_ROWS_HELD)
+        return NULL;
+    owner->rows_used_ns = now;
+    owner->rows_used = ++modules->uses;
+    return &owner->rows;
 }

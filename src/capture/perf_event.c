@@ -13,6 +13,7 @@
 #include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
+#include <sys/sysmacros.h>
 #include <unistd.h>
 
 #include "base/buffer.h"
@@ -23,6 +24,7 @@
  */
 #define RING_PAGES_ROOT 1024
 #define RING_PAGES_USER 128
+#define RING_PAGES_EVENTS 64 /* without samples */
 #define CPUS_MAX 1024
 
 /* In the order in which the kernel writes them: by bit number. */
@@ -52,6 +54,7 @@ struct perf_sampler {
     bool kernel;
     struct buffer batch;
     struct entry *entries;
+    size_t entry_next; /* before it, all were delivered */
     size_t entry_count, entry_capacity;
 };
 
@@ -86,6 +89,15 @@ static int open_event(const struct perf_options *options, bool kernel, pid_t thr
         .use_clockid = 1,
         .clockid = CLOCK_MONOTONIC,
     };
+    if (!options->frequency_hz) {
+        attr.config = PERF_COUNT_SW_DUMMY;
+        attr.freq = 0;
+        attr.sample_freq = 0;
+        attr.sample_type = PERF_SAMPLE_TID | PERF_SAMPLE_TIME | PERF_SAMPLE_CPU;
+        attr.sample_regs_user = 0;
+        attr.sample_stack_user = 0;
+        attr.wakeup_watermark = 4096;
+    }
     int fd = (int)syscall(SYS_perf_event_open, &attr, thread, cpu, -1, PERF_FLAG_FD_CLOEXEC);
     return fd < 0 ? -errno : fd;
 }
@@ -102,8 +114,14 @@ static int paranoid_level(void)
     return level;
 }
 
-static int explain(int code, struct error *error)
+static int explain(int code, bool everything, struct error *error)
 {
+    if ((code == -EACCES || code == -EPERM) && everything)
+        return error_set(error, code,
+                         "The kernel lets this user look at processes of its own only "
+                         "(kernel.perf_event_paranoid is %d): run it as root, or `sysctl "
+                         "kernel.perf_event_paranoid=0`.",
+                         paranoid_level());
     if (code == -EACCES || code == -EPERM)
         return error_set(error, code,
                          "The kernel lets this user take no samples (kernel.perf_event_paranoid is "
@@ -121,10 +139,12 @@ static int explain(int code, struct error *error)
     return error_set_errno(error, code, "Samples cannot be taken");
 }
 
-static int map_ring(struct ring *ring)
+static int map_ring(struct ring *ring, bool samples)
 {
     size_t page = (size_t)sysconf(_SC_PAGESIZE);
-    size_t pages = geteuid() == 0 ? RING_PAGES_ROOT : RING_PAGES_USER;
+    size_t pages = !samples         ? RING_PAGES_EVENTS
+                   : geteuid() == 0 ? RING_PAGES_ROOT
+                                    : RING_PAGES_USER;
     void *memory = mmap(NULL, (pages + 1) * page, PROT_READ | PROT_WRITE, MAP_SHARED, ring->fd, 0);
     if (memory == MAP_FAILED)
         return -errno;
@@ -153,7 +173,7 @@ static int add_event(struct perf_sampler *sampler, const struct perf_options *op
         sampler->polls[sampler->ring_count] = (struct pollfd){.fd = fd, .events = POLLIN};
         *ring = &sampler->rings[sampler->ring_count++];
         (*ring)->fd = fd;
-        r = map_ring(*ring);
+        r = map_ring(*ring, options->frequency_hz > 0);
     }
     if (!r && !options->enable_on_exec && ioctl(fd, PERF_EVENT_IOC_ENABLE, 0) < 0)
         r = -errno;
@@ -186,7 +206,7 @@ int perf_sampler_new(const struct perf_options *options, struct perf_sampler **r
     int r = open_rings(sampler, options);
     if (r < 0) {
         perf_sampler_free(sampler);
-        return explain(r, error);
+        return explain(r, options->thread_count && options->threads[0] == -1, error);
     }
     *ret_sampler = sampler;
     return 0;
@@ -337,7 +357,12 @@ static bool decode(const struct perf_event_header *header, struct perf_record *r
         record->start = take_u64(&words);
         record->length = take_u64(&words);
         record->offset = take_u64(&words);
-        take_bytes(&words, 32); /* device, inode, protection */
+        uint64_t major_number = take_u32(&words), minor_number = take_u32(&words);
+        record->device = makedev(major_number, minor_number);
+        record->inode = take_u64(&words);
+        take_bytes(&words, 16); /* the inode's generation, protection */
+        if (header->misc & PERF_RECORD_MISC_MMAP_BUILD_ID)
+            record->device = record->inode = 0;
         record->path = words.at;
         return !words.short_of && memchr(words.at, '\0', (size_t)(words.end - words.at));
     case PERF_RECORD_COMM:
@@ -413,12 +438,14 @@ static int compare_entries(const void *a, const void *b)
     return x->order < y->order ? -1 : x->order > y->order;
 }
 
-/* Keeps the entries from `first` on for the next time. */
-static void keep_rest(struct perf_sampler *sampler, size_t first)
+/* Keeps what was not delivered, and only that. */
+static void keep_rest(struct perf_sampler *sampler)
 {
+    if (!sampler->entry_next)
+        return;
     struct buffer rest = {0};
     size_t count = 0;
-    for (size_t i = first; i < sampler->entry_count; i++) {
+    for (size_t i = sampler->entry_next; i < sampler->entry_count; i++) {
         const struct perf_event_header *header =
             (const struct perf_event_header *)(sampler->batch.data + sampler->entries[i].offset);
         size_t offset = rest.length;
@@ -429,9 +456,46 @@ static void keep_rest(struct perf_sampler *sampler, size_t first)
             .time_ns = sampler->entries[i].time_ns, .offset = offset, .order = count};
         count++;
     }
+    sampler->entry_next = 0;
     sampler->entry_count = count;
     buffer_release(&sampler->batch);
     sampler->batch = rest;
+}
+
+void perf_sampler_collect(struct perf_sampler *sampler)
+{
+    keep_rest(sampler);
+    for (size_t i = 0; i < sampler->ring_count; i++)
+        drain(sampler, &sampler->rings[i]);
+    if (sampler->entry_count)
+        qsort(sampler->entries, sampler->entry_count, sizeof(*sampler->entries), compare_entries);
+}
+
+uint64_t perf_sampler_next(const struct perf_sampler *sampler)
+{
+    return sampler->entry_next < sampler->entry_count
+               ? sampler->entries[sampler->entry_next].time_ns
+               : UINT64_MAX;
+}
+
+void perf_sampler_deliver(struct perf_sampler *sampler, uint64_t until_ns, perf_record_fn callback,
+                          void *context)
+{
+    while (sampler->entry_next < sampler->entry_count &&
+           sampler->entries[sampler->entry_next].time_ns <= until_ns) {
+        const struct entry *entry = &sampler->entries[sampler->entry_next++];
+        struct perf_record record;
+        decode((const struct perf_event_header *)(sampler->batch.data + entry->offset), &record);
+        callback(context, &record);
+    }
+}
+
+size_t perf_sampler_descriptors(const struct perf_sampler *sampler, struct pollfd *ret_polls,
+                                size_t limit)
+{
+    size_t count = MIN(sampler->ring_count, limit);
+    memcpy(ret_polls, sampler->polls, count * sizeof(*ret_polls));
+    return count;
 }
 
 int perf_sampler_read(struct perf_sampler *sampler, int timeout_ms, bool all,
@@ -445,17 +509,7 @@ int perf_sampler_read(struct perf_sampler *sampler, int timeout_ms, bool all,
         gone += (sampler->polls[i].revents & POLLHUP) != 0;
     /* What happened before this moment is in the rings; what comes later may lack neighbours. */
     uint64_t complete_until = all ? UINT64_MAX : (uint64_t)monotonic_ns();
-    for (size_t i = 0; i < sampler->ring_count; i++)
-        drain(sampler, &sampler->rings[i]);
-    if (sampler->entry_count)
-        qsort(sampler->entries, sampler->entry_count, sizeof(*sampler->entries), compare_entries);
-    size_t i = 0;
-    for (; i < sampler->entry_count && sampler->entries[i].time_ns <= complete_until; i++) {
-        struct perf_record record;
-        decode((const struct perf_event_header *)(sampler->batch.data + sampler->entries[i].offset),
-               &record);
-        callback(context, &record);
-    }
-    keep_rest(sampler, i);
+    perf_sampler_collect(sampler);
+    perf_sampler_deliver(sampler, complete_until, callback, context);
     return gone == sampler->ring_count ? 1 : 0;
 }

@@ -17,7 +17,7 @@
 struct perf_options {
     const pid_t *threads; /* they, and all that they start from now on; -1 is everything */
     size_t thread_count;
-    unsigned frequency_hz;
+    unsigned frequency_hz; /* 0: no samples, only what happens to processes */
     bool kernel;         /* kernel frames too, where the user may see them */
     bool enable_on_exec; /* start when the process executes another program */
     uint32_t stack_bytes;
@@ -43,7 +43,8 @@ struct perf_record {
 
     /* PERF_MAPPED: executable memory */
     uint64_t start, length, offset;
-    const char *path; /* also of PERF_NAMED: the thread's name */
+    uint64_t device, inode; /* of the file; 0 when not known */
+    const char *path;       /* also of PERF_NAMED: the thread's name */
 
     bool executed;       /* PERF_NAMED: the process runs another program now */
     uint32_t parent_pid; /* PERF_STARTED */
@@ -69,3 +70,16 @@ int perf_threads_of(pid_t pid, pid_t **threads, size_t *count, size_t *capacity)
  * `all` is set. Returns 0, 1 when the events' processes are gone, or a negative code. */
 int perf_sampler_read(struct perf_sampler *sampler, int timeout_ms, bool all,
                       perf_record_fn callback, void *context);
+
+/* The same in two steps, for who has other sources to keep in order: takes what is in the rings, and
+ * hands over what happened until some time. */
+void perf_sampler_collect(struct perf_sampler *sampler);
+void perf_sampler_deliver(struct perf_sampler *sampler, uint64_t until_ns, perf_record_fn callback,
+                          void *context);
+/* When the first of what was collected and not delivered happened; UINT64_MAX: there is none. */
+uint64_t perf_sampler_next(const struct perf_sampler *sampler);
+
+/* Descriptors to poll, at most `limit`. Returns how many. */
+struct pollfd;
+size_t perf_sampler_descriptors(const struct perf_sampler *sampler, struct pollfd *ret_polls,
+                                size_t limit);

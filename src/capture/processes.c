@@ -5,45 +5,123 @@
 
 #include <dirent.h>
 #include <inttypes.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/sysmacros.h>
 
+#include "base/clock.h"
 #include "base/memory.h"
+
+/* A process that has ended is kept for its last samples. */
+#define ENDED_REST_NS 1000000000
 
 void processes_init(struct processes *processes, struct modules *modules)
 {
-    *processes = (struct processes){.modules = modules};
+    memset(processes, 0, sizeof(*processes));
+    processes->modules = modules;
+}
+
+static struct process **seat_of(const struct processes *processes, uint32_t pid)
+{
+    struct process **page = pid < PIDS_MAX ? processes->pages[pid / PIDS_PER_PAGE] : NULL;
+    return page ? &page[pid % PIDS_PER_PAGE] : NULL;
+}
+
+static void forget(struct processes *processes, struct process *process)
+{
+    if (processes->forget)
+        processes->forget(processes->context, process);
+    struct process *last = processes->list[--processes->count];
+    processes->list[process->at] = last;
+    last->at = process->at;
+    *seat_of(processes, process->pid) = NULL;
+    free(process->mappings);
+    free(process);
 }
 
 void processes_release(struct processes *processes)
 {
-    for (size_t i = 0; i < processes->count; i++) {
-        free(processes->list[i]->mappings);
-        free(processes->list[i]);
-    }
+    while (processes->count)
+        forget(processes, processes->list[processes->count - 1]);
+    for (size_t i = 0; i < ARRAY_LENGTH(processes->pages); i++)
+        free(processes->pages[i]);
     free(processes->list);
     free(processes->threads);
-    id_table_release(&processes->index);
     id_table_release(&processes->thread_index);
+}
+
+struct process *processes_find(const struct processes *processes, uint32_t pid)
+{
+    struct process **seat = seat_of(processes, pid);
+    return seat ? *seat : NULL;
 }
 
 struct process *processes_get(struct processes *processes, uint32_t pid)
 {
-    struct id_probe probe = id_probe_start(hash_word(pid));
-    uint32_t id;
-    while ((id = id_table_next(&processes->index, &probe)) != ID_NONE)
-        if (processes->list[id]->pid == pid)
-            return processes->list[id];
-    if (processes->count == PROCESSES_MAX) {
+    struct process *process = processes_find(processes, pid);
+    if (process)
+        return process;
+    if (processes->count == PROCESSES_MAX || pid >= PIDS_MAX) {
         processes->refused++;
         return NULL;
     }
-    struct process *process = memory_zalloc(1, sizeof(*process));
+    if (!processes->pages[pid / PIDS_PER_PAGE])
+        processes->pages[pid / PIDS_PER_PAGE] = memory_zalloc(PIDS_PER_PAGE, sizeof(process));
+    process = memory_zalloc(1, sizeof(*process));
     process->pid = pid;
+    process->at = processes->count;
     array_reserve(processes->list, processes->capacity, processes->count + 1);
-    id_table_insert(&processes->index, hash_word(pid), (uint32_t)processes->count);
     processes->list[processes->count++] = process;
+    *seat_of(processes, pid) = process;
     return process;
+}
+
+void processes_start(struct processes *processes, uint32_t pid, const struct process *parent)
+{
+    struct process *old = processes_find(processes, pid);
+    if (old)
+        forget(processes, old);
+    if (!parent || !parent->known)
+        return; /* it is looked up when it is seen */
+    struct process *process = processes_get(processes, pid);
+    if (!process)
+        return;
+    array_reserve(process->mappings, process->capacity, parent->count);
+    if (parent->count)
+        memcpy(process->mappings, parent->mappings, parent->count * sizeof(*process->mappings));
+    process->count = parent->count;
+    process->known = true;
+    memcpy(process->name, parent->name, sizeof(process->name));
+}
+
+void processes_end(struct processes *processes, uint32_t pid, int64_t now_ns)
+{
+    struct process *process = processes_find(processes, pid);
+    if (process)
+        process->ended_ns = now_ns;
+}
+
+void processes_tidy(struct processes *processes, int64_t now_ns)
+{
+    for (size_t i = processes->count; i-- > 0;) {
+        struct process *process = processes->list[i];
+        if (!process->ended_ns || now_ns - process->ended_ns < ENDED_REST_NS)
+            continue;
+        /* A main thread can end before the others. */
+        if (kill((pid_t)process->pid, 0) == 0 || errno != ESRCH)
+            process->ended_ns = 0;
+        else
+            forget(processes, process);
+    }
+}
+
+void processes_doubt(struct processes *processes)
+{
+    for (size_t i = 0; i < processes->count; i++) {
+        processes->list[i]->known = false;
+        processes->list[i]->caught_up_ns = 0;
+    }
 }
 
 static struct thread *find_thread(const struct processes *processes, uint32_t tid)
@@ -80,18 +158,12 @@ const char *processes_thread_name(const struct processes *processes, const struc
     return thread ? thread->name : process->name;
 }
 
-void process_clear(struct process *process)
+void process_execute(struct process *process, uint64_t time_ns)
 {
     process->count = 0;
-}
-
-void process_copy(struct process *child, const struct process *parent)
-{
-    array_reserve(child->mappings, child->capacity, parent->count);
-    if (parent->count)
-        memcpy(child->mappings, parent->mappings, parent->count * sizeof(*child->mappings));
-    child->count = parent->count;
-    memcpy(child->name, parent->name, sizeof(child->name));
+    process->known = true;
+    process->changed = true;
+    process->replaced_ns = time_ns;
 }
 
 /* The first mapping that ends after `address`. */
@@ -121,10 +193,9 @@ bool process_place(void *process, uint64_t address, struct unwind_place *ret_pla
     const struct mapping *mapping = process_find(process, address);
     if (!mapping)
         return false;
-    const struct module *module = mapping->module;
-    *ret_place = (struct unwind_place){
-        .rows = module && module->readable && module->rows.page_count ? &module->rows : NULL,
-        .bias = mapping->bias};
+    struct module *module = mapping->module;
+    *ret_place = (struct unwind_place){.rows = module ? module_rows(module->table, module) : NULL,
+                                       .bias = mapping->bias};
     return true;
 }
 
@@ -158,26 +229,42 @@ static void unmap(struct process *process, uint64_t start, uint64_t end)
     }
 }
 
-void process_map(struct processes *processes, struct process *process, uint64_t start,
-                 uint64_t length, uint64_t offset, const char *path)
+/* Whether other code than this is there, or was. */
+static bool replaces(const struct process *process, const struct mapping *mapping)
 {
-    struct mapping mapping = {.start = start, .offset = offset};
-    if (!length || __builtin_add_overflow(start, length, &mapping.end))
+    for (size_t at = position_of(process, mapping->start);
+         at < process->count && process->mappings[at].start < mapping->end; at++)
+        if (process->mappings[at].module != mapping->module ||
+            process->mappings[at].bias != mapping->bias)
+            return true;
+    return false;
+}
+
+void process_map(struct processes *processes, struct process *process,
+                 const struct mapping_event *event)
+{
+    struct mapping mapping = {.start = event->start, .offset = event->offset};
+    if (!event->length || __builtin_add_overflow(event->start, event->length, &mapping.end))
         return;
-    unmap(process, start, mapping.end);
+    mapping.module = modules_get(processes->modules, &(struct module_request){
+                                                         .path = event->path,
+                                                         .pid = process->pid,
+                                                         .start = event->start,
+                                                         .end = mapping.end,
+                                                         .device = event->device,
+                                                         .inode = event->inode,
+                                                     });
+    if (mapping.module)
+        module_bias(mapping.module, event->start, event->offset, &mapping.bias);
+    if (replaces(process, &mapping))
+        process->replaced_ns = MAX(process->replaced_ns, event->time_ns);
+    unmap(process, event->start, mapping.end);
+    process->changed = true;
     if (process->count >= MAPPINGS_MAX) {
         processes->refused++;
         return;
     }
-    /* The process's own view of the file: it may live in another mount namespace. */
-    char open_path[4200];
-    snprintf(open_path, sizeof(open_path), "/proc/%" PRIu32 "/root%s", process->pid, path);
-    mapping.module = modules_get(processes->modules, path, open_path);
-    if (!mapping.module && path[0] == '/')
-        mapping.module = modules_get(processes->modules, path, path);
-    if (mapping.module && mapping.module->readable)
-        elf_load_bias(&mapping.module->file, start, offset, &mapping.bias);
-    size_t at = position_of(process, start);
+    size_t at = position_of(process, event->start);
     array_reserve(process->mappings, process->capacity, process->count + 1);
     memmove(process->mappings + at + 1, process->mappings + at,
             (process->count - at) * sizeof(*process->mappings));
@@ -218,25 +305,51 @@ static void read_names(struct processes *processes, struct process *process)
         closedir(folder);
 }
 
+/* "7f00-7f10 r-xp 00000000 fd:01 1234   /usr/lib/x.so"; false for what is not executable. */
+static bool parse_mapping(char *line, struct mapping_event *ret_event)
+{
+    uint64_t end;
+    unsigned device_major, device_minor;
+    char protection[5];
+    int name = 0;
+    line[strcspn(line, "\n")] = '\0';
+    if (sscanf(line, "%" SCNx64 "-%" SCNx64 " %4s %" SCNx64 " %x:%x %" SCNu64 " %n",
+               &ret_event->start, &end, protection, &ret_event->offset, &device_major,
+               &device_minor, &ret_event->inode, &name) < 7 ||
+        !name || protection[2] != 'x' || end <= ret_event->start)
+        return false;
+    ret_event->device = makedev(device_major, device_minor);
+    ret_event->length = end - ret_event->start;
+    ret_event->path = line + name;
+    return true;
+}
+
 void process_catch_up(struct processes *processes, struct process *process)
 {
     if (!process->name[0])
         read_names(processes, process);
     char path[64], line[4600];
+    process->caught_up_ns = monotonic_ns();
     snprintf(path, sizeof(path), "/proc/%" PRIu32 "/maps", process->pid);
     FILE *file = fopen(path, "re");
     if (!file)
         return;
-    process_clear(process);
+    struct mapping *before = process->mappings;
+    size_t before_count = process->count;
+    process->mappings = NULL;
+    process->count = process->capacity = 0;
     while (fgets(line, sizeof(line), file)) {
-        uint64_t start, end, offset;
-        char protection[5];
-        int name = 0;
-        line[strcspn(line, "\n")] = '\0';
-        if (sscanf(line, "%" SCNx64 "-%" SCNx64 " %4s %" SCNx64 " %*s %*s %n", &start, &end,
-                   protection, &offset, &name) >= 4 &&
-            name && protection[2] == 'x' && end > start)
-            process_map(processes, process, start, end - start, offset, line + name);
+        struct mapping_event event = {0};
+        if (parse_mapping(line, &event))
+            process_map(processes, process, &event);
     }
     fclose(file);
+    if (!process->count) {
+        /* A process that is ending has nothing left: what it had is better. */
+        process->mappings = before;
+        process->count = process->capacity = before_count;
+        return;
+    }
+    free(before);
+    process->known = true;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Processes and what they have mapped: learned from events, and from /proc to catch up with those
- * that were there before. One thread at a time.
+ * that were there before. A pid that comes again is another process. One thread at a time.
  */
 #pragma once
 
@@ -14,14 +14,24 @@ struct mapping {
     uint64_t start, end, offset;
     uint64_t bias;         /* address in the process - address in the file */
     struct module *module; /* NULL: no file, such as a JIT's code */
-    uint32_t id;           /* for the owner of the table; 0 at first */
+    uint32_t segment;      /* for the owner of the table; 0 at first */
 };
+
+struct pool_list;
 
 struct process {
     uint32_t pid;
     char name[16];            /* of its main thread */
     struct mapping *mappings; /* executable ones, by start */
     size_t count, capacity;
+    size_t at;            /* in the table's list */
+    bool known;           /* its mappings are those below; else /proc has to be asked */
+    bool sampled;         /* it has been seen in a sample */
+    bool changed;         /* its mappings have, since somebody cleared this */
+    uint64_t replaced_ns; /* when code last made way for other code at the same place */
+    int64_t caught_up_ns; /* when /proc was last asked */
+    int64_t ended_ns;     /* when it seemed to have ended; 0: it has not */
+    struct pool_list *list; /* what the kernel knows of its mappings, for the owner of the table */
 };
 
 /* A thread that has a name of its own. */
@@ -30,26 +40,43 @@ struct thread {
     char name[16];
 };
 
+#define PROCESSES_MAX 65536
+#define THREADS_MAX 262144
+#define MAPPINGS_MAX 65536 /* of one process; the kernel's own limit is near it */
+#define PIDS_MAX (1u << 22) /* the kernel's limit */
+#define PIDS_PER_PAGE 1024u
+
 struct processes {
     struct process **list;
     size_t count, capacity;
-    struct id_table index; /* by pid */
+    struct process **pages[PIDS_MAX / PIDS_PER_PAGE]; /* by pid */
     struct thread *threads;
     size_t thread_count, thread_capacity;
     struct id_table thread_index; /* by tid */
     struct modules *modules;
+    /* Called before a process is forgotten; may be NULL. */
+    void (*forget)(void *context, struct process *process);
+    void *context;
     uint64_t refused; /* mappings, processes and threads beyond the limits */
 };
-
-#define PROCESSES_MAX 65536
-#define THREADS_MAX 262144
-#define MAPPINGS_MAX 65536 /* of one process; the kernel's own limit is near it */
 
 void processes_init(struct processes *processes, struct modules *modules);
 void processes_release(struct processes *processes);
 
+/* The process, or NULL. */
+struct process *processes_find(const struct processes *processes, uint32_t pid);
 /* The process, added if it is new: NULL beyond the limit. */
 struct process *processes_get(struct processes *processes, uint32_t pid);
+
+/* A new process under this pid, whatever was there before, with what its parent (NULL: not known)
+ * has mapped. */
+void processes_start(struct processes *processes, uint32_t pid, const struct process *parent);
+/* Its main thread has ended, and nearly always the rest of it. */
+void processes_end(struct processes *processes, uint32_t pid, int64_t now_ns);
+/* Forgets those that have ended a while ago. */
+void processes_tidy(struct processes *processes, int64_t now_ns);
+/* Events were lost: what was learned from them may be wrong. */
+void processes_doubt(struct processes *processes);
 
 /* A thread calls itself something. */
 void processes_name_thread(struct processes *processes, uint32_t tid, const char *name);
@@ -61,15 +88,20 @@ const char *processes_thread_name(const struct processes *processes, const struc
 /* Its name and what it has mapped now, from /proc. */
 void process_catch_up(struct processes *processes, struct process *process);
 
-/* It runs another program: all mappings go. */
-void process_clear(struct process *process);
+/* It runs another program: all mappings go, and those that come are all there are. */
+void process_execute(struct process *process, uint64_t time_ns);
 
-/* A child begins with its parent's mappings. */
-void process_copy(struct process *child, const struct process *parent);
+/* What is mapped, and where it comes from. */
+struct mapping_event {
+    uint64_t start, length, offset;
+    uint64_t device, inode; /* 0 when not known */
+    const char *path;
+    uint64_t time_ns;
+};
 
 /* New executable memory, in place of what was there. */
-void process_map(struct processes *processes, struct process *process, uint64_t start,
-                 uint64_t length, uint64_t offset, const char *path);
+void process_map(struct processes *processes, struct process *process,
+                 const struct mapping_event *event);
 
 struct mapping *process_find(const struct process *process, uint64_t address);
 

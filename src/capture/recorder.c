@@ -9,70 +9,151 @@
 
 #include "base/clock.h"
 #include "base/memory.h"
+#include "symbol/jit.h"
 
 /* DWARF numbers of the registers that come with a sample, beside ip, sp and fp. */
 enum { REGISTER_BX = 3, REGISTER_DI = 5 };
 
 #define KERNEL_NAME "[kernel.kallsyms]"
+/* How often /proc is asked for a process whose mappings seem to be incomplete. */
+#define CATCH_UP_NS 500000000
 
-void recorder_init(struct recorder *recorder, struct profile *profile, unsigned frequency_hz)
+void recorder_init(struct recorder *recorder, unsigned frequency_hz)
 {
-    *recorder = (struct recorder){.profile = profile};
+    *recorder = (struct recorder){0};
     modules_init(&recorder->modules);
     processes_init(&recorder->processes, &recorder->modules);
+    segments_init(&recorder->segments);
     recorder->epoch_ns = clock_ns(CLOCK_REALTIME) - clock_ns(CLOCK_MONOTONIC);
-    recorder->samples_type = profile_type(profile, profile_cstring(profile, "samples"),
-                                          profile_cstring(profile, "count"));
-    recorder->cpu_type = profile_type(profile, profile_cstring(profile, "cpu"),
-                                      profile_cstring(profile, "nanoseconds"));
-    profile->default_type = profile_cstring(profile, "cpu");
-    profile_note_period(profile, profile_cstring(profile, "cpu"),
-                        profile_cstring(profile, "nanoseconds"), 1000000000 / frequency_hz);
-    recorder->kernel_mapping = profile_mapping(
-        profile, &(struct profile_mapping){.limit = UINT64_MAX,
-                                           .file = profile_cstring(profile, KERNEL_NAME)});
+    recorder->period_ns = 1000000000 / frequency_hz;
 }
 
 void recorder_release(struct recorder *recorder)
 {
     processes_release(&recorder->processes);
+    segments_release(&recorder->segments);
     modules_release(&recorder->modules);
 }
 
-static uint32_t pseudo_frame(struct profile *profile, const char *name)
+void recorder_into(struct recorder *recorder, struct profile *profile)
 {
-    struct profile_function function = {.name = profile_cstring(profile, name)};
+    recorder->profile = profile;
+    recorder->epoch++;
+    if (!profile)
+        return;
+    uint32_t cpu = profile_cstring(profile, "cpu"), ns = profile_cstring(profile, "nanoseconds");
+    recorder->samples_type = profile_type(profile, profile_cstring(profile, "samples"),
+                                          profile_cstring(profile, "count"));
+    recorder->cpu_type = profile_type(profile, cpu, ns);
+    profile->default_type = cpu;
+    profile_note_period(profile, cpu, ns, recorder->period_ns);
+    recorder->kernel_mapping = profile_mapping(
+        profile, &(struct profile_mapping){.limit = UINT64_MAX,
+                                           .file = profile_cstring(profile, KERNEL_NAME)});
+}
+
+/* ---- frames ---- */
+
+uint32_t recorder_mark(struct recorder *recorder, const char *word)
+{
+    struct profile *profile = recorder->profile;
+    struct profile_function function = {.name = profile_cstring(profile, word)};
     return profile_frame(profile,
                          &(struct profile_frame){.function = profile_function(profile, &function)});
+}
+
+const char *recorder_end_mark(enum unwind_end end)
+{
+    return end == UNWIND_END_COMPLETE                                    ? NULL
+           : end == UNWIND_END_TRUNCATED || end == UNWIND_END_LIMIT ? "[truncated]"
+                                                                         : "[unknown]";
+}
+
+uint32_t recorder_segment_frame(struct recorder *recorder, uint32_t number, uint64_t offset)
+{
+    struct profile *profile = recorder->profile;
+    struct profile_frame frame = {.address = offset, .kind = FRAME_NATIVE};
+    if (number < recorder->segments.count) {
+        struct segment *segment = &recorder->segments.list[number];
+        if (segment->epoch != recorder->epoch) {
+            segment->epoch = recorder->epoch;
+            segment->mapping = profile_mapping(
+                profile, &(struct profile_mapping){
+                             .start = segment->start,
+                             .limit = segment->end,
+                             .offset = segment->offset,
+                             .file = profile_cstring(profile, segment->module->path),
+                             .build_id = profile_cstring(profile, segment->module->build_id)});
+        }
+        frame.mapping = segment->mapping;
+    }
+    return profile_frame(profile, &frame);
+}
+
+uint32_t recorder_raw_frame(struct recorder *recorder, uint32_t pid, uint64_t address)
+{
+    struct profile *profile = recorder->profile;
+    char name[JIT_MAPPING_NAME_BYTES];
+    jit_mapping_name(name, pid);
+    struct profile_mapping mapping = {.limit = UINT64_MAX, .file = profile_cstring(profile, name)};
+    return profile_frame(profile, &(struct profile_frame){.address = address,
+                                                          .mapping = profile_mapping(profile, &mapping),
+                                                          .kind = FRAME_NATIVE});
+}
+
+uint32_t recorder_kernel_frame(struct recorder *recorder, uint64_t address)
+{
+    return profile_frame(recorder->profile,
+                         &(struct profile_frame){.address = address,
+                                                 .mapping = recorder->kernel_mapping,
+                                                 .kind = FRAME_KERNEL});
 }
 
 static uint32_t user_frame(struct recorder *recorder, const struct process *process,
                            uint64_t address)
 {
-    struct profile *profile = recorder->profile;
-    struct profile_frame frame = {.address = address, .kind = FRAME_NATIVE};
     struct mapping *mapping = process_find(process, address);
-    if (mapping) {
-        struct profile_mapping described = {
-            .start = mapping->start, .limit = mapping->end, .offset = mapping->offset};
-        if (!mapping->id) {
-            described.file =
-                profile_cstring(profile, mapping->module ? mapping->module->path : "[anonymous]");
-            if (mapping->module)
-                described.build_id = profile_cstring(profile, mapping->module->build_id);
-            mapping->id = profile_mapping(profile, &described);
-        }
-        frame.mapping = mapping->id;
-        frame.address = profile_file_offset(&described, address);
-    }
-    return profile_frame(profile, &frame);
+    if (!mapping)
+        return profile_frame(recorder->profile, &(struct profile_frame){.address = address,
+                                                                        .kind = FRAME_NATIVE});
+    uint32_t segment = segments_of(&recorder->segments, mapping);
+    if (!segment)
+        return recorder_raw_frame(recorder, process->pid, address);
+    return recorder_segment_frame(recorder, segment, address - mapping->start + mapping->offset);
 }
 
-/* The user's part of a stack, outermost first. Returns how many frames it added. */
-static size_t walk_user(struct recorder *recorder, struct process *process,
-                        const struct perf_record *record, uint32_t *frames)
+size_t recorder_walk(struct recorder *recorder, struct unwind_input *input, struct process *process,
+                     uint32_t *ret_frames)
 {
-    struct unwind_frame walked[RECORDER_FRAMES_MAX];
+    struct unwind_frame walked[RECORDER_FRAMES_MAX - 8];
+    size_t count = 0, used = 0;
+    enum unwind_end end = unwind_walk(input, walked, ARRAY_LENGTH(walked), &count);
+    /* Perhaps something was mapped that nobody told us of. */
+    if (end == UNWIND_END_NO_MAPPING && monotonic_ns() - process->caught_up_ns > CATCH_UP_NS) {
+        process_catch_up(&recorder->processes, process);
+        end = unwind_walk(input, walked, ARRAY_LENGTH(walked), &count);
+    }
+    recorder->ends[end]++;
+    recorder->walks++;
+    if (recorder_end_mark(end))
+        ret_frames[used++] = recorder_mark(recorder, recorder_end_mark(end));
+    bool below_signal = false; /* the trampoline that a signal's handler returns to */
+    while (count) {
+        const struct unwind_frame *frame = &walked[--count];
+        bool exact = frame->flags & UNWIND_FRAME_EXACT;
+        /* A return address is one behind the call: the call itself is meant. */
+        ret_frames[used++] =
+            user_frame(recorder, process, frame->address - !(exact || below_signal));
+        below_signal = exact;
+    }
+    return used;
+}
+
+/* ---- samples ---- */
+
+static size_t walk_record(struct recorder *recorder, struct process *process,
+                          const struct perf_record *record, uint32_t *frames)
+{
     struct unwind_input input = {
         .registers = unwind_registers_of(record->ip, record->sp, record->fp),
         .stack = record->stack,
@@ -85,23 +166,7 @@ static size_t walk_user(struct recorder *recorder, struct process *process,
     input.registers.value[REGISTER_BX] = record->bx;
     input.registers.value[REGISTER_DI] = record->di;
     input.registers.known |= 1u << REGISTER_BX | 1u << REGISTER_DI;
-    size_t count = 0, used = 0;
-    enum unwind_end end = unwind_walk(&input, walked, ARRAY_LENGTH(walked), &count);
-    recorder->ends[end]++;
-    recorder->walks++;
-    if (end != UNWIND_END_COMPLETE)
-        frames[used++] = pseudo_frame(
-            recorder->profile,
-            end == UNWIND_END_TRUNCATED || end == UNWIND_END_LIMIT ? "[truncated]" : "[unknown]");
-    bool below_signal = false; /* the trampoline that a signal's handler returns to */
-    while (count) {
-        const struct unwind_frame *frame = &walked[--count];
-        bool exact = frame->flags & UNWIND_FRAME_EXACT;
-        /* A return address is one behind the call: the call itself is meant. */
-        frames[used++] = user_frame(recorder, process, frame->address - !(exact || below_signal));
-        below_signal = exact;
-    }
-    return used;
+    return recorder_walk(recorder, &input, process, frames);
 }
 
 static size_t add_kernel(struct recorder *recorder, const struct perf_record *record,
@@ -113,79 +178,121 @@ static size_t add_kernel(struct recorder *recorder, const struct perf_record *re
         memcpy(&address, &record->kernel_frames[i], sizeof(address));
         if (address >= PERF_CONTEXT_MAX) /* a marker between parts of the chain */
             continue;
-        struct profile_frame frame = {.address = address - (i > 1),
-                                      .mapping = recorder->kernel_mapping,
-                                      .kind = FRAME_KERNEL};
-        frames[used++] = profile_frame(recorder->profile, &frame);
+        frames[used++] = recorder_kernel_frame(recorder, address - (i > 1));
     }
     return used;
 }
 
-static uint32_t label_sample(struct recorder *recorder, const struct process *process,
-                             const struct perf_record *record)
+struct process *recorder_process(struct recorder *recorder, uint32_t pid, bool has_user)
+{
+    struct process *process = processes_get(&recorder->processes, pid);
+    if (!process)
+        return NULL;
+    recorder->sampled_processes += !process->sampled;
+    process->sampled = true;
+    if (has_user && !process->known && monotonic_ns() - process->caught_up_ns > CATCH_UP_NS)
+        process_catch_up(&recorder->processes, process);
+    return process;
+}
+
+void recorder_add(struct recorder *recorder, const struct recorder_sample *sample)
 {
     struct profile *profile = recorder->profile;
     struct profile_label labels[] = {
-        {.key = profile_cstring(profile, "comm"),
-         .text = profile_cstring(
-             profile, processes_thread_name(&recorder->processes, process, record->tid))},
-        {.key = profile_cstring(profile, "pid"), .number = record->pid},
-        {.key = profile_cstring(profile, "tid"), .number = record->tid},
+        {.key = profile_cstring(profile, "comm"), .text = profile_cstring(profile, sample->comm)},
+        {.key = profile_cstring(profile, "pid"), .number = sample->pid},
+        {.key = profile_cstring(profile, "tid"), .number = sample->tid},
     };
-    return profile_label_set(profile, labels, ARRAY_LENGTH(labels));
+    size_t row = profile_sample(profile, profile_stack(profile, sample->frames, sample->frame_count),
+                                profile_label_set(profile, labels, ARRAY_LENGTH(labels)), 0,
+                                sample->time_ns + (uint64_t)recorder->epoch_ns);
+    profile_add_value(profile, row, recorder->samples_type, 1);
+    profile_add_value(profile, row, recorder->cpu_type, sample->cpu_ns);
+    recorder->samples++;
 }
 
 static void take_sample(struct recorder *recorder, const struct perf_record *record)
 {
-    struct profile *profile = recorder->profile;
-    struct process *process = processes_get(&recorder->processes, record->pid);
-    if (!process)
+    struct process *process = recorder_process(recorder, record->pid, record->has_user);
+    if (!process || !recorder->profile)
         return;
-    if (!process->count)
-        process_catch_up(&recorder->processes, process);
     uint32_t frames[2 * RECORDER_FRAMES_MAX + 2];
     size_t count = 0;
     if (recorder->root_by_process)
-        frames[count++] = pseudo_frame(profile, process->name);
+        frames[count++] = recorder_mark(recorder, process->name);
     if (record->has_user)
-        count += walk_user(recorder, process, record, frames + count);
+        count += walk_record(recorder, process, record, frames + count);
     count += add_kernel(recorder, record, frames + count);
-    size_t row = profile_sample(profile, profile_stack(profile, frames, count),
-                                label_sample(recorder, process, record), 0,
-                                record->time_ns + (uint64_t)recorder->epoch_ns);
-    profile_add_value(profile, row, recorder->samples_type, 1);
-    profile_add_value(profile, row, recorder->cpu_type, (int64_t)record->period);
-    recorder->samples++;
+    recorder_add(recorder,
+                 &(struct recorder_sample){
+                     .pid = record->pid,
+                     .tid = record->tid,
+                     .comm = processes_thread_name(&recorder->processes, process, record->tid),
+                     .time_ns = record->time_ns,
+                     .cpu_ns = (int64_t)record->period,
+                     .frames = frames,
+                     .frame_count = count});
+}
+
+/* ---- processes ---- */
+
+static void take_name(struct recorder *recorder, struct process *process,
+                      const struct perf_record *record)
+{
+    if (record->pid == record->tid)
+        snprintf(process->name, sizeof(process->name), "%s", record->path);
+    else
+        processes_name_thread(&recorder->processes, record->tid, record->path);
+    if (record->executed)
+        process_execute(process, record->time_ns);
+}
+
+static void take_mapping(struct recorder *recorder, struct process *process,
+                         const struct perf_record *record)
+{
+    if (!process->known) /* all of it will be looked up */
+        return;
+    process_map(&recorder->processes, process,
+                &(struct mapping_event){.start = record->start,
+                                        .length = record->length,
+                                        .offset = record->offset,
+                                        .device = record->device,
+                                        .inode = record->inode,
+                                        .path = record->path,
+                                        .time_ns = record->time_ns});
 }
 
 void recorder_take(void *context, const struct perf_record *record)
 {
     struct recorder *recorder = context;
-    struct process *process = NULL;
-    if (record->kind == PERF_LOST) {
-        recorder->lost += record->lost;
-        return;
-    }
+    struct processes *processes = &recorder->processes;
     if (record->kind == PERF_SAMPLE) {
         take_sample(recorder, record);
         return;
     }
-    process = processes_get(&recorder->processes, record->pid);
+    if (record->kind == PERF_LOST) {
+        recorder->lost_events += record->lost;
+        processes_doubt(processes);
+        return;
+    }
+    if (record->kind == PERF_STARTED) {
+        if (record->pid != record->parent_pid)
+            processes_start(processes, record->pid,
+                            processes_find(processes, record->parent_pid));
+        return;
+    }
+    if (record->kind == PERF_ENDED) {
+        if (record->pid == record->tid)
+            processes_end(processes, record->pid, monotonic_ns());
+        return;
+    }
+    struct process *process = processes_find(processes, record->pid);
+    if (!process && record->kind == PERF_NAMED && record->executed && !recorder->only_known)
+        process = processes_get(processes, record->pid);
     if (!process)
         return;
-    if (record->kind == PERF_MAPPED) {
-        process_map(&recorder->processes, process, record->start, record->length, record->offset,
-                    record->path);
-    } else if (record->kind == PERF_NAMED && record->pid == record->tid) {
-        snprintf(process->name, sizeof(process->name), "%s", record->path);
-        if (record->executed)
-            process_clear(process);
-    } else if (record->kind == PERF_NAMED) {
-        processes_name_thread(&recorder->processes, record->tid, record->path);
-    } else if (record->kind == PERF_STARTED && record->pid != record->parent_pid) {
-        struct process *parent = processes_get(&recorder->processes, record->parent_pid);
-        /* A pid may come again: the new one has nothing of the old. */
-        if (parent)
-            process_copy(process, parent);
-    }
+    if (record->kind == PERF_MAPPED)
+        take_mapping(recorder, process, record);
+    else if (record->kind == PERF_NAMED)
+        take_name(recorder, process, record);
 }

@@ -1,35 +1,72 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * From samples to a profile: each copied stack is walked by its binaries' unwind rows as it comes,
- * and added up. Frames are addresses; naming is the caller's (profile/rename.h).
+ * From samples to a profile: processes are followed, copied stacks are walked by their binaries'
+ * unwind rows as they come, and everything is added up. Frames are addresses; naming is the caller's
+ * (symbol/naming.h).
  */
 #pragma once
 
 #include "capture/perf_event.h"
 #include "capture/processes.h"
+#include "capture/segments.h"
 #include "elf/unwind.h"
 #include "profile/profile.h"
 
-#define RECORDER_FRAMES_MAX 1024
+#define RECORDER_FRAMES_MAX 1032 /* of one part of a stack: what the kernel walks, and marks */
 
 struct recorder {
-    struct profile *profile;
+    struct profile *profile; /* NULL: samples are dropped */
+    uint32_t epoch;          /* counts profiles: what was interned in another is worth nothing */
     struct modules modules;
     struct processes processes;
+    struct segments segments;
     int64_t epoch_ns; /* of CLOCK_MONOTONIC's zero */
+    int64_t period_ns;
     unsigned samples_type, cpu_type;
     uint32_t kernel_mapping;
     bool root_by_process; /* stacks begin with a frame that is called as the process is */
+    bool only_known;      /* events of processes that nobody asked for are left alone */
 
     uint64_t samples;
-    uint64_t lost;                   /* records that the kernel had no room for */
+    uint64_t sampled_processes;
+    uint64_t lost_events;            /* that the kernel had no room for */
     uint64_t ends[UNWIND_END_KINDS]; /* how walks of user stacks ended */
     uint64_t walks;
 };
 
-/* `profile` outlives the recorder; samples/count and cpu/nanoseconds are added to it. */
-void recorder_init(struct recorder *recorder, struct profile *profile, unsigned frequency_hz);
+void recorder_init(struct recorder *recorder, unsigned frequency_hz);
 void recorder_release(struct recorder *recorder);
 
-/* A perf_record_fn. */
+/* Samples go there from now on; samples/count and cpu/nanoseconds are added to it. */
+void recorder_into(struct recorder *recorder, struct profile *profile);
+
+/* A perf_record_fn: samples with copied stacks, and what happens to processes. */
 void recorder_take(void *recorder, const struct perf_record *record);
+
+/* ---- for other sources of samples ---- */
+
+/* The process of a sample, which is looked up where it is not known. NULL beyond the limits. */
+struct process *recorder_process(struct recorder *recorder, uint32_t pid, bool has_user);
+
+/* Frames of the profile: of a file's segment, of code of no file, of the kernel, and a word. */
+uint32_t recorder_segment_frame(struct recorder *recorder, uint32_t segment, uint64_t offset);
+uint32_t recorder_raw_frame(struct recorder *recorder, uint32_t pid, uint64_t address);
+uint32_t recorder_kernel_frame(struct recorder *recorder, uint64_t address);
+uint32_t recorder_mark(struct recorder *recorder, const char *word);
+/* The word for a walk that did not reach the end; NULL when it did. */
+const char *recorder_end_mark(enum unwind_end end);
+
+/* Walks a copied stack with the process that `find` knows; frames outermost first. Returns how many
+ * of at most RECORDER_FRAMES_MAX. */
+size_t recorder_walk(struct recorder *recorder, struct unwind_input *input,
+                     struct process *process, uint32_t *ret_frames);
+
+struct recorder_sample {
+    uint32_t pid, tid;
+    const char *comm;
+    uint64_t time_ns; /* CLOCK_MONOTONIC */
+    int64_t cpu_ns;
+    const uint32_t *frames; /* outermost first */
+    size_t frame_count;
+};
+void recorder_add(struct recorder *recorder, const struct recorder_sample *sample);

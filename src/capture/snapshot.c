@@ -10,13 +10,12 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/ptrace.h>
-#include <sys/uio.h>
-#include <sys/user.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/clock.h"
 #include "base/memory.h"
+#include "capture/stopped.h"
 
 #define KERNEL_THREAD 0x00200000u /* the flag in /proc/PID/stat */
 #define PAGE_BYTES 4096u
@@ -50,39 +49,15 @@ const char *snapshot_state_name(char state)
 
 /* ---- what /proc knows ---- */
 
-/* A number of /proc/PID/task/TID/status; -1 when there is none. */
-static long status_number(pid_t pid, pid_t tid, const char *key)
-{
-    char path[64], line[256];
-    size_t length = strlen(key);
-    long number = -1;
-    snprintf(path, sizeof(path), "/proc/%d/task/%d/status", (int)pid, (int)tid);
-    FILE *file = fopen(path, "re");
-    while (file && number < 0 && fgets(line, sizeof(line), file))
-        if (!strncmp(line, key, length) && line[length] == ':')
-            number = atol(line + length + 1);
-    if (file)
-        fclose(file);
-    return number;
-}
-
-/* Name, state and flags; the name may hold anything, parentheses among it. */
 static int read_stat(pid_t pid, struct snapshot_thread *thread, unsigned *ret_flags)
 {
-    char path[64], text[1024];
-    snprintf(path, sizeof(path), "/proc/%d/task/%d/stat", (int)pid, (int)thread->tid);
-    FILE *file = fopen(path, "re");
-    if (!file)
-        return -errno;
-    size_t length = fread(text, 1, sizeof(text) - 1, file);
-    fclose(file);
-    text[length] = '\0';
-    char *start = strchr(text, '('), *end = strrchr(text, ')');
-    if (!start || !end ||
-        sscanf(end + 1, " %c %*d %*d %*d %*d %*d %u", &thread->state, ret_flags) != 2)
-        return -ESRCH;
-    *end = '\0';
-    snprintf(thread->name, sizeof(thread->name), "%s", start + 1);
+    struct task_stat stat;
+    int r = task_stat_read(pid, thread->tid, &stat);
+    if (r < 0)
+        return r;
+    memcpy(thread->name, stat.name, sizeof(thread->name));
+    thread->state = stat.state;
+    *ret_flags = stat.flags;
     return 0;
 }
 
@@ -215,13 +190,10 @@ static int wait_for_stop(pid_t tid, int *ret_status)
 static void copy_and_release(struct tracer *tracer, struct snapshot_thread *thread, int status)
 {
     struct user_regs_struct user;
-    ssize_t got = 0;
-    thread->read = ptrace(PTRACE_GETREGS, thread->tid, NULL, &user) == 0;
-    if (thread->read) {
-        size_t room = stack_room(tracer, user.rsp);
-        struct iovec local = {tracer->copy, room}, remote = {(void *)user.rsp, room};
-        got = process_vm_readv(thread->tid, &local, 1, &remote, 1, 0);
-    }
+    size_t got = 0;
+    thread->read = stopped_registers(thread->tid, &user) == 0;
+    if (thread->read)
+        got = stopped_memory(thread->tid, user.rsp, tracer->copy, stack_room(tracer, user.rsp));
     /* A signal that came first is what it stopped for: it must not be lost. */
     long signal_number = status >> 16 ? 0 : WSTOPSIG(status);
     ptrace(PTRACE_DETACH, thread->tid, NULL, signal_number);
@@ -230,7 +202,7 @@ static void copy_and_release(struct tracer *tracer, struct snapshot_thread *thre
     tracer->read++;
     thread->registers = dwarf_registers(&user);
     thread->in_system_call = (int64_t)user.orig_rax >= 0;
-    thread->stack_bytes = got > 0 ? (size_t)got : 0;
+    thread->stack_bytes = got;
     thread->stack = memory_alloc(MAX(thread->stack_bytes, 1u));
     memcpy(thread->stack, tracer->copy, thread->stack_bytes);
     tracer->copied_bytes += thread->stack_bytes;
@@ -297,24 +269,12 @@ static int trace_in_thread(struct tracer *tracer)
 
 /* ---- why not ---- */
 
-static int ptrace_scope(void)
-{
-    int scope = 0;
-    FILE *file = fopen("/proc/sys/kernel/yama/ptrace_scope", "re");
-    if (file) {
-        if (fscanf(file, "%d", &scope) != 1)
-            scope = 0;
-        fclose(file);
-    }
-    return scope;
-}
-
 static int explain_refusal(const struct tracer *tracer, struct error *error)
 {
     const struct snapshot *snapshot = tracer->snapshot;
     int pid = snapshot->pid, code = tracer->refusal, scope = ptrace_scope();
-    long by = status_number(snapshot->pid, tracer->refused_tid, "TracerPid");
-    long user = status_number(snapshot->pid, snapshot->pid, "Uid");
+    long by = task_status_number(snapshot->pid, tracer->refused_tid, "TracerPid");
+    long user = task_status_number(snapshot->pid, snapshot->pid, "Uid");
     if (by > 0)
         return error_set(error, code,
                          "The process %d (%s) is traced by the process %ld already, such as a "
@@ -354,7 +314,7 @@ static int open_process(struct snapshot *snapshot, pid_t pid, struct error *erro
 {
     struct snapshot_thread main_thread = {0};
     unsigned flags;
-    long leader = status_number(pid, pid, "Tgid");
+    long leader = task_status_number(pid, pid, "Tgid");
     if (leader <= 0)
         return no_such_process(pid, error);
     snapshot->pid = main_thread.tid = (pid_t)leader;

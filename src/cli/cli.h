@@ -4,6 +4,7 @@
 
 /* argv[0] is the subcommand's name. Each returns the exit code. */
 int command_record(int argc, char **argv);
+int command_top(int argc, char **argv);
 int command_stacks(int argc, char **argv);
 int command_report(int argc, char **argv);
 int command_convert(int argc, char **argv);

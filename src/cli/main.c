@@ -9,6 +9,7 @@
 #include "base/memory.h"
 #include "cli/cli.h"
 #include "cli/options.h"
+#include "symbol/symbolizer.h"
 
 struct command {
     const char *name;
@@ -18,6 +19,7 @@ struct command {
 
 static const struct command commands[] = {
     {"record", command_record, "run a command and sample its CPU time"},
+    {"top", command_top, "which functions the CPU time goes to, live"},
     {"stacks", command_stacks, "what every thread of a process is doing now"},
     {"report", command_report, "functions by cost, call trees, callers, lines"},
     {"flame", command_flame, "a flame graph as .html or .svg"},
@@ -38,6 +40,7 @@ static void print_help(FILE *out)
 
 int main(int argc, char **argv)
 {
+    symbolizer_enter(argc, argv);
     /* A reader that leaves early (`assay report x | head`) ends us quietly. */
     signal(SIGPIPE, SIG_DFL);
     if (argc < 2) {

@@ -11,23 +11,23 @@
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/log.h"
+#include "base/memory.h"
+#include "base/subprocess.h"
 #include "base/text.h"
-#include "capture/recorder.h"
+#include "capture/capture.h"
 #include "cli/cli.h"
 #include "cli/input.h"
 #include "cli/output.h"
 #include "profile/naming.h"
-#include "profile/rename.h"
-#include "symbol/symbolizer.h"
+#include "symbol/naming.h"
 
 #define READ_EVERY_MS 100
-#define STACK_BYTES 32768 /* of each sample; deeper stacks are cut and say so */
 
 struct record_options {
     uint64_t frequency_hz;
-    const char *output, *format, *pids;
+    const char *output, *format, *pids, *cgroup;
     double duration_s; /* 0: until the end */
-    bool all, user, quiet;
+    bool all, user, kernel, open, quiet;
 };
 
 /* Set by Ctrl-C when other processes than our child are recorded. */
@@ -72,114 +72,89 @@ static int start_command(char *const argv[], struct command_process *ret_process
     return 0;
 }
 
-static void show_progress(const struct recorder *recorder, int64_t started_ns)
+static void show_progress(const struct capture *capture, int64_t started_ns)
 {
-    fprintf(stderr, "\rrecording %.0f s: %llu samples of %zu processes, %llu lost\033[K",
-            (double)(monotonic_ns() - started_ns) / 1e9, (unsigned long long)recorder->samples,
-            recorder->processes.count, (unsigned long long)recorder->lost);
+    struct capture_figures figures = capture_figures(capture);
+    fprintf(stderr, "\rrecording %.0f s: %llu samples of %llu process%s, %llu lost\033[K",
+            (double)(monotonic_ns() - started_ns) / 1e9, (unsigned long long)figures.samples,
+            (unsigned long long)figures.processes, figures.processes == 1 ? "" : "es",
+            (unsigned long long)figures.lost);
     fflush(stderr);
 }
 
 /* What is recorded: our own child, or processes that are there already. */
 struct target {
     struct command_process command; /* pid 0: none */
-    pid_t *threads;
-    size_t thread_count, thread_capacity;
+    pid_t *pids;
+    size_t pid_count, pid_capacity;
     int status; /* of the command */
 };
-
-static bool target_has_ended(struct target *target)
-{
-    if (target->command.pid)
-        return waitpid(target->command.pid, &target->status, WNOHANG) == target->command.pid;
-    for (size_t i = 0; i < target->thread_count; i++)
-        if (target->threads[i] == -1 || kill(target->threads[i], 0) == 0 || errno == EPERM)
-            return false;
-    return true;
-}
 
 /* Until the target has ended, the time is over or Ctrl-C. What a command's children do after its
  * end is not waited for. */
 static int sample_until_end(const struct record_options *options, struct target *target,
-                            struct perf_sampler *sampler, struct recorder *recorder)
+                            struct capture *capture, struct profile *profile, struct error *error)
 {
     bool terminal = isatty(STDERR_FILENO), ended = false;
     int64_t started_ns = monotonic_ns(), shown_ns = started_ns;
     int64_t limit_ns = options->duration_s > 0 ? (int64_t)(options->duration_s * 1e9) : INT64_MAX;
     int r = 0;
     while (!ended && r >= 0) {
-        bool gone = target_has_ended(target);
+        pid_t child = target->command.pid;
+        bool gone = child ? capture_child_ended(capture, child, &target->status) : r == 1;
         ended = gone || interrupted || monotonic_ns() - started_ns >= limit_ns;
-        r = perf_sampler_read(sampler, ended ? 0 : READ_EVERY_MS, ended, recorder_take, recorder);
-        /* Rings without processes say "hang-up" at once: don't spin until the end. */
-        if (r == 1)
-            usleep(10000);
+        r = capture_read(capture, ended ? 0 : READ_EVERY_MS, ended, error);
         if (terminal && monotonic_ns() - shown_ns > 1000000000) {
             shown_ns = monotonic_ns();
-            show_progress(recorder, started_ns);
+            show_progress(capture, started_ns);
         }
-        if (ended && !gone && target->command.pid)
+        if (ended && !gone && child)
             target->command.running = true;
     }
     if (terminal && shown_ns > started_ns)
         fprintf(stderr, "\r\033[K");
-    profile_note_source(recorder->profile, started_ns + recorder->epoch_ns,
+    profile_note_source(profile, clock_ns(CLOCK_REALTIME) - (monotonic_ns() - started_ns),
                         monotonic_ns() - started_ns);
     return r < 0 ? r : 0;
 }
 
-static void name_frame(void *context, const struct profile *from, const struct profile_frame *frame,
-                       struct profile *to, struct profile_frame *renamed)
+static void say_what_was_recorded(const struct capture *capture, const char *output)
 {
-    struct symbolizer *symbolizer = context;
-    const struct profile_mapping *mapping = &from->mappings[frame->mapping];
-    struct symbol symbol = {0};
-    bool found =
-        frame->kind == FRAME_KERNEL
-            ? symbolizer_find_kernel(symbolizer, frame->address, &symbol)
-            : symbolizer_find(symbolizer, profile_text(from, mapping->file),
-                              profile_text(from, mapping->build_id), frame->address, &symbol);
-    if (!found)
-        return;
-    if (!symbol.name) {
-        renamed->address -= symbol.distance; /* a function without a name is where it starts */
-        return;
-    }
-    struct profile_function function = {.name = profile_cstring(to, symbol.name)};
-    if (symbol.system_name)
-        function.system_name = profile_cstring(to, symbol.system_name);
-    renamed->function = profile_function(to, &function);
-}
-
-static void say_what_was_recorded(const struct recorder *recorder, const char *output)
-{
-    uint64_t whole = recorder->ends[UNWIND_END_COMPLETE];
-    size_t processes = recorder->processes.count;
-    fprintf(stderr, "assay: %llu samples of %zu process%s", (unsigned long long)recorder->samples,
-            processes, processes == 1 ? "" : "es");
-    if (recorder->walks)
+    struct capture_figures figures = capture_figures(capture);
+    struct capture_loss losses[CAPTURE_LOSSES_MAX];
+    fprintf(stderr, "assay: %llu samples of %llu process%s by %s",
+            (unsigned long long)figures.samples, (unsigned long long)figures.processes,
+            figures.processes == 1 ? "" : "es", capture_means_name(capture_means(capture)));
+    if (figures.walks)
         fprintf(stderr, ", %.4g%% of stacks whole",
-                100.0 * (double)whole / (double)recorder->walks);
-    fprintf(stderr, ", %llu lost, in %s\n", (unsigned long long)recorder->lost, output);
+                100.0 * (double)figures.ends[UNWIND_END_COMPLETE] / (double)figures.walks);
+    fprintf(stderr, ", %llu lost, in %s\n", (unsigned long long)figures.lost, output);
     const char *between = "assay: walks that ended early: ";
     for (int end = 0; end < UNWIND_END_KINDS; end++)
-        if (end != UNWIND_END_COMPLETE && recorder->ends[end]) {
-            fprintf(stderr, "%s%llu %s", between, (unsigned long long)recorder->ends[end],
+        if (end != UNWIND_END_COMPLETE && figures.ends[end]) {
+            fprintf(stderr, "%s%llu %s", between, (unsigned long long)figures.ends[end],
                     unwind_end_name((enum unwind_end)end));
             between = ", ";
         }
     if (*between == ',')
         fprintf(stderr, "\n");
+    if (figures.checked)
+        fprintf(stderr, "assay: %llu walks compared, %llu differ\n",
+                (unsigned long long)figures.checked, (unsigned long long)figures.different);
+    size_t count = capture_losses(capture, losses);
+    for (size_t i = 0; i < count; i++)
+        fprintf(stderr, "assay: %llu %s\n", (unsigned long long)losses[i].count, losses[i].what);
 }
 
 static int write_recording(const struct record_options *options, const struct format *format,
-                           const struct profile *addresses, const char *command)
+                           const struct profile *addresses, struct capture *capture,
+                           const char *command)
 {
     _cleanup_profile_ struct profile named;
     struct error error = {0};
     struct symbolizer *symbolizer = symbolizer_new();
     profile_init(&named, format->detail);
-    int r = profile_rename(addresses, name_frame, symbolizer, &named, &error);
+    int r = symbol_name_profile(symbolizer, addresses, &named, capture_locate, capture, &error);
     if (!r)
         r = format_write_file(options->output, format, &named,
                               &(struct write_options){.type = -1, .title = path_base(command)},
@@ -188,15 +163,22 @@ static int write_recording(const struct record_options *options, const struct fo
     return r < 0 ? fail(&error) : EXIT_FINE;
 }
 
+static void add_pid(struct target *target, pid_t pid)
+{
+    array_reserve(target->pids, target->pid_capacity, target->pid_count + 1);
+    target->pids[target->pid_count++] = pid;
+}
+
 static int open_target(const struct record_options *options, char *const argv[],
                        struct target *target, struct error *error)
 {
+    if (options->all || options->cgroup)
+        return 0;
     if (!options->pids) {
-        int r = options->all ? 0 : start_command(argv, &target->command);
+        int r = start_command(argv, &target->command);
         if (r < 0)
             return error_set_errno(error, r, "%s cannot be started", argv[0]);
-        array_reserve(target->threads, target->thread_capacity, 1);
-        target->threads[target->thread_count++] = options->all ? -1 : target->command.pid;
+        add_pid(target, target->command.pid);
         return 0;
     }
     for (const char *at = options->pids; *at;) {
@@ -204,11 +186,9 @@ static int open_target(const struct record_options *options, char *const argv[],
         uint64_t pid;
         if (!text_to_u64(at, length, &pid) || !pid || pid > INT32_MAX)
             return error_set(error, -EINVAL, "--pid wants process ids, not \"%s\".", options->pids);
-        int r = perf_threads_of((pid_t)pid, &target->threads, &target->thread_count,
-                                &target->thread_capacity);
-        if (r < 0)
-            return error_set_errno(error, r, "The process %llu cannot be recorded",
-                                   (unsigned long long)pid);
+        if (kill((pid_t)pid, 0) < 0 && errno == ESRCH)
+            return error_set(error, -ESRCH, "There is no process %llu.", (unsigned long long)pid);
+        add_pid(target, (pid_t)pid);
         at += length + (at[length] == ',');
     }
     return 0;
@@ -246,51 +226,79 @@ static int exit_code(struct target *target)
     return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 }
 
-/* With the target and the events open: samples, names, writes. Returns an exit code. */
+/* In the user's browser, if there is one. */
+static void open_page(const char *path)
+{
+    const char *const argv[] = {"xdg-open", path, NULL};
+    _cleanup_buffer_ struct buffer output = {0};
+    struct error error = {0};
+    int status = 0;
+    if (subprocess_run(argv, &(struct subprocess_options){.timeout_ms = 10000}, &output, &status,
+                       &error) < 0 ||
+        status)
+        log_warning("No browser could be opened (by xdg-open); the page is %s.", path);
+}
+
+/* With the target and the capture open: samples, names, writes. Returns an exit code. */
 static int record_target(const struct record_options *options, const struct format *format,
-                         struct target *target, struct perf_sampler *sampler, const char *name)
+                         struct target *target, struct capture *capture, const char *name)
 {
     _cleanup_profile_ struct profile addresses;
-    struct recorder recorder;
     struct error error = {0};
     profile_init(&addresses, format->detail | PROFILE_ADDRESSES);
-    recorder_init(&recorder, &addresses, (unsigned)options->frequency_hz);
-    recorder.root_by_process = options->all && (format == &format_html || format == &format_svg);
+    capture_into(capture, &addresses);
     take_signals(target);
     if (target->command.pid)
         close(target->command.gate);
-    int r = sample_until_end(options, target, sampler, &recorder);
-    if (command_failed(target, name)) {
-        r = exit_code(target);
-    } else if (r < 0) {
-        error_set_errno(&error, r, "Samples cannot be read");
-        r = fail(&error);
-    } else {
-        r = write_recording(options, format, &addresses, name);
-        if (!r && !options->quiet)
-            say_what_was_recorded(&recorder, options->output);
-        if (!r)
-            r = exit_code(target);
-    }
-    recorder_release(&recorder);
-    return r;
+    int r = sample_until_end(options, target, capture, &addresses, &error);
+    if (command_failed(target, name))
+        return exit_code(target);
+    if (r < 0)
+        return fail(&error);
+    r = write_recording(options, format, &addresses, capture, name);
+    if (r)
+        return r;
+    if (!options->quiet)
+        say_what_was_recorded(capture, options->output);
+    if (options->open)
+        open_page(options->output);
+    return exit_code(target);
+}
+
+/* For tests, and for who wants to compare. */
+static enum capture_means wanted_means(void)
+{
+    const char *name = getenv("ASSAY_SAMPLER");
+    return !name                   ? CAPTURE_ANY
+           : !strcmp(name, "bpf")    ? CAPTURE_BPF
+           : !strcmp(name, "perf")   ? CAPTURE_PERF
+           : !strcmp(name, "ptrace") ? CAPTURE_PTRACE
+                                     : CAPTURE_ANY;
 }
 
 static int record(const struct record_options *options, const struct format *format,
                   char *const argv[])
 {
     struct target target = {0};
-    struct perf_sampler *sampler = NULL;
+    struct capture *capture = NULL;
     struct error error = {0};
     int r = open_target(options, argv, &target, &error);
-    struct perf_options perf = {.threads = target.threads,
-                                .thread_count = target.thread_count,
-                                .frequency_hz = (unsigned)options->frequency_hz,
-                                .kernel = !options->user,
-                                .enable_on_exec = target.command.pid != 0,
-                                .stack_bytes = STACK_BYTES};
+    struct capture_options wanted = {
+        .all = options->all,
+        .cgroup = options->cgroup,
+        .pids = target.pids,
+        .pid_count = target.pid_count,
+        .at_exec = target.command.pid != 0,
+        .frequency_hz = (unsigned)options->frequency_hz,
+        .kernel = !options->user,
+        .user = !options->kernel,
+        .means = wanted_means(),
+        .check = getenv("ASSAY_CHECK_WALKS") != NULL,
+        .root_by_process =
+            (options->all || options->cgroup) && (format == &format_html || format == &format_svg),
+    };
     if (!r)
-        r = perf_sampler_new(&perf, &sampler, &error);
+        r = capture_new(&wanted, &capture, &error);
     if (r < 0) {
         if (target.command.pid) {
             kill(target.command.pid, SIGKILL);
@@ -298,33 +306,41 @@ static int record(const struct record_options *options, const struct format *for
         }
         r = fail(&error);
     } else {
-        if (!options->user && !perf_sampler_sees_kernel(sampler))
-            log_warning("Kernel frames are left out: this user may not see them.");
-        const char *name = options->all ? "this machine" : options->pids ? options->pids : argv[0];
-        r = record_target(options, format, &target, sampler, name);
+        if (capture_shortcoming(capture) && !options->quiet)
+            log_warning("%s", capture_shortcoming(capture));
+        const char *name = options->all      ? "this machine"
+                           : options->cgroup ? options->cgroup
+                           : options->pids   ? options->pids
+                                             : argv[0];
+        r = record_target(options, format, &target, capture, name);
     }
-    perf_sampler_free(sampler);
-    free(target.threads);
+    capture_free(capture);
+    free(target.pids);
     return r;
 }
 
 int command_record(int argc, char **argv)
 {
-    struct record_options options = {.frequency_hz = 99, .output = "assay.pb.gz"};
+    struct record_options options = {.frequency_hz = 99};
     const struct option own[] = {
         {"Recording", .kind = OPTION_GROUP},
         {"all", 'a', OPTION_FLAG, NULL, "everything on this machine, instead of a command",
          &options.all},
         {"pid", 'p', OPTION_TEXT, "PID[,PID]", "processes that run already, instead of a command",
          &options.pids},
+        {"cgroup", 0, OPTION_TEXT, "PATH", "all in this cgroup and below it, instead of a command",
+         &options.cgroup},
         {"duration", 'd', OPTION_NUMBER, "SECONDS", "stop recording after that time",
          &options.duration_s},
         {"frequency", 'F', OPTION_COUNT, "HZ", "samples per second of CPU time (99)",
          &options.frequency_hz},
         {"user", 0, OPTION_FLAG, NULL, "no kernel frames", &options.user},
+        {"kernel", 0, OPTION_FLAG, NULL, "kernel frames only", &options.kernel},
         {"output", 'o', OPTION_TEXT, "FILE", "the file to write (assay.pb.gz)", &options.output},
         {"to", 0, OPTION_TEXT, "NAME", "write this format, whatever FILE's extension says",
          &options.format},
+        {"open", 0, OPTION_FLAG, NULL, "show FILE (assay.html) in a browser",
+         &options.open},
         {"quiet", 'q', OPTION_FLAG, NULL, "say nothing at the end", &options.quiet},
         {0}};
     struct command_line line = {
@@ -342,16 +358,23 @@ int command_record(int argc, char **argv)
     int r = options_parse(&line, argc, argv);
     if (r >= 0)
         return r;
-    if ((line.count > 0) + !!options.pids + options.all != 1)
-        return options_wrong("record", "say one of -- CMD [ARG...], --pid PID and --all.");
+    if ((line.count > 0) + !!options.pids + !!options.cgroup + options.all != 1)
+        return options_wrong("record",
+                             "say one of -- CMD [ARG...], --pid PID, --cgroup PATH and --all.");
+    if (options.user && options.kernel)
+        return options_wrong("record", "--user and --kernel exclude each other.");
     if (options.duration_s < 0)
         return options_wrong("record", "--duration is a number of seconds.");
     if (options.frequency_hz < 1 || options.frequency_hz > 10000)
         return options_wrong("record", "--frequency is from 1 to 10000.");
+    if (!options.output)
+        options.output = options.open ? "assay.html" : "assay.pb.gz";
     const struct format *format;
     r = output_format("record", options.format, options.output, &format);
     if (r)
         return r;
+    if (options.open && format != &format_html && format != &format_svg)
+        return options_wrong("record", "--open shows .html and .svg.");
     line.values[line.count] = NULL;
     return record(&options, format, (char *const *)line.values);
 }

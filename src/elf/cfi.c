@@ -286,12 +286,12 @@ int cfi_next(struct cfi_run *run, struct cfi_stretch *ret_stretch)
             continue;
         /* What moves changes nothing else: the state is still that of the stretch. */
         *ret_stretch = (struct cfi_stretch){
-            .start = start, .end = MIN(run->location, run->end), .state = run->state};
+            .start = start, .end = MIN(run->location, run->end), .state = &run->state};
         return 1;
     }
     if (run->bad)
         return -1;
-    *ret_stretch = (struct cfi_stretch){.start = start, .end = run->end, .state = run->state};
+    *ret_stretch = (struct cfi_stretch){.start = start, .end = run->end, .state = &run->state};
     run->location = run->end;
     return 1;
 }

@@ -50,7 +50,7 @@ struct cfi_state {
 struct cfi_stretch {
     uint64_t start;
     uint64_t end;
-    struct cfi_state state;
+    const struct cfi_state *state; /* of the run: good until the next step */
 };
 
 /* The machine's numbers of these registers. */

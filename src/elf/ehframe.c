@@ -26,7 +26,11 @@ enum {
 
 void frame_reader_init(struct frame_reader *reader, const struct frame_section *section)
 {
-    *reader = (struct frame_reader){.section = *section};
+    /* Not all at once: the copies of programs are large and need no clearing. */
+    reader->section = *section;
+    reader->next = 0;
+    reader->bad_entries = 0;
+    memset(reader->cie_known, 0, sizeof(reader->cie_known));
 }
 
 /* ---- pointers ---- */
@@ -87,10 +91,20 @@ struct entry {
     struct cursor body; /* behind the id */
 };
 
-/* 1, 0 for a terminator, -1 when the length makes no sense. */
+#define ENTRY_HEAD_BYTES 20 /* length and id, at most */
+#define CIE_BYTES_MAX (FRAME_CIE_PROGRAM_MAX + 1024)
+
+/* Brings the bytes in, as far as the section goes; false when they can't be read. */
+static bool is_here(const struct frame_section *section, size_t offset, size_t length)
+{
+    return !section->window ||
+           frame_window_need(section->window, offset, MIN(length, section->length - offset));
+}
+
+/* 1, 0 for a terminator, -1 when the length makes no sense. The body is not brought in yet. */
 static int entry_at(const struct frame_section *section, size_t offset, struct entry *ret_entry)
 {
-    if (offset >= section->length)
+    if (offset >= section->length || !is_here(section, offset, ENTRY_HEAD_BYTES))
         return -1;
     struct cursor cursor = cursor_of(section->bytes + offset, section->length - offset);
     uint64_t length = cursor_u32(&cursor);
@@ -159,7 +173,8 @@ static bool read_augmentation(const char *letters, struct cursor *cursor, struct
 static bool read_cie(const struct frame_section *section, size_t offset, struct frame_cie *ret_cie)
 {
     struct entry entry;
-    if (entry_at(section, offset, &entry) <= 0 || !is_cie(section, &entry))
+    if (entry_at(section, offset, &entry) <= 0 || !is_cie(section, &entry) ||
+        entry.next - offset > CIE_BYTES_MAX || !is_here(section, offset, entry.next - offset))
         return false;
     struct cursor *cursor = &entry.body;
     struct frame_cie cie = {.offset = offset, .address_bytes = 8};
@@ -194,7 +209,14 @@ const struct frame_cie *frame_cie_at(struct frame_reader *reader, size_t offset)
     if (reader->cie_known[slot] && kept->offset == offset)
         return kept;
     reader->cie_known[slot] = read_cie(&reader->section, offset, kept);
-    return reader->cie_known[slot] ? kept : NULL;
+    if (!reader->cie_known[slot])
+        return NULL;
+    if (reader->section.window) {
+        size_t length = cursor_left(&kept->program);
+        memcpy(reader->cie_programs[slot], kept->program.at, length);
+        kept->program = cursor_of(reader->cie_programs[slot], length);
+    }
+    return kept;
 }
 
 /* ---- FDE ---- */
@@ -219,7 +241,7 @@ static bool read_fde(struct frame_reader *reader, const struct entry *entry,
     if (!cie_offset_of(section, entry, &fde.cie_offset))
         return false;
     const struct frame_cie *cie = frame_cie_at(reader, fde.cie_offset);
-    if (!cie)
+    if (!cie || !is_here(section, entry->offset, entry->next - entry->offset))
         return false;
     struct cursor cursor = entry->body;
     fde.start = frame_pointer(section, &cursor, cie->pointer_encoding, cie->address_bytes);

@@ -13,13 +13,15 @@
 #include <stdint.h>
 
 #include "elf/cursor.h"
+#include "elf/frame_window.h"
 
 /* A section's bytes, borrowed. */
 struct frame_section {
     const uint8_t *bytes;
     size_t length;
-    uint64_t address;   /* of the first byte, for pointers relative to themselves */
-    uint64_t data_base; /* for pointers relative to the data; 0 when not known */
+    struct frame_window *window; /* whose `bytes` they are; NULL when all are in memory */
+    uint64_t address;            /* of the first byte, for pointers relative to themselves */
+    uint64_t data_base;          /* for pointers relative to the data; 0 when not known */
     bool is_debug_frame;
     bool open_ended; /* the length is an upper limit: a terminator ends it */
 };
@@ -40,6 +42,7 @@ struct frame_cie {
     struct cursor program;
 };
 
+/* An entry's program is good until another entry is read. */
 struct frame_fde {
     size_t offset;
     size_t cie_offset;
@@ -57,6 +60,8 @@ struct frame_reader {
     uint64_t bad_entries; /* those that made no sense and were left out */
     struct frame_cie cies[FRAME_CIES_KEPT];
     bool cie_known[FRAME_CIES_KEPT];
+    /* Of a section in a window, copies: they are used with entries from all over it. */
+    uint8_t cie_programs[FRAME_CIES_KEPT][FRAME_CIE_PROGRAM_MAX];
 };
 
 void frame_reader_init(struct frame_reader *reader, const struct frame_section *section);

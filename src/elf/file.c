@@ -460,7 +460,7 @@ int elf_read_section(struct elf_file *file, const struct elf_section *section, s
     return 0;
 }
 
-enum elf_kind elf_kind(struct elf_file *file)
+enum elf_kind elf_kind_of(struct elf_file *file)
 {
     bool interpreter = elf_find_segment(file, PT_INTERP);
     if (file->type == ET_EXEC)

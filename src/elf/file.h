@@ -136,8 +136,11 @@ bool elf_find_section(struct elf_file *file, const char *name, struct elf_sectio
  * -ENODATA when the file has none of it; an open-ended one gives what is there. */
 int elf_read_section(struct elf_file *file, const struct elf_section *section, size_t limit_bytes,
                      struct buffer *ret_content, struct error *error);
+/* The same, unpacked where it is compressed; the limit is for both. (unpack.c) */
+int elf_unpack_section(struct elf_file *file, const struct elf_section *section, size_t limit_bytes,
+                       struct buffer *ret_content, struct error *error);
 
-enum elf_kind elf_kind(struct elf_file *file);
+enum elf_kind elf_kind_of(struct elf_file *file);
 
 /* ---- identity (identity.c) ---- */
 

@@ -73,9 +73,9 @@ struct unwind_code {
 };
 
 /*
- * Compiles .eh_frame, what .debug_frame has beyond it (unless compressed), and the linkage stubs
- * that have neither. A file without any gives rows with no pages and no error. Damage is counted
- * above and costs only the functions it is in.
+ * Compiles .eh_frame, what .debug_frame has beyond it, and the linkage stubs that have neither. A
+ * file without any gives rows with no pages and no error. Damage is counted above and costs only
+ * the functions it is in.
  */
 int unwind_rows_compile(struct elf_file *file, struct unwind_rules *rules,
                         struct unwind_rows *ret_rows, struct error *error);

@@ -2,9 +2,12 @@
 // Compiling call frame information into rows of 4 bytes: see rows.h. The functions are listed and
 // sorted first, then each one's rows go straight into its pages.
 
+#include <string.h>
+
 #include "base/memory.h"
 #include "elf/cfi.h"
 #include "elf/rows.h"
+#include "elf/rows_go.h"
 #include "elf/x86_64.h"
 
 /* ---- the list of functions ---- */
@@ -13,9 +16,10 @@ struct range {
     uint64_t start;
     uint32_t length;  /* at most the 4 GiB that a file's rows span */
     uint32_t offset;  /* of the FDE in its section */
-    uint16_t section; /* RANGE_STUB: `offset` is a rule's number */
+    uint16_t section; /* RANGE_STUB: `offset` is a rule's number; RANGE_GO: a function's */
 };
 #define RANGE_STUB UINT16_MAX
+#define RANGE_GO (UINT16_MAX - 1)
 
 struct range_list {
     struct range *ranges;
@@ -39,14 +43,35 @@ static int by_start(const void *left, const void *right)
     return a->offset < b->offset ? -1 : a->offset > b->offset;
 }
 
-/* Linked files are in order already, or nearly so. */
+#define INSERTED_MAX 32 /* ranges that go into a sorted list one by one */
+
+/* Puts the range behind the first `count`, which are sorted, into its place. */
+static void insert_range(struct range_list *list, size_t count)
+{
+    struct range range = list->ranges[count];
+    size_t low = 0, high = count;
+    while (low < high) {
+        size_t middle = (low + high) / 2;
+        if (by_start(&list->ranges[middle], &range) <= 0)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    memmove(list->ranges + low + 1, list->ranges + low, (count - low) * sizeof(range));
+    list->ranges[low] = range;
+}
+
+/* Linked files are in order already, or nearly so; and stubs come to a list that is. */
 static void sort_ranges(struct range_list *list)
 {
-    for (size_t i = 1; i < list->count; i++)
-        if (by_start(&list->ranges[i - 1], &list->ranges[i]) > 0) {
-            qsort(list->ranges, list->count, sizeof(*list->ranges), by_start);
-            return;
-        }
+    size_t sorted = 1;
+    while (sorted < list->count && by_start(&list->ranges[sorted - 1], &list->ranges[sorted]) <= 0)
+        sorted++;
+    if (sorted + INSERTED_MAX < list->count)
+        qsort(list->ranges, list->count, sizeof(*list->ranges), by_start);
+    else
+        for (; sorted < list->count; sorted++)
+            insert_range(list, sorted);
 }
 
 /* Is any byte of [start, end) in the first `count` ranges, which are sorted and don't overlap? */
@@ -93,7 +118,9 @@ struct compile {
     struct range_list list;
     const struct unwind_code *code;
     size_t code_count;
+    struct elf_file *file;        /* NULL when there are only sections */
     struct frame_reader *readers; /* one per section */
+    struct go_rows *go;           /* NULL when there is no Go code */
     uint16_t rule;                /* in force at the end of what has been written */
     uint32_t page;                /* being written */
     bool with_rbx;
@@ -132,6 +159,25 @@ static void list_section(struct compile *compile, uint16_t number)
                                                  .section = number});
     }
     compile->rows.bad_entries += reader->bad_entries;
+    settle_ranges(&compile->list);
+}
+
+/* What C code in the same file says about itself counts more. */
+static void list_go(struct compile *compile)
+{
+    size_t before = compile->list.count;
+    for (uint32_t i = 0; compile->go && i < go_rows_count(compile->go); i++) {
+        uint64_t start, end;
+        if (!go_rows_range(compile->go, i, &start, &end) ||
+            overlaps(&compile->list, before, start, end))
+            continue;
+        uint64_t bytes = code_bytes(compile, start, end);
+        if (bytes)
+            add_range(&compile->list,
+                      (struct range){start, (uint32_t)MIN(bytes, UINT32_MAX), i, RANGE_GO});
+        else
+            compile->rows.outside++;
+    }
     settle_ranges(&compile->list);
 }
 
@@ -178,6 +224,20 @@ static void put(struct compile *compile, uint64_t at, uint16_t rule)
     add_row(compile, offset, rule);
 }
 
+/* What comes before the first code of a thread may be where the one who started it goes on. */
+static void put_clone(struct compile *compile, const struct range *range, uint64_t base)
+{
+    uint8_t code[X86_64_CLONE_BYTES_MAX + 2];
+    struct unwind_rule rule;
+    if (!compile->file || range == compile->list.ranges)
+        return;
+    uint64_t start = range[-1].start + range[-1].length, length = range->start - start;
+    if (length && length <= X86_64_CLONE_BYTES_MAX &&
+        elf_read_address(compile->file, start, code, length + 2) >= 0 &&
+        x86_64_clone_rule(code, length, &rule))
+        put(compile, start - base, unwind_rules_add(compile->rules, rule));
+}
+
 static void compile_function(struct compile *compile, const struct range *range, uint64_t base)
 {
     uint64_t end = range->start + range->length;
@@ -189,9 +249,11 @@ static void compile_function(struct compile *compile, const struct range *range,
         cfi_start(&compile->run, reader, &fde, &x86_64_machine))
         while ((r = cfi_next(&compile->run, &stretch)) > 0 && stretch.start < end) {
             struct unwind_rule rule =
-                x86_64_rule(&stretch.state, compile->run.cie.signal_frame, compile->with_rbx);
+                x86_64_rule(stretch.state, compile->run.cie.signal_frame, compile->with_rbx);
             compile->needs_rbx |= x86_64_needs_rbx(&rule);
             compile->rows.unsupported_rows += rule.cfa == UNWIND_CFA_UNSUPPORTED;
+            if (rule.cfa == UNWIND_CFA_END && stretch.start == range->start)
+                put_clone(compile, range, base);
             put(compile, stretch.start - base, unwind_rules_add(compile->rules, rule));
         }
     if (r < 0) {
@@ -199,6 +261,26 @@ static void compile_function(struct compile *compile, const struct range *range,
         if (stretch.end < end)
             put(compile, stretch.end - base, UNWIND_RULE_UNSUPPORTED);
     }
+}
+
+struct go_context {
+    struct compile *compile;
+    const struct range *range;
+    uint64_t base;
+};
+
+static void put_go(void *context, uint64_t start, struct unwind_rule rule)
+{
+    struct go_context *go = context;
+    if (start >= go->range->start && start - go->range->start < go->range->length)
+        put(go->compile, start - go->base, unwind_rules_add(go->compile->rules, rule));
+}
+
+static void compile_go(struct compile *compile, const struct range *range, uint64_t base)
+{
+    struct go_context context = {compile, range, base};
+    put(compile, range->start - base, UNWIND_RULE_NONE);
+    go_rows_compile(compile->go, range->offset, put_go, &context);
 }
 
 /* The span is that of the list, from its first page on. */
@@ -224,6 +306,20 @@ static void lay_out(struct compile *compile)
     rows->page_count = (uint32_t)((last - base) >> UNWIND_PAGE_SHIFT) + 1;
 }
 
+/* There is room. What has several rules without an FDE is one function all the same. */
+static void add_function(struct unwind_rows *rows, const struct range *range, uint64_t base)
+{
+    uint32_t start = (uint32_t)(range->start - base);
+    bool stub =
+        range->section == RANGE_STUB && rows->function_count && range[-1].section == RANGE_STUB;
+    struct unwind_function *last = &rows->functions[rows->function_count - stub];
+    if (stub && last->start + last->length == start)
+        last->length += range->length;
+    else
+        rows->functions[rows->function_count++] =
+            (struct unwind_function){.start = start, .length = range->length};
+}
+
 static void compile_list(struct compile *compile)
 {
     struct unwind_rows *rows = &compile->rows;
@@ -240,13 +336,14 @@ static void compile_list(struct compile *compile)
         const struct range *range = &list->ranges[i];
         if (range->section == RANGE_STUB)
             put(compile, range->start - base, (uint16_t)range->offset);
+        else if (range->section == RANGE_GO)
+            compile_go(compile, range, base);
         else
             compile_function(compile, range, base);
         uint64_t end = range->start + range->length;
         if (i + 1 == list->count || list->ranges[i + 1].start != end)
             put(compile, end - base, UNWIND_RULE_NONE);
-        rows->functions[rows->function_count++] = (struct unwind_function){
-            .start = (uint32_t)(range->start - base), .length = range->length};
+        add_function(rows, range, base);
     }
     go_to_page(compile, rows->page_count);
 }
@@ -256,23 +353,36 @@ static void compile_release(struct compile **compile)
     unwind_rows_release(&(*compile)->rows);
     free((*compile)->list.ranges);
     free((*compile)->readers);
+    go_rows_free((*compile)->go);
     free(*compile);
 }
+
+#define FRAME_BYTES_PER_ROW 4 /* of call frame information; real files have five to six */
 
 /* On the heap: the interpreter's remembered states are a few KiB. */
 static struct compile *compile_new(const struct frame_section *sections, size_t section_count,
                                    const struct unwind_code *code, size_t code_count,
-                                   struct unwind_rules *rules)
+                                   struct go_rows *go, struct unwind_rules *rules)
 {
     struct compile *compile = memory_zalloc(1, sizeof(*compile));
     compile->rules = rules;
+    compile->go = go;
     compile->code = code;
     compile->code_count = code_count;
     compile->readers = memory_zalloc(section_count + 1, sizeof(*compile->readers));
+    size_t frame_bytes = 0;
     for (size_t i = 0; i < section_count; i++) {
+        /* .debug_frame knows less about Go code than Go's own table. */
+        if (sections[i].is_debug_frame)
+            list_go(compile);
         frame_reader_init(&compile->readers[i], &sections[i]);
         list_section(compile, (uint16_t)i);
+        frame_bytes += sections[i].length;
     }
+    list_go(compile);
+    /* Room for all rows at once, where growing would copy them: what is not used is never touched,
+     * and given back at the end. */
+    array_reserve(compile->rows.rows, compile->row_capacity, frame_bytes / FRAME_BYTES_PER_ROW);
     return compile;
 }
 
@@ -287,7 +397,7 @@ static void hand_over(struct compile *compile, struct unwind_rows *ret_rows)
         compile_list(compile);
     }
     /* Rows stay for as long as a process runs: no slack. */
-    if (rows->row_count)
+    if (compile->row_capacity)
         rows->rows = memory_resize(rows->rows, rows->row_count, sizeof(*rows->rows));
     *ret_rows = *rows;
     *rows = (struct unwind_rows){0};
@@ -296,7 +406,7 @@ static void hand_over(struct compile *compile, struct unwind_rows *ret_rows)
 static int check_sections(const struct frame_section *sections, size_t section_count,
                           struct error *error)
 {
-    if (section_count >= RANGE_STUB)
+    if (section_count >= RANGE_GO)
         return error_set(error, -E2BIG, "There are too many sections with unwind information.");
     for (size_t i = 0; i < section_count; i++)
         if (sections[i].length > UNWIND_FRAMES_BYTES_MAX)
@@ -315,12 +425,14 @@ int unwind_rows_compile_sections(const struct frame_section *sections, size_t se
     if (r < 0)
         return r;
     _cleanup_(compile_release) struct compile *compile =
-        compile_new(sections, section_count, code, code_count, rules);
+        compile_new(sections, section_count, code, code_count, NULL, rules);
     hand_over(compile, ret_rows);
     return 0;
 }
 
 /* ---- files ---- */
+
+#define ENTRY_BYTES_MAX 256 /* a few dozen instructions */
 
 /* Linkage stubs that no FDE covers: some linkers write none for them. */
 static void list_stubs(struct compile *compile, struct elf_file *file)
@@ -361,23 +473,97 @@ static void list_stubs(struct compile *compile, struct elf_file *file)
     }
 }
 
+/* _init and _fini, of which no piece has call frame information. */
+static void list_init(struct compile *compile, struct elf_file *file)
+{
+    static const struct unwind_rule rules[] = {{.cfa = UNWIND_CFA_SP, .cfa_offset = 8},
+                                               {.cfa = UNWIND_CFA_SP, .cfa_offset = 16}};
+    static const char *const names[] = {".init", ".fini"};
+    for (size_t i = 0; i < ARRAY_LENGTH(names); i++) {
+        struct elf_section section;
+        uint8_t first[8], last[5];
+        uint32_t entered;
+        uint64_t end;
+        if (!elf_find_section(file, names[i], &section) || section.size_bytes < sizeof(first) ||
+            section.size_bytes > UNWIND_PAGE_BYTES ||
+            __builtin_add_overflow(section.address, section.size_bytes, &end) ||
+            code_bytes(compile, section.address, end) != section.size_bytes ||
+            elf_read_address(file, section.address, first, sizeof(first)) < 0 ||
+            elf_read_address(file, end - sizeof(last), last, sizeof(last)) < 0 ||
+            !x86_64_is_init(first, last, &entered) || entered >= section.size_bytes - 1 ||
+            overlaps(&compile->list, compile->list.count, section.address, end))
+            continue;
+        uint32_t outer = unwind_rules_add(compile->rules, rules[0]);
+        uint32_t inner = unwind_rules_add(compile->rules, rules[1]);
+        uint32_t left = (uint32_t)section.size_bytes - 1;
+        const struct range ranges[] = {
+            {section.address, entered, outer, RANGE_STUB},
+            {section.address + entered, left - entered, inner, RANGE_STUB},
+            {section.address + left, 1, outer, RANGE_STUB},
+        };
+        for (size_t k = 0; k < ARRAY_LENGTH(ranges); k++)
+            add_range(&compile->list, ranges[k]);
+        settle_ranges(&compile->list);
+    }
+}
+
+/* Where the kernel starts a program nobody has called. The dynamic loader says nothing about its
+ * own start; code up to the next function belongs to it, if that is near. */
+static void list_entry(struct compile *compile, struct elf_file *file)
+{
+    struct range_list *list = &compile->list;
+    uint64_t start = file->entry;
+    if (!start || !code_bytes(compile, start, start + 1) ||
+        overlaps(list, list->count, start, start + 1))
+        return;
+    for (size_t i = 0; i < list->count; i++) {
+        if (list->ranges[i].start < start)
+            continue;
+        if (list->ranges[i].start - start <= ENTRY_BYTES_MAX)
+            add_range(list, (struct range){start, (uint32_t)(list->ranges[i].start - start),
+                                           UNWIND_RULE_END, RANGE_STUB});
+        break;
+    }
+    settle_ranges(list);
+}
+
+/* One of both. */
+struct loaded_section {
+    struct buffer whole;
+    struct frame_window window;
+};
+
+static void loaded_section_release(struct loaded_section *content)
+{
+    buffer_release(&content->whole);
+    frame_window_release(&content->window);
+}
+
 /* 1 when there is one with content that can be used as it is. */
-static int load_section(struct elf_file *file, const char *name, struct buffer *content,
+static int load_section(struct elf_file *file, const char *name, struct loaded_section *content,
                         struct frame_section *ret_section, struct error *error)
 {
     struct elf_section section;
-    if (!elf_find_section(file, name, &section) || section.type == SHT_NOBITS ||
-        (section.flags & SHF_COMPRESSED))
+    if (!elf_find_section(file, name, &section) || section.type == SHT_NOBITS)
         return 0;
-    int r = elf_read_section(file, &section, UNWIND_FRAMES_BYTES_MAX, content, error);
+    struct frame_window *window = &content->window;
+    struct buffer *whole = &content->whole;
+    int r = frame_window_open(window, file, &section, UNWIND_FRAMES_BYTES_MAX, error);
+    if (!r)
+        r = elf_unpack_section(file, &section, UNWIND_FRAMES_BYTES_MAX, whole, error);
     if (r < 0)
         return r;
-    *ret_section = (struct frame_section){.bytes = (const uint8_t *)content->data,
-                                          .length = content->length,
+    *ret_section = (struct frame_section){.bytes = (const uint8_t *)whole->data,
+                                          .length = whole->length,
                                           .address = section.address,
-                                          .is_debug_frame = name[1] == 'd',
+                                          .is_debug_frame = name[1] != 'e',
                                           .open_ended = section.open_ended};
-    return content->length > 0;
+    if (window->bytes) {
+        ret_section->bytes = window->bytes;
+        ret_section->length = window->length;
+        ret_section->window = window;
+    }
+    return ret_section->length > 0;
 }
 
 /* What is executable and really in the file. */
@@ -399,7 +585,7 @@ static size_t code_of(const struct elf_file *file, struct unwind_code code[UNWIN
 int unwind_rows_compile(struct elf_file *file, struct unwind_rules *rules,
                         struct unwind_rows *ret_rows, struct error *error)
 {
-    _cleanup_buffer_ struct buffer eh_frame = {0}, debug_frame = {0};
+    _cleanup_(loaded_section_release) struct loaded_section eh_frame = {0}, debug_frame = {0};
     struct frame_section sections[2];
     size_t count = 0;
     int r = load_section(file, ".eh_frame", &eh_frame, &sections[count], error);
@@ -407,14 +593,19 @@ int unwind_rows_compile(struct elf_file *file, struct unwind_rules *rules,
         return r;
     count += r > 0;
     r = load_section(file, ".debug_frame", &debug_frame, &sections[count], error);
+    if (!r)
+        r = load_section(file, ".zdebug_frame", &debug_frame, &sections[count], error);
     if (r < 0 && !count)
         return r;
     count += r > 0;
     struct unwind_code code[UNWIND_CODE_MAX];
     size_t code_count = code_of(file, code);
     _cleanup_(compile_release) struct compile *compile =
-        compile_new(sections, count, code, code_count, rules);
+        compile_new(sections, count, code, code_count, go_rows_new(file), rules);
+    compile->file = file;
     list_stubs(compile, file);
+    list_init(compile, file);
+    list_entry(compile, file);
     hand_over(compile, ret_rows);
     return 0;
 }

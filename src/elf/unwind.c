@@ -9,10 +9,6 @@
 #include "base/memory.h"
 #include "elf/x86_64.h"
 
-/* Handlers that are interrupted in turn; more is a stack that leads around in a circle, which only
- * a signal's frame can, since its stack may be anywhere. */
-#define SIGNAL_FRAMES_MAX 64
-
 struct walk {
     const struct unwind_input *input;
     struct unwind_registers registers;
@@ -23,7 +19,7 @@ struct walk {
 
 _Static_assert(UNWIND_REGISTERS == X86_64_REGISTERS, "one machine's registers");
 
-enum step { STEP_DONE = -1 }; /* otherwise an enum unwind_end */
+enum step { STEP_DONE = -1, STEP_PLANTED = -2 }; /* otherwise an enum unwind_end */
 
 struct unwind_registers unwind_registers_of(uint64_t ip, uint64_t sp, uint64_t fp)
 {
@@ -45,6 +41,8 @@ const char *unwind_end_name(enum unwind_end end)
         [UNWIND_END_UNSUPPORTED] = "unsupported",
         [UNWIND_END_LOOP] = "loop",
         [UNWIND_END_LIMIT] = "limit",
+        [UNWIND_END_NO_TABLE] = "no table",
+        [UNWIND_END_STALE] = "stale mappings",
     };
     return (size_t)end < UNWIND_END_KINDS ? names[end] : "unknown";
 }
@@ -112,7 +110,7 @@ static int step_by_signal(struct walk *walk, const struct unwind_rule *rule)
     if (!read_word(walk, at, &caller.sp) || !read_word(walk, at + 8, &caller.ip) ||
         !read_word(walk, at - 40, &caller.fp) || !read_word(walk, at - 32, &caller.rbx))
         return UNWIND_END_TRUNCATED;
-    if (++walk->signal_frames > SIGNAL_FRAMES_MAX)
+    if (++walk->signal_frames > UNWIND_SIGNAL_FRAMES_MAX)
         return UNWIND_END_LOOP;
     become(walk, &caller);
     walk->exact = true;
@@ -128,12 +126,14 @@ static int find_cfa(const struct walk *walk, const struct unwind_rule *rule, uin
     switch (rule->cfa) {
     case UNWIND_CFA_SP:
     case UNWIND_CFA_IP_IN_REGISTER:
+    case UNWIND_CFA_CLONE:
         *ret_cfa = value[X86_64_RSP] + offset;
         return STEP_DONE;
     case UNWIND_CFA_PLT:
         *ret_cfa = value[X86_64_RSP] + offset + ((value[X86_64_RIP] & 15) >= rule->argument) * 8;
         return STEP_DONE;
     case UNWIND_CFA_FP:
+    case UNWIND_CFA_OTHER_STACK:
         *ret_cfa = value[X86_64_RBP] + offset;
         return known(walk, X86_64_RBP) ? STEP_DONE : UNWIND_END_UNSUPPORTED;
     case UNWIND_CFA_REGISTER:
@@ -181,23 +181,32 @@ static int find_fp(const struct walk *walk, const struct unwind_rule *rule, stru
         caller->fp_known = false;
         return STEP_DONE;
     }
-    caller->fp_known = true;
-    return read_word(walk, slot, &caller->fp) ? STEP_DONE : UNWIND_END_TRUNCATED;
+    if (read_word(walk, slot, &caller->fp)) {
+        caller->fp_known = true;
+        return STEP_DONE;
+    }
+    /* gcc doesn't say when an epilogue has taken a register back: what was below the stack pointer
+     * is in the register again, and a copy of the stack doesn't have it. */
+    return slot < value[X86_64_RSP] ? STEP_DONE : UNWIND_END_TRUNCATED;
 }
 
 static void find_rbx(const struct walk *walk, const struct unwind_rule *rule, struct caller *caller)
 {
     unsigned code = UNWIND_SAVED_RBX(rule->saved);
-    if (code == UNWIND_RBX_SAME) {
+    uint64_t slot = caller->sp - 8u * code;
+    if (code == UNWIND_RBX_UNKNOWN)
+        return;
+    caller->rbx_known = code != UNWIND_RBX_SAME && read_word(walk, slot, &caller->rbx);
+    /* Still in the register or, as for fp, there again. */
+    if (code == UNWIND_RBX_SAME ||
+        (!caller->rbx_known && slot < walk->registers.value[X86_64_RSP])) {
         caller->rbx = walk->registers.value[X86_64_RBX];
         caller->rbx_known = known(walk, X86_64_RBX);
-    } else if (code != UNWIND_RBX_UNKNOWN) {
-        caller->rbx_known = read_word(walk, caller->sp - 8u * code, &caller->rbx);
     }
 }
 
 /* Where a register holds the return address, the call's own is off the stack. */
-static int find_ip(const struct walk *walk, const struct unwind_rule *rule, struct caller *caller)
+static int find_ip(struct walk *walk, const struct unwind_rule *rule, struct caller *caller)
 {
     uint64_t sp = walk->registers.value[X86_64_RSP];
     if (rule->cfa == UNWIND_CFA_IP_IN_REGISTER) {
@@ -205,6 +214,17 @@ static int find_ip(const struct walk *walk, const struct unwind_rule *rule, stru
             return UNWIND_END_UNSUPPORTED;
         caller->ip = walk->registers.value[rule->argument];
         return caller->sp < sp ? UNWIND_END_LOOP : STEP_DONE;
+    }
+    if (rule->cfa == UNWIND_CFA_OTHER_STACK) {
+        if (++walk->signal_frames > UNWIND_SIGNAL_FRAMES_MAX)
+            return UNWIND_END_LOOP;
+        return read_word(walk, caller->sp - 8, &caller->ip) ? STEP_DONE : UNWIND_END_COMPLETE;
+    }
+    if (rule->cfa == UNWIND_CFA_CLONE) {
+        struct unwind_place place;
+        bool called = read_word(walk, caller->sp - 8, &caller->ip) && caller->ip &&
+                      walk->input->find(walk->input->context, caller->ip - 1, &place);
+        return called ? STEP_DONE : UNWIND_END_COMPLETE;
     }
     /* A call leaves at least its return address on the stack, so frames only go up. */
     if (caller->sp <= sp)
@@ -231,15 +251,27 @@ static int step_by_rule(struct walk *walk, const struct unwind_rule *rule)
     return STEP_DONE;
 }
 
+/* Coroutines begin with a return address that no call has left: the start of a function, with no
+ * code right before it. Behind it is nothing. */
+static bool is_planted(const struct walk *walk, const struct unwind_place *place)
+{
+    return !walk->exact && place->rows &&
+           unwind_rows_find(place->rows, walk->registers.value[X86_64_RIP] - place->bias) !=
+               UNWIND_RULE_NONE;
+}
+
 static int step(struct walk *walk, const struct unwind_place *place, uint64_t lookup)
 {
     const struct unwind_rules *rules = walk->input->rules;
     uint16_t number = UNWIND_RULE_NONE;
     if (place->rows)
         number = unwind_rows_find(place->rows, lookup - place->bias);
+    if (number == UNWIND_RULE_NONE && is_planted(walk, place))
+        return STEP_PLANTED;
     if (number >= rules->count)
         return UNWIND_END_UNSUPPORTED;
-    const struct unwind_rule *rule = &rules->rules[number];
+    /* A copy: looking up another file may bring new rules, and the table may move. */
+    const struct unwind_rule copy = rules->rules[number], *rule = &copy;
     switch (rule->cfa) {
     case UNWIND_CFA_NONE:
         return step_by_frame_pointer(walk);
@@ -278,6 +310,10 @@ enum unwind_end unwind_walk(const struct unwind_input *input, struct unwind_fram
         if (!mapped)
             return UNWIND_END_NO_MAPPING;
         int r = step(&walk, &place, lookup);
+        if (r == STEP_PLANTED) {
+            frames[count].flags |= UNWIND_FRAME_EXACT;
+            return UNWIND_END_COMPLETE;
+        }
         if (r != STEP_DONE)
             return (enum unwind_end)r;
     }

@@ -10,8 +10,6 @@
 
 /* By DWARF number; which ones the innermost frame knows is said by `known`, a bit for each. ip, sp
  * and fp are enough for all but a few instructions of hand-written code. */
-#define UNWIND_REGISTERS 17
-
 struct unwind_registers {
     uint64_t value[UNWIND_REGISTERS];
     uint32_t known;
@@ -19,17 +17,6 @@ struct unwind_registers {
 
 /* The three that matter. */
 struct unwind_registers unwind_registers_of(uint64_t ip, uint64_t sp, uint64_t fp);
-
-enum unwind_end {
-    UNWIND_END_COMPLETE,    /* the thread's first frame was reached */
-    UNWIND_END_TRUNCATED,   /* the copy of the stack ends before the stack does */
-    UNWIND_END_NO_MAPPING,  /* an address that is no code of the process */
-    UNWIND_END_NO_ROWS,     /* code without unwind information, and fp is no frame pointer */
-    UNWIND_END_UNSUPPORTED, /* a rule that can't be followed here */
-    UNWIND_END_LOOP,        /* the next frame is not above this one */
-    UNWIND_END_LIMIT,       /* more frames than the caller has room for */
-};
-#define UNWIND_END_KINDS (UNWIND_END_LIMIT + 1)
 
 /* "complete", "truncated", ... */
 const char *unwind_end_name(enum unwind_end end);

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * Unwind rows and rules: exactly what user space and BPF programs share, in plain C types without
  * pointers. docs/formats/unwind-rows.md explains them. Raise UNWIND_RULE_VERSION with every change
@@ -9,7 +9,7 @@
  */
 #pragma once
 
-#define UNWIND_RULE_VERSION 1
+#define UNWIND_RULE_VERSION 2
 
 /* Rows are kept by pages of code: a page's offsets fit into 16 bits with room to spare, and about
  * 70 rows are found in six steps. */
@@ -47,6 +47,12 @@ enum unwind_cfa {
                                    it; the ip is exact, no return address */
     UNWIND_CFA_IP_IN_REGISTER = 10, /* sp + cfa_offset, and the caller's ip is in the register
                                        `argument`: innermost frame only, as for REGISTER */
+    UNWIND_CFA_OTHER_STACK = 11, /* fp + cfa_offset, on another stack, which may be below this one
+                                    too. Where that can't be read, the walk is complete: the stack
+                                    that the thread was on is whole */
+    UNWIND_CFA_CLONE = 12, /* sp + cfa_offset, behind the system call that starts a thread: when the
+                              word below is no return address, this is the new thread, which has
+                              come from nowhere */
 };
 
 /* Where the caller's fp is. */
@@ -83,3 +89,27 @@ struct unwind_rule {
 
 /* The first rules of every table. */
 enum { UNWIND_RULE_NONE = 0, UNWIND_RULE_END = 1, UNWIND_RULE_UNSUPPORTED = 2 };
+
+/* ---- walking ---- */
+
+/* How a walk ended. */
+enum unwind_end {
+    UNWIND_END_COMPLETE,    /* the thread's first frame was reached */
+    UNWIND_END_TRUNCATED,   /* the copy of the stack ends before the stack does, or memory of it
+                               could not be read */
+    UNWIND_END_NO_MAPPING,  /* an address that is no code of the process */
+    UNWIND_END_NO_ROWS,     /* code without unwind information, and fp is no frame pointer */
+    UNWIND_END_UNSUPPORTED, /* a rule that can't be followed here */
+    UNWIND_END_LOOP,        /* the next frame is not above this one */
+    UNWIND_END_LIMIT,       /* more frames than there is room for */
+    UNWIND_END_NO_TABLE,    /* in the kernel: the rows are not there (yet, or any more) */
+    UNWIND_END_STALE,       /* in the kernel: by mappings that had been replaced */
+};
+#define UNWIND_END_KINDS (UNWIND_END_STALE + 1)
+
+/* Registers by DWARF number. */
+#define UNWIND_REGISTERS 17
+
+/* Handlers that are interrupted in turn, and changes of the stack; more is a stack that leads
+ * around in a circle, which only these can, since the next stack may be anywhere. */
+#define UNWIND_SIGNAL_FRAMES_MAX 64

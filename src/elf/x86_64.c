@@ -230,3 +230,24 @@ bool x86_64_plt_rule(const char *section_name, const uint8_t stub[16], struct un
         return false;
     return true;
 }
+
+bool x86_64_is_init(const uint8_t first[8], const uint8_t last[5], uint32_t *ret_entered)
+{
+    static const uint8_t endbr64[] = {0xf3, 0x0f, 0x1e, 0xfa};
+    static const uint8_t enter[] = {0x48, 0x83, 0xec, 0x08};       /* sub $8,%rsp */
+    static const uint8_t leave[] = {0x48, 0x83, 0xc4, 0x08, 0xc3}; /* add $8,%rsp; ret */
+    uint32_t skip = memcmp(first, endbr64, sizeof(endbr64)) ? 0 : sizeof(endbr64);
+    *ret_entered = skip + sizeof(enter);
+    return !memcmp(first + skip, enter, sizeof(enter)) && !memcmp(last, leave, sizeof(leave));
+}
+
+bool x86_64_clone_rule(const uint8_t *code, size_t length, struct unwind_rule *ret_rule)
+{
+    static const uint8_t start[] = {0x0f, 0x05, 0x48, 0x85, 0xc0}; /* syscall; test %rax,%rax */
+    static const uint8_t clear_fp[] = {0x31, 0xed};                /* xor %ebp,%ebp */
+    if (length <= sizeof(start) || memcmp(code, start, sizeof(start)) || code[length - 1] != 0xc3 ||
+        memcmp(code + length, clear_fp, sizeof(clear_fp)))
+        return false;
+    *ret_rule = (struct unwind_rule){.cfa = UNWIND_CFA_CLONE, .cfa_offset = 8};
+    return true;
+}

@@ -25,3 +25,14 @@ bool x86_64_needs_rbx(const struct unwind_rule *rule);
  * common one. False when the section is none, or its stubs are not known. */
 bool x86_64_plt_rule(const char *section_name, const uint8_t stub[16],
                      struct unwind_rule *ret_rule);
+
+/* Is this .init or .fini, by its first and last bytes? The linker puts them together from pieces of
+ * assembly, of which the first makes room on the stack in `ret_entered` bytes, and the last takes
+ * it back and returns. */
+bool x86_64_is_init(const uint8_t first[8], const uint8_t last[5], uint32_t *ret_entered);
+
+/* Is this the code between `syscall` and the first code of a new thread, as C libraries have it?
+ * They end their call frame information before it, since two threads come back there. The two bytes
+ * behind `length` are the new thread's. The rule is for all of it. */
+#define X86_64_CLONE_BYTES_MAX 32
+bool x86_64_clone_rule(const uint8_t *code, size_t length, struct unwind_rule *ret_rule);

@@ -9,7 +9,10 @@
 #include "profile/rename.h"
 
 struct translation {
-    uint32_t *string, *function, *mapping, *frame, *node, *label_set, *link;
+    uint32_t *string, *function, *mapping, *node, *label_set, *link;
+    /* What becomes of frame i: frames[first_frame[i]] up to frames[first_frame[i + 1]]. */
+    uint32_t *frames, *first_frame;
+    size_t frame_count, frame_capacity;
     unsigned type[PROFILE_TYPES_MAX];
     profile_namer_fn namer; /* or NULL */
     void *context;
@@ -20,7 +23,8 @@ static void translation_release(struct translation *map)
     free(map->string);
     free(map->function);
     free(map->mapping);
-    free(map->frame);
+    free(map->frames);
+    free(map->first_frame);
     free(map->node);
     free(map->label_set);
     free(map->link);
@@ -51,24 +55,42 @@ static void translate_symbols(struct profile *to, const struct profile *from,
     }
 }
 
-static void translate_stacks(struct profile *to, const struct profile *from,
+/* False when there are too many. */
+static bool translate_frames(struct profile *to, const struct profile *from,
                              struct translation *map)
 {
-    map->frame = memory_zalloc(from->frame_count, sizeof(uint32_t));
-    for (uint32_t i = 1; i < from->frame_count; i++) {
-        struct profile_frame frame = from->frames[i];
-        frame.function = map->function[frame.function];
-        frame.mapping = map->mapping[frame.mapping];
-        if (map->namer && !frame.function)
-            map->namer(map->context, from, &from->frames[i], to, &frame);
-        map->frame[i] = profile_frame(to, &frame);
+    struct profile_frame renamed[PROFILE_EXPANSION_MAX];
+    map->first_frame = memory_zalloc((size_t)from->frame_count + 1, sizeof(uint32_t));
+    for (uint32_t i = 0; i < from->frame_count; i++) {
+        size_t count = 1;
+        renamed[0] = from->frames[i];
+        renamed[0].function = map->function[renamed[0].function];
+        renamed[0].mapping = map->mapping[renamed[0].mapping];
+        if (i && map->namer && !renamed[0].function)
+            count = map->namer(map->context, from, i, to, renamed);
+        if (count > PROFILE_IDS_MAX - map->frame_count)
+            return false;
+        array_reserve(map->frames, map->frame_capacity, map->frame_count + count);
+        for (size_t k = 0; k < count; k++)
+            map->frames[map->frame_count++] = i ? profile_frame(to, &renamed[k]) : 0;
+        map->first_frame[i + 1] = (uint32_t)map->frame_count;
     }
+    return true;
+}
 
-    /* Parents come before their children, so one forward pass knows every parent already. */
+/* Parents come before their children, so one forward pass knows every parent already. */
+static bool translate_stacks(struct profile *to, const struct profile *from,
+                             struct translation *map)
+{
     map->node = memory_zalloc(from->node_count, sizeof(uint32_t));
-    for (uint32_t i = 1; i < from->node_count; i++)
-        map->node[i] =
-            profile_child(to, map->node[from->nodes[i].parent], map->frame[from->nodes[i].frame]);
+    for (uint32_t i = 1; i < from->node_count && !profile_full(to); i++) {
+        const struct profile_node *node = &from->nodes[i];
+        uint32_t at = map->node[node->parent];
+        for (uint32_t k = map->first_frame[node->frame]; k < map->first_frame[node->frame + 1]; k++)
+            at = profile_child(to, at, map->frames[k]);
+        map->node[i] = at;
+    }
+    return !profile_full(to);
 }
 
 static void translate_labels(struct profile *to, const struct profile *from,
@@ -122,7 +144,9 @@ static int merge(struct profile *to, const struct profile *from, profile_namer_f
             return error_set(error, -E2BIG, "The profiles have more than %d sample types together.",
                              PROFILE_TYPES_MAX);
     }
-    translate_stacks(to, from, &map);
+    if (!translate_frames(to, from, &map) || !translate_stacks(to, from, &map))
+        return error_set(error, -E2BIG, "The profile has more than %u frames or stacks.",
+                         PROFILE_IDS_MAX);
     translate_labels(to, from, &map);
     add_rows(to, from, &map);
 

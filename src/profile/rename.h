@@ -4,11 +4,17 @@
 
 #include "profile/profile.h"
 
-/* Fills in `function` (interned in `to`), and what else is known, for a frame of `from`. The frame
- * that is passed has its mapping already in `to`. Frames that stay addresses are left alone. */
-typedef void (*profile_namer_fn)(void *context, const struct profile *from,
-                                 const struct profile_frame *frame, struct profile *to,
-                                 struct profile_frame *renamed);
+#define PROFILE_EXPANSION_MAX 128 /* frames that one may become */
+
+/*
+ * Names a frame of `from` that has no function. An address may be in a function that was inlined
+ * into others, so one frame becomes several: `renamed` is filled with them, the outermost first,
+ * and how many is returned (at least 1). renamed[0] comes as a copy whose mapping is already in
+ * `to`, so a frame that stays an address is left alone. Functions are to be interned in `to`.
+ */
+typedef size_t (*profile_namer_fn)(void *context, const struct profile *from, uint32_t frame,
+                                   struct profile *to,
+                                   struct profile_frame renamed[PROFILE_EXPANSION_MAX]);
 
 /* Adds all of `from` to `to`, which is empty at first, with frames that have no function renamed.
  */

@@ -3,13 +3,26 @@
 
 #include "symbol/debugfile.h"
 
+#include <libdeflate.h>
 #include <stdio.h>
+#include <unistd.h>
 
 #include "base/memory.h"
 
 #define DEBUG_FOLDER "/usr/lib/debug"
+#define PATH_BYTES_MAX 4096
 
 /* ---- is it the right one ---- */
+
+void build_id_text(struct elf_file *file, char ret_text[BUILD_ID_TEXT_BYTES])
+{
+    uint8_t id[ELF_BUILD_ID_MAX];
+    size_t length = 0;
+    ret_text[0] = '\0';
+    if (elf_build_id(file, id, &length))
+        for (size_t i = 0; i < length; i++)
+            snprintf(ret_text + 2 * i, 3, "%02x", id[i]);
+}
 
 static bool same_build_id(struct elf_file *file, struct elf_file *other, bool *ret_both)
 {
@@ -21,20 +34,7 @@ static bool same_build_id(struct elf_file *file, struct elf_file *other, bool *r
 
 uint32_t debug_file_checksum(uint32_t checksum, const void *bytes, size_t length)
 {
-    /* Half a byte at a time: no big table to fill, and still as fast as a disk. */
-    static const uint32_t table[16] = {
-        0x00000000, 0x1db71064, 0x3b6e20c8, 0x26d930ac, 0x76dc4190, 0x6b6b51f4,
-        0x4db26158, 0x5005713c, 0xedb88320, 0xf00f9344, 0xd6d6a3e8, 0xcb61b38c,
-        0x9b64c2b0, 0x86d3d2d4, 0xa00ae278, 0xbdbdf21c,
-    };
-    const uint8_t *at = bytes;
-    checksum = ~checksum;
-    for (size_t i = 0; i < length; i++) {
-        checksum ^= at[i];
-        checksum = checksum >> 4 ^ table[checksum & 15];
-        checksum = checksum >> 4 ^ table[checksum & 15];
-    }
-    return ~checksum;
+    return libdeflate_crc32(checksum, bytes, length);
 }
 
 static bool has_checksum(struct elf_file *file, uint32_t expected)
@@ -64,28 +64,35 @@ static size_t root_length(const char *path)
     return strncmp(path + length, "/root/", 6) ? 0 : length + 5;
 }
 
-static bool open_by_build_id(struct elf_file *file, const char *root, size_t root_bytes,
+/* Only a file of that build ID. */
+static bool open_build(const char *place, const uint8_t *id, size_t length,
+                       struct elf_file *ret_debug)
+{
+    struct elf_file debug = {.fd = -1};
+    uint8_t own[ELF_BUILD_ID_MAX];
+    size_t own_length;
+    if (elf_open(place, &debug, NULL) < 0)
+        return false;
+    if (!elf_build_id(&debug, own, &own_length) || own_length != length ||
+        memcmp(own, id, length)) {
+        elf_release(&debug);
+        return false;
+    }
+    *ret_debug = debug;
+    return true;
+}
+
+static bool open_by_build_id(const uint8_t *id, size_t length, const char *root, size_t root_bytes,
                              struct elf_file *ret_debug)
 {
-    uint8_t id[ELF_BUILD_ID_MAX];
-    size_t length;
-    if (!elf_build_id(file, id, &length) || length < 2)
+    if (length < 2)
         return false;
     _cleanup_buffer_ struct buffer place = {0};
     buffer_printf(&place, "%.*s" DEBUG_FOLDER "/.build-id/%02x/", (int)root_bytes, root, id[0]);
     for (size_t i = 1; i < length; i++)
         buffer_printf(&place, "%02x", id[i]);
     buffer_add_text(&place, ".debug");
-    struct elf_file debug = {.fd = -1};
-    bool both;
-    if (elf_open(buffer_text(&place), &debug, NULL) < 0)
-        return false;
-    if (!same_build_id(file, &debug, &both)) {
-        elf_release(&debug);
-        return false;
-    }
-    *ret_debug = debug;
-    return true;
+    return open_build(buffer_text(&place), id, length, ret_debug);
 }
 
 static bool open_linked(struct elf_file *file, const char *place, uint32_t checksum,
@@ -133,12 +140,60 @@ static bool open_by_link(struct elf_file *file, const char *path, size_t root_by
 
 int debug_file_open(struct elf_file *file, const char *path, struct elf_file *ret_debug)
 {
-    size_t root_bytes = root_length(path);
-    if (strlen(path) > 4096)
+    size_t root_bytes = root_length(path), length = 0;
+    uint8_t id[ELF_BUILD_ID_MAX];
+    if (strlen(path) > PATH_BYTES_MAX)
         return -ENOENT;
-    if (open_by_build_id(file, path, 0, ret_debug) ||
-        (root_bytes && open_by_build_id(file, path, root_bytes, ret_debug)) ||
+    if (!elf_build_id(file, id, &length))
+        length = 0;
+    if (open_by_build_id(id, length, path, 0, ret_debug) ||
+        (root_bytes && open_by_build_id(id, length, path, root_bytes, ret_debug)) ||
         open_by_link(file, path, root_bytes, ret_debug))
+        return 0;
+    return -ENOENT;
+}
+
+/* ---- what debug files share ---- */
+
+/* The folder that an open file is in, with its slash; empty when that can't be told. */
+static void folder_of(const struct elf_file *file, struct buffer *ret_folder)
+{
+    char link[64], target[PATH_BYTES_MAX];
+    snprintf(link, sizeof(link), "/proc/self/fd/%d", file->fd);
+    ssize_t length = readlink(link, target, sizeof(target));
+    while (length > 0 && target[length - 1] != '/')
+        length--;
+    if (length > 0)
+        buffer_add(ret_folder, target, (size_t)length);
+}
+
+int debug_file_open_alternate(struct elf_file *debug, const char *path,
+                              struct elf_file *ret_alternate)
+{
+    struct elf_section section;
+    _cleanup_buffer_ struct buffer link = {0}, place = {0};
+    size_t root_bytes = root_length(path);
+    if (strlen(path) > PATH_BYTES_MAX || !elf_find_section(debug, ".gnu_debugaltlink", &section) ||
+        (section.flags & SHF_COMPRESSED) ||
+        elf_read_section(debug, &section, PATH_BYTES_MAX + ELF_BUILD_ID_MAX, &link, NULL) < 0)
+        return -ENOENT;
+    size_t name_length = strnlen(link.data ? link.data : "", link.length);
+    if (!name_length || name_length >= link.length)
+        return -ENOENT;
+    const uint8_t *id = (const uint8_t *)link.data + name_length + 1;
+    size_t id_length = link.length - name_length - 1;
+    if (id_length < 2 || id_length > ELF_BUILD_ID_MAX)
+        return -ENOENT;
+    if (link.data[0] == '/')
+        buffer_add(&place, path, root_bytes);
+    else
+        folder_of(debug, &place);
+    buffer_add(&place, link.data, name_length);
+    if (open_by_build_id(id, id_length, path, 0, ret_alternate) ||
+        (root_bytes && open_by_build_id(id, id_length, path, root_bytes, ret_alternate)) ||
+        (root_bytes && link.data[0] == '/' &&
+         open_build(link.data, id, id_length, ret_alternate)) ||
+        open_build(buffer_text(&place), id, id_length, ret_alternate))
         return 0;
     return -ENOENT;
 }

@@ -14,5 +14,17 @@
  */
 int debug_file_open(struct elf_file *file, const char *path, struct elf_file *ret_debug);
 
+/*
+ * The file in which a debug file has what it shares with others, where dwz made it: by the build ID
+ * that the debug file wants, or by the name that it gives, as seen from its own folder. Gives 0 or
+ * -ENOENT. `path` is the program's, for its root.
+ */
+int debug_file_open_alternate(struct elf_file *debug, const char *path,
+                              struct elf_file *ret_alternate);
+
+/* A file's build ID in lower-case hexadecimal; empty when it has none. */
+#define BUILD_ID_TEXT_BYTES (2 * ELF_BUILD_ID_MAX + 1)
+void build_id_text(struct elf_file *file, char ret_text[BUILD_ID_TEXT_BYTES]);
+
 /* The checksum in a debug link: that of zlib. Starts with 0. */
 uint32_t debug_file_checksum(uint32_t checksum, const void *bytes, size_t length);

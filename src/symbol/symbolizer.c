@@ -9,6 +9,11 @@
 #include "base/arena.h"
 #include "base/idtable.h"
 #include "base/memory.h"
+#include "elf/vdso.h"
+#include "symbol/debugfile.h"
+#include "symbol/debuginfo.h"
+#include "symbol/dwarf.h"
+#include "symbol/gonames.h"
 #include "symbol/kernel.h"
 #include "symbol/table.h"
 
@@ -16,33 +21,60 @@
 struct symbol_key {
     const char *text;
     size_t length;
-    struct symbol_table *table; /* NULL: there is nothing to be had */
+    struct symbolizer_file *file; /* NULL: there is nothing to be had */
+};
+
+struct symbolizer_file {
+    struct symbol_table *table;
+    char *path; /* where it was opened last */
+    char build_id[BUILD_ID_TEXT_BYTES];
+    struct debug_info info;
 };
 
 struct symbolizer {
     struct symbol_key *keys;
     size_t key_count, key_capacity;
     struct id_table index;
-    struct symbol_table *tables[SYMBOLIZER_FILES_MAX];
-    size_t table_count;
+    struct symbolizer_file files[SYMBOLIZER_FILES_MAX];
+    size_t file_count;
     struct arena arena;
     struct symbolizer_figures figures;
     struct kernel_symbols *kernel;
     bool kernel_tried;
     struct error kernel_error;
+    struct jit_names *jit;
+    bool tables_only;
 };
+
+void symbolizer_enter(int argc, char **argv)
+{
+    static const struct confined_program *const programs[] = {&dwarf_program};
+    confined_enter(argc, argv, programs, ARRAY_LENGTH(programs));
+}
 
 struct symbolizer *symbolizer_new(void)
 {
     return memory_zalloc(1, sizeof(struct symbolizer));
 }
 
+static void file_release(struct symbolizer_file *file)
+{
+    symbol_table_free(file->table);
+    debug_info_release(&file->info);
+    free(file->path);
+}
+
+void symbolizer_use_tables_only(struct symbolizer *symbolizer)
+{
+    symbolizer->tables_only = true;
+}
+
 void symbolizer_free(struct symbolizer *symbolizer)
 {
     if (!symbolizer)
         return;
-    for (size_t i = 0; i < symbolizer->table_count; i++)
-        symbol_table_free(symbolizer->tables[i]);
+    for (size_t i = 0; i < symbolizer->file_count; i++)
+        file_release(&symbolizer->files[i]);
     kernel_symbols_free(symbolizer->kernel);
     id_table_release(&symbolizer->index);
     free(symbolizer->keys);
@@ -73,13 +105,13 @@ static struct symbol_key *find_key(struct symbolizer *symbolizer, const struct b
 }
 
 static void add_key(struct symbolizer *symbolizer, const struct buffer *text,
-                    struct symbol_table *table)
+                    struct symbolizer_file *file)
 {
     array_reserve(symbolizer->keys, symbolizer->key_capacity, symbolizer->key_count + 1);
     symbolizer->keys[symbolizer->key_count] = (struct symbol_key){
         .text = arena_strndup(&symbolizer->arena, text->data, text->length),
         .length = text->length,
-        .table = table,
+        .file = file,
     };
     id_table_insert(&symbolizer->index, hash_text(text->data, text->length),
                     (uint32_t)symbolizer->key_count++);
@@ -98,6 +130,10 @@ static bool path_key(struct buffer *key, const char *path, const char *build_id)
         buffer_printf(key, "bad %s %s", build_id, path);
         return true;
     }
+    if (!strcmp(path, VDSO_NAME)) {
+        buffer_add_text(key, path);
+        return true;
+    }
     if (stat(path, &found) < 0)
         return false;
     buffer_printf(key, "path %llu %llu %lld %lld.%09ld %s", (unsigned long long)found.st_dev,
@@ -108,91 +144,162 @@ static bool path_key(struct buffer *key, const char *path, const char *build_id)
 
 /* ---- files ---- */
 
-/* Its own build ID as text; empty when it has none. */
-static void read_build_id(struct elf_file *file, char ret_text[2 * ELF_BUILD_ID_MAX + 1])
+static struct symbolizer_file *load_file(struct symbolizer *symbolizer, struct elf_file *elf,
+                                         const char *path, const char *build_id)
 {
-    uint8_t id[ELF_BUILD_ID_MAX];
-    size_t length = 0;
-    ret_text[0] = '\0';
-    if (elf_build_id(file, id, &length))
-        for (size_t i = 0; i < length; i++)
-            snprintf(ret_text + 2 * i, 3, "%02x", id[i]);
-}
-
-static struct symbol_table *load_table(struct symbolizer *symbolizer, struct elf_file *file,
-                                       const char *path)
-{
-    if (symbolizer->table_count == SYMBOLIZER_FILES_MAX ||
+    if (symbolizer->file_count == SYMBOLIZER_FILES_MAX ||
         symbolizer->figures.bytes > SYMBOLIZER_BYTES_MAX) {
         symbolizer->figures.refused++;
         return NULL;
     }
-    struct symbol_table *table = symbol_table_new(file, path);
-    symbolizer->figures.bytes += symbol_table_bytes(table);
+    struct symbolizer_file *file = &symbolizer->files[symbolizer->file_count++];
+    file->table = symbol_table_new(elf, path);
+    file->path = memory_strdup(path);
+    file->info.over = symbolizer->tables_only;
+    snprintf(file->build_id, sizeof(file->build_id), "%s", build_id);
+    symbolizer->figures.bytes += symbol_table_bytes(file->table);
     symbolizer->figures.files++;
-    return symbolizer->tables[symbolizer->table_count++] = table;
+    return file;
 }
 
-static struct symbol_table *open_table(struct symbolizer *symbolizer, const char *path,
-                                       const char *wanted_id)
+static struct symbolizer_file *open_file(struct symbolizer *symbolizer, const char *path,
+                                         const char *wanted_id)
 {
-    _cleanup_elf_ struct elf_file file = {.fd = -1};
-    if (elf_open(path, &file, NULL) < 0) {
+    _cleanup_elf_ struct elf_file elf = {.fd = -1};
+    if ((strcmp(path, VDSO_NAME) ? elf_open(path, &elf, NULL) : vdso_open(&elf, NULL)) < 0) {
         symbolizer->figures.unreadable++;
         return NULL;
     }
-    char build_id[2 * ELF_BUILD_ID_MAX + 1];
-    read_build_id(&file, build_id);
+    char build_id[BUILD_ID_TEXT_BYTES];
+    build_id_text(&elf, build_id);
     if (wanted_id && strcmp(wanted_id, build_id)) {
         symbolizer->figures.mismatched++;
         return NULL;
     }
     if (!build_id[0])
-        return load_table(symbolizer, &file, path);
+        return load_file(symbolizer, &elf, path, build_id);
     _cleanup_buffer_ struct buffer text = {0};
     build_id_key(&text, build_id);
     struct symbol_key *known = find_key(symbolizer, &text);
     if (known)
-        return known->table;
-    struct symbol_table *table = load_table(symbolizer, &file, path);
-    if (table)
-        add_key(symbolizer, &text, table);
-    return table;
+        return known->file;
+    struct symbolizer_file *file = load_file(symbolizer, &elf, path, build_id);
+    if (file)
+        add_key(symbolizer, &text, file);
+    return file;
 }
 
-static struct symbol_table *table_of(struct symbolizer *symbolizer, const char *path,
-                                     const char *build_id)
+/* A build may come from one place now and from another later, when the first is gone. */
+static void note_path(struct symbolizer_file *file, const char *path)
+{
+    if (!path || !strcmp(file->path, path))
+        return;
+    free(file->path);
+    file->path = memory_strdup(path);
+}
+
+struct symbolizer_file *symbolizer_file(struct symbolizer *symbolizer, const char *path,
+                                        const char *build_id)
 {
     _cleanup_buffer_ struct buffer text = {0};
     struct symbol_key *key;
+    if (build_id && !build_id[0])
+        build_id = NULL;
     if (build_id) {
         build_id_key(&text, build_id);
-        if ((key = find_key(symbolizer, &text)))
-            return key->table;
+        if ((key = find_key(symbolizer, &text))) {
+            note_path(key->file, path);
+            return key->file;
+        }
         text.length = 0;
     }
     if (!path || !path_key(&text, path, build_id))
         return NULL;
     if ((key = find_key(symbolizer, &text)))
-        return key->table;
+        return key->file;
     if (symbolizer->key_count >= SYMBOLIZER_PATHS_MAX) {
         symbolizer->figures.refused++;
         return NULL;
     }
-    struct symbol_table *table = open_table(symbolizer, path, build_id);
+    struct symbolizer_file *file = open_file(symbolizer, path, build_id);
     /* With a build ID, what was found is known by that: only failures are remembered by path. */
-    if (!build_id || !table)
-        add_key(symbolizer, &text, table);
-    return table;
+    if (!build_id || !file)
+        add_key(symbolizer, &text, file);
+    return file;
+}
+
+/* ---- questions ---- */
+
+void symbolizer_want(struct symbolizer_file *file, const uint64_t *file_offsets, size_t count)
+{
+    uint64_t address;
+    for (size_t i = 0; i < count; i++)
+        if (elf_offset_to_address(&file->table->layout, file_offsets[i], &address) &&
+            !go_covers(&file->table->go, address))
+            debug_info_want(&file->info, address);
+}
+
+void symbolizer_look_up(struct symbolizer *symbolizer)
+{
+    struct debug_info *infos[SYMBOLIZER_FILES_MAX];
+    struct debug_info_figures figures = {0};
+    size_t count = 0;
+    for (size_t i = 0; i < symbolizer->file_count; i++) {
+        struct symbolizer_file *file = &symbolizer->files[i];
+        if (!file->info.wanted_count)
+            continue;
+        file->info.path = file->path;
+        file->info.build_id = file->build_id;
+        infos[count++] = &file->info;
+    }
+    debug_info_read(infos, count, &figures);
+    symbolizer->figures.debug_files += figures.files;
+    symbolizer->figures.debug_failed += figures.failed;
+    symbolizer->figures.bytes += figures.bytes;
+}
+
+/*
+ * Debug information says most, but not the name of each function: of those in assembly only the
+ * lines, and of those that are local to a C++ file not how the linker calls them. A symbol does.
+ */
+size_t symbolizer_file_frames(struct symbolizer_file *file, uint64_t file_offset,
+                              struct symbol_frame ret_frames[SYMBOL_FRAMES_MAX])
+{
+    uint64_t address;
+    const struct symbol_frame *known = NULL;
+    if (!elf_offset_to_address(&file->table->layout, file_offset, &address))
+        return 0;
+    size_t count = debug_info_frames(&file->info, address, &known);
+    if (!count || !known[count - 1].system_name) {
+        size_t by_symbols = symbol_table_frames(file->table, address, ret_frames);
+        if (!count)
+            return by_symbols;
+        struct symbol_frame symbol = {0};
+        if (by_symbols)
+            symbol = ret_frames[by_symbols - 1];
+        memcpy(ret_frames, known, count * sizeof(*known));
+        struct symbol_frame *outermost = &ret_frames[count - 1];
+        if (by_symbols && (symbol.system_name || !outermost->name)) {
+            outermost->name = symbol.name;
+            outermost->system_name = symbol.system_name;
+        }
+        return outermost->name ? count : 0;
+    }
+    memcpy(ret_frames, known, count * sizeof(*known));
+    return count;
+}
+
+bool symbolizer_file_find(struct symbolizer_file *file, uint64_t file_offset,
+                          struct symbol *ret_symbol)
+{
+    return symbol_table_find_offset(file->table, file_offset, ret_symbol);
 }
 
 bool symbolizer_find(struct symbolizer *symbolizer, const char *path, const char *build_id,
                      uint64_t file_offset, struct symbol *ret_symbol)
 {
-    if (build_id && !build_id[0])
-        build_id = NULL;
-    struct symbol_table *table = table_of(symbolizer, path, build_id);
-    return table && symbol_table_find_offset(table, file_offset, ret_symbol);
+    struct symbolizer_file *file = symbolizer_file(symbolizer, path, build_id);
+    return file && symbolizer_file_find(file, file_offset, ret_symbol);
 }
 
 /* ---- the kernel ---- */
@@ -211,6 +318,26 @@ bool symbolizer_find_kernel(struct symbolizer *symbolizer, uint64_t address,
 {
     return !symbolizer_kernel_reason(symbolizer) &&
            kernel_symbols_find(symbolizer->kernel, address, ret_symbol);
+}
+
+void symbolizer_set_kernel(struct symbolizer *symbolizer, struct kernel_symbols *symbols)
+{
+    kernel_symbols_free(symbolizer->kernel);
+    symbolizer->kernel = symbols;
+    symbolizer->kernel_tried = true;
+}
+
+/* ---- code that is in no file ---- */
+
+void symbolizer_set_jit(struct symbolizer *symbolizer, struct jit_names *jit)
+{
+    symbolizer->jit = jit;
+}
+
+bool symbolizer_find_jit(struct symbolizer *symbolizer, uint32_t pid, uint64_t address,
+                         struct symbol_frame *ret_frame, enum frame_kind *ret_kind)
+{
+    return symbolizer->jit && jit_names_find(symbolizer->jit, pid, address, 0, ret_frame, ret_kind);
 }
 
 struct symbolizer_figures symbolizer_figures(const struct symbolizer *symbolizer)

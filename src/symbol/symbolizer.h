@@ -7,8 +7,10 @@
 #pragma once
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
+#include "symbol/jit.h"
 #include "symbol/symbol.h"
 
 #define SYMBOLIZER_FILES_MAX 1024
@@ -19,15 +21,28 @@ struct symbolizer;
 
 /* What could not be named, for whoever asks why; counted once for each file. */
 struct symbolizer_figures {
-    uint64_t files;      /* that were read */
-    uint64_t unreadable; /* that could not be */
-    uint64_t mismatched; /* with another build ID than the program that ran */
-    uint64_t refused;    /* requests for files beyond a limit */
-    uint64_t bytes;      /* of all tables, without readable names */
+    uint64_t files;        /* that were read */
+    uint64_t unreadable;   /* that could not be */
+    uint64_t mismatched;   /* with another build ID than the program that ran */
+    uint64_t refused;      /* requests for files beyond a limit */
+    uint64_t bytes;        /* of all tables, without readable names */
+    uint64_t debug_files;  /* whose debug information was read */
+    uint64_t debug_failed; /* whose could not be: damaged, too large, too slow */
 };
+
+/*
+ * To be called first thing in main(): when this process was started to read debug information, does
+ * so and doesn't return. Programs that don't call it must have one thread when they look something
+ * up (confined.h).
+ */
+void symbolizer_enter(int argc, char **argv);
 
 struct symbolizer *symbolizer_new(void);
 void symbolizer_free(struct symbolizer *symbolizer);
+
+/* From now on names come from symbol tables alone: no children are started to read debug
+ * information, for whoever needs an answer at once. Before the first question. */
+void symbolizer_use_tables_only(struct symbolizer *symbolizer);
 
 /*
  * `path` is where the file can be opened now, such as /proc/PID/root/usr/bin/x. With `build_id`
@@ -37,9 +52,36 @@ void symbolizer_free(struct symbolizer *symbolizer);
 bool symbolizer_find(struct symbolizer *symbolizer, const char *path, const char *build_id,
                      uint64_t file_offset, struct symbol *ret_symbol);
 
+/*
+ * The same file for many questions; NULL when there is nothing to be had. Debug information is read
+ * for what was wanted before symbolizer_look_up, all of a file's addresses at once and several
+ * files at the same time.
+ */
+struct symbolizer_file;
+struct symbolizer_file *symbolizer_file(struct symbolizer *symbolizer, const char *path,
+                                        const char *build_id);
+void symbolizer_want(struct symbolizer_file *file, const uint64_t *file_offsets, size_t count);
+void symbolizer_look_up(struct symbolizer *symbolizer);
+
+/* The function and what is inlined there; 0 when there is no name. Without symbolizer_look_up, only
+ * what symbol tables say. */
+size_t symbolizer_file_frames(struct symbolizer_file *file, uint64_t file_offset,
+                              struct symbol_frame ret_frames[SYMBOL_FRAMES_MAX]);
+bool symbolizer_file_find(struct symbolizer_file *file, uint64_t file_offset,
+                          struct symbol *ret_symbol);
+
 bool symbolizer_find_kernel(struct symbolizer *symbolizer, uint64_t address,
                             struct symbol *ret_symbol);
 /* Why the kernel's functions have no names, in a sentence; NULL when they have. */
 const char *symbolizer_kernel_reason(struct symbolizer *symbolizer);
+
+/* Takes over a list of the kernel's functions that is used instead of its own /proc/kallsyms. */
+struct kernel_symbols;
+void symbolizer_set_kernel(struct symbolizer *symbolizer, struct kernel_symbols *symbols);
+
+/* Where names of code that is in no file come from; stays the caller's, and must outlive it. */
+void symbolizer_set_jit(struct symbolizer *symbolizer, struct jit_names *jit);
+bool symbolizer_find_jit(struct symbolizer *symbolizer, uint32_t pid, uint64_t address,
+                         struct symbol_frame *ret_frame, enum frame_kind *ret_kind);
 
 struct symbolizer_figures symbolizer_figures(const struct symbolizer *symbolizer);

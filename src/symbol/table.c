@@ -8,6 +8,8 @@
 #include "elf/rows.h"
 #include "symbol/debugfile.h"
 #include "symbol/demangle.h"
+#include "symbol/gonames.h"
+#include "symbol/minidebug.h"
 
 /* ---- where code is ---- */
 
@@ -51,8 +53,8 @@ static void load_entries(struct symbol_table *table, struct elf_file *file, cons
 {
     struct elf_section section;
     _cleanup_buffer_ struct buffer content = {0};
-    if (!elf_find_section(file, name, &section) || (section.flags & SHF_COMPRESSED) ||
-        elf_read_section(file, &section, UNWIND_FRAMES_BYTES_MAX, &content, NULL) < 0 ||
+    if (!elf_find_section(file, name, &section) ||
+        elf_unpack_section(file, &section, UNWIND_FRAMES_BYTES_MAX, &content, NULL) < 0 ||
         !content.length)
         return;
     struct frame_section frames = {.bytes = (const uint8_t *)content.data,
@@ -103,6 +105,8 @@ static void add_symbol(struct symbol_table *table, const Elf64_Sym *symbol, stru
     uint8_t rank;
     if (!rank_of(symbol, &rank) || symbol->st_name >= strings->length ||
         !strings->data[symbol->st_name] ||
+        /* Marks that compilers and their plugins leave (.annobin_x), and no function. */
+        (rank == RANK_LABEL && strings->data[symbol->st_name] == '.') ||
         !symbol_code_find(table->code, table->code_count, symbol->st_value))
         return;
     uint64_t end;
@@ -160,6 +164,14 @@ struct symbol_table *symbol_table_new(struct elf_file *file, const char *path)
             load_symbols(table, &debug, ".symtab");
         }
     }
+    if (!table->has_debug_file) {
+        _cleanup_buffer_ struct buffer unpacked = {0};
+        _cleanup_elf_ struct elf_file debug = {.fd = -1};
+        if (minidebug_open(file, &unpacked, &debug, NULL) == 0)
+            load_symbols(table, &debug, ".symtab");
+    }
+    plt_load(&table->stubs, file);
+    gopclntab_load(file, &table->go, NULL);
     symbol_table_order(table);
     load_entries(table, file, ".eh_frame");
     if (!table->entry_count)
@@ -178,6 +190,8 @@ void symbol_table_free(struct symbol_table *table)
     free(table->code);
     for (size_t i = 0; i < ARRAY_LENGTH(table->strings); i++)
         buffer_release(&table->strings[i]);
+    plt_release(&table->stubs);
+    gopclntab_release(&table->go);
     arena_release(&table->readable);
     free(table);
 }
@@ -187,7 +201,9 @@ size_t symbol_table_bytes(const struct symbol_table *table)
     size_t bytes = sizeof(*table) + table->function_capacity * sizeof(*table->functions) +
                    (table->function_count * 2 + 1) * sizeof(*table->stretches) +
                    table->entry_capacity * sizeof(*table->entries) +
-                   table->code_count * sizeof(*table->code) + table->readable.total_bytes;
+                   table->code_count * sizeof(*table->code) + table->readable.total_bytes +
+                   table->stubs.capacity * sizeof(*table->stubs.list) +
+                   table->stubs.strings.capacity + gopclntab_bytes(&table->go);
     for (size_t i = 0; i < ARRAY_LENGTH(table->strings); i++)
         bytes += table->strings[i].capacity;
     return bytes;
@@ -227,8 +243,51 @@ static void make_readable(struct symbol_table *table, struct function_symbol *fu
                              : function->name;
 }
 
+/* "function@plt". Without a symbol, the function is called as the one that chooses it. */
+static void name_stub(struct symbol_table *table, struct plt_stub *stub)
+{
+    _cleanup_buffer_ struct buffer text = {0};
+    struct function_symbol *chooser = stub->name ? NULL : find_function(table, stub->resolver);
+    if (chooser && chooser->name && !chooser->readable)
+        make_readable(table, chooser);
+    const char *name = chooser ? chooser->name : stub->name;
+    size_t length = name ? strnlen(name, SYMBOL_NAME_MAX + 1) : 0;
+    if (length > SYMBOL_NAME_MAX)
+        return;
+    if (name)
+        buffer_printf(&text, "%s@plt", name);
+    else
+        buffer_printf(&text, "*ABS*+0x%llx@plt", (unsigned long long)stub->resolver);
+    stub->readable = stub->system = arena_strndup(&table->readable, text.data, text.length);
+    text.length = 0;
+    if (name && demangle(name, &text)) {
+        buffer_add_text(&text, "@plt");
+        stub->readable = arena_strndup(&table->readable, text.data, text.length);
+    }
+}
+
+static bool find_stub(struct symbol_table *table, uint64_t address, struct symbol *ret_symbol)
+{
+    struct plt_stub *stub = plt_find(&table->stubs, address);
+    if (!stub)
+        return false;
+    if (!stub->readable)
+        name_stub(table, stub);
+    *ret_symbol = (struct symbol){
+        .name = stub->readable,
+        .system_name = stub->readable == stub->system ? NULL : stub->system,
+        .start = stub->start,
+        .size_bytes = stub->end - stub->start,
+        .distance = address - stub->start,
+    };
+    return true;
+}
+
 bool symbol_table_find(struct symbol_table *table, uint64_t address, struct symbol *ret_symbol)
 {
+    if (find_stub(table, address, ret_symbol) ||
+        (go_covers(&table->go, address) && go_find(&table->go, address, ret_symbol)))
+        return true;
     struct function_symbol *function = find_function(table, address);
     const struct symbol_code *entry = symbol_code_find(table->entries, table->entry_count, address);
     /* A symbol of no size may only seem to go on: another function's entry ends it. */
@@ -239,7 +298,7 @@ bool symbol_table_find(struct symbol_table *table, uint64_t address, struct symb
         return true;
     }
     if (!function)
-        return false;
+        return go_find(&table->go, address, ret_symbol);
     if (function->name && !function->readable)
         make_readable(table, function);
     *ret_symbol = (struct symbol){
@@ -258,4 +317,16 @@ bool symbol_table_find_offset(struct symbol_table *table, uint64_t offset,
     uint64_t address;
     return elf_offset_to_address(&table->layout, offset, &address) &&
            symbol_table_find(table, address, ret_symbol);
+}
+
+size_t symbol_table_frames(struct symbol_table *table, uint64_t address,
+                           struct symbol_frame ret_frames[SYMBOL_FRAMES_MAX])
+{
+    struct symbol symbol;
+    if (go_covers(&table->go, address))
+        return go_frames(&table->go, address, ret_frames);
+    if (!symbol_table_find(table, address, &symbol) || !symbol.name)
+        return 0;
+    ret_frames[0] = (struct symbol_frame){.name = symbol.name, .system_name = symbol.system_name};
+    return 1;
 }

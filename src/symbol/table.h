@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The functions of one ELF file, by address: from .symtab, or else from the .symtab of its separate
- * debug file together with .dynsym. Where no symbol has an address, the range of its unwind entry
- * (FDE) still says which function it is in.
+ * debug file, or else of the one that is packed into .gnu_debugdata, together with .dynsym. Linkage
+ * stubs are called after what they lead to. Where no symbol has an address, the range of its unwind
+ * entry (FDE) still says which function it is in.
  *
  * Files lie: a symbol outside of the file's code is left out, names end within their section, and
  * whatever can't be read is simply no name. A table is used by one thread at a time.
@@ -16,6 +17,8 @@
 #include "base/arena.h"
 #include "base/error.h"
 #include "elf/file.h"
+#include "elf/gopclntab.h"
+#include "symbol/plt.h"
 #include "symbol/symbol.h"
 
 #define SYMBOLS_BYTES_MAX (192u << 20) /* of a symbol table: 8 million symbols */
@@ -56,6 +59,8 @@ struct symbol_table {
     size_t code_count;
     struct buffer strings[3];
     size_t string_tables;
+    struct plt_stubs stubs;
+    struct gopclntab go; /* empty when there is no Go code */
     struct arena readable;
     bool has_debug_file;
 };
@@ -70,6 +75,10 @@ bool symbol_table_find(struct symbol_table *table, uint64_t address, struct symb
 /* By offset in the file. */
 bool symbol_table_find_offset(struct symbol_table *table, uint64_t offset,
                               struct symbol *ret_symbol);
+/* The function, and what is inlined there, as far as tables say. Returns how many frames; 0 when
+ * the address has no name. */
+size_t symbol_table_frames(struct symbol_table *table, uint64_t address,
+                           struct symbol_frame ret_frames[SYMBOL_FRAMES_MAX]);
 size_t symbol_table_bytes(const struct symbol_table *table);
 
 /* ---- inside (order.c) ---- */

@@ -75,7 +75,7 @@ static void use_file(struct elf_file *file)
     size_t id_length;
     uint32_t crc;
     uint64_t value, back;
-    elf_kind(file);
+    elf_kind_of(file);
     require(!elf_build_id(file, id, &id_length) || id_length <= sizeof(id));
     elf_go_build_id(file, &content);
     elf_debug_link(file, &content, &crc);

@@ -179,6 +179,34 @@ def agrees(rule, columns, expressions):
         rule, columns.get("rbx", "u"), expressions)
 
 
+def unsaid(readelf, path, ranges):
+    """What no FDE says and is known all the same, as (start, end, [(start, rule)]): .init and .fini
+    as compilers' start files have them, and the program's first code up to the next function."""
+    found = []
+    for line in run(readelf, "-SW", path):
+        match = re.match(r" +\[ *\d+\] \.(?:init|fini) +PROGBITS +(\w+) (\w+) (\w+) ", line)
+        if not match:
+            continue
+        start, offset, size = (int(text, 16) for text in match.groups())
+        with open(path, "rb") as file:
+            file.seek(offset)
+            code = file.read(size)
+        if match := re.fullmatch(rb"((?:\xf3\x0f\x1e\xfa)?\x48\x83\xec\x08).*\x48\x83\xc4\x08\xc3",
+                                 code, re.DOTALL):
+            found.append((start, start + size, [(start, (SP, 0, 8, 0, 0)),
+                                                (start + len(match[1]), (SP, 0, 16, 0, 0)),
+                                                (start + size - 1, (SP, 0, 8, 0, 0))]))
+    entry = next(int(line.split()[-1], 16) for line in run(readelf, "-h", path) if "Entry" in line)
+    behind = min((start for start, _ in ranges + found_ranges(found) if start >= entry), default=0)
+    if entry and entry < behind <= entry + 256 and not any(a <= entry < b for a, b in ranges):
+        found.append((entry, behind, [(entry, (END, 0, 0, 0, 0))]))
+    return found
+
+
+def found_ranges(found):
+    return [(start, end) for start, end, _ in found]
+
+
 def compare(dump, readelf, path):
     starts, rules, functions, figures = our_rows(dump, path)
     expressions = their_expressions(readelf, path)
@@ -204,6 +232,13 @@ def compare(dump, readelf, path):
                     wrong.append(f"at {address:#x} readelf has {columns}, ours is {at(address)}")
             checked += 1
             unsupported += verdict is None
+    for start, end, rows in unsaid(readelf, path, ranges):
+        ranges.append((start, end))
+        for (location, rule), limit in zip(rows, [location for location, _ in rows[1:]] + [end]):
+            expected_starts.add(location)
+            for address in (location, limit - 1):
+                if at(address) != rule:
+                    wrong.append(f"at {address:#x} {rule} was expected, ours is {at(address)}")
     ranges.sort()
     for (start, end) in ranges + [(1 << 64, 0)]:
         if covered_to and start > covered_to:

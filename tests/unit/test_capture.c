@@ -15,7 +15,7 @@ static int setup(void **state)
     struct table *table = calloc(1, sizeof(*table));
     modules_init(&table->modules);
     processes_init(&table->processes, &table->modules);
-    table->process = processes_get(&table->processes, 4242424);
+    table->process = processes_get(&table->processes, 4142424);
     *state = table;
     return 0;
 }
@@ -31,7 +31,9 @@ static int teardown(void **state)
 
 static void map(struct table *table, uint64_t start, uint64_t end, uint64_t offset)
 {
-    process_map(&table->processes, table->process, start, end - start, offset, "[heap]");
+    process_map(&table->processes, table->process,
+                &(struct mapping_event){
+                    .start = start, .length = end - start, .offset = offset, .path = "[heap]"});
 }
 
 static void assert_mapping(const struct table *table, uint64_t address, uint64_t start,
@@ -82,9 +84,11 @@ static void absurd_mappings(void **state)
 {
     struct table *table = *state;
     map(table, 0x1000, 0x1000, 0);
-    process_map(&table->processes, table->process, UINT64_MAX - 5, 100, 0, "[heap]");
+    map(table, UINT64_MAX - 5, 94, 0);
     assert_int_equal(table->process->count, 0);
-    process_map(&table->processes, table->process, 0x1000, 0x1000, 0, "/no/such/file");
+    process_map(
+        &table->processes, table->process,
+        &(struct mapping_event){.start = 0x1000, .length = 0x1000, .path = "/no/such/file"});
     const struct mapping *mapping = process_find(table->process, 0x1000);
     assert_non_null(mapping->module);
     assert_false(mapping->module->readable);
@@ -103,17 +107,84 @@ static void our_own_process(void **state)
     struct mapping *mapping = process_find(self, (uint64_t)(uintptr_t)our_own_process);
     assert_non_null(mapping);
     assert_true(mapping->module->readable);
-    assert_true(mapping->module->rows.row_count > 0);
-    assert_int_equal(unwind_rows_find(&mapping->module->rows,
-                                      (uint64_t)(uintptr_t)our_own_process - mapping->bias) ==
-                         UNWIND_RULE_NONE,
-                     0);
-    struct process child = {.pid = 1};
-    process_copy(&child, self);
-    assert_ptr_equal(process_find(&child, mapping->start)->module, mapping->module);
-    free(child.mappings);
-    process_clear(self);
+    const struct unwind_rows *rows = module_rows(&table->modules, mapping->module);
+    assert_non_null(rows);
+    assert_int_not_equal(
+        unwind_rows_find(rows, (uint64_t)(uintptr_t)our_own_process - mapping->bias),
+        UNWIND_RULE_NONE);
+    uint64_t start = mapping->start;
+    const struct module *module = mapping->module;
+    processes_start(&table->processes, 1, self);
+    const struct process *child = processes_find(&table->processes, 1);
+    assert_ptr_equal(process_find(child, start)->module, module);
+    process_execute(self, 5);
     assert_null(process_find(self, (uint64_t)(uintptr_t)our_own_process));
+    assert_int_equal(self->replaced_ns, 5);
+}
+
+static unsigned forgotten;
+
+static void count_forgotten(void *context, struct process *process)
+{
+    (void)context;
+    (void)process;
+    forgotten++;
+}
+
+/* Processes end and are forgotten, unless they live on after their main thread; a pid that comes
+ * again is another process. */
+static void ends_and_comes_again(void **state)
+{
+    struct table *table = *state;
+    struct processes *processes = &table->processes;
+    forgotten = 0;
+    processes->forget = count_forgotten;
+    map(table, 0x1000, 0x2000, 0);
+    processes_end(processes, table->process->pid, 1);
+    processes_tidy(processes, 2);
+    assert_non_null(processes_find(processes, 4142424)); /* its last samples may still come */
+    processes_tidy(processes, 10000000000);
+    assert_null(processes_find(processes, 4142424));
+    assert_int_equal(forgotten, 1);
+
+    struct process *self = processes_get(processes, (uint32_t)getpid());
+    processes_end(processes, self->pid, 1);
+    processes_tidy(processes, 10000000000);
+    assert_ptr_equal(processes_find(processes, (uint32_t)getpid()), self);
+    assert_int_equal(self->ended_ns, 0);
+
+    self->known = true;
+    self->sampled = true;
+    processes_start(processes, 4000000, self);
+    struct process *child = processes_find(processes, 4000000);
+    assert_true(child->known);
+    assert_false(child->sampled);
+    child->sampled = true;
+    processes_start(processes, 4000000, self);
+    assert_int_equal(forgotten, 2);
+    assert_false(processes_find(processes, 4000000)->sampled);
+    processes_start(processes, 4000000, NULL); /* of a parent that nobody knows */
+    assert_null(processes_find(processes, 4000000));
+    processes->forget = NULL;
+}
+
+/* Only other code at the same place makes earlier walks doubtful. */
+static void replaced_code_is_noticed(void **state)
+{
+    struct table *table = *state;
+    struct mapping_event event = {
+        .start = 0x10000, .length = 0x4000, .path = "/no/such/a", .inode = 7, .time_ns = 100};
+    process_map(&table->processes, table->process, &event);
+    assert_int_equal(table->process->replaced_ns, 0);
+    event.time_ns = 200;
+    process_map(&table->processes, table->process, &event); /* the same again: mprotect */
+    assert_int_equal(table->process->replaced_ns, 0);
+    event.path = "/no/such/b";
+    event.inode = 8;
+    event.start = 0x12000;
+    event.time_ns = 300;
+    process_map(&table->processes, table->process, &event);
+    assert_int_equal(table->process->replaced_ns, 300);
 }
 
 /* Records as the kernel sends them: a program starts, maps, is sampled, forks and executes. */
@@ -123,7 +194,8 @@ static void records_become_a_profile(void **state)
     struct profile profile;
     struct recorder recorder;
     profile_init(&profile, PROFILE_ALL & ~PROFILE_TIMES);
-    recorder_init(&recorder, &profile, 100);
+    recorder_init(&recorder, 100);
+    recorder_into(&recorder, &profile);
     struct perf_record named = {
         .kind = PERF_NAMED, .pid = 70, .tid = 70, .path = "shop", .executed = true};
     struct perf_record mapped = {.kind = PERF_MAPPED,
@@ -146,9 +218,7 @@ static void records_become_a_profile(void **state)
                                  .ip = 0x1040};
     recorder_take(&recorder, &sample);
     recorder_take(&recorder, &sample);
-    recorder_take(&recorder, &(struct perf_record){.kind = PERF_LOST, .lost = 5});
     assert_int_equal(recorder.samples, 2);
-    assert_int_equal(recorder.lost, 5);
     assert_int_equal(profile.samples.count, 1);
     assert_int_equal(profile.samples.values[recorder.samples_type][0], 2);
     assert_int_equal(profile.samples.values[recorder.cpu_type][0], 20000000);
@@ -185,6 +255,11 @@ static void records_become_a_profile(void **state)
                       .kind = PERF_NAMED, .pid = 70, .tid = 71, .path = "worker-with-a-long-name"});
     assert_string_equal(processes_thread_name(&recorder.processes, shop, 71), "worker-with-a-l");
     assert_string_equal(processes_thread_name(&recorder.processes, shop, 70), "shop");
+
+    /* After lost events nothing that they told is believed. */
+    recorder_take(&recorder, &(struct perf_record){.kind = PERF_LOST, .lost = 5});
+    assert_int_equal(recorder.lost_events, 5);
+    assert_false(processes_find(&recorder.processes, 70)->known);
     recorder_release(&recorder);
     profile_release(&profile);
 }
@@ -196,6 +271,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(new_mappings_take_the_place_of_old_ones, setup, teardown),
         cmocka_unit_test_setup_teardown(absurd_mappings, setup, teardown),
         cmocka_unit_test_setup_teardown(our_own_process, setup, teardown),
+        cmocka_unit_test_setup_teardown(ends_and_comes_again, setup, teardown),
+        cmocka_unit_test_setup_teardown(replaced_code_is_noticed, setup, teardown),
         cmocka_unit_test(records_become_a_profile),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -31,7 +31,7 @@ static void headers_and_sections(void **state)
     assert_int_equal(file.segment_count, 5);
     assert_int_equal(file.section_count, 9);
     assert_false(file.sections_damaged);
-    assert_int_equal(elf_kind(&file), ELF_KIND_STATIC_PIE);
+    assert_int_equal(elf_kind_of(&file), ELF_KIND_STATIC_PIE);
     assert_true(elf_find_section(&file, ".dynstr", &section));
     assert_true(section.address == IMAGE_BASE + IMAGE_STRINGS && section.size_bytes == 16);
     assert_false(elf_find_section(&file, ".data", &section));
@@ -196,17 +196,17 @@ static void kinds(void **state)
     uint8_t id[ELF_BUILD_ID_MAX];
     size_t length;
     assert_int_equal(elf_open("/proc/self/exe", &file, &error), 0);
-    assert_int_equal(elf_kind(&file), file.type == ET_EXEC ? ELF_KIND_DYNAMIC : ELF_KIND_PIE);
+    assert_int_equal(elf_kind_of(&file), file.type == ET_EXEC ? ELF_KIND_DYNAMIC : ELF_KIND_PIE);
     elf_release(&file);
     find_library("/libc.so", path);
     assert_int_equal(elf_open(path, &file, &error), 0);
-    assert_int_equal(elf_kind(&file), ELF_KIND_SHARED); /* though it has an interpreter */
+    assert_int_equal(elf_kind_of(&file), ELF_KIND_SHARED); /* though it has an interpreter */
     assert_true(elf_build_id(&file, id, &length));
     assert_int_equal(length, 20);
     elf_release(&file);
     find_library("/ld-linux", path);
     assert_int_equal(elf_open(path, &file, &error), 0);
-    assert_int_equal(elf_kind(&file), ELF_KIND_SHARED);
+    assert_int_equal(elf_kind_of(&file), ELF_KIND_SHARED);
     elf_release(&file);
 }
 
@@ -422,7 +422,7 @@ static void use(struct elf_file *file)
     uint32_t crc;
     uint64_t value;
     struct elf_section section;
-    elf_kind(file);
+    elf_kind_of(file);
     elf_build_id(file, id, &length);
     elf_go_build_id(file, &content);
     elf_debug_link(file, &content, &crc);

@@ -1,0 +1,144 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * What BPF programs and user space share: the tables that user space writes and walks read, and the
+ * events that come back. Plain C types, no pointers.
+ *
+ * Frames of user code travel as {segment, offset in its file}, which needs no process to be
+ * understood and makes equal stacks of different processes equal; code of no file travels as its
+ * address and belongs to the sample's process.
+ */
+#pragma once
+
+#include "elf/unwind_rule.h"
+
+/* ---- frames ---- */
+
+#define BPF_FRAME_RAW (1ull << 63) /* an address of the process: code of no file */
+#define BPF_FRAME_SEGMENT_SHIFT 40 /* files of up to 1 TiB */
+#define BPF_FRAME_OFFSET_MASK ((1ull << BPF_FRAME_SEGMENT_SHIFT) - 1)
+
+#define BPF_FRAMES_MAX 1024        /* callers in one user stack */
+#define BPF_KERNEL_FRAMES_MAX 127  /* the kernel's own limit unless raised */
+
+/* ---- tables: each is one value of a map that user space has mapped ---- */
+
+/* What is mapped from one place of one file; number 0 is code of no file. */
+#define BPF_SEGMENTS_MAX 16384
+enum bpf_segment_state {
+    BPF_SEGMENT_EMPTY = 0, /* its rows are not there: the walk can't go on */
+    BPF_SEGMENT_ROWS = 1,
+    BPF_SEGMENT_NO_ROWS = 2, /* it has none: frame pointers are all there is */
+};
+struct bpf_segment {
+    unsigned long long first_page;  /* file address >> UNWIND_PAGE_SHIFT */
+    unsigned int page_count;
+    unsigned int directory; /* where its page_count + 1 entries in the directory begin */
+    unsigned int chunks;    /* where its entries in the table of chunks begin */
+    unsigned int state;
+};
+
+/* Executable mappings of processes; each process has a list of its own, sorted by start. */
+#define BPF_MAPPINGS_MAX 131072
+struct bpf_mapping {
+    unsigned long long start, end;
+    unsigned long long bias;   /* address - file address */
+    unsigned long long offset; /* address - offset in the file */
+    unsigned int segment;
+    unsigned int list; /* which list it belongs to: tells a walk that it was written over */
+};
+
+/* The directory: for each page of code the number of its first row in the file. */
+#define BPF_DIRECTORY_MAX (1u << 20)
+
+/* Rows live in chunks of a fixed size, so that any one can take any slot of the pool. */
+#define BPF_CHUNK_SHIFT 10
+#define BPF_CHUNK_ROWS (1u << BPF_CHUNK_SHIFT)
+#define BPF_CHUNKS_MAX 65536 /* of all files: 67 million rows. An entry is the slot + 1, or 0. */
+
+/* A slot's owner is its chunk + 1. User space clears it before it writes the slot, and walks look
+ * at it after they have read: a slot that changes owner under a walk is noticed. */
+struct bpf_slot {
+    unsigned int owner;
+    unsigned int used; /* when it was last read: time >> BPF_USED_SHIFT */
+};
+#define BPF_USED_SHIFT 27 /* 0.13 s */
+#define BPF_SLOTS_MAX 65536
+
+#define BPF_RULES_MAX 16384
+
+/* By pid, in a hash map. */
+#define BPF_PROCESSES_MAX 16384
+struct bpf_process {
+    unsigned int first; /* of its list of mappings */
+    unsigned int count;
+    unsigned int list;
+    unsigned int unused;
+};
+
+/* ---- events, through the ring buffer ---- */
+
+enum bpf_event_kind { BPF_EVENT_SAMPLE = 1, BPF_EVENT_STACK = 2, BPF_EVENT_COPY = 3 };
+
+enum {
+    BPF_SAMPLE_USER = 1,        /* it has a user stack */
+    BPF_SAMPLE_KERNEL = 2,      /* it has a kernel stack */
+    BPF_SAMPLE_SYSTEM_CALL = 4, /* the user's ip is behind a system call */
+    BPF_SAMPLE_CHECK = 8,       /* a copy of a sample that was walked, to compare */
+};
+
+/* A chain of callers without its innermost frame: sent once, known by its hash from then on. */
+struct bpf_stack_event {
+    unsigned int kind;
+    unsigned short count;
+    unsigned short end; /* enum unwind_end */
+    unsigned long long hash;
+    /* The frames follow, 8 bytes each, innermost first; plain addresses in a kernel stack. */
+};
+
+struct bpf_sample_event {
+    unsigned int kind;
+    unsigned short cpu;
+    unsigned short flags;
+    unsigned long long time_ns; /* CLOCK_MONOTONIC */
+    unsigned int pid, tid;
+    unsigned int list; /* of mappings that it was walked by */
+    unsigned int end;  /* enum unwind_end */
+    char comm[16];
+    unsigned long long user_leaf, user_callers; /* the second is a hash; 0: no callers */
+    unsigned long long kernel_leaf, kernel_callers;
+};
+
+/* A sample that could not be walked in the kernel, with what user space needs to do it. */
+#define BPF_COPY_PAGES 8
+#define BPF_COPY_BYTES (BPF_COPY_PAGES * 4096)
+#define BPF_COPY_BELOW 128 /* the red zone, which no signal's handler touches */
+struct bpf_copy_event {
+    struct bpf_sample_event sample; /* with BPF_EVENT_COPY */
+    unsigned long long registers[UNWIND_REGISTERS];
+    unsigned int stack_bytes;
+    unsigned int unused;
+    /* The stack follows, from BPF_COPY_BELOW bytes below the stack pointer on. */
+};
+
+/* ---- counters, one array per CPU ---- */
+
+enum bpf_counter {
+    BPF_COUNT_SAMPLES,      /* the sampler ran for a task that is no idle one */
+    BPF_COUNT_RING_FULL,    /* samples that found no room in the ring buffer */
+    BPF_COUNT_STACK_LOST,   /* samples whose new stack found no room in it */
+    BPF_COUNT_STACKS_FULL,  /* stacks sent again, for the table of known ones is full */
+    BPF_COUNT_COPIES,       /* samples sent as copies */
+    BPF_COUNT_COPY_REFUSED, /* beyond the budget for copies: their stack is cut */
+    BPF_COUNT_FORK_FULL,    /* processes whose list of mappings found no room */
+    BPF_COUNTERS,
+};
+
+/* What user space sets before and while it runs. */
+struct bpf_settings {
+    long long copies_left;  /* the budget: user space fills it up now and then */
+    unsigned int watermark; /* bytes in the ring buffer that are worth a wake-up */
+    unsigned int crowded;   /* bytes in it that leave no room for copies */
+    unsigned int kernel, user;
+    unsigned int check; /* whole walks are sent as copies too, for user space to compare */
+    unsigned int unused;
+};

@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * The few of the kernel's types that the programs touch, with the fields they touch. Offsets are
+ * the running kernel's: the loader relocates them by its BTF, so nothing here depends on the
+ * machine that compiles.
+ */
+#pragma once
+
+#include <linux/bpf.h>
+#include <linux/types.h>
+
+#include <bpf/bpf_core_read.h>
+#include <bpf/bpf_helpers.h>
+
+#pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
+
+typedef struct {
+    int counter;
+} atomic_t;
+
+struct mm_struct;
+
+struct signal_struct {
+    atomic_t live;
+};
+
+struct task_struct {
+    int pid;
+    int tgid;
+    struct mm_struct *mm;
+    struct signal_struct *signal;
+};
+
+#pragma clang attribute pop

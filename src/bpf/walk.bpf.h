@@ -1,0 +1,507 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * Walking a user stack in the kernel by unwind rows: the same steps as src/elf/unwind.c. Any
+ * program that has the user's registers can call it:
+ *
+ *     walk->registers...; walk_begin(walk, pid); walk_run(walk);
+ *
+ * and finds the innermost frame in walk->leaf, its callers in walk->callers, their hash in
+ * walk->hash and how it ended in walk->end. A struct walk is too large for the stack: it lives in a
+ * map with one value per CPU.
+ *
+ * The step is a global function, which the verifier looks at once instead of once for each way
+ * around the loop.
+ */
+#pragma once
+
+#include "bpf/shared.h"
+#include "bpf/types.bpf.h"
+#include "bpf/x86_64.bpf.h"
+
+#define WINDOW_BYTES 1024
+#define WINDOW_BELOW 64 /* what is saved just below the first word that is asked for */
+
+struct walk {
+    __u64 value[UNWIND_REGISTERS];
+    __u32 known; /* a bit for each register */
+    __u32 count; /* of frames, the leaf among them */
+    __u32 end;
+    __u8 exact, by_frame_pointer, signal_frames, in_system_call;
+
+    /* The process's mappings, and the one that was hit last. */
+    __u32 first, mapping_count, list, last;
+    __u32 used; /* now, as slots note it */
+
+    /* A copy of a piece of the stack. */
+    __u64 window_address;
+    __u32 window_length;
+    __u32 unused;
+    __u8 window[WINDOW_BYTES + 8];
+
+    __u64 hash;
+    __u64 leaf;
+    struct bpf_stack_event callers; /* frames follow */
+    __u64 frames[BPF_FRAMES_MAX];
+};
+
+#define TABLE(map_name, value_type, key_count)                                                     \
+    struct {                                                                                       \
+        __uint(type, BPF_MAP_TYPE_ARRAY);                                                          \
+        __uint(map_flags, BPF_F_MMAPABLE);                                                         \
+        __uint(max_entries, 1);                                                                    \
+        __uint(key_size, 4);                                                                       \
+        __uint(value_size, sizeof(value_type) * (key_count));                                      \
+    } map_name SEC(".maps")
+
+TABLE(segments, struct bpf_segment, BPF_SEGMENTS_MAX);
+TABLE(mappings, struct bpf_mapping, BPF_MAPPINGS_MAX);
+TABLE(directory, __u32, BPF_DIRECTORY_MAX);
+TABLE(chunks, __u32, BPF_CHUNKS_MAX);
+TABLE(slots, struct bpf_slot, BPF_SLOTS_MAX);
+TABLE(rules, struct unwind_rule, BPF_RULES_MAX);
+TABLE(pool, struct unwind_row, BPF_CHUNK_ROWS); /* its real size is set before it is loaded */
+
+struct {
+    __uint(type, BPF_MAP_TYPE_HASH);
+    __uint(max_entries, BPF_PROCESSES_MAX);
+    __type(key, __u32);
+    __type(value, struct bpf_process);
+} processes SEC(".maps");
+
+/* Slots in the pool - 1; a power of two less one. */
+const volatile unsigned int slot_mask = 0;
+
+/* Keeps the compiler from proving, and the verifier from forgetting, that a mask is needed. */
+#define KEEP(number) asm volatile("" : "+r"(number))
+
+/* ---- memory ---- */
+
+static __always_inline int load_window(struct walk *walk, __u64 address)
+{
+    __u64 start = (address & ~7ull) - WINDOW_BELOW;
+    __u32 length = WINDOW_BYTES;
+    walk->window_address = start;
+    if (bpf_probe_read_user(walk->window, WINDOW_BYTES, (void *)start)) {
+        /* Perhaps the stack ends in this page, or begins in it. */
+        start = address & ~7ull;
+        length = 4096 - (start & 4095);
+        if (length > WINDOW_BYTES)
+            length = WINDOW_BYTES;
+        KEEP(length);
+        walk->window_address = start;
+        if (length > WINDOW_BYTES || bpf_probe_read_user(walk->window, length, (void *)start)) {
+            walk->window_length = 0;
+            return -1;
+        }
+    }
+    walk->window_length = length;
+    return 0;
+}
+
+static __always_inline int read_word(struct walk *walk, __u64 address, __u64 *ret_word)
+{
+    __u64 offset = address - walk->window_address;
+    if (offset + 8 > walk->window_length || offset >= WINDOW_BYTES) {
+        if (load_window(walk, address))
+            return bpf_probe_read_user(ret_word, 8, (void *)address);
+        offset = address - walk->window_address;
+        if (offset + 8 > walk->window_length)
+            return bpf_probe_read_user(ret_word, 8, (void *)address);
+    }
+    KEEP(offset);
+    if (offset > WINDOW_BYTES)
+        return -1;
+    *ret_word = *(__u64 *)(walk->window + offset);
+    return 0;
+}
+
+/* ---- tables ---- */
+
+static __always_inline void *table(void *map)
+{
+    __u32 zero = 0;
+    return bpf_map_lookup_elem(map, &zero);
+}
+
+/* The mapping that an address is in: its index, or -1. */
+__noinline int walk_find_mapping(struct walk *walk, __u64 address)
+{
+    struct bpf_mapping *all = table(&mappings);
+    if (!walk || !all)
+        return -1;
+    __u32 last = walk->last & (BPF_MAPPINGS_MAX - 1);
+    if (all[last].list == walk->list && address >= all[last].start && address < all[last].end)
+        return (int)last;
+    __u32 low = walk->first, high = walk->first + walk->mapping_count;
+    for (int i = 0; i < 18 && low < high; i++) {
+        __u32 middle = (low + high) / 2;
+        __u32 at = middle;
+        KEEP(at);
+        at &= BPF_MAPPINGS_MAX - 1;
+        if (address < all[at].start) {
+            high = middle;
+        } else if (address >= all[at].end) {
+            low = middle + 1;
+        } else {
+            walk->last = at;
+            return all[at].list == walk->list ? (int)at : -1;
+        }
+    }
+    return -1;
+}
+
+/* The number of the rule at a file's address: what is below 0 is an end of the walk. */
+__noinline int walk_find_rule(struct walk *walk, __u32 segment, __u64 address)
+{
+    struct bpf_segment *all_segments = table(&segments);
+    __u32 *all_pages = table(&directory), *all_chunks = table(&chunks);
+    struct bpf_slot *all_slots = table(&slots);
+    struct unwind_row *rows = table(&pool);
+    if (!walk || !all_segments || !all_pages || !all_chunks || !all_slots || !rows)
+        return -UNWIND_END_NO_TABLE;
+    KEEP(segment);
+    const struct bpf_segment *found = &all_segments[segment & (BPF_SEGMENTS_MAX - 1)];
+    if (found->state != BPF_SEGMENT_ROWS)
+        return found->state == BPF_SEGMENT_NO_ROWS ? UNWIND_RULE_NONE : -UNWIND_END_NO_TABLE;
+    __u64 page = (address >> UNWIND_PAGE_SHIFT) - found->first_page;
+    if (page >= found->page_count)
+        return UNWIND_RULE_NONE;
+    __u32 at = found->directory + (__u32)page, next = at + 1;
+    KEEP(at);
+    KEEP(next);
+    __u32 low = all_pages[at & (BPF_DIRECTORY_MAX - 1)];
+    __u32 high = all_pages[next & (BPF_DIRECTORY_MAX - 1)];
+    if (low >= high)
+        return UNWIND_RULE_NONE;
+    /* The last row that begins at or before the offset. A page's first row begins with it. */
+    __u32 offset = address & (UNWIND_PAGE_BYTES - 1);
+    __u32 chunk_at = 0, slot = 0, chunk = ~0u;
+    int rule = UNWIND_RULE_NONE;
+    for (int i = 0; i < 14 && low < high; i++) {
+        __u32 middle = (low + high) / 2;
+        if (middle >> BPF_CHUNK_SHIFT != chunk) {
+            chunk = middle >> BPF_CHUNK_SHIFT;
+            chunk_at = found->chunks + chunk;
+            KEEP(chunk_at);
+            slot = all_chunks[chunk_at & (BPF_CHUNKS_MAX - 1)] - 1;
+            if (slot > slot_mask)
+                return -UNWIND_END_NO_TABLE;
+        }
+        __u32 row = (slot << BPF_CHUNK_SHIFT) + (middle & (BPF_CHUNK_ROWS - 1));
+        KEEP(row);
+        const struct unwind_row *candidate =
+            &rows[row & ((slot_mask << BPF_CHUNK_SHIFT) | (BPF_CHUNK_ROWS - 1))];
+        if (candidate->offset <= offset) {
+            rule = candidate->rule;
+            low = middle + 1;
+        } else {
+            high = middle;
+        }
+        /* After the row has been read: it was this chunk's if the slot still is. */
+        __u32 own = slot;
+        KEEP(own);
+        struct bpf_slot *seat = &all_slots[own & (BPF_SLOTS_MAX - 1)];
+        if (*(volatile unsigned int *)&seat->owner != (chunk_at & (BPF_CHUNKS_MAX - 1)) + 1)
+            return -UNWIND_END_NO_TABLE;
+        if (seat->used != walk->used)
+            seat->used = walk->used;
+    }
+    return rule;
+}
+
+/* ---- a step ---- */
+
+struct caller {
+    __u64 ip, sp, fp, bx;
+    __u32 fp_known, bx_known;
+};
+
+enum { STEP_DONE = -1 }; /* otherwise an enum unwind_end */
+
+static __always_inline __u32 is_known(const struct walk *walk, __u32 number)
+{
+    return walk->known >> number & 1;
+}
+
+static __always_inline void become(struct walk *walk, const struct caller *caller)
+{
+    walk->value[REGISTER_IP] = caller->ip;
+    walk->value[REGISTER_SP] = caller->sp;
+    walk->value[REGISTER_BP] = caller->fp;
+    walk->value[REGISTER_BX] = caller->bx;
+    walk->known = 1u << REGISTER_IP | 1u << REGISTER_SP | caller->fp_known << REGISTER_BP |
+                  caller->bx_known << REGISTER_BX;
+}
+
+static __always_inline int step_by_frame_pointer(struct walk *walk)
+{
+    __u64 fp = walk->value[REGISTER_BP], sp = walk->value[REGISTER_SP];
+    struct caller caller = {.fp_known = 1};
+    if (walk->by_frame_pointer && is_known(walk, REGISTER_BP) && !fp)
+        return UNWIND_END_COMPLETE; /* how runtimes end their chains */
+    if (!is_known(walk, REGISTER_BP) || fp < sp || fp % 8 || fp > ~0ull - 16)
+        return UNWIND_END_NO_ROWS;
+    if (read_word(walk, fp, &caller.fp) || read_word(walk, fp + 8, &caller.ip))
+        return fp - sp < (8u << 20) ? UNWIND_END_TRUNCATED : UNWIND_END_NO_ROWS;
+    if (!caller.ip)
+        return UNWIND_END_COMPLETE;
+    if (walk_find_mapping(walk, caller.ip - 1) < 0)
+        return UNWIND_END_NO_ROWS;
+    caller.sp = fp + 16;
+    become(walk, &caller);
+    walk->exact = 0;
+    walk->by_frame_pointer = 1;
+    return STEP_DONE;
+}
+
+static __always_inline int step_by_signal(struct walk *walk, const struct unwind_rule *rule)
+{
+    __u64 at = walk->value[REGISTER_SP] + (__s64)rule->cfa_offset;
+    struct caller caller = {.fp_known = 1, .bx_known = 1};
+    if (read_word(walk, at - 40, &caller.fp) || read_word(walk, at - 32, &caller.bx) ||
+        read_word(walk, at, &caller.sp) || read_word(walk, at + 8, &caller.ip))
+        return UNWIND_END_TRUNCATED;
+    if (++walk->signal_frames > UNWIND_SIGNAL_FRAMES_MAX)
+        return UNWIND_END_LOOP;
+    become(walk, &caller);
+    walk->exact = 1;
+    walk->by_frame_pointer = 0;
+    return STEP_DONE;
+}
+
+static __always_inline int find_cfa(struct walk *walk, const struct unwind_rule *rule,
+                                    __u64 *ret_cfa)
+{
+    __s64 offset = rule->cfa_offset;
+    __u64 sp = walk->value[REGISTER_SP], fp = walk->value[REGISTER_BP], word;
+    __u32 cfa = rule->cfa, number = rule->argument;
+    if (cfa == UNWIND_CFA_SP || cfa == UNWIND_CFA_IP_IN_REGISTER) {
+        *ret_cfa = sp + offset;
+    } else if (cfa == UNWIND_CFA_FP || cfa == UNWIND_CFA_OTHER_STACK) {
+        *ret_cfa = fp + offset;
+        if (!is_known(walk, REGISTER_BP))
+            return UNWIND_END_UNSUPPORTED;
+    } else if (cfa == UNWIND_CFA_PLT) {
+        *ret_cfa = sp + offset + ((walk->value[REGISTER_IP] & 15) >= number ? 8 : 0);
+    } else if (cfa == UNWIND_CFA_REGISTER) {
+        if (number >= UNWIND_REGISTERS || !is_known(walk, number))
+            return UNWIND_END_UNSUPPORTED;
+        *ret_cfa = walk->value[number] + offset;
+    } else if (cfa == UNWIND_CFA_AT_SP || cfa == UNWIND_CFA_AT_FP) {
+        if (cfa == UNWIND_CFA_AT_FP && !is_known(walk, REGISTER_BP))
+            return UNWIND_END_UNSUPPORTED;
+        if (read_word(walk, (cfa == UNWIND_CFA_AT_FP ? fp : sp) + offset, &word))
+            return UNWIND_END_TRUNCATED;
+        *ret_cfa = word + 8u * number;
+    } else {
+        return UNWIND_END_UNSUPPORTED;
+    }
+    return STEP_DONE;
+}
+
+static __always_inline int find_ip(struct walk *walk, const struct unwind_rule *rule,
+                                   struct caller *caller)
+{
+    __u64 sp = walk->value[REGISTER_SP];
+    __u32 number = rule->argument;
+    if (rule->cfa == UNWIND_CFA_IP_IN_REGISTER) {
+        if (number >= UNWIND_REGISTERS || !is_known(walk, number))
+            return UNWIND_END_UNSUPPORTED;
+        caller->ip = walk->value[number];
+        return caller->sp < sp ? UNWIND_END_LOOP : STEP_DONE;
+    }
+    if (rule->cfa == UNWIND_CFA_OTHER_STACK) {
+        if (++walk->signal_frames > UNWIND_SIGNAL_FRAMES_MAX)
+            return UNWIND_END_LOOP;
+        return read_word(walk, caller->sp - 8, &caller->ip) ? UNWIND_END_COMPLETE : STEP_DONE;
+    }
+    if (caller->sp <= sp)
+        return UNWIND_END_LOOP;
+    return read_word(walk, caller->sp - 8, &caller->ip) ? UNWIND_END_TRUNCATED : STEP_DONE;
+}
+
+static __always_inline int find_fp(struct walk *walk, const struct unwind_rule *rule,
+                                   struct caller *caller)
+{
+    __u64 fp = walk->value[REGISTER_BP];
+    __u32 where = UNWIND_SAVED_FP(rule->saved);
+    __u64 slot = (__s64)rule->fp_slot * 8;
+    caller->fp = fp;
+    caller->fp_known = is_known(walk, REGISTER_BP);
+    if (where == UNWIND_FP_SAME)
+        return STEP_DONE;
+    if (where == UNWIND_FP_AT_CFA) {
+        slot += caller->sp;
+    } else if (where == UNWIND_FP_AT_FP) {
+        /* gcc says so an instruction too early and two too late, where fp is the caller's. */
+        if (!caller->fp_known || fp >= caller->sp)
+            return STEP_DONE;
+        slot += fp;
+    } else if (where == UNWIND_FP_AT_SP) {
+        slot += walk->value[REGISTER_SP];
+    } else {
+        caller->fp_known = 0;
+        return STEP_DONE;
+    }
+    if (!read_word(walk, slot, &caller->fp)) {
+        caller->fp_known = 1;
+        return STEP_DONE;
+    }
+    /* Below the stack pointer it was taken back, and is in the register again. */
+    caller->fp = fp;
+    return slot < walk->value[REGISTER_SP] ? STEP_DONE : UNWIND_END_TRUNCATED;
+}
+
+static __always_inline void find_bx(struct walk *walk, const struct unwind_rule *rule,
+                                    struct caller *caller)
+{
+    __u32 code = UNWIND_SAVED_RBX(rule->saved);
+    __u64 slot = caller->sp - 8u * code;
+    if (code == UNWIND_RBX_UNKNOWN)
+        return;
+    caller->bx_known = code != UNWIND_RBX_SAME && !read_word(walk, slot, &caller->bx);
+    /* Still in the register or, as for fp, there again. */
+    if (code == UNWIND_RBX_SAME || (!caller->bx_known && slot < walk->value[REGISTER_SP])) {
+        caller->bx = walk->value[REGISTER_BX];
+        caller->bx_known = is_known(walk, REGISTER_BX);
+    }
+}
+
+/* Apart from the step, so that the verifier sees it once. */
+__noinline int walk_apply(struct walk *walk, __u32 number)
+{
+    struct unwind_rule *all = table(&rules);
+    struct caller caller = {0};
+    if (!walk || !all)
+        return UNWIND_END_NO_TABLE;
+    if (number >= BPF_RULES_MAX)
+        return UNWIND_END_UNSUPPORTED;
+    const struct unwind_rule *rule = &all[number];
+    if (rule->cfa == UNWIND_CFA_NONE)
+        return step_by_frame_pointer(walk);
+    if (rule->cfa == UNWIND_CFA_END)
+        return UNWIND_END_COMPLETE;
+    if (rule->cfa == UNWIND_CFA_SIGNAL)
+        return step_by_signal(walk, rule);
+    int r = find_cfa(walk, rule, &caller.sp);
+    if (r == STEP_DONE)
+        r = find_ip(walk, rule, &caller);
+    if (r == STEP_DONE)
+        r = find_fp(walk, rule, &caller);
+    if (r != STEP_DONE)
+        return r;
+    if (!caller.ip)
+        return UNWIND_END_COMPLETE;
+    find_bx(walk, rule, &caller);
+    become(walk, &caller);
+    walk->exact = 0;
+    walk->by_frame_pointer = 0;
+    return STEP_DONE;
+}
+
+static __always_inline __u64 mix(__u64 hash, __u64 word)
+{
+    hash = (hash ^ word) * 0x9e3779b97f4a7c15ull;
+    return hash ^ hash >> 29;
+}
+
+static __always_inline void add_frame(struct walk *walk, __u64 frame)
+{
+    __u32 at = walk->count - 1;
+    if (!walk->count) {
+        walk->leaf = frame;
+    } else {
+        KEEP(at);
+        walk->frames[at & (BPF_FRAMES_MAX - 1)] = frame;
+        walk->hash = mix(walk->hash, frame);
+    }
+    walk->count++;
+}
+
+/* Adds the frame that the registers are in, and goes on to its caller. */
+__noinline int walk_step(struct walk *walk)
+{
+    struct bpf_mapping *all_mappings = table(&mappings);
+    struct unwind_rule *all_rules = table(&rules);
+    if (!walk || !all_mappings || !all_rules)
+        return UNWIND_END_NO_TABLE;
+    __u64 ip = walk->value[REGISTER_IP];
+    __u32 behind = !walk->exact || (!walk->count && walk->in_system_call);
+    __u64 lookup = ip - (behind ? 1 : 0);
+    int at = walk_find_mapping(walk, lookup);
+    if (at < 0 && walk->count)
+        return UNWIND_END_NO_MAPPING;
+    if (walk->count > BPF_FRAMES_MAX)
+        return UNWIND_END_LIMIT;
+    if (at < 0) {
+        add_frame(walk, BPF_FRAME_RAW | ip);
+        return UNWIND_END_NO_MAPPING;
+    }
+    const struct bpf_mapping *mapping = &all_mappings[at & (BPF_MAPPINGS_MAX - 1)];
+    __u32 segment = mapping->segment;
+    int number = segment ? walk_find_rule(walk, segment, lookup - mapping->bias) : UNWIND_RULE_NONE;
+    /* The call is meant, not what is behind it; but a signal's trampoline is never called, nor is
+     * the first function of a coroutine: its start, with no code right before it, was planted as a
+     * return address, and behind it is nothing. */
+    __u32 back = !walk->exact;
+    if (number == UNWIND_RULE_NONE && back && segment &&
+        walk_find_rule(walk, segment, ip - mapping->bias) > UNWIND_RULE_NONE) {
+        number = UNWIND_RULE_END;
+        back = 0;
+    }
+    if (number >= 0 && number < BPF_RULES_MAX && all_rules[number].cfa == UNWIND_CFA_SIGNAL)
+        back = 0;
+    __u64 frame = segment ? (__u64)segment << BPF_FRAME_SEGMENT_SHIFT |
+                                ((ip - back - mapping->offset) & BPF_FRAME_OFFSET_MASK)
+                          : BPF_FRAME_RAW | (ip - back);
+    /* After all of the mapping has been read: it was this list's if it still is. */
+    if (*(volatile unsigned int *)&mapping->list != walk->list)
+        return UNWIND_END_NO_TABLE;
+    add_frame(walk, frame);
+    return number < 0 ? -number : walk_apply(walk, (__u32)number);
+}
+
+static long walk_again(__u32 index, void *context)
+{
+    struct walk **walk = context;
+    int r = walk_step(*walk);
+    if (r == STEP_DONE)
+        return 0;
+    (*walk)->end = (__u32)r;
+    return 1;
+}
+
+/* ---- for programs ---- */
+
+/* False when nothing is known of the process. */
+static __always_inline int walk_begin(struct walk *walk, __u32 pid, __u64 time_ns)
+{
+    const struct bpf_process *process = bpf_map_lookup_elem(&processes, &pid);
+    walk->known = REGISTERS_ALL;
+    walk->count = 0;
+    walk->hash = 0;
+    walk->leaf = 0;
+    walk->end = UNWIND_END_NO_TABLE;
+    walk->exact = 1;
+    walk->by_frame_pointer = 0;
+    walk->signal_frames = 0;
+    walk->window_address = 0;
+    walk->window_length = 0;
+    walk->used = (__u32)(time_ns >> BPF_USED_SHIFT);
+    walk->list = 0;
+    if (!process)
+        return 0;
+    walk->first = process->first;
+    walk->last = process->first;
+    walk->mapping_count = process->count;
+    walk->list = process->list;
+    return 1;
+}
+
+static __always_inline void walk_run(struct walk *walk)
+{
+    walk->end = UNWIND_END_LIMIT;
+    bpf_loop(BPF_FRAMES_MAX + 2, walk_again, &walk, 0);
+    if (walk->hash)
+        walk->hash = mix(walk->hash, walk->end + 1);
+}

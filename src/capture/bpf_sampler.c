@@ -1,0 +1,404 @@
+// SPDX-License-Identifier: Apache-2.0
+// Loading and draining the BPF sampler: see bpf_sampler.h.
+
+#include "capture/bpf_sampler.h"
+
+#include <bpf/bpf.h>
+#include <bpf/libbpf.h>
+#include <linux/perf_event.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "base/log.h"
+#include "base/memory.h"
+#include "capture/bpf_object.h"
+
+#define POOL_SLOTS_MIN 64
+/* Half a second of a busy machine of 64 CPUs at 99 Hz fits, and a hundred copied stacks. */
+#define RING_BYTES_MIN (4u << 20)
+#define RING_BYTES_PER_CPU (64u << 10)
+#define WATERMARK_PART 8
+
+/* A table that user space has mapped. */
+struct table {
+    void *memory;
+    size_t bytes;
+};
+
+enum { SEGMENTS, MAPPINGS, DIRECTORY, CHUNKS, SLOTS, RULES, POOL, SETTINGS, TABLES };
+static const char *const table_names[TABLES] = {
+    "segments", "mappings", "directory", "chunks", "slots", "rules", "pool", "settings"};
+
+struct bpf_sampler {
+    struct bpf_object *object;
+    struct bpf_program *program;
+    struct bpf_link *links[3];
+    struct ring_buffer *ring;
+    struct table tables[TABLES];
+    uint32_t slot_count;
+    int processes, stacks, counters; /* descriptors of maps */
+    int cpu_count;
+    int *events;
+    size_t event_count, event_capacity;
+    bool cycles;
+    bpf_event_fn callback;
+    void *context;
+};
+
+static int print_debug(enum libbpf_print_level level, const char *format, va_list arguments)
+{
+    char text[512];
+    if (level == LIBBPF_DEBUG)
+        return 0;
+    vsnprintf(text, sizeof(text), format, arguments);
+    log_debug("libbpf: %s", text);
+    return 0;
+}
+
+/* ---- loading ---- */
+
+static uint32_t slots_of(uint64_t pool_bytes)
+{
+    uint64_t wanted = (pool_bytes ? pool_bytes : BPF_POOL_BYTES_DEFAULT) /
+                      (BPF_CHUNK_ROWS * sizeof(struct unwind_row));
+    uint32_t slots = POOL_SLOTS_MIN;
+    while (slots * 2 <= wanted && slots < BPF_SLOTS_MAX)
+        slots *= 2;
+    return slots;
+}
+
+static uint32_t ring_bytes_of(int cpu_count)
+{
+    uint32_t bytes = RING_BYTES_MIN;
+    while (bytes < (uint32_t)cpu_count * RING_BYTES_PER_CPU)
+        bytes *= 2;
+    return bytes;
+}
+
+/* Sizes that depend on the machine and on what was asked for. */
+static int set_sizes(struct bpf_sampler *sampler)
+{
+    struct bpf_object *object = sampler->object;
+    struct bpf_map *pool = bpf_object__find_map_by_name(object, "pool");
+    struct bpf_map *ring = bpf_object__find_map_by_name(object, "events");
+    struct bpf_map *scratches = bpf_object__find_map_by_name(object, "scratches");
+    struct bpf_map *constants = bpf_object__find_map_by_name(object, ".rodata");
+    if (!pool || !ring || !scratches || !constants)
+        return -EINVAL;
+    uint32_t slot_mask = sampler->slot_count - 1; /* the only constant */
+    uint32_t pool_bytes =
+        sampler->slot_count * BPF_CHUNK_ROWS * (uint32_t)sizeof(struct unwind_row);
+    int r = bpf_map__set_initial_value(constants, &slot_mask, sizeof(slot_mask));
+    if (!r)
+        r = bpf_map__set_value_size(pool, pool_bytes);
+    if (!r)
+        r = bpf_map__set_max_entries(ring, ring_bytes_of(sampler->cpu_count));
+    if (!r)
+        r = bpf_map__set_max_entries(scratches, (uint32_t)sampler->cpu_count);
+    return r;
+}
+
+static int map_tables(struct bpf_sampler *sampler)
+{
+    size_t page = (size_t)sysconf(_SC_PAGESIZE);
+    for (int i = 0; i < TABLES; i++) {
+        struct bpf_map *map = bpf_object__find_map_by_name(sampler->object, table_names[i]);
+        if (!map)
+            return -EINVAL;
+        size_t bytes = (bpf_map__value_size(map) + page - 1) / page * page;
+        void *memory =
+            mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, bpf_map__fd(map), 0);
+        if (memory == MAP_FAILED)
+            return -errno;
+        sampler->tables[i] = (struct table){.memory = memory, .bytes = bytes};
+    }
+    return 0;
+}
+
+static int take_event(void *context, void *data, size_t length)
+{
+    struct bpf_sampler *sampler = context;
+    uint32_t kind;
+    if (length < sizeof(struct bpf_stack_event))
+        return 0;
+    memcpy(&kind, data, sizeof(kind));
+    const struct bpf_stack_event *stack = data;
+    const struct bpf_copy_event *copy = data;
+    bool whole = kind == BPF_EVENT_SAMPLE  ? length >= sizeof(struct bpf_sample_event)
+                 : kind == BPF_EVENT_STACK ? length >= sizeof(*stack) + stack->count * 8u
+                 : kind == BPF_EVENT_COPY  ? length >= sizeof(*copy) &&
+                                                length - sizeof(*copy) >= copy->stack_bytes
+                                           : false;
+    if (whole && sampler->callback)
+        sampler->callback(sampler->context, data);
+    return 0;
+}
+
+static int explain_load(int code, struct error *error)
+{
+    if (access("/sys/kernel/btf/vmlinux", R_OK) < 0)
+        return error_set(error, -ENOTSUP,
+                         "This kernel has no BTF (/sys/kernel/btf/vmlinux), which BPF programs "
+                         "need; it is built with CONFIG_DEBUG_INFO_BTF.");
+    if (code == -EPERM || code == -EACCES)
+        return error_set(error, code,
+                         "The kernel lets this user load no BPF programs: it takes root, or "
+                         "CAP_BPF and CAP_PERFMON.");
+    if (code == -ENOSYS)
+        return error_set(error, code, "This kernel has no BPF.");
+    if (code == -ENOMEM)
+        return error_set(error, code, "There is no memory for the BPF programs' tables.");
+    return error_set_errno(error, code, "The BPF programs cannot be loaded");
+}
+
+static int load_object(struct bpf_sampler *sampler)
+{
+    libbpf_set_print(print_debug);
+    LIBBPF_OPTS(bpf_object_open_opts, options, .object_name = "assay");
+    sampler->object =
+        bpf_object__open_mem(bpf_sampler_object, bpf_sampler_object_length, &options);
+    if (!sampler->object)
+        return -errno;
+    int r = set_sizes(sampler);
+    if (!r)
+        r = bpf_object__load(sampler->object);
+    if (!r)
+        r = map_tables(sampler);
+    if (r < 0)
+        return r;
+    sampler->program = bpf_object__find_program_by_name(sampler->object, "assay_sample");
+    sampler->processes = bpf_object__find_map_fd_by_name(sampler->object, "processes");
+    sampler->stacks = bpf_object__find_map_fd_by_name(sampler->object, "known_stacks");
+    sampler->counters = bpf_object__find_map_fd_by_name(sampler->object, "counters");
+    int events = bpf_object__find_map_fd_by_name(sampler->object, "events");
+    if (!sampler->program || sampler->processes < 0 || sampler->stacks < 0 ||
+        sampler->counters < 0 || events < 0)
+        return -EINVAL;
+    sampler->ring = ring_buffer__new(events, take_event, sampler, NULL);
+    return sampler->ring ? 0 : -errno;
+}
+
+static int attach_lifecycle(struct bpf_sampler *sampler)
+{
+    static const char *const names[] = {"assay_fork", "assay_exec", "assay_exit"};
+    for (size_t i = 0; i < ARRAY_LENGTH(names); i++) {
+        struct bpf_program *program = bpf_object__find_program_by_name(sampler->object, names[i]);
+        sampler->links[i] = program ? bpf_program__attach(program) : NULL;
+        if (!sampler->links[i])
+            return program ? -errno : -EINVAL;
+    }
+    return 0;
+}
+
+/* ---- perf events ---- */
+
+static int open_event(const struct bpf_sampler_options *options, bool cycles, pid_t pid, int cpu,
+                      unsigned long flags)
+{
+    struct perf_event_attr attr = {
+        .type = cycles ? PERF_TYPE_HARDWARE : PERF_TYPE_SOFTWARE,
+        .size = sizeof(attr),
+        .config = cycles ? PERF_COUNT_HW_CPU_CYCLES : PERF_COUNT_SW_CPU_CLOCK,
+        .freq = 1,
+        .sample_freq = options->frequency_hz,
+        .disabled = 1,
+        .inherit = options->thread_count > 0,
+        .exclude_idle = 1,
+        .exclude_hv = 1,
+        .exclude_kernel = !options->kernel && !options->user,
+        .enable_on_exec = options->enable_on_exec,
+    };
+    int fd = (int)syscall(SYS_perf_event_open, &attr, pid, cpu, -1, flags | PERF_FLAG_FD_CLOEXEC);
+    return fd < 0 ? -errno : fd;
+}
+
+static int add_event(struct bpf_sampler *sampler, const struct bpf_sampler_options *options,
+                     pid_t pid, int cpu, unsigned long flags)
+{
+    int fd = open_event(options, sampler->cycles, pid, cpu, flags);
+    if (sampler->cycles && !sampler->event_count &&
+        (fd == -ENOENT || fd == -EOPNOTSUPP || fd == -EINVAL || fd == -ENODEV)) {
+        sampler->cycles = false; /* as in most virtual machines */
+        fd = open_event(options, false, pid, cpu, flags);
+    }
+    if (fd < 0)
+        return fd;
+    array_reserve(sampler->events, sampler->event_capacity, sampler->event_count + 1);
+    sampler->events[sampler->event_count++] = fd;
+    if (ioctl(fd, PERF_EVENT_IOC_SET_BPF, bpf_program__fd(sampler->program)) < 0)
+        return -errno;
+    if (!options->enable_on_exec && ioctl(fd, PERF_EVENT_IOC_ENABLE, 0) < 0)
+        return -errno;
+    return 0;
+}
+
+static int open_events(struct bpf_sampler *sampler, const struct bpf_sampler_options *options)
+{
+    sampler->cycles = true;
+    if (options->thread_count) {
+        for (size_t i = 0; i < options->thread_count; i++) {
+            int r = add_event(sampler, options, options->threads[i], -1, 0);
+            if (r < 0 && r != -ESRCH) /* a thread may end meanwhile */
+                return r;
+        }
+        return sampler->event_count ? 0 : -ESRCH;
+    }
+    pid_t pid = options->all ? -1 : options->cgroup;
+    unsigned long flags = options->all ? 0 : PERF_FLAG_PID_CGROUP;
+    for (int cpu = 0; cpu < sampler->cpu_count; cpu++) {
+        int r = add_event(sampler, options, pid, cpu, flags);
+        if (r < 0 && (r != -ENODEV || !sampler->event_count)) /* the CPU is offline */
+            return r;
+    }
+    return 0;
+}
+
+static int explain_events(int code, const struct bpf_sampler_options *options, struct error *error)
+{
+    if (code == -EMFILE)
+        return error_set(error, code,
+                         "There are too few file descriptors for an event per thread and CPU: "
+                         "raise `ulimit -n`.");
+    if (code == -ESRCH)
+        return error_set(error, code, "There is no such process.");
+    bool cgroup = !options->all && !options->thread_count;
+    if (code == -EBADF && cgroup)
+        return error_set(error, code, "That folder is no cgroup.");
+    if (code == -EINVAL && cgroup)
+        return error_set(error, code,
+                         "This kernel samples no cgroups here: perf events need the folder to be "
+                         "in the hierarchy of cgroup 2, or of cgroup 1's perf_event.");
+    return error_set_errno(error, code, "Perf events for the BPF sampler cannot be opened");
+}
+
+int bpf_sampler_new(const struct bpf_sampler_options *options, struct bpf_sampler **ret_sampler,
+                    struct error *error)
+{
+    struct bpf_sampler *sampler = memory_zalloc(1, sizeof(*sampler));
+    sampler->slot_count = slots_of(options->pool_bytes);
+    sampler->cpu_count = libbpf_num_possible_cpus();
+    int r = sampler->cpu_count > 0 ? load_object(sampler) : -ENOSYS;
+    if (!r)
+        r = attach_lifecycle(sampler);
+    if (r < 0) {
+        bpf_sampler_free(sampler);
+        return explain_load(r, error);
+    }
+    struct bpf_settings *settings = sampler->tables[SETTINGS].memory;
+    settings->kernel = options->kernel;
+    settings->user = options->user;
+    settings->watermark = ring_bytes_of(sampler->cpu_count) / WATERMARK_PART;
+    settings->crowded = ring_bytes_of(sampler->cpu_count) / 2;
+    settings->check = options->check;
+    r = open_events(sampler, options);
+    if (r < 0) {
+        bpf_sampler_free(sampler);
+        return explain_events(r, options, error);
+    }
+    *ret_sampler = sampler;
+    return 0;
+}
+
+void bpf_sampler_free(struct bpf_sampler *sampler)
+{
+    if (!sampler)
+        return;
+    for (size_t i = 0; i < sampler->event_count; i++)
+        close(sampler->events[i]);
+    for (size_t i = 0; i < ARRAY_LENGTH(sampler->links); i++)
+        bpf_link__destroy(sampler->links[i]);
+    ring_buffer__free(sampler->ring);
+    for (int i = 0; i < TABLES; i++)
+        if (sampler->tables[i].memory)
+            munmap(sampler->tables[i].memory, sampler->tables[i].bytes);
+    bpf_object__close(sampler->object);
+    free(sampler->events);
+    free(sampler);
+}
+
+/* ---- use ---- */
+
+struct unwind_tables bpf_sampler_tables(const struct bpf_sampler *sampler)
+{
+    const struct table *tables = sampler->tables;
+    return (struct unwind_tables){
+        .segments = tables[SEGMENTS].memory,
+        .mappings = tables[MAPPINGS].memory,
+        .directory = tables[DIRECTORY].memory,
+        .chunks = tables[CHUNKS].memory,
+        .slots = tables[SLOTS].memory,
+        .rules = tables[RULES].memory,
+        .pool = tables[POOL].memory,
+        .slot_count = sampler->slot_count,
+    };
+}
+
+int bpf_sampler_set_process(struct bpf_sampler *sampler, uint32_t pid,
+                            const struct bpf_process *process)
+{
+    return bpf_map_update_elem(sampler->processes, &pid, process, BPF_ANY) < 0 ? -errno : 0;
+}
+
+void bpf_sampler_forget_process(struct bpf_sampler *sampler, uint32_t pid)
+{
+    bpf_map_delete_elem(sampler->processes, &pid);
+}
+
+static void clear_map(int map, void *key)
+{
+    while (bpf_map_get_next_key(map, NULL, key) == 0)
+        if (bpf_map_delete_elem(map, key) < 0 && errno != ENOENT)
+            break;
+}
+
+void bpf_sampler_forget_processes(struct bpf_sampler *sampler)
+{
+    uint32_t pid;
+    clear_map(sampler->processes, &pid);
+}
+
+void bpf_sampler_forget_stacks(struct bpf_sampler *sampler)
+{
+    uint64_t hash;
+    clear_map(sampler->stacks, &hash);
+}
+
+void bpf_sampler_allow_copies(struct bpf_sampler *sampler, unsigned count)
+{
+    struct bpf_settings *settings = sampler->tables[SETTINGS].memory;
+    __atomic_store_n(&settings->copies_left, (long long)count, __ATOMIC_RELAXED);
+}
+
+int bpf_sampler_descriptor(const struct bpf_sampler *sampler)
+{
+    return ring_buffer__epoll_fd(sampler->ring);
+}
+
+int bpf_sampler_read(struct bpf_sampler *sampler, bpf_event_fn callback, void *context)
+{
+    sampler->callback = callback;
+    sampler->context = context;
+    int r = ring_buffer__consume(sampler->ring);
+    return r < 0 ? r : 0;
+}
+
+void bpf_sampler_counters(const struct bpf_sampler *sampler, uint64_t ret_counters[BPF_COUNTERS])
+{
+    _cleanup_free_ uint64_t *values = memory_zalloc((size_t)sampler->cpu_count, sizeof(*values));
+    for (uint32_t i = 0; i < BPF_COUNTERS; i++) {
+        ret_counters[i] = 0;
+        if (bpf_map_lookup_elem(sampler->counters, &i, values) < 0)
+            continue;
+        for (int cpu = 0; cpu < sampler->cpu_count; cpu++)
+            ret_counters[i] += values[cpu];
+    }
+}
+
+bool bpf_sampler_counts_cycles(const struct bpf_sampler *sampler)
+{
+    return sampler->cycles;
+}

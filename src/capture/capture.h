@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Taking samples, by the best means that this kernel and this user have: BPF with stacks walked and
+ * interned in the kernel; perf events with copied stacks; ptrace for a command of our own. What
+ * comes in is added to a profile whose frames are addresses; symbol/naming.h names them. One thread
+ * at a time.
+ */
+#pragma once
+
+#include <sys/types.h>
+
+#include "base/error.h"
+#include "elf/unwind.h"
+#include "profile/profile.h"
+
+enum capture_means { CAPTURE_ANY, CAPTURE_BPF, CAPTURE_PERF, CAPTURE_PTRACE };
+
+struct capture_options {
+    /* What is looked at: one of these three. */
+    bool all;
+    const char *cgroup; /* a folder of a cgroup file system, and all below it */
+    const pid_t *pids;  /* these processes and all that they start from now on */
+    size_t pid_count;
+    bool at_exec; /* the one process waits to execute a program: begin then */
+
+    unsigned frequency_hz;
+    bool kernel; /* kernel frames, where the user may see them */
+    bool user;   /* user frames */
+    enum capture_means means;
+    bool root_by_process;     /* stacks begin with a frame that is called as the process is */
+    uint64_t unwind_pool_bytes; /* of unwind rows that the kernel holds; 0: the default */
+    bool check;                 /* BPF: walks are repeated in user space and compared */
+};
+
+/* How it went, from the beginning on. */
+struct capture_figures {
+    uint64_t samples;
+    uint64_t processes;              /* that were sampled */
+    uint64_t walks;                  /* of user stacks */
+    uint64_t ends[UNWIND_END_KINDS]; /* how they ended */
+    uint64_t lost;                   /* samples that are not in the profile, for any reason */
+    uint64_t copies;                 /* BPF: samples that were walked in user space */
+    uint64_t checked, different;     /* with options.check */
+};
+
+/* A reason why something is missing, and how often. */
+struct capture_loss {
+    const char *what; /* "samples that found the ring buffer full" */
+    uint64_t count;
+};
+
+struct capture;
+
+/* The error says what stands in the way and how to get it out. Samples are kept by the kernel from
+ * here on, and taken by capture_read. */
+int capture_new(const struct capture_options *options, struct capture **ret_capture,
+                struct error *error);
+void capture_free(struct capture *capture);
+
+/* Samples go to this profile from now on: empty, with its own choice of detail, it outlives its
+ * use. The sample types samples/count and cpu/nanoseconds are added to it. */
+void capture_into(struct capture *capture, struct profile *profile);
+
+/* Waits for samples, at most `timeout_ms`, and adds what has come; everything when `all` is set.
+ * Returns 0, 1 when all that was looked at has ended, or a negative code. */
+int capture_read(struct capture *capture, int timeout_ms, bool all, struct error *error);
+
+/* Whether the child that was looked at (options.at_exec) has ended, and its status as waitpid gives
+ * it. Nobody else may wait for it. */
+bool capture_child_ended(struct capture *capture, pid_t child, int *ret_status);
+
+/* A symbol_locate_fn (symbol/naming.h) with the capture as its context: where a mapping's file can
+ * be opened now, also when it was deleted or is in another mount namespace. */
+const char *capture_locate(void *capture, const struct profile *from, uint32_t mapping_id);
+
+enum capture_means capture_means(const struct capture *capture);
+/* "BPF", "perf events", "ptrace" */
+const char *capture_means_name(enum capture_means means);
+/* What is missing for want of privilege or of something in the kernel, in a sentence or two; NULL
+ * when nothing is. */
+const char *capture_shortcoming(struct capture *capture);
+
+struct capture_figures capture_figures(const struct capture *capture);
+/* Every kind of loss that happened, for printing. Returns how many; `losses` has room for
+ * CAPTURE_LOSSES_MAX. */
+#define CAPTURE_LOSSES_MAX 16
+size_t capture_losses(const struct capture *capture, struct capture_loss *losses);

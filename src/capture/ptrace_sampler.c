@@ -1,0 +1,583 @@
+// SPDX-License-Identifier: Apache-2.0
+// Samples by ptrace: the tracing thread and its life with the processes. See ptrace_sampler.h.
+
+#include "capture/ptrace_sampler.h"
+
+#include <pthread.h>
+#include <semaphore.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/ptrace.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/idtable.h"
+#include "base/memory.h"
+#include "capture/record_queue.h"
+#include "capture/stopped.h"
+#include "capture/tracee_maps.h"
+#include "capture/tracees.h"
+
+#define FOLLOW                                                                                     \
+    (PTRACE_O_TRACECLONE | PTRACE_O_TRACEFORK | PTRACE_O_TRACEVFORK | PTRACE_O_TRACEEXEC |         \
+     PTRACE_O_TRACEEXIT)
+
+/* Stops that are dealt with before the clock is looked at again. */
+#define STOPS_AT_ONCE 64
+/* A look that took T is followed by a pause of LOOK_PAUSE times T: thousands of threads lower the
+ * rate instead of taking the machine. */
+#define LOOK_PAUSE 20
+
+/* A thread that waits for a CPU when it is asked to stop is where it lost the last one, and that is
+ * more often the end of a system call than its work is; a new one is at its beginning. The same is
+ * true of one that has stopped for another reason just now, such as a fork. So it is asked again
+ * once it has run for a random part of AGAIN_CPU_NS, about what it gets at a time. */
+#define AGAIN_CPU_NS 3000000
+#define AGAIN_LOOK_NS 1000000
+#define AGAIN_LOOKS_MAX 40
+#define AGAIN_MAX 2
+/* Waits up to here can be our own doing: we need a CPU to ask. So long is "just now", too. */
+#define WAIT_NS 500000
+
+struct ptrace_sampler {
+    pid_t child;
+    int64_t period_ns;
+    pthread_t thread;
+    sigset_t mask_before;
+    struct sigaction action_before;
+    struct record_queue queue;
+
+    /* What the tracing thread says. */
+    sem_t seized;
+    int refusal; /* why the child cannot be traced: 0 or a negative code */
+    atomic_bool has_status;
+    atomic_int status;
+    _Atomic uint64_t unsettled_ns, refused;
+
+    atomic_bool stop; /* what it is told */
+
+    /* Its own. */
+    struct tracees tracees;
+    uint64_t looks;
+    int64_t again_ns; /* when the first of those that are asked again is due */
+    uint64_t random;
+    bool executed; /* the child runs its program */
+    uint8_t *stack;
+};
+
+/* ---- records ---- */
+
+static void report(void *context, const struct perf_record *record)
+{
+    struct ptrace_sampler *sampler = context;
+    record_queue_add(&sampler->queue, record);
+}
+
+static struct perf_record record_of(const struct tracee *tracee, enum perf_kind kind)
+{
+    return (struct perf_record){.kind = kind,
+                                .time_ns = (uint64_t)monotonic_ns(),
+                                .pid = (uint32_t)tracee->process->pid,
+                                .tid = (uint32_t)tracee->tid};
+}
+
+static void report_name(struct ptrace_sampler *sampler, struct tracee *tracee, const char *name,
+                        bool executed)
+{
+    struct perf_record record = record_of(tracee, PERF_NAMED);
+    snprintf(tracee->name, sizeof(tracee->name), "%s", name);
+    if (tracee->tid == tracee->process->pid)
+        memcpy(tracee->process->name, tracee->name, sizeof(tracee->name));
+    record.path = tracee->name;
+    record.executed = executed;
+    report(sampler, &record);
+}
+
+/* The thread is stopped: all that a sample of it needs. False when there is nothing to report. */
+static bool copy_sample(struct ptrace_sampler *sampler, struct tracee *tracee,
+                        struct perf_record *ret_record)
+{
+    struct user_regs_struct user;
+    /* While the reader is behind, CPU time stays on its account. */
+    if (record_queue_busy(&sampler->queue) || stopped_registers(tracee->tid, &user) < 0)
+        return false;
+    struct perf_record record = record_of(tracee, PERF_SAMPLE);
+    record.has_user = true;
+    record.ip = user.rip;
+    record.sp = user.rsp;
+    record.fp = user.rbp;
+    record.bx = user.rbx;
+    record.di = user.rdi;
+    record.stack = sampler->stack;
+    record.stack_bytes =
+        stopped_memory(tracee->tid, user.rsp, sampler->stack, PTRACE_SAMPLER_STACK_BYTES);
+    /* A process that ends soon takes its list of mappings with it; later changes can wait until it
+     * goes on. */
+    if (!tracee->process->mapping_count)
+        tracee_maps_update(tracee, &record, report, sampler);
+    record.period = tracees_settle(&sampler->tracees, tracee);
+    *ret_record = record;
+    return record.period > 0;
+}
+
+static void report_sample(struct ptrace_sampler *sampler, struct tracee *tracee,
+                          const struct perf_record *record)
+{
+    tracee_maps_update(tracee, record, report, sampler);
+    report(sampler, record);
+}
+
+/* ---- what happens to threads ---- */
+
+/* A thread that has been killed meanwhile is reported as ended soon. */
+static void resume(struct tracee *tracee, int signal_number)
+{
+    ptrace(PTRACE_CONT, tracee->tid, NULL, (long)signal_number);
+    tracee->resumed_ns = monotonic_ns();
+}
+
+/* A thread that is traced because what started it is. NULL when there are too many. */
+static struct tracee *add_newborn(struct ptrace_sampler *sampler, pid_t tid)
+{
+    long pid = task_status_number(tid, tid, "Tgid");
+    long parent_pid = task_status_number(tid, tid, "PPid");
+    const struct tracee *parent = tracees_find(&sampler->tracees, (pid_t)parent_pid);
+    bool process = pid <= 0 || pid == tid;
+    struct tracee *tracee = tracees_add(&sampler->tracees, tid, process ? tid : (pid_t)pid,
+                                        process && parent ? parent->process : NULL);
+    if (!tracee)
+        return NULL;
+    if (process && !parent) {
+        /* What its number stood for before is over, and the rest is in /proc. */
+        report_name(sampler, tracee, tracee->name, true);
+        return tracee;
+    }
+    struct perf_record record = record_of(tracee, PERF_STARTED);
+    record.parent_pid = process ? (uint32_t)parent_pid : record.pid;
+    report(sampler, &record);
+    return tracee;
+}
+
+/* A child may be reported by its own first stop before its parent's. */
+static void take_start(struct ptrace_sampler *sampler, struct tracee *tracee)
+{
+    unsigned long newborn = 0;
+    if (ptrace(PTRACE_GETEVENTMSG, tracee->tid, NULL, &newborn) == 0 && newborn &&
+        !tracees_find(&sampler->tracees, (pid_t)newborn))
+        add_newborn(sampler, (pid_t)newborn);
+    resume(tracee, 0);
+}
+
+/* All threads but one are gone, and that one has the process's number now, whichever it had. */
+static void take_exec(struct ptrace_sampler *sampler, struct tracee *tracee)
+{
+    struct tracees *tracees = &sampler->tracees;
+    struct tracee_process *process = tracee->process;
+    unsigned long former = 0;
+    ptrace(PTRACE_GETEVENTMSG, tracee->tid, NULL, &former);
+    const struct tracee *caller = tracees_find(tracees, (pid_t)former);
+    uint64_t used_ns = tracee_cpu_ns(tracees, tracee, NULL);
+    uint64_t paid_ns = caller ? caller->paid_ns : used_ns;
+    process->owed_ns += used_ns > paid_ns ? used_ns - paid_ns : 0;
+    /* The first is the end of our own preparations, which nobody asked about. */
+    if (tracee->tid == sampler->child && !sampler->executed) {
+        sampler->executed = true;
+        process->owed_ns = 0;
+    }
+    tracees_bequeath(tracees, process);
+    for (size_t i = tracees->count; i-- > 0;)
+        if (tracees->list[i]->process == process && tracees->list[i] != tracee)
+            tracees_remove(tracees, tracees->list[i]);
+    process->living = 1;
+    tracee->paid_ns = used_ns;
+    tracee->ending = tracee->interrupted = false;
+    tracee_maps_forget(process);
+    struct task_stat stat = {0};
+    task_stat_read(tracee->tid, tracee->tid, &stat);
+    report_name(sampler, tracee, stat.name, true);
+    resume(tracee, 0);
+}
+
+/* It is still there, with registers, memory and clock. */
+static void take_exit(struct ptrace_sampler *sampler, struct tracee *tracee)
+{
+    struct perf_record record;
+    bool last = tracees_end(&sampler->tracees, tracee);
+    /* The place is no better than any other, but the command's own end is the last chance. */
+    bool sample = last && tracee->process->pid == sampler->child && sampler->executed &&
+                  copy_sample(sampler, tracee, &record);
+    if (sample)
+        report_sample(sampler, tracee, &record);
+    else if (last)
+        tracees_bequeath(&sampler->tracees, tracee->process);
+    resume(tracee, 0);
+}
+
+/* Did it wait for a CPU when we asked it to stop? */
+static bool was_waiting(const struct ptrace_sampler *sampler, const struct tracee *tracee)
+{
+    uint64_t wait_ns;
+    tracee_cpu_ns(&sampler->tracees, tracee, &wait_ns);
+    return wait_ns > tracee->wait_ns + WAIT_NS;
+}
+
+/* When to see about it next: not in step with what it does. */
+static void look_again_later(struct ptrace_sampler *sampler, struct tracee *tracee)
+{
+    sampler->random = hash_word(sampler->random + 1);
+    tracee->again_ns =
+        monotonic_ns() + AGAIN_LOOK_NS / 2 + (int64_t)(sampler->random % AGAIN_LOOK_NS);
+    sampler->again_ns = MIN(sampler->again_ns, tracee->again_ns);
+}
+
+static void ask_later(struct ptrace_sampler *sampler, struct tracee *tracee)
+{
+    sampler->random = hash_word(sampler->random + 1);
+    tracee->again_looks = 0;
+    tracee->again_cpu_ns =
+        tracee_clock_ns(&sampler->tracees, tracee) + sampler->random % AGAIN_CPU_NS;
+    look_again_later(sampler, tracee);
+}
+
+static void take_interruption(struct ptrace_sampler *sampler, struct tracee *tracee)
+{
+    struct perf_record record;
+    bool asked = tracee->interrupted, sample = false;
+    tracee->interrupted = false;
+    if (asked && tracee->again_count < AGAIN_MAX && was_waiting(sampler, tracee)) {
+        tracee->again_count++;
+        ask_later(sampler, tracee);
+    } else if (asked) {
+        tracee->again_count = 0;
+        sample = copy_sample(sampler, tracee, &record);
+    }
+    resume(tracee, 0);
+    if (sample)
+        report_sample(sampler, tracee, &record);
+}
+
+static void take_stop(struct ptrace_sampler *sampler, pid_t tid, int status)
+{
+    int event = status >> 16, signal_number = WSTOPSIG(status);
+    struct tracee *tracee = tracees_find(&sampler->tracees, tid);
+    if (!tracee)
+        tracee = add_newborn(sampler, tid);
+    if (!tracee) {
+        ptrace(PTRACE_DETACH, tid, NULL, event ? 0l : (long)signal_number);
+        return;
+    }
+    switch (event) {
+    case 0: /* a signal is about to be delivered: it is */
+        resume(tracee, signal_number);
+        break;
+    case PTRACE_EVENT_STOP:
+        if (signal_number == SIGTRAP) {
+            take_interruption(sampler, tracee);
+        } else { /* its process has been stopped by a signal, and stays so until SIGCONT */
+            tracee->interrupted = false;
+            ptrace(PTRACE_LISTEN, tid, NULL, NULL);
+        }
+        break;
+    case PTRACE_EVENT_FORK:
+    case PTRACE_EVENT_VFORK:
+    case PTRACE_EVENT_CLONE:
+        take_start(sampler, tracee);
+        break;
+    case PTRACE_EVENT_EXEC:
+        take_exec(sampler, tracee);
+        break;
+    case PTRACE_EVENT_EXIT:
+        take_exit(sampler, tracee);
+        break;
+    default:
+        resume(tracee, 0);
+    }
+}
+
+static void take_end(struct ptrace_sampler *sampler, pid_t tid, int status)
+{
+    if (tid == sampler->child) {
+        atomic_store(&sampler->status, status);
+        atomic_store(&sampler->has_status, true);
+    }
+    struct tracee *tracee = tracees_find(&sampler->tracees, tid);
+    if (!tracee)
+        return;
+    if (tracees_end(&sampler->tracees, tracee))
+        tracees_bequeath(&sampler->tracees, tracee->process);
+    struct perf_record record = record_of(tracee, PERF_ENDED);
+    report(sampler, &record);
+    tracees_remove(&sampler->tracees, tracee);
+}
+
+/* ---- the tracing thread ---- */
+
+/* False when there is nobody left. */
+static bool take_stops(struct ptrace_sampler *sampler)
+{
+    for (int i = 0; i < STOPS_AT_ONCE; i++) {
+        int status;
+        /* This thread has no children, only those whom it traces. */
+        pid_t tid = waitpid(-1, &status, __WALL | __WNOTHREAD | WNOHANG);
+        if (tid < 0 && errno != EINTR)
+            return false;
+        if (tid <= 0)
+            break;
+        if (WIFSTOPPED(status))
+            take_stop(sampler, tid, status);
+        else
+            take_end(sampler, tid, status);
+    }
+    return true;
+}
+
+/* Asks a thread to stop, if it is running. */
+static void ask(struct ptrace_sampler *sampler, struct tracee *tracee)
+{
+    struct task_stat stat;
+    tracee->again_ns = 0;
+    if (tracee->interrupted || tracee->ending ||
+        task_stat_read(tracee->process->pid, tracee->tid, &stat) < 0 || stat.state != 'R')
+        return;
+    if (strncmp(stat.name, tracee->name, sizeof(tracee->name) - 1) != 0)
+        report_name(sampler, tracee, stat.name, false);
+    tracee_cpu_ns(&sampler->tracees, tracee, &tracee->wait_ns);
+    tracee->interrupted = ptrace(PTRACE_INTERRUPT, tracee->tid, NULL, NULL) == 0;
+}
+
+/* It may not have moved since it stopped. */
+static bool is_fresh(const struct tracee *tracee)
+{
+    return monotonic_ns() - tracee->resumed_ns < WAIT_NS;
+}
+
+static void look(struct ptrace_sampler *sampler)
+{
+    struct tracees *tracees = &sampler->tracees;
+    sampler->looks++;
+    for (size_t i = 0; i < tracees->count; i++) {
+        struct tracee *tracee = tracees->list[i];
+        if (!tracee_process_active(tracee->process, sampler->looks) || tracee->again_ns)
+            continue;
+        tracee->again_count = 0;
+        if (is_fresh(tracee))
+            ask_later(sampler, tracee);
+        else
+            ask(sampler, tracee);
+    }
+}
+
+/* Those who have had the CPU meanwhile. */
+static void ask_again(struct ptrace_sampler *sampler, int64_t now_ns)
+{
+    struct tracees *tracees = &sampler->tracees;
+    sampler->again_ns = INT64_MAX;
+    for (size_t i = 0; i < tracees->count; i++) {
+        struct tracee *tracee = tracees->list[i];
+        if (!tracee->again_ns)
+            continue;
+        if (tracee->again_ns > now_ns)
+            sampler->again_ns = MIN(sampler->again_ns, tracee->again_ns);
+        else if (tracee->again_looks++ < AGAIN_LOOKS_MAX &&
+                 (is_fresh(tracee) || tracee_clock_ns(tracees, tracee) < tracee->again_cpu_ns))
+            look_again_later(sampler, tracee);
+        else
+            ask(sampler, tracee);
+    }
+}
+
+static int seize(struct ptrace_sampler *sampler)
+{
+    struct task_stat stat;
+    int r = task_stat_read(sampler->child, sampler->child, &stat);
+    if (r < 0)
+        return r == -ENOENT ? -ESRCH : r;
+    if (ptrace(PTRACE_SEIZE, sampler->child, NULL, (long)FOLLOW) < 0)
+        return -errno;
+    struct tracee *child = tracees_add(&sampler->tracees, sampler->child, sampler->child, NULL);
+    child->paid_ns = tracee_cpu_ns(&sampler->tracees, child, NULL);
+    report_name(sampler, child, stat.name, false);
+    return 0;
+}
+
+static void trace_until_end(struct ptrace_sampler *sampler)
+{
+    sigset_t child;
+    sigemptyset(&child);
+    sigaddset(&child, SIGCHLD);
+    int64_t next_ns = monotonic_ns() + sampler->period_ns;
+    while (!atomic_load(&sampler->stop) && take_stops(sampler)) {
+        int64_t now_ns = monotonic_ns();
+        if (now_ns >= sampler->again_ns)
+            ask_again(sampler, now_ns);
+        if (now_ns >= next_ns) {
+            look(sampler);
+            int64_t done_ns = monotonic_ns();
+            next_ns = MAX(next_ns + sampler->period_ns, done_ns + LOOK_PAUSE * (done_ns - now_ns));
+            continue;
+        }
+        int64_t left_ns = MAX(MIN(next_ns, sampler->again_ns) - now_ns, 0);
+        struct timespec left = {.tv_sec = left_ns / 1000000000, .tv_nsec = left_ns % 1000000000};
+        sigtimedwait(&child, NULL, &left);
+    }
+}
+
+/* ptrace binds to a thread. Its end frees all that it still holds without stopping them, also
+ * threads that sleep too deeply to be stopped. */
+static void *trace(void *context)
+{
+    struct ptrace_sampler *sampler = context;
+    sampler->refusal = seize(sampler);
+    bool seized = sampler->refusal == 0;
+    sem_post(&sampler->seized);
+    if (seized)
+        trace_until_end(sampler);
+    atomic_store(&sampler->unsettled_ns, tracees_unsettled_ns(&sampler->tracees));
+    atomic_store(&sampler->refused, sampler->tracees.refused);
+    record_queue_end(&sampler->queue);
+    return NULL;
+}
+
+/* ---- the caller's side ---- */
+
+static int explain(int code, struct error *error)
+{
+    int scope = ptrace_scope();
+    if (code == -ESRCH)
+        return error_set(error, code, "The command has ended before it could be sampled.");
+    if (code == -ENOSYS)
+        return error_set(error, code,
+                         "The command cannot be sampled without privilege: a filter of system "
+                         "calls forbids ptrace, as in some containers. Run it with the capability "
+                         "SYS_PTRACE, or as root.");
+    if (code != -EPERM && code != -EACCES)
+        return error_set_errno(error, code, "The command cannot be traced");
+    if (scope >= 3)
+        return error_set(error, code,
+                         "The command cannot be sampled: the kernel allows no tracing at all until "
+                         "it is restarted (kernel.yama.ptrace_scope is 3).");
+    if (scope == 2)
+        return error_set(error, code,
+                         "The command can be sampled by root only: run assay as root, or allow it "
+                         "with `sysctl kernel.yama.ptrace_scope=1`.");
+    return error_set(error, code,
+                     "The command may not be traced: something else traces it already, or a filter "
+                     "of system calls forbids it, as in some containers. Run it with the "
+                     "capability SYS_PTRACE, or as root.");
+}
+
+/* The tracing thread leaves all signals to others but SIGCHLD, and that one nobody else may take:
+ * it says that a thread has stopped. */
+static int start_thread(struct ptrace_sampler *sampler)
+{
+    struct sigaction by_default = {.sa_handler = SIG_DFL};
+    sigset_t all, child, mask;
+    sigfillset(&all);
+    sigemptyset(&child);
+    sigaddset(&child, SIGCHLD);
+    sigaction(SIGCHLD, &by_default, &sampler->action_before);
+    pthread_sigmask(SIG_BLOCK, &child, &sampler->mask_before);
+    pthread_sigmask(SIG_SETMASK, &all, &mask);
+    int r = -pthread_create(&sampler->thread, NULL, trace, sampler);
+    pthread_sigmask(SIG_SETMASK, &mask, NULL);
+    if (r < 0) {
+        pthread_sigmask(SIG_SETMASK, &sampler->mask_before, NULL);
+        sigaction(SIGCHLD, &sampler->action_before, NULL);
+    }
+    return r;
+}
+
+static void stop_thread(struct ptrace_sampler *sampler)
+{
+    atomic_store(&sampler->stop, true);
+    record_queue_stop(&sampler->queue);
+    pthread_kill(sampler->thread, SIGCHLD);
+    pthread_join(sampler->thread, NULL);
+    /* What is still to be said about processes that are traced no more is about nothing. */
+    struct timespec at_once = {0};
+    sigset_t child;
+    sigemptyset(&child);
+    sigaddset(&child, SIGCHLD);
+    while (!sigismember(&sampler->mask_before, SIGCHLD) && sigtimedwait(&child, NULL, &at_once) > 0)
+        ;
+    sigaction(SIGCHLD, &sampler->action_before, NULL);
+    pthread_sigmask(SIG_SETMASK, &sampler->mask_before, NULL);
+}
+
+static void release(struct ptrace_sampler *sampler)
+{
+    tracees_release(&sampler->tracees);
+    record_queue_release(&sampler->queue);
+    sem_destroy(&sampler->seized);
+    free(sampler->stack);
+    free(sampler);
+}
+
+int ptrace_sampler_new(pid_t child, unsigned frequency_hz, struct ptrace_sampler **ret_sampler,
+                       struct error *error)
+{
+    struct ptrace_sampler *sampler = memory_zalloc(1, sizeof(*sampler));
+    sampler->child = child;
+    sampler->again_ns = INT64_MAX;
+    sampler->random = (uint64_t)monotonic_ns();
+    sampler->period_ns = 1000000000 / (int64_t)MIN(MAX(frequency_hz, 1u), PTRACE_SAMPLER_HZ);
+    sampler->stack = memory_alloc(PTRACE_SAMPLER_STACK_BYTES);
+    sem_init(&sampler->seized, 0, 0);
+    record_queue_init(&sampler->queue);
+    tracees_init(&sampler->tracees);
+    int r = start_thread(sampler);
+    if (r < 0) {
+        release(sampler);
+        return error_set_errno(error, r, "No thread can be started");
+    }
+    while (sem_wait(&sampler->seized) < 0 && errno == EINTR)
+        ;
+    if (sampler->refusal < 0) {
+        r = explain(sampler->refusal, error);
+        stop_thread(sampler);
+        release(sampler);
+        return r;
+    }
+    *ret_sampler = sampler;
+    return 0;
+}
+
+void ptrace_sampler_free(struct ptrace_sampler *sampler)
+{
+    if (!sampler)
+        return;
+    stop_thread(sampler);
+    release(sampler);
+}
+
+int ptrace_sampler_read(struct ptrace_sampler *sampler, int timeout_ms, perf_record_fn callback,
+                        void *context)
+{
+    return record_queue_read(&sampler->queue, timeout_ms, callback, context);
+}
+
+bool ptrace_sampler_exit_status(struct ptrace_sampler *sampler, int *ret_status)
+{
+    bool ended = atomic_load(&sampler->has_status);
+    if (ended)
+        *ret_status = atomic_load(&sampler->status);
+    return ended;
+}
+
+uint64_t ptrace_sampler_period_ns(const struct ptrace_sampler *sampler)
+{
+    return (uint64_t)sampler->period_ns;
+}
+
+uint64_t ptrace_sampler_unsettled_ns(struct ptrace_sampler *sampler)
+{
+    return atomic_load(&sampler->unsettled_ns);
+}
+
+uint64_t ptrace_sampler_refused(struct ptrace_sampler *sampler)
+{
+    return atomic_load(&sampler->refused);
+}

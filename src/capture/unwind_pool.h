@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The tables that walks in the kernel read (bpf/shared.h), as user space fills them: files' unwind
+ * rows in a pool of a fixed size, from which the chunks that were not used for the longest time make
+ * room for new ones; segments of files; and lists of processes' mappings.
+ *
+ * Walks read while we write. Each table has a way to notice: a slot of the pool has an owner that is
+ * cleared before its rows change, and a mapping says which list it belongs to. A list that is given
+ * back rests for a while before its place is used again.
+ */
+#pragma once
+
+#include "bpf/shared.h"
+#include "elf/rows.h"
+
+/* Where the tables are: maps of the kernel, or memory in tests. */
+struct unwind_tables {
+    struct bpf_segment *segments;
+    struct bpf_mapping *mappings;
+    uint32_t *directory;
+    uint32_t *chunks;
+    struct bpf_slot *slots;
+    struct unwind_rule *rules;
+    struct unwind_row *pool;
+    uint32_t slot_count; /* a power of two */
+};
+
+/* Lists are handed out in blocks of 8, 16, ... mappings. */
+#define POOL_LIST_CLASSES 15
+#define POOL_REST_NS 1000000000 /* for a list that was given back */
+
+struct pool_block {
+    uint32_t first;
+    int64_t since_ns;
+};
+
+struct pool_class {
+    struct pool_block *free; /* the oldest first, from `head` on */
+    size_t head, count, capacity;
+};
+
+/* A list of mappings, shared by processes that have the same. */
+struct pool_list {
+    struct bpf_process described; /* as the kernel has to know it */
+    uint32_t users;
+    uint32_t resets;   /* of the pool, when it was made */
+    uint64_t built_ns; /* for its owner: what had happened until then is in it */
+    unsigned class;
+};
+
+struct unwind_pool {
+    struct unwind_tables tables;
+    uint32_t directory_used, chunks_used, segments_used, mappings_used;
+    uint32_t slots_used; /* of those that never had an owner */
+    size_t rules_copied;
+    struct pool_class classes[POOL_LIST_CLASSES];
+    uint32_t list_count; /* that ever were: the last one's number */
+    uint32_t resets;
+    uint64_t loads;     /* chunks that were written */
+    uint64_t evictions; /* chunks that had to go for others */
+    bool full;          /* a table other than the pool has no room: only a reset helps */
+};
+
+/* A file's place in the tables. */
+struct pool_file {
+    uint32_t directory; /* 0: not there */
+    uint32_t chunks;
+    uint32_t chunk_count;
+};
+
+void unwind_pool_init(struct unwind_pool *pool, const struct unwind_tables *tables);
+void unwind_pool_release(struct unwind_pool *pool);
+
+/* Everything goes but lists, which their users still leave. No walk may be running, or be told of
+ * anything that was in the tables before. */
+void unwind_pool_reset(struct unwind_pool *pool);
+
+/* Rules that have come since the last time: before rows that use them are loaded. */
+void unwind_pool_rules(struct unwind_pool *pool, const struct unwind_rules *rules);
+
+/* Makes a place for a file's rows; false when there is no room. Nothing is loaded yet. */
+bool unwind_pool_add_file(struct unwind_pool *pool, const struct unwind_rows *rows,
+                          struct pool_file *ret_file);
+
+/* Brings in the rows of one address, or all of the file's where they take little of what is free.
+ * Returns whether anything was missing. */
+bool unwind_pool_load(struct unwind_pool *pool, const struct pool_file *file,
+                      const struct unwind_rows *rows, uint64_t address);
+bool unwind_pool_load_all(struct unwind_pool *pool, const struct pool_file *file,
+                          const struct unwind_rows *rows);
+
+/* Segments are numbered by who knows them; this makes sure that the kernel's table has the number.
+ * False when it is too large. */
+bool unwind_pool_reach_segment(struct unwind_pool *pool, uint32_t number);
+/* A segment of a file with rows, or (file NULL) of one that has none. */
+void unwind_pool_set_segment(struct unwind_pool *pool, uint32_t number,
+                             const struct pool_file *file, const struct unwind_rows *rows);
+
+/* A list of mappings, by start, with one user; NULL when there is no room. */
+struct pool_list *unwind_pool_add_list(struct unwind_pool *pool, const struct bpf_mapping *mappings,
+                                       size_t count, int64_t now_ns);
+/* One user less, who may have been the last. NULL is no list. */
+void unwind_pool_leave_list(struct unwind_pool *pool, struct pool_list *list, int64_t now_ns);

@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What debug information says about a file's addresses: functions, what is inlined in them, files
+ * and lines. It is read by confined children (dwarf.h), each for all wanted addresses of one file.
+ * A file whose child fails has no debug information from then on, and its symbols still have.
+ */
+#pragma once
+
+#include "elf/file.h"
+#include "symbol/dwarf_answer.h"
+
+#define DEBUG_INFO_WANTED_MAX (16u << 20) /* addresses of one file */
+#define DEBUG_INFO_TOTAL_MS 120000        /* for all files of one call; none is started later */
+
+struct debug_info {
+    const char *path; /* where the file can be opened; the owner's */
+    const char *build_id;
+    uint64_t *wanted; /* addresses in the file's own terms; sorted and unique while they are read */
+    size_t wanted_count, wanted_capacity;
+    struct dwarf_names names;
+    bool over; /* there is none, or it can't be read */
+};
+
+struct debug_info_figures {
+    uint64_t files, failed; /* that were read, and that could not be */
+    uint64_t bytes;         /* of all names */
+};
+
+void debug_info_release(struct debug_info *info);
+void debug_info_want(struct debug_info *info, uint64_t address);
+
+/* Reads what is wanted of all of them, and adds to the figures. */
+void debug_info_read(struct debug_info *const infos[], size_t count,
+                     struct debug_info_figures *figures);
+
+/* As many as there are; 0 when nothing is known. The name of a single one may be NULL. */
+size_t debug_info_frames(const struct debug_info *info, uint64_t address,
+                         const struct symbol_frame **ret_frames);
