@@ -15,7 +15,6 @@
 #define COPIES_MIN 64
 #define COPIES_MAX 512
 #define COPY_TURN_NS 250000000
-#define TIDY_NS 1000000000
 /* Beyond it everything is forgotten, here and in the kernel, which knows as many. */
 #define STACKS_MAX 60000
 #define STACKS_BYTES_MAX (64u << 20)
@@ -326,14 +325,9 @@ static void reset(struct bpf_recorder *bpf)
 
 static void keep_house(struct bpf_recorder *bpf, int64_t now_ns)
 {
-    struct processes *processes = &bpf->recorder->processes;
     if (now_ns - bpf->allowed_ns >= COPY_TURN_NS) {
         bpf->allowed_ns = now_ns;
         bpf_sampler_allow_copies(bpf->sampler, bpf->copies);
-    }
-    if (now_ns - bpf->tidied_ns >= TIDY_NS) {
-        bpf->tidied_ns = now_ns;
-        processes_tidy(processes, now_ns);
     }
     if (installer_full(&bpf->installer) || bpf->stack_count > STACKS_MAX ||
         bpf->arena.total_bytes > STACKS_BYTES_MAX)

@@ -33,7 +33,6 @@ struct bpf_recorder {
     struct arena arena;    /* of their words and frames */
     unsigned copies;       /* that are allowed at a time */
     int64_t allowed_ns;    /* when they last were */
-    int64_t tidied_ns;
     uint64_t unknown_stacks; /* samples whose stack never came */
     uint64_t resets;
     uint64_t checked, different; /* walks of the kernel, compared with our own */

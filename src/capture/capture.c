@@ -17,6 +17,7 @@
 
 #define PERF_STACK_BYTES 32768 /* of each sample; deeper stacks are cut and say so */
 #define GONE_WAIT_US 10000
+#define TIDY_NS 2000000000
 
 struct capture {
     enum capture_means means;
@@ -29,6 +30,7 @@ struct capture {
     bool kernel_hidden;
     struct error no_bpf;          /* why there is no BPF, where there is none */
     char shortcoming[sizeof(((struct error *)0)->text) + 64];
+    int64_t tidied_ns;
     char path[MODULE_PATH_BYTES]; /* what capture_locate gave last */
 };
 
@@ -214,10 +216,14 @@ int capture_read(struct capture *capture, int timeout_ms, bool all, struct error
         /* Rings without processes say "hang-up" at once: callers shall not spin. */
         if (r == 1)
             usleep(GONE_WAIT_US);
-        processes_tidy(&capture->recorder.processes, monotonic_ns());
     } else {
         r = ptrace_sampler_read(capture->ptrace, all ? 0 : timeout_ms, recorder_take,
                                 &capture->recorder);
+    }
+    if (monotonic_ns() - capture->tidied_ns > TIDY_NS) {
+        capture->tidied_ns = monotonic_ns();
+        processes_tidy(&capture->recorder.processes, capture->tidied_ns);
+        modules_tidy(&capture->recorder.modules);
     }
     return r < 0 ? error_set_errno(error, r, "Samples cannot be read") : r;
 }

@@ -138,19 +138,31 @@ static bool open_by_link(struct elf_file *file, const char *path, size_t root_by
     return false;
 }
 
+/* A file that was opened through /proc/PID/fd, exe or map_files lies elsewhere. */
+static const char *place_of(const char *path, char target[PATH_BYTES_MAX])
+{
+    ssize_t length = strncmp(path, "/proc/", 6) ? -1 : readlink(path, target, PATH_BYTES_MAX - 1);
+    if (length <= 0 || target[0] != '/')
+        return path;
+    target[length] = '\0';
+    return target;
+}
+
 int debug_file_open(struct elf_file *file, const char *path, struct elf_file *ret_debug)
 {
-    size_t root_bytes = root_length(path), length = 0;
+    char target[PATH_BYTES_MAX];
     uint8_t id[ELF_BUILD_ID_MAX];
+    size_t length = 0, root_bytes = root_length(path);
     if (strlen(path) > PATH_BYTES_MAX)
         return -ENOENT;
     if (!elf_build_id(file, id, &length))
         length = 0;
     if (open_by_build_id(id, length, path, 0, ret_debug) ||
-        (root_bytes && open_by_build_id(id, length, path, root_bytes, ret_debug)) ||
-        open_by_link(file, path, root_bytes, ret_debug))
+        (root_bytes && open_by_build_id(id, length, path, root_bytes, ret_debug)))
         return 0;
-    return -ENOENT;
+    if (!root_bytes)
+        path = place_of(path, target);
+    return open_by_link(file, path, root_bytes, ret_debug) ? 0 : -ENOENT;
 }
 
 /* ---- what debug files share ---- */

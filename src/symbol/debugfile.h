@@ -9,8 +9,9 @@
 /*
  * By build ID in /usr/lib/debug/.build-id, else by the file's debug link: beside it, in .debug/ and
  * under /usr/lib/debug. `path` is where the file was opened; with /proc/PID/root/... the places
- * are looked for in that root too. Only a file with the same build ID, or of the right checksum and
- * with no other build ID, is taken. Gives 0 or -ENOENT.
+ * are looked for in that root too, with /proc/PID/fd/N where the descriptor's file is. Only a file
+ * with the same build ID, or of the right checksum and with no other build ID, is taken. Gives 0 or
+ * -ENOENT.
  */
 int debug_file_open(struct elf_file *file, const char *path, struct elf_file *ret_debug);
 

@@ -270,23 +270,23 @@ size_t symbolizer_file_frames(struct symbolizer_file *file, uint64_t file_offset
     if (!elf_offset_to_address(&file->table->layout, file_offset, &address))
         return 0;
     size_t count = debug_info_frames(&file->info, address, &known);
-    if (!count || !known[count - 1].system_name) {
-        size_t by_symbols = symbol_table_frames(file->table, address, ret_frames);
-        if (!count)
-            return by_symbols;
-        struct symbol_frame symbol = {0};
-        if (by_symbols)
-            symbol = ret_frames[by_symbols - 1];
+    if (count && known[count - 1].system_name) {
         memcpy(ret_frames, known, count * sizeof(*known));
-        struct symbol_frame *outermost = &ret_frames[count - 1];
-        if (by_symbols && (symbol.system_name || !outermost->name)) {
-            outermost->name = symbol.name;
-            outermost->system_name = symbol.system_name;
-        }
-        return outermost->name ? count : 0;
+        return count;
     }
+    size_t by_symbols = symbol_table_frames(file->table, address, ret_frames);
+    if (!count)
+        return by_symbols;
+    struct symbol_frame symbol = {0};
+    if (by_symbols)
+        symbol = ret_frames[by_symbols - 1];
     memcpy(ret_frames, known, count * sizeof(*known));
-    return count;
+    struct symbol_frame *outermost = &ret_frames[count - 1];
+    if (symbol.system_name || !outermost->name) {
+        outermost->name = symbol.name;
+        outermost->system_name = symbol.system_name;
+    }
+    return outermost->name ? count : 0;
 }
 
 bool symbolizer_file_find(struct symbolizer_file *file, uint64_t file_offset,

@@ -1,0 +1,7 @@
+# SPDX-License-Identifier: Apache-2.0
+# Plugins that take each other's place at one address, for some seconds.
+. "$ROOT/tests/capture/common.bash"
+. "$ROOT/tests/capture/storm.bash"
+need gcc python3 nm
+storm_kib=150000
+storm_swap 5000
