@@ -17,8 +17,8 @@
 #define BPF_FRAME_SEGMENT_SHIFT 40 /* files of up to 1 TiB */
 #define BPF_FRAME_OFFSET_MASK ((1ull << BPF_FRAME_SEGMENT_SHIFT) - 1)
 
-#define BPF_FRAMES_MAX 1024        /* callers in one user stack */
-#define BPF_KERNEL_FRAMES_MAX 127  /* the kernel's own limit unless raised */
+#define BPF_FRAMES_MAX 1024       /* callers in one user stack */
+#define BPF_KERNEL_FRAMES_MAX 127 /* the kernel's own limit unless raised */
 
 /* ---- tables: each is one value of a map that user space has mapped ---- */
 
@@ -30,7 +30,7 @@ enum bpf_segment_state {
     BPF_SEGMENT_NO_ROWS = 2, /* it has none: frame pointers are all there is */
 };
 struct bpf_segment {
-    unsigned long long first_page;  /* file address >> UNWIND_PAGE_SHIFT */
+    unsigned long long first_page; /* file address >> UNWIND_PAGE_SHIFT */
     unsigned int page_count;
     unsigned int directory; /* where its page_count + 1 entries in the directory begin */
     unsigned int chunks;    /* where its entries in the table of chunks begin */

@@ -15,7 +15,8 @@ enum { REGISTER_BX = 3, REGISTER_BP = 6, REGISTER_SP = 7, REGISTER_IP = 16 };
 #define REGISTERS_ALL ((1u << UNWIND_REGISTERS) - 1)
 
 /* By hand, since copying a context as a whole is not allowed. */
-#define LOAD(from, name) (*(volatile __u64 *)((const char *)(from) + offsetof(struct user_registers, name)))
+#define LOAD(from, name)                                                                           \
+    (*(volatile __u64 *)((const char *)(from) + offsetof(struct user_registers, name)))
 #define LOAD_REGISTERS(from, value)                                                                \
     do {                                                                                           \
         (value)[0] = LOAD(from, ax), (value)[1] = LOAD(from, dx), (value)[2] = LOAD(from, cx);     \

@@ -38,8 +38,7 @@ int bpf_recorder_init(struct bpf_recorder *bpf, struct recorder *recorder,
     int r = perf_sampler_new(&(struct perf_options){.threads = &everybody, .thread_count = 1},
                              &bpf->events, error);
     if (r == -EACCES || r == -EPERM)
-        error_set(error, r,
-                  "BPF takes root, or CAP_BPF and CAP_PERFMON: `assay doctor` says how.");
+        error_set(error, r, "BPF takes root, or CAP_BPF and CAP_PERFMON: `assay doctor` says how.");
     if (!r)
         r = bpf_sampler_new(options, &bpf->sampler, error);
     if (r < 0) {
@@ -144,8 +143,8 @@ static size_t add_stack(struct bpf_recorder *bpf, const struct bpf_sample_event 
         bpf->unknown_stacks++;
         frames[count++] = recorder_mark(bpf->recorder, "[unknown]");
     }
-    frames[count++] = kernel ? recorder_kernel_frame(bpf->recorder, leaf)
-                             : user_frame(bpf, event->pid, leaf);
+    frames[count++] =
+        kernel ? recorder_kernel_frame(bpf->recorder, leaf) : user_frame(bpf, event->pid, leaf);
     return count;
 }
 
@@ -316,6 +315,8 @@ static void reset(struct bpf_recorder *bpf)
     }
     bpf_sampler_forget_processes(bpf->sampler); /* those that the last copies brought in */
     installer_reset(&bpf->installer);
+    if (bpf->recorder->modules.refused)
+        recorder_forget_modules(bpf->recorder);
     bpf_sampler_forget_stacks(bpf->sampler);
     bpf->stack_count = 0;
     id_table_clear(&bpf->index);
@@ -329,8 +330,8 @@ static void keep_house(struct bpf_recorder *bpf, int64_t now_ns)
         bpf->allowed_ns = now_ns;
         bpf_sampler_allow_copies(bpf->sampler, bpf->copies);
     }
-    if (installer_full(&bpf->installer) || bpf->stack_count > STACKS_MAX ||
-        bpf->arena.total_bytes > STACKS_BYTES_MAX)
+    if (installer_full(&bpf->installer) || bpf->recorder->modules.refused ||
+        bpf->stack_count > STACKS_MAX || bpf->arena.total_bytes > STACKS_BYTES_MAX)
         reset(bpf);
 }
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The BPF sampler's events into a recorder: stacks that came once are remembered by their hash,
- * samples that the kernel could not walk are walked here, and what that took is given to the kernel,
- * so that it can walk the next. Events of processes come beside, by perf events in the order of
- * time.
+ * samples that the kernel could not walk are walked here, and what that took is given to the
+ * kernel, so that it can walk the next. Events of processes come beside, by perf events in the
+ * order of time.
  */
 #pragma once
 
@@ -14,12 +14,12 @@
 struct known_stack {
     uint64_t hash;
     const uint64_t *words; /* innermost first, as the kernel sent them */
-    uint32_t *frames;      /* outermost first; of `epoch` and, where `pid` is not 0, of that process */
+    uint32_t *frames; /* outermost first; of `epoch` and, where `pid` is not 0, of that process */
     uint32_t count;
     uint32_t epoch;
     uint32_t pid;
-    uint8_t end;   /* enum unwind_end */
-    bool has_raw;  /* with code of no file: what it is depends on the process */
+    uint8_t end;  /* enum unwind_end */
+    bool has_raw; /* with code of no file: what it is depends on the process */
 };
 
 struct bpf_recorder {
@@ -29,10 +29,10 @@ struct bpf_recorder {
     struct installer installer;
     struct known_stack *stacks;
     size_t stack_count, stack_capacity;
-    struct id_table index; /* of stacks, by hash */
-    struct arena arena;    /* of their words and frames */
-    unsigned copies;       /* that are allowed at a time */
-    int64_t allowed_ns;    /* when they last were */
+    struct id_table index;   /* of stacks, by hash */
+    struct arena arena;      /* of their words and frames */
+    unsigned copies;         /* that are allowed at a time */
+    int64_t allowed_ns;      /* when they last were */
     uint64_t unknown_stacks; /* samples whose stack never came */
     uint64_t resets;
     uint64_t checked, different; /* walks of the kernel, compared with our own */

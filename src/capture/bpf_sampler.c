@@ -30,8 +30,8 @@ struct table {
 };
 
 enum { SEGMENTS, MAPPINGS, DIRECTORY, CHUNKS, SLOTS, RULES, POOL, SETTINGS, TABLES };
-static const char *const table_names[TABLES] = {
-    "segments", "mappings", "directory", "chunks", "slots", "rules", "pool", "settings"};
+static const char *const table_names[TABLES] = {"segments", "mappings", "directory", "chunks",
+                                                "slots",    "rules",    "pool",      "settings"};
 
 struct bpf_sampler {
     struct bpf_object *object;
@@ -110,8 +110,7 @@ static int map_tables(struct bpf_sampler *sampler)
         if (!map)
             return -EINVAL;
         size_t bytes = (bpf_map__value_size(map) + page - 1) / page * page;
-        void *memory =
-            mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, bpf_map__fd(map), 0);
+        void *memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, bpf_map__fd(map), 0);
         if (memory == MAP_FAILED)
             return -errno;
         sampler->tables[i] = (struct table){.memory = memory, .bytes = bytes};
@@ -130,9 +129,9 @@ static int take_event(void *context, void *data, size_t length)
     const struct bpf_copy_event *copy = data;
     bool whole = kind == BPF_EVENT_SAMPLE  ? length >= sizeof(struct bpf_sample_event)
                  : kind == BPF_EVENT_STACK ? length >= sizeof(*stack) + stack->count * 8u
-                 : kind == BPF_EVENT_COPY  ? length >= sizeof(*copy) &&
-                                                length - sizeof(*copy) >= copy->stack_bytes
-                                           : false;
+                 : kind == BPF_EVENT_COPY
+                     ? length >= sizeof(*copy) && length - sizeof(*copy) >= copy->stack_bytes
+                     : false;
     if (whole && sampler->callback)
         sampler->callback(sampler->context, data);
     return 0;
@@ -159,8 +158,7 @@ static int load_object(struct bpf_sampler *sampler)
 {
     libbpf_set_print(print_debug);
     LIBBPF_OPTS(bpf_object_open_opts, options, .object_name = "assay");
-    sampler->object =
-        bpf_object__open_mem(bpf_sampler_object, bpf_sampler_object_length, &options);
+    sampler->object = bpf_object__open_mem(bpf_sampler_object, bpf_sampler_object_length, &options);
     if (!sampler->object)
         return -errno;
     int r = set_sizes(sampler);

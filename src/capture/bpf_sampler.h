@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The BPF sampler (src/bpf/sampler.bpf.c): loaded, attached to perf events of a machine, a cgroup or
- * threads, and drained. It needs root, or CAP_BPF and CAP_PERFMON, and a kernel with BTF.
+ * The BPF sampler (src/bpf/sampler.bpf.c): loaded, attached to perf events of a machine, a cgroup
+ * or threads, and drained. It needs root, or CAP_BPF and CAP_PERFMON, and a kernel with BTF.
  */
 #pragma once
 

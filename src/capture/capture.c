@@ -28,7 +28,7 @@ struct capture {
     pid_t *pids;
     size_t pid_count;
     bool kernel_hidden;
-    struct error no_bpf;          /* why there is no BPF, where there is none */
+    struct error no_bpf; /* why there is no BPF, where there is none */
     char shortcoming[sizeof(((struct error *)0)->text) + 64];
     int64_t tidied_ns;
     char path[MODULE_PATH_BYTES]; /* what capture_locate gave last */
@@ -325,8 +325,7 @@ size_t capture_losses(const struct capture *capture, struct capture_loss *losses
                   bpf->resets);
         note_loss(losses, &count, "events of processes lost", recorder->lost_events);
     } else {
-        note_loss(losses, &count, "records lost: the ring buffer was full",
-                  recorder->lost_events);
+        note_loss(losses, &count, "records lost: the ring buffer was full", recorder->lost_events);
     }
     if (capture->ptrace) {
         note_loss(losses, &count, "nanoseconds of CPU in processes too short to be met",

@@ -27,7 +27,7 @@ struct capture_options {
     bool kernel; /* kernel frames, where the user may see them */
     bool user;   /* user frames */
     enum capture_means means;
-    bool root_by_process;     /* stacks begin with a frame that is called as the process is */
+    bool root_by_process;       /* stacks begin with a frame that is called as the process is */
     uint64_t unwind_pool_bytes; /* of unwind rows that the kernel holds; 0: the default */
     bool check;                 /* BPF: walks are repeated in user space and compared */
 };

@@ -11,8 +11,7 @@
 void installer_init(struct installer *installer, struct bpf_sampler *sampler,
                     struct modules *modules, struct segments *segments)
 {
-    *installer =
-        (struct installer){.sampler = sampler, .modules = modules, .segments = segments};
+    *installer = (struct installer){.sampler = sampler, .modules = modules, .segments = segments};
     struct unwind_tables tables = bpf_sampler_tables(sampler);
     unwind_pool_init(&installer->pool, &tables);
 }
@@ -123,8 +122,8 @@ static bool make_list(struct installer *installer, struct process *process,
                                                       .offset = mapping->start - mapping->offset,
                                                       .segment = segment};
     }
-    *ret_list = unwind_pool_add_list(&installer->pool, installer->mappings, process->count,
-                                     monotonic_ns());
+    *ret_list =
+        unwind_pool_add_list(&installer->pool, installer->mappings, process->count, monotonic_ns());
     return *ret_list;
 }
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What the kernel is told, so that it can walk stacks: of the processes that were sampled, their
- * mappings; of the files that they have mapped, those unwind rows that walks need. Rows come in when
- * a walk in user space has used them.
+ * mappings; of the files that they have mapped, those unwind rows that walks need. Rows come in
+ * when a walk in user space has used them.
  */
 #pragma once
 
@@ -23,7 +23,7 @@ struct installer {
     struct unwind_pool pool;
     struct installed_file *files;
     size_t file_count, file_capacity;
-    struct id_table index;      /* of files, by module */
+    struct id_table index;        /* of files, by module */
     struct bpf_mapping *mappings; /* while a list is made */
     size_t mapping_capacity;
     uint64_t refused; /* processes that found no room in the kernel */

@@ -18,8 +18,8 @@ struct perf_options {
     const pid_t *threads; /* they, and all that they start from now on; -1 is everything */
     size_t thread_count;
     unsigned frequency_hz; /* 0: no samples, only what happens to processes */
-    bool kernel;         /* kernel frames too, where the user may see them */
-    bool enable_on_exec; /* start when the process executes another program */
+    bool kernel;           /* kernel frames too, where the user may see them */
+    bool enable_on_exec;   /* start when the process executes another program */
     uint32_t stack_bytes;
 };
 
@@ -71,8 +71,8 @@ int perf_threads_of(pid_t pid, pid_t **threads, size_t *count, size_t *capacity)
 int perf_sampler_read(struct perf_sampler *sampler, int timeout_ms, bool all,
                       perf_record_fn callback, void *context);
 
-/* The same in two steps, for who has other sources to keep in order: takes what is in the rings, and
- * hands over what happened until some time. */
+/* The same in two steps, for who has other sources to keep in order: takes what is in the rings,
+ * and hands over what happened until some time. */
 void perf_sampler_collect(struct perf_sampler *sampler);
 void perf_sampler_deliver(struct perf_sampler *sampler, uint64_t until_ns, perf_record_fn callback,
                           void *context);

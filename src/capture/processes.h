@@ -24,13 +24,13 @@ struct process {
     char name[16];            /* of its main thread */
     struct mapping *mappings; /* executable ones, by start */
     size_t count, capacity;
-    size_t at;            /* in the table's list */
-    bool known;           /* its mappings are those below; else /proc has to be asked */
-    bool sampled;         /* it has been seen in a sample */
-    bool changed;         /* its mappings have, since somebody cleared this */
-    uint64_t replaced_ns; /* when code last made way for other code at the same place */
-    int64_t caught_up_ns; /* when /proc was last asked */
-    int64_t ended_ns;     /* when it seemed to have ended; 0: it has not */
+    size_t at;              /* in the table's list */
+    bool known;             /* its mappings are those below; else /proc has to be asked */
+    bool sampled;           /* it has been seen in a sample */
+    bool changed;           /* its mappings have, since somebody cleared this */
+    uint64_t replaced_ns;   /* when code last made way for other code at the same place */
+    int64_t caught_up_ns;   /* when /proc was last asked */
+    int64_t ended_ns;       /* when it seemed to have ended; 0: it has not */
     struct pool_list *list; /* what the kernel knows of its mappings, for the owner of the table */
 };
 
@@ -42,7 +42,7 @@ struct thread {
 
 #define PROCESSES_MAX 65536
 #define THREADS_MAX 262144
-#define MAPPINGS_MAX 65536 /* of one process; the kernel's own limit is near it */
+#define MAPPINGS_MAX 65536  /* of one process; the kernel's own limit is near it */
 #define PIDS_MAX (1u << 22) /* the kernel's limit */
 #define PIDS_PER_PAGE 1024u
 

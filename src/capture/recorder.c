@@ -35,6 +35,17 @@ void recorder_release(struct recorder *recorder)
     modules_release(&recorder->modules);
 }
 
+void recorder_forget_modules(struct recorder *recorder)
+{
+    struct processes *processes = &recorder->processes;
+    for (size_t i = 0; i < processes->count; i++)
+        processes->list[i]->count = 0;
+    processes_doubt(processes);
+    segments_clear(&recorder->segments);
+    modules_release(&recorder->modules);
+    modules_init(&recorder->modules);
+}
+
 void recorder_into(struct recorder *recorder, struct profile *profile)
 {
     recorder->profile = profile;
@@ -64,9 +75,9 @@ uint32_t recorder_mark(struct recorder *recorder, const char *word)
 
 const char *recorder_end_mark(enum unwind_end end)
 {
-    return end == UNWIND_END_COMPLETE                                    ? NULL
+    return end == UNWIND_END_COMPLETE                               ? NULL
            : end == UNWIND_END_TRUNCATED || end == UNWIND_END_LIMIT ? "[truncated]"
-                                                                         : "[unknown]";
+                                                                    : "[unknown]";
 }
 
 uint32_t recorder_segment_frame(struct recorder *recorder, uint32_t number, uint64_t offset)
@@ -96,9 +107,10 @@ uint32_t recorder_raw_frame(struct recorder *recorder, uint32_t pid, uint64_t ad
     char name[JIT_MAPPING_NAME_BYTES];
     jit_mapping_name(name, pid);
     struct profile_mapping mapping = {.limit = UINT64_MAX, .file = profile_cstring(profile, name)};
-    return profile_frame(profile, &(struct profile_frame){.address = address,
-                                                          .mapping = profile_mapping(profile, &mapping),
-                                                          .kind = FRAME_NATIVE});
+    return profile_frame(profile,
+                         &(struct profile_frame){.address = address,
+                                                 .mapping = profile_mapping(profile, &mapping),
+                                                 .kind = FRAME_NATIVE});
 }
 
 uint32_t recorder_kernel_frame(struct recorder *recorder, uint64_t address)
@@ -114,8 +126,8 @@ static uint32_t user_frame(struct recorder *recorder, const struct process *proc
 {
     struct mapping *mapping = process_find(process, address);
     if (!mapping)
-        return profile_frame(recorder->profile, &(struct profile_frame){.address = address,
-                                                                        .kind = FRAME_NATIVE});
+        return profile_frame(recorder->profile,
+                             &(struct profile_frame){.address = address, .kind = FRAME_NATIVE});
     uint32_t segment = segments_of(&recorder->segments, mapping);
     if (!segment)
         return recorder_raw_frame(recorder, process->pid, address);
@@ -203,9 +215,10 @@ void recorder_add(struct recorder *recorder, const struct recorder_sample *sampl
         {.key = profile_cstring(profile, "pid"), .number = sample->pid},
         {.key = profile_cstring(profile, "tid"), .number = sample->tid},
     };
-    size_t row = profile_sample(profile, profile_stack(profile, sample->frames, sample->frame_count),
-                                profile_label_set(profile, labels, ARRAY_LENGTH(labels)), 0,
-                                sample->time_ns + (uint64_t)recorder->epoch_ns);
+    size_t row =
+        profile_sample(profile, profile_stack(profile, sample->frames, sample->frame_count),
+                       profile_label_set(profile, labels, ARRAY_LENGTH(labels)), 0,
+                       sample->time_ns + (uint64_t)recorder->epoch_ns);
     profile_add_value(profile, row, recorder->samples_type, 1);
     profile_add_value(profile, row, recorder->cpu_type, sample->cpu_ns);
     recorder->samples++;
@@ -277,8 +290,7 @@ void recorder_take(void *context, const struct perf_record *record)
     }
     if (record->kind == PERF_STARTED) {
         if (record->pid != record->parent_pid)
-            processes_start(processes, record->pid,
-                            processes_find(processes, record->parent_pid));
+            processes_start(processes, record->pid, processes_find(processes, record->parent_pid));
         return;
     }
     if (record->kind == PERF_ENDED) {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * From samples to a profile: processes are followed, copied stacks are walked by their binaries'
- * unwind rows as they come, and everything is added up. Frames are addresses; naming is the caller's
- * (symbol/naming.h).
+ * unwind rows as they come, and everything is added up. Frames are addresses; naming is the
+ * caller's (symbol/naming.h).
  */
 #pragma once
 
@@ -43,6 +43,9 @@ void recorder_into(struct recorder *recorder, struct profile *profile);
 /* A perf_record_fn: samples with copied stacks, and what happens to processes. */
 void recorder_take(void *recorder, const struct perf_record *record);
 
+/* Everything about binaries is learned anew: there were too many of them. */
+void recorder_forget_modules(struct recorder *recorder);
+
 /* ---- for other sources of samples ---- */
 
 /* The process of a sample, which is looked up where it is not known. NULL beyond the limits. */
@@ -58,8 +61,8 @@ const char *recorder_end_mark(enum unwind_end end);
 
 /* Walks a copied stack with the process that `find` knows; frames outermost first. Returns how many
  * of at most RECORDER_FRAMES_MAX. */
-size_t recorder_walk(struct recorder *recorder, struct unwind_input *input,
-                     struct process *process, uint32_t *ret_frames);
+size_t recorder_walk(struct recorder *recorder, struct unwind_input *input, struct process *process,
+                     uint32_t *ret_frames);
 
 struct recorder_sample {
     uint32_t pid, tid;

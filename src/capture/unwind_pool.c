@@ -86,9 +86,8 @@ bool unwind_pool_add_file(struct unwind_pool *pool, const struct unwind_rows *ro
         pool->full = true;
         return false;
     }
-    *ret_file = (struct pool_file){.directory = pool->directory_used,
-                                   .chunks = pool->chunks_used,
-                                   .chunk_count = chunk_count};
+    *ret_file = (struct pool_file){
+        .directory = pool->directory_used, .chunks = pool->chunks_used, .chunk_count = chunk_count};
     memcpy(pool->tables.directory + pool->directory_used, rows->pages,
            (rows->page_count + 1) * sizeof(*rows->pages));
     memset(pool->tables.chunks + pool->chunks_used, 0, chunk_count * sizeof(uint32_t));
@@ -223,8 +222,8 @@ struct pool_list *unwind_pool_add_list(struct unwind_pool *pool, const struct bp
     struct pool_list *list = memory_zalloc(1, sizeof(*list));
     pool->list_count += pool->list_count == UINT32_MAX ? 2 : 1; /* 0 is no list */
     *list = (struct pool_list){.users = 1, .resets = pool->resets, .class = class};
-    list->described = (struct bpf_process){
-        .first = first, .count = (uint32_t)count, .list = pool->list_count};
+    list->described =
+        (struct bpf_process){.first = first, .count = (uint32_t)count, .list = pool->list_count};
     struct bpf_mapping *to = pool->tables.mappings + first;
     for (size_t i = 0; i < count; i++) {
         /* A walk by the list that was here before sees first that this is no more of it. */

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The tables that walks in the kernel read (bpf/shared.h), as user space fills them: files' unwind
- * rows in a pool of a fixed size, from which the chunks that were not used for the longest time make
- * room for new ones; segments of files; and lists of processes' mappings.
+ * rows in a pool of a fixed size, from which the chunks that were not used for the longest time
+ * make room for new ones; segments of files; and lists of processes' mappings.
  *
- * Walks read while we write. Each table has a way to notice: a slot of the pool has an owner that is
- * cleared before its rows change, and a mapping says which list it belongs to. A list that is given
- * back rests for a while before its place is used again.
+ * Walks read while we write. Each table has a way to notice: a slot of the pool has an owner that
+ * is cleared before its rows change, and a mapping says which list it belongs to. A list that is
+ * given back rests for a while before its place is used again.
  */
 #pragma once
 

@@ -19,6 +19,7 @@
 #include "cli/input.h"
 #include "cli/output.h"
 #include "profile/naming.h"
+#include "symbol/jit.h"
 #include "symbol/naming.h"
 
 #define READ_EVERY_MS 100
@@ -93,17 +94,22 @@ struct target {
 /* Until the target has ended, the time is over or Ctrl-C. What a command's children do after its
  * end is not waited for. */
 static int sample_until_end(const struct record_options *options, struct target *target,
-                            struct capture *capture, struct profile *profile, struct error *error)
+                            struct capture *capture, struct profile *profile, struct jit_names *jit,
+                            struct error *error)
 {
     bool terminal = isatty(STDERR_FILENO), ended = false;
     int64_t started_ns = monotonic_ns(), shown_ns = started_ns;
     int64_t limit_ns = options->duration_s > 0 ? (int64_t)(options->duration_s * 1e9) : INT64_MAX;
+    uint32_t mappings_seen = 0;
     int r = 0;
     while (!ended && r >= 0) {
         pid_t child = target->command.pid;
         bool gone = child ? capture_child_ended(capture, child, &target->status) : r == 1;
         ended = gone || interrupted || monotonic_ns() - started_ns >= limit_ns;
         r = capture_read(capture, ended ? 0 : READ_EVERY_MS, ended, error);
+        /* While the process is there: what its compilers write is found through it. */
+        jit_names_load_mappings(jit, profile, mappings_seen);
+        mappings_seen = profile->mapping_count;
         if (terminal && monotonic_ns() - shown_ns > 1000000000) {
             shown_ns = monotonic_ns();
             show_progress(capture, started_ns);
@@ -148,12 +154,14 @@ static void say_what_was_recorded(const struct capture *capture, const char *out
 
 static int write_recording(const struct record_options *options, const struct format *format,
                            const struct profile *addresses, struct capture *capture,
-                           const char *command)
+                           struct jit_names *jit, const char *command)
 {
     _cleanup_profile_ struct profile named;
     struct error error = {0};
     struct symbolizer *symbolizer = symbolizer_new();
     profile_init(&named, format->detail);
+    jit_names_load_mappings(jit, addresses, 0);
+    symbolizer_set_jit(symbolizer, jit);
     int r = symbol_name_profile(symbolizer, addresses, &named, capture_locate, capture, &error);
     if (!r)
         r = format_write_file(options->output, format, &named,
@@ -241,7 +249,8 @@ static void open_page(const char *path)
 
 /* With the target and the capture open: samples, names, writes. Returns an exit code. */
 static int record_target(const struct record_options *options, const struct format *format,
-                         struct target *target, struct capture *capture, const char *name)
+                         struct target *target, struct capture *capture, struct jit_names *jit,
+                         const char *name)
 {
     _cleanup_profile_ struct profile addresses;
     struct error error = {0};
@@ -250,12 +259,12 @@ static int record_target(const struct record_options *options, const struct form
     take_signals(target);
     if (target->command.pid)
         close(target->command.gate);
-    int r = sample_until_end(options, target, capture, &addresses, &error);
+    int r = sample_until_end(options, target, capture, &addresses, jit, &error);
     if (command_failed(target, name))
         return exit_code(target);
     if (r < 0)
         return fail(&error);
-    r = write_recording(options, format, &addresses, capture, name);
+    r = write_recording(options, format, &addresses, capture, jit, name);
     if (r)
         return r;
     if (!options->quiet)
@@ -269,7 +278,7 @@ static int record_target(const struct record_options *options, const struct form
 static enum capture_means wanted_means(void)
 {
     const char *name = getenv("ASSAY_SAMPLER");
-    return !name                   ? CAPTURE_ANY
+    return !name                     ? CAPTURE_ANY
            : !strcmp(name, "bpf")    ? CAPTURE_BPF
            : !strcmp(name, "perf")   ? CAPTURE_PERF
            : !strcmp(name, "ptrace") ? CAPTURE_PTRACE
@@ -312,7 +321,9 @@ static int record(const struct record_options *options, const struct format *for
                            : options->cgroup ? options->cgroup
                            : options->pids   ? options->pids
                                              : argv[0];
-        r = record_target(options, format, &target, capture, name);
+        struct jit_names *jit = jit_names_new();
+        r = record_target(options, format, &target, capture, jit, name);
+        jit_names_free(jit);
     }
     capture_free(capture);
     free(target.pids);
@@ -339,8 +350,7 @@ int command_record(int argc, char **argv)
         {"output", 'o', OPTION_TEXT, "FILE", "the file to write (assay.pb.gz)", &options.output},
         {"to", 0, OPTION_TEXT, "NAME", "write this format, whatever FILE's extension says",
          &options.format},
-        {"open", 0, OPTION_FLAG, NULL, "show FILE (assay.html) in a browser",
-         &options.open},
+        {"open", 0, OPTION_FLAG, NULL, "show FILE (assay.html) in a browser", &options.open},
         {"quiet", 'q', OPTION_FLAG, NULL, "say nothing at the end", &options.quiet},
         {0}};
     struct command_line line = {

@@ -22,7 +22,8 @@ static pid_t start_load(int kind)
         "while :; do :; done",
         "exec python3 -c 'import json,re\nwhile True: json.loads(json.dumps({\"a\":[1,2,3]*50}));"
         "re.sub(\"a+\",\"b\",\"aaab\"*50)'",
-        "exec perl -e 'my %h; while (1) { $h{$_ % 1000} .= sprintf(\"%d\", $_) for 1..1000; %h=() }'",
+        "exec perl -e 'my %h; while (1) { $h{$_ % 1000} .= sprintf(\"%d\", $_) for 1..1000; %h=() "
+        "}'",
     };
     pid_t pid = fork();
     if (pid)

@@ -273,6 +273,12 @@ static void separate(void **state)
     assert_true(shell("objcopy --only-keep-debug program p.debug && strip -g program && "
                       "objcopy --add-gnu-debuglink=p.debug program"));
     check_program("program");
+    /* Also when the program is known by a descriptor. */
+    char place[64];
+    int fd = open("program", O_RDONLY | O_CLOEXEC);
+    snprintf(place, sizeof(place), "/proc/self/fd/%d", fd);
+    check_program(place);
+    close(fd);
     assert_int_equal(rename("p.debug", "other.debug"), 0);
     struct symbolizer *symbolizer = symbolizer_new();
     size_t outer, chains;

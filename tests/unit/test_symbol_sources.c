@@ -320,7 +320,7 @@ static void stubs_are_called_after_functions(void **state)
     assert_string_equal(name_at(table, CODE + 0x10), "hidden");
     symbol_table_free(table);
 
-    for (size_t at = 0; at < image.length; at++) {
+    for (size_t at = 0; at < image.length; at += at == 0x100 ? 0xf00 : 1) {
         image.data[at] ^= (char)0xff;
         if ((table = table_of(&image)))
             for (uint64_t address = PLT - 16; address < PLT_GOT + 0x40; address += 8)
@@ -505,9 +505,10 @@ static void vdso_functions_have_names(void **state)
     _cleanup_elf_ struct elf_file file = {.fd = -1};
     struct error error = {0};
     struct symbol symbol;
-    if (vdso_open(&file, &error) == -ENOENT)
+    if (vdso_open(&file, &error) == -ENOENT) {
+        print_message("%s\n", error.text);
         skip();
-    struct symbol_table *table = symbol_table_new(&file, NULL);
+    }
     struct symbolizer *symbolizer = symbolizer_new();
     size_t found = 0;
     for (uint64_t offset = 0; offset < file.size_bytes; offset += 16)
@@ -515,7 +516,6 @@ static void vdso_functions_have_names(void **state)
             found += !strcmp(symbol.name, "__vdso_clock_gettime");
     assert_true(found);
     assert_int_equal(symbolizer_figures(symbolizer).files, 1);
-    symbol_table_free(table);
     symbolizer_free(symbolizer);
 }
 

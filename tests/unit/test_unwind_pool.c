@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The tables that walks in the kernel read: what is in them after loading, evicting and giving back.
+// The tables that walks in the kernel read: what is in them after loading, evicting and giving
+// back.
 
 #include "capture/unwind_pool.h"
 #include "unit.h"
@@ -54,8 +55,7 @@ static struct unwind_rows make_rows(uint32_t page_count, uint32_t per_page, uint
     for (uint32_t page = 0; page <= page_count; page++)
         rows.pages[page] = page * per_page;
     for (uint32_t i = 0; i < rows.row_count; i++)
-        rows.rows[i] =
-            (struct unwind_row){.offset = (uint16_t)(i % per_page * 8), .rule = rule};
+        rows.rows[i] = (struct unwind_row){.offset = (uint16_t)(i % per_page * 8), .rule = rule};
     return rows;
 }
 
