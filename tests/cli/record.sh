@@ -30,7 +30,7 @@ if grep -q perf_event_paranoid said || grep -q 'no perf events' said; then
     exit 77
 fi
 echo "the command's exit code: $status"
-grep -cE '^assay: [0-9]+ samples of 1 process, [0-9.]+% of stacks whole, 0 lost, in known.pb.gz$' said
+grep -cE '^assay: [0-9]+ samples of 1 process by [A-Za-z ]+, [0-9.]+% of stacks whole, 0 lost, in known.pb.gz$' said
 
 # Shares of 60, 30 and 10: six points are three standard errors of the few hundred samples.
 "$ASSAY" report known.pb.gz --top 0 --format json >report.json

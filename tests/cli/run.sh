@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 # run.sh CASE.sh: runs one case in an empty folder of its own. The case must exit with 0, and what it
 # prints must be CASE.stdout, where that exists. $ASSAY is the program, $FIXTURES the folder with
-# input files, $ROOT the checkout. Exit status 77 skips, and the last line printed says why.
+# input files, $ROOT the checkout. Exit status 77 skips, and the last line printed says why. Lines
+# `ok` and `not ok` are cases of their own, and are passed on.
 set -euo pipefail
 
 case_file=$1
@@ -14,7 +15,7 @@ mkdir "$folder/work" "$folder/home"
 HOME=${HOME:-/}
 # The user's settings are none of a test's business; Go's caches only save time.
 export GOCACHE=${GOCACHE:-$HOME/.cache/go-build} GOPATH=${GOPATH:-$HOME/go} GOTOOLCHAIN=local
-export HOME=$folder/home TMPDIR=$folder LC_ALL=C TZ=UTC TERM=dumb
+export HOME=$folder/home TMPDIR=$folder ASSAY_CACHE=$folder/cache LC_ALL=C TZ=UTC TERM=dumb
 unset COLUMNS LINES NO_COLOR PAGER XDG_CONFIG_HOME XDG_CACHE_HOME XDG_DATA_HOME
 
 cd "$folder/work"
@@ -32,3 +33,4 @@ if [ -f "$expected" ] && ! cmp -s "$expected" "$folder/stdout"; then
     diff -u --label expected --label got "$expected" "$folder/stdout" | head -n 60 || true
     exit 1
 fi
+if grep -E '^(not )?ok\b' "$folder/stdout" >/dev/null; then cat "$folder/stdout"; fi

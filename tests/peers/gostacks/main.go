@@ -74,8 +74,11 @@ func listAddresses(text string) {
 	file, bias := self()
 	section := file.Section(".text")
 	for address := section.Addr; address < section.Addr+section.Size; address += step {
-		// C code of an external linker is none of Go's.
-		if function := runtime.FuncForPC(uintptr(address + bias)); function != nil {
+		// C code of an external linker is none of Go's; and the last byte of a function can't be
+		// asked for, since return addresses are what can be.
+		function := runtime.FuncForPC(uintptr(address + bias))
+		next := runtime.FuncForPC(uintptr(address+bias) + 1)
+		if function != nil && next != nil && function.Entry() == next.Entry() {
 			fmt.Printf("%x\n", address)
 		}
 	}

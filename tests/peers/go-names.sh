@@ -1,0 +1,30 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# What we call addresses of Go programs, by the table that Go's own runtime uses, against what that
+# runtime says: functions, files, lines and inlined calls, in stripped programs too.
+
+command -v go >/dev/null || {
+    echo "There is no Go toolchain here to compare with."
+    exit 77
+}
+# Nothing is downloaded: the program uses the standard library only.
+export GOFLAGS=-mod=mod GOPROXY=off GOTOOLCHAIN=local CGO_ENABLED=0
+work=$PWD
+# The flag that lets a program use what only runtime/pprof should; before Go 1.23 there is none.
+build() { # NAME ARGUMENT...
+    (cd "$ROOT/tests/peers/gostacks" &&
+        { go build -ldflags="-checklinkname=0 $2" "${@:3}" -o "$work/$1" . 2>/dev/null ||
+            go build -ldflags="$2" "${@:3}" -o "$work/$1" .; })
+}
+
+build whole ""
+build stripped "-s -w"
+build independent "-s -w" -buildmode=pie
+command -v gcc >/dev/null && CGO_ENABLED=1 build mixed "-s -w -linkmode=external" -buildmode=pie
+for program in whole stripped independent mixed; do
+    [ -e "$program" ] || continue
+    "./$program" addresses 23 >addresses
+    "./$program" frames <addresses >go.txt
+    "$DUMP_SYMBOLS" --frames "$program" <addresses >ours.txt
+    python3 "$ROOT/tests/peers/compare_go.py" names ours.txt go.txt
+done
