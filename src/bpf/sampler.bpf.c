@@ -7,20 +7,13 @@
 char LICENSE[] SEC("license") = "Dual BSD/GPL";
 
 #define RING_BYTES (4u << 20) /* unless user space says otherwise */
-#define STACKS_MAX 65536
 
 struct {
     __uint(type, BPF_MAP_TYPE_RINGBUF);
     __uint(max_entries, RING_BYTES);
 } events SEC(".maps");
 
-/* Hashes of stacks that user space knows. */
-struct {
-    __uint(type, BPF_MAP_TYPE_HASH);
-    __uint(max_entries, STACKS_MAX);
-    __type(key, __u64);
-    __type(value, __u8);
-} known_stacks SEC(".maps");
+TABLE(known_stacks, __u64, BPF_KNOWN_MAX);
 
 struct {
     __uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
@@ -49,6 +42,7 @@ struct copy {
 
 struct scratch {
     struct bpf_sample_event sample;
+    __u64 registers[UNWIND_REGISTERS]; /* as they were: a walk changes its own */
     struct walk walk;
     struct kernel_stack kernel;
     struct copy copy;
@@ -81,8 +75,13 @@ static __always_inline __u64 wake_up(const struct bpf_settings *set)
 static __always_inline int send_stack(struct bpf_stack_event *stack, __u64 hash, __u32 frames,
                                       __u32 end)
 {
-    __u8 one = 1;
-    if (bpf_map_lookup_elem(&known_stacks, &hash))
+    __u64 *known = table(&known_stacks);
+    __u32 place = hash >> (64 - BPF_KNOWN_SHIFT);
+    KEEP(place);
+    if (!known)
+        return 0;
+    known += place & (BPF_KNOWN_MAX - 1);
+    if (*known == hash)
         return 1;
     stack->kind = BPF_EVENT_STACK;
     stack->count = (unsigned short)frames;
@@ -95,8 +94,7 @@ static __always_inline int send_stack(struct bpf_stack_event *stack, __u64 hash,
         count(BPF_COUNT_STACK_LOST);
         return 0;
     }
-    if (bpf_map_update_elem(&known_stacks, &hash, &one, BPF_ANY))
-        count(BPF_COUNT_STACKS_FULL);
+    *known = hash;
     return 1;
 }
 
@@ -143,10 +141,10 @@ static long copy_page(__u32 index, void *context)
     return 0;
 }
 
-/* The registers are those of the beginning: a walk changes its own. */
 static __always_inline int send_copy(struct scratch *scratch)
 {
     struct copy *copy = &scratch->copy;
+    __builtin_memcpy(copy->event.registers, scratch->registers, sizeof(scratch->registers));
     /* With what is just below the stack pointer: leaf functions keep registers there. */
     struct copy_state state = {.copy = copy,
                                .sp = copy->event.registers[REGISTER_SP] - BPF_COPY_BELOW};
@@ -193,7 +191,7 @@ static __always_inline int take_registers(struct bpf_perf_event_data *ctx, struc
         if (scratch->walk.in_system_call)
             scratch->sample.flags |= BPF_SAMPLE_SYSTEM_CALL;
     }
-    __builtin_memcpy(scratch->copy.event.registers, value, sizeof(scratch->walk.value));
+    __builtin_memcpy(scratch->registers, value, sizeof(scratch->registers));
     return 0;
 }
 
@@ -208,6 +206,7 @@ static __always_inline int take_user(struct scratch *scratch, struct bpf_setting
     sample->list = walk->list;
     sample->end = walk->end;
     if ((walk->end == UNWIND_END_NO_TABLE || walk->end == UNWIND_END_NO_MAPPING) && may_copy(set)) {
+        sample->user_leaf = walk->value[REGISTER_IP];
         if (send_copy(scratch)) {
             count(BPF_COUNT_RING_FULL);
             return -1;

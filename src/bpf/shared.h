@@ -32,9 +32,9 @@ enum bpf_segment_state {
 struct bpf_segment {
     unsigned long long first_page; /* file address >> UNWIND_PAGE_SHIFT */
     unsigned int page_count;
-    unsigned int directory; /* where its page_count + 1 entries in the directory begin */
-    unsigned int chunks;    /* where its entries in the table of chunks begin */
+    unsigned int directory; /* where its page_count entries in the directory begin */
     unsigned int state;
+    unsigned int unused;
 };
 
 /* Executable mappings of processes; each process has a list of its own, sorted by start. */
@@ -47,24 +47,34 @@ struct bpf_mapping {
     unsigned int list; /* which list it belongs to: tells a walk that it was written over */
 };
 
-/* The directory: for each page of code the number of its first row in the file. */
+/*
+ * The directory: for each page of code where in the pool its rows are, in groups of 8 rows: the
+ * first group, and how many. Without any, the first says whether the page has no rows at all or
+ * they are not in the pool. The last group is filled up with rows behind the page's end.
+ *
+ * User space clears the entries of rows before it writes over them, and walks look at an entry
+ * again after they have read its rows.
+ */
 #define BPF_DIRECTORY_MAX (1u << 20)
+#define BPF_GROUP_ROWS 8
+#define BPF_GROUPS_SHIFT 10
+#define BPF_GROUPS_MASK ((1u << BPF_GROUPS_SHIFT) - 1)
+#define BPF_PAGE_NOT_LOADED (1u << BPF_GROUPS_SHIFT)
+#define BPF_ROW_BEHIND 0xffff /* an offset that no address has */
 
-/* Rows live in chunks of a fixed size, so that any one can take any slot of the pool. */
-#define BPF_CHUNK_SHIFT 10
-#define BPF_CHUNK_ROWS (1u << BPF_CHUNK_SHIFT)
-#define BPF_CHUNKS_MAX 65536 /* of all files: 67 million rows. An entry is the slot + 1, or 0. */
-
-/* A slot's owner is its chunk + 1. User space clears it before it writes the slot, and walks look
- * at it after they have read: a slot that changes owner under a walk is noticed. */
-struct bpf_slot {
-    unsigned int owner;
-    unsigned int used; /* when it was last read: time >> BPF_USED_SHIFT */
-};
-#define BPF_USED_SHIFT 27 /* 0.13 s */
-#define BPF_SLOTS_MAX 65536
+/* The pool: slots of a fixed size, each with the rows of pages that follow each other; a page's are
+ * in one slot. For each slot when it was last read: time >> BPF_USED_SHIFT. */
+#define BPF_SLOT_SHIFT 12
+#define BPF_SLOT_ROWS (1u << BPF_SLOT_SHIFT)
+#define BPF_SLOTS_MAX 8192 /* 128 MiB */
+#define BPF_USED_SHIFT 27  /* 0.13 s */
 
 #define BPF_RULES_MAX 16384
+
+/* Hashes of stacks that user space knows, each at the place that its bits give: one that is written
+ * over is sent again. */
+#define BPF_KNOWN_SHIFT 16
+#define BPF_KNOWN_MAX (1u << BPF_KNOWN_SHIFT)
 
 /* By pid, in a hash map. */
 #define BPF_PROCESSES_MAX 16384
@@ -104,7 +114,8 @@ struct bpf_sample_event {
     unsigned int list; /* of mappings that it was walked by */
     unsigned int end;  /* enum unwind_end */
     char comm[16];
-    unsigned long long user_leaf, user_callers; /* the second is a hash; 0: no callers */
+    unsigned long long user_leaf;    /* of a copy: the address that the walk could not get beyond */
+    unsigned long long user_callers; /* a hash; 0: no callers */
     unsigned long long kernel_leaf, kernel_callers;
 };
 
@@ -126,7 +137,6 @@ enum bpf_counter {
     BPF_COUNT_SAMPLES,      /* the sampler ran for a task that is no idle one */
     BPF_COUNT_RING_FULL,    /* samples that found no room in the ring buffer */
     BPF_COUNT_STACK_LOST,   /* samples whose new stack found no room in it */
-    BPF_COUNT_STACKS_FULL,  /* stacks sent again, for the table of known ones is full */
     BPF_COUNT_COPIES,       /* samples sent as copies */
     BPF_COUNT_COPY_REFUSED, /* beyond the budget for copies: their stack is cut */
     BPF_COUNT_FORK_FULL,    /* processes whose list of mappings found no room */

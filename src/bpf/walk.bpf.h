@@ -18,7 +18,7 @@
 #include "bpf/types.bpf.h"
 #include "bpf/x86_64.bpf.h"
 
-#define WINDOW_BYTES 1024
+#define WINDOW_BYTES 2048
 #define WINDOW_BELOW 64 /* what is saved just below the first word that is asked for */
 
 struct walk {
@@ -56,10 +56,9 @@ struct walk {
 TABLE(segments, struct bpf_segment, BPF_SEGMENTS_MAX);
 TABLE(mappings, struct bpf_mapping, BPF_MAPPINGS_MAX);
 TABLE(directory, __u32, BPF_DIRECTORY_MAX);
-TABLE(chunks, __u32, BPF_CHUNKS_MAX);
-TABLE(slots, struct bpf_slot, BPF_SLOTS_MAX);
+TABLE(slots_used, __u32, BPF_SLOTS_MAX);
 TABLE(rules, struct unwind_rule, BPF_RULES_MAX);
-TABLE(pool, struct unwind_row, BPF_CHUNK_ROWS); /* its real size is set before it is loaded */
+TABLE(pool, struct unwind_row, BPF_SLOT_ROWS); /* its real size is set before it is loaded */
 
 struct {
     __uint(type, BPF_MAP_TYPE_HASH);
@@ -68,8 +67,8 @@ struct {
     __type(value, struct bpf_process);
 } processes SEC(".maps");
 
-/* Slots in the pool - 1; a power of two less one. */
-const volatile unsigned int slot_mask = 0;
+/* Rows in the pool - 1: a power of two less one. */
+const volatile unsigned int row_mask = 0;
 
 /* Keeps the compiler from proving, and the verifier from forgetting, that a mask is needed. */
 #define KEEP(number) asm volatile("" : "+r"(number))
@@ -123,15 +122,12 @@ static __always_inline void *table(void *map)
     return bpf_map_lookup_elem(map, &zero);
 }
 
-/* The mapping that an address is in: its index, or -1. */
-__noinline int walk_find_mapping(struct walk *walk, __u64 address)
+/* The mapping that an address is in, by a search: its index, or -1. */
+__noinline int walk_search_mapping(struct walk *walk, __u64 address)
 {
     struct bpf_mapping *all = table(&mappings);
     if (!walk || !all)
         return -1;
-    __u32 last = walk->last & (BPF_MAPPINGS_MAX - 1);
-    if (all[last].list == walk->list && address >= all[last].start && address < all[last].end)
-        return (int)last;
     __u32 low = walk->first, high = walk->first + walk->mapping_count;
     for (int i = 0; i < 18 && low < high; i++) {
         __u32 middle = (low + high) / 2;
@@ -150,14 +146,25 @@ __noinline int walk_find_mapping(struct walk *walk, __u64 address)
     return -1;
 }
 
+/* Nearly always it is the same as a frame before. */
+static __always_inline int find_mapping(struct walk *walk, const struct bpf_mapping *all,
+                                        __u64 address)
+{
+    __u32 last = walk->last;
+    KEEP(last);
+    last &= BPF_MAPPINGS_MAX - 1;
+    if (all[last].list == walk->list && address >= all[last].start && address < all[last].end)
+        return (int)last;
+    return walk_search_mapping(walk, address);
+}
+
 /* The number of the rule at a file's address: what is below 0 is an end of the walk. */
 __noinline int walk_find_rule(struct walk *walk, __u32 segment, __u64 address)
 {
     struct bpf_segment *all_segments = table(&segments);
-    __u32 *all_pages = table(&directory), *all_chunks = table(&chunks);
-    struct bpf_slot *all_slots = table(&slots);
+    __u32 *all_pages = table(&directory), *used = table(&slots_used);
     struct unwind_row *rows = table(&pool);
-    if (!walk || !all_segments || !all_pages || !all_chunks || !all_slots || !rows)
+    if (!walk || !all_segments || !all_pages || !used || !rows)
         return -UNWIND_END_NO_TABLE;
     KEEP(segment);
     const struct bpf_segment *found = &all_segments[segment & (BPF_SEGMENTS_MAX - 1)];
@@ -166,46 +173,33 @@ __noinline int walk_find_rule(struct walk *walk, __u32 segment, __u64 address)
     __u64 page = (address >> UNWIND_PAGE_SHIFT) - found->first_page;
     if (page >= found->page_count)
         return UNWIND_RULE_NONE;
-    __u32 at = found->directory + (__u32)page, next = at + 1;
+    __u32 at = found->directory + (__u32)page;
     KEEP(at);
-    KEEP(next);
-    __u32 low = all_pages[at & (BPF_DIRECTORY_MAX - 1)];
-    __u32 high = all_pages[next & (BPF_DIRECTORY_MAX - 1)];
-    if (low >= high)
-        return UNWIND_RULE_NONE;
-    /* The last row that begins at or before the offset. A page's first row begins with it. */
-    __u32 offset = address & (UNWIND_PAGE_BYTES - 1);
-    __u32 chunk_at = 0, slot = 0, chunk = ~0u;
-    int rule = UNWIND_RULE_NONE;
-    for (int i = 0; i < 14 && low < high; i++) {
-        __u32 middle = (low + high) / 2;
-        if (middle >> BPF_CHUNK_SHIFT != chunk) {
-            chunk = middle >> BPF_CHUNK_SHIFT;
-            chunk_at = found->chunks + chunk;
-            KEEP(chunk_at);
-            slot = all_chunks[chunk_at & (BPF_CHUNKS_MAX - 1)] - 1;
-            if (slot > slot_mask)
-                return -UNWIND_END_NO_TABLE;
-        }
-        __u32 row = (slot << BPF_CHUNK_SHIFT) + (middle & (BPF_CHUNK_ROWS - 1));
+    volatile __u32 *entry = &all_pages[at & (BPF_DIRECTORY_MAX - 1)];
+    __u32 place = *entry, count = (place & BPF_GROUPS_MASK) * BPF_GROUP_ROWS;
+    if (!count)
+        return place == BPF_PAGE_NOT_LOADED ? -UNWIND_END_NO_TABLE : UNWIND_RULE_NONE;
+    /* The last row that begins at or before the offset, without a branch that could be
+     * mispredicted. A page's first row begins with it. */
+    __u32 base = (place >> BPF_GROUPS_SHIFT) * BPF_GROUP_ROWS;
+    __s32 offset = address & (UNWIND_PAGE_BYTES - 1);
+    for (int i = 0; i < BPF_SLOT_SHIFT + 1 && count > 1; i++) {
+        __u32 half = count / 2, row = base + half;
         KEEP(row);
-        const struct unwind_row *candidate =
-            &rows[row & ((slot_mask << BPF_CHUNK_SHIFT) | (BPF_CHUNK_ROWS - 1))];
-        if (candidate->offset <= offset) {
-            rule = candidate->rule;
-            low = middle + 1;
-        } else {
-            high = middle;
-        }
-        /* After the row has been read: it was this chunk's if the slot still is. */
-        __u32 own = slot;
-        KEEP(own);
-        struct bpf_slot *seat = &all_slots[own & (BPF_SLOTS_MAX - 1)];
-        if (*(volatile unsigned int *)&seat->owner != (chunk_at & (BPF_CHUNKS_MAX - 1)) + 1)
-            return -UNWIND_END_NO_TABLE;
-        if (seat->used != walk->used)
-            seat->used = walk->used;
+        __s32 beyond = (offset - (__s32)rows[row & row_mask].offset) >> 31; /* -1 or 0 */
+        KEEP(beyond);
+        base += half & ~(__u32)beyond;
+        count -= half;
     }
+    KEEP(base);
+    int rule = rows[base & row_mask].rule;
+    if (*entry != place)
+        return -UNWIND_END_NO_TABLE;
+    __u32 slot = place >> (BPF_GROUPS_SHIFT + BPF_SLOT_SHIFT - 3);
+    KEEP(slot);
+    slot &= BPF_SLOTS_MAX - 1;
+    if (used[slot] != walk->used)
+        used[slot] = walk->used;
     return rule;
 }
 
@@ -233,7 +227,8 @@ static __always_inline void become(struct walk *walk, const struct caller *calle
                   caller->bx_known << REGISTER_BX;
 }
 
-static __always_inline int step_by_frame_pointer(struct walk *walk)
+static __always_inline int step_by_frame_pointer(struct walk *walk,
+                                                 const struct bpf_mapping *all_mappings)
 {
     __u64 fp = walk->value[REGISTER_BP], sp = walk->value[REGISTER_SP];
     struct caller caller = {.fp_known = 1};
@@ -245,7 +240,7 @@ static __always_inline int step_by_frame_pointer(struct walk *walk)
         return fp - sp < (8u << 20) ? UNWIND_END_TRUNCATED : UNWIND_END_NO_ROWS;
     if (!caller.ip)
         return UNWIND_END_COMPLETE;
-    if (walk_find_mapping(walk, caller.ip - 1) < 0)
+    if (find_mapping(walk, all_mappings, caller.ip - 1) < 0)
         return UNWIND_END_NO_ROWS;
     caller.sp = fp + 16;
     become(walk, &caller);
@@ -367,18 +362,12 @@ static __always_inline void find_bx(struct walk *walk, const struct unwind_rule 
     }
 }
 
-/* Apart from the step, so that the verifier sees it once. */
-__noinline int walk_apply(struct walk *walk, __u32 number)
+static __always_inline int apply(struct walk *walk, const struct bpf_mapping *all_mappings,
+                                 const struct unwind_rule *rule)
 {
-    struct unwind_rule *all = table(&rules);
     struct caller caller = {0};
-    if (!walk || !all)
-        return UNWIND_END_NO_TABLE;
-    if (number >= BPF_RULES_MAX)
-        return UNWIND_END_UNSUPPORTED;
-    const struct unwind_rule *rule = &all[number];
     if (rule->cfa == UNWIND_CFA_NONE)
-        return step_by_frame_pointer(walk);
+        return step_by_frame_pointer(walk, all_mappings);
     if (rule->cfa == UNWIND_CFA_END)
         return UNWIND_END_COMPLETE;
     if (rule->cfa == UNWIND_CFA_SIGNAL)
@@ -428,7 +417,7 @@ __noinline int walk_step(struct walk *walk)
     __u64 ip = walk->value[REGISTER_IP];
     __u32 behind = !walk->exact || (!walk->count && walk->in_system_call);
     __u64 lookup = ip - (behind ? 1 : 0);
-    int at = walk_find_mapping(walk, lookup);
+    int at = find_mapping(walk, all_mappings, lookup);
     if (at < 0 && walk->count)
         return UNWIND_END_NO_MAPPING;
     if (walk->count > BPF_FRAMES_MAX)
@@ -440,16 +429,19 @@ __noinline int walk_step(struct walk *walk)
     const struct bpf_mapping *mapping = &all_mappings[at & (BPF_MAPPINGS_MAX - 1)];
     __u32 segment = mapping->segment;
     int number = segment ? walk_find_rule(walk, segment, lookup - mapping->bias) : UNWIND_RULE_NONE;
-    /* The call is meant, not what is behind it; but a signal's trampoline is never called, nor is
-     * the first function of a coroutine: its start, with no code right before it, was planted as a
-     * return address, and behind it is nothing. */
     __u32 back = !walk->exact;
+    /* The first function of a coroutine: its start, with no code right before it, was planted as a
+     * return address, and behind it is nothing. */
     if (number == UNWIND_RULE_NONE && back && segment &&
         walk_find_rule(walk, segment, ip - mapping->bias) > UNWIND_RULE_NONE) {
         number = UNWIND_RULE_END;
         back = 0;
     }
-    if (number >= 0 && number < BPF_RULES_MAX && all_rules[number].cfa == UNWIND_CFA_SIGNAL)
+    if (number >= BPF_RULES_MAX)
+        number = UNWIND_RULE_UNSUPPORTED;
+    const struct unwind_rule *rule = &all_rules[number & (BPF_RULES_MAX - 1)];
+    /* The call is meant, not what is behind it; but a signal's trampoline is never called. */
+    if (number > 0 && rule->cfa == UNWIND_CFA_SIGNAL)
         back = 0;
     __u64 frame = segment ? (__u64)segment << BPF_FRAME_SEGMENT_SHIFT |
                                 ((ip - back - mapping->offset) & BPF_FRAME_OFFSET_MASK)
@@ -458,7 +450,7 @@ __noinline int walk_step(struct walk *walk)
     if (*(volatile unsigned int *)&mapping->list != walk->list)
         return UNWIND_END_NO_TABLE;
     add_frame(walk, frame);
-    return number < 0 ? -number : walk_apply(walk, (__u32)number);
+    return number < 0 ? -number : apply(walk, all_mappings, rule);
 }
 
 static long walk_again(__u32 index, void *context)

@@ -15,9 +15,8 @@
 #define COPIES_MIN 64
 #define COPIES_MAX 512
 #define COPY_TURN_NS 250000000
-/* Beyond it everything is forgotten, here and in the kernel, which knows as many. */
-#define STACKS_MAX 60000
-#define STACKS_BYTES_MAX (64u << 20)
+/* Beyond it all stacks are forgotten, here and in the kernel. */
+#define STACKS_BYTES_MAX (32u << 20)
 /* What a walk or an event on its way in another CPU can take, at the very most. */
 #define SETTLE_US 20000
 
@@ -200,6 +199,9 @@ static size_t walk_copy(struct bpf_recorder *bpf, struct process *process,
     struct installer_view view = {.installer = &bpf->installer, .process = process};
     struct unwind_input input = copied_input(bpf, event, &view);
     size_t count = recorder_walk(bpf->recorder, &input, process, frames);
+    /* A walk in the kernel gets farther than the copy reaches. */
+    if (event->sample.list)
+        installer_load(&bpf->installer, process, event->sample.user_leaf);
     bool told = process->list && process->list->described.list == event->sample.list;
     if (!told || process->changed)
         installer_install(&bpf->installer, process, event->sample.time_ns);
@@ -331,7 +333,7 @@ static void keep_house(struct bpf_recorder *bpf, int64_t now_ns)
         bpf_sampler_allow_copies(bpf->sampler, bpf->copies);
     }
     if (installer_full(&bpf->installer) || bpf->recorder->modules.refused ||
-        bpf->stack_count > STACKS_MAX || bpf->arena.total_bytes > STACKS_BYTES_MAX)
+        bpf->arena.total_bytes > STACKS_BYTES_MAX)
         reset(bpf);
 }
 

@@ -17,7 +17,7 @@
 #include "base/memory.h"
 #include "capture/bpf_object.h"
 
-#define POOL_SLOTS_MIN 64
+#define POOL_SLOTS_MIN 16
 /* Half a second of a busy machine of 64 CPUs at 99 Hz fits, and a hundred copied stacks. */
 #define RING_BYTES_MIN (4u << 20)
 #define RING_BYTES_PER_CPU (64u << 10)
@@ -29,9 +29,9 @@ struct table {
     size_t bytes;
 };
 
-enum { SEGMENTS, MAPPINGS, DIRECTORY, CHUNKS, SLOTS, RULES, POOL, SETTINGS, TABLES };
-static const char *const table_names[TABLES] = {"segments", "mappings", "directory", "chunks",
-                                                "slots",    "rules",    "pool",      "settings"};
+enum { SEGMENTS, MAPPINGS, DIRECTORY, SLOTS, RULES, POOL, STACKS, SETTINGS, TABLES };
+static const char *const table_names[TABLES] = {
+    "segments", "mappings", "directory", "slots_used", "rules", "pool", "known_stacks", "settings"};
 
 struct bpf_sampler {
     struct bpf_object *object;
@@ -40,7 +40,7 @@ struct bpf_sampler {
     struct ring_buffer *ring;
     struct table tables[TABLES];
     uint32_t slot_count;
-    int processes, stacks, counters; /* descriptors of maps */
+    int processes, counters; /* descriptors of maps */
     int cpu_count;
     int *events;
     size_t event_count, event_capacity;
@@ -64,7 +64,7 @@ static int print_debug(enum libbpf_print_level level, const char *format, va_lis
 static uint32_t slots_of(uint64_t pool_bytes)
 {
     uint64_t wanted = (pool_bytes ? pool_bytes : BPF_POOL_BYTES_DEFAULT) /
-                      (BPF_CHUNK_ROWS * sizeof(struct unwind_row));
+                      (BPF_SLOT_ROWS * sizeof(struct unwind_row));
     uint32_t slots = POOL_SLOTS_MIN;
     while (slots * 2 <= wanted && slots < BPF_SLOTS_MAX)
         slots *= 2;
@@ -89,10 +89,9 @@ static int set_sizes(struct bpf_sampler *sampler)
     struct bpf_map *constants = bpf_object__find_map_by_name(object, ".rodata");
     if (!pool || !ring || !scratches || !constants)
         return -EINVAL;
-    uint32_t slot_mask = sampler->slot_count - 1; /* the only constant */
-    uint32_t pool_bytes =
-        sampler->slot_count * BPF_CHUNK_ROWS * (uint32_t)sizeof(struct unwind_row);
-    int r = bpf_map__set_initial_value(constants, &slot_mask, sizeof(slot_mask));
+    uint32_t row_mask = sampler->slot_count * BPF_SLOT_ROWS - 1; /* the only constant */
+    uint32_t pool_bytes = sampler->slot_count * BPF_SLOT_ROWS * (uint32_t)sizeof(struct unwind_row);
+    int r = bpf_map__set_initial_value(constants, &row_mask, sizeof(row_mask));
     if (!r)
         r = bpf_map__set_value_size(pool, pool_bytes);
     if (!r)
@@ -170,11 +169,9 @@ static int load_object(struct bpf_sampler *sampler)
         return r;
     sampler->program = bpf_object__find_program_by_name(sampler->object, "assay_sample");
     sampler->processes = bpf_object__find_map_fd_by_name(sampler->object, "processes");
-    sampler->stacks = bpf_object__find_map_fd_by_name(sampler->object, "known_stacks");
     sampler->counters = bpf_object__find_map_fd_by_name(sampler->object, "counters");
     int events = bpf_object__find_map_fd_by_name(sampler->object, "events");
-    if (!sampler->program || sampler->processes < 0 || sampler->stacks < 0 ||
-        sampler->counters < 0 || events < 0)
+    if (!sampler->program || sampler->processes < 0 || sampler->counters < 0 || events < 0)
         return -EINVAL;
     sampler->ring = ring_buffer__new(events, take_event, sampler, NULL);
     return sampler->ring ? 0 : -errno;
@@ -327,8 +324,7 @@ struct unwind_tables bpf_sampler_tables(const struct bpf_sampler *sampler)
         .segments = tables[SEGMENTS].memory,
         .mappings = tables[MAPPINGS].memory,
         .directory = tables[DIRECTORY].memory,
-        .chunks = tables[CHUNKS].memory,
-        .slots = tables[SLOTS].memory,
+        .slots_used = tables[SLOTS].memory,
         .rules = tables[RULES].memory,
         .pool = tables[POOL].memory,
         .slot_count = sampler->slot_count,
@@ -346,23 +342,17 @@ void bpf_sampler_forget_process(struct bpf_sampler *sampler, uint32_t pid)
     bpf_map_delete_elem(sampler->processes, &pid);
 }
 
-static void clear_map(int map, void *key)
-{
-    while (bpf_map_get_next_key(map, NULL, key) == 0)
-        if (bpf_map_delete_elem(map, key) < 0 && errno != ENOENT)
-            break;
-}
-
 void bpf_sampler_forget_processes(struct bpf_sampler *sampler)
 {
     uint32_t pid;
-    clear_map(sampler->processes, &pid);
+    while (bpf_map_get_next_key(sampler->processes, NULL, &pid) == 0)
+        if (bpf_map_delete_elem(sampler->processes, &pid) < 0 && errno != ENOENT)
+            break;
 }
 
 void bpf_sampler_forget_stacks(struct bpf_sampler *sampler)
 {
-    uint64_t hash;
-    clear_map(sampler->stacks, &hash);
+    memset(sampler->tables[STACKS].memory, 0, sampler->tables[STACKS].bytes);
 }
 
 void bpf_sampler_allow_copies(struct bpf_sampler *sampler, unsigned count)

@@ -317,8 +317,6 @@ size_t capture_losses(const struct capture *capture, struct capture_loss *losses
         note_loss(losses, &count, "stacks cut: too many at once that the kernel could not walk",
                   counters[BPF_COUNT_COPY_REFUSED]);
         note_loss(losses, &count, "stacks without callers: these never came", bpf->unknown_stacks);
-        note_loss(losses, &count, "stacks sent again: the table of known ones was full",
-                  counters[BPF_COUNT_STACKS_FULL]);
         note_loss(losses, &count, "processes that the kernel's tables had no room for",
                   counters[BPF_COUNT_FORK_FULL] + bpf->installer.refused);
         note_loss(losses, &count, "times the kernel's tables were full and built anew",

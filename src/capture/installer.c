@@ -51,11 +51,11 @@ static uint32_t get_file(struct installer *installer, struct module *module)
     struct installed_file file = {.module = owner};
     const struct unwind_rows *rows = module_rows(installer->modules, module);
     if (rows) {
-        if (!unwind_pool_add_file(&installer->pool, rows, &file.place))
+        file.number = unwind_pool_add_file(&installer->pool, rows);
+        if (!file.number)
             return ID_NONE;
-        file.has_rows = true;
         unwind_pool_rules(&installer->pool, &installer->modules->rules);
-        unwind_pool_load_all(&installer->pool, &file.place, rows);
+        unwind_pool_load_all(&installer->pool, file.number, rows);
     }
     id = (uint32_t)installer->file_count;
     array_reserve(installer->files, installer->file_capacity, installer->file_count + 1);
@@ -74,11 +74,10 @@ static void install_segment(struct installer *installer, uint32_t number)
     uint32_t id = get_file(installer, module);
     if (id == ID_NONE)
         return;
-    const struct installed_file *file = &installer->files[id];
-    const struct unwind_rows *rows =
-        file->has_rows ? module_rows(installer->modules, module) : NULL;
-    if (rows || !file->has_rows)
-        unwind_pool_set_segment(pool, number, rows ? &file->place : NULL, rows);
+    uint32_t file = installer->files[id].number;
+    const struct unwind_rows *rows = file ? module_rows(installer->modules, module) : NULL;
+    if (rows || !file)
+        unwind_pool_set_segment(pool, number, file, rows);
 }
 
 bool installer_place(void *context, uint64_t address, struct unwind_place *ret_place)
@@ -94,15 +93,24 @@ bool installer_place(void *context, uint64_t address, struct unwind_place *ret_p
         return true;
     uint32_t id = get_file(installer, module);
     ret_place->rows = module_rows(installer->modules, module);
-    if (ret_place->rows && id != ID_NONE && installer->files[id].has_rows) {
+    if (ret_place->rows && id != ID_NONE && installer->files[id].number) {
         unwind_pool_rules(&installer->pool, &installer->modules->rules);
-        unwind_pool_load(&installer->pool, &installer->files[id].place, ret_place->rows,
+        unwind_pool_load(&installer->pool, installer->files[id].number, ret_place->rows,
                          address - mapping->bias);
     }
     uint32_t segment = segments_of(installer->segments, mapping);
     if (segment && unwind_pool_reach_segment(&installer->pool, segment))
         install_segment(installer, segment);
     return true;
+}
+
+void installer_load(struct installer *installer, struct process *process, uint64_t address)
+{
+    struct installer_view view = {.installer = installer, .process = process};
+    struct unwind_place place;
+    /* A return address is looked up one before, where another page or mapping may be. */
+    installer_place(&view, address, &place);
+    installer_place(&view, address - 1, &place);
 }
 
 /* ---- processes ---- */

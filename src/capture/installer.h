@@ -12,8 +12,7 @@
 /* A file's rows in the pool. */
 struct installed_file {
     const struct module *module; /* whose rows they are: `same` of all that share them */
-    struct pool_file place;
-    bool has_rows;
+    uint32_t number;             /* in the pool; 0: it has no rows */
 };
 
 struct installer {
@@ -41,6 +40,9 @@ struct installer_view {
 
 /* An unwind_find_fn for a `struct installer_view`. */
 bool installer_place(void *view, uint64_t address, struct unwind_place *ret_place);
+
+/* Brings in what a walk in the kernel lacked at an address. */
+void installer_load(struct installer *installer, struct process *process, uint64_t address);
 
 /* Tells the kernel what a process has mapped, as of `until_ns`. */
 void installer_install(struct installer *installer, struct process *process, uint64_t until_ns);

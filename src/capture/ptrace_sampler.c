@@ -27,9 +27,13 @@
 
 /* Stops that are dealt with before the clock is looked at again. */
 #define STOPS_AT_ONCE 64
-/* A look that took T is followed by a pause of LOOK_PAUSE times T: thousands of threads lower the
- * rate instead of taking the machine. */
+/* A look that took T of CPU time is followed by a pause of LOOK_PAUSE times T: thousands of threads
+ * lower the rate instead of taking the machine. */
 #define LOOK_PAUSE 20
+
+/* Processes of one name that end without having been met are sampled at their end when they owe so
+ * many periods. */
+#define EXIT_PERIODS 3
 
 /* A thread that waits for a CPU when it is asked to stop is where it lost the last one, and that is
  * more often the end of a system call than its work is; a new one is at its beginning. The same is
@@ -39,8 +43,10 @@
 #define AGAIN_LOOK_NS 1000000
 #define AGAIN_LOOKS_MAX 40
 #define AGAIN_MAX 2
-/* Waits up to here can be our own doing: we need a CPU to ask. So long is "just now", too. */
+/* Waits up to here can be our own doing: we need a CPU to ask. */
 #define WAIT_NS 500000
+/* Of CPU time, since it last went on: it may not have moved. */
+#define FRESH_NS 20000
 
 struct ptrace_sampler {
     pid_t child;
@@ -133,10 +139,10 @@ static void report_sample(struct ptrace_sampler *sampler, struct tracee *tracee,
 /* ---- what happens to threads ---- */
 
 /* A thread that has been killed meanwhile is reported as ended soon. */
-static void resume(struct tracee *tracee, int signal_number)
+static void resume(const struct ptrace_sampler *sampler, struct tracee *tracee, int signal_number)
 {
+    tracee->resumed_ns = tracee_clock_ns(&sampler->tracees, tracee);
     ptrace(PTRACE_CONT, tracee->tid, NULL, (long)signal_number);
-    tracee->resumed_ns = monotonic_ns();
 }
 
 /* A thread that is traced because what started it is. NULL when there are too many. */
@@ -168,7 +174,7 @@ static void take_start(struct ptrace_sampler *sampler, struct tracee *tracee)
     if (ptrace(PTRACE_GETEVENTMSG, tracee->tid, NULL, &newborn) == 0 && newborn &&
         !tracees_find(&sampler->tracees, (pid_t)newborn))
         add_newborn(sampler, (pid_t)newborn);
-    resume(tracee, 0);
+    resume(sampler, tracee, 0);
 }
 
 /* All threads but one are gone, and that one has the process's number now, whichever it had. */
@@ -198,7 +204,7 @@ static void take_exec(struct ptrace_sampler *sampler, struct tracee *tracee)
     struct task_stat stat = {0};
     task_stat_read(tracee->tid, tracee->tid, &stat);
     report_name(sampler, tracee, stat.name, true);
-    resume(tracee, 0);
+    resume(sampler, tracee, 0);
 }
 
 /* It is still there, with registers, memory and clock. */
@@ -206,14 +212,18 @@ static void take_exit(struct ptrace_sampler *sampler, struct tracee *tracee)
 {
     struct perf_record record;
     bool last = tracees_end(&sampler->tracees, tracee);
-    /* The place is no better than any other, but the command's own end is the last chance. */
-    bool sample = last && tracee->process->pid == sampler->child && sampler->executed &&
-                  copy_sample(sampler, tracee, &record);
+    /* Its end is a bad place for a sample, but the command's own end is the last chance, and of
+     * programs that are too short to be met otherwise there is no other. */
+    bool wanted = tracee->process->pid == sampler->child
+                      ? sampler->executed
+                      : tracees_owed_ns(&sampler->tracees, tracee->process) >=
+                            EXIT_PERIODS * (uint64_t)sampler->period_ns;
+    bool sample = last && wanted && copy_sample(sampler, tracee, &record);
     if (sample)
         report_sample(sampler, tracee, &record);
     else if (last)
         tracees_bequeath(&sampler->tracees, tracee->process);
-    resume(tracee, 0);
+    resume(sampler, tracee, 0);
 }
 
 /* Did it wait for a CPU when we asked it to stop? */
@@ -254,7 +264,7 @@ static void take_interruption(struct ptrace_sampler *sampler, struct tracee *tra
         tracee->again_count = 0;
         sample = copy_sample(sampler, tracee, &record);
     }
-    resume(tracee, 0);
+    resume(sampler, tracee, 0);
     if (sample)
         report_sample(sampler, tracee, &record);
 }
@@ -271,7 +281,7 @@ static void take_stop(struct ptrace_sampler *sampler, pid_t tid, int status)
     }
     switch (event) {
     case 0: /* a signal is about to be delivered: it is */
-        resume(tracee, signal_number);
+        resume(sampler, tracee, signal_number);
         break;
     case PTRACE_EVENT_STOP:
         if (signal_number == SIGTRAP) {
@@ -293,7 +303,7 @@ static void take_stop(struct ptrace_sampler *sampler, pid_t tid, int status)
         take_exit(sampler, tracee);
         break;
     default:
-        resume(tracee, 0);
+        resume(sampler, tracee, 0);
     }
 }
 
@@ -334,24 +344,24 @@ static bool take_stops(struct ptrace_sampler *sampler)
     return true;
 }
 
-/* Asks a thread to stop, if it is running. */
-static void ask(struct ptrace_sampler *sampler, struct tracee *tracee)
+/* Asks a thread to stop. False when it isn't running. */
+static bool ask(struct ptrace_sampler *sampler, struct tracee *tracee)
 {
     struct task_stat stat;
     tracee->again_ns = 0;
     if (tracee->interrupted || tracee->ending ||
         task_stat_read(tracee->process->pid, tracee->tid, &stat) < 0 || stat.state != 'R')
-        return;
+        return false;
     if (strncmp(stat.name, tracee->name, sizeof(tracee->name) - 1) != 0)
         report_name(sampler, tracee, stat.name, false);
     tracee_cpu_ns(&sampler->tracees, tracee, &tracee->wait_ns);
     tracee->interrupted = ptrace(PTRACE_INTERRUPT, tracee->tid, NULL, NULL) == 0;
+    return tracee->interrupted;
 }
 
-/* It may not have moved since it stopped. */
-static bool is_fresh(const struct tracee *tracee)
+static bool is_fresh(const struct ptrace_sampler *sampler, const struct tracee *tracee)
 {
-    return monotonic_ns() - tracee->resumed_ns < WAIT_NS;
+    return tracee_clock_ns(&sampler->tracees, tracee) < tracee->resumed_ns + FRESH_NS;
 }
 
 static void look(struct ptrace_sampler *sampler)
@@ -363,7 +373,7 @@ static void look(struct ptrace_sampler *sampler)
         if (!tracee_process_active(tracee->process, sampler->looks) || tracee->again_ns)
             continue;
         tracee->again_count = 0;
-        if (is_fresh(tracee))
+        if (is_fresh(sampler, tracee))
             ask_later(sampler, tracee);
         else
             ask(sampler, tracee);
@@ -379,13 +389,17 @@ static void ask_again(struct ptrace_sampler *sampler, int64_t now_ns)
         struct tracee *tracee = tracees->list[i];
         if (!tracee->again_ns)
             continue;
-        if (tracee->again_ns > now_ns)
+        if (tracee->again_ns > now_ns) {
             sampler->again_ns = MIN(sampler->again_ns, tracee->again_ns);
-        else if (tracee->again_looks++ < AGAIN_LOOKS_MAX &&
-                 (is_fresh(tracee) || tracee_clock_ns(tracees, tracee) < tracee->again_cpu_ns))
+            continue;
+        }
+        bool late = tracee->again_looks++ == AGAIN_LOOKS_MAX;
+        bool early =
+            is_fresh(sampler, tracee) || tracee_clock_ns(tracees, tracee) < tracee->again_cpu_ns;
+        if (late)
+            tracee->again_ns = 0;
+        else if (early || !ask(sampler, tracee))
             look_again_later(sampler, tracee);
-        else
-            ask(sampler, tracee);
     }
 }
 
@@ -414,9 +428,13 @@ static void trace_until_end(struct ptrace_sampler *sampler)
         if (now_ns >= sampler->again_ns)
             ask_again(sampler, now_ns);
         if (now_ns >= next_ns) {
+            int64_t cost_ns = -clock_ns(CLOCK_THREAD_CPUTIME_ID);
             look(sampler);
-            int64_t done_ns = monotonic_ns();
-            next_ns = MAX(next_ns + sampler->period_ns, done_ns + LOOK_PAUSE * (done_ns - now_ns));
+            cost_ns += clock_ns(CLOCK_THREAD_CPUTIME_ID);
+            /* No hurry after a time without a CPU. */
+            now_ns = monotonic_ns();
+            next_ns = MAX(next_ns + sampler->period_ns, now_ns + sampler->period_ns / 2);
+            next_ns = MAX(next_ns, now_ns + LOOK_PAUSE * cost_ns);
             continue;
         }
         int64_t left_ns = MAX(MIN(next_ns, sampler->again_ns) - now_ns, 0);

@@ -9,7 +9,8 @@
  * and lets it go on. A sample's period is not the time between looks but the CPU time that the
  * thread has used since its last sample, by the scheduler's own count: sums are exact at any rate,
  * and only the places are sampled. What a thread leaves when it ends is added to the next sample of
- * its process, and what a process leaves to the next process of the same name.
+ * its process, and what a process leaves to the next process of the same name; where all processes
+ * of a name are too short to be met, some are sampled at their end.
  *
  * What is biased: a thread that waits for a CPU counts as running, and one that is in a system call
  * is seen at the call's end, without kernel frames. What a traced program can notice: exits, forks

@@ -14,7 +14,7 @@
 #include "base/memory.h"
 #include "capture/processes.h"
 
-/* Reading a list of mappings that took T is not done again for REREAD_PAUSE times T. */
+/* Reading a list of mappings that took T of CPU time is not done again for REREAD_PAUSE times T. */
 #define REREAD_PAUSE 20
 
 static bool is_known(const struct tracee_process *process, uint64_t ip)
@@ -115,13 +115,13 @@ void tracee_maps_update(struct tracee *tracee, const struct perf_record *sample,
     struct tracee_process *process = tracee->process;
     uint64_t size = size_pages(tracee->tid);
     bool known = is_known(process, sample->ip);
-    int64_t started_ns = monotonic_ns();
-    if (known && (size == process->size_pages || started_ns < process->reread_ns))
+    if (known && (size == process->size_pages || monotonic_ns() < process->reread_ns))
         return;
+    int64_t cost_ns = -clock_ns(CLOCK_THREAD_CPUTIME_ID);
     read_maps(tracee, sample->time_ns, callback, context);
-    int64_t now_ns = monotonic_ns();
+    cost_ns += clock_ns(CLOCK_THREAD_CPUTIME_ID);
     process->size_pages = size;
-    process->reread_ns = now_ns + REREAD_PAUSE * (now_ns - started_ns);
+    process->reread_ns = monotonic_ns() + REREAD_PAUSE * cost_ns;
 }
 
 void tracee_maps_forget(struct tracee_process *process)

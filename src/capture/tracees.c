@@ -14,29 +14,29 @@
 
 /* ---- the table ---- */
 
-/* Nanoseconds of CPU time, and of waiting for it, by the scheduler's count; 0 where the kernel has
- * none. */
-static uint64_t scheduler_ns(pid_t pid, pid_t tid, uint64_t *ret_wait_ns)
+/* What the scheduler counts: CPU time in nanoseconds, waiting for it, and how often it was got.
+ * False where the kernel doesn't count. */
+static bool scheduler_counts(pid_t pid, pid_t tid, uint64_t *ret_cpu_ns, uint64_t *ret_wait_ns)
 {
-    *ret_wait_ns = 0;
-    char path[64], text[64];
+    char path[64], text[128];
+    *ret_cpu_ns = *ret_wait_ns = 0;
     snprintf(path, sizeof(path), "/proc/%d/task/%d/schedstat", (int)pid, (int)tid);
     int fd = open(path, O_RDONLY | O_CLOEXEC);
     if (fd < 0)
-        return 0;
+        return false;
     ssize_t length = read(fd, text, sizeof(text) - 1);
     close(fd);
     text[MAX(length, 0)] = '\0';
     char *end;
-    uint64_t cpu_ns = strtoull(text, &end, 10);
-    *ret_wait_ns = strtoull(end, NULL, 10);
-    return cpu_ns;
+    *ret_cpu_ns = strtoull(text, &end, 10);
+    *ret_wait_ns = strtoull(end, &end, 10);
+    return strtoull(end, NULL, 10) > 0;
 }
 
 void tracees_init(struct tracees *tracees)
 {
-    uint64_t wait_ns;
-    *tracees = (struct tracees){.coarse = scheduler_ns(getpid(), getpid(), &wait_ns) == 0};
+    uint64_t cpu_ns, wait_ns;
+    *tracees = (struct tracees){.coarse = !scheduler_counts(getpid(), getpid(), &cpu_ns, &wait_ns)};
 }
 
 static void drop_process(struct tracee_process *process)
@@ -133,16 +133,15 @@ void tracees_remove(struct tracees *tracees, struct tracee *tracee)
 uint64_t tracee_cpu_ns(const struct tracees *tracees, const struct tracee *tracee,
                        uint64_t *ret_wait_ns)
 {
-    uint64_t wait_ns;
-    if (!ret_wait_ns)
-        ret_wait_ns = &wait_ns;
-    if (!tracees->coarse)
-        return scheduler_ns(tracee->process->pid, tracee->tid, ret_wait_ns);
-    *ret_wait_ns = 0;
+    uint64_t cpu_ns = 0, wait_ns = 0;
     struct task_stat stat;
-    if (task_stat_read(tracee->process->pid, tracee->tid, &stat) < 0)
-        return 0;
-    return stat.ticks * (1000000000ull / (uint64_t)sysconf(_SC_CLK_TCK));
+    if (!tracees->coarse)
+        scheduler_counts(tracee->process->pid, tracee->tid, &cpu_ns, &wait_ns);
+    else if (task_stat_read(tracee->process->pid, tracee->tid, &stat) == 0)
+        cpu_ns = stat.ticks * (1000000000ull / (uint64_t)sysconf(_SC_CLK_TCK));
+    if (ret_wait_ns)
+        *ret_wait_ns = wait_ns;
+    return cpu_ns;
 }
 
 /* The clock of another process; those of its threads cannot be read like that. 0 when it has
@@ -202,6 +201,12 @@ uint64_t tracees_settle(struct tracees *tracees, struct tracee *tracee)
         *account = tracees->accounts[--tracees->account_count];
     }
     return owed_ns;
+}
+
+uint64_t tracees_owed_ns(const struct tracees *tracees, const struct tracee_process *process)
+{
+    const struct tracee_account *account = find_account(tracees, process->name);
+    return process->owed_ns + (account ? account->owed_ns : 0);
 }
 
 bool tracees_end(struct tracees *tracees, struct tracee *tracee)

@@ -45,7 +45,7 @@ struct tracee {
     bool interrupted; /* we wait for it to stop */
     bool ending;      /* it is on its way out */
 
-    int64_t resumed_ns;    /* when it last went on after a stop */
+    uint64_t resumed_ns;   /* by its clock: when it last went on after a stop */
     uint64_t wait_ns;      /* how long it had waited for CPUs when we last asked it to stop */
     int64_t again_ns;      /* when to see whether to ask again; 0: not before the next look */
     uint64_t again_cpu_ns; /* its clock must say so much */
@@ -94,6 +94,9 @@ uint64_t tracees_settle(struct tracees *tracees, struct tracee *tracee);
 
 /* The thread ends. True when it was the last of its process. */
 bool tracees_end(struct tracees *tracees, struct tracee *tracee);
+
+/* What ended threads of the process and of its namesakes have left. */
+uint64_t tracees_owed_ns(const struct tracees *tracees, const struct tracee_process *process);
 
 /* What the process owes goes to the account of its name. */
 void tracees_bequeath(struct tracees *tracees, struct tracee_process *process);

@@ -19,17 +19,12 @@ static void store(uint32_t *to, uint32_t value)
     atomic_thread_fence(memory_order_seq_cst);
 }
 
-static uint32_t load(const uint32_t *from)
-{
-    return atomic_load_explicit((const _Atomic uint32_t *)from, memory_order_acquire);
-}
-
 static void begin(struct unwind_pool *pool)
 {
-    /* Segment 0 is code of no file, and a directory of 0 says that there is none. */
+    /* Segment 0 is code of no file, and file 0 is none. */
     pool->segments_used = 1;
-    pool->directory_used = 1;
-    pool->chunks_used = pool->mappings_used = pool->slots_used = 0;
+    pool->directory_used = pool->mappings_used = pool->slots_used = 0;
+    pool->file_count = 1;
     pool->rules_copied = 0;
     pool->full = false;
 }
@@ -37,7 +32,14 @@ static void begin(struct unwind_pool *pool)
 void unwind_pool_init(struct unwind_pool *pool, const struct unwind_tables *tables)
 {
     *pool = (struct unwind_pool){.tables = *tables};
+    pool->slots = memory_zalloc(tables->slot_count, sizeof(*pool->slots));
     begin(pool);
+}
+
+static void release_files(struct unwind_pool *pool)
+{
+    for (size_t i = 1; i < pool->file_count; i++)
+        free(pool->files[i].chunk_pages);
 }
 
 static void release_lists(struct unwind_pool *pool)
@@ -51,16 +53,19 @@ static void release_lists(struct unwind_pool *pool)
 void unwind_pool_release(struct unwind_pool *pool)
 {
     release_lists(pool);
+    release_files(pool);
+    free(pool->files);
+    free(pool->slots);
 }
 
 void unwind_pool_reset(struct unwind_pool *pool)
 {
     struct unwind_tables *tables = &pool->tables;
-    for (uint32_t i = 0; i < tables->slot_count; i++)
-        store(&tables->slots[i].owner, 0);
     memset(tables->segments, 0, pool->segments_used * sizeof(*tables->segments));
     memset(tables->mappings, 0, pool->mappings_used * sizeof(*tables->mappings));
-    memset(tables->chunks, 0, pool->chunks_used * sizeof(*tables->chunks));
+    memset(tables->directory, 0, pool->directory_used * sizeof(*tables->directory));
+    memset(pool->slots, 0, tables->slot_count * sizeof(*pool->slots));
+    release_files(pool);
     release_lists(pool);
     pool->resets++;
     begin(pool);
@@ -77,89 +82,155 @@ void unwind_pool_rules(struct unwind_pool *pool, const struct unwind_rules *rule
 
 /* ---- rows ---- */
 
-bool unwind_pool_add_file(struct unwind_pool *pool, const struct unwind_rows *rows,
-                          struct pool_file *ret_file)
+static uint32_t row_count_of(const struct unwind_rows *rows, uint32_t page)
 {
-    uint32_t chunk_count = (rows->row_count + BPF_CHUNK_ROWS - 1) >> BPF_CHUNK_SHIFT;
-    if (rows->page_count >= BPF_DIRECTORY_MAX - pool->directory_used ||
-        chunk_count > BPF_CHUNKS_MAX - pool->chunks_used) {
-        pool->full = true;
-        return false;
+    return rows->pages[page + 1] - rows->pages[page];
+}
+
+static uint32_t group_count_of(const struct unwind_rows *rows, uint32_t page)
+{
+    return (row_count_of(rows, page) + BPF_GROUP_ROWS - 1) / BPF_GROUP_ROWS;
+}
+
+/* Cuts a file into chunks that fit into slots. */
+static void cut(struct pool_file *file, const struct unwind_rows *rows)
+{
+    uint32_t groups = 0;
+    size_t count = 0, capacity = 0;
+    for (uint32_t page = 0; page < rows->page_count; page++) {
+        uint32_t more = group_count_of(rows, page);
+        if (page && groups + more <= BPF_SLOT_ROWS / BPF_GROUP_ROWS) {
+            groups += more;
+            continue;
+        }
+        array_reserve(file->chunk_pages, capacity, count + 2);
+        file->chunk_pages[count++] = page;
+        groups = more;
     }
-    *ret_file = (struct pool_file){
-        .directory = pool->directory_used, .chunks = pool->chunks_used, .chunk_count = chunk_count};
-    memcpy(pool->tables.directory + pool->directory_used, rows->pages,
-           (rows->page_count + 1) * sizeof(*rows->pages));
-    memset(pool->tables.chunks + pool->chunks_used, 0, chunk_count * sizeof(uint32_t));
-    pool->directory_used += rows->page_count + 1;
-    pool->chunks_used += chunk_count;
-    return true;
+    file->chunk_pages[count] = rows->page_count;
+    file->chunk_count = (uint32_t)count;
+}
+
+uint32_t unwind_pool_add_file(struct unwind_pool *pool, const struct unwind_rows *rows)
+{
+    if (!rows->page_count || rows->page_count > BPF_DIRECTORY_MAX - pool->directory_used) {
+        pool->full |= rows->page_count > 0;
+        return 0;
+    }
+    struct pool_file file = {.directory = pool->directory_used, .page_count = rows->page_count};
+    cut(&file, rows);
+    for (uint32_t page = 0; page < rows->page_count; page++)
+        pool->tables.directory[file.directory + page] =
+            row_count_of(rows, page) ? BPF_PAGE_NOT_LOADED : 0;
+    pool->directory_used += rows->page_count;
+    array_reserve(pool->files, pool->file_capacity, pool->file_count + 1);
+    pool->files[pool->file_count] = file;
+    return (uint32_t)pool->file_count++;
+}
+
+/* No walk that begins now reads the slot, and one that has begun notices. */
+static void empty_slot(struct unwind_pool *pool, uint32_t slot)
+{
+    struct pool_slot *seat = &pool->slots[slot];
+    struct pool_file *file = &pool->files[seat->file];
+    for (uint32_t page = file->chunk_pages[seat->chunk]; page < file->chunk_pages[seat->chunk + 1];
+         page++)
+        if (pool->tables.directory[file->directory + page])
+            store(&pool->tables.directory[file->directory + page], BPF_PAGE_NOT_LOADED);
+    file->loaded--;
+    seat->file = 0;
+    pool->evictions++;
 }
 
 /* A slot for a new chunk: one that is still free, else the one that was not read for longest. */
 static uint32_t take_slot(struct unwind_pool *pool)
 {
-    struct unwind_tables *tables = &pool->tables;
-    if (pool->slots_used < tables->slot_count)
+    const uint32_t *used = pool->tables.slots_used;
+    if (pool->slots_used < pool->tables.slot_count)
         return pool->slots_used++;
     uint32_t oldest = 0;
-    for (uint32_t i = 1; i < tables->slot_count; i++)
-        if ((int32_t)(tables->slots[i].used - tables->slots[oldest].used) < 0)
+    for (uint32_t i = 1; i < pool->tables.slot_count; i++)
+        if ((int32_t)(used[i] - used[oldest]) < 0)
             oldest = i;
-    uint32_t owner = tables->slots[oldest].owner;
-    store(&tables->slots[oldest].owner, 0);
-    if (owner)
-        store(&tables->chunks[owner - 1], 0);
-    pool->evictions++;
+    empty_slot(pool, oldest);
     return oldest;
 }
 
-static bool load_chunk(struct unwind_pool *pool, const struct pool_file *file,
-                       const struct unwind_rows *rows, uint32_t chunk)
+static void write_rows(struct unwind_row *to, const struct unwind_rows *rows, uint32_t page)
 {
-    struct unwind_tables *tables = &pool->tables;
-    uint32_t entry = file->chunks + chunk, first = chunk << BPF_CHUNK_SHIFT;
-    if (chunk >= file->chunk_count || load(&tables->chunks[entry]))
-        return false;
-    uint32_t slot = take_slot(pool);
-    uint32_t count = MIN(rows->row_count - first, BPF_CHUNK_ROWS);
-    memcpy(tables->pool + ((size_t)slot << BPF_CHUNK_SHIFT), rows->rows + first,
-           count * sizeof(*rows->rows));
+    uint32_t count = row_count_of(rows, page), filled = group_count_of(rows, page) * BPF_GROUP_ROWS;
+    memcpy(to, rows->rows + rows->pages[page], count * sizeof(*to));
+    for (uint32_t i = count; i < filled; i++)
+        to[i] = (struct unwind_row){.offset = BPF_ROW_BEHIND};
+}
+
+static void load_chunk(struct unwind_pool *pool, uint32_t number, const struct unwind_rows *rows,
+                       uint32_t chunk)
+{
+    struct pool_file *file = &pool->files[number];
+    uint32_t slot = take_slot(pool), last = file->chunk_pages[chunk + 1];
+    uint32_t group = slot * (BPF_SLOT_ROWS / BPF_GROUP_ROWS), at = group;
+    for (uint32_t page = file->chunk_pages[chunk]; page < last; page++) {
+        write_rows(pool->tables.pool + (size_t)at * BPF_GROUP_ROWS, rows, page);
+        at += group_count_of(rows, page);
+    }
     /* As fresh as the freshest, or it might be the next to go. */
-    uint32_t now = tables->slots[slot].used;
-    for (uint32_t i = 0; i < pool->slots_used; i += 64)
-        if ((int32_t)(tables->slots[i].used - now) > 0)
-            now = tables->slots[i].used;
-    tables->slots[slot].used = now;
-    store(&tables->slots[slot].owner, entry + 1);
-    store(&tables->chunks[entry], slot + 1);
+    uint32_t *used = pool->tables.slots_used, now = used[slot];
+    for (uint32_t i = 0; i < pool->slots_used; i++)
+        if ((int32_t)(used[i] - now) > 0)
+            now = used[i];
+    used[slot] = now;
+    pool->slots[slot] = (struct pool_slot){.file = number, .chunk = chunk};
+    file->loaded++;
+    for (uint32_t page = file->chunk_pages[chunk]; page < last; page++) {
+        uint32_t count = group_count_of(rows, page);
+        if (count)
+            store(&pool->tables.directory[file->directory + page],
+                  group << BPF_GROUPS_SHIFT | count);
+        group += count;
+    }
     pool->loads++;
+}
+
+static bool is_loaded(const struct unwind_pool *pool, const struct pool_file *file, uint32_t page)
+{
+    return pool->tables.directory[file->directory + page] != BPF_PAGE_NOT_LOADED;
+}
+
+/* The chunk that a page is in. */
+static uint32_t chunk_of(const struct pool_file *file, uint32_t page)
+{
+    uint32_t low = 0, high = file->chunk_count;
+    while (high - low > 1) {
+        uint32_t middle = (low + high) / 2;
+        if (file->chunk_pages[middle] <= page)
+            low = middle;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+bool unwind_pool_load(struct unwind_pool *pool, uint32_t number, const struct unwind_rows *rows,
+                      uint64_t address)
+{
+    const struct pool_file *file = &pool->files[number];
+    uint64_t page = (address >> UNWIND_PAGE_SHIFT) - rows->first_page;
+    if (page >= file->page_count || is_loaded(pool, file, (uint32_t)page))
+        return false;
+    load_chunk(pool, number, rows, chunk_of(file, (uint32_t)page));
     return true;
 }
 
-bool unwind_pool_load(struct unwind_pool *pool, const struct pool_file *file,
-                      const struct unwind_rows *rows, uint64_t address)
+bool unwind_pool_load_all(struct unwind_pool *pool, uint32_t number, const struct unwind_rows *rows)
 {
-    uint64_t page = (address >> UNWIND_PAGE_SHIFT) - rows->first_page;
-    if (page >= rows->page_count || rows->pages[page] == rows->pages[page + 1])
+    uint32_t count = pool->files[number].chunk_count;
+    if (pool->files[number].loaded || count == 0 ||
+        count > (pool->tables.slot_count - pool->slots_used) / SMALL_PART)
         return false;
-    uint32_t first = rows->pages[page] >> BPF_CHUNK_SHIFT;
-    uint32_t last = (rows->pages[page + 1] - 1) >> BPF_CHUNK_SHIFT;
-    bool missing = load_chunk(pool, file, rows, first);
-    for (uint32_t chunk = first + 1; chunk <= last; chunk++)
-        missing |= load_chunk(pool, file, rows, chunk);
-    return missing;
-}
-
-bool unwind_pool_load_all(struct unwind_pool *pool, const struct pool_file *file,
-                          const struct unwind_rows *rows)
-{
-    bool missing = false;
-    if (file->chunk_count > (pool->tables.slot_count - pool->slots_used) / SMALL_PART)
-        return false;
-    for (uint32_t chunk = 0; chunk < file->chunk_count; chunk++)
-        missing |= load_chunk(pool, file, rows, chunk);
-    return missing;
+    for (uint32_t chunk = 0; chunk < count; chunk++)
+        load_chunk(pool, number, rows, chunk);
+    return true;
 }
 
 bool unwind_pool_reach_segment(struct unwind_pool *pool, uint32_t number)
@@ -174,15 +245,14 @@ bool unwind_pool_reach_segment(struct unwind_pool *pool, uint32_t number)
     return true;
 }
 
-void unwind_pool_set_segment(struct unwind_pool *pool, uint32_t number,
-                             const struct pool_file *file, const struct unwind_rows *rows)
+void unwind_pool_set_segment(struct unwind_pool *pool, uint32_t number, uint32_t file,
+                             const struct unwind_rows *rows)
 {
     struct bpf_segment *segment = &pool->tables.segments[number];
     if (file) {
         segment->first_page = rows->first_page;
         segment->page_count = rows->page_count;
-        segment->directory = file->directory;
-        segment->chunks = file->chunks;
+        segment->directory = pool->files[file].directory;
     }
     store(&segment->state, file ? BPF_SEGMENT_ROWS : BPF_SEGMENT_NO_ROWS);
 }

@@ -18,8 +18,7 @@ struct unwind_tables {
     struct bpf_segment *segments;
     struct bpf_mapping *mappings;
     uint32_t *directory;
-    uint32_t *chunks;
-    struct bpf_slot *slots;
+    uint32_t *slots_used;
     struct unwind_rule *rules;
     struct unwind_row *pool;
     uint32_t slot_count; /* a power of two */
@@ -48,9 +47,27 @@ struct pool_list {
     unsigned class;
 };
 
+/* A file's rows. */
+struct pool_file {
+    uint32_t directory; /* where its entries begin */
+    uint32_t page_count;
+    uint32_t *chunk_pages; /* the first page of each chunk, and page_count behind the last */
+    uint32_t chunk_count;
+    uint32_t loaded; /* chunks that are in the pool */
+};
+
+/* Who is in a slot. */
+struct pool_slot {
+    uint32_t file; /* number; 0: nobody */
+    uint32_t chunk;
+};
+
 struct unwind_pool {
     struct unwind_tables tables;
-    uint32_t directory_used, chunks_used, segments_used, mappings_used;
+    struct pool_file *files; /* from 1 on */
+    size_t file_count, file_capacity;
+    struct pool_slot *slots;
+    uint32_t directory_used, segments_used, mappings_used;
     uint32_t slots_used; /* of those that never had an owner */
     size_t rules_copied;
     struct pool_class classes[POOL_LIST_CLASSES];
@@ -59,13 +76,6 @@ struct unwind_pool {
     uint64_t loads;     /* chunks that were written */
     uint64_t evictions; /* chunks that had to go for others */
     bool full;          /* a table other than the pool has no room: only a reset helps */
-};
-
-/* A file's place in the tables. */
-struct pool_file {
-    uint32_t directory; /* 0: not there */
-    uint32_t chunks;
-    uint32_t chunk_count;
 };
 
 void unwind_pool_init(struct unwind_pool *pool, const struct unwind_tables *tables);
@@ -78,23 +88,22 @@ void unwind_pool_reset(struct unwind_pool *pool);
 /* Rules that have come since the last time: before rows that use them are loaded. */
 void unwind_pool_rules(struct unwind_pool *pool, const struct unwind_rules *rules);
 
-/* Makes a place for a file's rows; false when there is no room. Nothing is loaded yet. */
-bool unwind_pool_add_file(struct unwind_pool *pool, const struct unwind_rows *rows,
-                          struct pool_file *ret_file);
+/* Makes a place for a file's rows, and gives its number; 0 when there is no room. Nothing is loaded
+ * yet. */
+uint32_t unwind_pool_add_file(struct unwind_pool *pool, const struct unwind_rows *rows);
 
 /* Brings in the rows of one address, or all of the file's where they take little of what is free.
  * Returns whether anything was missing. */
-bool unwind_pool_load(struct unwind_pool *pool, const struct pool_file *file,
-                      const struct unwind_rows *rows, uint64_t address);
-bool unwind_pool_load_all(struct unwind_pool *pool, const struct pool_file *file,
-                          const struct unwind_rows *rows);
+bool unwind_pool_load(struct unwind_pool *pool, uint32_t file, const struct unwind_rows *rows,
+                      uint64_t address);
+bool unwind_pool_load_all(struct unwind_pool *pool, uint32_t file, const struct unwind_rows *rows);
 
 /* Segments are numbered by who knows them; this makes sure that the kernel's table has the number.
  * False when it is too large. */
 bool unwind_pool_reach_segment(struct unwind_pool *pool, uint32_t number);
-/* A segment of a file with rows, or (file NULL) of one that has none. */
-void unwind_pool_set_segment(struct unwind_pool *pool, uint32_t number,
-                             const struct pool_file *file, const struct unwind_rows *rows);
+/* A segment of a file with rows, or (file 0) of one that has none. */
+void unwind_pool_set_segment(struct unwind_pool *pool, uint32_t number, uint32_t file,
+                             const struct unwind_rows *rows);
 
 /* A list of mappings, by start, with one user; NULL when there is no room. */
 struct pool_list *unwind_pool_add_list(struct unwind_pool *pool, const struct bpf_mapping *mappings,

@@ -150,16 +150,6 @@ static void count_slice(struct top_sampler *sampler, struct top_slice *slice)
     note_losses(sampler, slice);
 }
 
-/* What compilers have written about their code since the last time. */
-static void load_jit_names(struct top_sampler *sampler)
-{
-    const struct profile *profile = &sampler->addresses;
-    uint32_t pid;
-    for (uint32_t i = 1; i < profile->mapping_count; i++)
-        if (jit_mapping_pid(profile_text(profile, profile->mappings[i].file), &pid))
-            jit_names_load(sampler->jit, pid);
-}
-
 /* Over hours, more programs may run than a symbolizer takes: then it begins anew. */
 static void keep_within_limits(struct top_sampler *sampler)
 {
@@ -175,7 +165,7 @@ int top_sampler_take(struct top_sampler *sampler, struct top_slice **ret_slice, 
         return state;
     struct top_slice *slice = top_slice_new(NAMED_DETAIL);
     count_slice(sampler, slice);
-    load_jit_names(sampler);
+    jit_names_load_mappings(sampler->jit, &sampler->addresses, 0);
     int r = symbol_name_profile(sampler->symbolizer, &sampler->addresses, &slice->profile,
                                 capture_locate, sampler->capture, error);
     if (r < 0) {

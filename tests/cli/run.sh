@@ -13,8 +13,10 @@ trap 'rm -rf "$folder"' EXIT
 mkdir "$folder/work" "$folder/home"
 
 HOME=${HOME:-/}
-# The user's settings are none of a test's business; Go's caches only save time.
+# The user's settings are none of a test's business; Go's caches only save time, and rustup finds
+# its compilers there.
 export GOCACHE=${GOCACHE:-$HOME/.cache/go-build} GOPATH=${GOPATH:-$HOME/go} GOTOOLCHAIN=local
+export RUSTUP_HOME=${RUSTUP_HOME:-$HOME/.rustup} CARGO_HOME=${CARGO_HOME:-$HOME/.cargo}
 export HOME=$folder/home TMPDIR=$folder ASSAY_CACHE=$folder/cache LC_ALL=C TZ=UTC TERM=dumb
 unset COLUMNS LINES NO_COLOR PAGER XDG_CONFIG_HOME XDG_CACHE_HOME XDG_DATA_HOME
 

@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 # Stacks of a Go program that we record against those of the runtime's own profiler, of the same run:
-# all whole, and the same shares of time.
+# all whole, and the same shares of time. The shares are also those that the kernel says.
 
 command -v go >/dev/null || {
     echo "There is no Go toolchain here to compare with."
@@ -24,7 +24,7 @@ for means in bpf perf; do
     for program in plain mixed; do
         [ -e "$program" ] || continue
         ASSAY_SAMPLER=$means "$ASSAY" record -F 199 -o ours.folded -- \
-            "./$program" work 4 go.pb.gz 2>said || {
+            "./$program" work 4 go.pb.gz >times 2>said || {
             cat said
             continue
         }
@@ -32,7 +32,7 @@ for means in bpf perf; do
         [[ $means != perf || $(cat said) == *" by perf events"* ]] || continue
         cat said
         "$ASSAY" convert -o go.folded go.pb.gz
-        python3 "$ROOT/tests/peers/compare_go.py" stacks ours.folded go.folded \
+        python3 "$ROOT/tests/peers/compare_go.py" stacks ours.folded go.folded times \
             "$([ "$means" = bpf ] && echo 1 || echo 0)"
         tried=$((tried + 1))
     done

@@ -156,6 +156,64 @@ static void a_register_may_hold_the_return_address(void **state)
     assert_int_equal(made.count, 2);
 }
 
+static void new_threads_come_from_nowhere(void **state)
+{
+    (void)state;
+    struct unwind_rule rule = {.cfa = UNWIND_CFA_CLONE, .cfa_offset = 8};
+    /* The one who started it returns to its caller. */
+    struct made made = {.input.registers = unwind_registers_of(CODE + 16, STACK, 0)};
+    made.stack[0] = CODE + 256 + 5;
+    assert_int_equal(walk_one(&made, rule), UNWIND_END_COMPLETE);
+    assert_int_equal(made.count, 2);
+    /* The new one has no code on its stack, or no stack that could be read. */
+    made = (struct made){.input.registers = unwind_registers_of(CODE + 16, STACK, 0)};
+    made.stack[0] = STACK;
+    assert_int_equal(walk_one(&made, rule), UNWIND_END_COMPLETE);
+    assert_int_equal(made.count, 1);
+    made = (struct made){.input.registers = unwind_registers_of(CODE + 16, STACK - 64, 0)};
+    assert_int_equal(walk_one(&made, rule), UNWIND_END_COMPLETE);
+    assert_int_equal(made.count, 1);
+}
+
+static void coroutines_begin_with_a_planted_address(void **state)
+{
+    (void)state;
+    struct unwind_rule rules[] = {{.cfa = UNWIND_CFA_SP, .cfa_offset = 8}};
+    struct made made;
+    make(&made, rules, 1);
+    /* Nothing from 256 on, and another function at 512. */
+    made.row[2] = (struct unwind_row){512, made.row[0].rule};
+    made.pages[1] = made.rows.row_count = 3;
+    made.stack[0] = CODE + 512;
+    assert_int_equal(walk_made(&made), UNWIND_END_COMPLETE);
+    assert_int_equal(made.count, 2);
+    assert_true(made.frames[1].flags & UNWIND_FRAME_EXACT);
+    /* Anywhere else without rows it is no end. */
+    make(&made, rules, 1);
+    made.row[2] = (struct unwind_row){512, made.row[0].rule};
+    made.pages[1] = made.rows.row_count = 3;
+    made.stack[0] = CODE + 511;
+    made.input.registers.value[6] = 1;
+    assert_int_equal(walk_made(&made), UNWIND_END_NO_ROWS);
+}
+
+static void what_an_epilogue_took_back_is_in_its_register(void **state)
+{
+    (void)state;
+    /* Saved 24 bytes below the CFA, which is only 16 above the stack pointer by now. */
+    struct unwind_rule rules[] = {
+        {.cfa = UNWIND_CFA_SP, .cfa_offset = 16, .saved = UNWIND_FP_AT_CFA, .fp_slot = -3},
+        {.cfa = UNWIND_CFA_FP, .cfa_offset = 16},
+        {.cfa = UNWIND_CFA_END},
+    };
+    struct made made;
+    make(&made, rules, 3);
+    made.stack[1] = CODE + 256 + 5;
+    made.stack[11] = CODE + 512 + 5; /* above fp, STACK + 80 */
+    assert_int_equal(walk_made(&made), UNWIND_END_COMPLETE);
+    assert_int_equal(made.count, 3);
+}
+
 static void rbx_is_followed(void **state)
 {
     (void)state;
@@ -506,6 +564,9 @@ int main(void)
         cmocka_unit_test(every_rule),
         cmocka_unit_test(return_addresses_are_looked_up_one_before),
         cmocka_unit_test(a_register_may_hold_the_return_address),
+        cmocka_unit_test(new_threads_come_from_nowhere),
+        cmocka_unit_test(coroutines_begin_with_a_planted_address),
+        cmocka_unit_test(what_an_epilogue_took_back_is_in_its_register),
         cmocka_unit_test(rbx_is_followed),
         cmocka_unit_test(frame_pointers_where_there_are_no_rows),
         cmocka_unit_test(every_end),

@@ -3,6 +3,8 @@
 // back.
 
 #include "capture/unwind_pool.h"
+
+#include "base/memory.h"
 #include "unit.h"
 
 #define SLOTS 8
@@ -19,10 +21,9 @@ static int setup(void **state)
     tables->segments = calloc(BPF_SEGMENTS_MAX, sizeof(*tables->segments));
     tables->mappings = calloc(BPF_MAPPINGS_MAX, sizeof(*tables->mappings));
     tables->directory = calloc(BPF_DIRECTORY_MAX, sizeof(*tables->directory));
-    tables->chunks = calloc(BPF_CHUNKS_MAX, sizeof(*tables->chunks));
-    tables->slots = calloc(BPF_SLOTS_MAX, sizeof(*tables->slots));
+    tables->slots_used = calloc(BPF_SLOTS_MAX, sizeof(*tables->slots_used));
     tables->rules = calloc(BPF_RULES_MAX, sizeof(*tables->rules));
-    tables->pool = calloc(SLOTS * BPF_CHUNK_ROWS, sizeof(*tables->pool));
+    tables->pool = calloc(SLOTS * BPF_SLOT_ROWS, sizeof(*tables->pool));
     tables->slot_count = SLOTS;
     unwind_pool_init(&fixture->pool, tables);
     *state = fixture;
@@ -36,8 +37,7 @@ static int teardown(void **state)
     free(fixture->tables.segments);
     free(fixture->tables.mappings);
     free(fixture->tables.directory);
-    free(fixture->tables.chunks);
-    free(fixture->tables.slots);
+    free(fixture->tables.slots_used);
     free(fixture->tables.rules);
     free(fixture->tables.pool);
     free(fixture);
@@ -71,75 +71,94 @@ static uint64_t address_of(const struct unwind_rows *rows, uint32_t page)
 }
 
 /* What a walk in the kernel would find, or -1 where the rows are not there: the same search. */
-static int look_up(const struct fixture *fixture, const struct pool_file *file,
-                   const struct unwind_rows *rows, uint64_t address)
+static int look_up(const struct fixture *fixture, uint32_t file, const struct unwind_rows *rows,
+                   uint64_t address)
 {
     const struct unwind_tables *tables = &fixture->tables;
     uint32_t page = (uint32_t)((address >> UNWIND_PAGE_SHIFT) - rows->first_page);
-    uint32_t low = tables->directory[file->directory + page];
-    uint32_t high = tables->directory[file->directory + page + 1];
-    int rule = -1;
-    while (low < high) {
-        uint32_t middle = (low + high) / 2, entry = file->chunks + (middle >> BPF_CHUNK_SHIFT);
-        uint32_t slot = tables->chunks[entry] - 1;
-        if (slot >= SLOTS || tables->slots[slot].owner != entry + 1)
-            return -1;
-        const struct unwind_row *row =
-            &tables->pool[(slot << BPF_CHUNK_SHIFT) + middle % BPF_CHUNK_ROWS];
-        if (row->offset <= address % UNWIND_PAGE_BYTES) {
-            rule = row->rule;
-            low = middle + 1;
-        } else {
-            high = middle;
-        }
+    uint32_t entry = tables->directory[fixture->pool.files[file].directory + page];
+    uint32_t count = (entry & BPF_GROUPS_MASK) * BPF_GROUP_ROWS;
+    uint32_t base = (entry >> BPF_GROUPS_SHIFT) * BPF_GROUP_ROWS;
+    if (!count)
+        return -1;
+    assert_true(base + count <= SLOTS * BPF_SLOT_ROWS);
+    assert_int_equal(base / BPF_SLOT_ROWS, (base + count - 1) / BPF_SLOT_ROWS);
+    while (count > 1) {
+        uint32_t half = count / 2;
+        if (tables->pool[base + half].offset <= address % UNWIND_PAGE_BYTES)
+            base += half;
+        count -= half;
     }
-    return rule;
+    return tables->pool[base].rule;
 }
 
 static void loads_what_is_asked_for(void **state)
 {
     struct fixture *fixture = *state;
     struct unwind_pool *pool = &fixture->pool;
-    struct unwind_rows rows = make_rows(60, 100, 7); /* 6 chunks, pages across their borders */
-    struct pool_file file;
-    assert_true(unwind_pool_add_file(pool, &rows, &file));
-    assert_int_equal(file.chunk_count, 6);
-    for (uint32_t page = 0; page < 60; page++)
-        assert_int_equal(look_up(fixture, &file, &rows, address_of(&rows, page)), -1);
-    assert_true(unwind_pool_load(pool, &file, &rows, address_of(&rows, 10) + 5));
-    assert_int_equal(look_up(fixture, &file, &rows, address_of(&rows, 10) + 5), 7);
-    assert_int_equal(pool->loads, 2); /* rows 1000 to 1099 lie in two chunks */
-    assert_false(unwind_pool_load(pool, &file, &rows, address_of(&rows, 10)));
-    assert_int_equal(look_up(fixture, &file, &rows, address_of(&rows, 40)), -1);
+    struct unwind_rows rows = make_rows(100, 101, 7); /* 104 with what fills up: 39 pages a slot */
+    uint32_t file = unwind_pool_add_file(pool, &rows);
+    assert_int_equal(pool->files[file].chunk_count, 3);
+    for (uint32_t page = 0; page < 100; page++)
+        assert_int_equal(look_up(fixture, file, &rows, address_of(&rows, page)), -1);
+    assert_true(unwind_pool_load(pool, file, &rows, address_of(&rows, 50) + 5));
+    for (uint32_t page = 0; page < 100; page++) {
+        int expected = page >= 39 && page < 78 ? 7 : -1;
+        assert_int_equal(look_up(fixture, file, &rows, address_of(&rows, page)), expected);
+        assert_int_equal(look_up(fixture, file, &rows, address_of(&rows, page) + 4095), expected);
+    }
+    assert_int_equal(pool->loads, 1);
+    assert_false(unwind_pool_load(pool, file, &rows, address_of(&rows, 50)));
     /* Addresses that the file has no rows for ask for nothing. */
-    assert_false(unwind_pool_load(pool, &file, &rows, address_of(&rows, 60)));
-    assert_false(unwind_pool_load(pool, &file, &rows, 0));
-    assert_false(unwind_pool_load(pool, &file, &rows, UINT64_MAX));
+    assert_false(unwind_pool_load(pool, file, &rows, address_of(&rows, 100)));
+    assert_false(unwind_pool_load(pool, file, &rows, 0));
+    assert_false(unwind_pool_load(pool, file, &rows, UINT64_MAX));
     free_rows(&rows);
+}
+
+/* Every offset gets its own row's rule, the first and the last among them. */
+static void every_row_is_found(void **state)
+{
+    struct fixture *fixture = *state;
+    static const uint32_t counts[] = {1, 2, 7, 8, 9, 500, 4096};
+    for (size_t c = 0; c < ARRAY_LENGTH(counts); c++) {
+        struct unwind_rows rows = make_rows(1, counts[c], 0);
+        uint32_t step = UNWIND_PAGE_BYTES / counts[c];
+        for (uint32_t i = 0; i < counts[c]; i++)
+            rows.rows[i] =
+                (struct unwind_row){.offset = (uint16_t)(i * step), .rule = (uint16_t)(i + 1)};
+        uint32_t file = unwind_pool_add_file(&fixture->pool, &rows);
+        assert_true(unwind_pool_load(&fixture->pool, file, &rows, address_of(&rows, 0)));
+        for (uint32_t offset = 0; offset < UNWIND_PAGE_BYTES; offset++)
+            assert_int_equal(look_up(fixture, file, &rows, address_of(&rows, 0) + offset),
+                             MIN(offset / step, counts[c] - 1) + 1);
+        free_rows(&rows);
+    }
 }
 
 static void the_least_recently_used_goes(void **state)
 {
     struct fixture *fixture = *state;
     struct unwind_pool *pool = &fixture->pool;
-    struct unwind_rows rows = make_rows(SLOTS + 4, BPF_CHUNK_ROWS, 9); /* a chunk a page */
-    struct pool_file file;
-    assert_true(unwind_pool_add_file(pool, &rows, &file));
+    struct unwind_rows rows = make_rows(SLOTS + 4, 4000, 9); /* a slot for each page */
+    for (uint32_t i = 0; i < rows.row_count; i++)
+        rows.rows[i].offset = (uint16_t)(i % 4000);
+    uint32_t file = unwind_pool_add_file(pool, &rows);
     for (uint32_t page = 0; page < SLOTS; page++) {
-        assert_true(unwind_pool_load(pool, &file, &rows, address_of(&rows, page)));
-        fixture->tables.slots[page].used = 100 + page;
+        assert_true(unwind_pool_load(pool, file, &rows, address_of(&rows, page)));
+        fixture->tables.slots_used[page] = 100 + page;
     }
     assert_int_equal(pool->evictions, 0);
-    fixture->tables.slots[0].used = 500; /* a walk has just read the first */
-    assert_true(unwind_pool_load(pool, &file, &rows, address_of(&rows, SLOTS)));
+    fixture->tables.slots_used[0] = 500; /* a walk has just read the first */
+    assert_true(unwind_pool_load(pool, file, &rows, address_of(&rows, SLOTS)));
     assert_int_equal(pool->evictions, 1);
-    assert_int_equal(look_up(fixture, &file, &rows, address_of(&rows, 0)), 9);
-    assert_int_equal(look_up(fixture, &file, &rows, address_of(&rows, 1)), -1);
-    assert_int_equal(look_up(fixture, &file, &rows, address_of(&rows, SLOTS)), 9);
+    assert_int_equal(look_up(fixture, file, &rows, address_of(&rows, 0)), 9);
+    assert_int_equal(look_up(fixture, file, &rows, address_of(&rows, 1)), -1);
+    assert_int_equal(look_up(fixture, file, &rows, address_of(&rows, SLOTS)), 9);
     /* The new one is not the next to go, and what went can come back. */
-    assert_true(unwind_pool_load(pool, &file, &rows, address_of(&rows, 1)));
-    assert_int_equal(look_up(fixture, &file, &rows, address_of(&rows, SLOTS)), 9);
-    assert_int_equal(look_up(fixture, &file, &rows, address_of(&rows, 2)), -1);
+    assert_true(unwind_pool_load(pool, file, &rows, address_of(&rows, 1)));
+    assert_int_equal(look_up(fixture, file, &rows, address_of(&rows, SLOTS)), 9);
+    assert_int_equal(look_up(fixture, file, &rows, address_of(&rows, 2)), -1);
     free_rows(&rows);
 }
 
@@ -148,24 +167,23 @@ static void never_another_files_rows(void **state)
 {
     struct fixture *fixture = *state;
     struct unwind_rows rows[5];
-    struct pool_file files[5];
-    uint32_t random = 1, found = 0;
+    uint32_t files[5], random = 1, found = 0;
     for (uint16_t i = 0; i < 5; i++) {
-        rows[i] = make_rows(30 + i * 7u, 90 + i * 40u, (uint16_t)(100 + i));
-        assert_true(unwind_pool_add_file(&fixture->pool, &rows[i], &files[i]));
+        rows[i] = make_rows(130 + i * 37u, 90 + i * 40u, (uint16_t)(100 + i));
+        files[i] = unwind_pool_add_file(&fixture->pool, &rows[i]);
+        assert_int_not_equal(files[i], 0);
     }
     for (int round = 0; round < 3000; round++) {
         random = random * 1664525 + 1013904223;
         uint32_t i = (random >> 8) % 5, page = (random >> 16) % rows[i].page_count;
         uint64_t address = address_of(&rows[i], page) + random % UNWIND_PAGE_BYTES;
         if (random & 0x80)
-            unwind_pool_load(&fixture->pool, &files[i], &rows[i], address);
-        int rule = look_up(fixture, &files[i], &rows[i], address);
+            unwind_pool_load(&fixture->pool, files[i], &rows[i], address);
+        int rule = look_up(fixture, files[i], &rows[i], address);
         if (rule >= 0)
             assert_int_equal(rule, 100 + i);
         found += rule >= 0;
-        for (uint32_t slot = 0; slot < SLOTS; slot++)
-            fixture->tables.slots[slot].used += slot == random % SLOTS;
+        fixture->tables.slots_used[random % SLOTS]++;
     }
     assert_true(found > 1000);
     assert_true(fixture->pool.evictions > 100);
@@ -176,14 +194,13 @@ static void never_another_files_rows(void **state)
 static void small_files_come_as_a_whole(void **state)
 {
     struct fixture *fixture = *state;
-    struct unwind_rows small = make_rows(10, 100, 3), large = make_rows(30, 100, 4);
-    struct pool_file file;
-    assert_true(unwind_pool_add_file(&fixture->pool, &small, &file));
-    assert_true(unwind_pool_load_all(&fixture->pool, &file, &small));
-    for (uint32_t page = 0; page < 10; page++)
-        assert_int_equal(look_up(fixture, &file, &small, address_of(&small, page)), 3);
-    assert_true(unwind_pool_add_file(&fixture->pool, &large, &file));
-    assert_false(unwind_pool_load_all(&fixture->pool, &file, &large));
+    struct unwind_rows small = make_rows(45, 100, 3), large = make_rows(200, 100, 4);
+    uint32_t file = unwind_pool_add_file(&fixture->pool, &small);
+    assert_true(unwind_pool_load_all(&fixture->pool, file, &small));
+    for (uint32_t page = 0; page < 45; page++)
+        assert_int_equal(look_up(fixture, file, &small, address_of(&small, page)), 3);
+    file = unwind_pool_add_file(&fixture->pool, &large);
+    assert_false(unwind_pool_load_all(&fixture->pool, file, &large));
     free_rows(&small);
     free_rows(&large);
 }
@@ -244,9 +261,8 @@ static void full_tables_say_so(void **state)
     unwind_pool_reset(pool);
 
     struct unwind_rows rows = make_rows(1, 1, 1);
-    rows.page_count = BPF_DIRECTORY_MAX; /* more than there is room for: nothing of it is read */
-    struct pool_file file;
-    assert_false(unwind_pool_add_file(pool, &rows, &file));
+    rows.page_count = BPF_DIRECTORY_MAX + 1; /* nothing of it is read */
+    assert_int_equal(unwind_pool_add_file(pool, &rows), 0);
     assert_true(pool->full);
     free_rows(&rows);
 }
@@ -256,12 +272,11 @@ static void segments_begin_without_rows(void **state)
     struct fixture *fixture = *state;
     struct unwind_pool *pool = &fixture->pool;
     struct unwind_rows rows = make_rows(10, 10, 1);
-    struct pool_file file;
-    assert_true(unwind_pool_add_file(pool, &rows, &file));
+    uint32_t file = unwind_pool_add_file(pool, &rows);
     assert_true(unwind_pool_reach_segment(pool, 3));
     assert_int_equal(fixture->tables.segments[3].state, BPF_SEGMENT_EMPTY);
-    unwind_pool_set_segment(pool, 3, &file, &rows);
-    unwind_pool_set_segment(pool, 2, NULL, NULL);
+    unwind_pool_set_segment(pool, 3, file, &rows);
+    unwind_pool_set_segment(pool, 2, 0, NULL);
     assert_int_equal(fixture->tables.segments[3].state, BPF_SEGMENT_ROWS);
     assert_int_equal(fixture->tables.segments[3].first_page, 0x400);
     assert_int_equal(fixture->tables.segments[2].state, BPF_SEGMENT_NO_ROWS);
@@ -274,6 +289,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(loads_what_is_asked_for, setup, teardown),
+        cmocka_unit_test_setup_teardown(every_row_is_found, setup, teardown),
         cmocka_unit_test_setup_teardown(the_least_recently_used_goes, setup, teardown),
         cmocka_unit_test_setup_teardown(never_another_files_rows, setup, teardown),
         cmocka_unit_test_setup_teardown(small_files_come_as_a_whole, setup, teardown),

@@ -27,7 +27,7 @@ import "C"
 import "time"
 
 func init() {
-	kinds = append(kinds, callingC, throughC)
+	kinds = append(kinds, kind{"main.callingC", callingC}, kind{"main.throughC", throughC})
 }
 
 //export goBack

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // The other side of tests/peers/go-stacks.sh and go-names.sh. `work` keeps the CPU busy in ways
-// that Go's stacks differ by (recursion, collection of garbage, system calls, C), and writes the
-// runtime's own profile of it. `addresses` lists addresses of its own code, and `frames` says what
+// that Go's stacks differ by (recursion, collection of garbage, system calls, C), writes the
+// runtime's own profile of it, and prints the kernel's times. `addresses` lists addresses of its own code, and `frames` says what
 // the runtime calls them.
 package main
 
@@ -40,9 +40,12 @@ func work(duration, target string) {
 	file, err := os.Create(target)
 	check(err)
 	check(pprof.StartCPUProfile(file))
-	busy(time.Duration(seconds) * time.Second)
+	times := busy(time.Duration(seconds) * time.Second)
 	pprof.StopCPUProfile()
 	check(file.Close())
+	for name, seconds := range times {
+		fmt.Println(name, seconds)
+	}
 }
 
 func check(err error) {
@@ -55,10 +58,17 @@ func check(err error) {
 func self() (*elf.File, uint64) {
 	file, err := elf.Open("/proc/self/exe")
 	check(err)
+	path, err := os.Readlink("/proc/self/exe")
+	check(err)
 	maps, err := os.ReadFile("/proc/self/maps")
 	check(err)
-	start, err := strconv.ParseUint(strings.SplitN(string(maps), "-", 2)[0], 16, 64)
-	check(err)
+	var start uint64
+	for _, line := range strings.Split(string(maps), "\n") {
+		if start == 0 && strings.HasSuffix(line, path) {
+			start, err = strconv.ParseUint(strings.SplitN(line, "-", 2)[0], 16, 64)
+			check(err)
+		}
+	}
 	for _, segment := range file.Progs {
 		if segment.Type == elf.PT_LOAD {
 			return file, start - segment.Vaddr&^4095

@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Label sets: what a series is known by. A set is sorted by name (byte order), each name is there
+ * once, and an empty value is no label, as in Prometheus. Zero-initialised is empty and ready.
+ *
+ * The set owns its texts; pointers stay valid until labels_clear or labels_release, also when their
+ * label is set anew or removed. A set that nobody changes can be read by any number of threads.
+ * Whether names and values are UTF-8 and of bearable length is label/policy.h's concern.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/arena.h"
+#include "base/buffer.h"
+
+/* The label that every series has. */
+#define LABEL_SERVICE_NAME "service_name"
+
+struct label {
+    const char *name; /* NUL-terminated, as is the value */
+    const char *value;
+};
+
+struct labels {
+    struct label *list;
+    size_t count, capacity;
+    struct arena arena;
+};
+
+void labels_release(struct labels *labels);
+#define _cleanup_labels_ _cleanup_(labels_release)
+void labels_clear(struct labels *labels);
+
+/* Sets or replaces; an empty value removes, an empty name does nothing. The texts are copied, and
+ * may be of this very set. With lengths, a text ends at its first NUL if there is one. */
+void labels_set(struct labels *labels, const char *name, const char *value);
+void labels_set_n(struct labels *labels, const char *name, size_t name_length, const char *value,
+                  size_t value_length);
+static inline void labels_remove(struct labels *labels, const char *name)
+{
+    labels_set(labels, name, "");
+}
+
+/* NULL: not there. */
+const char *labels_get(const struct labels *labels, const char *name);
+
+/* `to` becomes a copy of `from`; what it held is gone. */
+void labels_copy(struct labels *to, const struct labels *from);
+
+/* The same for equal sets, on every machine and in every version of the program. */
+uint64_t labels_hash(const struct labels *labels);
+bool labels_equal(const struct labels *a, const struct labels *b);
+
+/* -1, 0 or 1: by the first label that differs, name before value; a prefix comes first. */
+int labels_compare(const struct labels *a, const struct labels *b);
+
+/* Appends {a="b","c.d"="e"}: what selector_parse reads. */
+void labels_write(struct buffer *out, const struct labels *labels);

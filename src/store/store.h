@@ -1,0 +1,256 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The store: profiles of many services over time, written in batches that are durable when the
+ * call returns, and read as merged profiles, time series, series, labels and exemplars. Two
+ * implementations share this interface and one test suite: the embedded one (SQLite files holding
+ * column blocks, docs/formats/store.md) and one in memory.
+ *
+ * Words. A *series* is a label set (with service_name) and a profile type ("process_cpu:cpu:
+ * nanoseconds:cpu:nanoseconds"). A *window* is one series' samples of one push: a start time, a
+ * duration, and rows {stack, value}. A window belongs to a time range [from, to) when its start
+ * does, so ranges that touch add up to the range of both. A *row* is what others call a sample.
+ *
+ * Threads: every call may be made from any thread at any time, except that nothing may run during
+ * store_close. Callbacks run on the caller's thread, without locks held; what they are given is
+ * valid until they return. A callback that returns non-zero ends the call, which returns that.
+ *
+ * Errors: 0 or a negative code with a sentence in `error` (which may be NULL). Codes beside
+ * errno's: -EALREADY the batch was stored before, -E2BIG a limit was met, -ECANCELED, -EINVAL what
+ * was passed can't be (a sentence says why), -ERANGE older than what is kept, -ENOSPC the disk or
+ * the disk limit is full, -EROFS/-EACCES the directory can't be written.
+ */
+#pragma once
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/error.h"
+#include "label/labels.h"
+#include "profile/profile.h"
+
+/* Limits of one batch: what is beyond is refused whole with -E2BIG or -EINVAL. */
+#define STORE_TENANT_BYTES_MAX 64    /* letters, digits, '-', '_', '.', not first a '.' */
+#define STORE_BATCH_ID_BYTES_MAX 256 /* any bytes but NUL */
+#define STORE_SERIES_BYTES_MAX 65536 /* names and values of one label set */
+#define STORE_ROWS_MAX (1u << 24)    /* of one window */
+#define STORE_DEPTH_MAX 4096         /* frames of one stack */
+
+/* What is kept at which resolution. Rollups have one series per service_name, version and type. */
+enum store_tier { STORE_RAW, STORE_TEN_MINUTES, STORE_HOUR, STORE_DAY, STORE_TIERS };
+
+/* How long the services of a class are kept, per tier, in days; 0: for ever. A service belongs to
+ * the first class whose `services` list has it, else to the last class given, or to "default". */
+struct store_class {
+    const char *name;            /* letters, digits and '_'; part of file names */
+    const char *const *services; /* exact service names, ended by NULL; NULL: all others */
+    unsigned days[STORE_TIERS];
+};
+
+/* Copied by the open calls. Zero means the default. */
+struct store_options {
+    const char *directory;            /* embedded only; made when missing */
+    const struct store_class *classes; /* none: default, kept 14, 30, 400 and 1200 days */
+    size_t class_count;
+    size_t memory_limit_bytes;  /* of caches and work; 256 MiB. Never below 16 MiB. */
+    uint64_t disk_limit_bytes;  /* 0: none */
+    unsigned commit_ms;         /* how long a commit waits for company; 50 */
+    unsigned late_ms;           /* how long after its end a ten-minute slot is rolled up; 120,000 */
+    bool read_only;             /* reads only, beside a server too; embedded only */
+    int64_t (*now)(void *context); /* wall clock in ns, for tests; NULL: the real one */
+    void *now_context;
+};
+
+struct store;
+
+/* -EBUSY when another process has the directory open. Files that are newer than this program are
+ * refused by name (-ENOTSUP); damaged ones are set aside under the name they had and ".damaged",
+ * which store_problems lists, and the others serve. */
+int store_open_embedded(const struct store_options *options, struct store **ret_store,
+                        struct error *error);
+int store_open_memory(const struct store_options *options, struct store **ret_store,
+                      struct error *error);
+void store_close(struct store *store); /* takes NULL */
+
+/* ---- writing ---- */
+
+struct store_row {
+    uint32_t node; /* of the window's profile */
+    int64_t value;
+};
+
+struct store_exemplar {
+    uint32_t node;
+    int64_t value;
+    int64_t time_ns;
+    struct profile_link link;
+};
+
+struct store_profile { /* one window */
+    const struct labels *labels; /* service_name among them; the type is apart */
+    const char *type;            /* the five-part id */
+    int64_t time_ns, duration_ns;
+    const struct profile *profile; /* whose stacks the rows name; windows may share it */
+    const struct store_row *rows;  /* in any order; rows of one node add up */
+    size_t row_count;
+    const struct store_exemplar *exemplars;
+    size_t exemplar_count;
+};
+
+struct store_batch {
+    const char *tenant;
+    const char *batch_id; /* NULL: none */
+    const struct store_profile *profiles;
+    size_t count;
+};
+
+/*
+ * Returns when all of the batch is durable, in one commit with batches of other threads. After any
+ * failure, and after a crash, nothing of the batch is there, or all (a crash only). A batch id that
+ * was stored before by this tenant changes nothing: -EALREADY. Reads nothing of the batch after
+ * returning. A window without rows is stored too: it says that somebody looked.
+ */
+int store_write(struct store *store, const struct store_batch *batch, struct error *error);
+
+/* ---- reading ---- */
+
+struct store_selection {
+    const char *tenant;
+    const char *type;                /* NULL: all types (not for merge and timeseries) */
+    const struct selector *selector; /* NULL: all series */
+    int64_t from_ns, to_ns;          /* [from, to) */
+};
+
+struct store_limits {
+    const atomic_bool *cancelled; /* NULL: never. Looked at between blocks. */
+    size_t memory_bytes;          /* for this call; 0: half of the store's limit */
+    /* Subtrees of less than this share of the selection's total are cut off and their value kept
+     * under one frame "[other]" of the node they hang on, so that a picture of a fleet needs no
+     * million nodes. Looked at per file and service: a share is never overstated. 0: exact. */
+    double smallest_share;
+    bool raw_only; /* don't use rollups */
+};
+
+/* How good an answer is. All but `series`, `blocks` and `tiers` are the same whichever tier is
+ * read. */
+struct store_quality {
+    uint64_t rows;    /* as they were written */
+    uint64_t windows; /* pushes of series; see `rows` */
+    uint64_t series;  /* distinct, of the tiers that were read */
+    uint64_t blocks;
+    int64_t first_ns, last_ns; /* starts of the first and the last window; 0 without any */
+    int64_t duration_ns;       /* sum over windows */
+    int64_t total;             /* sum of values */
+    int64_t cut;               /* of it under "[other]" */
+    unsigned tiers;            /* bit per enum store_tier that was read */
+    unsigned damaged_blocks;   /* left out because their checksum is wrong */
+    unsigned damaged_files;    /* set aside during the call */
+};
+
+/* Each series with at least one window in the range (rollups included when the raw data is gone).
+ * `first_ns` and `last_ns` are what is stored of it anywhere in the range's files. A series of
+ * several files comes once. */
+typedef int store_series_fn(void *context, const struct labels *labels, const char *type,
+                            int64_t first_ns, int64_t last_ns);
+int store_series(struct store *store, const struct store_selection *selection, store_series_fn *fn,
+                 void *context, struct error *error);
+
+/* In ascending order, each once, of the series that store_series would give. */
+typedef int store_text_fn(void *context, const char *text);
+int store_label_names(struct store *store, const struct store_selection *selection,
+                      store_text_fn *fn, void *context, struct error *error);
+int store_label_values(struct store *store, const struct store_selection *selection,
+                       const char *name, store_text_fn *fn, void *context, struct error *error);
+int store_types(struct store *store, const struct store_selection *selection, store_text_fn *fn,
+                void *context, struct error *error);
+
+/*
+ * Adds all selected stacks to `profile`, which the caller has initialised with the detail it wants
+ * and which gets the sample type and unit of the selection's type. On failure what is in the
+ * profile is undefined, and it must only be released. -E2BIG when it would take more than
+ * limits->memory_bytes.
+ */
+int store_merge(struct store *store, const struct store_selection *selection,
+                const struct store_limits *limits, struct profile *profile,
+                struct store_quality *ret_quality, struct error *error);
+
+enum store_count { STORE_FLAT, STORE_CUMULATIVE };
+
+struct store_timeseries_query {
+    int64_t step_ns;             /* at least a second; at most STORE_POINTS_MAX steps */
+    const char *const *group_by; /* label names */
+    size_t group_count;
+    const char *function; /* only its value; NULL: all. By name, exactly. */
+    enum store_count count;
+};
+#define STORE_POINTS_MAX 100000
+#define STORE_GROUPS_MAX 10000
+
+struct store_point {
+    int64_t time_ns; /* from_ns + k * step_ns; points without a window are left out */
+    int64_t value;
+    uint64_t windows;
+};
+
+/* One call per group, in the order of their labels; `group` holds the group_by labels that are
+ * there. Rollups are used where steps are whole slots of theirs. */
+typedef int store_points_fn(void *context, const struct labels *group,
+                            const struct store_point *points, size_t count);
+int store_timeseries(struct store *store, const struct store_selection *selection,
+                     const struct store_timeseries_query *query, const struct store_limits *limits,
+                     store_points_fn *fn, void *context, struct store_quality *ret_quality,
+                     struct error *error);
+
+/* Exemplars, in no order; only those with `function` anywhere on their stack when it is given.
+ * `stack` is a node of `profile`, which lives until the call ends. Raw data only. */
+typedef int store_exemplar_fn(void *context, const struct labels *labels,
+                              const struct profile *profile, const struct store_exemplar *exemplar);
+int store_exemplars(struct store *store, const struct store_selection *selection,
+                    const char *function, const struct store_limits *limits, store_exemplar_fn *fn,
+                    void *context, struct error *error);
+
+/* Every raw window of the selection as it was written (rows of one node added up): for export, and
+ * for statistics over windows. The profile that windows name is the store's, changes from call to
+ * call, and holds more stacks than the window's. */
+typedef int store_window_fn(void *context, const struct store_profile *window);
+int store_scan(struct store *store, const struct store_selection *selection,
+               const struct store_limits *limits, store_window_fn *fn, void *context,
+               struct error *error);
+
+/* ---- keeping house ---- */
+
+/* One round of compaction, rollups, retention and the disk limit; a background thread calls it
+ * every few seconds. Crash-safe at any point. Returns 1 when there is more to do right away. */
+int store_maintain(struct store *store, const atomic_bool *cancelled, struct error *error);
+
+/* Removes what is selected, raw and from rollups, and says how many windows that were. Rollups
+ * whose raw data is gone lose a series only when the selector names nothing but service_name and
+ * version; what can't be removed exactly is -ENOTSUP, after the rest was removed. */
+int store_delete(struct store *store, const struct store_selection *selection,
+                 uint64_t *ret_windows, struct error *error);
+
+struct store_stats {
+    uint64_t rows, windows;                 /* raw, stored now */
+    uint64_t files[STORE_TIERS], bytes[STORE_TIERS], blocks[STORE_TIERS];
+    uint64_t series;                        /* raw, summed over files */
+    uint64_t fresh_blocks;                  /* raw, waiting for compaction */
+    uint64_t written_rows, written_batches, repeated_batches; /* since opened, from here on */
+    uint64_t commits, compacted_blocks, rolled_slots;
+    uint64_t expired_files;                 /* by retention */
+    uint64_t shed_files;                    /* raw days dropped early for the disk limit */
+    int64_t shed_until_ns;                  /* raw data before this was dropped for the disk limit */
+    uint64_t memory_bytes;                  /* caches */
+};
+int store_stats(struct store *store, struct store_stats *ret_stats, struct error *error);
+
+/* What went wrong and is worth an operator's look, as sentences: files set aside, raw days dropped
+ * for the disk limit. The latest 64. */
+int store_problems(struct store *store, store_text_fn *fn, void *context, struct error *error);
+
+/* Tenants that have data, in ascending order. */
+int store_tenants(struct store *store, store_text_fn *fn, void *context, struct error *error);
+
+/* Reads everything: SQLite's own check, each block's checksum, each reference. `fn` gets a sentence
+ * for each thing that is wrong; 0 when there was none, -EBADMSG else. */
+int store_check(struct store *store, store_text_fn *fn, void *context, struct error *error);

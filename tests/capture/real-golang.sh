@@ -1,0 +1,17 @@
+# SPDX-License-Identifier: Apache-2.0
+# A Go HTTP server under load: goroutines, the garbage collector, the network poller.
+. "$ROOT/tests/capture/common.bash"
+need python3 go wrk
+
+export GOFLAGS=-mod=mod GOPROXY=off CGO_ENABLED=0
+work=$PWD
+if ! (cd "$subjects/golang" && go build -trimpath -o "$work/golang" .) 2>said; then
+    skip_all "Go cannot build here: $(tail -n 1 said)"
+fi
+port=$(free_port)
+./golang "127.0.0.1:$port" >server.said 2>&1 &
+server=$!
+started+=("$server")
+wait_until 20 answers "$port" || { cat server.said && exit 1; }
+load() { wrk -t 1 -c 16 -d "$1" "http://127.0.0.1:$port/"; }
+real "a Go server" "$server" --whole 95 --named 95

@@ -1,0 +1,28 @@
+# SPDX-License-Identifier: Apache-2.0
+# Node: code that V8 generates keeps frame pointers and has no unwind information; what it calls does.
+. "$ROOT/tests/capture/common.bash"
+need python3 node
+
+cat >busy.js <<'END'
+const zlib = require("zlib");
+const end = Date.now() + 1000 * Number(process.argv[2]);
+let data = {};
+for (let i = 0; i < 200; i++) data["key" + i] = Array.from({ length: i % 20 }, (_, n) => n);
+while (Date.now() < end) {
+    const text = JSON.stringify(data);
+    data = JSON.parse(text);
+    const words = text.match(/[a-z]+\d+/g);
+    words.sort((a, b) => (a.slice(1) < b.slice(1) ? -1 : 1));
+    zlib.deflateSync(text);
+}
+END
+# V8 writes the names of what it generates into a file that is called after the process.
+trap 'rm -f "/tmp/perf-$(cat pid 2>/dev/null || echo none).map"; finish' EXIT
+for ASSAY_SAMPLER in "${samplers[@]}"; do
+    # shellcheck disable=SC2016 # of the other shell
+    "$ASSAY" record -F 499 -o real.pb.gz -- sh -c 'echo $$ >pid; exec "$@"' sh \
+        node --perf-basic-prof busy.js "$real_seconds" 2>said
+    sed 's/^/# /' said
+    check "Node ($ASSAY_SAMPLER)" python3 "$capture/real.py" real.pb.gz --whole 98 --named 90
+    rm -f "/tmp/perf-$(cat pid).map"
+done

@@ -1,0 +1,3 @@
+// SPDX-License-Identifier: Apache-2.0
+// A plugin: order.h as a library.
+#include "order.h"
