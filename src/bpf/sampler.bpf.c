@@ -15,20 +15,8 @@ struct {
 
 TABLE(known_stacks, __u64, BPF_KNOWN_MAX);
 
-struct {
-    __uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
-    __uint(max_entries, BPF_COUNTERS);
-    __type(key, __u32);
-    __type(value, __u64);
-} counters SEC(".maps");
-
-struct {
-    __uint(type, BPF_MAP_TYPE_ARRAY);
-    __uint(map_flags, BPF_F_MMAPABLE);
-    __uint(max_entries, 1);
-    __type(key, __u32);
-    __type(value, struct bpf_settings);
-} settings SEC(".maps");
+/* The budget for copies: user space fills it up now and then. */
+TABLE(copies_left, long long, 1);
 
 struct kernel_stack {
     struct bpf_stack_event callers; /* frames[0] is the leaf, and no part of what is sent */
@@ -41,39 +29,40 @@ struct copy {
 };
 
 struct scratch {
+    struct bpf_scratch_head head;
     struct bpf_sample_event sample;
     __u64 registers[UNWIND_REGISTERS]; /* as they were: a walk changes its own */
     struct walk walk;
     struct kernel_stack kernel;
     struct copy copy;
 };
+_Static_assert(sizeof(struct scratch) <= BPF_SCRATCH_BYTES, "user space knows the size");
 
 /* One for each CPU, by number: user space sets how many. (A map of the per-CPU kind has no room for
  * values of this size.) Perf events don't interrupt each other. */
 struct {
     __uint(type, BPF_MAP_TYPE_ARRAY);
+    __uint(map_flags, BPF_F_MMAPABLE);
     __uint(max_entries, 1);
-    __type(key, __u32);
-    __type(value, struct scratch);
+    __uint(key_size, 4);
+    __uint(value_size, BPF_SCRATCH_BYTES);
 } scratches SEC(".maps");
 
-static __always_inline void count(__u32 counter)
-{
-    __u64 *value = bpf_map_lookup_elem(&counters, &counter);
-    if (value)
-        (*value)++;
-}
+/* Of tracepoints, which have no scratch: processes whose list of mappings found no room. */
+TABLE(fork_full, __u64, 1);
+
+#define COUNT(scratch, counter) ((scratch)->head.counters[counter]++)
 
 /* A wake-up costs more than an event: one when enough has come together. */
-static __always_inline __u64 wake_up(const struct bpf_settings *set)
+static __always_inline __u64 wake_up(void)
 {
     __u64 waiting = bpf_ringbuf_query(&events, BPF_RB_AVAIL_DATA);
-    return waiting >= set->watermark ? BPF_RB_FORCE_WAKEUP : BPF_RB_NO_WAKEUP;
+    return waiting >= settings.watermark ? BPF_RB_FORCE_WAKEUP : BPF_RB_NO_WAKEUP;
 }
 
 /* Sends a chain that user space has not seen. False when it will not know it. */
-static __always_inline int send_stack(struct bpf_stack_event *stack, __u64 hash, __u32 frames,
-                                      __u32 end)
+static __always_inline int send_stack(struct scratch *scratch, struct bpf_stack_event *stack,
+                                      __u64 hash, __u32 frames, __u32 end)
 {
     __u64 *known = table(&known_stacks);
     __u32 place = hash >> (64 - BPF_KNOWN_SHIFT);
@@ -91,7 +80,7 @@ static __always_inline int send_stack(struct bpf_stack_event *stack, __u64 hash,
     if (frames > BPF_FRAMES_MAX)
         return 0;
     if (bpf_ringbuf_output(&events, stack, sizeof(*stack) + frames * 8, BPF_RB_NO_WAKEUP)) {
-        count(BPF_COUNT_STACK_LOST);
+        COUNT(scratch, BPF_COUNT_STACK_LOST);
         return 0;
     }
     *known = hash;
@@ -117,7 +106,7 @@ static __always_inline int take_kernel(struct bpf_perf_event_data *ctx, struct s
     /* The header is written over the leaf and what is before it, right below the callers. */
     struct bpf_stack_event *stack =
         (void *)((char *)&kernel->frames[1] - sizeof(struct bpf_stack_event));
-    return send_stack(stack, hash, frames, UNWIND_END_COMPLETE);
+    return send_stack(scratch, stack, hash, frames, UNWIND_END_COMPLETE);
 }
 
 struct copy_state {
@@ -160,13 +149,14 @@ static __always_inline int send_copy(struct scratch *scratch)
     return bpf_ringbuf_output(&events, copy, sizeof(copy->event) + bytes, BPF_RB_FORCE_WAKEUP);
 }
 
-static __always_inline int may_copy(struct bpf_settings *set)
+static __always_inline int may_copy(struct scratch *scratch)
 {
-    if (set->copies_left <= 0 || bpf_ringbuf_query(&events, BPF_RB_AVAIL_DATA) > set->crowded) {
-        count(BPF_COUNT_COPY_REFUSED);
+    long long *left = table(&copies_left);
+    if (!left || *left <= 0 || bpf_ringbuf_query(&events, BPF_RB_AVAIL_DATA) > settings.crowded) {
+        COUNT(scratch, BPF_COUNT_COPY_REFUSED);
         return 0;
     }
-    __sync_fetch_and_add(&set->copies_left, -1);
+    __sync_fetch_and_add(left, -1);
     return 1;
 }
 
@@ -196,7 +186,7 @@ static __always_inline int take_registers(struct bpf_perf_event_data *ctx, struc
 }
 
 /* Returns 1 when the sample went off as a copy, 0 when it is to be sent, -1 when it is lost. */
-static __always_inline int take_user(struct scratch *scratch, struct bpf_settings *set)
+static __always_inline int take_user(struct scratch *scratch)
 {
     struct bpf_sample_event *sample = &scratch->sample;
     struct walk *walk = &scratch->walk;
@@ -205,13 +195,14 @@ static __always_inline int take_user(struct scratch *scratch, struct bpf_setting
         walk_run(walk);
     sample->list = walk->list;
     sample->end = walk->end;
-    if ((walk->end == UNWIND_END_NO_TABLE || walk->end == UNWIND_END_NO_MAPPING) && may_copy(set)) {
+    if ((walk->end == UNWIND_END_NO_TABLE || walk->end == UNWIND_END_NO_MAPPING) &&
+        may_copy(scratch)) {
         sample->user_leaf = walk->value[REGISTER_IP];
         if (send_copy(scratch)) {
-            count(BPF_COUNT_RING_FULL);
+            COUNT(scratch, BPF_COUNT_RING_FULL);
             return -1;
         }
-        count(BPF_COUNT_COPIES);
+        COUNT(scratch, BPF_COUNT_COPIES);
         return 1;
     }
     sample->user_leaf = walk->leaf;
@@ -219,9 +210,9 @@ static __always_inline int take_user(struct scratch *scratch, struct bpf_setting
     __u32 frames = walk->count - 1;
     if (!walk->count)
         sample->user_leaf = BPF_FRAME_RAW | walk->value[REGISTER_IP];
-    else if (frames && !send_stack(&walk->callers, walk->hash, frames, walk->end))
+    else if (frames && !send_stack(scratch, &walk->callers, walk->hash, frames, walk->end))
         return -1;
-    if (set->check && walk->end == UNWIND_END_COMPLETE && set->copies_left > 0) {
+    if (settings.check && walk->end == UNWIND_END_COMPLETE && may_copy(scratch)) {
         sample->flags |= BPF_SAMPLE_CHECK;
         send_copy(scratch);
         sample->flags &= ~BPF_SAMPLE_CHECK;
@@ -232,11 +223,11 @@ static __always_inline int take_user(struct scratch *scratch, struct bpf_setting
 SEC("perf_event")
 int assay_sample(struct bpf_perf_event_data *ctx)
 {
-    __u32 zero = 0, cpu = bpf_get_smp_processor_id();
+    __u32 cpu = bpf_get_smp_processor_id();
     struct scratch *scratch = bpf_map_lookup_elem(&scratches, &cpu);
-    struct bpf_settings *set = bpf_map_lookup_elem(&settings, &zero);
+    struct task_struct *task = bpf_get_current_task_btf();
     __u64 id = bpf_get_current_pid_tgid();
-    if (!scratch || !set || !(__u32)id) /* 0 is the idle task */
+    if (!scratch || !(__u32)id) /* 0 is the idle task */
         return 0;
     struct bpf_sample_event *sample = &scratch->sample;
     sample->kind = BPF_EVENT_SAMPLE;
@@ -250,17 +241,15 @@ int assay_sample(struct bpf_perf_event_data *ctx)
     sample->user_leaf = sample->user_callers = 0;
     sample->kernel_leaf = sample->kernel_callers = 0;
     bpf_get_current_comm(sample->comm, sizeof(sample->comm));
-    count(BPF_COUNT_SAMPLES);
+    COUNT(scratch, BPF_COUNT_SAMPLES);
 
     int in_kernel = (LOAD(ctx, cs) & 3) != 3;
-    struct task_struct *task = (struct task_struct *)bpf_get_current_task();
-    if (in_kernel && set->kernel && !take_kernel(ctx, scratch))
+    if (in_kernel && settings.kernel && !take_kernel(ctx, scratch))
         return 0;
-    if (set->user && BPF_CORE_READ(task, mm) && !take_registers(ctx, scratch, in_kernel) &&
-        take_user(scratch, set))
+    if (settings.user && task->mm && !take_registers(ctx, scratch, in_kernel) && take_user(scratch))
         return 0;
-    if (bpf_ringbuf_output(&events, sample, sizeof(*sample), wake_up(set)))
-        count(BPF_COUNT_RING_FULL);
+    if (bpf_ringbuf_output(&events, sample, sizeof(*sample), wake_up()))
+        COUNT(scratch, BPF_COUNT_RING_FULL);
     return 0;
 }
 
@@ -278,8 +267,9 @@ int assay_fork(struct bpf_raw_tracepoint_args *ctx)
         return 0;
     }
     struct bpf_process copy = *known;
-    if (bpf_map_update_elem(&processes, &pid, &copy, BPF_ANY))
-        count(BPF_COUNT_FORK_FULL);
+    __u64 *full = table(&fork_full);
+    if (bpf_map_update_elem(&processes, &pid, &copy, BPF_ANY) && full)
+        __sync_fetch_and_add(full, 1);
     return 0;
 }
 

@@ -22,22 +22,24 @@
 
 /* ---- tables: each is one value of a map that user space has mapped ---- */
 
-/* What is mapped from one place of one file; number 0 is code of no file. */
+/* Segments: what is mapped from one place of one file. Number 0 is code of no file. */
 #define BPF_SEGMENTS_MAX 16384
 enum bpf_segment_state {
     BPF_SEGMENT_EMPTY = 0, /* its rows are not there: the walk can't go on */
     BPF_SEGMENT_ROWS = 1,
     BPF_SEGMENT_NO_ROWS = 2, /* it has none: frame pointers are all there is */
 };
-struct bpf_segment {
-    unsigned long long first_page; /* file address >> UNWIND_PAGE_SHIFT */
+
+/* Where a segment's rows are. */
+struct bpf_rows {
+    unsigned int state;
+    unsigned int first_page; /* file address >> UNWIND_PAGE_SHIFT */
     unsigned int page_count;
     unsigned int directory; /* where its page_count entries in the directory begin */
-    unsigned int state;
-    unsigned int unused;
 };
 
-/* Executable mappings of processes; each process has a list of its own, sorted by start. */
+/* Executable mappings of processes; each process has a list of its own, sorted by start. One is a
+ * line of the cache, and has all that is needed of its segment. */
 #define BPF_MAPPINGS_MAX 131072
 struct bpf_mapping {
     unsigned long long start, end;
@@ -45,6 +47,8 @@ struct bpf_mapping {
     unsigned long long offset; /* address - offset in the file */
     unsigned int segment;
     unsigned int list; /* which list it belongs to: tells a walk that it was written over */
+    struct bpf_rows rows;
+    unsigned long long unused;
 };
 
 /*
@@ -82,7 +86,7 @@ struct bpf_process {
     unsigned int first; /* of its list of mappings */
     unsigned int count;
     unsigned int list;
-    unsigned int unused;
+    unsigned int hint; /* the mapping that the last walk began in; written by walks */
 };
 
 /* ---- events, through the ring buffer ---- */
@@ -131,7 +135,7 @@ struct bpf_copy_event {
     /* The stack follows, from BPF_COPY_BELOW bytes below the stack pointer on. */
 };
 
-/* ---- counters, one array per CPU ---- */
+/* ---- counters, of each CPU ---- */
 
 enum bpf_counter {
     BPF_COUNT_SAMPLES,      /* the sampler ran for a task that is no idle one */
@@ -139,16 +143,20 @@ enum bpf_counter {
     BPF_COUNT_STACK_LOST,   /* samples whose new stack found no room in it */
     BPF_COUNT_COPIES,       /* samples sent as copies */
     BPF_COUNT_COPY_REFUSED, /* beyond the budget for copies: their stack is cut */
-    BPF_COUNT_FORK_FULL,    /* processes whose list of mappings found no room */
     BPF_COUNTERS,
 };
 
-/* What user space sets before and while it runs. */
+/* What user space sets before it runs: constants for the verifier. */
 struct bpf_settings {
-    long long copies_left;  /* the budget: user space fills it up now and then */
+    unsigned int row_mask;  /* rows in the pool - 1: a power of two less one */
     unsigned int watermark; /* bytes in the ring buffer that are worth a wake-up */
     unsigned int crowded;   /* bytes in it that leave no room for copies */
     unsigned int kernel, user;
     unsigned int check; /* whole walks are sent as copies too, for user space to compare */
-    unsigned int unused;
+};
+
+/* The beginning of what each CPU has for itself, which user space reads. */
+#define BPF_SCRATCH_BYTES 65536
+struct bpf_scratch_head {
+    unsigned long long counters[BPF_COUNTERS];
 };

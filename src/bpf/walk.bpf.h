@@ -28,9 +28,9 @@ struct walk {
     __u32 end;
     __u8 exact, by_frame_pointer, signal_frames, in_system_call;
 
-    /* The process's mappings, and the one that was hit last. */
-    __u32 first, mapping_count, list, last;
-    __u32 used; /* now, as slots note it */
+    /* The process's mappings, and the two that were hit last. */
+    __u32 first, mapping_count, list, last, other;
+    __u32 used; /* now, as slots note it; 0: this walk notes nothing */
 
     /* A copy of a piece of the stack. */
     __u64 window_address;
@@ -53,7 +53,6 @@ struct walk {
         __uint(value_size, sizeof(value_type) * (key_count));                                      \
     } map_name SEC(".maps")
 
-TABLE(segments, struct bpf_segment, BPF_SEGMENTS_MAX);
 TABLE(mappings, struct bpf_mapping, BPF_MAPPINGS_MAX);
 TABLE(directory, __u32, BPF_DIRECTORY_MAX);
 TABLE(slots_used, __u32, BPF_SLOTS_MAX);
@@ -67,8 +66,7 @@ struct {
     __type(value, struct bpf_process);
 } processes SEC(".maps");
 
-/* Rows in the pool - 1: a power of two less one. */
-const volatile unsigned int row_mask = 0;
+const volatile struct bpf_settings settings = {0};
 
 /* Keeps the compiler from proving, and the verifier from forgetting, that a mask is needed. */
 #define KEEP(number) asm volatile("" : "+r"(number))
@@ -139,6 +137,7 @@ __noinline int walk_search_mapping(struct walk *walk, __u64 address)
         } else if (address >= all[at].end) {
             low = middle + 1;
         } else {
+            walk->other = walk->last;
             walk->last = at;
             return all[at].list == walk->list ? (int)at : -1;
         }
@@ -146,30 +145,39 @@ __noinline int walk_search_mapping(struct walk *walk, __u64 address)
     return -1;
 }
 
-/* Nearly always it is the same as a frame before. */
+/* Nearly always it is the same as a frame before, or the one before that. */
 static __always_inline int find_mapping(struct walk *walk, const struct bpf_mapping *all,
                                         __u64 address)
 {
-    __u32 last = walk->last;
+    __u32 last = walk->last, other = walk->other;
     KEEP(last);
     last &= BPF_MAPPINGS_MAX - 1;
     if (all[last].list == walk->list && address >= all[last].start && address < all[last].end)
         return (int)last;
+    KEEP(other);
+    other &= BPF_MAPPINGS_MAX - 1;
+    if (all[other].list == walk->list && address >= all[other].start && address < all[other].end) {
+        walk->last = other;
+        walk->other = last;
+        return (int)other;
+    }
     return walk_search_mapping(walk, address);
 }
 
-/* The number of the rule at a file's address: what is below 0 is an end of the walk. */
-__noinline int walk_find_rule(struct walk *walk, __u32 segment, __u64 address)
+/* The number of the rule at a file's address, by the mapping of that number: what is below 0 is an
+ * end of the walk. */
+__noinline int walk_find_rule(struct walk *walk, __u32 number, __u64 address)
 {
-    struct bpf_segment *all_segments = table(&segments);
+    struct bpf_mapping *all_mappings = table(&mappings);
     __u32 *all_pages = table(&directory), *used = table(&slots_used);
     struct unwind_row *rows = table(&pool);
-    if (!walk || !all_segments || !all_pages || !used || !rows)
+    if (!walk || !all_mappings || !all_pages || !used || !rows)
         return -UNWIND_END_NO_TABLE;
-    KEEP(segment);
-    const struct bpf_segment *found = &all_segments[segment & (BPF_SEGMENTS_MAX - 1)];
-    if (found->state != BPF_SEGMENT_ROWS)
-        return found->state == BPF_SEGMENT_NO_ROWS ? UNWIND_RULE_NONE : -UNWIND_END_NO_TABLE;
+    KEEP(number);
+    const struct bpf_rows *found = &all_mappings[number & (BPF_MAPPINGS_MAX - 1)].rows;
+    __u32 state = *(volatile unsigned int *)&found->state;
+    if (state != BPF_SEGMENT_ROWS)
+        return state == BPF_SEGMENT_NO_ROWS ? UNWIND_RULE_NONE : -UNWIND_END_NO_TABLE;
     __u64 page = (address >> UNWIND_PAGE_SHIFT) - found->first_page;
     if (page >= found->page_count)
         return UNWIND_RULE_NONE;
@@ -186,20 +194,20 @@ __noinline int walk_find_rule(struct walk *walk, __u32 segment, __u64 address)
     for (int i = 0; i < BPF_SLOT_SHIFT + 1 && count > 1; i++) {
         __u32 half = count / 2, row = base + half;
         KEEP(row);
-        __s32 beyond = (offset - (__s32)rows[row & row_mask].offset) >> 31; /* -1 or 0 */
+        __s32 beyond = (offset - (__s32)rows[row & settings.row_mask].offset) >> 31; /* -1 or 0 */
         KEEP(beyond);
         base += half & ~(__u32)beyond;
         count -= half;
     }
     KEEP(base);
-    int rule = rows[base & row_mask].rule;
+    int rule = rows[base & settings.row_mask].rule;
     if (*entry != place)
         return -UNWIND_END_NO_TABLE;
-    __u32 slot = place >> (BPF_GROUPS_SHIFT + BPF_SLOT_SHIFT - 3);
-    KEEP(slot);
-    slot &= BPF_SLOTS_MAX - 1;
-    if (used[slot] != walk->used)
-        used[slot] = walk->used;
+    if (walk->used) {
+        __u32 slot = place >> (BPF_GROUPS_SHIFT + BPF_SLOT_SHIFT - 3);
+        KEEP(slot);
+        used[slot & (BPF_SLOTS_MAX - 1)] = walk->used;
+    }
     return rule;
 }
 
@@ -428,12 +436,13 @@ __noinline int walk_step(struct walk *walk)
     }
     const struct bpf_mapping *mapping = &all_mappings[at & (BPF_MAPPINGS_MAX - 1)];
     __u32 segment = mapping->segment;
-    int number = segment ? walk_find_rule(walk, segment, lookup - mapping->bias) : UNWIND_RULE_NONE;
+    int number =
+        segment ? walk_find_rule(walk, (__u32)at, lookup - mapping->bias) : UNWIND_RULE_NONE;
     __u32 back = !walk->exact;
     /* The first function of a coroutine: its start, with no code right before it, was planted as a
      * return address, and behind it is nothing. */
     if (number == UNWIND_RULE_NONE && back && segment &&
-        walk_find_rule(walk, segment, ip - mapping->bias) > UNWIND_RULE_NONE) {
+        walk_find_rule(walk, (__u32)at, ip - mapping->bias) > UNWIND_RULE_NONE) {
         number = UNWIND_RULE_END;
         back = 0;
     }
@@ -465,10 +474,13 @@ static long walk_again(__u32 index, void *context)
 
 /* ---- for programs ---- */
 
+/* Slots are marked as used by one walk in so many: each mark is a line of the cache. */
+#define USED_EVERY 8
+
 /* False when nothing is known of the process. */
 static __always_inline int walk_begin(struct walk *walk, __u32 pid, __u64 time_ns)
 {
-    const struct bpf_process *process = bpf_map_lookup_elem(&processes, &pid);
+    struct bpf_process *process = bpf_map_lookup_elem(&processes, &pid);
     walk->known = REGISTERS_ALL;
     walk->count = 0;
     walk->hash = 0;
@@ -479,14 +491,22 @@ static __always_inline int walk_begin(struct walk *walk, __u32 pid, __u64 time_n
     walk->signal_frames = 0;
     walk->window_address = 0;
     walk->window_length = 0;
-    walk->used = (__u32)(time_ns >> BPF_USED_SHIFT);
+    walk->used = 0;
     walk->list = 0;
     if (!process)
         return 0;
+    if ((time_ns >> 12) % USED_EVERY == 0)
+        walk->used = (__u32)(time_ns >> BPF_USED_SHIFT) | 1;
     walk->first = process->first;
-    walk->last = process->first;
+    walk->last = process->hint;
+    walk->other = process->first;
     walk->mapping_count = process->count;
     walk->list = process->list;
+    /* Walks of one process mostly begin where the last one did. */
+    struct bpf_mapping *all = table(&mappings);
+    int at = all ? find_mapping(walk, all, walk->value[REGISTER_IP]) : -1;
+    if (at >= 0 && process->hint != (__u32)at)
+        process->hint = (__u32)at;
     return 1;
 }
 

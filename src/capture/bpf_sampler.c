@@ -29,9 +29,12 @@ struct table {
     size_t bytes;
 };
 
-enum { SEGMENTS, MAPPINGS, DIRECTORY, SLOTS, RULES, POOL, STACKS, SETTINGS, TABLES };
+enum { MAPPINGS, DIRECTORY, SLOTS, RULES, POOL, STACKS, COPIES, FORKS, SCRATCHES, TABLES };
 static const char *const table_names[TABLES] = {
-    "segments", "mappings", "directory", "slots_used", "rules", "pool", "known_stacks", "settings"};
+    [MAPPINGS] = "mappings",  [DIRECTORY] = "directory", [SLOTS] = "slots_used",
+    [RULES] = "rules",        [POOL] = "pool",           [STACKS] = "known_stacks",
+    [COPIES] = "copies_left", [FORKS] = "fork_full",     [SCRATCHES] = "scratches",
+};
 
 struct bpf_sampler {
     struct bpf_object *object;
@@ -40,7 +43,7 @@ struct bpf_sampler {
     struct ring_buffer *ring;
     struct table tables[TABLES];
     uint32_t slot_count;
-    int processes, counters; /* descriptors of maps */
+    int processes; /* descriptor of the map */
     int cpu_count;
     int *events;
     size_t event_count, event_capacity;
@@ -80,7 +83,7 @@ static uint32_t ring_bytes_of(int cpu_count)
 }
 
 /* Sizes that depend on the machine and on what was asked for. */
-static int set_sizes(struct bpf_sampler *sampler)
+static int set_sizes(struct bpf_sampler *sampler, const struct bpf_sampler_options *options)
 {
     struct bpf_object *object = sampler->object;
     struct bpf_map *pool = bpf_object__find_map_by_name(object, "pool");
@@ -89,13 +92,21 @@ static int set_sizes(struct bpf_sampler *sampler)
     struct bpf_map *constants = bpf_object__find_map_by_name(object, ".rodata");
     if (!pool || !ring || !scratches || !constants)
         return -EINVAL;
-    uint32_t row_mask = sampler->slot_count * BPF_SLOT_ROWS - 1; /* the only constant */
+    uint32_t ring_bytes = ring_bytes_of(sampler->cpu_count);
+    struct bpf_settings settings = {
+        .row_mask = sampler->slot_count * BPF_SLOT_ROWS - 1,
+        .watermark = ring_bytes / WATERMARK_PART,
+        .crowded = ring_bytes / 2,
+        .kernel = options->kernel,
+        .user = options->user,
+        .check = options->check,
+    };
     uint32_t pool_bytes = sampler->slot_count * BPF_SLOT_ROWS * (uint32_t)sizeof(struct unwind_row);
-    int r = bpf_map__set_initial_value(constants, &row_mask, sizeof(row_mask));
+    int r = bpf_map__set_initial_value(constants, &settings, sizeof(settings));
     if (!r)
         r = bpf_map__set_value_size(pool, pool_bytes);
     if (!r)
-        r = bpf_map__set_max_entries(ring, ring_bytes_of(sampler->cpu_count));
+        r = bpf_map__set_max_entries(ring, ring_bytes);
     if (!r)
         r = bpf_map__set_max_entries(scratches, (uint32_t)sampler->cpu_count);
     return r;
@@ -108,7 +119,8 @@ static int map_tables(struct bpf_sampler *sampler)
         struct bpf_map *map = bpf_object__find_map_by_name(sampler->object, table_names[i]);
         if (!map)
             return -EINVAL;
-        size_t bytes = (bpf_map__value_size(map) + page - 1) / page * page;
+        size_t bytes = (size_t)bpf_map__value_size(map) * bpf_map__max_entries(map);
+        bytes = (bytes + page - 1) / page * page;
         void *memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, bpf_map__fd(map), 0);
         if (memory == MAP_FAILED)
             return -errno;
@@ -153,14 +165,15 @@ static int explain_load(int code, struct error *error)
     return error_set_errno(error, code, "The BPF programs cannot be loaded");
 }
 
-static int load_object(struct bpf_sampler *sampler)
+static int load_object(struct bpf_sampler *sampler, const struct bpf_sampler_options *options)
 {
     libbpf_set_print(print_debug);
-    LIBBPF_OPTS(bpf_object_open_opts, options, .object_name = "assay");
-    sampler->object = bpf_object__open_mem(bpf_sampler_object, bpf_sampler_object_length, &options);
+    LIBBPF_OPTS(bpf_object_open_opts, open_options, .object_name = "assay");
+    sampler->object =
+        bpf_object__open_mem(bpf_sampler_object, bpf_sampler_object_length, &open_options);
     if (!sampler->object)
         return -errno;
-    int r = set_sizes(sampler);
+    int r = set_sizes(sampler, options);
     if (!r)
         r = bpf_object__load(sampler->object);
     if (!r)
@@ -169,9 +182,8 @@ static int load_object(struct bpf_sampler *sampler)
         return r;
     sampler->program = bpf_object__find_program_by_name(sampler->object, "assay_sample");
     sampler->processes = bpf_object__find_map_fd_by_name(sampler->object, "processes");
-    sampler->counters = bpf_object__find_map_fd_by_name(sampler->object, "counters");
     int events = bpf_object__find_map_fd_by_name(sampler->object, "events");
-    if (!sampler->program || sampler->processes < 0 || sampler->counters < 0 || events < 0)
+    if (!sampler->program || sampler->processes < 0 || events < 0)
         return -EINVAL;
     sampler->ring = ring_buffer__new(events, take_event, sampler, NULL);
     return sampler->ring ? 0 : -errno;
@@ -276,19 +288,13 @@ int bpf_sampler_new(const struct bpf_sampler_options *options, struct bpf_sample
     struct bpf_sampler *sampler = memory_zalloc(1, sizeof(*sampler));
     sampler->slot_count = slots_of(options->pool_bytes);
     sampler->cpu_count = libbpf_num_possible_cpus();
-    int r = sampler->cpu_count > 0 ? load_object(sampler) : -ENOSYS;
+    int r = sampler->cpu_count > 0 ? load_object(sampler, options) : -ENOSYS;
     if (!r)
         r = attach_lifecycle(sampler);
     if (r < 0) {
         bpf_sampler_free(sampler);
         return explain_load(r, error);
     }
-    struct bpf_settings *settings = sampler->tables[SETTINGS].memory;
-    settings->kernel = options->kernel;
-    settings->user = options->user;
-    settings->watermark = ring_bytes_of(sampler->cpu_count) / WATERMARK_PART;
-    settings->crowded = ring_bytes_of(sampler->cpu_count) / 2;
-    settings->check = options->check;
     r = open_events(sampler, options);
     if (r < 0) {
         bpf_sampler_free(sampler);
@@ -321,7 +327,6 @@ struct unwind_tables bpf_sampler_tables(const struct bpf_sampler *sampler)
 {
     const struct table *tables = sampler->tables;
     return (struct unwind_tables){
-        .segments = tables[SEGMENTS].memory,
         .mappings = tables[MAPPINGS].memory,
         .directory = tables[DIRECTORY].memory,
         .slots_used = tables[SLOTS].memory,
@@ -357,8 +362,8 @@ void bpf_sampler_forget_stacks(struct bpf_sampler *sampler)
 
 void bpf_sampler_allow_copies(struct bpf_sampler *sampler, unsigned count)
 {
-    struct bpf_settings *settings = sampler->tables[SETTINGS].memory;
-    __atomic_store_n(&settings->copies_left, (long long)count, __ATOMIC_RELAXED);
+    long long *left = sampler->tables[COPIES].memory;
+    __atomic_store_n(left, (long long)count, __ATOMIC_RELAXED);
 }
 
 int bpf_sampler_descriptor(const struct bpf_sampler *sampler)
@@ -376,14 +381,19 @@ int bpf_sampler_read(struct bpf_sampler *sampler, bpf_event_fn callback, void *c
 
 void bpf_sampler_counters(const struct bpf_sampler *sampler, uint64_t ret_counters[BPF_COUNTERS])
 {
-    _cleanup_free_ uint64_t *values = memory_zalloc((size_t)sampler->cpu_count, sizeof(*values));
-    for (uint32_t i = 0; i < BPF_COUNTERS; i++) {
-        ret_counters[i] = 0;
-        if (bpf_map_lookup_elem(sampler->counters, &i, values) < 0)
-            continue;
-        for (int cpu = 0; cpu < sampler->cpu_count; cpu++)
-            ret_counters[i] += values[cpu];
+    const char *scratches = sampler->tables[SCRATCHES].memory;
+    memset(ret_counters, 0, BPF_COUNTERS * sizeof(*ret_counters));
+    for (int cpu = 0; cpu < sampler->cpu_count; cpu++) {
+        const struct bpf_scratch_head *head =
+            (const void *)(scratches + (size_t)cpu * BPF_SCRATCH_BYTES);
+        for (int i = 0; i < BPF_COUNTERS; i++)
+            ret_counters[i] += head->counters[i];
     }
+}
+
+uint64_t bpf_sampler_fork_full(const struct bpf_sampler *sampler)
+{
+    return *(const uint64_t *)sampler->tables[FORKS].memory;
 }
 
 bool bpf_sampler_counts_cycles(const struct bpf_sampler *sampler)

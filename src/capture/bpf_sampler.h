@@ -57,5 +57,8 @@ int bpf_sampler_read(struct bpf_sampler *sampler, bpf_event_fn callback, void *c
 
 void bpf_sampler_counters(const struct bpf_sampler *sampler, uint64_t ret_counters[BPF_COUNTERS]);
 
+/* Processes that the kernel had no room for when they were forked. */
+uint64_t bpf_sampler_fork_full(const struct bpf_sampler *sampler);
+
 /* By the hardware's cycles, or else by the CPU clock. */
 bool bpf_sampler_counts_cycles(const struct bpf_sampler *sampler);

@@ -318,7 +318,7 @@ size_t capture_losses(const struct capture *capture, struct capture_loss *losses
                   counters[BPF_COUNT_COPY_REFUSED]);
         note_loss(losses, &count, "stacks without callers: these never came", bpf->unknown_stacks);
         note_loss(losses, &count, "processes that the kernel's tables had no room for",
-                  counters[BPF_COUNT_FORK_FULL] + bpf->installer.refused);
+                  bpf_sampler_fork_full(bpf->sampler) + bpf->installer.refused);
         note_loss(losses, &count, "times the kernel's tables were full and built anew",
                   bpf->resets);
         note_loss(losses, &count, "events of processes lost", recorder->lost_events);

@@ -68,7 +68,7 @@ static uint32_t get_file(struct installer *installer, struct module *module)
 static void install_segment(struct installer *installer, uint32_t number)
 {
     struct unwind_pool *pool = &installer->pool;
-    if (number >= pool->segments_used || pool->tables.segments[number].state != BPF_SEGMENT_EMPTY)
+    if (unwind_pool_knows_segment(pool, number))
         return;
     struct module *module = installer->segments->list[number].module;
     uint32_t id = get_file(installer, module);
@@ -99,7 +99,7 @@ bool installer_place(void *context, uint64_t address, struct unwind_place *ret_p
                          address - mapping->bias);
     }
     uint32_t segment = segments_of(installer->segments, mapping);
-    if (segment && unwind_pool_reach_segment(&installer->pool, segment))
+    if (segment)
         install_segment(installer, segment);
     return true;
 }
@@ -122,8 +122,6 @@ static bool make_list(struct installer *installer, struct process *process,
     for (size_t i = 0; i < process->count; i++) {
         struct mapping *mapping = &process->mappings[i];
         uint32_t segment = segments_of(installer->segments, mapping);
-        if (segment && !unwind_pool_reach_segment(&installer->pool, segment))
-            return false;
         installer->mappings[i] = (struct bpf_mapping){.start = mapping->start,
                                                       .end = mapping->end,
                                                       .bias = mapping->bias,

@@ -21,10 +21,8 @@ static void store(uint32_t *to, uint32_t value)
 
 static void begin(struct unwind_pool *pool)
 {
-    /* Segment 0 is code of no file, and file 0 is none. */
-    pool->segments_used = 1;
     pool->directory_used = pool->mappings_used = pool->slots_used = 0;
-    pool->file_count = 1;
+    pool->file_count = 1; /* 0 is none */
     pool->rules_copied = 0;
     pool->full = false;
 }
@@ -33,6 +31,7 @@ void unwind_pool_init(struct unwind_pool *pool, const struct unwind_tables *tabl
 {
     *pool = (struct unwind_pool){.tables = *tables};
     pool->slots = memory_zalloc(tables->slot_count, sizeof(*pool->slots));
+    pool->segments = memory_zalloc(BPF_SEGMENTS_MAX, sizeof(*pool->segments));
     begin(pool);
 }
 
@@ -56,12 +55,13 @@ void unwind_pool_release(struct unwind_pool *pool)
     release_files(pool);
     free(pool->files);
     free(pool->slots);
+    free(pool->segments);
 }
 
 void unwind_pool_reset(struct unwind_pool *pool)
 {
     struct unwind_tables *tables = &pool->tables;
-    memset(tables->segments, 0, pool->segments_used * sizeof(*tables->segments));
+    memset(pool->segments, 0, BPF_SEGMENTS_MAX * sizeof(*pool->segments));
     memset(tables->mappings, 0, pool->mappings_used * sizeof(*tables->mappings));
     memset(tables->directory, 0, pool->directory_used * sizeof(*tables->directory));
     memset(pool->slots, 0, tables->slot_count * sizeof(*pool->slots));
@@ -233,28 +233,34 @@ bool unwind_pool_load_all(struct unwind_pool *pool, uint32_t number, const struc
     return true;
 }
 
-bool unwind_pool_reach_segment(struct unwind_pool *pool, uint32_t number)
+bool unwind_pool_knows_segment(const struct unwind_pool *pool, uint32_t number)
 {
-    if (number >= BPF_SEGMENTS_MAX) {
-        pool->full = true;
-        return false;
-    }
-    for (; pool->segments_used <= number; pool->segments_used++)
-        pool->tables.segments[pool->segments_used] =
-            (struct bpf_segment){.state = BPF_SEGMENT_EMPTY};
-    return true;
+    return pool->segments[number].state != BPF_SEGMENT_EMPTY;
+}
+
+/* A walk reads the state first. */
+static void write_segment(struct bpf_rows *to, const struct bpf_rows *segment)
+{
+    to->first_page = segment->first_page;
+    to->page_count = segment->page_count;
+    to->directory = segment->directory;
+    store(&to->state, segment->state);
 }
 
 void unwind_pool_set_segment(struct unwind_pool *pool, uint32_t number, uint32_t file,
                              const struct unwind_rows *rows)
 {
-    struct bpf_segment *segment = &pool->tables.segments[number];
-    if (file) {
-        segment->first_page = rows->first_page;
-        segment->page_count = rows->page_count;
-        segment->directory = pool->files[file].directory;
-    }
-    store(&segment->state, file ? BPF_SEGMENT_ROWS : BPF_SEGMENT_NO_ROWS);
+    struct bpf_rows *segment = &pool->segments[number];
+    *segment = (struct bpf_rows){.state = BPF_SEGMENT_NO_ROWS};
+    if (file && rows->first_page <= UINT32_MAX)
+        *segment = (struct bpf_rows){.state = BPF_SEGMENT_ROWS,
+                                     .first_page = (uint32_t)rows->first_page,
+                                     .page_count = rows->page_count,
+                                     .directory = pool->files[file].directory};
+    /* It is new to the kernel: seldom, once everything has been seen. */
+    for (uint32_t i = 0; i < pool->mappings_used; i++)
+        if (pool->tables.mappings[i].segment == number)
+            write_segment(&pool->tables.mappings[i].rows, segment);
 }
 
 /* ---- lists of mappings ---- */
@@ -303,6 +309,7 @@ struct pool_list *unwind_pool_add_list(struct unwind_pool *pool, const struct bp
         to[i].bias = mappings[i].bias;
         to[i].offset = mappings[i].offset;
         to[i].segment = mappings[i].segment;
+        write_segment(&to[i].rows, &pool->segments[mappings[i].segment]);
         store(&to[i].list, list->described.list);
     }
     return list;

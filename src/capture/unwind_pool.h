@@ -15,7 +15,6 @@
 
 /* Where the tables are: maps of the kernel, or memory in tests. */
 struct unwind_tables {
-    struct bpf_segment *segments;
     struct bpf_mapping *mappings;
     uint32_t *directory;
     uint32_t *slots_used;
@@ -67,7 +66,8 @@ struct unwind_pool {
     struct pool_file *files; /* from 1 on */
     size_t file_count, file_capacity;
     struct pool_slot *slots;
-    uint32_t directory_used, segments_used, mappings_used;
+    struct bpf_rows *segments; /* by number: what mappings of them say */
+    uint32_t directory_used, mappings_used;
     uint32_t slots_used; /* of those that never had an owner */
     size_t rules_copied;
     struct pool_class classes[POOL_LIST_CLASSES];
@@ -98,9 +98,8 @@ bool unwind_pool_load(struct unwind_pool *pool, uint32_t file, const struct unwi
                       uint64_t address);
 bool unwind_pool_load_all(struct unwind_pool *pool, uint32_t file, const struct unwind_rows *rows);
 
-/* Segments are numbered by who knows them; this makes sure that the kernel's table has the number.
- * False when it is too large. */
-bool unwind_pool_reach_segment(struct unwind_pool *pool, uint32_t number);
+/* Segments are numbered by who knows them, below BPF_SEGMENTS_MAX. */
+bool unwind_pool_knows_segment(const struct unwind_pool *pool, uint32_t number);
 /* A segment of a file with rows, or (file 0) of one that has none. */
 void unwind_pool_set_segment(struct unwind_pool *pool, uint32_t number, uint32_t file,
                              const struct unwind_rows *rows);

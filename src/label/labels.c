@@ -56,21 +56,21 @@ void labels_set_n(struct labels *labels, const char *name, size_t name_length, c
         return;
     bool found;
     size_t at = position(labels, name, name_length, &found);
-    struct label *label = labels->list + at;
     if (!value_length) {
         if (found) {
+            struct label *gone = &labels->list[at];
             labels->count--;
-            memmove(label, label + 1, (labels->count - at) * sizeof(*label));
+            memmove(gone, gone + 1, (labels->count - at) * sizeof(*gone));
         }
         return;
     }
     char *copy = arena_strndup(&labels->arena, value, value_length);
     if (found) {
-        label->value = copy;
+        labels->list[at].value = copy;
         return;
     }
     array_reserve(labels->list, labels->capacity, labels->count + 1);
-    label = labels->list + at;
+    struct label *label = &labels->list[at];
     memmove(label + 1, label, (labels->count - at) * sizeof(*label));
     labels->count++;
     *label = (struct label){arena_strndup(&labels->arena, name, name_length), copy};

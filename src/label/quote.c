@@ -19,14 +19,17 @@ static bool is_digit(char c)
     return c >= '0' && c <= '9';
 }
 
+size_t label_name_plain_prefix(const char *text, size_t length)
+{
+    size_t at = 0;
+    while (at < length && (is_letter(text[at]) || (at && is_digit(text[at]))))
+        at++;
+    return at;
+}
+
 bool label_name_plain(const char *name, size_t length)
 {
-    if (!length || !is_letter(name[0]))
-        return false;
-    for (size_t i = 1; i < length; i++)
-        if (!is_letter(name[i]) && !is_digit(name[i]))
-            return false;
-    return true;
+    return length && label_name_plain_prefix(name, length) == length;
 }
 
 bool label_name_valid(const char *name, size_t length)
@@ -179,7 +182,7 @@ const char *label_unquote(const char *text, size_t length, struct buffer *out, s
         *ret_length = length;
         return "a string without its closing quote";
     }
-    if (!utf8_valid(out->data + start, out->length - start)) {
+    if (out->length > start && !utf8_valid(out->data + start, out->length - start)) {
         *ret_length = 0;
         return "a string that is not UTF-8";
     }

@@ -13,6 +13,9 @@
 /* [a-zA-Z_][a-zA-Z0-9_]*, the names that need no quotes. */
 bool label_name_plain(const char *name, size_t length);
 
+/* How much of the text is such a name. */
+size_t label_name_plain_prefix(const char *text, size_t length);
+
 /* Names as Prometheus 3 allows them: any UTF-8 without NUL, not empty. */
 bool label_name_valid(const char *name, size_t length);
 

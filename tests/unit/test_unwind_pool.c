@@ -18,7 +18,6 @@ static int setup(void **state)
 {
     struct fixture *fixture = calloc(1, sizeof(*fixture));
     struct unwind_tables *tables = &fixture->tables;
-    tables->segments = calloc(BPF_SEGMENTS_MAX, sizeof(*tables->segments));
     tables->mappings = calloc(BPF_MAPPINGS_MAX, sizeof(*tables->mappings));
     tables->directory = calloc(BPF_DIRECTORY_MAX, sizeof(*tables->directory));
     tables->slots_used = calloc(BPF_SLOTS_MAX, sizeof(*tables->slots_used));
@@ -34,7 +33,6 @@ static int teardown(void **state)
 {
     struct fixture *fixture = *state;
     unwind_pool_release(&fixture->pool);
-    free(fixture->tables.segments);
     free(fixture->tables.mappings);
     free(fixture->tables.directory);
     free(fixture->tables.slots_used);
@@ -256,9 +254,6 @@ static void full_tables_say_so(void **state)
         unwind_pool_leave_list(pool, lists[i], 0);
     unwind_pool_reset(pool);
     assert_false(pool->full);
-    assert_false(unwind_pool_reach_segment(pool, BPF_SEGMENTS_MAX));
-    assert_true(pool->full);
-    unwind_pool_reset(pool);
 
     struct unwind_rows rows = make_rows(1, 1, 1);
     rows.page_count = BPF_DIRECTORY_MAX + 1; /* nothing of it is read */
@@ -267,21 +262,34 @@ static void full_tables_say_so(void **state)
     free_rows(&rows);
 }
 
+/* What is found out of a segment later reaches the lists that were there before. */
 static void segments_begin_without_rows(void **state)
 {
     struct fixture *fixture = *state;
     struct unwind_pool *pool = &fixture->pool;
     struct unwind_rows rows = make_rows(10, 10, 1);
     uint32_t file = unwind_pool_add_file(pool, &rows);
-    assert_true(unwind_pool_reach_segment(pool, 3));
-    assert_int_equal(fixture->tables.segments[3].state, BPF_SEGMENT_EMPTY);
+    struct bpf_mapping mappings[] = {
+        {.segment = 3}, {.segment = 2}, {.segment = 3}, {.segment = 4}};
+    struct pool_list *list = unwind_pool_add_list(pool, mappings, 4, 0);
+    const struct bpf_mapping *made = fixture->tables.mappings + list->described.first;
+    assert_false(unwind_pool_knows_segment(pool, 3));
+    assert_int_equal(made[0].rows.state, BPF_SEGMENT_EMPTY);
     unwind_pool_set_segment(pool, 3, file, &rows);
     unwind_pool_set_segment(pool, 2, 0, NULL);
-    assert_int_equal(fixture->tables.segments[3].state, BPF_SEGMENT_ROWS);
-    assert_int_equal(fixture->tables.segments[3].first_page, 0x400);
-    assert_int_equal(fixture->tables.segments[2].state, BPF_SEGMENT_NO_ROWS);
-    assert_true(unwind_pool_reach_segment(pool, 3)); /* it stays as it is */
-    assert_int_equal(fixture->tables.segments[3].state, BPF_SEGMENT_ROWS);
+    assert_true(unwind_pool_knows_segment(pool, 3));
+    for (int i = 0; i < 3; i += 2) {
+        assert_int_equal(made[i].rows.state, BPF_SEGMENT_ROWS);
+        assert_int_equal(made[i].rows.first_page, 0x400);
+        assert_int_equal(made[i].rows.page_count, 10);
+    }
+    assert_int_equal(made[1].rows.state, BPF_SEGMENT_NO_ROWS);
+    assert_int_equal(made[3].rows.state, BPF_SEGMENT_EMPTY);
+    struct pool_list *next = unwind_pool_add_list(pool, mappings, 4, 0);
+    made = fixture->tables.mappings + next->described.first;
+    assert_int_equal(made[2].rows.state, BPF_SEGMENT_ROWS);
+    unwind_pool_leave_list(pool, list, 0);
+    unwind_pool_leave_list(pool, next, 0);
     free_rows(&rows);
 }
 

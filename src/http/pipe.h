@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A bounded queue of bytes between a socket's thread and a handler's. It grows as bytes come, up to
+ * a limit and within a budget that all pipes of a server share; it has no lock of its own.
+ */
+#pragma once
+
+#include <stdatomic.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define PIPE_FIRST_BYTES (16u << 10)
+
+/* Bytes that pipes have allocated, and how many they may. A pipe's first allocation is always
+ * granted: how many pipes there are is limited elsewhere. */
+struct pipe_budget {
+    atomic_size_t used;
+    size_t limit;
+};
+
+/* Zeroes with `budget` and `limit` set are an empty pipe. */
+struct pipe {
+    struct pipe_budget *budget;
+    size_t limit; /* most bytes it may hold */
+    uint8_t *data;
+    size_t capacity, start, length;
+};
+
+void pipe_release(struct pipe *pipe);
+
+/* Takes as many of the bytes as there is room for; returns how many. */
+size_t pipe_put(struct pipe *pipe, const void *bytes, size_t length);
+
+/* Gives at most `room` bytes; returns how many. */
+size_t pipe_take(struct pipe *pipe, void *bytes, size_t room);

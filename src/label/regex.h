@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Regular expressions of selectors, relabelling and redaction: as profile/pattern.h, PCRE2 with
+ * match limits, and with what labels need beyond it. Groups can be had, one expression can be used
+ * by many threads at once, and whoever asks learns whether a limit was met: a filter then says
+ * "no match", but redaction must not.
+ *
+ * Prometheus's expressions are RE2's, matched against the whole text, with "." matching line
+ * breaks too. PCRE2 understands those and more (back references, look-around).
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "base/buffer.h"
+#include "base/error.h"
+
+/* Groups that can be told apart, the whole match among them. */
+#define REGEX_GROUPS_MAX 32
+
+struct regex;
+
+struct regex_match {
+    size_t count; /* groups in the expression, and one for the whole */
+    struct {
+        size_t start, end; /* SIZE_MAX, both: this group took no part */
+    } groups[REGEX_GROUPS_MAX];
+};
+
+enum regex_result { REGEX_NO_MATCH, REGEX_MATCH, REGEX_LIMIT };
+
+/* `anchored`: it has to match the whole text, as in Prometheus. `what` names the setting in error
+ * messages: "the matcher of host". */
+int regex_new(const char *expression, bool anchored, const char *what, struct regex **ret_regex,
+              struct error *error);
+void regex_free(struct regex *regex);
+
+/* The first match at or after `from`. `ret_match` may be NULL; it is untouched without a match. */
+enum regex_result regex_find(const struct regex *regex, const char *text, size_t length,
+                             size_t from, struct regex_match *ret_match);
+
+static inline bool regex_matches(const struct regex *regex, const char *text, size_t length)
+{
+    return regex_find(regex, text, length, 0, NULL) == REGEX_MATCH;
+}
+
+/* Appends the template with $1, ${1}, $name and ${name} replaced by groups, by Go's rules: $$ is a
+ * dollar sign, a name is as long as it can be ($1x is ${1x}), an unknown group is empty, and what
+ * is no reference stays as it is. */
+void regex_expand(const struct regex *regex, const char *template, const char *text,
+                  const struct regex_match *match, struct buffer *out);
+
+/* Is there a $reference in it? */
+bool regex_template_refers(const char *template);

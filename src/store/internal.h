@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the implementations of the store share. Private to src/store. */
+#pragma once
+
+#include "label/selector.h"
+#include "store/store.h"
+
+/* Every member is there in every implementation. Arguments were checked by store.c: tenants,
+ * batches, types and steps are well-formed. */
+struct store_operations {
+    void (*close)(struct store *store);
+    int (*write)(struct store *store, const struct store_batch *batch, struct error *error);
+    int (*series)(struct store *store, const struct store_selection *selection, store_series_fn *fn,
+                  void *context, struct error *error);
+    int (*merge)(struct store *store, const struct store_selection *selection,
+                 const struct store_limits *limits, struct profile *profile, unsigned type,
+                 struct store_quality *quality, struct error *error);
+    int (*timeseries)(struct store *store, const struct store_selection *selection,
+                      const struct store_timeseries_query *query, const struct store_limits *limits,
+                      store_points_fn *fn, void *context, struct store_quality *quality,
+                      struct error *error);
+    int (*exemplars)(struct store *store, const struct store_selection *selection,
+                     const char *function, const struct store_limits *limits, store_exemplar_fn *fn,
+                     void *context, struct error *error);
+    int (*scan)(struct store *store, const struct store_selection *selection,
+                const struct store_limits *limits, store_window_fn *fn, void *context,
+                struct error *error);
+    int (*maintain)(struct store *store, const atomic_bool *cancelled, struct error *error);
+    int (*delete)(struct store *store, const struct store_selection *selection,
+                  uint64_t *ret_windows, struct error *error);
+    int (*stats)(struct store *store, struct store_stats *stats, struct error *error);
+    int (*problems)(struct store *store, store_text_fn *fn, void *context, struct error *error);
+    int (*tenants)(struct store *store, store_text_fn *fn, void *context, struct error *error);
+    int (*check)(struct store *store, store_text_fn *fn, void *context, struct error *error);
+};
+
+struct store {
+    const struct store_operations *operations;
+};
+
+static inline bool is_cancelled(const struct store_limits *limits)
+{
+    return limits->cancelled && atomic_load_explicit(limits->cancelled, memory_order_relaxed);
+}
+
+static inline int error_cancelled(struct error *error)
+{
+    return error_set(error, -ECANCELED, "The query was cancelled.");
+}
+
+static inline int error_memory(struct error *error, size_t limit_bytes)
+{
+    return error_set(error, -E2BIG,
+                     "The answer needs more than the %zu MiB that a query may take; ask for a "
+                     "shorter time or fewer series.",
+                     limit_bytes >> 20);
+}
+
+/* Adds a window to the figures. */
+void quality_add(struct store_quality *quality, int64_t first_ns, int64_t last_ns,
+                 int64_t duration_ns, uint64_t windows, uint64_t rows, int64_t total);
+
+/* Groups of points, for time series. */
+struct point_group {
+    struct labels labels;
+    int64_t *values;
+    uint64_t *windows; /* raw windows seen in each step */
+};
+
+struct point_groups {
+    const struct store_timeseries_query *query;
+    int64_t from_ns;
+    size_t steps;
+    struct point_group *groups;
+    size_t count, capacity;
+    struct id_table index;
+};
+
+/* Ready for groups; -E2BIG when there would be too many steps. */
+int point_groups_init(struct point_groups *groups, const struct store_selection *selection,
+                      const struct store_timeseries_query *query, struct error *error);
+void point_groups_release(struct point_groups *groups);
+
+/* The group that a series belongs to; ID_NONE when there are too many. */
+uint32_t point_groups_find(struct point_groups *groups, const struct labels *series);
+void point_groups_add(struct point_groups *groups, uint32_t group, int64_t start_ns, int64_t value,
+                      uint64_t windows);
+size_t point_groups_memory(const struct point_groups *groups);
+int point_groups_give(struct point_groups *groups, store_points_fn *fn, void *context);

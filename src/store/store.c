@@ -1,0 +1,328 @@
+// SPDX-License-Identifier: Apache-2.0
+// The store's front: checks what is passed, calls the implementation, and answers what follows from
+// the list of series.
+
+#include "store/store.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/memory.h"
+#include "store/internal.h"
+
+void store_close(struct store *store)
+{
+    if (store)
+        store->operations->close(store);
+}
+
+static int check_tenant(const char *tenant, struct error *error)
+{
+    size_t length = tenant ? strlen(tenant) : 0;
+    bool good = length && length <= STORE_TENANT_BYTES_MAX && tenant[0] != '.';
+    for (size_t i = 0; good && i < length; i++)
+        good = (tenant[i] >= 'a' && tenant[i] <= 'z') || (tenant[i] >= 'A' && tenant[i] <= 'Z') ||
+               (tenant[i] >= '0' && tenant[i] <= '9') || strchr("-_.", tenant[i]);
+    if (!good)
+        return error_set(error, -EINVAL,
+                         "A tenant is named by 1 to %d letters, digits, '-', '_' and '.', and not "
+                         "with a '.' first.",
+                         STORE_TENANT_BYTES_MAX);
+    return 0;
+}
+
+static int check_type(const char *type, struct error *error)
+{
+    unsigned parts = 1;
+    for (const char *c = type; *c; c++)
+        parts += *c == ':';
+    if (parts != 5 || strlen(type) > 1024)
+        return error_set(error, -EINVAL,
+                         "A profile type has five parts, as in "
+                         "process_cpu:cpu:nanoseconds:cpu:nanoseconds, and this has not: %.100s.",
+                         type);
+    return 0;
+}
+
+static int check_labels(const struct labels *labels, struct error *error)
+{
+    size_t bytes = 0;
+    for (size_t i = 0; i < labels->count; i++)
+        bytes += strlen(labels->list[i].name) + strlen(labels->list[i].value) + 2;
+    if (bytes > STORE_SERIES_BYTES_MAX)
+        return error_set(error, -E2BIG, "The labels of one series take %zu bytes; %d may be.",
+                         bytes, STORE_SERIES_BYTES_MAX);
+    if (!labels_get(labels, LABEL_SERVICE_NAME))
+        return error_set(error, -EINVAL, "A series without the label service_name can't be stored; "
+                                         "give it one.");
+    return 0;
+}
+
+static int check_rows(const struct store_profile *window, struct error *error)
+{
+    if (window->row_count > STORE_ROWS_MAX || window->exemplar_count > STORE_ROWS_MAX)
+        return error_set(error, -E2BIG, "A profile has %zu rows and %zu exemplars; %u may be.",
+                         window->row_count, window->exemplar_count, STORE_ROWS_MAX);
+    for (size_t i = 0; i < window->row_count; i++)
+        if (window->rows[i].node >= window->profile->node_count)
+            return error_set(error, -EINVAL, "Row %zu names stack %u, which isn't there.", i,
+                             window->rows[i].node);
+    for (size_t i = 0; i < window->exemplar_count; i++)
+        if (window->exemplars[i].node >= window->profile->node_count)
+            return error_set(error, -EINVAL, "Exemplar %zu names stack %u, which isn't there.", i,
+                             window->exemplars[i].node);
+    return 0;
+}
+
+static int check_depths(const struct profile *profile, struct error *error)
+{
+    _cleanup_free_ uint16_t *depth = memory_zalloc(profile->node_count, sizeof(*depth));
+    for (uint32_t i = 1; i < profile->node_count; i++) {
+        depth[i] = (uint16_t)(depth[profile->nodes[i].parent] + 1);
+        if (depth[i] > STORE_DEPTH_MAX)
+            return error_set(error, -E2BIG, "A stack has more than %d frames.", STORE_DEPTH_MAX);
+    }
+    return 0;
+}
+
+int store_write(struct store *store, const struct store_batch *batch, struct error *error)
+{
+    int r = check_tenant(batch->tenant, error);
+    if (r < 0)
+        return r;
+    if (batch->batch_id && strlen(batch->batch_id) > STORE_BATCH_ID_BYTES_MAX)
+        return error_set(error, -EINVAL, "A batch id has at most %d bytes.",
+                         STORE_BATCH_ID_BYTES_MAX);
+    for (size_t i = 0; i < batch->count; i++) {
+        const struct store_profile *window = &batch->profiles[i];
+        if ((r = check_labels(window->labels, error)) < 0 ||
+            (r = check_type(window->type, error)) < 0 || (r = check_rows(window, error)) < 0)
+            return r;
+        if (window->time_ns <= 0 || window->duration_ns < 0)
+            return error_set(error, -EINVAL, "A profile has no time; each needs its start.");
+        if ((!i || window->profile != batch->profiles[i - 1].profile) &&
+            (r = check_depths(window->profile, error)) < 0)
+            return r;
+    }
+    return store->operations->write(store, batch, error);
+}
+
+int store_series(struct store *store, const struct store_selection *selection, store_series_fn *fn,
+                 void *context, struct error *error)
+{
+    int r = check_tenant(selection->tenant, error);
+    return r < 0 ? r : store->operations->series(store, selection, fn, context, error);
+}
+
+/* ---- what follows from the series ---- */
+
+struct text_set {
+    char **list;
+    size_t count, capacity;
+    const char *name; /* of the label whose values are wanted */
+    enum { SET_NAMES, SET_VALUES, SET_TYPES } what;
+};
+
+static void text_set_release(struct text_set *set)
+{
+    for (size_t i = 0; i < set->count; i++)
+        free(set->list[i]);
+    free(set->list);
+}
+
+static void text_set_add(struct text_set *set, const char *text)
+{
+    size_t low = 0, high = set->count;
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        int order = strcmp(set->list[middle], text);
+        if (!order)
+            return;
+        if (order < 0)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    array_reserve(set->list, set->capacity, set->count + 1);
+    memmove(set->list + low + 1, set->list + low, (set->count - low) * sizeof(*set->list));
+    set->list[low] = memory_strdup(text);
+    set->count++;
+}
+
+static int collect(void *context, const struct labels *labels, const char *type, int64_t first_ns,
+                   int64_t last_ns)
+{
+    struct text_set *set = context;
+    (void)first_ns;
+    (void)last_ns;
+    if (set->what == SET_TYPES) {
+        text_set_add(set, type);
+    } else if (set->what == SET_VALUES) {
+        const char *value = labels_get(labels, set->name);
+        if (value)
+            text_set_add(set, value);
+    } else {
+        for (size_t i = 0; i < labels->count; i++)
+            text_set_add(set, labels->list[i].name);
+    }
+    return 0;
+}
+
+static int give_set(struct store *store, const struct store_selection *selection,
+                    struct text_set *set, store_text_fn *fn, void *context, struct error *error)
+{
+    int r = store_series(store, selection, collect, set, error);
+    for (size_t i = 0; !r && i < set->count; i++)
+        r = fn(context, set->list[i]);
+    return r;
+}
+
+int store_label_names(struct store *store, const struct store_selection *selection,
+                      store_text_fn *fn, void *context, struct error *error)
+{
+    _cleanup_(text_set_release) struct text_set set = {.what = SET_NAMES};
+    return give_set(store, selection, &set, fn, context, error);
+}
+
+int store_label_values(struct store *store, const struct store_selection *selection,
+                       const char *name, store_text_fn *fn, void *context, struct error *error)
+{
+    _cleanup_(text_set_release) struct text_set set = {.what = SET_VALUES, .name = name};
+    return give_set(store, selection, &set, fn, context, error);
+}
+
+int store_types(struct store *store, const struct store_selection *selection, store_text_fn *fn,
+                void *context, struct error *error)
+{
+    _cleanup_(text_set_release) struct text_set set = {.what = SET_TYPES};
+    return give_set(store, selection, &set, fn, context, error);
+}
+
+/* ---- the rest ---- */
+
+static const struct store_limits no_limits;
+
+/* The sample type that "name:type:unit:period_type:period_unit" says. */
+static int add_type(struct profile *profile, const char *id, unsigned *ret_type,
+                    struct error *error)
+{
+    int r = check_type(id, error);
+    if (r < 0)
+        return r;
+    uint32_t part[5];
+    for (unsigned i = 0; i < 5; i++) {
+        size_t length = strcspn(id, ":");
+        part[i] = profile_string(profile, id, length);
+        id += length + (i < 4);
+    }
+    unsigned type = profile_type(profile, part[1], part[2]);
+    if (type == PROFILE_TYPES_MAX)
+        return error_set(error, -E2BIG, "The profile has %d sample types already.",
+                         PROFILE_TYPES_MAX);
+    profile_note_period(profile, part[3], part[4], 0);
+    *ret_type = type;
+    return 0;
+}
+
+static int need_type(const struct store_selection *selection, struct error *error)
+{
+    if (!selection->type)
+        return error_set(error, -EINVAL, "The query names no profile type.");
+    return check_type(selection->type, error);
+}
+
+int store_merge(struct store *store, const struct store_selection *selection,
+                const struct store_limits *limits, struct profile *profile,
+                struct store_quality *ret_quality, struct error *error)
+{
+    struct store_quality quality = {0};
+    unsigned type;
+    int r = check_tenant(selection->tenant, error);
+    if (r < 0 || (r = need_type(selection, error)) < 0 ||
+        (r = add_type(profile, selection->type, &type, error)) < 0)
+        return r;
+    r = store->operations->merge(store, selection, limits ? limits : &no_limits, profile, type,
+                                 &quality, error);
+    if (r < 0)
+        return r;
+    uint64_t sources = profile->source_count;
+    profile_note_source(profile, quality.first_ns, quality.duration_ns);
+    profile->source_count = sources + quality.windows;
+    if (ret_quality)
+        *ret_quality = quality;
+    return r;
+}
+
+int store_timeseries(struct store *store, const struct store_selection *selection,
+                     const struct store_timeseries_query *query, const struct store_limits *limits,
+                     store_points_fn *fn, void *context, struct store_quality *ret_quality,
+                     struct error *error)
+{
+    struct store_quality quality = {0};
+    int r = check_tenant(selection->tenant, error);
+    if (r < 0 || (r = need_type(selection, error)) < 0)
+        return r;
+    if (query->step_ns < 1000000000)
+        return error_set(error, -EINVAL, "A step is at least one second.");
+    r = store->operations->timeseries(store, selection, query, limits ? limits : &no_limits, fn,
+                                      context, &quality, error);
+    if (!r && ret_quality)
+        *ret_quality = quality;
+    return r;
+}
+
+int store_exemplars(struct store *store, const struct store_selection *selection,
+                    const char *function, const struct store_limits *limits, store_exemplar_fn *fn,
+                    void *context, struct error *error)
+{
+    int r = check_tenant(selection->tenant, error);
+    return r < 0 ? r
+                 : store->operations->exemplars(store, selection, function,
+                                                limits ? limits : &no_limits, fn, context, error);
+}
+
+int store_scan(struct store *store, const struct store_selection *selection,
+               const struct store_limits *limits, store_window_fn *fn, void *context,
+               struct error *error)
+{
+    int r = check_tenant(selection->tenant, error);
+    return r < 0 ? r
+                 : store->operations->scan(store, selection, limits ? limits : &no_limits, fn,
+                                           context, error);
+}
+
+int store_maintain(struct store *store, const atomic_bool *cancelled, struct error *error)
+{
+    return store->operations->maintain(store, cancelled, error);
+}
+
+int store_delete(struct store *store, const struct store_selection *selection,
+                 uint64_t *ret_windows, struct error *error)
+{
+    int r = check_tenant(selection->tenant, error);
+    return r < 0 ? r : store->operations->delete(store, selection, ret_windows, error);
+}
+
+int store_stats(struct store *store, struct store_stats *ret_stats, struct error *error)
+{
+    struct store_stats stats = {0};
+    int r = store->operations->stats(store, &stats, error);
+    if (!r)
+        *ret_stats = stats;
+    return r;
+}
+
+int store_problems(struct store *store, store_text_fn *fn, void *context, struct error *error)
+{
+    return store->operations->problems(store, fn, context, error);
+}
+
+int store_tenants(struct store *store, store_text_fn *fn, void *context, struct error *error)
+{
+    return store->operations->tenants(store, fn, context, error);
+}
+
+int store_check(struct store *store, store_text_fn *fn, void *context, struct error *error)
+{
+    return store->operations->check(store, fn, context, error);
+}

@@ -1,0 +1,176 @@
+// SPDX-License-Identifier: Apache-2.0
+// Trees of stacks, and carrying stacks from one set of tables to another.
+
+#include "store/tree.h"
+
+#include <stdlib.h>
+
+#include "base/memory.h"
+
+void tree_init(struct tree *tree)
+{
+    *tree = (struct tree){0};
+    tree_append(tree, 0, 0);
+}
+
+void tree_release(struct tree *tree)
+{
+    free(tree->nodes);
+    id_table_release(&tree->branches);
+    digest_table_release(&tree->stacks);
+    *tree = (struct tree){0};
+}
+
+size_t tree_memory(const struct tree *tree)
+{
+    return tree->capacity * sizeof(*tree->nodes) + digest_table_bytes(&tree->stacks) +
+           (tree->branches.slots ? (tree->branches.mask + 1) * sizeof(uint64_t) : 0);
+}
+
+void tree_append(struct tree *tree, uint32_t parent, uint32_t frame)
+{
+    array_reserve(tree->nodes, tree->capacity, tree->count + 1ul);
+    tree->nodes[tree->count++] = (struct profile_node){.parent = parent, .frame = frame};
+}
+
+static uint64_t child_hash(uint32_t parent, uint32_t frame)
+{
+    return hash_word((uint64_t)parent << 32 | frame);
+}
+
+/* Only trees that are written to need the index. A node's first child most often follows it at
+ * once and is found without. */
+static void make_index(struct tree *tree)
+{
+    for (uint32_t i = 1; i < tree->count; i++)
+        if (i != tree->nodes[i].parent + 1)
+            id_table_insert(&tree->branches,
+                            child_hash(tree->nodes[i].parent, tree->nodes[i].frame), i);
+    tree->indexed = true;
+}
+
+uint32_t tree_child(struct tree *tree, uint32_t parent, uint32_t frame)
+{
+    if (!tree->indexed)
+        make_index(tree);
+    if (parent + 1 < tree->count && tree->nodes[parent + 1].parent == parent &&
+        tree->nodes[parent + 1].frame == frame)
+        return parent + 1;
+    uint64_t hash = child_hash(parent, frame);
+    struct id_probe probe = id_probe_start(hash);
+    uint32_t id;
+    while ((id = id_table_next(&tree->branches, &probe)) != ID_NONE)
+        if (tree->nodes[id].parent == parent && tree->nodes[id].frame == frame)
+            return id;
+    id = tree->count;
+    tree_append(tree, parent, frame);
+    if (id != parent + 1)
+        id_table_insert(&tree->branches, hash, id);
+    return id;
+}
+
+void frame_map_init(struct frame_map *map, const struct profile *from, struct profile *to)
+{
+    *map = (struct frame_map){
+        .from = from,
+        .to = to,
+        .string = memory_zalloc(from->string_count, sizeof(uint32_t)),
+        .function = memory_zalloc(from->function_count, sizeof(uint32_t)),
+        .mapping = memory_zalloc(from->mapping_count, sizeof(uint32_t)),
+        .frame = memory_zalloc(from->frame_count, sizeof(uint32_t)),
+        .frame_count = from->frame_count,
+    };
+}
+
+void frame_map_release(struct frame_map *map)
+{
+    free(map->string);
+    free(map->function);
+    free(map->mapping);
+    free(map->frame);
+    *map = (struct frame_map){0};
+}
+
+static uint32_t map_string(struct frame_map *map, uint32_t string)
+{
+    if (string && !map->string[string]) {
+        const struct profile_string *text = &map->from->strings[string];
+        map->string[string] = profile_string(map->to, text->data, text->length);
+    }
+    return map->string[string];
+}
+
+static uint32_t map_function(struct frame_map *map, uint32_t function)
+{
+    if (function && !map->function[function]) {
+        struct profile_function copy = map->from->functions[function];
+        copy.name = map_string(map, copy.name);
+        copy.system_name = map_string(map, copy.system_name);
+        copy.file = map_string(map, copy.file);
+        map->function[function] = profile_function(map->to, &copy);
+    }
+    return map->function[function];
+}
+
+static uint32_t map_mapping(struct frame_map *map, uint32_t mapping)
+{
+    if (mapping && !map->mapping[mapping]) {
+        struct profile_mapping copy = map->from->mappings[mapping];
+        copy.file = map_string(map, copy.file);
+        copy.build_id = map_string(map, copy.build_id);
+        map->mapping[mapping] = profile_mapping(map->to, &copy);
+    }
+    return map->mapping[mapping];
+}
+
+uint32_t frame_map_frame(struct frame_map *map, uint32_t frame)
+{
+    if (frame && !map->frame[frame]) {
+        struct profile_frame copy = map->from->frames[frame];
+        copy.function = map_function(map, copy.function);
+        copy.mapping = map_mapping(map, copy.mapping);
+        map->frame[frame] = profile_frame(map->to, &copy);
+    }
+    return map->frame[frame];
+}
+
+void node_map_init(struct node_map *map, struct frame_map *frames, const struct profile_node *nodes,
+                   uint32_t node_count, struct tree *to_tree, struct profile *to_profile)
+{
+    *map = (struct node_map){
+        .frames = frames,
+        .nodes = nodes,
+        .node_count = node_count,
+        .node = memory_zalloc(node_count, sizeof(uint32_t)),
+        .to_tree = to_tree,
+        .to_profile = to_profile,
+    };
+}
+
+void node_map_release(struct node_map *map)
+{
+    free(map->node);
+    free(map->path);
+    *map = (struct node_map){0};
+}
+
+uint32_t node_map_node(struct node_map *map, uint32_t node)
+{
+    if (!node || map->node[node])
+        return map->node[node];
+    size_t depth = 0;
+    uint32_t at = node;
+    for (; at && !map->node[at]; at = map->nodes[at].parent) {
+        array_reserve(map->path, map->path_capacity, depth + 1);
+        map->path[depth++] = at;
+    }
+    uint32_t target = at ? map->node[at] : 0;
+    while (depth) {
+        at = map->path[--depth];
+        uint32_t frame = frame_map_frame(map->frames, map->nodes[at].frame);
+        target = map->to_tree ? tree_child(map->to_tree, target, frame)
+                              : profile_child(map->to_profile, target, frame);
+        map->node[at] = target;
+    }
+    return target;
+}

@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Stacks. A tree holds the stacks of one service as {parent, frame} nodes, parents before their
+ * children, node 0 the root; frames are those of the tables it belongs to. A map carries stacks
+ * from one set of tables to another, remembering what it has carried.
+ */
+#pragma once
+
+#include "base/digests.h"
+#include "profile/profile.h"
+
+struct tree {
+    struct profile_node *nodes; /* [0] is the root */
+    uint32_t count;
+    size_t capacity;
+    struct id_table branches; /* children that don't follow their parent at once */
+    bool indexed;
+    struct digest_table stacks; /* nodes by the digest of their stack: a cache of what was seen */
+};
+
+void tree_init(struct tree *tree);
+void tree_release(struct tree *tree);
+size_t tree_memory(const struct tree *tree);
+
+/* Appends a node as it is: for loading. */
+void tree_append(struct tree *tree, uint32_t parent, uint32_t frame);
+
+/* The child of `parent` with that frame, added when new. */
+uint32_t tree_child(struct tree *tree, uint32_t parent, uint32_t frame);
+
+/* Frames of `from` in `to`. Both may grow meanwhile, `from` only beyond what it held at init. */
+struct frame_map {
+    const struct profile *from;
+    struct profile *to;
+    uint32_t *string, *function, *mapping, *frame; /* 0: not yet */
+    uint32_t frame_count;
+};
+
+void frame_map_init(struct frame_map *map, const struct profile *from, struct profile *to);
+void frame_map_release(struct frame_map *map);
+uint32_t frame_map_frame(struct frame_map *map, uint32_t frame);
+
+/* Nodes of one tree in another, which is a tree or a profile's. */
+struct node_map {
+    struct frame_map *frames;
+    const struct profile_node *nodes;
+    uint32_t node_count;
+    uint32_t *node; /* 0: not yet */
+    struct tree *to_tree;
+    struct profile *to_profile;
+    uint32_t *path; /* scratch */
+    size_t path_capacity;
+};
+
+void node_map_init(struct node_map *map, struct frame_map *frames, const struct profile_node *nodes,
+                   uint32_t node_count, struct tree *to_tree, struct profile *to_profile);
+void node_map_release(struct node_map *map);
+uint32_t node_map_node(struct node_map *map, uint32_t node);
