@@ -11,6 +11,7 @@
 #include "cli/input.h"
 #include "cli/table.h"
 #include "profile/naming.h"
+#include "symbol/jit.h"
 #include "symbol/symbolizer.h"
 
 /* Names longer than that push their binary to the right instead of all others. */
@@ -19,6 +20,7 @@
 struct dump {
     const struct snapshot *snapshot;
     struct symbolizer *symbolizer;
+    struct jit_names *jit;
     struct buffer out;
 };
 
@@ -27,31 +29,58 @@ static const char *binary_of(const struct snapshot_frame *frame)
     return frame->module ? path_base(frame->module->path) : "[anonymous]";
 }
 
-/* The process may see other files under the same names: its own view comes first. */
-static bool find_symbol(const struct dump *dump, const struct snapshot_frame *frame,
-                        struct symbol *ret_symbol)
+static struct symbolizer_file *file_of(const struct dump *dump, const struct snapshot_frame *frame)
 {
-    const struct module *module = frame->module;
-    char path[4200];
-    if (!module)
-        return false;
-    snprintf(path, sizeof(path), "/proc/%d/root%s", (int)dump->snapshot->living_tid, module->path);
-    return symbolizer_find(dump->symbolizer, path, module->build_id, frame->offset, ret_symbol) ||
-           symbolizer_find(dump->symbolizer, module->path, module->build_id, frame->offset,
-                           ret_symbol);
+    char path[MODULE_PATH_BYTES];
+    const char *place = frame->module ? module_open_path(frame->module, path) : NULL;
+    return place ? symbolizer_file(dump->symbolizer, place, frame->module->build_id) : NULL;
+}
+
+/* Debug information is read for all frames at once. */
+static void look_up(const struct dump *dump)
+{
+    const struct snapshot *snapshot = dump->snapshot;
+    for (size_t i = 0; i < snapshot->count; i++)
+        for (size_t k = 0; k < snapshot->threads[i].frame_count; k++) {
+            const struct snapshot_frame *frame = &snapshot->threads[i].frames[k];
+            struct symbolizer_file *file = file_of(dump, frame);
+            if (file)
+                symbolizer_want(file, &frame->offset, 1);
+        }
+    symbolizer_look_up(dump->symbolizer);
+    jit_names_load(dump->jit, (uint32_t)snapshot->pid);
+}
+
+/* The function of a frame and what is inlined there, innermost first. Returns how many, of which a
+ * single one may have no name. */
+static size_t name_frame(const struct dump *dump, const struct snapshot_frame *frame,
+                         struct symbol_frame named[SYMBOL_FRAMES_MAX])
+{
+    struct symbolizer_file *file = file_of(dump, frame);
+    enum frame_kind kind;
+    size_t count = file ? symbolizer_file_frames(file, frame->offset, named) : 0;
+    if (!frame->module)
+        count = symbolizer_find_jit(dump->symbolizer, (uint32_t)dump->snapshot->pid, frame->address,
+                                    &named[0], &kind);
+    if (count)
+        return count;
+    named[0] = (struct symbol_frame){0};
+    return 1;
 }
 
 /* The function's name, or the place of its first instruction that is known. */
-static void name_frame(const struct dump *dump, const struct snapshot_frame *frame,
-                       struct buffer *name)
+static void write_name(const struct dump *dump, const struct snapshot_frame *frame,
+                       const struct symbol_frame *named, struct buffer *name)
 {
     struct symbol symbol = {0};
+    struct symbolizer_file *file = file_of(dump, frame);
     name->length = 0;
-    find_symbol(dump, frame, &symbol);
-    if (symbol.name)
-        text_escape_terminal(name, symbol.name, strlen(symbol.name));
-    else if (frame->module) {
+    if (named->name) {
+        text_escape_terminal(name, named->name, strlen(named->name));
+    } else if (frame->module) {
         const char *binary = binary_of(frame);
+        if (file)
+            symbolizer_file_find(file, frame->offset, &symbol);
         text_escape_terminal(name, binary, strlen(binary));
         buffer_printf(name, "+0x%" PRIx64, frame->offset - symbol.distance);
     } else {
@@ -69,29 +98,51 @@ static void add_end(struct buffer *out, const struct snapshot_thread *thread)
         buffer_printf(out, "  [unknown: %s]\n", unwind_end_name(thread->end));
 }
 
+/* How wide the column of names is. */
+static size_t widest_name(struct dump *dump, const struct snapshot_thread *thread)
+{
+    _cleanup_buffer_ struct buffer name = {0};
+    struct symbol_frame named[SYMBOL_FRAMES_MAX];
+    size_t widest = 0;
+    for (size_t i = 0; i < thread->frame_count; i++) {
+        size_t count = name_frame(dump, &thread->frames[i], named);
+        for (size_t k = 0; k < count; k++) {
+            write_name(dump, &thread->frames[i], &named[k], &name);
+            size_t columns = utf8_columns(name.data, name.length);
+            widest = MAX(widest, MIN(columns, (size_t)NAME_COLUMNS_MAX));
+        }
+    }
+    return widest;
+}
+
 static void write_thread(struct dump *dump, const struct snapshot_thread *thread)
 {
     struct buffer *out = &dump->out;
     _cleanup_buffer_ struct buffer name = {0};
+    struct symbol_frame named[SYMBOL_FRAMES_MAX];
     buffer_printf(out, "thread %d \"", (int)thread->tid);
     text_escape_terminal(out, thread->name, strlen(thread->name));
     buffer_printf(out, "\" %s\n", snapshot_state_name(thread->state));
     int digits = MAX(snprintf(NULL, 0, "%zu", thread->frame_count), 2);
-    size_t widest = 0;
-    for (size_t i = 0; i < thread->frame_count; i++) {
-        name_frame(dump, &thread->frames[i], &name);
-        size_t columns = utf8_columns(name.data, name.length);
-        widest = MAX(widest, MIN(columns, (size_t)NAME_COLUMNS_MAX));
-    }
+    size_t widest = widest_name(dump, thread), number = 0;
     for (size_t i = 0; i < thread->frame_count; i++) {
         const char *binary = binary_of(&thread->frames[i]);
-        name_frame(dump, &thread->frames[i], &name);
-        size_t columns = utf8_columns(name.data, name.length);
-        buffer_printf(out, "  #%-*zu ", digits, i);
-        buffer_add(out, name.data, name.length);
-        buffer_printf(out, "%*s  ", columns < widest ? (int)(widest - columns) : 0, "");
-        text_escape_terminal(out, binary, strlen(binary));
-        buffer_add_char(out, '\n');
+        size_t count = name_frame(dump, &thread->frames[i], named);
+        for (size_t k = 0; k < count; k++) {
+            write_name(dump, &thread->frames[i], &named[k], &name);
+            size_t columns = utf8_columns(name.data, name.length);
+            buffer_printf(out, "  #%-*zu ", digits, number++);
+            buffer_add(out, name.data, name.length);
+            buffer_printf(out, "%*s  ", columns < widest ? (int)(widest - columns) : 0, "");
+            text_escape_terminal(out, binary, strlen(binary));
+            if (named[k].file) {
+                const char *file = path_base(named[k].file);
+                buffer_add_text(out, "  ");
+                text_escape_terminal(out, file, strlen(file));
+                buffer_printf(out, ":%" PRIu32, named[k].line);
+            }
+            buffer_add_char(out, '\n');
+        }
     }
     add_end(out, thread);
 }
@@ -105,20 +156,32 @@ static void write_text(struct dump *dump)
     }
 }
 
+static void add_json_text(struct buffer *out, const char *text)
+{
+    if (text)
+        text_escape_json(out, text, strlen(text));
+    else
+        buffer_add_text(out, "null");
+}
+
 static void write_json_frame(struct dump *dump, const struct snapshot_frame *frame)
 {
     struct buffer *out = &dump->out;
-    struct symbol symbol = {0};
-    const char *binary = binary_of(frame);
-    find_symbol(dump, frame, &symbol);
-    buffer_add_text(out, "{\"function\":");
-    if (symbol.name)
-        text_escape_json(out, symbol.name, strlen(symbol.name));
-    else
-        buffer_add_text(out, "null");
-    buffer_add_text(out, ",\"binary\":");
-    text_escape_json(out, binary, strlen(binary));
-    buffer_printf(out, ",\"offset\":%" PRIu64 "}", frame->offset);
+    struct symbol_frame named[SYMBOL_FRAMES_MAX];
+    size_t count = name_frame(dump, frame, named);
+    for (size_t i = 0; i < count; i++) {
+        buffer_add_text(out, i ? ",{\"function\":" : "{\"function\":");
+        add_json_text(out, named[i].name);
+        buffer_add_text(out, ",\"binary\":");
+        add_json_text(out, binary_of(frame));
+        buffer_printf(out, ",\"offset\":%" PRIu64, frame->offset);
+        if (named[i].file) {
+            buffer_add_text(out, ",\"file\":");
+            add_json_text(out, named[i].file);
+            buffer_printf(out, ",\"line\":%" PRIu32, named[i].line);
+        }
+        buffer_add_text(out, i + 1 < count ? ",\"inlined\":true}" : "}");
+    }
 }
 
 static void write_json(struct dump *dump)
@@ -171,7 +234,10 @@ static int dump_stacks(pid_t pid, enum table_format format)
     if (r < 0) {
         r = fail(&error);
     } else {
-        struct dump dump = {.snapshot = &snapshot, .symbolizer = symbolizer_new()};
+        struct dump dump = {
+            .snapshot = &snapshot, .symbolizer = symbolizer_new(), .jit = jit_names_new()};
+        symbolizer_set_jit(dump.symbolizer, dump.jit);
+        look_up(&dump);
         if (format == TABLE_JSON)
             write_json(&dump);
         else
@@ -181,6 +247,7 @@ static int dump_stacks(pid_t pid, enum table_format format)
         say_what_was_read(&snapshot);
         buffer_release(&dump.out);
         symbolizer_free(dump.symbolizer);
+        jit_names_free(dump.jit);
     }
     snapshot_release(&snapshot);
     return r;

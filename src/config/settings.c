@@ -34,7 +34,8 @@ void problems_add(struct problems *problems, const struct yaml_node *node, const
         buffer_printf(&problems->text, ":%u", node->line);
     buffer_add_text(&problems->text, ": ");
     text_escape_terminal(&problems->text, sentence, strlen(sentence));
-    buffer_add_text(&problems->text, ".\n");
+    size_t length = strlen(sentence);
+    buffer_add_text(&problems->text, length && sentence[length - 1] == '?' ? "\n" : ".\n");
 }
 
 void settings_open(struct settings *settings, struct problems *problems,

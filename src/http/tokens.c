@@ -106,14 +106,19 @@ static const struct token *find(const struct tokens *tokens, const char *id)
     return NULL;
 }
 
+static bool is_space(char c)
+{
+    return c == ' ' || c == '\t' || c == '\r' || c == '\n';
+}
+
 int tokens_check(struct tokens *tokens, const char *text, size_t length, int64_t now,
                  struct token *ret_token)
 {
     static const char prefix[] = "assay_";
     size_t prefix_length = sizeof(prefix) - 1, id_length = 11;
-    while (length && strchr(" \t\r\n", text[length - 1]))
+    while (length && is_space(text[length - 1]))
         length--;
-    while (length && strchr(" \t", text[0])) {
+    while (length && is_space(text[0])) {
         text++;
         length--;
     }

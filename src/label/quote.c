@@ -77,7 +77,7 @@ void label_write_quoted(struct buffer *out, const char *text)
     buffer_add_char(out, '"');
 }
 
-static void add_code_point(struct buffer *out, uint32_t c)
+void label_add_code_point(struct buffer *out, uint32_t c)
 {
     if (c < 0x80) {
         buffer_add_char(out, (char)c);
@@ -132,7 +132,7 @@ static const char *unescape_number(const char *text, size_t length, struct buffe
     if (byte)
         buffer_add_char(out, (char)value);
     else
-        add_code_point(out, (uint32_t)value);
+        label_add_code_point(out, (uint32_t)value);
     *ret_length = first + count;
     return NULL;
 }

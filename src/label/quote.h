@@ -7,6 +7,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 #include "base/buffer.h"
 
@@ -21,6 +22,9 @@ bool label_name_valid(const char *name, size_t length);
 
 /* What a protocol takes that knows plain names only: anything else becomes "_". */
 void label_name_sanitize(struct buffer *out, const char *name);
+
+/* A character as UTF-8. */
+void label_add_code_point(struct buffer *out, uint32_t c);
 
 /* In quotes unless it is plain. */
 void label_write_name(struct buffer *out, const char *name);

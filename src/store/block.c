@@ -65,32 +65,6 @@ void block_codec_free(struct block_codec *codec)
     free(codec);
 }
 
-void block_rows_release(struct block_rows *rows)
-{
-    free(rows->windows);
-    free(rows->nodes);
-    free(rows->values);
-    *rows = (struct block_rows){0};
-}
-
-void block_rows_clear(struct block_rows *rows)
-{
-    rows->window_count = rows->row_count = 0;
-}
-
-size_t block_rows_memory(const struct block_rows *rows)
-{
-    return rows->window_capacity * sizeof(*rows->windows) +
-           rows->node_capacity * sizeof(*rows->nodes) +
-           rows->value_capacity * sizeof(*rows->values);
-}
-
-void block_rows_reserve(struct block_rows *rows, size_t extra)
-{
-    array_reserve(rows->nodes, rows->node_capacity, rows->row_count + extra);
-    array_reserve(rows->values, rows->value_capacity, rows->row_count + extra);
-}
-
 /* ---- writing ---- */
 
 static uint64_t greatest_divisor(uint64_t a, uint64_t b)

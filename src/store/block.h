@@ -42,6 +42,11 @@ size_t block_rows_memory(const struct block_rows *rows);
 /* Room for `extra` more rows. */
 void block_rows_reserve(struct block_rows *rows, size_t extra);
 
+/* Appends a window with rows in any order: sorted, and rows of one node added up. Row count and
+ * total are set from them. */
+void block_rows_add(struct block_rows *rows, const struct block_window *window,
+                    const uint32_t *nodes, const int64_t *values, size_t count);
+
 struct block_codec;
 struct block_codec *block_codec_new(void);
 void block_codec_free(struct block_codec *codec);

@@ -236,7 +236,7 @@ int store_merge(struct store *store, const struct store_selection *selection,
                 struct store_quality *ret_quality, struct error *error)
 {
     struct store_quality quality = {0};
-    unsigned type;
+    unsigned type = 0;
     int r = check_tenant(selection->tenant, error);
     if (r < 0 || (r = need_type(selection, error)) < 0 ||
         (r = add_type(profile, selection->type, &type, error)) < 0)

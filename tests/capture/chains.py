@@ -61,8 +61,9 @@ class Chain:
         self.program = re.escape(program)
         self.more = words[-1] == "..."
         self.items = [self.item(word) for word in words[1:] if word != "..."]
-        self.whole = re.compile(OUTER + "".join(map(repeat, self.items)) + self.tail())
-        self.part = re.compile(OUTER + self.begin(self.items))
+        outer = r"\n_start@[^\n]*" + OUTER if words[1] == "main" else OUTER
+        self.whole = re.compile(outer + "".join(map(repeat, self.items)) + self.tail())
+        self.part = re.compile(outer + self.begin(self.items))
         # Stacks that have lost what is outermost, and begin anywhere along the chain.
         self.end = re.compile("|".join(
             rf"(?:{one}){{1,{count if count.isdigit() else ''}}}{self.begin(self.items[i + 1:])}"
@@ -91,7 +92,7 @@ class Chain:
         """Any beginning of the items, the empty one too."""
         found = self.tail()
         for one, count in reversed(items):
-            less = rf"|(?:{one})+" if count.isdigit() and count != "1" else ""
+            less = rf"|(?:{one}){{1,{int(count) - 1}}}" if count.isdigit() and count != "1" else ""
             found = rf"(?:{repeat((one, count))}{found}{less})?"
         return found
 

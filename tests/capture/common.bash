@@ -6,6 +6,7 @@
 capture=$ROOT/tests/capture
 subjects=$capture/subjects
 failures=0
+export PYTHONDONTWRITEBYTECODE=yes # the checkout stays as it is
 started=() # processes to end
 
 pass() { echo "ok - $*"; }

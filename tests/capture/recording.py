@@ -91,7 +91,7 @@ def read(path):
         for label in map(message, entry[3]):
             labels[strings[one(label, 1)]] = strings[one(label, 2)] or one(label, 3)
         values = [n for value in entry[2] for n in numbers(value)]
-        samples.append(Sample(user, kernel, labels, values[0], values[1]))
+        samples.append(Sample(user, kernel, labels, values[0], values[-1]))
     return samples
 
 

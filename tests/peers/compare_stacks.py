@@ -36,13 +36,21 @@ def read_maps(path):
                 yield start, end, int(fields[2], 16), fields[5].strip()
 
 
+def debug_file(path):
+    """The binary's separate debug file, whether there is one or not."""
+    notes = subprocess.run(["readelf", "-n", path], capture_output=True, text=True, check=False)
+    build_id = re.search(r"Build ID: ([0-9a-f]+)", notes.stdout)
+    name = build_id[1] if build_id else "none"
+    return f"/usr/lib/debug/.build-id/{name[:2]}/{name[2:]}.debug"
+
+
 @functools.cache
 def addresses(path):
     """The addresses that each name of a binary has."""
     found = {}
-    for option in ("-D", "-a"):
+    for option, file in (("-D", path), ("-a", path), ("-a", debug_file(path))):
         result = subprocess.run(
-            ["nm", option, path], capture_output=True, text=True, check=False
+            ["nm", option, file], capture_output=True, text=True, check=False
         )  # fmt: skip
         for line in result.stdout.splitlines():
             if match := re.match(r"([0-9a-f]+) . ([^@]+)", line):
@@ -72,7 +80,11 @@ def same(ours, theirs, maps):
 
 def main():
     with open(sys.argv[1], encoding="utf-8") as text:
-        ours = {thread["tid"]: thread["frames"] for thread in json.load(text)["threads"]}
+        ours = {
+            # What is inlined has no frame of its own in gdb without DWARF.
+            thread["tid"]: [frame for frame in thread["frames"] if not frame.get("inlined")]
+            for thread in json.load(text)["threads"]
+        }
     theirs = read_gdb(sys.argv[2])
     maps = list(read_maps(sys.argv[3]))
     failed = ours.keys() != theirs.keys() or len(ours) < 4

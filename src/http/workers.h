@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Threads that run handlers: started as they are needed, up to a limit. Requests whose bodies are
+ * still coming may take half of them at most, so that there is always room for complete ones.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+
+struct http_request;
+struct workers;
+
+struct workers *workers_new(unsigned limit, void (*run)(struct http_request *request));
+
+/* Runs what is queued, waits for all threads, and frees. Nothing may be submitted any more. Takes
+ * NULL. */
+void workers_free(struct workers *workers);
+
+/* `complete`: the handler won't have to wait for the body. */
+void workers_submit(struct workers *workers, struct http_request *request, bool complete);
+
+/* Requests that no thread has taken yet. */
+size_t workers_queued(struct workers *workers);

@@ -1,0 +1,595 @@
+// SPDX-License-Identifier: Apache-2.0
+// The store in memory: the same contract with nothing to wait for, for tests and for servers that
+// need no history. One lock; a tenant's stacks are one profile, a series is its windows' rows.
+
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/memory.h"
+#include "base/number.h"
+#include "store/block.h"
+#include "store/internal.h"
+#include "store/tree.h"
+
+struct memory_exemplar {
+    uint32_t series;
+    struct store_exemplar exemplar;
+    int64_t start_ns; /* of its window */
+};
+
+struct memory_series {
+    struct labels labels;
+    char *type;
+    struct block_rows rows;
+};
+
+struct memory_tenant {
+    char *name;
+    struct profile stacks;
+    struct memory_series *series;
+    struct memory_exemplar *exemplars;
+    char **batches;
+    size_t series_count, series_capacity, exemplar_count, exemplar_capacity, batch_count,
+        batch_capacity;
+    struct id_table series_index, batch_index;
+};
+
+struct memory_store {
+    struct store store;
+    pthread_mutex_t lock;
+    struct memory_tenant *tenants;
+    size_t tenant_count, tenant_capacity;
+    size_t memory_limit_bytes;
+    int64_t (*now)(void *context);
+    void *now_context;
+    unsigned keep_days;
+    struct store_stats stats;
+};
+
+static struct memory_store *of(struct store *store)
+{
+    return (struct memory_store *)store;
+}
+
+static void unlock(pthread_mutex_t **lock)
+{
+    pthread_mutex_unlock(*lock);
+}
+#define LOCKED(store)                                                                              \
+    _cleanup_(unlock) pthread_mutex_t *locked_ = &(store)->lock;                                   \
+    pthread_mutex_lock(locked_)
+
+static void memory_close(struct store *base)
+{
+    struct memory_store *store = of(base);
+    for (size_t t = 0; t < store->tenant_count; t++) {
+        struct memory_tenant *tenant = &store->tenants[t];
+        for (size_t i = 0; i < tenant->series_count; i++) {
+            labels_release(&tenant->series[i].labels);
+            free(tenant->series[i].type);
+            block_rows_release(&tenant->series[i].rows);
+        }
+        for (size_t i = 0; i < tenant->batch_count; i++)
+            free(tenant->batches[i]);
+        free(tenant->series);
+        free(tenant->exemplars);
+        free(tenant->batches);
+        free(tenant->name);
+        id_table_release(&tenant->series_index);
+        id_table_release(&tenant->batch_index);
+        profile_release(&tenant->stacks);
+    }
+    free(store->tenants);
+    pthread_mutex_destroy(&store->lock);
+    free(store);
+}
+
+static struct memory_tenant *find_tenant(struct memory_store *store, const char *name)
+{
+    for (size_t i = 0; i < store->tenant_count; i++)
+        if (!strcmp(store->tenants[i].name, name))
+            return &store->tenants[i];
+    return NULL;
+}
+
+static struct memory_tenant *add_tenant(struct memory_store *store, const char *name)
+{
+    struct memory_tenant *tenant = find_tenant(store, name);
+    if (tenant)
+        return tenant;
+    array_reserve(store->tenants, store->tenant_capacity, store->tenant_count + 1);
+    tenant = &store->tenants[store->tenant_count++];
+    *tenant = (struct memory_tenant){.name = memory_strdup(name)};
+    profile_init(&tenant->stacks, PROFILE_ALL);
+    return tenant;
+}
+
+static uint32_t add_series(struct memory_tenant *tenant, const struct labels *labels,
+                           const char *type)
+{
+    uint64_t hash = labels_hash(labels);
+    struct id_probe probe = id_probe_start(hash);
+    uint32_t id;
+    while ((id = id_table_next(&tenant->series_index, &probe)) != ID_NONE)
+        if (labels_equal(&tenant->series[id].labels, labels) &&
+            !strcmp(tenant->series[id].type, type))
+            return id;
+    id = (uint32_t)tenant->series_count++;
+    array_reserve(tenant->series, tenant->series_capacity, tenant->series_count);
+    tenant->series[id] = (struct memory_series){.type = memory_strdup(type)};
+    labels_copy(&tenant->series[id].labels, labels);
+    id_table_insert(&tenant->series_index, hash, id);
+    return id;
+}
+
+/* True when the id was there already. */
+static bool add_batch(struct memory_tenant *tenant, const char *batch)
+{
+    uint64_t hash = 14695981039346656037ull;
+    for (const char *c = batch; *c; c++)
+        hash = hash_word(hash ^ (unsigned char)*c);
+    struct id_probe probe = id_probe_start(hash);
+    uint32_t id;
+    while ((id = id_table_next(&tenant->batch_index, &probe)) != ID_NONE)
+        if (!strcmp(tenant->batches[id], batch))
+            return true;
+    array_reserve(tenant->batches, tenant->batch_capacity, tenant->batch_count + 1);
+    tenant->batches[tenant->batch_count] = memory_strdup(batch);
+    id_table_insert(&tenant->batch_index, hash, (uint32_t)tenant->batch_count++);
+    return false;
+}
+
+static size_t memory_used(const struct memory_store *store)
+{
+    size_t bytes = 0;
+    for (size_t t = 0; t < store->tenant_count; t++) {
+        const struct memory_tenant *tenant = &store->tenants[t];
+        bytes += profile_memory(&tenant->stacks) +
+                 tenant->exemplar_capacity * sizeof(*tenant->exemplars);
+        for (size_t i = 0; i < tenant->series_count; i++)
+            bytes += sizeof(tenant->series[i]) + block_rows_memory(&tenant->series[i].rows);
+    }
+    return bytes;
+}
+
+static void write_window(struct memory_tenant *tenant, const struct store_profile *window,
+                         struct node_map *map)
+{
+    uint32_t id = add_series(tenant, window->labels, window->type);
+    struct memory_series *series = &tenant->series[id];
+    _cleanup_free_ uint32_t *nodes = memory_zalloc(window->row_count + 1, sizeof(*nodes));
+    _cleanup_free_ int64_t *values = memory_zalloc(window->row_count + 1, sizeof(*values));
+    for (size_t i = 0; i < window->row_count; i++) {
+        nodes[i] = node_map_node(map, window->rows[i].node);
+        values[i] = window->rows[i].value;
+    }
+    struct block_window added = {.start_ns = window->time_ns,
+                                 .duration_ns = window->duration_ns,
+                                 .first_ns = window->time_ns,
+                                 .last_ns = window->time_ns,
+                                 .windows = 1};
+    block_rows_add(&series->rows, &added, nodes, values, window->row_count);
+    for (size_t i = 0; i < window->exemplar_count; i++) {
+        array_reserve(tenant->exemplars, tenant->exemplar_capacity, tenant->exemplar_count + 1);
+        struct memory_exemplar *exemplar = &tenant->exemplars[tenant->exemplar_count++];
+        *exemplar = (struct memory_exemplar){.series = id,
+                                             .start_ns = window->time_ns,
+                                             .exemplar = window->exemplars[i]};
+        exemplar->exemplar.node = node_map_node(map, window->exemplars[i].node);
+    }
+}
+
+static int memory_write(struct store *base, const struct store_batch *batch, struct error *error)
+{
+    struct memory_store *store = of(base);
+    LOCKED(store);
+    if (memory_used(store) > store->memory_limit_bytes)
+        return error_set(error, -ENOSPC, "The store is at its memory limit of %zu MiB.",
+                         store->memory_limit_bytes >> 20);
+    int64_t oldest = store->now(store->now_context) - store->keep_days * 86400000000000ll;
+    for (size_t i = 0; i < batch->count; i++)
+        if (store->keep_days && batch->profiles[i].time_ns < oldest)
+            return error_set(error, -ERANGE, "A profile is older than the %u days that are kept.",
+                             store->keep_days);
+    struct memory_tenant *tenant = add_tenant(store, batch->tenant);
+    if (batch->batch_id && add_batch(tenant, batch->batch_id)) {
+        store->stats.repeated_batches++;
+        return error_set(error, -EALREADY, "The batch was stored before.");
+    }
+    for (size_t i = 0; i < batch->count; i++) {
+        struct frame_map frames;
+        struct node_map map;
+        const struct profile *profile = batch->profiles[i].profile;
+        frame_map_init(&frames, profile, &tenant->stacks);
+        node_map_init(&map, &frames, profile->nodes, profile->node_count, NULL, &tenant->stacks);
+        do {
+            write_window(tenant, &batch->profiles[i], &map);
+            store->stats.written_rows += batch->profiles[i].row_count;
+        } while (i + 1 < batch->count && batch->profiles[i + 1].profile == profile && ++i);
+        node_map_release(&map);
+        frame_map_release(&frames);
+    }
+    store->stats.written_batches++;
+    return 0;
+}
+
+/* ---- reading ---- */
+
+static bool selected(const struct store_selection *selection, const struct memory_series *series)
+{
+    return (!selection->type || !strcmp(selection->type, series->type)) &&
+           (!selection->selector || selector_matches(selection->selector, &series->labels));
+}
+
+static bool in_range(const struct store_selection *selection, int64_t start_ns)
+{
+    return start_ns >= selection->from_ns && start_ns < selection->to_ns;
+}
+
+static int memory_series(struct store *base, const struct store_selection *selection,
+                         store_series_fn *fn, void *context, struct error *error)
+{
+    struct memory_store *store = of(base);
+    LOCKED(store);
+    (void)error;
+    struct memory_tenant *tenant = find_tenant(store, selection->tenant);
+    for (size_t i = 0; tenant && i < tenant->series_count; i++) {
+        const struct memory_series *series = &tenant->series[i];
+        if (!selected(selection, series))
+            continue;
+        int64_t first = INT64_MAX, last = INT64_MIN;
+        bool inside = false;
+        for (size_t w = 0; w < series->rows.window_count; w++) {
+            int64_t start = series->rows.windows[w].start_ns;
+            inside |= in_range(selection, start);
+            first = MIN(first, start);
+            last = MAX(last, start);
+        }
+        int r = inside ? fn(context, &series->labels, series->type, first, last) : 0;
+        if (r)
+            return r;
+    }
+    return 0;
+}
+
+static int merge_series(const struct memory_series *series, const struct store_selection *selection,
+                        const struct store_limits *limits, struct node_map *map, unsigned type,
+                        struct store_quality *quality, struct error *error)
+{
+    struct profile *profile = map->to_profile;
+    bool any = false;
+    for (size_t w = 0; w < series->rows.window_count; w++) {
+        const struct block_window *window = &series->rows.windows[w];
+        if (!in_range(selection, window->start_ns))
+            continue;
+        any = true;
+        quality_add(quality, window->start_ns, window->start_ns, window->duration_ns, 1,
+                    window->row_count, window->total);
+        for (uint32_t i = window->first_row; i < window->first_row + window->row_count; i++) {
+            uint32_t node = node_map_node(map, series->rows.nodes[i]);
+            profile_add_value(profile, profile_sample(profile, node, 0, 0, 0), type,
+                              series->rows.values[i]);
+        }
+        if (is_cancelled(limits))
+            return error_cancelled(error);
+        if (limits->memory_bytes && profile_memory(profile) > limits->memory_bytes)
+            return error_memory(error, limits->memory_bytes);
+    }
+    quality->series += any;
+    return 0;
+}
+
+static int memory_merge(struct store *base, const struct store_selection *selection,
+                        const struct store_limits *limits, struct profile *profile, unsigned type,
+                        struct store_quality *quality, struct error *error)
+{
+    struct memory_store *store = of(base);
+    LOCKED(store);
+    struct memory_tenant *tenant = find_tenant(store, selection->tenant);
+    if (!tenant)
+        return 0;
+    struct frame_map frames;
+    struct node_map map;
+    frame_map_init(&frames, &tenant->stacks, profile);
+    node_map_init(&map, &frames, tenant->stacks.nodes, tenant->stacks.node_count, NULL, profile);
+    int r = 0;
+    for (size_t i = 0; !r && i < tenant->series_count; i++)
+        if (selected(selection, &tenant->series[i]))
+            r = merge_series(&tenant->series[i], selection, limits, &map, type, quality, error);
+    quality->tiers = quality->windows ? 1 << STORE_RAW : 0;
+    node_map_release(&map);
+    frame_map_release(&frames);
+    return r;
+}
+
+/* Which nodes count for a function: its own, or all with it anywhere on the stack. */
+static bool *function_nodes(const struct profile *stacks, const char *function,
+                            enum store_count count)
+{
+    bool *nodes = memory_zalloc(stacks->node_count, sizeof(bool));
+    for (uint32_t i = 1; i < stacks->node_count; i++) {
+        const struct profile_node *node = &stacks->nodes[i];
+        uint32_t name = stacks->functions[stacks->frames[node->frame].function].name;
+        nodes[i] = (count == STORE_CUMULATIVE && nodes[node->parent]) ||
+                   (name && !strcmp(profile_text(stacks, name), function));
+    }
+    return nodes;
+}
+
+static int64_t window_value(const struct block_rows *rows, const struct block_window *window,
+                            const bool *wanted)
+{
+    if (!wanted)
+        return window->total;
+    int64_t value = 0;
+    for (uint32_t i = window->first_row; i < window->first_row + window->row_count; i++)
+        if (wanted[rows->nodes[i]])
+            value = add_saturated(value, rows->values[i]);
+    return value;
+}
+
+static int memory_timeseries(struct store *base, const struct store_selection *selection,
+                             const struct store_timeseries_query *query,
+                             const struct store_limits *limits, store_points_fn *fn, void *context,
+                             struct store_quality *quality, struct error *error)
+{
+    struct memory_store *store = of(base);
+    LOCKED(store);
+    struct memory_tenant *tenant = find_tenant(store, selection->tenant);
+    _cleanup_(point_groups_release) struct point_groups groups;
+    int r = point_groups_init(&groups, selection, query, error);
+    if (r < 0 || !tenant)
+        return r;
+    _cleanup_free_ bool *wanted =
+        query->function ? function_nodes(&tenant->stacks, query->function, query->count) : NULL;
+    for (size_t i = 0; i < tenant->series_count; i++) {
+        const struct memory_series *series = &tenant->series[i];
+        if (!selected(selection, series))
+            continue;
+        uint32_t group = ID_NONE;
+        for (size_t w = 0; w < series->rows.window_count; w++) {
+            const struct block_window *window = &series->rows.windows[w];
+            if (!in_range(selection, window->start_ns))
+                continue;
+            if (group == ID_NONE && (group = point_groups_find(&groups, &series->labels)) == ID_NONE)
+                return error_set(error, -E2BIG, "There are more than %d groups.", STORE_GROUPS_MAX);
+            point_groups_add(&groups, group, window->start_ns,
+                             window_value(&series->rows, window, wanted), 1);
+            quality_add(quality, window->start_ns, window->start_ns, window->duration_ns, 1,
+                        window->row_count, window->total);
+        }
+        quality->series += group != ID_NONE;
+        if (is_cancelled(limits))
+            return error_cancelled(error);
+    }
+    quality->tiers = quality->windows ? 1 << STORE_RAW : 0;
+    return point_groups_give(&groups, fn, context);
+}
+
+static int memory_exemplars(struct store *base, const struct store_selection *selection,
+                            const char *function, const struct store_limits *limits,
+                            store_exemplar_fn *fn, void *context, struct error *error)
+{
+    struct memory_store *store = of(base);
+    LOCKED(store);
+    struct memory_tenant *tenant = find_tenant(store, selection->tenant);
+    if (!tenant)
+        return 0;
+    _cleanup_free_ bool *wanted =
+        function ? function_nodes(&tenant->stacks, function, STORE_CUMULATIVE) : NULL;
+    for (size_t i = 0; i < tenant->exemplar_count; i++) {
+        const struct memory_exemplar *exemplar = &tenant->exemplars[i];
+        const struct memory_series *series = &tenant->series[exemplar->series];
+        if (!in_range(selection, exemplar->start_ns) || !selected(selection, series) ||
+            (wanted && !wanted[exemplar->exemplar.node]))
+            continue;
+        if (is_cancelled(limits))
+            return error_cancelled(error);
+        int r = fn(context, &series->labels, &tenant->stacks, &exemplar->exemplar);
+        if (r)
+            return r;
+    }
+    return 0;
+}
+
+static int scan_window(struct memory_tenant *tenant, size_t id, const struct block_window *window,
+                       store_window_fn *fn, void *context)
+{
+    const struct memory_series *series = &tenant->series[id];
+    _cleanup_free_ struct store_row *rows = memory_zalloc(window->row_count + 1ul, sizeof(*rows));
+    _cleanup_free_ struct store_exemplar *exemplars =
+        memory_zalloc(tenant->exemplar_count + 1, sizeof(*exemplars));
+    size_t exemplar_count = 0;
+    for (size_t i = 0; i < tenant->exemplar_count; i++)
+        if (tenant->exemplars[i].series == id && tenant->exemplars[i].start_ns == window->start_ns)
+            exemplars[exemplar_count++] = tenant->exemplars[i].exemplar;
+    for (uint32_t i = 0; i < window->row_count; i++)
+        rows[i] = (struct store_row){.node = series->rows.nodes[window->first_row + i],
+                                     .value = series->rows.values[window->first_row + i]};
+    return fn(context, &(struct store_profile){.labels = &series->labels,
+                                               .type = series->type,
+                                               .time_ns = window->start_ns,
+                                               .duration_ns = window->duration_ns,
+                                               .profile = &tenant->stacks,
+                                               .rows = rows,
+                                               .row_count = window->row_count,
+                                               .exemplars = exemplars,
+                                               .exemplar_count = exemplar_count});
+}
+
+static int memory_scan(struct store *base, const struct store_selection *selection,
+                       const struct store_limits *limits, store_window_fn *fn, void *context,
+                       struct error *error)
+{
+    struct memory_store *store = of(base);
+    LOCKED(store);
+    struct memory_tenant *tenant = find_tenant(store, selection->tenant);
+    for (size_t i = 0; tenant && i < tenant->series_count; i++) {
+        if (!selected(selection, &tenant->series[i]))
+            continue;
+        const struct block_rows *rows = &tenant->series[i].rows;
+        for (size_t w = 0; w < rows->window_count; w++) {
+            if (!in_range(selection, rows->windows[w].start_ns))
+                continue;
+            if (is_cancelled(limits))
+                return error_cancelled(error);
+            int r = scan_window(tenant, i, &rows->windows[w], fn, context);
+            if (r)
+                return r;
+        }
+    }
+    return 0;
+}
+
+/* ---- keeping house ---- */
+
+/* Removes windows of a series in [from, to). */
+static uint64_t remove_windows(struct memory_series *series, int64_t from_ns, int64_t to_ns)
+{
+    struct block_rows kept = {0};
+    uint64_t removed = 0;
+    for (size_t w = 0; w < series->rows.window_count; w++) {
+        const struct block_window *window = &series->rows.windows[w];
+        if (window->start_ns >= from_ns && window->start_ns < to_ns)
+            removed++;
+        else
+            block_rows_add(&kept, window, series->rows.nodes + window->first_row,
+                           series->rows.values + window->first_row, window->row_count);
+    }
+    block_rows_release(&series->rows);
+    series->rows = kept;
+    return removed;
+}
+
+static void remove_exemplars(struct memory_tenant *tenant, const struct store_selection *selection)
+{
+    size_t kept = 0;
+    for (size_t i = 0; i < tenant->exemplar_count; i++) {
+        const struct memory_exemplar *exemplar = &tenant->exemplars[i];
+        if (!in_range(selection, exemplar->start_ns) ||
+            !selected(selection, &tenant->series[exemplar->series]))
+            tenant->exemplars[kept++] = *exemplar;
+    }
+    tenant->exemplar_count = kept;
+}
+
+static int memory_delete(struct store *base, const struct store_selection *selection,
+                         uint64_t *ret_windows, struct error *error)
+{
+    struct memory_store *store = of(base);
+    LOCKED(store);
+    (void)error;
+    struct memory_tenant *tenant = find_tenant(store, selection->tenant);
+    uint64_t removed = 0;
+    for (size_t i = 0; tenant && i < tenant->series_count; i++)
+        if (selected(selection, &tenant->series[i]))
+            removed += remove_windows(&tenant->series[i], selection->from_ns, selection->to_ns);
+    if (tenant)
+        remove_exemplars(tenant, selection);
+    *ret_windows = removed;
+    return 0;
+}
+
+static int memory_maintain(struct store *base, const atomic_bool *cancelled, struct error *error)
+{
+    struct memory_store *store = of(base);
+    LOCKED(store);
+    (void)cancelled;
+    (void)error;
+    int64_t oldest = store->now(store->now_context) - store->keep_days * 86400000000000ll;
+    struct store_selection old = {.from_ns = INT64_MIN, .to_ns = oldest};
+    for (size_t t = 0; store->keep_days && t < store->tenant_count; t++) {
+        for (size_t i = 0; i < store->tenants[t].series_count; i++)
+            remove_windows(&store->tenants[t].series[i], INT64_MIN, oldest);
+        remove_exemplars(&store->tenants[t], &old);
+    }
+    return 0;
+}
+
+static int memory_stats(struct store *base, struct store_stats *stats, struct error *error)
+{
+    struct memory_store *store = of(base);
+    LOCKED(store);
+    (void)error;
+    *stats = store->stats;
+    for (size_t t = 0; t < store->tenant_count; t++) {
+        stats->series += store->tenants[t].series_count;
+        for (size_t i = 0; i < store->tenants[t].series_count; i++) {
+            stats->rows += store->tenants[t].series[i].rows.row_count;
+            stats->windows += store->tenants[t].series[i].rows.window_count;
+        }
+    }
+    stats->memory_bytes = memory_used(store);
+    return 0;
+}
+
+static int memory_tenants(struct store *base, store_text_fn *fn, void *context, struct error *error)
+{
+    struct memory_store *store = of(base);
+    LOCKED(store);
+    (void)error;
+    const char *last = NULL;
+    for (size_t given = 0; given < store->tenant_count; given++) {
+        const char *next = NULL;
+        for (size_t i = 0; i < store->tenant_count; i++) {
+            const char *name = store->tenants[i].name;
+            if ((!last || strcmp(name, last) > 0) && (!next || strcmp(name, next) < 0))
+                next = name;
+        }
+        int r = fn(context, next);
+        if (r)
+            return r;
+        last = next;
+    }
+    return 0;
+}
+
+static int nothing_wrong(struct store *base, store_text_fn *fn, void *context, struct error *error)
+{
+    (void)base;
+    (void)fn;
+    (void)context;
+    (void)error;
+    return 0;
+}
+
+static const struct store_operations operations = {
+    .close = memory_close,
+    .write = memory_write,
+    .series = memory_series,
+    .merge = memory_merge,
+    .timeseries = memory_timeseries,
+    .exemplars = memory_exemplars,
+    .scan = memory_scan,
+    .maintain = memory_maintain,
+    .delete = memory_delete,
+    .stats = memory_stats,
+    .problems = nothing_wrong,
+    .tenants = memory_tenants,
+    .check = nothing_wrong,
+};
+
+static int64_t wall_clock(void *context)
+{
+    (void)context;
+    return clock_ns(CLOCK_REALTIME);
+}
+
+int store_open_memory(const struct store_options *options, struct store **ret_store,
+                      struct error *error)
+{
+    (void)error;
+    struct memory_store *store = memory_zalloc(1, sizeof(*store));
+    store->store.operations = &operations;
+    pthread_mutex_init(&store->lock, NULL);
+    store->memory_limit_bytes =
+        options->memory_limit_bytes ? options->memory_limit_bytes : 256ul << 20;
+    store->now = options->now ? options->now : wall_clock;
+    store->now_context = options->now_context;
+    store->keep_days =
+        options->class_count ? options->classes[options->class_count - 1].days[STORE_RAW] : 14;
+    *ret_store = &store->store;
+    return 0;
+}
