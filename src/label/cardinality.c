@@ -252,7 +252,8 @@ static enum cardinality_answer note(struct cardinality *cardinality, struct coun
 enum cardinality_answer cardinality_note(struct cardinality *cardinality, const char *tenant,
                                          const char *name, const char *value, int64_t now_ns)
 {
-    uint64_t hash = hash_text(cardinality, value, 2) | 1; /* 0 is an empty slot */
+    uint64_t hash = hash_text(cardinality, value, 2);
+    hash = hash ? hash : 1; /* 0 is an empty slot */
     pthread_mutex_lock(&cardinality->lock);
     advance(cardinality, now_ns);
     struct counter *counter = find_counter(cardinality, tenant, name);
