@@ -15,6 +15,14 @@ struct {
 
 TABLE(known_stacks, __u64, BPF_KNOWN_MAX);
 
+struct {
+    __uint(type, BPF_MAP_TYPE_HASH);
+    __uint(max_entries, BPF_TARGETS_MAX);
+    __uint(map_flags, BPF_F_NO_PREALLOC);
+    __type(key, __u32);
+    __type(value, __u32);
+} targets SEC(".maps");
+
 /* The budget for copies: user space fills it up now and then. */
 TABLE(copies_left, long long, 1);
 
@@ -220,6 +228,14 @@ static __always_inline int take_user(struct scratch *scratch)
     return 0;
 }
 
+/* Events of a process start anew with each child and thread, so short ones would hardly be seen:
+ * instead everything is sampled, and what is not asked for is left at once. */
+static __always_inline int is_target(__u32 pid)
+{
+    const __u32 *state = bpf_map_lookup_elem(&targets, &pid);
+    return state && *state == BPF_TARGET_SAMPLED;
+}
+
 SEC("perf_event")
 int assay_sample(struct bpf_perf_event_data *ctx)
 {
@@ -228,6 +244,8 @@ int assay_sample(struct bpf_perf_event_data *ctx)
     struct task_struct *task = bpf_get_current_task_btf();
     __u64 id = bpf_get_current_pid_tgid();
     if (!scratch || !(__u32)id) /* 0 is the idle task */
+        return 0;
+    if (settings.filter && !is_target(id >> 32))
         return 0;
     struct bpf_sample_event *sample = &scratch->sample;
     sample->kind = BPF_EVENT_SAMPLE;
@@ -253,7 +271,7 @@ int assay_sample(struct bpf_perf_event_data *ctx)
     return 0;
 }
 
-/* A child begins with its parent's mappings. */
+/* A child begins with its parent's mappings, and is asked for when its parent is. */
 SEC("raw_tp/sched_process_fork")
 int assay_fork(struct bpf_raw_tracepoint_args *ctx)
 {
@@ -261,13 +279,18 @@ int assay_fork(struct bpf_raw_tracepoint_args *ctx)
     __u32 parent_pid = (__u32)BPF_CORE_READ(parent, tgid), pid = (__u32)BPF_CORE_READ(child, tgid);
     if (pid == parent_pid)
         return 0;
+    __u64 *full = table(&fork_full);
+    if (settings.filter && is_target(parent_pid)) {
+        __u32 sampled = BPF_TARGET_SAMPLED;
+        if (bpf_map_update_elem(&targets, &pid, &sampled, BPF_ANY) && full)
+            __sync_fetch_and_add(full, 1);
+    }
     struct bpf_process *known = bpf_map_lookup_elem(&processes, &parent_pid);
     if (!known) {
         bpf_map_delete_elem(&processes, &pid);
         return 0;
     }
     struct bpf_process copy = *known;
-    __u64 *full = table(&fork_full);
     if (bpf_map_update_elem(&processes, &pid, &copy, BPF_ANY) && full)
         __sync_fetch_and_add(full, 1);
     return 0;
@@ -279,15 +302,22 @@ int assay_exec(struct bpf_raw_tracepoint_args *ctx)
 {
     __u32 pid = (__u32)BPF_CORE_READ((struct task_struct *)ctx->args[0], tgid);
     bpf_map_delete_elem(&processes, &pid);
+    __u32 *state = settings.filter ? bpf_map_lookup_elem(&targets, &pid) : NULL;
+    if (state)
+        *state = BPF_TARGET_SAMPLED;
     return 0;
 }
 
-SEC("raw_tp/sched_process_exit")
-int assay_exit(struct bpf_raw_tracepoint_args *ctx)
+/* The last of a process: until here, ending it takes time that belongs to it. */
+SEC("raw_tp/sched_process_free")
+int assay_free(struct bpf_raw_tracepoint_args *ctx)
 {
     struct task_struct *task = (void *)ctx->args[0];
     __u32 pid = (__u32)BPF_CORE_READ(task, tgid);
-    if (BPF_CORE_READ(task, signal, live.counter) == 0)
-        bpf_map_delete_elem(&processes, &pid);
+    if ((__u32)BPF_CORE_READ(task, pid) != pid)
+        return 0;
+    bpf_map_delete_elem(&processes, &pid);
+    if (settings.filter)
+        bpf_map_delete_elem(&targets, &pid);
     return 0;
 }

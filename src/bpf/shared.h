@@ -89,6 +89,10 @@ struct bpf_process {
     unsigned int hint; /* the mapping that the last walk began in; written by walks */
 };
 
+/* Processes that are sampled where not all are, by pid: what they start becomes one of them. */
+#define BPF_TARGETS_MAX 65536
+enum bpf_target { BPF_TARGET_WAITS = 1 /* for its next exec */, BPF_TARGET_SAMPLED = 2 };
+
 /* ---- events, through the ring buffer ---- */
 
 enum bpf_event_kind { BPF_EVENT_SAMPLE = 1, BPF_EVENT_STACK = 2, BPF_EVENT_COPY = 3 };
@@ -152,7 +156,8 @@ struct bpf_settings {
     unsigned int watermark; /* bytes in the ring buffer that are worth a wake-up */
     unsigned int crowded;   /* bytes in it that leave no room for copies */
     unsigned int kernel, user;
-    unsigned int check; /* whole walks are sent as copies too, for user space to compare */
+    unsigned int filter; /* only processes among the targets */
+    unsigned int check;  /* whole walks are sent as copies too, for user space to compare */
 };
 
 /* The beginning of what each CPU has for itself, which user space reads. */

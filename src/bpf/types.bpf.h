@@ -14,21 +14,12 @@
 
 #pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
 
-typedef struct {
-    int counter;
-} atomic_t;
-
 struct mm_struct;
-
-struct signal_struct {
-    atomic_t live;
-};
 
 struct task_struct {
     int pid;
     int tgid;
     struct mm_struct *mm;
-    struct signal_struct *signal;
 };
 
 #pragma clang attribute pop

@@ -278,7 +278,7 @@ static __always_inline int find_cfa(struct walk *walk, const struct unwind_rule 
     __s64 offset = rule->cfa_offset;
     __u64 sp = walk->value[REGISTER_SP], fp = walk->value[REGISTER_BP], word;
     __u32 cfa = rule->cfa, number = rule->argument;
-    if (cfa == UNWIND_CFA_SP || cfa == UNWIND_CFA_IP_IN_REGISTER) {
+    if (cfa == UNWIND_CFA_SP || cfa == UNWIND_CFA_IP_IN_REGISTER || cfa == UNWIND_CFA_CLONE) {
         *ret_cfa = sp + offset;
     } else if (cfa == UNWIND_CFA_FP || cfa == UNWIND_CFA_OTHER_STACK) {
         *ret_cfa = fp + offset;
@@ -302,8 +302,8 @@ static __always_inline int find_cfa(struct walk *walk, const struct unwind_rule 
     return STEP_DONE;
 }
 
-static __always_inline int find_ip(struct walk *walk, const struct unwind_rule *rule,
-                                   struct caller *caller)
+static __always_inline int find_ip(struct walk *walk, const struct bpf_mapping *all_mappings,
+                                   const struct unwind_rule *rule, struct caller *caller)
 {
     __u64 sp = walk->value[REGISTER_SP];
     __u32 number = rule->argument;
@@ -317,6 +317,11 @@ static __always_inline int find_ip(struct walk *walk, const struct unwind_rule *
         if (++walk->signal_frames > UNWIND_SIGNAL_FRAMES_MAX)
             return UNWIND_END_LOOP;
         return read_word(walk, caller->sp - 8, &caller->ip) ? UNWIND_END_COMPLETE : STEP_DONE;
+    }
+    if (rule->cfa == UNWIND_CFA_CLONE) {
+        int called = !read_word(walk, caller->sp - 8, &caller->ip) && caller->ip &&
+                     find_mapping(walk, all_mappings, caller->ip - 1) >= 0;
+        return called ? STEP_DONE : UNWIND_END_COMPLETE;
     }
     if (caller->sp <= sp)
         return UNWIND_END_LOOP;
@@ -382,7 +387,7 @@ static __always_inline int apply(struct walk *walk, const struct bpf_mapping *al
         return step_by_signal(walk, rule);
     int r = find_cfa(walk, rule, &caller.sp);
     if (r == STEP_DONE)
-        r = find_ip(walk, rule, &caller);
+        r = find_ip(walk, all_mappings, rule, &caller);
     if (r == STEP_DONE)
         r = find_fp(walk, rule, &caller);
     if (r != STEP_DONE)

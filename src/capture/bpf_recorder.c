@@ -15,12 +15,13 @@
 #define COPIES_MIN 64
 #define COPIES_MAX 512
 #define COPY_TURN_NS 250000000
+#define CHURN_NS 1000000000u
 /* Beyond it all stacks are forgotten, here and in the kernel. */
 #define STACKS_BYTES_MAX (32u << 20)
 /* What a walk or an event on its way in another CPU can take, at the very most. */
 #define SETTLE_US 20000
 
-enum { REGISTER_SP = 7 }; /* by DWARF number */
+enum { REGISTER_SP = 7, REGISTER_IP = 16 }; /* by DWARF number */
 
 static void forget_process(void *context, struct process *process)
 {
@@ -175,6 +176,13 @@ static size_t add_walked(struct bpf_recorder *bpf, const struct process *process
     return count;
 }
 
+/* What a process that keeps replacing its code was told to the kernel is wrong in no time: until it
+ * is quiet, its stacks are copied and walked by what was mapped then. */
+static bool is_churning(const struct process *process, uint64_t now_ns)
+{
+    return process->churned_ns && now_ns - process->churned_ns < CHURN_NS;
+}
+
 static struct unwind_input copied_input(const struct bpf_recorder *bpf,
                                         const struct bpf_copy_event *event,
                                         struct installer_view *view)
@@ -203,7 +211,7 @@ static size_t walk_copy(struct bpf_recorder *bpf, struct process *process,
     if (event->sample.list)
         installer_load(&bpf->installer, process, event->sample.user_leaf);
     bool told = process->list && process->list->described.list == event->sample.list;
-    if (!told || process->changed)
+    if ((!told || process->changed) && !is_churning(process, event->sample.time_ns))
         installer_install(&bpf->installer, process, event->sample.time_ns);
     return count;
 }
@@ -231,6 +239,18 @@ static void check_walk(struct bpf_recorder *bpf, const struct bpf_copy_event *ev
         bpf->different++;
 }
 
+/* In execve the old program's memory is gone and the new one's first instruction is still to come:
+ * there is no user stack. */
+static bool is_between_programs(const struct process *process, const struct bpf_sample_event *event)
+{
+    const struct bpf_copy_event *copy = (const struct bpf_copy_event *)event;
+    if (!(event->flags & BPF_SAMPLE_SYSTEM_CALL) || !process->replaced_ns ||
+        process->replaced_ns == process->churned_ns || event->time_ns < process->replaced_ns)
+        return false;
+    return event->kind == BPF_EVENT_COPY ? !process_find(process, copy->registers[REGISTER_IP] - 1)
+                                         : is_stale(process, event);
+}
+
 static void take_sample(struct bpf_recorder *bpf, const struct bpf_sample_event *event)
 {
     struct recorder *recorder = bpf->recorder;
@@ -246,7 +266,9 @@ static void take_sample(struct bpf_recorder *bpf, const struct bpf_sample_event 
     size_t count = 0;
     if (recorder->root_by_process)
         frames[count++] = recorder_mark(recorder, process->name[0] ? process->name : comm);
-    if (event->kind == BPF_EVENT_COPY)
+    if (has_user && is_between_programs(process, event))
+        has_user = false;
+    else if (event->kind == BPF_EVENT_COPY)
         count += walk_copy(bpf, process, (const struct bpf_copy_event *)event, frames + count);
     else if (has_user)
         count += add_walked(bpf, process, event, frames + count);
@@ -279,6 +301,16 @@ static void take_record(void *context, const struct perf_record *record)
     }
 }
 
+/* What happened to a process before a sample of it is in the rings when the sample is in its own.
+ */
+static void collect(struct bpf_recorder *bpf, uint64_t until_ns)
+{
+    if (until_ns <= bpf->collected_ns)
+        return;
+    bpf->collected_ns = (uint64_t)monotonic_ns();
+    perf_sampler_collect(bpf->events);
+}
+
 static void take_event(void *context, const void *data)
 {
     struct bpf_recorder *bpf = context;
@@ -287,18 +319,12 @@ static void take_event(void *context, const void *data)
         return;
     }
     const struct bpf_sample_event *event = data;
+    collect(bpf, event->time_ns);
     perf_sampler_deliver(bpf->events, event->time_ns, take_record, bpf);
     if (event->flags & BPF_SAMPLE_CHECK)
         check_walk(bpf, data);
     else
         take_sample(bpf, event);
-}
-
-static void drain(struct bpf_recorder *bpf)
-{
-    /* What happened before a sample is in the rings of events when the sample is in its. */
-    perf_sampler_collect(bpf->events);
-    bpf_sampler_read(bpf->sampler, take_event, bpf);
 }
 
 /* All that the kernel was told, and all that it said, is worth nothing any more. */
@@ -307,7 +333,7 @@ static void reset(struct bpf_recorder *bpf)
     struct processes *processes = &bpf->recorder->processes;
     bpf_sampler_forget_processes(bpf->sampler);
     usleep(SETTLE_US);
-    drain(bpf);
+    bpf_sampler_read(bpf->sampler, take_event, bpf);
     for (size_t i = 0; i < processes->count; i++) {
         struct process *process = processes->list[i];
         unwind_pool_leave_list(&bpf->installer.pool, process->list, monotonic_ns());
@@ -341,9 +367,15 @@ static void keep_house(struct bpf_recorder *bpf, int64_t now_ns)
 static void install_changes(struct bpf_recorder *bpf, uint64_t until_ns)
 {
     struct processes *processes = &bpf->recorder->processes;
-    for (size_t i = 0; i < processes->count; i++)
-        if (processes->list[i]->changed && processes->list[i]->list)
-            installer_install(&bpf->installer, processes->list[i], until_ns);
+    for (size_t i = 0; i < processes->count; i++) {
+        struct process *process = processes->list[i];
+        if (!process->changed || !process->list)
+            continue;
+        if (is_churning(process, until_ns))
+            installer_forget(&bpf->installer, process);
+        else
+            installer_install(&bpf->installer, process, until_ns);
+    }
 }
 
 int bpf_recorder_read(struct bpf_recorder *bpf, int timeout_ms)
@@ -353,8 +385,9 @@ int bpf_recorder_read(struct bpf_recorder *bpf, int timeout_ms)
     size_t count = 1 + perf_sampler_descriptors(bpf->events, polls + 1, POLLS_MAX - 1);
     if (poll(polls, count, timeout_ms) < 0 && errno != EINTR)
         return -errno;
+    bpf_sampler_read(bpf->sampler, take_event, bpf);
     uint64_t until_ns = (uint64_t)monotonic_ns();
-    drain(bpf);
+    collect(bpf, until_ns);
     perf_sampler_deliver(bpf->events, until_ns, take_record, bpf);
     install_changes(bpf, until_ns);
     keep_house(bpf, monotonic_ns());

@@ -26,6 +26,7 @@ struct bpf_recorder {
     struct recorder *recorder;
     struct bpf_sampler *sampler;
     struct perf_sampler *events; /* of processes */
+    uint64_t collected_ns; /* those that happened until then have been taken from the kernel */
     struct installer installer;
     struct known_stack *stacks;
     size_t stack_count, stack_capacity;

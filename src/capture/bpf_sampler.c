@@ -99,6 +99,7 @@ static int set_sizes(struct bpf_sampler *sampler, const struct bpf_sampler_optio
         .crowded = ring_bytes / 2,
         .kernel = options->kernel,
         .user = options->user,
+        .filter = options->pid_count > 0,
         .check = options->check,
     };
     uint32_t pool_bytes = sampler->slot_count * BPF_SLOT_ROWS * (uint32_t)sizeof(struct unwind_row);
@@ -189,9 +190,21 @@ static int load_object(struct bpf_sampler *sampler, const struct bpf_sampler_opt
     return sampler->ring ? 0 : -errno;
 }
 
+static int set_targets(struct bpf_sampler *sampler, const struct bpf_sampler_options *options)
+{
+    int targets = bpf_object__find_map_fd_by_name(sampler->object, "targets");
+    uint32_t state = options->enable_on_exec ? BPF_TARGET_WAITS : BPF_TARGET_SAMPLED;
+    for (size_t i = 0; i < options->pid_count; i++) {
+        uint32_t pid = (uint32_t)options->pids[i];
+        if (bpf_map_update_elem(targets, &pid, &state, BPF_ANY) < 0)
+            return -errno;
+    }
+    return 0;
+}
+
 static int attach_lifecycle(struct bpf_sampler *sampler)
 {
-    static const char *const names[] = {"assay_fork", "assay_exec", "assay_exit"};
+    static const char *const names[] = {"assay_fork", "assay_exec", "assay_free"};
     for (size_t i = 0; i < ARRAY_LENGTH(names); i++) {
         struct bpf_program *program = bpf_object__find_program_by_name(sampler->object, names[i]);
         sampler->links[i] = program ? bpf_program__attach(program) : NULL;
@@ -213,11 +226,9 @@ static int open_event(const struct bpf_sampler_options *options, bool cycles, pi
         .freq = 1,
         .sample_freq = options->frequency_hz,
         .disabled = 1,
-        .inherit = options->thread_count > 0,
         .exclude_idle = 1,
         .exclude_hv = 1,
         .exclude_kernel = !options->kernel && !options->user,
-        .enable_on_exec = options->enable_on_exec,
     };
     int fd = (int)syscall(SYS_perf_event_open, &attr, pid, cpu, -1, flags | PERF_FLAG_FD_CLOEXEC);
     return fd < 0 ? -errno : fd;
@@ -238,24 +249,14 @@ static int add_event(struct bpf_sampler *sampler, const struct bpf_sampler_optio
     sampler->events[sampler->event_count++] = fd;
     if (ioctl(fd, PERF_EVENT_IOC_SET_BPF, bpf_program__fd(sampler->program)) < 0)
         return -errno;
-    if (!options->enable_on_exec && ioctl(fd, PERF_EVENT_IOC_ENABLE, 0) < 0)
-        return -errno;
-    return 0;
+    return ioctl(fd, PERF_EVENT_IOC_ENABLE, 0) < 0 ? -errno : 0;
 }
 
 static int open_events(struct bpf_sampler *sampler, const struct bpf_sampler_options *options)
 {
     sampler->cycles = true;
-    if (options->thread_count) {
-        for (size_t i = 0; i < options->thread_count; i++) {
-            int r = add_event(sampler, options, options->threads[i], -1, 0);
-            if (r < 0 && r != -ESRCH) /* a thread may end meanwhile */
-                return r;
-        }
-        return sampler->event_count ? 0 : -ESRCH;
-    }
-    pid_t pid = options->all ? -1 : options->cgroup;
-    unsigned long flags = options->all ? 0 : PERF_FLAG_PID_CGROUP;
+    pid_t pid = options->cgroup; /* -1 is everything */
+    unsigned long flags = options->cgroup < 0 ? 0 : PERF_FLAG_PID_CGROUP;
     for (int cpu = 0; cpu < sampler->cpu_count; cpu++) {
         int r = add_event(sampler, options, pid, cpu, flags);
         if (r < 0 && (r != -ENODEV || !sampler->event_count)) /* the CPU is offline */
@@ -268,11 +269,9 @@ static int explain_events(int code, const struct bpf_sampler_options *options, s
 {
     if (code == -EMFILE)
         return error_set(error, code,
-                         "There are too few file descriptors for an event per thread and CPU: "
+                         "There are too few file descriptors for an event per CPU: "
                          "raise `ulimit -n`.");
-    if (code == -ESRCH)
-        return error_set(error, code, "There is no such process.");
-    bool cgroup = !options->all && !options->thread_count;
+    bool cgroup = options->cgroup >= 0;
     if (code == -EBADF && cgroup)
         return error_set(error, code, "That folder is no cgroup.");
     if (code == -EINVAL && cgroup)
@@ -295,7 +294,9 @@ int bpf_sampler_new(const struct bpf_sampler_options *options, struct bpf_sample
         bpf_sampler_free(sampler);
         return explain_load(r, error);
     }
-    r = open_events(sampler, options);
+    r = set_targets(sampler, options);
+    if (!r)
+        r = open_events(sampler, options);
     if (r < 0) {
         bpf_sampler_free(sampler);
         return explain_events(r, options, error);

@@ -16,9 +16,9 @@
 
 struct bpf_sampler_options {
     bool all;
-    int cgroup;           /* a descriptor of its folder, or -1 */
-    const pid_t *threads; /* they, and all that they start from now on */
-    size_t thread_count;
+    int cgroup;        /* a descriptor of its folder, or -1 */
+    const pid_t *pids; /* they, and all that they start from now on */
+    size_t pid_count;
     bool enable_on_exec;
     unsigned frequency_hz;
     bool kernel, user;

@@ -63,26 +63,23 @@ static int threads_of(const struct capture_options *options, pid_t **ret_threads
 static int start_bpf(struct capture *capture, const struct capture_options *options,
                      struct error *error)
 {
-    _cleanup_free_ pid_t *threads = NULL;
     struct bpf_sampler_options wanted = {.all = options->all,
                                          .cgroup = -1,
+                                         .pids = options->pids,
+                                         .pid_count = options->pid_count,
                                          .enable_on_exec = options->at_exec,
                                          .frequency_hz = options->frequency_hz,
                                          .kernel = options->kernel,
                                          .user = options->user,
                                          .pool_bytes = options->unwind_pool_bytes,
                                          .check = options->check};
-    int r = threads_of(options, &threads, &wanted.thread_count);
-    if (r < 0)
-        return error_set_errno(error, r, "The process cannot be looked at");
-    wanted.threads = threads;
     if (options->cgroup) {
         wanted.cgroup = open(options->cgroup, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
         if (wanted.cgroup < 0)
             return error_set_errno(error, -errno, "The cgroup %s cannot be opened",
                                    options->cgroup);
     }
-    r = bpf_recorder_init(&capture->bpf, &capture->recorder, &wanted, error);
+    int r = bpf_recorder_init(&capture->bpf, &capture->recorder, &wanted, error);
     if (wanted.cgroup >= 0)
         close(wanted.cgroup);
     /* What a command or its children do is told by events; nobody else is known yet. */
@@ -280,6 +277,7 @@ struct capture_figures capture_figures(const struct capture *capture)
 {
     const struct recorder *recorder = &capture->recorder;
     struct capture_figures figures = {.samples = recorder->samples,
+                                      .cpu_ns = recorder->cpu_ns,
                                       .processes = recorder->sampled_processes,
                                       .walks = recorder->walks};
     memcpy(figures.ends, recorder->ends, sizeof(figures.ends));

@@ -35,6 +35,7 @@ struct capture_options {
 /* How it went, from the beginning on. */
 struct capture_figures {
     uint64_t samples;
+    int64_t cpu_ns;                  /* that they stand for */
     uint64_t processes;              /* that were sampled */
     uint64_t walks;                  /* of user stacks */
     uint64_t ends[UNWIND_END_KINDS]; /* how they ended */

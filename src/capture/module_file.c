@@ -80,11 +80,13 @@ static bool is_asked_for(enum way way, const struct module_request *request,
 {
     if (!S_ISREG(found->st_mode))
         return false;
-    if (way == WAY_MAPPING || !request->inode)
+    if (!request->inode)
         return true;
+    /* Something else may be mapped there by now. */
     if (found->st_ino != request->inode)
         return false;
-    return way == WAY_PROCESS_ROOT || found->st_dev == request->device || !major(found->st_dev);
+    return way == WAY_MAPPING || way == WAY_PROCESS_ROOT || found->st_dev == request->device ||
+           !major(found->st_dev);
 }
 
 int module_file_find(struct modules *modules, const struct module_request *request,

@@ -256,8 +256,10 @@ void process_map(struct processes *processes, struct process *process,
                                                      });
     if (mapping.module)
         module_bias(mapping.module, event->start, event->offset, &mapping.bias);
-    if (replaces(process, &mapping))
+    if (replaces(process, &mapping)) {
         process->replaced_ns = MAX(process->replaced_ns, event->time_ns);
+        process->churned_ns = process->replaced_ns;
+    }
     unmap(process, event->start, mapping.end);
     process->changed = true;
     if (process->count >= MAPPINGS_MAX) {

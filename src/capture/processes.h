@@ -28,7 +28,8 @@ struct process {
     bool known;             /* its mappings are those below; else /proc has to be asked */
     bool sampled;           /* it has been seen in a sample */
     bool changed;           /* its mappings have, since somebody cleared this */
-    uint64_t replaced_ns;   /* when code last made way for other code at the same place */
+    uint64_t replaced_ns;   /* when code last made way for other code at the same place, */
+    uint64_t churned_ns;    /* other than by executing another program */
     int64_t caught_up_ns;   /* when /proc was last asked */
     int64_t ended_ns;       /* when it seemed to have ended; 0: it has not */
     struct pool_list *list; /* what the kernel knows of its mappings, for the owner of the table */

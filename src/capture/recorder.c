@@ -222,6 +222,7 @@ void recorder_add(struct recorder *recorder, const struct recorder_sample *sampl
     profile_add_value(profile, row, recorder->samples_type, 1);
     profile_add_value(profile, row, recorder->cpu_type, sample->cpu_ns);
     recorder->samples++;
+    recorder->cpu_ns = add_saturated(recorder->cpu_ns, sample->cpu_ns);
 }
 
 static void take_sample(struct recorder *recorder, const struct perf_record *record)

@@ -28,6 +28,7 @@ struct recorder {
     bool only_known;      /* events of processes that nobody asked for are left alone */
 
     uint64_t samples;
+    int64_t cpu_ns; /* that they stand for */
     uint64_t sampled_processes;
     uint64_t lost_events;            /* that the kernel had no room for */
     uint64_t ends[UNWIND_END_KINDS]; /* how walks of user stacks ended */

@@ -5,6 +5,7 @@
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -23,6 +24,7 @@
 #include "symbol/naming.h"
 
 #define READ_EVERY_MS 100
+#define TIME_WORTH_NS 200000000 /* of a command, before it is compared with its samples */
 
 struct record_options {
     uint64_t frequency_hz;
@@ -88,8 +90,19 @@ struct target {
     struct command_process command; /* pid 0: none */
     pid_t *pids;
     size_t pid_count, pid_capacity;
-    int status; /* of the command */
+    int status;     /* of the command */
+    int64_t cpu_ns; /* that it and its children took, once it has ended */
 };
+
+/* Of all children that have ended and were waited for, and of theirs. */
+static int64_t children_cpu_ns(void)
+{
+    struct rusage used;
+    if (getrusage(RUSAGE_CHILDREN, &used) < 0)
+        return 0;
+    return (used.ru_utime.tv_sec + used.ru_stime.tv_sec) * 1000000000ll +
+           (used.ru_utime.tv_usec + used.ru_stime.tv_usec) * 1000ll;
+}
 
 /* Until the target has ended, the time is over or Ctrl-C. What a command's children do after its
  * end is not waited for. */
@@ -116,6 +129,8 @@ static int sample_until_end(const struct record_options *options, struct target 
         }
         if (ended && !gone && child)
             target->command.running = true;
+        if (gone && child)
+            target->cpu_ns = children_cpu_ns();
     }
     if (terminal && shown_ns > started_ns)
         fprintf(stderr, "\r\033[K");
@@ -124,7 +139,20 @@ static int sample_until_end(const struct record_options *options, struct target 
     return r < 0 ? r : 0;
 }
 
-static void say_what_was_recorded(const struct capture *capture, const char *output)
+/* Without privilege each thread's time is counted from its start, so that short ones end before
+ * their first sample: the kernel's own count of the time shows how much that is. */
+static void say_what_was_missed(const struct capture_figures *figures, const struct target *target)
+{
+    if (target->cpu_ns < TIME_WORTH_NS || figures->cpu_ns >= target->cpu_ns / 10 * 9)
+        return;
+    fprintf(stderr,
+            "assay: the samples stand for %.0f%% of the %.2f s of CPU time: threads and processes "
+            "that are\nshorter than the time between samples are hardly seen this way\n",
+            100.0 * (double)figures->cpu_ns / (double)target->cpu_ns, (double)target->cpu_ns / 1e9);
+}
+
+static void say_what_was_recorded(const struct capture *capture, const struct target *target,
+                                  const char *output)
 {
     struct capture_figures figures = capture_figures(capture);
     struct capture_loss losses[CAPTURE_LOSSES_MAX];
@@ -147,6 +175,7 @@ static void say_what_was_recorded(const struct capture *capture, const char *out
     if (figures.checked)
         fprintf(stderr, "assay: %llu walks compared, %llu differ\n",
                 (unsigned long long)figures.checked, (unsigned long long)figures.different);
+    say_what_was_missed(&figures, target);
     size_t count = capture_losses(capture, losses);
     for (size_t i = 0; i < count; i++)
         fprintf(stderr, "assay: %llu %s\n", (unsigned long long)losses[i].count, losses[i].what);
@@ -268,7 +297,7 @@ static int record_target(const struct record_options *options, const struct form
     if (r)
         return r;
     if (!options->quiet)
-        say_what_was_recorded(capture, options->output);
+        say_what_was_recorded(capture, target, options->output);
     if (options->open)
         open_page(options->output);
     return exit_code(target);

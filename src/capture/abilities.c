@@ -1,0 +1,492 @@
+// SPDX-License-Identifier: Apache-2.0
+// The list of what can be done here: see abilities.h.
+
+#include "capture/abilities.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <linux/capability.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/utsname.h>
+#include <unistd.h>
+
+#include "base/memory.h"
+#include "capture/abilities_try.h"
+#include "capture/ptrace_sampler.h"
+#include "capture/rowcache.h"
+#include "capture/stopped.h"
+
+#define SYSCTL "/proc/sys/kernel/"
+#define FIX_CAPABILITIES                                                                           \
+    "sudo setcap cap_bpf,cap_perfmon,cap_sys_ptrace,cap_dac_read_search+ep $(command -v assay)"
+
+/* What the trials said; codes are 0 or negative. */
+struct trials {
+    uint64_t capabilities;
+    int perf_own, perf_all, perf_kernel, perf_cycles, perf_ring;
+    int bpf_program, bpf_ring, bpf_own, bpf_all;
+    struct error bpf_error;
+    int ptrace_child, ptrace_other;
+    struct error ptrace_error;
+    int kernel_symbols;
+};
+
+static void try_all(struct trials *trials)
+{
+    *trials = (struct trials){
+        .capabilities = effective_capabilities(),
+        .perf_own = try_perf_event(&(struct perf_trial){0}),
+        .perf_all = try_perf_event(&(struct perf_trial){.everybody = true}),
+        .perf_kernel = try_perf_event(&(struct perf_trial){.kernel = true}),
+        .perf_cycles = try_perf_event(&(struct perf_trial){.cycles = true}),
+        .perf_ring = try_perf_event(&(struct perf_trial){.ring = true}),
+        .bpf_program = try_bpf_program(),
+        .bpf_ring = try_bpf_ring_buffer(),
+        .kernel_symbols = try_kernel_symbols(),
+    };
+    trials->bpf_own = try_bpf_sampler(false, &trials->bpf_error);
+    trials->bpf_all =
+        trials->bpf_own < 0 ? trials->bpf_own : try_bpf_sampler(true, &trials->bpf_error);
+    trials->ptrace_child = try_ptrace_child(&trials->ptrace_error);
+    trials->ptrace_other = try_ptrace_other();
+}
+
+static bool has_capability(const struct trials *trials, unsigned capability)
+{
+    return trials->capabilities >> capability & 1;
+}
+
+const char *ability_state_name(enum ability_state state)
+{
+    static const char *const names[] = {
+        [ABILITY_OK] = "ok", [ABILITY_LIMITED] = "limited", [ABILITY_NO] = "no"};
+    return names[state];
+}
+
+const struct ability *abilities_get(const struct abilities *abilities, const char *name)
+{
+    for (size_t i = 0; i < abilities->count; i++)
+        if (!strcmp(abilities->list[i].name, name))
+            return &abilities->list[i];
+    return NULL;
+}
+
+/* A new row; what it means is said next. */
+static struct ability *add(struct abilities *abilities, const char *name, enum ability_state state,
+                           const char *format, ...) __attribute__((format(printf, 4, 5)));
+static struct ability *add(struct abilities *abilities, const char *name, enum ability_state state,
+                           const char *format, ...)
+{
+    struct ability *ability = &abilities->list[MIN(abilities->count, ABILITIES_MAX - 1u)];
+    abilities->count = MIN(abilities->count + 1, (size_t)ABILITIES_MAX);
+    *ability = (struct ability){.name = name, .state = state};
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(ability->found, sizeof(ability->found), format, arguments);
+    va_end(arguments);
+    return ability;
+}
+
+static void means(struct ability *ability, const char *meaning, const char *fix)
+{
+    snprintf(ability->meaning, sizeof(ability->meaning), "%s", meaning);
+    snprintf(ability->fix, sizeof(ability->fix), "%s", fix);
+}
+
+static enum ability_state ok_or(int code, enum ability_state otherwise)
+{
+    return code < 0 ? otherwise : ABILITY_OK;
+}
+
+/* "works", or the reason why not. */
+static const char *outcome(int code)
+{
+    return code < 0 ? strerror(-code) : "works";
+}
+
+/* ---- the kernel and the user ---- */
+
+static void find_kernel(struct abilities *abilities)
+{
+    struct utsname name = {0};
+    uname(&name);
+    bool known = !strcmp(name.machine, "x86_64");
+    means(add(abilities, "kernel", known ? ABILITY_OK : ABILITY_NO, "%.60s on %.30s", name.release,
+              name.machine),
+          known ? "Stacks of programs without frame pointers are walked on this kind of machine."
+                : "Stacks can be walked on x86_64 only: nothing can be recorded here.",
+          "");
+}
+
+static void find_user(struct abilities *abilities, const struct trials *trials)
+{
+    static const struct {
+        unsigned capability;
+        const char *name;
+    } wanted[] = {{CAP_BPF, "bpf"},
+                  {CAP_PERFMON, "perfmon"},
+                  {CAP_SYS_PTRACE, "sys_ptrace"},
+                  {CAP_DAC_READ_SEARCH, "dac_read_search"}};
+    char found[ABILITY_TEXT_BYTES] = "";
+    size_t count = 0, length = 0;
+    bool admin = has_capability(trials, CAP_SYS_ADMIN);
+    for (size_t i = 0; i < ARRAY_LENGTH(wanted); i++) {
+        bool there = has_capability(trials, wanted[i].capability) || (admin && i < 2);
+        count += there;
+        if (there && length < sizeof(found))
+            length += (size_t)snprintf(found + length, sizeof(found) - length, "%s%s",
+                                       length ? ", " : "", wanted[i].name);
+    }
+    bool all = count == ARRAY_LENGTH(wanted);
+    means(add(abilities, "user", all ? ABILITY_OK : ABILITY_LIMITED, "uid %u with %s%s",
+              (unsigned)geteuid(), count ? "the capabilities " : "no capability that matters",
+              found),
+          all ? "Everything on the machine can be recorded, whoever it belongs to."
+              : "What belongs to other users cannot be seen in full.",
+          all ? "" : FIX_CAPABILITIES);
+}
+
+static void find_lockdown(struct abilities *abilities)
+{
+    char line[128];
+    line_in_file("/sys/kernel/security/lockdown", line, sizeof(line));
+    bool secret = strstr(line, "[confidentiality]");
+    bool none = !line[0] || strstr(line, "[none]");
+    means(add(abilities, "lockdown", secret ? ABILITY_NO : ABILITY_OK, "%s",
+              none     ? "none"
+              : secret ? "confidentiality"
+                       : "integrity"),
+          secret ? "The kernel lets BPF programs and perf events read nothing, not even for root."
+                 : "The kernel doesn't keep BPF programs and perf events from reading memory.",
+          secret ? "remove lockdown=confidentiality from the kernel's command line and restart"
+                 : "");
+}
+
+static void find_clock(struct abilities *abilities)
+{
+    char line[64];
+    line_in_file("/sys/devices/system/clocksource/clocksource0/current_clocksource", line,
+                 sizeof(line));
+    bool slow = !strcmp(line, "hpet") || !strcmp(line, "acpi_pm") || !strcmp(line, "jiffies");
+    means(add(abilities, "clock", slow ? ABILITY_LIMITED : ABILITY_OK, "%s",
+              line[0] ? line : "unknown"),
+          slow ? "Reading the time is slow on this machine: each sample costs more."
+               : "Reading the time is cheap.",
+          slow ? "echo tsc | sudo tee "
+                 "/sys/devices/system/clocksource/clocksource0/current_clocksource"
+               : "");
+}
+
+/* ---- BPF ---- */
+
+static void find_bpf(struct abilities *abilities, const struct trials *trials)
+{
+    bool works = !trials->bpf_program && !trials->bpf_ring;
+    int code = trials->bpf_program ? trials->bpf_program : trials->bpf_ring;
+    bool refused = code == -EPERM || code == -EACCES;
+    means(add(abilities, "bpf", works ? ABILITY_OK : ABILITY_NO,
+              "programs: %s; ring buffers: %s; unprivileged_bpf_disabled is %ld",
+              outcome(trials->bpf_program), outcome(trials->bpf_ring),
+              number_in_file(SYSCTL "unprivileged_bpf_disabled", -1)),
+          works     ? "Programs can be loaded into the kernel."
+          : refused ? "This user may load no programs into the kernel, or a container forbids it."
+                    : "This kernel lacks what programs in it need: perf events are used instead.",
+          works || !refused ? "" : FIX_CAPABILITIES);
+
+    bool btf = access("/sys/kernel/btf/vmlinux", R_OK) == 0;
+    means(add(abilities, "btf", btf ? ABILITY_OK : ABILITY_NO, "/sys/kernel/btf/vmlinux %s",
+              btf ? "can be read" : "is not there"),
+          btf ? "The kernel describes its types, so that one program fits all kernels."
+              : "Without it no program fits this kernel: perf events are used instead.",
+          btf ? "" : "use a kernel that was built with CONFIG_DEBUG_INFO_BTF=y");
+
+    means(add(abilities, "bpf-sampler", ok_or(trials->bpf_all, ABILITY_NO), "%s",
+              trials->bpf_all ? trials->bpf_error.text : "loaded, attached and removed again"),
+          trials->bpf_all ? "Stacks are copied out of the kernel, which costs more than walking "
+                            "them there."
+                          : "Stacks are walked and added up in the kernel, the cheapest way.",
+          trials->bpf_all == -EPERM || trials->bpf_all == -EACCES ? FIX_CAPABILITIES : "");
+}
+
+/* ---- perf events ---- */
+
+static void find_perf(struct abilities *abilities, const struct trials *trials)
+{
+    long paranoid = number_in_file(SYSCTL "perf_event_paranoid", -100);
+    char level[64] = "there is no perf_event_paranoid";
+    if (paranoid > -100)
+        snprintf(level, sizeof(level), "kernel.perf_event_paranoid is %ld", paranoid);
+    bool missing = trials->perf_own == -ENOSYS || trials->perf_own == -ENOENT;
+    means(add(abilities, "perf-events", ok_or(trials->perf_own, ABILITY_NO), "%s; %s",
+              outcome(trials->perf_own), level),
+          !trials->perf_own ? "One's own processes can be recorded."
+          : missing ? "This kernel has no perf events: commands are recorded by ptrace, slower."
+                    : "Commands are recorded by ptrace, slower; running processes cannot be.",
+          !trials->perf_own || missing ? ""
+          : paranoid <= 2              ? "allow perf_event_open in the container's seccomp profile"
+                                       : "sudo sysctl kernel.perf_event_paranoid=1");
+    means(add(abilities, "perf-machine", ok_or(trials->perf_all, ABILITY_LIMITED), "%s",
+              outcome(trials->perf_all)),
+          trials->perf_all ? "`assay record -a` and `assay top` see nothing of other users."
+                           : "`assay record -a` and `assay top` see the whole machine.",
+          !trials->perf_all || missing ? "" : "sudo sysctl kernel.perf_event_paranoid=-1");
+    means(add(abilities, "kernel-frames", ok_or(trials->perf_kernel, ABILITY_LIMITED), "%s",
+              outcome(trials->perf_kernel)),
+          trials->perf_kernel ? "Stacks end where a program calls the kernel."
+                              : "Stacks go on into the kernel.",
+          !trials->perf_kernel || missing ? "" : "sudo sysctl kernel.perf_event_paranoid=1");
+    bool refused = trials->perf_cycles == -EACCES || trials->perf_cycles == -EPERM;
+    means(add(abilities, "cycles", ok_or(trials->perf_cycles, ABILITY_LIMITED), "%s",
+              trials->perf_cycles && !refused ? "the machine shows no hardware counters"
+                                              : outcome(trials->perf_cycles)),
+          trials->perf_cycles
+              ? "Samples come by the CPU clock: code that blocks interrupts is seen at its end."
+              : "Samples can come by the hardware's cycles.",
+          "");
+}
+
+static void find_limits(struct abilities *abilities, const struct trials *trials)
+{
+    struct rlimit files = {0}, locked = {0};
+    getrlimit(RLIMIT_NOFILE, &files);
+    getrlimit(RLIMIT_MEMLOCK, &locked);
+    long budget = number_in_file(SYSCTL "perf_event_mlock_kb", -1);
+    bool refused = trials->perf_ring < 0 && !trials->perf_own;
+    char lock[32] = "unlimited";
+    if (locked.rlim_cur != RLIM_INFINITY)
+        snprintf(lock, sizeof(lock), "%llu KiB", (unsigned long long)locked.rlim_cur >> 10);
+    means(add(abilities, "locked-memory", refused ? ABILITY_LIMITED : ABILITY_OK,
+              "perf_event_mlock_kb is %ld; RLIMIT_MEMLOCK is %s", budget, lock),
+          refused ? "The buffers of perf events don't fit: nothing can be recorded by them."
+                  : "The buffers of recordings fit.",
+          refused ? "sudo sysctl kernel.perf_event_mlock_kb=516" : "");
+    bool few = files.rlim_cur < 4096 && files.rlim_cur != RLIM_INFINITY;
+    means(add(abilities, "files", few ? ABILITY_LIMITED : ABILITY_OK, "RLIMIT_NOFILE is %llu",
+              (unsigned long long)files.rlim_cur),
+          few ? "A process with many threads needs an event for each: those may be too many."
+              : "There is an event for every thread of large processes.",
+          few ? "ulimit -n 65536" : "");
+}
+
+/* ---- other processes ---- */
+
+static void find_ptrace(struct abilities *abilities, const struct trials *trials)
+{
+    int scope = ptrace_scope();
+    means(add(abilities, "ptrace",
+              trials->ptrace_child   ? ABILITY_NO
+              : trials->ptrace_other ? ABILITY_LIMITED
+                                     : ABILITY_OK,
+              "own children: %s; others: %s; kernel.yama.ptrace_scope is %d",
+              outcome(trials->ptrace_child), outcome(trials->ptrace_other), scope),
+          trials->ptrace_child
+              ? "Neither `assay stacks` nor recordings without perf events are possible."
+          : trials->ptrace_other ? "`assay stacks` shows no processes that run already."
+                                 : "`assay stacks` works, and recordings without perf events.",
+          !trials->ptrace_other ? ""
+          : scope >= 3          ? "set kernel.yama.ptrace_scope=0 in /etc/sysctl.d and restart"
+          : scope               ? "sudo sysctl kernel.yama.ptrace_scope=0"
+                                : "run the container with --cap-add=SYS_PTRACE");
+}
+
+static void find_kernel_symbols(struct abilities *abilities, const struct trials *trials)
+{
+    long restricted = number_in_file(SYSCTL "kptr_restrict", -1);
+    means(add(abilities, "kernel-symbols", ok_or(trials->kernel_symbols, ABILITY_LIMITED),
+              "/proc/kallsyms %s; kernel.kptr_restrict is %ld",
+              trials->kernel_symbols ? "hides its addresses" : "can be read", restricted),
+          trials->kernel_symbols ? "Kernel frames have no names." : "Kernel frames have names.",
+          !trials->kernel_symbols ? ""
+          : restricted > 0        ? "sudo sysctl kernel.kptr_restrict=0"
+                                  : "sudo sysctl kernel.perf_event_paranoid=1");
+}
+
+/* The options of a mount and where it is, by its type. */
+static bool find_mount(const char *type, const char *place, char *ret_place, char *ret_options,
+                       size_t length)
+{
+    char line[4096], at[512], found[64], options[1024];
+    bool there = false;
+    FILE *file = fopen("/proc/self/mounts", "re");
+    while (file && !there && fgets(line, sizeof(line), file))
+        if (sscanf(line, "%*s %511s %63s %1023s", at, found, options) == 3 &&
+            !strcmp(found, type) && (!place || !strcmp(at, place))) {
+            there = true;
+            snprintf(ret_place, length, "%.200s", at);
+            snprintf(ret_options, length, "%.200s", options);
+        }
+    if (file)
+        fclose(file);
+    return there;
+}
+
+static void find_mounts(struct abilities *abilities)
+{
+    char place[ABILITY_TEXT_BYTES] = "", options[ABILITY_TEXT_BYTES] = "";
+    find_mount("proc", "/proc", place, options, sizeof(place));
+    bool hidden = access("/proc/1/stat", R_OK) < 0;
+    means(add(abilities, "proc", hidden ? ABILITY_LIMITED : ABILITY_OK, "%s%s",
+              hidden ? "hides processes" : "shows all processes",
+              strstr(options, "hidepid") ? " (mounted with hidepid)" : ""),
+          hidden ? "Binaries and names of other users' processes are not found."
+                 : "Binaries of all processes are found, as far as they may be read.",
+          hidden ? "sudo mount -o remount,hidepid=0 /proc" : "");
+
+    bool there = find_mount("cgroup2", NULL, place, options, sizeof(place));
+    means(add(abilities, "cgroups", there ? ABILITY_OK : ABILITY_LIMITED, "%s%s",
+              there ? "cgroup 2 at " : "cgroup 2 is not mounted", there ? place : ""),
+          there ? "Recordings can be of one cgroup, such as a service or a container."
+                : "Recordings of one cgroup are not possible.",
+          there ? "" : "sudo mount -t cgroup2 none /sys/fs/cgroup");
+
+    bool uprobes = access("/sys/bus/event_source/devices/uprobe/type", R_OK) == 0;
+    there = find_mount("tracefs", NULL, place, options, sizeof(place)) &&
+            access("/sys/kernel/tracing", R_OK | X_OK) == 0;
+    means(add(abilities, "tracefs", there && uprobes ? ABILITY_OK : ABILITY_LIMITED,
+              "%s; uprobes: %s", there ? "can be read" : "not mounted, or not for this user",
+              uprobes ? "there" : "not there"),
+          "No command of this version needs them.",
+          there || geteuid() ? "" : "sudo mount -t tracefs tracefs /sys/kernel/tracing");
+}
+
+static void find_container(struct abilities *abilities)
+{
+    /* The number of the first namespace is the same in all kernels. */
+    char link[64] = "", engine[64];
+    ssize_t length = readlink("/proc/self/ns/pid", link, sizeof(link) - 1);
+    link[MAX(length, 0)] = '\0';
+    bool initial = !strcmp(link, "pid:[4026531836]");
+    line_in_file("/run/systemd/container", engine, sizeof(engine));
+    if (!engine[0])
+        snprintf(engine, sizeof(engine), "%s",
+                 access("/.dockerenv", F_OK) == 0            ? "docker"
+                 : access("/run/.containerenv", F_OK) == 0   ? "podman"
+                 : getenv("KUBERNETES_SERVICE_HOST") != NULL ? "kubernetes"
+                                                             : "");
+    means(add(abilities, "namespace", initial ? ABILITY_OK : ABILITY_LIMITED,
+              "%s pid namespace%s%.40s", initial ? "the first" : "a nested",
+              engine[0] ? ", in a container of " : "", engine),
+          initial ? "Process ids are those of the machine."
+                  : "Processes outside this container have no ids here: `-a` cannot name them.",
+          initial ? "" : "run the container with --pid=host");
+}
+
+/* ---- names and files ---- */
+
+static bool has_debug_files(void)
+{
+    DIR *folder = opendir("/usr/lib/debug/.build-id");
+    struct dirent *entry;
+    bool found = false;
+    while (folder && !found && (entry = readdir(folder)))
+        found = entry->d_name[0] != '.';
+    if (folder)
+        closedir(folder);
+    return found;
+}
+
+static void find_debug_info(struct abilities *abilities)
+{
+    const char *urls = getenv("DEBUGINFOD_URLS");
+    bool server = urls && *urls, files = has_debug_files();
+    means(add(abilities, "debug-info", server || files ? ABILITY_OK : ABILITY_LIMITED,
+              "/usr/lib/debug/.build-id: %s; DEBUGINFOD_URLS: %s", files ? "there" : "empty",
+              server ? "set" : "not set"),
+          server || files
+              ? "Functions of stripped binaries have names where their debug files are found."
+              : "Functions of stripped binaries have no names, only the exported ones.",
+          server || files ? "" : "sudo apt-get install libc6-dbg");
+}
+
+static void find_cache(struct abilities *abilities)
+{
+    struct row_cache cache;
+    row_cache_init(&cache, NULL);
+    char path[64], folder[ABILITY_TEXT_BYTES - 32] = "no folder of our own";
+    bool usable = false;
+    if (cache.folder >= 0) {
+        snprintf(path, sizeof(path), "/proc/self/fd/%d", cache.folder);
+        ssize_t length = readlink(path, folder, sizeof(folder) - 1);
+        folder[MAX(length, 0)] = '\0';
+        usable = faccessat(cache.folder, ".", W_OK | X_OK, AT_EACCESS) == 0;
+    }
+    row_cache_release(&cache);
+    means(add(abilities, "cache", usable ? ABILITY_OK : ABILITY_LIMITED, "%s", folder),
+          usable ? "Unwind tables of large binaries are compiled once."
+                 : "Unwind tables of large binaries are compiled at each start.",
+          usable ? "" : "export ASSAY_CACHE=$(mktemp -d)");
+}
+
+/* ---- what works ---- */
+
+static void set_command(struct abilities *abilities, int command, const char *name, bool works,
+                        const char *reason)
+{
+    abilities->commands[command] = (struct ability_command){.command = name, .works = works};
+    snprintf(abilities->commands[command].means, ABILITY_TEXT_BYTES, "%s", reason);
+}
+
+static void sum_up(struct abilities *abilities, const struct trials *trials)
+{
+    bool perf = !trials->perf_own && !trials->perf_ring;
+    const char *own = !trials->bpf_own       ? "by BPF, with kernel frames"
+                      : !perf                ? "by ptrace, at most 49 samples a second"
+                      : !trials->perf_kernel ? "by perf events, with kernel frames"
+                                             : "by perf events, without kernel frames";
+    bool command = !trials->bpf_own || perf || !trials->ptrace_child;
+    set_command(abilities, ABILITY_RECORD_COMMAND, "record -- CMD", command,
+                command ? own : "neither BPF nor perf events nor ptrace are allowed");
+    bool pid = !trials->bpf_own || perf;
+    set_command(abilities, ABILITY_RECORD_PID, "record -p PID", pid,
+                pid ? own : "neither BPF nor perf events are allowed");
+    bool all = !trials->bpf_all || (perf && !trials->perf_all);
+    set_command(abilities, ABILITY_RECORD_ALL, "record -a", all,
+                !trials->bpf_all ? own
+                : all            ? "by perf events"
+                                 : "this user may not see the whole machine");
+    set_command(abilities, ABILITY_STACKS, "stacks -p PID", !trials->ptrace_other,
+                !trials->ptrace_other ? "by ptrace" : "this user may not trace running processes");
+}
+
+void abilities_find(struct abilities *ret_abilities)
+{
+    struct abilities *abilities = ret_abilities;
+    struct trials trials;
+    *abilities = (struct abilities){0};
+    try_all(&trials);
+    find_kernel(abilities);
+    find_user(abilities, &trials);
+    find_bpf(abilities, &trials);
+    find_perf(abilities, &trials);
+    find_ptrace(abilities, &trials);
+    find_kernel_symbols(abilities, &trials);
+    find_mounts(abilities);
+    find_container(abilities);
+    find_lockdown(abilities);
+    find_limits(abilities, &trials);
+    find_debug_info(abilities);
+    find_cache(abilities);
+    find_clock(abilities);
+    sum_up(abilities, &trials);
+}
+
+const char *abilities_shortcoming(void)
+{
+    bool own = try_perf_event(&(struct perf_trial){0}) == 0;
+    bool kernel = try_perf_event(&(struct perf_trial){.kernel = true}) == 0;
+    bool all = try_perf_event(&(struct perf_trial){.everybody = true, .kernel = true}) == 0;
+    if (all)
+        return NULL;
+    if (!own)
+        return "Without privilege: at most 49 samples a second, no kernel frames, and only "
+               "commands that are started for it (`assay doctor` says more).";
+    if (!kernel)
+        return "Without privilege: no kernel frames, and other users' processes can't be seen "
+               "(`assay doctor` says more).";
+    return "Without privilege: other users' processes can't be seen (`assay doctor` says more).";
+}
