@@ -316,7 +316,7 @@ static __always_inline int find_ip(struct walk *walk, const struct bpf_mapping *
     if (rule->cfa == UNWIND_CFA_OTHER_STACK) {
         if (++walk->signal_frames > UNWIND_SIGNAL_FRAMES_MAX)
             return UNWIND_END_LOOP;
-        return read_word(walk, caller->sp - 8, &caller->ip) ? UNWIND_END_COMPLETE : STEP_DONE;
+        return read_word(walk, caller->sp - 8, &caller->ip) ? UNWIND_END_TRUNCATED : STEP_DONE;
     }
     if (rule->cfa == UNWIND_CFA_CLONE) {
         int called = !read_word(walk, caller->sp - 8, &caller->ip) && caller->ip &&

@@ -163,8 +163,7 @@ static void find_lockdown(struct abilities *abilities)
                        : "integrity"),
           secret ? "The kernel lets BPF programs and perf events read nothing, not even for root."
                  : "The kernel doesn't keep BPF programs and perf events from reading memory.",
-          secret ? "remove lockdown=confidentiality from the kernel's command line and restart"
-                 : "");
+          secret ? "restart without lockdown=confidentiality in the kernel's command line" : "");
 }
 
 static void find_clock(struct abilities *abilities)
@@ -205,12 +204,15 @@ static void find_bpf(struct abilities *abilities, const struct trials *trials)
               : "Without it no program fits this kernel: perf events are used instead.",
           btf ? "" : "use a kernel that was built with CONFIG_DEBUG_INFO_BTF=y");
 
+    refused = trials->bpf_all == -EPERM || trials->bpf_all == -EACCES;
     means(add(abilities, "bpf-sampler", ok_or(trials->bpf_all, ABILITY_NO), "%s",
-              trials->bpf_all ? trials->bpf_error.text : "loaded, attached and removed again"),
+              refused           ? outcome(trials->bpf_all)
+              : trials->bpf_all ? trials->bpf_error.text
+                                : "loaded, attached and removed again"),
           trials->bpf_all ? "Stacks are copied out of the kernel, which costs more than walking "
                             "them there."
                           : "Stacks are walked and added up in the kernel, the cheapest way.",
-          trials->bpf_all == -EPERM || trials->bpf_all == -EACCES ? FIX_CAPABILITIES : "");
+          refused ? FIX_CAPABILITIES : "");
 }
 
 /* ---- perf events ---- */
@@ -234,7 +236,7 @@ static void find_perf(struct abilities *abilities, const struct trials *trials)
               outcome(trials->perf_all)),
           trials->perf_all ? "`assay record -a` and `assay top` see nothing of other users."
                            : "`assay record -a` and `assay top` see the whole machine.",
-          !trials->perf_all || missing ? "" : "sudo sysctl kernel.perf_event_paranoid=-1");
+          !trials->perf_all || missing ? "" : "sudo sysctl kernel.perf_event_paranoid=0");
     means(add(abilities, "kernel-frames", ok_or(trials->perf_kernel, ABILITY_LIMITED), "%s",
               outcome(trials->perf_kernel)),
           trials->perf_kernel ? "Stacks end where a program calls the kernel."
@@ -302,8 +304,8 @@ static void find_kernel_symbols(struct abilities *abilities, const struct trials
               trials->kernel_symbols ? "hides its addresses" : "can be read", restricted),
           trials->kernel_symbols ? "Kernel frames have no names." : "Kernel frames have names.",
           !trials->kernel_symbols ? ""
-          : restricted > 0        ? "sudo sysctl kernel.kptr_restrict=0"
-                                  : "sudo sysctl kernel.perf_event_paranoid=1");
+          : restricted > 0 ? "sudo sysctl kernel.kptr_restrict=0 kernel.perf_event_paranoid=1"
+                           : "sudo sysctl kernel.perf_event_paranoid=1");
 }
 
 /* The options of a mount and where it is, by its type. */
@@ -345,13 +347,14 @@ static void find_mounts(struct abilities *abilities)
           there ? "" : "sudo mount -t cgroup2 none /sys/fs/cgroup");
 
     bool uprobes = access("/sys/bus/event_source/devices/uprobe/type", R_OK) == 0;
-    there = find_mount("tracefs", NULL, place, options, sizeof(place)) &&
-            access("/sys/kernel/tracing", R_OK | X_OK) == 0;
-    means(add(abilities, "tracefs", there && uprobes ? ABILITY_OK : ABILITY_LIMITED,
-              "%s; uprobes: %s", there ? "can be read" : "not mounted, or not for this user",
+    there = find_mount("tracefs", NULL, place, options, sizeof(place));
+    means(add(abilities, "tracefs", there ? ABILITY_OK : ABILITY_LIMITED, "%s; uprobes: %s",
+              !there                            ? "not mounted"
+              : access(place, R_OK | X_OK) == 0 ? "can be read"
+                                                : "mounted, for root",
               uprobes ? "there" : "not there"),
           "No command of this version needs them.",
-          there || geteuid() ? "" : "sudo mount -t tracefs tracefs /sys/kernel/tracing");
+          there ? "" : "sudo mount -t tracefs tracefs /sys/kernel/tracing");
 }
 
 static void find_container(struct abilities *abilities)
@@ -370,7 +373,7 @@ static void find_container(struct abilities *abilities)
                                                              : "");
     means(add(abilities, "namespace", initial ? ABILITY_OK : ABILITY_LIMITED,
               "%s pid namespace%s%.40s", initial ? "the first" : "a nested",
-              engine[0] ? ", in a container of " : "", engine),
+              engine[0] ? "; container: " : "", engine),
           initial ? "Process ids are those of the machine."
                   : "Processes outside this container have no ids here: `-a` cannot name them.",
           initial ? "" : "run the container with --pid=host");

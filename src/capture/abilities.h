@@ -19,7 +19,7 @@ struct ability {
     enum ability_state state;
     char found[ABILITY_TEXT_BYTES];
     char meaning[ABILITY_TEXT_BYTES]; /* a sentence: which command works how */
-    char fix[ABILITY_TEXT_BYTES];     /* a command of the shell; "" when nothing has to be done */
+    char fix[ABILITY_TEXT_BYTES];     /* a command, or what to do where none does it; "": nothing */
 };
 
 /* What works, and by which means. */

@@ -157,6 +157,9 @@ static int start_any(struct capture *capture, const struct capture_options *opti
 int capture_new(const struct capture_options *options, struct capture **ret_capture,
                 struct error *error)
 {
+    for (size_t i = 0; i < options->pid_count; i++)
+        if (kill(options->pids[i], 0) < 0 && errno == ESRCH)
+            return error_set(error, -ESRCH, "There is no process %d.", (int)options->pids[i]);
     struct capture *capture = memory_zalloc(1, sizeof(*capture));
     recorder_init(&capture->recorder, options->frequency_hz);
     capture->recorder.root_by_process = options->root_by_process;

@@ -223,8 +223,6 @@ static int open_target(const struct record_options *options, char *const argv[],
         uint64_t pid;
         if (!text_to_u64(at, length, &pid) || !pid || pid > INT32_MAX)
             return error_set(error, -EINVAL, "--pid wants process ids, not \"%s\".", options->pids);
-        if (kill((pid_t)pid, 0) < 0 && errno == ESRCH)
-            return error_set(error, -ESRCH, "There is no process %llu.", (unsigned long long)pid);
         add_pid(target, (pid_t)pid);
         at += length + (at[length] == ',');
     }

@@ -155,15 +155,16 @@ static void shorten_name(char *name, size_t length)
     open[1 + strlen(shown) + rest] = '\0';
 }
 
-static void shorten_names(struct gopclntab *table, struct buffer *content)
+static void shorten_names(const struct gopclntab *table, struct buffer *content)
 {
-    size_t start = (size_t)(table->names.bytes - (const uint8_t *)content->data), end = start;
-    if (table->names.bytes && table->units.bytes > table->names.bytes)
-        end += (size_t)(table->units.bytes - table->names.bytes);
-    while (start < end) {
-        size_t length = strnlen(content->data + start, end - start);
-        shorten_name(content->data + start, length);
-        start += length + 1;
+    if (!table->names.bytes || table->units.bytes <= table->names.bytes)
+        return;
+    char *name = content->data + (table->names.bytes - (const uint8_t *)content->data);
+    char *end = name + (table->units.bytes - table->names.bytes);
+    while (name < end) {
+        size_t length = strnlen(name, (size_t)(end - name));
+        shorten_name(name, length);
+        name += length + 1;
     }
 }
 

@@ -280,24 +280,30 @@ static void load_trees(struct elf_file *file, struct gopclntab *table, uint64_t 
         (struct gopclntab_part){(const uint8_t *)table->inlines.data, table->inlines.length};
 }
 
-int gopclntab_load(struct elf_file *file, struct gopclntab *ret_table, struct error *error)
+static int load(struct elf_file *file, struct gopclntab *table, struct error *error)
 {
-    _cleanup_gopclntab_ struct gopclntab table = {0};
     if (file->machine != EM_X86_64)
         return error_set(error, -ENOENT, "Only x86-64 code of Go is understood.");
-    int r = find_table(file, &table, error);
-    if (r < 0)
+    int r = find_table(file, table, error);
+    if (r < 0 || table->layout < GOPCLNTAB_1_18)
         return r;
-    if (table.layout >= GOPCLNTAB_1_18) {
-        uint64_t functions = find_module(file, &table);
-        if (functions)
-            load_trees(file, &table, functions);
-        if (!table.text)
-            return error_set(error, -EBADMSG,
-                             "Go's table of functions doesn't say where the code starts, and the "
-                             "module data that does is not found.");
-    }
-    *ret_table = table;
-    table = (struct gopclntab){0};
+    uint64_t functions = find_module(file, table);
+    if (functions)
+        load_trees(file, table, functions);
+    if (!table->text)
+        return error_set(error, -EBADMSG,
+                         "Go's table of functions doesn't say where the code starts, and the "
+                         "module data that does is not found.");
     return 0;
+}
+
+int gopclntab_load(struct elf_file *file, struct gopclntab *ret_table, struct error *error)
+{
+    struct gopclntab table = {0};
+    int r = load(file, &table, error);
+    if (r < 0)
+        gopclntab_release(&table);
+    else
+        *ret_table = table;
+    return r;
 }

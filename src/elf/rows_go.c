@@ -99,6 +99,14 @@ static enum kind kind_of(const struct gopclntab_function *function)
     return KIND_USUAL;
 }
 
+/* Some are returned to without having called: their address is put where a return address would be,
+ * and looked up one byte before, as if behind a call. */
+static uint64_t first_address(const struct gopclntab_function *function, enum kind kind)
+{
+    bool planted = kind == KIND_SIGNAL || !strcmp(function->name, "runtime.systemstack_switch");
+    return function->start - (planted && function->start);
+}
+
 bool go_rows_range(struct go_rows *go, uint32_t number, uint64_t *ret_start, uint64_t *ret_end)
 {
     struct gopclntab_function function;
@@ -107,9 +115,7 @@ bool go_rows_range(struct go_rows *go, uint32_t number, uint64_t *ret_start, uin
     enum kind kind = kind_of(&function);
     if (!function.sp_values && kind != KIND_ROOT && kind != KIND_SIGNAL)
         return false;
-    /* Nothing has called a signal's trampoline: its address is looked up one before, as that of a
-     * call would be. */
-    *ret_start = function.start - (kind == KIND_SIGNAL && function.start);
+    *ret_start = first_address(&function, kind);
     *ret_end = function.end;
     return true;
 }
@@ -253,7 +259,7 @@ void go_rows_compile(struct go_rows *go, uint32_t number, go_rows_put_fn put, vo
         return;
     struct outline outline = {.kind = kind_of(&function)};
     if (outline.kind == KIND_ROOT || outline.kind == KIND_SIGNAL) {
-        put(context, function.start - (outline.kind == KIND_SIGNAL && function.start),
+        put(context, first_address(&function, outline.kind),
             outline.kind == KIND_ROOT ? root : signal);
         return;
     }
@@ -269,7 +275,10 @@ void go_rows_compile(struct go_rows *go, uint32_t number, go_rows_put_fn put, vo
             outline.has_frame = true;
             outline.saved_from = saved_from(go, run.start, run.value);
         }
-        for (uint64_t at = run.start; at < run.end; at = next_change(&outline, at, run.end))
+        uint64_t start = run.start;
+        if (start == function.start)
+            start = first_address(&function, outline.kind);
+        for (uint64_t at = start; at < run.end; at = next_change(&outline, at, run.end))
             put(context, at, rule_at(&outline, at, run.value));
     }
     if (run.end < function.end)

@@ -218,7 +218,7 @@ static int find_ip(struct walk *walk, const struct unwind_rule *rule, struct cal
     if (rule->cfa == UNWIND_CFA_OTHER_STACK) {
         if (++walk->signal_frames > UNWIND_SIGNAL_FRAMES_MAX)
             return UNWIND_END_LOOP;
-        return read_word(walk, caller->sp - 8, &caller->ip) ? STEP_DONE : UNWIND_END_COMPLETE;
+        return read_word(walk, caller->sp - 8, &caller->ip) ? STEP_DONE : UNWIND_END_TRUNCATED;
     }
     if (rule->cfa == UNWIND_CFA_CLONE) {
         struct unwind_place place;

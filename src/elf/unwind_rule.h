@@ -48,8 +48,7 @@ enum unwind_cfa {
     UNWIND_CFA_IP_IN_REGISTER = 10, /* sp + cfa_offset, and the caller's ip is in the register
                                        `argument`: innermost frame only, as for REGISTER */
     UNWIND_CFA_OTHER_STACK = 11, /* fp + cfa_offset, on another stack, which may be below this one
-                                    too. Where that can't be read, the walk is complete: the stack
-                                    that the thread was on is whole */
+                                    too, and which a copy of this one doesn't have */
     UNWIND_CFA_CLONE = 12, /* sp + cfa_offset, behind the system call that starts a thread: when the
                               word below is no return address, this is the new thread, which has
                               come from nowhere */

@@ -153,11 +153,15 @@ def find_own(chains):
         chain.own = "".join(texts[:length])
 
 
+BEFORE_AND_AFTER = (
+    "_start", "_init", "_fini", "frame_dummy", "register_tm_clones", "deregister_tm_clones",
+    "__do_global_dtors_aux", "_dl_relocate_static_pie",
+)  # fmt: skip
+
+
 def is_outside(frames, program):
     """Before and after main: the loader, constructors."""
-    return all(
-        frame.binary != program or frame.name in ("_start", "_init", "_fini") for frame in frames
-    )
+    return all(frame.binary != program or frame.name in BEFORE_AND_AFTER for frame in frames)
 
 
 def check(options, samples, lines):

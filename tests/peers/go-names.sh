@@ -23,9 +23,9 @@ build independent "-s -w" -buildmode=pie
 command -v gcc >/dev/null && CGO_ENABLED=1 build mixed "-s -w -linkmode=external" -buildmode=pie
 for program in whole stripped independent mixed; do
     [ -e "$program" ] || continue
-    "./$program" addresses 23 >addresses
-    "./$program" frames <addresses >go.txt
-    "$DUMP_SYMBOLS" --frames "$program" <addresses >ours.txt
+    "./$program" addresses 23 >addresses.txt
+    "./$program" frames <addresses.txt >go.txt
+    "$DUMP_SYMBOLS" --frames "$program" <addresses.txt >ours.txt
     python3 "$ROOT/tests/peers/compare_go.py" names ours.txt go.txt
 done
 
@@ -37,8 +37,8 @@ for program in whole ${ASSAY_DATA:+"$ASSAY_DATA"/elf/go-*}; do
         sed -n 's/.* \.text *PROGBITS *\([0-9a-f]*\) [0-9a-f]* \([0-9a-f]*\) .*/\1 \2/p')
     for ((address = 0x$start; address < 0x$start + 0x$size; address += 101)); do
         printf '%x\n' "$address"
-    done >addresses
-    "$addr2line" "$program" <addresses >go.txt
-    "$DUMP_SYMBOLS" --frames "$program" <addresses >ours.txt
+    done >addresses.txt
+    "$addr2line" "$program" <addresses.txt >go.txt
+    "$DUMP_SYMBOLS" --frames "$program" <addresses.txt >ours.txt
     python3 "$ROOT/tests/peers/compare_go.py" ends ours.txt go.txt
 done

@@ -24,7 +24,7 @@ for means in bpf perf; do
     for program in plain mixed; do
         [ -e "$program" ] || continue
         ASSAY_SAMPLER=$means "$ASSAY" record -F 199 -o ours.folded -- \
-            "./$program" work 4 go.pb.gz >times 2>said || {
+            "./$program" work 4 go.pb.gz >times.txt 2>said || {
             cat said
             continue
         }
@@ -32,7 +32,7 @@ for means in bpf perf; do
         [[ $means != perf || $(cat said) == *" by perf events"* ]] || continue
         cat said
         "$ASSAY" convert -o go.folded go.pb.gz
-        python3 "$ROOT/tests/peers/compare_go.py" stacks ours.folded go.folded times \
+        python3 "$ROOT/tests/peers/compare_go.py" stacks ours.folded go.folded times.txt \
             "$([ "$means" = bpf ] && echo 1 || echo 0)"
         tried=$((tried + 1))
     done

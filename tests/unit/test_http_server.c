@@ -1,0 +1,621 @@
+// SPDX-License-Identifier: Apache-2.0
+// The HTTP server against clients that behave, and against those that don't.
+
+#include "http/server.h"
+
+#include <stdatomic.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+
+#include "../http/routes.h"
+#include "http_socket.h"
+
+#define HEAD(line) line " HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n"
+
+static struct seen seen;
+
+static const char *start_with(struct http_server_options options)
+{
+    static const char *const listen[] = {"127.0.0.1:0"};
+    struct error error = {0};
+    memset(&seen, 0, sizeof(seen));
+    options.listen = listen;
+    options.listen_count = 1;
+    options.routes = test_routes;
+    options.route_count = ARRAY_LENGTH(test_routes);
+    options.userdata = &seen;
+    if (http_server_start(&options, &seen.server, &error) < 0)
+        fail_msg("%s", error.text);
+    return http_server_address(seen.server, 0);
+}
+
+static const char *start(void)
+{
+    return start_with((struct http_server_options){0});
+}
+
+static void stop(void)
+{
+    http_server_stop(seen.server, 10000);
+    seen.server = NULL;
+}
+
+/* Waits for something that another thread does; a minute is for ever. */
+#define wait_until(condition)                                                                      \
+    do {                                                                                           \
+        unsigned left_ = 6000;                                                                     \
+        while (!(condition) && left_--)                                                            \
+            sleep_ms(10);                                                                          \
+        assert_true(condition);                                                                    \
+    } while (0)
+
+static void test_routes_and_errors(void **state)
+{
+    (void)state;
+    const char *at = start();
+    assert_answers(at, HEAD("GET /hello") "\r\n", "200 OK\r\n");
+    assert_answers(at, HEAD("GET /hello") "\r\n", "\r\n\r\nhello\n");
+    assert_answers(at, HEAD("HEAD /hello") "\r\n", "Content-Length: 6\r\n");
+    assert_answers(at, HEAD("GET /") "\r\n", "404 Not Found");
+    assert_answers(at, HEAD("GET /nope") "\r\n", "{\"code\":\"not_found\",");
+    assert_answers(at, HEAD("POST /hello") "\r\n", "405 ");
+    assert_answers(at, HEAD("POST /hello") "\r\n", "Allow: GET\r\n");
+    assert_answers(at, HEAD("DELETE /echo") "\r\n", "Allow: POST, PUT\r\n");
+    assert_answers(at, HEAD("OPTIONS /hello") "\r\n", "405 ");
+    assert_answers(at, HEAD("GET /nothing") "\r\n", "500 ");
+    assert_answers(at, HEAD("GET /label/x%20y/values?a=1&b&a=%26") "\r\n",
+                   "rest=x y tenant=anonymous token=- [a]=[1] [b]=[] [a]=[&]");
+    assert_answers(at, HEAD("GET /label//values") "\r\n", "404 ");
+    assert_answers(at, HEAD("GET /label/values") "\r\n", "404 ");
+    assert_answers(at, HEAD("GET /rest/a/b%00c") "\r\n", "rest=a/b%00c ");
+    assert_answers(at, HEAD("GET /rest/") "\r\n", "404 ");
+    char *head = socket_ask(at, HEAD("HEAD /hello") "\r\n");
+    assert_null(strstr(head, "hello"));
+    free(head);
+    stop();
+}
+
+static void test_bodies(void **state)
+{
+    (void)state;
+    const char *at = start();
+    assert_answers(at, HEAD("POST /echo") "Content-Length: 5\r\n\r\nbytes", "\r\n\r\nbytes");
+    assert_answers(at, HEAD("POST /echo") "Content-Length: 0\r\n\r\n", "Content-Length: 0\r\n");
+    assert_answers(at,
+                   HEAD("POST /echo") "Transfer-Encoding: chunked\r\n\r\n"
+                                      "3\r\nabc\r\n4;x=y\r\ndefg\r\n0\r\nTrailer: x\r\n\r\n",
+                   "\r\n\r\nabcdefg");
+    assert_answers(at, HEAD("POST /echo") "Expect: 100-continue\r\nContent-Length: 2\r\n\r\nhi",
+                   "HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 200 OK");
+    assert_answers(at, HEAD("PUT /early") "Content-Length: 3\r\n\r\nabc", "405 ");
+    struct buffer large = {0};
+    buffer_add_text(&large, HEAD("PUT /echo") "Content-Length: 1001\r\n\r\n");
+    memset(buffer_reserve(&large, 1001), 'x', 1001);
+    large.length += 1001;
+    char *refused = socket_exchange(at, large.data, large.length);
+    assert_non_null(strstr(refused, "HTTP/1.1 413 "));
+    free(refused);
+    buffer_release(&large);
+    /* Refused before it is sent: no leave to send it. */
+    char *answer = socket_ask(
+        at, HEAD("PUT /echo") "Expect: 100-continue\r\nContent-Length: 1001\r\n\r\n");
+    assert_non_null(strstr(answer, "HTTP/1.1 413 "));
+    assert_null(strstr(answer, "100 Continue"));
+    assert_non_null(strstr(answer, "\r\n\r\nThe body has 1001 bytes, and /echo takes 1000"));
+    free(answer);
+    assert_answers(at, HEAD("GET /hello") "Content-Length: 3\r\n\r\nabc", "413 ");
+    assert_int_equal(http_server_refused(seen.server, HTTP_REFUSED_TOO_LARGE), 3);
+    stop();
+}
+
+/* Larger than any buffer: through the pipe while it comes, byte for byte. */
+static void test_large_bodies(void **state)
+{
+    (void)state;
+    const char *at = start_with((struct http_server_options){.body_buffer_bytes = 20000});
+    size_t length = 3000000;
+    struct buffer request = {0};
+    buffer_printf(&request, HEAD("POST /echo") "Content-Length: %zu\r\n\r\n", length);
+    size_t head = request.length;
+    for (size_t i = 0; i < length; i++)
+        buffer_add_char(&request, (char)(i * 2654435761u >> 24));
+    int fd = socket_connect(at);
+    assert_true(socket_send(fd, request.data, request.length));
+    struct buffer got = {0};
+    socket_read(fd, &got, NULL);
+    const char *body = strstr(buffer_text(&got), "\r\n\r\n");
+    assert_non_null(body);
+    assert_int_equal(got.length - (size_t)(body + 4 - got.data), length);
+    assert_memory_equal(body + 4, request.data + head, length);
+    close(fd);
+    buffer_release(&got);
+
+    /* Chunked and over the limit: the answer comes after a part of it has been read for nothing. */
+    fd = socket_connect(at);
+    socket_say(fd, HEAD("POST /echo") "Transfer-Encoding: chunked\r\n\r\n");
+    char chunk[65536 + 16] = "10000\r\n";
+    memset(chunk + 7, 'x', 65536);
+    memcpy(chunk + 7 + 65536, "\r\n", 2);
+    for (size_t i = 0; i < 80; i++)
+        assert_true(socket_send(fd, chunk, 7 + 65536 + 2));
+    socket_say(fd, "0\r\n\r\n");
+    assert_non_null(strstr(socket_read(fd, &got, NULL), "413 "));
+    close(fd);
+    buffer_release(&got);
+    buffer_release(&request);
+    stop();
+}
+
+static void test_answers(void **state)
+{
+    (void)state;
+    const char *at = start();
+    assert_answers(at, HEAD("GET /big?bytes=5000") "\r\n", "Content-Length: 5000\r\n");
+    assert_answers(at, HEAD("GET /big?bytes=5000") "Accept-Encoding: br, gzip;q=0.5\r\n\r\n",
+                   "Content-Encoding: gzip\r\n");
+    char *plain = socket_ask(at, HEAD("GET /big?bytes=5000") "Accept-Encoding: gzip;q=0\r\n\r\n");
+    assert_null(strstr(plain, "Content-Encoding"));
+    free(plain);
+    assert_answers(at, HEAD("GET /stream?bytes=100000") "\r\n", "Transfer-Encoding: chunked\r\n");
+    assert_answers(at, HEAD("GET /stream?bytes=100000") "\r\n", "xxx\r\n0\r\n\r\n");
+    char *cut = socket_ask(at, HEAD("GET /stream?bytes=100000&abort=1") "\r\n");
+    assert_null(strstr(cut, "\r\n0\r\n\r\n"));
+    free(cut);
+    assert_answers(at, HEAD("HEAD /stream?bytes=100000") "\r\n", "200 OK");
+    assert_answers(at, "GET /stream?bytes=10 HTTP/1.0\r\n\r\n", "\r\n\r\nxxxxxxxxxx");
+    assert_answers(at, HEAD("GET /file") "\r\n", "\x7f" "ELF");
+    assert_answers(at, HEAD("POST /early") "Content-Length: 3\r\n\r\nabc",
+                   "{\"code\":\"invalid_argument\",\"message\":\"Not even read: \\\"quoted\\\"");
+    stop();
+}
+
+/* Several requests before the first answer, and a connection that is kept. */
+static void test_pipelining(void **state)
+{
+    (void)state;
+    const char *at = start();
+    int fd = socket_connect(at);
+    struct buffer got = {0};
+    for (int i = 0; i < 20; i++) {
+        got.length = 0;
+        socket_say(fd, "POST /echo HTTP/1.1\r\nHost: localhost\r\nContent-Length: 2\r\n\r\nok");
+        socket_read(fd, &got, "\r\n\r\nok");
+    }
+    assert_int_equal(http_server_connections(seen.server), 1);
+    socket_say(fd, "GET /sleep?ms=20 HTTP/1.1\r\nHost: localhost\r\n\r\n"
+                   "POST /echo HTTP/1.1\r\nHost: localhost\r\nContent-Length: 3\r\n\r\none" HEAD(
+                       "GET /hello") "\r\n");
+    got.length = 0;
+    const char *answers = socket_read(fd, &got, NULL);
+    const char *first = strstr(answers, "slept\n");
+    const char *second = first ? strstr(first, "\r\n\r\none") : NULL;
+    assert_non_null(second);
+    assert_non_null(strstr(second, "\r\n\r\nhello\n"));
+    close(fd);
+    buffer_release(&got);
+    stop();
+}
+
+/* None of these may do more than earn a 4xx, or lose the connection. */
+static void test_malformed(void **state)
+{
+    (void)state;
+    const char *at = start();
+    static const char *const bad[] = {
+        "GARBAGE\r\n\r\n",
+        "GET\r\n\r\n",
+        "\r\n\r\n\r\n\r\nGET\r\n\r\n",
+        "GET /hello HTTP/9.9\r\nHost: x\r\n\r\n",
+        "GET /hello HTTP/1.1\r\n\r\n", /* no Host */
+        "GET /hello HTTP/1.1\r\nHost: localhost\r\nHost: localhost\r\n\r\n",
+        HEAD("POST /echo") "Content-Length: -1\r\n\r\n",
+        HEAD("POST /echo") "Content-Length: 1x\r\n\r\na",
+        HEAD("POST /echo") "Content-Length: 99999999999999999999999\r\n\r\n",
+        HEAD("POST /echo") "Content-Length: 1\r\nContent-Length: 2\r\n\r\nab",
+        HEAD("POST /echo") "Content-Length: 3\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
+        HEAD("POST /echo") "Transfer-Encoding: gzip, chunked\r\n\r\n0\r\n\r\n",
+        HEAD("POST /echo") "Transfer-Encoding: identity\r\n\r\n",
+        HEAD("POST /echo") "Transfer-Encoding: chunked\r\n\r\nzz\r\nabc\r\n0\r\n\r\n",
+        HEAD("POST /echo") "Transfer-Encoding: chunked\r\n\r\n3\r\nabcXX0\r\n\r\n",
+        HEAD("POST /echo") "Transfer-Encoding: chunked\r\n\r\nffffffffffffffffff\r\nabc",
+        HEAD("POST /echo") "Transfer-Encoding: chunked\r\n\r\n-1\r\nabc\r\n",
+    };
+    for (size_t i = 0; i < ARRAY_LENGTH(bad); i++) {
+        int fd = socket_connect(at);
+        struct buffer got = {0};
+        socket_say(fd, bad[i]);
+        shutdown(fd, SHUT_WR);
+        const char *answer = socket_read(fd, &got, NULL);
+        if (answer[0] && strncmp(answer, "HTTP/1.1 4", 10) && strncmp(answer, "HTTP/1.1 505", 12) &&
+            strncmp(answer, "HTTP/1.0 4", 10))
+            fail_msg("%zu: \"%s\" was answered \"%s\"", i, bad[i], answer);
+        close(fd);
+        buffer_release(&got);
+        assert_answers(at, HEAD("GET /hello") "\r\n", "hello");
+    }
+    assert_int_equal(http_server_refused(seen.server, HTTP_REFUSED_MALFORMED), 5);
+    assert_int_equal(seen.failed, 0);
+    stop();
+}
+
+/* A request cut off at every byte, and one with every byte changed. */
+static void test_cut_and_flipped(void **state)
+{
+    (void)state;
+    static const char whole[] = "POST /echo?a=%41 HTTP/1.1\r\nHost: localhost\r\n"
+                                "Transfer-Encoding: chunked\r\nConnection: close\r\n\r\n"
+                                "3\r\nabc\r\n0\r\n\r\n";
+    const char *at = start();
+    size_t count = sizeof(whole) - 1;
+    int sockets[2 * (sizeof(whole) - 1)];
+    for (size_t i = 0; i < 2 * count; i++) {
+        char changed[sizeof(whole)];
+        memcpy(changed, whole, sizeof(whole));
+        if (i >= count)
+            changed[i - count] ^= (char)(1 << i % 8);
+        sockets[i] = socket_connect(at);
+        socket_send(sockets[i], changed, i < count ? i : count);
+        shutdown(sockets[i], SHUT_WR);
+    }
+    for (size_t i = 0; i < 2 * count; i++) {
+        struct buffer got = {0};
+        const char *answer = socket_read(sockets[i], &got, NULL);
+        assert_true(i >= count || !strstr(answer, "200 OK"));
+        close(sockets[i]);
+        buffer_release(&got);
+    }
+    assert_answers(at, whole, "\r\n\r\nabc");
+    wait_until(http_server_connections(seen.server) == 0);
+    stop();
+}
+
+static void test_header_flood(void **state)
+{
+    (void)state;
+    const char *at = start();
+    struct buffer flood = {0};
+    buffer_add_text(&flood, "GET /hello HTTP/1.1\r\nHost: localhost\r\n");
+    for (int i = 0; i < 100000; i++)
+        buffer_printf(&flood, "X-%d: y\r\n", i);
+    int fd = socket_connect(at);
+    socket_send(fd, flood.data, flood.length);
+    struct buffer got = {0};
+    const char *answer = socket_read(fd, &got, NULL);
+    assert_true(!answer[0] || strstr(answer, " 431 ") || strstr(answer, " 413 "));
+    close(fd);
+    buffer_release(&got);
+    buffer_release(&flood);
+    assert_answers(at, HEAD("GET /hello") "\r\n", "hello");
+    stop();
+}
+
+/* Senders that stall: in the head, in the body, and after having promised more than they send. */
+static void test_slow_senders(void **state)
+{
+    (void)state;
+    const char *at = start_with((struct http_server_options){
+        .idle_timeout_ms = 1000, .rate_window_ms = 1000, .workers = 4, .body_buffer_bytes = 16384});
+    int silent = socket_connect(at), head = socket_connect(at), body = socket_connect(at);
+    int streamed[8];
+    socket_say(head, "GET /hello HTTP/1.1\r\nHo");
+    socket_say(body, HEAD("POST /echo") "Content-Length: 1000\r\n\r\nabc");
+    /* More senders with large bodies than there are workers: they get half of them. */
+    char filler[40000];
+    memset(filler, 'x', sizeof(filler));
+    for (size_t i = 0; i < ARRAY_LENGTH(streamed); i++) {
+        streamed[i] = socket_connect(at);
+        socket_say(streamed[i], HEAD("POST /echo") "Content-Length: 100000\r\n\r\n");
+        assert_true(socket_send(streamed[i], filler, sizeof(filler)));
+    }
+    wait_until(seen.reading == 2);
+    for (int i = 0; i < 20; i++)
+        assert_answers(at, HEAD("GET /hello") "\r\n", "hello");
+    struct buffer got = {0};
+    assert_string_equal(socket_read(silent, &got, NULL), "");
+    assert_string_equal(socket_read(head, &got, NULL), "");
+    assert_non_null(strstr(socket_read(body, &got, NULL), "408 Request Timeout"));
+    for (size_t i = 0; i < ARRAY_LENGTH(streamed); i++) {
+        socket_read(streamed[i], &got, NULL);
+        close(streamed[i]);
+    }
+    close(silent);
+    close(head);
+    close(body);
+    buffer_release(&got);
+    wait_until(http_server_connections(seen.server) == 0);
+    assert_int_equal(http_server_refused(seen.server, HTTP_REFUSED_SLOW_HEAD), 2);
+    assert_int_equal(http_server_refused(seen.server, HTTP_REFUSED_SLOW_BODY), 9);
+    wait_until(seen.failed == 8);
+    stop();
+}
+
+static void test_slow_reader(void **state)
+{
+    (void)state;
+    const char *at = start_with((struct http_server_options){.rate_window_ms = 1000});
+    int stream = socket_connect(at), buffer = socket_connect(at);
+    socket_say(stream, HEAD("GET /stream?bytes=100000000") "\r\n");
+    socket_say(buffer, HEAD("GET /big?bytes=50000000") "\r\n");
+    wait_until(http_server_refused(seen.server, HTTP_REFUSED_SLOW_READER) == 2);
+    wait_until(seen.stopped == 1);
+    assert_answers(at, HEAD("GET /hello") "\r\n", "hello");
+    close(stream);
+    close(buffer);
+    stop();
+}
+
+/* A client that goes away while its request is being worked on. */
+static void test_leaving(void **state)
+{
+    (void)state;
+    const char *at = start();
+    int closes = socket_connect(at), resets = socket_connect(at), half = socket_connect(at);
+    socket_say(closes, HEAD("GET /wait") "\r\n");
+    socket_say(resets, HEAD("GET /wait") "\r\n");
+    socket_say(half, HEAD("GET /wait") "\r\n");
+    wait_until(seen.waiting == 3);
+    close(closes);
+    wait_until(seen.cancelled == 1);
+    struct linger now = {.l_onoff = 1};
+    setsockopt(resets, SOL_SOCKET, SO_LINGER, &now, sizeof(now));
+    close(resets);
+    wait_until(seen.cancelled == 2);
+    /* One that only stops sending is told so, and gets its answer. */
+    shutdown(half, SHUT_WR);
+    struct buffer got = {0};
+    assert_non_null(strstr(socket_read(half, &got, NULL), "{\"code\":\"canceled\""));
+    close(half);
+    buffer_release(&got);
+    assert_int_equal(seen.cancelled, 3);
+
+    int body = socket_connect(at), stream = socket_connect(at);
+    socket_say(body, HEAD("POST /echo") "Content-Length: 1000000\r\n\r\n");
+    char filler[400000] = {0};
+    socket_send(body, filler, sizeof(filler));
+    wait_until(seen.reading == 1);
+    close(body);
+    wait_until(seen.failed == 1);
+    socket_say(stream, HEAD("GET /stream?bytes=100000000") "\r\n");
+    socket_read(stream, &got, "200 OK");
+    close(stream);
+    wait_until(seen.stopped == 1);
+    buffer_release(&got);
+    stop();
+}
+
+static void test_overload(void **state)
+{
+    (void)state;
+    const char *at = start_with(
+        (struct http_server_options){.workers = 2, .request_limit = 4, .connection_limit = 100});
+    int waiting[4];
+    for (int i = 0; i < 4; i++) {
+        waiting[i] = socket_connect(at);
+        socket_say(waiting[i], HEAD("GET /wait") "\r\n");
+    }
+    wait_until(seen.waiting == 2);
+    struct buffer metrics = {0};
+    unsigned left = 6000;
+    do {
+        metrics.length = 0;
+        http_server_metrics(seen.server, &metrics);
+        sleep_ms(10);
+    } while (!strstr(buffer_text(&metrics), "assay_http_requests_queued 2\n") && left--);
+    assert_non_null(strstr(buffer_text(&metrics), "assay_http_requests_queued 2\n"));
+    buffer_release(&metrics);
+    assert_answers(at, HEAD("GET /hello") "\r\n", "503 ");
+    assert_answers(at, HEAD("GET /hello") "\r\n", "Retry-After: 1\r\n");
+    assert_int_equal(http_server_refused(seen.server, HTTP_REFUSED_OVERLOAD), 2);
+    for (int i = 0; i < 4; i++)
+        close(waiting[i]);
+    wait_until(seen.cancelled == 4);
+    assert_answers(at, HEAD("GET /hello") "\r\n", "hello");
+    stop();
+}
+
+static void test_rate_limit(void **state)
+{
+    (void)state;
+    const char *at =
+        start_with((struct http_server_options){.requests_per_second = 0.001, .request_burst = 3});
+    for (int i = 0; i < 3; i++)
+        assert_answers(at, HEAD("GET /hello") "\r\n", "hello");
+    assert_answers(at, HEAD("GET /hello") "\r\n", "429 ");
+    assert_answers(at, HEAD("GET /hello") "\r\n", "{\"code\":\"resource_exhausted\"");
+    assert_int_equal(http_server_refused(seen.server, HTTP_REFUSED_RATE), 2);
+    stop();
+}
+
+/* Pages of other sites, seen by a browser on this machine. */
+static void test_browsers(void **state)
+{
+    (void)state;
+    static const char *const names[] = {"profiles.example"};
+    const char *at =
+        start_with((struct http_server_options){.host_names = names, .host_name_count = 1});
+#define FOR(host, more) "POST /echo HTTP/1.1\r\nConnection: close\r\nHost: " host "\r\n" more "\r\n"
+    assert_answers(at, FOR("profiles.example:4040", ""), "200 OK");
+    assert_answers(at, FOR("[::1]:4040", ""), "200 OK");
+    assert_answers(at, FOR("evil.example", ""), "403 ");
+    assert_answers(at, FOR("127.0.0.1.evil.example", ""), "403 ");
+    assert_answers(at, FOR("localhost:1", "Origin: http://localhost:1\r\n"), "200 OK");
+    assert_answers(at, FOR("localhost:1", "Origin: http://evil.example\r\n"), "403 ");
+    assert_answers(at, FOR("localhost:1", "Origin: null\r\n"), "403 ");
+    stop();
+    at = start_with((struct http_server_options){.cors_origin = "http://ui.example"});
+    assert_answers(at, FOR("localhost:1", "Origin: http://ui.example\r\n"),
+                   "Access-Control-Allow-Origin: http://ui.example\r\n");
+    assert_answers(at, HEAD("OPTIONS /echo") "\r\n", "Access-Control-Allow-Methods: POST, PUT\r\n");
+    stop();
+}
+
+/* Nothing that runs is lost, and nothing waits for ever. */
+static void test_stop(void **state)
+{
+    (void)state;
+    const char *at = start();
+    int slow = socket_connect(at), idle = socket_connect(at);
+    socket_say(slow, HEAD("GET /sleep?ms=300") "\r\n");
+    unsigned left = 6000;
+    struct buffer got = {0};
+    do {
+        got.length = 0;
+        http_server_metrics(seen.server, &got);
+        sleep_ms(1);
+    } while (!strstr(buffer_text(&got), "assay_http_requests_active 1\n") && left--);
+    stop();
+    got.length = 0;
+    assert_non_null(strstr(socket_read(slow, &got, NULL), "slept"));
+    got.length = 0;
+    assert_string_equal(socket_read(idle, &got, NULL), "");
+    close(slow);
+    close(idle);
+
+    /* No grace: handlers are told, bodies and readers given up. */
+    at = start();
+    int wait = socket_connect(at), body = socket_connect(at), stream = socket_connect(at);
+    int small = socket_connect(at);
+    char filler[400000] = {0};
+    socket_say(wait, HEAD("GET /wait") "\r\n");
+    socket_say(body, HEAD("POST /echo") "Content-Length: 1000000\r\n\r\n");
+    socket_send(body, filler, sizeof(filler));
+    socket_say(small, HEAD("POST /echo") "Content-Length: 10\r\n\r\nabc");
+    socket_say(stream, HEAD("GET /stream?bytes=100000000") "\r\n");
+    wait_until(seen.waiting == 1 && seen.reading == 1);
+    got.length = 0;
+    socket_read(stream, &got, "200 OK");
+    http_server_stop(seen.server, 0);
+    assert_int_equal(seen.cancelled, 1);
+    assert_int_equal(seen.failed, 1);
+    assert_int_equal(seen.stopped, 1);
+    close(wait);
+    close(body);
+    close(stream);
+    close(small);
+    buffer_release(&got);
+}
+
+/* Connects `count` times in another process, so that each has enough files; returns its pid when
+ * all are connected. They stay until `*ret_hold` is closed. */
+static pid_t connect_many(const char *address, size_t count, int *ret_hold)
+{
+    int ready[2], hold[2];
+    char byte = 0;
+    assert_int_equal(pipe(ready), 0);
+    assert_int_equal(pipe(hold), 0);
+    pid_t pid = fork();
+    if (pid == 0) {
+        struct rlimit files;
+        getrlimit(RLIMIT_NOFILE, &files);
+        files.rlim_cur = files.rlim_max;
+        setrlimit(RLIMIT_NOFILE, &files);
+        close(hold[1]);
+        for (size_t i = 0; i < count; i++) {
+            int fd = socket_connect(address);
+            if (i % 3 == 1)
+                socket_say(fd, "GET /hello HTTP/1.1\r\nHo");
+            else if (i % 3 == 2)
+                socket_say(fd, "GET /hello HTTP/1.1\r\nHost: localhost\r\n\r\n");
+        }
+        if (write(ready[1], &byte, 1) == 1 && read(hold[0], &byte, 1) >= 0)
+            _exit(0);
+        _exit(1);
+    }
+    assert_true(pid > 0);
+    close(ready[1]);
+    close(hold[0]);
+    assert_int_equal(read(ready[0], &byte, 1), 1);
+    close(ready[0]);
+    *ret_hold = hold[1];
+    return pid;
+}
+
+static void test_many_connections(void **state)
+{
+    (void)state;
+    struct rlimit files;
+    getrlimit(RLIMIT_NOFILE, &files);
+    size_t count = files.rlim_max < 11000 ? (size_t)files.rlim_max / 2 : 10000;
+    const char *at = start_with((struct http_server_options){.connection_limit = count * 5 / 4});
+    int hold, status;
+    pid_t pid = connect_many(at, count, &hold);
+    wait_until(http_server_connections(seen.server) == count);
+    for (int i = 0; i < 100; i++)
+        assert_answers(at, HEAD("POST /echo") "Content-Length: 2\r\n\r\nok", "\r\n\r\nok");
+    close(hold);
+    waitpid(pid, &status, 0);
+    assert_int_equal(status, 0);
+    wait_until(http_server_connections(seen.server) == 0);
+    assert_int_equal(http_server_refused(seen.server, HTTP_REFUSED_IDLE), 0);
+    stop();
+}
+
+/* Idle connections make room for those that want something. */
+static void test_crowd(void **state)
+{
+    (void)state;
+    const char *at = start_with((struct http_server_options){.connection_limit = 160});
+    int first = socket_connect(at);
+    struct buffer got = {0};
+    int crowd[300];
+    for (size_t i = 0; i < ARRAY_LENGTH(crowd); i++) {
+        crowd[i] = socket_connect(at);
+        if (i % 10 == 0)
+            sleep_ms(20);
+    }
+    wait_until(http_server_refused(seen.server, HTTP_REFUSED_IDLE) > 0);
+    wait_until(http_server_connections(seen.server) <= 155);
+    assert_string_equal(socket_read(first, &got, NULL), "");
+    assert_answers(at, HEAD("GET /hello") "\r\n", "hello");
+    for (size_t i = 0; i < ARRAY_LENGTH(crowd); i++)
+        close(crowd[i]);
+    close(first);
+    buffer_release(&got);
+    stop();
+}
+
+static void test_metrics(void **state)
+{
+    (void)state;
+    const char *at = start();
+    assert_answers(at, HEAD("POST /echo") "Content-Length: 5\r\n\r\nbytes", "bytes");
+    wait_until(http_server_connections(seen.server) == 0);
+    struct buffer text = {0};
+    http_server_metrics(seen.server, &text);
+    const char *metrics = buffer_text(&text);
+    assert_non_null(
+        strstr(metrics,
+               "assay_http_requests_total{method=\"POST\",route=\"/echo\",status=\"200\"} 1\n"));
+    assert_non_null(
+        strstr(metrics, "assay_http_received_bytes_total{method=\"POST\",route=\"/echo\"} 5\n"));
+    assert_non_null(strstr(metrics, "assay_http_refused_total{reason=\"slow_body\"} 0\n"));
+    assert_non_null(strstr(metrics, "assay_http_buffer_bytes 0\n"));
+    buffer_release(&text);
+    stop();
+    struct http_access access = {.peer = "::1",
+                                 .method = "GET",
+                                 .path = "/a\nb",
+                                 .status = 200,
+                                 .bytes_received = 1,
+                                 .bytes_sent = 2,
+                                 .duration_us = 1500};
+    http_access_line(&text, &access);
+    assert_buffer(&text, "::1 - \"GET /a\\x0ab\" 200 1 2 1.5 ms");
+    buffer_release(&text);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_routes_and_errors), cmocka_unit_test(test_bodies),
+        cmocka_unit_test(test_large_bodies),      cmocka_unit_test(test_answers),
+        cmocka_unit_test(test_pipelining),        cmocka_unit_test(test_malformed),
+        cmocka_unit_test(test_cut_and_flipped),   cmocka_unit_test(test_header_flood),
+        cmocka_unit_test(test_slow_senders),      cmocka_unit_test(test_slow_reader),
+        cmocka_unit_test(test_leaving),           cmocka_unit_test(test_overload),
+        cmocka_unit_test(test_rate_limit),        cmocka_unit_test(test_browsers),
+        cmocka_unit_test(test_stop),              cmocka_unit_test(test_many_connections),
+        cmocka_unit_test(test_crowd),             cmocka_unit_test(test_metrics),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

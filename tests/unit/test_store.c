@@ -1,0 +1,525 @@
+// SPDX-License-Identifier: Apache-2.0
+// The store's contract: one suite, run against the store in memory and the embedded one.
+
+#include <pthread.h>
+#include <sys/wait.h>
+
+#include "store/store.h"
+#include "store_samples.h"
+#include "unit.h"
+
+struct fixture {
+    struct store *store;
+    char *folder;
+};
+
+static int open_store(bool embedded, void **state)
+{
+    struct fixture *fixture = calloc(1, sizeof(*fixture));
+    char name[] = "/tmp/assay-store.XXXXXX";
+    struct store_options options = {.now = test_clock, .commit_ms = 1, .directory = name};
+    struct error error;
+    if (!mkdtemp(name))
+        return -1;
+    fixture->folder = strdup(name);
+    int r = embedded ? store_open_embedded(&options, &fixture->store, &error)
+                     : store_open_memory(&options, &fixture->store, &error);
+    if (r < 0)
+        fprintf(stderr, "%s\n", error.text);
+    *state = fixture;
+    return r;
+}
+
+static int in_memory(void **state)
+{
+    return open_store(false, state);
+}
+
+static int embedded(void **state)
+{
+    return open_store(true, state);
+}
+
+static int close_store(void **state)
+{
+    struct fixture *fixture = *state;
+    char command[64];
+    store_close(fixture->store);
+    snprintf(command, sizeof(command), "rm -rf '%s'", fixture->folder);
+    free(fixture->folder);
+    free(fixture);
+    return system(command) ? -1 : 0;
+}
+
+/* A batch of one window: main calls a and b. */
+struct small {
+    struct profile profile;
+    struct labels labels;
+    struct store_row rows[3];
+    struct store_exemplar exemplar;
+    struct store_profile window;
+    struct store_batch batch;
+};
+
+static uint32_t named(struct profile *profile, const char *name)
+{
+    return profile_frame(profile, &(struct profile_frame){
+                                      .function = profile_function(
+                                          profile, &(struct profile_function){
+                                                       .name = profile_cstring(profile, name)})});
+}
+
+static void small_make(struct small *small, const char *service, int64_t time_ns)
+{
+    memset(small, 0, sizeof(*small));
+    profile_init(&small->profile, PROFILE_ALL);
+    uint32_t stack[2] = {named(&small->profile, "main"), named(&small->profile, "a")};
+    small->rows[0] = (struct store_row){.node = profile_stack(&small->profile, stack, 2),
+                                        .value = 30};
+    small->rows[1] = (struct store_row){.node = profile_stack(&small->profile, stack, 1),
+                                        .value = 5};
+    stack[1] = named(&small->profile, "b");
+    small->rows[2] = (struct store_row){.node = profile_stack(&small->profile, stack, 2),
+                                        .value = 70};
+    small->exemplar = (struct store_exemplar){
+        .node = small->rows[0].node, .value = 1, .time_ns = time_ns + 3, .link = {{9}, {8}}};
+    labels_set(&small->labels, "service_name", service);
+    labels_set(&small->labels, "host", "h1");
+    small->window = (struct store_profile){.labels = &small->labels,
+                                           .type = CPU,
+                                           .time_ns = time_ns,
+                                           .duration_ns = 10 * SECOND_NS,
+                                           .profile = &small->profile,
+                                           .rows = small->rows,
+                                           .row_count = 3,
+                                           .exemplars = &small->exemplar,
+                                           .exemplar_count = 1};
+    small->batch = (struct store_batch){
+        .tenant = "acme", .profiles = &small->window, .count = 1};
+}
+
+static void small_release(struct small *small)
+{
+    profile_release(&small->profile);
+    labels_release(&small->labels);
+}
+
+static struct store_selection everything(void)
+{
+    return (struct store_selection){
+        .tenant = "acme", .type = CPU, .from_ns = 0, .to_ns = TODAY_NS + 10 * DAY_NS};
+}
+
+static void write_small(struct store *store, const char *service, int64_t time_ns)
+{
+    struct small small;
+    struct error error;
+    small_make(&small, service, time_ns);
+    if (store_write(store, &small.batch, &error) < 0)
+        fail_msg("%s", error.text);
+    small_release(&small);
+}
+
+static void gives_back_what_was_written(void **state)
+{
+    struct store *store = ((struct fixture *)*state)->store;
+    write_small(store, "web", TODAY_NS);
+    write_small(store, "web", TODAY_NS + 10 * SECOND_NS);
+    write_small(store, "db", TODAY_NS + 10 * SECOND_NS);
+    struct store_selection selection = everything();
+    _cleanup_buffer_ struct buffer text = {0};
+    describe_merge(store, &selection, NULL, &text);
+    assert_string_equal(buffer_text(&text),
+                        ";a:0:0:+0;main:0:0:+0 90\n;b:0:0:+0;main:0:0:+0 210\n"
+                        ";main:0:0:+0 15\n"
+                        "rows 9 windows 3 first 1728000000000000000 last 1728000010000000000 "
+                        "duration 30000000000 total 315\n");
+    /* A range ends before its end, and holds the windows that start in it. */
+    selection.from_ns = TODAY_NS + 1;
+    selection.to_ns = TODAY_NS + 10 * SECOND_NS;
+    text.length = 0;
+    describe_merge(store, &selection, NULL, &text);
+    assert_string_equal(buffer_text(&text), "rows 0 windows 0 first 0 last 0 duration 0 total 0\n");
+    selection.to_ns++;
+    struct selector selector = {0};
+    struct error error;
+    assert_int_equal(selector_parse("{service_name=~\"w.*\"}", 21, &selector, &error), 0);
+    selection.selector = &selector;
+    text.length = 0;
+    describe_merge(store, &selection, NULL, &text);
+    assert_non_null(strstr(buffer_text(&text), "windows 1 "));
+    selector_release(&selector);
+    selection.selector = NULL;
+    selection.tenant = "other";
+    text.length = 0;
+    describe_merge(store, &selection, NULL, &text);
+    assert_non_null(strstr(buffer_text(&text), "windows 0 "));
+}
+
+static void a_repeated_batch_changes_nothing(void **state)
+{
+    struct store *store = ((struct fixture *)*state)->store;
+    struct small small;
+    struct error error;
+    small_make(&small, "web", TODAY_NS);
+    small.batch.batch_id = "one";
+    assert_int_equal(store_write(store, &small.batch, &error), 0);
+    assert_int_equal(store_write(store, &small.batch, &error), -EALREADY);
+    small.window.time_ns += DAY_NS / 2; /* corrected by another offset */
+    assert_int_equal(store_write(store, &small.batch, &error), -EALREADY);
+    small.batch.batch_id = "two";
+    assert_int_equal(store_write(store, &small.batch, &error), 0);
+    small.batch.tenant = "other"; /* ids of tenants have nothing to do with each other */
+    assert_int_equal(store_write(store, &small.batch, &error), 0);
+    struct store_selection selection = everything();
+    _cleanup_buffer_ struct buffer text = {0};
+    describe_merge(store, &selection, NULL, &text);
+    assert_non_null(strstr(buffer_text(&text), "windows 2 "));
+    text.length = 0;
+    assert_int_equal(store_tenants(store, describe_text, &text, &error), 0);
+    assert_string_equal(buffer_text(&text), "acme\nother\n");
+    struct store_stats stats;
+    assert_int_equal(store_stats(store, &stats, &error), 0);
+    assert_int_equal(stats.windows, 3);
+    assert_int_equal(stats.rows, 9);
+    assert_int_equal(stats.repeated_batches, 2);
+    assert_int_equal(stats.written_batches, 3);
+    small_release(&small);
+}
+
+static void lists_series_labels_and_types(void **state)
+{
+    struct store *store = ((struct fixture *)*state)->store;
+    struct error error;
+    write_small(store, "web", TODAY_NS);
+    write_small(store, "web", TODAY_NS + 10 * SECOND_NS);
+    write_small(store, "db", TODAY_NS - 5 * HOUR_NS); /* the day before */
+    struct store_selection selection = everything();
+    selection.type = NULL;
+    _cleanup_buffer_ struct buffer text = {0};
+    assert_int_equal(store_series(store, &selection, describe_series, &text, &error), 0);
+    sort_lines(&text);
+    assert_string_equal(buffer_text(&text),
+                        "{host=\"h1\",service_name=\"db\"} " CPU
+                        " 1727982000000000000 1727982000000000000\n"
+                        "{host=\"h1\",service_name=\"web\"} " CPU
+                        " 1728000000000000000 1728000010000000000\n");
+    text.length = 0;
+    assert_int_equal(store_label_names(store, &selection, describe_text, &text, &error), 0);
+    assert_string_equal(buffer_text(&text), "host\nservice_name\n");
+    text.length = 0;
+    assert_int_equal(
+        store_label_values(store, &selection, "service_name", describe_text, &text, &error), 0);
+    assert_string_equal(buffer_text(&text), "db\nweb\n");
+    selection.from_ns = TODAY_NS;
+    text.length = 0;
+    assert_int_equal(
+        store_label_values(store, &selection, "service_name", describe_text, &text, &error), 0);
+    assert_string_equal(buffer_text(&text), "web\n");
+    text.length = 0;
+    assert_int_equal(store_types(store, &selection, describe_text, &text, &error), 0);
+    assert_string_equal(buffer_text(&text), CPU "\n");
+}
+
+static void adds_up_time_series(void **state)
+{
+    struct store *store = ((struct fixture *)*state)->store;
+    struct error error;
+    write_small(store, "web", TODAY_NS);
+    write_small(store, "web", TODAY_NS + 10 * SECOND_NS);
+    write_small(store, "db", TODAY_NS + 70 * SECOND_NS);
+    struct store_selection selection = everything();
+    selection.from_ns = TODAY_NS;
+    selection.to_ns = TODAY_NS + 10 * MINUTE_NS;
+    struct store_timeseries_query query = {.step_ns = MINUTE_NS};
+    struct store_quality quality;
+    _cleanup_buffer_ struct buffer text = {0};
+    assert_int_equal(store_timeseries(store, &selection, &query, NULL, describe_points, &text,
+                                      &quality, &error),
+                     0);
+    assert_string_equal(buffer_text(&text), "{} 1728000000000000000 210 2\n"
+                                            "{} 1728000060000000000 105 1\n");
+    assert_int_equal(quality.windows, 3);
+    const char *by[] = {"service_name"};
+    query.group_by = by;
+    query.group_count = 1;
+    query.function = "a";
+    text.length = 0;
+    assert_int_equal(store_timeseries(store, &selection, &query, NULL, describe_points, &text,
+                                      &quality, &error),
+                     0);
+    assert_string_equal(buffer_text(&text),
+                        "{service_name=\"db\"} 1728000060000000000 30 1\n"
+                        "{service_name=\"web\"} 1728000000000000000 60 2\n");
+    query.group_count = 0;
+    query.function = "main";
+    query.count = STORE_CUMULATIVE;
+    text.length = 0;
+    assert_int_equal(store_timeseries(store, &selection, &query, NULL, describe_points, &text,
+                                      &quality, &error),
+                     0);
+    assert_string_equal(buffer_text(&text), "{} 1728000000000000000 210 2\n"
+                                            "{} 1728000060000000000 105 1\n");
+    query.step_ns = 1;
+    assert_int_equal(store_timeseries(store, &selection, &query, NULL, describe_points, &text,
+                                      &quality, &error),
+                     -EINVAL);
+    query.step_ns = SECOND_NS;
+    selection.to_ns = TODAY_NS + 2 * DAY_NS;
+    assert_int_equal(store_timeseries(store, &selection, &query, NULL, describe_points, &text,
+                                      &quality, &error),
+                     -E2BIG);
+    assert_says(&error, "longer steps");
+}
+
+static void keeps_exemplars(void **state)
+{
+    struct store *store = ((struct fixture *)*state)->store;
+    struct error error;
+    write_small(store, "web", TODAY_NS);
+    struct store_selection selection = everything();
+    _cleanup_buffer_ struct buffer text = {0};
+    assert_int_equal(
+        store_exemplars(store, &selection, "a", NULL, describe_exemplar, &text, &error), 0);
+    assert_string_equal(buffer_text(&text), "{host=\"h1\",service_name=\"web\"};a:0:0:+0;main:0:0:+0"
+                                            " 1 1728000000000000003 9 8\n");
+    text.length = 0;
+    assert_int_equal(
+        store_exemplars(store, &selection, "b", NULL, describe_exemplar, &text, &error), 0);
+    assert_int_equal(text.length, 0);
+}
+
+static void refuse(struct store *store, struct small *small, int code, const char *words)
+{
+    struct error error = {0};
+    assert_int_equal(store_write(store, &small->batch, &error), code);
+    assert_says(&error, words);
+    small_release(small);
+    small_make(small, "web", TODAY_NS);
+}
+
+static void refuses_what_can_not_be(void **state)
+{
+    struct store *store = ((struct fixture *)*state)->store;
+    struct small small;
+    small_make(&small, "web", TODAY_NS);
+    small.batch.tenant = "../up";
+    refuse(store, &small, -EINVAL, "tenant");
+    small.batch.tenant = ".hidden";
+    refuse(store, &small, -EINVAL, "tenant");
+    small.batch.tenant = "";
+    refuse(store, &small, -EINVAL, "tenant");
+    small.window.type = "cpu";
+    refuse(store, &small, -EINVAL, "five parts");
+    labels_set(&small.labels, "service_name", "");
+    refuse(store, &small, -EINVAL, "service_name");
+    small.rows[1].node = 4;
+    refuse(store, &small, -EINVAL, "stack 4");
+    small.exemplar.node = 1000;
+    refuse(store, &small, -EINVAL, "stack 1000");
+    small.window.time_ns = 0;
+    refuse(store, &small, -EINVAL, "no time");
+    small.window.time_ns = TODAY_NS - 30 * DAY_NS;
+    refuse(store, &small, -ERANGE, "older");
+    uint32_t frame = named(&small.profile, "deep"), node = 0;
+    for (int i = 0; i < STORE_DEPTH_MAX + 1; i++)
+        node = profile_child(&small.profile, node, frame);
+    small.rows[0].node = node;
+    refuse(store, &small, -E2BIG, "frames");
+    char id[STORE_BATCH_ID_BYTES_MAX + 2];
+    memset(id, 'x', sizeof(id) - 1);
+    id[sizeof(id) - 1] = '\0';
+    small.batch.batch_id = id;
+    refuse(store, &small, -EINVAL, "batch id");
+    struct store_selection selection = everything();
+    _cleanup_buffer_ struct buffer text = {0};
+    describe_merge(store, &selection, NULL, &text);
+    assert_non_null(strstr(buffer_text(&text), "windows 0 "));
+    small_release(&small);
+}
+
+static void stops_when_told_or_at_the_limit(void **state)
+{
+    struct store *store = ((struct fixture *)*state)->store;
+    write_small(store, "web", TODAY_NS);
+    struct store_selection selection = everything();
+    atomic_bool cancelled = true;
+    struct store_limits limits = {.cancelled = &cancelled};
+    struct error error;
+    struct profile profile;
+    profile_init(&profile, PROFILE_ALL);
+    assert_int_equal(store_merge(store, &selection, &limits, &profile, NULL, &error), -ECANCELED);
+    profile_release(&profile);
+    profile_init(&profile, PROFILE_ALL);
+    limits = (struct store_limits){.memory_bytes = 1000};
+    assert_int_equal(store_merge(store, &selection, &limits, &profile, NULL, &error), -E2BIG);
+    assert_says(&error, "shorter time");
+    selection.type = NULL;
+    assert_int_equal(store_merge(store, &selection, NULL, &profile, NULL, &error), -EINVAL);
+    profile_release(&profile);
+}
+
+static void deletes_what_is_selected(void **state)
+{
+    struct store *store = ((struct fixture *)*state)->store;
+    struct error error;
+    for (int i = 0; i < 6; i++)
+        write_small(store, i % 2 ? "web" : "db", TODAY_NS + i * 10 * SECOND_NS);
+    struct selector selector = {0};
+    assert_int_equal(selector_parse("{service_name=\"web\"}", 20, &selector, &error), 0);
+    struct store_selection selection = everything();
+    selection.selector = &selector;
+    selection.from_ns = TODAY_NS + 30 * SECOND_NS;
+    uint64_t windows = 0;
+    assert_int_equal(store_delete(store, &selection, &windows, &error), 0);
+    assert_int_equal(windows, 2);
+    selection.selector = NULL;
+    selection.from_ns = 0;
+    _cleanup_buffer_ struct buffer text = {0};
+    describe_merge(store, &selection, NULL, &text);
+    assert_non_null(strstr(buffer_text(&text), "windows 4 "));
+    text.length = 0;
+    assert_int_equal(
+        store_exemplars(store, &selection, NULL, NULL, describe_exemplar, &text, &error), 0);
+    sort_lines(&text);
+    size_t lines = 0;
+    for (size_t i = 0; i < text.length; i++)
+        lines += text.data[i] == '\n';
+    assert_int_equal(lines, 4);
+    selector_release(&selector);
+}
+
+struct copy {
+    struct store *to;
+    unsigned windows;
+};
+
+static int copy_window(void *context, const struct store_profile *window)
+{
+    struct copy *copy = context;
+    struct store_batch batch = {.tenant = "acme", .profiles = window, .count = 1};
+    copy->windows++;
+    return store_write(copy->to, &batch, NULL);
+}
+
+static void gives_windows_that_can_be_written_again(void **state)
+{
+    struct store *store = ((struct fixture *)*state)->store, *other;
+    struct error error;
+    struct store_options options = {.now = test_clock};
+    assert_int_equal(store_open_memory(&options, &other, &error), 0);
+    for (uint64_t seed = 1; seed < 20; seed++) {
+        struct sample_batch batch;
+        sample_batch_make(&batch, seed, 4, TODAY_NS - HOUR_NS, TODAY_NS + HOUR_NS);
+        assert_int_equal(store_write(store,
+                                     &(struct store_batch){.tenant = "acme",
+                                                           .profiles = batch.profiles,
+                                                           .count = batch.count},
+                                     &error),
+                         0);
+        sample_batch_release(&batch);
+    }
+    struct store_selection selection = everything();
+    selection.type = NULL;
+    struct copy copy = {.to = other};
+    assert_int_equal(store_scan(store, &selection, NULL, copy_window, &copy, &error), 0);
+    assert_int_equal(copy.windows, 19 * 4);
+    _cleanup_buffer_ struct buffer a = {0}, b = {0};
+    assert_int_equal(store_scan(store, &selection, NULL, describe_window, &a, &error), 0);
+    assert_int_equal(store_scan(other, &selection, NULL, describe_window, &b, &error), 0);
+    sort_lines(&a);
+    sort_lines(&b);
+    assert_string_equal(buffer_text(&a), buffer_text(&b));
+    store_close(other);
+}
+
+struct worker {
+    struct store *store;
+    unsigned number;
+    int result;
+};
+
+#define WORKERS 6
+#define BATCHES 25
+
+static void *write_many(void *context)
+{
+    struct worker *worker = context;
+    for (unsigned i = 0; i < BATCHES && !worker->result; i++) {
+        struct small small;
+        char id[32], service[32];
+        snprintf(id, sizeof(id), "%u-%u", worker->number, i / 2); /* every other is a repeat */
+        snprintf(service, sizeof(service), "service%u", worker->number % 3);
+        small_make(&small, service, TODAY_NS + i * SECOND_NS - 5 * SECOND_NS);
+        small.batch.batch_id = id;
+        int r = store_write(worker->store, &small.batch, NULL);
+        worker->result = r == (i % 2 ? -EALREADY : 0) ? 0 : -1;
+        small_release(&small);
+    }
+    return NULL;
+}
+
+static void *read_many(void *context)
+{
+    struct worker *worker = context;
+    struct store_selection selection = everything();
+    for (unsigned i = 0; i < 20 && !worker->result; i++) {
+        struct store_quality quality;
+        _cleanup_profile_ struct profile profile;
+        profile_init(&profile, 0);
+        worker->result = store_merge(worker->store, &selection, NULL, &profile, &quality, NULL);
+        /* Windows come whole: 105 each. */
+        if (!worker->result && quality.total != (int64_t)quality.windows * 105)
+            worker->result = -1;
+        if (!worker->result && store_maintain(worker->store, NULL, NULL) < 0)
+            worker->result = -2;
+    }
+    return NULL;
+}
+
+static void serves_many_threads(void **state)
+{
+    struct store *store = ((struct fixture *)*state)->store;
+    struct worker workers[WORKERS + 2] = {0};
+    pthread_t threads[WORKERS + 2];
+    for (unsigned i = 0; i < WORKERS + 2; i++) {
+        workers[i] = (struct worker){.store = store, .number = i};
+        assert_int_equal(pthread_create(&threads[i], NULL, i < WORKERS ? write_many : read_many,
+                                        &workers[i]),
+                         0);
+    }
+    for (unsigned i = 0; i < WORKERS + 2; i++)
+        pthread_join(threads[i], NULL);
+    for (unsigned i = 0; i < WORKERS + 2; i++)
+        assert_int_equal(workers[i].result, 0);
+    struct store_selection selection = everything();
+    struct store_quality quality;
+    _cleanup_profile_ struct profile profile;
+    profile_init(&profile, PROFILE_ALL);
+    assert_int_equal(store_merge(store, &selection, NULL, &profile, &quality, NULL), 0);
+    assert_int_equal(quality.windows, WORKERS * ((BATCHES + 1) / 2));
+    assert_int_equal(quality.total, (int64_t)quality.windows * 105);
+}
+
+#define BOTH(test)                                                                                 \
+    {#test " (in memory)", test, in_memory, close_store, NULL},                                    \
+    {                                                                                              \
+        #test " (embedded)", test, embedded, close_store, NULL                                     \
+    }
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        BOTH(gives_back_what_was_written),
+        BOTH(a_repeated_batch_changes_nothing),
+        BOTH(lists_series_labels_and_types),
+        BOTH(adds_up_time_series),
+        BOTH(keeps_exemplars),
+        BOTH(refuses_what_can_not_be),
+        BOTH(stops_when_told_or_at_the_limit),
+        BOTH(deletes_what_is_selected),
+        BOTH(gives_windows_that_can_be_written_again),
+        BOTH(serves_many_threads),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,539 @@
+// SPDX-License-Identifier: Apache-2.0
+// The embedded store against the one in memory: the same answers before and after compaction,
+// rollups, late data, deletions and reopening; and what happens to its files.
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <sqlite3.h>
+#include <sys/stat.h>
+
+#include "store/store.h"
+#include "store_samples.h"
+#include "unit.h"
+
+static struct store_options options(void)
+{
+    return (struct store_options){.directory = "data", .now = test_clock, .commit_ms = 1};
+}
+
+static struct store *open_with(const struct store_options *settings)
+{
+    struct store *store;
+    struct error error;
+    if (store_open_embedded(settings, &store, &error) < 0)
+        fail_msg("%s", error.text);
+    return store;
+}
+
+static struct store *open_embedded(void)
+{
+    struct store_options settings = options();
+    return open_with(&settings);
+}
+
+static struct store *open_memory(void)
+{
+    struct store *store;
+    struct store_options settings = options();
+    assert_int_equal(store_open_memory(&settings, &store, NULL), 0);
+    return store;
+}
+
+static void write_batch(struct store *store, const struct sample_batch *batch)
+{
+    struct error error;
+    struct store_batch all = {.tenant = "acme", .profiles = batch->profiles, .count = batch->count};
+    if (store_write(store, &all, &error) < 0)
+        fail_msg("%s", error.text);
+}
+
+/* The same batches into both. */
+static void write_both(struct store *a, struct store *b, uint64_t seed, unsigned batches,
+                       int64_t from_ns, int64_t to_ns)
+{
+    for (unsigned i = 0; i < batches; i++) {
+        struct sample_batch batch;
+        sample_batch_make(&batch, seed * 1000 + i, 8, from_ns, to_ns);
+        write_batch(a, &batch);
+        write_batch(b, &batch);
+        sample_batch_release(&batch);
+    }
+}
+
+static void maintain(struct store *store)
+{
+    struct error error;
+    int r;
+    for (int i = 0; (r = store_maintain(store, NULL, &error)) == 1; i++)
+        assert_true(i < 1000);
+    if (r < 0)
+        fail_msg("%s", error.text);
+}
+
+static const char *const selectors[] = {
+    "", "{service_name=\"service1\"}", "{version=\"v0\"}", "{service_name=~\"service[01]\"}",
+    "{host=\"host1\"}", "{service_name!=\"service2\",host=~\".*2\"}",
+};
+
+/* Both stores answer the same, for random ranges: whole hours and days, and anything. */
+static void compare_answers(struct store *embedded, struct store *memory, uint64_t seed,
+                            unsigned rounds, int64_t from_ns, int64_t to_ns)
+{
+    static const int64_t units[] = {SECOND_NS, MINUTE_NS, 10 * MINUTE_NS, HOUR_NS, 6 * HOUR_NS,
+                                    DAY_NS};
+    for (unsigned i = 0; i < rounds; i++) {
+        int64_t unit = units[sample_random(&seed) % ARRAY_LENGTH(units)];
+        uint64_t range = (uint64_t)((to_ns - from_ns) / unit + 1);
+        int64_t a = from_ns / unit * unit + (int64_t)(sample_random(&seed) % range) * unit;
+        int64_t b = from_ns / unit * unit + (int64_t)(sample_random(&seed) % range) * unit;
+        const char *text = selectors[sample_random(&seed) % ARRAY_LENGTH(selectors)];
+        _cleanup_selector_ struct selector selector = {0};
+        assert_int_equal(selector_parse(text, strlen(text), &selector, NULL), 0);
+        struct store_selection selection = {.tenant = "acme",
+                                            .type = CPU,
+                                            .selector = &selector,
+                                            .from_ns = MIN(a, b),
+                                            .to_ns = MAX(a, b) + unit};
+        struct store_limits limits = {.raw_only = sample_random(&seed) % 4 == 0};
+        _cleanup_buffer_ struct buffer x = {0}, y = {0};
+        describe_merge(embedded, &selection, &limits, &x);
+        describe_merge(memory, &selection, &limits, &y);
+        assert_string_equal(buffer_text(&x), buffer_text(&y));
+
+        const char *by[] = {"service_name", "version"};
+        struct store_timeseries_query query = {
+            .step_ns = units[1 + sample_random(&seed) % (ARRAY_LENGTH(units) - 1)],
+            .group_by = by,
+            .group_count = sample_random(&seed) % 3,
+            .function = sample_random(&seed) % 2 ? "function4" : NULL,
+            .count = sample_random(&seed) % 2 ? STORE_CUMULATIVE : STORE_FLAT};
+        x.length = y.length = 0;
+        assert_int_equal(store_timeseries(embedded, &selection, &query, &limits, describe_points,
+                                          &x, NULL, NULL),
+                         0);
+        assert_int_equal(store_timeseries(memory, &selection, &query, &limits, describe_points, &y,
+                                          NULL, NULL),
+                         0);
+        assert_string_equal(buffer_text(&x), buffer_text(&y));
+        x.length = y.length = 0;
+        assert_int_equal(
+            store_exemplars(embedded, &selection, NULL, NULL, describe_exemplar, &x, NULL), 0);
+        assert_int_equal(
+            store_exemplars(memory, &selection, NULL, NULL, describe_exemplar, &y, NULL), 0);
+        sort_lines(&x);
+        sort_lines(&y);
+        assert_string_equal(buffer_text(&x), buffer_text(&y));
+    }
+}
+
+static void check_is_clean(struct store *store)
+{
+    struct error error;
+    _cleanup_buffer_ struct buffer text = {0};
+    if (store_check(store, describe_text, &text, &error) < 0)
+        fail_msg("%s\n%s", error.text, buffer_text(&text));
+}
+
+static void answers_as_raw_data_whatever_tier_is_read(void **state)
+{
+    (void)state;
+    test_now_ns = TODAY_NS + 12 * HOUR_NS;
+    struct store *embedded = open_embedded(), *memory = open_memory();
+    int64_t from = TODAY_NS - 3 * DAY_NS, now = test_now_ns;
+    write_both(embedded, memory, 1, 60, from, now);
+    compare_answers(embedded, memory, 1, 40, from, now);
+    maintain(embedded);
+    struct store_stats stats;
+    assert_int_equal(store_stats(embedded, &stats, NULL), 0);
+    assert_true(stats.rolled_slots > 3 * 144 + 3 * 24);
+    assert_true(stats.compacted_blocks > 0);
+    assert_true(stats.files[STORE_TEN_MINUTES] > 0 && stats.files[STORE_HOUR] > 0);
+    assert_int_equal(stats.files[STORE_DAY], 1);
+    compare_answers(embedded, memory, 2, 80, from, now);
+    /* Late data, for slots that are rolled up: right at once, and after they are made again. */
+    write_both(embedded, memory, 2, 10, from, now);
+    compare_answers(embedded, memory, 3, 40, from, now);
+    maintain(embedded);
+    compare_answers(embedded, memory, 4, 40, from, now);
+    store_close(embedded);
+    embedded = open_embedded();
+    compare_answers(embedded, memory, 5, 20, from, now);
+    write_both(embedded, memory, 3, 5, from, now);
+    compare_answers(embedded, memory, 6, 20, from, now);
+    maintain(embedded);
+    check_is_clean(embedded);
+    /* Whole days come from the coarsest tier. */
+    struct store_selection selection = {
+        .tenant = "acme", .type = CPU, .from_ns = TODAY_NS - 2 * DAY_NS, .to_ns = TODAY_NS};
+    struct store_quality quality;
+    _cleanup_profile_ struct profile profile;
+    profile_init(&profile, PROFILE_ALL);
+    assert_int_equal(store_merge(embedded, &selection, NULL, &profile, &quality, NULL), 0);
+    assert_int_equal(quality.tiers, 1 << STORE_DAY);
+    store_close(embedded);
+    store_close(memory);
+}
+
+static void deletes_from_rollups_too(void **state)
+{
+    (void)state;
+    struct store *embedded = open_embedded(), *memory = open_memory();
+    int64_t from = TODAY_NS - 2 * DAY_NS, now = test_now_ns;
+    write_both(embedded, memory, 7, 40, from, now);
+    maintain(embedded);
+    _cleanup_selector_ struct selector selector = {0};
+    assert_int_equal(selector_parse("{host=\"host1\"}", 14, &selector, NULL), 0);
+    struct store_selection selection = {.tenant = "acme",
+                                        .selector = &selector,
+                                        .from_ns = from + 5 * HOUR_NS + 7 * SECOND_NS,
+                                        .to_ns = now - HOUR_NS};
+    uint64_t a, b;
+    assert_int_equal(store_delete(embedded, &selection, &a, NULL), 0);
+    assert_int_equal(store_delete(memory, &selection, &b, NULL), 0);
+    assert_true(a > 0);
+    assert_int_equal(a, b);
+    compare_answers(embedded, memory, 8, 60, from, now);
+    store_close(embedded);
+    store_close(memory);
+}
+
+static size_t count_files(const char *folder, const char *word)
+{
+    size_t count = 0;
+    DIR *listing = opendir(folder);
+    for (struct dirent *entry; listing && (entry = readdir(listing));)
+        count += strstr(entry->d_name, word) != NULL;
+    if (listing)
+        closedir(listing);
+    return count;
+}
+
+static void small_subtrees_can_be_cut(void **state)
+{
+    (void)state;
+    struct store *store = open_embedded(), *memory = open_memory();
+    write_both(store, memory, 9, 20, TODAY_NS, TODAY_NS + HOUR_NS);
+    struct store_selection selection = {
+        .tenant = "acme", .type = CPU, .from_ns = TODAY_NS, .to_ns = TODAY_NS + HOUR_NS};
+    struct store_limits limits = {.smallest_share = 0.01};
+    struct store_quality all, cut;
+    _cleanup_profile_ struct profile full, small;
+    profile_init(&full, PROFILE_ALL);
+    profile_init(&small, PROFILE_ALL);
+    assert_int_equal(store_merge(store, &selection, NULL, &full, &all, NULL), 0);
+    assert_int_equal(store_merge(store, &selection, &limits, &small, &cut, NULL), 0);
+    assert_true(small.node_count < full.node_count / 2);
+    assert_true(cut.cut > 0 && cut.cut < cut.total);
+    assert_int_equal(all.cut, 0);
+    int64_t sums[2] = {0};
+    for (size_t i = 0; i < full.samples.count; i++)
+        sums[0] += full.samples.values[0][i];
+    for (size_t i = 0; i < small.samples.count; i++)
+        sums[1] += small.samples.values[0][i];
+    assert_int_equal(sums[0], sums[1]);
+    assert_int_equal(sums[0], cut.total);
+    store_close(store);
+    store_close(memory);
+}
+
+static void drops_what_is_too_old(void **state)
+{
+    (void)state;
+    static const char *const short_services[] = {"service0", NULL};
+    const struct store_class classes[] = {
+        {.name = "short", .services = short_services, .days = {2, 3, 40, 400}},
+        {.name = "long", .days = {5, 9, 40, 400}}};
+    struct store_options settings = options();
+    settings.classes = classes;
+    settings.class_count = 2;
+    test_now_ns = TODAY_NS + 12 * HOUR_NS;
+    struct store *store = open_with(&settings);
+    for (int i = 0; i < 30; i++) {
+        struct sample_batch batch;
+        sample_batch_make(&batch, 100 + (uint64_t)i, 8, TODAY_NS - DAY_NS, test_now_ns);
+        write_batch(store, &batch);
+        sample_batch_release(&batch);
+    }
+    maintain(store);
+    assert_int_equal(count_files("data/acme", "raw-short"), 2 * 3); /* with logs */
+    struct store_selection selection = {.tenant = "acme",
+                                        .type = CPU,
+                                        .from_ns = TODAY_NS - DAY_NS,
+                                        .to_ns = TODAY_NS + 12 * HOUR_NS};
+    _cleanup_buffer_ struct buffer before = {0}, after = {0};
+    /* Whole slots only: the edges of what is left are ten minutes, then hours. */
+    selection.to_ns = TODAY_NS + 11 * HOUR_NS;
+    describe_merge(store, &selection, NULL, &before);
+    test_now_ns = TODAY_NS + 4 * DAY_NS;
+    maintain(store);
+    assert_int_equal(count_files("data/acme", "raw-short"), 0);
+    assert_int_equal(count_files("data/acme", "raw-long") > 0, 1);
+    describe_merge(store, &selection, NULL, &after);
+    assert_string_equal(buffer_text(&before), buffer_text(&after));
+    test_now_ns = TODAY_NS + 30 * DAY_NS;
+    maintain(store);
+    assert_int_equal(count_files("data/acme", "raw-"), 0);
+    assert_int_equal(count_files("data/acme", "ten-"), 0);
+    after.length = 0;
+    describe_merge(store, &selection, NULL, &after);
+    assert_string_equal(buffer_text(&before), buffer_text(&after));
+    after.length = 0;
+    selection.type = NULL;
+    assert_int_equal(
+        store_label_values(store, &selection, "service_name", describe_text, &after, NULL), 0);
+    assert_string_equal(buffer_text(&after), "service0\nservice1\nservice2\n");
+    test_now_ns = TODAY_NS + 12 * HOUR_NS;
+    store_close(store);
+}
+
+static void a_batch_over_several_files_is_whole(void **state)
+{
+    (void)state;
+    static const char *const own[] = {"service0", NULL};
+    const struct store_class classes[] = {{.name = "own", .services = own, .days = {9, 9, 9, 9}},
+                                          {.name = "rest", .days = {9, 9, 9, 9}}};
+    struct store_options settings = options();
+    settings.classes = classes;
+    settings.class_count = 2;
+    struct store *store = open_with(&settings), *memory = open_memory();
+    for (unsigned i = 0; i < 20; i++) {
+        struct sample_batch batch;
+        char id[16];
+        snprintf(id, sizeof(id), "batch%u", i);
+        sample_batch_make(&batch, 300 + i, 8, TODAY_NS - HOUR_NS, TODAY_NS + HOUR_NS);
+        struct store_batch all = {
+            .tenant = "acme", .batch_id = id, .profiles = batch.profiles, .count = batch.count};
+        assert_int_equal(store_write(store, &all, NULL), 0);
+        assert_int_equal(store_write(memory, &all, NULL), 0);
+        assert_int_equal(store_write(store, &all, NULL), -EALREADY);
+        sample_batch_release(&batch);
+    }
+    compare_answers(store, memory, 10, 20, TODAY_NS - HOUR_NS, TODAY_NS + HOUR_NS);
+    store_close(store);
+    store = open_with(&settings);
+    compare_answers(store, memory, 11, 20, TODAY_NS - HOUR_NS, TODAY_NS + HOUR_NS);
+    store_close(store);
+    store_close(memory);
+}
+
+static void only_one_process_has_it(void **state)
+{
+    (void)state;
+    struct store *store = open_embedded(), *second;
+    struct store_options settings = options();
+    struct error error;
+    assert_int_equal(store_open_embedded(&settings, &second, &error), -EBUSY);
+    assert_says(&error, "used by another process");
+    settings.read_only = true;
+    assert_int_equal(store_open_embedded(&settings, &second, &error), 0);
+    struct sample_batch batch;
+    sample_batch_make(&batch, 1, 1, TODAY_NS, TODAY_NS + HOUR_NS);
+    struct store_batch all = {.tenant = "acme", .profiles = batch.profiles, .count = 1};
+    assert_int_equal(store_write(second, &all, &error), -EROFS);
+    sample_batch_release(&batch);
+    store_close(second);
+    store_close(store);
+    store_close(open_embedded());
+}
+
+static void overwrite(const char *path, long at, const void *bytes, size_t length)
+{
+    FILE *file = fopen(path, "r+");
+    assert_non_null(file);
+    assert_int_equal(fseek(file, at, SEEK_SET), 0);
+    assert_int_equal(fwrite(bytes, 1, length, file), length);
+    fclose(file);
+}
+
+#define YESTERDAY "data/acme/raw-default-2024-10-03.assay"
+
+static void make_two_days(void)
+{
+    struct store *store = open_embedded(), *memory = open_memory();
+    write_both(store, memory, 20, 10, TODAY_NS - DAY_NS, TODAY_NS);
+    write_both(store, memory, 21, 10, TODAY_NS, TODAY_NS + HOUR_NS);
+    store_close(store);
+    store_close(memory);
+}
+
+static uint64_t windows_of(struct store *store, int64_t from_ns, int64_t to_ns)
+{
+    struct store_selection selection = {
+        .tenant = "acme", .type = CPU, .from_ns = from_ns, .to_ns = to_ns};
+    struct store_quality quality;
+    struct error error;
+    _cleanup_profile_ struct profile profile;
+    profile_init(&profile, PROFILE_ALL);
+    if (store_merge(store, &selection, NULL, &profile, &quality, &error) < 0)
+        fail_msg("%s", error.text);
+    return quality.windows;
+}
+
+static void a_damaged_file_is_set_aside(void **state)
+{
+    (void)state;
+    char noise[8192];
+    memset(noise, 0x5a, sizeof(noise));
+    make_two_days();
+    overwrite(YESTERDAY, 0, noise, 100); /* no database any more */
+    struct store *store = open_embedded();
+    assert_int_equal(access(YESTERDAY ".damaged", F_OK), 0);
+    assert_int_equal(access(YESTERDAY, F_OK), -1);
+    _cleanup_buffer_ struct buffer text = {0};
+    assert_int_equal(store_problems(store, describe_text, &text, NULL), 0);
+    assert_non_null(strstr(buffer_text(&text), YESTERDAY));
+    assert_int_equal(windows_of(store, TODAY_NS - DAY_NS, TODAY_NS), 0);
+    assert_true(windows_of(store, TODAY_NS, TODAY_NS + DAY_NS) > 0);
+    /* The day can be written to again. */
+    struct sample_batch batch;
+    sample_batch_make(&batch, 5, 8, TODAY_NS - HOUR_NS, TODAY_NS);
+    write_batch(store, &batch);
+    sample_batch_release(&batch);
+    assert_true(windows_of(store, TODAY_NS - DAY_NS, TODAY_NS) > 0);
+    store_close(store);
+
+    /* Damage further in shows when it is read, and answers come from the rest. */
+    struct stat status;
+    assert_int_equal(stat(YESTERDAY, &status), 0);
+    for (long at = 4096; at + 4096 <= status.st_size; at += 4096)
+        overwrite(YESTERDAY, at, noise, 4096);
+    store = open_embedded();
+    assert_int_equal(windows_of(store, TODAY_NS - DAY_NS, TODAY_NS), 0);
+    assert_true(windows_of(store, TODAY_NS - DAY_NS, TODAY_NS + DAY_NS) > 0);
+    assert_int_equal(access(YESTERDAY ".damaged-2", F_OK), 0);
+    store_close(store);
+}
+
+static void a_damaged_block_is_left_out(void **state)
+{
+    (void)state;
+    make_two_days();
+    sqlite3 *db;
+    assert_int_equal(sqlite3_open(YESTERDAY, &db), SQLITE_OK);
+    assert_int_equal(sqlite3_exec(db,
+                                  "UPDATE blocks SET data = zeroblob(length(data)) WHERE id = 1",
+                                  NULL, NULL, NULL),
+                     SQLITE_OK);
+    sqlite3_close(db);
+    struct store *store = open_embedded();
+    struct store_selection selection = {
+        .tenant = "acme", .from_ns = TODAY_NS - DAY_NS, .to_ns = TODAY_NS};
+    unsigned damaged = 0;
+    const char *const types[] = {CPU, ALLOC};
+    for (size_t i = 0; i < 2; i++) {
+        struct store_quality quality;
+        _cleanup_profile_ struct profile profile;
+        profile_init(&profile, PROFILE_ALL);
+        selection.type = types[i];
+        assert_int_equal(store_merge(store, &selection, NULL, &profile, &quality, NULL), 0);
+        damaged += quality.damaged_blocks;
+    }
+    assert_int_equal(damaged, 1);
+    struct error error;
+    _cleanup_buffer_ struct buffer text = {0};
+    assert_int_equal(store_check(store, describe_text, &text, &error), -EBADMSG);
+    assert_non_null(strstr(buffer_text(&text), YESTERDAY ": block 1 can't be read."));
+    maintain(store);
+    store_close(store);
+}
+
+static void a_newer_format_is_refused_by_name(void **state)
+{
+    (void)state;
+    make_two_days();
+    sqlite3 *db;
+    assert_int_equal(sqlite3_open(YESTERDAY, &db), SQLITE_OK);
+    assert_int_equal(sqlite3_exec(db, "PRAGMA user_version = 99", NULL, NULL, NULL), SQLITE_OK);
+    sqlite3_close(db);
+    struct store_options settings = options();
+    struct store *store;
+    struct error error;
+    assert_int_equal(store_open_embedded(&settings, &store, &error), -ENOTSUP);
+    assert_says(&error, YESTERDAY);
+    assert_says(&error, "99");
+    assert_int_equal(access(YESTERDAY, F_OK), 0);
+}
+
+static void keeps_to_the_disk_limit(void **state)
+{
+    (void)state;
+    struct store_options settings = options();
+    struct store *store = open_embedded(), *memory = open_memory();
+    write_both(store, memory, 40, 40, TODAY_NS - 6 * DAY_NS, test_now_ns);
+    maintain(store);
+    struct store_stats stats;
+    assert_int_equal(store_stats(store, &stats, NULL), 0);
+    store_close(store);
+    settings.disk_limit_bytes = 0;
+    for (unsigned tier = 0; tier < STORE_TIERS; tier++)
+        settings.disk_limit_bytes += stats.bytes[tier];
+    settings.disk_limit_bytes -= stats.bytes[STORE_RAW] / 2;
+    store = open_with(&settings);
+    uint64_t before = windows_of(store, TODAY_NS - 6 * DAY_NS, TODAY_NS - 5 * DAY_NS);
+    maintain(store);
+    assert_int_equal(store_stats(store, &stats, NULL), 0);
+    assert_true(stats.shed_files >= 2);
+    assert_true(stats.shed_until_ns > TODAY_NS - 6 * DAY_NS);
+    assert_int_equal(access("data/acme/raw-default-2024-09-28.assay", F_OK), -1);
+    /* Its rollups serve, and nothing can be added to them. */
+    assert_int_equal(windows_of(store, TODAY_NS - 6 * DAY_NS, TODAY_NS - 5 * DAY_NS), before);
+    struct sample_batch batch;
+    struct error error;
+    sample_batch_make(&batch, 5, 8, TODAY_NS - 6 * DAY_NS, TODAY_NS - 5 * DAY_NS);
+    struct store_batch all = {.tenant = "acme", .profiles = batch.profiles, .count = 8};
+    assert_int_equal(store_write(store, &all, &error), -ERANGE);
+    assert_says(&error, "raw data is gone");
+    sample_batch_release(&batch);
+    maintain(store);
+    assert_int_equal(windows_of(store, TODAY_NS - 6 * DAY_NS, TODAY_NS - 5 * DAY_NS), before);
+    _cleanup_buffer_ struct buffer text = {0};
+    assert_int_equal(store_problems(store, describe_text, &text, NULL), 0);
+    assert_non_null(strstr(buffer_text(&text), "raw-default-2024-09-28.assay was dropped early"));
+    store_close(store);
+    /* Not even today's fits: nothing more is taken, and it says why. */
+    settings.disk_limit_bytes = 1000;
+    store = open_with(&settings);
+    maintain(store);
+    sample_batch_make(&batch, 5, 8, TODAY_NS, TODAY_NS + HOUR_NS);
+    all.profiles = batch.profiles;
+    assert_int_equal(store_write(store, &all, &error), -ENOSPC);
+    assert_says(&error, "disk limit");
+    sample_batch_release(&batch);
+    store_close(store);
+    store_close(memory);
+}
+
+static void forgets_what_it_has_no_memory_for(void **state)
+{
+    (void)state;
+    struct store_options settings = options();
+    settings.memory_limit_bytes = 1; /* becomes the least there is */
+    struct store *store = open_with(&settings), *memory = open_memory();
+    write_both(store, memory, 50, 20, TODAY_NS - 3 * DAY_NS, test_now_ns);
+    maintain(store);
+    compare_answers(store, memory, 12, 10, TODAY_NS - 3 * DAY_NS, test_now_ns);
+    struct store_stats stats;
+    assert_int_equal(store_stats(store, &stats, NULL), 0);
+    assert_true(stats.memory_bytes <= 16u << 20);
+    store_close(store);
+    store_close(memory);
+}
+
+int main(void)
+{
+#define CASE(test) cmocka_unit_test_setup_teardown(test, enter_folder, leave_folder)
+    const struct CMUnitTest tests[] = {
+        CASE(answers_as_raw_data_whatever_tier_is_read),
+        CASE(deletes_from_rollups_too),
+        CASE(small_subtrees_can_be_cut),
+        CASE(drops_what_is_too_old),
+        CASE(a_batch_over_several_files_is_whole),
+        CASE(only_one_process_has_it),
+        CASE(a_damaged_file_is_set_aside),
+        CASE(a_damaged_block_is_left_out),
+        CASE(a_newer_format_is_refused_by_name),
+        CASE(keeps_to_the_disk_limit),
+        CASE(forgets_what_it_has_no_memory_for),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
