@@ -7,6 +7,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
+#include <strings.h>
 
 #include "base/text.h"
 #include "config/quantity.h"
@@ -35,7 +36,14 @@ void problems_add(struct problems *problems, const struct yaml_node *node, const
     buffer_add_text(&problems->text, ": ");
     text_escape_terminal(&problems->text, sentence, strlen(sentence));
     size_t length = strlen(sentence);
-    buffer_add_text(&problems->text, length && sentence[length - 1] == '?' ? "\n" : ".\n");
+    char last = length ? sentence[length - 1] : '\0';
+    buffer_add_text(&problems->text, last == '?' || last == '.' ? "\n" : ".\n");
+}
+
+void problems_add_error(struct problems *problems, const struct yaml_node *node,
+                        const struct error *error)
+{
+    problems_add(problems, node, "%s", error->text);
 }
 
 void settings_open(struct settings *settings, struct problems *problems,
@@ -260,7 +268,7 @@ bool settings_choice(struct settings *settings, const char *key, const char *con
     if (!node)
         return false;
     for (size_t i = 0; i < count; i++)
-        if (!strcmp(node->text, words[i])) {
+        if (!strcasecmp(node->text, words[i])) {
             *ret = (unsigned)i;
             return true;
         }

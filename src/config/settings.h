@@ -35,6 +35,10 @@ void problems_release(struct problems *problems);
 void problems_add(struct problems *problems, const struct yaml_node *node, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
+/* As problems_add, with what a function said about it. */
+void problems_add_error(struct problems *problems, const struct yaml_node *node,
+                        const struct error *error);
+
 struct settings {
     struct problems *problems;
     const struct yaml_node *map; /* NULL: nothing is there */
@@ -58,7 +62,7 @@ bool settings_duration(struct settings *settings, const char *key, int64_t min_n
                        int64_t *ret_ns);
 bool settings_size(struct settings *settings, const char *key, uint64_t min, uint64_t max,
                    uint64_t *ret_bytes);
-/* One of `count` words; *ret is its position. */
+/* One of `count` words, in any case; *ret is its position. */
 bool settings_choice(struct settings *settings, const char *key, const char *const *words,
                      size_t count, unsigned *ret);
 

@@ -4,7 +4,7 @@
  * within a window or two is known; new ones are admitted until the limit is reached. Values that
  * stay away make room: pods come and go for years, but never all at once.
  *
- * Values are kept as 64-bit hashes with a random seed, 16 to 32 bytes each. Two values that share
+ * Values are kept as 64-bit hashes with a random seed, 11 to 43 bytes each. Two values that share
  * one are counted as one, which costs nothing but exactness. Threads can share a table.
  */
 #pragma once

@@ -23,7 +23,7 @@ struct label_policy_options label_policy_defaults(void)
         .name_bytes = 1024,
         .value_bytes = 2048,
         .count = 30,
-        .cardinality = {.values = 10000, .names = 500, .total = 2000000, .window_ns = DAY_NS}};
+        .cardinality = {.values = 10000, .names = 500, .total = 500000, .window_ns = DAY_NS}};
 }
 
 void label_policy_options_release(struct label_policy_options *options)

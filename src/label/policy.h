@@ -46,7 +46,8 @@ struct label_policy_options {
 };
 
 /* 1,024 and 2,048 bytes, 30 labels, as Pyroscope has it; 10,000 values of a name, 500 names of a
- * tenant, 2,000,000 values of all (64 MB at the very most), seen within the last 24 to 48 hours. */
+ * tenant, 500,000 values of all (some 20 MB at the very most), seen within the last 24 to 48
+ * hours. */
 struct label_policy_options label_policy_defaults(void);
 void label_policy_options_release(struct label_policy_options *options);
 

@@ -11,14 +11,18 @@
 
 #include "base/memory.h"
 
-#define MATCH_LIMIT 100000
-#define DEPTH_LIMIT 1000
+#define MATCH_LIMIT 100000 /* steps from one position of the text */
+#define DEPTH_LIMIT 20000  /* frames of some 150 bytes, on the heap */
+/* A search starts at every position: on long texts each start gets its share of these. */
+#define SEARCH_LIMIT 50000000
+#define START_LIMIT_MIN 1000
 #define EXPRESSION_BYTES_MAX 65536
 
 struct regex {
     pcre2_code *code;
     pcre2_match_context *context; /* limits; only read */
     uint32_t group_count;
+    bool anchored;
 };
 
 static int complain(const char *expression, const char *what, int code, PCRE2_SIZE offset,
@@ -49,6 +53,7 @@ int regex_new(const char *expression, bool anchored, const char *what, struct re
         return complain(expression, what, code_number, offset, error);
     struct regex *regex = memory_zalloc(1, sizeof(*regex));
     regex->code = code;
+    regex->anchored = anchored;
     /* Without the JIT it is slower, and just as right. */
     pcre2_jit_compile(code, PCRE2_JIT_COMPLETE);
     pcre2_pattern_info(code, PCRE2_INFO_CAPTURECOUNT, &regex->group_count);
@@ -82,14 +87,39 @@ static void take_groups(const struct regex *regex, const pcre2_match_data *data,
     }
 }
 
+/* For searches in long texts; NULL: the expression's own will do. */
+static pcre2_match_context *search_context(const struct regex *regex, size_t length)
+{
+    if (regex->anchored || length <= SEARCH_LIMIT / MATCH_LIMIT)
+        return NULL;
+    pcre2_match_context *context = pcre2_match_context_copy(regex->context);
+    if (context)
+        pcre2_set_match_limit(context,
+                              (uint32_t)MAX(SEARCH_LIMIT / length, (size_t)START_LIMIT_MIN));
+    return context;
+}
+
+static int match(const struct regex *regex, const char *text, size_t length, size_t from,
+                 pcre2_match_data *data, const pcre2_match_context *context, uint32_t options)
+{
+    return pcre2_match(regex->code, (PCRE2_SPTR)text, length, from, options, data,
+                       (pcre2_match_context *)context);
+}
+
 enum regex_result regex_find(const struct regex *regex, const char *text, size_t length,
                              size_t from, struct regex_match *ret_match)
 {
     uint32_t wanted = ret_match ? MIN(regex->group_count + 1, (uint32_t)REGEX_GROUPS_MAX) : 1;
     pcre2_match_data *data = pcre2_match_data_create(wanted, NULL);
+    pcre2_match_context *own = search_context(regex, length - from);
     if (!data)
         return REGEX_LIMIT;
-    int result = pcre2_match(regex->code, (PCRE2_SPTR)text, length, from, 0, data, regex->context);
+    const pcre2_match_context *context = own ? own : regex->context;
+    int result = match(regex, text, length, from, data, context, 0);
+    /* The JIT's stack is small; the interpreter's is as large as the limits let it be. */
+    if (result == PCRE2_ERROR_JIT_STACKLIMIT)
+        result = match(regex, text, length, from, data, context, PCRE2_NO_JIT);
+    pcre2_match_context_free(own);
     if (result >= 0 && ret_match)
         take_groups(regex, data, ret_match);
     pcre2_match_data_free(data);

@@ -8,6 +8,10 @@
 #include "base/memory.h"
 #include "label/quote.h"
 
+#define SEPARATOR ";"
+#define REGEX "(.*)"
+#define REPLACEMENT "$1"
+
 static const char *const action_names[RELABEL_ACTIONS] = {
     [RELABEL_REPLACE] = "replace",     [RELABEL_KEEP] = "keep",
     [RELABEL_DROP] = "drop",           [RELABEL_HASHMOD] = "hashmod",
@@ -62,9 +66,17 @@ static int check_target(const struct relabel_config *config, struct error *error
     return 0;
 }
 
+/* Is there something else than the default? */
+static bool differs(const char *text, const char *otherwise)
+{
+    return text && strcmp(text, otherwise) != 0;
+}
+
 static int check_fields(const struct relabel_config *config, struct error *error)
 {
     const char *action = action_names[config->action];
+    bool regex = differs(config->regex, REGEX), separator = differs(config->separator, SEPARATOR);
+    bool replacement = differs(config->replacement, REPLACEMENT);
     switch (config->action) {
     case RELABEL_HASHMOD:
         if (!config->modulus)
@@ -72,20 +84,20 @@ static int check_fields(const struct relabel_config *config, struct error *error
         return 0;
     case RELABEL_LOWERCASE:
     case RELABEL_UPPERCASE:
-        if (config->replacement)
+        if (replacement)
             return error_set(error, -EINVAL, "The action %s takes no replacement.", action);
         return 0;
     case RELABEL_KEEPEQUAL:
     case RELABEL_DROPEQUAL:
-        if (config->regex || config->modulus || config->separator || config->replacement)
+        if (regex || separator || replacement || config->modulus)
             return error_set(
                 error, -EINVAL,
                 "The action %s takes source_labels and target_label, and nothing else.", action);
         return 0;
     case RELABEL_LABELDROP:
     case RELABEL_LABELKEEP:
-        if (config->source_count || config->target_label || config->modulus || config->separator ||
-            config->replacement)
+        if (separator || replacement || config->source_count || config->target_label ||
+            config->modulus)
             return error_set(error, -EINVAL, "The action %s takes a regex, and nothing else.",
                              action);
         return 0;
@@ -131,7 +143,7 @@ int relabel_add(struct relabel *relabel, const struct relabel_config *config, st
     if (result == 0)
         result = check_fields(config, error);
     if (result == 0)
-        result = regex_new(config->regex ? config->regex : "(.*)", true, "a relabelling rule",
+        result = regex_new(config->regex ? config->regex : REGEX, true, "a relabelling rule",
                            &regex, error);
     if (result < 0)
         return result;
@@ -139,9 +151,9 @@ int relabel_add(struct relabel *relabel, const struct relabel_config *config, st
         .action = config->action,
         .sources = memory_zalloc(config->source_count, sizeof(char *)),
         .source_count = config->source_count,
-        .separator = copy_or(config->separator, ";"),
+        .separator = copy_or(config->separator, SEPARATOR),
         .target = copy_or(config->target_label, ""),
-        .replacement = copy_or(config->replacement, "$1"),
+        .replacement = copy_or(config->replacement, REPLACEMENT),
         .regex = regex,
         .modulus = config->modulus,
     };
