@@ -22,8 +22,10 @@
 enum compression { COMPRESSION_NONE, COMPRESSION_GZIP, COMPRESSION_ZSTD };
 
 struct source_decoder {
-    int fd; /* -1: reading from memory */
+    int fd; /* -1: reading from memory, or through `reader` */
     bool close_fd;
+    source_reader *reader; /* NULL: none */
+    void *userdata;
     enum compression compression;
 
     /* Compressed or raw bytes that wait to be decoded. */
@@ -50,23 +52,39 @@ uint64_t source_bytes_read(void)
     return atomic_load_explicit(&bytes_read, memory_order_relaxed);
 }
 
+/* At least one byte unless the input has ended. */
+static int read_some(struct source *source, uint8_t *bytes, size_t room, size_t *ret_got,
+                     struct error *error)
+{
+    struct source_decoder *decoder = source->decoder;
+    ssize_t got;
+    if (decoder->reader) {
+        got = decoder->reader(decoder->userdata, bytes, room, error);
+        if (got < 0)
+            return (int)got;
+    } else {
+        do
+            got = read(decoder->fd, bytes, room);
+        while (got < 0 && errno == EINTR);
+        if (got < 0)
+            return error_set_errno(error, -errno, "%s cannot be read", source->name);
+        atomic_fetch_add_explicit(&bytes_read, (uint64_t)got, memory_order_relaxed);
+    }
+    *ret_got = (size_t)got;
+    return 0;
+}
+
 static int read_input(struct source *source, struct error *error)
 {
     struct source_decoder *decoder = source->decoder;
     if (decoder->input_length || decoder->input_ended)
         return 0;
-    for (;;) {
-        ssize_t got = read(decoder->fd, decoder->input_buffer, INPUT_BYTES);
-        if (got < 0 && errno == EINTR)
-            continue;
-        if (got < 0)
-            return error_set_errno(error, -errno, "%s cannot be read", source->name);
-        decoder->input = decoder->input_buffer;
-        decoder->input_length = (size_t)got;
-        decoder->input_ended = got == 0;
-        atomic_fetch_add_explicit(&bytes_read, (uint64_t)got, memory_order_relaxed);
-        return 0;
-    }
+    int r = read_some(source, decoder->input_buffer, INPUT_BYTES, &decoder->input_length, error);
+    if (r < 0)
+        return r;
+    decoder->input = decoder->input_buffer;
+    decoder->input_ended = decoder->input_length == 0;
+    return 0;
 }
 
 static void take_input(struct source_decoder *decoder, size_t count)
@@ -291,16 +309,15 @@ static int start_decoding(struct source *source, struct error *error)
     if (r < 0)
         return r;
     /* A pipe may give its first bytes one by one. */
-    while (decoder->fd >= 0 && decoder->input_length < 4 && !decoder->input_ended) {
-        ssize_t got = read(decoder->fd, decoder->input_buffer + decoder->input_length,
-                           INPUT_BYTES - decoder->input_length);
-        if (got < 0 && errno == EINTR)
-            continue;
-        if (got < 0)
-            return error_set_errno(error, -errno, "%s cannot be read", source->name);
+    while (decoder->input_buffer && decoder->input_length < 4 && !decoder->input_ended) {
+        size_t got;
+        r = read_some(source, decoder->input_buffer + decoder->input_length,
+                      INPUT_BYTES - decoder->input_length, &got, error);
+        if (r < 0)
+            return r;
         if (!got)
             break;
-        decoder->input_length += (size_t)got;
+        decoder->input_length += got;
     }
     static const uint8_t gzip_magic[] = {0x1f, 0x8b}, zstd_magic[] = {0x28, 0xb5, 0x2f, 0xfd};
     if (decoder->input_length >= 2 && !memcmp(decoder->input, gzip_magic, 2)) {
@@ -312,7 +329,7 @@ static int start_decoding(struct source *source, struct error *error)
         decoder->compression = COMPRESSION_ZSTD;
         decoder->zstd = ZSTD_createDStream();
         ZSTD_DCtx_setParameter(decoder->zstd, ZSTD_d_windowLogMax, 27);
-    } else if (decoder->fd < 0) {
+    } else if (!decoder->input_buffer) {
         /* Plain memory is its own window. */
         source->window = decoder->input;
         source->length = decoder->input_length;
@@ -356,6 +373,19 @@ int source_open_memory(struct source *source, const char *name, const void *data
     source->decoder->input = data;
     source->decoder->input_length = length;
     source->decoder->input_ended = true;
+    int r = start_decoding(source, error);
+    if (r < 0)
+        source_release(source);
+    return r;
+}
+
+int source_open_reader(struct source *source, const char *name, source_reader *read, void *userdata,
+                       uint64_t expansion_limit, struct error *error)
+{
+    source_start(source, name, expansion_limit);
+    source->decoder->reader = read;
+    source->decoder->userdata = userdata;
+    source->decoder->input_buffer = memory_alloc(INPUT_BYTES);
     int r = start_decoding(source, error);
     if (r < 0)
         source_release(source);

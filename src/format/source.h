@@ -15,6 +15,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 #include "base/error.h"
 
@@ -39,6 +40,12 @@ int source_open(struct source *source, const char *path, uint64_t expansion_limi
 
 /* Reads from memory that the caller keeps until source_release. Also decompresses. */
 int source_open_memory(struct source *source, const char *name, const void *data, size_t length,
+                       uint64_t expansion_limit, struct error *error);
+
+/* Reads what `read` gives: at most `room` bytes, 0 at the end, or a negative code with `error`
+ * filled. It may give less than asked for, and may block. Also decompresses. */
+typedef ssize_t source_reader(void *userdata, void *bytes, size_t room, struct error *error);
+int source_open_reader(struct source *source, const char *name, source_reader *read, void *userdata,
                        uint64_t expansion_limit, struct error *error);
 void source_release(struct source *source);
 #define _cleanup_source_ __attribute__((cleanup(source_release)))

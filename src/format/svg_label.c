@@ -2,6 +2,7 @@
 // Fitting names into rectangles. The font is of fixed width, because nobody can measure text when a
 // static picture is written.
 
+#include <ctype.h>
 #include <string.h>
 
 #include "base/text.h"
@@ -90,10 +91,19 @@ static size_t next_piece(const char *name, size_t length)
     return 0;
 }
 
+/* A place in a binary, "libx.so.1+0x5800": its dots separate nothing. */
+static bool is_place(const char *name, size_t length)
+{
+    size_t digits = 0;
+    while (digits < length && isxdigit((unsigned char)name[length - 1 - digits]))
+        digits++;
+    return digits && length >= digits + 3 && !memcmp(name + length - digits - 3, "+0x", 3);
+}
+
 /* The longest of the name's forms that fits, or the shortest. */
 static void choose_form(const char **name, size_t *length, struct buffer *bare, size_t columns)
 {
-    if (*length > NAME_BYTES_MAX || strchr("[(<", (*name)[0]) ||
+    if (*length > NAME_BYTES_MAX || is_place(*name, *length) || strchr("[(<", (*name)[0]) ||
         memmem(*name, *length, "operator", strlen("operator")) ||
         svg_columns(*name, *length) <= columns)
         return;

@@ -43,9 +43,13 @@ function withoutArguments(name: string): string {
 // A closure's number says nothing without the function it stands in.
 const ONLY_CLOSURE = /^(func)?\d+(\.|$)/;
 
+// A place in a binary, "libx.so.1+0x5800": its dots separate nothing.
+const PLACE = /\+0x[0-9a-f]+$/;
+
 // Forms of the name from the longest to the leaf part alone. The first is the name itself.
 export function shorterNames(name: string): string[] {
   const forms = [name];
+  if (PLACE.test(name)) return forms;
   const bare = /^[[(<]/.test(name) || name.includes('operator') ? name : withoutArguments(name);
   if (bare !== name) forms.push(bare);
   for (const start of pieces(bare).slice(1)) {

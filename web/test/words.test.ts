@@ -69,6 +69,7 @@ test('names get shorter down to their leaf', () => {
   assert.equal(leaf('[unknown]'), '[unknown]');
   assert.equal(leaf(''), '');
   assert.deepEqual(shorterNames('a::b::c'), ['a::b::c', 'b::c', 'c']);
+  assert.deepEqual(shorterNames('libx.so.0.7+0x5800'), ['libx.so.0.7+0x5800']);
 });
 
 test('packages', () => {
