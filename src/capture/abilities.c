@@ -477,19 +477,3 @@ void abilities_find(struct abilities *ret_abilities)
     find_clock(abilities);
     sum_up(abilities, &trials);
 }
-
-const char *abilities_shortcoming(void)
-{
-    bool own = try_perf_event(&(struct perf_trial){0}) == 0;
-    bool kernel = try_perf_event(&(struct perf_trial){.kernel = true}) == 0;
-    bool all = try_perf_event(&(struct perf_trial){.everybody = true, .kernel = true}) == 0;
-    if (all)
-        return NULL;
-    if (!own)
-        return "Without privilege: at most 49 samples a second, no kernel frames, and only "
-               "commands that are started for it (`assay doctor` says more).";
-    if (!kernel)
-        return "Without privilege: no kernel frames, and other users' processes can't be seen "
-               "(`assay doctor` says more).";
-    return "Without privilege: other users' processes can't be seen (`assay doctor` says more).";
-}

@@ -47,7 +47,3 @@ const char *ability_state_name(enum ability_state state);
 
 /* The one with this name; NULL when there is none. */
 const struct ability *abilities_get(const struct abilities *abilities, const char *name);
-
-/* What recordings of this user lack, in a sentence that ends with where to read more; NULL when
- * they lack nothing. Cheap: tries only what it needs. */
-const char *abilities_shortcoming(void);

@@ -327,8 +327,8 @@ size_t capture_losses(const struct capture *capture, struct capture_loss *losses
         note_loss(losses, &count, "records lost: the ring buffer was full", recorder->lost_events);
     }
     if (capture->ptrace) {
-        note_loss(losses, &count, "nanoseconds of CPU in processes too short to be met",
-                  ptrace_sampler_unsettled_ns(capture->ptrace));
+        note_loss(losses, &count, "ms of CPU in processes too short to be met",
+                  ptrace_sampler_unsettled_ns(capture->ptrace) / 1000000);
         note_loss(losses, &count, "threads beyond the limit",
                   ptrace_sampler_refused(capture->ptrace));
     }

@@ -14,10 +14,10 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "base/idtable.h"
 #include "base/memory.h"
 #include "capture/record_queue.h"
 #include "capture/stopped.h"
+#include "capture/tracee_asking.h"
 #include "capture/tracee_maps.h"
 #include "capture/tracees.h"
 
@@ -27,26 +27,9 @@
 
 /* Stops that are dealt with before the clock is looked at again. */
 #define STOPS_AT_ONCE 64
-/* A look that took T of CPU time is followed by a pause of LOOK_PAUSE times T: thousands of threads
- * lower the rate instead of taking the machine. */
-#define LOOK_PAUSE 20
-
 /* Processes of one name that end without having been met are sampled at their end when they owe so
  * many periods. */
 #define EXIT_PERIODS 3
-
-/* A thread that waits for a CPU when it is asked to stop is where it lost the last one, and that is
- * more often the end of a system call than its work is; a new one is at its beginning. The same is
- * true of one that has stopped for another reason just now, such as a fork. So it is asked again
- * once it has run for a random part of AGAIN_CPU_NS, about what it gets at a time. */
-#define AGAIN_CPU_NS 3000000
-#define AGAIN_LOOK_NS 1000000
-#define AGAIN_LOOKS_MAX 40
-#define AGAIN_MAX 2
-/* Waits up to here can be our own doing: we need a CPU to ask. */
-#define WAIT_NS 500000
-/* Of CPU time, since it last went on: it may not have moved. */
-#define FRESH_NS 20000
 
 struct ptrace_sampler {
     pid_t child;
@@ -67,9 +50,7 @@ struct ptrace_sampler {
 
     /* Its own. */
     struct tracees tracees;
-    uint64_t looks;
-    int64_t again_ns; /* when the first of those that are asked again is due */
-    uint64_t random;
+    struct asking asking;
     bool executed; /* the child runs its program */
     uint8_t *stack;
 };
@@ -110,6 +91,8 @@ static bool copy_sample(struct ptrace_sampler *sampler, struct tracee *tracee,
     /* While the reader is behind, CPU time stays on its account. */
     if (record_queue_busy(&sampler->queue) || stopped_registers(tracee->tid, &user) < 0)
         return false;
+    if (tracee->seen_name[0] && strcmp(tracee->seen_name, tracee->name) != 0)
+        report_name(sampler, tracee, tracee->seen_name, false);
     struct perf_record record = record_of(tracee, PERF_SAMPLE);
     record.has_user = true;
     record.ip = user.rip;
@@ -141,7 +124,7 @@ static void report_sample(struct ptrace_sampler *sampler, struct tracee *tracee,
 /* A thread that has been killed meanwhile is reported as ended soon. */
 static void resume(const struct ptrace_sampler *sampler, struct tracee *tracee, int signal_number)
 {
-    tracee->resumed_ns = tracee_clock_ns(&sampler->tracees, tracee);
+    asking_resumed(&sampler->tracees, tracee);
     ptrace(PTRACE_CONT, tracee->tid, NULL, (long)signal_number);
 }
 
@@ -200,6 +183,7 @@ static void take_exec(struct ptrace_sampler *sampler, struct tracee *tracee)
     process->living = 1;
     tracee->paid_ns = used_ns;
     tracee->ending = tracee->interrupted = false;
+    tracee->seen_name[0] = '\0';
     tracee_maps_forget(process);
     struct task_stat stat = {0};
     task_stat_read(tracee->tid, tracee->tid, &stat);
@@ -226,47 +210,18 @@ static void take_exit(struct ptrace_sampler *sampler, struct tracee *tracee)
     resume(sampler, tracee, 0);
 }
 
-/* Did it wait for a CPU when we asked it to stop? */
-static bool was_waiting(const struct ptrace_sampler *sampler, const struct tracee *tracee)
-{
-    uint64_t wait_ns;
-    tracee_cpu_ns(&sampler->tracees, tracee, &wait_ns);
-    return wait_ns > tracee->wait_ns + WAIT_NS;
-}
-
-/* When to see about it next: not in step with what it does. */
-static void look_again_later(struct ptrace_sampler *sampler, struct tracee *tracee)
-{
-    sampler->random = hash_word(sampler->random + 1);
-    tracee->again_ns =
-        monotonic_ns() + AGAIN_LOOK_NS / 2 + (int64_t)(sampler->random % AGAIN_LOOK_NS);
-    sampler->again_ns = MIN(sampler->again_ns, tracee->again_ns);
-}
-
-static void ask_later(struct ptrace_sampler *sampler, struct tracee *tracee)
-{
-    sampler->random = hash_word(sampler->random + 1);
-    tracee->again_looks = 0;
-    tracee->again_cpu_ns =
-        tracee_clock_ns(&sampler->tracees, tracee) + sampler->random % AGAIN_CPU_NS;
-    look_again_later(sampler, tracee);
-}
-
 static void take_interruption(struct ptrace_sampler *sampler, struct tracee *tracee)
 {
     struct perf_record record;
-    bool asked = tracee->interrupted, sample = false;
+    int64_t begin = asking_begin_cost();
+    bool sample = tracee->interrupted &&
+                  asking_accepts(&sampler->asking, &sampler->tracees, tracee) &&
+                  copy_sample(sampler, tracee, &record);
     tracee->interrupted = false;
-    if (asked && tracee->again_count < AGAIN_MAX && was_waiting(sampler, tracee)) {
-        tracee->again_count++;
-        ask_later(sampler, tracee);
-    } else if (asked) {
-        tracee->again_count = 0;
-        sample = copy_sample(sampler, tracee, &record);
-    }
     resume(sampler, tracee, 0);
     if (sample)
         report_sample(sampler, tracee, &record);
+    asking_end_cost(&sampler->asking, begin);
 }
 
 static void take_stop(struct ptrace_sampler *sampler, pid_t tid, int status)
@@ -344,65 +299,6 @@ static bool take_stops(struct ptrace_sampler *sampler)
     return true;
 }
 
-/* Asks a thread to stop. False when it isn't running. */
-static bool ask(struct ptrace_sampler *sampler, struct tracee *tracee)
-{
-    struct task_stat stat;
-    tracee->again_ns = 0;
-    if (tracee->interrupted || tracee->ending ||
-        task_stat_read(tracee->process->pid, tracee->tid, &stat) < 0 || stat.state != 'R')
-        return false;
-    if (strncmp(stat.name, tracee->name, sizeof(tracee->name) - 1) != 0)
-        report_name(sampler, tracee, stat.name, false);
-    tracee_cpu_ns(&sampler->tracees, tracee, &tracee->wait_ns);
-    tracee->interrupted = ptrace(PTRACE_INTERRUPT, tracee->tid, NULL, NULL) == 0;
-    return tracee->interrupted;
-}
-
-static bool is_fresh(const struct ptrace_sampler *sampler, const struct tracee *tracee)
-{
-    return tracee_clock_ns(&sampler->tracees, tracee) < tracee->resumed_ns + FRESH_NS;
-}
-
-static void look(struct ptrace_sampler *sampler)
-{
-    struct tracees *tracees = &sampler->tracees;
-    sampler->looks++;
-    for (size_t i = 0; i < tracees->count; i++) {
-        struct tracee *tracee = tracees->list[i];
-        if (!tracee_process_active(tracee->process, sampler->looks) || tracee->again_ns)
-            continue;
-        tracee->again_count = 0;
-        if (is_fresh(sampler, tracee))
-            ask_later(sampler, tracee);
-        else
-            ask(sampler, tracee);
-    }
-}
-
-/* Those who have had the CPU meanwhile. */
-static void ask_again(struct ptrace_sampler *sampler, int64_t now_ns)
-{
-    struct tracees *tracees = &sampler->tracees;
-    sampler->again_ns = INT64_MAX;
-    for (size_t i = 0; i < tracees->count; i++) {
-        struct tracee *tracee = tracees->list[i];
-        if (!tracee->again_ns)
-            continue;
-        if (tracee->again_ns > now_ns) {
-            sampler->again_ns = MIN(sampler->again_ns, tracee->again_ns);
-            continue;
-        }
-        bool late = tracee->again_looks++ == AGAIN_LOOKS_MAX;
-        bool early =
-            is_fresh(sampler, tracee) || tracee_clock_ns(tracees, tracee) < tracee->again_cpu_ns;
-        if (late)
-            tracee->again_ns = 0;
-        else if (early || !ask(sampler, tracee))
-            look_again_later(sampler, tracee);
-    }
-}
-
 static int seize(struct ptrace_sampler *sampler)
 {
     struct task_stat stat;
@@ -422,22 +318,10 @@ static void trace_until_end(struct ptrace_sampler *sampler)
     sigset_t child;
     sigemptyset(&child);
     sigaddset(&child, SIGCHLD);
-    int64_t next_ns = monotonic_ns() + sampler->period_ns;
+    asking_init(&sampler->asking, sampler->period_ns);
     while (!atomic_load(&sampler->stop) && take_stops(sampler)) {
-        int64_t now_ns = monotonic_ns();
-        if (now_ns >= sampler->again_ns)
-            ask_again(sampler, now_ns);
-        if (now_ns >= next_ns) {
-            int64_t cost_ns = -clock_ns(CLOCK_THREAD_CPUTIME_ID);
-            look(sampler);
-            cost_ns += clock_ns(CLOCK_THREAD_CPUTIME_ID);
-            /* No hurry after a time without a CPU. */
-            now_ns = monotonic_ns();
-            next_ns = MAX(next_ns + sampler->period_ns, now_ns + sampler->period_ns / 2);
-            next_ns = MAX(next_ns, now_ns + LOOK_PAUSE * cost_ns);
-            continue;
-        }
-        int64_t left_ns = MAX(MIN(next_ns, sampler->again_ns) - now_ns, 0);
+        int64_t left_ns = asking_turn(&sampler->asking, &sampler->tracees) - monotonic_ns();
+        left_ns = MAX(left_ns, 0);
         struct timespec left = {.tv_sec = left_ns / 1000000000, .tv_nsec = left_ns % 1000000000};
         sigtimedwait(&child, NULL, &left);
     }
@@ -539,8 +423,6 @@ int ptrace_sampler_new(pid_t child, unsigned frequency_hz, struct ptrace_sampler
 {
     struct ptrace_sampler *sampler = memory_zalloc(1, sizeof(*sampler));
     sampler->child = child;
-    sampler->again_ns = INT64_MAX;
-    sampler->random = (uint64_t)monotonic_ns();
     sampler->period_ns = 1000000000 / (int64_t)MIN(MAX(frequency_hz, 1u), PTRACE_SAMPLER_HZ);
     sampler->stack = memory_alloc(PTRACE_SAMPLER_STACK_BYTES);
     sem_init(&sampler->seized, 0, 0);

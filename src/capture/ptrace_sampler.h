@@ -12,12 +12,13 @@
  * its process, and what a process leaves to the next process of the same name; where all processes
  * of a name are too short to be met, some are sampled at their end.
  *
- * What is biased: a thread that waits for a CPU counts as running, and one that is in a system call
- * is seen at the call's end, without kernel frames. What a traced program can notice: exits, forks
- * and signals cost some microseconds more; it cannot be traced by others (strace, gdb) or trace its
- * children; programs that are setuid run without that; and a system call that a thread enters in
- * the very moment it is stopped may be interrupted, as by a signal whose handler restarts calls.
- * While a program is being stopped and continued (job control), it stays so.
+ * What is biased: a thread that is in a system call is seen at the call's end, without kernel
+ * frames; tracee_asking.h tells how threads that wait for a CPU are treated. What a traced program
+ * can notice: exits, forks and signals cost some microseconds more; it cannot be traced by others
+ * (strace, gdb) or trace its children, which leak checkers do at the end; programs that are setuid
+ * run without that; and a system call that a thread enters in the very moment it is stopped may be
+ * interrupted, as by a signal whose handler restarts calls. A program that is stopped by job
+ * control stays so.
  */
 #pragma once
 

@@ -41,15 +41,18 @@ struct tracee {
     pid_t tid;
     struct tracee_process *process;
     char name[TRACEE_NAME_BYTES];
-    uint64_t paid_ns; /* CPU time that samples stand for */
-    bool interrupted; /* we wait for it to stop */
-    bool ending;      /* it is on its way out */
+    uint64_t paid_ns;                  /* CPU time that samples stand for */
+    bool interrupted;                  /* we wait for it to stop */
+    bool ending;                       /* it is on its way out */
+    char seen_name[TRACEE_NAME_BYTES]; /* at the last look; "" before */
 
+    /* tracee_asking.h */
     uint64_t resumed_ns;   /* by its clock: when it last went on after a stop */
     uint64_t wait_ns;      /* how long it had waited for CPUs when we last asked it to stop */
     int64_t again_ns;      /* when to see whether to ask again; 0: not before the next look */
     uint64_t again_cpu_ns; /* its clock must say so much */
     unsigned again_looks, again_count;
+    unsigned idle_looks, rest; /* looks that found it asleep; looks to leave out */
 };
 
 struct tracee_account {

@@ -6,6 +6,7 @@
 int command_record(int argc, char **argv);
 int command_top(int argc, char **argv);
 int command_stacks(int argc, char **argv);
+int command_doctor(int argc, char **argv);
 int command_report(int argc, char **argv);
 int command_convert(int argc, char **argv);
 int command_merge(int argc, char **argv);

@@ -21,6 +21,7 @@ static const struct command commands[] = {
     {"record", command_record, "run a command and sample its CPU time"},
     {"top", command_top, "which functions the CPU time goes to, live"},
     {"stacks", command_stacks, "what every thread of a process is doing now"},
+    {"doctor", command_doctor, "what can be recorded here, and how to get the rest"},
     {"report", command_report, "functions by cost, call trees, callers, lines"},
     {"flame", command_flame, "a flame graph as .html or .svg"},
     {"diff", command_diff, "what changed between two profiles"},

@@ -37,11 +37,10 @@ enum connection_phase {
 struct connection {
     struct http_server *server;
     struct connection *previous, *next; /* server->lock */
-    struct http_request *request;       /* server->lock */
     int fd;
     bool tls, unix_socket, local;
     bool certificate_checked, certificate_good; /* its I/O thread only */
-    bool shut; /* the watcher has shut the socket down; server->lock */
+    bool shut, ended; /* the watcher has shut the socket down, or its receiving side */
     char peer[64];
     atomic_int phase;
     atomic_int_least64_t since_ms;  /* of the phase */
@@ -91,8 +90,11 @@ struct http_request {
     struct pipe output;
     uint64_t sent;
 
+    bool aborted; /* the server stops */
+
     atomic_bool cancelled;
-    struct http_request *next; /* in the workers' queue */
+    struct http_request *next;                          /* in the workers' queue */
+    struct http_request *previous_active, *next_active; /* server->lock */
 };
 
 struct route_counters {
@@ -118,11 +120,11 @@ struct http_server {
     pthread_mutex_t lock;
     pthread_cond_t changed; /* a connection came at the limit, or a request ended */
     struct connection *connections;
-    size_t connection_count; /* under the lock */
-    atomic_size_t request_count;
-    bool watching;
+    struct http_request *active; /* from the end of the head until the answer is sent */
+    atomic_size_t connection_count, active_count;
+    bool crowded; /* connections are near the limit */
     atomic_bool stopping;
-    bool watcher_ends;
+    bool watching, watcher_ends;
     pthread_t watcher;
 
     struct route_counters *counters; /* one per route, one for no route */
@@ -162,11 +164,13 @@ void request_run(struct http_request *request);
 /* With request->lock held. */
 void request_suspend(struct http_request *request, enum connection_phase phase);
 void request_resume(struct http_request *request);
-void request_cancel(struct http_request *request, int body_error);
+/* Without it. Ends waiting for the client, because the server stops. */
+void request_abort(struct http_request *request);
 void request_refuse(struct http_request *request, enum http_refusal reason, unsigned status,
                     const char *format, ...) __attribute__((format(printf, 4, 5)));
 
 /* ---- counters.c ---- */
+/* With request->lock held. */
 void counters_add(struct http_request *request);
 void counters_refused(struct http_server *server, enum http_refusal reason, const char *peer,
                       const struct http_identity *identity);

@@ -32,8 +32,7 @@ int listen_open(const struct listen_address *address, mode_t unix_mode, int *ret
 
 /* "127.0.0.1:4040", "[::1]:4040" or "unix:/path"; what the socket is bound to really, when `fd` is
  * not negative. */
-const char *listen_text(const struct listen_address *address, int fd,
-                        char text[LISTEN_TEXT_BYTES]);
+const char *listen_text(const struct listen_address *address, int fd, char text[LISTEN_TEXT_BYTES]);
 
 /* Whether serving there is safe: an address beyond this machine wants TLS and tokens. Otherwise
  * -EPERM, and a sentence that says what is missing and what to do. */

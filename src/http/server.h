@@ -84,20 +84,20 @@ struct http_server_options {
     const char *cors_origin; /* NULL: no CORS; "*" or one origin */
 
     /* 0 is the default. */
-    unsigned io_threads;                 /* per address: 2 */
-    unsigned workers;                    /* at most: 32 */
-    size_t connection_limit;             /* 20,000, or what the open-files limit leaves */
-    size_t connections_per_peer;         /* no limit */
-    size_t request_limit;                /* at once, running or waiting: 2,048 */
-    size_t head_limit_bytes;             /* 16 KiB */
-    size_t body_buffer_bytes;            /* of one request: 256 KiB */
-    size_t buffer_limit_bytes;           /* of all requests: 64 MiB */
-    unsigned idle_timeout_ms;            /* between requests, and until a head is there: 75 s */
-    unsigned rate_window_ms;             /* over which rates are taken: 10 s */
-    size_t minimum_rate_bytes;           /* per second, both ways: 1,024 */
-    double requests_per_second;          /* of one token or address: no limit */
-    double request_burst;                /* 10 seconds' worth */
-    size_t compress_from_bytes;          /* gzip for answers from here on: 1,024 */
+    unsigned io_threads;         /* per address: 2 */
+    unsigned workers;            /* at most: 32 */
+    size_t connection_limit;     /* 20,000, or what the open-files limit leaves */
+    size_t connections_per_peer; /* no limit */
+    size_t request_limit;        /* at once, running or waiting: 2,048 */
+    size_t head_limit_bytes;     /* 16 KiB */
+    size_t body_buffer_bytes;    /* of one request: 256 KiB */
+    size_t buffer_limit_bytes;   /* of all requests: 64 MiB */
+    unsigned idle_timeout_ms;    /* between requests, and until a head is there: 75 s */
+    unsigned rate_window_ms;     /* over which rates are taken: 10 s */
+    size_t minimum_rate_bytes;   /* per second, both ways: 1,024 */
+    double requests_per_second;  /* of one token or address: no limit */
+    double request_burst;        /* 10 seconds' worth */
+    size_t compress_from_bytes;  /* gzip for answers from here on: 1,024 */
 
     /* Both may be NULL; they are called from any thread and must be quick. */
     void (*on_access)(void *userdata, const struct http_access *access);

@@ -76,9 +76,9 @@ static int load(const char *certificate_file, const char *key_file, struct chain
         return r;
     _cleanup_(chain_release) struct chain chain = {0};
     chain.count = CHAIN_MAX;
-    int status = gnutls_x509_crt_list_import(chain.certificates, &chain.count, &datum,
-                                             GNUTLS_X509_FMT_PEM,
-                                             GNUTLS_X509_CRT_LIST_IMPORT_FAIL_IF_EXCEED);
+    int status =
+        gnutls_x509_crt_list_import(chain.certificates, &chain.count, &datum, GNUTLS_X509_FMT_PEM,
+                                    GNUTLS_X509_CRT_LIST_IMPORT_FAIL_IF_EXCEED);
     if (status <= 0) {
         chain.count = 0;
         return error_set(error, -EINVAL, "%s has no certificate in PEM form: %s.", certificate_file,

@@ -36,8 +36,8 @@ int token_roles_parse(const char *text, unsigned *ret_roles, struct error *error
     unsigned roles = 0;
     for (const char *at = text;; at++) {
         size_t length = strcspn(at, ","), i = 0;
-        while (i < ARRAY_LENGTH(role_names) && (strlen(role_names[i].name) != length ||
-                                                memcmp(role_names[i].name, at, length)))
+        while (i < ARRAY_LENGTH(role_names) &&
+               (strlen(role_names[i].name) != length || memcmp(role_names[i].name, at, length)))
             i++;
         if (i == ARRAY_LENGTH(role_names))
             return error_set(error, -EINVAL,

@@ -69,7 +69,8 @@ int main(int argc, char **argv)
         i++;
         if (!strcmp(argv[i - 1], "--client-ca"))
             authority = value;
-        else if (!strcmp(argv[i - 1], "--tokens") && tokens_open(value, &options.tokens, &error) < 0)
+        else if (!strcmp(argv[i - 1], "--tokens") &&
+                 tokens_open(value, &options.tokens, &error) < 0)
             return fail(&error);
         else if (!strcmp(argv[i - 1], "--window"))
             options.rate_window_ms = (unsigned)atoi(value);

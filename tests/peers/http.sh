@@ -85,10 +85,11 @@ check 'an answer before the body was read' 'Not even read' \
 check 'a large answer' 5000000 "$(ask "http://$address/stream?bytes=5000000" | wc -c)"
 check 'a compressed answer' "$(ask "http://$address/big?bytes=100000" | cksum)" \
     "$(ask --compressed "http://$address/big?bytes=100000" | cksum)"
-check 'a slow sender is told' 'came too slowly' "$( (
-    printf 'POST /echo HTTP/1.1\r\nHost: localhost\r\nContent-Length: 9\r\n\r\nabc'
-    sleep 20
-) | timeout 60 bash -c "exec 3<>/dev/tcp/${address%:*}/${address#*:}; cat >&3 & cat <&3; kill %1")"
+check 'a slow sender is told' 'came too slowly' "$(
+    exec 3<>"/dev/tcp/${address%:*}/${address#*:}"
+    printf 'POST /echo HTTP/1.1\r\nHost: localhost\r\nContent-Length: 9\r\n\r\nabc' >&3
+    timeout 60 cat <&3
+)"
 if command -v nc >/dev/null && nc -h 2>&1 | grep -e '-N' >/dev/null; then
     check 'netcat, which closes its side' hello \
         "$(printf 'GET /hello HTTP/1.0\r\n\r\n' | timeout 60 nc -N "${address%:*}" "${address#*:}")"
@@ -118,7 +119,7 @@ old=$(openssl s_client -connect "$address" -tls1_1 -cipher DEFAULT:@SECLEVEL=0 <
 check 'no TLS 1.1' 'Cipher is (NONE)' "$old"
 if command -v gnutls-cli >/dev/null; then
     check 'GnuTLS' hello "$(printf 'GET /hello HTTP/1.0\r\n\r\n' |
-        timeout 60 gnutls-cli --x509cafile=first.pem --crlf -p "$port" localhost 2>&1)"
+        timeout 60 gnutls-cli --x509cafile=first.pem -p "$port" localhost 2>&1)"
 fi
 cp second.key now.key
 kill -HUP "$server"
@@ -182,7 +183,7 @@ check 'a wrong token' 'not known here' "$(ask -H "Authorization: Bearer $(token 
 sed -i /grafana/d tokens
 for _ in $(seq 100); do
     answer=$(as 2 "http://$address/label/x/values")
-    [[ $answer == tenant* ]] || break
+    [[ $answer == *tenant=* ]] || break
     sleep 0.1
 done
 check 'a token that was revoked' 'not known here' "$answer"

@@ -139,7 +139,8 @@ static void test_bad_files(void **state)
         "t0123456789\tread\tx\ta\t0\t" HASH "\tname\n",
         "t0123456789\tread\tx\t1\t0\t" HASH "00\tname\n",
         "t0123456789\tread\tx\t1\t0\t" HASH "\t\n",
-        "t0123456789\tread\tx\t1\t0\t" HASH "\ta\x01" "b\n",
+        "t0123456789\tread\tx\t1\t0\t" HASH "\ta\x01"
+        "b\n",
         "t0123456789\tread\tx\t1\t0\t" HASH "\ta\nt0123456789\tread\tx\t1\t0\t" HASH "\tb\n",
     };
     struct token_list tokens = {0};

@@ -1,0 +1,279 @@
+// SPDX-License-Identifier: Apache-2.0
+// Answers: see request.h. An answer is published once; libmicrohttpd's thread takes it from there.
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <unistd.h>
+
+#include "base/text.h"
+#include "format/format.h"
+#include "http/authorize.h"
+#include "http/internal.h"
+
+#define ERROR_TEXT_LIMIT 2048
+
+void http_respond_header(struct http_request *request, const char *name, const char *value)
+{
+    struct buffer clean = {0};
+    for (const char *at = value; *at; at++)
+        if ((uint8_t)*at >= ' ' && *at != 0x7f)
+            buffer_add_char(&clean, *at);
+    array_reserve(request->answer_headers, request->answer_header_room,
+                  request->answer_header_count + 1);
+    request->answer_headers[request->answer_header_count++] =
+        (struct http_field){arena_strndup(&request->arena, name, strlen(name)),
+                            arena_strndup(&request->arena, clean.data, clean.length)};
+    buffer_release(&clean);
+}
+
+static bool has_header(const struct http_request *request, const char *name)
+{
+    for (size_t i = 0; i < request->answer_header_count; i++)
+        if (!strcasecmp(request->answer_headers[i].name, name))
+            return true;
+    return false;
+}
+
+static void add_headers(struct http_request *request, struct MHD_Response *response,
+                        const char *content_type)
+{
+    const char *origin = request->server->options.cors_origin;
+    if (content_type && content_type[0])
+        MHD_add_response_header(response, "Content-Type", content_type);
+    /* What is shown in a browser came from senders: it is never guessed to be a page. */
+    MHD_add_response_header(response, "X-Content-Type-Options", "nosniff");
+    if (origin) {
+        MHD_add_response_header(response, "Access-Control-Allow-Origin", origin);
+        if (strcmp(origin, "*"))
+            MHD_add_response_header(response, "Vary", "Origin");
+    }
+    for (size_t i = 0; i < request->answer_header_count; i++)
+        MHD_add_response_header(response, request->answer_headers[i].name,
+                                request->answer_headers[i].value);
+}
+
+/* Gives the answer to the connection, and wakes it up. */
+static void publish(struct http_request *request, unsigned status, const char *content_type,
+                    struct MHD_Response *response, uint64_t length)
+{
+    if (!response)
+        return;
+    add_headers(request, response, content_type);
+    pthread_mutex_lock(&request->lock);
+    request->answered = true;
+    request->discard = true;
+    if (!request->gone) {
+        request->status = status;
+        request->sent = length;
+        request->response = TAKE_PTR(response);
+    }
+    request_resume(request);
+    pthread_mutex_unlock(&request->lock);
+    if (response)
+        MHD_destroy_response(response);
+}
+
+/* Compressing what is compressed already, or is in a picture format, is time lost. */
+static bool compressible(const char *content_type, const struct buffer *body)
+{
+    const uint8_t *bytes = (const uint8_t *)body->data;
+    if (bytes[0] == 0x1f && bytes[1] == 0x8b)
+        return false;
+    if (!memcmp(bytes, "\x28\xb5\x2f\xfd", 4))
+        return false;
+    return !content_type || strncmp(content_type, "image/", 6) || strstr(content_type, "svg");
+}
+
+static void compress(struct http_request *request, const char *content_type, struct buffer *body)
+{
+    const char *accepted = http_request_header(request, "Accept-Encoding");
+    size_t least = MAX(request->server->options.compress_from_bytes, (size_t)16);
+    if (body->length < least || has_header(request, "Content-Encoding"))
+        return;
+    if (!compressible(content_type, body))
+        return;
+    http_respond_header(request, "Vary", "Accept-Encoding");
+    struct buffer small = {0};
+    if (!accepted || !authorize_gzip(accepted) || format_compress_gzip(body, &small) < 0)
+        return;
+    if (small.length < body->length) {
+        struct buffer large = *body;
+        *body = small;
+        small = large;
+        http_respond_header(request, "Content-Encoding", "gzip");
+    }
+    buffer_release(&small);
+}
+
+void http_respond(struct http_request *request, unsigned status, const char *content_type,
+                  struct buffer *body)
+{
+    if (request->answered) {
+        buffer_release(body);
+        *body = (struct buffer){0};
+        return;
+    }
+    compress(request, content_type, body);
+    size_t length = body->length;
+    struct MHD_Response *response =
+        length ? MHD_create_response_from_buffer_with_free_callback(length, body->data, free)
+               : MHD_create_response_from_buffer(0, (void *)"", MHD_RESPMEM_PERSISTENT);
+    if (!length || !response)
+        free(body->data);
+    *body = (struct buffer){0};
+    publish(request, status, content_type, response, length);
+}
+
+void http_respond_text(struct http_request *request, unsigned status, const char *content_type,
+                       const char *text)
+{
+    struct buffer body = {0};
+    buffer_add_text(&body, text);
+    http_respond(request, status, content_type, &body);
+}
+
+void http_respond_file(struct http_request *request, unsigned status, const char *content_type,
+                       int fd, uint64_t length)
+{
+    if (request->answered) {
+        close(fd);
+        return;
+    }
+    struct MHD_Response *response = MHD_create_response_from_fd64(length, fd);
+    if (!response)
+        close(fd);
+    publish(request, status, content_type, response, length);
+}
+
+/* ---- streams ---- */
+
+/* On libmicrohttpd's thread, when the client takes more. */
+static ssize_t next_piece(void *userdata, uint64_t position, char *bytes, size_t room)
+{
+    struct http_request *request = userdata;
+    (void)position;
+    pthread_mutex_lock(&request->lock);
+    ssize_t got = (ssize_t)pipe_take(&request->output, bytes, room);
+    if (got) {
+        request->sent += (uint64_t)got;
+        connection_set_phase(request->connection, PHASE_SENDING);
+        pthread_cond_broadcast(&request->changed);
+    } else if (request->output_failed) {
+        got = MHD_CONTENT_READER_END_WITH_ERROR;
+    } else if (request->output_ended) {
+        got = MHD_CONTENT_READER_END_OF_STREAM;
+    } else {
+        request_suspend(request, PHASE_BUSY);
+    }
+    pthread_mutex_unlock(&request->lock);
+    return got;
+}
+
+static void stream_free(void *userdata)
+{
+    request_unref(userdata);
+}
+
+void http_respond_stream(struct http_request *request, unsigned status, const char *content_type)
+{
+    if (request->answered)
+        return;
+    request->streaming = true;
+    struct MHD_Response *response = MHD_create_response_from_callback(
+        MHD_SIZE_UNKNOWN, 64u << 10, next_piece, request_ref(request), stream_free);
+    if (!response)
+        request_unref(request);
+    publish(request, status, content_type, response, 0);
+}
+
+int http_write(struct http_request *request, const void *bytes, size_t length)
+{
+    if (!request->streaming)
+        return -EINVAL;
+    if (request->head_only)
+        return 0;
+    int r = 0;
+    pthread_mutex_lock(&request->lock);
+    while (length) {
+        if (request->gone || request->aborted || request->output_failed) {
+            r = -ECANCELED;
+            break;
+        }
+        size_t taken = pipe_put(&request->output, bytes, length);
+        bytes = (const char *)bytes + taken;
+        length -= taken;
+        /* A wake-up per piece and not per word; the end of the handler sends the rest. */
+        if (length || request->output.length >= PIPE_FIRST_BYTES)
+            request_resume(request);
+        if (length)
+            pthread_cond_wait(&request->changed, &request->lock);
+    }
+    pthread_mutex_unlock(&request->lock);
+    return r;
+}
+
+void http_abort(struct http_request *request)
+{
+    pthread_mutex_lock(&request->lock);
+    request->output_failed = true;
+    request_resume(request);
+    pthread_mutex_unlock(&request->lock);
+}
+
+/* ---- errors ---- */
+
+static void respond_message(struct http_request *request, unsigned status, enum http_code code,
+                            const char *message)
+{
+    struct buffer body = {0};
+    bool plain = request->route && request->route->flags & HTTP_ROUTE_PLAIN_ERRORS;
+    if (plain) {
+        text_escape_terminal(&body, message, strlen(message));
+        buffer_add_char(&body, '\n');
+    } else {
+        buffer_printf(&body, "{\"code\":\"%s\",\"message\":", http_code_name(code));
+        text_escape_json(&body, message, strlen(message));
+        buffer_add_text(&body, "}\n");
+    }
+    http_respond(request, status, plain ? "text/plain; charset=utf-8" : "application/json", &body);
+}
+
+void http_respond_error(struct http_request *request, unsigned status, const char *format, ...)
+{
+    char message[ERROR_TEXT_LIMIT];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(message, sizeof(message), format, args);
+    va_end(args);
+    respond_message(request, status, http_status_code(status), message);
+}
+
+void http_respond_code(struct http_request *request, enum http_code code, const char *format, ...)
+{
+    char message[ERROR_TEXT_LIMIT];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(message, sizeof(message), format, args);
+    va_end(args);
+    respond_message(request, http_code_status(code), code, message);
+}
+
+void http_respond_failure(struct http_request *request, const struct error *error)
+{
+    unsigned status = http_status_of_error(error->code);
+    if (status == 503 && !has_header(request, "Retry-After"))
+        http_respond_header(request, "Retry-After", "5");
+    respond_message(request, status, http_status_code(status), error->text);
+}
+
+void request_refuse(struct http_request *request, enum http_refusal reason, unsigned status,
+                    const char *format, ...)
+{
+    char message[ERROR_TEXT_LIMIT];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(message, sizeof(message), format, args);
+    va_end(args);
+    counters_refused(request->server, reason, request->peer, &request->identity);
+    respond_message(request, status, http_status_code(status), message);
+}
