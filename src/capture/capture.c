@@ -7,6 +7,7 @@
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -17,6 +18,7 @@
 
 #define PERF_STACK_BYTES 32768 /* of each sample; deeper stacks are cut and say so */
 #define GONE_WAIT_US 10000
+#define FIRST_PID_NAMESPACE 0xeffffffc /* its inode, on all kernels */
 #define TIDY_NS 2000000000
 
 struct capture {
@@ -60,6 +62,13 @@ static int threads_of(const struct capture_options *options, pid_t **ret_threads
     return 0;
 }
 
+/* BPF programs see the process ids of the machine. */
+static bool is_first_pid_namespace(void)
+{
+    struct stat found;
+    return stat("/proc/self/ns/pid", &found) == 0 && found.st_ino == FIRST_PID_NAMESPACE;
+}
+
 static int start_bpf(struct capture *capture, const struct capture_options *options,
                      struct error *error)
 {
@@ -73,6 +82,10 @@ static int start_bpf(struct capture *capture, const struct capture_options *opti
                                          .user = options->user,
                                          .pool_bytes = options->unwind_pool_bytes,
                                          .check = options->check};
+    if (!is_first_pid_namespace())
+        return error_set(error, -ENOTSUP,
+                         "BPF works with the machine's process ids, and this pid namespace has "
+                         "others: share the host's (docker run --pid=host).");
     if (options->cgroup) {
         wanted.cgroup = open(options->cgroup, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
         if (wanted.cgroup < 0)
