@@ -6,7 +6,8 @@ set -euo pipefail
 
 root=$(cd "$(dirname "$0")/.." && pwd)
 build=${BUILD:-$root/build}
-tools=(bench/bench-subject bench/bench-subject-fp bench/bench-peer bench/peers.bpf.o)
+tools=(bench/bench-subject bench/bench-subject-fp bench/bench-peer bench/bench-sleeper
+    bench/peers.bpf.o)
 
 skip() {
     echo "$1" >&2

@@ -9,10 +9,17 @@ import shutil
 import sys
 import tempfile
 
+import load
 import machine
 import per_sample
+import recording
+import results
+import starting
 
-MEASUREMENTS = {"sample": per_sample.run}
+MEASUREMENTS = {
+    "sample": per_sample.run, "recording": recording.run, "start": starting.run,
+    "results": results.run,
+}  # fmt: skip
 
 
 class Tools:
@@ -25,10 +32,24 @@ class Tools:
         self.peers_object = os.path.join(bench, "peers.bpf.o")
         self.subject = os.path.join(bench, "bench-subject")
         self.subject_fp = os.path.join(bench, "bench-subject-fp")
+        self.sleeper = os.path.join(bench, "bench-sleeper")
+        self.perf = shutil.which("perf")
+        if not self.perf:
+            raise SystemExit("There is no perf here to compare with: install linux-perf.")
         self.scratch = scratch
         self.environment = dict(
             os.environ, ASSAY_SAMPLER="bpf", ASSAY_CACHE=os.path.join(scratch, "cache")
         )
+        self._load = None
+
+    def load(self):
+        """What keeps the machine busy: started when first asked for, and there until the end."""
+        self._load = self._load or load.start(self)
+        return self._load
+
+    def close(self):
+        if self._load:
+            self._load.close()
 
 
 def say_machine():
@@ -52,8 +73,8 @@ def main():
     options = parser.parse_args()
     scratch = tempfile.mkdtemp(prefix="bench-capture-")
     verdicts = machine.Verdicts()
+    tools = Tools(options.build, scratch)
     try:
-        tools = Tools(options.build, scratch)
         say_machine()
         machine.keep_statistics(tools)
         for name, measure in MEASUREMENTS.items():
@@ -61,6 +82,7 @@ def main():
                 measure(tools, options, verdicts)
                 print()
     finally:
+        tools.close()
         machine.stop_all()
         shutil.rmtree(scratch, ignore_errors=True)
     sys.exit(f"{len(verdicts.missed)} bars missed." if verdicts.missed else 0)
