@@ -40,7 +40,7 @@ struct bpf_rows {
 
 /* Executable mappings of processes; each process has a list of its own, sorted by start. One is a
  * line of the cache, and has all that is needed of its segment. */
-#define BPF_MAPPINGS_MAX 131072
+#define BPF_MAPPINGS_MAX 65536
 struct bpf_mapping {
     unsigned long long start, end;
     unsigned long long bias;   /* address - file address */
@@ -59,7 +59,7 @@ struct bpf_mapping {
  * User space clears the entries of rows before it writes over them, and walks look at an entry
  * again after they have read its rows.
  */
-#define BPF_DIRECTORY_MAX (1u << 20)
+#define BPF_DIRECTORY_MAX (1u << 19) /* 2 GiB of code */
 #define BPF_GROUP_ROWS 8
 #define BPF_GROUPS_SHIFT 10
 #define BPF_GROUPS_MASK ((1u << BPF_GROUPS_SHIFT) - 1)

@@ -17,7 +17,8 @@
 
 #define READ_EVERY_MS 100 /* also how soon the end is noticed */
 #define RENEW_NS (60 * 1000000000ll)
-#define QUEUE_MAX 4 /* slices that wait for a screen that doesn't take them */
+#define TABLES_BYTES_MAX (64u << 20) /* of symbols, when it is worth it */
+#define QUEUE_MAX 4                  /* slices that wait for a screen that doesn't take them */
 
 struct top_sampler {
     struct capture *capture;
@@ -150,10 +151,11 @@ static void count_slice(struct top_sampler *sampler, struct top_slice *slice)
     note_losses(sampler, slice);
 }
 
-/* Over hours, more programs may run than a symbolizer takes: then it begins anew. */
+/* Over hours many programs come and go, and a symbolizer keeps them all: then it begins anew. */
 static void keep_within_limits(struct top_sampler *sampler)
 {
-    if (symbolizer_figures(sampler->symbolizer).refused &&
+    struct symbolizer_figures figures = symbolizer_figures(sampler->symbolizer);
+    if ((figures.refused || figures.bytes > TABLES_BYTES_MAX) &&
         monotonic_ns() - sampler->renewed_ns > RENEW_NS)
         renew_symbolizer(sampler);
 }

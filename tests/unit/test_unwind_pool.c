@@ -243,10 +243,10 @@ static void full_tables_say_so(void **state)
 {
     struct fixture *fixture = *state;
     struct unwind_pool *pool = &fixture->pool;
-    static struct bpf_mapping mappings[60000];
+    static struct bpf_mapping mappings[30000];
     struct pool_list *lists[3] = {0};
     size_t count = 0;
-    while (count < 3 && (lists[count] = unwind_pool_add_list(pool, mappings, 60000, 0)))
+    while (count < 3 && (lists[count] = unwind_pool_add_list(pool, mappings, 30000, 0)))
         count++;
     assert_int_equal(count, 2);
     assert_true(pool->full);
