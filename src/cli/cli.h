@@ -13,3 +13,5 @@ int command_merge(int argc, char **argv);
 int command_flame(int argc, char **argv);
 int command_info(int argc, char **argv);
 int command_diff(int argc, char **argv);
+int command_server(int argc, char **argv);
+int command_query(int argc, char **argv);

@@ -28,6 +28,8 @@ static const struct command commands[] = {
     {"info", command_info, "what a profile file holds"},
     {"convert", command_convert, "from one format to another"},
     {"merge", command_merge, "several profiles into one"},
+    {"server", command_server, "takes profiles from any tool, keeps them, answers questions"},
+    {"query", command_query, "asks a server"},
 };
 
 static void print_help(FILE *out)

@@ -103,7 +103,8 @@ static int compare_nodes(const void *a, const void *b)
     return x < y ? -1 : x > y;
 }
 
-/* Sorts numbers by bytes, lowest first: several times faster than comparing. `other` is as large. */
+/* Sorts numbers by bytes, lowest first: several times faster than comparing. `other` is as large.
+ */
 static uint32_t *sort_numbers(uint32_t *numbers, uint32_t *other, size_t count)
 {
     if (count < 64) {
@@ -132,6 +133,8 @@ static size_t make_dictionary(struct block_codec *codec, const uint32_t *nodes, 
                               bool sorted)
 {
     array_reserve(codec->dictionary, codec->dictionary_capacity, 2 * count + 1);
+    if (!count)
+        return 0;
     memcpy(codec->dictionary, nodes, count * sizeof(*nodes));
     if (sorted) /* one window: each node once, in order */
         return count;
@@ -393,8 +396,8 @@ int block_open(struct block_codec *codec, const void *data, size_t length,
     view.column_bytes = column_bytes;
     view.packed = cursor.at;
     view.packed_bytes = cursor_left(&cursor);
-    head = unpack(codec, &codec->head, head, head_packed, view.flags & FLAG_HEAD_PACKED,
-                  head_bytes);
+    head =
+        unpack(codec, &codec->head, head, head_packed, view.flags & FLAG_HEAD_PACKED, head_bytes);
     if (!head)
         return -EBADMSG;
     struct cursor table = cursor_over(head, head_bytes);
@@ -484,10 +487,10 @@ int block_decode(struct block_view *view, size_t first, size_t count, struct blo
         return -EBADMSG;
     for (size_t w = first; w < first + count; w++) {
         const struct window_place *place = &view->codec->places[w];
-        struct cursor index = cursor_over(view->columns + place->index_at,
-                                          view->index_bytes - place->index_at);
-        struct cursor value = cursor_over(view->columns + place->value_at,
-                                          view->column_bytes - place->value_at);
+        struct cursor index =
+            cursor_over(view->columns + place->index_at, view->index_bytes - place->index_at);
+        struct cursor value =
+            cursor_over(view->columns + place->value_at, view->column_bytes - place->value_at);
         struct block_window window = view->windows[w];
         if (rows->row_count + window.row_count > UINT32_MAX)
             return -E2BIG;
@@ -500,8 +503,8 @@ int block_decode(struct block_view *view, size_t first, size_t count, struct blo
                 return -EBADMSG;
             next += step;
             rows->nodes[rows->row_count] = view->dictionary[next++];
-            rows->values[rows->row_count++] = block_scale(
-                view, view->flags & FLAG_SIGNED ? (uint64_t)unzigzag(number) : number);
+            rows->values[rows->row_count++] =
+                block_scale(view, view->flags & FLAG_SIGNED ? (uint64_t)unzigzag(number) : number);
         }
         array_reserve(rows->windows, rows->window_capacity, rows->window_count + 1);
         rows->windows[rows->window_count++] = window;

@@ -174,9 +174,8 @@ static void write_window(struct memory_tenant *tenant, const struct store_profil
     for (size_t i = 0; i < window->exemplar_count; i++) {
         array_reserve(tenant->exemplars, tenant->exemplar_capacity, tenant->exemplar_count + 1);
         struct memory_exemplar *exemplar = &tenant->exemplars[tenant->exemplar_count++];
-        *exemplar = (struct memory_exemplar){.series = id,
-                                             .start_ns = window->time_ns,
-                                             .exemplar = window->exemplars[i]};
+        *exemplar = (struct memory_exemplar){
+            .series = id, .start_ns = window->time_ns, .exemplar = window->exemplars[i]};
         exemplar->exemplar.node = node_map_node(map, window->exemplars[i].node);
     }
 }
@@ -353,7 +352,8 @@ static int memory_timeseries(struct store *base, const struct store_selection *s
             const struct block_window *window = &series->rows.windows[w];
             if (!in_range(selection, window->start_ns))
                 continue;
-            if (group == ID_NONE && (group = point_groups_find(&groups, &series->labels)) == ID_NONE)
+            if (group == ID_NONE &&
+                (group = point_groups_find(&groups, &series->labels)) == ID_NONE)
                 return error_set(error, -E2BIG, "There are more than %d groups.", STORE_GROUPS_MAX);
             point_groups_add(&groups, group, window->start_ns,
                              window_value(&series->rows, window, wanted), 1);

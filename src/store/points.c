@@ -86,8 +86,8 @@ uint32_t point_groups_find(struct point_groups *groups, const struct labels *ser
 void point_groups_add(struct point_groups *groups, uint32_t group, int64_t start_ns, int64_t value,
                       uint64_t windows)
 {
-    uint64_t step = ((uint64_t)start_ns - (uint64_t)groups->from_ns) /
-                    (uint64_t)groups->query->step_ns;
+    uint64_t step =
+        ((uint64_t)start_ns - (uint64_t)groups->from_ns) / (uint64_t)groups->query->step_ns;
     if (step >= groups->steps)
         return;
     int64_t *cell = &groups->groups[group].values[step];

@@ -53,8 +53,9 @@ static int check_labels(const struct labels *labels, struct error *error)
         return error_set(error, -E2BIG, "The labels of one series take %zu bytes; %d may be.",
                          bytes, STORE_SERIES_BYTES_MAX);
     if (!labels_get(labels, LABEL_SERVICE_NAME))
-        return error_set(error, -EINVAL, "A series without the label service_name can't be stored; "
-                                         "give it one.");
+        return error_set(error, -EINVAL,
+                         "A series without the label service_name can't be stored; "
+                         "give it one.");
     return 0;
 }
 
@@ -87,6 +88,8 @@ static int check_depths(const struct profile *profile, struct error *error)
 
 int store_write(struct store *store, const struct store_batch *batch, struct error *error)
 {
+    struct error local;
+    error = error ? error : &local;
     int r = check_tenant(batch->tenant, error);
     if (r < 0)
         return r;
@@ -110,6 +113,8 @@ int store_write(struct store *store, const struct store_batch *batch, struct err
 int store_series(struct store *store, const struct store_selection *selection, store_series_fn *fn,
                  void *context, struct error *error)
 {
+    struct error local;
+    error = error ? error : &local;
     int r = check_tenant(selection->tenant, error);
     return r < 0 ? r : store->operations->series(store, selection, fn, context, error);
 }
@@ -180,6 +185,8 @@ static int give_set(struct store *store, const struct store_selection *selection
 int store_label_names(struct store *store, const struct store_selection *selection,
                       store_text_fn *fn, void *context, struct error *error)
 {
+    struct error local;
+    error = error ? error : &local;
     _cleanup_(text_set_release) struct text_set set = {.what = SET_NAMES};
     return give_set(store, selection, &set, fn, context, error);
 }
@@ -187,6 +194,8 @@ int store_label_names(struct store *store, const struct store_selection *selecti
 int store_label_values(struct store *store, const struct store_selection *selection,
                        const char *name, store_text_fn *fn, void *context, struct error *error)
 {
+    struct error local;
+    error = error ? error : &local;
     _cleanup_(text_set_release) struct text_set set = {.what = SET_VALUES, .name = name};
     return give_set(store, selection, &set, fn, context, error);
 }
@@ -194,6 +203,8 @@ int store_label_values(struct store *store, const struct store_selection *select
 int store_types(struct store *store, const struct store_selection *selection, store_text_fn *fn,
                 void *context, struct error *error)
 {
+    struct error local;
+    error = error ? error : &local;
     _cleanup_(text_set_release) struct text_set set = {.what = SET_TYPES};
     return give_set(store, selection, &set, fn, context, error);
 }
@@ -235,6 +246,8 @@ int store_merge(struct store *store, const struct store_selection *selection,
                 const struct store_limits *limits, struct profile *profile,
                 struct store_quality *ret_quality, struct error *error)
 {
+    struct error local;
+    error = error ? error : &local;
     struct store_quality quality = {0};
     unsigned type = 0;
     int r = check_tenant(selection->tenant, error);
@@ -258,6 +271,8 @@ int store_timeseries(struct store *store, const struct store_selection *selectio
                      store_points_fn *fn, void *context, struct store_quality *ret_quality,
                      struct error *error)
 {
+    struct error local;
+    error = error ? error : &local;
     struct store_quality quality = {0};
     int r = check_tenant(selection->tenant, error);
     if (r < 0 || (r = need_type(selection, error)) < 0)
@@ -275,6 +290,8 @@ int store_exemplars(struct store *store, const struct store_selection *selection
                     const char *function, const struct store_limits *limits, store_exemplar_fn *fn,
                     void *context, struct error *error)
 {
+    struct error local;
+    error = error ? error : &local;
     int r = check_tenant(selection->tenant, error);
     return r < 0 ? r
                  : store->operations->exemplars(store, selection, function,
@@ -285,6 +302,8 @@ int store_scan(struct store *store, const struct store_selection *selection,
                const struct store_limits *limits, store_window_fn *fn, void *context,
                struct error *error)
 {
+    struct error local;
+    error = error ? error : &local;
     int r = check_tenant(selection->tenant, error);
     return r < 0 ? r
                  : store->operations->scan(store, selection, limits ? limits : &no_limits, fn,
@@ -293,18 +312,24 @@ int store_scan(struct store *store, const struct store_selection *selection,
 
 int store_maintain(struct store *store, const atomic_bool *cancelled, struct error *error)
 {
+    struct error local;
+    error = error ? error : &local;
     return store->operations->maintain(store, cancelled, error);
 }
 
 int store_delete(struct store *store, const struct store_selection *selection,
                  uint64_t *ret_windows, struct error *error)
 {
+    struct error local;
+    error = error ? error : &local;
     int r = check_tenant(selection->tenant, error);
-    return r < 0 ? r : store->operations->delete(store, selection, ret_windows, error);
+    return r < 0 ? r : store->operations->delete (store, selection, ret_windows, error);
 }
 
 int store_stats(struct store *store, struct store_stats *ret_stats, struct error *error)
 {
+    struct error local;
+    error = error ? error : &local;
     struct store_stats stats = {0};
     int r = store->operations->stats(store, &stats, error);
     if (!r)
@@ -314,15 +339,21 @@ int store_stats(struct store *store, struct store_stats *ret_stats, struct error
 
 int store_problems(struct store *store, store_text_fn *fn, void *context, struct error *error)
 {
+    struct error local;
+    error = error ? error : &local;
     return store->operations->problems(store, fn, context, error);
 }
 
 int store_tenants(struct store *store, store_text_fn *fn, void *context, struct error *error)
 {
+    struct error local;
+    error = error ? error : &local;
     return store->operations->tenants(store, fn, context, error);
 }
 
 int store_check(struct store *store, store_text_fn *fn, void *context, struct error *error)
 {
+    struct error local;
+    error = error ? error : &local;
     return store->operations->check(store, fn, context, error);
 }

@@ -11,8 +11,9 @@
  * does, so ranges that touch add up to the range of both. A *row* is what others call a sample.
  *
  * Threads: every call may be made from any thread at any time, except that nothing may run during
- * store_close. Callbacks run on the caller's thread, without locks held; what they are given is
- * valid until they return. A callback that returns non-zero ends the call, which returns that.
+ * store_close. Callbacks run on the caller's thread and must not call the store; what they are
+ * given is valid until they return. A callback that returns non-zero ends the call, which returns
+ * that.
  *
  * Errors: 0 or a negative code with a sentence in `error` (which may be NULL). Codes beside
  * errno's: -EALREADY the batch was stored before, -E2BIG a limit was met, -ECANCELED, -EINVAL what
@@ -50,14 +51,14 @@ struct store_class {
 
 /* Copied by the open calls. Zero means the default. */
 struct store_options {
-    const char *directory;            /* embedded only; made when missing */
+    const char *directory;             /* embedded only; made when missing */
     const struct store_class *classes; /* none: default, kept 14, 30, 400 and 1200 days */
     size_t class_count;
-    size_t memory_limit_bytes;  /* of caches and work; 256 MiB. Never below 16 MiB. */
-    uint64_t disk_limit_bytes;  /* 0: none */
-    unsigned commit_ms;         /* how long a commit waits for company; 50 */
-    unsigned late_ms;           /* how long after its end a ten-minute slot is rolled up; 120,000 */
-    bool read_only;             /* reads only, beside a server too; embedded only */
+    size_t memory_limit_bytes; /* of caches and work; 256 MiB. Never below 16 MiB. */
+    uint64_t disk_limit_bytes; /* 0: none */
+    unsigned commit_ms;        /* how long a commit waits for company; 50 */
+    unsigned late_ms;          /* how long after its end a ten-minute slot is rolled up; 120,000 */
+    bool read_only;            /* reads only, beside a server too; embedded only */
     int64_t (*now)(void *context); /* wall clock in ns, for tests; NULL: the real one */
     void *now_context;
 };
@@ -87,7 +88,7 @@ struct store_exemplar {
     struct profile_link link;
 };
 
-struct store_profile { /* one window */
+struct store_profile {           /* one window */
     const struct labels *labels; /* service_name among them; the type is apart */
     const char *type;            /* the five-part id */
     int64_t time_ns, duration_ns;
@@ -148,9 +149,9 @@ struct store_quality {
     unsigned damaged_files;    /* set aside during the call */
 };
 
-/* Each series with at least one window in the range (rollups included when the raw data is gone).
- * `first_ns` and `last_ns` are what is stored of it anywhere in the range's files. A series of
- * several files comes once. */
+/* Each series once that has windows in the range, to the precision of a block (an hour). `first_ns`
+ * and `last_ns` are what is stored of it anywhere in the range's days. Of days whose raw data is
+ * gone, the rollups' series, which know service_name and version only. */
 typedef int store_series_fn(void *context, const struct labels *labels, const char *type,
                             int64_t first_ns, int64_t last_ns);
 int store_series(struct store *store, const struct store_selection *selection, store_series_fn *fn,
@@ -231,16 +232,16 @@ int store_delete(struct store *store, const struct store_selection *selection,
                  uint64_t *ret_windows, struct error *error);
 
 struct store_stats {
-    uint64_t rows, windows;                 /* raw, stored now */
+    uint64_t rows, windows; /* raw, stored now */
     uint64_t files[STORE_TIERS], bytes[STORE_TIERS], blocks[STORE_TIERS];
-    uint64_t series;                        /* raw, summed over files */
-    uint64_t fresh_blocks;                  /* raw, waiting for compaction */
+    uint64_t series;                                          /* raw, summed over files */
+    uint64_t fresh_blocks;                                    /* raw, waiting for compaction */
     uint64_t written_rows, written_batches, repeated_batches; /* since opened, from here on */
     uint64_t commits, compacted_blocks, rolled_slots;
-    uint64_t expired_files;                 /* by retention */
-    uint64_t shed_files;                    /* raw days dropped early for the disk limit */
-    int64_t shed_until_ns;                  /* raw data before this was dropped for the disk limit */
-    uint64_t memory_bytes;                  /* caches */
+    uint64_t expired_files; /* by retention */
+    uint64_t shed_files;    /* raw days dropped early for the disk limit */
+    int64_t shed_until_ns;  /* raw data before this was dropped for the disk limit */
+    uint64_t memory_bytes;  /* caches */
 };
 int store_stats(struct store *store, struct store_stats *ret_stats, struct error *error);
 

@@ -4,6 +4,7 @@
 #include "store/tree.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/memory.h"
 
@@ -69,17 +70,31 @@ uint32_t tree_child(struct tree *tree, uint32_t parent, uint32_t frame)
     return id;
 }
 
+static uint32_t *widen(uint32_t *ids, uint32_t *count, uint32_t needed)
+{
+    if (needed <= *count)
+        return ids;
+    /* What grows while it is used grows again: some room beyond. */
+    uint32_t room = *count ? needed + needed / 4 : needed;
+    ids = memory_resize(ids, room, sizeof(*ids));
+    memset(ids + *count, 0, (room - *count) * sizeof(*ids));
+    *count = room;
+    return ids;
+}
+
 void frame_map_init(struct frame_map *map, const struct profile *from, struct profile *to)
 {
-    *map = (struct frame_map){
-        .from = from,
-        .to = to,
-        .string = memory_zalloc(from->string_count, sizeof(uint32_t)),
-        .function = memory_zalloc(from->function_count, sizeof(uint32_t)),
-        .mapping = memory_zalloc(from->mapping_count, sizeof(uint32_t)),
-        .frame = memory_zalloc(from->frame_count, sizeof(uint32_t)),
-        .frame_count = from->frame_count,
-    };
+    *map = (struct frame_map){.from = from, .to = to};
+    frame_map_refresh(map);
+}
+
+void frame_map_refresh(struct frame_map *map)
+{
+    const struct profile *from = map->from;
+    map->string = widen(map->string, &map->string_count, from->string_count);
+    map->function = widen(map->function, &map->function_count, from->function_count);
+    map->mapping = widen(map->mapping, &map->mapping_count, from->mapping_count);
+    map->frame = widen(map->frame, &map->frame_count, from->frame_count);
 }
 
 void frame_map_release(struct frame_map *map)

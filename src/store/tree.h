@@ -28,17 +28,21 @@ void tree_append(struct tree *tree, uint32_t parent, uint32_t frame);
 /* The child of `parent` with that frame, added when new. */
 uint32_t tree_child(struct tree *tree, uint32_t parent, uint32_t frame);
 
-/* Frames of `from` in `to`. Both may grow meanwhile, `from` only beyond what it held at init. */
+/* Frames of `from` in `to`. Both may grow meanwhile; frames that `from` got after init can be asked
+ * for after frame_map_refresh. */
 struct frame_map {
     const struct profile *from;
     struct profile *to;
-    uint32_t *string, *function, *mapping, *frame; /* 0: not yet */
-    uint32_t frame_count;
+    uint32_t *string, *function, *mapping, *frame;                     /* 0: not yet */
+    uint32_t string_count, function_count, mapping_count, frame_count; /* room */
 };
 
 void frame_map_init(struct frame_map *map, const struct profile *from, struct profile *to);
 void frame_map_release(struct frame_map *map);
 uint32_t frame_map_frame(struct frame_map *map, uint32_t frame);
+
+/* Makes room for what `from` has got since. */
+void frame_map_refresh(struct frame_map *map);
 
 /* Nodes of one tree in another, which is a tree or a profile's. */
 struct node_map {

@@ -20,7 +20,7 @@
 
 static _Atomic int64_t test_now_ns = TODAY_NS + 12 * HOUR_NS;
 
-static int64_t test_clock(void *context)
+static inline int64_t test_clock(void *context)
 {
     (void)context;
     return test_now_ns;
@@ -43,16 +43,16 @@ static inline uint32_t sample_frame(struct profile *profile, unsigned number)
                                                .limit = 0x9000,
                                                .file = profile_cstring(profile, "/bin/x"),
                                                .build_id = profile_cstring(profile, "abcdef")});
-        return profile_frame(
-            profile, &(struct profile_frame){.address = number * 16, .mapping = mapping});
+        return profile_frame(profile,
+                             &(struct profile_frame){.address = number * 16, .mapping = mapping});
     }
     uint32_t function = profile_function(
         profile, &(struct profile_function){.name = profile_cstring(profile, text),
                                             .file = profile_cstring(profile, "x.c"),
                                             .start_line = number});
-    return profile_frame(profile, &(struct profile_frame){.function = function,
-                                                          .line = number % 3,
-                                                          .kind = FRAME_NATIVE});
+    return profile_frame(
+        profile,
+        &(struct profile_frame){.function = function, .line = number % 3, .kind = FRAME_NATIVE});
 }
 
 static inline uint32_t sample_stack(struct profile *profile, uint64_t *seed, unsigned functions)
@@ -95,9 +95,9 @@ static inline void sample_batch_make(struct sample_batch *batch, uint64_t seed, 
         labels_set(&window->labels, "host", text);
         size_t rows = sample_random(&seed) % 40, exemplars = sample_random(&seed) % 2;
         for (size_t k = 0; k < rows; k++)
-            window->rows[k] = (struct store_row){
-                .node = sample_stack(&batch->profile, &seed, 20),
-                .value = (int64_t)(1 + sample_random(&seed) % 5) * 10101010};
+            window->rows[k] =
+                (struct store_row){.node = sample_stack(&batch->profile, &seed, 20),
+                                   .value = (int64_t)(1 + sample_random(&seed) % 5) * 10101010};
         for (size_t k = 0; k < exemplars; k++)
             window->exemplars[k] = (struct store_exemplar){
                 .node = sample_stack(&batch->profile, &seed, 20),

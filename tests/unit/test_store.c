@@ -63,10 +63,11 @@ struct small {
 
 static uint32_t named(struct profile *profile, const char *name)
 {
-    return profile_frame(profile, &(struct profile_frame){
-                                      .function = profile_function(
-                                          profile, &(struct profile_function){
-                                                       .name = profile_cstring(profile, name)})});
+    return profile_frame(
+        profile,
+        &(struct profile_frame){
+            .function = profile_function(
+                profile, &(struct profile_function){.name = profile_cstring(profile, name)})});
 }
 
 static void small_make(struct small *small, const char *service, int64_t time_ns)
@@ -74,13 +75,13 @@ static void small_make(struct small *small, const char *service, int64_t time_ns
     memset(small, 0, sizeof(*small));
     profile_init(&small->profile, PROFILE_ALL);
     uint32_t stack[2] = {named(&small->profile, "main"), named(&small->profile, "a")};
-    small->rows[0] = (struct store_row){.node = profile_stack(&small->profile, stack, 2),
-                                        .value = 30};
-    small->rows[1] = (struct store_row){.node = profile_stack(&small->profile, stack, 1),
-                                        .value = 5};
+    small->rows[0] =
+        (struct store_row){.node = profile_stack(&small->profile, stack, 2), .value = 30};
+    small->rows[1] =
+        (struct store_row){.node = profile_stack(&small->profile, stack, 1), .value = 5};
     stack[1] = named(&small->profile, "b");
-    small->rows[2] = (struct store_row){.node = profile_stack(&small->profile, stack, 2),
-                                        .value = 70};
+    small->rows[2] =
+        (struct store_row){.node = profile_stack(&small->profile, stack, 2), .value = 70};
     small->exemplar = (struct store_exemplar){
         .node = small->rows[0].node, .value = 1, .time_ns = time_ns + 3, .link = {{9}, {8}}};
     labels_set(&small->labels, "service_name", service);
@@ -94,8 +95,7 @@ static void small_make(struct small *small, const char *service, int64_t time_ns
                                            .row_count = 3,
                                            .exemplars = &small->exemplar,
                                            .exemplar_count = 1};
-    small->batch = (struct store_batch){
-        .tenant = "acme", .profiles = &small->window, .count = 1};
+    small->batch = (struct store_batch){.tenant = "acme", .profiles = &small->window, .count = 1};
 }
 
 static void small_release(struct small *small)
@@ -199,11 +199,10 @@ static void lists_series_labels_and_types(void **state)
     _cleanup_buffer_ struct buffer text = {0};
     assert_int_equal(store_series(store, &selection, describe_series, &text, &error), 0);
     sort_lines(&text);
-    assert_string_equal(buffer_text(&text),
-                        "{host=\"h1\",service_name=\"db\"} " CPU
-                        " 1727982000000000000 1727982000000000000\n"
-                        "{host=\"h1\",service_name=\"web\"} " CPU
-                        " 1728000000000000000 1728000010000000000\n");
+    assert_string_equal(buffer_text(&text), "{host=\"h1\",service_name=\"db\"} " CPU
+                                            " 1727982000000000000 1727982000000000000\n"
+                                            "{host=\"h1\",service_name=\"web\"} " CPU
+                                            " 1728000000000000000 1728000010000000000\n");
     text.length = 0;
     assert_int_equal(store_label_names(store, &selection, describe_text, &text, &error), 0);
     assert_string_equal(buffer_text(&text), "host\nservice_name\n");
@@ -234,9 +233,9 @@ static void adds_up_time_series(void **state)
     struct store_timeseries_query query = {.step_ns = MINUTE_NS};
     struct store_quality quality;
     _cleanup_buffer_ struct buffer text = {0};
-    assert_int_equal(store_timeseries(store, &selection, &query, NULL, describe_points, &text,
-                                      &quality, &error),
-                     0);
+    assert_int_equal(
+        store_timeseries(store, &selection, &query, NULL, describe_points, &text, &quality, &error),
+        0);
     assert_string_equal(buffer_text(&text), "{} 1728000000000000000 210 2\n"
                                             "{} 1728000060000000000 105 1\n");
     assert_int_equal(quality.windows, 3);
@@ -245,30 +244,29 @@ static void adds_up_time_series(void **state)
     query.group_count = 1;
     query.function = "a";
     text.length = 0;
-    assert_int_equal(store_timeseries(store, &selection, &query, NULL, describe_points, &text,
-                                      &quality, &error),
-                     0);
-    assert_string_equal(buffer_text(&text),
-                        "{service_name=\"db\"} 1728000060000000000 30 1\n"
-                        "{service_name=\"web\"} 1728000000000000000 60 2\n");
+    assert_int_equal(
+        store_timeseries(store, &selection, &query, NULL, describe_points, &text, &quality, &error),
+        0);
+    assert_string_equal(buffer_text(&text), "{service_name=\"db\"} 1728000060000000000 30 1\n"
+                                            "{service_name=\"web\"} 1728000000000000000 60 2\n");
     query.group_count = 0;
     query.function = "main";
     query.count = STORE_CUMULATIVE;
     text.length = 0;
-    assert_int_equal(store_timeseries(store, &selection, &query, NULL, describe_points, &text,
-                                      &quality, &error),
-                     0);
+    assert_int_equal(
+        store_timeseries(store, &selection, &query, NULL, describe_points, &text, &quality, &error),
+        0);
     assert_string_equal(buffer_text(&text), "{} 1728000000000000000 210 2\n"
                                             "{} 1728000060000000000 105 1\n");
     query.step_ns = 1;
-    assert_int_equal(store_timeseries(store, &selection, &query, NULL, describe_points, &text,
-                                      &quality, &error),
-                     -EINVAL);
+    assert_int_equal(
+        store_timeseries(store, &selection, &query, NULL, describe_points, &text, &quality, &error),
+        -EINVAL);
     query.step_ns = SECOND_NS;
     selection.to_ns = TODAY_NS + 2 * DAY_NS;
-    assert_int_equal(store_timeseries(store, &selection, &query, NULL, describe_points, &text,
-                                      &quality, &error),
-                     -E2BIG);
+    assert_int_equal(
+        store_timeseries(store, &selection, &query, NULL, describe_points, &text, &quality, &error),
+        -E2BIG);
     assert_says(&error, "longer steps");
 }
 
@@ -281,8 +279,9 @@ static void keeps_exemplars(void **state)
     _cleanup_buffer_ struct buffer text = {0};
     assert_int_equal(
         store_exemplars(store, &selection, "a", NULL, describe_exemplar, &text, &error), 0);
-    assert_string_equal(buffer_text(&text), "{host=\"h1\",service_name=\"web\"};a:0:0:+0;main:0:0:+0"
-                                            " 1 1728000000000000003 9 8\n");
+    assert_string_equal(buffer_text(&text),
+                        "{host=\"h1\",service_name=\"web\"};a:0:0:+0;main:0:0:+0"
+                        " 1 1728000000000000003 9 8\n");
     text.length = 0;
     assert_int_equal(
         store_exemplars(store, &selection, "b", NULL, describe_exemplar, &text, &error), 0);
@@ -484,9 +483,9 @@ static void serves_many_threads(void **state)
     pthread_t threads[WORKERS + 2];
     for (unsigned i = 0; i < WORKERS + 2; i++) {
         workers[i] = (struct worker){.store = store, .number = i};
-        assert_int_equal(pthread_create(&threads[i], NULL, i < WORKERS ? write_many : read_many,
-                                        &workers[i]),
-                         0);
+        assert_int_equal(
+            pthread_create(&threads[i], NULL, i < WORKERS ? write_many : read_many, &workers[i]),
+            0);
     }
     for (unsigned i = 0; i < WORKERS + 2; i++)
         pthread_join(threads[i], NULL);
@@ -504,7 +503,7 @@ static void serves_many_threads(void **state)
 #define BOTH(test)                                                                                 \
     {#test " (in memory)", test, in_memory, close_store, NULL},                                    \
     {                                                                                              \
-        #test " (embedded)", test, embedded, close_store, NULL                                     \
+#test " (embedded)", test, embedded, close_store, NULL                                     \
     }
 
 int main(void)

@@ -1,0 +1,228 @@
+// SPDX-License-Identifier: Apache-2.0
+// `assay server`: settings from flags and a file, then serving until told to stop.
+
+#include <signal.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/signalfd.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "base/log.h"
+#include "cli/cli.h"
+#include "cli/input.h"
+#include "config/settings.h"
+#include "server/server.h"
+
+#define GRACE_MS 10000
+
+struct server_flags {
+    struct option_list listen;
+    const char *data, *config, *tls_certificate, *tls_key, *tokens, *log_format;
+    uint64_t memory_limit, disk_limit;
+    bool in_memory, insecure, check_config, access_log;
+};
+
+/* A configuration in the making; texts of `options` are in `tree` or argv. */
+struct configuration {
+    struct yaml_tree tree;
+    struct server_options options;
+    struct label_rules rules;
+};
+
+static void configuration_release(struct configuration *configuration)
+{
+    label_rules_release(&configuration->rules);
+    yaml_tree_release(&configuration->tree);
+}
+
+static void apply_flags(const struct server_flags *flags, struct server_options *options)
+{
+    if (flags->listen.count)
+        options->listen_count = 0;
+    for (size_t i = 0; i < flags->listen.count && i < SERVER_LISTEN_MAX; i++)
+        options->listen[options->listen_count++] = flags->listen.values[i];
+    if (!options->listen_count)
+        options->listen[options->listen_count++] = SERVER_DEFAULT_LISTEN;
+    options->data = flags->data ? flags->data : options->data;
+    if (flags->in_memory)
+        options->data = NULL;
+    if (flags->memory_limit)
+        options->memory_limit_bytes = flags->memory_limit;
+    if (flags->disk_limit)
+        options->disk_limit_bytes = flags->disk_limit;
+    if (flags->tls_certificate)
+        options->tls_certificate = flags->tls_certificate;
+    if (flags->tls_key)
+        options->tls_key = flags->tls_key;
+    if (flags->tokens)
+        options->tokens_file = flags->tokens;
+    if (flags->log_format)
+        options->log_format = strcmp(flags->log_format, "json") ? SERVER_LOG_TEXT : SERVER_LOG_JSON;
+    options->insecure |= flags->insecure;
+    options->access_log |= flags->access_log;
+}
+
+/* Reads the file, if any. What is wrong is on stderr; returns 0 or an exit code. */
+static int configure(const struct server_flags *flags, struct configuration *configuration)
+{
+    struct problems problems = {.file = flags->config};
+    struct settings settings;
+    struct error error = {0};
+    server_options_defaults(&configuration->options);
+    configuration->options.data = "assay-data";
+    if (flags->config && yaml_tree_read_file(flags->config, &configuration->tree, &error) < 0)
+        return fail(&error);
+    settings_open(&settings, &problems, configuration->tree.root, "the configuration");
+    server_options_read(&configuration->options, &settings);
+    label_rules_read(&settings, &configuration->rules);
+    settings_close(&settings);
+    size_t count = problems.count;
+    if (count)
+        fputs(buffer_text(&problems.text), stderr);
+    problems_release(&problems);
+    apply_flags(flags, &configuration->options);
+    return count ? EXIT_FAILED : EXIT_FINE;
+}
+
+/* systemd's protocol: a datagram to the socket that it names. */
+static void notify(const char *state)
+{
+    const char *path = getenv("NOTIFY_SOCKET");
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+    size_t length = path ? strlen(path) : 0;
+    if (!length || length >= sizeof(address.sun_path) || (*path != '/' && *path != '@'))
+        return;
+    memcpy(address.sun_path, path, length);
+    if (*path == '@')
+        address.sun_path[0] = 0;
+    int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+    if (fd < 0)
+        return;
+    socklen_t size = (socklen_t)(offsetof(struct sockaddr_un, sun_path) + length);
+    if (sendto(fd, state, strlen(state), MSG_NOSIGNAL, (struct sockaddr *)&address, size) < 0)
+        log_warning("The service manager can't be told that we are ready: %m.");
+    close(fd);
+}
+
+static void reload(const struct server_flags *flags, struct server *server)
+{
+    _cleanup_(configuration_release) struct configuration again = {0};
+    struct error error = {0};
+    notify("RELOADING=1");
+    if (configure(flags, &again) != EXIT_FINE)
+        log_error("The configuration stays as it was.");
+    else if (server_reload(server, &again.rules, &error) < 0)
+        log_error("%s", error.text);
+    else
+        fprintf(stderr, "assay: labels' rules, certificate and tokens were read again.\n");
+    notify("READY=1");
+}
+
+static void serve(const struct server_flags *flags, struct server *server, int signals)
+{
+    for (size_t i = 0; i < http_server_address_count(server->http); i++)
+        fprintf(stderr, "assay: serving on %s%s\n",
+                strncmp(http_server_address(server->http, i), "unix:", 5)
+                    ? server->tls ? "https://" : "http://"
+                    : "",
+                http_server_address(server->http, i));
+    notify("READY=1");
+    for (;;) {
+        struct signalfd_siginfo got;
+        if (read(signals, &got, sizeof(got)) != sizeof(got))
+            continue;
+        if (got.ssi_signo != SIGHUP)
+            break;
+        reload(flags, server);
+    }
+    notify("STOPPING=1");
+    fprintf(stderr, "assay: stopping\n");
+}
+
+static int run(const struct server_flags *flags)
+{
+    _cleanup_(configuration_release) struct configuration configuration = {0};
+    struct error error = {0};
+    struct server *server;
+    int r = configure(flags, &configuration);
+    if (r != EXIT_FINE)
+        return r;
+    if (!configuration.options.tls_certificate != !configuration.options.tls_key)
+        return options_wrong("server", "--tls-cert and --tls-key go together.");
+    if (flags->check_config) {
+        printf("The configuration is good.\n");
+        return EXIT_FINE;
+    }
+    /* Before any thread, so that all have the signals blocked. */
+    sigset_t set;
+    sigemptyset(&set);
+    sigaddset(&set, SIGTERM);
+    sigaddset(&set, SIGINT);
+    sigaddset(&set, SIGHUP);
+    sigprocmask(SIG_BLOCK, &set, NULL);
+    signal(SIGPIPE, SIG_IGN);
+    int signals = signalfd(-1, &set, SFD_CLOEXEC);
+    if (signals < 0 ||
+        server_start(&configuration.options, &configuration.rules, &server, &error) < 0) {
+        if (signals < 0)
+            error_set_errno(&error, -errno, "Signals can't be waited for");
+        return fail(&error);
+    }
+    serve(flags, server, signals);
+    server_stop(server, GRACE_MS);
+    close(signals);
+    return EXIT_FINE;
+}
+
+int command_server(int argc, char **argv)
+{
+    struct server_flags flags = {0};
+    const struct option own[] = {
+        {"Serving", .kind = OPTION_GROUP},
+        {"listen", 'l', OPTION_LIST, "ADDR", "address to serve on (127.0.0.1:4040); also unix:PATH",
+         &flags.listen},
+        {"config", 'c', OPTION_TEXT, "FILE", "settings in YAML; options here come before them",
+         &flags.config},
+        {"check-config", 0, OPTION_FLAG, NULL, "say whether the settings are good, and end",
+         &flags.check_config},
+        {"Store", .kind = OPTION_GROUP},
+        {"data", 'd', OPTION_TEXT, "DIR", "folder of the store (assay-data)", &flags.data},
+        {"in-memory", 0, OPTION_FLAG, NULL, "keep nothing: all is gone when the server ends",
+         &flags.in_memory},
+        {"memory-limit", 0, OPTION_SIZE, "SIZE", "memory for caches and work (256M)",
+         &flags.memory_limit},
+        {"disk-limit", 0, OPTION_SIZE, "SIZE", "disk for the store; the oldest goes first",
+         &flags.disk_limit},
+        {"Access", .kind = OPTION_GROUP},
+        {"tokens", 0, OPTION_TEXT, "FILE", "tokens that requests must have one of", &flags.tokens},
+        {"tls-cert", 0, OPTION_TEXT, "FILE", "certificate and its chain, PEM",
+         &flags.tls_certificate},
+        {"tls-key", 0, OPTION_TEXT, "FILE", "the certificate's key, PEM", &flags.tls_key},
+        {"insecure", 0, OPTION_FLAG, NULL, "serve beyond this machine without TLS and tokens",
+         &flags.insecure},
+        {"Logs", .kind = OPTION_GROUP},
+        {"access-log", 0, OPTION_FLAG, NULL, "a line on stderr for each request",
+         &flags.access_log},
+        {"log-format", 0, OPTION_TEXT, "F", "of those lines: text or json", &flags.log_format},
+        {0}};
+    struct command_line line = {
+        .command = "server",
+        .arguments = "",
+        .summary = "Takes profiles over HTTP from any tool, keeps them, and answers questions.",
+        .options = own,
+        .least = 0,
+        .most = 0,
+    };
+    int r = options_parse(&line, argc, argv);
+    if (r >= 0)
+        return r;
+    if (flags.log_format && strcmp(flags.log_format, "text") && strcmp(flags.log_format, "json"))
+        return options_wrong("server", "--log-format is text or json, not \"%s\".",
+                             flags.log_format);
+    if (flags.listen.count > SERVER_LISTEN_MAX)
+        return options_wrong("server", "At most %d addresses can be served on.", SERVER_LISTEN_MAX);
+    return run(&flags);
+}

@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What people ask the store: `type{selectors}` and times as they are written. The type is a full
+ * id, process_cpu:cpu:nanoseconds:cpu:nanoseconds, or a short name, which stands for whichever type
+ * of that kind the selection has.
+ */
+#pragma once
+
+#include "base/error.h"
+#include "label/selector.h"
+#include "store/store.h"
+
+#define QUERY_BYTES_MAX SELECTOR_BYTES_MAX
+#define QUERY_TYPE_BYTES 1025 /* with its NUL */
+
+struct query {
+    char type[QUERY_TYPE_BYTES]; /* a full id, a short name, or "": none was given */
+    struct selector selector;    /* `service` is service_name */
+};
+
+void query_release(struct query *query);
+#define _cleanup_query_ _cleanup_(query_release)
+
+/* `cpu{service_name="x"}`, `{service="x"}`, `cpu`, `memory:inuse_space:bytes:space:bytes{}`; a
+ * sixth part of the type, `:delta`, is dropped. `ret` is untouched on failure. */
+int query_parse(const char *text, struct query *ret_query, struct error *error);
+
+/* Makes the type a full id: a short name becomes the best type that the selection has of it.
+ * -ENOENT when there is none; the sentence lists what there is. */
+int query_resolve(struct query *query, struct store *store, const char *tenant, int64_t from_ns,
+                  int64_t to_ns, struct error *error);
+
+/* How well a full id answers to a short name: 0 not at all, else the more the better. */
+unsigned query_type_fits(const char *id, const char *short_name);
+
+/* The n-th part of an id, from 0; "" and no length beyond the last. */
+const char *query_type_part(const char *id, unsigned n, size_t *ret_length);
+
+/* Unix seconds (also with a fraction), milliseconds, microseconds or nanoseconds by the number's
+ * size; RFC 3339, also without time or zone (UTC); now, now-1h30m, now+5m. */
+int query_time(const char *text, int64_t now_ns, int64_t *ret_ns, struct error *error);

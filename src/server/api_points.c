@@ -1,0 +1,160 @@
+// SPDX-License-Identifier: Apache-2.0
+// The API's values over time, and samples that belong to traces.
+
+#include <string.h>
+
+#include "config/quantity.h"
+#include "profile/naming.h"
+#include "server/question.h"
+
+#define GROUPS_MAX 16
+#define EXEMPLARS_DEFAULT 100
+#define EXEMPLARS_MAX 100000
+#define SECOND_NS 1000000000ll
+
+struct points {
+    struct buffer out;
+    const char *comma;
+    uint64_t limit, count;
+};
+
+static int put_points(void *context, const struct labels *group, const struct store_point *list,
+                      size_t count)
+{
+    struct points *points = context;
+    buffer_printf(&points->out, "%s{\"labels\":", points->comma);
+    labels_write_json(group, &points->out);
+    buffer_add_text(&points->out, ",\"points\":[");
+    for (size_t i = 0; i < count; i++)
+        buffer_printf(&points->out, "%s[%.3f,%lld]", i ? "," : "", (double)list[i].time_ns / 1e9,
+                      (long long)list[i].value);
+    buffer_add_text(&points->out, "]}");
+    points->comma = ",\n";
+    return 0;
+}
+
+/* A step that is asked for, or one that gives some 60 points. */
+static int read_step(struct http_request *request, const struct store_selection *selection,
+                     int64_t *ret_ns, struct error *error)
+{
+    const char *text = http_request_query(request, "step");
+    int64_t step = 0;
+    uint64_t seconds = 0;
+    if (!text || !*text) {
+        step = (selection->to_ns - selection->from_ns) / 60 / SECOND_NS * SECOND_NS;
+    } else if (!quantity_duration(text, &step)) {
+        int r = question_number(request, "step", 1, 86400 * 366, &seconds, error);
+        if (r < 0)
+            return error_set(error, -EINVAL,
+                             "step is a time such as 15s, or seconds, not \"%.40s\".", text);
+        step = (int64_t)seconds * SECOND_NS;
+    }
+    *ret_ns = MAX(step, SECOND_NS);
+    return 0;
+}
+
+void api_timeseries(struct http_request *request, void *userdata)
+{
+    struct server *server = userdata;
+    _cleanup_question_ struct question question = {0};
+    struct error error = {0};
+    struct store_quality quality = {0};
+    const char *groups[GROUPS_MAX];
+    struct store_timeseries_query query = {.group_by = groups};
+    struct points points = {.comma = ""};
+    int r = question_read(&question, request, server, "", true, &error);
+    if (!r)
+        r = read_step(request, &question.selection, &query.step_ns, &error);
+    for (size_t i = 0; !r && i < http_request_query_count(request); i++) {
+        const char *name, *value;
+        http_request_query_at(request, i, &name, &value);
+        if (!strcmp(name, "function"))
+            query.function = value;
+        else if (!strcmp(name, "count") && *value)
+            query.count = !strcmp(value, "cum") ? STORE_CUMULATIVE : STORE_FLAT;
+        else if (!strcmp(name, "group_by") && *value) {
+            if (query.group_count == GROUPS_MAX)
+                r = error_set(&error, -EINVAL, "At most %d labels can be grouped by.", GROUPS_MAX);
+            else
+                groups[query.group_count++] = strcmp(value, "service") ? value : LABEL_SERVICE_NAME;
+        }
+    }
+    buffer_add_text(&points.out, "{\"series\":[");
+    if (!r)
+        r = store_timeseries(server->store, &question.selection, &query, &question.limits,
+                             put_points, &points, &quality, &error);
+    if (r < 0) {
+        http_respond_failure(request, &error);
+    } else {
+        buffer_printf(&points.out,
+                      "],\"step_seconds\":%.9g,\"type\":", (double)query.step_ns / 1e9);
+        json_put_text(&points.out, question.query.type);
+        buffer_add_char(&points.out, ',');
+        quality_write(&quality, NULL, &points.out);
+        buffer_add_text(&points.out, "}\n");
+        http_respond(request, 200, "application/json", &points.out);
+    }
+    buffer_release(&points.out);
+}
+
+static void put_hex(struct buffer *out, const uint8_t *bytes, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        buffer_printf(out, "%02x", bytes[i]);
+}
+
+static int put_exemplar(void *context, const struct labels *labels, const struct profile *profile,
+                        const struct store_exemplar *exemplar)
+{
+    struct points *points = context;
+    struct buffer *out = &points->out;
+    if (points->count++ >= points->limit)
+        return 1;
+    buffer_printf(out, "%s{\"time\":%.3f,\"value\":%lld,\"trace_id\":\"", points->comma,
+                  (double)exemplar->time_ns / 1e9, (long long)exemplar->value);
+    put_hex(out, exemplar->link.trace_id, sizeof(exemplar->link.trace_id));
+    buffer_add_text(out, "\",\"span_id\":\"");
+    put_hex(out, exemplar->link.span_id, sizeof(exemplar->link.span_id));
+    buffer_add_text(out, "\",\"labels\":");
+    labels_write_json(labels, out);
+    /* The innermost frame first. */
+    buffer_add_text(out, ",\"stack\":[");
+    const char *comma = "";
+    for (uint32_t node = exemplar->node; node; node = profile->nodes[node].parent) {
+        const struct profile_frame *frame = &profile->frames[profile->nodes[node].frame];
+        const struct profile_function *function = &profile->functions[frame->function];
+        buffer_add_text(out, comma);
+        if (frame->function)
+            json_put_text(out, profile_text(profile, function->name));
+        else
+            buffer_printf(out, "\"0x%llx\"", (unsigned long long)frame->address);
+        comma = ",";
+    }
+    buffer_add_text(out, "]}");
+    points->comma = ",\n";
+    return 0;
+}
+
+void api_exemplars(struct http_request *request, void *userdata)
+{
+    struct server *server = userdata;
+    _cleanup_question_ struct question question = {0};
+    struct error error = {0};
+    struct points points = {.comma = "", .limit = EXEMPLARS_DEFAULT};
+    const char *function = http_request_query(request, "function");
+    int r = question_number(request, "limit", 1, EXEMPLARS_MAX, &points.limit, &error);
+    if (!r)
+        r = question_read(&question, request, server, "", true, &error);
+    buffer_add_text(&points.out, "{\"exemplars\":[");
+    if (!r)
+        r = store_exemplars(server->store, &question.selection,
+                            function && *function ? function : NULL, &question.limits, put_exemplar,
+                            &points, &error);
+    if (r < 0) {
+        http_respond_failure(request, &error);
+    } else {
+        buffer_printf(&points.out, "],\"more\":%s}\n", r > 0 ? "true" : "false");
+        http_respond(request, 200, "application/json", &points.out);
+    }
+    buffer_release(&points.out);
+}

@@ -1,0 +1,374 @@
+// SPDX-License-Identifier: Apache-2.0
+// Splits a profile into windows of series and stores them.
+
+#include "server/ingest.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/idtable.h"
+#include "base/memory.h"
+
+#define YEAR_NS (365 * 86400 * 1000000000ll)
+
+struct group {
+    struct labels labels;
+    uint64_t hash; /* of the labels before any rule */
+    bool dropped;
+    size_t rows, links; /* counted, then filled */
+    size_t first_row, first_link;
+};
+
+/* A profile of a batch and all that its windows point to. */
+struct ingest_part {
+    struct ingest_part *next;
+    struct profile profile;
+    struct ingest_type types[PROFILE_TYPES_MAX];
+    struct labels *kept; /* of the groups */
+    size_t kept_count;
+    struct store_row *rows;           /* by type, then group */
+    struct store_exemplar *exemplars; /* likewise */
+};
+
+/* While a profile is split. */
+struct split {
+    struct ingest_batch *batch;
+    const struct ingest_source *source;
+    struct profile *profile;
+    struct group *groups;
+    size_t count, capacity;
+    struct id_table index;      /* of the groups, by hash */
+    uint32_t *group_of;         /* per label set; ID_NONE: not looked at yet */
+    struct profile_link *links; /* per label set: trace and span that its labels name */
+    int64_t time_ns, duration_ns;
+};
+
+static void part_free(struct ingest_part *part)
+{
+    for (size_t i = 0; i < part->kept_count; i++)
+        labels_release(&part->kept[i]);
+    for (size_t i = 0; i < PROFILE_TYPES_MAX; i++)
+        free(part->types[i].id);
+    free(part->kept);
+    free(part->rows);
+    free(part->exemplars);
+    profile_release(&part->profile);
+    free(part);
+}
+
+void ingest_batch_release(struct ingest_batch *batch)
+{
+    while (batch->parts) {
+        struct ingest_part *part = batch->parts;
+        batch->parts = part->next;
+        part_free(part);
+    }
+    free(batch->windows);
+    batch->windows = NULL;
+    batch->count = batch->capacity = 0;
+}
+
+static void split_release(struct split *split)
+{
+    for (size_t i = 0; i < split->count; i++)
+        labels_release(&split->groups[i].labels);
+    free(split->groups);
+    free(split->group_of);
+    free(split->links);
+    id_table_release(&split->index);
+}
+
+static bool hex_bytes(const char *text, size_t length, uint8_t *bytes, size_t count)
+{
+    if (length != count * 2)
+        return false;
+    for (size_t i = 0; i < length; i++) {
+        char c = text[i];
+        unsigned digit = c >= '0' && c <= '9'   ? (unsigned)(c - '0')
+                         : c >= 'a' && c <= 'f' ? (unsigned)(c - 'a' + 10)
+                         : c >= 'A' && c <= 'F' ? (unsigned)(c - 'A' + 10)
+                                                : 16;
+        if (digit > 15)
+            return false;
+        bytes[i / 2] = (uint8_t)(i % 2 ? bytes[i / 2] | digit : digit << 4);
+    }
+    return true;
+}
+
+/* Traces and spans are too many to be series: they go with their samples. */
+static bool take_link(const struct profile *profile, const struct profile_label *label,
+                      struct profile_link *link)
+{
+    const char *key = profile_text(profile, label->key);
+    const struct profile_string *text = &profile->strings[label->text];
+    if (!strcmp(key, "trace_id")) {
+        hex_bytes(text->data, text->length, link->trace_id, sizeof(link->trace_id));
+        return true;
+    }
+    if (strcmp(key, "span_id") && strcmp(key, "profile_id"))
+        return false;
+    hex_bytes(text->data, text->length, link->span_id, sizeof(link->span_id));
+    return true;
+}
+
+static void set_labels(struct split *split, uint32_t set, struct labels *labels)
+{
+    const struct profile *profile = split->profile;
+    size_t count;
+    const struct profile_label *list = profile_labels(profile, set, &count);
+    labels_copy(labels, split->source->labels);
+    for (size_t i = 0; i < count; i++) {
+        const struct profile_string *key = &profile->strings[list[i].key];
+        const struct profile_string *text = &profile->strings[list[i].text];
+        if (take_link(profile, &list[i], &split->links[set]))
+            continue;
+        const char *name = strcmp(key->data, "service.name") ? key->data : LABEL_SERVICE_NAME;
+        if (!strncmp(name, "__", 2))
+            continue;
+        if (list[i].text) {
+            labels_set_n(labels, name, strlen(name), text->data, text->length);
+        } else if (split->source->attributes && !list[i].unit) {
+            /* In pprof a number is a measurement, as the size of an object is. */
+            char number[24];
+            snprintf(number, sizeof(number), "%lld", (long long)list[i].number);
+            labels_set(labels, name, number);
+        }
+    }
+}
+
+static void finish_labels(struct split *split, struct group *group)
+{
+    struct ingest *ingest = split->batch->ingest;
+    struct labels *labels = &group->labels;
+    if (!labels_get(labels, LABEL_SERVICE_NAME)) {
+        const char *program = labels_get(labels, "process.executable.name");
+        char name[256];
+        snprintf(name, sizeof(name), "unknown_service%s%.200s", program ? ":" : "",
+                 program ? program : "");
+        labels_set(labels, LABEL_SERVICE_NAME, name);
+    }
+    pthread_rwlock_rdlock(&ingest->rules_lock);
+    group->dropped = !label_rules_apply(&ingest->rules, split->batch->tenant,
+                                        split->source->received_ns, labels, NULL);
+    pthread_rwlock_unlock(&ingest->rules_lock);
+    /* Relabelling may take the service away, which no series goes without. */
+    if (!group->dropped && !labels_get(labels, LABEL_SERVICE_NAME))
+        labels_set(labels, LABEL_SERVICE_NAME, "unknown_service");
+}
+
+/* The group of a label set. Sets that differ in traces or numbers only are one. */
+static uint32_t find_group(struct split *split, uint32_t set)
+{
+    if (split->group_of[set] != ID_NONE)
+        return split->group_of[set];
+    struct labels labels = {0};
+    set_labels(split, set, &labels);
+    uint64_t hash = labels_hash(&labels);
+    struct id_probe probe = id_probe_start(hash);
+    uint32_t id;
+    /* The rules have changed what the group holds since: 64 bits of hash must do. */
+    while ((id = id_table_next(&split->index, &probe)) != ID_NONE)
+        if (split->groups[id].hash == hash)
+            break;
+    if (id == ID_NONE) {
+        id = (uint32_t)split->count;
+        array_reserve(split->groups, split->capacity, split->count + 1);
+        split->groups[split->count++] = (struct group){.labels = labels, .hash = hash};
+        labels = (struct labels){0};
+        finish_labels(split, &split->groups[id]);
+        id_table_insert(&split->index, hash, id);
+    }
+    labels_release(&labels);
+    return split->group_of[set] = id;
+}
+
+static int group_samples(struct split *split, struct error *error)
+{
+    const struct profile *profile = split->profile;
+    size_t sets = MAX(profile_label_set_count(profile), 1u);
+    split->group_of = memory_alloc(sets * sizeof(*split->group_of));
+    memset(split->group_of, 0xff, sets * sizeof(*split->group_of));
+    split->links = memory_zalloc(sets, sizeof(*split->links));
+    if (!profile->samples.count)
+        find_group(split, 0);
+    for (size_t i = 0; i < profile->samples.count; i++) {
+        find_group(split, profile->samples.labels[i]);
+        if (split->count > split->batch->ingest->limits.series)
+            return error_set(error, -E2BIG,
+                             "The labels of its samples make more than %llu series of one profile.",
+                             (unsigned long long)split->batch->ingest->limits.series);
+    }
+    return 0;
+}
+
+static bool has_link(const struct profile_link *link)
+{
+    static const struct profile_link none;
+    return memcmp(link, &none, sizeof(none));
+}
+
+static const struct profile_link *sample_link(const struct split *split, size_t row)
+{
+    const struct profile *profile = split->profile;
+    if (profile->samples.link && profile->samples.link[row])
+        return &profile->links[profile->samples.link[row]];
+    return &split->links[profile->samples.labels[row]];
+}
+
+static int64_t scaled(int64_t value, int64_t factor)
+{
+    int64_t product;
+    if (__builtin_mul_overflow(value, factor, &product))
+        return value < 0 ? INT64_MIN : INT64_MAX;
+    return product;
+}
+
+/* Rows of one type, group after group. */
+static void fill_type(struct split *split, struct ingest_part *part, unsigned type, size_t *rows,
+                      size_t *exemplars)
+{
+    const struct profile_samples *samples = &split->profile->samples;
+    const int64_t *values = samples->values[type];
+    for (size_t g = 0; g < split->count; g++)
+        split->groups[g].rows = split->groups[g].links = 0;
+    for (size_t i = 0; i < samples->count; i++) {
+        struct group *group = &split->groups[split->group_of[samples->labels[i]]];
+        if (group->dropped || !values[i])
+            continue;
+        group->rows++;
+        group->links += has_link(sample_link(split, i));
+    }
+    for (size_t g = 0; g < split->count; g++) {
+        struct group *group = &split->groups[g];
+        group->first_row = *rows;
+        group->first_link = *exemplars;
+        *rows += group->rows;
+        *exemplars += group->links;
+        group->rows = group->links = 0;
+    }
+    for (size_t i = 0; i < samples->count; i++) {
+        struct group *group = &split->groups[split->group_of[samples->labels[i]]];
+        if (group->dropped || !values[i])
+            continue;
+        int64_t value = scaled(values[i], part->types[type].factor);
+        part->rows[group->first_row + group->rows++] =
+            (struct store_row){.node = samples->node[i], .value = value};
+        const struct profile_link *link = sample_link(split, i);
+        if (has_link(link))
+            part->exemplars[group->first_link + group->links++] = (struct store_exemplar){
+                .node = samples->node[i], .value = value, .time_ns = split->time_ns, .link = *link};
+    }
+}
+
+static void add_windows(struct split *split, struct ingest_part *part, unsigned type)
+{
+    struct ingest_batch *batch = split->batch;
+    for (size_t g = 0; g < split->count; g++) {
+        const struct group *group = &split->groups[g];
+        /* An empty window says that somebody looked; per label set that would be noise. */
+        if (group->dropped || (!group->rows && split->count > 1))
+            continue;
+        array_reserve(batch->windows, batch->capacity, batch->count + 1);
+        batch->windows[batch->count++] =
+            (struct store_profile){.labels = &part->kept[g],
+                                   .type = part->types[type].id,
+                                   .time_ns = split->time_ns,
+                                   .duration_ns = split->duration_ns,
+                                   .profile = &part->profile,
+                                   .rows = part->rows + group->first_row,
+                                   .row_count = group->rows,
+                                   .exemplars = part->exemplars + group->first_link,
+                                   .exemplar_count = group->links};
+        batch->seen->windows++;
+        batch->seen->rows += group->rows;
+        batch->seen->exemplars += group->links;
+    }
+}
+
+static int choose_times(struct split *split, struct error *error)
+{
+    const struct ingest_source *source = split->source;
+    const struct ingest_limits *limits = &split->batch->ingest->limits;
+    struct sender *seen = split->batch->seen;
+    struct profile *profile = split->profile;
+    int64_t given = source->to_ns > source->from_ns ? source->to_ns - source->from_ns : 0;
+    /* Several profiles of one message are one sender's at one time; their durations were added. */
+    int64_t duration = profile->duration_ns / (int64_t)MAX(profile->source_count, 1u);
+    duration = duration > 0 ? duration : given ? given : source->attributes ? 10000000000ll : 0;
+    duration = MIN(duration, 10 * YEAR_NS);
+    int64_t time = profile->time_ns > YEAR_NS ? profile->time_ns
+                   : source->from_ns > 0      ? source->from_ns
+                                              : source->received_ns - duration;
+    int64_t skew = 0;
+    if (source->sent_ns > 0)
+        skew = source->sent_ns - source->received_ns;
+    else if (time > source->received_ns - duration)
+        skew = time - (source->received_ns - duration);
+    if (magnitude(skew) > limits->clock_skew_ns) {
+        time -= skew;
+        seen->corrected++;
+        seen->skew_ns = skew;
+    }
+    if (limits->age_ns && time < source->received_ns - limits->age_ns)
+        return error_set(error, -ERANGE, "The profile is older than what is taken here.");
+    if (time <= 0)
+        return error_set(error, -EINVAL, "The profile's time can't be.");
+    split->time_ns = time;
+    split->duration_ns = duration;
+    return 0;
+}
+
+int ingest_batch_add(struct ingest_batch *batch, const struct ingest_source *source,
+                     struct profile *profile, struct error *error)
+{
+    const struct ingest_limits *limits = &batch->ingest->limits;
+    if (profile->samples.count > limits->samples)
+        return error_set(error, -E2BIG, "The profile has %zu samples; %llu are taken.",
+                         profile->samples.count, (unsigned long long)limits->samples);
+    if (!profile->type_count)
+        return error_set(error, -EBADMSG, "The profile has no sample types.");
+    struct ingest_part *part = memory_zalloc(1, sizeof(*part));
+    part->next = batch->parts;
+    batch->parts = part;
+    part->profile = *profile;
+    profile_init(profile, 0);
+    _cleanup_(split_release) struct split split = {
+        .batch = batch, .source = source, .profile = &part->profile};
+    int r = choose_times(&split, error);
+    if (!r)
+        r = group_samples(&split, error);
+    if (r < 0)
+        return r;
+    ingest_types(&part->profile, source, part->types);
+    size_t cells = part->profile.samples.count * part->profile.type_count, rows = 0, links = 0;
+    part->rows = memory_alloc((cells + 1) * sizeof(*part->rows));
+    bool linked = part->profile.samples.link != NULL;
+    for (size_t i = 0; i < profile_label_set_count(&part->profile) && !linked; i++)
+        linked = has_link(&split.links[i]);
+    part->exemplars = memory_alloc((linked ? cells + 1 : 1) * sizeof(*part->exemplars));
+    part->kept = memory_zalloc(split.count, sizeof(*part->kept));
+    part->kept_count = split.count;
+    for (size_t g = 0; g < split.count; g++) {
+        part->kept[g] = split.groups[g].labels;
+        split.groups[g].labels = (struct labels){0};
+    }
+    for (unsigned type = 0; type < part->profile.type_count; type++)
+        if (part->types[type].id) {
+            fill_type(&split, part, type, &rows, &links);
+            add_windows(&split, part, type);
+        }
+    return 0;
+}
+
+int ingest_batch_write(struct ingest_batch *batch, const char *batch_id, struct error *error)
+{
+    if (!batch->count) { /* a push without profiles is a way to ask whether we are there */
+        batch->seen->refused[REFUSED_RELABELLED] += batch->parts != NULL;
+        return 0;
+    }
+    struct store_batch written = {.tenant = batch->tenant,
+                                  .batch_id = batch_id,
+                                  .profiles = batch->windows,
+                                  .count = batch->count};
+    return store_write(batch->ingest->store, &written, error);
+}

@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * From profiles as they were read to windows of series in the store: named types, a split by sample
+ * labels, label rules, times that can be. One batch is one push, whatever it holds: all of it is
+ * stored or nothing.
+ */
+#pragma once
+
+#include <pthread.h>
+
+#include "base/error.h"
+#include "label/labels.h"
+#include "label/rules.h"
+#include "profile/profile.h"
+#include "server/senders.h"
+#include "store/store.h"
+
+/* What one push may hold; the rest is refused. */
+struct ingest_limits {
+    uint64_t body_bytes;      /* as sent */
+    uint64_t expansion_bytes; /* decompressed */
+    uint64_t samples;         /* rows of one profile */
+    uint64_t series;          /* of one push */
+    int64_t clock_skew_ns;    /* beyond, a sender's times are corrected */
+    int64_t age_ns;           /* older is refused; 0: whatever the store keeps */
+};
+
+struct ingest {
+    struct store *store;
+    struct senders *senders;
+    struct ingest_limits limits;
+    /* Rules are read while they are applied, and replaced when the configuration is read again. */
+    pthread_rwlock_t rules_lock;
+    struct label_rules rules;
+};
+
+/* What is known of a profile beside its content. */
+struct ingest_source {
+    const struct labels *labels; /* of all its series; service_name may be missing */
+    const char *name;            /* first part of its types' ids; NULL: by the sample types */
+    const char *type;            /* NULL, or the id of its only type, whose values are ... */
+    int64_t factor;              /* ... multiplied by this */
+    int64_t from_ns, to_ns;      /* 0: unknown */
+    int64_t sent_ns;             /* the sender's clock when it sent this; 0: unknown */
+    int64_t received_ns;
+    bool attributes; /* sample labels are OTLP's: numbers count as labels, too */
+};
+
+struct ingest_part;
+struct ingest_batch {
+    struct ingest *ingest;
+    const char *tenant;
+    struct sender *seen; /* figures of this push */
+    struct ingest_part *parts;
+    struct store_profile *windows;
+    size_t count, capacity;
+};
+
+void ingest_batch_release(struct ingest_batch *batch);
+#define _cleanup_ingest_batch_ _cleanup_(ingest_batch_release)
+
+/* Takes the profile's content over, and leaves it empty but for release. */
+int ingest_batch_add(struct ingest_batch *batch, const struct ingest_source *source,
+                     struct profile *profile, struct error *error);
+
+/* Returns when all of it is durable; -EALREADY when a batch of that id is there already. */
+int ingest_batch_write(struct ingest_batch *batch, const char *batch_id, struct error *error);
+
+/* What profiles for ingest are read with. */
+#define INGEST_DETAIL ((enum profile_detail)(PROFILE_ALL & ~PROFILE_TIMES))
+
+/* ---- ingest_type.c ---- */
+
+struct ingest_type {
+    char *id; /* NULL: not stored */
+    int64_t factor;
+};
+
+/* What each type of the profile is called in the store. The caller frees the ids. */
+void ingest_types(const struct profile *profile, const struct ingest_source *source,
+                  struct ingest_type *ret_types);
+
+/* Labels that a name as Pyroscope's /ingest takes it stands for: app{k=v,k2=v2}. The application is
+ * service_name. */
+int ingest_parse_name(const char *text, struct labels *labels, struct error *error);
+
+/* For what has one unnamed type: the end of an application's name says which, "app.cpu". Cuts it
+ * off and gives the id (a constant) and the factor for so many samples per second. */
+const char *ingest_suffix_type(char *application, uint64_t sample_rate, int64_t *ret_factor);

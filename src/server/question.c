@@ -1,0 +1,162 @@
+// SPDX-License-Identifier: Apache-2.0
+// From a request's parameters to a selection of the store, and how good its answer is.
+
+#include "server/question.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/text.h"
+#include "profile/naming.h"
+#include "profile/rank.h"
+
+#define HOUR_NS 3600000000000ll
+
+void question_release(struct question *question)
+{
+    query_release(&question->query);
+}
+
+int question_init(struct question *question, struct http_request *request, struct server *server,
+                  const char *query, int64_t from_ns, int64_t to_ns, bool typed,
+                  struct error *error)
+{
+    *question = (struct question){.server = server};
+    int r = query_parse(query, &question->query, error);
+    if (r < 0)
+        return r;
+    if (from_ns >= to_ns)
+        return error_set(error, -EINVAL, "The time asked for ends before it begins.");
+    const char *tenant = http_request_identity(request)->tenant;
+    question->selection = (struct store_selection){.tenant = tenant,
+                                                   .selector = &question->query.selector,
+                                                   .from_ns = from_ns,
+                                                   .to_ns = to_ns};
+    question->limits = (struct store_limits){.cancelled = http_request_cancel_flag(request),
+                                             .memory_bytes = server->options.query_memory_bytes};
+    if (typed || *question->query.type)
+        r = query_resolve(&question->query, server->store, tenant, from_ns, to_ns, error);
+    if (r < 0)
+        query_release(&question->query);
+    else if (*question->query.type)
+        question->selection.type = question->query.type;
+    return r;
+}
+
+static const char *parameter(struct http_request *request, const char *prefix, const char *name)
+{
+    char whole[64];
+    snprintf(whole, sizeof(whole), "%s%s", prefix, name);
+    const char *value = http_request_query(request, whole);
+    return value && *value ? value : NULL;
+}
+
+int question_read_from(struct question *question, struct http_request *request,
+                       struct server *server, const char *prefix, const char *query,
+                       int64_t from_ns, int64_t to_ns, bool typed, struct error *error)
+{
+    const char *own_query = parameter(request, prefix, "query");
+    const char *from = parameter(request, prefix, "from"), *to = parameter(request, prefix, "to");
+    if (!to)
+        to = parameter(request, prefix, "until");
+    int64_t now = clock_ns(CLOCK_REALTIME);
+    int r = 0;
+    *question = (struct question){0};
+    if (from)
+        r = query_time(from, now, &from_ns, error);
+    if (!r && to)
+        r = query_time(to, now, &to_ns, error);
+    return r < 0 ? r
+                 : question_init(question, request, server, own_query ? own_query : query, from_ns,
+                                 to_ns, typed, error);
+}
+
+int question_read(struct question *question, struct http_request *request, struct server *server,
+                  const char *prefix, bool typed, struct error *error)
+{
+    int64_t now = clock_ns(CLOCK_REALTIME);
+    /* A window that began this very moment belongs to "now". */
+    return question_read_from(question, request, server, prefix, "", now - HOUR_NS, now + 1, typed,
+                              error);
+}
+
+int question_merge(struct question *question, struct profile *profile,
+                   struct store_quality *ret_quality, struct error *error)
+{
+    int r = store_merge(question->server->store, &question->selection, &question->limits, profile,
+                        ret_quality, error);
+    if (r < 0)
+        return r;
+    profile->time_ns = ret_quality->first_ns;
+    profile->duration_ns = ret_quality->duration_ns;
+    return 0;
+}
+
+int question_number(struct http_request *request, const char *name, uint64_t least, uint64_t most,
+                    uint64_t *value, struct error *error)
+{
+    const char *text = http_request_query(request, name);
+    uint64_t number;
+    if (!text || !*text)
+        return 0;
+    if (!text_to_u64(text, strlen(text), &number) || number < least || number > most)
+        return error_set(error, -EINVAL, "%s is a number from %llu to %llu, not \"%.40s\".", name,
+                         (unsigned long long)least, (unsigned long long)most, text);
+    *value = number;
+    return 0;
+}
+
+void json_put_text(struct buffer *out, const char *text)
+{
+    text_escape_json(out, text, strlen(text));
+}
+
+void labels_write_json(const struct labels *labels, struct buffer *out)
+{
+    buffer_add_char(out, '{');
+    for (size_t i = 0; i < labels->count; i++) {
+        if (i)
+            buffer_add_char(out, ',');
+        json_put_text(out, labels->list[i].name);
+        buffer_add_char(out, ':');
+        json_put_text(out, labels->list[i].value);
+    }
+    buffer_add_char(out, '}');
+}
+
+/* The share of the values whose innermost frame has no name. */
+static double unnamed_share(const struct profile *profile)
+{
+    _cleanup_naming_ struct naming naming = {0};
+    if (!profile->type_count)
+        return 0;
+    naming_init(&naming, profile);
+    double all = 0, unnamed = 0;
+    for (size_t i = 0; i < profile->samples.count; i++) {
+        uint32_t frame = profile->nodes[profile->samples.node[i]].frame;
+        double value = (double)magnitude(profile->samples.values[0][i]);
+        uint32_t entry = naming.of_frame[frame];
+        all += value;
+        if (entry != NAMING_NONE && naming.entries[entry].unnamed)
+            unnamed += value;
+    }
+    return all > 0 ? unnamed / all : 0;
+}
+
+void quality_write(const struct store_quality *quality, const struct profile *profile,
+                   struct buffer *out)
+{
+    buffer_printf(out,
+                  "\"quality\":{\"samples\":%llu,\"windows\":%llu,\"series\":%llu,"
+                  "\"first\":%.3f,\"last\":%.3f,\"duration_seconds\":%.9g,\"total\":%lld,"
+                  "\"cut\":%lld,\"damaged_blocks\":%u,\"damaged_files\":%u",
+                  (unsigned long long)quality->rows, (unsigned long long)quality->windows,
+                  (unsigned long long)quality->series, (double)quality->first_ns / 1e9,
+                  (double)quality->last_ns / 1e9, (double)quality->duration_ns / 1e9,
+                  (long long)quality->total, (long long)quality->cut, quality->damaged_blocks,
+                  quality->damaged_files);
+    if (profile)
+        buffer_printf(out, ",\"unnamed_share\":%.6f", unnamed_share(profile));
+    buffer_add_char(out, '}');
+}

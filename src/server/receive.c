@@ -1,0 +1,203 @@
+// SPDX-License-Identifier: Apache-2.0
+// Takes profiles: our own push, and OpenTelemetry's over HTTP.
+
+#include "server/receive.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/text.h"
+#include "format/otlp.h"
+#include "format/wire.h"
+#include "query/query.h"
+
+void receipt_init(struct receipt *receipt, struct http_request *request, struct server *server)
+{
+    const struct http_identity *identity = http_request_identity(request);
+    const char *agent = http_request_header(request, "User-Agent");
+    const char *sent = http_request_header(request, "X-Assay-Sent-At");
+    *receipt = (struct receipt){.request = request, .server = server};
+    receipt->source = (struct ingest_source){
+        .labels = &receipt->labels, .factor = 1, .received_ns = clock_ns(CLOCK_REALTIME)};
+    if (sent)
+        query_time(sent, receipt->source.received_ns, &receipt->source.sent_ns, NULL);
+    receipt->batch = (struct ingest_batch){
+        .ingest = &server->ingest, .tenant = identity->tenant, .seen = &receipt->seen};
+    snprintf(receipt->seen.tenant, SENDER_TEXT_BYTES, "%s", identity->tenant);
+    snprintf(receipt->seen.name, SENDER_TEXT_BYTES, "%s",
+             identity->token_name ? identity->token_name : http_request_peer(request));
+    snprintf(receipt->seen.agent, SENDER_TEXT_BYTES, "%s", agent ? agent : "");
+    receipt->seen.last_ns = receipt->source.received_ns;
+    receipt->seen.pushes = 1;
+}
+
+void receipt_release(struct receipt *receipt)
+{
+    ingest_batch_release(&receipt->batch);
+    labels_release(&receipt->labels);
+}
+
+bool receipt_finish(struct receipt *receipt, int r, struct error *error)
+{
+    struct sender *seen = &receipt->seen;
+    if (!r)
+        r = ingest_batch_write(&receipt->batch,
+                               http_request_header(receipt->request, "X-Assay-Batch-Id"), error);
+    if (r) /* nothing of it is stored */
+        seen->windows = seen->rows = seen->exemplars = 0;
+    if (r == -EALREADY)
+        seen->repeats++;
+    else if (r)
+        seen->refused[ingest_refusal_of(r)]++;
+    senders_add(receipt->server->ingest.senders, seen);
+    if (!r || r == -EALREADY)
+        return true;
+    if (error->code == -ERANGE)
+        http_respond_error(receipt->request, 422, "%s", error->text);
+    else
+        http_respond_failure(receipt->request, error);
+    return false;
+}
+
+static int read_format(struct source *source, const struct format *format, struct profile *profile,
+                       struct error *error)
+{
+    int r = format ? 0 : format_detect(source, &format, error);
+    if (r < 0)
+        return r;
+    if (!format_readable(format))
+        return error_set(error, -ENOTSUP, "Profiles can't be read from %s.", format->name);
+    if (format->read)
+        return format->read(source, profile, error);
+    void *collected = format->phases->collect(source, profile->detail, error);
+    if (!collected)
+        return error->code;
+    r = format->phases->resolve(collected, profile, error);
+    format->phases->discard(collected);
+    return r;
+}
+
+int receipt_read(struct receipt *receipt, struct source *source, const struct format *format,
+                 struct error *error)
+{
+    _cleanup_profile_ struct profile profile;
+    profile_init(&profile, INGEST_DETAIL);
+    int r = read_format(source, format, &profile, error);
+    return r < 0 ? r : ingest_batch_add(&receipt->batch, &receipt->source, &profile, error);
+}
+
+int receipt_read_memory(struct receipt *receipt, const void *data, size_t length,
+                        const struct format *format, struct error *error)
+{
+    struct source source;
+    int r = source_open_memory(&source, "body", data, length,
+                               receipt->server->ingest.limits.expansion_bytes, error);
+    if (r < 0)
+        return r;
+    r = receipt_read(receipt, &source, format, error);
+    source_release(&source);
+    return r;
+}
+
+int receipt_body(struct receipt *receipt, struct http_source **ret_source, const uint8_t **ret_data,
+                 size_t *ret_length, struct error *error)
+{
+    uint64_t limit = receipt->server->ingest.limits.expansion_bytes;
+    int r = http_source_open(receipt->request, limit, ret_source, error);
+    if (r < 0)
+        return r;
+    struct source *source = http_source(*ret_source);
+    if ((r = source_need_all(source, limit, error)) < 0)
+        return r;
+    *ret_data = source_data(source);
+    *ret_length = source_available(source);
+    return 0;
+}
+
+/* Of our own push each parameter is a label, but for those that say something of the profile. */
+static int push_parameters(struct receipt *receipt, const struct format **ret_format,
+                           struct error *error)
+{
+    struct http_request *request = receipt->request;
+    int64_t now = receipt->source.received_ns;
+    int r = 0;
+    for (size_t i = 0; !r && i < http_request_query_count(request); i++) {
+        const char *name, *value;
+        http_request_query_at(request, i, &name, &value);
+        if (!strcmp(name, "from"))
+            r = query_time(value, now, &receipt->source.from_ns, error);
+        else if (!strcmp(name, "to"))
+            r = query_time(value, now, &receipt->source.to_ns, error);
+        else if (!strcmp(name, "format")) {
+            *ret_format = format_by_name(value);
+            if (!*ret_format)
+                r = error_set(error, -ENOTSUP, "There is no format \"%.60s\".", value);
+        } else if (!strcmp(name, "name"))
+            receipt->source.name = value;
+        else if (!strcmp(name, "service") || !strcmp(name, "service.name"))
+            labels_set(&receipt->labels, LABEL_SERVICE_NAME, value);
+        else if (strncmp(name, "__", 2))
+            labels_set(&receipt->labels, name, value);
+    }
+    if (!r && !labels_get(&receipt->labels, LABEL_SERVICE_NAME))
+        r = error_set(error, -EINVAL,
+                      "The push names no service; add ?service_name=NAME to the address.");
+    return r;
+}
+
+void receive_push(struct http_request *request, void *server)
+{
+    _cleanup_receipt_ struct receipt receipt;
+    struct error error = {0};
+    const struct format *format = NULL;
+    struct http_source *source = NULL;
+    receipt_init(&receipt, request, server);
+    int r = push_parameters(&receipt, &format, &error);
+    if (!r)
+        r = http_source_open(request, receipt.server->ingest.limits.expansion_bytes, &source,
+                             &error);
+    if (!r)
+        r = receipt_read(&receipt, http_source(source), format, &error);
+    if (receipt_finish(&receipt, r, &error)) {
+        struct buffer body = {0};
+        buffer_printf(&body, "{\"windows\":%llu,\"samples\":%llu,\"exemplars\":%llu%s}\n",
+                      (unsigned long long)receipt.seen.windows,
+                      (unsigned long long)receipt.seen.rows,
+                      (unsigned long long)receipt.seen.exemplars,
+                      receipt.seen.repeats ? ",\"repeated\":true" : "");
+        http_respond(request, 200, "application/json", &body);
+        buffer_release(&body);
+    }
+    http_source_close(source);
+}
+
+void receive_otlp(struct http_request *request, void *server)
+{
+    _cleanup_receipt_ struct receipt receipt;
+    struct error error = {0};
+    struct http_source *source = NULL;
+    receipt_init(&receipt, request, server);
+    receipt.source.attributes = true;
+    bool json = http_request_is_type(request, "application/json");
+    int r = 0;
+    if (!json && !http_request_is_type(request, "application/x-protobuf") &&
+        !http_request_is_type(request, "application/protobuf"))
+        r = error_set(&error, -ENOTSUP,
+                      "OTLP profiles come as application/x-protobuf or application/json.");
+    if (!r)
+        r = http_source_open(request, receipt.server->ingest.limits.expansion_bytes, &source,
+                             &error);
+    _cleanup_profile_ struct profile profile;
+    profile_init(&profile, INGEST_DETAIL);
+    if (!r)
+        r = json ? otlp_read_json(http_source(source), &profile, NULL, &error)
+                 : otlp_read(http_source(source), &profile, NULL, &error);
+    /* A request without profiles is a way to ask whether we are there. */
+    if (!r && profile.type_count)
+        r = ingest_batch_add(&receipt.batch, &receipt.source, &profile, &error);
+    if (receipt_finish(&receipt, r, &error))
+        http_respond_text(request, 200, json ? "application/json" : "application/x-protobuf",
+                          json ? "{}" : "");
+    http_source_close(source);
+}

@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Unary calls in Connect's form: one message in, one out, as protobuf or as JSON. All messages of
+ * the query API that we take share one struct; a table per method says which of its members are
+ * which fields. Private to src/server.
+ */
+#pragma once
+
+#include "base/arena.h"
+#include "base/buffer.h"
+#include "base/error.h"
+#include "http/request.h"
+
+#define RPC_TEXTS_MAX 1000
+
+struct rpc_texts {
+    const char **list;
+    size_t count, capacity;
+};
+
+struct rpc_request {
+    bool json;
+    const char *profile_type, *label_selector, *name; /* "" unless given */
+    struct rpc_texts matchers, label_names, group_by, spans;
+    int64_t start, end; /* ms since 1970 */
+    int64_t max_nodes, limit;
+    int64_t format;      /* 0 and 1 flame graph, 2 tree, 3 dot, 4 pprof */
+    int64_t aggregation; /* 0 sum, 1 average */
+    double step;         /* seconds */
+    struct rpc_request *left, *right;
+    struct arena arena;
+};
+
+enum rpc_kind { RPC_TEXT, RPC_TEXTS, RPC_NUMBER, RPC_DOUBLE, RPC_ENUM, RPC_MESSAGE };
+
+struct rpc_field {
+    unsigned number;
+    const char *name, *other_name; /* as JSON has it, and as the message's source does */
+    enum rpc_kind kind;
+    size_t offset;
+    const char *const *words;       /* ends of the names of an enum's values */
+    const struct rpc_field *fields; /* of a message */
+};
+
+/* Reads the request's body, of at most a MiB. `fields` ends with a zero row. */
+int rpc_read(struct http_request *http, const struct rpc_field *fields, struct rpc_request *request,
+             struct error *error);
+void rpc_release(struct rpc_request *request);
+#define _cleanup_rpc_ _cleanup_(rpc_release)
+
+/* From memory, for tests. */
+int rpc_parse(const void *data, size_t length, const struct rpc_field *fields,
+              struct rpc_request *request, struct error *error);
+
+/* Sends what is in `out` as the kind of message that was asked with. */
+void rpc_respond(struct http_request *http, const struct rpc_request *request, struct buffer *out);

@@ -1,0 +1,625 @@
+// SPDX-License-Identifier: Apache-2.0
+// The embedded store: opening a directory, who may have it, and the list of its files.
+
+#include "store/embedded.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/random.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/memory.h"
+
+/* ---- problems, classes, codecs ---- */
+
+void embedded_problem(struct embedded *store, const char *format, ...)
+{
+    char text[ERROR_TEXT_BYTES * 2];
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(text, sizeof(text), format, arguments);
+    va_end(arguments);
+    pthread_mutex_lock(&store->lock);
+    char **place = &store->problems[store->problem_count++ % PROBLEMS_MAX];
+    free(*place);
+    *place = memory_strdup(text);
+    pthread_mutex_unlock(&store->lock);
+}
+
+const struct store_class *embedded_class_of(struct embedded *store, const char *service)
+{
+    for (size_t i = 0; i < store->class_count; i++)
+        for (const char *const *name = store->classes[i].services; name && *name; name++)
+            if (!strcmp(*name, service))
+                return &store->classes[i];
+    return &store->classes[store->class_count - 1];
+}
+
+/* Files of a class that is no longer configured are kept as the last class is. */
+const struct store_class *embedded_class(struct embedded *store, const char *name)
+{
+    for (size_t i = 0; i < store->class_count; i++)
+        if (!strcmp(store->classes[i].name, name))
+            return &store->classes[i];
+    return &store->classes[store->class_count - 1];
+}
+
+struct block_codec *embedded_codec(struct embedded *store)
+{
+    struct block_codec *codec = NULL;
+    pthread_mutex_lock(&store->lock);
+    if (store->codec_count)
+        codec = store->codecs[--store->codec_count];
+    pthread_mutex_unlock(&store->lock);
+    return codec ? codec : block_codec_new();
+}
+
+void embedded_codec_return(struct embedded *store, struct block_codec *codec)
+{
+    pthread_mutex_lock(&store->lock);
+    if (codec && store->codec_count < ARRAY_LENGTH(store->codecs)) {
+        store->codecs[store->codec_count++] = codec;
+        codec = NULL;
+    }
+    pthread_mutex_unlock(&store->lock);
+    block_codec_free(codec);
+}
+
+/* ---- files ---- */
+
+static void folder_of(struct embedded *store, const char *tenant, char *out, size_t size)
+{
+    snprintf(out, size, "%s/%s", store->directory, tenant);
+}
+
+static void add_file(struct embedded *store, struct file *file)
+{
+    array_reserve(store->files, store->file_capacity, store->file_count + 1);
+    store->files[store->file_count++] = file;
+}
+
+static void forget_file(struct embedded *store, struct file *file)
+{
+    for (size_t i = 0; i < store->file_count; i++)
+        if (store->files[i] == file) {
+            store->files[i] = store->files[--store->file_count];
+            break;
+        }
+    file->gone = true;
+}
+
+static struct file *find_file(struct embedded *store, const char *tenant, const char *class_name,
+                              enum store_tier tier, int64_t time_ns)
+{
+    for (size_t i = 0; i < store->file_count; i++) {
+        struct file *file = store->files[i];
+        if (file->tier == tier && time_ns >= file->from_ns && time_ns < file->to_ns &&
+            !strcmp(file->tenant, tenant) && !strcmp(file->class_name, class_name))
+            return file;
+    }
+    return NULL;
+}
+
+/* A raw file that is made anew, after it was dropped for the disk limit or set aside, must not
+ * make rollups anew from the little that comes late: where they are, they are final. */
+static int set_floor(struct embedded *store, struct file *file, struct error *error)
+{
+    int64_t floor = file->from_ns;
+    struct error local = {0};
+    struct file *rollup = embedded_file(store, file->tenant, file->class_name, STORE_TEN_MINUTES,
+                                        file->from_ns, false, &local);
+    struct connection *connection = rollup ? file_borrow(rollup, &local) : NULL;
+    sqlite3_stmt *slots = connection ? file_sql(rollup, connection, SQL_SLOTS, &local) : NULL;
+    if (slots) {
+        sqlite3_bind_int64(slots, 1, file->from_ns);
+        sqlite3_bind_int64(slots, 2, file->to_ns);
+        while (file_step(rollup, slots, &local) == 1)
+            floor = sqlite3_column_int64(slots, 0) + tier_slot_ns[STORE_TEN_MINUTES];
+    }
+    if (rollup) {
+        file_return(rollup, connection);
+        embedded_unref(store, rollup);
+    }
+    int r = file_begin(file, error);
+    if (r < 0)
+        return r;
+    file->floor_ns = floor;
+    r = file_set_meta(file, "floor", floor, error);
+    if (!r)
+        r = file_set_meta(file, "rolled_until", floor, error);
+    file->rolled_until_ns = floor;
+    return file_end(file, r, error);
+}
+
+static int make_file(struct embedded *store, struct file *file, struct error *error)
+{
+    char folder[PATH_MAX];
+    folder_of(store, file->tenant, folder, sizeof(folder));
+    if (mkdir(folder, 0700) < 0 && errno != EEXIST)
+        return error_set_errno(error, -errno, "%s can't be made", folder);
+    int r = file_create(file, error);
+    if (!r)
+        r = file_open(file, error);
+    if (!r && file->tier == STORE_RAW)
+        r = set_floor(store, file, error);
+    return r;
+}
+
+/* Making a file takes fsyncs; `making` keeps two threads from making the same one. */
+static pthread_mutex_t making = PTHREAD_MUTEX_INITIALIZER;
+
+struct file *embedded_file(struct embedded *store, const char *tenant, const char *class_name,
+                           enum store_tier tier, int64_t time_ns, bool create, struct error *error)
+{
+    pthread_mutex_lock(&store->lock);
+    struct file *file = find_file(store, tenant, class_name, tier, time_ns);
+    if (file) {
+        file->references++;
+        file->used_ns = monotonic_ns();
+    }
+    pthread_mutex_unlock(&store->lock);
+    if (file || !create)
+        return file;
+    pthread_mutex_lock(&making);
+    file = embedded_file(store, tenant, class_name, tier, time_ns, false, error);
+    if (!file) {
+        char folder[PATH_MAX];
+        folder_of(store, tenant, folder, sizeof(folder));
+        file = file_new(folder, tenant, class_name, tier, time_ns, false);
+        file->references = 1;
+        file->used_ns = monotonic_ns();
+        if (make_file(store, file, error) < 0) {
+            file_free(file);
+            file = NULL;
+        } else {
+            pthread_mutex_lock(&store->lock);
+            add_file(store, file);
+            pthread_mutex_unlock(&store->lock);
+        }
+    }
+    pthread_mutex_unlock(&making);
+    return file;
+}
+
+void embedded_unref(struct embedded *store, struct file *file)
+{
+    if (!file)
+        return;
+    pthread_mutex_lock(&store->lock);
+    bool last = !--file->references && file->gone;
+    pthread_mutex_unlock(&store->lock);
+    if (last)
+        file_free(file);
+}
+
+static int compare_files(const void *a, const void *b)
+{
+    const struct file *x = *(struct file *const *)a, *y = *(struct file *const *)b;
+    int order = strcmp(x->tenant, y->tenant);
+    if (!order)
+        order = strcmp(x->class_name, y->class_name);
+    if (!order)
+        order = (int)x->tier - (int)y->tier;
+    return order ? order : x->from_ns < y->from_ns ? -1 : x->from_ns > y->from_ns;
+}
+
+struct file_list embedded_files(struct embedded *store, const char *tenant, int64_t from_ns,
+                                int64_t to_ns)
+{
+    struct file_list list = {0};
+    pthread_mutex_lock(&store->lock);
+    list.files = memory_zalloc(store->file_count + 1, sizeof(*list.files));
+    for (size_t i = 0; i < store->file_count; i++) {
+        struct file *file = store->files[i];
+        if (file->from_ns < to_ns && file->to_ns > from_ns &&
+            (!tenant || !strcmp(file->tenant, tenant))) {
+            file->references++;
+            file->used_ns = monotonic_ns();
+            list.files[list.count++] = file;
+        }
+    }
+    pthread_mutex_unlock(&store->lock);
+    if (list.count)
+        qsort(list.files, list.count, sizeof(*list.files), compare_files);
+    return list;
+}
+
+void embedded_release(struct embedded *store, struct file_list *list)
+{
+    for (size_t i = 0; i < list->count; i++)
+        embedded_unref(store, list->files[i]);
+    free(list->files);
+    *list = (struct file_list){0};
+}
+
+static const char *const companions[] = {"", "-wal", "-shm"};
+
+void embedded_set_aside(struct embedded *store, struct file *file, const char *why)
+{
+    pthread_mutex_lock(&store->lock);
+    bool first = !file->gone;
+    if (first)
+        forget_file(store, file);
+    pthread_mutex_unlock(&store->lock);
+    if (!first || store->read_only)
+        return;
+    char from[PATH_MAX], to[PATH_MAX], target[PATH_MAX];
+    snprintf(target, sizeof(target), "%s.damaged", file->path);
+    for (unsigned i = 2; i < 1000 && !access(target, F_OK); i++)
+        snprintf(target, sizeof(target), "%s.damaged-%u", file->path, i);
+    for (unsigned i = 0; i < ARRAY_LENGTH(companions); i++) {
+        snprintf(from, sizeof(from), "%s%s", file->path, companions[i]);
+        snprintf(to, sizeof(to), "%s%s", target, companions[i]);
+        if (rename(from, to) < 0 && errno != ENOENT)
+            embedded_problem(store, "%s can't be renamed: %s.", from, strerror(errno));
+    }
+    embedded_problem(store, "%s is damaged and was set aside as %s (%s)", file->path, target, why);
+}
+
+void embedded_remove(struct embedded *store, struct file *file)
+{
+    pthread_mutex_lock(&store->lock);
+    bool first = !file->gone;
+    if (first)
+        forget_file(store, file);
+    pthread_mutex_unlock(&store->lock);
+    for (unsigned i = 0; first && i < ARRAY_LENGTH(companions); i++) {
+        char path[PATH_MAX];
+        snprintf(path, sizeof(path), "%s%s", file->path, companions[i]);
+        unlink(path);
+    }
+}
+
+/* ---- opening ---- */
+
+static bool is_folder(const char *parent, const char *name)
+{
+    char path[PATH_MAX];
+    struct stat status;
+    snprintf(path, sizeof(path), "%s/%s", parent, name);
+    return name[0] != '.' && !stat(path, &status) && S_ISDIR(status.st_mode);
+}
+
+static bool ends_with(const char *text, const char *end)
+{
+    size_t length = strlen(text), end_length = strlen(end);
+    return length >= end_length && !strcmp(text + length - end_length, end);
+}
+
+static int find_files(struct embedded *store, const char *tenant, struct error *error)
+{
+    char folder[PATH_MAX], path[PATH_MAX];
+    folder_of(store, tenant, folder, sizeof(folder));
+    DIR *listing = opendir(folder);
+    if (!listing)
+        return error_set_errno(error, -errno, "%s can't be read", folder);
+    struct dirent *entry;
+    int r = 0;
+    while (!r && (entry = readdir(listing))) {
+        enum store_tier tier;
+        char *class_name;
+        int64_t from_ns;
+        if (ends_with(entry->d_name, FILE_SUFFIX ".new") && !store->read_only) {
+            snprintf(path, sizeof(path), "%s/%s", folder, entry->d_name);
+            unlink(path); /* a crash while it was being made */
+        }
+        if (!file_parse_name(entry->d_name, &tier, &class_name, &from_ns))
+            continue;
+        struct file *file = file_new(folder, tenant, class_name, tier, from_ns, store->read_only);
+        free(class_name);
+        add_file(store, file);
+        r = file_open(file, error);
+        int64_t floor = file->from_ns;
+        if (!r && (r = file_get_meta(file, file->writer, "floor", &floor, error)) >= 0) {
+            file->floor_ns = floor;
+            r = 0;
+        }
+        if (r == -EBADMSG) {
+            embedded_set_aside(store, file, error->text);
+            file_free(file);
+            r = 0;
+        }
+    }
+    closedir(listing);
+    return r;
+}
+
+static bool is_decided(struct embedded *store, struct file *file, const char *decider,
+                       const void *id)
+{
+    for (size_t i = 0; i < store->file_count; i++) {
+        struct file *other = store->files[i];
+        if (strcmp(other->tenant, file->tenant) || strcmp(other->name, decider))
+            continue;
+        struct error local = {0};
+        sqlite3_stmt *statement = file_sql(other, other->writer, SQL_FIND_DECIDED, &local);
+        if (!statement)
+            return true;
+        sqlite3_bind_blob(statement, 1, id, 16, SQLITE_STATIC);
+        int r = file_step(other, statement, &local);
+        sqlite3_reset(statement);
+        return r != 0;
+    }
+    return true; /* that file is gone, and what it decided with it: keep what there is */
+}
+
+/* A batch that went into several files is there when the last of them has it: what others have of
+ * a batch that never came so far is taken back. */
+static int settle_file(struct embedded *store, struct file *file, struct error *error)
+{
+    uint8_t(*lost)[16] = NULL;
+    size_t count = 0, capacity = 0, seen = 0;
+    sqlite3_stmt *statement = file_sql(file, file->writer, SQL_UNSURE, error);
+    if (!statement)
+        return error->code;
+    int r;
+    while ((r = file_step(file, statement, error)) == 1) {
+        const void *id = sqlite3_column_blob(statement, 0);
+        const char *decider = (const char *)sqlite3_column_text(statement, 1);
+        seen++;
+        if (id && sqlite3_column_bytes(statement, 0) == 16 && decider &&
+            !is_decided(store, file, decider, id)) {
+            array_reserve(lost, capacity, count + 1);
+            memcpy(lost[count++], id, 16);
+        }
+    }
+    if (!r && seen && !(r = file_begin(file, error))) {
+        const enum sql steps[] = {SQL_REMOVE_UNSURE_BLOCKS, SQL_REMOVE_UNSURE_EXEMPLARS};
+        for (size_t i = 0; !r && i < count * ARRAY_LENGTH(steps); i++) {
+            statement = file_sql(file, file->writer, steps[i % ARRAY_LENGTH(steps)], error);
+            if (!statement)
+                r = error->code;
+            else if (sqlite3_bind_blob(statement, 1, lost[i / 2], 16, SQLITE_STATIC) == SQLITE_OK)
+                r = file_step(file, statement, error);
+        }
+        if (!r && sqlite3_exec(file->writer->db, "DELETE FROM unsure", NULL, NULL, NULL))
+            r = error_set(error, -EIO, "%s: %s.", file->path, sqlite3_errmsg(file->writer->db));
+        r = file_end(file, r, error);
+    }
+    free(lost);
+    return r;
+}
+
+static int open_files(struct embedded *store, struct error *error)
+{
+    DIR *listing = opendir(store->directory);
+    if (!listing)
+        return error_set_errno(error, -errno, "%s can't be read", store->directory);
+    struct dirent *entry;
+    int r = 0;
+    while (!r && (entry = readdir(listing)))
+        if (is_folder(store->directory, entry->d_name) &&
+            strlen(entry->d_name) <= STORE_TENANT_BYTES_MAX)
+            r = find_files(store, entry->d_name, error);
+    closedir(listing);
+    for (size_t i = 0; !r && !store->read_only && i < store->file_count;) {
+        struct file *file = store->files[i];
+        r = file->tier == STORE_RAW ? settle_file(store, file, error) : 0;
+        if (r == -EBADMSG) {
+            embedded_set_aside(store, file, error->text);
+            file_free(file);
+            r = 0;
+        } else {
+            i++;
+        }
+    }
+    for (size_t i = 0; i < store->file_count; i++)
+        file_unload(store->files[i]); /* they are opened again when they are wanted */
+    return r;
+}
+
+static int take_directory(struct embedded *store, struct error *error)
+{
+    if (!store->read_only && mkdir(store->directory, 0700) < 0 && errno != EEXIST)
+        return error_set_errno(error, -errno, "%s can't be made", store->directory);
+    if (store->read_only)
+        return 0;
+    char path[PATH_MAX];
+    snprintf(path, sizeof(path), "%s/lock", store->directory);
+    store->lock_fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+    if (store->lock_fd < 0)
+        return error_set_errno(error, -errno, "%s can't be opened for writing", path);
+    if (flock(store->lock_fd, LOCK_EX | LOCK_NB) < 0)
+        return error_set(error, errno == EWOULDBLOCK ? -EBUSY : -errno,
+                         "%s is used by another process; stop that one first, or use another "
+                         "directory.",
+                         store->directory);
+    return 0;
+}
+
+static int embedded_stats(struct store *base, struct store_stats *stats, struct error *error)
+{
+    struct embedded *store = embedded_of(base);
+    pthread_mutex_lock(&store->lock);
+    *stats = store->stats;
+    pthread_mutex_unlock(&store->lock);
+    struct file_list list = embedded_files(store, NULL, INT64_MIN, INT64_MAX);
+    int r = 0;
+    for (size_t i = 0; !r && i < list.count; i++) {
+        struct file *file = list.files[i];
+        stats->files[file->tier]++;
+        stats->bytes[file->tier] += file_bytes(file);
+        struct connection *connection = file_borrow(file, error);
+        sqlite3_stmt *statement =
+            connection ? file_sql(file, connection, SQL_FIGURES, error) : NULL;
+        r = statement ? file_step(file, statement, error) : error->code;
+        if (r == 1) {
+            stats->blocks[file->tier] += (uint64_t)sqlite3_column_int64(statement, 0);
+            if (file->tier == STORE_RAW) {
+                stats->windows += (uint64_t)sqlite3_column_int64(statement, 1);
+                stats->rows += (uint64_t)sqlite3_column_int64(statement, 2);
+                stats->fresh_blocks += (uint64_t)sqlite3_column_int64(statement, 3);
+            }
+            sqlite3_reset(statement);
+            r = 0;
+        }
+        file_return(file, connection);
+        pthread_rwlock_rdlock(&file->lock);
+        if (file->loaded) {
+            stats->memory_bytes += catalog_memory(&file->catalog);
+            stats->series += file->tier == STORE_RAW ? file->catalog.series_count : 0;
+        }
+        pthread_rwlock_unlock(&file->lock);
+    }
+    embedded_release(store, &list);
+    return r;
+}
+
+static int embedded_problems(struct store *base, store_text_fn *fn, void *context,
+                             struct error *error)
+{
+    struct embedded *store = embedded_of(base);
+    (void)error;
+    int r = 0;
+    pthread_mutex_lock(&store->lock);
+    size_t count = MIN(store->problem_count, (size_t)PROBLEMS_MAX);
+    for (size_t i = store->problem_count - count; !r && i < store->problem_count; i++)
+        r = fn(context, store->problems[i % PROBLEMS_MAX]);
+    pthread_mutex_unlock(&store->lock);
+    return r;
+}
+
+static int embedded_tenants(struct store *base, store_text_fn *fn, void *context,
+                            struct error *error)
+{
+    struct embedded *store = embedded_of(base);
+    struct file_list list = embedded_files(store, NULL, INT64_MIN, INT64_MAX);
+    (void)error;
+    int r = 0;
+    for (size_t i = 0; !r && i < list.count; i++)
+        if (!i || strcmp(list.files[i]->tenant, list.files[i - 1]->tenant))
+            r = fn(context, list.files[i]->tenant);
+    embedded_release(store, &list);
+    return r;
+}
+
+static void embedded_close(struct store *base)
+{
+    struct embedded *store = embedded_of(base);
+    embedded_stop_writer(store);
+    for (size_t i = 0; i < store->file_count; i++)
+        file_free(store->files[i]);
+    free(store->files);
+    for (size_t i = 0; i < PROBLEMS_MAX; i++)
+        free(store->problems[i]);
+    while (store->codec_count)
+        block_codec_free(store->codecs[--store->codec_count]);
+    for (size_t i = 0; i < store->class_count; i++) {
+        free((char *)store->classes[i].name);
+        for (const char *const *name = store->classes[i].services; name && *name; name++)
+            free((char *)*name);
+        free((void *)store->classes[i].services);
+    }
+    free(store->classes);
+    if (store->lock_fd >= 0)
+        close(store->lock_fd);
+    free(store->directory);
+    pthread_mutex_destroy(&store->lock);
+    pthread_mutex_destroy(&store->queue_lock);
+    pthread_mutex_destroy(&store->maintenance);
+    pthread_cond_destroy(&store->queue_changed);
+    pthread_cond_destroy(&store->request_done);
+    free(store);
+}
+
+static const struct store_operations operations = {
+    .close = embedded_close,
+    .write = embedded_write,
+    .series = embedded_series,
+    .merge = embedded_merge,
+    .timeseries = embedded_timeseries,
+    .exemplars = embedded_exemplars,
+    .scan = embedded_scan,
+    .maintain = embedded_maintain,
+    .delete = embedded_delete,
+    .stats = embedded_stats,
+    .problems = embedded_problems,
+    .tenants = embedded_tenants,
+    .check = embedded_check,
+};
+
+static int copy_classes(struct embedded *store, const struct store_options *options,
+                        struct error *error)
+{
+    static const struct store_class usual = {.name = "default", .days = {14, 30, 400, 1200}};
+    const struct store_class *classes = options->class_count ? options->classes : &usual;
+    store->class_count = MAX(options->class_count, (size_t)1);
+    store->classes = memory_zalloc(store->class_count, sizeof(*store->classes));
+    for (size_t i = 0; i < store->class_count; i++) {
+        const char *name = classes[i].name;
+        if (!*name || strlen(name) > 64 ||
+            strspn(name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_") !=
+                strlen(name))
+            return error_set(error, -EINVAL,
+                             "A retention class is named by letters, digits and '_', not %.64s.",
+                             name);
+        size_t services = 0;
+        while (classes[i].services && classes[i].services[services])
+            services++;
+        const char **list = memory_zalloc(services + 1, sizeof(*list));
+        for (size_t k = 0; k < services; k++)
+            list[k] = memory_strdup(classes[i].services[k]);
+        store->classes[i] = classes[i];
+        store->classes[i].name = memory_strdup(name);
+        store->classes[i].services = list;
+    }
+    return 0;
+}
+
+static int64_t wall_clock(void *context)
+{
+    (void)context;
+    return clock_ns(CLOCK_REALTIME);
+}
+
+int store_open_embedded(const struct store_options *options, struct store **ret_store,
+                        struct error *error)
+{
+    struct error local = {0};
+    error = error ? error : &local;
+    struct embedded *store = memory_zalloc(1, sizeof(*store));
+    store->store.operations = &operations;
+    store->directory = memory_strdup(options->directory);
+    store->lock_fd = -1;
+    store->read_only = options->read_only;
+    store->memory_limit_bytes =
+        MAX(options->memory_limit_bytes ? options->memory_limit_bytes : 256ul << 20, 16ul << 20);
+    store->disk_limit_bytes = options->disk_limit_bytes;
+    store->commit_ms = options->commit_ms ? options->commit_ms : 50;
+    store->late_ms = options->late_ms ? options->late_ms : 120000;
+    store->now = options->now ? options->now : wall_clock;
+    store->now_context = options->now_context;
+    if (getrandom(&store->seed, sizeof(store->seed), GRND_NONBLOCK) < 0)
+        store->seed = (uint64_t)monotonic_ns();
+    pthread_mutex_init(&store->lock, NULL);
+    pthread_mutex_init(&store->queue_lock, NULL);
+    pthread_mutex_init(&store->maintenance, NULL);
+    pthread_condattr_t attributes;
+    pthread_condattr_init(&attributes);
+    pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
+    pthread_cond_init(&store->queue_changed, &attributes);
+    pthread_cond_init(&store->request_done, NULL);
+    pthread_condattr_destroy(&attributes);
+    store->last = &store->first;
+    int r = copy_classes(store, options, error);
+    if (!r)
+        r = take_directory(store, error);
+    if (!r)
+        r = open_files(store, error);
+    if (!r && !store->read_only)
+        r = embedded_start_writer(store, error);
+    if (r < 0) {
+        embedded_close(&store->store);
+        return r;
+    }
+    *ret_store = &store->store;
+    return 0;
+}

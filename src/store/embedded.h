@@ -1,0 +1,130 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The embedded store: a folder per tenant with files per tier, class and period (file.h). This is
+ * what its parts share: embedded.c (opening, the list of files), write.c (batches and the writer
+ * thread), plan.c and read.c (queries), maintain.c and rollup.c.
+ */
+#pragma once
+
+#include "store/block.h"
+#include "store/file.h"
+#include "store/internal.h"
+
+#define DAY_NS 86400000000000ll
+#define PROBLEMS_MAX 64
+
+struct request; /* write.c */
+
+struct embedded {
+    struct store store;
+    char *directory;
+    int lock_fd;
+    bool read_only;
+    struct store_class *classes; /* at least one; the last takes what no other does */
+    size_t class_count;
+    size_t memory_limit_bytes;
+    uint64_t disk_limit_bytes;
+    unsigned commit_ms, late_ms;
+    int64_t (*now)(void *context);
+    void *now_context;
+    uint64_t seed; /* of stack digests, which are never stored */
+
+    pthread_mutex_t lock; /* for what follows, up to the next */
+    struct file **files;
+    size_t file_count, file_capacity;
+    char *problems[PROBLEMS_MAX];
+    size_t problem_count; /* ever */
+    struct store_stats stats;
+    struct block_codec *codecs[8];
+    unsigned codec_count;
+    bool disk_full;
+    bool shed[STORE_TIERS]; /* files of that tier were dropped for the disk limit */
+
+    pthread_mutex_t queue_lock;
+    pthread_cond_t queue_changed, request_done;
+    struct request *first, **last;
+    size_t queued_bytes;
+    bool stopping;
+    bool has_writer;
+    pthread_t writer;
+
+    pthread_mutex_t maintenance; /* one round at a time */
+};
+
+static inline struct embedded *embedded_of(struct store *store)
+{
+    return (struct embedded *)store;
+}
+
+static inline int64_t embedded_now(struct embedded *store)
+{
+    return store->now(store->now_context);
+}
+
+/* The file of that tenant, class and tier whose period holds the time, with a reference; NULL with
+ * `error` set. Without `create`, NULL and no error when there is none. */
+struct file *embedded_file(struct embedded *store, const char *tenant, const char *class_name,
+                           enum store_tier tier, int64_t time_ns, bool create, struct error *error);
+void embedded_unref(struct embedded *store, struct file *file);
+
+/* All files of a tenant (NULL: of all) whose period meets [from, to), with references, ordered by
+ * class, tier and time. */
+struct file_list {
+    struct file **files;
+    size_t count;
+};
+struct file_list embedded_files(struct embedded *store, const char *tenant, int64_t from_ns,
+                                int64_t to_ns);
+void embedded_release(struct embedded *store, struct file_list *list);
+
+/* A file that turned out to be damaged: renamed, and forgotten when the last reference goes. */
+void embedded_set_aside(struct embedded *store, struct file *file, const char *why);
+
+/* Removes a file for good. */
+void embedded_remove(struct embedded *store, struct file *file);
+
+void embedded_problem(struct embedded *store, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+
+const struct store_class *embedded_class_of(struct embedded *store, const char *service);
+const struct store_class *embedded_class(struct embedded *store, const char *name);
+
+struct block_codec *embedded_codec(struct embedded *store);
+void embedded_codec_return(struct embedded *store, struct block_codec *codec);
+
+/* write.c */
+int embedded_start_writer(struct embedded *store, struct error *error);
+void embedded_stop_writer(struct embedded *store);
+int embedded_write(struct store *store, const struct store_batch *batch, struct error *error);
+
+/* read.c */
+int embedded_merge(struct store *store, const struct store_selection *selection,
+                   const struct store_limits *limits, struct profile *profile, unsigned type,
+                   struct store_quality *quality, struct error *error);
+int embedded_timeseries(struct store *store, const struct store_selection *selection,
+                        const struct store_timeseries_query *query,
+                        const struct store_limits *limits, store_points_fn *fn, void *context,
+                        struct store_quality *quality, struct error *error);
+/* scan.c */
+int embedded_series(struct store *store, const struct store_selection *selection,
+                    store_series_fn *fn, void *context, struct error *error);
+int embedded_exemplars(struct store *store, const struct store_selection *selection,
+                       const char *function, const struct store_limits *limits,
+                       store_exemplar_fn *fn, void *context, struct error *error);
+int embedded_scan(struct store *store, const struct store_selection *selection,
+                  const struct store_limits *limits, store_window_fn *fn, void *context,
+                  struct error *error);
+/* check.c */
+int embedded_check(struct store *store, store_text_fn *fn, void *context, struct error *error);
+/* maintain.c */
+int embedded_maintain(struct store *store, const atomic_bool *cancelled, struct error *error);
+/* rollup.c: makes slots of the next tier; 1 when there is more to do */
+int embedded_roll_up(struct embedded *store, struct file *file, struct error *error);
+/* rewrite.c */
+int embedded_delete(struct store *store, const struct store_selection *selection,
+                    uint64_t *ret_windows, struct error *error);
+
+/* Removes a series' windows in [from, to) from its blocks, within the writer's transaction, and
+ * adds how many raw windows those were. */
+int file_remove_windows(struct file *file, struct block_codec *codec, uint32_t series,
+                        int64_t from_ns, int64_t to_ns, uint64_t *removed, struct error *error);

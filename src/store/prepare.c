@@ -1,0 +1,242 @@
+// SPDX-License-Identifier: Apache-2.0
+// The part of a write that many threads do at once: finding each window's file, series and stacks,
+// and encoding its rows. The writer thread only puts the result into the files.
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+#define XXH_INLINE_ALL
+#include <xxhash.h>
+
+#include "base/memory.h"
+#include "store/write.h"
+
+/* What is remembered while windows of one profile go into one file. */
+struct preparation {
+    struct embedded *store;
+    struct request *request;
+    struct block_codec *codec;
+    const struct profile *profile;
+    struct stack_finder finder;
+    struct frame_map frames; /* of the profile in frames_file */
+    struct file *frames_file;
+    struct block_rows rows;
+    uint32_t *nodes; /* of the file, for each row */
+    int64_t *values;
+    struct digest *digests;
+    uint32_t *missing; /* rows whose stack isn't known */
+    size_t node_capacity, value_capacity, digest_capacity, missing_capacity;
+};
+
+static void preparation_release(struct preparation *work)
+{
+    stack_finder_release(&work->finder);
+    frame_map_release(&work->frames);
+    block_rows_release(&work->rows);
+    free(work->nodes);
+    free(work->values);
+    free(work->digests);
+    free(work->missing);
+    embedded_codec_return(work->store, work->codec);
+}
+
+void request_release(struct embedded *store, struct request *request)
+{
+    for (size_t i = 0; i < request->parcel_count; i++) {
+        struct parcel *parcel = &request->parcels[i];
+        embedded_unref(store, parcel->file);
+        free(parcel->blocks);
+        free(parcel->exemplars);
+        buffer_release(&parcel->data);
+    }
+    free(request->parcels);
+    request->parcels = NULL;
+    request->parcel_count = 0;
+}
+
+static int check_age(struct embedded *store, const struct store_class *class, int64_t time_ns,
+                     struct error *error)
+{
+    int64_t now = embedded_now(store);
+    if (time_ns > now + DAY_NS)
+        return error_set(error, -ERANGE,
+                         "A profile is more than a day ahead of this machine's clock; check the "
+                         "sender's.");
+    if (class->days[STORE_RAW] && time_ns < now - class->days[STORE_RAW] * DAY_NS)
+        return error_set(error, -ERANGE, "A profile is older than the %u days that are kept.",
+                         class->days[STORE_RAW]);
+    return 0;
+}
+
+static int find_parcel(struct preparation *work, const struct store_profile *window,
+                       const char *tenant, struct parcel **ret_parcel, struct error *error)
+{
+    struct request *request = work->request;
+    const struct store_class *class =
+        embedded_class_of(work->store, labels_get(window->labels, LABEL_SERVICE_NAME));
+    int r = check_age(work->store, class, window->time_ns, error);
+    if (r < 0)
+        return r;
+    for (size_t i = 0; i < request->parcel_count; i++) {
+        struct file *file = request->parcels[i].file;
+        if (window->time_ns >= file->from_ns && window->time_ns < file->to_ns &&
+            !strcmp(file->class_name, class->name)) {
+            *ret_parcel = &request->parcels[i];
+            return 0;
+        }
+    }
+    struct file *file =
+        embedded_file(work->store, tenant, class->name, STORE_RAW, window->time_ns, true, error);
+    if (!file)
+        return error->code;
+    request->parcels =
+        memory_resize(request->parcels, request->parcel_count + 1, sizeof(*request->parcels));
+    *ret_parcel = &request->parcels[request->parcel_count++];
+    **ret_parcel = (struct parcel){.file = file};
+    r = file_load(file, error);
+    if (r == -EBADMSG)
+        embedded_set_aside(work->store, file, error->text);
+    return r;
+}
+
+/* The series' id, with its service's tree in memory. */
+static int find_series(struct file *file, const struct store_profile *window, uint32_t *ret_series,
+                       uint32_t *ret_service, struct error *error)
+{
+    pthread_rwlock_wrlock(&file->lock);
+    uint32_t series = catalog_series(&file->catalog, window->labels, window->type);
+    uint32_t service = file->catalog.series[series].service;
+    bool loaded = file->catalog.services[service].loaded;
+    pthread_rwlock_unlock(&file->lock);
+    *ret_series = series;
+    *ret_service = service;
+    return loaded ? 0 : file_load_tree(file, service, error);
+}
+
+/* Known stacks are found under a shared lock; only what is new needs the tree for itself. */
+static void find_stacks(struct preparation *work, struct file *file, uint32_t service,
+                        const struct store_profile *window)
+{
+    size_t rows = window->row_count, count = rows + window->exemplar_count, missing = 0;
+    array_reserve(work->nodes, work->node_capacity, count);
+    array_reserve(work->values, work->value_capacity, count);
+    array_reserve(work->digests, work->digest_capacity, count);
+    array_reserve(work->missing, work->missing_capacity, count);
+    for (size_t i = 0; i < count; i++) {
+        uint32_t node = i < rows ? window->rows[i].node : window->exemplars[i - rows].node;
+        work->digests[i] = stack_finder_digest(&work->finder, node);
+        work->values[i] = i < rows ? window->rows[i].value : 0;
+    }
+    pthread_rwlock_rdlock(&file->lock);
+    const struct digest_table *known = &file->catalog.services[service].tree.stacks;
+    for (size_t i = 0; i < count; i++) {
+        if (known->slots && i + 8 < count)
+            __builtin_prefetch(&known->slots[work->digests[i + 8].low & known->mask]);
+        work->nodes[i] =
+            work->digests[i].high ? digest_table_find(known, work->digests[i]) : 0; /* no frames */
+        if (work->nodes[i] == ID_NONE)
+            work->missing[missing++] = (uint32_t)i;
+    }
+    pthread_rwlock_unlock(&file->lock);
+    if (!missing)
+        return;
+    struct node_map map;
+    pthread_rwlock_wrlock(&file->lock);
+    struct tree *tree = &file->catalog.services[service].tree;
+    if (work->frames_file != file) {
+        frame_map_release(&work->frames);
+        frame_map_init(&work->frames, work->profile, &file->catalog.tables);
+        work->frames_file = file;
+    }
+    node_map_init(&map, &work->frames, work->profile->nodes, work->profile->node_count, tree, NULL);
+    for (size_t i = 0; i < missing; i++) {
+        size_t row = work->missing[i];
+        uint32_t node = row < rows ? window->rows[row].node : window->exemplars[row - rows].node;
+        work->nodes[row] = node_map_node(&map, node);
+        if (digest_table_find(&tree->stacks, work->digests[row]) == ID_NONE)
+            digest_table_insert(&tree->stacks, work->digests[row], work->nodes[row]);
+    }
+    pthread_rwlock_unlock(&file->lock);
+    node_map_release(&map);
+}
+
+static int prepare_window(struct preparation *work, const struct store_profile *window,
+                          const char *tenant, struct error *error)
+{
+    struct parcel *parcel = NULL;
+    uint32_t series = 0, service = 0;
+    int r = find_parcel(work, window, tenant, &parcel, error);
+    if (r < 0 || (r = find_series(parcel->file, window, &series, &service, error)) < 0)
+        return r;
+    if (window->time_ns < parcel->file->floor_ns)
+        return error_set(error, -ERANGE,
+                         "A profile is of a time whose raw data is gone; nothing can be added to "
+                         "it any more.");
+    find_stacks(work, parcel->file, service, window);
+    struct block_window meta = {.start_ns = window->time_ns,
+                                .duration_ns = window->duration_ns,
+                                .first_ns = window->time_ns,
+                                .last_ns = window->time_ns,
+                                .windows = 1};
+    block_rows_clear(&work->rows);
+    block_rows_add(&work->rows, &meta, work->nodes, work->values, window->row_count);
+    work->rows.windows[0].raw_rows = work->rows.windows[0].row_count;
+    array_reserve(parcel->blocks, parcel->block_capacity, parcel->block_count + 1);
+    struct parcel_block *block = &parcel->blocks[parcel->block_count++];
+    *block = (struct parcel_block){.series = series,
+                                   .start_ns = window->time_ns,
+                                   .total = work->rows.windows[0].total,
+                                   .rows = work->rows.windows[0].row_count,
+                                   .at = parcel->data.length};
+    block_encode(work->codec, &work->rows, 0, 1, &parcel->data);
+    block->length = parcel->data.length - block->at;
+    work->request->rows += block->rows;
+    work->request->bytes += block->length;
+    for (size_t i = 0; i < window->exemplar_count; i++) {
+        array_reserve(parcel->exemplars, parcel->exemplar_capacity, parcel->exemplar_count + 1);
+        struct parcel_exemplar *exemplar = &parcel->exemplars[parcel->exemplar_count++];
+        *exemplar = (struct parcel_exemplar){
+            .series = series, .start_ns = window->time_ns, .exemplar = window->exemplars[i]};
+        exemplar->exemplar.node = work->nodes[window->row_count + i];
+        work->request->bytes += 64;
+    }
+    return 0;
+}
+
+static int compare_parcels(const void *a, const void *b)
+{
+    const struct parcel *x = a, *y = b;
+    return strcmp(x->file->path, y->file->path);
+}
+
+int request_prepare(struct embedded *store, const struct store_batch *batch,
+                    struct request *request, struct error *error)
+{
+    _cleanup_(preparation_release) struct preparation work = {
+        .store = store, .request = request, .codec = embedded_codec(store)};
+    request->tenant = batch->tenant;
+    if (batch->batch_id) {
+        XXH128_hash_t hash = XXH3_128bits(batch->batch_id, strlen(batch->batch_id));
+        request->has_batch = true;
+        memcpy(request->batch, &hash, sizeof(request->batch));
+    }
+    for (size_t i = 0; i < batch->count; i++) {
+        const struct profile *profile = batch->profiles[i].profile;
+        if (profile != work.profile) {
+            stack_finder_release(&work.finder);
+            stack_finder_init(&work.finder, profile, store->seed);
+            work.profile = profile;
+            work.frames_file = NULL;
+        }
+        int r = prepare_window(&work, &batch->profiles[i], batch->tenant, error);
+        if (r < 0)
+            return r;
+    }
+    if (request->parcel_count > 1) {
+        qsort(request->parcels, request->parcel_count, sizeof(*request->parcels), compare_parcels);
+        if (getrandom(request->unsure, sizeof(request->unsure), 0) < 0)
+            return error_set_errno(error, -errno, "There are no random numbers");
+    }
+    return 0;
+}

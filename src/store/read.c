@@ -1,0 +1,296 @@
+// SPDX-License-Identifier: Apache-2.0
+// Merged profiles and time series from the embedded store.
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/memory.h"
+#include "base/number.h"
+#include "store/plan.h"
+
+/* ---- merging: values are added up by node of a file's tree, and then carried to the result ----
+ */
+
+struct merge {
+    struct reader reader;
+    struct profile *profile;
+    unsigned type;
+    size_t memory_bytes; /* limit */
+    uint64_t smallest;   /* value of a subtree below which it is cut; 0: none is */
+    struct file *file;   /* whose frames `frames` carries */
+    struct frame_map frames;
+    int64_t *sums; /* by node of the service being read */
+    uint32_t node_count;
+    size_t sums_capacity;
+    uint64_t *block_sums;
+    size_t block_sums_capacity;
+    bool any;
+    uint32_t other_frame; /* "[other]" in the result */
+};
+
+static void merge_release(struct merge *merge)
+{
+    frame_map_release(&merge->frames);
+    free(merge->sums);
+    free(merge->block_sums);
+}
+
+static int merge_begin(struct reader *reader, struct file *file, uint32_t service,
+                       struct error *error)
+{
+    struct merge *merge = (struct merge *)reader;
+    int r = file_load_tree(file, service, error);
+    if (r < 0)
+        return r;
+    pthread_rwlock_rdlock(&file->lock);
+    merge->node_count = file->catalog.services[service].tree.count;
+    pthread_rwlock_unlock(&file->lock);
+    array_reserve(merge->sums, merge->sums_capacity, merge->node_count);
+    memset(merge->sums, 0, merge->node_count * sizeof(*merge->sums));
+    merge->any = false;
+    return 0;
+}
+
+static int merge_block(struct reader *reader, struct file *file, uint32_t series,
+                       struct block_view *view, size_t first, size_t count, struct error *error)
+{
+    struct merge *merge = (struct merge *)reader;
+    (void)file;
+    (void)series;
+    (void)error;
+    size_t entries = view->dictionary_count;
+    if (entries && view->dictionary[entries - 1] >= merge->node_count)
+        return -EBADMSG;
+    array_reserve(merge->block_sums, merge->block_sums_capacity, entries + 1);
+    memset(merge->block_sums, 0, entries * sizeof(*merge->block_sums));
+    int r = block_sum(view, first, count, merge->block_sums);
+    if (r < 0)
+        return r;
+    for (size_t i = 0; i < entries; i++) {
+        int64_t *sum = &merge->sums[view->dictionary[i]];
+        *sum = add_saturated(*sum, block_scale(view, merge->block_sums[i]));
+    }
+    merge->any = true;
+    return 0;
+}
+
+static void add_value(struct merge *merge, uint32_t node, int64_t value)
+{
+    size_t row = profile_sample(merge->profile, node, 0, 0, 0);
+    profile_add_value(merge->profile, row, merge->type, value);
+}
+
+/* Moves what lies below too small a subtree's top to `other` of the node above it. */
+static void cut_small(struct merge *merge, const struct profile_node *nodes, int64_t *other)
+{
+    uint32_t count = merge->node_count;
+    _cleanup_free_ int64_t *totals = memory_zalloc(count, sizeof(*totals));
+    _cleanup_free_ uint32_t *kept = memory_zalloc(count, sizeof(*kept)); /* itself or above it */
+    for (uint32_t i = 0; i < count; i++)
+        totals[i] = magnitude(merge->sums[i]);
+    for (uint32_t i = count - 1; i; i--)
+        totals[nodes[i].parent] = add_saturated(totals[nodes[i].parent], totals[i]);
+    for (uint32_t i = 1; i < count; i++) {
+        uint32_t parent = nodes[i].parent;
+        if ((uint64_t)totals[i] >= merge->smallest && kept[parent] == parent) {
+            kept[i] = i;
+            continue;
+        }
+        kept[i] = kept[parent];
+        other[kept[i]] = add_saturated(other[kept[i]], merge->sums[i]);
+        merge->sums[i] = 0;
+    }
+}
+
+static int merge_end(struct reader *reader, struct file *file, uint32_t service,
+                     struct error *error)
+{
+    struct merge *merge = (struct merge *)reader;
+    if (!merge->any)
+        return 0;
+    pthread_rwlock_rdlock(&file->lock);
+    struct catalog *catalog = &file->catalog;
+    if (merge->file != file) {
+        frame_map_release(&merge->frames);
+        frame_map_init(&merge->frames, &catalog->tables, merge->profile);
+        merge->file = file;
+    }
+    frame_map_refresh(&merge->frames);
+    const struct profile_node *nodes = catalog->services[service].tree.nodes;
+    _cleanup_free_ int64_t *other = NULL;
+    if (merge->smallest) {
+        other = memory_zalloc(merge->node_count, sizeof(*other));
+        cut_small(merge, nodes, other);
+    }
+    struct node_map map;
+    node_map_init(&map, &merge->frames, nodes, merge->node_count, NULL, merge->profile);
+    for (uint32_t i = 0; i < merge->node_count; i++) {
+        if (merge->sums[i])
+            add_value(merge, node_map_node(&map, i), merge->sums[i]);
+        if (other && other[i]) {
+            uint32_t node = node_map_node(&map, i);
+            add_value(merge, profile_child(merge->profile, node, merge->other_frame), other[i]);
+            reader->quality->cut = add_saturated(reader->quality->cut, other[i]);
+        }
+    }
+    node_map_release(&map);
+    pthread_rwlock_unlock(&file->lock);
+    if (profile_full(merge->profile) ||
+        profile_memory(merge->profile) + merge->sums_capacity * 24 > merge->memory_bytes)
+        return error_memory(error, merge->memory_bytes);
+    return 0;
+}
+
+static const struct reader_calls merge_calls = {
+    .begin = merge_begin, .block = merge_block, .end = merge_end};
+
+static size_t memory_for(struct embedded *store, const struct store_limits *limits)
+{
+    return limits->memory_bytes ? limits->memory_bytes : store->memory_limit_bytes / 2;
+}
+
+static int set_smallest(struct merge *merge, const struct plan *plan, struct error *error)
+{
+    int64_t total;
+    int r = reader_total(&merge->reader, plan, &total, error);
+    if (r < 0)
+        return r;
+    double smallest = ceil((double)total * MIN(merge->reader.limits->smallest_share, 1));
+    merge->smallest = (uint64_t)MAX(smallest, 1);
+    uint32_t name = profile_cstring(merge->profile, "[other]");
+    uint32_t function = profile_function(merge->profile, &(struct profile_function){.name = name});
+    merge->other_frame =
+        profile_frame(merge->profile, &(struct profile_frame){.function = function});
+    return 0;
+}
+
+int embedded_merge(struct store *base, const struct store_selection *selection,
+                   const struct store_limits *limits, struct profile *profile, unsigned type,
+                   struct store_quality *quality, struct error *error)
+{
+    struct embedded *store = embedded_of(base);
+    _cleanup_(merge_release) struct merge merge = {
+        .reader = {.store = store,
+                   .selection = selection,
+                   .limits = limits,
+                   .calls = &merge_calls,
+                   .quality = quality},
+        .profile = profile,
+        .type = type,
+        .memory_bytes = memory_for(store, limits),
+    };
+    struct plan plan;
+    int r = plan_make(store, selection, NULL, limits, &plan, &quality->damaged_files, error);
+    if (r < 0)
+        return r;
+    if (limits->smallest_share > 0)
+        r = set_smallest(&merge, &plan, error);
+    if (!r)
+        r = reader_run(&merge.reader, &plan, error);
+    plan_release(store, &plan);
+    return r;
+}
+
+/* ---- time series ---- */
+
+struct timeseries {
+    struct reader reader;
+    const struct store_timeseries_query *query;
+    struct point_groups groups;
+    size_t memory_bytes;
+    bool *wanted; /* nodes that count, when a function is asked for */
+    uint32_t node_count;
+    struct block_rows rows;
+};
+
+static int timeseries_begin(struct reader *reader, struct file *file, uint32_t service,
+                            struct error *error)
+{
+    struct timeseries *series = (struct timeseries *)reader;
+    if (!series->query->function)
+        return 0;
+    int r = file_load_tree(file, service, error);
+    if (r < 0)
+        return r;
+    free(series->wanted);
+    pthread_rwlock_rdlock(&file->lock);
+    series->wanted = catalog_function_nodes(&file->catalog, service, series->query->function,
+                                            series->query->count == STORE_CUMULATIVE);
+    series->node_count = file->catalog.services[service].tree.count;
+    pthread_rwlock_unlock(&file->lock);
+    return 0;
+}
+
+static int64_t wanted_value(const struct timeseries *series, const struct block_window *window)
+{
+    int64_t value = 0;
+    for (uint32_t i = window->first_row; i < window->first_row + window->row_count; i++)
+        if (series->wanted[series->rows.nodes[i]])
+            value = add_saturated(value, series->rows.values[i]);
+    return value;
+}
+
+static int timeseries_block(struct reader *reader, struct file *file, uint32_t id,
+                            struct block_view *view, size_t first, size_t count,
+                            struct error *error)
+{
+    struct timeseries *series = (struct timeseries *)reader;
+    pthread_rwlock_rdlock(&file->lock);
+    uint32_t group = point_groups_find(&series->groups, &file->catalog.series[id].labels);
+    pthread_rwlock_unlock(&file->lock);
+    if (group == ID_NONE)
+        return error_set(error, -E2BIG, "There are more than %d groups; group by fewer labels.",
+                         STORE_GROUPS_MAX);
+    if (point_groups_memory(&series->groups) > series->memory_bytes)
+        return error_memory(error, series->memory_bytes);
+    if (series->query->function) {
+        block_rows_clear(&series->rows);
+        if (view->dictionary_count &&
+            view->dictionary[view->dictionary_count - 1] >= series->node_count)
+            return -EBADMSG;
+        int r = block_decode(view, first, count, &series->rows);
+        if (r < 0)
+            return r;
+    }
+    for (size_t w = 0; w < count; w++) {
+        const struct block_window *window = &view->windows[first + w];
+        int64_t value = series->query->function ? wanted_value(series, &series->rows.windows[w])
+                                                : window->total;
+        point_groups_add(&series->groups, group, window->start_ns, value, window->windows);
+    }
+    return 0;
+}
+
+static const struct reader_calls timeseries_calls = {.begin = timeseries_begin,
+                                                     .block = timeseries_block};
+
+int embedded_timeseries(struct store *base, const struct store_selection *selection,
+                        const struct store_timeseries_query *query,
+                        const struct store_limits *limits, store_points_fn *fn, void *context,
+                        struct store_quality *quality, struct error *error)
+{
+    struct embedded *store = embedded_of(base);
+    struct timeseries series = {.reader = {.store = store,
+                                           .selection = selection,
+                                           .limits = limits,
+                                           .calls = &timeseries_calls,
+                                           .quality = quality},
+                                .query = query,
+                                .memory_bytes = memory_for(store, limits)};
+    int r = point_groups_init(&series.groups, selection, query, error);
+    if (r < 0)
+        return r;
+    struct plan plan;
+    r = plan_make(store, selection, query, limits, &plan, &quality->damaged_files, error);
+    if (!r) {
+        r = reader_run(&series.reader, &plan, error);
+        plan_release(store, &plan);
+    }
+    if (!r)
+        r = point_groups_give(&series.groups, fn, context);
+    point_groups_release(&series.groups);
+    block_rows_release(&series.rows);
+    free(series.wanted);
+    return r;
+}
