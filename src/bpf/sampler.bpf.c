@@ -119,7 +119,8 @@ static __always_inline int take_kernel(struct bpf_perf_event_data *ctx, struct s
 
 struct copy_state {
     struct copy *copy;
-    __u64 sp;
+    __u64 sp;    /* where the copy begins */
+    __u64 first; /* the stack pointer itself */
     __u32 bytes;
 };
 
@@ -132,9 +133,14 @@ static long copy_page(__u32 index, void *context)
     KEEP(length);
     if (length > 4096 || done > BPF_COPY_BYTES - 4096)
         return 1;
-    if (bpf_probe_read_user(state->copy->stack + done, length, (void *)(state->sp + done)))
+    if (!bpf_probe_read_user(state->copy->stack + done, length, (void *)(state->sp + done))) {
+        state->bytes = done + length;
+        return 0;
+    }
+    /* What is below the stack pointer may be in a page that was never touched. */
+    if (done || state->sp + length > state->first)
         return 1;
-    state->bytes = done + length;
+    state->sp += length;
     return 0;
 }
 
@@ -143,12 +149,13 @@ static __always_inline int send_copy(struct scratch *scratch)
     struct copy *copy = &scratch->copy;
     __builtin_memcpy(copy->event.registers, scratch->registers, sizeof(scratch->registers));
     /* With what is just below the stack pointer: leaf functions keep registers there. */
-    struct copy_state state = {.copy = copy,
-                               .sp = copy->event.registers[REGISTER_SP] - BPF_COPY_BELOW};
+    __u64 sp = copy->event.registers[REGISTER_SP];
+    struct copy_state state = {.copy = copy, .sp = sp - BPF_COPY_BELOW, .first = sp};
     bpf_loop(BPF_COPY_PAGES + 1, copy_page, &state, 0);
     __u32 bytes = state.bytes;
     copy->event.sample = scratch->sample;
     copy->event.sample.kind = BPF_EVENT_COPY;
+    copy->event.stack_address = state.sp;
     copy->event.stack_bytes = bytes;
     KEEP(bytes);
     if (bytes > BPF_COPY_BYTES)

@@ -134,9 +134,11 @@ struct bpf_sample_event {
 struct bpf_copy_event {
     struct bpf_sample_event sample; /* with BPF_EVENT_COPY */
     unsigned long long registers[UNWIND_REGISTERS];
+    unsigned long long stack_address;
     unsigned int stack_bytes;
     unsigned int unused;
-    /* The stack follows, from BPF_COPY_BELOW bytes below the stack pointer on. */
+    /* The stack follows: from BPF_COPY_BELOW bytes below the stack pointer on, where that memory is
+     * there. */
 };
 
 /* ---- counters, of each CPU ---- */

@@ -21,7 +21,7 @@
 /* What a walk or an event on its way in another CPU can take, at the very most. */
 #define SETTLE_US 20000
 
-enum { REGISTER_SP = 7, REGISTER_IP = 16 }; /* by DWARF number */
+enum { REGISTER_IP = 16 }; /* by DWARF number */
 
 static void forget_process(void *context, struct process *process)
 {
@@ -191,7 +191,7 @@ static struct unwind_input copied_input(const struct bpf_recorder *bpf,
         .registers.known = (1u << UNWIND_REGISTERS) - 1,
         .stack = (const uint8_t *)(event + 1),
         .stack_bytes = event->stack_bytes,
-        .stack_address = event->registers[REGISTER_SP] - BPF_COPY_BELOW,
+        .stack_address = event->stack_address,
         .rules = &bpf->recorder->modules.rules,
         .find = installer_place,
         .context = view,

@@ -15,3 +15,5 @@ int command_info(int argc, char **argv);
 int command_diff(int argc, char **argv);
 int command_server(int argc, char **argv);
 int command_query(int argc, char **argv);
+int command_token(int argc, char **argv);
+int command_store(int argc, char **argv);

@@ -18,7 +18,7 @@ struct command {
 };
 
 static const struct command commands[] = {
-    {"record", command_record, "run a command and sample its CPU time"},
+    {"record", command_record, "sample the CPU time of a command, of processes, of everything"},
     {"top", command_top, "which functions the CPU time goes to, live"},
     {"stacks", command_stacks, "what every thread of a process is doing now"},
     {"doctor", command_doctor, "what can be recorded here, and how to get the rest"},
@@ -30,6 +30,8 @@ static const struct command commands[] = {
     {"merge", command_merge, "several profiles into one"},
     {"server", command_server, "takes profiles from any tool, keeps them, answers questions"},
     {"query", command_query, "asks a server"},
+    {"token", command_token, "tokens that a server lets in"},
+    {"store", command_store, "checks what a server has stored, or deletes of it"},
 };
 
 static void print_help(FILE *out)

@@ -339,6 +339,10 @@ int ingest_batch_add(struct ingest_batch *batch, const struct ingest_source *sou
         r = group_samples(&split, error);
     if (r < 0)
         return r;
+    pthread_rwlock_rdlock(&batch->ingest->rules_lock);
+    if (batch->ingest->rules.redact_names)
+        ingest_redact_names(batch->ingest->rules.redactor, &part->profile);
+    pthread_rwlock_unlock(&batch->ingest->rules_lock);
     ingest_types(&part->profile, source, part->types);
     size_t cells = part->profile.samples.count * part->profile.type_count, rows = 0, links = 0;
     part->rows = memory_alloc((cells + 1) * sizeof(*part->rows));

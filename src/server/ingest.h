@@ -69,6 +69,11 @@ int ingest_batch_write(struct ingest_batch *batch, const char *batch_id, struct 
 /* What profiles for ingest are read with. */
 #define INGEST_DETAIL ((enum profile_detail)(PROFILE_ALL & ~PROFILE_TIMES))
 
+/* ---- ingest_redact.c ---- */
+
+/* Names of functions, files and binaries, as the rules for labels have it. */
+void ingest_redact_names(struct redactor *redactor, struct profile *profile);
+
 /* ---- ingest_type.c ---- */
 
 struct ingest_type {

@@ -222,7 +222,8 @@ struct file_list embedded_files(struct embedded *store, const char *tenant, int6
         if (file->from_ns < to_ns && file->to_ns > from_ns &&
             (!tenant || !strcmp(file->tenant, tenant))) {
             file->references++;
-            file->used_ns = monotonic_ns();
+            if (tenant) /* else somebody counts or keeps house */
+                file->used_ns = monotonic_ns();
             list.files[list.count++] = file;
         }
     }

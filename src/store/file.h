@@ -101,6 +101,8 @@ struct file {
     _Atomic int64_t floor_ns; /* nothing older may be added: rollups of it are final */
     unsigned fresh;           /* small blocks since the last look for crowded places */
     bool swept;               /* has been looked through for crowded places since it was opened */
+    uint64_t changes;         /* commits since it was opened */
+    uint64_t quiet;           /* `changes` + 1 when there was nothing more to do for it */
     uint8_t (*settled)[16];   /* decided since: to be removed from `unsure` */
     size_t settled_count, settled_capacity;
 };

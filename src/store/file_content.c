@@ -273,6 +273,7 @@ int file_end(struct file *file, int result, struct error *error)
             result = file_run(file, file->writer, SQL_COMMIT, &local);
         if (result < 0 && error)
             *error = local;
+        file->changes += result >= 0;
     }
     if (result >= 0 && marks.nodes) {
         pthread_rwlock_wrlock(&file->lock);

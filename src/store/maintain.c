@@ -12,6 +12,7 @@
 #define FRESH_MAX 60       /* small blocks of one series and hour before they are compacted */
 #define PLACES_AT_ONCE 256 /* series and hours of one file in a round */
 #define PLACES_PER_COMMIT 16
+#define IDLE_NS 600000000000ll
 #define CHUNKS_MAX 64 /* pieces of one table before they are joined */
 
 /* ---- compaction ---- */
@@ -343,10 +344,14 @@ static void keep_to_disk_limit(struct embedded *store)
 }
 
 /* Forgets catalogs of files that nobody uses, longest unused first, down to half of the limit: the
- * other half is for work. */
+ * other half is for work. Files that nobody used for long are closed. */
 static void keep_to_memory_limit(struct embedded *store)
 {
+    int64_t long_ago = monotonic_ns() - IDLE_NS;
     pthread_mutex_lock(&store->lock);
+    for (size_t i = 0; i < store->file_count; i++)
+        if (!store->files[i]->references && store->files[i]->used_ns < long_ago)
+            file_unload(store->files[i]);
     for (;;) {
         size_t bytes = 0;
         struct file *oldest = NULL;
@@ -360,7 +365,6 @@ static void keep_to_memory_limit(struct embedded *store)
             if (loaded && !file->references && (!oldest || file->used_ns < oldest->used_ns))
                 oldest = file;
         }
-        store->stats.memory_bytes = 0;
         if (bytes <= store->memory_limit_bytes / 2 || !oldest)
             break;
         file_unload(oldest); /* without references nobody is in there, and nobody can get in */
@@ -374,9 +378,12 @@ static int maintain_file(struct embedded *store, struct file *file, const atomic
 {
     int more = 0, r = 0;
     pthread_mutex_lock(&file->write_lock);
-    bool fresh = file->fresh || !file->swept;
+    bool fresh = file->fresh || !file->swept, quiet = file->quiet == file->changes + 1;
+    uint64_t changes = file->changes;
     file->fresh = 0;
     pthread_mutex_unlock(&file->write_lock);
+    if (quiet)
+        return 0;
     if (fresh) {
         r = compact(store, file, cancelled, error);
         more |= r == 1;
@@ -395,6 +402,11 @@ static int maintain_file(struct embedded *store, struct file *file, const atomic
         embedded_set_aside(store, file, error->text);
         return 0;
     }
+    /* Nothing happened in this round, and time alone brings nothing either. */
+    pthread_mutex_lock(&file->write_lock);
+    if (r >= 0 && !more && file->changes == changes && file->to_ns < embedded_now(store) - DAY_NS)
+        file->quiet = changes + 1;
+    pthread_mutex_unlock(&file->write_lock);
     return r < 0 ? r : more;
 }
 

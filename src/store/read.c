@@ -25,6 +25,9 @@ struct merge {
     size_t sums_capacity;
     uint64_t *block_sums;
     size_t block_sums_capacity;
+    int64_t *totals, *rest; /* by node: with all below, and of that what is cut off */
+    uint32_t *mapped;       /* by node: the result's */
+    size_t totals_capacity, rest_capacity, mapped_capacity;
     bool any;
     uint32_t other_frame; /* "[other]" in the result */
 };
@@ -34,6 +37,9 @@ static void merge_release(struct merge *merge)
     frame_map_release(&merge->frames);
     free(merge->sums);
     free(merge->block_sums);
+    free(merge->totals);
+    free(merge->rest);
+    free(merge->mapped);
 }
 
 static int merge_begin(struct reader *reader, struct file *file, uint32_t service,
@@ -81,26 +87,51 @@ static void add_value(struct merge *merge, uint32_t node, int64_t value)
     profile_add_value(merge->profile, row, merge->type, value);
 }
 
-/* Moves what lies below too small a subtree's top to `other` of the node above it. */
-static void cut_small(struct merge *merge, const struct profile_node *nodes, int64_t *other)
+/* Adds subtrees that are large enough; what is below the others' tops is one value under "[other]"
+ * of the node above. Node by node in order of ids: parents come first. */
+static void add_large(struct merge *merge, const struct profile_node *nodes)
 {
     uint32_t count = merge->node_count;
-    _cleanup_free_ int64_t *totals = memory_zalloc(count, sizeof(*totals));
-    _cleanup_free_ uint32_t *kept = memory_zalloc(count, sizeof(*kept)); /* itself or above it */
-    for (uint32_t i = 0; i < count; i++)
-        totals[i] = magnitude(merge->sums[i]);
+    array_reserve(merge->totals, merge->totals_capacity, count);
+    array_reserve(merge->rest, merge->rest_capacity, count);
+    array_reserve(merge->mapped, merge->mapped_capacity, count);
+    int64_t *totals = merge->totals, *rest = merge->rest;
+    uint32_t *mapped = merge->mapped;
+    memcpy(totals, merge->sums, count * sizeof(*totals));
     for (uint32_t i = count - 1; i; i--)
         totals[nodes[i].parent] = add_saturated(totals[nodes[i].parent], totals[i]);
+    mapped[0] = 0;
+    rest[0] = totals[0] - merge->sums[0];
     for (uint32_t i = 1; i < count; i++) {
         uint32_t parent = nodes[i].parent;
-        if ((uint64_t)totals[i] >= merge->smallest && kept[parent] == parent) {
-            kept[i] = i;
+        mapped[i] = ID_NONE;
+        if ((uint64_t)magnitude(totals[i]) < merge->smallest || mapped[parent] == ID_NONE)
             continue;
-        }
-        kept[i] = kept[parent];
-        other[kept[i]] = add_saturated(other[kept[i]], merge->sums[i]);
-        merge->sums[i] = 0;
+        uint32_t frame = frame_map_frame(&merge->frames, nodes[i].frame);
+        mapped[i] = profile_child(merge->profile, mapped[parent], frame);
+        rest[parent] -= totals[i];
+        rest[i] = totals[i] - merge->sums[i];
     }
+    for (uint32_t i = 0; i < count; i++) {
+        if (mapped[i] == ID_NONE)
+            continue;
+        if (merge->sums[i])
+            add_value(merge, mapped[i], merge->sums[i]);
+        if (rest[i]) {
+            add_value(merge, profile_child(merge->profile, mapped[i], merge->other_frame), rest[i]);
+            merge->reader.quality->cut = add_saturated(merge->reader.quality->cut, rest[i]);
+        }
+    }
+}
+
+static void add_all(struct merge *merge, const struct profile_node *nodes)
+{
+    struct node_map map;
+    node_map_init(&map, &merge->frames, nodes, merge->node_count, NULL, merge->profile);
+    for (uint32_t i = 0; i < merge->node_count; i++)
+        if (merge->sums[i])
+            add_value(merge, node_map_node(&map, i), merge->sums[i]);
+    node_map_release(&map);
 }
 
 static int merge_end(struct reader *reader, struct file *file, uint32_t service,
@@ -118,26 +149,13 @@ static int merge_end(struct reader *reader, struct file *file, uint32_t service,
     }
     frame_map_refresh(&merge->frames);
     const struct profile_node *nodes = catalog->services[service].tree.nodes;
-    _cleanup_free_ int64_t *other = NULL;
-    if (merge->smallest) {
-        other = memory_zalloc(merge->node_count, sizeof(*other));
-        cut_small(merge, nodes, other);
-    }
-    struct node_map map;
-    node_map_init(&map, &merge->frames, nodes, merge->node_count, NULL, merge->profile);
-    for (uint32_t i = 0; i < merge->node_count; i++) {
-        if (merge->sums[i])
-            add_value(merge, node_map_node(&map, i), merge->sums[i]);
-        if (other && other[i]) {
-            uint32_t node = node_map_node(&map, i);
-            add_value(merge, profile_child(merge->profile, node, merge->other_frame), other[i]);
-            reader->quality->cut = add_saturated(reader->quality->cut, other[i]);
-        }
-    }
-    node_map_release(&map);
+    if (merge->smallest)
+        add_large(merge, nodes);
+    else
+        add_all(merge, nodes);
     pthread_rwlock_unlock(&file->lock);
     if (profile_full(merge->profile) ||
-        profile_memory(merge->profile) + merge->sums_capacity * 24 > merge->memory_bytes)
+        profile_memory(merge->profile) + merge->sums_capacity * 32 > merge->memory_bytes)
         return error_memory(error, merge->memory_bytes);
     return 0;
 }

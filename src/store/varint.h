@@ -48,7 +48,8 @@ struct cursor {
 
 static inline struct cursor cursor_over(const void *data, size_t length)
 {
-    return (struct cursor){.at = data, .end = (const uint8_t *)data + length};
+    /* An empty buffer's data may be NULL, to which not even 0 may be added. */
+    return (struct cursor){.at = data, .end = length ? (const uint8_t *)data + length : data};
 }
 
 static inline size_t cursor_left(const struct cursor *cursor)

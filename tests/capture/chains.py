@@ -153,6 +153,7 @@ def find_own(chains):
         chain.own = "".join(texts[:length])
 
 
+CUT_AT_START = 2
 BEFORE_AND_AFTER = (
     "_start", "_init", "_fini", "frame_dummy", "register_tm_clones", "deregister_tm_clones",
     "__do_global_dtors_aux", "_dl_relocate_static_pie",
@@ -192,7 +193,8 @@ def check(options, samples, lines):
     if len(impossible) > SHOWN:
         complaints.append(f"... and {len(impossible) - SHOWN} other stacks that cannot be")
     cut_percent = 100 * sum(cut.values()) / max(total, 1)
-    if cut_percent > options.cut_percent:
+    # The first stacks of a process may lie in pages that are not there yet.
+    if cut_percent > options.cut_percent and sum(cut.values()) > CUT_AT_START:
         complaints.append(f"{cut_percent:.2f}% of {total} stacks are cut, such as")
         complaints += [f"    {count}: {stack}" for stack, count in cut.most_common(SHOWN)]
     complaints += filter(None, (chain.complaint() for chain in chains))

@@ -21,7 +21,7 @@ cat >expected <<END
     also $start main\.main\.func3 main\.recurse{*} $other
     also $start $other
     also runtime\.goexit.*{*} $other main\.main.*{*} $other
-    also $other
+    also $other ...
 END
 for ASSAY_SAMPLER in "${samplers[@]}"; do
     "$ASSAY" record -q -F 999 -o golang.pb.gz -- ./golang 10000 >/dev/null

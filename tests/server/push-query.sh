@@ -89,10 +89,26 @@ check_answers
 push "$file" 'service=shop&host=h1' -H 'X-Assay-Batch-Id: b1' >/dev/null
 check_answers
 
+# A folder can be looked at beside the server.
+"$ASSAY" store check store
+[[ $("$ASSAY" store stats store) == *"windows     14"* ]]
+if "$ASSAY" store delete store --query '{}' --from 0 --to now 2>error.txt; then exit 1; fi
+
 # The same from the shell.
 "$ASSAY" query -u "$url" profile 'cpu{service="shop"}' --from 1980-01-01 -f pprof -o got.pb.gz
 "$ASSAY" report got.pb.gz -n 0 -f csv | cmp want.csv -
 [ "$("$ASSAY" query -u "$url" values endpoint --from 1980-01-01)" = '["/cart","/page","/search"]' ]
 if "$ASSAY" query -u "$url" top 'cpu{' 2>error.txt; then exit 1; fi
 grep 'selector is not valid' error.txt >/dev/null
+push "$file" 'service=bank' >/dev/null
+get "/api/v1/top?query=cpu&$always" >top.json
+json top.json 'd["total"] == 2 * 2130000000'
+stop_server
+
+# What should never have been stored goes, and nothing else.
+"$ASSAY" store delete store --query '{service="bank"}' --from 1980-01-01 --to 2100-01-01 >deleted.txt
+[ "$(cat deleted.txt)" = '14 windows were deleted.' ]
+start_server deleted --data store -c keep.yaml
+[ "$(get "/api/v1/label/service_name/values?$always")" = '["shop"]' ]
+check_answers
 stop_server

@@ -84,4 +84,4 @@ printf 'listen: 127.0.0.1:0\nlimitz: {}\n' >wrong.yaml
 if "$ASSAY" server --check-config -c wrong.yaml 2>error.txt; then exit 1; fi
 grep 'wrong.yaml:2: ' error.txt >/dev/null
 if "$ASSAY" server --in-memory --listen 0.0.0.0:0 2>error.txt; then exit 1; fi
-grep -- '--insecure' error.txt >/dev/null
+grep 'say insecure' error.txt >/dev/null

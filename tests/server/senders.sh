@@ -3,6 +3,7 @@
 # server would give it.
 . "$ROOT/tests/server/common.bash"
 
+type zstd >/dev/null || { echo "zstd is missing."; exit 77; }
 start_server memory --in-memory -c keep.yaml
 
 total() { get "/api/v1/top?query=$1&$always" >top.json; json top.json 'd["total"]'; }

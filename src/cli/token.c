@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: Apache-2.0
+// `assay token`: the tokens that a server lets in, by the file they are kept in.
+
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+#include "cli/cli.h"
+#include "cli/input.h"
+#include "cli/table.h"
+#include "config/quantity.h"
+#include "http/tokens.h"
+
+struct token_options {
+    const char *file, *roles, *tenant, *expires, *format;
+};
+
+static void day_text(int64_t seconds, const char *otherwise, char text[32])
+{
+    time_t time = (time_t)seconds;
+    struct tm tm;
+    if (!seconds || !gmtime_r(&time, &tm) || !strftime(text, 32, "%Y-%m-%d %H:%M", &tm))
+        snprintf(text, 32, "%s", otherwise);
+}
+
+static int create(const struct token_options *options, const char *name)
+{
+    unsigned roles;
+    int64_t lifetime = 0;
+    char text[TOKEN_TEXT_BYTES];
+    struct token token;
+    struct error error = {0};
+    if (options->expires && !quantity_duration(options->expires, &lifetime))
+        return options_wrong("token", "--expires is a time such as 90d, not \"%s\".",
+                             options->expires);
+    if (token_roles_parse(options->roles, &roles, &error) < 0)
+        return fail(&error);
+    int64_t expires = lifetime ? (int64_t)time(NULL) + lifetime / 1000000000 : 0;
+    if (token_create(options->file, name, roles, options->tenant, expires, text, &token, &error) <
+        0)
+        return fail(&error);
+    printf("%s\n", text);
+    fprintf(stderr, "assay: that is the only time the token is shown; its id is %s.\n", token.id);
+    return EXIT_FINE;
+}
+
+static int list(const struct token_options *options)
+{
+    static const struct column columns[] = {
+        {"id", "id", COLUMN_NAME},           {"name", "name", COLUMN_NAME},
+        {"roles", "roles", COLUMN_NAME},     {"tenant", "tenant", COLUMN_NAME},
+        {"created", "created", COLUMN_NAME}, {"expires", "expires", COLUMN_NAME},
+    };
+    _cleanup_token_list_ struct token_list tokens = {0};
+    _cleanup_table_ struct table table = {0};
+    _cleanup_buffer_ struct buffer out = {0};
+    struct error error = {0};
+    enum table_format format;
+    if (!table_format_parse(options->format, &format))
+        return options_wrong("token", "--format is text, json or csv, not \"%s\".",
+                             options->format);
+    if (token_list_read(options->file, &tokens, &error) < 0)
+        return fail(&error);
+    table_init(&table, columns, ARRAY_LENGTH(columns), "");
+    for (size_t i = 0; i < tokens.count; i++) {
+        const struct token *token = &tokens.list[i];
+        char roles[32], created[32], expires[32];
+        day_text(token->created, "", created);
+        day_text(token->expires, "never", expires);
+        struct cell cells[] = {cell_text(token->id),
+                               cell_text(token->name),
+                               cell_text(token_roles_text(token->roles, roles)),
+                               cell_text(token->tenant),
+                               cell_text(created),
+                               cell_text(expires)};
+        table_add(&table, cells);
+    }
+    table_write(&table, format, terminal_colour(), &out);
+    if (format == TABLE_JSON)
+        buffer_add_char(&out, '\n');
+    print_buffer(&out);
+    return EXIT_FINE;
+}
+
+int command_token(int argc, char **argv)
+{
+    struct token_options options = {
+        .file = "tokens", .roles = "ingest", .tenant = TOKEN_DEFAULT_TENANT};
+    const struct option own[] = {
+        {"Tokens", .kind = OPTION_GROUP},
+        {"file", 0, OPTION_TEXT, "FILE", "where tokens are kept (tokens); the server's --tokens",
+         &options.file},
+        {"roles", 'r', OPTION_TEXT, "ROLES", "ingest, read, admin or several (ingest)",
+         &options.roles},
+        {"tenant", 0, OPTION_TEXT, "NAME", "whose data it sees and adds to (anonymous)",
+         &options.tenant},
+        {"expires", 0, OPTION_TEXT, "TIME", "end of its life, such as 90d from now (never)",
+         &options.expires},
+        {"format", 'f', OPTION_TEXT, "F", "of the list: text, json or csv", &options.format},
+        {0}};
+    struct command_line line = {
+        .command = "token",
+        .arguments = "create NAME | list | revoke NAME",
+        .summary = "Makes, lists and ends tokens that requests to a server carry.",
+        .options = own,
+        .least = 1,
+        .most = 2,
+    };
+    int r = options_parse(&line, argc, argv);
+    if (r >= 0)
+        return r;
+    const char *verb = line.values[0];
+    if (!strcmp(verb, "list") && line.count == 1)
+        return list(&options);
+    if (line.count == 2 && !strcmp(verb, "create"))
+        return create(&options, line.values[1]);
+    if (line.count != 2 || strcmp(verb, "revoke"))
+        return options_wrong("token", "Say create NAME, list, or revoke NAME.");
+    struct error error = {0};
+    if (token_revoke(options.file, line.values[1], &error) < 0)
+        return fail(&error);
+    return EXIT_FINE;
+}
