@@ -36,7 +36,7 @@ static const char *family(const struct profile *profile)
 /* One part; what has a meaning in ids or queries can't be in it. */
 static void add_part(struct buffer *id, const char *text)
 {
-    for (size_t i = 0; text[i] && i < 120; i++) {
+    for (size_t i = 0; i < 120 && text[i]; i++) {
         unsigned char c = (unsigned char)text[i];
         buffer_add_char(id,
                         isalnum(c) || c == '.' || c == '-' || c == '/' || c == '%' ? (char)c : '_');

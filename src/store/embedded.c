@@ -373,14 +373,8 @@ static int settle_file(struct embedded *store, struct file *file, struct error *
         }
     }
     if (!r && seen && !(r = file_begin(file, error))) {
-        const enum sql steps[] = {SQL_REMOVE_UNSURE_BLOCKS, SQL_REMOVE_UNSURE_EXEMPLARS};
-        for (size_t i = 0; !r && i < count * ARRAY_LENGTH(steps); i++) {
-            statement = file_sql(file, file->writer, steps[i % ARRAY_LENGTH(steps)], error);
-            if (!statement)
-                r = error->code;
-            else if (sqlite3_bind_blob(statement, 1, lost[i / 2], 16, SQLITE_STATIC) == SQLITE_OK)
-                r = file_step(file, statement, error);
-        }
+        for (size_t i = 0; !r && i < count; i++)
+            r = file_remove_unsure(file, lost[i], error);
         if (!r && sqlite3_exec(file->writer->db, "DELETE FROM unsure", NULL, NULL, NULL))
             r = error_set(error, -EIO, "%s: %s.", file->path, sqlite3_errmsg(file->writer->db));
         r = file_end(file, r, error);

@@ -401,8 +401,14 @@ static const char *const statements[SQL_STATEMENTS] = {
     [SQL_SERIES] = "SELECT id, service, type, labels FROM series ORDER BY id",
     [SQL_ADD_BLOCK] = "INSERT INTO blocks (series, start, last, level, windows, rows, total,"
                       " unsure, data) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)",
-    [SQL_BLOCKS] = "SELECT id, data FROM blocks WHERE series = ?1 AND start >= ?2 AND start < ?3"
-                   " AND last >= ?4 ORDER BY start",
+    [SQL_BLOCKS] =
+        "SELECT id, data, level FROM blocks WHERE series = ?1 AND start >= ?2 AND start < ?3"
+        " AND last >= ?4 ORDER BY start",
+    /* Those that may be rewritten: not of a batch whose other files aren't written yet. */
+    [SQL_SURE_BLOCKS] = "SELECT id, data, level FROM blocks WHERE series = ?1 AND start >= ?2"
+                        " AND start < ?3 AND last >= ?4"
+                        " AND (unsure IS NULL OR unsure NOT IN (SELECT id FROM unsure))"
+                        " ORDER BY start",
     [SQL_BLOCKS_OF_SERIES] = "SELECT id, series, data FROM blocks",
     [SQL_REMOVE_BLOCK] = "DELETE FROM blocks WHERE id = ?1",
     [SQL_SPANS] = "SELECT min(start), max(last) FROM blocks WHERE series = ?1",
@@ -410,9 +416,9 @@ static const char *const statements[SQL_STATEMENTS] = {
                    " AND last >= ?4",
     [SQL_FIGURES] = "SELECT count(*), coalesce(sum(windows), 0), coalesce(sum(rows), 0),"
                     " coalesce(sum(level = 0), 0) FROM blocks",
-    [SQL_CROWDED] = "SELECT series, start / ?1, count(*), sum(level = 0) FROM blocks"
-                    " GROUP BY series, start / ?1 HAVING count(*) > 1"
-                    " AND (sum(level = 0) >= ?2 OR start / ?1 < ?3)",
+    [SQL_CROWDED] = "SELECT series, start / ?1 FROM blocks GROUP BY series, start / ?1"
+                    " HAVING sum(level = 0) >= ?2"
+                    " OR (start / ?1 < ?3 AND sum(level = 0) > 0 AND count(*) > 1)",
     [SQL_ADD_EXEMPLAR] = "INSERT INTO exemplars (series, start, time, node, value, link, unsure)"
                          " VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
     [SQL_EXEMPLARS] = "SELECT start, time, node, value, link FROM exemplars WHERE series = ?1"
@@ -433,6 +439,7 @@ static const char *const statements[SQL_STATEMENTS] = {
     [SQL_ADD_UNSURE] = "INSERT INTO unsure (id, decider) VALUES (?1, ?2)",
     [SQL_UNSURE] = "SELECT id, decider FROM unsure",
     [SQL_REMOVE_UNSURE] = "DELETE FROM unsure WHERE id = ?1",
+    [SQL_UNSURE_STARTS] = "SELECT DISTINCT start FROM blocks WHERE unsure = ?1",
     [SQL_REMOVE_UNSURE_BLOCKS] = "DELETE FROM blocks WHERE unsure = ?1",
     [SQL_REMOVE_UNSURE_EXEMPLARS] = "DELETE FROM exemplars WHERE unsure = ?1",
     [SQL_ADD_DECIDED] = "INSERT INTO decided (id) VALUES (?1)",

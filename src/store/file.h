@@ -36,6 +36,7 @@ enum sql {
     SQL_SERIES,
     SQL_ADD_BLOCK,
     SQL_BLOCKS,
+    SQL_SURE_BLOCKS,
     SQL_BLOCKS_OF_SERIES,
     SQL_REMOVE_BLOCK,
     SQL_SPANS,
@@ -57,6 +58,7 @@ enum sql {
     SQL_ADD_UNSURE,
     SQL_UNSURE,
     SQL_REMOVE_UNSURE,
+    SQL_UNSURE_STARTS,
     SQL_REMOVE_UNSURE_BLOCKS,
     SQL_REMOVE_UNSURE_EXEMPLARS,
     SQL_ADD_DECIDED,
@@ -178,6 +180,9 @@ struct file_block {
     const void *unsure; /* 16 bytes: see docs; NULL: none */
 };
 int file_add_block(struct file *file, const struct file_block *block, struct error *error);
+
+/* Removes what the file has of a batch that never was whole, and has rollups of it made again. */
+int file_remove_unsure(struct file *file, const void *id, struct error *error);
 
 /* Notes that slots of the next tier which were made already lack something. */
 int file_note_late(struct file *file, int64_t time_ns, struct error *error);

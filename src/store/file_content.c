@@ -158,6 +158,24 @@ int file_load_tree(struct file *file, uint32_t service, struct error *error)
 
 /* ---- transactions ---- */
 
+static int run_with_id(struct file *file, enum sql which, const void *id, struct error *error)
+{
+    sqlite3_stmt *statement = file_sql(file, file->writer, which, error);
+    if (!statement)
+        return error->code;
+    sqlite3_bind_blob(statement, 1, id, 16, SQLITE_STATIC);
+    return file_step(file, statement, error);
+}
+
+/* What is in `unsure` after this is undecided still. */
+static int remove_settled(struct file *file, struct error *error)
+{
+    int r = 0;
+    for (size_t i = 0; !r && i < file->settled_count; i++)
+        r = run_with_id(file, SQL_REMOVE_UNSURE, file->settled[i], error);
+    return r;
+}
+
 int file_begin(struct file *file, struct error *error)
 {
     struct error local = {0};
@@ -173,6 +191,8 @@ int file_begin(struct file *file, struct error *error)
             file_run(file, file->writer, SQL_ROLLBACK, NULL);
         r = r < 0 ? r : 0;
     }
+    if (!r && (r = remove_settled(file, &local)) < 0)
+        file_run(file, file->writer, SQL_ROLLBACK, NULL);
     if (r < 0 && error)
         *error = local;
     return r;
@@ -274,6 +294,8 @@ int file_end(struct file *file, int result, struct error *error)
         if (result < 0 && error)
             *error = local;
         file->changes += result >= 0;
+        if (result >= 0)
+            file->settled_count = 0;
     }
     if (result >= 0 && marks.nodes) {
         pthread_rwlock_wrlock(&file->lock);
@@ -305,6 +327,26 @@ int file_add_block(struct file *file, const struct file_block *block, struct err
     if (!block->level)
         file->fresh++;
     return file_step(file, statement, error);
+}
+
+int file_remove_unsure(struct file *file, const void *id, struct error *error)
+{
+    sqlite3_stmt *statement = file_sql(file, file->writer, SQL_UNSURE_STARTS, error);
+    if (!statement)
+        return error->code;
+    sqlite3_bind_blob(statement, 1, id, 16, SQLITE_STATIC);
+    int r, noted = 0;
+    while ((r = file_step(file, statement, error)) == 1 && !noted)
+        noted = file_note_late(file, sqlite3_column_int64(statement, 0), error);
+    if (noted < 0) {
+        sqlite3_reset(statement);
+        return noted;
+    }
+    if (!r)
+        r = run_with_id(file, SQL_REMOVE_UNSURE_BLOCKS, id, error);
+    if (!r)
+        r = run_with_id(file, SQL_REMOVE_UNSURE_EXEMPLARS, id, error);
+    return r < 0 ? r : run_with_id(file, SQL_REMOVE_UNSURE, id, error);
 }
 
 int file_note_late(struct file *file, int64_t time_ns, struct error *error)

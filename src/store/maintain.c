@@ -83,7 +83,7 @@ struct compaction {
     struct block_codec *codec;
     struct block_rows rows, sorted;
     int64_t *ids;
-    size_t id_count, id_capacity;
+    size_t id_count, id_capacity, fresh; /* fresh: of them not compacted yet */
     struct buffer data;
     size_t row_limit; /* of one block, by the memory limit */
 };
@@ -97,13 +97,13 @@ static void compaction_release(struct compaction *work)
     buffer_release(&work->data);
 }
 
-/* Decodes blocks of a place up to the limit of rows. Blocks that can't be read stay where they
- * are. */
+/* Decodes blocks of a place up to the limit of rows. Blocks that can't be read stay where they are,
+ * and so do those that are about as large as they may become. */
 static int collect_place(struct compaction *work, struct file *file, const struct place *place,
                          struct error *error)
 {
     int64_t span = tier_block_ns[file->tier];
-    sqlite3_stmt *statement = file_sql(file, file->writer, SQL_BLOCKS, error);
+    sqlite3_stmt *statement = file_sql(file, file->writer, SQL_SURE_BLOCKS, error);
     if (!statement)
         return error->code;
     sqlite3_bind_int64(statement, 1, place->series);
@@ -111,7 +111,7 @@ static int collect_place(struct compaction *work, struct file *file, const struc
     sqlite3_bind_int64(statement, 3, (place->index + 1) * span);
     sqlite3_bind_int64(statement, 4, place->index * span);
     block_rows_clear(&work->rows);
-    work->id_count = 0;
+    work->id_count = work->fresh = 0;
     int r;
     while ((r = file_step(file, statement, error)) == 1) {
         struct block_view view;
@@ -119,6 +119,9 @@ static int collect_place(struct compaction *work, struct file *file, const struc
         const void *data = sqlite3_column_blob(statement, 1);
         if (!data ||
             block_open(work->codec, data, (size_t)sqlite3_column_bytes(statement, 1), &view) < 0)
+            continue;
+        bool compacted = sqlite3_column_int(statement, 2);
+        if (compacted && view.row_count > work->row_limit / 2)
             continue;
         if (rows && rows + view.row_count > work->row_limit) {
             sqlite3_reset(statement);
@@ -131,6 +134,7 @@ static int collect_place(struct compaction *work, struct file *file, const struc
         }
         array_reserve(work->ids, work->id_capacity, work->id_count + 1);
         work->ids[work->id_count++] = sqlite3_column_int64(statement, 0);
+        work->fresh += !compacted;
     }
     return r;
 }
@@ -139,7 +143,7 @@ static int compact_place(struct compaction *work, struct file *file, const struc
                          struct error *error)
 {
     int r = collect_place(work, file, place, error);
-    if (r < 0 || work->id_count < 2)
+    if (r < 0 || !work->fresh)
         return r;
     sort_windows(&work->rows, &work->sorted);
     struct file_block block = {.series = place->series, .level = 1};

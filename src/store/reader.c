@@ -165,8 +165,12 @@ static int read_file(struct reader *reader, const struct plan_range *ranges, siz
                 r = read_series(reader, list[end].series, ranges, count, error);
         if (!r && reader->calls->end)
             r = reader->calls->end(reader, file, service, error);
+        /* A transaction that is held open lets the log grow. */
+        if (!r && !(r = file_run(file, reader->connection, SQL_COMMIT, error)))
+            r = file_run(file, reader->connection, SQL_BEGIN_READ, error);
     }
-    file_run(file, reader->connection, SQL_COMMIT, NULL);
+    if (!sqlite3_get_autocommit(reader->connection->db))
+        file_run(file, reader->connection, SQL_COMMIT, NULL);
     file_return(file, reader->connection);
     reader->connection = NULL;
     return r;

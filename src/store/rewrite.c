@@ -77,7 +77,7 @@ int file_remove_windows(struct file *file, struct block_codec *codec, uint32_t s
 {
     struct old_block *blocks = NULL;
     size_t count = 0, capacity = 0;
-    sqlite3_stmt *statement = file_sql(file, file->writer, SQL_BLOCKS, error);
+    sqlite3_stmt *statement = file_sql(file, file->writer, SQL_SURE_BLOCKS, error);
     if (!statement)
         return error->code;
     sqlite3_bind_int64(statement, 1, series);

@@ -138,14 +138,6 @@ static struct parcel *parcel_of(struct request *request, const struct file *file
     return NULL;
 }
 
-static int remove_settled(struct file *file, struct error *error)
-{
-    int r = 0;
-    for (size_t i = 0; !r && i < file->settled_count; i++)
-        r = bind_and_run(file, SQL_REMOVE_UNSURE, file->settled[i], NULL, error);
-    return r;
-}
-
 static void note_settled(struct file *file, const uint8_t *id)
 {
     array_reserve(file->settled, file->settled_capacity, file->settled_count + 1);
@@ -170,13 +162,10 @@ static int commit_file(struct embedded *store, struct file *file, struct request
     int r = check_there(store, file, error);
     if (r < 0 || (r = file_begin(file, error)) < 0)
         return r;
-    r = remove_settled(file, error);
     for (struct request *request = group; !r && request; request = request->next)
         if (!request->result && parcel_of(request, file, &index))
             r = add_parcel(request, index, error);
     r = file_end(file, r, error);
-    if (!r)
-        file->settled_count = 0;
     return r < 0 ? r : check_there(store, file, error);
 }
 
@@ -184,18 +173,13 @@ static int commit_file(struct embedded *store, struct file *file, struct request
  * done when the store is opened next. */
 static void take_back(struct request *request, size_t committed)
 {
-    static const enum sql steps[] = {SQL_REMOVE_UNSURE_BLOCKS, SQL_REMOVE_UNSURE_EXEMPLARS,
-                                     SQL_REMOVE_UNSURE};
     for (size_t i = 0; i < committed; i++) {
         struct file *file = request->parcels[i].file;
         struct error local = {0};
         pthread_mutex_lock(&file->write_lock);
         int r = file_begin(file, &local);
-        if (!r) {
-            for (size_t k = 0; !r && k < ARRAY_LENGTH(steps); k++)
-                r = bind_and_run(file, steps[k], request->unsure, NULL, &local);
-            file_end(file, r, &local);
-        }
+        if (!r)
+            file_end(file, file_remove_unsure(file, request->unsure, &local), &local);
         pthread_mutex_unlock(&file->write_lock);
     }
 }
