@@ -125,6 +125,7 @@ static int map_tables(struct bpf_sampler *sampler)
         void *memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, bpf_map__fd(map), 0);
         if (memory == MAP_FAILED)
             return -errno;
+        madvise(memory, bytes, MADV_DONTFORK); /* not for children that read hostile files */
         sampler->tables[i] = (struct table){.memory = memory, .bytes = bytes};
     }
     return 0;

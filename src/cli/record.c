@@ -16,6 +16,7 @@
 #include "base/subprocess.h"
 #include "base/text.h"
 #include "capture/capture.h"
+#include "capture/kernel_names.h"
 #include "cli/cli.h"
 #include "cli/input.h"
 #include "cli/output.h"
@@ -188,7 +189,10 @@ static int write_recording(const struct record_options *options, const struct fo
     _cleanup_profile_ struct profile named;
     struct error error = {0};
     struct symbolizer *symbolizer = symbolizer_new();
+    struct kernel_names *kernel = kernel_names_new();
     profile_init(&named, format->detail);
+    if (kernel)
+        symbolizer_ask_kernel(symbolizer, kernel_names_find, kernel);
     jit_names_load_mappings(jit, addresses, 0);
     symbolizer_set_jit(symbolizer, jit);
     int r = symbol_name_profile(symbolizer, addresses, &named, capture_locate, capture, &error);
@@ -197,6 +201,7 @@ static int write_recording(const struct record_options *options, const struct fo
                               &(struct write_options){.type = -1, .title = path_base(command)},
                               &error);
     symbolizer_free(symbolizer);
+    kernel_names_free(kernel);
     return r < 0 ? fail(&error) : EXIT_FINE;
 }
 

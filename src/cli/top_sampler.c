@@ -13,6 +13,7 @@
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/memory.h"
+#include "capture/kernel_names.h"
 #include "symbol/naming.h"
 
 #define READ_EVERY_MS 100 /* also how soon the end is noticed */
@@ -23,6 +24,7 @@
 struct top_sampler {
     struct capture *capture;
     struct symbolizer *symbolizer;
+    struct kernel_names *kernel; /* NULL: the symbolizer reads the kernel's list */
     int64_t renewed_ns; /* when the symbolizer began */
     struct jit_names *jit;
     struct profile addresses; /* what the capture adds to */
@@ -56,6 +58,8 @@ static void renew_symbolizer(struct top_sampler *sampler)
     sampler->renewed_ns = monotonic_ns();
     symbolizer_use_tables_only(sampler->symbolizer);
     symbolizer_set_jit(sampler->symbolizer, sampler->jit);
+    if (sampler->kernel)
+        symbolizer_ask_kernel(sampler->symbolizer, kernel_names_find, sampler->kernel);
 }
 
 int top_sampler_new(const struct capture_options *options, int64_t refresh_ns,
@@ -74,6 +78,7 @@ int top_sampler_new(const struct capture_options *options, int64_t refresh_ns,
         return r;
     }
     sampler->jit = jit_names_new();
+    sampler->kernel = kernel_names_new();
     renew_symbolizer(sampler);
     sampler->began_ns = monotonic_ns();
     *ret_sampler = sampler;
@@ -90,6 +95,7 @@ void top_sampler_free(struct top_sampler *sampler)
     capture_free(sampler->capture);
     profile_release(&sampler->addresses);
     symbolizer_free(sampler->symbolizer);
+    kernel_names_free(sampler->kernel);
     jit_names_free(sampler->jit);
     for (size_t i = 0; i < sampler->count; i++)
         top_slice_free(sampler->queue[i]);

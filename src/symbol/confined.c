@@ -3,6 +3,7 @@
 
 #include "symbol/confined.h"
 
+#include <dirent.h>
 #include <fcntl.h>
 #include <poll.h>
 #include <sched.h>
@@ -142,6 +143,18 @@ static int start_by_fork(const struct confined_program *program, const struct ch
     confined_child_run(program);
 }
 
+static bool has_threads(void)
+{
+    int count = 0;
+    DIR *tasks = opendir("/proc/self/task");
+    if (!tasks)
+        return true;
+    for (const struct dirent *entry; count < 2 && (entry = readdir(tasks));)
+        count += entry->d_name[0] != '.';
+    closedir(tasks);
+    return count > 1;
+}
+
 static int start(struct confined_job *job)
 {
     int ends[2];
@@ -150,9 +163,9 @@ static int start(struct confined_job *job)
         return -errno;
     int r = open_child_files(job, ends[1], &files) ? 0 : -EMFILE;
     close(ends[1]);
+    bool afresh = job->program->name && can_start_afresh && has_threads();
     if (!r)
-        r = job->program->name && can_start_afresh ? start_afresh(job->program, &files, &job->pid)
-                                                   : start_by_fork(job->program, &files, &job->pid);
+        r = (afresh ? start_afresh : start_by_fork)(job->program, &files, &job->pid);
     child_files_close(&files);
     if (r < 0) {
         close(ends[0]);

@@ -5,10 +5,11 @@
  * write its answer: no files, no network, no processes, and limits on memory, time and output. What
  * it answers is as untrusted as its input was.
  *
- * A program that calls confined_enter first thing in main() has its children started afresh, from
- * its own file: that costs 2 ms each, but it doesn't matter then how large the program has grown or
- * which threads of it hold which locks. Other programs (tests, tools) fork, which is only safe with
- * one thread.
+ * A process with one thread forks. One with more has its children started afresh, from its own file,
+ * if it called confined_enter first thing in main(): that costs several milliseconds each, most of
+ * them for the dynamic linker, but it doesn't matter then which threads hold which locks. Memory
+ * that is shared with the kernel or with others is the owner's to keep from children
+ * (MADV_DONTFORK).
  */
 #pragma once
 

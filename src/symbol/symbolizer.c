@@ -39,6 +39,8 @@ struct symbolizer {
     size_t file_count;
     struct arena arena;
     struct symbolizer_figures figures;
+    symbolizer_kernel_fn *ask_kernel; /* NULL: the list is used */
+    void *ask_context;
     struct kernel_symbols *kernel;
     bool kernel_tried;
     struct error kernel_error;
@@ -306,6 +308,8 @@ bool symbolizer_find(struct symbolizer *symbolizer, const char *path, const char
 
 const char *symbolizer_kernel_reason(struct symbolizer *symbolizer)
 {
+    if (symbolizer->ask_kernel)
+        return NULL;
     if (!symbolizer->kernel_tried) {
         symbolizer->kernel_tried = true;
         kernel_symbols_load("/proc/kallsyms", &symbolizer->kernel, &symbolizer->kernel_error);
@@ -316,8 +320,16 @@ const char *symbolizer_kernel_reason(struct symbolizer *symbolizer)
 bool symbolizer_find_kernel(struct symbolizer *symbolizer, uint64_t address,
                             struct symbol *ret_symbol)
 {
+    if (symbolizer->ask_kernel)
+        return symbolizer->ask_kernel(symbolizer->ask_context, address, ret_symbol);
     return !symbolizer_kernel_reason(symbolizer) &&
            kernel_symbols_find(symbolizer->kernel, address, ret_symbol);
+}
+
+void symbolizer_ask_kernel(struct symbolizer *symbolizer, symbolizer_kernel_fn *fn, void *context)
+{
+    symbolizer->ask_kernel = fn;
+    symbolizer->ask_context = context;
 }
 
 void symbolizer_set_kernel(struct symbolizer *symbolizer, struct kernel_symbols *symbols)

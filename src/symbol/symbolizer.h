@@ -75,6 +75,11 @@ bool symbolizer_find_kernel(struct symbolizer *symbolizer, uint64_t address,
 /* Why the kernel's functions have no names, in a sentence; NULL when they have. */
 const char *symbolizer_kernel_reason(struct symbolizer *symbolizer);
 
+/* Who is asked for each of the kernel's addresses instead of /proc/kallsyms. What the symbol points
+ * to lives until the next question. The context must outlive the symbolizer. */
+typedef bool symbolizer_kernel_fn(void *context, uint64_t address, struct symbol *ret_symbol);
+void symbolizer_ask_kernel(struct symbolizer *symbolizer, symbolizer_kernel_fn *fn, void *context);
+
 /* Takes over a list of the kernel's functions that is used instead of its own /proc/kallsyms. */
 struct kernel_symbols;
 void symbolizer_set_kernel(struct symbolizer *symbolizer, struct kernel_symbols *symbols);
