@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Column blocks: windows of one series, compressed. A block has a table of its windows, a
- * dictionary of the stack nodes in it, and two columns, dictionary indexes (as differences) and
- * values (divided by their greatest common divisor). docs/formats/store.md has every byte.
+ * dictionary of the stacks in it with the sum of each, and its rows in order of stacks: in which
+ * window, and with which value (divided by their greatest common divisor). So a merge of whole
+ * blocks reads dictionaries and sums only, and a total per window the table only.
+ * docs/formats/store.md has every byte.
  *
  * A codec holds the compressor's contexts and scratch memory; one thread at a time.
  */
@@ -60,15 +62,20 @@ struct block_view {
     struct block_codec *codec;
     const struct block_window *windows; /* without first_row */
     size_t window_count;
-    const uint32_t *dictionary; /* nodes, ascending */
+    const uint32_t *dictionary; /* nodes, ascending; NULL until block_open_stacks */
     size_t dictionary_count;
     size_t row_count;
     uint64_t unit; /* what values are multiplied with */
 
     /* private */
-    const uint8_t *packed;
+    unsigned format, flags;
+    struct {
+        const uint8_t *data;
+        size_t stored_bytes, bytes;
+    } sections[6];
+    const uint8_t *values, *places;
+    const uint8_t *packed; /* of format 1, to the end */
     size_t packed_bytes, column_bytes, index_bytes;
-    unsigned flags;
     const uint8_t *columns;
 };
 
@@ -77,12 +84,22 @@ struct block_view {
 int block_open(struct block_codec *codec, const void *data, size_t length,
                struct block_view *ret_view);
 
+/* The two halves of it, for those who may not need the second. */
+int block_open_windows(struct block_codec *codec, const void *data, size_t length,
+                       struct block_view *ret_view);
+int block_open_stacks(struct block_view *view);
+
 /* Adds up windows [first, first + count): sums[i] += value / unit for dictionary index i, wrapping;
  * `sums` has dictionary_count entries. */
 int block_sum(struct block_view *view, size_t first, size_t count, uint64_t *sums);
 
 /* The sum of `sums[i] * unit` as a value, stopping at the ends of the range. */
 int64_t block_scale(const struct block_view *view, uint64_t sum);
+
+/* Adds values of wanted stacks to totals[0..count), one for each window from `first` on; `wanted`
+ * is by node, and has all of the dictionary. */
+int block_pick(struct block_view *view, size_t first, size_t count, const bool *wanted,
+               int64_t *totals);
 
 /* Appends windows [first, first + count) with their rows. */
 int block_decode(struct block_view *view, size_t first, size_t count, struct block_rows *rows);

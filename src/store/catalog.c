@@ -10,6 +10,7 @@
 #include <zstd.h>
 
 #include "base/memory.h"
+#include "profile/loose.h"
 #include "store/varint.h"
 
 #define COMPRESS_FROM 4096 /* what commits add is small, and joined and compressed later */
@@ -29,26 +30,26 @@ void catalog_release(struct catalog *catalog)
         free(catalog->services[i].name);
         tree_release(&catalog->services[i].tree);
     }
-    for (size_t i = 0; i < catalog->series_count; i++) {
-        labels_release(&catalog->series[i].labels);
-        free(catalog->series[i].type);
-    }
+    label_index_release(&catalog->index);
     free(catalog->services);
     free(catalog->series);
     id_table_release(&catalog->service_index);
     id_table_release(&catalog->series_index);
+    digest_table_release(&catalog->frames);
     profile_release(&catalog->tables);
     *catalog = (struct catalog){0};
 }
 
 size_t catalog_memory(const struct catalog *catalog)
 {
-    size_t bytes = catalog->tables.tables ? profile_memory(&catalog->tables) : 0;
+    size_t bytes = digest_table_bytes(&catalog->frames) +
+                   (catalog->tables.tables ? profile_memory(&catalog->tables) : 0);
     for (size_t i = 0; i < catalog->service_count; i++)
         bytes += sizeof(catalog->services[i]) + tree_memory(&catalog->services[i].tree);
-    for (size_t i = 0; i < catalog->series_count; i++)
-        bytes += sizeof(catalog->series[i]) + catalog->series[i].labels.arena.total_bytes;
-    return bytes;
+    if (catalog->series_index.slots)
+        bytes += (catalog->series_index.mask + 1) * sizeof(uint64_t);
+    return bytes + catalog->series_capacity * sizeof(*catalog->series) +
+           label_index_memory(&catalog->index);
 }
 
 uint32_t catalog_count(const struct catalog *catalog, enum catalog_table table, uint32_t service)
@@ -91,15 +92,15 @@ uint32_t catalog_series(struct catalog *catalog, const struct labels *labels, co
     struct id_probe probe = id_probe_start(hash);
     uint32_t id;
     while ((id = id_table_next(&catalog->series_index, &probe)) != ID_NONE)
-        if (labels_equal(&catalog->series[id].labels, labels) &&
+        if (catalog->series[id].hash == hash && labels_equal(&catalog->series[id].labels, labels) &&
             !strcmp(catalog->series[id].type, type))
             return id;
     id = (uint32_t)catalog->series_count++;
     array_reserve(catalog->series, catalog->series_capacity, catalog->series_count);
     const char *service = labels_get(labels, LABEL_SERVICE_NAME);
     catalog->series[id] = (struct catalog_series){
-        .type = memory_strdup(type), .service = catalog_service(catalog, service ? service : "")};
-    labels_copy(&catalog->series[id].labels, labels);
+        .hash = hash, .service = catalog_service(catalog, service ? service : "")};
+    catalog_index_series(catalog, id, labels, type);
     id_table_insert(&catalog->series_index, hash, id);
     return id;
 }
@@ -322,6 +323,8 @@ void stack_finder_init(struct stack_finder *finder, const struct profile *from, 
         .from = from,
         .seed = seed,
         .string = memory_zalloc(from->string_count, sizeof(*finder->string)),
+        .function = memory_zalloc(from->function_count, sizeof(*finder->function)),
+        .mapping = memory_zalloc(from->mapping_count, sizeof(*finder->mapping)),
         .frame = memory_zalloc(from->frame_count, sizeof(*finder->frame)),
         .node = memory_zalloc(from->node_count, sizeof(*finder->node)),
     };
@@ -330,47 +333,52 @@ void stack_finder_init(struct stack_finder *finder, const struct profile *from, 
 void stack_finder_release(struct stack_finder *finder)
 {
     free(finder->string);
+    free(finder->function);
+    free(finder->mapping);
     free(finder->frame);
     free(finder->node);
     *finder = (struct stack_finder){0};
-}
-
-static struct digest digest_of(const void *data, size_t length, uint64_t seed)
-{
-    XXH128_hash_t hash = XXH3_128bits_withSeed(data, length, seed);
-    return (struct digest){.low = hash.low64, .high = hash.high64 | 1}; /* never both 0 */
 }
 
 static uint64_t string_hash(struct stack_finder *finder, uint32_t string)
 {
     if (!finder->string[string]) {
         const struct profile_string *text = &finder->from->strings[string];
-        finder->string[string] = XXH3_64bits_withSeed(text->data, text->length, finder->seed) | 1;
+        finder->string[string] = loose_string_hash(text->data, text->length, finder->seed);
     }
     return finder->string[string];
 }
 
-/* What makes frames of two profiles the same frame: names, not ids, and of a mapping what
- * profile_mapping goes by. */
+static uint64_t function_hash(struct stack_finder *finder, uint32_t id)
+{
+    if (!finder->function[id]) {
+        const struct profile_function *function = &finder->from->functions[id];
+        finder->function[id] = loose_function_hash(
+            (struct loose_function){.name = string_hash(finder, function->name),
+                                    .system_name = string_hash(finder, function->system_name),
+                                    .file = string_hash(finder, function->file),
+                                    .start_line = function->start_line},
+            string_hash(finder, 0), finder->seed);
+    }
+    return finder->function[id];
+}
+
+static uint64_t mapping_hash(struct stack_finder *finder, uint32_t id)
+{
+    if (!finder->mapping[id]) {
+        const struct profile_mapping *mapping = &finder->from->mappings[id];
+        uint64_t name = string_hash(finder, mapping->build_id ? mapping->build_id : mapping->file);
+        finder->mapping[id] = loose_mapping_hash(mapping, name, finder->seed);
+    }
+    return finder->mapping[id];
+}
+
 static struct digest frame_digest(struct stack_finder *finder, uint32_t id)
 {
     if (!finder->frame[id].high) {
         const struct profile_frame *frame = &finder->from->frames[id];
-        const struct profile_function *function = &finder->from->functions[frame->function];
-        const struct profile_mapping *mapping = &finder->from->mappings[frame->mapping];
-        uint64_t key[9] = {
-            frame->address,
-            (uint64_t)frame->line << 32 | (uint64_t)frame->column << 8 | frame->kind << 2 |
-                frame->inlined << 1 | frame->folded,
-            string_hash(finder, function->name),
-            string_hash(finder, function->system_name),
-            string_hash(finder, function->file),
-            function->start_line,
-            mapping->offset,
-            string_hash(finder, mapping->build_id ? mapping->build_id : mapping->file),
-            mapping->build_id || mapping->file ? mapping->build_id != 0 : mapping->start,
-        };
-        finder->frame[id] = digest_of(key, sizeof(key), finder->seed);
+        finder->frame[id] = loose_frame_digest(frame, function_hash(finder, frame->function),
+                                               mapping_hash(finder, frame->mapping), finder->seed);
     }
     return finder->frame[id];
 }
@@ -386,9 +394,9 @@ struct digest stack_finder_digest(struct stack_finder *finder, uint32_t node)
             path[depth++ % 64] = at;
         for (unsigned i = 0; i < 64 && depth; i++) {
             uint32_t at = path[--depth % 64];
-            struct digest both[2] = {finder->node[finder->from->nodes[at].parent],
-                                     frame_digest(finder, finder->from->nodes[at].frame)};
-            finder->node[at] = digest_of(both, sizeof(both), finder->seed);
+            finder->node[at] = loose_digest_below(
+                finder->node[finder->from->nodes[at].parent],
+                frame_digest(finder, finder->from->nodes[at].frame), finder->seed);
         }
     }
     return finder->node[node];

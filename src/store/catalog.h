@@ -9,6 +9,7 @@
 #pragma once
 
 #include "label/labels.h"
+#include "label/selector.h"
 #include "store/tree.h"
 
 enum catalog_table { TABLE_STRINGS, TABLE_FUNCTIONS, TABLE_MAPPINGS, TABLE_FRAMES, TABLE_NODES };
@@ -21,18 +22,56 @@ struct catalog_service {
     uint32_t kept; /* nodes on disk, the root included */
 };
 
+/* A series' labels and its type are texts of the index: they stay where they are until the catalog
+ * goes, and must neither be changed nor released. */
 struct catalog_series {
     struct labels labels;
-    char *type;
+    const char *type;
+    uint64_t hash; /* of both: the same in every file */
+    /* Of a raw file whose spans are known (file_spans.c): the starts of its first and its last
+     * window, and the hours of the day that windows start in, one bit each. Without any, 0. */
+    int64_t first_ns, last_ns;
+    uint32_t hours;
     uint32_t service;
+};
+
+/* ---- the index of labels, catalog_index.c ---- */
+
+struct index_pair { /* a label; or a type, whose name is "" */
+    const char *value;
+    uint32_t name;
+    uint32_t first, last, count; /* series that have it */
+    uint32_t next;               /* pair of the same name */
+};
+
+struct index_name {
+    const char *text;
+    uint32_t first, last; /* pairs */
+};
+
+struct index_slot { /* a label of a series */
+    uint32_t pair;
+    uint32_t next; /* series that has it */
+};
+
+struct label_index {
+    struct arena texts;
+    struct index_pair *pairs;
+    struct index_name *names;
+    size_t pair_count, pair_capacity, name_count, name_capacity;
+    struct id_table pair_table, name_table;
 };
 
 struct catalog {
     struct profile tables;
+    struct digest_table frames; /* of `tables`, by content: a cache of what was seen loose */
     struct catalog_service *services;
     struct catalog_series *series;
     size_t service_count, service_capacity, series_count, series_capacity;
     struct id_table service_index, series_index;
+    struct label_index index;
+    bool spans_known;
+    unsigned spans_lost;           /* how often windows have been removed */
     uint32_t kept[CATALOG_TABLES]; /* entries on disk, "none" included */
     size_t kept_services, kept_series;
 };
@@ -47,6 +86,31 @@ uint32_t catalog_count(const struct catalog *catalog, enum catalog_table table, 
 /* Found or added; ids count from 0. */
 uint32_t catalog_service(struct catalog *catalog, const char *name);
 uint32_t catalog_series(struct catalog *catalog, const struct labels *labels, const char *type);
+
+/* Behind a series' labels is a slot for each, and one for its type. */
+static inline struct index_slot *catalog_slots(const struct catalog_series *series)
+{
+    return (struct index_slot *)(series->labels.list + series->labels.count);
+}
+
+void label_index_release(struct label_index *index);
+size_t label_index_memory(const struct label_index *index);
+
+/* Ids of a name, and of a name's value; ID_NONE when no series has it. */
+uint32_t label_index_name(const struct label_index *index, const char *name);
+uint32_t label_index_pair(const struct label_index *index, uint32_t name, const char *value);
+
+/* Gives a series its labels and its type; ids must come in ascending order. */
+void catalog_index_series(struct catalog *catalog, uint32_t id, const struct labels *labels,
+                          const char *type);
+
+/* The next series after this one, which has the pair, that has it too; ID_NONE. */
+uint32_t catalog_next_with(const struct catalog *catalog, uint32_t series, uint32_t pair);
+
+/* Ids of the series of a type (NULL: of all) that a selector (NULL: all) means, ascending. To be
+ * freed. */
+uint32_t *catalog_select(const struct catalog *catalog, const char *type,
+                         const struct selector *selector, size_t *ret_count);
 
 /* Entries [first, first + count) of a table as a chunk, and a chunk's entries back, which must
  * begin where the table ends. -EBADMSG when it is damaged. */
@@ -71,8 +135,8 @@ int catalog_unpack_labels(const void *data, size_t length, struct labels *labels
 struct stack_finder {
     const struct profile *from;
     uint64_t seed;
-    uint64_t *string;     /* hashes; 0: not yet */
-    struct digest *frame; /* digests; both 0: not yet */
+    uint64_t *string, *function, *mapping; /* hashes; 0: not yet */
+    struct digest *frame;                  /* digests; both 0: not yet */
     struct digest *node;
 };
 

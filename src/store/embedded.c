@@ -321,7 +321,8 @@ static int find_files(struct embedded *store, const char *tenant, struct error *
         int64_t floor = file->from_ns;
         if (!r && (r = file_get_meta(file, file->writer, "floor", &floor, error)) >= 0) {
             file->floor_ns = floor;
-            r = 0;
+            r = file_get_meta(file, file->writer, "scrub", &file->scrub, error);
+            r = MIN(r, 0);
         }
         if (r == -EBADMSG) {
             embedded_set_aside(store, file, error->text);
@@ -430,76 +431,11 @@ static int take_directory(struct embedded *store, struct error *error)
     return 0;
 }
 
-static int embedded_stats(struct store *base, struct store_stats *stats, struct error *error)
-{
-    struct embedded *store = embedded_of(base);
-    pthread_mutex_lock(&store->lock);
-    *stats = store->stats;
-    pthread_mutex_unlock(&store->lock);
-    struct file_list list = embedded_files(store, NULL, INT64_MIN, INT64_MAX);
-    int r = 0;
-    for (size_t i = 0; !r && i < list.count; i++) {
-        struct file *file = list.files[i];
-        stats->files[file->tier]++;
-        stats->bytes[file->tier] += file_bytes(file);
-        struct connection *connection = file_borrow(file, error);
-        sqlite3_stmt *statement =
-            connection ? file_sql(file, connection, SQL_FIGURES, error) : NULL;
-        r = statement ? file_step(file, statement, error) : error->code;
-        if (r == 1) {
-            stats->blocks[file->tier] += (uint64_t)sqlite3_column_int64(statement, 0);
-            if (file->tier == STORE_RAW) {
-                stats->windows += (uint64_t)sqlite3_column_int64(statement, 1);
-                stats->rows += (uint64_t)sqlite3_column_int64(statement, 2);
-                stats->fresh_blocks += (uint64_t)sqlite3_column_int64(statement, 3);
-            }
-            sqlite3_reset(statement);
-            r = 0;
-        }
-        file_return(file, connection);
-        pthread_rwlock_rdlock(&file->lock);
-        if (file->loaded) {
-            stats->memory_bytes += catalog_memory(&file->catalog);
-            stats->series += file->tier == STORE_RAW ? file->catalog.series_count : 0;
-        }
-        pthread_rwlock_unlock(&file->lock);
-    }
-    embedded_release(store, &list);
-    return r;
-}
-
-static int embedded_problems(struct store *base, store_text_fn *fn, void *context,
-                             struct error *error)
-{
-    struct embedded *store = embedded_of(base);
-    (void)error;
-    int r = 0;
-    pthread_mutex_lock(&store->lock);
-    size_t count = MIN(store->problem_count, (size_t)PROBLEMS_MAX);
-    for (size_t i = store->problem_count - count; !r && i < store->problem_count; i++)
-        r = fn(context, store->problems[i % PROBLEMS_MAX]);
-    pthread_mutex_unlock(&store->lock);
-    return r;
-}
-
-static int embedded_tenants(struct store *base, store_text_fn *fn, void *context,
-                            struct error *error)
-{
-    struct embedded *store = embedded_of(base);
-    struct file_list list = embedded_files(store, NULL, INT64_MIN, INT64_MAX);
-    (void)error;
-    int r = 0;
-    for (size_t i = 0; !r && i < list.count; i++)
-        if (!i || strcmp(list.files[i]->tenant, list.files[i - 1]->tenant))
-            r = fn(context, list.files[i]->tenant);
-    embedded_release(store, &list);
-    return r;
-}
-
-static void embedded_close(struct store *base)
+void embedded_close(struct store *base)
 {
     struct embedded *store = embedded_of(base);
     embedded_stop_writer(store);
+    helpers_release(&store->helpers);
     for (size_t i = 0; i < store->file_count; i++)
         file_free(store->files[i]);
     free(store->files);
@@ -520,26 +456,11 @@ static void embedded_close(struct store *base)
     pthread_mutex_destroy(&store->lock);
     pthread_mutex_destroy(&store->queue_lock);
     pthread_mutex_destroy(&store->maintenance);
+    pthread_rwlock_destroy(&store->gate);
+    budget_release(&store->own_budget);
     pthread_cond_destroy(&store->queue_changed);
-    pthread_cond_destroy(&store->request_done);
     free(store);
 }
-
-static const struct store_operations operations = {
-    .close = embedded_close,
-    .write = embedded_write,
-    .series = embedded_series,
-    .merge = embedded_merge,
-    .timeseries = embedded_timeseries,
-    .exemplars = embedded_exemplars,
-    .scan = embedded_scan,
-    .maintain = embedded_maintain,
-    .delete = embedded_delete,
-    .stats = embedded_stats,
-    .problems = embedded_problems,
-    .tenants = embedded_tenants,
-    .check = embedded_check,
-};
 
 static int copy_classes(struct embedded *store, const struct store_options *options,
                         struct error *error)
@@ -581,27 +502,34 @@ int store_open_embedded(const struct store_options *options, struct store **ret_
     struct error local = {0};
     error = error ? error : &local;
     struct embedded *store = memory_zalloc(1, sizeof(*store));
-    store->store.operations = &operations;
+    store->store.operations = &embedded_operations;
     store->directory = memory_strdup(options->directory);
     store->lock_fd = -1;
     store->read_only = options->read_only;
     store->memory_limit_bytes =
         MAX(options->memory_limit_bytes ? options->memory_limit_bytes : 256ul << 20, 16ul << 20);
+    budget_init(&store->own_budget, store->memory_limit_bytes);
+    store->budget = options->budget ? options->budget : &store->own_budget;
     store->disk_limit_bytes = options->disk_limit_bytes;
     store->commit_ms = options->commit_ms ? options->commit_ms : 50;
     store->late_ms = options->late_ms ? options->late_ms : 120000;
     store->now = options->now ? options->now : wall_clock;
     store->now_context = options->now_context;
-    if (getrandom(&store->seed, sizeof(store->seed), GRND_NONBLOCK) < 0)
-        store->seed = (uint64_t)monotonic_ns();
+    if (getrandom(&store->store.seed, sizeof(store->store.seed), GRND_NONBLOCK) < 0)
+        store->store.seed = (uint64_t)monotonic_ns();
     pthread_mutex_init(&store->lock, NULL);
     pthread_mutex_init(&store->queue_lock, NULL);
     pthread_mutex_init(&store->maintenance, NULL);
+    helpers_init(&store->helpers);
+    pthread_rwlockattr_t gate;
+    pthread_rwlockattr_init(&gate);
+    pthread_rwlockattr_setkind_np(&gate, PTHREAD_RWLOCK_PREFER_WRITER_NONRECURSIVE_NP);
+    pthread_rwlock_init(&store->gate, &gate);
+    pthread_rwlockattr_destroy(&gate);
     pthread_condattr_t attributes;
     pthread_condattr_init(&attributes);
     pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
     pthread_cond_init(&store->queue_changed, &attributes);
-    pthread_cond_init(&store->request_done, NULL);
     pthread_condattr_destroy(&attributes);
     store->last = &store->first;
     int r = copy_classes(store, options, error);

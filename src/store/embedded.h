@@ -2,12 +2,14 @@
 /*
  * The embedded store: a folder per tenant with files per tier, class and period (file.h). This is
  * what its parts share: embedded.c (opening, the list of files), write.c (batches and the writer
- * thread), plan.c and read.c (queries), maintain.c and rollup.c.
+ * thread), plan.c and read.c (queries), maintain.c and rollup.c, delete.c and scrub.c.
  */
 #pragma once
 
+#include "base/budget.h"
 #include "store/block.h"
 #include "store/file.h"
+#include "store/helper.h"
 #include "store/internal.h"
 
 #define DAY_NS 86400000000000ll
@@ -23,11 +25,12 @@ struct embedded {
     struct store_class *classes; /* at least one; the last takes what no other does */
     size_t class_count;
     size_t memory_limit_bytes;
+    atomic_bool memory_full;           /* with what pushes need */
+    struct budget *budget, own_budget; /* of queries and housekeeping */
     uint64_t disk_limit_bytes;
     unsigned commit_ms, late_ms;
     int64_t (*now)(void *context);
     void *now_context;
-    uint64_t seed; /* of stack digests, which are never stored */
 
     pthread_mutex_t lock; /* for what follows, up to the next */
     struct file **files;
@@ -41,14 +44,20 @@ struct embedded {
     bool shed[STORE_TIERS]; /* files of that tier were dropped for the disk limit */
 
     pthread_mutex_t queue_lock;
-    pthread_cond_t queue_changed, request_done;
+    pthread_cond_t queue_changed;
     struct request *first, **last;
     size_t queued_bytes;
     bool stopping;
     bool has_writer;
     pthread_t writer;
 
+    struct helpers helpers; /* of queries */
+
     pthread_mutex_t maintenance; /* one round at a time */
+
+    /* Whoever uses ids of series and stacks, from finding them to being done, holds this shared;
+     * scrubbing, which changes them, alone. */
+    pthread_rwlock_t gate;
 };
 
 static inline struct embedded *embedded_of(struct store *store)
@@ -95,7 +104,18 @@ void embedded_codec_return(struct embedded *store, struct block_codec *codec);
 /* write.c */
 int embedded_start_writer(struct embedded *store, struct error *error);
 void embedded_stop_writer(struct embedded *store);
+/* -ENOSPC when so little of the disk is left that nothing more may be put there. */
+int embedded_check_room(const struct embedded *store, struct error *error);
 int embedded_write(struct store *store, const struct store_batch *batch, struct error *error);
+
+void embedded_close(struct store *store);
+/* entry.c */
+extern const struct store_operations embedded_operations;
+/* stats.c */
+int embedded_stats(struct store *store, struct store_stats *stats, struct error *error);
+int embedded_list_files(struct store *store, store_file_fn *fn, void *context, struct error *error);
+int embedded_problems(struct store *store, store_text_fn *fn, void *context, struct error *error);
+int embedded_tenants(struct store *store, store_text_fn *fn, void *context, struct error *error);
 
 /* read.c */
 int embedded_merge(struct store *store, const struct store_selection *selection,
@@ -105,9 +125,13 @@ int embedded_timeseries(struct store *store, const struct store_selection *selec
                         const struct store_timeseries_query *query,
                         const struct store_limits *limits, store_points_fn *fn, void *context,
                         struct store_quality *quality, struct error *error);
-/* scan.c */
+/* series.c */
 int embedded_series(struct store *store, const struct store_selection *selection,
                     store_series_fn *fn, void *context, struct error *error);
+int embedded_texts(struct store *store, const struct store_selection *selection,
+                   enum store_texts what, const char *name, struct text_set *set,
+                   struct error *error);
+/* scan.c */
 int embedded_exemplars(struct store *store, const struct store_selection *selection,
                        const char *function, const struct store_limits *limits,
                        store_exemplar_fn *fn, void *context, struct error *error);
@@ -118,13 +142,36 @@ int embedded_scan(struct store *store, const struct store_selection *selection,
 int embedded_check(struct store *store, store_text_fn *fn, void *context, struct error *error);
 /* maintain.c */
 int embedded_maintain(struct store *store, const atomic_bool *cancelled, struct error *error);
+/* caches.c */
+void embedded_trim_caches(struct embedded *store);
 /* rollup.c: makes slots of the next tier; 1 when there is more to do */
 int embedded_roll_up(struct embedded *store, struct file *file, struct error *error);
-/* rewrite.c */
-int embedded_delete(struct store *store, const struct store_selection *selection,
-                    uint64_t *ret_windows, struct error *error);
+/* delete.c */
+int embedded_delete(struct store *store, const struct store_selection *selection, bool dry_run,
+                    struct store_deleted *deleted, struct error *error);
 
-/* Removes a series' windows in [from, to) from its blocks, within the writer's transaction, and
- * adds how many raw windows those were. */
+/* scrub.c: takes out of files what only deleted windows used, as far as it is noted and nobody is
+ * in the way. With `maintenance` held. 1 when something is left to be done. */
+int embedded_scrub(struct embedded *store, struct error *error);
+/* Notes that a file is to be scrubbed; within the writer's transaction. */
+int file_note_scrub(struct file *file, struct error *error);
+
+/* export.c, import.c */
+int embedded_export(struct store *store, const struct store_selection *selection,
+                    const struct store_limits *limits, store_sink_fn *sink, void *context,
+                    struct store_transfer *transfer, struct error *error);
+int embedded_import(struct store *store, store_source_fn *source, void *context, const char *tenant,
+                    struct store_transfer *transfer, struct error *error);
+
+/* maintain.c: in order of time, with rows where encoding expects them. */
+void block_rows_sort(struct block_rows *rows, struct block_rows *sorted);
+
+/* rewrite.c. Removes a series' windows in [from, to) from its blocks, within the writer's
+ * transaction, and adds how many raw windows those were. */
 int file_remove_windows(struct file *file, struct block_codec *codec, uint32_t series,
-                        int64_t from_ns, int64_t to_ns, uint64_t *removed, struct error *error);
+                        int64_t from_ns, int64_t to_ns, struct store_deleted *removed,
+                        struct error *error);
+/* Only counts them. */
+int file_count_windows(struct file *file, struct connection *connection, struct block_codec *codec,
+                       uint32_t series, int64_t from_ns, int64_t to_ns,
+                       struct store_deleted *counted, struct error *error);

@@ -14,15 +14,22 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/buffer.h"
 #include "base/clock.h"
 #include "base/memory.h"
 
 #define SECOND 1000000000ll
 #define DAY (86400 * SECOND)
 #define POOL_MAX 4
+#define BUSY_MS 10000
+#define LOG_BUSY_MS 1000      /* everybody waits meanwhile */
 #define FULL_BYTES (1u << 20) /* a disk with less than this is full */
 
 const int64_t tier_slot_ns[STORE_TIERS] = {0, 600 * SECOND, 3600 * SECOND, DAY};
+/* Rollups are read at the edges of a range, where a few of a block's windows are wanted, and the
+ * others have to be passed over. */
+const int64_t tier_span_ns[STORE_TIERS] = {3600 * SECOND, 2 * 3600 * SECOND, 6 * 3600 * SECOND,
+                                           DAY};
 const int64_t tier_block_ns[STORE_TIERS] = {3600 * SECOND, DAY, DAY, DAY};
 const char *const tier_names[STORE_TIERS] = {"raw", "ten", "hour", "day"};
 
@@ -105,6 +112,7 @@ struct file *file_new(const char *folder, const char *tenant, const char *class_
     file->read_only = read_only;
     pthread_mutex_init(&file->write_lock, NULL);
     pthread_mutex_init(&file->pool_lock, NULL);
+    pthread_mutex_init(&file->spans_lock, NULL);
     pthread_rwlockattr_t attributes;
     pthread_rwlockattr_init(&attributes);
     /* Pushes must not starve while dashboards read. */
@@ -135,7 +143,7 @@ void file_unload(struct file *file)
     file->writer = NULL;
     if (file->loaded)
         catalog_release(&file->catalog);
-    file->loaded = false;
+    file->loaded = file->named = false;
     file->knows_rolled = false;
 }
 
@@ -146,11 +154,13 @@ void file_free(struct file *file)
     file_unload(file);
     pthread_mutex_destroy(&file->write_lock);
     pthread_mutex_destroy(&file->pool_lock);
+    pthread_mutex_destroy(&file->spans_lock);
     pthread_rwlock_destroy(&file->lock);
     free(file->path);
     free(file->tenant);
     free(file->class_name);
     free(file->settled);
+    free(file->added);
     free(file);
 }
 
@@ -237,14 +247,50 @@ static int set_sql_error(const char *path, sqlite3 *db, int code, struct error *
                      system ? strerror(system) : "");
 }
 
+/* On a disk that can't be written SQLite can't share its log, and wouldn't open the file. It can
+ * when told that nothing will change, which is so when there is no log. */
+static bool is_frozen(const char *path)
+{
+    char other[PATH_MAX];
+    struct stat status;
+    snprintf(other, sizeof(other), "%s-wal", path);
+    if (!stat(other, &status) && status.st_size)
+        return false;
+    snprintf(other, sizeof(other), "%s", path);
+    char *slash = strrchr(other, '/');
+    if (slash)
+        *slash = '\0';
+    return access(other, W_OK) < 0;
+}
+
+/* As SQLite wants names of files that have parameters. */
+static void add_frozen_name(struct buffer *out, const char *path)
+{
+    buffer_add_text(out, "file:");
+    for (; *path; path++)
+        if (strchr("%?#", *path))
+            buffer_printf(out, "%%%02X", (unsigned char)*path);
+        else
+            buffer_add_char(out, *path);
+    buffer_add_text(out, "?immutable=1");
+}
+
 static int open_database(const char *path, int flags, struct connection **ret_connection,
                          struct error *error)
 {
     struct connection *connection = memory_zalloc(1, sizeof(*connection));
-    int code = sqlite3_open_v2(path, &connection->db, flags | SQLITE_OPEN_NOMUTEX, NULL);
+    _cleanup_buffer_ struct buffer name = {0};
+    if (flags == SQLITE_OPEN_READONLY && is_frozen(path)) {
+        add_frozen_name(&name, path);
+        flags |= SQLITE_OPEN_URI;
+    } else {
+        buffer_add_text(&name, path);
+    }
+    int code =
+        sqlite3_open_v2(buffer_text(&name), &connection->db, flags | SQLITE_OPEN_NOMUTEX, NULL);
     if (code == SQLITE_OK) {
         sqlite3_extended_result_codes(connection->db, 1);
-        sqlite3_busy_timeout(connection->db, 10000);
+        sqlite3_busy_timeout(connection->db, BUSY_MS);
         code = sqlite3_exec(connection->db,
                             "PRAGMA synchronous=FULL; PRAGMA cell_size_check=ON;"
                             "PRAGMA trusted_schema=OFF; PRAGMA secure_delete=ON;"
@@ -288,8 +334,9 @@ int file_create(struct file *file, struct error *error)
     int r = open_database(path, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE, &connection, error);
     if (r < 0)
         return r;
-    const char *const steps[] = {"PRAGMA page_size=4096; PRAGMA journal_mode=WAL; BEGIN;", schema,
-                                 pragmas};
+    const char *const steps[] = {"PRAGMA page_size=4096; PRAGMA auto_vacuum=INCREMENTAL;"
+                                 " PRAGMA journal_mode=WAL; BEGIN;",
+                                 schema, pragmas};
     int code = SQLITE_OK;
     for (unsigned i = 0; code == SQLITE_OK && i < ARRAY_LENGTH(steps); i++)
         code = sqlite3_exec(connection->db, steps[i], NULL, NULL, NULL);
@@ -328,7 +375,13 @@ static int check_identity(struct file *file, struct connection *connection, stru
         return error_set(error, -ENOTSUP,
                          "%s has format %lld and this program knows up to %d; use a newer one.",
                          file->path, (long long)version, FILE_FORMAT);
-    return 0;
+    /* What is written from now on is of this program's format; what is there stays readable. */
+    if (version < FILE_FORMAT && !file->read_only) {
+        char sql[64];
+        snprintf(sql, sizeof(sql), "PRAGMA user_version=%d", FILE_FORMAT);
+        code = sqlite3_exec(connection->db, sql, NULL, NULL, NULL);
+    }
+    return code == SQLITE_OK ? 0 : set_sql_error(file->path, connection->db, code, error);
 }
 
 int file_open(struct file *file, struct error *error)
@@ -395,10 +448,14 @@ static const char *const statements[SQL_STATEMENTS] = {
     [SQL_COUNT_CHUNKS] = "SELECT kind, service, count(*) FROM chunks GROUP BY kind, service"
                          " HAVING count(*) >= ?1",
     [SQL_REMOVE_CHUNKS] = "DELETE FROM chunks WHERE kind = ?1 AND service = ?2",
+    [SQL_CLEAR_CHUNKS] = "DELETE FROM chunks",
     [SQL_ADD_SERVICE] = "INSERT INTO services (id, name) VALUES (?1, ?2)",
     [SQL_SERVICES] = "SELECT id, name FROM services ORDER BY id",
+    [SQL_CLEAR_SERVICES] = "DELETE FROM services",
     [SQL_ADD_SERIES] = "INSERT INTO series (id, service, type, labels) VALUES (?1, ?2, ?3, ?4)",
     [SQL_SERIES] = "SELECT id, service, type, labels FROM series ORDER BY id",
+    [SQL_CLEAR_SERIES] = "DELETE FROM series",
+    [SQL_COUNT_SERIES] = "SELECT count(*) FROM series",
     [SQL_ADD_BLOCK] = "INSERT INTO blocks (series, start, last, level, windows, rows, total,"
                       " unsure, data) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)",
     [SQL_BLOCKS] =
@@ -410,12 +467,17 @@ static const char *const statements[SQL_STATEMENTS] = {
                         " AND (unsure IS NULL OR unsure NOT IN (SELECT id FROM unsure))"
                         " ORDER BY start",
     [SQL_BLOCKS_OF_SERIES] = "SELECT id, series, data FROM blocks",
+    [SQL_BLOCK_IDS] = "SELECT id FROM blocks",
+    [SQL_BLOCK] = "SELECT series, data FROM blocks WHERE id = ?1",
+    [SQL_MOVE_BLOCK] = "UPDATE blocks SET series = ?2, data = ?3 WHERE id = ?1",
     [SQL_REMOVE_BLOCK] = "DELETE FROM blocks WHERE id = ?1",
     [SQL_SPANS] = "SELECT min(start), max(last) FROM blocks WHERE series = ?1",
+    [SQL_ALL_SPANS] = "SELECT series, start, last FROM blocks ORDER BY series, start",
     [SQL_TOTALS] = "SELECT total FROM blocks WHERE series = ?1 AND start >= ?2 AND start < ?3"
                    " AND last >= ?4",
     [SQL_FIGURES] = "SELECT count(*), coalesce(sum(windows), 0), coalesce(sum(rows), 0),"
-                    " coalesce(sum(level = 0), 0) FROM blocks",
+                    " coalesce(sum(level = 0), 0), coalesce(min(start), 0), coalesce(max(last), 0)"
+                    " FROM blocks",
     [SQL_CROWDED] = "SELECT series, start / ?1 FROM blocks GROUP BY series, start / ?1"
                     " HAVING sum(level = 0) >= ?2"
                     " OR (start / ?1 < ?3 AND sum(level = 0) > 0 AND count(*) > 1)",
@@ -425,6 +487,9 @@ static const char *const statements[SQL_STATEMENTS] = {
                       " AND start >= ?2 AND start < ?3",
     [SQL_REMOVE_EXEMPLARS] = "DELETE FROM exemplars WHERE series = ?1 AND start >= ?2"
                              " AND start < ?3",
+    [SQL_EXEMPLAR_NODES] = "SELECT rowid, series, node FROM exemplars",
+    [SQL_MOVE_EXEMPLAR] = "UPDATE exemplars SET series = ?2, node = ?3 WHERE rowid = ?1",
+    [SQL_DROP_EXEMPLAR] = "DELETE FROM exemplars WHERE rowid = ?1",
     [SQL_ADD_BATCH] = "INSERT INTO batches (id) VALUES (?1)",
     [SQL_FIND_BATCH] = "SELECT 1 FROM batches WHERE id = ?1",
     [SQL_ADD_LATE] = "INSERT INTO late (slot, count) VALUES (?1, 1)"
@@ -436,6 +501,7 @@ static const char *const statements[SQL_STATEMENTS] = {
     [SQL_SET_META] = "INSERT INTO meta (key, value) VALUES (?1, ?2)"
                      " ON CONFLICT (key) DO UPDATE SET value = excluded.value",
     [SQL_GET_META] = "SELECT value FROM meta WHERE key = ?1",
+    [SQL_REMOVE_META] = "DELETE FROM meta WHERE key = ?1",
     [SQL_ADD_UNSURE] = "INSERT INTO unsure (id, decider) VALUES (?1, ?2)",
     [SQL_UNSURE] = "SELECT id, decider FROM unsure",
     [SQL_REMOVE_UNSURE] = "DELETE FROM unsure WHERE id = ?1",
@@ -445,6 +511,9 @@ static const char *const statements[SQL_STATEMENTS] = {
     [SQL_ADD_DECIDED] = "INSERT INTO decided (id) VALUES (?1)",
     [SQL_FIND_DECIDED] = "SELECT 1 FROM decided WHERE id = ?1",
     [SQL_CHECK] = "PRAGMA integrity_check(20)",
+    [SQL_PAGES] = "PRAGMA page_count",
+    [SQL_FREE_PAGES] = "PRAGMA freelist_count",
+    [SQL_SHRINK] = "PRAGMA incremental_vacuum(1024)",
 };
 
 sqlite3_stmt *file_sql(struct file *file, struct connection *connection, enum sql which,
@@ -509,4 +578,25 @@ int file_set_meta(struct file *file, const char *key, int64_t value, struct erro
     sqlite3_bind_text(statement, 1, key, -1, SQLITE_STATIC);
     sqlite3_bind_int64(statement, 2, value);
     return file_step(file, statement, error);
+}
+
+int file_remove_meta(struct file *file, const char *key, struct error *error)
+{
+    sqlite3_stmt *statement = file_sql(file, file->writer, SQL_REMOVE_META, error);
+    if (!statement)
+        return error->code;
+    sqlite3_bind_text(statement, 1, key, -1, SQLITE_STATIC);
+    return file_step(file, statement, error);
+}
+
+int file_empty_log(struct file *file, struct error *error)
+{
+    int r = file_open(file, error);
+    if (r < 0)
+        return r;
+    sqlite3 *db = file->writer->db;
+    sqlite3_busy_timeout(db, LOG_BUSY_MS);
+    int code = sqlite3_wal_checkpoint_v2(db, NULL, SQLITE_CHECKPOINT_TRUNCATE, NULL, NULL);
+    sqlite3_busy_timeout(db, BUSY_MS);
+    return code == SQLITE_OK ? 0 : set_sql_error(file->path, db, code, error);
 }

@@ -17,7 +17,7 @@
 #include "store/catalog.h"
 #include "store/store.h"
 
-#define FILE_FORMAT 1
+#define FILE_FORMAT 2
 #define FILE_APPLICATION 0x61737379 /* "assy" */
 #define FILE_SUFFIX ".assay"
 
@@ -30,22 +30,33 @@ enum sql {
     SQL_CHUNKS,
     SQL_COUNT_CHUNKS,
     SQL_REMOVE_CHUNKS,
+    SQL_CLEAR_CHUNKS,
     SQL_ADD_SERVICE,
     SQL_SERVICES,
+    SQL_CLEAR_SERVICES,
     SQL_ADD_SERIES,
     SQL_SERIES,
+    SQL_CLEAR_SERIES,
+    SQL_COUNT_SERIES,
     SQL_ADD_BLOCK,
     SQL_BLOCKS,
     SQL_SURE_BLOCKS,
     SQL_BLOCKS_OF_SERIES,
+    SQL_BLOCK_IDS,
+    SQL_BLOCK,
+    SQL_MOVE_BLOCK,
     SQL_REMOVE_BLOCK,
     SQL_SPANS,
+    SQL_ALL_SPANS,
     SQL_TOTALS,
     SQL_FIGURES,
     SQL_CROWDED,
     SQL_ADD_EXEMPLAR,
     SQL_EXEMPLARS,
     SQL_REMOVE_EXEMPLARS,
+    SQL_EXEMPLAR_NODES,
+    SQL_MOVE_EXEMPLAR,
+    SQL_DROP_EXEMPLAR,
     SQL_ADD_BATCH,
     SQL_FIND_BATCH,
     SQL_ADD_LATE,
@@ -55,6 +66,7 @@ enum sql {
     SQL_SLOTS,
     SQL_SET_META,
     SQL_GET_META,
+    SQL_REMOVE_META,
     SQL_ADD_UNSURE,
     SQL_UNSURE,
     SQL_REMOVE_UNSURE,
@@ -64,6 +76,9 @@ enum sql {
     SQL_ADD_DECIDED,
     SQL_FIND_DECIDED,
     SQL_CHECK,
+    SQL_PAGES,
+    SQL_FREE_PAGES,
+    SQL_SHRINK,
     SQL_STATEMENTS,
 };
 
@@ -71,6 +86,11 @@ struct connection {
     sqlite3 *db;
     sqlite3_stmt *statements[SQL_STATEMENTS];
     struct connection *next;
+};
+
+struct file_span { /* of a block */
+    uint32_t series;
+    int64_t start_ns, last_ns;
 };
 
 struct file {
@@ -90,8 +110,11 @@ struct file {
 
     pthread_rwlock_t lock;
     struct catalog catalog;
-    bool loaded;
+    bool loaded;     /* services and series */
+    bool named;      /* strings, functions, mappings and frames as well */
     int64_t used_ns; /* monotonic: when somebody last took a reference */
+
+    pthread_mutex_t spans_lock; /* before `lock` */
 
     pthread_mutex_t pool_lock;
     struct connection *idle;
@@ -107,10 +130,19 @@ struct file {
     uint64_t quiet;           /* `changes` + 1 when there was nothing more to do for it */
     uint8_t (*settled)[16];   /* decided since: to be removed from `unsure` */
     size_t settled_count, settled_capacity;
+    struct file_span *added; /* blocks of the transaction, for file_spans.c */
+    size_t added_count, added_capacity;
+    bool removed; /* windows are removed by the transaction */
+
+    /* What is left to do after a deletion, as kept in the file: see scrub.c. Guarded by the
+     * store's `maintenance`. */
+    int64_t scrub;
 };
 
-/* How long the slots of a tier are (raw has none), and how much time a compacted block covers. */
+/* How long the slots of a tier are (raw has none), how much time a compacted block covers, and how
+ * much the longest may: format 1 had days of rollups in one. */
 extern const int64_t tier_slot_ns[STORE_TIERS];
+extern const int64_t tier_span_ns[STORE_TIERS];
 extern const int64_t tier_block_ns[STORE_TIERS];
 extern const char *const tier_names[STORE_TIERS];
 
@@ -138,6 +170,9 @@ int file_open(struct file *file, struct error *error);
 /* Reads the catalog unless it is there; trees come with file_load_tree. */
 int file_load(struct file *file, struct error *error);
 
+/* Its services and series only: all that questions about labels need. */
+int file_load_series(struct file *file, struct error *error);
+
 /* The tree of a service, when it isn't there. Takes `lock`. */
 int file_load_tree(struct file *file, uint32_t service, struct error *error);
 
@@ -147,6 +182,21 @@ void file_unload(struct file *file);
 /* A connection for reading; goes back to the pool, or is closed when the pool is full. */
 struct connection *file_borrow(struct file *file, struct error *error);
 void file_return(struct file *file, struct connection *connection);
+
+/* ---- when a raw file's series have windows: file_spans.c ---- */
+
+/* For the writer's transaction; kept when it is committed. */
+void file_note_span(struct file *file, uint32_t series, int64_t start_ns, int64_t last_ns);
+void file_keep_spans(struct file *file); /* with `lock` held for writing */
+
+/* Reads them unless they are known. They stay unknown, and answers SPAN_MAYBE, in rollups, in a
+ * file that another process writes, and while windows are being removed. */
+int file_load_spans(struct file *file, struct error *error);
+
+/* Whether a series has blocks that meet [from, to). With `lock` held. */
+enum span_answer { SPAN_NO, SPAN_YES, SPAN_MAYBE };
+enum span_answer file_span_meets(const struct file *file, uint32_t series, int64_t from_ns,
+                                 int64_t to_ns);
 
 /* ---- statements ---- */
 
@@ -190,6 +240,14 @@ int file_note_late(struct file *file, int64_t time_ns, struct error *error);
 int file_get_meta(struct file *file, struct connection *connection, const char *key,
                   int64_t *ret_value, struct error *error);
 int file_set_meta(struct file *file, const char *key, int64_t value, struct error *error);
+int file_remove_meta(struct file *file, const char *key, struct error *error);
+
+/* Puts the log's content into the file and cuts it off: -EBUSY while another process reads. */
+int file_empty_log(struct file *file, struct error *error);
+
+/* Gives pages that nothing is in back to the file system, some at a time, when they are many: 1
+ * when there are more. Takes `write_lock`. */
+int file_shrink(struct file *file, struct error *error);
 
 /* Sizes of the database and its log on disk. */
 uint64_t file_bytes(const struct file *file);

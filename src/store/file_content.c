@@ -81,16 +81,10 @@ static int load_series(struct file *file, struct connection *connection, struct 
     return r;
 }
 
-static int load(struct file *file, struct connection *connection, struct error *error)
+static int load_lists(struct file *file, struct connection *connection, struct error *error)
 {
     catalog_init(&file->catalog);
-    int r = 0;
-    for (unsigned table = 0; !r && table < CATALOG_TABLES; table++) {
-        r = load_chunks(file, connection, table, 0, error);
-        file->catalog.kept[table] = catalog_count(&file->catalog, table, 0);
-    }
-    if (!r)
-        r = load_services(file, connection, error);
+    int r = load_services(file, connection, error);
     if (!r)
         r = load_series(file, connection, error);
     if (r < 0)
@@ -98,20 +92,40 @@ static int load(struct file *file, struct connection *connection, struct error *
     return r;
 }
 
-int file_load(struct file *file, struct error *error)
+static int load_symbols(struct file *file, struct connection *connection, struct error *error)
+{
+    int r = 0;
+    for (unsigned table = 0; !r && table < CATALOG_TABLES; table++) {
+        r = load_chunks(file, connection, table, 0, error);
+        file->catalog.kept[table] = catalog_count(&file->catalog, table, 0);
+    }
+    if (r < 0) { /* the lists stay: somebody may be reading them */
+        profile_release(&file->catalog.tables);
+        profile_init(&file->catalog.tables, PROFILE_ALL);
+        for (unsigned table = 0; table < CATALOG_TABLES; table++)
+            file->catalog.kept[table] = 1;
+    }
+    return r;
+}
+
+static int load_part(struct file *file, bool symbols, struct error *error)
 {
     pthread_rwlock_rdlock(&file->lock);
-    bool loaded = file->loaded;
+    bool there = file->loaded && (file->named || !symbols);
     pthread_rwlock_unlock(&file->lock);
-    if (loaded)
+    if (there)
         return 0;
     struct error local = {0};
     struct connection *connection = file_borrow(file, &local);
     int r = connection ? file_run(file, connection, SQL_BEGIN_READ, &local) : local.code;
     pthread_rwlock_wrlock(&file->lock);
     if (!r && !file->loaded) {
-        r = load(file, connection, &local);
+        r = load_lists(file, connection, &local);
         file->loaded = !r;
+    }
+    if (!r && symbols && !file->named) {
+        r = load_symbols(file, connection, &local);
+        file->named = !r;
     }
     pthread_rwlock_unlock(&file->lock);
     if (connection)
@@ -120,6 +134,16 @@ int file_load(struct file *file, struct error *error)
     if (r < 0 && error)
         *error = local;
     return r;
+}
+
+int file_load(struct file *file, struct error *error)
+{
+    return load_part(file, true, error);
+}
+
+int file_load_series(struct file *file, struct error *error)
+{
+    return load_part(file, false, error);
 }
 
 int file_load_tree(struct file *file, uint32_t service, struct error *error)
@@ -180,6 +204,8 @@ int file_begin(struct file *file, struct error *error)
 {
     struct error local = {0};
     int r = file_open(file, &local);
+    file->added_count = 0;
+    file->removed = false;
     if (!r)
         r = file_run(file, file->writer, SQL_BEGIN, &local);
     if (!r && !file->knows_rolled) {
@@ -300,6 +326,7 @@ int file_end(struct file *file, int result, struct error *error)
     if (result >= 0 && marks.nodes) {
         pthread_rwlock_wrlock(&file->lock);
         note_kept(file, &marks);
+        file_keep_spans(file);
         pthread_rwlock_unlock(&file->lock);
     }
     /* SQLite may have rolled back by itself; then there is nothing to do. */
@@ -326,6 +353,7 @@ int file_add_block(struct file *file, const struct file_block *block, struct err
     sqlite3_bind_blob64(statement, 9, block->data, block->length, SQLITE_STATIC);
     if (!block->level)
         file->fresh++;
+    file_note_span(file, block->series, block->start_ns, block->last_ns);
     return file_step(file, statement, error);
 }
 
@@ -342,6 +370,7 @@ int file_remove_unsure(struct file *file, const void *id, struct error *error)
         sqlite3_reset(statement);
         return noted;
     }
+    file->removed = true;
     if (!r)
         r = run_with_id(file, SQL_REMOVE_UNSURE_BLOCKS, id, error);
     if (!r)
@@ -359,4 +388,39 @@ int file_note_late(struct file *file, int64_t time_ns, struct error *error)
         return error->code;
     sqlite3_bind_int64(statement, 1, time_ns / slot * slot);
     return file_step(file, statement, error);
+}
+
+static int read_number(struct file *file, enum sql which, int64_t *ret_number, struct error *error)
+{
+    sqlite3_stmt *statement = file_sql(file, file->writer, which, error);
+    int r = statement ? file_step(file, statement, error) : error->code;
+    if (r == 1) {
+        *ret_number = sqlite3_column_int64(statement, 0);
+        sqlite3_reset(statement);
+    }
+    return MIN(r, 0);
+}
+
+/* Compaction leaves small blocks' pages behind. While a file is written to, they are used again. */
+int file_shrink(struct file *file, struct error *error)
+{
+    int64_t pages = 0, unused = 0, left = 0;
+    pthread_mutex_lock(&file->write_lock);
+    int r = file_open(file, error);
+    if (!r)
+        r = read_number(file, SQL_PAGES, &pages, error);
+    if (!r)
+        r = read_number(file, SQL_FREE_PAGES, &unused, error);
+    sqlite3_stmt *statement = NULL;
+    if (!r && unused > pages / 64 && !(statement = file_sql(file, file->writer, SQL_SHRINK, error)))
+        r = error->code;
+    if (statement) {
+        while ((r = file_step(file, statement, error)) == 1)
+            ;
+        if (!r)
+            r = read_number(file, SQL_FREE_PAGES, &left, error);
+    }
+    pthread_mutex_unlock(&file->write_lock);
+    /* A file of format 1 keeps them. */
+    return r < 0 ? r : left < unused && left > pages / 64;
 }

@@ -5,6 +5,20 @@
 #include "label/selector.h"
 #include "store/store.h"
 
+/* Texts, each once; the set has copies of them. */
+struct text_set {
+    const char **list;
+    size_t count, capacity;
+    struct id_table index;
+    struct arena arena;
+};
+
+void text_set_release(struct text_set *set);
+void text_set_add(struct text_set *set, const char *text);
+int text_set_give(struct text_set *set, store_text_fn *fn, void *context); /* in order */
+
+enum store_texts { TEXTS_NAMES, TEXTS_VALUES, TEXTS_TYPES };
+
 /* Every member is there in every implementation. Arguments were checked by store.c: tenants,
  * batches, types and steps are well-formed. */
 struct store_operations {
@@ -12,6 +26,10 @@ struct store_operations {
     int (*write)(struct store *store, const struct store_batch *batch, struct error *error);
     int (*series)(struct store *store, const struct store_selection *selection, store_series_fn *fn,
                   void *context, struct error *error);
+    /* Adds names of labels, values of the label `name`, or types. */
+    int (*texts)(struct store *store, const struct store_selection *selection,
+                 enum store_texts what, const char *name, struct text_set *set,
+                 struct error *error);
     int (*merge)(struct store *store, const struct store_selection *selection,
                  const struct store_limits *limits, struct profile *profile, unsigned type,
                  struct store_quality *quality, struct error *error);
@@ -26,9 +44,15 @@ struct store_operations {
                 const struct store_limits *limits, store_window_fn *fn, void *context,
                 struct error *error);
     int (*maintain)(struct store *store, const atomic_bool *cancelled, struct error *error);
-    int (*delete)(struct store *store, const struct store_selection *selection,
-                  uint64_t *ret_windows, struct error *error);
+    int (*delete)(struct store *store, const struct store_selection *selection, bool dry_run,
+                  struct store_deleted *deleted, struct error *error);
+    int (*export)(struct store *store, const struct store_selection *selection,
+                  const struct store_limits *limits, store_sink_fn *sink, void *context,
+                  struct store_transfer *transfer, struct error *error);
+    int (*import)(struct store *store, store_source_fn *source, void *context, const char *tenant,
+                  struct store_transfer *transfer, struct error *error);
     int (*stats)(struct store *store, struct store_stats *stats, struct error *error);
+    int (*files)(struct store *store, store_file_fn *fn, void *context, struct error *error);
     int (*problems)(struct store *store, store_text_fn *fn, void *context, struct error *error);
     int (*tenants)(struct store *store, store_text_fn *fn, void *context, struct error *error);
     int (*check)(struct store *store, store_text_fn *fn, void *context, struct error *error);
@@ -36,7 +60,13 @@ struct store_operations {
 
 struct store {
     const struct store_operations *operations;
+    uint64_t seed; /* of stack digests, which are never stored */
 };
+
+/* `texts` by going through all series. */
+int texts_from_series(struct store *store, const struct store_selection *selection,
+                      enum store_texts what, const char *name, struct text_set *set,
+                      struct error *error);
 
 static inline bool is_cancelled(const struct store_limits *limits)
 {

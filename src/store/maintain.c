@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Keeping house: compaction of small blocks, rollups, retention, the disk limit, memory.
+// Keeping house: compaction of small blocks, rollups, retention, the disk limit.
 
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/clock.h"
 #include "base/memory.h"
 #include "base/number.h"
 #include "store/embedded.h"
@@ -12,7 +11,7 @@
 #define FRESH_MAX 60       /* small blocks of one series and hour before they are compacted */
 #define PLACES_AT_ONCE 256 /* series and hours of one file in a round */
 #define PLACES_PER_COMMIT 16
-#define IDLE_NS 600000000000ll
+#define WORK_WAIT_MS 2000
 #define CHUNKS_MAX 64 /* pieces of one table before they are joined */
 
 /* ---- compaction ---- */
@@ -25,7 +24,7 @@ struct place { /* blocks of one series in one stretch of time */
 static int find_crowded(struct embedded *store, struct file *file, struct place *places,
                         size_t *ret_count, struct error *error)
 {
-    int64_t span = tier_block_ns[file->tier];
+    int64_t span = tier_span_ns[file->tier];
     struct connection *connection = file_borrow(file, error);
     sqlite3_stmt *statement = connection ? file_sql(file, connection, SQL_CROWDED, error) : NULL;
     int r = statement ? 0 : error->code;
@@ -58,7 +57,7 @@ static int compare_windows(const void *a, const void *b)
 }
 
 /* In order of time, with rows where encoding expects them: one window after the other. */
-static void sort_windows(struct block_rows *rows, struct block_rows *sorted)
+void block_rows_sort(struct block_rows *rows, struct block_rows *sorted)
 {
     qsort(rows->windows, rows->window_count, sizeof(*rows->windows), compare_windows);
     block_rows_clear(sorted);
@@ -102,7 +101,7 @@ static void compaction_release(struct compaction *work)
 static int collect_place(struct compaction *work, struct file *file, const struct place *place,
                          struct error *error)
 {
-    int64_t span = tier_block_ns[file->tier];
+    int64_t span = tier_span_ns[file->tier];
     sqlite3_stmt *statement = file_sql(file, file->writer, SQL_SURE_BLOCKS, error);
     if (!statement)
         return error->code;
@@ -145,7 +144,7 @@ static int compact_place(struct compaction *work, struct file *file, const struc
     int r = collect_place(work, file, place, error);
     if (r < 0 || !work->fresh)
         return r;
-    sort_windows(&work->rows, &work->sorted);
+    block_rows_sort(&work->rows, &work->sorted);
     struct file_block block = {.series = place->series, .level = 1};
     for (size_t i = 0; i < work->sorted.window_count; i++) {
         block.windows += work->sorted.windows[i].windows;
@@ -276,7 +275,7 @@ static int join_chunks(struct file *file, struct error *error)
     return r < 0 ? r : 0;
 }
 
-/* ---- time, disk and memory ---- */
+/* ---- time and disk ---- */
 
 static bool is_expired(struct embedded *store, const struct file *file)
 {
@@ -347,38 +346,9 @@ static void keep_to_disk_limit(struct embedded *store)
     embedded_release(store, &list);
 }
 
-/* Forgets catalogs of files that nobody uses, longest unused first, down to half of the limit: the
- * other half is for work. Files that nobody used for long are closed. */
-static void keep_to_memory_limit(struct embedded *store)
-{
-    int64_t long_ago = monotonic_ns() - IDLE_NS;
-    pthread_mutex_lock(&store->lock);
-    for (size_t i = 0; i < store->file_count; i++)
-        if (!store->files[i]->references && store->files[i]->used_ns < long_ago)
-            file_unload(store->files[i]);
-    for (;;) {
-        size_t bytes = 0;
-        struct file *oldest = NULL;
-        for (size_t i = 0; i < store->file_count; i++) {
-            struct file *file = store->files[i];
-            if (pthread_rwlock_tryrdlock(&file->lock))
-                continue;
-            bool loaded = file->loaded;
-            bytes += loaded ? catalog_memory(&file->catalog) : 0;
-            pthread_rwlock_unlock(&file->lock);
-            if (loaded && !file->references && (!oldest || file->used_ns < oldest->used_ns))
-                oldest = file;
-        }
-        if (bytes <= store->memory_limit_bytes / 2 || !oldest)
-            break;
-        file_unload(oldest); /* without references nobody is in there, and nobody can get in */
-    }
-    pthread_mutex_unlock(&store->lock);
-}
-
 /* Work on one file; 1 when there is more. Damage is dealt with here. */
-static int maintain_file(struct embedded *store, struct file *file, const atomic_bool *cancelled,
-                         struct error *error)
+static int work_on_file(struct embedded *store, struct file *file, const atomic_bool *cancelled,
+                        struct error *error)
 {
     int more = 0, r = 0;
     pthread_mutex_lock(&file->write_lock);
@@ -402,6 +372,10 @@ static int maintain_file(struct embedded *store, struct file *file, const atomic
         r = embedded_roll_up(store, file, error);
         more |= r == 1;
     }
+    if (r >= 0 && !more && file->to_ns < embedded_now(store)) {
+        r = file_shrink(file, error);
+        more |= r == 1;
+    }
     if (r == -EBADMSG) {
         embedded_set_aside(store, file, error->text);
         return 0;
@@ -412,6 +386,19 @@ static int maintain_file(struct embedded *store, struct file *file, const atomic
         file->quiet = changes + 1;
     pthread_mutex_unlock(&file->write_lock);
     return r < 0 ? r : more;
+}
+
+/* Compaction and rollups need a quarter of the limit at most: rows of one block before and after
+ * sorting, or a service's stacks with a value each. */
+static int maintain_file(struct embedded *store, struct file *file, const atomic_bool *cancelled,
+                         struct error *error)
+{
+    size_t bytes = store->memory_limit_bytes / 4;
+    if (!budget_wait(store->budget, bytes, WORK_WAIT_MS, cancelled))
+        return 0; /* the next round will do */
+    int r = work_on_file(store, file, cancelled, error);
+    budget_give(store->budget, bytes);
+    return r;
 }
 
 int embedded_maintain(struct store *base, const atomic_bool *cancelled, struct error *error)
@@ -425,6 +412,8 @@ int embedded_maintain(struct store *base, const atomic_bool *cancelled, struct e
     for (size_t i = 0; r >= 0 && i < list.count; i++) {
         if (cancelled && atomic_load(cancelled))
             break;
+        if (embedded_check_room(store, NULL) < 0)
+            break; /* what compaction needs for a while would be the room for the next start */
         if (list.files[i]->gone)
             continue;
         r = maintain_file(store, list.files[i], cancelled, error);
@@ -432,9 +421,11 @@ int embedded_maintain(struct store *base, const atomic_bool *cancelled, struct e
     }
     size_t before = list.count;
     embedded_release(store, &list);
+    if (r >= 0 && (r = embedded_scrub(store, error)) > 0)
+        r = 0; /* somebody is in the way: the next round will do */
     expire(store);
     keep_to_disk_limit(store);
-    keep_to_memory_limit(store);
+    embedded_trim_caches(store);
     pthread_mutex_lock(&store->lock);
     more |= r >= 0 && store->file_count > before; /* new rollup files have rollups of their own */
     pthread_mutex_unlock(&store->lock);

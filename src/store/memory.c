@@ -9,6 +9,7 @@
 #include "base/clock.h"
 #include "base/memory.h"
 #include "base/number.h"
+#include "profile/loose.h"
 #include "store/block.h"
 #include "store/internal.h"
 #include "store/tree.h"
@@ -154,15 +155,30 @@ static size_t memory_used(const struct memory_store *store)
     return bytes;
 }
 
+/* Loose stacks as nodes: all are put together, for there is nothing to win by knowing them. NULL
+ * when there are none. */
+static uint32_t *settle(struct loose_stacks *loose)
+{
+    if (!loose)
+        return NULL;
+    _cleanup_free_ uint32_t *scratch = memory_alloc((loose->deepest + 1ul) * sizeof(*scratch));
+    uint32_t *nodes = memory_zalloc(loose->count, sizeof(*nodes));
+    for (uint32_t i = 0; i < loose->count; i++)
+        if (loose->digests[i].high)
+            nodes[i] = loose_node(loose, i, scratch);
+    return nodes;
+}
+
 static void write_window(struct memory_tenant *tenant, const struct store_profile *window,
-                         struct node_map *map)
+                         const uint32_t *settled, struct node_map *map)
 {
     uint32_t id = add_series(tenant, window->labels, window->type);
     struct memory_series *series = &tenant->series[id];
     _cleanup_free_ uint32_t *nodes = memory_zalloc(window->row_count + 1, sizeof(*nodes));
     _cleanup_free_ int64_t *values = memory_zalloc(window->row_count + 1, sizeof(*values));
     for (size_t i = 0; i < window->row_count; i++) {
-        nodes[i] = node_map_node(map, window->rows[i].node);
+        uint32_t node = window->rows[i].node;
+        nodes[i] = node_map_node(map, settled ? settled[node] : node);
         values[i] = window->rows[i].value;
     }
     struct block_window added = {.start_ns = window->time_ns,
@@ -176,7 +192,8 @@ static void write_window(struct memory_tenant *tenant, const struct store_profil
         struct memory_exemplar *exemplar = &tenant->exemplars[tenant->exemplar_count++];
         *exemplar = (struct memory_exemplar){
             .series = id, .start_ns = window->time_ns, .exemplar = window->exemplars[i]};
-        exemplar->exemplar.node = node_map_node(map, window->exemplars[i].node);
+        uint32_t node = window->exemplars[i].node;
+        exemplar->exemplar.node = node_map_node(map, settled ? settled[node] : node);
     }
 }
 
@@ -201,10 +218,11 @@ static int memory_write(struct store *base, const struct store_batch *batch, str
         struct frame_map frames;
         struct node_map map;
         const struct profile *profile = batch->profiles[i].profile;
+        _cleanup_free_ uint32_t *settled = settle(profile->loose);
         frame_map_init(&frames, profile, &tenant->stacks);
         node_map_init(&map, &frames, profile->nodes, profile->node_count, NULL, &tenant->stacks);
         do {
-            write_window(tenant, &batch->profiles[i], &map);
+            write_window(tenant, &batch->profiles[i], settled, &map);
             store->stats.written_rows += batch->profiles[i].row_count;
         } while (i + 1 < batch->count && batch->profiles[i + 1].profile == profile && ++i);
         node_map_release(&map);
@@ -446,21 +464,23 @@ static int memory_scan(struct store *base, const struct store_selection *selecti
 /* ---- keeping house ---- */
 
 /* Removes windows of a series in [from, to). */
-static uint64_t remove_windows(struct memory_series *series, int64_t from_ns, int64_t to_ns)
+static void remove_windows(struct memory_series *series, const struct store_selection *selection,
+                           bool dry_run, struct store_deleted *deleted)
 {
     struct block_rows kept = {0};
-    uint64_t removed = 0;
     for (size_t w = 0; w < series->rows.window_count; w++) {
         const struct block_window *window = &series->rows.windows[w];
-        if (window->start_ns >= from_ns && window->start_ns < to_ns)
-            removed++;
-        else
+        if (in_range(selection, window->start_ns)) {
+            deleted->windows++;
+            deleted->rows += window->row_count;
+        } else if (!dry_run)
             block_rows_add(&kept, window, series->rows.nodes + window->first_row,
                            series->rows.values + window->first_row, window->row_count);
     }
+    if (dry_run)
+        return;
     block_rows_release(&series->rows);
     series->rows = kept;
-    return removed;
 }
 
 static void remove_exemplars(struct memory_tenant *tenant, const struct store_selection *selection)
@@ -475,20 +495,18 @@ static void remove_exemplars(struct memory_tenant *tenant, const struct store_se
     tenant->exemplar_count = kept;
 }
 
-static int memory_delete(struct store *base, const struct store_selection *selection,
-                         uint64_t *ret_windows, struct error *error)
+static int memory_delete(struct store *base, const struct store_selection *selection, bool dry_run,
+                         struct store_deleted *deleted, struct error *error)
 {
     struct memory_store *store = of(base);
     LOCKED(store);
     (void)error;
     struct memory_tenant *tenant = find_tenant(store, selection->tenant);
-    uint64_t removed = 0;
     for (size_t i = 0; tenant && i < tenant->series_count; i++)
         if (selected(selection, &tenant->series[i]))
-            removed += remove_windows(&tenant->series[i], selection->from_ns, selection->to_ns);
-    if (tenant)
+            remove_windows(&tenant->series[i], selection, dry_run, deleted);
+    if (tenant && !dry_run)
         remove_exemplars(tenant, selection);
-    *ret_windows = removed;
     return 0;
 }
 
@@ -500,9 +518,10 @@ static int memory_maintain(struct store *base, const atomic_bool *cancelled, str
     (void)error;
     int64_t oldest = store->now(store->now_context) - store->keep_days * 86400000000000ll;
     struct store_selection old = {.from_ns = INT64_MIN, .to_ns = oldest};
+    struct store_deleted dropped = {0};
     for (size_t t = 0; store->keep_days && t < store->tenant_count; t++) {
         for (size_t i = 0; i < store->tenants[t].series_count; i++)
-            remove_windows(&store->tenants[t].series[i], INT64_MIN, oldest);
+            remove_windows(&store->tenants[t].series[i], &old, false, &dropped);
         remove_exemplars(&store->tenants[t], &old);
     }
     return 0;
@@ -546,6 +565,39 @@ static int memory_tenants(struct store *base, store_text_fn *fn, void *context, 
     return 0;
 }
 
+static int no_export(struct store *base, const struct store_selection *selection,
+                     const struct store_limits *limits, store_sink_fn *sink, void *context,
+                     struct store_transfer *transfer, struct error *error)
+{
+    (void)base;
+    (void)selection;
+    (void)limits;
+    (void)sink;
+    (void)context;
+    (void)transfer;
+    return error_set(error, -ENOTSUP, "A store in memory can't be exported.");
+}
+
+static int no_import(struct store *base, store_source_fn *source, void *context, const char *tenant,
+                     struct store_transfer *transfer, struct error *error)
+{
+    (void)base;
+    (void)source;
+    (void)context;
+    (void)tenant;
+    (void)transfer;
+    return error_set(error, -ENOTSUP, "Nothing can be imported into a store in memory.");
+}
+
+static int no_files(struct store *base, store_file_fn *fn, void *context, struct error *error)
+{
+    (void)base;
+    (void)fn;
+    (void)context;
+    (void)error;
+    return 0;
+}
+
 static int nothing_wrong(struct store *base, store_text_fn *fn, void *context, struct error *error)
 {
     (void)base;
@@ -559,6 +611,7 @@ static const struct store_operations operations = {
     .close = memory_close,
     .write = memory_write,
     .series = memory_series,
+    .texts = texts_from_series,
     .merge = memory_merge,
     .timeseries = memory_timeseries,
     .exemplars = memory_exemplars,
@@ -566,6 +619,9 @@ static const struct store_operations operations = {
     .maintain = memory_maintain,
     .delete = memory_delete,
     .stats = memory_stats,
+    .export = no_export,
+    .import = no_import,
+    .files = no_files,
     .problems = nothing_wrong,
     .tenants = memory_tenants,
     .check = nothing_wrong,

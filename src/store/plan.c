@@ -170,6 +170,44 @@ static void cover(const struct coverage *coverage, const struct store_selection 
     }
 }
 
+/* Whether all of that time is in raw files. */
+static bool has_raw(const struct file_list *list, size_t first, size_t end, int64_t from_ns,
+                    int64_t to_ns)
+{
+    for (size_t i = first; i < end; i++) {
+        const struct file *file = list->files[i];
+        if (file->tier == STORE_RAW && !file->gone &&
+            MAX(file->from_ns, file->floor_ns) <= from_ns && file->to_ns >= to_ns)
+            return true;
+    }
+    return false;
+}
+
+/* A raw block, an hour, of which some windows are wanted has to be gone through row by row. So
+ * where a range begins or ends within an hour, taking all that is wanted of that hour from there
+ * costs nothing more, and saves reading its ten-minute slots. */
+static void widen_raw(struct spans *spans, const struct file_list *list, size_t first, size_t end)
+{
+    int64_t hour = tier_span_ns[STORE_RAW];
+    for (size_t i = 0; i < spans->count; i++) {
+        struct span *raw = &spans->list[i];
+        if (raw->tier != STORE_RAW)
+            continue;
+        int64_t from = raw->from_ns / hour * hour, to = (raw->to_ns + hour - 1) / hour * hour;
+        struct span *before = i ? raw - 1 : NULL, *after = i + 1 < spans->count ? raw + 1 : NULL;
+        if (before && before->tier == STORE_TEN_MINUTES && from < raw->from_ns &&
+            has_raw(list, first, end, from, from + hour)) {
+            raw->from_ns = MAX(from, before->from_ns);
+            before->to_ns = raw->from_ns;
+        }
+        if (after && after->tier == STORE_TEN_MINUTES && to > raw->to_ns &&
+            has_raw(list, first, end, to - hour, to)) {
+            raw->to_ns = MIN(to, after->to_ns);
+            after->from_ns = raw->to_ns;
+        }
+    }
+}
+
 static void add_ranges(struct plan *plan, size_t first, size_t end, const struct spans *spans)
 {
     for (size_t i = first; i < end; i++) {
@@ -211,6 +249,8 @@ int plan_make(struct embedded *store, const struct store_selection *selection,
         if (!r)
             cover(&coverage, selection, query ? query->step_ns : 0, rollups,
                   MAX(from, selection->from_ns), MIN(to, selection->to_ns), &spans);
+        if (!r)
+            widen_raw(&spans, &plan.list, first, end);
         add_ranges(&plan, first, end, &spans);
         coverage_release(&coverage);
         free(spans.list);

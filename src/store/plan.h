@@ -30,7 +30,8 @@ bool plan_is_rollup_label(const char *name);
 bool plan_selector_fits_rollups(const struct selector *selector);
 
 /* What reading a file calls. Any may be NULL but `block`. A service's series come one after the
- * other, between begin and end. Negative results end the reading. */
+ * other, between begin and end. A block's windows are open, its stacks are not: most series of a
+ * day need none. Negative results end the reading. */
 struct reader;
 struct reader_calls {
     int (*begin)(struct reader *reader, struct file *file, uint32_t service, struct error *error);
@@ -38,6 +39,8 @@ struct reader_calls {
                  size_t first, size_t count, struct error *error);
     int (*end)(struct reader *reader, struct file *file, uint32_t service, struct error *error);
 };
+
+struct reader_work;
 
 struct reader {
     struct embedded *store;
@@ -47,13 +50,25 @@ struct reader {
     struct store_quality *quality; /* may be NULL */
     struct block_codec *codec;
     struct connection *connection; /* of the file being read */
+    struct file *file;             /* whose connection it is */
     struct id_table seen;          /* series, by hash */
     uint64_t *hashes;
     size_t hash_count, hash_capacity;
+    struct reader_work *work; /* that it shares with another */
+    size_t unit;              /* of it, which is being read */
 };
 
 /* Reads all ranges of a plan. Damaged blocks are left out and counted, damaged files set aside. */
 int reader_run(struct reader *reader, const struct plan *plan, struct error *error);
+
+/* The same with two threads, when one is free to help. The second reader is like the first, with
+ * figures of its own, which are added to the first's. Services are read in any order. */
+int reader_run_pair(struct reader *first, struct reader *second, const struct plan *plan,
+                    struct error *error);
+
+/* For `end`: waits until all services before this one are done with. No lock may be held. Negative
+ * when one of them failed, and nothing more is wanted. */
+int reader_wait_turn(struct reader *reader, struct error *error);
 
 /* The sum of the selected blocks' totals: from the index alone, whole blocks at the edges. */
 int reader_total(struct reader *reader, const struct plan *plan, int64_t *ret_total,

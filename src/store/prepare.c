@@ -10,6 +10,7 @@
 #include <xxhash.h>
 
 #include "base/memory.h"
+#include "profile/loose.h"
 #include "store/write.h"
 
 /* What is remembered while windows of one profile go into one file. */
@@ -26,7 +27,10 @@ struct preparation {
     int64_t *values;
     struct digest *digests;
     uint32_t *missing; /* rows whose stack isn't known */
-    size_t node_capacity, value_capacity, digest_capacity, missing_capacity;
+    uint32_t *known;   /* of frames_file, for each loose frame; 0: not yet */
+    uint32_t *path;
+    size_t node_capacity, value_capacity, digest_capacity, missing_capacity, known_capacity,
+        path_capacity;
 };
 
 static void preparation_release(struct preparation *work)
@@ -38,6 +42,8 @@ static void preparation_release(struct preparation *work)
     free(work->values);
     free(work->digests);
     free(work->missing);
+    free(work->known);
+    free(work->path);
     embedded_codec_return(work->store, work->codec);
 }
 
@@ -114,18 +120,84 @@ static int find_series(struct file *file, const struct store_profile *window, ui
     return loaded ? 0 : file_load_tree(file, service, error);
 }
 
+/* The frame of the file that a loose one is. One that other stacks have is known by its digest, and
+ * nothing of it needs to be looked up by name. */
+static uint32_t known_frame(struct preparation *work, struct catalog *catalog, uint32_t frame)
+{
+    struct loose_stacks *loose = work->profile->loose;
+    if (work->known[frame])
+        return work->known[frame];
+    uint32_t id = digest_table_find(&catalog->frames, loose->frames[frame]);
+    if (id == ID_NONE) {
+        uint32_t local = loose->frame(loose, frame);
+        frame_map_refresh(&work->frames);
+        id = frame_map_frame(&work->frames, local);
+        digest_table_insert(&catalog->frames, loose->frames[frame], id);
+    }
+    return work->known[frame] = id;
+}
+
+static uint32_t add_loose(struct preparation *work, struct catalog *catalog, struct tree *tree,
+                          uint32_t stack)
+{
+    struct loose_stacks *loose = work->profile->loose;
+    uint32_t count = loose->stack(loose, stack, work->path), node = 0;
+    for (uint32_t i = 0; i < count; i++)
+        node = tree_child(tree, node, known_frame(work, catalog, work->path[i]));
+    return node;
+}
+
+static void begin_file(struct preparation *work, struct file *file)
+{
+    const struct loose_stacks *loose = work->profile->loose;
+    frame_map_release(&work->frames);
+    frame_map_init(&work->frames, work->profile, &file->catalog.tables);
+    work->frames_file = file;
+    if (!loose)
+        return;
+    array_reserve(work->known, work->known_capacity, loose->frame_count + 1ul);
+    memset(work->known, 0, loose->frame_count * sizeof(*work->known));
+    array_reserve(work->path, work->path_capacity, loose->deepest + 1ul);
+}
+
+/* Puts rows' stacks into the service's tree. */
+static void add_stacks(struct preparation *work, struct file *file, uint32_t service,
+                       const struct store_profile *window, size_t missing)
+{
+    const struct profile *profile = window->profile;
+    struct node_map map = {0};
+    size_t rows = window->row_count;
+    pthread_rwlock_wrlock(&file->lock);
+    struct tree *tree = &file->catalog.services[service].tree;
+    if (work->frames_file != file)
+        begin_file(work, file);
+    if (!profile->loose)
+        node_map_init(&map, &work->frames, profile->nodes, profile->node_count, tree, NULL);
+    for (size_t i = 0; i < missing; i++) {
+        size_t row = work->missing[i];
+        uint32_t node = row < rows ? window->rows[row].node : window->exemplars[row - rows].node;
+        work->nodes[row] = profile->loose ? add_loose(work, &file->catalog, tree, node)
+                                          : node_map_node(&map, node);
+        if (digest_table_find(&tree->stacks, work->digests[row]) == ID_NONE)
+            digest_table_insert(&tree->stacks, work->digests[row], work->nodes[row]);
+    }
+    pthread_rwlock_unlock(&file->lock);
+    node_map_release(&map);
+}
+
 /* Known stacks are found under a shared lock; only what is new needs the tree for itself. */
 static void find_stacks(struct preparation *work, struct file *file, uint32_t service,
                         const struct store_profile *window)
 {
     size_t rows = window->row_count, count = rows + window->exemplar_count, missing = 0;
+    struct loose_stacks *loose = window->profile->loose;
     array_reserve(work->nodes, work->node_capacity, count);
     array_reserve(work->values, work->value_capacity, count);
     array_reserve(work->digests, work->digest_capacity, count);
     array_reserve(work->missing, work->missing_capacity, count);
     for (size_t i = 0; i < count; i++) {
         uint32_t node = i < rows ? window->rows[i].node : window->exemplars[i - rows].node;
-        work->digests[i] = stack_finder_digest(&work->finder, node);
+        work->digests[i] = loose ? loose->digests[node] : stack_finder_digest(&work->finder, node);
         work->values[i] = i < rows ? window->rows[i].value : 0;
     }
     pthread_rwlock_rdlock(&file->lock);
@@ -141,24 +213,7 @@ static void find_stacks(struct preparation *work, struct file *file, uint32_t se
     pthread_rwlock_unlock(&file->lock);
     if (!missing)
         return;
-    struct node_map map;
-    pthread_rwlock_wrlock(&file->lock);
-    struct tree *tree = &file->catalog.services[service].tree;
-    if (work->frames_file != file) {
-        frame_map_release(&work->frames);
-        frame_map_init(&work->frames, work->profile, &file->catalog.tables);
-        work->frames_file = file;
-    }
-    node_map_init(&map, &work->frames, work->profile->nodes, work->profile->node_count, tree, NULL);
-    for (size_t i = 0; i < missing; i++) {
-        size_t row = work->missing[i];
-        uint32_t node = row < rows ? window->rows[row].node : window->exemplars[row - rows].node;
-        work->nodes[row] = node_map_node(&map, node);
-        if (digest_table_find(&tree->stacks, work->digests[row]) == ID_NONE)
-            digest_table_insert(&tree->stacks, work->digests[row], work->nodes[row]);
-    }
-    pthread_rwlock_unlock(&file->lock);
-    node_map_release(&map);
+    add_stacks(work, file, service, window, missing);
 }
 
 static int prepare_window(struct preparation *work, const struct store_profile *window,
@@ -223,9 +278,13 @@ int request_prepare(struct embedded *store, const struct store_batch *batch,
     }
     for (size_t i = 0; i < batch->count; i++) {
         const struct profile *profile = batch->profiles[i].profile;
+        if (profile->loose && profile->loose->seed != store->store.seed)
+            return error_set(error, -EINVAL,
+                             "Stacks were digested with the seed of another store.");
         if (profile != work.profile) {
             stack_finder_release(&work.finder);
-            stack_finder_init(&work.finder, profile, store->seed);
+            if (!profile->loose)
+                stack_finder_init(&work.finder, profile, store->store.seed);
             work.profile = profile;
             work.frames_file = NULL;
         }

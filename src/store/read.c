@@ -10,36 +10,50 @@
 #include "store/plan.h"
 
 /* ---- merging: values are added up by node of a file's tree, and then carried to the result ----
+ *
+ * Two threads may read services; what they have is carried in the order that services come in, so
+ * that the result is the same as one thread's.
  */
 
-struct merge {
-    struct reader reader;
+struct merge_result { /* used by whose turn it is */
     struct profile *profile;
     unsigned type;
-    size_t memory_bytes; /* limit */
-    uint64_t smallest;   /* value of a subtree below which it is cut; 0: none is */
-    struct file *file;   /* whose frames `frames` carries */
+    size_t memory_bytes;  /* limit */
+    uint64_t smallest;    /* value of a subtree below which it is cut; 0: none is */
+    uint32_t other_frame; /* "[other]" */
+    struct file *file;    /* whose frames `frames` carries */
     struct frame_map frames;
-    int64_t *sums; /* by node of the service being read */
-    uint32_t node_count;
-    size_t sums_capacity;
+    int64_t *rest;    /* by node: of its total, what is cut off */
+    uint32_t *mapped; /* by node: the result's */
+    uint32_t *large;  /* nodes of the result, in order */
+    size_t rest_capacity, mapped_capacity, large_capacity;
+    bool pair; /* of threads */
+};
+
+struct merge { /* of one thread */
+    struct reader reader;
+    struct merge_result *result;
+    int64_t *sums;   /* by node of the service being read */
+    int64_t *totals; /* with all below */
     uint64_t *block_sums;
-    size_t block_sums_capacity;
-    int64_t *totals, *rest; /* by node: with all below, and of that what is cut off */
-    uint32_t *mapped;       /* by node: the result's */
-    size_t totals_capacity, rest_capacity, mapped_capacity;
+    size_t sums_capacity, totals_capacity, block_sums_capacity;
+    uint32_t node_count;
     bool any;
-    uint32_t other_frame; /* "[other]" in the result */
 };
 
 static void merge_release(struct merge *merge)
 {
-    frame_map_release(&merge->frames);
     free(merge->sums);
-    free(merge->block_sums);
     free(merge->totals);
-    free(merge->rest);
-    free(merge->mapped);
+    free(merge->block_sums);
+}
+
+static void merge_result_release(struct merge_result *result)
+{
+    frame_map_release(&result->frames);
+    free(result->rest);
+    free(result->mapped);
+    free(result->large);
 }
 
 static int merge_begin(struct reader *reader, struct file *file, uint32_t service,
@@ -65,6 +79,8 @@ static int merge_block(struct reader *reader, struct file *file, uint32_t series
     (void)file;
     (void)series;
     (void)error;
+    if (block_open_stacks(view) < 0)
+        return -EBADMSG;
     size_t entries = view->dictionary_count;
     if (entries && view->dictionary[entries - 1] >= merge->node_count)
         return -EBADMSG;
@@ -81,56 +97,72 @@ static int merge_block(struct reader *reader, struct file *file, uint32_t series
     return 0;
 }
 
-static void add_value(struct merge *merge, uint32_t node, int64_t value)
+static void add_value(struct merge_result *result, uint32_t node, int64_t value)
 {
-    size_t row = profile_sample(merge->profile, node, 0, 0, 0);
-    profile_add_value(merge->profile, row, merge->type, value);
+    size_t row = profile_sample(result->profile, node, 0, 0, 0);
+    profile_add_value(result->profile, row, result->type, value);
+}
+
+static void add_totals(struct merge *merge, const struct profile_node *nodes)
+{
+    uint32_t count = merge->node_count;
+    array_reserve(merge->totals, merge->totals_capacity, count);
+    int64_t *totals = merge->totals;
+    memcpy(totals, merge->sums, count * sizeof(*totals));
+    for (uint32_t i = count - 1; i; i--)
+        totals[nodes[i].parent] = add_saturated(totals[nodes[i].parent], totals[i]);
 }
 
 /* Adds subtrees that are large enough; what is below the others' tops is one value under "[other]"
  * of the node above. Node by node in order of ids: parents come first. */
 static void add_large(struct merge *merge, const struct profile_node *nodes)
 {
+    struct merge_result *result = merge->result;
     uint32_t count = merge->node_count;
-    array_reserve(merge->totals, merge->totals_capacity, count);
-    array_reserve(merge->rest, merge->rest_capacity, count);
-    array_reserve(merge->mapped, merge->mapped_capacity, count);
-    int64_t *totals = merge->totals, *rest = merge->rest;
-    uint32_t *mapped = merge->mapped;
-    memcpy(totals, merge->sums, count * sizeof(*totals));
-    for (uint32_t i = count - 1; i; i--)
-        totals[nodes[i].parent] = add_saturated(totals[nodes[i].parent], totals[i]);
+    array_reserve(result->rest, result->rest_capacity, count);
+    array_reserve(result->mapped, result->mapped_capacity, count);
+    array_reserve(result->large, result->large_capacity, count);
+    const int64_t *totals = merge->totals;
+    int64_t *rest = result->rest;
+    uint32_t *mapped = result->mapped;
+    memset(mapped, 0xff, count * sizeof(*mapped)); /* ID_NONE */
     mapped[0] = 0;
     rest[0] = totals[0] - merge->sums[0];
+    size_t large = 0;
+    result->large[large++] = 0;
     for (uint32_t i = 1; i < count; i++) {
-        uint32_t parent = nodes[i].parent;
-        mapped[i] = ID_NONE;
-        if ((uint64_t)magnitude(totals[i]) < merge->smallest || mapped[parent] == ID_NONE)
+        if (likely((uint64_t)magnitude(totals[i]) < result->smallest))
             continue;
-        uint32_t frame = frame_map_frame(&merge->frames, nodes[i].frame);
-        mapped[i] = profile_child(merge->profile, mapped[parent], frame);
+        uint32_t parent = nodes[i].parent;
+        if (mapped[parent] == ID_NONE)
+            continue;
+        uint32_t frame = frame_map_frame(&result->frames, nodes[i].frame);
+        mapped[i] = profile_child(result->profile, mapped[parent], frame);
         rest[parent] -= totals[i];
         rest[i] = totals[i] - merge->sums[i];
+        result->large[large++] = i;
     }
-    for (uint32_t i = 0; i < count; i++) {
-        if (mapped[i] == ID_NONE)
-            continue;
+    struct store_quality *quality = merge->reader.quality;
+    for (size_t k = 0; k < large; k++) {
+        uint32_t i = result->large[k];
         if (merge->sums[i])
-            add_value(merge, mapped[i], merge->sums[i]);
+            add_value(result, mapped[i], merge->sums[i]);
         if (rest[i]) {
-            add_value(merge, profile_child(merge->profile, mapped[i], merge->other_frame), rest[i]);
-            merge->reader.quality->cut = add_saturated(merge->reader.quality->cut, rest[i]);
+            add_value(result, profile_child(result->profile, mapped[i], result->other_frame),
+                      rest[i]);
+            quality->cut = add_saturated(quality->cut, rest[i]);
         }
     }
 }
 
 static void add_all(struct merge *merge, const struct profile_node *nodes)
 {
+    struct merge_result *result = merge->result;
     struct node_map map;
-    node_map_init(&map, &merge->frames, nodes, merge->node_count, NULL, merge->profile);
+    node_map_init(&map, &result->frames, nodes, merge->node_count, NULL, result->profile);
     for (uint32_t i = 0; i < merge->node_count; i++)
         if (merge->sums[i])
-            add_value(merge, node_map_node(&map, i), merge->sums[i]);
+            add_value(result, node_map_node(&map, i), merge->sums[i]);
     node_map_release(&map);
 }
 
@@ -138,25 +170,35 @@ static int merge_end(struct reader *reader, struct file *file, uint32_t service,
                      struct error *error)
 {
     struct merge *merge = (struct merge *)reader;
+    struct merge_result *result = merge->result;
     if (!merge->any)
         return 0;
-    pthread_rwlock_rdlock(&file->lock);
     struct catalog *catalog = &file->catalog;
-    if (merge->file != file) {
-        frame_map_release(&merge->frames);
-        frame_map_init(&merge->frames, &catalog->tables, merge->profile);
-        merge->file = file;
+    if (result->smallest) {
+        pthread_rwlock_rdlock(&file->lock);
+        add_totals(merge, catalog->services[service].tree.nodes);
+        pthread_rwlock_unlock(&file->lock);
     }
-    frame_map_refresh(&merge->frames);
+    int r = reader_wait_turn(reader, error);
+    if (r)
+        return r;
+    pthread_rwlock_rdlock(&file->lock);
+    if (result->file != file) {
+        frame_map_release(&result->frames);
+        frame_map_init(&result->frames, &catalog->tables, result->profile);
+        result->file = file;
+    }
+    frame_map_refresh(&result->frames);
     const struct profile_node *nodes = catalog->services[service].tree.nodes;
-    if (merge->smallest)
+    if (result->smallest)
         add_large(merge, nodes);
     else
         add_all(merge, nodes);
     pthread_rwlock_unlock(&file->lock);
-    if (profile_full(merge->profile) ||
-        profile_memory(merge->profile) + merge->sums_capacity * 32 > merge->memory_bytes)
-        return error_memory(error, merge->memory_bytes);
+    size_t scratch = merge->sums_capacity * (result->pair ? 48 : 32);
+    if (profile_full(result->profile) ||
+        profile_memory(result->profile) + scratch > result->memory_bytes)
+        return error_memory(error, result->memory_bytes);
     return 0;
 }
 
@@ -174,12 +216,13 @@ static int set_smallest(struct merge *merge, const struct plan *plan, struct err
     int r = reader_total(&merge->reader, plan, &total, error);
     if (r < 0)
         return r;
+    struct merge_result *result = merge->result;
     double smallest = ceil((double)total * MIN(merge->reader.limits->smallest_share, 1));
-    merge->smallest = (uint64_t)MAX(smallest, 1);
-    uint32_t name = profile_cstring(merge->profile, "[other]");
-    uint32_t function = profile_function(merge->profile, &(struct profile_function){.name = name});
-    merge->other_frame =
-        profile_frame(merge->profile, &(struct profile_frame){.function = function});
+    result->smallest = (uint64_t)MAX(smallest, 1);
+    uint32_t name = profile_cstring(result->profile, "[other]");
+    uint32_t function = profile_function(result->profile, &(struct profile_function){.name = name});
+    result->other_frame =
+        profile_frame(result->profile, &(struct profile_frame){.function = function});
     return 0;
 }
 
@@ -188,24 +231,29 @@ int embedded_merge(struct store *base, const struct store_selection *selection,
                    struct store_quality *quality, struct error *error)
 {
     struct embedded *store = embedded_of(base);
-    _cleanup_(merge_release) struct merge merge = {
-        .reader = {.store = store,
-                   .selection = selection,
-                   .limits = limits,
-                   .calls = &merge_calls,
-                   .quality = quality},
+    struct store_quality other = {0};
+    _cleanup_(merge_result_release) struct merge_result result = {
         .profile = profile,
         .type = type,
         .memory_bytes = memory_for(store, limits),
+        .pair = !limits->single_thread,
     };
+    _cleanup_(merge_release) struct merge first = {.reader = {.store = store,
+                                                              .selection = selection,
+                                                              .limits = limits,
+                                                              .calls = &merge_calls,
+                                                              .quality = quality},
+                                                   .result = &result};
+    _cleanup_(merge_release) struct merge second = first;
+    second.reader.quality = &other;
     struct plan plan;
     int r = plan_make(store, selection, NULL, limits, &plan, &quality->damaged_files, error);
     if (r < 0)
         return r;
     if (limits->smallest_share > 0)
-        r = set_smallest(&merge, &plan, error);
+        r = set_smallest(&first, &plan, error);
     if (!r)
-        r = reader_run(&merge.reader, &plan, error);
+        r = reader_run_pair(&first.reader, result.pair ? &second.reader : NULL, &plan, error);
     plan_release(store, &plan);
     return r;
 }
@@ -219,7 +267,8 @@ struct timeseries {
     size_t memory_bytes;
     bool *wanted; /* nodes that count, when a function is asked for */
     uint32_t node_count;
-    struct block_rows rows;
+    int64_t *picked; /* by window of a block: the function's value */
+    size_t picked_capacity;
 };
 
 static int timeseries_begin(struct reader *reader, struct file *file, uint32_t service,
@@ -240,15 +289,6 @@ static int timeseries_begin(struct reader *reader, struct file *file, uint32_t s
     return 0;
 }
 
-static int64_t wanted_value(const struct timeseries *series, const struct block_window *window)
-{
-    int64_t value = 0;
-    for (uint32_t i = window->first_row; i < window->first_row + window->row_count; i++)
-        if (series->wanted[series->rows.nodes[i]])
-            value = add_saturated(value, series->rows.values[i]);
-    return value;
-}
-
 static int timeseries_block(struct reader *reader, struct file *file, uint32_t id,
                             struct block_view *view, size_t first, size_t count,
                             struct error *error)
@@ -263,19 +303,22 @@ static int timeseries_block(struct reader *reader, struct file *file, uint32_t i
     if (point_groups_memory(&series->groups) > series->memory_bytes)
         return error_memory(error, series->memory_bytes);
     if (series->query->function) {
-        block_rows_clear(&series->rows);
-        if (view->dictionary_count &&
+        array_reserve(series->picked, series->picked_capacity, count + 1);
+        memset(series->picked, 0, count * sizeof(*series->picked));
+        int r = block_open_stacks(view);
+        if (!r && view->dictionary_count &&
             view->dictionary[view->dictionary_count - 1] >= series->node_count)
-            return -EBADMSG;
-        int r = block_decode(view, first, count, &series->rows);
+            r = -EBADMSG;
+        if (!r)
+            r = block_pick(view, first, count, series->wanted, series->picked);
         if (r < 0)
             return r;
     }
     for (size_t w = 0; w < count; w++) {
         const struct block_window *window = &view->windows[first + w];
-        int64_t value = series->query->function ? wanted_value(series, &series->rows.windows[w])
-                                                : window->total;
-        point_groups_add(&series->groups, group, window->start_ns, value, window->windows);
+        point_groups_add(&series->groups, group, window->start_ns,
+                         series->query->function ? series->picked[w] : window->total,
+                         window->windows);
     }
     return 0;
 }
@@ -308,7 +351,7 @@ int embedded_timeseries(struct store *base, const struct store_selection *select
     if (!r)
         r = point_groups_give(&series.groups, fn, context);
     point_groups_release(&series.groups);
-    block_rows_release(&series.rows);
+    free(series.picked);
     free(series.wanted);
     return r;
 }

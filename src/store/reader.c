@@ -27,15 +27,13 @@ static struct selected_series *select_series(struct reader *reader, struct file 
     const struct store_selection *selection = reader->selection;
     pthread_rwlock_rdlock(&file->lock);
     const struct catalog *catalog = &file->catalog;
-    struct selected_series *list = memory_zalloc(catalog->series_count + 1, sizeof(*list));
-    size_t count = 0;
-    for (size_t i = 0; i < catalog->series_count; i++) {
-        const struct catalog_series *series = &catalog->series[i];
-        if ((!selection->type || !strcmp(selection->type, series->type)) &&
-            (!selection->selector || selector_matches(selection->selector, &series->labels)))
-            list[count++] =
-                (struct selected_series){.service = series->service, .series = (uint32_t)i};
-    }
+    size_t count;
+    _cleanup_free_ uint32_t *ids =
+        catalog_select(catalog, selection->type, selection->selector, &count);
+    struct selected_series *list = memory_zalloc(count + 1, sizeof(*list));
+    for (size_t i = 0; i < count; i++)
+        list[i] =
+            (struct selected_series){.service = catalog->series[ids[i]].service, .series = ids[i]};
     pthread_rwlock_unlock(&file->lock);
     if (count)
         qsort(list, count, sizeof(*list), compare_series);
@@ -43,13 +41,8 @@ static struct selected_series *select_series(struct reader *reader, struct file 
     return list;
 }
 
-static void note_series(struct reader *reader, struct file *file, uint32_t series)
+static void note_hash(struct reader *reader, uint64_t hash)
 {
-    pthread_rwlock_rdlock(&file->lock);
-    uint64_t hash = labels_hash(&file->catalog.series[series].labels);
-    for (const char *c = file->catalog.series[series].type; *c; c++)
-        hash = hash_word(hash ^ (unsigned char)*c);
-    pthread_rwlock_unlock(&file->lock);
     struct id_probe probe = id_probe_start(hash);
     uint32_t id;
     while ((id = id_table_next(&reader->seen, &probe)) != ID_NONE)
@@ -59,6 +52,14 @@ static void note_series(struct reader *reader, struct file *file, uint32_t serie
     reader->hashes[reader->hash_count] = hash;
     id_table_insert(&reader->seen, hash, (uint32_t)reader->hash_count++);
     reader->quality->series++;
+}
+
+static void note_series(struct reader *reader, struct file *file, uint32_t series)
+{
+    pthread_rwlock_rdlock(&file->lock);
+    uint64_t hash = file->catalog.series[series].hash;
+    pthread_rwlock_unlock(&file->lock);
+    note_hash(reader, hash);
 }
 
 /* Windows of the block in [from, to): they are in order of time. */
@@ -79,7 +80,7 @@ static int read_block(struct reader *reader, struct file *file, uint32_t series,
 {
     struct block_view view;
     size_t first, count;
-    if (!data || block_open(reader->codec, data, length, &view) < 0) {
+    if (!data || block_open_windows(reader->codec, data, length, &view) < 0) {
         if (reader->quality)
             reader->quality->damaged_blocks++;
         return 0;
@@ -143,62 +144,256 @@ static int read_series(struct reader *reader, uint32_t series, const struct plan
     return r;
 }
 
-static int read_file(struct reader *reader, const struct plan_range *ranges, size_t count,
-                     struct error *error)
-{
-    struct file *file = ranges->file;
-    int r = file_load(file, error);
-    if (r < 0)
-        return r;
-    reader->connection = file_borrow(file, error);
-    if (!reader->connection)
-        return error->code;
-    r = file_run(file, reader->connection, SQL_BEGIN_READ, error);
+/* ---- units of work: a service of a file ---- */
+
+struct reader_unit {
+    const struct plan_range *ranges; /* of its file */
+    size_t range_count;
+    const struct selected_series *series;
     size_t series_count;
-    _cleanup_free_ struct selected_series *list = select_series(reader, file, &series_count);
-    for (size_t i = 0, end; !r && i < series_count; i = end) {
-        uint32_t service = list[i].service;
-        if (reader->calls->begin)
-            r = reader->calls->begin(reader, file, service, error);
-        for (end = i; end < series_count && list[end].service == service; end++)
-            if (!r)
-                r = read_series(reader, list[end].series, ranges, count, error);
-        if (!r && reader->calls->end)
-            r = reader->calls->end(reader, file, service, error);
-        /* A transaction that is held open lets the log grow. */
-        if (!r && !(r = file_run(file, reader->connection, SQL_COMMIT, error)))
-            r = file_run(file, reader->connection, SQL_BEGIN_READ, error);
+    bool done;
+};
+
+struct reader_work {
+    struct embedded *store;
+    struct reader_unit *units;
+    size_t count, capacity;
+    struct selected_series **lists; /* what units point into */
+    size_t list_count, list_capacity;
+    struct file **damaged; /* set aside */
+    size_t damaged_count, damaged_capacity;
+
+    pthread_mutex_t lock; /* for what is above but the units, and for what follows */
+    pthread_cond_t changed;
+    size_t next, turn; /* units nobody has taken yet; all before the turn are done */
+    int result;
+    struct error error;
+};
+
+static void work_release(struct reader_work *work)
+{
+    for (size_t i = 0; i < work->list_count; i++)
+        free(work->lists[i]);
+    free(work->lists);
+    free(work->units);
+    free(work->damaged);
+    pthread_mutex_destroy(&work->lock);
+    pthread_cond_destroy(&work->changed);
+}
+
+static void add_units(struct reader_work *work, const struct plan_range *ranges, size_t range_count,
+                      struct selected_series *list, size_t count)
+{
+    array_reserve(work->lists, work->list_capacity, work->list_count + 1);
+    work->lists[work->list_count++] = list;
+    for (size_t i = 0, end; i < count; i = end) {
+        for (end = i; end < count && list[end].service == list[i].service; end++)
+            ;
+        array_reserve(work->units, work->capacity, work->count + 1);
+        work->units[work->count++] = (struct reader_unit){.ranges = ranges,
+                                                          .range_count = range_count,
+                                                          .series = list + i,
+                                                          .series_count = end - i};
     }
-    if (!sqlite3_get_autocommit(reader->connection->db))
-        file_run(file, reader->connection, SQL_COMMIT, NULL);
-    file_return(file, reader->connection);
+}
+
+static void note_damaged(struct reader *reader, struct file *file, const struct error *error)
+{
+    struct reader_work *work = reader->work;
+    embedded_set_aside(work->store, file, error->text);
+    pthread_mutex_lock(&work->lock);
+    bool known = false;
+    for (size_t i = 0; i < work->damaged_count; i++)
+        known |= work->damaged[i] == file;
+    if (!known) {
+        array_reserve(work->damaged, work->damaged_capacity, work->damaged_count + 1);
+        work->damaged[work->damaged_count++] = file;
+        if (reader->quality)
+            reader->quality->damaged_files++;
+    }
+    pthread_mutex_unlock(&work->lock);
+}
+
+static int find_units(struct reader *reader, const struct plan *plan, struct error *error)
+{
+    for (size_t i = 0, end; i < plan->count; i = end) {
+        struct file *file = plan->ranges[i].file;
+        for (end = i; end < plan->count && plan->ranges[end].file == file; end++)
+            ;
+        int r = file_load(file, error);
+        if (r == -EBADMSG) {
+            note_damaged(reader, file, error);
+            continue;
+        }
+        if (r < 0)
+            return r;
+        size_t count;
+        struct selected_series *list = select_series(reader, file, &count);
+        add_units(reader->work, &plan->ranges[i], end - i, list, count);
+    }
+    return 0;
+}
+
+static void leave_file(struct reader *reader)
+{
+    if (reader->connection && !sqlite3_get_autocommit(reader->connection->db))
+        file_run(reader->file, reader->connection, SQL_COMMIT, NULL);
+    if (reader->file)
+        file_return(reader->file, reader->connection);
     reader->connection = NULL;
+    reader->file = NULL;
+}
+
+static int enter_file(struct reader *reader, struct file *file, struct error *error)
+{
+    if (reader->file == file)
+        return 0;
+    leave_file(reader);
+    reader->connection = file_borrow(file, error);
+    reader->file = reader->connection ? file : NULL;
+    return reader->connection ? 0 : error->code;
+}
+
+/* A transaction each: one that is held open lets the log grow. */
+static int read_unit(struct reader *reader, const struct reader_unit *unit, struct error *error)
+{
+    struct file *file = unit->ranges->file;
+    uint32_t service = unit->series->service;
+    int r = enter_file(reader, file, error);
+    if (!r)
+        r = file_run(file, reader->connection, SQL_BEGIN_READ, error);
+    if (!r && reader->calls->begin)
+        r = reader->calls->begin(reader, file, service, error);
+    for (size_t i = 0; !r && i < unit->series_count; i++)
+        r = read_series(reader, unit->series[i].series, unit->ranges, unit->range_count, error);
+    if (!r && reader->calls->end)
+        r = reader->calls->end(reader, file, service, error);
+    return r ? r : file_run(file, reader->connection, SQL_COMMIT, error);
+}
+
+static bool take_unit(struct reader *reader)
+{
+    struct reader_work *work = reader->work;
+    pthread_mutex_lock(&work->lock);
+    bool taken = !work->result && work->next < work->count;
+    if (taken)
+        reader->unit = work->next++;
+    pthread_mutex_unlock(&work->lock);
+    return taken;
+}
+
+static void finish_unit(struct reader *reader, int result, const struct error *error)
+{
+    struct reader_work *work = reader->work;
+    pthread_mutex_lock(&work->lock);
+    work->units[reader->unit].done = true;
+    while (work->turn < work->count && work->units[work->turn].done)
+        work->turn++;
+    if (result && !work->result) {
+        work->result = result;
+        work->error = *error;
+    }
+    pthread_cond_broadcast(&work->changed);
+    pthread_mutex_unlock(&work->lock);
+}
+
+int reader_wait_turn(struct reader *reader, struct error *error)
+{
+    struct reader_work *work = reader->work;
+    pthread_mutex_lock(&work->lock);
+    while (work->turn != reader->unit && !work->result)
+        pthread_cond_wait(&work->changed, &work->lock);
+    int r = work->result;
+    if (r)
+        *error = work->error;
+    pthread_mutex_unlock(&work->lock);
+    return r;
+}
+
+static void read_units(void *context)
+{
+    struct reader *reader = context;
+    struct reader_work *work = reader->work;
+    reader->codec = embedded_codec(reader->store);
+    while (take_unit(reader)) {
+        struct reader_unit *unit = &work->units[reader->unit];
+        struct error error = {0};
+        bool damaged = false;
+        pthread_mutex_lock(&work->lock);
+        for (size_t i = 0; i < work->damaged_count; i++)
+            damaged |= work->damaged[i] == unit->ranges->file;
+        pthread_mutex_unlock(&work->lock);
+        int r = damaged ? 0 : read_unit(reader, unit, &error);
+        if (r)
+            leave_file(reader);
+        if (r == -EBADMSG) {
+            note_damaged(reader, unit->ranges->file, &error);
+            r = 0;
+        }
+        finish_unit(reader, r, &error);
+    }
+    leave_file(reader);
+    embedded_codec_return(reader->store, reader->codec);
+    reader->codec = NULL;
+}
+
+static void join_figures(struct reader *first, const struct reader *second)
+{
+    struct store_quality *to = first->quality;
+    const struct store_quality *from = second->quality;
+    if (!to)
+        return;
+    for (size_t i = 0; i < second->hash_count; i++)
+        note_hash(first, second->hashes[i]);
+    if (from->windows)
+        quality_add(to, from->first_ns, from->last_ns, from->duration_ns, from->windows, from->rows,
+                    from->total);
+    to->blocks += from->blocks;
+    to->cut = add_saturated(to->cut, from->cut);
+    to->tiers |= from->tiers;
+    to->damaged_blocks += from->damaged_blocks;
+    to->damaged_files += from->damaged_files;
+}
+
+static void forget_series(struct reader *reader)
+{
+    id_table_release(&reader->seen);
+    free(reader->hashes);
+    reader->hashes = NULL;
+    reader->hash_count = reader->hash_capacity = 0;
+}
+
+int reader_run_pair(struct reader *first, struct reader *second, const struct plan *plan,
+                    struct error *error)
+{
+    struct reader_work work = {.store = first->store,
+                               .lock = PTHREAD_MUTEX_INITIALIZER,
+                               .changed = PTHREAD_COND_INITIALIZER};
+    first->work = &work;
+    int r = find_units(first, plan, error);
+    if (!r) {
+        struct helper *helper = NULL;
+        if (second && work.count > 1) {
+            second->work = &work;
+            helper = helpers_call(&first->store->helpers, read_units, second);
+        }
+        read_units(first);
+        helper_wait(helper);
+        if (second)
+            join_figures(first, second);
+        if ((r = work.result))
+            *error = work.error;
+    }
+    forget_series(first);
+    if (second)
+        forget_series(second);
+    work_release(&work);
     return r;
 }
 
 int reader_run(struct reader *reader, const struct plan *plan, struct error *error)
 {
-    reader->codec = embedded_codec(reader->store);
-    int r = 0;
-    for (size_t i = 0, end; !r && i < plan->count; i = end) {
-        struct file *file = plan->ranges[i].file;
-        for (end = i; end < plan->count && plan->ranges[end].file == file; end++)
-            ;
-        r = read_file(reader, &plan->ranges[i], end - i, error);
-        if (r == -EBADMSG) {
-            embedded_set_aside(reader->store, file, error->text);
-            if (reader->quality)
-                reader->quality->damaged_files++;
-            r = 0;
-        }
-    }
-    embedded_codec_return(reader->store, reader->codec);
-    reader->codec = NULL;
-    id_table_release(&reader->seen);
-    free(reader->hashes);
-    reader->hashes = NULL;
-    reader->hash_count = reader->hash_capacity = 0;
-    return r;
+    return reader_run_pair(reader, NULL, plan, error);
 }
 
 static int file_total(struct reader *reader, const struct plan_range *range, int64_t *total,

@@ -87,7 +87,8 @@ static int rollup_block(struct reader *reader, struct file *file, uint32_t serie
     struct rollup *rollup = (struct rollup *)reader;
     size_t entries = view->dictionary_count;
     (void)error;
-    if (entries && view->dictionary[entries - 1] >= rollup->node_count)
+    if (block_open_stacks(view) < 0 ||
+        (entries && view->dictionary[entries - 1] >= rollup->node_count))
         return -EBADMSG;
     array_reserve(rollup->block_sums, rollup->block_sums_capacity, entries + 1);
     memset(rollup->block_sums, 0, entries * sizeof(*rollup->block_sums));
@@ -218,7 +219,7 @@ static int clear_slot(struct rollup *rollup, struct error *error)
     pthread_rwlock_rdlock(&target->lock);
     size_t count = target->catalog.series_count;
     pthread_rwlock_unlock(&target->lock);
-    uint64_t removed = 0;
+    struct store_deleted removed = {0};
     int r = 0;
     for (uint32_t i = 0; !r && i < count; i++)
         r = file_remove_windows(target, rollup->codec, i, rollup->slot_ns,

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The store's front: checks what is passed, calls the implementation, and answers what follows from
-// the list of series.
+// The store's front: checks what is passed, and calls the implementation.
 
 #include "store/store.h"
 
@@ -8,6 +7,7 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "profile/loose.h"
 #include "store/internal.h"
 
 void store_close(struct store *store)
@@ -64,24 +64,33 @@ static int check_rows(const struct store_profile *window, struct error *error)
     if (window->row_count > STORE_ROWS_MAX || window->exemplar_count > STORE_ROWS_MAX)
         return error_set(error, -E2BIG, "A profile has %zu rows and %zu exemplars; %u may be.",
                          window->row_count, window->exemplar_count, STORE_ROWS_MAX);
+    const struct loose_stacks *loose = window->profile->loose;
+    uint32_t count = loose ? loose->count : window->profile->node_count;
     for (size_t i = 0; i < window->row_count; i++)
-        if (window->rows[i].node >= window->profile->node_count)
+        if (window->rows[i].node >= count)
             return error_set(error, -EINVAL, "Row %zu names stack %u, which isn't there.", i,
                              window->rows[i].node);
     for (size_t i = 0; i < window->exemplar_count; i++)
-        if (window->exemplars[i].node >= window->profile->node_count)
+        if (window->exemplars[i].node >= count)
             return error_set(error, -EINVAL, "Exemplar %zu names stack %u, which isn't there.", i,
                              window->exemplars[i].node);
     return 0;
 }
 
+static int too_deep(struct error *error)
+{
+    return error_set(error, -E2BIG, "A stack has more than %d frames.", STORE_DEPTH_MAX);
+}
+
 static int check_depths(const struct profile *profile, struct error *error)
 {
+    if (profile->loose)
+        return profile->loose->deepest <= STORE_DEPTH_MAX ? 0 : too_deep(error);
     _cleanup_free_ uint16_t *depth = memory_zalloc(profile->node_count, sizeof(*depth));
     for (uint32_t i = 1; i < profile->node_count; i++) {
         depth[i] = (uint16_t)(depth[profile->nodes[i].parent] + 1);
         if (depth[i] > STORE_DEPTH_MAX)
-            return error_set(error, -E2BIG, "A stack has more than %d frames.", STORE_DEPTH_MAX);
+            return too_deep(error);
     }
     return 0;
 }
@@ -110,6 +119,11 @@ int store_write(struct store *store, const struct store_batch *batch, struct err
     return store->operations->write(store, batch, error);
 }
 
+uint64_t store_seed(const struct store *store)
+{
+    return store->seed;
+}
+
 int store_series(struct store *store, const struct store_selection *selection, store_series_fn *fn,
                  void *context, struct error *error)
 {
@@ -119,94 +133,35 @@ int store_series(struct store *store, const struct store_selection *selection, s
     return r < 0 ? r : store->operations->series(store, selection, fn, context, error);
 }
 
-/* ---- what follows from the series ---- */
-
-struct text_set {
-    char **list;
-    size_t count, capacity;
-    const char *name; /* of the label whose values are wanted */
-    enum { SET_NAMES, SET_VALUES, SET_TYPES } what;
-};
-
-static void text_set_release(struct text_set *set)
+static int give_texts(struct store *store, const struct store_selection *selection,
+                      enum store_texts what, const char *name, store_text_fn *fn, void *context,
+                      struct error *error)
 {
-    for (size_t i = 0; i < set->count; i++)
-        free(set->list[i]);
-    free(set->list);
-}
-
-static void text_set_add(struct text_set *set, const char *text)
-{
-    size_t low = 0, high = set->count;
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-        int order = strcmp(set->list[middle], text);
-        if (!order)
-            return;
-        if (order < 0)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    array_reserve(set->list, set->capacity, set->count + 1);
-    memmove(set->list + low + 1, set->list + low, (set->count - low) * sizeof(*set->list));
-    set->list[low] = memory_strdup(text);
-    set->count++;
-}
-
-static int collect(void *context, const struct labels *labels, const char *type, int64_t first_ns,
-                   int64_t last_ns)
-{
-    struct text_set *set = context;
-    (void)first_ns;
-    (void)last_ns;
-    if (set->what == SET_TYPES) {
-        text_set_add(set, type);
-    } else if (set->what == SET_VALUES) {
-        const char *value = labels_get(labels, set->name);
-        if (value)
-            text_set_add(set, value);
-    } else {
-        for (size_t i = 0; i < labels->count; i++)
-            text_set_add(set, labels->list[i].name);
-    }
-    return 0;
-}
-
-static int give_set(struct store *store, const struct store_selection *selection,
-                    struct text_set *set, store_text_fn *fn, void *context, struct error *error)
-{
-    int r = store_series(store, selection, collect, set, error);
-    for (size_t i = 0; !r && i < set->count; i++)
-        r = fn(context, set->list[i]);
-    return r;
+    struct error local;
+    error = error ? error : &local;
+    _cleanup_(text_set_release) struct text_set set = {0};
+    int r = check_tenant(selection->tenant, error);
+    if (!r)
+        r = store->operations->texts(store, selection, what, name, &set, error);
+    return r ? r : text_set_give(&set, fn, context);
 }
 
 int store_label_names(struct store *store, const struct store_selection *selection,
                       store_text_fn *fn, void *context, struct error *error)
 {
-    struct error local;
-    error = error ? error : &local;
-    _cleanup_(text_set_release) struct text_set set = {.what = SET_NAMES};
-    return give_set(store, selection, &set, fn, context, error);
+    return give_texts(store, selection, TEXTS_NAMES, NULL, fn, context, error);
 }
 
 int store_label_values(struct store *store, const struct store_selection *selection,
                        const char *name, store_text_fn *fn, void *context, struct error *error)
 {
-    struct error local;
-    error = error ? error : &local;
-    _cleanup_(text_set_release) struct text_set set = {.what = SET_VALUES, .name = name};
-    return give_set(store, selection, &set, fn, context, error);
+    return give_texts(store, selection, TEXTS_VALUES, name, fn, context, error);
 }
 
 int store_types(struct store *store, const struct store_selection *selection, store_text_fn *fn,
                 void *context, struct error *error)
 {
-    struct error local;
-    error = error ? error : &local;
-    _cleanup_(text_set_release) struct text_set set = {.what = SET_TYPES};
-    return give_set(store, selection, &set, fn, context, error);
+    return give_texts(store, selection, TEXTS_TYPES, NULL, fn, context, error);
 }
 
 /* ---- the rest ---- */
@@ -317,13 +272,14 @@ int store_maintain(struct store *store, const atomic_bool *cancelled, struct err
     return store->operations->maintain(store, cancelled, error);
 }
 
-int store_delete(struct store *store, const struct store_selection *selection,
-                 uint64_t *ret_windows, struct error *error)
+int store_delete(struct store *store, const struct store_selection *selection, bool dry_run,
+                 struct store_deleted *ret_deleted, struct error *error)
 {
     struct error local;
     error = error ? error : &local;
+    *ret_deleted = (struct store_deleted){0};
     int r = check_tenant(selection->tenant, error);
-    return r < 0 ? r : store->operations->delete (store, selection, ret_windows, error);
+    return r < 0 ? r : store->operations->delete (store, selection, dry_run, ret_deleted, error);
 }
 
 int store_stats(struct store *store, struct store_stats *ret_stats, struct error *error)
@@ -335,6 +291,36 @@ int store_stats(struct store *store, struct store_stats *ret_stats, struct error
     if (!r)
         *ret_stats = stats;
     return r;
+}
+
+int store_export(struct store *store, const struct store_selection *selection,
+                 const atomic_bool *cancelled, store_sink_fn *sink, void *context,
+                 struct store_transfer *ret_transfer, struct error *error)
+{
+    struct error local;
+    error = error ? error : &local;
+    *ret_transfer = (struct store_transfer){0};
+    int r = selection->tenant ? check_tenant(selection->tenant, error) : 0;
+    struct store_limits limits = {.cancelled = cancelled};
+    return r < 0 ? r
+                 : store->operations->export(store, selection, &limits, sink, context, ret_transfer,
+                                             error);
+}
+
+int store_import(struct store *store, store_source_fn *source, void *context, const char *tenant,
+                 struct store_transfer *ret_transfer, struct error *error)
+{
+    struct error local;
+    error = error ? error : &local;
+    *ret_transfer = (struct store_transfer){0};
+    return store->operations->import(store, source, context, tenant, ret_transfer, error);
+}
+
+int store_files(struct store *store, store_file_fn *fn, void *context, struct error *error)
+{
+    struct error local;
+    error = error ? error : &local;
+    return store->operations->files(store, fn, context, error);
 }
 
 int store_problems(struct store *store, store_text_fn *fn, void *context, struct error *error)

@@ -18,7 +18,8 @@
  * Errors: 0 or a negative code with a sentence in `error` (which may be NULL). Codes beside
  * errno's: -EALREADY the batch was stored before, -E2BIG a limit was met, -ECANCELED, -EINVAL what
  * was passed can't be (a sentence says why), -ERANGE older than what is kept, -ENOSPC the disk or
- * the disk limit is full, -EROFS/-EACCES the directory can't be written.
+ * the disk limit is full, -EROFS/-EACCES the directory can't be written, -EAGAIN a query found no
+ * memory free for some seconds.
  */
 #pragma once
 
@@ -26,6 +27,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 #include "base/error.h"
 #include "label/labels.h"
@@ -40,6 +42,8 @@
 
 /* What is kept at which resolution. Rollups have one series per service_name, version and type. */
 enum store_tier { STORE_RAW, STORE_TEN_MINUTES, STORE_HOUR, STORE_DAY, STORE_TIERS };
+
+struct budget; /* base/budget.h */
 
 /* How long the services of a class are kept, per tier, in days; 0: for ever. A service belongs to
  * the first class whose `services` list has it, else to the last class given, or to "default". */
@@ -58,7 +62,10 @@ struct store_options {
     uint64_t disk_limit_bytes; /* 0: none */
     unsigned commit_ms;        /* how long a commit waits for company; 50 */
     unsigned late_ms;          /* how long after its end a ten-minute slot is rolled up; 120,000 */
-    bool read_only;            /* reads only, beside a server too; embedded only */
+    /* What queries and housekeeping take their memory from, so that it is one account with pushes;
+     * not owned. NULL: one of memory_limit_bytes. */
+    struct budget *budget;
+    bool read_only;                /* reads only, beside a server too; embedded only */
     int64_t (*now)(void *context); /* wall clock in ns, for tests; NULL: the real one */
     void *now_context;
 };
@@ -77,7 +84,7 @@ void store_close(struct store *store); /* takes NULL */
 /* ---- writing ---- */
 
 struct store_row {
-    uint32_t node; /* of the window's profile */
+    uint32_t node; /* of the window's profile, or one of its loose stacks when it has those */
     int64_t value;
 };
 
@@ -92,7 +99,8 @@ struct store_profile {           /* one window */
     const struct labels *labels; /* service_name among them; the type is apart */
     const char *type;            /* the five-part id */
     int64_t time_ns, duration_ns;
-    const struct profile *profile; /* whose stacks the rows name; windows may share it */
+    const struct profile *profile; /* whose stacks the rows name; windows may share it. Of loose
+                                      stacks, those that the store doesn't know are added to it. */
     const struct store_row *rows;  /* in any order; rows of one node add up */
     size_t row_count;
     const struct store_exemplar *exemplars;
@@ -114,6 +122,9 @@ struct store_batch {
  */
 int store_write(struct store *store, const struct store_batch *batch, struct error *error);
 
+/* What the digests of loose stacks are to be made with; others are refused. */
+uint64_t store_seed(const struct store *store);
+
 /* ---- reading ---- */
 
 struct store_selection {
@@ -125,12 +136,14 @@ struct store_selection {
 
 struct store_limits {
     const atomic_bool *cancelled; /* NULL: never. Looked at between blocks. */
-    size_t memory_bytes;          /* for this call; 0: half of the store's limit */
+    size_t memory_bytes;          /* for this call; 0: a quarter of the store's limit */
     /* Subtrees of less than this share of the selection's total are cut off and their value kept
      * under one frame "[other]" of the node they hang on, so that a picture of a fleet needs no
      * million nodes. Looked at per file and service: a share is never overstated. 0: exact. */
     double smallest_share;
-    bool raw_only; /* don't use rollups */
+    bool raw_only;      /* don't use rollups */
+    bool single_thread; /* don't take a second one to help */
+    bool admitted; /* the caller has taken memory_bytes from the store's budget, and keeps it */
 };
 
 /* How good an answer is. All but `series`, `blocks` and `tiers` are the same whichever tier is
@@ -225,11 +238,24 @@ int store_scan(struct store *store, const struct store_selection *selection,
  * every few seconds. Crash-safe at any point. Returns 1 when there is more to do right away. */
 int store_maintain(struct store *store, const atomic_bool *cancelled, struct error *error);
 
-/* Removes what is selected, raw and from rollups, and says how many windows that were. Rollups
- * whose raw data is gone lose a series only when the selector names nothing but service_name and
- * version; what can't be removed exactly is -ENOTSUP, after the rest was removed. */
-int store_delete(struct store *store, const struct store_selection *selection,
-                 uint64_t *ret_windows, struct error *error);
+struct store_deleted {
+    uint64_t windows, rows; /* raw ones, also of those that only rollups are left of */
+    uint64_t left_windows;  /* in rollups that hold some of what is selected and must stay */
+    bool pending;           /* names of deleted stacks are still in files: see below */
+};
+
+/*
+ * Removes what is selected, from raw data and from rollups, which are made again of what is left;
+ * and from the files all names, stacks and labels that nothing else uses. With `dry_run` it only
+ * says what it would do. Where raw data is gone, a rollup can lose whole slots of whole services
+ * and versions; when more is asked for, the rest is removed, and the result is -ENOTSUP.
+ *
+ * Names go when no query or push is under way for a moment; `pending` says that this wasn't so
+ * within half a minute, and that store_maintain will do it. Files that were set aside as damaged
+ * are not touched. `ret_deleted` is set after failures too.
+ */
+int store_delete(struct store *store, const struct store_selection *selection, bool dry_run,
+                 struct store_deleted *ret_deleted, struct error *error);
 
 struct store_stats {
     uint64_t rows, windows; /* raw, stored now */
@@ -242,8 +268,23 @@ struct store_stats {
     uint64_t shed_files;    /* raw days dropped early for the disk limit */
     int64_t shed_until_ns;  /* raw data before this was dropped for the disk limit */
     uint64_t memory_bytes;  /* caches */
+    uint64_t services;      /* distinct, with data of any tier */
+    int64_t first_ns[STORE_TIERS], last_ns[STORE_TIERS]; /* of windows; 0 without any */
 };
 int store_stats(struct store *store, struct store_stats *ret_stats, struct error *error);
+
+struct store_file {
+    const char *path, *tenant, *class_name;
+    enum store_tier tier;
+    int64_t from_ns, to_ns;    /* its period */
+    int64_t first_ns, last_ns; /* of its windows; 0 without any */
+    uint64_t bytes, blocks, fresh_blocks, series;
+    uint64_t windows, rows; /* raw ones in it, whatever the tier */
+};
+
+/* Each file, by tenant, class, tier and time. None in memory. */
+typedef int store_file_fn(void *context, const struct store_file *file);
+int store_files(struct store *store, store_file_fn *fn, void *context, struct error *error);
 
 /* What went wrong and is worth an operator's look, as sentences: files set aside, raw days dropped
  * for the disk limit. The latest 64. */
@@ -251,6 +292,41 @@ int store_problems(struct store *store, store_text_fn *fn, void *context, struct
 
 /* Tenants that have data, in ascending order. */
 int store_tenants(struct store *store, store_text_fn *fn, void *context, struct error *error);
+
+/* ---- export and import ---- */
+
+struct store_transfer {
+    uint64_t batches, windows, rows, bytes;
+    uint64_t repeated_batches;      /* imported before */
+    uint64_t refused_batches;       /* the store has later data of that time: see store_import */
+    char refusal[ERROR_TEXT_BYTES]; /* why the first of them was */
+    unsigned damaged_blocks, damaged_files; /* left out of an export */
+};
+
+/* All of it; non-zero ends the export, which returns that. */
+typedef int store_sink_fn(void *context, const void *data, size_t length);
+
+/*
+ * Writes every raw window of a selection (whose tenant may be NULL: all), and the rollups that have
+ * outlived theirs, as docs/formats/export.md says. Pushes and queries go on meanwhile; what comes
+ * during the export may be in it or not. Embedded only.
+ */
+int store_export(struct store *store, const struct store_selection *selection,
+                 const atomic_bool *cancelled, store_sink_fn *sink, void *context,
+                 struct store_transfer *ret_transfer, struct error *error);
+
+/* At most `room` bytes; 0 at the end, negative: failed. */
+typedef ssize_t store_source_fn(void *context, void *data, size_t room);
+
+/*
+ * Stores what an export holds, of one tenant or of all (NULL). Each batch is durable and whole or
+ * not there at all; one that was imported before changes nothing, so an import that ended early can
+ * be done again from the start. Batches of a time that the store has later data of (rollups without
+ * raw data, or the other way round) are refused and counted: putting both together would count
+ * windows twice or lose them. -ENODATA: the file was cut off; -EBADMSG: it is damaged.
+ */
+int store_import(struct store *store, store_source_fn *source, void *context, const char *tenant,
+                 struct store_transfer *ret_transfer, struct error *error);
 
 /* Reads everything: SQLite's own check, each block's checksum, each reference. `fn` gets a sentence
  * for each thing that is wrong; 0 when there was none, -EBADMSG else. */

@@ -7,12 +7,16 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <sys/statvfs.h>
 #include <time.h>
 
 #include "base/clock.h"
 #include "base/memory.h"
 
 #define ENOUGH_BYTES (4u << 20) /* that a commit doesn't wait for more */
+/* Left free on the disk: opening the store after a crash, and dropping what is old, need room too.
+ */
+#define RESERVE_BYTES (16u << 20)
 
 static int bind_and_run(struct file *file, enum sql which, const void *id, const char *text,
                         struct error *error)
@@ -282,9 +286,9 @@ static void *run_writer(void *context)
         while (group) {
             struct request *next = group->next; /* the sender may be gone after the next line */
             group->done = true;
+            pthread_cond_signal(&group->answered);
             group = next;
         }
-        pthread_cond_broadcast(&store->request_done);
     }
     pthread_mutex_unlock(&store->queue_lock);
     return NULL;
@@ -310,6 +314,21 @@ void embedded_stop_writer(struct embedded *store)
     pthread_join(store->writer, NULL);
 }
 
+int embedded_check_room(const struct embedded *store, struct error *error)
+{
+    struct statvfs space;
+    if (statvfs(store->directory, &space) < 0 || !space.f_blocks)
+        return 0;
+    uint64_t left = (uint64_t)space.f_bavail * space.f_frsize;
+    uint64_t all = (uint64_t)space.f_blocks * space.f_frsize;
+    if (left >= MIN((uint64_t)RESERVE_BYTES, all / 16))
+        return 0;
+    return error_set(error, -ENOSPC,
+                     "The disk of %s is full: %llu KiB are left; make room there, or set a disk "
+                     "limit.",
+                     store->directory, (unsigned long long)left >> 10);
+}
+
 int embedded_write(struct store *base, const struct store_batch *batch, struct error *error)
 {
     struct embedded *store = embedded_of(base);
@@ -323,16 +342,23 @@ int embedded_write(struct store *base, const struct store_batch *batch, struct e
                          "The store has reached its disk limit and nothing older is left to drop; "
                          "raise the limit or keep data for a shorter time.");
     struct request request = {0};
-    int r = request_prepare(store, batch, &request, error);
+    int r = embedded_check_room(store, error);
+    if (!r)
+        r = request_prepare(store, batch, &request, error);
     if (!r && request.parcel_count) {
         pthread_mutex_lock(&store->queue_lock);
+        bool first = !store->first;
+        pthread_cond_init(&request.answered, NULL);
         *store->last = &request;
         store->last = &request.next;
         store->queued_bytes += request.bytes;
-        pthread_cond_signal(&store->queue_changed);
+        /* The writer need not be woken by each that joins a group. */
+        if (first || store->queued_bytes >= ENOUGH_BYTES)
+            pthread_cond_signal(&store->queue_changed);
         while (!request.done)
-            pthread_cond_wait(&store->request_done, &store->queue_lock);
+            pthread_cond_wait(&request.answered, &store->queue_lock);
         pthread_mutex_unlock(&store->queue_lock);
+        pthread_cond_destroy(&request.answered);
         r = request.result;
         if (r < 0)
             *error = request.error;

@@ -37,6 +37,8 @@ struct request {
 
     /* the writer's */
     bool done;
+    pthread_cond_t
+        answered;         /* with the queue's lock; each sender has its own: none is woken early */
     struct request *twin; /* an earlier one of the group with the same batch id */
     int result;
     struct error error;

@@ -369,9 +369,14 @@ static void deletes_what_is_selected(void **state)
     struct store_selection selection = everything();
     selection.selector = &selector;
     selection.from_ns = TODAY_NS + 30 * SECOND_NS;
-    uint64_t windows = 0;
-    assert_int_equal(store_delete(store, &selection, &windows, &error), 0);
-    assert_int_equal(windows, 2);
+    struct store_deleted deleted;
+    assert_int_equal(store_delete(store, &selection, true, &deleted, &error), 0);
+    assert_int_equal(deleted.windows, 2);
+    assert_int_equal(store_delete(store, &selection, false, &deleted, &error), 0);
+    assert_int_equal(deleted.windows, 2);
+    assert_false(deleted.pending);
+    assert_int_equal(store_delete(store, &selection, false, &deleted, &error), 0);
+    assert_int_equal(deleted.windows, 0);
     selection.selector = NULL;
     selection.from_ns = 0;
     _cleanup_buffer_ struct buffer text = {0};

@@ -117,6 +117,150 @@ static void takes_little_room(void **state)
     block_codec_free(codec);
 }
 
+/* Windows [first, first + count) added up by stack, and by window for every third stack, in place
+ * of what the rows say. */
+static void check_part(struct block_view *view, const struct block_rows *rows, size_t first,
+                       size_t count, unsigned nodes)
+{
+    _cleanup_free_ uint64_t *sums = memory_zalloc(view->dictionary_count + 1, sizeof(*sums));
+    _cleanup_free_ uint64_t *by_node = memory_zalloc(nodes, sizeof(*by_node));
+    _cleanup_free_ bool *wanted = memory_zalloc(nodes, sizeof(*wanted));
+    _cleanup_free_ int64_t *totals = memory_zalloc(count + 1, sizeof(*totals));
+    for (unsigned i = 0; i < nodes; i += 3)
+        wanted[i] = true;
+    assert_int_equal(block_sum(view, first, count, sums), 0);
+    for (size_t i = 0; i < view->dictionary_count; i++)
+        by_node[view->dictionary[i]] = sums[i] * view->unit;
+    assert_int_equal(block_pick(view, first, count, wanted, totals), 0);
+    for (size_t w = 0; w < count; w++) {
+        const struct block_window *window = &rows->windows[first + w];
+        int64_t total = 0;
+        for (uint32_t i = window->first_row; i < window->first_row + window->row_count; i++) {
+            by_node[rows->nodes[i]] -= (uint64_t)rows->values[i];
+            total += wanted[rows->nodes[i]] ? rows->values[i] : 0;
+        }
+        assert_int_equal(totals[w], total);
+    }
+    for (unsigned i = 0; i < nodes; i++)
+        assert_int_equal(by_node[i], 0);
+    struct block_rows part = {0};
+    assert_int_equal(block_decode(view, first, count, &part), 0);
+    assert_int_equal(part.window_count, count);
+    for (size_t w = 0; w < count; w++) {
+        const struct block_window *a = &part.windows[w], *b = &rows->windows[first + w];
+        assert_int_equal(a->row_count, b->row_count);
+        assert_memory_equal(part.nodes + a->first_row, rows->nodes + b->first_row,
+                            a->row_count * sizeof(*part.nodes));
+        assert_memory_equal(part.values + a->first_row, rows->values + b->first_row,
+                            a->row_count * sizeof(*part.values));
+    }
+    block_rows_release(&part);
+}
+
+/* The number of a window takes one, two and three bytes; values a byte, more, and a sign. */
+static void gives_any_windows(void **state)
+{
+    (void)state;
+    struct block_codec *codec = block_codec_new();
+    static const size_t counts[] = {2, 255, 256, 257, 700, 65537};
+    uint64_t seed = 8;
+    for (unsigned i = 0; i < ARRAY_LENGTH(counts); i++)
+        for (unsigned kind = 0; kind < 3; kind++) {
+            struct block_rows rows = {0};
+            _cleanup_buffer_ struct buffer data = {0};
+            struct block_view view;
+            for (size_t w = 0; w < counts[i]; w++) {
+                add_window(&rows, &seed, (int64_t)w * 10, 1 + sample_random(&seed) % 3, 90, false);
+                struct block_window *window = &rows.windows[w];
+                int64_t *value = &rows.values[window->first_row];
+                if (kind && w % 50 == 0) {
+                    window->total -= *value;
+                    *value = kind == 1 ? 300000 : -7000;
+                    window->total += *value;
+                }
+            }
+            block_encode(codec, &rows, 0, rows.window_count, &data);
+            for (unsigned part = 0; part < 6; part++) {
+                size_t first = sample_random(&seed) % counts[i];
+                size_t count = part ? sample_random(&seed) % (counts[i] - first) + 1 : counts[i];
+                assert_int_equal(block_open(codec, data.data, data.length, &view), 0);
+                check_part(&view, &rows, part ? first : 0, count, 90);
+            }
+            block_rows_release(&rows);
+        }
+    block_codec_free(codec);
+}
+
+/* Blocks as earlier programs wrote them: with a negative value, and compressed. */
+static const uint8_t old_block[] = {
+    0x01, 0x08, 0x03, 0x09, 0x09, 0xe8, 0x07, 0x09, 0x12, 0x1f, 0x1f, 0xd0, 0x0f, 0x14,
+    0x00, 0x00, 0x00, 0x00, 0x14, 0x00, 0x03, 0xc0, 0x3e, 0x03, 0x03, 0x14, 0x00, 0x06,
+    0xa0, 0x93, 0x04, 0x06, 0x06, 0x01, 0x01, 0x01, 0x01, 0x03, 0x01, 0x06, 0x08, 0x0a,
+    0x00, 0x01, 0x01, 0x01, 0x01, 0x01, 0x00, 0x00, 0x00, 0x01, 0x04, 0x06, 0x01, 0x06,
+    0x0a, 0x0e, 0x12, 0x16, 0xf2, 0xad, 0xeb, 0x3b, 0x68, 0x80, 0x7e, 0x32,
+};
+static const uint8_t old_packed_block[] = {
+    0x01, 0x03, 0x28, 0x38, 0xe0, 0x03, 0xe8, 0x07, 0xe0, 0x03, 0xc0, 0x07, 0xf9, 0x02, 0x4b, 0x28,
+    0xb5, 0x2f, 0xfd, 0x60, 0x79, 0x00, 0x0d, 0x02, 0x00, 0x62, 0xc4, 0x0c, 0x19, 0xb0, 0x27, 0x8d,
+    0x01, 0x0c, 0x00, 0x22, 0x65, 0xaa, 0x24, 0x09, 0x08, 0xc3, 0x30, 0x0c, 0x2b, 0xd2, 0xd0, 0x8d,
+    0x98, 0x31, 0xb0, 0x8d, 0xa4, 0x1d, 0x8f, 0xfc, 0xf1, 0xc5, 0xef, 0x89, 0x1f, 0x5e, 0xf8, 0xe0,
+    0xd1, 0x42, 0x4f, 0xb2, 0x4a, 0x1b, 0xd0, 0x38, 0xab, 0xb4, 0x55, 0x96, 0x25, 0x83, 0x09, 0x03,
+    0x00, 0xb8, 0x02, 0x35, 0x86, 0x52, 0xc3, 0x39, 0x66, 0x13, 0x28, 0xb5, 0x2f, 0xfd, 0x60, 0xc0,
+    0x02, 0x55, 0x04, 0x00, 0xe4, 0x03, 0x00, 0x01, 0x03, 0x04, 0x01, 0x02, 0x03, 0x04, 0x00, 0x01,
+    0x02, 0x03, 0x04, 0x00, 0x01, 0x02, 0x03, 0x04, 0x00, 0x01, 0x02, 0x03, 0x04, 0x00, 0x01, 0x02,
+    0x03, 0x04, 0x00, 0x01, 0x02, 0x03, 0x04, 0x00, 0x01, 0x02, 0x03, 0x04, 0x00, 0x01, 0x02, 0x03,
+    0x04, 0x01, 0x02, 0x03, 0x04, 0x03, 0x01, 0x03, 0x04, 0x03, 0x02, 0x02, 0x03, 0x04, 0x03, 0x01,
+    0x03, 0x04, 0x03, 0x02, 0x34, 0x20, 0xe0, 0x85, 0xc6, 0x68, 0x53, 0xc1, 0xc3, 0x02, 0x7a, 0x28,
+    0x23, 0x94, 0x79, 0x04, 0x70, 0x50, 0x86, 0x2d, 0xe3, 0x5d, 0x0c, 0xf9, 0x19, 0x66, 0xc4, 0x9c,
+    0x61, 0x46, 0xcc, 0x19, 0xc6, 0x88, 0x39, 0xc3, 0x8c, 0x98, 0x33, 0xcc, 0x08, 0x73, 0x86, 0x19,
+    0x31, 0x67, 0x98, 0x11, 0x73, 0x86, 0x31, 0x62, 0xce, 0x30, 0x23, 0xe6, 0x0c, 0x33, 0xc2, 0x9c,
+    0x61, 0x46, 0xcc, 0x19, 0x66, 0xc4, 0x9c, 0x61, 0xde, 0xc8, 0xcd, 0x25, 0x2e, 0x11, 0xf2, 0x18,
+    0xfd, 0x95, 0xba, 0xeb, 0x4e, 0x3f,
+};
+
+static void make_old_rows(struct block_rows *rows, bool packed)
+{
+    for (unsigned w = 0; w < (packed ? 40 : 3); w++) {
+        uint32_t nodes[12];
+        int64_t values[12];
+        size_t count = packed ? 12 : w * 3;
+        for (size_t i = 0; i < count; i++) {
+            nodes[i] = (uint32_t)(i * (i + 1) + w % 5);
+            values[i] = (int64_t)(1 + i * w % (packed ? 4 : 200)) * (packed || i ? 1000 : -1000);
+        }
+        struct block_window window = {.start_ns = 1000 + w * 10,
+                                      .duration_ns = 10,
+                                      .first_ns = 1000 + w * 10,
+                                      .last_ns = 1000 + w * 10,
+                                      .windows = 1};
+        block_rows_add(rows, &window, nodes, values, count);
+        rows->windows[w].raw_rows = rows->windows[w].row_count;
+    }
+}
+
+static void reads_blocks_of_format_1(void **state)
+{
+    (void)state;
+    struct block_codec *codec = block_codec_new();
+    for (unsigned packed = 0; packed < 2; packed++) {
+        struct block_rows rows = {0}, out = {0};
+        struct block_view view;
+        make_old_rows(&rows, packed);
+        const uint8_t *data = packed ? old_packed_block : old_block;
+        size_t length = packed ? sizeof(old_packed_block) : sizeof(old_block);
+        assert_int_equal(block_open(codec, data, length, &view), 0);
+        assert_int_equal(block_decode(&view, 0, view.window_count, &out), 0);
+        assert_same(&rows, &out);
+        check_part(&view, &rows, 0, rows.window_count, 140);
+        check_part(&view, &rows, 1, 2, 140);
+        /* Written again, they are blocks of today. */
+        round_trip(codec, &out);
+        block_rows_release(&rows);
+        block_rows_release(&out);
+    }
+    block_codec_free(codec);
+}
+
 static void notices_every_changed_byte(void **state)
 {
     (void)state;
@@ -200,6 +344,8 @@ int main(void)
         cmocka_unit_test(gives_back_rows),
         cmocka_unit_test(keeps_what_rollups_know),
         cmocka_unit_test(takes_little_room),
+        cmocka_unit_test(gives_any_windows),
+        cmocka_unit_test(reads_blocks_of_format_1),
         cmocka_unit_test(notices_every_changed_byte),
         cmocka_unit_test(tables_come_back_with_the_same_ids),
     };

@@ -193,6 +193,14 @@ static void check_store(const struct diary *diary)
     store_close(store);
 }
 
+static unsigned acknowledged_in(const struct diary *diary)
+{
+    unsigned sum = 0;
+    for (unsigned i = 0; i < WRITERS; i++)
+        sum += diary->acknowledged[i];
+    return sum;
+}
+
 static void survives_being_killed(void **state)
 {
     (void)state;
@@ -203,7 +211,6 @@ static void survives_being_killed(void **state)
     assert_true(diary != MAP_FAILED);
     test_now_ns = TODAY_NS + 12 * HOUR_NS;
     uint64_t seed = (uint64_t)monotonic_ns();
-    unsigned acknowledged = 0;
     for (int round = 0; round < rounds; round++) {
         pid_t child = fork();
         assert_true(child >= 0);
@@ -211,6 +218,10 @@ static void survives_being_killed(void **state)
             prctl(PR_SET_PDEATHSIG, SIGKILL);
             run_child(diary);
         }
+        /* On a busy machine the moments of chance would all come before the first commit. */
+        unsigned before = acknowledged_in(diary);
+        for (int i = 0; round % 2 && i < 6000 && acknowledged_in(diary) == before; i++)
+            usleep(10000);
         unsigned wait_us = 1000 + sample_random(&seed) % 150000;
         usleep(wait_us);
         int status;
@@ -219,9 +230,8 @@ static void survives_being_killed(void **state)
         assert_true(WIFSIGNALED(status));
         check_store(diary);
     }
-    for (unsigned i = 0; i < WRITERS; i++)
-        acknowledged += diary->acknowledged[i];
-    assert_true(acknowledged > 0 || rounds < 5);
+    unsigned acknowledged = acknowledged_in(diary);
+    assert_true(acknowledged > 0);
     printf("# %d times killed, %u batches acknowledged, none lost\n", rounds, acknowledged);
     munmap(diary, sizeof(*diary));
 }
@@ -255,7 +265,7 @@ static void run_on_a_full_disk(void)
     taken = write_until_refused(store, taken, BATCHES_MAX, &code, &error);
     assert_true(taken < BATCHES_MAX);
     assert_int_equal(code, -ENOSPC);
-    assert_says(&error, "raw-");
+    assert_says(&error, "full");
     diary.acknowledged[0] = diary.begun[0] = taken;
     fclose(filler);
     unlink("data/filler");

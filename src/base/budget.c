@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0
+// An account of memory: see budget.h.
+
+#include "base/budget.h"
+
+#include <errno.h>
+#include <time.h>
+
+#include "base/clock.h"
+#include "base/memory.h"
+
+#define LOOK_NS 50000000 /* at the flag that cancels */
+
+void budget_init(struct budget *budget, size_t limit_bytes)
+{
+    *budget = (struct budget){.limit_bytes = limit_bytes};
+    pthread_mutex_init(&budget->lock, NULL);
+    pthread_condattr_t attributes;
+    pthread_condattr_init(&attributes);
+    pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
+    pthread_cond_init(&budget->changed, &attributes);
+    pthread_condattr_destroy(&attributes);
+}
+
+void budget_release(struct budget *budget)
+{
+    pthread_mutex_destroy(&budget->lock);
+    pthread_cond_destroy(&budget->changed);
+}
+
+size_t budget_fit(const struct budget *budget, size_t bytes)
+{
+    return MIN(bytes, budget->limit_bytes);
+}
+
+static bool take(struct budget *budget, size_t bytes)
+{
+    if (bytes > budget->limit_bytes - budget->used_bytes)
+        return false;
+    budget->used_bytes += bytes;
+    budget->peak_bytes = MAX(budget->peak_bytes, budget->used_bytes);
+    return true;
+}
+
+bool budget_take(struct budget *budget, size_t bytes)
+{
+    bytes = budget_fit(budget, bytes);
+    pthread_mutex_lock(&budget->lock);
+    bool taken = take(budget, bytes);
+    budget->refused += !taken;
+    pthread_mutex_unlock(&budget->lock);
+    return taken;
+}
+
+bool budget_wait(struct budget *budget, size_t bytes, unsigned timeout_ms,
+                 const atomic_bool *cancelled)
+{
+    bytes = budget_fit(budget, bytes);
+    int64_t until = monotonic_ns() + timeout_ms * 1000000ll, now;
+    pthread_mutex_lock(&budget->lock);
+    bool taken = take(budget, bytes);
+    budget->waiting++;
+    while (!taken && (now = monotonic_ns()) < until && !(cancelled && atomic_load(cancelled))) {
+        int64_t next = MIN(until, now + LOOK_NS);
+        pthread_cond_timedwait(
+            &budget->changed, &budget->lock,
+            &(struct timespec){.tv_sec = next / 1000000000, .tv_nsec = next % 1000000000});
+        taken = take(budget, bytes);
+    }
+    budget->waiting--;
+    budget->refused += !taken;
+    pthread_mutex_unlock(&budget->lock);
+    return taken;
+}
+
+void budget_give(struct budget *budget, size_t bytes)
+{
+    pthread_mutex_lock(&budget->lock);
+    budget->used_bytes -= MIN(budget->used_bytes, budget_fit(budget, bytes));
+    if (budget->waiting)
+        pthread_cond_broadcast(&budget->changed);
+    pthread_mutex_unlock(&budget->lock);
+}
+
+struct budget_figures budget_figures(struct budget *budget)
+{
+    pthread_mutex_lock(&budget->lock);
+    struct budget_figures figures = {.limit_bytes = budget->limit_bytes,
+                                     .used_bytes = budget->used_bytes,
+                                     .peak_bytes = budget->peak_bytes,
+                                     .refused = budget->refused};
+    pthread_mutex_unlock(&budget->lock);
+    return figures;
+}

@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * One account for the memory that work of several kinds takes: pushes, queries, housekeeping. Who
+ * begins something says how much it may need at most, and gives it back at the end; so what runs at
+ * once stays within the limit, and what doesn't fit waits or is told to come back later.
+ *
+ * Any thread may call any of this.
+ */
+#pragma once
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct budget {
+    pthread_mutex_t lock;
+    pthread_cond_t changed;
+    size_t limit_bytes;
+    size_t used_bytes, peak_bytes;
+    unsigned waiting;
+    uint64_t refused; /* takes that didn't fit, or not in time */
+};
+
+void budget_init(struct budget *budget, size_t limit_bytes);
+void budget_release(struct budget *budget);
+
+/* What is asked for, or the limit when that is less: work that needs more runs alone. The other
+ * calls see to that themselves. */
+size_t budget_fit(const struct budget *budget, size_t bytes);
+
+/* True: it is yours until budget_give. */
+bool budget_take(struct budget *budget, size_t bytes);
+
+/* As budget_take, waiting at most so long; stops when *cancelled (may be NULL) becomes true. */
+bool budget_wait(struct budget *budget, size_t bytes, unsigned timeout_ms,
+                 const atomic_bool *cancelled);
+
+void budget_give(struct budget *budget, size_t bytes);
+
+struct budget_figures {
+    size_t limit_bytes, used_bytes, peak_bytes;
+    uint64_t refused;
+};
+struct budget_figures budget_figures(struct budget *budget);
