@@ -165,7 +165,7 @@ int elf_read_address(struct elf_file *file, uint64_t address, void *buffer, size
 
 /* ---- opening ---- */
 
-static int check_header(const Elf64_Ehdr *header, struct error *error)
+static int check_header(const Elf64_Ehdr *header, bool any_machine, struct error *error)
 {
     if (memcmp(header->e_ident, ELFMAG, SELFMAG))
         return error_set(error, -EBADMSG, "This is not an ELF file.");
@@ -175,7 +175,7 @@ static int check_header(const Elf64_Ehdr *header, struct error *error)
     if (header->e_ident[EI_DATA] != ELFDATA2LSB)
         return error_set(error, -ENOTSUP,
                          "This is a big-endian ELF file; only little-endian ones are supported.");
-    if (header->e_machine != EM_X86_64)
+    if (header->e_machine != EM_X86_64 && !any_machine)
         return error_set(error, -ENOTSUP,
                          "This ELF file is for machine number %u; only x86-64 (%u) is supported.",
                          header->e_machine, EM_X86_64);
@@ -266,7 +266,7 @@ static int load(struct elf_file *file, struct error *error)
         return error_set_errno(error, r, "The file cannot be read");
     if (r < 0)
         return error_set(error, -EBADMSG, "The file is too short to be an ELF file.");
-    if ((r = check_header(&header, error)) < 0)
+    if ((r = check_header(&header, file->any_machine, error)) < 0)
         return r;
     file->type = header.e_type;
     file->machine = header.e_machine;
@@ -298,7 +298,7 @@ static int open_as(struct elf_file file, struct elf_file *ret_file, struct error
     return 0;
 }
 
-int elf_open_fd(int fd, struct elf_file *ret_file, struct error *error)
+static int open_fd(int fd, bool any_machine, struct elf_file *ret_file, struct error *error)
 {
     struct stat found;
     if (fstat(fd, &found) < 0)
@@ -308,8 +308,19 @@ int elf_open_fd(int fd, struct elf_file *ret_file, struct error *error)
     return open_as((struct elf_file){.read = read_from_fd,
                                      .context = (void *)(intptr_t)fd,
                                      .fd = fd,
-                                     .size_bytes = (uint64_t)found.st_size},
+                                     .size_bytes = (uint64_t)found.st_size,
+                                     .any_machine = any_machine},
                    ret_file, error);
+}
+
+int elf_open_fd(int fd, struct elf_file *ret_file, struct error *error)
+{
+    return open_fd(fd, false, ret_file, error);
+}
+
+int elf_open_foreign_fd(int fd, struct elf_file *ret_file, struct error *error)
+{
+    return open_fd(fd, true, ret_file, error);
 }
 
 int elf_open(const char *path, struct elf_file *ret_file, struct error *error)
@@ -333,13 +344,14 @@ int elf_open_reader(elf_read_fn read, void *context, uint64_t size_bytes, enum e
         ret_file, error);
 }
 
-int elf_open_memory(const void *bytes, size_t length, enum elf_layout layout,
-                    struct elf_file *ret_file, struct error *error)
+static int open_memory(const void *bytes, size_t length, enum elf_layout layout, bool any_machine,
+                       struct elf_file *ret_file, struct error *error)
 {
     struct elf_file file = {.read = read_from_memory,
                             .fd = -1,
                             .size_bytes = length,
                             .layout = layout,
+                            .any_machine = any_machine,
                             .memory = {bytes, length}};
     file.context = &file;
     int r = load(&file, error);
@@ -350,6 +362,18 @@ int elf_open_memory(const void *bytes, size_t length, enum elf_layout layout,
     *ret_file = file;
     ret_file->context = ret_file;
     return 0;
+}
+
+int elf_open_memory(const void *bytes, size_t length, enum elf_layout layout,
+                    struct elf_file *ret_file, struct error *error)
+{
+    return open_memory(bytes, length, layout, false, ret_file, error);
+}
+
+int elf_open_foreign_memory(const void *bytes, size_t length, struct elf_file *ret_file,
+                            struct error *error)
+{
+    return open_memory(bytes, length, ELF_LAYOUT_FILE, true, ret_file, error);
 }
 
 void elf_release(struct elf_file *file)

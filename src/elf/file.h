@@ -8,7 +8,8 @@
  * within a limit. Damaged section headers are dropped (`sections_damaged`), since a process runs by
  * its segments alone; a file whose segments can't be read is refused.
  *
- * 64-bit little-endian only. A `struct elf_file` is used by one thread at a time.
+ * 64-bit little-endian only, and x86-64 unless any machine will do. A `struct elf_file` is used by
+ * one thread at a time.
  */
 #pragma once
 
@@ -73,6 +74,7 @@ struct elf_file {
     int fd;              /* closed on release; -1 when there is none */
     uint64_t size_bytes; /* UINT64_MAX when nobody knows */
     enum elf_layout layout;
+    bool any_machine; /* not only ours */
     uint16_t type;
     uint16_t machine;
     uint64_t entry;
@@ -101,6 +103,11 @@ int elf_open_memory(const void *bytes, size_t length, enum elf_layout layout,
 /* Anything that can be read, such as another process's memory. */
 int elf_open_reader(elf_read_fn read, void *context, uint64_t size_bytes, enum elf_layout layout,
                     struct elf_file *ret_file, struct error *error);
+/* The same as those of the name, for programs of any 64-bit little-endian machine: names and debug
+ * information are no machine's, while unwinding and stubs are. */
+int elf_open_foreign_fd(int fd, struct elf_file *ret_file, struct error *error);
+int elf_open_foreign_memory(const void *bytes, size_t length, struct elf_file *ret_file,
+                            struct error *error);
 void elf_release(struct elf_file *file);
 #define _cleanup_elf_ _cleanup_(elf_release)
 

@@ -233,7 +233,7 @@ static int compare_stubs(const void *left, const void *right)
 void plt_load(struct plt_stubs *stubs, struct elf_file *file)
 {
     _cleanup_(loader_release) struct plt_loader loader = {.file = file, .result = stubs};
-    if (!file->section_count)
+    if (!file->section_count || file->machine != EM_X86_64)
         return;
     decode_sections(&loader);
     if (loader.stub_count) {

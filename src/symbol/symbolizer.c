@@ -14,6 +14,7 @@
 #include "symbol/debuginfo.h"
 #include "symbol/dwarf.h"
 #include "symbol/gonames.h"
+#include "symbol/index_build.h"
 #include "symbol/kernel.h"
 #include "symbol/table.h"
 
@@ -46,17 +47,21 @@ struct symbolizer {
     struct error kernel_error;
     struct jit_names *jit;
     bool tables_only;
+    uint64_t file_limit_bytes;
 };
 
 void symbolizer_enter(int argc, char **argv)
 {
-    static const struct confined_program *const programs[] = {&dwarf_program};
+    static const struct confined_program *const programs[] = {&dwarf_program, &symbol_index_program,
+                                                              &symbol_index_split_program};
     confined_enter(argc, argv, programs, ARRAY_LENGTH(programs));
 }
 
 struct symbolizer *symbolizer_new(void)
 {
-    return memory_zalloc(1, sizeof(struct symbolizer));
+    struct symbolizer *symbolizer = memory_zalloc(1, sizeof(*symbolizer));
+    symbolizer->file_limit_bytes = UINT64_MAX;
+    return symbolizer;
 }
 
 static void file_release(struct symbolizer_file *file)
@@ -69,6 +74,11 @@ static void file_release(struct symbolizer_file *file)
 void symbolizer_use_tables_only(struct symbolizer *symbolizer)
 {
     symbolizer->tables_only = true;
+}
+
+void symbolizer_limit_file(struct symbolizer *symbolizer, uint64_t limit_bytes)
+{
+    symbolizer->file_limit_bytes = limit_bytes;
 }
 
 void symbolizer_free(struct symbolizer *symbolizer)
@@ -155,7 +165,8 @@ static struct symbolizer_file *load_file(struct symbolizer *symbolizer, struct e
         return NULL;
     }
     struct symbolizer_file *file = &symbolizer->files[symbolizer->file_count++];
-    file->table = symbol_table_new(elf, path);
+    file->table = symbol_table_new_within(elf, path, symbolizer->file_limit_bytes);
+    symbolizer->figures.too_large += file->table->too_large;
     file->path = memory_strdup(path);
     file->info.over = symbolizer->tables_only;
     snprintf(file->build_id, sizeof(file->build_id), "%s", build_id);

@@ -26,6 +26,7 @@ struct symbolizer_figures {
     uint64_t mismatched;   /* with another build ID than the program that ran */
     uint64_t refused;      /* requests for files beyond a limit */
     uint64_t bytes;        /* of all tables, without readable names */
+    uint64_t too_large;    /* files of which tables were left out: symbolizer_limit_file() */
     uint64_t debug_files;  /* whose debug information was read */
     uint64_t debug_failed; /* whose could not be: damaged, too large, too slow */
 };
@@ -43,6 +44,9 @@ void symbolizer_free(struct symbolizer *symbolizer);
 /* From now on names come from symbol tables alone: no children are started to read debug
  * information, for whoever needs an answer at once. Before the first question. */
 void symbolizer_use_tables_only(struct symbolizer *symbolizer);
+
+/* The tables of one file take at most so much: what is larger is left out, and counted. */
+void symbolizer_limit_file(struct symbolizer *symbolizer, uint64_t limit_bytes);
 
 /*
  * `path` is where the file can be opened now, such as /proc/PID/root/usr/bin/x. With `build_id`

@@ -11,6 +11,11 @@
 #include "symbol/gonames.h"
 #include "symbol/minidebug.h"
 
+/* What a symbol takes at the most: as it is in the file, as a function, and two stretches. */
+#define SYMBOL_BYTES                                                                               \
+    (sizeof(Elf64_Sym) + 2 * sizeof(struct function_symbol) + 2 * sizeof(struct symbol_stretch))
+#define UNPACKED_TIMES 8 /* .gnu_debugdata, with its decoder */
+
 /* ---- where code is ---- */
 
 static void load_code(struct symbol_table *table, const struct elf_file *file)
@@ -49,11 +54,28 @@ static int compare_entry_starts(const void *left, const void *right)
     return a->start < b->start ? -1 : a->start > b->start;
 }
 
+/* Whether so much may still be read, given what has been. */
+static bool fits(struct symbol_table *table, uint64_t bytes)
+{
+    bool fits = bytes <= table->limit_bytes;
+    table->too_large |= !fits;
+    table->limit_bytes -= fits && table->limit_bytes != UINT64_MAX ? bytes : 0;
+    return fits;
+}
+
+static bool section_fits(struct symbol_table *table, struct elf_file *file, const char *name,
+                         unsigned times)
+{
+    struct elf_section section;
+    return !elf_find_section(file, name, &section) ||
+           fits(table, MIN(section.size_bytes, 1ull << 40) * times);
+}
+
 static void load_entries(struct symbol_table *table, struct elf_file *file, const char *name)
 {
     struct elf_section section;
     _cleanup_buffer_ struct buffer content = {0};
-    if (!elf_find_section(file, name, &section) ||
+    if (!elf_find_section(file, name, &section) || !section_fits(table, file, name, 1) ||
         elf_unpack_section(file, &section, UNWIND_FRAMES_BYTES_MAX, &content, NULL) < 0 ||
         !content.length)
         return;
@@ -140,6 +162,8 @@ static void load_symbols(struct symbol_table *table, struct elf_file *file, cons
         !elf_find_section(file, name, &symbols) || !find_strings(file, &symbols, &strings) ||
         ((symbols.flags | strings.flags) & SHF_COMPRESSED) ||
         symbols.entry_bytes != sizeof(Elf64_Sym) ||
+        !fits(table, MIN(symbols.size_bytes, 1ull << 40) / sizeof(Elf64_Sym) * SYMBOL_BYTES +
+                         MIN(strings.size_bytes, 1ull << 40)) ||
         elf_read_section(file, &symbols, SYMBOLS_BYTES_MAX, &content, NULL) < 0 ||
         elf_read_section(file, &strings, SYMBOL_STRINGS_MAX, text, NULL) < 0)
         return;
@@ -152,7 +176,14 @@ static void load_symbols(struct symbol_table *table, struct elf_file *file, cons
 
 struct symbol_table *symbol_table_new(struct elf_file *file, const char *path)
 {
+    return symbol_table_new_within(file, path, UINT64_MAX);
+}
+
+struct symbol_table *symbol_table_new_within(struct elf_file *file, const char *path,
+                                             uint64_t limit_bytes)
+{
     struct symbol_table *table = memory_zalloc(1, sizeof(*table));
+    table->limit_bytes = limit_bytes;
     keep_layout(table, file);
     load_code(table, file);
     load_symbols(table, file, ".symtab");
@@ -164,14 +195,15 @@ struct symbol_table *symbol_table_new(struct elf_file *file, const char *path)
             load_symbols(table, &debug, ".symtab");
         }
     }
-    if (!table->has_debug_file) {
+    if (!table->has_debug_file && section_fits(table, file, ".gnu_debugdata", UNPACKED_TIMES)) {
         _cleanup_buffer_ struct buffer unpacked = {0};
         _cleanup_elf_ struct elf_file debug = {.fd = -1};
         if (minidebug_open(file, &unpacked, &debug, NULL) == 0)
             load_symbols(table, &debug, ".symtab");
     }
     plt_load(&table->stubs, file);
-    gopclntab_load(file, &table->go, NULL);
+    if (section_fits(table, file, ".gopclntab", 1))
+        gopclntab_load(file, &table->go, NULL);
     symbol_table_order(table);
     load_entries(table, file, ".eh_frame");
     if (!table->entry_count)

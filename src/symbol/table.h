@@ -63,11 +63,16 @@ struct symbol_table {
     struct gopclntab go; /* empty when there is no Go code */
     struct arena readable;
     bool has_debug_file;
+    uint64_t limit_bytes; /* of what is read of the file */
+    bool too_large;       /* something was left out for that */
 };
 
 /* `path` is where separate debug files are looked for; NULL when there shall be none. A file
  * without symbols gives a table without. */
 struct symbol_table *symbol_table_new(struct elf_file *file, const char *path);
+/* The same within a limit of memory: tables that would take more are left out, each as a whole. */
+struct symbol_table *symbol_table_new_within(struct elf_file *file, const char *path,
+                                             uint64_t limit_bytes);
 void symbol_table_free(struct symbol_table *table);
 
 /* By the file's own address; false when nothing is known. The pointers live with the table. */

@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Making a symbol index (index.h) of a binary: from its debug information (DWARF 2 to 5, compressed
+ * or not, split or not, shared by dwz or not), its symbol tables, Go's own table, its linkage stubs
+ * and unwind entries. Files come from anywhere, so all of that is done by a child process that can
+ * do nothing else (confined.h), and what it says is checked.
+ */
+#pragma once
+
+#include "base/buffer.h"
+#include "base/error.h"
+#include "symbol/confined.h"
+#include "symbol/index.h"
+
+#define SYMBOL_INDEX_MEMORY_MAX (4ull << 30)      /* of the child, beside its files */
+#define SYMBOL_INDEX_BYTES_MAX (2ull << 30)       /* of an index */
+#define SYMBOL_INDEX_SPLIT_MAX 65536              /* files that a program was split into, */
+#define SYMBOL_INDEX_SPLIT_BYTES_MAX (8ull << 30) /* and all of them together */
+
+/* Descriptors are borrowed and open for reading; -1 where there is none. */
+struct symbol_index_input {
+    int file;    /* the binary, or its debug file alone */
+    int debug;   /* its separate debug file */
+    int shared;  /* what dwz put into a file of its own */
+    int package; /* what the program was split into, as a .dwp */
+    /* A file that the compiler split off (.dwo): its name as the compiler gave it, and the folder
+     * that it ran in, which may be empty. Gives a descriptor, which is taken over, or -1. May be
+     * NULL. */
+    int (*find_split)(void *context, const char *folder, const char *name);
+    void *context;
+};
+
+/* 0 and the index; or what stands in the way. -EBADMSG: the file is damaged, or its reader did not
+ * survive it; -E2BIG: it is beyond a limit. */
+int symbol_index_build(const struct symbol_index_input *input, struct buffer *ret_index,
+                       struct error *error);
+
+/* The same for a file by name, with what belongs to it found as debuggers find it: the debug file
+ * (debugfile.h), dwz's, FILE.dwp, and .dwo files where they were made or beside the file. `debug`
+ * may be NULL. */
+int symbol_index_build_path(const char *path, const char *debug, struct buffer *ret_index,
+                            struct error *error);
+
+/* The children, for confined_enter. */
+extern const struct confined_program symbol_index_program, symbol_index_split_program;
+
+/* ---- inside: what the child does, for tests and fuzzers (index_make.c) ---- */
+
+struct symbol_index_bytes {
+    const void *bytes;
+    size_t length;
+};
+
+struct symbol_index_content {
+    struct symbol_index_bytes file, debug, shared, package;
+    struct symbol_index_bytes splits; /* all .dwo files in one (index_splits.h) */
+};
+
+int symbol_index_make(const struct symbol_index_content *content, struct buffer *ret_index,
+                      struct error *error);
+/* Appends for each file that the binary was split into an id of 8 bytes and two texts that end with
+ * a 0: folder and name. */
+int symbol_index_list_splits(const struct symbol_index_content *content, struct buffer *ret_list,
+                             struct error *error);

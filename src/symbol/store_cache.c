@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: Apache-2.0
+// Indexes that are open: a bounded number, each shared by all who ask. See store.h.
+
+#include <fcntl.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+#define XXH_INLINE_ALL
+#include <xxhash.h>
+
+#include "base/memory.h"
+#include "elf/file.h"
+#include "symbol/store_internal.h"
+
+#define NOTE_SECONDS 3600
+#define PAGE_BYTES 4096ull
+
+static void unreference(struct symbol_source *source)
+{
+    if (--source->references)
+        return;
+    symbol_index_close(&source->index);
+    free(source->key);
+    free(source);
+}
+
+static void drop(struct symbol_store *store, size_t at)
+{
+    struct symbol_source *source = store->sources[at];
+    store->sources[at] = store->sources[--store->source_count];
+    unreference(source);
+}
+
+void symbol_store_forget(struct symbol_store *store, const char *key)
+{
+    pthread_mutex_lock(&store->lock);
+    for (size_t i = 0; i < store->source_count; i++)
+        if (!strcmp(store->sources[i]->key, key)) {
+            drop(store, i);
+            i--;
+        }
+    pthread_mutex_unlock(&store->lock);
+}
+
+/* A debug file keeps its segments' addresses. With one segment of code, and a mapping that is as
+ * long as that, they tell which address an offset is. */
+static void find_code(struct symbol_store *store, struct symbol_source *source)
+{
+    _cleanup_elf_ struct elf_file file = {.fd = -1};
+    uint64_t bytes;
+    int fd = symbol_store_open_file(store, source->key, SYMBOL_DEBUGINFO, &bytes);
+    if (fd < 0)
+        return;
+    if (elf_open_foreign_fd(fd, &file, NULL) < 0) {
+        close(fd);
+        return;
+    }
+    unsigned count = 0;
+    for (size_t i = 0; i < file.segment_count; i++) {
+        const struct elf_segment *segment = &file.segments[i];
+        if (segment->type != PT_LOAD || !(segment->flags & PF_X))
+            continue;
+        source->code_address = segment->address;
+        source->code_bytes = segment->memory_bytes;
+        count++;
+    }
+    if (count != 1)
+        source->code_bytes = 0;
+}
+
+/* The time of last use is the index's own time of change. */
+static void note_use(struct symbol_store *store, struct symbol_source *source)
+{
+    int64_t now = time(NULL);
+    if (now - source->noted < NOTE_SECONDS)
+        return;
+    _cleanup_buffer_ struct buffer path = {0};
+    symbol_store_path(store, source->key, "index", &path);
+    utimensat(AT_FDCWD, buffer_text(&path), NULL, 0);
+    source->noted = now;
+}
+
+static struct symbol_source *open_source(struct symbol_store *store, const char *key, uint64_t hash)
+{
+    _cleanup_buffer_ struct buffer path = {0};
+    struct symbol_source *source = memory_zalloc(1, sizeof(*source));
+    symbol_store_path(store, key, "index", &path);
+    if (symbol_index_open(buffer_text(&path), &source->index, NULL) < 0) {
+        free(source);
+        return NULL;
+    }
+    source->key = memory_strdup(key);
+    source->hash = hash;
+    source->references = 1;
+    uint64_t address;
+    if (!symbol_index_address(&source->index, 0, &address) && !source->index.header->parts[0].length)
+        find_code(store, source);
+    return source;
+}
+
+/* With the lock held. */
+static void make_room(struct symbol_store *store)
+{
+    size_t oldest = 0;
+    if (store->source_count < SYMBOL_STORE_OPEN_MAX)
+        return;
+    for (size_t i = 1; i < store->source_count; i++)
+        if (store->sources[i]->last < store->sources[oldest]->last)
+            oldest = i;
+    drop(store, oldest);
+}
+
+struct symbol_source *symbol_store_source(struct symbol_store *store, const char *key)
+{
+    uint64_t hash = XXH3_64bits(key, strlen(key));
+    struct symbol_source *source = NULL;
+    pthread_mutex_lock(&store->lock);
+    for (size_t i = 0; !source && i < store->source_count; i++)
+        if (store->sources[i]->hash == hash && !strcmp(store->sources[i]->key, key))
+            source = store->sources[i];
+    if (!source && (source = open_source(store, key, hash))) {
+        make_room(store);
+        store->sources[store->source_count++] = source;
+    }
+    if (source) {
+        source->references++;
+        source->last = ++store->clock;
+        note_use(store, source);
+    }
+    pthread_mutex_unlock(&store->lock);
+    return source;
+}
+
+void symbol_source_release(struct symbol_store *store, struct symbol_source *source)
+{
+    if (!source)
+        return;
+    pthread_mutex_lock(&store->lock);
+    unreference(source);
+    pthread_mutex_unlock(&store->lock);
+}
+
+size_t symbol_source_look_up(const struct symbol_source *source, uint64_t offset,
+                             uint64_t mapped_offset, uint64_t mapped_bytes,
+                             struct symbol_frame *frames, size_t most)
+{
+    uint64_t address;
+    if (!symbol_index_address(&source->index, offset, &address)) {
+        uint64_t start = source->code_address & ~(PAGE_BYTES - 1);
+        uint64_t end = source->code_address + source->code_bytes;
+        if (!source->code_bytes || offset < mapped_offset || mapped_offset % PAGE_BYTES ||
+            mapped_bytes != ((end - start + PAGE_BYTES - 1) & ~(PAGE_BYTES - 1)))
+            return 0;
+        address = offset - mapped_offset + start;
+    }
+    size_t count = symbol_index_look_up(&source->index, address, frames, most, NULL);
+    return count && !frames[0].name ? 0 : count;
+}

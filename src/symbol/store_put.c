@@ -1,0 +1,340 @@
+// SPDX-License-Identifier: Apache-2.0
+// Taking files into the symbol store: who they are, whether they are better than what there is, and
+// so that a crash leaves the old or the new, never half of either. See store.h.
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/file.h"
+#include "base/memory.h"
+#include "elf/file.h"
+#include "symbol/index_build.h"
+#include "symbol/store_internal.h"
+
+#define ALTERNATE_BYTES_MAX 8192
+
+/* ---- the bytes ---- */
+
+int symbol_upload_begin(struct symbol_store *store, struct symbol_upload *ret_upload,
+                        struct error *error)
+{
+    struct buffer path = {0};
+    buffer_printf(&path, "%s/incoming/XXXXXX", store->directory);
+    buffer_text(&path);
+    int fd = mkostemp(path.data, O_CLOEXEC);
+    if (fd < 0) {
+        int code = -errno;
+        buffer_release(&path);
+        return error_set_errno(error, code, "There is no place for the upload in %s",
+                               store->directory);
+    }
+    *ret_upload = (struct symbol_upload){.store = store, .fd = fd, .path = path.data};
+    return 0;
+}
+
+int symbol_upload_write(struct symbol_upload *upload, const void *bytes, size_t length,
+                        struct error *error)
+{
+    uint64_t limit = upload->store->options.file_bytes_max;
+    if (length > limit - upload->bytes)
+        return error_set(error, -E2BIG,
+                         "The file is larger than the %llu MiB that the server takes "
+                         "(symbols.file_limit); send its debug sections alone, as objcopy "
+                         "--only-keep-debug makes them.",
+                         (unsigned long long)(limit >> 20));
+    int r = file_write_all(upload->fd, bytes, length);
+    if (r < 0)
+        return error_set_errno(error, r, "The upload can't be written");
+    upload->bytes += length;
+    return 0;
+}
+
+void symbol_upload_release(struct symbol_upload *upload)
+{
+    if (!upload->path)
+        return;
+    close(upload->fd);
+    unlink(upload->path);
+    free(upload->path);
+    *upload = (struct symbol_upload){0};
+}
+
+/* ---- an index of what there is ---- */
+
+static void close_files(struct symbol_index_input *input, int borrowed)
+{
+    const int files[] = {input->file, input->debug, input->shared, input->package};
+    for (size_t i = 0; i < ARRAY_LENGTH(files); i++)
+        if (files[i] >= 0 && files[i] != borrowed)
+            close(files[i]);
+}
+
+/* What dwz put into a file of its own has its own build ID, and was sent as such. */
+static int open_shared(struct symbol_store *store, int debug)
+{
+    _cleanup_elf_ struct elf_file file = {.fd = -1};
+    _cleanup_buffer_ struct buffer link = {0};
+    struct elf_section section;
+    uint64_t bytes;
+    char key[SYMBOL_KEY_BYTES] = "";
+    int copy = debug < 0 ? -1 : fcntl(debug, F_DUPFD_CLOEXEC, 0);
+    if (copy < 0)
+        return -1;
+    if (elf_open_foreign_fd(copy, &file, NULL) < 0) {
+        close(copy);
+        return -1;
+    }
+    if (!elf_find_section(&file, ".gnu_debugaltlink", &section) ||
+        elf_read_section(&file, &section, ALTERNATE_BYTES_MAX, &link, NULL) < 0)
+        return -1;
+    size_t name = strnlen(link.data, link.length) + 1;
+    for (size_t i = name; i < link.length && 2 * (i - name) + 3 < sizeof(key); i++)
+        snprintf(key + 2 * (i - name), 3, "%02x", (uint8_t)link.data[i]);
+    if (!*key)
+        return -1;
+    int fd = symbol_store_open_file(store, key, SYMBOL_DEBUGINFO, &bytes);
+    return fd >= 0 ? fd : symbol_store_open_file(store, key, SYMBOL_EXECUTABLE, &bytes);
+}
+
+/* From a new file, -1 for none, and what else there is of the build. */
+static int build(struct symbol_store *store, const struct symbol_identity *identity, int file,
+                 struct buffer *ret_index, struct error *error)
+{
+    struct symbol_index_input input = {.file = -1, .debug = -1, .shared = -1, .package = -1};
+    uint64_t bytes;
+    bool is_debug = file >= 0 && !identity->has_code;
+    input.debug = is_debug ? file : -1;
+    input.file = file >= 0 && !is_debug
+                     ? file
+                     : symbol_store_open_file(store, identity->key, SYMBOL_EXECUTABLE, &bytes);
+    if (input.debug < 0 && !(file >= 0 && identity->has_debug_information))
+        input.debug = symbol_store_open_file(store, identity->key, SYMBOL_DEBUGINFO, &bytes);
+    if (input.file < 0) {
+        input.file = input.debug;
+        input.debug = -1;
+    }
+    if (input.file < 0)
+        return error_set(error, -ENOENT, "There is no file of the build %s.", identity->key);
+    input.shared = open_shared(store, input.debug >= 0 ? input.debug : input.file);
+    int r = symbol_index_build(&input, ret_index, error);
+    close_files(&input, file);
+    return r;
+}
+
+/* More names beat fewer, whatever they are from; and knowing where code lies in its file beats not
+ * knowing. */
+static int compare(const struct symbol_index *a, const struct symbol_index *b)
+{
+    const struct symbol_index_header *x = a->header, *y = b->header;
+    int quality = (int)symbol_index_quality(a) - (int)symbol_index_quality(b);
+    bool placed = x->parts[SYMBOL_INDEX_SEGMENTS].length, other = y->parts[0].length;
+    if (quality || placed != other)
+        return quality ? quality : placed ? 1 : -1;
+    if (x->line_bytes != y->line_bytes)
+        return x->line_bytes > y->line_bytes ? 1 : -1;
+    return (x->named_bytes > y->named_bytes) - (x->named_bytes < y->named_bytes);
+}
+
+/* ---- keeping it ---- */
+
+static int make_folder(struct symbol_store *store, const char *key, struct error *error)
+{
+    _cleanup_buffer_ struct buffer path = {0};
+    buffer_printf(&path, "%s/%.2s", store->directory, key);
+    if (mkdir(buffer_text(&path), 0700) < 0 && errno != EEXIST)
+        return error_set_errno(error, -errno, "%s can't be made", buffer_text(&path));
+    symbol_store_path(store, key, "", &path);
+    if (mkdir(buffer_text(&path), 0700) < 0 && errno != EEXIST)
+        return error_set_errno(error, -errno, "%s can't be made", buffer_text(&path));
+    return 0;
+}
+
+/* A Go program may have a build ID of the linker's, too; profiles know either. */
+static void link_other(struct symbol_store *store, const struct symbol_identity *identity)
+{
+    _cleanup_buffer_ struct buffer path = {0}, target = {0};
+    if (!*identity->other)
+        return;
+    buffer_printf(&path, "%s/%.2s", store->directory, identity->other);
+    mkdir(buffer_text(&path), 0700);
+    symbol_store_path(store, identity->other, "", &path);
+    buffer_printf(&target, "../%.2s/%s", identity->key, identity->key + 2);
+    if (symlink(buffer_text(&target), buffer_text(&path)) == 0)
+        symbol_store_forget(store, identity->other);
+}
+
+static int write_name(struct symbol_store *store, const char *key, const char *name,
+                      struct error *error)
+{
+    _cleanup_buffer_ struct buffer path = {0};
+    const char *slash = strrchr(name, '/');
+    symbol_store_path(store, key, "name", &path);
+    name = slash ? slash + 1 : name;
+    return file_write_atomic(buffer_text(&path), name, strnlen(name, SYMBOL_NAME_BYTES - 1), error);
+}
+
+static int write_index(struct symbol_store *store, const char *key, const struct buffer *index,
+                       struct error *error)
+{
+    _cleanup_buffer_ struct buffer path = {0};
+    symbol_store_path(store, key, "index", &path);
+    int r = file_write_atomic(buffer_text(&path), index->data, index->length, error);
+    symbol_store_forget(store, key);
+    if (!r)
+        store->made++;
+    return r;
+}
+
+/* The index comes last: a build without one isn't there. */
+static int keep(struct symbol_upload *upload, const struct symbol_identity *identity,
+                const char *name, const struct buffer *index, struct error *error)
+{
+    struct symbol_store *store = upload->store;
+    _cleanup_buffer_ struct buffer path = {0};
+    int r = symbol_store_make_room(store, upload->bytes + index->length, error);
+    if (!r)
+        r = make_folder(store, identity->key, error);
+    if (!r && fsync(upload->fd) < 0)
+        r = error_set_errno(error, -errno, "The upload can't be written");
+    if (r < 0)
+        return r;
+    symbol_store_path(store, identity->key,
+                      symbol_file_names[identity->has_code ? SYMBOL_EXECUTABLE : SYMBOL_DEBUGINFO],
+                      &path);
+    if (rename(upload->path, buffer_text(&path)) < 0)
+        return error_set_errno(error, -errno, "%s can't be written", buffer_text(&path));
+    r = write_name(store, identity->key, name, error);
+    if (!r)
+        r = write_index(store, identity->key, index, error);
+    if (!r)
+        link_other(store, identity);
+    return r;
+}
+
+/* Whether the new one makes things better, or is the first of its kind and makes nothing worse. */
+static bool is_better(struct symbol_store *store, const struct symbol_identity *identity,
+                      const struct buffer *index, struct symbol_stored *stored)
+{
+    _cleanup_buffer_ struct buffer path = {0};
+    struct symbol_index fresh, known;
+    struct symbol_entry entry;
+    stored->quality = SYMBOL_INDEX_NOTHING;
+    if (symbol_index_open_memory(index->data, index->length, &fresh, NULL) < 0)
+        return false;
+    stored->quality = symbol_index_quality(&fresh);
+    symbol_store_path(store, identity->key, "index", &path);
+    if (symbol_index_open(buffer_text(&path), &known, NULL) < 0)
+        return true;
+    int difference = compare(&fresh, &known);
+    bool first = identity->has_code && symbol_store_find(store, identity->key, &entry) &&
+                 !entry.file_bytes[SYMBOL_EXECUTABLE];
+    if (difference <= 0 && !first)
+        stored->quality = symbol_index_quality(&known);
+    symbol_index_close(&known);
+    return difference > 0 || (!difference && first);
+}
+
+static int identify(struct symbol_upload *upload, struct symbol_identity *ret_identity,
+                    struct error *error)
+{
+    _cleanup_elf_ struct elf_file file = {.fd = -1};
+    int copy = fcntl(upload->fd, F_DUPFD_CLOEXEC, 0);
+    int r = copy < 0 ? error_set_errno(error, -errno, "The upload can't be read")
+                     : elf_open_foreign_fd(copy, &file, error);
+    if (r < 0) {
+        if (copy >= 0)
+            close(copy);
+        return error_prefix(error, "The upload is no binary or debug file");
+    }
+    return symbol_identify(&file, ret_identity, error);
+}
+
+int symbol_upload_finish(struct symbol_upload *upload, const char *expected, const char *name,
+                         struct symbol_stored *ret_stored, struct error *error)
+{
+    struct symbol_store *store = upload->store;
+    struct symbol_identity identity;
+    struct symbol_stored stored = {0};
+    _cleanup_buffer_ struct buffer index = {0};
+    int r = identify(upload, &identity, error);
+    if (!r && expected && strcmp(expected, identity.key) && strcmp(expected, identity.other))
+        r = error_set(error, -EINVAL,
+                      "The file's build ID is %.120s, and it was sent as %.120s; nothing was "
+                      "stored.",
+                      identity.key, expected);
+    if (r < 0) {
+        store->refused++;
+        return r;
+    }
+    strcpy(stored.key, identity.key);
+    pthread_mutex_lock(&store->making);
+    r = build(store, &identity, upload->fd, &index, error);
+    if (r < 0)
+        store->refused++;
+    else if (is_better(store, &identity, &index, &stored)) {
+        r = keep(upload, &identity, name ? name : "", &index, error);
+        stored.stored = !r;
+    } else {
+        store->kept_out++;
+    }
+    pthread_mutex_unlock(&store->making);
+    if (!r)
+        *ret_stored = stored;
+    return r;
+}
+
+/* ---- without an upload ---- */
+
+int symbol_store_index_path(struct symbol_store *store, const char *path, const char *key,
+                            struct error *error)
+{
+    _cleanup_elf_ struct elf_file file = {.fd = -1};
+    _cleanup_buffer_ struct buffer index = {0};
+    struct symbol_identity identity;
+    struct symbol_stored stored;
+    int r = elf_open(path, &file, error);
+    if (!r)
+        r = symbol_identify(&file, &identity, error);
+    if (!r && strcmp(key, identity.key) && strcmp(key, identity.other))
+        r = error_set(error, -EINVAL, "%.200s has the build ID %.120s, not %.120s.", path,
+                      identity.key, key);
+    if (!r && !identity.has_code)
+        r = error_set(error, -EINVAL, "%.200s has no code.", path);
+    if (!r)
+        r = symbol_index_build_path(path, NULL, &index, error);
+    if (r < 0)
+        return r;
+    pthread_mutex_lock(&store->making);
+    if (is_better(store, &identity, &index, &stored)) {
+        r = symbol_store_make_room(store, index.length, error);
+        if (!r)
+            r = make_folder(store, identity.key, error);
+        if (!r)
+            r = write_name(store, identity.key, path, error);
+        if (!r)
+            r = write_index(store, identity.key, &index, error);
+        if (!r)
+            link_other(store, &identity);
+    }
+    pthread_mutex_unlock(&store->making);
+    return r;
+}
+
+/* A crash, or an index of another version, leaves files without a good index. */
+void symbol_store_mend(struct symbol_store *store, const char *key)
+{
+    struct symbol_identity identity = {0};
+    struct symbol_index index;
+    _cleanup_buffer_ struct buffer path = {0}, made = {0};
+    symbol_store_path(store, key, "index", &path);
+    if (symbol_index_open(buffer_text(&path), &index, NULL) == 0) {
+        symbol_index_close(&index);
+        return;
+    }
+    strcpy(identity.key, key);
+    if (build(store, &identity, -1, &made, NULL) < 0 || write_index(store, key, &made, NULL) < 0)
+        symbol_store_remove(store, key);
+}

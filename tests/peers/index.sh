@@ -1,0 +1,249 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# Symbol indexes against llvm-symbolizer, addr2line and eu-addr2line: functions, inlined functions,
+# files and lines of random addresses, for all the ways in which compilers and tools keep debug
+# information. $COUNT addresses of each binary.
+
+for tool in llvm-symbolizer addr2line eu-addr2line readelf objcopy strip c++filt c++; do
+    command -v "$tool" >/dev/null || {
+        echo "There is no $tool here to compare with."
+        exit 77
+    }
+done
+count=${COUNT:-2000}
+cases=0
+
+# compare FILE [PEER-FILE [ALLOWED]]: PEER-FILE is the same program where the peers can read it.
+compare() {
+    "$ASSAY" debuginfo index "$1" -o "$1.symbols" 2>"$1.said" || {
+        cat "$1.said"
+        exit 1
+    }
+    python3 "$ROOT/tests/peers/compare_index.py" "$ASSAY" "$1.symbols" "${2:-$1}" "$count" \
+        "${3:-2}"
+    cases=$((cases + 1))
+}
+# expect FILE TEXT: what the index says of itself.
+expect() {
+    [[ $(cat "$1.said") == *"$2"* ]] || {
+        echo "The index of $1 doesn't say \"$2\":"
+        cat "$1.said"
+        exit 1
+    }
+}
+
+cat >small.c <<'C'
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+static inline __attribute__((always_inline)) int twice(int n) { return n + n; }
+static inline __attribute__((always_inline)) int fourfold(int n)
+{
+    int half = twice(n);
+    if (half > 100)
+        half -= twice(half / 3);
+    return twice(half);
+}
+static int compare_ints(const void *a, const void *b)
+{
+    return *(const int *)a - *(const int *)b;
+}
+__attribute__((noinline)) static void fill(int *list, int count)
+{
+    for (int i = 0; i < count; i++)
+        list[i] = fourfold(rand() % 1000);
+    qsort(list, (size_t)count, sizeof(*list), compare_ints);
+}
+__attribute__((cold, noinline)) static void refuse(const char *word)
+{
+    fprintf(stderr, "no: %s\n", word);
+    abort();
+}
+int main(int argc, char **argv)
+{
+    int list[64], sum = 0;
+    fill(list, 64);
+    for (int i = 1; i < argc; i++) {
+        if (!strcmp(argv[i], "bad"))
+            refuse(argv[i]);
+        for (const char *at = argv[i]; *at; at++)
+            sum += fourfold(*at) + list[(unsigned char)*at % 64];
+    }
+    printf("%d\n", sum);
+    return sum == 0;
+}
+C
+cat >small.cc <<'CC'
+#include <algorithm>
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+namespace {
+struct Shape {
+    virtual ~Shape() = default;
+    virtual double area() const = 0;
+};
+struct Square : Shape {
+    explicit Square(double side) : side(side) {}
+    double area() const override { return side * side; }
+    double side;
+};
+template <typename T> T twice(T value) { return value + value; }
+int hidden(int n) { return n < 2 ? n : hidden(n - 1) + hidden(n - 2); }
+}
+namespace outer { namespace inner {
+static std::string join(const std::vector<std::string> &parts)
+{
+    std::string all;
+    std::for_each(parts.begin(), parts.end(), [&](const std::string &part) { all += part + "/"; });
+    return all;
+}
+extern "C" int exported(int n) { return n * 3; }
+} }
+int main(int argc, char **argv)
+{
+    std::map<std::string, std::vector<int>> counts;
+    for (int i = 0; i < argc; i++)
+        counts[argv[i]].push_back(i);
+    std::vector<std::unique_ptr<Shape>> shapes;
+    for (auto &entry : counts) {
+        std::sort(entry.second.begin(), entry.second.end(), [](int a, int b) { return a > b; });
+        shapes.push_back(std::unique_ptr<Shape>(new Square(entry.second.size())));
+    }
+    std::function<double(const Shape &)> measure = [](const Shape &s) { return twice(s.area()); };
+    double sum = outer::inner::join({argv[0], "b"}).size();
+    for (auto &shape : shapes)
+        sum += measure(*shape);
+    return sum > hidden(argc) + outer::inner::exported(argc);
+}
+CC
+
+compilers=("gcc g++")
+! command -v clang++ >/dev/null || compilers+=("clang clang++")
+for pair in "${compilers[@]}"; do
+    read -r cc cxx <<<"$pair"
+    for optimize in -O0 -O2 "-O3 -flto"; do
+        # clang's link-time optimisation takes a linker that knows it.
+        [[ $optimize != *flto* || $cc == gcc ]] || command -v ld.lld >/dev/null || continue
+        for version in 4 5; do
+            name=$cc${optimize// /}-dwarf$version
+            "$cc" -gdwarf-$version $optimize -o "$name-c" small.c
+            compare "$name-c"
+            "$cxx" -gdwarf-$version $optimize -o "$name-cc" small.cc
+            compare "$name-cc"
+        done
+    done
+    for version in 4 5; do
+        name=$cc-split$version
+        "$cxx" -gdwarf-$version -O2 -gsplit-dwarf -c -o "$name.o" small.cc
+        "$cc" -gdwarf-$version -O2 -gsplit-dwarf -c -o "$name-c.o" small.c -Dmain=other_main
+        "$cxx" -gdwarf-$version -O2 -gsplit-dwarf -o "$name" "$name.o" "$name-c.o"
+        compare "$name"
+        ! grep "were not found" "$name.said" || exit 1
+        # LLVM 14's never ends on what gcc splits in DWARF 5, and binutils' knows gcc's own best.
+        if { [ "$cc" = gcc ] && timeout 20 dwp -e "$name" -o packed.dwp; } 2>/dev/null ||
+            { [ "$cc" = clang ] && timeout 60 llvm-dwp -e "$name" -o packed.dwp; } 2>/dev/null; then
+            mkdir -p "packed-$name"
+            cp "$name" "packed-$name/program"
+            mv packed.dwp "packed-$name/program.dwp"
+            for part in "$name"*.dwo; do mv "$part" "$part.away"; done
+            compare "packed-$name/program"
+            ! grep "were not found" "packed-$name/program.said" || exit 1
+            # Without either, lines and symbols are left, and the index says what is missing.
+            "$ASSAY" debuginfo index "$name" -o lost.symbols 2>"$name.said"
+            expect "$name" "2 of 2 units are in files (.dwo or .dwp) that were not found"
+            for part in "$name"*.dwo.away; do mv "$part" "${part%.away}"; done
+        fi
+    done
+done
+
+g++ -gdwarf-5 -O2 -o whole small.cc
+for version in 2 3; do
+    gcc -gdwarf-$version -gstrict-dwarf -O2 -o dwarf$version small.c
+    compare dwarf$version
+done
+g++ -gdwarf-4 -O1 -fdebug-types-section -o typed small.cc
+compare typed
+for method in zlib zlib-gnu zstd; do
+    # Not every objcopy knows every method.
+    objcopy --compress-debug-sections=$method whole "packed-$method" 2>/dev/null || continue
+    compare "packed-$method" whole
+done
+
+objcopy --only-keep-debug whole linked.debug
+strip -o linked whole
+objcopy --add-gnu-debuglink=linked.debug linked
+compare linked whole
+expect linked "inlined functions, lines"
+strip -o bare whole
+compare_pair() {
+    "$ASSAY" debuginfo index bare --debug linked.debug -o bare.symbols 2>bare.said
+    python3 "$ROOT/tests/peers/compare_index.py" "$ASSAY" bare.symbols whole "$count"
+}
+compare_pair
+"$ASSAY" debuginfo index bare -o bare.symbols 2>bare.said
+expect bare "starts of functions only"
+g++ -O2 -rdynamic -s -o exporting small.cc
+"$ASSAY" debuginfo index exporting -o exporting.symbols 2>exporting.said
+expect exporting "dynamic symbols only"
+g++ -O2 -g -o another small.cc -Wl,--build-id=0x1234
+! "$ASSAY" debuginfo index another --debug linked.debug -o x.symbols 2>another.said || exit 1
+expect another "its build ID is $(readelf -n whole | sed -n 's/.*Build ID: //p'), and the binary's is 1234"
+
+if command -v dwz >/dev/null; then
+    cp whole first
+    cp whole second
+    dwz -m shared -M "$PWD/shared" first second
+    compare first whole
+    cp whole alone
+    dwz alone
+    compare alone whole
+fi
+
+if rustc --version >/dev/null 2>&1; then
+    cat >small.rs <<'RUST'
+use std::collections::HashMap;
+trait Area { fn area(&self) -> f64; }
+struct Square(f64);
+impl Area for Square { fn area(&self) -> f64 { self.0 * self.0 } }
+mod deep { #[inline(never)] pub fn count(words: &[String]) -> super::HashMap<String, usize> {
+    let mut counts = super::HashMap::new();
+    for word in words { *counts.entry(word.to_lowercase()).or_insert(0) += 1; }
+    counts
+} }
+fn main() {
+    let words: Vec<String> = std::env::args().collect();
+    let shapes: Vec<Box<dyn Area>> = vec![Box::new(Square(deep::count(&words).len() as f64))];
+    println!("{}", shapes.iter().map(|shape| shape.area()).sum::<f64>());
+}
+RUST
+    rustc -g -C opt-level=2 -o rust small.rs
+    compare rust
+fi
+
+if go version >/dev/null 2>&1; then
+    cat >small.go <<'GO'
+package main
+import ("fmt"; "os"; "sort"; "strings")
+type pair struct { word string; count int }
+func (p pair) String() string { return fmt.Sprintf("%s=%d", p.word, p.count) }
+func count(words []string) (pairs []pair) {
+	counts := map[string]int{}
+	for _, word := range words { counts[strings.ToLower(word)]++ }
+	for word, n := range counts { pairs = append(pairs, pair{word, n}) }
+	sort.Slice(pairs, func(i, j int) bool { return pairs[i].count > pairs[j].count })
+	return
+}
+func main() { for _, p := range count(os.Args) { fmt.Println(p) } }
+GO
+    CGO_ENABLED=0 go build -o go-whole small.go
+    compare go-whole go-whole 20
+    CGO_ENABLED=0 go build -ldflags "-s -w" -o go-bare small.go
+    # The same code at the same addresses, with nothing but Go's own table.
+    compare go-bare go-whole 20
+    expect go-bare "inlined functions, lines"
+fi
+echo "$cases binaries"
+[ "$cases" -ge 20 ]
