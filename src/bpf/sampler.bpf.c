@@ -23,6 +23,9 @@ struct {
     __type(value, __u32);
 } targets SEC(".maps");
 
+/* Not 0 while nothing but the targets is sampled. */
+TABLE(targets_only, __u32, 1);
+
 /* The budget for copies: user space fills it up now and then. */
 TABLE(copies_left, long long, 1);
 
@@ -243,6 +246,13 @@ static __always_inline int is_target(__u32 pid)
     return state && *state == BPF_TARGET_SAMPLED;
 }
 
+/* By how it was started, or because user space has less to spend for now. */
+static __always_inline int is_narrowed(void)
+{
+    const __u32 *only = table(&targets_only);
+    return only && *only;
+}
+
 SEC("perf_event")
 int assay_sample(struct bpf_perf_event_data *ctx)
 {
@@ -254,6 +264,10 @@ int assay_sample(struct bpf_perf_event_data *ctx)
         return 0;
     if (settings.filter && !is_target(id >> 32))
         return 0;
+    if (is_narrowed() && !is_target(id >> 32)) {
+        COUNT(scratch, BPF_COUNT_LEFT_OUT);
+        return 0;
+    }
     struct bpf_sample_event *sample = &scratch->sample;
     sample->kind = BPF_EVENT_SAMPLE;
     sample->cpu = (unsigned short)cpu;
@@ -287,7 +301,7 @@ int assay_fork(struct bpf_raw_tracepoint_args *ctx)
     if (pid == parent_pid)
         return 0;
     __u64 *full = table(&fork_full);
-    if (settings.filter && is_target(parent_pid)) {
+    if ((settings.filter || is_narrowed()) && is_target(parent_pid)) {
         __u32 sampled = BPF_TARGET_SAMPLED;
         if (bpf_map_update_elem(&targets, &pid, &sampled, BPF_ANY) && full)
             __sync_fetch_and_add(full, 1);
@@ -324,7 +338,7 @@ int assay_free(struct bpf_raw_tracepoint_args *ctx)
     if ((__u32)BPF_CORE_READ(task, pid) != pid)
         return 0;
     bpf_map_delete_elem(&processes, &pid);
-    if (settings.filter)
+    if (settings.filter || is_narrowed())
         bpf_map_delete_elem(&targets, &pid);
     return 0;
 }

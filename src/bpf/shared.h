@@ -149,6 +149,7 @@ enum bpf_counter {
     BPF_COUNT_STACK_LOST,   /* samples whose new stack found no room in it */
     BPF_COUNT_COPIES,       /* samples sent as copies */
     BPF_COUNT_COPY_REFUSED, /* beyond the budget for copies: their stack is cut */
+    BPF_COUNT_LEFT_OUT,     /* samples of processes that are none of the targets, for now */
     BPF_COUNTERS,
 };
 

@@ -16,8 +16,9 @@
 #define COPIES_MAX 512
 #define COPY_TURN_NS 250000000
 #define CHURN_NS 1000000000u
-/* Beyond it all stacks are forgotten, here and in the kernel. */
-#define STACKS_BYTES_MAX (32u << 20)
+#define STACKS_BYTES_DEFAULT (32u << 20)
+/* Of unwind rules the kernel has room for a number; files share them, but they are never fewer. */
+#define RULES_MAX (BPF_RULES_MAX - 1024)
 /* What a walk or an event on its way in another CPU can take, at the very most. */
 #define SETTLE_US 20000
 
@@ -32,7 +33,7 @@ static void forget_process(void *context, struct process *process)
 int bpf_recorder_init(struct bpf_recorder *bpf, struct recorder *recorder,
                       const struct bpf_sampler_options *options, struct error *error)
 {
-    *bpf = (struct bpf_recorder){.recorder = recorder};
+    *bpf = (struct bpf_recorder){.recorder = recorder, .stacks_bytes = STACKS_BYTES_DEFAULT};
     pid_t everybody = -1;
     /* First what happens to processes, then samples, so that no sample lacks its process. */
     int r = perf_sampler_new(&(struct perf_options){.threads = &everybody, .thread_count = 1},
@@ -327,6 +328,11 @@ static void take_event(void *context, const void *data)
         take_sample(bpf, event);
 }
 
+static bool modules_full(const struct bpf_recorder *bpf)
+{
+    return bpf->recorder->modules.refused || bpf->recorder->modules.rules.count > RULES_MAX;
+}
+
 /* All that the kernel was told, and all that it said, is worth nothing any more. */
 static void reset(struct bpf_recorder *bpf)
 {
@@ -343,7 +349,7 @@ static void reset(struct bpf_recorder *bpf)
     }
     bpf_sampler_forget_processes(bpf->sampler); /* those that the last copies brought in */
     installer_reset(&bpf->installer);
-    if (bpf->recorder->modules.refused)
+    if (modules_full(bpf))
         recorder_forget_modules(bpf->recorder);
     bpf_sampler_forget_stacks(bpf->sampler);
     bpf->stack_count = 0;
@@ -358,8 +364,8 @@ static void keep_house(struct bpf_recorder *bpf, int64_t now_ns)
         bpf->allowed_ns = now_ns;
         bpf_sampler_allow_copies(bpf->sampler, bpf->copies);
     }
-    if (installer_full(&bpf->installer) || bpf->recorder->modules.refused ||
-        bpf->arena.total_bytes > STACKS_BYTES_MAX)
+    if (installer_full(&bpf->installer) || modules_full(bpf) ||
+        bpf->arena.total_bytes > bpf->stacks_bytes)
         reset(bpf);
 }
 

@@ -32,6 +32,7 @@ struct bpf_recorder {
     size_t stack_count, stack_capacity;
     struct id_table index;   /* of stacks, by hash */
     struct arena arena;      /* of their words and frames */
+    uint64_t stacks_bytes;   /* beyond it all stacks are forgotten, here and in the kernel */
     unsigned copies;         /* that are allowed at a time */
     int64_t allowed_ns;      /* when they last were */
     uint64_t unknown_stacks; /* samples whose stack never came */

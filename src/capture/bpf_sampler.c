@@ -29,11 +29,12 @@ struct table {
     size_t bytes;
 };
 
-enum { MAPPINGS, DIRECTORY, SLOTS, RULES, POOL, STACKS, COPIES, FORKS, SCRATCHES, TABLES };
+enum { MAPPINGS, DIRECTORY, SLOTS, RULES, POOL, STACKS, COPIES, FORKS, SCRATCHES, NARROW, TABLES };
 static const char *const table_names[TABLES] = {
     [MAPPINGS] = "mappings",  [DIRECTORY] = "directory", [SLOTS] = "slots_used",
     [RULES] = "rules",        [POOL] = "pool",           [STACKS] = "known_stacks",
     [COPIES] = "copies_left", [FORKS] = "fork_full",     [SCRATCHES] = "scratches",
+    [NARROW] = "targets_only",
 };
 
 struct bpf_sampler {
@@ -48,6 +49,7 @@ struct bpf_sampler {
     int *events;
     size_t event_count, event_capacity;
     bool cycles;
+    int measuring; /* while it is open, the kernel measures; -1: it doesn't for us */
     bpf_event_fn callback;
     void *context;
 };
@@ -286,6 +288,7 @@ int bpf_sampler_new(const struct bpf_sampler_options *options, struct bpf_sample
                     struct error *error)
 {
     struct bpf_sampler *sampler = memory_zalloc(1, sizeof(*sampler));
+    sampler->measuring = -1;
     sampler->slot_count = slots_of(options->pool_bytes);
     sampler->cpu_count = libbpf_num_possible_cpus();
     int r = sampler->cpu_count > 0 ? load_object(sampler, options) : -ENOSYS;
@@ -319,6 +322,8 @@ void bpf_sampler_free(struct bpf_sampler *sampler)
         if (sampler->tables[i].memory)
             munmap(sampler->tables[i].memory, sampler->tables[i].bytes);
     bpf_object__close(sampler->object);
+    if (sampler->measuring >= 0)
+        close(sampler->measuring);
     free(sampler->events);
     free(sampler);
 }
@@ -366,6 +371,69 @@ void bpf_sampler_allow_copies(struct bpf_sampler *sampler, unsigned count)
 {
     long long *left = sampler->tables[COPIES].memory;
     __atomic_store_n(left, (long long)count, __ATOMIC_RELAXED);
+}
+
+int bpf_sampler_set_rate(struct bpf_sampler *sampler, unsigned frequency_hz)
+{
+    /* The CPU clock has periods only, also when it was opened with a frequency. */
+    uint64_t value = sampler->cycles ? frequency_hz : 1000000000u / frequency_hz;
+    int r = 0;
+    for (size_t i = 0; i < sampler->event_count; i++)
+        if (ioctl(sampler->events[i], PERF_EVENT_IOC_PERIOD, &value) < 0)
+            r = -errno;
+    return r;
+}
+
+int bpf_sampler_pause(struct bpf_sampler *sampler, bool pause)
+{
+    int r = 0;
+    for (size_t i = 0; i < sampler->event_count; i++)
+        if (ioctl(sampler->events[i], pause ? PERF_EVENT_IOC_DISABLE : PERF_EVENT_IOC_ENABLE, 0) <
+            0)
+            r = -errno;
+    return r;
+}
+
+int bpf_sampler_narrow(struct bpf_sampler *sampler, const uint32_t *pids, size_t count)
+{
+    int targets = bpf_object__find_map_fd_by_name(sampler->object, "targets");
+    uint32_t *only = sampler->tables[NARROW].memory, state = BPF_TARGET_SAMPLED, pid;
+    __atomic_store_n(only, 0, __ATOMIC_RELAXED);
+    while (bpf_map_get_next_key(targets, NULL, &pid) == 0)
+        if (bpf_map_delete_elem(targets, &pid) < 0 && errno != ENOENT)
+            return -errno;
+    for (size_t i = 0; i < count; i++)
+        if (bpf_map_update_elem(targets, &pids[i], &state, BPF_ANY) < 0)
+            return -errno;
+    __atomic_store_n(only, count > 0, __ATOMIC_RELAXED);
+    return 0;
+}
+
+int bpf_sampler_measure_all(void)
+{
+    int fd = bpf_enable_stats(BPF_STATS_RUN_TIME);
+    return fd < 0 ? -1 : fd;
+}
+
+void bpf_sampler_measure(struct bpf_sampler *sampler)
+{
+    if (sampler->measuring < 0)
+        sampler->measuring = bpf_sampler_measure_all();
+}
+
+int64_t bpf_sampler_run_ns(const struct bpf_sampler *sampler)
+{
+    struct bpf_program *program;
+    int64_t total = 0;
+    bpf_object__for_each_program(program, sampler->object)
+    {
+        struct bpf_prog_info info = {0};
+        uint32_t length = sizeof(info);
+        if (bpf_obj_get_info_by_fd(bpf_program__fd(program), &info, &length) == 0)
+            total += (int64_t)info.run_time_ns;
+    }
+    /* Without anybody who has it measured, the sum stays at nothing. */
+    return total || sampler->measuring >= 0 ? total : -1;
 }
 
 int bpf_sampler_descriptor(const struct bpf_sampler *sampler)

@@ -46,6 +46,17 @@ void bpf_sampler_forget_stacks(struct bpf_sampler *sampler);
 /* So many samples may be sent as copies from now on. */
 void bpf_sampler_allow_copies(struct bpf_sampler *sampler, unsigned count);
 
+/* Takes samples at another rate, or none at all. */
+int bpf_sampler_set_rate(struct bpf_sampler *sampler, unsigned frequency_hz);
+int bpf_sampler_pause(struct bpf_sampler *sampler, bool pause);
+/* Of these processes and what they start from now on; of all with none. For samplers of all. */
+int bpf_sampler_narrow(struct bpf_sampler *sampler, const uint32_t *pids, size_t count);
+
+/* Has the kernel measure how long programs run; and how long ours have: -1 when it doesn't. */
+void bpf_sampler_measure(struct bpf_sampler *sampler);
+int bpf_sampler_measure_all(void); /* a descriptor: as long as that is open; or -1 */
+int64_t bpf_sampler_run_ns(const struct bpf_sampler *sampler);
+
 /* Becomes readable when enough has come to be worth it. */
 int bpf_sampler_descriptor(const struct bpf_sampler *sampler);
 

@@ -95,6 +95,8 @@ static int start_bpf(struct capture *capture, const struct capture_options *opti
     int r = bpf_recorder_init(&capture->bpf, &capture->recorder, &wanted, error);
     if (wanted.cgroup >= 0)
         close(wanted.cgroup);
+    if (!r && options->stacks_bytes)
+        capture->bpf.stacks_bytes = options->stacks_bytes;
     /* What a command or its children do is told by events; nobody else is known yet. */
     for (size_t i = 0; !r && i < options->pid_count; i++)
         processes_get(&capture->recorder.processes, (uint32_t)options->pids[i]);
@@ -175,6 +177,9 @@ int capture_new(const struct capture_options *options, struct capture **ret_capt
             return error_set(error, -ESRCH, "There is no process %d.", (int)options->pids[i]);
     struct capture *capture = memory_zalloc(1, sizeof(*capture));
     recorder_init(&capture->recorder, options->frequency_hz);
+    capture->recorder.label = options->label;
+    capture->recorder.label_context = options->label_context;
+    capture->recorder.processes.no_thread_names = options->label != NULL;
     capture->recorder.root_by_process = options->root_by_process;
     if (options->pid_count) {
         capture->pids = memory_zalloc(options->pid_count, sizeof(*capture->pids));
@@ -208,6 +213,75 @@ void capture_into(struct capture *capture, struct profile *profile)
     recorder_into(&capture->recorder, profile);
 }
 
+int capture_set_rate(struct capture *capture, unsigned frequency_hz, struct error *error)
+{
+    int r = capture_read(capture, 0, true, error);
+    if (r < 0)
+        return r;
+    r = capture->means == CAPTURE_BPF    ? bpf_sampler_set_rate(capture->bpf.sampler, frequency_hz)
+        : capture->means == CAPTURE_PERF ? perf_sampler_set_rate(capture->perf, frequency_hz)
+                                         : -ENOTSUP;
+    if (r < 0)
+        return error_set_errno(error, r, "Samples cannot be taken %u times a second", frequency_hz);
+    recorder_set_rate(&capture->recorder, frequency_hz);
+    capture->recorder.period_set = true;
+    return 0;
+}
+
+int capture_pause(struct capture *capture, bool pause, struct error *error)
+{
+    int r = capture->means == CAPTURE_BPF    ? bpf_sampler_pause(capture->bpf.sampler, pause)
+            : capture->means == CAPTURE_PERF ? perf_sampler_pause(capture->perf, pause)
+                                             : -ENOTSUP;
+    if (r < 0)
+        return error_set_errno(error, r, "Sampling cannot be turned %s", pause ? "off" : "on");
+    /* By perf events, samples and what happens to processes come from the same source. */
+    if (capture->means == CAPTURE_PERF && !pause)
+        processes_doubt(&capture->recorder.processes, monotonic_ns());
+    return 0;
+}
+
+int capture_narrow(struct capture *capture, const uint32_t *pids, size_t count, struct error *error)
+{
+    bool can = capture->means == CAPTURE_BPF && !capture->pid_count;
+    int r = can ? bpf_sampler_narrow(capture->bpf.sampler, pids, count) : -ENOTSUP;
+    return r < 0 ? error_set_errno(error, r, "Processes cannot be left out") : 0;
+}
+
+static int busier_first(const void *first, const void *second)
+{
+    const struct process *a = *(struct process *const *)first;
+    const struct process *b = *(struct process *const *)second;
+    return (a->samples < b->samples) - (a->samples > b->samples);
+}
+
+size_t capture_busiest(struct capture *capture, uint32_t *ret_pids, size_t room)
+{
+    const struct processes *processes = &capture->recorder.processes;
+    _cleanup_free_ struct process **busy = memory_zalloc(processes->count + 1, sizeof(*busy));
+    size_t count = 0;
+    for (size_t i = 0; i < processes->count; i++)
+        if (processes->list[i]->samples && !processes->list[i]->ended_ns)
+            busy[count++] = processes->list[i];
+    qsort(busy, count, sizeof(*busy), busier_first);
+    for (size_t i = 0; i < MIN(count, room); i++)
+        ret_pids[i] = busy[i]->pid;
+    for (size_t i = 0; i < processes->count; i++)
+        processes->list[i]->samples = 0;
+    return MIN(count, room);
+}
+
+int capture_measure_all(void)
+{
+    return bpf_sampler_measure_all();
+}
+
+void capture_measure(struct capture *capture)
+{
+    if (capture->means == CAPTURE_BPF)
+        bpf_sampler_measure(capture->bpf.sampler);
+}
+
 static bool all_gone(const struct capture *capture)
 {
     for (size_t i = 0; i < capture->pid_count; i++)
@@ -237,6 +311,9 @@ int capture_read(struct capture *capture, int timeout_ms, bool all, struct error
         capture->tidied_ns = monotonic_ns();
         processes_tidy(&capture->recorder.processes, capture->tidied_ns);
         modules_tidy(&capture->recorder.modules);
+        /* With BPF the kernel has to be told, too: bpf_recorder.c does. */
+        if (capture->means != CAPTURE_BPF && capture->recorder.modules.refused)
+            recorder_forget_modules(&capture->recorder);
     }
     return r < 0 ? error_set_errno(error, r, "Samples cannot be read") : r;
 }
@@ -295,13 +372,17 @@ struct capture_figures capture_figures(const struct capture *capture)
     struct capture_figures figures = {.samples = recorder->samples,
                                       .cpu_ns = recorder->cpu_ns,
                                       .processes = recorder->sampled_processes,
-                                      .walks = recorder->walks};
+                                      .walks = recorder->walks,
+                                      .unwanted = recorder->unwanted,
+                                      .tracked = recorder->processes.count,
+                                      .bpf_ns = -1};
     memcpy(figures.ends, recorder->ends, sizeof(figures.ends));
     if (capture->means == CAPTURE_BPF) {
         uint64_t counters[BPF_COUNTERS];
         bpf_sampler_counters(capture->bpf.sampler, counters);
         figures.lost = counters[BPF_COUNT_RING_FULL] + counters[BPF_COUNT_STACK_LOST];
         figures.copies = counters[BPF_COUNT_COPIES];
+        figures.bpf_ns = bpf_sampler_run_ns(capture->bpf.sampler);
         figures.checked = capture->bpf.checked;
         figures.different = capture->bpf.different;
     } else {
@@ -310,10 +391,11 @@ struct capture_figures capture_figures(const struct capture *capture)
     return figures;
 }
 
-static void note_loss(struct capture_loss *losses, size_t *count, const char *what, uint64_t number)
+static void note_loss(struct capture_loss *losses, size_t *count, const char *reason,
+                      const char *what, uint64_t number)
 {
     if (number && *count < CAPTURE_LOSSES_MAX)
-        losses[(*count)++] = (struct capture_loss){.what = what, .count = number};
+        losses[(*count)++] = (struct capture_loss){.reason = reason, .what = what, .count = number};
 }
 
 size_t capture_losses(const struct capture *capture, struct capture_loss *losses)
@@ -324,28 +406,36 @@ size_t capture_losses(const struct capture *capture, struct capture_loss *losses
     if (capture->means == CAPTURE_BPF) {
         uint64_t counters[BPF_COUNTERS];
         bpf_sampler_counters(bpf->sampler, counters);
-        note_loss(losses, &count, "samples lost: the ring buffer was full",
+        note_loss(losses, &count, "ring_full", "samples lost: the ring buffer was full",
                   counters[BPF_COUNT_RING_FULL]);
-        note_loss(losses, &count, "samples lost: no room for a new stack in the ring buffer",
+        note_loss(losses, &count, "stack_ring_full",
+                  "samples lost: no room for a new stack in the ring buffer",
                   counters[BPF_COUNT_STACK_LOST]);
-        note_loss(losses, &count, "stacks cut: too many at once that the kernel could not walk",
+        note_loss(losses, &count, "copies_refused",
+                  "stacks cut: too many at once that the kernel could not walk",
                   counters[BPF_COUNT_COPY_REFUSED]);
-        note_loss(losses, &count, "stacks without callers: these never came", bpf->unknown_stacks);
-        note_loss(losses, &count, "processes that the kernel's tables had no room for",
+        note_loss(losses, &count, "left_out",
+                  "samples of processes that were left out, since they were not the busiest",
+                  counters[BPF_COUNT_LEFT_OUT]);
+        note_loss(losses, &count, "unknown_stacks", "stacks without callers: these never came",
+                  bpf->unknown_stacks);
+        note_loss(losses, &count, "kernel_tables_full",
+                  "processes that the kernel's tables had no room for",
                   bpf_sampler_fork_full(bpf->sampler) + bpf->installer.refused);
-        note_loss(losses, &count, "times the kernel's tables were full and built anew",
+        note_loss(losses, &count, "resets", "times the kernel's tables were full and built anew",
                   bpf->resets);
-        note_loss(losses, &count, "events of processes lost", recorder->lost_events);
+        note_loss(losses, &count, "events_lost", "events of processes lost", recorder->lost_events);
     } else {
-        note_loss(losses, &count, "records lost: the ring buffer was full", recorder->lost_events);
+        note_loss(losses, &count, "records_lost", "records lost: the ring buffer was full",
+                  recorder->lost_events);
     }
     if (capture->ptrace) {
-        note_loss(losses, &count, "ms of CPU in processes too short to be met",
+        note_loss(losses, &count, "too_short_ms", "ms of CPU in processes too short to be met",
                   ptrace_sampler_unsettled_ns(capture->ptrace) / 1000000);
-        note_loss(losses, &count, "threads beyond the limit",
+        note_loss(losses, &count, "threads_refused", "threads beyond the limit",
                   ptrace_sampler_refused(capture->ptrace));
     }
-    note_loss(losses, &count, "processes, threads or mappings beyond the limits",
+    note_loss(losses, &count, "tables_full", "processes, threads or mappings beyond the limits",
               recorder->processes.refused + recorder->modules.refused);
     return count;
 }

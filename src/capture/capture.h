@@ -15,6 +15,22 @@
 
 enum capture_means { CAPTURE_ANY, CAPTURE_BPF, CAPTURE_PERF, CAPTURE_PTRACE };
 
+/* A process as whoever labels its samples sees it. It may have ended by then. */
+struct capture_process {
+    uint32_t pid;
+    uint64_t number;      /* of this process and the program that it runs: never comes again */
+    uint64_t parent;      /* the number of whom it came from or of what it ran before; 0: unknown */
+    const char *name;     /* as its main thread calls itself */
+    const char *program;  /* the file that it runs, as it sees it; NULL: not known */
+    const char *build_id; /* that file's, or "" */
+};
+
+/* The label set in `profile` of a process's samples, or CAPTURE_UNWANTED; asked for once per
+ * process and profile, at its first sample. */
+typedef uint32_t (*capture_label_fn)(void *context, const struct capture_process *process,
+                                     struct profile *profile);
+#define CAPTURE_UNWANTED UINT32_MAX
+
 struct capture_options {
     /* What is looked at: one of these three. */
     bool all;
@@ -29,7 +45,10 @@ struct capture_options {
     enum capture_means means;
     bool root_by_process;       /* stacks begin with a frame that is called as the process is */
     uint64_t unwind_pool_bytes; /* of unwind rows that the kernel holds; 0: the default */
-    bool check;                 /* BPF: walks are repeated in user space and compared */
+    uint64_t stacks_bytes;      /* of known stacks in user space; 0: the default */
+    capture_label_fn label;     /* NULL: samples have the labels comm, pid and tid */
+    void *label_context;
+    bool check; /* BPF: walks are repeated in user space and compared */
 };
 
 /* How it went, from the beginning on. */
@@ -40,13 +59,17 @@ struct capture_figures {
     uint64_t walks;                  /* of user stacks */
     uint64_t ends[UNWIND_END_KINDS]; /* how they ended */
     uint64_t lost;                   /* samples that are not in the profile, for any reason */
+    uint64_t unwanted;               /* samples that options.label didn't want */
+    int64_t bpf_ns;                  /* that BPF programs ran; -1: the kernel doesn't say */
+    uint64_t tracked;                /* processes that are known now */
     uint64_t copies;                 /* BPF: samples that were walked in user space */
     uint64_t checked, different;     /* with options.check */
 };
 
 /* A reason why something is missing, and how often. */
 struct capture_loss {
-    const char *what; /* "samples that found the ring buffer full" */
+    const char *reason; /* "ring_full": for metrics */
+    const char *what;   /* "samples that found the ring buffer full" */
     uint64_t count;
 };
 
@@ -61,6 +84,22 @@ void capture_free(struct capture *capture);
 /* Samples go to this profile from now on: empty, with its own choice of detail, it outlives its
  * use. The sample types samples/count and cpu/nanoseconds are added to it. */
 void capture_into(struct capture *capture, struct profile *profile);
+
+/* Another rate from now on: samples before and after stand for different times, and say so. */
+int capture_set_rate(struct capture *capture, unsigned frequency_hz, struct error *error);
+/* No more samples until it is called with false. What is known of processes stays. */
+int capture_pause(struct capture *capture, bool pause, struct error *error);
+/* Only these processes and what they start from now on are sampled, of all that were; all again with
+ * none. By BPF alone: else -ENOTSUP. */
+int capture_narrow(struct capture *capture, const uint32_t *pids, size_t count,
+                   struct error *error);
+/* The processes with the most samples since the last call, the busiest first. */
+size_t capture_busiest(struct capture *capture, uint32_t *ret_pids, size_t room);
+/* Has the kernel measure all BPF programs for as long as the descriptor is open; -1: it takes
+ * CAP_SYS_ADMIN. */
+int capture_measure_all(void);
+/* Has the kernel measure the time that BPF programs take; it costs each of them a little. */
+void capture_measure(struct capture *capture);
 
 /* Waits for samples, at most `timeout_ms`, and adds what has come; everything when `all` is set.
  * Returns 0, 1 when all that was looked at has ended, or a negative code. */

@@ -251,6 +251,27 @@ int perf_threads_of(pid_t pid, pid_t **threads, size_t *count, size_t *capacity)
     return *count > before ? 0 : -ESRCH;
 }
 
+int perf_sampler_set_rate(struct perf_sampler *sampler, unsigned frequency_hz)
+{
+    /* The CPU clock has periods only, also when it was opened with a frequency. */
+    uint64_t period_ns = 1000000000u / frequency_hz;
+    int r = 0;
+    for (size_t i = 0; i < sampler->event_count; i++)
+        if (ioctl(sampler->events[i], PERF_EVENT_IOC_PERIOD, &period_ns) < 0)
+            r = -errno;
+    return r;
+}
+
+int perf_sampler_pause(struct perf_sampler *sampler, bool pause)
+{
+    int r = 0;
+    for (size_t i = 0; i < sampler->event_count; i++)
+        if (ioctl(sampler->events[i], pause ? PERF_EVENT_IOC_DISABLE : PERF_EVENT_IOC_ENABLE, 0) <
+            0)
+            r = -errno;
+    return r;
+}
+
 bool perf_sampler_sees_kernel(const struct perf_sampler *sampler)
 {
     return sampler->kernel;

@@ -66,6 +66,10 @@ bool perf_sampler_sees_kernel(const struct perf_sampler *sampler);
 /* Appends the threads that a process has now to a growing list. -ESRCH when there is none. */
 int perf_threads_of(pid_t pid, pid_t **threads, size_t *count, size_t *capacity);
 
+/* Takes samples at another rate; or nothing at all, until it is called with false. */
+int perf_sampler_set_rate(struct perf_sampler *sampler, unsigned frequency_hz);
+int perf_sampler_pause(struct perf_sampler *sampler, bool pause);
+
 /* Waits for records, at most `timeout_ms`, and hands over those whose turn it is; all of them when
  * `all` is set. Returns 0, 1 when the events' processes are gone, or a negative code. */
 int perf_sampler_read(struct perf_sampler *sampler, int timeout_ms, bool all,

@@ -36,6 +36,12 @@ static void forget(struct processes *processes, struct process *process)
     processes->list[process->at] = last;
     last->at = process->at;
     *seat_of(processes, process->pid) = NULL;
+    /* Over months every pid comes by once. */
+    uint32_t page = process->pid / PIDS_PER_PAGE;
+    if (!--processes->page_users[page]) {
+        free(processes->pages[page]);
+        processes->pages[page] = NULL;
+    }
     free(process->mappings);
     free(process);
 }
@@ -73,6 +79,7 @@ struct process *processes_get(struct processes *processes, uint32_t pid)
     process->at = processes->count;
     array_reserve(processes->list, processes->capacity, processes->count + 1);
     processes->list[processes->count++] = process;
+    processes->page_users[pid / PIDS_PER_PAGE]++;
     *seat_of(processes, pid) = process;
     return process;
 }
@@ -92,6 +99,8 @@ void processes_start(struct processes *processes, uint32_t pid, const struct pro
         memcpy(process->mappings, parent->mappings, parent->count * sizeof(*process->mappings));
     process->count = parent->count;
     process->known = true;
+    process->program = parent->program;
+    process->parent = parent->number ? parent->number : parent->parent;
     memcpy(process->name, parent->name, sizeof(process->name));
 }
 
@@ -116,11 +125,14 @@ void processes_tidy(struct processes *processes, int64_t now_ns)
     }
 }
 
-void processes_doubt(struct processes *processes)
+void processes_doubt(struct processes *processes, int64_t now_ns)
 {
     for (size_t i = 0; i < processes->count; i++) {
-        processes->list[i]->known = false;
-        processes->list[i]->caught_up_ns = 0;
+        struct process *process = processes->list[i];
+        process->known = false;
+        process->caught_up_ns = 0;
+        if (!process->ended_ns) /* those that have not are found by processes_tidy */
+            process->ended_ns = now_ns;
     }
 }
 
@@ -136,10 +148,13 @@ static struct thread *find_thread(const struct processes *processes, uint32_t ti
 
 void processes_name_thread(struct processes *processes, uint32_t tid, const char *name)
 {
-    struct thread *thread = find_thread(processes, tid);
-    if (!thread && processes->thread_count == THREADS_MAX) {
-        processes->refused++;
+    if (processes->no_thread_names)
         return;
+    struct thread *thread = find_thread(processes, tid);
+    /* Nobody says which of them are gone: all begin anew, with their processes' names. */
+    if (!thread && processes->thread_count == THREADS_MAX) {
+        processes->thread_count = 0;
+        id_table_clear(&processes->thread_index);
     }
     if (!thread) {
         array_reserve(processes->threads, processes->thread_capacity, processes->thread_count + 1);
@@ -164,6 +179,10 @@ void process_execute(struct process *process, uint64_t time_ns)
     process->known = true;
     process->changed = true;
     process->replaced_ns = time_ns;
+    process->program = NULL;
+    process->parent = process->number ? process->number : process->parent;
+    process->number = 0;
+    process->labels_epoch = 0;
 }
 
 /* The first mapping that ends after `address`. */
@@ -254,6 +273,8 @@ void process_map(struct processes *processes, struct process *process,
                                                          .device = event->device,
                                                          .inode = event->inode,
                                                      });
+    if (!process->program)
+        process->program = mapping.module;
     if (mapping.module)
         module_bias(mapping.module, event->start, event->offset, &mapping.bias);
     if (replaces(process, &mapping)) {
@@ -292,6 +313,8 @@ static void read_names(struct processes *processes, struct process *process)
 {
     char path[64], name[16];
     read_name(process->pid, process->pid, process->name);
+    if (processes->no_thread_names)
+        return;
     snprintf(path, sizeof(path), "/proc/%" PRIu32 "/task", process->pid);
     DIR *folder = opendir(path);
     struct dirent *entry;

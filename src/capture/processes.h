@@ -27,11 +27,17 @@ struct process {
     size_t at;              /* in the table's list */
     bool known;             /* its mappings are those below; else /proc has to be asked */
     bool sampled;           /* it has been seen in a sample */
+    uint32_t samples;       /* since somebody asked for the busiest */
     bool changed;           /* its mappings have, since somebody cleared this */
     uint64_t replaced_ns;   /* when code last made way for other code at the same place, */
     uint64_t churned_ns;    /* other than by executing another program */
     int64_t caught_up_ns;   /* when /proc was last asked */
     int64_t ended_ns;       /* when it seemed to have ended; 0: it has not */
+    struct module *program; /* the first that it mapped: what it runs; NULL: not known */
+    uint64_t number;        /* another with each program that it runs; 0: nobody asked yet */
+    uint64_t parent;        /* the number of whom it came from, or of what it ran before; or 0 */
+    uint32_t labels;        /* its samples' labels in the profile of `labels_epoch` */
+    uint32_t labels_epoch;
     struct pool_list *list; /* what the kernel knows of its mappings, for the owner of the table */
 };
 
@@ -51,6 +57,7 @@ struct processes {
     struct process **list;
     size_t count, capacity;
     struct process **pages[PIDS_MAX / PIDS_PER_PAGE]; /* by pid */
+    uint16_t page_users[PIDS_MAX / PIDS_PER_PAGE];    /* processes in each; without any it goes */
     struct thread *threads;
     size_t thread_count, thread_capacity;
     struct id_table thread_index; /* by tid */
@@ -58,7 +65,8 @@ struct processes {
     /* Called before a process is forgotten; may be NULL. */
     void (*forget)(void *context, struct process *process);
     void *context;
-    uint64_t refused; /* mappings, processes and threads beyond the limits */
+    bool no_thread_names; /* nobody asks for them */
+    uint64_t refused;     /* mappings, processes and threads beyond the limits */
 };
 
 void processes_init(struct processes *processes, struct modules *modules);
@@ -76,8 +84,8 @@ void processes_start(struct processes *processes, uint32_t pid, const struct pro
 void processes_end(struct processes *processes, uint32_t pid, int64_t now_ns);
 /* Forgets those that have ended a while ago. */
 void processes_tidy(struct processes *processes, int64_t now_ns);
-/* Events were lost: what was learned from them may be wrong. */
-void processes_doubt(struct processes *processes);
+/* Events were lost: what was learned from them may be wrong, and some may have ended. */
+void processes_doubt(struct processes *processes, int64_t now_ns);
 
 /* A thread calls itself something. */
 void processes_name_thread(struct processes *processes, uint32_t tid, const char *name);

@@ -9,6 +9,7 @@
 
 #include "base/clock.h"
 #include "base/memory.h"
+#include "capture/capture.h"
 #include "symbol/jit.h"
 
 /* DWARF numbers of the registers that come with a sample, beside ip, sp and fp. */
@@ -24,7 +25,11 @@ void recorder_init(struct recorder *recorder, unsigned frequency_hz)
     modules_init(&recorder->modules);
     processes_init(&recorder->processes, &recorder->modules);
     segments_init(&recorder->segments);
-    recorder->epoch_ns = clock_ns(CLOCK_REALTIME) - clock_ns(CLOCK_MONOTONIC);
+    recorder_set_rate(recorder, frequency_hz);
+}
+
+void recorder_set_rate(struct recorder *recorder, unsigned frequency_hz)
+{
     recorder->period_ns = 1000000000 / frequency_hz;
 }
 
@@ -39,8 +44,8 @@ void recorder_forget_modules(struct recorder *recorder)
 {
     struct processes *processes = &recorder->processes;
     for (size_t i = 0; i < processes->count; i++)
-        processes->list[i]->count = 0;
-    processes_doubt(processes);
+        processes->list[i]->count = 0, processes->list[i]->program = NULL;
+    processes_doubt(processes, monotonic_ns());
     segments_clear(&recorder->segments);
     modules_release(&recorder->modules);
     modules_init(&recorder->modules);
@@ -50,6 +55,8 @@ void recorder_into(struct recorder *recorder, struct profile *profile)
 {
     recorder->profile = profile;
     recorder->epoch++;
+    /* The clocks drift apart: over a long time by more than a sample. */
+    recorder->epoch_ns = clock_ns(CLOCK_REALTIME) - clock_ns(CLOCK_MONOTONIC);
     if (!profile)
         return;
     uint32_t cpu = profile_cstring(profile, "cpu"), ns = profile_cstring(profile, "nanoseconds");
@@ -202,23 +209,57 @@ struct process *recorder_process(struct recorder *recorder, uint32_t pid, bool h
         return NULL;
     recorder->sampled_processes += !process->sampled;
     process->sampled = true;
+    process->samples++;
     if (has_user && !process->known && monotonic_ns() - process->caught_up_ns > CATCH_UP_NS)
         process_catch_up(&recorder->processes, process);
     return process;
 }
 
-void recorder_add(struct recorder *recorder, const struct recorder_sample *sample)
+/* The labels that somebody has for the sample's process, asked for once per profile. */
+static uint32_t process_labels(struct recorder *recorder, const struct recorder_sample *sample)
 {
-    struct profile *profile = recorder->profile;
+    struct process *process = processes_find(&recorder->processes, sample->pid);
+    if (!process)
+        return CAPTURE_UNWANTED;
+    if (process->labels_epoch == recorder->epoch)
+        return process->labels;
+    if (!process->number)
+        process->number = ++recorder->numbers;
+    struct capture_process described = {
+        .pid = process->pid,
+        .number = process->number,
+        .parent = process->parent,
+        .name = process->name[0] ? process->name : sample->comm,
+        .program = process->program ? process->program->path : NULL,
+        .build_id = process->program ? process->program->build_id : "",
+    };
+    process->labels_epoch = recorder->epoch;
+    process->labels = recorder->label(recorder->label_context, &described, recorder->profile);
+    return process->labels;
+}
+
+static uint32_t thread_labels(struct profile *profile, const struct recorder_sample *sample)
+{
     struct profile_label labels[] = {
         {.key = profile_cstring(profile, "comm"), .text = profile_cstring(profile, sample->comm)},
         {.key = profile_cstring(profile, "pid"), .number = sample->pid},
         {.key = profile_cstring(profile, "tid"), .number = sample->tid},
     };
+    return profile_label_set(profile, labels, ARRAY_LENGTH(labels));
+}
+
+void recorder_add(struct recorder *recorder, const struct recorder_sample *sample)
+{
+    struct profile *profile = recorder->profile;
+    uint32_t labels =
+        recorder->label ? process_labels(recorder, sample) : thread_labels(profile, sample);
+    if (labels == CAPTURE_UNWANTED) {
+        recorder->unwanted++;
+        return;
+    }
     size_t row =
-        profile_sample(profile, profile_stack(profile, sample->frames, sample->frame_count),
-                       profile_label_set(profile, labels, ARRAY_LENGTH(labels)), 0,
-                       sample->time_ns + (uint64_t)recorder->epoch_ns);
+        profile_sample(profile, profile_stack(profile, sample->frames, sample->frame_count), labels,
+                       0, sample->time_ns + (uint64_t)recorder->epoch_ns);
     profile_add_value(profile, row, recorder->samples_type, 1);
     profile_add_value(profile, row, recorder->cpu_type, sample->cpu_ns);
     recorder->samples++;
@@ -243,7 +284,7 @@ static void take_sample(struct recorder *recorder, const struct perf_record *rec
                      .tid = record->tid,
                      .comm = processes_thread_name(&recorder->processes, process, record->tid),
                      .time_ns = record->time_ns,
-                     .cpu_ns = (int64_t)record->period,
+                     .cpu_ns = recorder->period_set ? recorder->period_ns : (int64_t)record->period,
                      .frames = frames,
                      .frame_count = count});
 }
@@ -286,7 +327,7 @@ void recorder_take(void *context, const struct perf_record *record)
     }
     if (record->kind == PERF_LOST) {
         recorder->lost_events += record->lost;
-        processes_doubt(processes);
+        processes_doubt(processes, monotonic_ns());
         return;
     }
     if (record->kind == PERF_STARTED) {

@@ -14,6 +14,10 @@
 
 #define RECORDER_FRAMES_MAX 1032 /* of one part of a stack: what the kernel walks, and marks */
 
+struct capture_process;
+typedef uint32_t (*recorder_label_fn)(void *context, const struct capture_process *process,
+                                      struct profile *profile);
+
 struct recorder {
     struct profile *profile; /* NULL: samples are dropped */
     uint32_t epoch;          /* counts profiles: what was interned in another is worth nothing */
@@ -22,14 +26,19 @@ struct recorder {
     struct segments segments;
     int64_t epoch_ns; /* of CLOCK_MONOTONIC's zero */
     int64_t period_ns;
+    bool period_set; /* the kernel goes on saying the first one, so this is what counts */
     unsigned samples_type, cpu_type;
     uint32_t kernel_mapping;
-    bool root_by_process; /* stacks begin with a frame that is called as the process is */
-    bool only_known;      /* events of processes that nobody asked for are left alone */
+    bool root_by_process;    /* stacks begin with a frame that is called as the process is */
+    bool only_known;         /* events of processes that nobody asked for are left alone */
+    recorder_label_fn label; /* NULL: samples are labelled by comm, pid and tid */
+    void *label_context;
+    uint64_t numbers; /* of processes that were labelled */
 
     uint64_t samples;
     int64_t cpu_ns; /* that they stand for */
     uint64_t sampled_processes;
+    uint64_t unwanted;               /* samples that nobody wanted to label */
     uint64_t lost_events;            /* that the kernel had no room for */
     uint64_t ends[UNWIND_END_KINDS]; /* how walks of user stacks ended */
     uint64_t walks;
@@ -37,6 +46,9 @@ struct recorder {
 
 void recorder_init(struct recorder *recorder, unsigned frequency_hz);
 void recorder_release(struct recorder *recorder);
+
+/* A sample stands for so much CPU time from now on, where it doesn't say so itself. */
+void recorder_set_rate(struct recorder *recorder, unsigned frequency_hz);
 
 /* Samples go there from now on; samples/count and cpu/nanoseconds are added to it. */
 void recorder_into(struct recorder *recorder, struct profile *profile);

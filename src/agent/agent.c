@@ -1,0 +1,444 @@
+// SPDX-License-Identifier: Apache-2.0
+// Windows of samples, one after the other: see agent.h.
+
+#include "agent/agent.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/random.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include "agent/privilege.h"
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/memory.h"
+#include "http/server.h"
+
+#define READ_MS 250 /* at most, between looks at what has come */
+#define TICK_NS 1000000000ll
+#define HTTP_GRACE_MS 100
+
+/* ---- what it costs ---- */
+
+static int64_t cpu_ns(clockid_t clock)
+{
+    return clock_ns(clock);
+}
+
+static uint64_t resident_bytes(void)
+{
+    unsigned long long size = 0, resident = 0;
+    FILE *file = fopen("/proc/self/statm", "re");
+    if (!file)
+        return 0;
+    if (fscanf(file, "%llu %llu", &size, &resident) != 2)
+        resident = 0;
+    fclose(file);
+    return resident * (uint64_t)sysconf(_SC_PAGESIZE);
+}
+
+static struct agent_cost measure(const struct agent_cost *before, int64_t bpf_ns, int64_t passed_ns)
+{
+    struct agent_cost cost = {.cpu_ns = cpu_ns(CLOCK_PROCESS_CPUTIME_ID),
+                              .bpf_ns = bpf_ns,
+                              .resident_bytes = resident_bytes()};
+    int64_t used = cost.cpu_ns - before->cpu_ns;
+    if (bpf_ns >= 0 && before->bpf_ns >= 0)
+        used += bpf_ns - before->bpf_ns;
+    cost.cpu_share = passed_ns > 0 ? (double)used / (double)passed_ns : 0;
+    return cost;
+}
+
+static uint64_t *find_loss(struct agent_figures *sum, const struct capture_loss *loss)
+{
+    for (size_t i = 0; i < sum->loss_count; i++)
+        if (!strcmp(sum->losses[i].reason, loss->reason))
+            return &sum->losses[i].count;
+    if (sum->loss_count == CAPTURE_LOSSES_MAX)
+        return NULL;
+    sum->losses[sum->loss_count] = *loss;
+    sum->losses[sum->loss_count].count = 0;
+    return &sum->losses[sum->loss_count++].count;
+}
+
+/* The figures of a capture, which may be NULL, on top of those before it. */
+static void add_capture(struct agent_figures *sum, const struct capture *capture)
+{
+    struct capture_loss losses[CAPTURE_LOSSES_MAX];
+    if (!capture)
+        return;
+    struct capture_figures all = capture_figures(capture);
+    const struct capture_figures *before = &sum->capture;
+    all.samples += before->samples;
+    all.cpu_ns += before->cpu_ns;
+    all.processes += before->processes;
+    all.walks += before->walks;
+    for (size_t i = 0; i < UNWIND_END_KINDS; i++)
+        all.ends[i] += before->ends[i];
+    all.lost += before->lost;
+    all.unwanted += before->unwanted;
+    all.bpf_ns = all.bpf_ns < 0 ? all.bpf_ns : all.bpf_ns + MAX(before->bpf_ns, 0);
+    all.copies += before->copies;
+    sum->capture = all;
+    size_t count = capture_losses(capture, losses);
+    for (size_t i = 0; i < count; i++) {
+        uint64_t *loss = find_loss(sum, &losses[i]);
+        if (loss)
+            *loss += losses[i].count;
+    }
+}
+
+/* Once a second: the place for whoever acts on what the agent costs. */
+static int tick(struct agent *agent, int64_t now_ns, struct error *error)
+{
+    struct agent_figures all = agent->ended;
+    struct agent_figures *figures = &agent->figures;
+    add_capture(&all, agent->capture);
+    struct capture_figures capture = all.capture;
+    pthread_mutex_lock(&agent->lock);
+    figures->capture = capture;
+    memcpy(figures->losses, all.losses, sizeof(all.losses));
+    figures->loss_count = all.loss_count;
+    figures->means = agent->capture ? capture_means(agent->capture) : figures->means;
+    figures->cost = measure(&figures->cost, capture.bpf_ns, now_ns - agent->ticked_ns);
+    figures->rate_hz = agent->rate_hz;
+    figures->paused = agent->paused;
+    figures->targets = agent->targets.count;
+    figures->targets_dropped = agent->targets.dropped;
+    pthread_mutex_unlock(&agent->lock);
+    agent->ticked_ns = now_ns;
+    return agent->capture ? agent_guard_tick(agent, now_ns, error) : 0;
+}
+
+struct agent_figures agent_figures(struct agent *agent)
+{
+    pthread_mutex_lock(&agent->lock);
+    struct agent_figures figures = agent->figures;
+    pthread_mutex_unlock(&agent->lock);
+    figures.names = namer_figures(agent->namer);
+    return figures;
+}
+
+/* ---- windows ---- */
+
+static void begin_window(struct agent *agent)
+{
+    int64_t now_ns = clock_ns(CLOCK_REALTIME);
+    agent->window = window_new(now_ns);
+    agent->window_end_ns = (now_ns / AGENT_WINDOW_NS + 1) * AGENT_WINDOW_NS;
+    agent->window_began_ns = monotonic_ns();
+    /* One that begins a moment late is still the whole one. */
+    if (agent->window_end_ns - now_ns > AGENT_WINDOW_NS - TICK_NS / 2)
+        agent->window->time_ns = agent->window_end_ns - AGENT_WINDOW_NS;
+    capture_into(agent->capture, &agent->window->profile);
+    agent_guard_note(agent, agent->window);
+}
+
+/* What was lost since the last window ended. */
+static void note_losses(struct agent *agent, struct window *window)
+{
+    struct capture_loss losses[CAPTURE_LOSSES_MAX];
+    size_t count = capture_losses(agent->capture, losses);
+    struct agent_figures *last = &agent->last;
+    for (size_t i = 0; i < count; i++) {
+        uint64_t growth = losses[i].count;
+        for (size_t j = 0; j < last->loss_count; j++)
+            if (!strcmp(last->losses[j].reason, losses[i].reason))
+                growth -= MIN(growth, last->losses[j].count);
+        if (growth) {
+            window->losses[window->loss_count] = losses[i];
+            window->losses[window->loss_count++].count = growth;
+        }
+    }
+    memcpy(last->losses, losses, sizeof(losses[0]) * count);
+    last->loss_count = count;
+}
+
+void agent_hand_over(struct agent *agent, struct window *window)
+{
+    struct window *lost = NULL;
+    pthread_mutex_lock(&agent->lock);
+    if (agent->queue_count == AGENT_QUEUE_MAX) {
+        lost = agent->queue[0];
+        memmove(agent->queue, agent->queue + 1, sizeof(lost) * --agent->queue_count);
+        agent->figures.windows_dropped++;
+    }
+    agent->queue[agent->queue_count++] = window;
+    agent->figures.windows++;
+    pthread_cond_signal(&agent->changed);
+    pthread_mutex_unlock(&agent->lock);
+    window_free(lost);
+}
+
+static int end_window(struct agent *agent, struct error *error)
+{
+    int r = capture_read(agent->capture, 0, true, error);
+    if (r < 0)
+        return r;
+    struct window *window = TAKE_PTR(agent->window);
+    struct capture_figures figures = capture_figures(agent->capture);
+    int64_t duration_ns = agent->window_end_ns - window->time_ns;
+    int64_t passed_ns = monotonic_ns() - agent->window_began_ns;
+    /* The wall clock may have been set; and the last window ends early. */
+    if (duration_ns <= 0 || passed_ns < duration_ns - TICK_NS || passed_ns > duration_ns + TICK_NS)
+        duration_ns = passed_ns;
+    capture_into(agent->capture, NULL);
+    window->samples = figures.samples - agent->last.capture.samples;
+    agent->last.capture = figures;
+    note_losses(agent, window);
+    window_close(window, agent->capture, duration_ns, agent->settings->symbolize == SYMBOLIZE_HOST);
+    targets_tidy(&agent->targets, monotonic_ns());
+    agent_hand_over(agent, window);
+    return 0;
+}
+
+static bool window_over(const struct agent *agent)
+{
+    return clock_ns(CLOCK_REALTIME) >= agent->window_end_ns ||
+           monotonic_ns() - agent->window_began_ns > AGENT_WINDOW_NS + TICK_NS;
+}
+
+bool agent_has_unsent(struct agent *agent, const char *suffix)
+{
+    pthread_mutex_lock(&agent->lock);
+    bool found = !strcmp(agent->encoding, suffix);
+    for (size_t i = 0; i < agent->queue_count; i++)
+        found = found || !strcmp(agent->queue[i]->suffix, suffix);
+    pthread_mutex_unlock(&agent->lock);
+    return found || spool_figures(agent->spool).batches;
+}
+
+/* ---- the switch ---- */
+
+static int turn_on(struct agent *agent, struct error *error)
+{
+    int r = agent_capture_new(agent->settings, &agent->targets, &agent->capture, error);
+    return r < 0 ? r : agent_guard_attach(agent, error);
+}
+
+/* All of it goes: events, BPF programs and their maps. What there is of the window is sent. */
+static int turn_off(struct agent *agent, struct error *error)
+{
+    int r = agent->window ? end_window(agent, error) : 0;
+    add_capture(&agent->ended, agent->capture);
+    capture_free(TAKE_PTR(agent->capture));
+    agent->last = (struct agent_figures){0};
+    return r;
+}
+
+static int follow_switch(struct agent *agent, struct error *error)
+{
+    bool off = agent_control_off(agent->control);
+    struct error failure = {0};
+    int r = 0;
+    atomic_store(&agent->off, off);
+    if (off && agent->capture) {
+        r = turn_off(agent, error);
+    } else if (!off && !agent->capture && monotonic_ns() >= agent->retry_ns) {
+        if (turn_on(agent, &failure) < 0) {
+            agent->retry_ns = monotonic_ns() + AGENT_WINDOW_NS;
+            log_warning("Capture can't be turned on: %s", failure.text);
+        }
+    }
+    agent_control_switched(agent->control, !agent->capture);
+    return r;
+}
+
+int agent_run(struct agent *agent, struct error *error)
+{
+    int r = 0;
+    while (r >= 0 && !atomic_load(&agent->stopping)) {
+        watchdog_beat(agent->watchdog, WATCHDOG_CAPTURE);
+        r = follow_switch(agent, error);
+        if (!agent->capture) {
+            nanosleep(&(struct timespec){.tv_nsec = READ_MS * 1000000ll}, NULL);
+            if (monotonic_ns() - agent->ticked_ns >= TICK_NS)
+                r = tick(agent, monotonic_ns(), error);
+            continue;
+        }
+        if (!agent->window)
+            begin_window(agent);
+        int64_t left_ms = (agent->window_end_ns - clock_ns(CLOCK_REALTIME)) / 1000000 + 1;
+        r = capture_read(agent->capture, (int)MAX(MIN(left_ms, READ_MS), 1), false, error);
+        if (r == 1) /* all that could be looked at has ended */
+            break;
+        if (r >= 0 && window_over(agent)) {
+            r = end_window(agent, error);
+            if (r >= 0)
+                begin_window(agent);
+        }
+        int64_t now_ns = monotonic_ns();
+        if (r >= 0 && now_ns - agent->ticked_ns >= TICK_NS)
+            r = tick(agent, now_ns, error);
+    }
+    if (r >= 0 && agent->window)
+        r = end_window(agent, error);
+    watchdog_idle(agent->watchdog, WATCHDOG_CAPTURE);
+    return MIN(r, 0);
+}
+
+void agent_interrupt(struct agent *agent)
+{
+    atomic_store(&agent->stopping, true);
+}
+
+/* ---- requests ---- */
+
+static struct window *next_window(struct agent *agent)
+{
+    struct window *window = NULL;
+    pthread_mutex_lock(&agent->lock);
+    watchdog_idle(agent->watchdog, WATCHDOG_WINDOWS);
+    while (!agent->queue_count && !agent->no_more) {
+        if (agent->drop_caches) /* this thread's alone */
+            namer_forget(agent->namer);
+        agent->drop_caches = false;
+        pthread_cond_wait(&agent->changed, &agent->lock);
+    }
+    watchdog_beat(agent->watchdog, WATCHDOG_WINDOWS);
+    if (agent->queue_count) {
+        window = agent->queue[0];
+        memmove(agent->queue, agent->queue + 1, sizeof(window) * --agent->queue_count);
+        memcpy(agent->encoding, window->suffix, sizeof(agent->encoding));
+    }
+    pthread_mutex_unlock(&agent->lock);
+    return window;
+}
+
+static void *encode(void *argument)
+{
+    struct agent *agent = argument;
+    struct window *window;
+    while ((window = next_window(agent))) {
+        _cleanup_buffer_ struct buffer body = {0};
+        struct error error = {0};
+        char id[SPOOL_ID_BYTES];
+        /* By time, so that the oldest goes first. */
+        snprintf(id, sizeof(id), "%016" PRIx64 "-%016" PRIx64 "%s", (uint64_t)window->time_ns,
+                 agent->run, window->suffix);
+        int r = window_encode(window, agent->namer, &body, &error);
+        if (!r)
+            r = spool_put(agent->spool, id, body.data, body.length, &error);
+        if (r < 0)
+            log_warning("A window of %llu samples is lost: %s", (unsigned long long)window->samples,
+                        error.text);
+        pthread_mutex_lock(&agent->lock);
+        agent->figures.windows_dropped += r < 0;
+        agent->figures.encoded_bytes += r < 0 ? 0 : body.length;
+        agent->encoding[0] = 0;
+        agent->figures.encode_cpu_ns = cpu_ns(CLOCK_THREAD_CPUTIME_ID);
+        pthread_mutex_unlock(&agent->lock);
+        window_free(window);
+    }
+    return NULL;
+}
+
+/* ---- lifecycle ---- */
+
+static int start_encoder(struct agent *agent, struct error *error)
+{
+    int r = pthread_create(&agent->encoder, NULL, encode, agent);
+    if (r)
+        return error_set_errno(error, -r, "No thread can be started");
+    agent->encoder_started = true;
+    return 0;
+}
+
+static int start_upload(struct agent *agent, struct error *error)
+{
+    const struct agent_settings *settings = agent->settings;
+    struct upload_options options = {.url = settings->server_url,
+                                     .token_file = settings->token_file,
+                                     .ca_file = settings->ca_file,
+                                     .certificate_file = settings->certificate_file,
+                                     .key_file = settings->key_file,
+                                     .proxy = settings->proxy,
+                                     .compression = settings->compression,
+                                     .batches_per_second =
+                                         (double)settings->catch_up * 1e9 / AGENT_WINDOW_NS};
+    _cleanup_buffer_ struct buffer folder = {0};
+    buffer_printf(&folder, "%s/spool", settings->data);
+    struct spool_options place = {.folder = buffer_text(&folder),
+                                  .limit_bytes = settings->spool_bytes,
+                                  .age_ns = settings->spool_age_ns};
+    int r = spool_open(&place, &agent->spool, error);
+    return r < 0 ? r : uploader_start(&options, agent->spool, &agent->uploader, error);
+}
+
+int agent_start(struct agent_settings *settings, struct agent **ret_agent, struct error *error)
+{
+    struct agent *agent = memory_zalloc(1, sizeof(*agent));
+    agent->settings = settings;
+    agent->wanted_hz = agent->rate_hz = (unsigned)settings->rate_hz;
+    agent->figures.cost.bpf_ns = -1;
+    pthread_mutex_init(&agent->lock, NULL);
+    pthread_cond_init(&agent->changed, NULL);
+    targets_init(&agent->targets, settings);
+    if (getrandom(&agent->run, sizeof(agent->run), 0) < 0)
+        agent->run = (uint64_t)clock_ns(CLOCK_REALTIME) ^ (uint64_t)getpid() << 40;
+    agent->namer = namer_new();
+    agent->measuring = capture_measure_all();
+    agent_guard_start(agent);
+    int r = agent_control_open(agent, &agent->control, error);
+    if (!r && !agent_control_off(agent->control))
+        r = turn_on(agent, error);
+    /* Threads have what the one has that starts them. */
+    if (!r && settings->confine)
+        r = privilege_drop(settings->user, settings->data, error);
+    if (!r && settings->kubelet)
+        r = pods_start(settings->kubelet, &agent->targets.pods, error);
+    if (!r)
+        r = watchdog_start(settings->watchdog_ns, &agent->watchdog, error);
+    if (!r)
+        r = start_upload(agent, error);
+    if (!r)
+        r = start_encoder(agent, error);
+    if (!r)
+        r = agent_status_start(agent, error);
+    if (!r)
+        r = agent_control_start(agent->control, error);
+    if (!r && settings->confine)
+        r = privilege_filter(error);
+    if (r < 0) {
+        agent_stop(agent, 0);
+        return r;
+    }
+    agent->figures.means = agent->capture ? capture_means(agent->capture) : CAPTURE_ANY;
+    watchdog_ready(agent->watchdog);
+    *ret_agent = agent;
+    return 0;
+}
+
+void agent_stop(struct agent *agent, unsigned grace_ms)
+{
+    if (!agent)
+        return;
+    atomic_store(&agent->stopping, true);
+    http_server_stop(agent->http, HTTP_GRACE_MS);
+    agent_control_stop(agent->control);
+    if (agent->encoder_started) {
+        pthread_mutex_lock(&agent->lock);
+        agent->no_more = true;
+        pthread_cond_signal(&agent->changed);
+        pthread_mutex_unlock(&agent->lock);
+        pthread_join(agent->encoder, NULL);
+    }
+    uploader_stop(agent->uploader, grace_ms);
+    watchdog_stop(agent->watchdog);
+    agent_control_free(agent->control);
+    spool_close(agent->spool);
+    capture_free(agent->capture);
+    window_free(agent->window);
+    for (size_t i = 0; i < agent->queue_count; i++)
+        window_free(agent->queue[i]);
+    namer_free(agent->namer);
+    pods_stop(agent->targets.pods);
+    targets_release(&agent->targets);
+    if (agent->measuring >= 0)
+        close(agent->measuring);
+    pthread_mutex_destroy(&agent->lock);
+    pthread_cond_destroy(&agent->changed);
+    free(agent);
+}

@@ -1,0 +1,138 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The agent: samples what runs on this host, ten seconds at a time, and has each window sent to a
+ * server. Three threads: the caller's captures and labels, one makes requests of windows, one sends
+ * them. A fourth answers on the status socket.
+ */
+#pragma once
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+#include "agent/control.h"
+#include "agent/guard.h"
+#include "agent/naming.h"
+#include "agent/settings.h"
+#include "agent/spool.h"
+#include "agent/targets.h"
+#include "agent/upload.h"
+#include "agent/watchdog.h"
+#include "agent/window.h"
+#include "capture/capture.h"
+
+#define AGENT_QUEUE_MAX 3 /* windows that wait to be made into requests */
+
+/* What the agent costs the host, measured once a second. */
+struct agent_cost {
+    int64_t cpu_ns; /* of this process, since it began */
+    int64_t bpf_ns; /* of its BPF programs; -1: not known */
+    uint64_t resident_bytes;
+    double cpu_share; /* both, over the last second, of one CPU */
+};
+
+/* A copy of what is known, for whoever asks from another thread. */
+struct agent_figures {
+    struct capture_figures capture; /* of all captures so far */
+    struct capture_loss losses[CAPTURE_LOSSES_MAX];
+    size_t loss_count;
+    enum capture_means means; /* of the last one; CAPTURE_ANY: there was none */
+    struct agent_cost cost;
+    unsigned rate_hz;
+    bool paused;
+    uint64_t targets, targets_dropped;
+    uint64_t windows;         /* that were handed over */
+    uint64_t windows_dropped; /* because the last ones were not done yet, or could not be kept */
+    int64_t encode_cpu_ns;    /* that making requests took */
+    uint64_t encoded_bytes;   /* of requests */
+    struct guard_figures guard;
+    char guard_why[GUARD_TEXT_BYTES]; /* of its last step down */
+    struct namer_figures names;
+};
+
+struct agent {
+    struct agent_settings *settings;
+    struct targets targets;
+    struct capture *capture; /* NULL: the switch is off (control.h) */
+    struct agent_control *control;
+    struct namer *namer;
+    struct spool *spool;
+    struct uploader *uploader;
+    struct http_server *http;
+    struct watchdog *watchdog;
+    int measuring; /* has the kernel measure BPF programs; -1: it doesn't */
+    uint64_t run;  /* a number that no other run has */
+    char shortcoming[ERROR_TEXT_BYTES + 64]; /* of the capture; "": none */
+
+    /* The capturing thread's. */
+    struct window *window;
+    int64_t window_end_ns;     /* by the wall clock */
+    int64_t window_began_ns;   /* by the steady one */
+    struct agent_figures last; /* at the end of the last window */
+    int64_t ticked_ns;
+    unsigned wanted_hz; /* without the guard */
+    unsigned rate_hz;   /* with it */
+    bool paused;
+    bool silent; /* the capture is paused, for that or because the guard wants a rest */
+    struct guard guard;
+    char guard_why[GUARD_TEXT_BYTES];
+    bool narrowed;              /* to the busiest processes */
+    int64_t chosen_ns;          /* when they were, or everybody was; 0: not yet */
+    struct agent_figures ended; /* of captures that the switch ended: capture and losses */
+    int64_t retry_ns;           /* when capture is tried again that couldn't be turned on */
+    atomic_bool off;            /* the switch is */
+
+    pthread_t encoder;
+    bool encoder_started;
+    atomic_bool stopping;
+    pthread_mutex_t lock; /* over what follows */
+    pthread_cond_t changed;
+    struct window *queue[AGENT_QUEUE_MAX];
+    size_t queue_count;
+    bool no_more;
+    bool drop_caches;                   /* the encoder is to forget what it can look up again */
+    char encoding[WINDOW_SUFFIX_BYTES]; /* of the window at hand; "": none, or the continuous */
+    struct agent_figures figures;
+};
+
+/* Settings stay the caller's and outlive it. When it returns 0, samples are taken. */
+int agent_start(struct agent_settings *settings, struct agent **ret_agent, struct error *error);
+/* What is sampled is sent for at most `grace_ms` more. Takes NULL. */
+void agent_stop(struct agent *agent, unsigned grace_ms);
+
+/* Captures until agent_interrupt() is called. */
+int agent_run(struct agent *agent, struct error *error);
+void agent_interrupt(struct agent *agent); /* from any thread, and from signals' handlers */
+
+/* The capturing thread's: another rate, or no samples for a while. */
+int agent_set_rate(struct agent *agent, unsigned rate_hz, struct error *error);
+int agent_pause(struct agent *agent, bool pause, struct error *error);
+
+struct agent_figures agent_figures(struct agent *agent);
+
+/* From any thread: a window to be sent, which is taken over; and whether any of such a suffix is
+ * still on its way. */
+void agent_hand_over(struct agent *agent, struct window *window);
+bool agent_has_unsent(struct agent *agent, const char *suffix);
+
+/* ---- capture_host.c ---- */
+
+/* The most that can be looked at here: the host, or else the processes of this user. */
+int agent_capture_new(const struct agent_settings *settings, struct targets *targets,
+                      struct capture **ret_capture, struct error *error);
+
+/* ---- guard_apply.c: the capturing thread's, as agent_set_rate() and agent_pause() are ---- */
+
+void agent_guard_start(struct agent *agent);
+/* Once a second, after the cost was measured. */
+int agent_guard_tick(struct agent *agent, int64_t now_ns, struct error *error);
+/* A new capture is as the guard wants it. */
+int agent_guard_attach(struct agent *agent, struct error *error);
+/* Says in a new window what of it is sampled, where that is not everything. */
+void agent_guard_note(const struct agent *agent, struct window *window);
+
+/* ---- status.c ---- */
+
+/* Serves /status and /metrics at settings->status; nowhere when that is "". */
+int agent_status_start(struct agent *agent, struct error *error);
+/* What /status says. */
+void agent_status_json(struct agent *agent, struct buffer *out);

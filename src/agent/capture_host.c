@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the agent looks at: the whole host where it may, else what runs as the same user now, with
+// all that it starts.
+
+#include <dirent.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "agent/agent.h"
+#include "base/log.h"
+#include "base/memory.h"
+#include "base/text.h"
+
+#define STACKS_BYTES (8u << 20)
+#define PIDS_MAX_OWN 256
+#define DESCRIPTORS_KEPT 128 /* for all that is no perf event */
+
+/* Processes of this user, the newest first, as far as descriptors go: each thread takes one for
+ * each CPU. */
+static size_t own_processes(pid_t *pids, size_t room)
+{
+    struct rlimit files = {0};
+    getrlimit(RLIMIT_NOFILE, &files);
+    size_t count = 0;
+    DIR *proc = opendir("/proc");
+    struct dirent *entry;
+    size_t left = files.rlim_cur > DESCRIPTORS_KEPT ? files.rlim_cur - DESCRIPTORS_KEPT : 0;
+    left /= (size_t)MAX(sysconf(_SC_NPROCESSORS_CONF), 1);
+    while (proc && (entry = readdir(proc)) && count < room) {
+        uint64_t pid;
+        struct stat found;
+        char path[300];
+        if (!text_to_u64(entry->d_name, strlen(entry->d_name), &pid) || (pid_t)pid == getpid() ||
+            fstatat(dirfd(proc), entry->d_name, &found, 0) < 0 || found.st_uid != geteuid())
+            continue;
+        snprintf(path, sizeof(path), "/proc/%s/task", entry->d_name);
+        /* A folder has two links, and one for each that is in it. */
+        size_t threads = stat(path, &found) == 0 && found.st_nlink > 2 ? found.st_nlink - 2 : 0;
+        if (!threads || threads > left)
+            continue;
+        left -= threads;
+        pids[count++] = (pid_t)pid;
+    }
+    if (proc)
+        closedir(proc);
+    return count;
+}
+
+int agent_capture_new(const struct agent_settings *settings, struct targets *targets,
+                      struct capture **ret_capture, struct error *error)
+{
+    pid_t pids[PIDS_MAX_OWN];
+    struct capture_options options = {.all = true,
+                                      .frequency_hz = (unsigned)settings->rate_hz,
+                                      .kernel = settings->kernel_frames,
+                                      .user = true,
+                                      .unwind_pool_bytes = settings->unwind_pool_bytes,
+                                      .stacks_bytes = STACKS_BYTES,
+                                      .label = targets_label,
+                                      .label_context = targets};
+    int r = capture_new(&options, ret_capture, error);
+    if (r != -EACCES && r != -EPERM)
+        return r;
+    struct error everything = *error;
+    options.all = false;
+    options.pids = pids;
+    options.pid_count = own_processes(pids, PIDS_MAX_OWN);
+    options.means = CAPTURE_PERF;
+    if (!options.pid_count)
+        return r;
+    r = capture_new(&options, ret_capture, error);
+    if (r < 0)
+        return r;
+    log_warning("Only %zu processes of this user and what they start are sampled. %s",
+                options.pid_count, everything.text);
+    return 0;
+}

@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Who may turn capture off, and what else the server wants. Capture is off while any of three says
+ * so: a signal (SIGUSR1; SIGUSR2 takes it back), a file that is there, or the server. What a signal
+ * or the server said is kept in the data folder, and is as true after a restart.
+ *
+ * A thread reports to the server every ten seconds and asks each second whether it wants something
+ * else than before. Recordings are captures of their own beside the continuous one, each in a
+ * thread, within limits that only this host's settings can change.
+ */
+#pragma once
+
+#include <stdbool.h>
+
+#include "base/buffer.h"
+#include "base/error.h"
+
+struct agent;
+struct agent_control;
+
+#define AGENT_CONTROL_REASON_BYTES 400
+
+/* SIGUSR1 and SIGUSR2 are this from now on. For the beginning of the program: before that, either
+ * signal ends it. */
+void agent_control_catch_signals(void);
+
+/* Reads what was said before, and looks at the file: agent_control_off() is right from here on. */
+int agent_control_open(struct agent *agent, struct agent_control **ret_control,
+                       struct error *error);
+/* From here on the server is heard. */
+int agent_control_start(struct agent_control *control, struct error *error);
+/* Ends recordings and the thread: before the spool and the encoder are. Takes NULL. */
+void agent_control_stop(struct agent_control *control);
+void agent_control_free(struct agent_control *control); /* takes NULL */
+
+/* The capturing thread's, several times a second: takes note of signals and the file, and returns
+ * whether capture is to be off. */
+bool agent_control_off(struct agent_control *control);
+/* It is now as that has said. The server is told at once. */
+void agent_control_switched(struct agent_control *control, bool off);
+
+/* From any thread: why capture is off; "" while it isn't to be. */
+void agent_control_reason(struct agent_control *control,
+                          char ret_reason[AGENT_CONTROL_REASON_BYTES]);
+
+/* Members for the agent's status: `,"agent":"ID","capture":"on",...` */
+void agent_control_write(struct agent_control *control, struct buffer *out);

@@ -1,0 +1,325 @@
+// SPDX-License-Identifier: Apache-2.0
+// The thread that talks with the server: reports, and orders. Nothing listens on this host.
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/random.h>
+
+#include "agent/control_parts.h"
+#include "base/clock.h"
+#include "base/file.h"
+#include "base/log.h"
+#include "base/memory.h"
+#include "base/text.h"
+#include "format/json.h"
+
+#define REPORT_NS 10000000000ll
+#define ASK_MS 1000
+#define URGENT_MS 50      /* so that what comes together is told together */
+#define BACKOFF_MS 1000   /* after a failure, and twice as long after each more */
+#define BACKOFF_MAX_MS 16000
+#define ANSWER_BYTES_MAX (1u << 20)
+#define ORDERS_MAX 64
+#define CALL_MS 10000
+#define FIRST_MS 500
+#define TOKEN_BYTES_MAX 4096
+
+/* ---- what is said ---- */
+
+void control_write_report(struct agent_control *control, struct buffer *out)
+{
+    struct agent *agent = control->agent;
+    const struct labels *labels = &agent->settings->external_labels;
+    const char *host = labels_get(labels, "host");
+    buffer_printf(out, "{\"agent\":\"%s\",\"host\":", control->id);
+    text_escape_json(out, host ? host : "", host ? strlen(host) : 0);
+    pthread_mutex_lock(&control->lock);
+    bool off = control->is_off;
+    pthread_mutex_unlock(&control->lock);
+    buffer_printf(out,
+                  ",\"version\":\"" ASSAY_VERSION
+                  "\",\"sent_at\":%.3f,\"capture\":\"%s\",\"labels\":{",
+                  (double)clock_ns(CLOCK_REALTIME) / 1e9, off ? "off" : "on");
+    for (size_t i = 0; i < labels->count; i++) {
+        if (i)
+            buffer_add_char(out, ',');
+        text_escape_json(out, labels->list[i].name, strlen(labels->list[i].name));
+        buffer_add_char(out, ':');
+        text_escape_json(out, labels->list[i].value, strlen(labels->list[i].value));
+    }
+    buffer_add_char(out, '}');
+    jobs_write(control, out);
+    buffer_add_text(out, ",\"status\":");
+    agent_status_json(agent, out);
+    buffer_add_char(out, '}');
+}
+
+/* ---- what is heard ---- */
+
+static int read_text(struct json *json, char *to, size_t room)
+{
+    struct json_string text;
+    int r = json_string(json, &text);
+    if (r < 0)
+        return r;
+    if (text.length >= room || memchr(text.data, 0, text.length))
+        return json_fail(json, "The server's orders have a text that is too long");
+    memcpy(to, text.data, text.length);
+    to[text.length] = 0;
+    return 0;
+}
+
+static int read_order(struct json *json, struct recording_order *order)
+{
+    struct json_string key;
+    int r = json_object(json);
+    while (r >= 0 && (r = json_next_key(json, &key)) > 0)
+        if (json_is(&key, "id"))
+            r = read_text(json, order->id, sizeof(order->id));
+        else if (json_is(&key, "name"))
+            r = read_text(json, order->name, sizeof(order->name));
+        else if (json_is(&key, "service"))
+            r = read_text(json, order->service, sizeof(order->service));
+        else if (json_is(&key, "state"))
+            r = read_text(json, order->state, sizeof(order->state));
+        else if (json_is(&key, "rate"))
+            r = json_u64(json, &order->rate_hz);
+        else if (json_is(&key, "seconds"))
+            r = json_u64(json, &order->seconds);
+        else if (json_is(&key, "stop"))
+            r = json_bool(json, &order->stop);
+    /* It becomes a part of batches' ids. */
+    if (r >= 0 && (!*order->id || strspn(order->id, "0123456789abcdefghijklmnopqrstuvwxyz") !=
+                                      strlen(order->id)))
+        return json_fail(json, "The server's orders have a recording without an id");
+    return r;
+}
+
+static int read_orders(struct json *json, struct recording_order *orders, size_t *count)
+{
+    int r = json_array(json);
+    while (r >= 0 && (r = json_next_element(json)) > 0) {
+        if (*count == ORDERS_MAX)
+            return json_leave(json);
+        orders[*count] = (struct recording_order){0};
+        r = read_order(json, &orders[(*count)++]);
+    }
+    return r;
+}
+
+struct answer {
+    char version[64], capture[8], reason[257];
+    struct recording_order orders[ORDERS_MAX];
+    size_t order_count;
+};
+
+static int read_answer(struct json *json, struct answer *answer)
+{
+    struct json_string key;
+    int r = json_object(json);
+    while (r >= 0 && (r = json_next_key(json, &key)) > 0)
+        if (json_is(&key, "version"))
+            r = read_text(json, answer->version, sizeof(answer->version));
+        else if (json_is(&key, "capture"))
+            r = read_text(json, answer->capture, sizeof(answer->capture));
+        else if (json_is(&key, "reason"))
+            r = read_text(json, answer->reason, sizeof(answer->reason));
+        else if (json_is(&key, "recordings"))
+            r = read_orders(json, answer->orders, &answer->order_count);
+    return r < 0 ? r : json_end(json);
+}
+
+int control_take_orders(struct agent_control *control, const char *text, size_t length,
+                        struct error *error)
+{
+    _cleanup_free_ struct answer *answer = memory_zalloc(1, sizeof(*answer));
+    struct source source;
+    struct json json;
+    int r = source_open_memory(&source, "the server's orders", text, length, ANSWER_BYTES_MAX,
+                               error);
+    if (r < 0)
+        return r;
+    json_init(&json, &source, error);
+    r = read_answer(&json, answer);
+    json_release(&json);
+    source_release(&source);
+    if (r < 0)
+        return r;
+    for (const char *at = answer->version; *at; at++)
+        if (!strchr("0123456789abcdefghijklmnopqrstuvwxyz-", *at))
+            return error_set(error, -EBADMSG, "The server's orders have no version.");
+    snprintf(control->version, sizeof(control->version), "If-None-Match: \"%s\"", answer->version);
+    /* Whatever else it says: only this one word turns capture off. */
+    control_server_says(control, !strcmp(answer->capture, "off"), answer->reason);
+    jobs_apply(control, answer->orders, answer->order_count);
+    return 0;
+}
+
+/* ---- calls ---- */
+
+static int call(struct agent_control *control, bool report, unsigned *ret_status,
+                struct error *error)
+{
+    _cleanup_buffer_ struct buffer body = {0};
+    _cleanup_http_reply_ struct http_reply reply = {0};
+    const char *header = report ? "Content-Type: application/json" : control->version;
+    struct http_call call = {.method = report ? "POST" : "GET",
+                             .url = report ? control->report_url : control->orders_url,
+                             .headers = &header,
+                             .header_count = 1};
+    if (report) {
+        pthread_mutex_lock(&control->lock);
+        control->urgent = false;
+        pthread_mutex_unlock(&control->lock);
+        control_write_report(control, &body);
+        call.body = body.data;
+        call.body_length = body.length;
+    }
+    int r = http_client_call(control->client, &call, &reply, error);
+    if (r < 0)
+        return r;
+    *ret_status = reply.status;
+    if (reply.status == 304)
+        return 0;
+    if (reply.status != 200)
+        return http_reply_error(&call, &reply, error);
+    return control_take_orders(control, reply.body.data, reply.body.length, error);
+}
+
+static void turn(struct agent_control *control, bool urgent)
+{
+    struct error error = {0};
+    unsigned status = 0;
+    int64_t now_ns = monotonic_ns();
+    bool report = urgent || !*control->version || now_ns - control->reported_ns >= REPORT_NS;
+    int r = call(control, report, &status, &error);
+    if (!report && status == 404) { /* it has forgotten us */
+        *control->version = 0;
+        return;
+    }
+    if (r < 0 && r != -ECANCELED && !control->failures)
+        log_warning("The server has no orders for us: %s", error.text);
+    else if (!r && control->failures)
+        log_info("The server has orders for us again.");
+    control->failures = r < 0 ? control->failures + 1 : 0;
+    if (!r && report)
+        control->reported_ns = now_ns;
+    else if (r < 0 && report)
+        *control->version = 0;
+}
+
+/* Agents that began together, or lost their server together, don't ask together. */
+static int64_t wait_ms(const struct agent_control *control)
+{
+    uint32_t random = 0;
+    if (!control->failures)
+        return ASK_MS;
+    if (getrandom(&random, sizeof(random), 0) < 0)
+        random = (uint32_t)monotonic_ns();
+    int64_t longest = MIN((int64_t)BACKOFF_MS << MIN(control->failures, 8u), BACKOFF_MAX_MS);
+    return longest / 2 + random % (longest / 2);
+}
+
+/* There are figures by then. */
+static int64_t first_wait_ms(void)
+{
+    uint32_t random = 0;
+    if (getrandom(&random, sizeof(random), 0) < 0)
+        random = (uint32_t)monotonic_ns();
+    return FIRST_MS + random % ASK_MS;
+}
+
+static bool rest(struct agent_control *control, int64_t ms)
+{
+    int64_t until_ns = monotonic_ns() + ms * 1000000;
+    struct timespec until = {.tv_sec = until_ns / 1000000000, .tv_nsec = until_ns % 1000000000};
+    pthread_mutex_lock(&control->lock);
+    while (!control->ends && !(control->urgent && !control->failures))
+        if (pthread_cond_timedwait(&control->wake, &control->lock, &until))
+            break;
+    bool ends = control->ends;
+    pthread_mutex_unlock(&control->lock);
+    return !ends;
+}
+
+static void *run(void *argument)
+{
+    struct agent_control *control = argument;
+    bool urgent = false, more = rest(control, first_wait_ms());
+    while (more) {
+        turn(control, urgent);
+        more = rest(control, wait_ms(control));
+        pthread_mutex_lock(&control->lock);
+        urgent = control->urgent;
+        pthread_mutex_unlock(&control->lock);
+        if (urgent && more) {
+            struct timespec moment = {.tv_nsec = URGENT_MS * 1000000};
+            nanosleep(&moment, NULL);
+        }
+    }
+    return NULL;
+}
+
+/* ---- lifecycle ---- */
+
+static char *make_url(const char *server, const char *path, const char *id)
+{
+    struct buffer url = {0};
+    size_t length = strlen(server);
+    while (length && server[length - 1] == '/')
+        length--;
+    buffer_printf(&url, "%.*s%s%s", (int)length, server, path, id);
+    buffer_text(&url);
+    return url.data;
+}
+
+static int make_client(const struct agent_settings *settings, struct http_client **ret_client,
+                       struct error *error)
+{
+    _cleanup_buffer_ struct buffer token = {0};
+    struct http_client_options options = {.ca_file = settings->ca_file,
+                                          .certificate_file = settings->certificate_file,
+                                          .key_file = settings->key_file,
+                                          .timeout_ms = CALL_MS,
+                                          .answer_limit_bytes = ANSWER_BYTES_MAX};
+    if (settings->token_file) {
+        int r = file_read(settings->token_file, TOKEN_BYTES_MAX, &token, error);
+        if (r < 0)
+            return r;
+        while (token.length && strchr(" \t\r\n", token.data[token.length - 1]))
+            token.length--;
+        options.bearer = buffer_text(&token);
+    }
+    return http_client_new(&options, ret_client, error);
+}
+
+int control_link_start(struct agent_control *control, struct error *error)
+{
+    const struct agent_settings *settings = control->agent->settings;
+    int r = make_client(settings, &control->client, error);
+    if (r < 0)
+        return r;
+    control->report_url = make_url(settings->server_url, "/api/v1/agents/report", "");
+    control->orders_url = make_url(settings->server_url, "/api/v1/agents/orders?agent=",
+                                   control->id);
+    r = pthread_create(&control->thread, NULL, run, control);
+    if (r)
+        return error_set_errno(error, -r, "No thread can be started");
+    control->started = true;
+    return 0;
+}
+
+void control_link_stop(struct agent_control *control)
+{
+    pthread_mutex_lock(&control->lock);
+    control->ends = true;
+    pthread_cond_broadcast(&control->wake);
+    pthread_mutex_unlock(&control->lock);
+    if (control->started) {
+        http_client_cancel(control->client);
+        pthread_join(control->thread, NULL);
+        control->started = false;
+    }
+    jobs_stop(control);
+}

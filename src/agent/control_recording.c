@@ -1,0 +1,364 @@
+// SPDX-License-Identifier: Apache-2.0
+// Recordings: a second capture, of the processes of one service, for so long and not longer. Its
+// windows go the way of all others, with two labels more.
+
+#include <dirent.h>
+#include <inttypes.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "agent/control_parts.h"
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/memory.h"
+#include "base/text.h"
+
+#define PIDS_MAX_RECORDING 1024
+#define STACKS_BYTES (8u << 20)
+#define READ_MS 100
+#define UPLOAD_LOOK_MS 200
+#define UPLOAD_WAIT_NS (600 * 1000000000ll)
+#define LABELS_MAX 256
+
+static const char *const names[] = {[JOB_NONE] = "",           [JOB_RUNNING] = "running",
+                                    [JOB_UPLOADING] = "uploading", [JOB_DONE] = "done",
+                                    [JOB_REFUSED] = "refused",     [JOB_FAILED] = "failed"};
+
+const char *job_state_name(enum job_state state)
+{
+    return names[state];
+}
+
+static bool is_over(enum job_state state)
+{
+    return state >= JOB_DONE;
+}
+
+/* The server hears of it at once. */
+static void set_state(struct recording_job *job, enum job_state state, uint64_t samples,
+                      const char *reason)
+{
+    struct agent_control *control = job->control;
+    pthread_mutex_lock(&control->lock);
+    job->state = state;
+    job->samples = samples;
+    snprintf(job->reason, sizeof(job->reason), "%s", reason);
+    control->urgent = true;
+    pthread_cond_broadcast(&control->wake);
+    pthread_mutex_unlock(&control->lock);
+    if (state == JOB_REFUSED || state == JOB_FAILED)
+        log_warning("The recording %s is %s: %s", job->order.id, names[state], reason);
+    else
+        log_info("The recording %s of %s is %s.%s%s", job->order.id, job->order.service,
+                 names[state], *reason ? " " : "", reason);
+}
+
+/* ---- what is captured ---- */
+
+static bool is_of_service(struct recording_job *job, uint32_t pid)
+{
+    struct process_facts facts;
+    _cleanup_labels_ struct labels labels = {0};
+    process_facts_read(job->targets.proc, pid, "", NULL, &job->targets.settings->variables,
+                       &facts);
+    bool wanted = !facts.gone && !facts.kernel &&
+                  targets_describe(&job->targets, &facts, "", &labels);
+    const char *service = wanted ? labels_get(&labels, LABEL_SERVICE_NAME) : NULL;
+    process_facts_release(&facts);
+    return service && !strcmp(service, job->order.service);
+}
+
+static size_t find_pids(struct recording_job *job, pid_t *pids)
+{
+    size_t count = 0;
+    DIR *proc = opendir("/proc");
+    struct dirent *entry;
+    while (proc && (entry = readdir(proc)) && count < PIDS_MAX_RECORDING) {
+        uint64_t pid;
+        if (text_to_u64(entry->d_name, strlen(entry->d_name), &pid) && pid < INT32_MAX &&
+            is_of_service(job, (uint32_t)pid))
+            pids[count++] = (pid_t)pid;
+    }
+    if (proc)
+        closedir(proc);
+    return count;
+}
+
+/* As the continuous profile labels it; what its processes start may be another service. */
+static uint32_t label(void *context, const struct capture_process *process,
+                      struct profile *profile)
+{
+    struct recording_job *job = context;
+    struct profile_label list[LABELS_MAX];
+    uint32_t set = targets_label(&job->targets, process, profile);
+    size_t count;
+    bool ours = false;
+    if (set == CAPTURE_UNWANTED)
+        return set;
+    const struct profile_label *labels = profile_labels(profile, set, &count);
+    count = MIN(count, (size_t)LABELS_MAX - 2);
+    memcpy(list, labels, count * sizeof(*list));
+    for (size_t i = 0; i < count; i++)
+        ours = ours || (!strcmp(profile_text(profile, list[i].key), LABEL_SERVICE_NAME) &&
+                        !strcmp(profile_text(profile, list[i].text), job->order.service));
+    if (!ours)
+        return CAPTURE_UNWANTED;
+    list[count++] =
+        (struct profile_label){.key = profile_cstring(profile, "recording"),
+                               .text = profile_cstring(profile, job->order.id)};
+    list[count++] =
+        (struct profile_label){.key = profile_cstring(profile, "recording_name"),
+                               .text = profile_cstring(profile, job->order.name)};
+    return profile_label_set(profile, list, count);
+}
+
+static int open_capture(struct recording_job *job, struct capture **ret_capture,
+                        struct error *error)
+{
+    const struct agent_settings *settings = job->control->agent->settings;
+    _cleanup_free_ pid_t *pids = memory_zalloc(PIDS_MAX_RECORDING, sizeof(*pids));
+    struct capture_options options = {.pids = pids,
+                                      .pid_count = find_pids(job, pids),
+                                      .frequency_hz = (unsigned)job->order.rate_hz,
+                                      .kernel = settings->kernel_frames,
+                                      .user = true,
+                                      .unwind_pool_bytes = settings->unwind_pool_bytes,
+                                      .stacks_bytes = STACKS_BYTES,
+                                      .label = label,
+                                      .label_context = job};
+    if (!options.pid_count)
+        return error_set(error, -ESRCH, "No process of the service %.100s runs here.",
+                         job->order.service);
+    return capture_new(&options, ret_capture, error);
+}
+
+/* ---- a recording ---- */
+
+static bool is_to_end(struct recording_job *job)
+{
+    struct agent *agent = job->control->agent;
+    return atomic_load(&job->stop) || atomic_load(&agent->off) || atomic_load(&agent->stopping);
+}
+
+/* At most ten seconds, as windows are. Returns 1 when all has ended. */
+static int capture_window(struct recording_job *job, struct capture *capture, int64_t end_ns,
+                          uint64_t *samples, struct error *error)
+{
+    struct agent *agent = job->control->agent;
+    struct window *window = window_new(clock_ns(CLOCK_REALTIME));
+    int64_t began_ns = monotonic_ns();
+    int64_t until_ns = MIN(end_ns, began_ns + AGENT_WINDOW_NS);
+    int r = 0;
+    snprintf(window->suffix, sizeof(window->suffix), "-%s", job->order.id);
+    capture_into(capture, &window->profile);
+    while (!r && monotonic_ns() < until_ns && !is_to_end(job)) {
+        int64_t left_ms = (until_ns - monotonic_ns()) / 1000000 + 1;
+        r = capture_read(capture, (int)MAX(MIN(left_ms, READ_MS), 1), false, error);
+    }
+    if (r >= 0)
+        r = MAX(capture_read(capture, 0, true, error), r);
+    capture_into(capture, NULL);
+    if (r < 0) {
+        window_free(window);
+        return r;
+    }
+    struct capture_figures figures = capture_figures(capture);
+    window->samples = figures.samples - *samples;
+    *samples = figures.samples;
+    window_close(window, capture, monotonic_ns() - began_ns,
+                 agent->settings->symbolize == SYMBOLIZE_HOST);
+    agent_hand_over(agent, window);
+    return r;
+}
+
+static void await_upload(struct recording_job *job, uint64_t samples, const char *reason)
+{
+    struct agent *agent = job->control->agent;
+    char suffix[sizeof(((struct window *)0)->suffix)];
+    int64_t until_ns = monotonic_ns() + UPLOAD_WAIT_NS;
+    snprintf(suffix, sizeof(suffix), "-%s", job->order.id);
+    while (agent_has_unsent(agent, suffix) && !atomic_load(&agent->stopping)) {
+        if (monotonic_ns() > until_ns) {
+            set_state(job, JOB_FAILED, samples,
+                      "The server doesn't take what was recorded; it stays in the spool.");
+            return;
+        }
+        usleep(UPLOAD_LOOK_MS * 1000);
+    }
+    if (!atomic_load(&agent->stopping))
+        set_state(job, JOB_DONE, samples, reason);
+}
+
+static void *record(void *argument)
+{
+    struct recording_job *job = argument;
+    struct agent *agent = job->control->agent;
+    struct capture *capture;
+    struct error error = {0};
+    char reason[128] = "";
+    uint64_t samples = 0;
+    targets_init(&job->targets, agent->settings);
+    job->targets.pods = agent->targets.pods;
+    int r = open_capture(job, &capture, &error);
+    if (r < 0) {
+        set_state(job, JOB_REFUSED, 0, error.text);
+        targets_release(&job->targets);
+        return NULL;
+    }
+    int64_t began_ns = monotonic_ns();
+    int64_t end_ns = began_ns + (int64_t)job->order.seconds * 1000000000;
+    set_state(job, JOB_RUNNING, 0, "");
+    while (!r && monotonic_ns() < end_ns && !is_to_end(job))
+        r = capture_window(job, capture, end_ns, &samples, &error);
+    double seconds = (double)(monotonic_ns() - began_ns) / 1e9;
+    capture_free(capture);
+    targets_release(&job->targets);
+    if (r == 1)
+        snprintf(reason, sizeof(reason), "Its processes ended after %.1f s.", seconds);
+    else if (atomic_load(&agent->off))
+        snprintf(reason, sizeof(reason), "Capture was turned off after %.1f s.", seconds);
+    else if (atomic_load(&job->stop))
+        snprintf(reason, sizeof(reason), "It was stopped after %.1f s.", seconds);
+    if (r < 0) {
+        set_state(job, JOB_FAILED, samples, error.text);
+        return NULL;
+    }
+    set_state(job, JOB_UPLOADING, samples, reason);
+    await_upload(job, samples, reason);
+    return NULL;
+}
+
+/* ---- jobs ---- */
+
+static void free_job(struct recording_job *job)
+{
+    if (job->has_thread)
+        pthread_join(job->thread, NULL);
+    *job = (struct recording_job){0};
+}
+
+static size_t running_jobs(struct agent_control *control)
+{
+    size_t count = 0;
+    pthread_mutex_lock(&control->lock);
+    for (size_t i = 0; i < CONTROL_JOBS_MAX; i++)
+        count += *control->jobs[i].order.id && control->jobs[i].has_thread &&
+                 control->jobs[i].state <= JOB_RUNNING;
+    pthread_mutex_unlock(&control->lock);
+    return count;
+}
+
+/* What this host's settings have against it. */
+static int check_limits(struct agent_control *control, const struct recording_order *order,
+                        struct error *error)
+{
+    const struct agent_settings *settings = control->agent->settings;
+    if (!settings->recordings)
+        return error_set(error, -EPERM, "This host's settings allow no recordings.");
+    if (atomic_load(&control->agent->off))
+        return error_set(error, -EPERM, "Capture is off on this host.");
+    if (!order->rate_hz || order->rate_hz > settings->recording_rate_max)
+        return error_set(error, -EPERM, "This host's settings allow %" PRIu64 " Hz at most.",
+                         settings->recording_rate_max);
+    if (!order->seconds || order->seconds > settings->recording_seconds_max)
+        return error_set(error, -EPERM, "This host's settings allow %" PRIu64 " s at most.",
+                         settings->recording_seconds_max);
+    if (running_jobs(control) >= settings->recordings_max)
+        return error_set(error, -EBUSY,
+                         "%" PRIu64 " recordings run already, and this host's settings allow no "
+                         "more at once.",
+                         settings->recordings_max);
+    return 0;
+}
+
+static void begin(struct agent_control *control, struct recording_job *job,
+                  const struct recording_order *order)
+{
+    struct error error = {0};
+    bool limited = check_limits(control, order, &error) < 0;
+    *job = (struct recording_job){.control = control, .order = *order, .listed = true};
+    /* The server knows of a beginning that this process doesn't. */
+    if (!strcmp(order->state, "running"))
+        set_state(job, JOB_FAILED, 0, "The agent was started again while it ran.");
+    else if (!strcmp(order->state, "uploading"))
+        set_state(job, JOB_DONE, 0, "The agent was started again; what it has goes off.");
+    else if (limited)
+        set_state(job, JOB_REFUSED, 0, error.text);
+    else if (pthread_create(&job->thread, NULL, record, job))
+        set_state(job, JOB_FAILED, 0, "No thread can be started.");
+    else
+        job->has_thread = true;
+}
+
+static struct recording_job *find_job(struct agent_control *control, const char *id)
+{
+    for (size_t i = 0; i < CONTROL_JOBS_MAX; i++)
+        if (!strcmp(control->jobs[i].order.id, id))
+            return &control->jobs[i];
+    return NULL;
+}
+
+static enum job_state state_of(struct recording_job *job)
+{
+    pthread_mutex_lock(&job->control->lock);
+    enum job_state state = job->state;
+    pthread_mutex_unlock(&job->control->lock);
+    return state;
+}
+
+void jobs_apply(struct agent_control *control, const struct recording_order *orders, size_t count)
+{
+    for (size_t i = 0; i < CONTROL_JOBS_MAX; i++)
+        control->jobs[i].listed = false;
+    for (size_t i = 0; i < count; i++) {
+        struct recording_job *job = find_job(control, orders[i].id);
+        if (job) {
+            job->listed = true;
+            if (orders[i].stop)
+                atomic_store(&job->stop, true);
+        }
+    }
+    /* Of what is over, and the server doesn't ask for any more, it knows. */
+    for (size_t i = 0; i < CONTROL_JOBS_MAX; i++) {
+        struct recording_job *job = &control->jobs[i];
+        if (*job->order.id && !job->listed && is_over(state_of(job)))
+            free_job(job);
+    }
+    for (size_t i = 0; i < count; i++) {
+        struct recording_job *room = find_job(control, "");
+        bool never = orders[i].stop && !strcmp(orders[i].state, "pending");
+        if (!find_job(control, orders[i].id) && !never && room)
+            begin(control, room, &orders[i]);
+    }
+}
+
+void jobs_stop(struct agent_control *control)
+{
+    for (size_t i = 0; i < CONTROL_JOBS_MAX; i++)
+        atomic_store(&control->jobs[i].stop, true);
+    for (size_t i = 0; i < CONTROL_JOBS_MAX; i++)
+        if (*control->jobs[i].order.id)
+            free_job(&control->jobs[i]);
+}
+
+void jobs_write(struct agent_control *control, struct buffer *out)
+{
+    const char *comma = "";
+    buffer_add_text(out, ",\"recordings\":[");
+    pthread_mutex_lock(&control->lock);
+    for (size_t i = 0; i < CONTROL_JOBS_MAX; i++) {
+        const struct recording_job *job = &control->jobs[i];
+        if (!*job->order.id || job->state == JOB_NONE)
+            continue;
+        buffer_printf(out, "%s{\"id\":\"%s\",\"state\":\"%s\",\"samples\":%" PRIu64 ",\"reason\":",
+                      comma, job->order.id, names[job->state], job->samples);
+        text_escape_json(out, job->reason, strlen(job->reason));
+        buffer_add_char(out, '}');
+        comma = ",";
+    }
+    pthread_mutex_unlock(&control->lock);
+    buffer_add_char(out, ']');
+}

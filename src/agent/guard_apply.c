@@ -1,0 +1,185 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the guard says (guard.h), done: rates, processes and rest of the capture; and told, in the
+// log, to whoever asks, and in the window.
+
+#include <malloc.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "agent/agent.h"
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/memory.h"
+
+/* The busiest: as few as are worth a name each, many enough for a host that does a few things. */
+#define BUSIEST_MAX 32
+/* Who is the busiest is found out again: for so long everybody is sampled, after so long. */
+#define LOOK_AROUND_NS 5000000000ll
+#define CHOOSE_AGAIN_NS 60000000000ll
+/* Threads share what they allocate from: each arena of its own keeps what it once needed. */
+#define ARENAS_MAX 2
+
+/* ---- the capture ---- */
+
+static unsigned wanted_rate(const struct agent *agent)
+{
+    return MAX(agent->wanted_hz / agent->guard.state.divisor, 1u);
+}
+
+int agent_set_rate(struct agent *agent, unsigned rate_hz, struct error *error)
+{
+    agent->wanted_hz = rate_hz;
+    unsigned rate = wanted_rate(agent);
+    int r = rate == agent->rate_hz ? 0 : capture_set_rate(agent->capture, rate, error);
+    if (!r)
+        agent->rate_hz = rate;
+    return r;
+}
+
+static int apply_pause(struct agent *agent, struct error *error)
+{
+    bool pause = agent->paused || agent->guard.state.rest;
+    int r = pause == agent->silent ? 0 : capture_pause(agent->capture, pause, error);
+    if (!r)
+        agent->silent = pause;
+    return r;
+}
+
+int agent_pause(struct agent *agent, bool pause, struct error *error)
+{
+    bool before = agent->paused;
+    agent->paused = pause;
+    int r = apply_pause(agent, error);
+    if (r < 0)
+        agent->paused = before;
+    return r;
+}
+
+static int choose_busiest(struct agent *agent, struct error *error)
+{
+    uint32_t pids[BUSIEST_MAX];
+    size_t count = capture_busiest(agent->capture, pids, BUSIEST_MAX);
+    agent->narrowed = count > 0;
+    return capture_narrow(agent->capture, pids, count, error);
+}
+
+/* Whoever is left out has no samples to be ranked by: now and then nobody is. */
+static int apply_choice(struct agent *agent, int64_t now_ns, struct error *error)
+{
+    if (!agent->guard.state.busiest_only) {
+        int r = agent->narrowed ? capture_narrow(agent->capture, NULL, 0, error) : 0;
+        agent->narrowed = false;
+        agent->chosen_ns = 0;
+        return r;
+    }
+    if (!agent->chosen_ns) { /* by what was sampled until now */
+        agent->chosen_ns = now_ns;
+        return choose_busiest(agent, error);
+    }
+    int64_t passed_ns = now_ns - agent->chosen_ns;
+    if (agent->narrowed && passed_ns >= CHOOSE_AGAIN_NS) {
+        agent->narrowed = false;
+        agent->chosen_ns = now_ns;
+        capture_busiest(agent->capture, NULL, 0);
+        return capture_narrow(agent->capture, NULL, 0, error);
+    }
+    if (!agent->narrowed && passed_ns >= LOOK_AROUND_NS) {
+        agent->chosen_ns = now_ns;
+        return choose_busiest(agent, error);
+    }
+    return 0;
+}
+
+static int apply(struct agent *agent, int64_t now_ns, struct error *error)
+{
+    int r = agent_set_rate(agent, agent->wanted_hz, error);
+    if (!r)
+        r = apply_choice(agent, now_ns, error);
+    return r < 0 ? r : apply_pause(agent, error);
+}
+
+int agent_guard_attach(struct agent *agent, struct error *error)
+{
+    agent->rate_hz = (unsigned)agent->settings->rate_hz;
+    agent->silent = agent->narrowed = false;
+    agent->chosen_ns = 0;
+    agent->guard.can_choose = capture_means(agent->capture) == CAPTURE_BPF;
+    return apply(agent, monotonic_ns(), error);
+}
+
+/* ---- what is said ---- */
+
+static void announce(struct agent *agent, bool down)
+{
+    char what[GUARD_TEXT_BYTES];
+    guard_explain(&agent->guard, agent->guard_why, sizeof(agent->guard_why));
+    guard_describe(&agent->guard, what, sizeof(what));
+    if (down)
+        log_warning("The agent samples less, %s: %s.", what, agent->guard_why);
+    else
+        log_info("The agent samples more again, %s: its cost is low enough.", what);
+    if (agent->window)
+        window_note(agent->window, "budget: from here on sampled %s%s%s", what, down ? ": " : "",
+                    down ? agent->guard_why : "");
+}
+
+void agent_guard_note(const struct agent *agent, struct window *window)
+{
+    char what[GUARD_TEXT_BYTES];
+    if (!agent->guard.level)
+        return;
+    guard_describe(&agent->guard, what, sizeof(what));
+    window_note(window, "budget: sampled %s: %s", what, agent->guard_why);
+}
+
+/* ---- each second ---- */
+
+static void drop_caches(struct agent *agent)
+{
+    log_info("Memory is short: names that can be looked up again are forgotten.");
+    pthread_mutex_lock(&agent->lock);
+    agent->drop_caches = true;
+    pthread_cond_signal(&agent->changed);
+    pthread_mutex_unlock(&agent->lock);
+    malloc_trim(0);
+}
+
+int agent_guard_tick(struct agent *agent, int64_t now_ns, struct error *error)
+{
+    struct guard *guard = &agent->guard;
+    pthread_mutex_lock(&agent->lock);
+    const struct agent_cost *measured = &agent->figures.cost;
+    int64_t cpu_ns = measured->cpu_ns + MAX(measured->bpf_ns, (int64_t)0);
+    struct guard_cost cost = {.cpu_ns = cpu_ns,
+                              .resident_bytes = measured->resident_bytes,
+                              .upload_bytes = agent->figures.encoded_bytes,
+                              .type_ns = {cpu_ns}};
+    pthread_mutex_unlock(&agent->lock);
+    guard->rate_hz = agent->wanted_hz;
+    unsigned before = guard->level;
+    enum guard_action action = guard_tick(guard, now_ns, &cost);
+    if (action == GUARD_DROP_CACHES)
+        drop_caches(agent);
+    if (action == GUARD_CHANGED)
+        announce(agent, guard->level > before);
+    int r = apply(agent, now_ns, error);
+    pthread_mutex_lock(&agent->lock);
+    agent->figures.guard = guard_figures(guard);
+    memcpy(agent->figures.guard_why, agent->guard_why, sizeof(agent->guard_why));
+    pthread_mutex_unlock(&agent->lock);
+    return r;
+}
+
+void agent_guard_start(struct agent *agent)
+{
+    const struct agent_settings *settings = agent->settings;
+    struct guard_limits limits = {.cpu_share = settings->budget_cpu_percent / 100,
+                                  .resident_bytes = settings->budget_memory_bytes,
+                                  .upload_bytes = settings->budget_upload_bytes,
+                                  .patience_ns = settings->budget_patience_ns};
+    mallopt(M_ARENA_MAX, ARENAS_MAX);
+    guard_init(&agent->guard, &limits, (unsigned)MAX(sysconf(_SC_NPROCESSORS_ONLN), 1),
+               agent->wanted_hz, 1, false);
+    agent->figures.guard = guard_figures(&agent->guard);
+}

@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Names for a window's frames. Most frames of a window were in the last one, too: what they are
+ * called is remembered, so that binaries are only opened for what is new, and within limits of
+ * memory. Names come from symbol tables; debug information is left to the server, which has it for
+ * all hosts. One thread at a time, but for namer_figures().
+ *
+ * Addresses that only this host could ever name get no farther: code of JITs and of the kernel goes
+ * by its name, or as [jit] and [kernel].
+ */
+#pragma once
+
+#include <stdatomic.h>
+
+#include "profile/profile.h"
+
+struct namer;
+
+struct namer_figures {
+    uint64_t frames;    /* that were asked for */
+    uint64_t unnamed;   /* of them, those without a name */
+    uint64_t found;     /* of them, those that had to be looked for */
+    uint64_t too_large; /* files whose tables were left out for their size */
+};
+
+struct namer *namer_new(void);
+void namer_free(struct namer *namer);
+
+/* A mapping's file, by its number in the profile. */
+struct named_file {
+    const char *path; /* where it can be opened now; NULL: nowhere */
+    const char *key;  /* what tells it from all others */
+};
+
+/* Adds all of `from` to `to`, which is empty, with names. Frames of files stay addresses where
+ * `files` is NULL. */
+int namer_name(struct namer *namer, const struct profile *from, const struct named_file *files,
+               struct profile *to, struct error *error);
+
+/* Gives back all that can be looked up again. */
+void namer_forget(struct namer *namer);
+
+struct namer_figures namer_figures(const struct namer *namer);

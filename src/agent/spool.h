@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Batches on their way to the server, on disk: a file per batch, gone when the server has it.
+ * Bounded in bytes, number and age: the oldest go first, and are counted. Where the disk takes
+ * nothing (full, failing, read-only), a few batches wait in memory until it does again. Threads can
+ * share it; one of them takes batches out. No lock is held over a write, so asking for figures
+ * never waits for the disk.
+ *
+ * What was put is sent, refused, damaged, dropped or waiting, each exactly once.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/buffer.h"
+#include "base/error.h"
+
+/* Batches are sent in the order of their ids: letters, digits and dashes, such as a time and then
+ * something that never comes again. */
+#define SPOOL_ID_BYTES 64
+
+#define SPOOL_BYTES_DEFAULT (256ull << 20)
+#define SPOOL_AGE_DEFAULT_NS (7 * 86400000000000ll)
+#define SPOOL_MEMORY_DEFAULT (8ull << 20)
+#define SPOOL_BATCHES_MAX 65536
+
+struct spool;
+
+struct spool_options {
+    const char *folder;    /* made if it is not there */
+    uint64_t limit_bytes;  /* on disk; 0: the default, and so for the others */
+    int64_t age_ns;        /* older ones are dropped */
+    uint64_t memory_bytes; /* that may wait there */
+};
+
+struct spool_figures {
+    uint64_t batches, bytes;               /* that wait; bytes on disk */
+    uint64_t memory_batches, memory_bytes; /* of them, those that are in memory alone */
+    uint64_t left;                         /* batches that an earlier process left */
+    uint64_t put, sent;                    /* batches, since it was opened */
+    uint64_t dropped; /* since then: all that was lost on the host, which is: */
+    uint64_t dropped_full, dropped_old, dropped_memory;
+    uint64_t damaged;               /* files that were not what had been written; set aside */
+    uint64_t refused;               /* that the server will never take; set aside */
+    char trouble[ERROR_TEXT_BYTES]; /* why the disk takes nothing; "": it does */
+};
+
+/* What an earlier process left in the folder is sent first. Fails when the folder is another
+ * agent's or can't be used for a reason that won't pass by itself. */
+int spool_open(const struct spool_options *options, struct spool **ret_spool, struct error *error);
+/* What is in memory alone is written if the disk takes it. Takes NULL. */
+void spool_close(struct spool *spool);
+
+/* Returns 0 when it is on disk and 1 when it is in memory alone. */
+int spool_put(struct spool *spool, const char *batch_id, const void *body, size_t length,
+              struct error *error);
+
+/* The oldest batch, which stays until spool_done. Waits for one, at most so long. Returns 1, or 0
+ * when there is none. */
+int spool_next(struct spool *spool, int timeout_ms, char ret_id[SPOOL_ID_BYTES],
+               struct buffer *ret_body);
+
+/* The server has it; or, with `refused`, will never take it: it is kept in the folder "refused",
+ * which is bounded. */
+void spool_done(struct spool *spool, const char *batch_id, bool refused);
+
+/* Ends the wait of spool_next, now and from now on. */
+void spool_wake(struct spool *spool);
+
+struct spool_figures spool_figures(struct spool *spool);

@@ -1,0 +1,372 @@
+// SPDX-License-Identifier: Apache-2.0
+// The thread that sends what is in the spool: see upload.h.
+
+#include "agent/upload.h"
+
+#include <libdeflate.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/random.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include <zstd.h>
+
+#include "base/clock.h"
+#include "base/file.h"
+#include "base/log.h"
+#include "base/memory.h"
+#include "http/client.h"
+
+#define PROFILES_PATH "/v1development/profiles"
+#define WAIT_MS 1000
+#define GRACE_STEP_MS 20
+#define TOKEN_BYTES_MAX 4096
+#define PLAIN_BYTES_MAX (256u << 20)
+#define GZIP_LEVEL 6
+#define BURST 3 /* batches that may go off at once: the last windows of an agent that ends */
+#define RETRY_AFTER_MAX_MS 3600000
+
+/* Which content a file has, without reading it. */
+struct file_stamp {
+    uint64_t inode, size;
+    int64_t seconds, nanoseconds;
+};
+
+struct uploader {
+    struct spool *spool;
+    struct upload_options options; /* its texts are copies */
+    char *url;
+    char *texts[5];
+    struct http_client *client; /* made anew when the token has changed; see `lock` */
+    struct file_stamp token_stamp;
+    pthread_t thread;
+    bool started;
+    atomic_bool stop;
+    unsigned attempt; /* failures in a row */
+    double tokens;    /* batches that may go off now */
+    int64_t tokens_ns;
+    pthread_mutex_t lock; /* over the figures, and what `client` is */
+    pthread_cond_t wake;
+    struct upload_figures figures;
+};
+
+/* ---- waiting ---- */
+
+int64_t upload_wait_ms(const struct upload_options *options, unsigned failures,
+                       int64_t retry_after_ms, uint64_t random)
+{
+    uint64_t first = options->first_retry_ms ? options->first_retry_ms : 1000;
+    uint64_t longest = options->longest_retry_ms ? options->longest_retry_ms : 60000;
+    unsigned doublings = failures ? MIN(failures - 1, 20u) : 0;
+    uint64_t bound = MIN(first << doublings, longest);
+    if (retry_after_ms < 0)
+        return (int64_t)(random % (bound + 1));
+    int64_t asked = MIN(retry_after_ms, RETRY_AFTER_MAX_MS);
+    /* All who were told the same don't come back at once. */
+    uint64_t spread = MIN(bound, (uint64_t)asked / 4 + first);
+    return asked + (int64_t)(random % (spread + 1));
+}
+
+static void rest(struct uploader *uploader, int64_t wait_ms)
+{
+    int64_t until = monotonic_ns() + wait_ms * 1000000;
+    struct timespec deadline = {.tv_sec = until / 1000000000, .tv_nsec = until % 1000000000};
+    pthread_mutex_lock(&uploader->lock);
+    while (!atomic_load(&uploader->stop) &&
+           !pthread_cond_timedwait(&uploader->wake, &uploader->lock, &deadline))
+        ;
+    pthread_mutex_unlock(&uploader->lock);
+}
+
+/* A backlog doesn't become a flood: so many batches a second, a few of them at once. */
+static void keep_pace(struct uploader *uploader)
+{
+    double rate = uploader->options.batches_per_second;
+    int64_t now = monotonic_ns();
+    uploader->tokens += (double)(now - uploader->tokens_ns) / 1e9 * rate;
+    uploader->tokens = MIN(uploader->tokens, BURST);
+    uploader->tokens_ns = now;
+    if (uploader->tokens < 1)
+        rest(uploader, (int64_t)((1 - uploader->tokens) / rate * 1000) + 1);
+    uploader->tokens -= 1;
+}
+
+/* ---- one request ---- */
+
+static void note_result(struct uploader *uploader, size_t bytes, unsigned status, bool refused,
+                        const struct error *error)
+{
+    pthread_mutex_lock(&uploader->lock);
+    struct upload_figures *figures = &uploader->figures;
+    bool failed_before = figures->error[0];
+    figures->requests++;
+    snprintf(figures->error, sizeof(figures->error), "%s", error->code ? error->text : "");
+    if (error->code) {
+        figures->failures++;
+        figures->throttled += status == 429 || status == 503;
+        figures->refused += refused;
+    } else {
+        figures->bytes += bytes;
+        figures->last_ns = clock_ns(CLOCK_REALTIME);
+    }
+    pthread_mutex_unlock(&uploader->lock);
+    if (refused)
+        log_warning("The server refuses a batch, which is set aside: %s", error->text);
+    else if (error->code && !failed_before) /* once per outage */
+        log_warning("The server doesn't take profiles; they are kept until it does. %s",
+                    error->text);
+    else if (!error->code && failed_before)
+        log_info("The server takes profiles again.");
+}
+
+/* Returns 0, or a negative code. *ret_status is the answer's, 0 without one. */
+static int post(struct uploader *uploader, const char *id, const char *encoding,
+                const struct buffer *body, unsigned *ret_status, int64_t *ret_retry_after_ms,
+                struct error *error)
+{
+    char batch[SPOOL_ID_BYTES + 32], sent[64];
+    int64_t now = clock_ns(CLOCK_REALTIME);
+    snprintf(batch, sizeof(batch), "X-Assay-Batch-Id: %s", id);
+    snprintf(sent, sizeof(sent), "X-Assay-Sent-At: %lld.%09lld", (long long)(now / 1000000000),
+             (long long)(now % 1000000000));
+    const char *headers[] = {"Content-Type: application/x-protobuf", encoding, batch, sent};
+    struct http_call call = {.method = "POST",
+                             .url = uploader->url,
+                             .headers = headers,
+                             .header_count = ARRAY_LENGTH(headers),
+                             .body = body->data,
+                             .body_length = body->length};
+    _cleanup_http_reply_ struct http_reply reply = {.retry_after_ms = -1};
+    int r = http_client_call(uploader->client, &call, &reply, error);
+    *ret_status = r ? 0 : reply.status;
+    *ret_retry_after_ms = r ? -1 : reply.retry_after_ms;
+    if (!r && (reply.status < 200 || reply.status >= 300))
+        r = http_reply_error(&call, &reply, error);
+    return r;
+}
+
+/* Everything else may be taken when somebody mends something: a token, a path, a network. */
+static bool is_final(unsigned status)
+{
+    return status == 400 || status == 413 || status == 422;
+}
+
+/* For servers that don't know zstd, which is what the spool holds. */
+static bool into_gzip(const struct buffer *body, struct buffer *ret_gzip)
+{
+    unsigned long long length = ZSTD_getFrameContentSize(body->data, body->length);
+    if (length > PLAIN_BYTES_MAX) /* also what stands for an error */
+        return false;
+    _cleanup_free_ char *plain = memory_alloc(length + 1);
+    size_t got = ZSTD_decompress(plain, length, body->data, body->length);
+    struct libdeflate_compressor *compressor = libdeflate_alloc_compressor(GZIP_LEVEL);
+    if (ZSTD_isError(got) || !compressor) {
+        libdeflate_free_compressor(compressor);
+        return false;
+    }
+    size_t room = libdeflate_gzip_compress_bound(compressor, got);
+    ret_gzip->length =
+        libdeflate_gzip_compress(compressor, plain, got, buffer_reserve(ret_gzip, room), room);
+    libdeflate_free_compressor(compressor);
+    return ret_gzip->length > 0;
+}
+
+/* ---- the client ---- */
+
+static int read_token(const char *path, struct buffer *ret_token, struct error *error)
+{
+    int r = file_read(path, TOKEN_BYTES_MAX, ret_token, error);
+    while (!r && ret_token->length && strchr(" \t\r\n", ret_token->data[ret_token->length - 1]))
+        ret_token->length--;
+    if (!r && !ret_token->length)
+        r = error_set(error, -EINVAL, "The token file %s is empty.", path);
+    if (!r)
+        buffer_text(ret_token);
+    return r;
+}
+
+static struct file_stamp stamp_of(const char *path)
+{
+    struct stat found;
+    if (!path || stat(path, &found) < 0)
+        return (struct file_stamp){0};
+    return (struct file_stamp){.inode = found.st_ino,
+                               .size = (uint64_t)found.st_size,
+                               .seconds = found.st_mtim.tv_sec,
+                               .nanoseconds = found.st_mtim.tv_nsec};
+}
+
+static int make_client(struct uploader *uploader, struct http_client **ret_client,
+                       struct error *error)
+{
+    const struct upload_options *options = &uploader->options;
+    _cleanup_buffer_ struct buffer token = {0};
+    int r = options->token_file ? read_token(options->token_file, &token, error) : 0;
+    if (r < 0)
+        return r;
+    return http_client_new(
+        &(struct http_client_options){.ca_file = options->ca_file,
+                                      .certificate_file = options->certificate_file,
+                                      .key_file = options->key_file,
+                                      .proxy = options->proxy,
+                                      .timeout_ms = options->timeout_ms,
+                                      .bearer = options->token_file ? token.data : NULL},
+        ret_client, error);
+}
+
+/* Tokens are replaced while agents run. A file that can't be read now leaves us with the old one.
+ */
+static void renew_token(struct uploader *uploader)
+{
+    struct http_client *client, *old;
+    struct error error = {0};
+    struct file_stamp stamp = stamp_of(uploader->options.token_file);
+    if (!uploader->options.token_file || !stamp.inode ||
+        !memcmp(&stamp, &uploader->token_stamp, sizeof(stamp)))
+        return;
+    uploader->token_stamp = stamp;
+    if (make_client(uploader, &client, &error) < 0) {
+        log_warning("The last token goes on being used: %s", error.text);
+        return;
+    }
+    pthread_mutex_lock(&uploader->lock);
+    old = uploader->client;
+    uploader->client = client;
+    /* Who stops us has either cancelled the old one or will cancel this one. */
+    if (atomic_load(&uploader->stop))
+        http_client_cancel(client);
+    pthread_mutex_unlock(&uploader->lock);
+    http_client_free(old);
+    log_info("The token in %s has changed and is used from now on.", uploader->options.token_file);
+}
+
+/* ---- the thread ---- */
+
+/* The oldest batch, or a moment without one. */
+static void turn(struct uploader *uploader)
+{
+    _cleanup_buffer_ struct buffer body = {0}, gzip = {0};
+    struct error error = {0};
+    char id[SPOOL_ID_BYTES];
+    unsigned status = 0;
+    int64_t retry_after_ms = -1;
+    if (spool_next(uploader->spool, WAIT_MS, id, &body) <= 0)
+        return;
+    keep_pace(uploader);
+    if (atomic_load(&uploader->stop))
+        return;
+    renew_token(uploader);
+    bool zipped = uploader->options.compression == UPLOAD_GZIP && into_gzip(&body, &gzip);
+    int r = post(uploader, id, zipped ? "Content-Encoding: gzip" : "Content-Encoding: zstd",
+                 zipped ? &gzip : &body, &status, &retry_after_ms, &error);
+    if (r == -ECANCELED)
+        return;
+    note_result(uploader, zipped ? gzip.length : body.length, status, is_final(status), &error);
+    if (!r || is_final(status)) {
+        uploader->attempt = 0;
+        spool_done(uploader->spool, id, r < 0);
+        return;
+    }
+    uint64_t random = 0;
+    if (getrandom(&random, sizeof(random), 0) < 0)
+        random = (uint64_t)monotonic_ns();
+    uploader->attempt++;
+    rest(uploader, upload_wait_ms(&uploader->options, uploader->attempt, retry_after_ms, random));
+}
+
+static void *run(void *argument)
+{
+    struct uploader *uploader = argument;
+    while (!atomic_load(&uploader->stop))
+        turn(uploader);
+    return NULL;
+}
+
+/* ---- lifecycle ---- */
+
+static void copy_options(struct uploader *uploader, const struct upload_options *options)
+{
+    struct upload_options *own = &uploader->options;
+    const char **texts[] = {&own->token_file, &own->ca_file, &own->certificate_file, &own->key_file,
+                            &own->proxy};
+    struct buffer url = {0};
+    size_t length = strlen(options->url);
+    *own = *options;
+    for (size_t i = 0; i < ARRAY_LENGTH(texts); i++)
+        if (*texts[i])
+            *texts[i] = uploader->texts[i] = memory_strdup(*texts[i]);
+    while (length && options->url[length - 1] == '/')
+        length--;
+    buffer_printf(&url, "%.*s%s", (int)length, options->url, PROFILES_PATH);
+    buffer_text(&url);
+    own->url = uploader->url = url.data;
+    if (own->batches_per_second <= 0)
+        own->batches_per_second = 1;
+}
+
+int uploader_start(const struct upload_options *options, struct spool *spool,
+                   struct uploader **ret_uploader, struct error *error)
+{
+    if (strncmp(options->url, "http://", 7) != 0 && strncmp(options->url, "https://", 8) != 0)
+        return error_set(error, -EINVAL,
+                         "The server's address %.200s has to begin with http:// or https://.",
+                         options->url);
+    struct uploader *uploader = memory_zalloc(1, sizeof(*uploader));
+    pthread_condattr_t monotonic;
+    pthread_condattr_init(&monotonic);
+    pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
+    pthread_cond_init(&uploader->wake, &monotonic);
+    pthread_condattr_destroy(&monotonic);
+    pthread_mutex_init(&uploader->lock, NULL);
+    copy_options(uploader, options);
+    uploader->spool = spool;
+    uploader->tokens = BURST;
+    uploader->tokens_ns = monotonic_ns();
+    uploader->token_stamp = stamp_of(options->token_file);
+    int r = make_client(uploader, &uploader->client, error);
+    if (!r && (r = -pthread_create(&uploader->thread, NULL, run, uploader)))
+        r = error_set_errno(error, r, "No thread can be started");
+    uploader->started = !r;
+    if (r < 0) {
+        uploader_stop(uploader, 0);
+        return r;
+    }
+    *ret_uploader = uploader;
+    return 0;
+}
+
+void uploader_stop(struct uploader *uploader, unsigned grace_ms)
+{
+    if (!uploader)
+        return;
+    int64_t until = monotonic_ns() + grace_ms * 1000000ll;
+    if (uploader->started) {
+        while (monotonic_ns() < until && spool_figures(uploader->spool).batches &&
+               !uploader_figures(uploader).error[0])
+            usleep(GRACE_STEP_MS * 1000);
+        pthread_mutex_lock(&uploader->lock);
+        atomic_store(&uploader->stop, true);
+        http_client_cancel(uploader->client);
+        pthread_cond_broadcast(&uploader->wake);
+        pthread_mutex_unlock(&uploader->lock);
+        spool_wake(uploader->spool);
+        pthread_join(uploader->thread, NULL);
+    }
+    http_client_free(uploader->client);
+    pthread_mutex_destroy(&uploader->lock);
+    pthread_cond_destroy(&uploader->wake);
+    for (size_t i = 0; i < ARRAY_LENGTH(uploader->texts); i++)
+        free(uploader->texts[i]);
+    free(uploader->url);
+    free(uploader);
+}
+
+struct upload_figures uploader_figures(struct uploader *uploader)
+{
+    pthread_mutex_lock(&uploader->lock);
+    struct upload_figures figures = uploader->figures;
+    pthread_mutex_unlock(&uploader->lock);
+    return figures;
+}

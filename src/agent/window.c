@@ -1,0 +1,157 @@
+// SPDX-License-Identifier: Apache-2.0
+// A window's samples into a request: see window.h.
+
+#include "agent/window.h"
+
+#include <fcntl.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include <zstd.h>
+
+#include "base/memory.h"
+#include "format/otlp.h"
+
+#define ADDRESS_DETAIL (PROFILE_LABELS | PROFILE_ADDRESSES)
+#define NAMED_DETAIL (PROFILE_LABELS | PROFILE_ADDRESSES | PROFILE_LINES)
+#define ZSTD_LEVEL 3
+#define FILES_OPEN_MAX 64 /* of those without a build ID, which nothing else tells apart */
+
+struct window_file {
+    char *path; /* NULL: it can't be opened */
+    char *key;
+    int fd; /* -1: not open */
+};
+
+struct window *window_new(int64_t time_ns)
+{
+    struct window *window = memory_zalloc(1, sizeof(*window));
+    profile_init(&window->profile, ADDRESS_DETAIL);
+    window->time_ns = time_ns;
+    return window;
+}
+
+void window_free(struct window *window)
+{
+    if (!window)
+        return;
+    for (uint32_t i = 0; window->files && i < window->profile.mapping_count; i++) {
+        free(window->files[i].path);
+        free(window->files[i].key);
+        if (window->files[i].fd >= 0)
+            close(window->files[i].fd);
+    }
+    free(window->files);
+    profile_release(&window->profile);
+    free(window);
+}
+
+/* Whoever opens a path later may find another file there; its build ID tells. Without one the file
+ * is held open. */
+static void hold(struct window_file *file, const char *path, size_t *open_count)
+{
+    struct stat found;
+    char text[96];
+    if (*open_count == FILES_OPEN_MAX)
+        return;
+    file->fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (file->fd < 0 || fstat(file->fd, &found) < 0)
+        return;
+    ++*open_count;
+    snprintf(text, sizeof(text), "/proc/self/fd/%d", file->fd);
+    file->path = memory_strdup(text);
+    snprintf(text, sizeof(text), "%llx:%llx:%llx:%llx.%lx", (unsigned long long)found.st_dev,
+             (unsigned long long)found.st_ino, (unsigned long long)found.st_size,
+             (unsigned long long)found.st_ctim.tv_sec, (unsigned long)found.st_ctim.tv_nsec);
+    file->key = memory_strdup(text);
+}
+
+void window_close(struct window *window, struct capture *capture, int64_t duration_ns, bool resolve)
+{
+    struct profile *profile = &window->profile;
+    size_t open_count = 0;
+    window->duration_ns = duration_ns;
+    window->resolve = resolve;
+    window->files = memory_zalloc(profile->mapping_count, sizeof(*window->files));
+    for (uint32_t i = 0; i < profile->mapping_count; i++) {
+        struct window_file *file = &window->files[i];
+        const char *name = profile_text(profile, profile->mappings[i].file);
+        const char *build_id = profile_text(profile, profile->mappings[i].build_id);
+        file->fd = -1;
+        if (!resolve || !i)
+            continue;
+        const char *path = capture_locate(capture, profile, i);
+        if (path && !*build_id) {
+            hold(file, path, &open_count);
+        } else {
+            file->path = path ? memory_strdup(path) : NULL;
+            file->key = memory_strdup(*build_id ? build_id : name);
+        }
+    }
+}
+
+void window_note(struct window *window, const char *format, ...)
+{
+    va_list arguments;
+    window->note_count = MIN(window->note_count, (size_t)WINDOW_NOTES_MAX - 1);
+    va_start(arguments, format);
+    vsnprintf(window->notes[window->note_count++], WINDOW_NOTE_BYTES, format, arguments);
+    va_end(arguments);
+}
+
+/* What is missing, in words that a reader of any tool sees. */
+static void add_comments(const struct window *window, struct profile *profile)
+{
+    for (size_t i = 0; i < window->loss_count; i++) {
+        char text[192];
+        snprintf(text, sizeof(text), "assay: %llu %s", (unsigned long long)window->losses[i].count,
+                 window->losses[i].what);
+        profile_add_comment(profile, profile_cstring(profile, text));
+    }
+    for (size_t i = 0; i < window->note_count; i++) {
+        char text[WINDOW_NOTE_BYTES + 16];
+        snprintf(text, sizeof(text), "assay: %s", window->notes[i]);
+        profile_add_comment(profile, profile_cstring(profile, text));
+    }
+}
+
+static int name_window(const struct window *window, struct namer *namer, struct profile *named,
+                       struct error *error)
+{
+    const struct profile *profile = &window->profile;
+    _cleanup_free_ struct named_file *files = memory_zalloc(profile->mapping_count, sizeof(*files));
+    for (uint32_t i = 0; i < profile->mapping_count; i++)
+        files[i] = (struct named_file){.path = window->files[i].path,
+                                       .key = window->files[i].key ? window->files[i].key : ""};
+    return namer_name(namer, profile, window->resolve ? files : NULL, named, error);
+}
+
+static int compress(const struct buffer *plain, struct buffer *ret_body, struct error *error)
+{
+    size_t bound = ZSTD_compressBound(plain->length);
+    size_t length = ZSTD_compress(buffer_reserve(ret_body, bound), bound, plain->data,
+                                  plain->length, ZSTD_LEVEL);
+    if (ZSTD_isError(length))
+        return error_set(error, -EIO, "A window cannot be compressed: %s.",
+                         ZSTD_getErrorName(length));
+    ret_body->length += length;
+    return 0;
+}
+
+int window_encode(const struct window *window, struct namer *namer, struct buffer *ret_body,
+                  struct error *error)
+{
+    _cleanup_profile_ struct profile named;
+    _cleanup_buffer_ struct buffer plain = {0};
+    profile_init(&named, NAMED_DETAIL);
+    int r = name_window(window, namer, &named, error);
+    if (r < 0)
+        return r;
+    named.time_ns = window->time_ns;
+    named.duration_ns = window->duration_ns;
+    add_comments(window, &named);
+    otlp_write_by_labels(&plain, &named);
+    return compress(&plain, ret_body, error);
+}

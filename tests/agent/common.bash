@@ -1,0 +1,87 @@
+# SPDX-License-Identifier: Apache-2.0
+# What tests of the agent share: a server, an agent that sends to it, programs that use CPU time.
+. "$ROOT/tests/server/common.bash"
+
+agents=()
+trap 'for p in "${agents[@]}" "${servers[@]}"; do kill -9 "$p" 2>/dev/null || true; done' EXIT
+
+type cc >/dev/null || { echo "There is no C compiler."; exit 77; }
+
+# Functions with names of their own; the argument is the CPU time, a second one what runs then.
+cat >busy.c <<'C'
+#include <stdlib.h>
+#include <time.h>
+#include <unistd.h>
+static volatile unsigned long sink;
+__attribute__((noinline)) void busy_leaf(void)
+{
+    for (int i = 0; i < 20000; i++)
+        sink += (unsigned long)i * sink;
+}
+__attribute__((noinline)) void busy_caller(double seconds)
+{
+    struct timespec now;
+    do {
+        busy_leaf();
+        clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now);
+    } while (now.tv_sec + now.tv_nsec / 1e9 < seconds);
+}
+int main(int argc, char **argv)
+{
+    busy_caller(argc > 1 ? atof(argv[1]) : 1);
+    if (argc > 2)
+        execv(argv[2], argv + 2);
+    return 0;
+}
+C
+cc -O1 -o busy busy.c
+
+# start_agent NAME [options]: sets $agent; its stderr is in NAME.log, its data in NAME.
+start_agent() {
+    local name=$1
+    shift
+    : >"$name.log"
+    "$ASSAY" agent --server "$url" --data "$PWD/$name" "$@" 2>"$name.log" &
+    agent=$!
+    agents+=("$agent")
+    local tries=0
+    until grep 'Sampling by' "$name.log" >/dev/null; do
+        if ! kill -0 "$agent" 2>/dev/null; then
+            cat "$name.log" >&2
+            return 1
+        fi
+        [ $((tries += 1)) -lt 600 ]
+        sleep 0.05
+    done
+}
+
+# Its last window goes to the server first.
+stop_agent() {
+    kill -TERM "$agent"
+    wait "$agent"
+}
+
+# Whether this user may sample the machine: who may not is told so by another test.
+need_host() {
+    if grep 'of this user' "$1.log" >/dev/null; then
+        echo "This user may not sample the whole machine."
+        exit 77
+    fi
+}
+
+# seconds SELECTOR: CPU seconds that the server has of it.
+seconds() {
+    curl -sS --fail-with-body --get --data-urlencode "query=cpu$1" "$url/api/v1/top?$always" >top.json
+    python3 -c 'import json; print(json.load(open("top.json"))["total"] / 1e9)'
+}
+
+# about SECONDS WANTED: within what chance does to samples at 19 Hz, four times out.
+about() {
+    python3 -c 'import sys
+got, wanted = float(sys.argv[1]), float(sys.argv[2])
+samples = max(wanted * 19, 1)
+limit = wanted * 4 / samples ** 0.5 + 0.1
+sys.exit(0 if abs(got - wanted) <= limit else f"{got} s instead of {wanted} s, +-{limit:.2f}")' "$@"
+}
+
+services() { get "/api/v1/label/service_name/values?$always"; }

@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: Apache-2.0
+// The agent's spool and upload without the capture, so that tests can have hundreds of windows in
+// seconds: feed [-k TOKEN-FILE] [-g] [-r BATCHES-PER-SECOND] [-t TIMEOUT-MS] [-l LIMIT-BYTES]
+// [-m MEMORY-BYTES] [-s BODY-BYTES] URL FOLDER COUNT INTERVAL-MS. Prints "put ID" for every batch
+// that is on disk and "memory ID" for one that is in memory alone, waits for the end of its
+// standard input, and then prints the figures as JSON.
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include <zstd.h>
+
+#include "agent/spool.h"
+#include "agent/upload.h"
+#include "base/clock.h"
+#include "base/log.h"
+
+static int fail(const struct error *error)
+{
+    fprintf(stderr, "%s\n", error->text);
+    return 1;
+}
+
+/* A body that says which batch it is; what follows can't be compressed. */
+static void make_body(const char *id, size_t bytes, struct buffer *body)
+{
+    _cleanup_buffer_ struct buffer plain = {0};
+    buffer_printf(&plain, "%s\n", id);
+    for (unsigned state = 1; plain.length < bytes; state = state * 1103515245 + 12345)
+        buffer_add_char(&plain, (char)(state >> 16));
+    size_t room = ZSTD_compressBound(plain.length);
+    body->length = ZSTD_compress(buffer_reserve(body, room), room, plain.data, plain.length, 1);
+}
+
+static void print_figures(struct spool *spool, struct uploader *uploader)
+{
+    struct spool_figures kept = spool_figures(spool);
+    struct upload_figures sent = uploader_figures(uploader);
+    const struct {
+        const char *name;
+        uint64_t value;
+    } list[] = {
+        {"batches", kept.batches},
+        {"bytes", kept.bytes},
+        {"memory", kept.memory_batches},
+        {"left", kept.left},
+        {"put", kept.put},
+        {"sent", kept.sent},
+        {"dropped", kept.dropped},
+        {"dropped_full", kept.dropped_full},
+        {"dropped_old", kept.dropped_old},
+        {"dropped_memory", kept.dropped_memory},
+        {"damaged", kept.damaged},
+        {"refused", kept.refused},
+        {"requests", sent.requests},
+        {"failures", sent.failures},
+        {"throttled", sent.throttled},
+        {"upload_refused", sent.refused},
+        {"trouble", kept.trouble[0] != '\0'},
+    };
+    for (size_t i = 0; i < ARRAY_LENGTH(list); i++)
+        printf("%s\"%s\":%" PRIu64, i ? "," : "{", list[i].name, list[i].value);
+    printf("}\n");
+}
+
+int main(int argc, char **argv)
+{
+    struct spool_options place = {0};
+    struct upload_options options = {.first_retry_ms = 50,
+                                     .longest_retry_ms = 400,
+                                     .batches_per_second = 1000,
+                                     .timeout_ms = 1000};
+    size_t body_bytes = 2000;
+    for (int option; (option = getopt(argc, argv, "k:gr:t:l:m:s:")) != -1;) {
+        switch (option) {
+        case 'k':
+            options.token_file = optarg;
+            break;
+        case 'g':
+            options.compression = UPLOAD_GZIP;
+            break;
+        case 'r':
+            options.batches_per_second = atof(optarg);
+            break;
+        case 't':
+            options.timeout_ms = (unsigned)atoi(optarg);
+            break;
+        case 'l':
+            place.limit_bytes = strtoull(optarg, NULL, 10);
+            break;
+        case 'm':
+            place.memory_bytes = strtoull(optarg, NULL, 10);
+            break;
+        case 's':
+            body_bytes = strtoull(optarg, NULL, 10);
+            break;
+        default:
+            return 2;
+        }
+    }
+    if (argc - optind != 4)
+        return 2;
+    struct error error = {0};
+    struct spool *spool;
+    struct uploader *uploader;
+    options.url = argv[optind];
+    place.folder = argv[optind + 1];
+    log_set_level(LOG_INFO);
+    if (spool_open(&place, &spool, &error) < 0 ||
+        uploader_start(&options, spool, &uploader, &error) < 0)
+        return fail(&error);
+    for (int i = 0; i < atoi(argv[optind + 2]); i++) {
+        _cleanup_buffer_ struct buffer body = {0};
+        char id[SPOOL_ID_BYTES];
+        snprintf(id, sizeof(id), "%016" PRIx64 "-%x", (uint64_t)clock_ns(CLOCK_REALTIME),
+                 (unsigned)getpid());
+        make_body(id, body_bytes, &body);
+        int r = spool_put(spool, id, body.data, body.length, &error);
+        if (r < 0)
+            return fail(&error);
+        printf("%s %s\n", r ? "memory" : "put", id);
+        fflush(stdout);
+        usleep((unsigned)atoi(argv[optind + 3]) * 1000);
+    }
+    while (getchar() != EOF)
+        ;
+    uploader_stop(uploader, 0);
+    print_figures(spool, uploader);
+    spool_close(spool);
+    return 0;
+}

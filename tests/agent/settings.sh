@@ -1,0 +1,14 @@
+# SPDX-License-Identifier: Apache-2.0
+# Settings: the example is good, mistakes are found all at once, and what is missing is said.
+"$ASSAY" agent --check-config --config "$ROOT/docs/agent.example.yaml"
+printf 'rate: 5000\nrulez: []\nrules: [{labels: {a: b}}]\n' >wrong.yaml
+if "$ASSAY" agent --check-config --config wrong.yaml 2>wrong.txt; then exit 1; fi
+[ "$(grep -c '^wrong.yaml:' wrong.txt)" -eq 3 ]
+grep 'rules' wrong.txt >/dev/null
+if "$ASSAY" agent --data . 2>none.txt; then exit 1; fi
+grep -e '--server' none.txt >/dev/null
+if "$ASSAY" agent status --data . 2>none.txt; then exit 1; fi
+grep 'No agent answers at unix:./agent.sock' none.txt >/dev/null
+if "$ASSAY" agent nonsense 2>none.txt; then exit 1; fi
+if "$ASSAY" agent --server ftp://x --data . 2>none.txt; then exit 1; fi
+grep 'http:// or https://' none.txt >/dev/null

@@ -1,0 +1,74 @@
+# SPDX-License-Identifier: Apache-2.0
+# A server that answers 500s, 429 with Retry-After, 503, 401, breaks connections, hangs, talks
+# nonsense, or loses its answers: every batch arrives once, in order of time, and only what will
+# never be taken is given up.
+. "$ROOT/tests/agent/feed.bash"
+
+behave ok
+start_fake
+start_feed spool 400 20
+for mode in 500 "429 1" 503 401 reset garbage lost 404 hang; do
+    before=$(counted "${mode%% *}")
+    [ "$mode" = lost ] && before=$(counted again)
+    behave "$mode"
+    case $mode in
+    # The batch is stored and sent again, which is a repeat.
+    lost) until_true has_counted stored $(($(counted stored) + 1)) && behave ok &&
+        until_true has_counted again $((before + 1)) ;;
+    hang) until_true has_counted hang $((before + 2)) ;;
+    *) until_true has_counted "${mode%% *}" $((before + 1)) ;;
+    esac
+    behave ok
+    until_true has_counted stored $(($(counted stored) + 2))
+done
+enough() { [ "$(grep -c '^put' feed.out)" -ge 400 ]; }
+until_true enough
+check_arrived
+end_feed
+figure 'd["put"] == 400 and d["sent"] == 400 and d["dropped"] == 0 and d["batches"] == 0'
+figure 'd["failures"] >= 8 and d["throttled"] >= 2 and d["upload_refused"] == 0'
+check_sum
+[ "$(counted again)" -ge 1 ]
+
+# After 429 nobody comes before the time that was asked for.
+python3 - <<'PYTHON'
+import sys
+lines = [line.split() for line in open("fake.log")]
+for i, (when, what, *_) in enumerate(lines):
+    if what == "429":
+        after = next((float(l[0]) for l in lines[i + 1:] if l[1] != "connection"), None)
+        if after is not None and after - float(when) < 0.99:
+            sys.exit(f"It came back after {after - float(when):.3f} s instead of 1 s.")
+PYTHON
+
+# A connection is used for more than one request, or there would be 400.
+[ "$(counted connection)" -lt 100 ]
+
+# What the server will never take is set aside, and doesn't stand in the way of the rest.
+: >feed.out
+behave 422
+start_feed spool 5 1
+until_true has_counted 422 1
+refused=$(sed -n 's/.* 422 //p' fake.log | sed -n 1p)
+behave ok
+enough() { [ "$(grep -c '^put' feed.out)" -ge 5 ]; }
+until_true enough
+gone() { [ -z "$(find spool -maxdepth 1 -name '*.batch')" ]; }
+until_true gone
+end_feed
+check_sum
+figure 'd["refused"] >= 1 and d["refused"] == d["upload_refused"] and d["dropped"] == 0'
+figure 'd["sent"] + d["refused"] == 5'
+[ -f "spool/refused/$refused.batch" ]
+
+# A token is read again when its file has changed, and gzip is for servers without zstd.
+: >feed.out
+echo first >token
+behave token second
+start_feed -k token -g spool 5 1
+until_true has_counted 401 2
+echo second >token
+check_arrived
+end_feed
+figure 'd["sent"] == 5 and d["failures"] >= 1'
+[ "$(find fake.log.d -name '*.gzip' | wc -l)" -eq 5 ]

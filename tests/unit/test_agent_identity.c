@@ -1,0 +1,265 @@
+// SPDX-License-Identifier: Apache-2.0
+// Processes by their cgroups and environments: what each runtime writes, and what nobody should.
+
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "agent/identity.h"
+#include "base/memory.h"
+#include "unit.h"
+
+#define ID "3f2d1c0b9a8877665544332211ffeeddccbbaa00998877665544332211aabbcc"
+#define OTHER_ID "00112233445566778899aabbccddeeff00112233445566778899aabbccddeeff"
+#define UID "2f1c9a4e-8f8b-4a53-9d2e-0123456789ab"
+#define UID_UNDERSCORED "2f1c9a4e_8f8b_4a53_9d2e_0123456789ab"
+#define STATIC_UID "0123456789abcdef0123456789abcdef"
+
+struct cgroup_case {
+    const char *what, *content;
+    const char *runtime, *container, *pod, *unit;
+};
+
+static const struct cgroup_case cases[] = {
+    {"docker, cgroup 1", "12:memory:/docker/" ID "\n1:name=systemd:/docker/" ID "\n0::/\n",
+     "docker", ID, "", ""},
+    {"docker, cgroup 2, systemd", "0::/system.slice/docker-" ID ".scope\n", "docker", ID, "", ""},
+    {"docker in a user's session",
+     "0::/user.slice/user-1000.slice/user@1000.service/user.slice/docker-" ID ".scope\n", "docker",
+     ID, "", ""},
+    {"containerd by Kubernetes, systemd",
+     "0::/kubepods.slice/kubepods-burstable.slice/kubepods-burstable-pod" UID_UNDERSCORED
+     ".slice/cri-containerd-" ID ".scope\n",
+     "containerd", ID, UID, ""},
+    {"containerd by Kubernetes, guaranteed",
+     "0::/kubepods.slice/kubepods-pod" UID_UNDERSCORED ".slice/cri-containerd-" ID ".scope\n",
+     "containerd", ID, UID, ""},
+    {"Kubernetes, cgroupfs, cgroup 1",
+     "11:cpu,cpuacct:/kubepods/besteffort/pod" UID "/" ID "\n0::/\n", "", ID, UID, ""},
+    {"a static pod", "0::/kubepods/burstable/pod" STATIC_UID "/" ID "\n", "", ID, STATIC_UID, ""},
+    {"kind",
+     "0::/kubelet.slice/kubelet-kubepods.slice/kubelet-kubepods-burstable.slice/"
+     "kubelet-kubepods-burstable-pod" UID_UNDERSCORED ".slice/cri-containerd-" ID ".scope\n",
+     "containerd", ID, UID, ""},
+    {"one container in another",
+     "0::/system.slice/docker-" OTHER_ID ".scope/kubelet/kubepods/pod" UID "/" ID "\n", "", ID, UID,
+     ""},
+    {"CRI-O, systemd",
+     "0::/kubepods.slice/kubepods-besteffort.slice/kubepods-besteffort-pod" UID_UNDERSCORED
+     ".slice/crio-" ID ".scope\n",
+     "cri-o", ID, UID, ""},
+    {"CRI-O, a folder below",
+     "0::/kubepods.slice/kubepods-pod" UID_UNDERSCORED ".slice/crio-" ID ".scope/container\n",
+     "cri-o", ID, UID, ""},
+    {"CRI-O, cgroupfs", "0::/kubepods/pod" UID "/crio-" ID "\n", "cri-o", ID, UID, ""},
+    {"CRI-O's monitor is no container",
+     "0::/kubepods.slice/kubepods-pod" UID_UNDERSCORED ".slice/crio-conmon-" ID ".scope\n", "", "",
+     UID, ""},
+    {"Podman as root", "0::/machine.slice/libpod-" ID ".scope/container\n", "podman", ID, "", ""},
+    {"Podman of a user",
+     "0::/user.slice/user-1000.slice/user@1000.service/user.slice/libpod-" ID ".scope/container\n",
+     "podman", ID, "", ""},
+    {"Podman, cgroupfs", "0::/libpod_parent/libpod-" ID "\n", "podman", ID, "", ""},
+    {"Podman's monitor", "0::/machine.slice/libpod-conmon-" ID ".scope\n", "", "", "", ""},
+    {"Podman's pod",
+     "0::/machine.slice/machine-libpod_pod_" OTHER_ID ".slice/libpod-" ID ".scope\n", "podman", ID,
+     "", ""},
+    {"nerdctl", "0::/system.slice/nerdctl-" ID ".scope\n", "containerd", ID, "", ""},
+    {"ECS", "0::/ecs/8d2f/" ID "\n", "", ID, "", ""},
+    {"a service", "0::/system.slice/nginx.service\n", "", "", "", "nginx"},
+    {"a service, cgroup 1",
+     "4:pids:/system.slice/cron.service\n1:name=systemd:/system.slice/"
+     "cron.service\n0::/system.slice/cron.service\n",
+     "", "", "", "cron"},
+    {"an instance", "0::/system.slice/system-postgresql.slice/postgresql@15-main.service\n", "", "",
+     "", "postgresql@15-main"},
+    {"escapes", "0::/system.slice/my\\x2dapp.service\n", "", "", "", "my-app"},
+    {"an escaped NUL", "0::/system.slice/a\\x00b.service\n", "", "", "", "a?b"},
+    {"a user's service",
+     "0::/user.slice/user-1000.slice/user@1000.service/app.slice/syncthing.service\n", "", "", "",
+     "syncthing"},
+    {"a session", "0::/user.slice/user-1000.slice/session-3.scope\n", "", "", "", ""},
+    {"a user's manager", "0::/user.slice/user-1000.slice/user@1000.service/init.scope\n", "", "",
+     "", ""},
+    {"a folder within a service", "0::/system.slice/containerd.service/kubelet\n", "", "", "",
+     "containerd"},
+    {"outside of our namespace", "0::/../../docker-" ID ".scope\n", "docker", ID, "", ""},
+    {"the root", "0::/\n", "", "", "", ""},
+    {"nothing", "", "", "", "", ""},
+    {"no line", "nonsense", "", "", "", ""},
+    {"one colon", "0:/docker/" ID "\n", "", "", "", ""},
+    {"no end of line", "0::/docker/" ID, "docker", ID, "", ""},
+    {"63 digits", "0::/docker/3f2d1c0b9a8877665544332211ffeeddccbbaa00998877665544332211aabbc\n",
+     "", "", "", ""},
+    {"no digits", "0::/docker/zz2d1c0b9a8877665544332211ffeeddccbbaa00998877665544332211aabbcc\n",
+     "", "", "", ""},
+    {"a pod with a wrong dash", "0::/kubepods/pod2f1c9a4e08f8b-4a53-9d2e-0123456789ab/x\n", "", "",
+     "", ""},
+    {"a service without a name", "0::/system.slice/.service\n", "", "", "", ""},
+    {"many slashes", "0::////system.slice////a.service////\n", "", "", "", "a"},
+};
+
+static void each_runtime(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < ARRAY_LENGTH(cases); i++) {
+        struct cgroup_identity found;
+        cgroup_identify(cases[i].content, strlen(cases[i].content), &found);
+        if (strcmp(found.runtime, cases[i].runtime) ||
+            strcmp(found.container_id, cases[i].container) || strcmp(found.pod_uid, cases[i].pod) ||
+            strcmp(found.unit, cases[i].unit))
+            fail_msg("%s: \"%s\" \"%s\" \"%s\" \"%s\"", cases[i].what, found.runtime,
+                     found.container_id, found.pod_uid, found.unit);
+    }
+}
+
+/* Cut anywhere and with any byte flipped: whatever comes out, it comes out. */
+static void damaged_cgroups(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < ARRAY_LENGTH(cases); i++) {
+        size_t length = strlen(cases[i].content), path_length;
+        struct cgroup_identity found;
+        for (size_t cut = 0; cut <= length; cut++) {
+            char *copy = memory_alloc(cut + 1);
+            memcpy(copy, cases[i].content, cut);
+            copy = memory_resize(copy, MAX(cut, 1u), 1); /* so that a sanitizer sees its end */
+            cgroup_identify(copy, cut, &found);
+            const char *path = cgroup_path(copy, cut, &path_length);
+            assert_true(path >= copy && path + path_length <= copy + cut);
+            for (unsigned flip = 1; cut && flip < 256; flip += 37) {
+                copy[cut / 2] ^= (char)flip;
+                cgroup_identify(copy, cut, &found);
+                copy[cut / 2] ^= (char)flip;
+            }
+            free(copy);
+        }
+    }
+}
+
+static void path_for_rules(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *content, *path;
+    } paths[] = {
+        {"1:cpu:/a\n0::/b/c\n", "/b/c"},
+        {"2:cpu:/docker/long/path\n1:name=systemd:/system.slice/x.service\n0::/\n",
+         "/system.slice/x.service"},
+        {"2:cpu:/docker/x\n0::/\n", "/docker/x"},
+        {"0::/\n", "/"},
+        {"", ""},
+    };
+    for (size_t i = 0; i < ARRAY_LENGTH(paths); i++) {
+        size_t length;
+        const char *path = cgroup_path(paths[i].content, strlen(paths[i].content), &length);
+        assert_int_equal(length, strlen(paths[i].path));
+        assert_memory_equal(path, paths[i].path, length);
+    }
+}
+
+/* ---- environment ---- */
+
+#define ENVIRONMENT(text) text, sizeof(text) - 1
+
+static void environment_text(const char *content, size_t length, const struct globs *allowed,
+                             struct buffer *ret_text)
+{
+    _cleanup_labels_ struct labels labels = {0};
+    environment_identify(content, length, allowed, &labels);
+    ret_text->length = 0;
+    labels_write(ret_text, &labels);
+    buffer_text(ret_text);
+}
+
+static void environments(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *content;
+        size_t length;
+        const char *labels;
+    } environment_cases[] = {
+        {ENVIRONMENT("PATH=/bin\0OTEL_SERVICE_NAME=shop\0HOME=/root\0"), "{service_name=\"shop\"}"},
+        {ENVIRONMENT("OTEL_SERVICE_NAME= shop \0"), "{service_name=\"shop\"}"},
+        {ENVIRONMENT("OTEL_SERVICE_NAME=\0"), "{}"},
+        {ENVIRONMENT("OTEL_SERVICE_NAMES=shop\0XOTEL_SERVICE_NAME=shop\0"), "{}"},
+        {ENVIRONMENT("OTEL_RESOURCE_ATTRIBUTES=service.name=a, service.version = 1.2%2C3 ,"
+                     "db.password=hunter2,cloud.region=eu-1,x\0"),
+         "{region=\"eu-1\",service_name=\"a\",version=\"1.2,3\"}"},
+        {ENVIRONMENT("OTEL_SERVICE_NAME=b\0OTEL_RESOURCE_ATTRIBUTES=service.name=a\0"),
+         "{service_name=\"b\"}"},
+        {ENVIRONMENT("OTEL_RESOURCE_ATTRIBUTES=service.name=%zz%4\0"), "{service_name=\"%zz%4\"}"},
+        {ENVIRONMENT("OTEL_RESOURCE_ATTRIBUTES=service.name=a%00b\0"), "{service_name=\"a\"}"},
+        {ENVIRONMENT("OTEL_RESOURCE_ATTRIBUTES=,,,=,=x,service.name=\0"), "{}"},
+        {ENVIRONMENT("TEAM=red\0TEAM_KEY=secret\0API_TOKEN=x\0"), "{__meta_env_TEAM=\"red\"}"},
+        {ENVIRONMENT("TEAM\0=x\0\0\0OTEL_SERVICE_NAME=z"), "{service_name=\"z\"}"},
+        {ENVIRONMENT(""), "{}"},
+    };
+    struct globs allowed = {0};
+    _cleanup_buffer_ struct buffer text = {0};
+    globs_add(&allowed, "TEAM");
+    for (size_t i = 0; i < ARRAY_LENGTH(environment_cases); i++) {
+        environment_text(environment_cases[i].content, environment_cases[i].length, &allowed,
+                         &text);
+        assert_string_equal(text.data, environment_cases[i].labels);
+        for (size_t cut = 0; cut < environment_cases[i].length; cut++) {
+            char *copy = memory_alloc(MAX(cut, 1u));
+            memcpy(copy, environment_cases[i].content, cut);
+            environment_text(copy, cut, &allowed, &text);
+            assert_null(strstr(text.data, "hunter2"));
+            assert_null(strstr(text.data, "secret"));
+            free(copy);
+        }
+    }
+    globs_release(&allowed);
+}
+
+/* A value that is longer than any name of a service is none. */
+static void long_values(void **state)
+{
+    (void)state;
+    struct globs allowed = {0};
+    _cleanup_buffer_ struct buffer content = {0}, text = {0};
+    globs_add(&allowed, "*");
+    buffer_add_text(&content, "OTEL_SERVICE_NAME=");
+    for (int i = 0; i < 5000; i++)
+        buffer_add_char(&content, 'x');
+    buffer_add_char(&content, '\0');
+    buffer_add_text(&content, "BIG=");
+    for (int i = 0; i < 5000; i++)
+        buffer_add_char(&content, 'y');
+    environment_text(content.data, content.length, &allowed, &text);
+    assert_string_equal(text.data, "{}");
+    globs_release(&allowed);
+}
+
+/* ---- processes ---- */
+
+static void ourselves(void **state)
+{
+    (void)state;
+    struct globs none = {0};
+    struct process_facts facts;
+    process_facts_read("/proc", (uint32_t)getpid(), "given", NULL, &none, &facts);
+    assert_false(facts.gone);
+    assert_false(facts.kernel);
+    assert_string_equal(path_name(facts.exe), "test_agent_identity");
+    assert_true(facts.user[0]);
+    process_facts_release(&facts);
+    process_facts_read("/proc", 4000000000u, "gone", "/usr/bin/gone", &none, &facts);
+    assert_true(facts.gone);
+    assert_string_equal(facts.exe, "/usr/bin/gone");
+    assert_string_equal(facts.cgroup, "");
+    process_facts_release(&facts);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(each_runtime),   cmocka_unit_test(damaged_cgroups),
+        cmocka_unit_test(path_for_rules), cmocka_unit_test(environments),
+        cmocka_unit_test(long_values),    cmocka_unit_test(ourselves),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
