@@ -1,22 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0
-// Builds the self-contained page: node build.mjs --outdir DIR writes DIR/flame.html, a template into
-// which the program inserts its data and title. The same sources always give the same bytes.
+// Builds the pages: node build.mjs --outdir DIR writes DIR/flame.html, the self-contained page, a
+// template into which the program inserts its data and title; node build.mjs --ui DIR writes the
+// server's page, as files named by their content. The same sources always give the same bytes.
 
 import { createHash } from 'node:crypto';
-import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { dirname, join, resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
+import { gzipSync } from 'node:zlib';
 import { build } from 'esbuild';
 
 const here = dirname(fileURLToPath(import.meta.url));
 const TOKENS = ['<!--ASSAY-TITLE-->', '<!--ASSAY-FLAME-DATA-->'];
-const MAX_BYTES = 72 * 1024;
+const MAX_BYTES = 96 * 1024;
+const UI_MAX_GZIP_BYTES = 150 * 1000;
 
-async function bundle() {
+async function bundle(entry, options = {}) {
   const result = await build({
     absWorkingDir: here,
-    entryPoints: ['flame/main.ts'],
+    entryPoints: [entry],
     bundle: true,
     minify: true,
     format: 'iife',
@@ -26,10 +29,11 @@ async function bundle() {
     outdir: 'out',
     write: false,
     logLevel: 'warning',
+    ...options,
   });
   const textOf = (suffix) => {
     const file = result.outputFiles.find(({ path }) => path.endsWith(suffix));
-    if (!file) throw new Error(`esbuild made no ${suffix} file out of flame/main.ts.`);
+    if (!file) throw new Error(`esbuild made no ${suffix} file out of ${entry}.`);
     return file.text.trim();
   };
   return { script: textOf('.js'), style: textOf('.css') };
@@ -52,11 +56,35 @@ function fill(template, { script, style }) {
   return page;
 }
 
-const { values } = parseArgs({ options: { outdir: { type: 'string', default: 'dist' } } });
-const outdir = resolve(values.outdir);
-const page = fill(readFileSync(join(here, 'flame/page.html'), 'utf8'), await bundle());
-const size = Buffer.byteLength(page);
-if (size > MAX_BYTES)
-  throw new Error(`flame.html is ${size} bytes, over its limit of ${MAX_BYTES}.`);
-mkdirSync(outdir, { recursive: true });
-writeFileSync(join(outdir, 'flame.html'), page);
+function writePage(outdir, { script, style }) {
+  const page = fill(readFileSync(join(here, 'flame/page.html'), 'utf8'), { script, style });
+  const size = Buffer.byteLength(page);
+  if (size > MAX_BYTES)
+    throw new Error(`flame.html is ${size} bytes, over its limit of ${MAX_BYTES}.`);
+  mkdirSync(outdir, { recursive: true });
+  writeFileSync(join(outdir, 'flame.html'), page);
+}
+
+const nameOf = (text, suffix) =>
+  `app-${createHash('sha256').update(text, 'utf8').digest('hex').slice(0, 12)}${suffix}`;
+
+function writeUi(outdir, { script, style }) {
+  const names = { SCRIPT: nameOf(script, '.js'), STYLE: nameOf(style, '.css') };
+  const page = readFileSync(join(here, 'ui/index.html'), 'utf8')
+    .replace(/\{\{([A-Z]+)\}\}/g, (_, key) => names[key]);
+  const size = gzipSync(script).length + gzipSync(style).length;
+  if (size > UI_MAX_GZIP_BYTES)
+    throw new Error(`The bundle is ${size} bytes gzipped, over its limit of ${UI_MAX_GZIP_BYTES}.`);
+  rmSync(outdir, { recursive: true, force: true }); // files of older contents have other names
+  mkdirSync(outdir, { recursive: true });
+  writeFileSync(join(outdir, 'index.html'), page);
+  writeFileSync(join(outdir, names.SCRIPT), script);
+  writeFileSync(join(outdir, names.STYLE), style);
+}
+
+const { values } = parseArgs({ options: { outdir: { type: 'string' }, ui: { type: 'string' } } });
+if (values.ui)
+  writeUi(resolve(values.ui), await bundle('ui/main.tsx',
+    { format: 'esm', jsx: 'automatic', jsxImportSource: 'preact' }));
+if (values.outdir || !values.ui)
+  writePage(resolve(values.outdir ?? 'dist'), await bundle('flame/main.ts'));

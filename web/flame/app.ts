@@ -3,23 +3,30 @@
 // actions that change it. mount() is the whole interface to a page around it.
 
 import { Breadcrumb } from './breadcrumb';
+import { Chips } from './chips';
 import { makeLook, PackageColours } from './colour';
+import { commandsOf, type Controls } from './commands';
 import { functionName, type Profile } from './data';
-import { Lifetime, make } from './dom';
+import { copyText, Lifetime, make } from './dom';
 import { frameFacts } from './facts';
+import { frameItems, type Frame, type FrameActions } from './frame-menu';
+import { isOther } from './graft';
 import { GraphView, type Direction, type Hit, type Rectangle } from './graph';
-import { Help, listenForKeys, type Command } from './keyboard';
+import { Help, listenForKeys } from './keyboard';
 import { Legend } from './legend';
+import { Menu } from './menu';
 import { Model } from './model';
 import { SandwichView } from './sandwich-view';
-import { defaultState, type State } from './state';
+import { defaultState, transformed, type State, type View } from './state';
 import { Status } from './status';
 import { TopTable, type TableShown } from './table';
 import { Theme } from './theme';
 import { Toolbar } from './toolbar';
 import { Tooltip } from './tooltip';
+import { ALL_LIBRARIES, derived, type Transform } from './transform';
+import { pathTo, type Graph } from './tree';
+import { TreeView } from './tree-view';
 import { formatPercent, grouped } from './units';
-import type { Graph } from './tree';
 
 export interface MountOptions {
   state?: State;
@@ -27,109 +34,143 @@ export interface MountOptions {
   onState?: (state: State, step: boolean) => void;
   // Where keys are listened for; the document unless told.
   keys?: EventTarget;
+  // A page with a theme of its own lends it; its switches and its title are then the page's, too.
+  theme?: Theme;
+  // Names are as in the profile: hostile.
+  onOpenFunction?: (name: string) => void;
+  onCompare?: (name: string) => void;
+  // Asks for what is folded into "(other)" below the frame that these names lead to.
+  onExpand?: (path: string[]) => void;
 }
 
 export interface FlameApp {
+  // The tree as it is shown: with what is hidden or collapsed taken out.
   readonly profile: Profile;
   state(): State;
   show(state: State): void;
   // Where a node of the graph view is on the screen, in client pixels; null when it is not drawn.
   rectangleOf(node: number): Rectangle | null;
+  // The graph as a picture; null when another view is shown.
+  picture(): HTMLCanvasElement | null;
   destroy(): void;
 }
 
-const HINTS: Record<State['view'], string> = {
+const HINTS: Record<View, string> = {
+  both: 'Click a function to find it in the graph, a frame to zoom, or press ? for all keys.',
   graph: 'Click a frame to zoom, move with the arrow keys, or press ? for all keys.',
   table: 'Click a function to see its callers and callees, or press ? for all keys.',
+  tree: 'Open and close rows with the arrow keys, or press ? for all keys.',
   sandwich: 'Choose a function in the table, click a frame to zoom, or press ? for all keys.',
 };
 
-class App implements FlameApp {
+const STEPS = ['zoom', 'view', 'func', 'type', 'hidden', 'recursion', 'fold', 'only'] as const;
+const TRANSFORMS = ['hidden', 'recursion', 'fold', 'only'] as const;
+
+class App implements FlameApp, Controls {
   private readonly life = new Lifetime();
-  private readonly model: Model;
+  private model: Model;
   private readonly theme: Theme;
   private readonly toolbar: Toolbar;
-  private readonly crumbs: Breadcrumb;
+  private readonly crumbs = new Breadcrumb((node) => this.zoom(node));
+  private readonly chips = new Chips((change) => this.change(change));
   private readonly found = make('span', { class: 'found-line', role: 'status' });
   private readonly trail = make('div', { class: 'trail' });
   private readonly graph: GraphView;
   private readonly table: TopTable;
-  private readonly sandwich: SandwichView;
+  private readonly tree: TreeView;
+  private readonly sandwichView: SandwichView;
   private readonly empty = make('p', { class: 'empty', hidden: true });
+  private readonly stage = make('main', { class: 'stage' });
   private readonly status: Status;
   private readonly legend = new Legend();
   private readonly tooltip = new Tooltip();
-  private readonly help: Help;
+  private readonly menu: Menu;
+  private readonly helpBox: Help;
   private readonly root: HTMLElement;
-  private readonly panes: Record<State['view'], HTMLElement>;
   private colours: PackageColours;
   private current: State;
+  // What undo goes back to.
+  private readonly past: Transform[] = [];
 
-  constructor(element: HTMLElement, readonly profile: Profile, private options: MountOptions) {
-    this.model = new Model(profile);
-    this.current = options.state ?? defaultState(profile);
-    this.theme = new Theme(this.life, () => this.render());
-    this.colours = new PackageColours(profile, this.theme.scheme);
-    const commands = this.commands();
-    this.help = new Help(commands);
-    this.toolbar = new Toolbar(profile, {
+  constructor(element: HTMLElement, private readonly source: Profile, private options: MountOptions) {
+    this.current = options.state ?? defaultState(source);
+    this.model = new Model(derived(source, this.current).profile);
+    this.theme = options.theme ?? new Theme(this.life);
+    this.life.onEnd(this.theme.subscribe(() => this.render()));
+    this.colours = new PackageColours(this.profile, this.theme.scheme, this.current.colour);
+    const commands = commandsOf(this);
+    this.helpBox = new Help(commands);
+    this.menu = new Menu(this.life);
+    this.toolbar = new Toolbar(source, {
       change: (change) => this.change(change),
-      toggleTheme: () => this.theme.toggleDark(),
-      toggleSafe: () => this.theme.toggleSafe(),
-      help: () => this.help.toggle(),
-    });
-    this.crumbs = new Breadcrumb(profile, (node) => this.zoom(node));
-    this.status = new Status(() => this.openSandwich());
+      toggleTheme: () => this.dark(),
+      toggleSafe: () => this.safe(),
+      help: () => this.help(),
+    }, options.theme !== undefined, this.life);
+    this.status = new Status((x, y) => this.openMenu(this.pointed(), x, y));
     this.graph = new GraphView({
-      label: `Flame graph of ${profile.title}. Arrow keys move between frames and Enter zooms. `
-        + 'The table view lists the same data.',
-      name: (func) => functionName(profile, func),
-      onZoom: (node) => this.zoom(node),
+      label: `Flame graph of ${source.title}. Arrow keys move between frames and Enter zooms. `
+        + 'The table and tree views list the same data.',
+      name: (func) => functionName(this.profile, func),
+      onZoom: (node) => this.open(node),
       onReset: () => this.zoom(0),
       onHover: (hit, x, y) => this.hover(this.graphNow(), hit, this.current.zoom, x, y),
       onSelect: (node) => this.describe(this.graphNow(), node, this.current.zoom),
+      onMenu: ({ node }, x, y) => this.openMenu(this.frameOf(node), x, y),
     });
+    const functionMenu = (func: number, x: number, y: number) =>
+      this.openMenu({ node: -1, func }, x, y);
     this.table = new TopTable({
-      label: 'Functions', compact: false, onPick: (func) => this.change({ view: 'sandwich', func }),
+      label: 'Functions', compact: false, onPick: (func) => this.pick(func), onMenu: functionMenu,
     });
-    this.sandwich = new SandwichView({
-      profile,
+    this.tree = new TreeView({
+      onOpen: (open) => this.change({ open }),
+      onSelect: (node) => this.describe(this.graphNow(), node, this.current.zoom),
+      onMenu: (node, x, y) => this.openMenu(this.frameOf(node), x, y),
+    });
+    this.sandwichView = new SandwichView({
       onPick: (func) => this.change({ func }),
       onHover: (graph, hit, zoom, x, y) => this.hover(graph, hit, zoom, x, y),
       onSelect: (graph, node, zoom) => this.describe(graph, node, zoom),
+      onMenu: functionMenu,
     });
-    this.panes = {
-      graph: this.graph.element, table: this.table.element, sandwich: this.sandwich.element,
-    };
     this.root = this.build();
     element.replaceChildren(this.root);
     listenForKeys(this.life, options.keys ?? document, () =>
-      this.help.element.open ? commands.filter((c) => /^(Escape|\?)$/.test(c.keys[0])) : commands);
+      this.helpBox.element.open ? commands.filter((c) => /^(Escape|\?)$/.test(c.keys[0])) : commands);
     this.render();
   }
 
   private build(): HTMLElement {
-    const { profile } = this;
-    this.trail.append(this.crumbs.element, this.found);
+    const { notes } = this.source;
+    this.trail.append(this.crumbs.element, this.chips.element, this.found);
+    this.stage.append(this.table.element, this.graph.element, this.tree.element,
+      this.sandwichView.element, this.empty);
     return make('div', { class: 'flame' },
       this.toolbar.element,
-      profile.notes.length > 0
+      notes.length > 0
         ? make('ul', { class: 'notes', 'aria-label': 'What the data is worth' },
-          ...profile.notes.map((note) => make('li', {}, note)))
+          ...notes.map((note) => make('li', {}, note)))
         : null,
       this.trail,
-      make('main', { class: 'stage' }, ...Object.values(this.panes), this.empty),
+      this.stage,
       make('footer', { class: 'foot' }, this.status.element, this.legend.element),
       this.tooltip.element,
-      this.help.element);
+      this.menu.element,
+      this.helpBox.element);
   }
 
   destroy(): void {
     this.life.end();
     this.graph.destroy();
     this.table.destroy();
-    this.sandwich.destroy();
+    this.tree.destroy();
+    this.sandwichView.destroy();
     this.root.remove();
+  }
+
+  get profile(): Profile {
+    return this.model.profile;
   }
 
   state(): State {
@@ -142,14 +183,29 @@ class App implements FlameApp {
   }
 
   rectangleOf(node: number): Rectangle | null {
-    return this.current.view === 'graph' ? this.graph.rectangleOf(node) : null;
+    return this.hasGraph() ? this.graph.rectangleOf(node) : null;
+  }
+
+  picture(): HTMLCanvasElement | null {
+    return this.hasGraph() ? this.graph.picture(this.theme.scheme.dark ? '#15171b' : '#ffffff') : null;
+  }
+
+  private hasGraph(): boolean {
+    return this.current.view === 'graph' || this.current.view === 'both';
+  }
+
+  private hasTable(): boolean {
+    return this.current.view === 'table' || this.current.view === 'both';
   }
 
   private change(change: Partial<State>): void {
     const before = this.current;
-    this.current = { ...before, ...change };
-    const step = (['zoom', 'view', 'func', 'type'] as const)
-      .some((key) => before[key] !== this.current[key]);
+    if (TRANSFORMS.some((key) => key in change)) {
+      const { hidden, recursion, fold, only } = before;
+      this.past.push({ hidden, recursion, fold, only });
+      this.current = { ...transformed(before, this.source, change), ...withoutTransforms(change) };
+    } else this.current = { ...before, ...change };
+    const step = STEPS.some((key) => before[key] !== this.current[key]);
     this.render();
     this.options.onState?.(this.state(), step);
   }
@@ -159,51 +215,72 @@ class App implements FlameApp {
   }
 
   private render(): void {
-    const { current, model, profile } = this;
+    const { current } = this;
     const { scheme } = this.theme;
-    if (scheme.dark !== this.colours.scheme.dark || scheme.safe !== this.colours.scheme.safe)
-      this.colours = new PackageColours(profile, scheme);
+    const { profile } = derived(this.source, current);
+    if (profile !== this.model.profile) this.model = new Model(profile);
+    const { colours, model } = this;
+    if (scheme.dark !== colours.scheme.dark || scheme.safe !== colours.scheme.safe
+      || current.colour !== colours.by || profile !== colours.profile)
+      this.colours = new PackageColours(profile, scheme, current.colour);
     this.root.dataset.theme = scheme.dark ? 'dark' : 'light';
     this.root.dataset.palette = scheme.safe ? 'safe' : 'usual';
+    this.stage.dataset.view = current.view;
     this.toolbar.show(current, scheme.dark, scheme.safe);
-    for (const [view, pane] of Object.entries(this.panes)) pane.hidden = view !== current.view;
+    this.graph.element.hidden = !this.hasGraph();
+    this.table.element.hidden = !this.hasTable();
+    this.tree.element.hidden = current.view !== 'tree';
+    this.sandwichView.element.hidden = current.view !== 'sandwich';
     this.tooltip.hide();
 
     const graph = this.graphNow();
-    const search = model.search(current.search, current.regex);
-    const matched = search.matches?.flags ?? null;
-    this.empty.hidden = graph.values.weight[0] > 0 || current.view !== 'graph';
+    this.empty.hidden = graph.values.weight[0] > 0 || !this.hasGraph();
     this.empty.textContent = profile.kind === 'diff'
       ? 'The new profile has no values of this type. The table lists what vanished.'
       : 'The profile has no values of this type.';
     // What stands around the view comes first: it decides how much room the view has.
-    this.legend.show(profile, current.type, graph, scheme, model.vanished(current.type));
+    this.legend.show(profile, current.type, graph, scheme, current.colour,
+      model.vanished(current.type));
     this.renderFound();
-    this.crumbs.element.hidden = current.view !== 'graph';
-    this.trail.hidden = current.view !== 'graph' && current.search === '';
-    if (current.view === 'graph') {
-      this.crumbs.show(current.zoom);
-      const look = makeLook(profile, graph, this.colours);
-      this.graph.show({ graph, zoom: current.zoom, flip: current.flip, look, matched });
-    } else if (current.view === 'table') {
-      this.table.show(this.tableShown(graph, matched, current.func));
-    } else {
-      this.renderSandwich(graph, matched);
-    }
+    this.chips.show(this.source, current);
+    const path = this.hasGraph() || current.view === 'tree';
+    this.crumbs.element.hidden = !path;
+    this.trail.hidden = !path && current.search === '' && this.chips.element.hidden;
+    if (path) this.crumbs.show(profile, current.zoom);
+    this.renderViews(graph, model.search(current.search, current.regex).matches?.flags ?? null);
     this.renderStatus();
+  }
+
+  private renderViews(graph: Graph, matched: Uint8Array | null): void {
+    const { current, profile } = this;
+    const { type, zoom } = current;
+    if (this.hasTable()) this.table.show(this.tableShown(graph, matched, current.func));
+    if (this.hasGraph())
+      this.graph.show({
+        graph, zoom, flip: current.flip, matched: matched ?? this.pickedFlags(),
+        look: makeLook(profile, type, graph, this.colours),
+      });
+    if (current.view === 'tree')
+      this.tree.show({ profile, type, graph, zoom, open: current.open, matched });
+    if (current.view !== 'sandwich') return;
+    const sandwich = this.model.sandwich(type, current.func);
+    if (sandwich)
+      this.sandwichView.show(sandwich, profile.types[type].unit, this.colours,
+        this.tableShown(graph, matched, sandwich.func));
+  }
+
+  // Beside the table, the function chosen there is the one that stands out in the graph.
+  private pickedFlags(): Uint8Array | null {
+    if (this.current.view !== 'both' || this.current.func < 0) return null;
+    const flags = new Uint8Array(this.profile.names.length);
+    flags[this.current.func] = 1;
+    return flags;
   }
 
   private tableShown(graph: Graph, matched: Uint8Array | null, picked: number): TableShown {
     const { profile, model, current } = this;
     const values = model.functionValues(current.type);
     return { profile, type: current.type, values, whole: graph.whole, matched, picked };
-  }
-
-  private renderSandwich(graph: Graph, matched: Uint8Array | null): void {
-    const sandwich = this.model.sandwich(this.current.type, this.current.func);
-    if (!sandwich) return;
-    this.sandwich.show(sandwich, this.profile.types[this.current.type].unit, this.colours, matched,
-      this.tableShown(graph, matched, sandwich.func));
   }
 
   private renderFound(): void {
@@ -219,7 +296,7 @@ class App implements FlameApp {
     const share = formatPercent(model.matchedTotal(current.type, matches, 0) / whole);
     let line = `${grouped(matches.count)} ${matches.count === 1 ? 'function' : 'functions'} matched: `
       + `${share} of total`;
-    if (current.zoom !== 0 && current.view === 'graph') {
+    if (current.zoom !== 0 && this.hasGraph()) {
       const inside = model.matchedTotal(current.type, matches, current.zoom);
       line += `, ${formatPercent(inside / values.total[current.zoom])} of zoom`;
     }
@@ -228,8 +305,8 @@ class App implements FlameApp {
   }
 
   private renderStatus(): void {
-    if (this.current.view === 'graph' && this.graph.selected >= 0)
-      this.describe(this.graphNow(), this.graph.selected, this.current.zoom);
+    const node = this.selectedNode();
+    if (node >= 0) this.describe(this.graphNow(), node, this.current.zoom);
     else this.status.clear(HINTS[this.current.view]);
   }
 
@@ -243,94 +320,194 @@ class App implements FlameApp {
   }
 
   private hover(graph: Graph, hit: Hit | null, zoom: number, x: number, y: number): void {
-    if (hit) this.tooltip.show(this.factsOf(graph, hit, zoom), x, y);
+    if (hit && !this.menu.isOpen) this.tooltip.show(this.factsOf(graph, hit, zoom), x, y);
     else this.tooltip.hide();
   }
 
   private zoom(node: number): void {
-    if (node !== this.current.zoom || this.current.view !== 'graph')
-      this.change({ zoom: node, view: 'graph' });
+    const view = this.hasGraph() || this.current.view === 'tree' ? this.current.view : 'graph';
+    if (node !== this.current.zoom || view !== this.current.view)
+      this.change({ zoom: node, view, open: null });
   }
 
-  // The function that a person points at in the view at hand, or -1.
-  private pointedFunction(): number {
-    if (this.current.view === 'table') return this.table.activeFunction();
-    if (this.current.view === 'sandwich') return this.sandwich.selectedFunction();
-    const { selected } = this.graph;
-    return selected >= 0 ? this.profile.tree.func[selected] : -1;
+  // A frame that stands for others is asked for; any other is zoomed to.
+  private open(node: number): void {
+    const func = this.profile.tree.func[node];
+    if (this.options.onExpand && func >= 0 && isOther(this.profile.names[func])) this.expand(node);
+    else this.zoom(node);
   }
 
-  private openSandwich(): void {
-    const func = this.pointedFunction();
+  private expand(node: number): void {
+    const { tree, names } = this.source;
+    const own = derived(this.source, this.current).from[node];
+    const path = pathTo(tree, tree.parent[own]).slice(1).map((n) => names[tree.func[n]]);
+    this.options.onExpand?.(path);
+  }
+
+  private pick(func: number): void {
+    if (this.current.view === 'both')
+      this.change({ func: this.current.func === func ? -1 : func });
+    else this.change({ view: 'sandwich', func });
+  }
+
+  // ---- what a person points at ----
+
+  private frameOf(node: number): Frame {
+    return { node, func: node >= 0 ? this.profile.tree.func[node] : -1 };
+  }
+
+  private selectedNode(): number {
+    if (this.current.view === 'tree') return this.tree.selected();
+    return this.hasGraph() ? this.graph.selected : -1;
+  }
+
+  private pointed(): Frame {
+    const { view } = this.current;
+    if (view === 'sandwich') return { node: -1, func: this.sandwichView.selectedFunction() };
+    const inTable = this.table.element.contains(document.activeElement) || view === 'table';
+    if (inTable && this.hasTable()) return { node: -1, func: this.table.activeFunction() };
+    return this.frameOf(this.selectedNode());
+  }
+
+  private frameActions(): FrameActions {
+    return {
+      focus: (node) => this.zoom(node),
+      sandwich: (func) => this.change({ view: 'sandwich', func }),
+      copy: (text) => void copyText(text),
+      hide: (func) => this.change({ hidden: [...this.current.hidden, func] }),
+      simplify: (change) => this.change(change),
+      expand: this.options.onExpand && ((node) => this.expand(node)),
+      openFunction: this.options.onOpenFunction,
+      compare: this.options.onCompare,
+    };
+  }
+
+  private openMenu(frame: Frame, x: number, y: number): void {
+    if (frame.func < 0) return;
+    const items = frameItems(
+      this.profile, this.source.names.length, this.current, frame, this.frameActions());
+    this.tooltip.hide();
+    this.menu.open(functionName(this.profile, frame.func), items, x, y);
+  }
+
+  // ---- controls ----
+
+  search(): void {
+    this.toolbar.search.select();
+  }
+
+  actions(): void {
+    const frame = this.pointed();
+    const box = this.hasGraph() && frame.node >= 0 ? this.graph.rectangleOf(frame.node) : null;
+    const { left, top, width } = this.stage.getBoundingClientRect();
+    this.openMenu(frame, box ? box.x + 16 : left + width / 2, box ? box.y + box.height : top + 40);
+  }
+
+  sandwich(): void {
+    const { func } = this.pointed();
     if (func >= 0) this.change({ view: 'sandwich', func });
     else this.change({ view: this.current.view === 'sandwich' ? 'graph' : 'sandwich' });
   }
 
-  private move(direction: Direction): void {
+  move(direction: Direction): void {
     const { view } = this.current;
-    if (view === 'graph') this.graph.move(direction);
-    else if (view === 'sandwich') this.sandwich.move(direction);
+    const inTable = view === 'table' || this.table.element.contains(document.activeElement);
+    if (view === 'sandwich') this.sandwichView.move(direction);
+    else if (view === 'tree') this.tree.move(direction);
+    else if (!inTable) this.graph.move(direction);
     else if (direction === 'up') this.table.move(-1);
     else if (direction === 'down') this.table.move(1);
   }
 
-  private enter(): void {
+  enter(): void {
     const { view } = this.current;
-    if (view === 'graph' && this.graph.selected >= 0) this.zoom(this.graph.selected);
-    else if (view === 'sandwich') this.sandwich.enter();
-    else if (view === 'table' && this.table.activeFunction() >= 0) this.openSandwich();
+    if (view === 'sandwich') this.sandwichView.enter();
+    else if (view === 'tree') this.tree.enter();
+    else if (this.pointed().node >= 0) this.open(this.pointed().node);
+    else if (this.pointed().func >= 0) this.pick(this.pointed().func);
   }
 
-  private escape(): void {
-    const { view, zoom, search } = this.current;
+  zoomOut(): void {
+    this.zoom(Math.max(0, this.profile.tree.parent[this.current.zoom]));
+  }
+
+  escape(): void {
+    const { view, zoom, search, func } = this.current;
     const typing = document.activeElement === this.toolbar.search;
-    if (this.help.element.open) this.help.element.close();
+    if (this.helpBox.element.open) this.helpBox.element.close();
     else if (typing && search !== '') this.change({ search: '' });
     else if (typing) this.focusView();
-    else if (view === 'sandwich' && this.sandwich.reset()) return;
-    else if (view === 'graph' && zoom !== 0) this.zoom(0);
+    else if (view === 'sandwich' && this.sandwichView.reset()) return;
+    else if (view === 'both' && func >= 0) this.change({ func: -1 });
+    else if ((this.hasGraph() || view === 'tree') && zoom !== 0) this.zoom(0);
     else if (search !== '') this.change({ search: '' });
   }
 
   private focusView(): void {
-    if (this.current.view === 'graph') this.graph.element.focus();
-    else if (this.current.view === 'table') this.table.element.focus();
-    else this.sandwich.table.element.focus();
+    if (this.hasGraph()) this.graph.element.focus();
+    else if (this.hasTable()) this.table.element.focus();
+    else if (this.current.view === 'tree') this.tree.element.focus();
+    else this.sandwichView.table.element.focus();
   }
 
-  private view(view: State['view']): void {
+  view(view: View): void {
     this.change({ view: this.current.view === view ? 'graph' : view });
     this.focusView();
   }
 
-  private commands(): Command[] {
-    const { tree, types } = this.profile;
-    return [
-      { keys: ['/'], help: 'search functions', run: () => this.toolbar.search.select() },
-      { keys: ['ArrowUp'], shown: '↑ ↓ ← →', help: 'move the selection',
-        run: () => this.move('up') },
-      { keys: ['ArrowDown'], shown: '', help: '', run: () => this.move('down') },
-      { keys: ['ArrowLeft'], shown: '', help: '', run: () => this.move('left') },
-      { keys: ['ArrowRight'], shown: '', help: '', run: () => this.move('right') },
-      { keys: ['Enter'], help: 'zoom to the selected frame, or open the selected function',
-        run: () => this.enter() },
-      { keys: ['Backspace', 'u'], shown: 'u', help: 'zoom out by one frame',
-        run: () => this.zoom(Math.max(0, tree.parent[this.current.zoom])) },
-      { keys: ['Escape'], shown: 'Esc', help: 'back to the whole graph, then clear the search',
-        typing: true, run: () => this.escape() },
-      { keys: ['s'], help: 'sandwich: callers and callees of the selected function',
-        run: () => this.openSandwich() },
-      { keys: ['t'], help: 'table of functions, and back', run: () => this.view('table') },
-      { keys: ['g'], help: 'graph', run: () => this.view('graph') },
-      { keys: ['m'], help: 'next sample type',
-        run: () => this.change({ type: (this.current.type + 1) % types.length }) },
-      { keys: ['f'], help: 'flip: root at the bottom or at the top',
-        run: () => this.change({ flip: !this.current.flip }) },
-      { keys: ['d'], help: 'dark or light', run: () => this.theme.toggleDark() },
-      { keys: ['c'], help: 'colour-blind safe colours', run: () => this.theme.toggleSafe() },
-      { keys: ['?'], help: 'this help', run: () => this.help.toggle() },
-    ];
+  hideSelected(): void {
+    const { func } = this.pointed();
+    if (func >= 0 && func < this.source.names.length)
+      this.change({ hidden: [...this.current.hidden, func] });
   }
+
+  undo(): void {
+    const before = this.past.pop();
+    if (!before) return;
+    this.change(before);
+    this.past.pop(); // going back is no step to go back from
+  }
+
+  toggleRecursion(): void {
+    this.change({ recursion: !this.current.recursion });
+  }
+
+  toggleLibraries(): void {
+    const others = this.current.fold.filter((one) => one !== ALL_LIBRARIES);
+    this.change({
+      fold: others.length < this.current.fold.length ? others : [...others, ALL_LIBRARIES],
+    });
+  }
+
+  nextColour(): void {
+    this.change({ colour: this.current.colour === 'package' ? 'binary' : 'package' });
+  }
+
+  nextType(): void {
+    this.change({ type: (this.current.type + 1) % this.source.types.length });
+  }
+
+  flip(): void {
+    this.change({ flip: !this.current.flip });
+  }
+
+  dark(): void {
+    this.theme.toggleDark();
+  }
+
+  safe(): void {
+    this.theme.toggleSafe();
+  }
+
+  help(): void {
+    this.helpBox.toggle();
+  }
+}
+
+function withoutTransforms(change: Partial<State>): Partial<State> {
+  const out = { ...change };
+  for (const key of TRANSFORMS) delete out[key];
+  return out;
 }
 
 export function mount(

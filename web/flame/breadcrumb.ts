@@ -11,10 +11,10 @@ const SHOWN = 6;
 export class Breadcrumb {
   readonly element = make('nav', { class: 'crumbs', 'aria-label': 'Path to the zoomed frame' });
 
-  constructor(private readonly profile: Profile, private readonly onZoom: (node: number) => void) {}
+  constructor(private readonly onZoom: (node: number) => void) {}
 
-  show(zoom: number): void {
-    const path = pathTo(this.profile.tree, zoom);
+  show(profile: Profile, zoom: number): void {
+    const path = pathTo(profile.tree, zoom);
     const parts: HTMLElement[] = [];
     path.forEach((node, i) => {
       const last = i === path.length - 1;
@@ -23,7 +23,7 @@ export class Breadcrumb {
         return;
       }
       if (i > 0) parts.push(this.separator());
-      parts.push(this.crumb(node, last));
+      parts.push(this.crumb(functionName(profile, profile.tree.func[node]), node, last));
     });
     this.element.replaceChildren(...parts);
   }
@@ -32,8 +32,7 @@ export class Breadcrumb {
     return make('span', { class: 'crumb-separator', 'aria-hidden': 'true' }, '›');
   }
 
-  private crumb(node: number, last: boolean): HTMLElement {
-    const name = functionName(this.profile, this.profile.tree.func[node]);
+  private crumb(name: string, node: number, last: boolean): HTMLElement {
     if (last) return make('span', { class: 'crumb', 'aria-current': 'true', title: name }, name);
     const button = make('button', { type: 'button', class: 'crumb', title: name }, name);
     button.addEventListener('click', () => this.onZoom(node));

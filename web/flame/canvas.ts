@@ -58,9 +58,12 @@ export class Painter {
     this.canvas.style.height = `${height}px`;
   }
 
-  clear(): void {
+  clear(background = ''): void {
     this.context.setTransform(this.ratio, 0, 0, this.ratio, 0, 0);
     this.context.clearRect(0, 0, this.width, this.height);
+    if (background === '') return;
+    this.context.fillStyle = background;
+    this.context.fillRect(0, 0, this.width, this.height);
   }
 
   clearBox(x: number, y: number, width: number, height: number): void {

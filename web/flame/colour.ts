@@ -3,7 +3,9 @@
 // every frame; the hue comes from a hash of the package, or in a diff from the change.
 
 import { isUnnamed, packageOf } from './names';
+import { binaryName } from './transform';
 import type { Profile } from './data';
+import type { ColourBy } from './state';
 import type { Graph, Values } from './tree';
 
 export interface Scheme {
@@ -112,13 +114,15 @@ function frame(scheme: Scheme, fill: (node: number) => string): Look {
     : { fill, ink: '#1b1f24', dimFill: '#f0f1f3', dimInk: '#8b929b', restFill: '#e6e8eb' };
 }
 
-// Colours by package, remembered by function. The cache outlives one look: it is shared by all
+// Colours by package or binary, remembered by function. The cache outlives one look: it is shared by all
 // graphs of a page and made anew when the scheme changes.
 export class PackageColours {
   private readonly known: (string | undefined)[] = [];
   private readonly palette: string[][];
 
-  constructor(private readonly profile: Profile, readonly scheme: Scheme) {
+  constructor(
+    readonly profile: Profile, readonly scheme: Scheme, readonly by: ColourBy = 'package',
+  ) {
     this.palette = makePalette(scheme);
   }
 
@@ -126,7 +130,8 @@ export class PackageColours {
     const known = this.known[func];
     if (known !== undefined) return known;
     const { names, files, binaries } = this.profile;
-    const group = packageOf(names[func], files[func], binaries[func]);
+    const group = this.by === 'binary'
+      ? binaryName(binaries[func]) : packageOf(names[func], files[func], binaries[func]);
     return (this.known[func] = this.pick(group, names[func]));
   }
 
@@ -134,19 +139,25 @@ export class PackageColours {
   pick(group: string, name: string): string {
     const { palette } = this;
     const grey = palette.length - 1;
-    const row = isUnnamed(name) ? grey : hash(group === '' ? name : group) % grey;
+    const nothing = this.by === 'binary' ? group === '' : isUnnamed(name);
+    const row = nothing ? grey : hash(group === '' ? name : group) % grey;
     return palette[row][hash(name) % SHADES];
   }
 }
 
-export function makeLook(profile: Profile, graph: Graph, colours: PackageColours): Look {
+// A change that is known to be noise has no colour.
+export function makeLook(
+  profile: Profile, type: number, graph: Graph, colours: PackageColours,
+): Look {
   const { scheme } = colours;
   const { func } = graph.tree;
   if (profile.kind === 'diff') {
     const steps: string[] = [];
     for (let s = -DIFF_STEPS; s <= DIFF_STEPS; s++) steps.push(diffColour(s, scheme));
-    return frame(scheme,
-      (node) => steps[diffStep(relativeChange(graph.values, node)) + DIFF_STEPS]);
+    const findings = profile.findings[type];
+    return frame(scheme, (node) => findings.get(func[node])?.verdict === 'noise'
+      ? steps[DIFF_STEPS]
+      : steps[diffStep(relativeChange(graph.values, node)) + DIFF_STEPS]);
   }
   const root = scheme.dark ? oklch(0.36, 0.004, 260) : oklch(0.91, 0.003, 260);
   return frame(scheme, (node) => (func[node] < 0 ? root : colours.of(func[node])));

@@ -3,6 +3,7 @@
 // both. A column knows its number for a function and how to write it.
 
 import { formatChange, formatGrowth, formatPercent, formatValue } from './units';
+import type { Finding } from './data';
 import type { FunctionValues } from './functions';
 
 export interface Column {
@@ -10,11 +11,12 @@ export interface Column {
   label: string;
   // The label where there is little room.
   short: string;
-  // In pixels, with and without the text beside it.
+  // In pixels: with room to spare, without it, and without the text beside it.
   width: number;
   narrow: number;
-  // What a first click sorts by: the number, or its size whatever the sign.
-  bySize: boolean;
+  bare: number;
+  // A difference of two values: what grew comes first, what shrank last.
+  isChange: boolean;
   // Left out where there is little room.
   minor: boolean;
   value: (func: number) => number;
@@ -23,6 +25,14 @@ export interface Column {
   aside: ((func: number) => string) | null;
   // A bar behind the number, from 0 to 1.
   bar: ((func: number) => number) | null;
+  // What is known of a change, where somebody measured it.
+  finding?: FindingOf;
+}
+
+export type FindingOf = (index: number) => Finding | undefined;
+
+function interval({ interval: found }: Finding, unit: string): string {
+  return found ? `${formatChange(found[0], unit)} … ${formatChange(found[1], unit)}` : '';
 }
 
 function plain(
@@ -33,8 +43,9 @@ function plain(
     label,
     short: label,
     width: 176,
-    narrow: 88,
-    bySize: false,
+    narrow: 132,
+    bare: 88,
+    isChange: false,
     minor: false,
     value: (f) => column[f],
     text: (f) => formatValue(column[f], unit),
@@ -45,6 +56,7 @@ function plain(
 
 function changed(
   key: string, label: string, base: Float64Array, value: Float64Array, unit: string,
+  finding?: FindingOf,
 ): Column[] {
   const side = (name: string, column: Float64Array): Column => ({
     key: `${key}-${name}`,
@@ -52,7 +64,8 @@ function changed(
     short: name,
     width: 104,
     narrow: 88,
-    bySize: false,
+    bare: 88,
+    isChange: false,
     minor: true,
     value: (f) => column[f],
     text: (f) => formatValue(column[f], unit),
@@ -67,24 +80,32 @@ function changed(
       label: `${label} change`,
       short: `${label} Δ`,
       width: 160,
-      narrow: 88,
-      bySize: true,
+      narrow: 132,
+      bare: 88,
+      isChange: true,
       minor: false,
       value: (f) => value[f] - base[f],
       text: (f) => formatChange(value[f] - base[f], unit),
-      aside: (f) => formatGrowth(base[f], value[f]),
+      aside: (f) => {
+        const found = finding?.(f);
+        return (found && interval(found, unit)) || formatGrowth(base[f], value[f]);
+      },
       bar: null,
+      finding,
     },
   ];
 }
 
-export function makeColumns(values: FunctionValues, unit: string, whole: number): Column[] {
+// `finding` is about totals. Indexes are functions, or nodes when the values are by node.
+export function makeColumns(
+  values: FunctionValues, unit: string, whole: number, finding?: FindingOf,
+): Column[] {
   const { self, total, baseSelf, baseTotal } = values;
   if (!baseSelf || !baseTotal)
     return [plain('self', 'Self', self, unit, whole), plain('total', 'Total', total, unit, whole)];
   return [
     ...changed('self', 'Self', baseSelf, self, unit),
-    ...changed('total', 'Total', baseTotal, total, unit),
+    ...changed('total', 'Total', baseTotal, total, unit, finding),
   ];
 }
 
@@ -108,6 +129,23 @@ export function sortRows(
     return;
   }
   const keys = new Float64Array(names.length);
-  for (const f of rows) keys[f] = column.bySize ? Math.abs(column.value(f)) : column.value(f);
+  for (const f of rows) keys[f] = column.value(f);
   rows.sort((a, b) => sign * (keys[a] - keys[b]) || a - b);
+}
+
+const NARROW_PX = 720;
+const BARE_PX = 400;
+
+// Lays a table's columns out for the room it has, and says which room that is.
+export function fitColumns(element: HTMLElement, all: Column[], compact: boolean): {
+  columns: Column[]; narrow: boolean;
+} {
+  const narrow = compact || element.clientWidth < NARROW_PX;
+  const bare = compact || element.clientWidth < BARE_PX;
+  const columns = all.filter((column) => !(narrow && column.minor));
+  element.classList.toggle('table-narrow', narrow);
+  element.classList.toggle('table-bare', bare);
+  element.style.setProperty('--columns', columns.map((column) =>
+    `${bare ? column.bare : narrow ? column.narrow : column.width}px`).join(' '));
+  return { columns, narrow };
 }

@@ -3,6 +3,7 @@
 // length is checked here, once, so that nothing behind this file needs to check again. The
 // document comes from profiles and is hostile until it has passed through.
 
+import { shownName } from './names';
 import { makeTree, type Tree } from './tree';
 
 export interface SampleType {
@@ -28,7 +29,20 @@ export interface Profile {
   base: Float64Array[];
   scale: number[];
   normalize: string;
+  // In a diff: what is known of a function's change, by type and function; most have none.
+  findings: Map<number, Finding>[];
   dropped: number;
+  // The sums of everything that was measured, by type, where the tree holds less than that.
+  whole?: { value: number[]; base: number[] };
+}
+
+export type Verdict = 'grew' | 'shrank' | 'noise';
+
+// How sure a change of a function's total value is.
+export interface Finding {
+  // Where the change lies, in the type's unit.
+  interval: readonly [low: number, high: number] | null;
+  verdict: Verdict | null;
 }
 
 // The message is a whole sentence for a person.
@@ -171,6 +185,36 @@ function readScale(value: unknown, types: number): number[] {
   });
 }
 
+function readFinding(entry: Json, where: string): Finding {
+  const finding: Finding = { interval: null, verdict: null };
+  if (entry.interval !== undefined) {
+    const [low, high] = columnOf(entry.interval, 2, `${where}.interval`) as number[];
+    if (!Number.isFinite(low) || !Number.isFinite(high) || low > high)
+      fail(`${where}.interval is ${show(entry.interval)}, but must be two numbers in order.`);
+    finding.interval = [low, high];
+  }
+  const { verdict } = entry;
+  if (verdict === 'grew' || verdict === 'shrank' || verdict === 'noise') finding.verdict = verdict;
+  else if (verdict !== undefined)
+    fail(`${where}.verdict is ${show(verdict)}, but must be "grew", "shrank" or "noise".`);
+  return finding;
+}
+
+function readFindings(
+  value: unknown, types: number, defaultType: number, functions: number,
+): Map<number, Finding>[] {
+  const out = Array.from({ length: types }, () => new Map<number, Finding>());
+  if (value === undefined) return out;
+  array(value, 'changes').forEach((raw, i) => {
+    const where = `changes[${i}]`;
+    const entry = object(raw, where);
+    const func = integer(entry.function, 0, functions - 1, `${where}.function`);
+    const type = integer(entry.type ?? defaultType, 0, types - 1, `${where}.type`);
+    out[type].set(func, readFinding(entry, where));
+  });
+  return out;
+}
+
 // Checks a parsed JSON document and returns what the page draws.
 export function readProfile(raw: unknown): Profile {
   const document = object(raw, 'the document');
@@ -198,12 +242,13 @@ export function readProfile(raw: unknown): Profile {
     });
   }
 
+  const defaultType = integer(document.default_type, 0, types.length - 1, 'default_type');
   return {
     kind,
     title: text(document.title, 'title'),
     notes: texts(document.notes, 'notes'),
     types,
-    defaultType: integer(document.default_type, 0, types.length - 1, 'default_type'),
+    defaultType,
     names,
     files,
     binaries,
@@ -212,6 +257,8 @@ export function readProfile(raw: unknown): Profile {
     base,
     scale,
     normalize,
+    findings: readFindings(kind === 'diff' ? document.changes : undefined, types.length,
+      defaultType, names.length),
     dropped: integer(document.dropped ?? 0, 0, Number.MAX_SAFE_INTEGER, 'dropped'),
   };
 }
@@ -229,5 +276,5 @@ export function parseProfile(json: string): Profile {
 // What a person calls a function; the root of a tree has function -1.
 export function functionName(profile: Profile, func: number): string {
   if (func < 0) return 'all';
-  return profile.names[func] || '(unnamed)';
+  return shownName(profile.names[func]) || '(unnamed)';
 }

@@ -50,3 +50,21 @@ export class Lifetime {
     for (const end of this.ends.splice(0)) end();
   }
 }
+
+// Puts text on the clipboard; where a page may not, as one without TLS, by way of a selection.
+export async function copyText(text: string): Promise<boolean> {
+  try {
+    await navigator.clipboard.writeText(text);
+    return true;
+  } catch {
+    const field = make('textarea', { 'aria-hidden': 'true' });
+    field.value = text;
+    field.style.position = 'fixed';
+    field.style.opacity = '0';
+    document.body.append(field);
+    field.select();
+    const done = document.execCommand('copy');
+    field.remove();
+    return done;
+  }
+}

@@ -18,6 +18,7 @@ export interface GraphOptions {
   onReset: () => void;
   onHover: (hit: Hit | null, clientX: number, clientY: number) => void;
   onSelect: (node: number) => void;
+  onMenu?: (hit: Hit, clientX: number, clientY: number) => void;
 }
 
 // A frame, or the rest of one: `rest` frames too narrow to draw, called by `node`.
@@ -88,6 +89,7 @@ export class GraphView {
     life.listen<PointerEvent>(space, 'pointerleave', (e) => this.hover(-1, e));
     life.listen<PointerEvent>(space, 'click', (e) => this.click(e));
     life.listen(space, 'dblclick', () => this.options.onReset());
+    life.listen<PointerEvent>(space, 'contextmenu', (e) => this.menu(e));
     life.listen(window, 'beforeprint', () => this.print(true));
     life.listen(window, 'afterprint', () => this.print(false));
   }
@@ -270,6 +272,33 @@ export class GraphView {
       return;
     }
     this.options.onZoom(hit.node);
+  }
+
+  private menu(event: PointerEvent): void {
+    const hit = this.hitOf(this.indexAt(event.clientX, event.clientY));
+    if (!hit || !this.options.onMenu) return;
+    event.preventDefault();
+    this.select(hit.node);
+    this.hover(-1, null);
+    this.options.onMenu(hit, event.clientX, event.clientY);
+  }
+
+  // The whole graph as it is zoomed, up to a limit, on a canvas of its own.
+  picture(background: string): HTMLCanvasElement | null {
+    const { layout, shown } = this;
+    if (!layout || !shown) return null;
+    const canvas = make('canvas');
+    const painter = new Painter(canvas);
+    const rows = layout.rows - this.skippedRows;
+    const height = Math.min(PRINT_HEIGHT_PX, rows * ROW_HEIGHT);
+    const below = this.contentHeight() - height;
+    painter.resize(this.width, height);
+    painter.clear(background);
+    painter.paint({
+      ...shown, layout, name: this.options.name, firstRow: this.skippedRows, lastRow: Infinity,
+      stretch: 1, shift: 0, top: (row) => this.top(row) - (shown.flip ? below : 0),
+    });
+    return canvas;
   }
 
   select(node: number): void {

@@ -5,14 +5,17 @@ import { DIFF_STEPS, diffColour, diffWords, type Scheme } from './colour';
 import { make } from './dom';
 import { formatChange, formatGrowth, formatValue, grouped, typeLabel } from './units';
 import type { Profile } from './data';
+import type { ColourBy } from './state';
 import type { Graph } from './tree';
 
 export class Legend {
   readonly element = make('div', { class: 'legend' });
 
-  show(profile: Profile, type: number, graph: Graph, scheme: Scheme, vanished: number): void {
+  show(
+    profile: Profile, type: number, graph: Graph, scheme: Scheme, colour: ColourBy, vanished: number,
+  ): void {
     const parts = profile.kind === 'diff'
-      ? this.diff(profile, type, graph, scheme, vanished) : this.plain(profile, type, graph);
+      ? this.diff(profile, type, graph, scheme, vanished) : this.plain(profile, type, graph, colour);
     if (graph.values.weight !== graph.values.total)
       parts.push('Some values are negative: they take no width, but the numbers count them.');
     if (profile.dropped > 0)
@@ -21,11 +24,13 @@ export class Legend {
       typeof part === 'string' ? make('span', {}, part) : part));
   }
 
-  private plain(profile: Profile, type: number, graph: Graph): (string | HTMLElement)[] {
+  private plain(
+    profile: Profile, type: number, graph: Graph, colour: ColourBy,
+  ): (string | HTMLElement)[] {
     const { name, unit } = profile.types[type];
     return [
       `Width is ${typeLabel(name, unit)}, ${formatValue(graph.whole, unit)} in all.`,
-      'Colour is the package or binary.',
+      colour === 'binary' ? 'Colour is the binary.' : 'Colour is the package or binary.',
     ];
   }
 
@@ -41,6 +46,8 @@ export class Legend {
         + `(${formatChange(whole - wholeBase, unit)}, ${formatGrowth(wholeBase, whole)}).`,
       this.normalisation(profile, type),
     ];
+    if (profile.findings[type].size > 0)
+      out.push('Grey numbers are within the noise of the measurement.');
     if (vanished > 0)
       out.push(vanished === 1
         ? '1 function vanished: it has no width here and is listed in the table.'

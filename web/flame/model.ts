@@ -28,7 +28,9 @@ export class Model {
     let graph = this.graphs[type];
     if (!graph) {
       const values = makeValues(tree, self[type], base[type] ?? null);
-      graph = makeGraph(tree, values, values.total[0], values.baseTotal?.[0] ?? 0);
+      const { whole } = this.profile;
+      graph = makeGraph(tree, values, whole?.value[type] ?? values.total[0],
+        whole?.base[type] ?? values.baseTotal?.[0] ?? 0);
       this.graphs[type] = graph;
     }
     return graph;

@@ -82,6 +82,16 @@ export function packageOf(name: string, file: string, binary: string): string {
   return file.slice(0, Math.max(0, file.lastIndexOf('/')));
 }
 
+// Characters that are not seen, or that turn the text around them: controls, and marks of direction.
+const UNSEEN = /[\u0000-\u001f\u007f-\u009f\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff]/;
+const UNSEEN_ALL = new RegExp(UNSEEN, 'g');
+
+// A name as it is shown: what could make it look like another one is spelled out.
+export function shownName(name: string): string {
+  if (!UNSEEN.test(name)) return name;
+  return name.replace(UNSEEN_ALL, (c) => `\\u${c.charCodeAt(0).toString(16).padStart(4, '0')}`);
+}
+
 // Frames that stand for the absence of a name.
 export function isUnnamed(name: string): boolean {
   return name === '' || /^\[.*\]$|^\(.*\)$|^0x[0-9a-f]+$/i.test(name);

@@ -5,17 +5,17 @@
 import { makeLook, type PackageColours } from './colour';
 import { make } from './dom';
 import { GraphView, type Direction, type Hit } from './graph';
-import { functionName, type Profile } from './data';
+import { functionName } from './data';
 import { TopTable, type TableShown } from './table';
 import { formatPercent, formatValue } from './units';
 import type { Graph } from './tree';
 import type { Sandwich } from './sandwich';
 
 export interface SandwichOptions {
-  profile: Profile;
   onPick: (func: number) => void;
   onHover: (graph: Graph, hit: Hit | null, zoom: number, x: number, y: number) => void;
   onSelect: (graph: Graph, node: number, zoom: number) => void;
+  onMenu: (func: number, clientX: number, clientY: number) => void;
 }
 
 interface Side {
@@ -31,12 +31,12 @@ export class SandwichView {
   private readonly callers: Side;
   private readonly callees: Side;
   private colours: PackageColours | null = null;
-  private matched: Uint8Array | null = null;
+  private shown: TableShown | null = null;
   private last: Side;
 
   constructor(private readonly options: SandwichOptions) {
     this.table = new TopTable({
-      label: 'Functions to choose from', compact: true, onPick: options.onPick,
+      label: 'Functions to choose from', compact: true, onPick: options.onPick, onMenu: options.onMenu,
     });
     this.callers = this.side('Callers of the chosen function, as an inverted tree', true);
     this.callees = this.side('Callees of the chosen function', false);
@@ -61,13 +61,17 @@ export class SandwichView {
       view: new GraphView({
         label,
         hideRoot,
-        name: (func) => functionName(options.profile, func),
+        name: (func) => (this.shown ? functionName(this.shown.profile, func) : ''),
         onZoom: (node) => this.zoom(side, node),
         onReset: () => this.reset(),
         onHover: (hit, x, y) => side.graph && options.onHover(side.graph, hit, side.zoom, x, y),
         onSelect: (node) => {
           this.last = side;
           if (side.graph) options.onSelect(side.graph, node, side.zoom);
+        },
+        onMenu: ({ node }, x, y) => {
+          if (side.graph && side.graph.tree.func[node] >= 0)
+            options.onMenu(side.graph.tree.func[node], x, y);
         },
       }),
     };
@@ -81,12 +85,11 @@ export class SandwichView {
   }
 
   show(
-    sandwich: Sandwich, unit: string, colours: PackageColours, matched: Uint8Array | null,
-    table: TableShown,
+    sandwich: Sandwich, unit: string, colours: PackageColours, table: TableShown,
   ): void {
-    const { profile } = this.options;
+    const { profile } = table;
     this.colours = colours;
-    this.matched = matched;
+    this.shown = table;
     const total = sandwich.callees.values.total[0];
     this.title.replaceChildren(
       make('span', { class: 'sandwich-name' }, functionName(profile, sandwich.func)),
@@ -105,13 +108,13 @@ export class SandwichView {
   }
 
   private draw(side: Side): void {
-    if (!side.graph || !this.colours) return;
+    if (!side.graph || !this.colours || !this.shown) return;
     side.view.show({
       graph: side.graph,
       zoom: side.zoom,
       flip: side === this.callers,
-      look: makeLook(this.options.profile, side.graph, this.colours),
-      matched: this.matched,
+      look: makeLook(this.shown.profile, this.shown.type, side.graph, this.colours),
+      matched: this.shown.matched,
     });
   }
 

@@ -2,44 +2,75 @@
 // What the page shows, as one plain object, and its form in a URL's fragment. A copied URL of the
 // same page opens the same view; anything out of range in it falls back to the default.
 
+import { findFunctions, findNodes, functionKey, nodeKey } from './keys';
+import { binariesOf, derived, type Transform } from './transform';
 import type { Profile } from './data';
 
-export type View = 'graph' | 'table' | 'sandwich';
+export type View = 'both' | 'graph' | 'table' | 'tree' | 'sandwich';
+export type ColourBy = 'package' | 'binary';
 
-export interface State {
+const VIEWS: readonly View[] = ['both', 'graph', 'table', 'tree', 'sandwich'];
+
+export interface State extends Transform {
   type: number;
   view: View;
-  // The node the graph is zoomed to; 0 is the whole.
+  // The node the graph and the call tree are zoomed to; 0 is the whole. Nodes are those of the tree
+  // that hiding and collapsing leave.
   zoom: number;
   search: string;
   regex: boolean;
   // The root is at the bottom.
   flip: boolean;
-  // The function in the middle of the sandwich; -1 picks one.
+  // The function that the sandwich or the table is about; -1 picks one or means none.
   func: number;
+  colour: ColourBy;
+  // The call tree's open nodes; null opens its heaviest path.
+  open: readonly number[] | null;
 }
 
-export function defaultState(profile: Profile): State {
+// `view` is what a page shows first: it depends on the room there is, not on the address.
+export function defaultState(profile: Profile, view: View = 'graph'): State {
   return {
     type: profile.defaultType,
-    view: 'graph',
+    view,
     zoom: 0,
     search: '',
     regex: false,
     flip: false,
     func: -1,
+    colour: 'package',
+    hidden: [],
+    recursion: false,
+    fold: [],
+    only: '',
+    open: null,
   };
 }
 
-export function encodeState(state: State, profile: Profile): string {
-  const start = defaultState(profile);
+// More open nodes than this do not go into an address.
+const OPEN_MAX = 64;
+const HIDDEN_MAX = 64;
+const NONE = '-';
+
+export function encodeState(state: State, source: Profile, view: View = 'graph'): string {
+  const start = defaultState(source, view);
   const out = new URLSearchParams();
+  const { tree, names } = derived(source, state).profile;
   if (state.type !== start.type) out.set('type', String(state.type));
   if (state.view !== start.view) out.set('view', state.view);
-  if (state.zoom !== 0) out.set('zoom', String(state.zoom));
-  if (state.func >= 0 && state.view === 'sandwich') out.set('function', String(state.func));
+  if (state.zoom !== 0) out.set('zoom', nodeKey(tree, names, state.zoom));
+  if (state.func >= 0 && state.view !== 'graph' && state.view !== 'tree')
+    out.set('function', functionKey(names[state.func]));
   if (state.search !== '') out.set(state.regex ? 'regex' : 'search', state.search);
   if (state.flip) out.set('flip', '1');
+  if (state.colour !== 'package') out.set('colour', state.colour);
+  if (state.hidden.length > 0)
+    out.set('hide', state.hidden.slice(0, HIDDEN_MAX).map((f) => functionKey(source.names[f])).join('.'));
+  if (state.recursion) out.set('recursion', 'once');
+  for (const binary of state.fold) out.append('fold', binary);
+  if (state.only !== '') out.set('only', state.only);
+  if (state.open && state.view === 'tree')
+    out.set('open', state.open.slice(0, OPEN_MAX).map((n) => nodeKey(tree, names, n)).join('.') || NONE);
   return out.toString();
 }
 
@@ -48,16 +79,45 @@ function index(value: string | null, count: number, otherwise: number): number {
   return Number(value) < count ? Number(value) : otherwise;
 }
 
-export function decodeState(fragment: string, profile: Profile): State {
+function keys(value: string | null, most: number): string[] {
+  return (value ?? '').split('.').filter((key) => /^[0-9a-z]{8,16}$/.test(key)).slice(0, most);
+}
+
+export function decodeState(fragment: string, source: Profile, view: View = 'graph'): State {
   const given = new URLSearchParams(fragment.replace(/^#/, ''));
-  const state = defaultState(profile);
-  const view = given.get('view');
-  if (view === 'table' || view === 'sandwich') state.view = view;
-  state.type = index(given.get('type'), profile.types.length, state.type);
-  state.zoom = index(given.get('zoom'), profile.tree.size, 0);
-  state.func = index(given.get('function'), profile.names.length, -1);
+  const state = defaultState(source, view);
+  const asked = VIEWS.find((one) => one === given.get('view'));
+  if (asked) state.view = asked;
+  state.type = index(given.get('type'), source.types.length, state.type);
   state.regex = given.has('regex');
   state.search = given.get('regex') ?? given.get('search') ?? '';
   state.flip = given.get('flip') === '1';
+  if (given.get('colour') === 'binary') state.colour = 'binary';
+  state.hidden = findFunctions(source.names, keys(given.get('hide'), HIDDEN_MAX));
+  state.recursion = given.get('recursion') === 'once';
+  const binaries = given.has('fold') || given.has('only') ? binariesOf(source) : [];
+  state.fold = given.getAll('fold').filter((one) => one === '*' || binaries.includes(one));
+  if (binaries.includes(given.get('only') ?? '')) state.only = given.get('only')!;
+  const { tree, names } = derived(source, state).profile;
+  state.zoom = findNodes(tree, names, keys(given.get('zoom'), 1))[0] ?? 0;
+  state.func = findFunctions(names, keys(given.get('function'), 1))[0] ?? -1;
+  if (given.has('open')) state.open = findNodes(tree, names, keys(given.get('open'), OPEN_MAX));
   return state;
+}
+
+// The same view of another tree: what is hidden or collapsed has changed.
+export function transformed(state: State, source: Profile, change: Partial<Transform>): State {
+  const next = { ...state, ...change };
+  const before = derived(source, state);
+  const functions = source.names.length;
+  const from = before.from[state.zoom] ?? 0;
+  const opened = state.open?.map((n) => before.from[n]) ?? null;
+  const after = derived(source, next);
+  const find = (n: number) => Math.max(0, after.of[n]);
+  return {
+    ...next,
+    zoom: find(from),
+    open: opened && [...new Set(opened.map(find))].filter((n) => n > 0),
+    func: state.func < functions && !next.hidden.includes(state.func) ? state.func : -1,
+  };
 }

@@ -10,10 +10,16 @@ export class Status {
   private readonly text = make('div', { class: 'status-text', 'aria-live': 'polite' });
   private readonly button: HTMLButtonElement;
 
-  constructor(onSandwich: () => void) {
-    this.button = make('button', { type: 'button', class: 'button button-small' }, 'Sandwich');
-    this.button.title = 'Callers and callees of this function (s)';
-    this.button.addEventListener('click', onSandwich);
+  // `onActions` opens the frame's menu at a point.
+  constructor(onActions: (clientX: number, clientY: number) => void) {
+    this.button = make('button', {
+      type: 'button', class: 'button button-small', 'aria-haspopup': 'menu',
+      title: 'What to do with this frame (o)',
+    }, 'Actions');
+    this.button.addEventListener('click', () => {
+      const { left, top } = this.button.getBoundingClientRect();
+      onActions(left, top);
+    });
     this.element = make('div', { class: 'status' }, this.text, this.button);
   }
 

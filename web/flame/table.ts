@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// The table of functions: the same data as the graph, for reading, sorting and screen readers. Only
-// the rows in view are in the page, so fifty thousand functions scroll as smoothly as fifty.
+// The table of functions: the same data as the graph, for reading, sorting and screen readers.
 
-import { makeColumns, rowsOf, sortRows, type Column } from './columns';
+import { numberCell } from './cells';
+import { fitColumns, makeColumns, rowsOf, sortRows, type Column } from './columns';
 import { Lifetime, make } from './dom';
 import { functionName, type Profile } from './data';
+import { MAX_ROWS, Rows } from './rows';
 import { grouped } from './units';
 import type { FunctionValues } from './functions';
 
@@ -13,6 +14,7 @@ export interface TableOptions {
   // Fewer columns, for a place beside something else.
   compact: boolean;
   onPick: (func: number) => void;
+  onMenu?: (func: number, clientX: number, clientY: number) => void;
 }
 
 export interface TableShown {
@@ -26,28 +28,18 @@ export interface TableShown {
   picked: number;
 }
 
-const ROW_PX = 28;
-const SPARE_ROWS = 6;
-const NARROW_PX = 720;
-// Browsers cannot scroll much beyond 17 million pixels.
-const MAX_ROWS = 500_000;
-
-let tables = 0;
-
 export class TopTable {
   readonly element: HTMLElement;
   private readonly head = make('div', { class: 'table-head', role: 'row', 'aria-rowindex': 1 });
   private readonly space = make('div', { class: 'table-space', role: 'rowgroup' });
   private readonly empty = make('p', { class: 'table-empty', hidden: true });
   private readonly life = new Lifetime();
-  private readonly id = `functions-${++tables}`;
   private shown: TableShown | null = null;
   private columns: Column[] = [];
-  private rows: Int32Array = new Int32Array(0);
+  private functions: Int32Array = new Int32Array(0);
+  private readonly rows: Rows;
   private sortKey = '';
   private descending = true;
-  private active = -1;
-  private frame = 0;
 
   constructor(private readonly options: TableOptions) {
     this.element = make('div', {
@@ -57,9 +49,15 @@ export class TopTable {
     const observer = new ResizeObserver(() => this.rebuild());
     observer.observe(this.element);
     this.life.onEnd(() => observer.disconnect());
-    this.life.onEnd(() => cancelAnimationFrame(this.frame));
-    this.life.listen(this.element, 'scroll', () => this.schedule(), { passive: true });
+    this.rows = new Rows(this.element, this.space, this.head, this.life, (index) => this.row(index));
     this.life.listen<MouseEvent>(this.space, 'click', (e) => this.click(e));
+    this.life.listen<MouseEvent>(this.space, 'contextmenu', (e) => {
+      const index = Rows.at(e);
+      if (index < 0 || !options.onMenu) return;
+      e.preventDefault();
+      this.rows.go(index);
+      options.onMenu(this.functions[index], e.clientX, e.clientY);
+    });
   }
 
   destroy(): void {
@@ -71,10 +69,10 @@ export class TopTable {
     const before = this.shown;
     this.shown = shown;
     if (before?.values === shown.values && before.matched === shown.matched) {
-      this.render();
+      this.rows.render();
       return;
     }
-    this.active = -1;
+    this.rows.active = -1;
     this.rebuild();
     this.element.scrollTop = 0;
   }
@@ -82,27 +80,25 @@ export class TopTable {
   private rebuild(): void {
     const { shown } = this;
     if (!shown || this.element.clientWidth === 0) return;
-    const narrow = this.options.compact || this.element.clientWidth < NARROW_PX;
     const unit = shown.profile.types[shown.type].unit;
-    this.columns = makeColumns(shown.values, unit, shown.whole)
-      .filter((column) => !(narrow && column.minor));
-    this.element.classList.toggle('table-narrow', narrow);
-    this.element.style.setProperty('--columns',
-      this.columns.map((column) => `${narrow ? column.narrow : column.width}px`).join(' '));
-    // At first: the greatest self value, or the greatest change of it.
+    const findings = shown.profile.findings[shown.type];
+    const { columns, narrow } = fitColumns(this.element,
+      makeColumns(shown.values, unit, shown.whole, (func) => findings.get(func)),
+      this.options.compact);
+    this.columns = columns;
+    // At first: the greatest self value, or the widest growth of it.
     if (this.sortKey === '')
-      this.sortKey = (this.columns.find((column) => column.bySize) ?? this.columns[0]).key;
-    this.rows = rowsOf(shown.values, shown.matched);
+      this.sortKey = (this.columns.find((column) => column.isChange) ?? this.columns[0]).key;
+    this.functions = rowsOf(shown.values, shown.matched);
     const column = this.columns.find((c) => c.key === this.sortKey) ?? null;
-    sortRows(this.rows, column, shown.profile.names, this.descending);
-    if (this.rows.length > MAX_ROWS) this.rows = this.rows.subarray(0, MAX_ROWS);
-    this.empty.hidden = this.rows.length > 0;
+    sortRows(this.functions, column, shown.profile.names, this.descending);
+    this.functions = this.functions.subarray(0, MAX_ROWS);
+    this.empty.hidden = this.functions.length > 0;
     this.empty.textContent = shown.matched
       ? 'No function matches the search.' : 'The profile has no values of this type.';
-    this.element.setAttribute('aria-rowcount', String(this.rows.length + 1));
-    this.space.style.height = `${this.rows.length * ROW_PX}px`;
+    this.rows.resize(this.functions.length);
     this.renderHead(narrow);
-    this.render();
+    this.rows.render();
   }
 
   private renderHead(narrow: boolean): void {
@@ -120,7 +116,7 @@ export class TopTable {
       }, button);
     };
     this.head.replaceChildren(
-      cell('name', 'Function', grouped(this.rows.length)),
+      cell('name', 'Function', grouped(this.functions.length)),
       ...this.columns.map((column) => cell(column.key, narrow ? column.short : column.label, '')));
     // The button that was pressed is a new one now; the focus stays with its column.
     if (focused) this.head.querySelector<HTMLElement>(`[data-key="${this.sortKey}"]`)?.focus();
@@ -129,90 +125,38 @@ export class TopTable {
   sortBy(key: string): void {
     this.descending = key === this.sortKey ? !this.descending : key !== 'name';
     this.sortKey = key;
-    this.active = -1;
+    this.rows.active = -1;
     this.rebuild();
     this.element.scrollTop = 0;
   }
 
-  private schedule(): void {
-    if (this.frame === 0) this.frame = requestAnimationFrame(() => this.render());
-  }
-
-  private render(): void {
-    cancelAnimationFrame(this.frame);
-    this.frame = 0;
-    if (!this.shown) return;
-    const first = Math.max(0, Math.floor(this.element.scrollTop / ROW_PX) - SPARE_ROWS);
-    const count = Math.ceil(this.element.clientHeight / ROW_PX) + 2 * SPARE_ROWS;
-    const last = Math.min(this.rows.length, first + count);
-    const rows: HTMLElement[] = [];
-    for (let i = first; i < last; i++) rows.push(this.row(i));
-    this.space.replaceChildren(...rows);
-    if (this.active >= 0) this.element.setAttribute('aria-activedescendant', this.rowId(this.active));
-    else this.element.removeAttribute('aria-activedescendant');
-  }
-
-  private rowId(index: number): string {
-    return `${this.id}-${index}`;
-  }
-
   private row(index: number): HTMLElement {
     const { profile, picked } = this.shown!;
-    const func = this.rows[index];
+    const func = this.functions[index];
     const name = functionName(profile, func);
     const origin = profile.binaries[func] || profile.files[func];
     const nameCell = make('div', { class: 'table-cell table-name', role: 'gridcell', title: name },
       make('span', { class: 'table-function' }, name));
     if (origin !== '' && !this.options.compact)
       nameCell.append(make('span', { class: 'quiet' }, origin.slice(origin.lastIndexOf('/') + 1)));
-    const row = make('div', {
-      class: 'table-row', role: 'row', id: this.rowId(index), 'aria-rowindex': index + 2,
-      'aria-selected': func === picked ? 'true' : 'false', 'data-row': index,
-    }, nameCell, ...this.columns.map((column) => this.cell(column, func)));
-    if (index === this.active) row.classList.add('table-active');
-    row.style.transform = `translateY(${index * ROW_PX}px)`;
-    return row;
-  }
-
-  private cell(column: Column, func: number): HTMLElement {
-    const cell = make('div', { class: 'table-cell table-number', role: 'gridcell' });
-    if (column.bar) {
-      const bar = make('span', { class: 'table-bar', 'aria-hidden': 'true' });
-      bar.style.transform = `scaleX(${Math.min(1, Math.max(0, column.bar(func) || 0))})`;
-      cell.append(bar);
-    }
-    cell.append(make('span', { class: 'table-value' }, column.text(func)));
-    if (column.aside) cell.append(make('span', { class: 'table-aside' }, column.aside(func)));
-    if (column.bySize) {
-      cell.classList.add('table-change');
-      const change = column.value(func);
-      cell.classList.toggle('grew', change > 0);
-      cell.classList.toggle('shrank', change < 0);
-    }
-    return cell;
+    return make('div', {
+      class: 'table-row', role: 'row', 'aria-selected': func === picked ? 'true' : 'false',
+    }, nameCell, ...this.columns.map((column) => numberCell(column, func)));
   }
 
   private click(event: MouseEvent): void {
-    const row = (event.target as Element).closest<HTMLElement>('[data-row]');
-    if (!row) return;
-    this.active = Number(row.dataset.row);
-    this.options.onPick(this.rows[this.active]);
+    const index = Rows.at(event);
+    if (index < 0) return;
+    this.rows.active = index;
+    this.options.onPick(this.functions[index]);
   }
 
   move(step: number): void {
-    if (this.rows.length === 0) return;
-    this.active = Math.min(this.rows.length - 1, Math.max(0, this.active + step));
-    const head = this.head.offsetHeight;
-    const top = this.active * ROW_PX;
-    const room = this.element.clientHeight - head;
-    if (top < this.element.scrollTop) this.element.scrollTop = top;
-    else if (top + ROW_PX > this.element.scrollTop + room)
-      this.element.scrollTop = top + ROW_PX - room;
-    this.render();
+    this.rows.move(step);
   }
 
   // The function of the row that the arrow keys reached, or -1.
   activeFunction(): number {
-    return this.active >= 0 ? this.rows[this.active] : -1;
+    return this.rows.active >= 0 ? this.functions[this.rows.active] : -1;
   }
 }

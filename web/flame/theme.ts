@@ -30,11 +30,13 @@ export class Theme {
   private printing = false;
   private readonly system = window.matchMedia('(prefers-color-scheme: dark)');
 
-  constructor(life: Lifetime, private readonly onChange: () => void) {
+  private readonly listeners = new Set<() => void>();
+
+  constructor(life: Lifetime) {
     const words = remembered().split(' ');
     this.chosen = words.includes('dark') ? 'dark' : words.includes('light') ? 'light' : null;
     this.safe = words.includes('safe');
-    life.listen(this.system, 'change', onChange);
+    life.listen(this.system, 'change', () => this.changed());
     // Paper is white.
     life.listen(window, 'beforeprint', () => this.print(true));
     life.listen(window, 'afterprint', () => this.print(false));
@@ -45,14 +47,24 @@ export class Theme {
     return { dark: dark && !this.printing, safe: this.safe };
   }
 
+  // Calls back after every change until the returned function is called.
+  subscribe(listener: () => void): () => void {
+    this.listeners.add(listener);
+    return () => this.listeners.delete(listener);
+  }
+
+  private changed(): void {
+    for (const listener of this.listeners) listener();
+  }
+
   private print(on: boolean): void {
     this.printing = on;
-    this.onChange();
+    this.changed();
   }
 
   private keep(): void {
     remember([this.chosen ?? '', this.safe ? 'safe' : ''].join(' ').trim());
-    this.onChange();
+    this.changed();
   }
 
   toggleDark(): void {

@@ -2,7 +2,8 @@
 // The controls above the graph: sample type, view, search and the switches. It shows a state and
 // reports what a person wants; it decides nothing.
 
-import { icon, make } from './dom';
+import { icon, make, type Lifetime } from './dom';
+import { Options } from './options';
 import { typeLabel } from './units';
 import type { Profile } from './data';
 import type { State, View } from './state';
@@ -23,7 +24,7 @@ const ICONS = {
 };
 
 const VIEWS: readonly (readonly [View, string])[] = [
-  ['graph', 'Graph'], ['table', 'Table'], ['sandwich', 'Sandwich'],
+  ['both', 'Both'], ['graph', 'Graph'], ['table', 'Table'], ['tree', 'Tree'], ['sandwich', 'Sandwich'],
 ];
 
 export class Toolbar {
@@ -35,9 +36,14 @@ export class Toolbar {
   private readonly flip: HTMLButtonElement;
   private readonly safe: HTMLButtonElement;
   private readonly theme: HTMLButtonElement;
+  private readonly options: Options;
   private readonly found = make('output', { class: 'found', 'aria-live': 'polite' });
 
-  constructor(profile: Profile, private readonly actions: ToolbarActions) {
+  // `inside` a page that has a title and switches of its own, those here are left out.
+  constructor(
+    profile: Profile, private readonly actions: ToolbarActions, inside: boolean, life: Lifetime,
+  ) {
+    this.options = new Options(profile, actions.change, life);
     this.type = make('select', { class: 'button', 'aria-label': 'Sample type' },
       ...profile.types.map(({ name, unit }, i) =>
         make('option', { value: i }, typeLabel(name, unit))));
@@ -65,16 +71,17 @@ export class Toolbar {
     mark.classList.add('brand');
 
     this.element = make('header', { class: 'bar' },
-      make('div', { class: 'bar-title' },
+      inside ? null : make('div', { class: 'bar-title' },
         mark,
         make('h1', { title: profile.title }, profile.title || 'Flame graph'),
         profile.kind === 'diff' ? make('span', { class: 'badge' }, 'diff') : null),
       make('div', { class: 'bar-controls' },
-        this.type,
+        inside && profile.types.length < 2 ? null : this.type,
         this.viewButtons(),
         make('div', { class: 'search' }, this.search, this.found, this.regex),
+        this.options.element,
         make('div', { class: 'group', role: 'group', 'aria-label': 'Display' },
-          this.flip, this.safe, this.theme, help)));
+          this.flip, ...(inside ? [] : [this.safe, this.theme]), help)));
   }
 
   private viewButtons(): HTMLElement {
@@ -103,6 +110,7 @@ export class Toolbar {
     this.type.value = String(state.type);
     if (this.search.value !== state.search) this.search.value = state.search;
     for (const [view, button] of this.views) press(button, view === state.view);
+    this.options.show(state);
     press(this.regex, state.regex);
     press(this.flip, state.flip);
     press(this.safe, safe);

@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+// Puts more detail into a profile: a part of it that was asked for again, with frames that were
+// folded into "(other)" the first time, takes the place of what the profile had there.
+
+import { makeTree } from './tree';
+import type { Profile } from './data';
+
+export const OTHER = '(other)';
+
+export function isOther(name: string): boolean {
+  return name === OTHER;
+}
+
+// The node that a path of names leads to, or -1.
+export function findPath(profile: Profile, path: readonly string[]): number {
+  const { tree, names } = profile;
+  let at = 0;
+  for (const name of path) {
+    let next = -1;
+    for (let i = tree.childStart[at]; i < tree.childStart[at + 1] && next < 0; i++)
+      if (names[tree.func[tree.children[i]]] === name) next = tree.children[i];
+    if (next < 0) return -1;
+    at = next;
+  }
+  return at;
+}
+
+// Both documents have the same sample types, as two answers to one question do. Where they have not,
+// or one lacks the path, the profile stays as it is.
+export function graft(whole: Profile, part: Profile, path: readonly string[]): Profile {
+  const into = findPath(whole, path);
+  const out = findPath(part, path);
+  if (into < 0 || out < 0 || whole.kind !== part.kind || whole.types.length !== part.types.length)
+    return whole;
+  const functionOf = functionsOf(whole, part);
+  const below = (tree: Profile['tree'], root: number) => {
+    const inside = new Uint8Array(tree.size);
+    inside[root] = 1;
+    for (let n = root + 1; n < tree.size; n++) inside[n] = inside[tree.parent[n]];
+    return inside;
+  };
+  const replaced = below(whole.tree, into);
+  const added = below(part.tree, out);
+  const parent = [-1];
+  const func = [-1];
+  const inlined = [0];
+  // Where each new node's values come from: a node of the whole, or as its complement one of the part.
+  const source = [into === 0 ? ~out : 0];
+  const idOf = new Int32Array(whole.tree.size);
+  for (let n = 1; n < whole.tree.size; n++) {
+    if (replaced[n] && n !== into) continue;
+    idOf[n] = parent.length;
+    parent.push(idOf[whole.tree.parent[n]]);
+    func.push(whole.tree.func[n]);
+    inlined.push(whole.tree.inlined[n]);
+    source.push(n === into ? ~out : n);
+  }
+  const partId = new Int32Array(part.tree.size);
+  partId[out] = idOf[into];
+  for (let n = out + 1; n < part.tree.size; n++) {
+    if (!added[n]) continue;
+    partId[n] = parent.length;
+    parent.push(partId[part.tree.parent[n]]);
+    func.push(functionOf.of[part.tree.func[n]]);
+    inlined.push(part.tree.inlined[n]);
+    source.push(~n);
+  }
+  const column = (own: Float64Array, other: Float64Array) =>
+    Float64Array.from(source, (n) => (n >= 0 ? own[n] : other[~n]));
+  return {
+    ...whole,
+    names: functionOf.names, files: functionOf.files, binaries: functionOf.binaries,
+    tree: makeTree(Int32Array.from(parent), Int32Array.from(func), Uint8Array.from(inlined)),
+    self: whole.self.map((own, t) => column(own, part.self[t])),
+    base: whole.base.map((own, t) => column(own, part.base[t])),
+    dropped: Math.max(0, whole.dropped - (parent.length - whole.tree.size)),
+  };
+}
+
+function functionsOf(whole: Profile, part: Profile) {
+  const names = whole.names.slice();
+  const files = whole.files.slice();
+  const binaries = whole.binaries.slice();
+  const key = (profile: Profile, f: number) =>
+    JSON.stringify([profile.names[f], profile.files[f], profile.binaries[f]]);
+  const known = new Map(whole.names.map((_, f) => [key(whole, f), f]));
+  const of = Int32Array.from(part.names, (name, f) => {
+    const found = known.get(key(part, f));
+    if (found !== undefined) return found;
+    names.push(name);
+    files.push(part.files[f]);
+    binaries.push(part.binaries[f]);
+    return names.length - 1;
+  });
+  return { of, names, files, binaries };
+}

@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+// How the tree is simplified and coloured: a small panel under a button of the toolbar.
+
+import { icon, Lifetime, make } from './dom';
+import { ALL_LIBRARIES, binariesOf, isLibrary } from './transform';
+import type { Profile } from './data';
+import type { State } from './state';
+
+const SLIDERS = 'M2 4.5h7M12.5 4.5H14M2 11.5h2M7.5 11.5H14M10.7 2.8a1.7 1.7 0 1 0 0 3.4 1.7 1.7 0 0 0 0-3.4ZM5.7 9.8a1.7 1.7 0 1 0 0 3.4 1.7 1.7 0 0 0 0-3.4Z';
+// A list longer than this is no list to choose from.
+const BINARIES_MAX = 500;
+
+export class Options {
+  readonly element: HTMLDetailsElement;
+  private readonly recursion = make('input', { type: 'checkbox', 'aria-label': 'Collapse recursion' });
+  private readonly libraries = make('input', { type: 'checkbox', 'aria-label': 'Collapse libraries' });
+  private readonly colour = make('select', { class: 'button', 'aria-label': 'Colour by' },
+    make('option', { value: 'package' }, 'Package'), make('option', { value: 'binary' }, 'Binary'));
+  private readonly only = make('select', { class: 'button', 'aria-label': 'Stacks through' });
+  private fold: readonly string[] = [];
+
+  constructor(profile: Profile, change: (change: Partial<State>) => void, life: Lifetime) {
+    const binaries = binariesOf(profile).slice(0, BINARIES_MAX);
+    this.only.append(make('option', { value: '' }, 'All binaries'),
+      ...binaries.map((name) => make('option', { value: name }, name)));
+    this.libraries.disabled = !binaries.some(isLibrary);
+    this.only.disabled = binaries.length < 2;
+    this.recursion.addEventListener('change', () =>
+      change({ recursion: this.recursion.checked }));
+    this.libraries.addEventListener('change', () => {
+      const others = this.fold.filter((one) => one !== ALL_LIBRARIES);
+      change({ fold: this.libraries.checked ? [...others, ALL_LIBRARIES] : others });
+    });
+    this.colour.addEventListener('change', () =>
+      change({ colour: this.colour.value === 'binary' ? 'binary' : 'package' }));
+    this.only.addEventListener('change', () => change({ only: this.only.value }));
+    const check = (input: HTMLElement, label: string, key: string) =>
+      make('label', { class: 'option' }, input, make('span', {}, label), make('kbd', {}, key));
+    const choice = (input: HTMLElement, label: string) =>
+      make('label', { class: 'option' }, make('span', {}, label), input);
+    this.element = make('details', { class: 'options' },
+      make('summary', { class: 'button button-icon', 'aria-label': 'View options',
+        title: 'View options' }, icon(SLIDERS)),
+      make('div', { class: 'options-panel' },
+        check(this.recursion, 'Collapse recursion', 'r'),
+        check(this.libraries, 'Collapse libraries', 'l'),
+        choice(this.only, 'Stacks through'),
+        profile.kind === 'diff' ? null : choice(this.colour, 'Colour by')));
+    life.listen<PointerEvent>(document, 'pointerdown', (event) => {
+      if (!this.element.contains(event.target as Node)) this.element.open = false;
+    }, { capture: true });
+    this.element.addEventListener('keydown', (event) => {
+      if (event.key !== 'Escape' || !this.element.open) return;
+      this.element.open = false;
+      this.element.querySelector('summary')?.focus();
+      event.preventDefault();
+      event.stopPropagation();
+    });
+  }
+
+  show(state: State): void {
+    this.fold = state.fold;
+    this.recursion.checked = state.recursion;
+    this.libraries.checked = state.fold.includes(ALL_LIBRARIES);
+    this.colour.value = state.colour;
+    this.only.value = state.only;
+    const on = state.recursion || state.fold.length > 0 || state.only !== '';
+    this.element.querySelector('summary')?.setAttribute('data-on', String(on));
+  }
+}

@@ -1,0 +1,197 @@
+// SPDX-License-Identifier: Apache-2.0
+// Simpler trees out of a profile's own: frames hidden, recursion and libraries collapsed, only the
+// stacks through one binary. What is taken out leaves its value with its caller, so sums stay right.
+
+import { makeTree, type Tree } from './tree';
+import type { Profile } from './data';
+
+export interface Transform {
+  // Functions of the source profile.
+  hidden: readonly number[];
+  recursion: boolean;
+  // Binaries whose runs of frames are one frame each; ALL_LIBRARIES stands for every library.
+  fold: readonly string[];
+  // Only stacks through this binary; '' for all.
+  only: string;
+}
+
+export const ALL_LIBRARIES = '*';
+
+export interface Derived {
+  profile: Profile;
+  // From a node of the source to the one it became; -1 where its stacks are left out.
+  of: Int32Array;
+  // From a node to the first of the source that became it.
+  from: Int32Array;
+}
+
+export function binaryName(path: string): string {
+  return path.slice(path.lastIndexOf('/') + 1);
+}
+
+export function isLibrary(binary: string): boolean {
+  return /\.so(\.|$)|\.dylib$|\.dll$|^\[/i.test(binaryName(binary));
+}
+
+// The binaries of a profile by their short names, in order.
+export function binariesOf(profile: Profile): string[] {
+  return [...new Set(profile.binaries.map(binaryName))].filter((name) => name !== '').sort();
+}
+
+function isPlain(t: Transform): boolean {
+  return t.hidden.length === 0 && !t.recursion && t.fold.length === 0 && t.only === '';
+}
+
+const HIDDEN = -1;
+
+// What each function is shown as: itself, nothing, or its library.
+interface Roles {
+  shown: Int32Array;
+  names: string[];
+  files: string[];
+  binaries: string[];
+}
+
+function rolesOf(source: Profile, t: Transform): Roles {
+  const count = source.names.length;
+  const shown = Int32Array.from({ length: count }, (_, f) => f);
+  const out: Roles = {
+    shown, names: source.names.slice(), files: source.files.slice(),
+    binaries: source.binaries.slice(),
+  };
+  const every = t.fold.includes(ALL_LIBRARIES);
+  const libraries = new Map<string, number>();
+  for (let f = 0; f < count && t.fold.length > 0; f++) {
+    const binary = binaryName(source.binaries[f]);
+    if (binary === '' || !(t.fold.includes(binary) || (every && isLibrary(binary)))) continue;
+    let id = libraries.get(binary);
+    if (id === undefined) {
+      libraries.set(binary, (id = out.names.length));
+      out.names.push(binary);
+      out.files.push('');
+      out.binaries.push(binary);
+    }
+    shown[f] = id;
+  }
+  for (const f of t.hidden) shown[f] = HIDDEN;
+  return out;
+}
+
+// Which nodes end a stack that counts, and which lead to one.
+function reach(source: Profile, only: string): { counts: Uint8Array; leads: Uint8Array } | null {
+  if (only === '') return null;
+  const { tree, binaries } = source;
+  const through = binaries.map((binary) => binaryName(binary) === only);
+  const counts = new Uint8Array(tree.size);
+  for (let n = 1; n < tree.size; n++)
+    if (counts[tree.parent[n]] || through[tree.func[n]]) counts[n] = 1;
+  const leads = counts.slice();
+  leads[0] = 1;
+  for (let n = tree.size - 1; n > 0; n--) if (leads[n]) leads[tree.parent[n]] = 1;
+  return { counts, leads };
+}
+
+class Growing {
+  readonly parent = [-1];
+  readonly func = [-1];
+  readonly inlined = [1];
+  readonly from = [0];
+  private readonly children = new Map<number, number>();
+
+  constructor(private readonly functionCount: number) {}
+
+  child(parent: number, func: number, source: number): number {
+    const key = parent * this.functionCount + func;
+    let id = this.children.get(key);
+    if (id === undefined) {
+      this.children.set(key, (id = this.parent.length));
+      this.parent.push(parent);
+      this.func.push(func);
+      this.inlined.push(1);
+      this.from.push(source);
+    }
+    return id;
+  }
+
+  tree(): Tree {
+    this.inlined[0] = 0;
+    return makeTree(
+      Int32Array.from(this.parent), Int32Array.from(this.func), Uint8Array.from(this.inlined));
+  }
+}
+
+export function derive(source: Profile, t: Transform): Derived {
+  const { tree } = source;
+  if (isPlain(t)) {
+    const same = Int32Array.from({ length: tree.size }, (_, n) => n);
+    return { profile: source, of: same, from: same };
+  }
+  const roles = rolesOf(source, t);
+  const reached = reach(source, t.only);
+  const out = new Growing(roles.names.length);
+  const of = new Int32Array(tree.size).fill(-1);
+  of[0] = 0;
+  // By function: the node it became first on the path at hand. Each source node is pushed once to
+  // enter it and, where it opened its function, once more as its complement to leave it.
+  const open = new Int32Array(roles.names.length).fill(-1);
+  const stack = new Int32Array(2 * tree.size);
+  let top = 0;
+  const pushChildren = (n: number) => {
+    for (let i = tree.childStart[n + 1] - 1; i >= tree.childStart[n]; i--)
+      stack[top++] = tree.children[i];
+  };
+  pushChildren(0);
+  while (top > 0) {
+    const n = stack[--top];
+    if (n < 0) {
+      open[roles.shown[tree.func[~n]]] = -1;
+      continue;
+    }
+    if (reached && !reached.leads[n]) continue;
+    const above = of[tree.parent[n]];
+    const func = roles.shown[tree.func[n]];
+    if (func === HIDDEN) of[n] = above;
+    else if (func >= source.names.length && out.func[above] === func) of[n] = above;
+    else if (t.recursion && func < source.names.length && open[func] >= 0) of[n] = open[func];
+    else of[n] = out.child(above, func, n);
+    if (func !== HIDDEN && !tree.inlined[n]) out.inlined[of[n]] = 0;
+    if (t.recursion && func !== HIDDEN && open[func] < 0) {
+      open[func] = of[n];
+      stack[top++] = ~n;
+    }
+    pushChildren(n);
+  }
+  const counts = reached?.counts ?? null;
+  const sum = (column: Float64Array) => {
+    const sums = new Float64Array(out.parent.length);
+    for (let n = 0; n < tree.size; n++)
+      if (of[n] >= 0 && (!counts || counts[n])) sums[of[n]] += column[n];
+    return sums;
+  };
+  const all = (column: Float64Array) => column.reduce((a, v) => a + v, 0);
+  return {
+    profile: {
+      ...source,
+      names: roles.names, files: roles.files, binaries: roles.binaries,
+      tree: out.tree(),
+      self: source.self.map(sum),
+      base: source.base.map(sum),
+      // Shares stay shares of everything that was measured.
+      whole: source.whole ?? { value: source.self.map(all), base: source.base.map(all) },
+    },
+    of,
+    from: Int32Array.from(out.from),
+  };
+}
+
+const lately = new WeakMap<Profile, { key: string; derived: Derived }>();
+
+// The same as derive(), remembering the last answer: everything that looks at one state asks for it.
+export function derived(source: Profile, t: Transform): Derived {
+  const key = JSON.stringify([t.hidden, t.recursion, t.fold, t.only]);
+  const known = lately.get(source);
+  if (known?.key === key) return known.derived;
+  const made = derive(source, t);
+  lately.set(source, { key, derived: made });
+  return made;
+}

@@ -1,0 +1,227 @@
+// SPDX-License-Identifier: Apache-2.0
+// Talking to the server. The token, where the server wants one, goes into a header and never into a
+// cookie, so that no other site can make a browser use it.
+
+import type { Params } from './route';
+
+const KEY = 'assay-token';
+// An event whose detail says why the server wants another token than it was given, if any.
+export const TOKEN_WANTED = 'assay:token-wanted';
+
+export function wantToken(reason: string): void {
+  window.dispatchEvent(new CustomEvent(TOKEN_WANTED, { detail: reason }));
+}
+
+// `assay view` serves this page at an address that is its token.
+export const viewSecret: string | null = /^\/view\/([^/]+)$/.exec(location.pathname)?.[1] ?? null;
+
+export class ApiError extends Error {
+  constructor(readonly status: number, readonly code: string, message: string) {
+    super(message);
+  }
+}
+
+function storages(): Storage[] {
+  try {
+    return [window.sessionStorage, window.localStorage];
+  } catch {
+    return [];
+  }
+}
+
+let forgotten: string | null = null; // where the browser keeps nothing
+
+export function token(): string | null {
+  if (viewSecret !== null) return viewSecret;
+  for (const storage of storages()) {
+    const kept = storage.getItem(KEY);
+    if (kept) return kept;
+  }
+  return forgotten;
+}
+
+// Kept until the tab closes, or for good when that was asked for.
+export function setToken(value: string | null, remember = false): void {
+  forgotten = value;
+  const [session, local] = storages();
+  session?.removeItem(KEY);
+  local?.removeItem(KEY);
+  if (value !== null) (remember ? local : session)?.setItem(KEY, value);
+}
+
+function withParams(path: string, params: Params): string {
+  const out = new URLSearchParams();
+  for (const [name, value] of Object.entries(params))
+    for (const one of Array.isArray(value) ? value : [value])
+      if (one !== undefined && one !== '') out.append(name, one);
+  const text = out.toString();
+  return text === '' ? path : `${path}?${text}`;
+}
+
+async function errorOf(response: Response): Promise<ApiError> {
+  let code = 'unknown', message = `The server answered with ${response.status}.`;
+  try {
+    const body = await response.json();
+    if (typeof body.code === 'string') code = body.code;
+    if (typeof body.message === 'string') message = body.message;
+  } catch {
+    // No JSON: something between us and the server answered.
+  }
+  return new ApiError(response.status, code, message);
+}
+
+export interface Call {
+  method?: string;
+  body?: BodyInit;
+  signal?: AbortSignal;
+  headers?: Record<string, string>;
+}
+
+export async function call(path: string, params: Params = {}, options: Call = {}): Promise<Response> {
+  const headers = new Headers(options.headers);
+  const secret = token();
+  if (secret) headers.set('Authorization', `Bearer ${secret}`);
+  let response: Response;
+  try {
+    response = await fetch(withParams(path, params), {
+      method: options.method ?? 'GET', body: options.body, signal: options.signal, headers,
+      credentials: 'omit', cache: 'no-store', redirect: 'error',
+    });
+  } catch (error) {
+    if (error instanceof DOMException && error.name === 'AbortError') throw error;
+    throw new ApiError(0, 'unavailable',
+      'The server does not answer. See whether it runs and can be reached from here, then try again.');
+  }
+  if (response.ok) return response;
+  const error = await errorOf(response);
+  if (error.status === 401 && viewSecret === null) wantToken(secret ? error.message : '');
+  throw error;
+}
+
+export async function get<T>(path: string, params: Params = {}, signal?: AbortSignal): Promise<T> {
+  const response = await call(`/api/v1/${path}`, params, { signal });
+  return await response.json() as T;
+}
+
+// A profile, or a form of two, to be looked at or stored.
+export async function post<T>(
+  path: string, params: Params, body: BodyInit, signal?: AbortSignal,
+): Promise<T> {
+  const response = await call(`/api/v1/${path}`, params, { method: 'POST', body, signal });
+  return await response.json() as T;
+}
+
+export async function send<T>(
+  method: string, path: string, body: unknown, signal?: AbortSignal,
+): Promise<T> {
+  const response = await call(`/api/v1/${path}`, {}, {
+    method, body: JSON.stringify(body), signal, headers: { 'Content-Type': 'application/json' },
+  });
+  const text = await response.text();
+  return (text === '' ? null : JSON.parse(text)) as T;
+}
+
+// ---- what the server answers with ----
+
+export interface ProfileType {
+  id: string;
+  name: string;
+  sample_type: string;
+  sample_unit: string;
+  period_type: string;
+  period_unit: string;
+}
+
+export interface Quality {
+  samples: number;
+  windows: number;
+  series: number;
+  first: number;
+  last: number;
+  duration_seconds: number;
+  total: number;
+  cut: number;
+  damaged_blocks: number;
+  damaged_files: number;
+  unnamed_share?: number | null;
+  hosts?: number | null;
+  windows_covered?: number | null;
+  dropped?: number | null;
+}
+
+export interface TimeSeries {
+  series: { labels: Record<string, string>; points: [number, number][] }[];
+  step_seconds: number;
+  type: string;
+  quality: Quality;
+}
+
+export interface FlameAnswer {
+  quality: Quality;
+  flame: unknown;
+}
+
+export interface FunctionRow {
+  function: string;
+  file: string;
+  binary: string;
+  cum: number;
+}
+
+export interface CallersAnswer {
+  type: string;
+  unit: string;
+  function: string;
+  flat: number;
+  cum: number;
+  total: number;
+  quality: Quality;
+  callers: FunctionRow[];
+  callees: FunctionRow[];
+  caller_tree: unknown;
+  callee_tree: unknown;
+}
+
+export interface DiffFlameAnswer {
+  base: { quality: Quality };
+  new: { quality: Quality };
+  flame: unknown;
+}
+
+export interface TopAnswer {
+  type: string;
+  unit: string;
+  total: number;
+  quality: Quality;
+  function_count: number;
+  functions: { function: string; file: string; binary: string; flat: number; cum: number }[];
+}
+
+export interface LinesAnswer {
+  type: string;
+  unit: string;
+  total: number;
+  quality: Quality;
+  line_count: number;
+  lines: { function: string; file: string; binary: string; line: number; flat: number; cum: number }[];
+}
+
+export interface SeriesRow {
+  type: string;
+  first: number;
+  last: number;
+  labels: Record<string, string>;
+}
+
+export interface ExemplarsAnswer {
+  exemplars: {
+    time: number;
+    value: number;
+    trace_id: string;
+    span_id: string;
+    labels: Record<string, string>;
+    stack: string[]; // the innermost frame first
+  }[];
+  unit: string;
+  more: boolean;
+}

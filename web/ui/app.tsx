@@ -1,0 +1,172 @@
+// SPDX-License-Identifier: Apache-2.0
+// The shell: navigation, theme and clock, the token, the keyboard map, and the page that the address
+// names.
+
+import type { ComponentType } from 'preact';
+import { useEffect, useRef, useState } from 'preact/hooks';
+import { setToken, token, TOKEN_WANTED, viewSecret } from './api';
+import { KeyHelp, useGlobalKeys } from './keys';
+import { Agents } from './pages/agents';
+import { Compare } from './pages/compare';
+import { Explore } from './pages/explore';
+import { Files } from './pages/files';
+import { FunctionPage } from './pages/function';
+import { Home } from './pages/home';
+import { Login } from './pages/login';
+import { Missing } from './pages/missing';
+import { Recordings } from './pages/recordings';
+import { DropTarget } from './parts/drop';
+import { Icon } from './parts/icon';
+import { address, followLink, useRoute, type Route } from './route';
+import { labelOf, parseQuery } from './selection';
+import { useSettings } from './settings';
+import { rangeFrom, rangeParams } from './time';
+
+export interface PageProps {
+  route: Route;
+}
+
+interface Page {
+  path: string;
+  title: string;
+  component: ComponentType<PageProps>;
+  inMenu: boolean;
+  timed: boolean; // shows a time range, which goes along from page to page
+}
+
+const PAGES: readonly Page[] = [
+  { path: '/', title: 'Services', component: Home, inMenu: true, timed: true },
+  { path: '/explore', title: 'Explore', component: Explore, inMenu: true, timed: true },
+  { path: '/compare', title: 'Compare', component: Compare, inMenu: true, timed: true },
+  { path: '/function', title: 'Function', component: FunctionPage, inMenu: false, timed: true },
+  { path: '/files', title: 'Files', component: Files, inMenu: true, timed: false },
+  { path: '/recordings', title: 'Recordings', component: Recordings, inMenu: true, timed: false },
+  { path: '/agents', title: 'Agents', component: Agents, inMenu: true, timed: false },
+];
+
+// `assay view` has this one page, at an address of its own.
+function pageOf(path: string): Page | undefined {
+  const wanted = viewSecret !== null ? '/files' : path;
+  return PAGES.find((page) => page.path === wanted);
+}
+
+// What the page is about, for the tab: a function, a service, or just the page.
+function titleOf(page: Page | undefined, { params }: Route): string {
+  if (!page) return 'assay';
+  const selection = parseQuery(params.get('query') ?? '');
+  const about = params.get('name') ?? (selection ? labelOf(selection, 'service_name') : '');
+  return [about, page.title, 'assay'].filter((part) => part !== '').join(' · ');
+}
+
+function Menu({ route }: PageProps) {
+  const range = rangeParams(rangeFrom(route.params));
+  return (
+    <nav class="menu" aria-label="Pages">
+      {PAGES.filter((page) => page.inMenu).map(({ path, title, timed }) => (
+        <a key={path} href={address(path, timed ? range : {})}
+          aria-current={route.path === path ? 'page' : undefined}>
+          {title}
+        </a>
+      ))}
+    </nav>
+  );
+}
+
+function Switches({ onHelp }: { onHelp: () => void }) {
+  const settings = useSettings();
+  const { dark, safe } = settings.theme.scheme;
+  return (
+    <div class="top-end">
+      <button type="button" class="button" aria-pressed={settings.utc}
+        title="Times in UTC or in this browser's zone (T)" onClick={() => settings.toggleUtc()}>
+        {settings.utc ? 'UTC' : 'Local time'}
+      </button>
+      <button type="button" class="button button-icon" aria-pressed={safe}
+        aria-label="Colour-blind safe colours" title="Colour-blind safe colours"
+        onClick={() => settings.theme.toggleSafe()}>
+        <Icon name="eye" />
+      </button>
+      <button type="button" class="button button-icon" aria-pressed={dark}
+        aria-label="Dark theme" title="Dark theme (d)" onClick={() => settings.theme.toggleDark()}>
+        <Icon name="moon" />
+      </button>
+      <button type="button" class="button button-icon" aria-label="Keyboard help"
+        title="Keyboard help (?)" onClick={onHelp}>
+        <Icon name="help" />
+      </button>
+      {token() !== null && viewSecret === null && (
+        <button type="button" class="button button-icon" aria-label="Log out" title="Log out"
+          onClick={() => {
+            setToken(null);
+            location.assign('/'); // nothing of what was seen stays in the page
+          }}>
+          <Icon name="leave" />
+        </button>
+      )}
+    </div>
+  );
+}
+
+// After a step to another page the keyboard is in that page, and not where the link was.
+function useFocusOnArrival(path: string, content: { current: HTMLElement | null }): void {
+  const arrived = useRef(path);
+  useEffect(() => {
+    if (arrived.current === path) return;
+    arrived.current = path;
+    content.current?.scrollTo(0, 0);
+    content.current?.focus({ preventScroll: true });
+  }, [path]);
+}
+
+export function App() {
+  const route = useRoute();
+  const settings = useSettings();
+  const content = useRef<HTMLElement>(null);
+  const [reason, setReason] = useState<string | null>(null); // why a token is wanted; null: it isn't
+  const [help, setHelp] = useState(false);
+  const { dark, safe } = settings.theme.scheme;
+  const page = pageOf(route.path);
+  const title = titleOf(page, route);
+  const PageNow = page?.component ?? Missing;
+
+  useEffect(() => {
+    const want = (event: Event) => setReason((event as CustomEvent<string>).detail);
+    window.addEventListener(TOKEN_WANTED, want);
+    return () => window.removeEventListener(TOKEN_WANTED, want);
+  }, []);
+  useEffect(() => {
+    document.title = reason === null ? title : 'Log in · assay';
+  }, [title, reason]);
+  useFocusOnArrival(route.path, content);
+  useGlobalKeys({
+    help: () => setHelp((open) => !open),
+    theme: () => settings.theme.toggleDark(),
+    clock: () => settings.toggleUtc(),
+  });
+
+  return (
+    <div class="app" data-theme={dark ? 'dark' : 'light'} data-palette={safe ? 'safe' : 'usual'}
+      onClick={followLink}>
+      <a class="skip" href="#content" onClick={(event) => {
+        event.preventDefault();
+        content.current?.focus();
+      }}>Skip to the content</a>
+      <header class="top">
+        <a class="brand" href={viewSecret === null ? '/' : route.path}
+          aria-label={viewSecret === null ? 'assay: services' : 'assay'}>
+          <Icon name="mark" /> <span>assay</span>
+        </a>
+        {viewSecret === null && <Menu route={route} />}
+        <Switches onHelp={() => setHelp(true)} />
+      </header>
+      <main id="content" class="content" ref={content} tabIndex={-1}>
+        {reason !== null
+          ? <Login reason={reason} onDone={() => setReason(null)} />
+          : <PageNow route={route} />}
+      </main>
+      <p class="hidden" role="status">{title}</p>
+      {reason === null && <DropTarget />}
+      {help && <KeyHelp onClose={() => setHelp(false)} />}
+    </div>
+  );
+}

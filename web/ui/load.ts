@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+// Asking the server from within a view: what came last stays on the page while the next answer is on
+// its way, and a question that nobody waits for any more is given up, here and on the server.
+
+import { useEffect, useRef, useState } from 'preact/hooks';
+import { ApiError } from './api';
+
+export interface Loaded<T> {
+  value: T | null; // the last answer, also while the next is awaited or after a failure
+  error: ApiError | null;
+  loading: boolean;
+  retry: () => void;
+  cancel: () => void;
+}
+
+// Asks again when `key` changes; null asks nothing.
+export function useLoad<T>(
+  key: string | null, ask: (signal: AbortSignal) => Promise<T>,
+): Loaded<T> {
+  const [value, setValue] = useState<T | null>(null);
+  const [error, setError] = useState<ApiError | null>(null);
+  const [loading, setLoading] = useState(key !== null);
+  const [attempt, setAttempt] = useState(0);
+  const running = useRef<AbortController | null>(null);
+
+  useEffect(() => {
+    if (key === null) {
+      setLoading(false);
+      return undefined;
+    }
+    const controller = new AbortController();
+    running.current = controller;
+    setLoading(true);
+    ask(controller.signal).then(
+      (answer) => {
+        if (controller.signal.aborted) return;
+        setValue(() => answer);
+        setError(null);
+        setLoading(false);
+      },
+      (reason) => {
+        if (controller.signal.aborted) return;
+        setError(reason instanceof ApiError ? reason : new ApiError(0, 'internal', String(reason)));
+        setLoading(false);
+      });
+    return () => controller.abort();
+  }, [key, attempt]);
+
+  return {
+    value, error, loading,
+    retry: () => setAttempt((count) => count + 1),
+    cancel: () => {
+      running.current?.abort();
+      setLoading(false);
+    },
+  };
+}
+
+// Runs at most `limit` of them at a time, in order: a browser has six connections to a server.
+export class Queue {
+  private running = 0;
+  private readonly waiting: (() => void)[] = [];
+
+  constructor(private readonly limit: number) {}
+
+  async run<T>(task: () => Promise<T>): Promise<T> {
+    if (this.running >= this.limit)
+      await new Promise<void>((resolve) => this.waiting.push(resolve));
+    this.running++;
+    try {
+      return await task();
+    } finally {
+      this.running--;
+      this.waiting.shift()?.();
+    }
+  }
+}
+
+// A number that grows every so often while the page is looked at, for views of what changes by
+// itself. 0 stands still.
+export function usePoll(every: number): number {
+  const [tick, setTick] = useState(0);
+  useEffect(() => {
+    if (every === 0) return undefined;
+    const timer = setInterval(() => {
+      if (document.visibilityState === 'visible') setTick((now) => now + 1);
+    }, every);
+    return () => clearInterval(timer);
+  }, [every]);
+  return tick;
+}

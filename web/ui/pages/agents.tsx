@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: Apache-2.0
+// The agents: what each costs its host, what it samples, what it lost, and whether it is heard of.
+
+import type { PageProps } from '../app';
+import { get } from '../api';
+import { useLoad, usePoll } from '../load';
+import { List, SearchField, sorted, type Column } from '../parts/list';
+import { Failure, Progress } from '../parts/status';
+import { address, go, type Params } from '../route';
+import { useSettings } from '../settings';
+import { formatAge, formatTime } from '../time';
+import { formatPercent, formatValue, grouped } from '../../flame/units';
+
+// What an agent says of itself; any of it may be missing from other versions.
+interface AgentStatus {
+  means?: string;
+  shortcoming?: string;
+  upload_error?: string;
+  rate?: number;
+  samples?: number;
+  cpu_share?: number;
+  resident_bytes?: number;
+  spool_batches?: number;
+  windows_dropped?: number;
+  spool_dropped?: number;
+  losses?: Record<string, number>;
+}
+
+export interface Agent {
+  agent: string;
+  host: string;
+  version: string;
+  labels: Record<string, string>;
+  first: number;
+  last: number;
+  silent: boolean;
+  clock_offset_seconds: number;
+  status: AgentStatus | null;
+  capture: 'on' | 'off';
+  capture_wanted: 'on' | 'off';
+}
+
+const lost = ({ status }: Agent) => status
+  ? Object.values(status.losses ?? {}).reduce((sum, count) => sum + count, 0)
+    + (status.windows_dropped ?? 0) + (status.spool_dropped ?? 0)
+  : null;
+
+// The one sentence that matters, the worst first.
+function stateOf(agent: Agent): [words: string, wrong: boolean] {
+  if (agent.silent) return ['not heard of', true];
+  if (agent.status?.upload_error) return [agent.status.upload_error, true];
+  if (agent.capture === 'off') return [agent.capture_wanted === 'off' ? 'told not to sample' : 'does not sample', false];
+  if (agent.status?.shortcoming) return [agent.status.shortcoming, true];
+  if (Math.abs(agent.clock_offset_seconds) > 5)
+    return [`its clock is ${Math.round(Math.abs(agent.clock_offset_seconds))} s ${agent.clock_offset_seconds > 0 ? 'ahead' : 'behind'}`, true];
+  return ['fine', false];
+}
+
+function lossesOf({ status }: Agent): string {
+  return Object.entries(status?.losses ?? {}).filter(([, count]) => count > 0)
+    .map(([reason, count]) => `${reason}: ${grouped(count)}`).join(', ');
+}
+
+function columnsOf(now: number, utc: boolean): Column<Agent>[] {
+  const number = (id: string, title: string, value: (agent: Agent) => number | null | undefined,
+    format: (value: number) => string, minor = false): Column<Agent> => ({
+    id, title, number: true, minor, order: (agent) => value(agent) ?? null,
+    cell: (agent) => { const found = value(agent); return found == null ? '' : format(found); },
+  });
+  return [
+    { id: 'host', title: 'Host', order: ({ host }) => host,
+      cell: ({ host, agent }) => <span class="long-name" title={agent}>{host || agent}</span> },
+    { id: 'state', title: 'State', order: (agent) => stateOf(agent)[0],
+      cell: (agent) => { const [words, wrong] = stateOf(agent); return <span class={wrong ? 'doubt' : 'quiet'}>{words}</span>; } },
+    number('rate', 'Rate', ({ status }) => status?.rate, (rate) => `${rate} Hz`),
+    number('samples', 'Samples', ({ status }) => status?.samples, (count) => formatValue(count, 'count'), true),
+    { id: 'lost', title: 'Lost', number: true, order: lost,
+      cell: (agent) => { const count = lost(agent); return count === null ? ''
+        : <span class={count > 0 ? 'doubt' : undefined} title={lossesOf(agent)}>{grouped(count)}</span>; } },
+    number('cost', 'CPU', ({ status }) => status?.cpu_share, formatPercent),
+    number('memory', 'Memory', ({ status }) => status?.resident_bytes, (bytes) => formatValue(bytes, 'bytes'), true),
+    { id: 'means', title: 'By', minor: true, order: ({ status }) => status?.means ?? null,
+      cell: ({ status }) => status?.means ?? '' },
+    { id: 'version', title: 'Version', minor: true, order: ({ version }) => version, cell: ({ version }) => version },
+    { id: 'last', title: 'Last seen', number: true, order: ({ last }) => last,
+      cell: ({ last }) => <time title={formatTime(last, utc)}>{formatAge(now - last)}</time> },
+  ];
+}
+
+function NoAgents() {
+  return (
+    <section class="first">
+      <h1>No agents</h1>
+      <p>An agent samples a whole Linux machine all the time and sends what it finds here. Start one
+        on each host:</p>
+      <pre>sudo assay agent --server {location.origin}</pre>
+    </section>
+  );
+}
+
+export function Agents({ route: { params } }: PageProps) {
+  const { utc } = useSettings();
+  const tick = usePoll(10_000);
+  const search = params.get('search') ?? '';
+  const sort = params.get('sort') ?? 'host';
+  const page = Number(params.get('page') ?? '1') - 1 || 0;
+  const loaded = useLoad(`agents ${tick}`, (signal) => get<Agent[]>('agents', {}, signal));
+  const columns = columnsOf(Date.now() / 1000, utc);
+  const agents = (loaded.value ?? []).filter(({ host, agent }) =>
+    `${host} ${agent}`.toLowerCase().includes(search.toLowerCase()));
+
+  function show(change: Params) {
+    go(address('/agents', { search, sort: sort === 'host' ? undefined : sort, ...change }), true);
+  }
+  return (
+    <div class="page">
+      <div class="page-head">
+        <h1>Agents</h1>
+        <SearchField label="Search hosts" value={search} onChange={(text) => show({ search: text })} />
+      </div>
+      <Progress loaded={loaded} />
+      <Failure loaded={loaded} />
+      {loaded.value?.length === 0 && <NoAgents />}
+      {agents.length > 0 && <List label="Agents" columns={columns} rows={sorted(agents, columns, sort)}
+        keyOf={({ agent }) => agent} sort={sort} onSort={(next) => show({ sort: next })}
+        link={({ host }) => address('/explore', { query: `cpu{host="${host.replace(/[\\"]/g, '\\$&')}"}` })}
+        page={page} onPage={(next) => show({ page: next === 0 ? undefined : String(next + 1) })} />}
+      {loaded.value && loaded.value.length > 0 && agents.length === 0
+        && <div class="notice"><p>No host's name holds “{search}”.</p></div>}
+    </div>
+  );
+}

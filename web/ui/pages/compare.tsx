@@ -1,0 +1,199 @@
+// SPDX-License-Identifier: Apache-2.0
+// Two selections against each other: windows, versions, labels. What grew is red, what shrank blue.
+
+import { useMemo, useRef, useState } from 'preact/hooks';
+import type { FlameApp } from '../../flame/app';
+import type { PageProps } from '../app';
+import { get, type DiffFlameAnswer, type FlameAnswer } from '../api';
+import { useLoad } from '../load';
+import { CopyLink, Export } from '../parts/export';
+import { Flame } from '../parts/flame';
+import { QualityLine } from '../parts/quality';
+import { SelectionBar } from '../parts/selection-bar';
+import { Failure, Nothing, Progress } from '../parts/status';
+import { address, go, type Params } from '../route';
+import { labelOf, parseQuery, withLabel, writeQuery, type Selection } from '../selection';
+import { before, boundsOf, rangeOf, type Bounds, type Range } from '../time';
+
+const DAY = 86400;
+const NORMALIZE: readonly (readonly [string, string])[] = [
+  ['total', 'Shares of the total'], ['duration', 'Per second'], ['none', 'As they are'],
+];
+
+interface Side {
+  text: string;
+  selection: Selection;
+  range: Range;
+  bounds: Bounds;
+}
+
+function sideOf(params: URLSearchParams, prefix: string, fallback: Side | null, now: number): Side {
+  const text = params.get(`${prefix}query`) ?? fallback?.text ?? 'cpu{}';
+  const selection = parseQuery(text) ?? { type: 'cpu', matchers: [] };
+  const given = params.get(`${prefix}from`);
+  const range = given
+    ? { from: given, to: params.get(`${prefix}to`) ?? 'now' }
+    : fallback ? rangeOf(before(fallback.bounds)) : { from: 'now-1h', to: 'now' };
+  return { text, selection, range, bounds: boundsOf(range, now) };
+}
+
+const times = (side: Side) => ({ from: String(side.bounds.from), to: String(side.bounds.to) });
+
+// The versions of a service in a range, the one that came last first.
+async function versionsOf(side: Side, signal: AbortSignal): Promise<string[]> {
+  const service = labelOf(side.selection, 'service_name');
+  const found = await get<{ labels: Record<string, string>; first: number }[]>('series', {
+    query: writeQuery({ type: '', matchers: [{ name: 'service_name', operator: '=', value: service }] }),
+    from: String(side.bounds.to - 14 * DAY), to: String(side.bounds.to),
+  }, signal);
+  const first = new Map<string, number>();
+  for (const { labels, first: at } of found)
+    if (labels.version) first.set(labels.version, Math.min(first.get(labels.version) ?? Infinity, at));
+  return [...first].sort(([, a], [, b]) => b - a).map(([version]) => version);
+}
+
+const functionLink = (side: Side, name: string) =>
+  address('/function', { query: side.text, name, from: side.range.from, to: side.range.to });
+
+const diffParams = (base: Side, side: Side, normalize: string): Params => ({
+  query: side.text, ...times(side), base_query: base.text, base_from: times(base).from,
+  base_to: times(base).to, normalize,
+});
+
+function Overlaid(props: { base: Side; side: Side; normalize: string; view: string;
+  onView: (view: string, step: boolean) => void; onApp: (app: FlameApp | null) => void }) {
+  const { base, side, normalize, view, onView, onApp } = props;
+  const key = `${base.text} ${base.bounds.from} ${base.bounds.to} ${side.text} `
+    + `${side.bounds.from} ${side.bounds.to} ${normalize}`;
+  const diff = useLoad(key, (signal) => get<DiffFlameAnswer>('diff', {
+    ...diffParams(base, side, normalize), format: 'flame',
+  }, signal));
+  const missing = diff.value && [['Before', diff.value.base], ['After', diff.value.new]] as const;
+  const empty = missing?.filter(([, { quality }]) => quality.windows === 0).map(([title]) => title);
+  return (
+    <>
+      <Progress loaded={diff} />
+      <Failure loaded={diff} />
+      {diff.value && <>
+        <QualityLine quality={diff.value.base.quality} bounds={base.bounds} title="Before" />
+        <QualityLine quality={diff.value.new.quality} bounds={side.bounds} title="After" />
+        {empty && empty.length > 0
+          ? <Nothing><p>{empty.join(' and ')}: nothing of this selection is in this range, so there is
+            nothing to compare. Choose another range, or fewer labels.</p></Nothing>
+          : <Flame data={diff.value.flame} state={view} onState={onView} onApp={onApp}
+            onOpenFunction={(name) => go(functionLink(side, name))} />}
+      </>}
+    </>
+  );
+}
+
+function Half({ side, title }: { side: Side; title: string }) {
+  const [view, setView] = useState('');
+  const flame = useLoad(`${side.text} ${side.bounds.from} ${side.bounds.to}`, (signal) =>
+    get<FlameAnswer>('flame', { query: side.text, ...times(side) }, signal));
+  return (
+    <section class="half" aria-label={title}>
+      <Progress loaded={flame} />
+      <Failure loaded={flame} />
+      {flame.value && <>
+        <QualityLine quality={flame.value.quality} bounds={side.bounds} title={title} />
+        {flame.value.quality.windows === 0
+          ? <Nothing><p>Nothing of this selection is in this range.</p></Nothing>
+          : <Flame data={flame.value.flame} state={view} onState={setView} apart
+            onOpenFunction={(name) => go(functionLink(side, name))} />}
+      </>}
+    </section>
+  );
+}
+
+export function Compare({ route }: PageProps) {
+  const { params } = route;
+  const [asked, setAsked] = useState(() => Date.now() / 1000);
+  const [problem, setProblem] = useState('');
+  const side = useMemo(() => sideOf(params, '', null, asked), [params, asked]);
+  const base = useMemo(() => sideOf(params, 'base_', side, asked), [params, asked]);
+  const normalize = params.get('normalize') ?? 'total';
+  const apart = params.get('layout') === 'apart';
+  const service = labelOf(side.selection, 'service_name');
+  const flameApp = useRef<FlameApp | null>(null);
+
+  function link(change: Params) {
+    return address('/compare', {
+      query: side.text, from: side.range.from, to: side.range.to,
+      base_query: base.text, base_from: base.range.from, base_to: base.range.to,
+      normalize: normalize === 'total' ? undefined : normalize,
+      layout: apart ? 'apart' : undefined, flame: params.get('flame') ?? undefined, ...change,
+    });
+  }
+  const show = (change: Params, replace = false) => go(link(change), replace);
+  const pinned = () => {
+    const [after, earlier] = [rangeOf(side.bounds), rangeOf(base.bounds)];
+    return link({ ...after, base_from: earlier.from, base_to: earlier.to });
+  };
+  const setSide = (prefix: string, selection: Selection, range: Range) => {
+    setAsked(Date.now() / 1000);
+    show({
+      [`${prefix}query`]: writeQuery(selection), [`${prefix}from`]: range.from,
+      [`${prefix}to`]: range.to, flame: undefined,
+    });
+  };
+  const against = (bounds: Bounds) => setSide('base_', side.selection, rangeOf(bounds));
+
+  async function againstVersion() {
+    setProblem('');
+    try {
+      const [newest, previous] = await versionsOf(side, new AbortController().signal);
+      if (!previous) {
+        setProblem(`${service} has ${newest ? 'one version' : 'no versions'} in the last 14 days.`);
+        return;
+      }
+      const range = rangeOf({ from: side.bounds.to - 14 * DAY, to: side.bounds.to });
+      show({
+        query: writeQuery(withLabel(side.selection, 'version', newest)),
+        base_query: writeQuery(withLabel(side.selection, 'version', previous)),
+        from: range.from, to: range.to, base_from: range.from, base_to: range.to,
+        flame: undefined,
+      });
+    } catch (error) {
+      setProblem((error as Error).message);
+    }
+  }
+
+  return (
+    <div class="page explore">
+      <SelectionBar title="Before" selection={base.selection} range={base.range} bounds={base.bounds}
+        onChange={(selection, range) => setSide('base_', selection, range)} />
+      <SelectionBar title="After" selection={side.selection} range={side.range} bounds={side.bounds}
+        onChange={(selection, range) => setSide('', selection, range)} />
+      <div class="page-head">
+        <span class="quiet">Compare with</span>
+        <button type="button" class="button" onClick={() => against(before(side.bounds))}>
+          the same length before</button>
+        <button type="button" class="button" onClick={() => against(before(side.bounds, DAY))}>
+          yesterday</button>
+        {service !== '' && <button type="button" class="button" onClick={againstVersion}>
+          the previous version</button>}
+        <span class="problem" role="alert">{problem}</span>
+        <span class="space" />
+        {!apart && <select class="button" aria-label="What is compared" value={normalize}
+          onChange={(event) => show({ normalize: event.currentTarget.value })}>
+          {NORMALIZE.map(([id, title]) => <option key={id} value={id}>{title}</option>)}
+        </select>}
+        <div class="group" role="group" aria-label="Layout">
+          <button type="button" class="button" aria-pressed={!apart}
+            onClick={() => show({ layout: undefined })}>Overlaid</button>
+          <button type="button" class="button" aria-pressed={apart}
+            onClick={() => show({ layout: 'apart' })}>Side by side</button>
+        </div>
+        <CopyLink link={pinned()} />
+        {!apart && <Export path="/api/v1/diff" params={diffParams(base, side, normalize)}
+          formats={['svg', 'html']} title={`${service || 'assay'}-diff`} app={() => flameApp.current} />}
+      </div>
+      {apart
+        ? <div class="halves"><Half side={base} title="Before" /><Half side={side} title="After" /></div>
+        : <Overlaid base={base} side={side} normalize={normalize} view={params.get('flame') ?? ''}
+          onView={(flame, step) => show({ flame }, !step)}
+          onApp={(app) => { flameApp.current = app; }} />}
+    </div>
+  );
+}

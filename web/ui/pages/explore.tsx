@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: Apache-2.0
+// One selection over time: when it used how much, and where in the code. A region that is dragged on
+// the chart becomes the time range of everything below it.
+
+import { useMemo, useRef, useState } from 'preact/hooks';
+import type { FlameApp } from '../../flame/app';
+import type { PageProps } from '../app';
+import { get, type FlameAnswer, type TimeSeries } from '../api';
+import { useLoad } from '../load';
+import { Chart } from '../parts/chart';
+import { CopyLink, Export } from '../parts/export';
+import { FirstProfile } from '../parts/first';
+import { Flame } from '../parts/flame';
+import { Icon } from '../parts/icon';
+import { Lines } from '../parts/lines';
+import { QualityLine } from '../parts/quality';
+import { Raw } from '../parts/raw';
+import { SelectionBar } from '../parts/selection-bar';
+import { Failure, Nothing, Progress } from '../parts/status';
+import { TimeSteps } from '../parts/time-steps';
+import { address, go, type Params } from '../route';
+import { labelOf, parseQuery, writeQuery, type Selection } from '../selection';
+import { boundsOf, rangeFrom, rangeOf, rangeParams, stepOf, wider, type Bounds, type Range }
+  from '../time';
+import { formatRate, meaningOf, rate } from '../values';
+
+const TABS: readonly (readonly [string, string])[] = [
+  ['', 'Flame graph'], ['lines', 'Source lines'], ['raw', 'Raw'],
+];
+// What a part of the tree may have when it is asked for by itself, and the whole when it must be.
+const PART_NODES = '65536';
+const WHOLE_NODES = '1048576';
+// Longer addresses are refused.
+const FOCUS_BYTES_MAX = 6000;
+
+export function moreParams(path: string[]): Params {
+  const long = path.reduce((sum, name) => sum + encodeURIComponent(name).length + 7, 0);
+  return long > FOCUS_BYTES_MAX ? { max_nodes: WHOLE_NODES } : { max_nodes: PART_NODES, focus: path };
+}
+
+function seriesName(labels: Record<string, string>, group: string): string {
+  return group === '' ? 'all' : labels[group] ?? `(no ${group})`;
+}
+
+// By any label that the selection has in the range.
+function GroupPicker(props: { query: string; bounds: Bounds; group: string;
+  onChange: (group: string) => void }) {
+  const { query, bounds, group, onChange } = props;
+  const names = useLoad(`${query} ${bounds.from} ${bounds.to}`, (signal) =>
+    get<string[]>('labels', { query, from: String(bounds.from), to: String(bounds.to) }, signal));
+  const options = [...new Set([...(group === '' ? [] : [group]), ...(names.value ?? [])])]
+    .filter((name) => !name.startsWith('__')).sort();
+  return (
+    <label class="inline">by <select class="button" aria-label="Group by" value={group}
+      onChange={(event) => onChange(event.currentTarget.value)}>
+      <option value="">nothing</option>
+      {options.map((name) => <option key={name} value={name}>{name}</option>)}
+    </select></label>
+  );
+}
+
+export function Explore({ route }: PageProps) {
+  const range = rangeFrom(route.params);
+  const text = route.params.get('query') ?? 'cpu{}';
+  const selection = parseQuery(text) ?? { type: 'cpu', matchers: [] };
+  const service = labelOf(selection, 'service_name');
+  const chosen = route.params.get('group');
+  const group = chosen === '-' ? '' : chosen ?? (service ? '' : 'service_name');
+  const tab = route.params.get('tab') ?? '';
+  const view = route.params.get('flame') ?? '';
+  const [asked, setAsked] = useState(() => Date.now() / 1000);
+  const bounds = useMemo(() => boundsOf(range, asked), [range.from, range.to, asked]);
+  const flameApp = useRef<FlameApp | null>(null);
+  const step = stepOf(bounds);
+  const times = { from: String(bounds.from), to: String(bounds.to) };
+  const key = `${text} ${bounds.from} ${bounds.to}`;
+
+  const points = useLoad(`${key} ${group}`, (signal) => get<TimeSeries>('timeseries', {
+    query: text, ...times, step: String(step), group_by: group === '' ? [] : [group],
+  }, signal));
+  const flame = useLoad(key, (signal) => get<FlameAnswer>('flame', { query: text, ...times }, signal));
+  const pinned = rangeOf(bounds);
+
+  const link = (change: Params) => address('/explore', {
+    query: text, ...rangeParams(range), group: chosen ?? undefined, tab, flame: view, ...change,
+  });
+  const show = (change: Params, replace = false) => go(link(change), replace);
+  const select = (next: Selection) => show({ query: writeQuery(next) });
+  const setRange = (next: Range) => {
+    setAsked(Date.now() / 1000);
+    show({ from: undefined, to: undefined, ...rangeParams(next) });
+  };
+  const functionLink = (name: string) =>
+    address('/function', { query: text, name, ...rangeParams(range) });
+
+  const meaning = meaningOf(points.value?.type ?? '');
+  const series = useMemo(() => (points.value?.series ?? []).map((one) => ({
+    name: seriesName(one.labels, group),
+    points: one.points.map(([time, sum]): [number, number] => [time, rate(meaning, sum, step)]),
+  })), [points.value]);
+  const empty = flame.value !== null && flame.value.quality.windows === 0;
+  const failed = points.error ? points : flame;
+
+  return (
+    <div class="page explore">
+      <SelectionBar selection={selection} range={range} bounds={bounds}
+        onChange={(next, nextRange) => nextRange === range ? select(next) : setRange(nextRange)}>
+        <TimeSteps bounds={bounds} onChange={(next) => setRange(rangeOf(next))} />
+        <button type="button" class="button button-icon" aria-label="Ask again" title="Ask again"
+          onClick={() => setAsked(Date.now() / 1000)}><Icon name="refresh" /></button>
+      </SelectionBar>
+      <Progress loaded={points.loading ? points : flame} />
+      {failed.error && failed.error.status !== 404 && <Failure loaded={failed} />}
+      {points.value && series.length > 0 && (
+        <Chart label={`${meaning.words} over time`} title={meaning.words} series={series} bounds={bounds}
+          step={step} format={(value) => formatRate(meaning, value)}
+          onSelect={(next) => setRange(rangeOf(next))} onOut={() => setRange(rangeOf(wider(bounds)))}>
+          <GroupPicker query={text} bounds={bounds} group={group}
+            onChange={(name) => show({ group: name || '-' })} />
+        </Chart>
+      )}
+      {flame.value && !empty && <>
+        <div class="tabs">
+          <nav class="menu" aria-label="Views">
+            {TABS.map(([id, title]) => (
+              <a key={id} href={link({ tab: id })} aria-current={tab === id ? 'page' : undefined}>{title}</a>
+            ))}
+          </nav>
+          <QualityLine quality={flame.value.quality} bounds={bounds} />
+          <a class="button" href={address('/compare', { query: text, ...pinned })}>Compare</a>
+          <CopyLink link={link({ ...pinned })} />
+          <Export path="/api/v1/profile" params={{ query: text, ...times }} title={service || 'assay'}
+            app={() => flameApp.current} />
+        </div>
+        {tab === '' && <Flame data={flame.value.flame} state={view}
+          onState={(state, isStep) => show({ flame: state }, !isStep)}
+          onApp={(app) => { flameApp.current = app; }}
+          onOpenFunction={(name) => go(functionLink(name))}
+          onCompare={(name) => go(address('/compare', {
+            query: text, ...pinned, flame: new URLSearchParams({ search: name }).toString(),
+          }))}
+          more={async (path, signal) => (await get<FlameAnswer>('flame', {
+            query: text, ...times, ...moreParams(path),
+          }, signal)).flame} />}
+        {tab === 'lines' && <Lines query={text} bounds={bounds} link={functionLink} />}
+        {tab === 'raw' && <Raw query={text} bounds={bounds} />}
+      </>}
+      {empty && (selection.matchers.length === 0
+        ? <FirstProfile range={range} />
+        : <Nothing><p>Nothing of this selection is in this range. Choose a longer one, another type,
+          or fewer labels.</p></Nothing>)}
+    </div>
+  );
+}

@@ -1,0 +1,168 @@
+// SPDX-License-Identifier: Apache-2.0
+// A stacked time series: what was used when, by label. Dragging over it chooses a time range.
+
+import 'uplot/dist/uPlot.min.css';
+import type { ComponentChildren } from 'preact';
+import { useEffect, useMemo, useRef, useState } from 'preact/hooks';
+import uPlot from 'uplot';
+import { useSettings } from '../settings';
+import { formatTick, formatTime, type Bounds } from '../time';
+
+export interface ChartSeries {
+  name: string;
+  points: [number, number][]; // unix seconds, value
+}
+
+export interface ChartProps {
+  label: string;
+  title?: string; // shown above it
+  series: ChartSeries[];
+  bounds: Bounds;
+  step: number;
+  format: (value: number) => string;
+  height?: number;
+  onSelect?: (bounds: Bounds) => void;
+  onOut?: () => void; // a double click: a wider range
+  children?: ComponentChildren; // controls beside the title
+}
+
+// Eight colours that can be told apart on both themes; what is beyond is "others".
+const USUAL = ['#4c78d0', '#e0863a', '#3f9d6a', '#b65fb0', '#c9a227', '#5ab1bf', '#d1605e', '#8b7bd8'];
+const SAFE = ['#0072b2', '#e69f00', '#009e73', '#cc79a7', '#f0e442', '#56b4e9', '#d55e00', '#7f7f7f'];
+export const SERIES_MAX = 8;
+const OTHERS = 'others';
+
+export function seriesColours(safe: boolean): readonly string[] {
+  return safe ? SAFE : USUAL;
+}
+
+const total = (series: ChartSeries) => series.points.reduce((sum, [, value]) => sum + value, 0);
+
+// The largest first, and all that is beyond the last colour together.
+export function largest(series: ChartSeries[]): ChartSeries[] {
+  const sorted = [...series].sort((a, b) => total(b) - total(a));
+  if (sorted.length <= SERIES_MAX) return sorted;
+  const sums = new Map<number, number>();
+  for (const { points } of sorted.slice(SERIES_MAX - 1))
+    for (const [time, value] of points) sums.set(time, (sums.get(time) ?? 0) + value);
+  const others = [...sums].sort(([a], [b]) => a - b);
+  return [...sorted.slice(0, SERIES_MAX - 1), { name: OTHERS, points: others }];
+}
+
+interface Stacked {
+  data: uPlot.AlignedData; // sums of a series and all below it
+  own: (number | null)[][]; // each series' own values
+}
+
+export function stack(series: ChartSeries[]): Stacked {
+  const times = [...new Set(series.flatMap(({ points }) => points.map(([time]) => time)))]
+    .sort((a, b) => a - b);
+  const own = series.map(({ points }) => {
+    const at = new Map(points);
+    return times.map((time) => at.get(time) ?? null);
+  });
+  const below = new Array<number>(times.length).fill(0);
+  const sums = own.map((values) => values.map((value, i) => (below[i] += value ?? 0)));
+  return { data: [times, ...sums], own };
+}
+
+export function Chart({ label, title, children, series, bounds, step, format, height = 128, onSelect, onOut }: ChartProps) {
+  const settings = useSettings();
+  const { dark, safe } = settings.theme.scheme;
+  const box = useRef<HTMLDivElement>(null);
+  const plot = useRef<uPlot | null>(null);
+  const [hovered, setHovered] = useState<number | null>(null);
+  const shown = useMemo(() => largest(series), [series]);
+  const stacked = useMemo(() => stack(shown), [shown]);
+  const select = useRef(onSelect);
+  select.current = onSelect;
+  const colours = seriesColours(safe);
+
+  useEffect(() => {
+    const element = box.current;
+    if (!element) return undefined;
+    const style = getComputedStyle(element);
+    const quiet = style.getPropertyValue('--quiet').trim();
+    const line = style.getPropertyValue('--line').trim();
+    const axis = { stroke: quiet, grid: { stroke: line, width: 1 }, ticks: { show: false },
+      font: '12px system-ui, sans-serif' };
+    const chart = new uPlot({
+      width: element.clientWidth, height,
+      padding: [8, 8, 0, 0],
+      tzDate: (seconds) => settings.utc
+        ? uPlot.tzDate(new Date(seconds * 1000), 'Etc/UTC') : new Date(seconds * 1000),
+      legend: { show: false },
+      cursor: { drag: { x: onSelect !== undefined, y: false, setScale: false },
+        points: { show: false } },
+      scales: {
+        x: { time: true, range: () => [bounds.from, bounds.to] },
+        y: { range: (_, __, max) => [0, max > 0 ? max * 1.05 : 1] },
+      },
+      axes: [{ ...axis, size: 30, values: (_, splits, __, ___, step_) =>
+        splits.map((time) => formatTick(time, step_, settings.utc)) }, { ...axis, size: 76, values: (_, splits) => splits.map(format) }],
+      series: [{}, ...shown.map((_, i) => ({
+        stroke: colours[i % colours.length], width: 1,
+        fill: colours[i % colours.length] + (dark ? '88' : '66'),
+        points: { show: stacked.data[0].length === 1 },
+        paths: uPlot.paths.stepped?.({ align: 1 }),
+      }))],
+      // What is stacked on top is drawn over what is below: each fills down to the next.
+      bands: shown.slice(1).map((_, i) => ({ series: [i + 2, i + 1] as [number, number] })),
+      hooks: {
+        setCursor: [(u) => setHovered(u.cursor.idx ?? null)],
+        setSelect: [(u) => {
+          if (u.select.width > 3)
+            select.current?.({ from: u.posToVal(u.select.left, 'x'),
+              to: u.posToVal(u.select.left + u.select.width, 'x') });
+          u.setSelect({ left: 0, top: 0, width: 0, height: 0 }, false);
+        }],
+      },
+    }, stacked.data, element);
+    plot.current = chart;
+    const observer = new ResizeObserver(() =>
+      chart.setSize({ width: Math.max(100, element.clientWidth), height }));
+    observer.observe(element);
+    return () => {
+      observer.disconnect();
+      chart.destroy();
+    };
+  }, [stacked, dark, safe, settings.utc, bounds.from, bounds.to, step, height]);
+
+  return (
+    <figure class="chart" aria-label={label}>
+      <figcaption class="chart-head">
+        <span class="chart-title">{title}</span>{children}
+        <span class="chart-time quiet">
+          {hovered === null || stacked.data[0][hovered] === undefined
+            ? '' : formatTime(stacked.data[0][hovered], settings.utc)}
+        </span>
+        {shown.map(({ name }, i) => (
+          <span key={name} class="chart-name">
+            <svg class="swatch" viewBox="0 0 10 10" aria-hidden="true">
+              <rect width="10" height="10" rx="2" fill={colours[i % colours.length]} />
+            </svg>
+            {name}
+            {hovered !== null && stacked.own[i]?.[hovered] != null
+              && <b>{format(stacked.own[i][hovered] as number)}</b>}
+          </span>
+        ))}
+      </figcaption>
+      <div class="chart-plot" ref={box} style={{ height: `${height}px` }} onDblClick={onOut} />
+    </figure>
+  );
+}
+
+// A line as small as a word, for tables.
+export function Sparkline({ points, bounds }: { points: [number, number][]; bounds: Bounds }) {
+  const most = Math.max(...points.map(([, value]) => value), 0);
+  if (points.length < 2 || most <= 0) return <svg class="sparkline" viewBox="0 0 120 24" aria-hidden="true" />;
+  const at = ([time, value]: [number, number]) => {
+    const x = 120 * (time - bounds.from) / (bounds.to - bounds.from);
+    return `${x.toFixed(1)},${(22 - 20 * value / most).toFixed(1)}`;
+  };
+  return (
+    <svg class="sparkline" viewBox="0 0 120 24" preserveAspectRatio="none" aria-hidden="true">
+      <polyline points={points.map(at).join(' ')} />
+    </svg>
+  );
+}

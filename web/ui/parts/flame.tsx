@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: Apache-2.0
+// The flame-graph module within a page. Its state lives in the address, under names of its own, and
+// so does what was asked for in more detail.
+
+import { useEffect, useMemo, useRef, useState } from 'preact/hooks';
+import { mount, type FlameApp } from '../../flame/app';
+import { FlameDataError, parseProfile, readProfile, type Profile } from '../../flame/data';
+import { findPath, graft } from '../../flame/graft';
+import { findNodes, nodeKey } from '../../flame/keys';
+import { decodeState, encodeState, type View } from '../../flame/state';
+import { pathTo } from '../../flame/tree';
+import { useSettings } from '../settings';
+
+// Asks for a part of the call tree again, whole: the stacks that begin with these names.
+export type AskMore = (path: string[], signal: AbortSignal) => Promise<unknown>;
+
+export interface FlameProps {
+  data: unknown; // a flame-data document, parsed
+  state: string; // as encodeState writes it, and what was expanded
+  onState: (state: string, step: boolean) => void;
+  apart?: boolean; // one of several: keys are heard only inside of it
+  onOpenFunction?: (name: string) => void;
+  onCompare?: (name: string) => void;
+  more?: AskMore;
+  // Hears of the module when it is there, and of null when it is gone.
+  onApp?: (app: FlameApp | null) => void;
+}
+
+// Room for a table beside a graph.
+const WIDE_PX = 1100;
+const MORE = 'more';
+const ROOT = 'root';
+
+function read(data: unknown): Profile | string {
+  try {
+    return typeof data === 'string' ? parseProfile(data) : readProfile(data);
+  } catch (error) {
+    if (error instanceof FlameDataError) return error.message;
+    throw error;
+  }
+}
+
+const moreOf = (state: string) => (new URLSearchParams(state).get(MORE) ?? '')
+  .split('.').filter((key) => key !== '');
+
+export function withMore(state: string, keys: readonly string[]): string {
+  const params = new URLSearchParams(state);
+  if (keys.length > 0) params.set(MORE, keys.join('.'));
+  return params.toString();
+}
+
+interface Grown {
+  base: Profile;
+  keys: string[];
+  profile: Profile;
+}
+
+// One after the other: what is inside of an expanded part can be expanded, too.
+async function grow(from: Grown, keys: string[], ask: AskMore, signal: AbortSignal): Promise<Grown> {
+  let { profile } = from;
+  for (const key of keys.slice(from.keys.length)) {
+    const { tree, names } = profile;
+    const node = key === ROOT ? 0 : findNodes(tree, names, [key])[0] ?? -1;
+    if (node < 0) continue;
+    const path = pathTo(tree, node).slice(1).map((n) => names[tree.func[n]]);
+    const part = read(await ask(path, signal));
+    if (typeof part !== 'string') profile = graft(profile, part, path);
+  }
+  return { base: from.base, keys, profile };
+}
+
+export function Flame(props: FlameProps) {
+  const { data, state, apart = false } = props;
+  const settings = useSettings();
+  const element = useRef<HTMLDivElement>(null);
+  const app = useRef<FlameApp | null>(null);
+  const latest = useRef(props);
+  latest.current = props;
+  const own = useRef(state); // what the module itself reported last
+  const [grown, setGrown] = useState<Grown | null>(null);
+  const [busy, setBusy] = useState('');
+  const base = useMemo(() => read(data), [data]);
+  const profile = grown && grown.base === base ? grown.profile : base;
+  const keys = moreOf(state);
+  const view: View = !apart && window.innerWidth >= WIDE_PX ? 'both' : 'graph';
+
+  useEffect(() => {
+    const { more } = latest.current;
+    if (typeof base === 'string' || !more || keys.length === 0) return undefined;
+    const known = grown && grown.base === base && grown.keys.every((key, i) => key === keys[i])
+      ? grown : { base, keys: [], profile: base };
+    if (known.keys.length === keys.length) return undefined;
+    const controller = new AbortController();
+    setBusy('Loading what was too small to draw…');
+    grow(known, keys, more, controller.signal).then(
+      (next) => {
+        setBusy('');
+        setGrown(next);
+      },
+      (error: unknown) => {
+        if (!controller.signal.aborted) setBusy((error as Error).message);
+      });
+    return () => controller.abort();
+  }, [base, keys.join('.')]);
+
+  useEffect(() => {
+    if (!element.current || typeof profile === 'string') return undefined;
+    const report = (text: string, step: boolean) => {
+      own.current = text;
+      latest.current.onState(text, step);
+    };
+    const mounted = mount(element.current, profile, {
+      state: decodeState(latest.current.state, profile, view),
+      theme: settings.theme,
+      keys: apart ? element.current : document,
+      onOpenFunction: props.onOpenFunction && ((name) => latest.current.onOpenFunction?.(name)),
+      onCompare: props.onCompare && ((name) => latest.current.onCompare?.(name)),
+      onExpand: props.more && ((path) => {
+        const node = findPath(profile, path);
+        if (node < 0) return;
+        const key = node === 0 ? ROOT : nodeKey(profile.tree, profile.names, node);
+        report(withMore(encodeState({ ...mounted.state(), zoom: node }, profile, view),
+          [...moreOf(latest.current.state), key]), true);
+      }),
+      onState: (next, step) =>
+        report(withMore(encodeState(next, profile, view), moreOf(latest.current.state)), step),
+    });
+    app.current = mounted;
+    latest.current.onApp?.(mounted);
+    return () => {
+      app.current = null;
+      latest.current.onApp?.(null);
+      mounted.destroy();
+    };
+  }, [profile]);
+  useEffect(() => {
+    if (!app.current || state === own.current || typeof profile === 'string') return;
+    own.current = state;
+    app.current.show(decodeState(state, profile, view));
+  }, [state]);
+
+  if (typeof profile === 'string')
+    return <div class="notice wrong" role="alert"><p>{profile}</p></div>;
+  return (
+    <div class="flame-part">
+      {busy !== '' && <p class="flame-busy" role="status">{busy}</p>}
+      <div class="flame-box" ref={element} />
+    </div>
+  );
+}

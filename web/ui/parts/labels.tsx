@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+// The labels of a selection as chips, and adding one: a name, an operator and a value, each with
+// completion.
+
+import { useState } from 'preact/hooks';
+import { get } from '../api';
+import { useLoad } from '../load';
+import { withLabel, type Operator, type Selection } from '../selection';
+import type { Bounds } from '../time';
+import { Icon } from './icon';
+import { Suggest } from './suggest';
+
+const OPERATORS: readonly Operator[] = ['=', '!=', '=~', '!~'];
+
+interface LabelFilterProps {
+  selection: Selection;
+  bounds: Bounds;
+  onChange: (selection: Selection) => void;
+}
+
+function Adding({ bounds, onAdd }: { bounds: Bounds; onAdd: (name: string, operator: Operator, value: string) => void }) {
+  const [name, setName] = useState('');
+  const [operator, setOperator] = useState<Operator>('=');
+  const times = { from: String(bounds.from), to: String(bounds.to) };
+  const names = useLoad(times.from, (signal) => get<string[]>('labels', times, signal));
+  const values = useLoad(name === '' ? null : name, (signal) =>
+    get<string[]>(`label/${encodeURIComponent(name)}/values`, times, signal));
+  return (
+    <span class="chip adding">
+      <Suggest label="Label" value={name} options={(names.value ?? []).filter((n) => n !== 'service_name')}
+        onChoose={setName} />
+      <select class="button" aria-label="How the value is compared" value={operator}
+        onChange={(event) => setOperator(event.currentTarget.value as Operator)}>
+        {OPERATORS.map((one) => <option key={one}>{one}</option>)}
+      </select>
+      <Suggest label="Value" value="" options={values.value ?? []}
+        onChoose={(value) => name !== '' && value !== '' && onAdd(name, operator, value)} />
+    </span>
+  );
+}
+
+export function LabelFilter({ selection, bounds, onChange }: LabelFilterProps) {
+  const [adding, setAdding] = useState(false);
+  const chips = selection.matchers.filter((m) => m.name !== 'service_name' || m.operator !== '=');
+  return (
+    <span class="chips">
+      {chips.map(({ name, operator, value }) => (
+        <span key={name} class="chip">
+          {name} {operator} {value}
+          <button type="button" class="chip-close" aria-label={`Remove ${name}`}
+            onClick={() => onChange(withLabel(selection, name, ''))}><Icon name="close" /></button>
+        </span>
+      ))}
+      {adding
+        ? <Adding bounds={bounds} onAdd={(name, operator, value) => {
+          setAdding(false);
+          onChange(withLabel(selection, name, value, operator));
+        }} />
+        : <button type="button" class="button" onClick={() => setAdding(true)}>
+          <Icon name="plus" /> Label
+        </button>}
+    </span>
+  );
+}

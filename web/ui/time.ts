@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: Apache-2.0
+// Time ranges as the address has them ("now-1h", unix seconds), as the server takes them, and as
+// people read them.
+
+export interface Range {
+  from: string;
+  to: string;
+}
+
+// A range at one moment: everything that one view shows is asked for with the same bounds.
+export interface Bounds {
+  from: number; // unix seconds
+  to: number;
+}
+
+export const DEFAULT_RANGE: Range = { from: 'now-1h', to: 'now' };
+
+export const QUICK_RANGES: readonly (readonly [string, string])[] = [
+  ['now-5m', 'Last 5 minutes'], ['now-15m', 'Last 15 minutes'], ['now-1h', 'Last hour'],
+  ['now-3h', 'Last 3 hours'], ['now-12h', 'Last 12 hours'], ['now-1d', 'Last day'],
+  ['now-7d', 'Last 7 days'], ['now-14d', 'Last 14 days'],
+];
+
+const UNITS: Record<string, number> = { s: 1, m: 60, h: 3600, d: 86400, w: 604800 };
+
+// Seconds since 1970, or null when the text is no time.
+export function parseTime(text: string, now: number): number | null {
+  const trimmed = text.trim();
+  const relative = /^now(?:-((?:\d+[smhdw])+))?$/.exec(trimmed);
+  if (relative) {
+    let back = 0;
+    for (const [, count, unit] of (relative[1] ?? '').matchAll(/(\d+)([smhdw])/g))
+      back += Number(count) * UNITS[unit];
+    return now - back;
+  }
+  if (/^\d{9,10}(\.\d+)?$/.test(trimmed)) return Number(trimmed);
+  const parsed = Date.parse(trimmed);
+  return Number.isNaN(parsed) ? null : parsed / 1000;
+}
+
+export function isRelative(range: Range): boolean {
+  return range.from.startsWith('now') || range.to.startsWith('now');
+}
+
+export function boundsOf(range: Range, now = Date.now() / 1000): Bounds {
+  const to = parseTime(range.to, now) ?? now;
+  const from = parseTime(range.from, now) ?? to - 3600;
+  return from < to ? { from, to } : { from: to - 3600, to };
+}
+
+export function rangeOf(bounds: Bounds): Range {
+  return { from: String(Math.floor(bounds.from)), to: String(Math.ceil(bounds.to)) };
+}
+
+export function rangeFrom(params: URLSearchParams): Range {
+  return {
+    from: params.get('from') ?? DEFAULT_RANGE.from,
+    to: params.get('to') ?? DEFAULT_RANGE.to,
+  };
+}
+
+export function rangeParams(range: Range): { from?: string; to?: string } {
+  return {
+    from: range.from === DEFAULT_RANGE.from ? undefined : range.from,
+    to: range.to === DEFAULT_RANGE.to ? undefined : range.to,
+  };
+}
+
+// The same length, as much earlier.
+export function before(bounds: Bounds, seconds = bounds.to - bounds.from): Bounds {
+  return { from: bounds.from - seconds, to: bounds.to - seconds };
+}
+
+// Around the same middle but wider, and never into the future.
+export function wider(bounds: Bounds, now = Date.now() / 1000, factor = 2): Bounds {
+  const more = (bounds.to - bounds.from) * (factor - 1) / 2;
+  const to = Math.min(bounds.to + more, Math.max(now, bounds.to));
+  return { from: to - (bounds.to - bounds.from) * factor, to };
+}
+
+// Half a length earlier (-1) or later (1), and never into the future.
+export function moved(bounds: Bounds, direction: -1 | 1, now = Date.now() / 1000): Bounds {
+  const length = bounds.to - bounds.from;
+  const to = Math.min(bounds.to + direction * length / 2, Math.max(now, bounds.to));
+  return { from: to - length, to };
+}
+
+// About as many points as a chart has room for, on round steps.
+export function stepOf(bounds: Bounds, points = 120): number {
+  const steps = [10, 15, 30, 60, 120, 300, 600, 1800, 3600, 7200, 21600, 43200, 86400];
+  const wanted = (bounds.to - bounds.from) / points;
+  return steps.find((step) => step >= wanted) ?? 86400;
+}
+
+// ---- for people ----
+
+const pad = (value: number) => String(value).padStart(2, '0');
+
+function parts(date: Date, utc: boolean): [string, string] {
+  return utc
+    ? [`${date.getUTCFullYear()}-${pad(date.getUTCMonth() + 1)}-${pad(date.getUTCDate())}`,
+      `${pad(date.getUTCHours())}:${pad(date.getUTCMinutes())}:${pad(date.getUTCSeconds())}`]
+    : [`${date.getFullYear()}-${pad(date.getMonth() + 1)}-${pad(date.getDate())}`,
+      `${pad(date.getHours())}:${pad(date.getMinutes())}:${pad(date.getSeconds())}`];
+}
+
+export function formatTime(seconds: number, utc: boolean): string {
+  const [day, clock] = parts(new Date(seconds * 1000), utc);
+  return `${day} ${clock}${utc ? ' UTC' : ''}`;
+}
+
+// A moment on an axis whose marks are `step` seconds apart: only what differs from mark to mark.
+export function formatTick(seconds: number, step: number, utc: boolean): string {
+  const [day, clock] = parts(new Date(seconds * 1000), utc);
+  if (step >= 86400) return day.slice(5);
+  if (step < 60) return clock;
+  return clock.startsWith('00:00') ? day.slice(5) : clock.slice(0, 5);
+}
+
+// The day only where it is not clear from the other end.
+export function formatBounds(bounds: Bounds, utc: boolean): string {
+  const [fromDay, fromClock] = parts(new Date(bounds.from * 1000), utc);
+  const [toDay, toClock] = parts(new Date(bounds.to * 1000), utc);
+  const end = fromDay === toDay ? toClock : `${toDay} ${toClock}`;
+  return `${fromDay} ${fromClock} – ${end}${utc ? ' UTC' : ''}`;
+}
+
+export function formatRange(range: Range, utc: boolean): string {
+  const quick = range.to === 'now' && QUICK_RANGES.find(([from]) => from === range.from);
+  return quick ? quick[1] : formatBounds(boundsOf(range), utc);
+}
+
+export function formatAge(seconds: number): string {
+  if (seconds < 60) return `${Math.max(0, Math.round(seconds))} s ago`;
+  if (seconds < 3600) return `${Math.round(seconds / 60)} min ago`;
+  if (seconds < 172800) return `${Math.round(seconds / 3600)} h ago`;
+  return `${Math.round(seconds / 86400)} days ago`;
+}
+
+export function formatDuration(seconds: number): string {
+  if (seconds < 60) return `${Math.round(seconds)} s`;
+  if (seconds < 3600) return `${Math.round(seconds / 60)} min`;
+  if (seconds < 172800) return `${(seconds / 3600).toFixed(seconds < 36000 ? 1 : 0)} h`;
+  return `${(seconds / 86400).toFixed(1)} days`;
+}
