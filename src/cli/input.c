@@ -74,19 +74,19 @@ static bool split_tag(const char *text, char **ret_key, struct tag_filter *ret_t
 }
 
 struct compiled_filter {
-    struct pattern *focus, *ignore, *hide;
-    struct pattern *tag_patterns[OPTION_LIST_MAX];
+    struct regex *focus, *ignore, *hide;
+    struct regex *tag_patterns[OPTION_LIST_MAX];
     char *tag_keys[OPTION_LIST_MAX];
     struct tag_filter tags[OPTION_LIST_MAX];
 };
 
 static void compiled_filter_release(struct compiled_filter *filter)
 {
-    pattern_free(filter->focus);
-    pattern_free(filter->ignore);
-    pattern_free(filter->hide);
+    regex_free(filter->focus);
+    regex_free(filter->ignore);
+    regex_free(filter->hide);
     for (size_t i = 0; i < OPTION_LIST_MAX; i++) {
-        pattern_free(filter->tag_patterns[i]);
+        regex_free(filter->tag_patterns[i]);
         free(filter->tag_keys[i]);
     }
 }
@@ -96,15 +96,15 @@ static int compile(const struct filter_options *options, struct compiled_filter 
 {
     const struct {
         const char *expression, *what;
-        struct pattern **pattern;
+        struct regex **pattern;
     } expressions[] = {{options->focus, "--focus", &filter->focus},
                        {options->ignore, "--ignore", &filter->ignore},
                        {options->hide, "--hide", &filter->hide}};
     for (size_t i = 0; i < ARRAY_LENGTH(expressions); i++) {
         if (!expressions[i].expression)
             continue;
-        int r = pattern_new(expressions[i].expression, expressions[i].what, expressions[i].pattern,
-                            error);
+        int r = regex_new(expressions[i].expression, false, expressions[i].what,
+                          expressions[i].pattern, error);
         if (r < 0)
             return r;
     }
@@ -114,7 +114,7 @@ static int compile(const struct filter_options *options, struct compiled_filter 
             return error_set(error, -EINVAL, "--tag wants KEY=VALUE, not \"%s\".",
                              options->tags.values[i]);
         if (tag->relation == TAG_MATCHES) {
-            int r = pattern_new(tag->value, "--tag", &filter->tag_patterns[i], error);
+            int r = regex_new(tag->value, false, "--tag", &filter->tag_patterns[i], error);
             if (r < 0)
                 return r;
             tag->pattern = filter->tag_patterns[i];

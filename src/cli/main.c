@@ -24,14 +24,22 @@ static const struct command commands[] = {
     {"doctor", command_doctor, "what can be recorded here, and how to get the rest"},
     {"report", command_report, "functions by cost, call trees, callers, lines"},
     {"flame", command_flame, "a flame graph as .html or .svg"},
+    {"view", command_view, "a profile, or two against each other, in the browser"},
     {"diff", command_diff, "what changed between two profiles"},
     {"info", command_info, "what a profile file holds"},
     {"convert", command_convert, "from one format to another"},
     {"merge", command_merge, "several profiles into one"},
+    {"debuginfo", command_debuginfo, "symbol indexes of binaries: makes them, asks them"},
+    {"up", command_up, "server and agent on this machine, in one command"},
+    {"agent", command_agent, "samples this host all the time, for a server"},
     {"server", command_server, "takes profiles from any tool, keeps them, answers questions"},
     {"query", command_query, "asks a server"},
+    {"agents", command_agents, "which agents report to a server, and how they are"},
+    {"recording", command_recording, "has agents look closely at a service for a while"},
+    {"control", command_control, "turns capture off and on for agents of a server"},
+    {"simulate", command_simulate, "sends profiles of a made-up fleet to a server"},
     {"token", command_token, "tokens that a server lets in"},
-    {"store", command_store, "checks what a server has stored, or deletes of it"},
+    {"store", command_store, "checks, deletes, exports and imports what a server has stored"},
 };
 
 static void print_help(FILE *out)

@@ -25,6 +25,7 @@ struct progress {
     bool shown;
     const char *path;
     size_t index, count;
+    char text[80]; /* instead of all that */
 };
 
 static void *watch(void *argument)
@@ -43,12 +44,17 @@ static void *watch(void *argument)
         if (progress->stop)
             break;
         progress->shown = true;
+        wait_ms = STEP_MS;
+        if (*progress->text) {
+            fprintf(stderr, "\r%s\033[K", progress->text);
+            fflush(stderr);
+            continue;
+        }
         fprintf(stderr, "\rreading %.40s", path_base(progress->path ? progress->path : ""));
         if (progress->count > 1)
             fprintf(stderr, " (%zu of %zu)", progress->index + 1, progress->count);
         fprintf(stderr, ", %llu MiB\033[K", (unsigned long long)source_bytes_read() >> 20);
         fflush(stderr);
-        wait_ms = STEP_MS;
     }
     pthread_mutex_unlock(&progress->lock);
     return NULL;
@@ -66,6 +72,15 @@ struct progress *progress_start(void)
         return NULL;
     }
     return progress;
+}
+
+void progress_say(struct progress *progress, const char *text)
+{
+    if (!progress)
+        return;
+    pthread_mutex_lock(&progress->lock);
+    snprintf(progress->text, sizeof(progress->text), "%s", text);
+    pthread_mutex_unlock(&progress->lock);
 }
 
 void progress_file(struct progress *progress, const char *path, size_t index, size_t count)

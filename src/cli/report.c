@@ -138,12 +138,12 @@ static int choose_functions(const struct report *report, const char *text, const
             naming->entries[i].length == length && !memcmp(naming->entries[i].name, text, length);
     if (!any) {
         struct error error = {0};
-        _cleanup_pattern_ struct pattern *pattern = NULL;
-        if (pattern_new(text, option, &pattern, &error) < 0)
+        _cleanup_regex_ struct regex *pattern = NULL;
+        if (regex_new(text, false, option, &pattern, &error) < 0)
             return options_wrong("report", "%s", error.text);
         for (uint32_t i = 0; i < naming->count; i++)
             any |= chosen[i] =
-                pattern_matches(pattern, naming->entries[i].name, naming->entries[i].length);
+                regex_matches(pattern, naming->entries[i].name, naming->entries[i].length);
     }
     if (!any) {
         log_error("%s: no function is called \"%s\" or matches it.", report->title, text);

@@ -1,16 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 // `assay server`: settings from flags and a file, then serving until told to stop.
 
+#include <poll.h>
 #include <signal.h>
 #include <stddef.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/signalfd.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/log.h"
+#include "base/text.h"
 #include "cli/cli.h"
 #include "cli/input.h"
 #include "config/settings.h"
@@ -35,6 +39,7 @@ struct configuration {
 static void configuration_release(struct configuration *configuration)
 {
     label_rules_release(&configuration->rules);
+    server_options_release(&configuration->options);
     yaml_tree_release(&configuration->tree);
 }
 
@@ -47,8 +52,9 @@ static void apply_flags(const struct server_flags *flags, struct server_options 
     if (!options->listen_count)
         options->listen[options->listen_count++] = SERVER_DEFAULT_LISTEN;
     options->data = flags->data ? flags->data : options->data;
-    if (flags->in_memory)
-        options->data = NULL;
+    if (flags->data && !flags->in_memory)
+        options->in_memory = false;
+    options->in_memory |= flags->in_memory;
     if (flags->memory_limit)
         options->memory_limit_bytes = flags->memory_limit;
     if (flags->disk_limit)
@@ -65,6 +71,17 @@ static void apply_flags(const struct server_flags *flags, struct server_options 
     options->access_log |= flags->access_log;
 }
 
+static void say_problems(struct buffer *text)
+{
+    if (!log_is_json()) {
+        fputs(buffer_text(text), stderr);
+        return;
+    }
+    const char *end;
+    for (const char *line = buffer_text(text); (end = strchr(line, '\n')); line = end + 1)
+        log_error("%.*s", (int)(end - line), line);
+}
+
 /* Reads the file, if any. What is wrong is on stderr; returns 0 or an exit code. */
 static int configure(const struct server_flags *flags, struct configuration *configuration)
 {
@@ -79,11 +96,12 @@ static int configure(const struct server_flags *flags, struct configuration *con
     server_options_read(&configuration->options, &settings);
     label_rules_read(&settings, &configuration->rules);
     settings_close(&settings);
+    apply_flags(flags, &configuration->options);
+    log_set_json(configuration->options.log_format == SERVER_LOG_JSON);
     size_t count = problems.count;
     if (count)
-        fputs(buffer_text(&problems.text), stderr);
+        say_problems(&problems.text);
     problems_release(&problems);
-    apply_flags(flags, &configuration->options);
     return count ? EXIT_FAILED : EXIT_FINE;
 }
 
@@ -111,35 +129,57 @@ static void reload(const struct server_flags *flags, struct server *server)
 {
     _cleanup_(configuration_release) struct configuration again = {0};
     struct error error = {0};
-    notify("RELOADING=1");
+    char reloading[64];
+    snprintf(reloading, sizeof(reloading), "RELOADING=1\nMONOTONIC_USEC=%lld",
+             (long long)monotonic_ns() / 1000);
+    notify(reloading);
     if (configure(flags, &again) != EXIT_FINE)
         log_error("The configuration stays as it was.");
-    else if (server_reload(server, &again.rules, &error) < 0)
+    else if (server_reload(server, &again.options, &again.rules, &error) < 0)
         log_error("%s", error.text);
     else
-        fprintf(stderr, "assay: labels' rules, certificate and tokens were read again.\n");
+        log_info("labels' rules, rates, targets, certificate and tokens were read again.");
     notify("READY=1");
+}
+
+/* How long may pass between signs of life that systemd wants, at most; -1: it wants none. */
+static int watchdog_ms(void)
+{
+    const char *usec = getenv("WATCHDOG_USEC"), *pid = getenv("WATCHDOG_PID");
+    int64_t us;
+    if (!usec || !text_to_i64(usec, strlen(usec), &us) || us <= 0 ||
+        (pid && strtoll(pid, NULL, 10) != getpid()))
+        return -1;
+    return (int)MIN(MAX(us / 2000, 1), 3600000);
+}
+
+/* Waits for a signal, and tells the watchdog meanwhile that requests are being looked after. */
+static int next_signal(struct server *server, int signals)
+{
+    int wait_ms = watchdog_ms();
+    for (;;) {
+        struct pollfd ready = {.fd = signals, .events = POLLIN};
+        struct signalfd_siginfo got;
+        if (wait_ms >= 0 && http_server_alive(server->http))
+            notify("WATCHDOG=1");
+        if (poll(&ready, 1, wait_ms) > 0 && read(signals, &got, sizeof(got)) == sizeof(got))
+            return (int)got.ssi_signo;
+    }
 }
 
 static void serve(const struct server_flags *flags, struct server *server, int signals)
 {
     for (size_t i = 0; i < http_server_address_count(server->http); i++)
-        fprintf(stderr, "assay: serving on %s%s\n",
-                strncmp(http_server_address(server->http, i), "unix:", 5)
-                    ? server->tls ? "https://" : "http://"
-                    : "",
-                http_server_address(server->http, i));
+        log_info("serving on %s%s",
+                 strncmp(http_server_address(server->http, i), "unix:", 5)
+                     ? server->tls ? "https://" : "http://"
+                     : "",
+                 http_server_address(server->http, i));
     notify("READY=1");
-    for (;;) {
-        struct signalfd_siginfo got;
-        if (read(signals, &got, sizeof(got)) != sizeof(got))
-            continue;
-        if (got.ssi_signo != SIGHUP)
-            break;
+    while (next_signal(server, signals) == SIGHUP)
         reload(flags, server);
-    }
     notify("STOPPING=1");
-    fprintf(stderr, "assay: stopping\n");
+    log_info("stopping");
 }
 
 static int run(const struct server_flags *flags)
@@ -156,6 +196,7 @@ static int run(const struct server_flags *flags)
         printf("The configuration is good.\n");
         return EXIT_FINE;
     }
+    log_set_level(LOG_INFO);
     /* Before any thread, so that all have the signals blocked. */
     sigset_t set;
     sigemptyset(&set);
@@ -169,7 +210,8 @@ static int run(const struct server_flags *flags)
         server_start(&configuration.options, &configuration.rules, &server, &error) < 0) {
         if (signals < 0)
             error_set_errno(&error, -errno, "Signals can't be waited for");
-        return fail(&error);
+        log_error("%s", error.text);
+        return EXIT_FAILED;
     }
     serve(flags, server, signals);
     server_stop(server, GRACE_MS);
@@ -206,7 +248,7 @@ int command_server(int argc, char **argv)
         {"Logs", .kind = OPTION_GROUP},
         {"access-log", 0, OPTION_FLAG, NULL, "a line on stderr for each request",
          &flags.access_log},
-        {"log-format", 0, OPTION_TEXT, "F", "of those lines: text or json", &flags.log_format},
+        {"log-format", 0, OPTION_TEXT, "F", "of all lines: text or json", &flags.log_format},
         {0}};
     struct command_line line = {
         .command = "server",

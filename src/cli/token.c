@@ -1,19 +1,47 @@
 // SPDX-License-Identifier: Apache-2.0
 // `assay token`: the tokens that a server lets in, by the file they are kept in.
 
+#include <limits.h>
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "cli/cli.h"
 #include "cli/input.h"
 #include "cli/table.h"
 #include "config/quantity.h"
 #include "http/tokens.h"
+#include "server/audit.h"
 
 struct token_options {
-    const char *file, *roles, *tenant, *expires, *format;
+    const char *file, *roles, *tenant, *expires, *format, *data;
 };
+
+/* In the audit log of --data, or of the folder that the file is in when there is one. */
+static void note(const struct token_options *options, const char *action, const char *name,
+                 const char *tenant, const char *outcome)
+{
+    char folder[PATH_MAX], log[PATH_MAX + 16], actor[AUDIT_ACTOR_BYTES];
+    struct audit *audit;
+    struct error error = {0};
+    const char *slash = strrchr(options->file, '/');
+    snprintf(folder, sizeof(folder), "%.*s", slash ? (int)(slash - options->file) : 1,
+             slash ? options->file : ".");
+    snprintf(log, sizeof(log), "%s/" AUDIT_FILE, folder);
+    if (!options->data && access(log, F_OK) < 0)
+        return;
+    if (audit_open(options->data ? options->data : folder, &audit, &error) < 0) {
+        fail(&error);
+        return;
+    }
+    audit_write(audit, &(struct audit_entry){.actor = audit_local_actor(actor),
+                                             .tenant = tenant,
+                                             .action = action,
+                                             .target = name,
+                                             .outcome = outcome});
+    audit_close(audit);
+}
 
 static void day_text(int64_t seconds, const char *otherwise, char text[32])
 {
@@ -39,6 +67,10 @@ static int create(const struct token_options *options, const char *name)
     if (token_create(options->file, name, roles, options->tenant, expires, text, &token, &error) <
         0)
         return fail(&error);
+    char outcome[96], role_text[32];
+    snprintf(outcome, sizeof(outcome), "id %s, roles %s", token.id,
+             token_roles_text(roles, role_text));
+    note(options, "token create", name, options->tenant, outcome);
     printf("%s\n", text);
     fprintf(stderr, "assay: that is the only time the token is shown; its id is %s.\n", token.id);
     return EXIT_FINE;
@@ -96,6 +128,8 @@ int command_token(int argc, char **argv)
          &options.tenant},
         {"expires", 0, OPTION_TEXT, "TIME", "end of its life, such as 90d from now (never)",
          &options.expires},
+        {"data", 0, OPTION_TEXT, "DIR", "the server's data, whose audit log notes the change",
+         &options.data},
         {"format", 'f', OPTION_TEXT, "F", "of the list: text, json or csv", &options.format},
         {0}};
     struct command_line line = {
@@ -119,5 +153,6 @@ int command_token(int argc, char **argv)
     struct error error = {0};
     if (token_revoke(options.file, line.values[1], &error) < 0)
         return fail(&error);
+    note(&options, "token revoke", line.values[1], "", "done");
     return EXIT_FINE;
 }

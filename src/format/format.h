@@ -54,6 +54,11 @@ struct format {
     int (*read)(struct source *source, struct profile *profile, struct error *error);
     const struct format_phases *phases; /* errors as those of read */
 
+    /* Reads into an empty profile and leaves its stacks loose, with digests of that seed: see
+     * profile/loose.h. Otherwise as read. NULL: cannot. */
+    int (*read_loose)(struct source *source, uint64_t seed, struct profile *profile,
+                      struct error *error);
+
     /* Appends the whole file to `out`. NULL: cannot be written. */
     int (*write)(struct buffer *out, const struct profile *profile,
                  const struct write_options *options, struct error *error);

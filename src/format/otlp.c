@@ -7,30 +7,39 @@
 #include "format/format.h"
 #include "format/otlp_model.h"
 
-/* The content of a BYTES field, whole. */
+/* The content of a BYTES field, unless it is there already. */
 static int take(struct wire_stream *stream, struct otlp_model *model, struct wire_field *field,
-                struct error *error)
+                bool whole, struct error *error)
 {
     if (field->length > OTLP_MESSAGE_LIMIT)
         return error_set(error, -E2BIG, "The message at offset %llu is larger than %u MiB.",
                          (unsigned long long)source_offset(stream->source),
                          OTLP_MESSAGE_LIMIT >> 20);
-    int r = wire_stream_bytes(stream, field, error);
+    int r = whole ? 0 : wire_stream_bytes(stream, field, error);
     model->offset = source_offset(stream->source);
     return r;
+}
+
+/* The next field, with its content where all of it is in the window already: nearly always. */
+static int next_field(struct wire_stream *stream, struct wire_field *field, bool *ret_whole,
+                      struct error *error)
+{
+    *ret_whole = wire_stream_quick(stream, field);
+    return *ret_whole ? 1 : wire_stream_next(stream, field, error);
 }
 
 static int read_profile(struct wire_stream *stream, struct otlp_model *model, struct error *error)
 {
     struct wire_field field;
+    bool whole;
     int r;
     otlp_begin_profile(model);
-    while ((r = wire_stream_next(stream, &field, error)) > 0) {
+    while ((r = next_field(stream, &field, &whole, error)) > 0) {
         r = 0;
         model->offset = source_offset(stream->source);
         if (field.type == WIRE_BYTES) {
             if (field.number <= 2 || field.length <= OTLP_FIELD_LIMIT) {
-                r = take(stream, model, &field, error);
+                r = take(stream, model, &field, whole, error);
             } else { /* an original payload: skipped, however large */
                 field.data = (const uint8_t *)"";
                 field.length = 0;
@@ -61,7 +70,7 @@ static int read_level(struct wire_stream *stream, struct otlp_model *model,
         if (field.type != WIRE_BYTES)
             continue;
         if (field.number == 1) {
-            r = take(stream, model, &field, error);
+            r = take(stream, model, &field, false, error);
             if (!r)
                 level->describe(model, field.data, field.length);
         } else if (field.number == 2) {
@@ -93,11 +102,12 @@ static int read_dictionary(struct wire_stream *stream, struct otlp_model *model,
                            struct error *error)
 {
     struct wire_field field;
+    bool whole;
     int r;
-    while ((r = wire_stream_next(stream, &field, error)) > 0) {
+    while ((r = next_field(stream, &field, &whole, error)) > 0) {
         if (field.type != WIRE_BYTES || field.number > OTLP_STACKS)
             continue;
-        r = take(stream, model, &field, error);
+        r = take(stream, model, &field, whole, error);
         if (!r)
             r = otlp_dictionary_entry(model, field.number, field.data, field.length, error);
         if (r < 0)
@@ -124,21 +134,37 @@ static int read_request(struct wire_stream *stream, struct otlp_model *model, st
     return r;
 }
 
-int otlp_read(struct source *source, struct profile *profile, struct otlp_summary *ret_summary,
-              struct error *error)
+static int read_model(struct source *source, struct otlp_model *model,
+                      struct otlp_summary *ret_summary, struct error *error)
 {
     struct wire_stream stream;
     wire_stream_init(&stream, source);
+    int r = read_request(&stream, model, error);
+    model->offset = source_offset(source);
+    struct otlp_summary summary = {0};
+    if (!r)
+        r = otlp_model_finish(model, &summary, error);
+    if (!r && ret_summary)
+        *ret_summary = summary;
+    otlp_model_release(model);
+    return r;
+}
+
+int otlp_read(struct source *source, struct profile *profile, struct otlp_summary *ret_summary,
+              struct error *error)
+{
     struct otlp_model model;
     otlp_model_init(&model, profile);
-    int r = read_request(&stream, &model, error);
-    model.offset = source_offset(source);
-    if (!r)
-        r = otlp_model_finish(&model, error);
-    if (!r && ret_summary)
-        *ret_summary = model.summary;
-    otlp_model_release(&model);
-    return r;
+    return read_model(source, &model, ret_summary, error);
+}
+
+int otlp_read_loose(struct source *source, uint64_t seed, struct profile *profile,
+                    struct error *error)
+{
+    struct otlp_model model;
+    otlp_model_init(&model, profile);
+    otlp_model_loosen(&model, seed);
+    return read_model(source, &model, NULL, error);
 }
 
 static int read_format(struct source *source, struct profile *profile, struct error *error)
@@ -163,5 +189,6 @@ const struct format format_otlp = {
     .detail = PROFILE_ALL,
     .detect = otlp_detect,
     .read = read_format,
+    .read_loose = otlp_read_loose,
     .write = write_format,
 };

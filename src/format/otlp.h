@@ -33,6 +33,13 @@ int otlp_read(struct source *source, struct profile *profile, struct otlp_summar
 int otlp_read_json(struct source *source, struct profile *profile, struct otlp_summary *ret_summary,
                    struct error *error);
 
+/* The same for a profile that is empty, whose stacks stay loose (profile/loose.h), with digests of
+ * that seed. */
+int otlp_read_loose(struct source *source, uint64_t seed, struct profile *profile,
+                    struct error *error);
+int otlp_read_json_loose(struct source *source, uint64_t seed, struct profile *profile,
+                         struct error *error);
+
 /* "OTLP 1.9 layout, 3 profiles, 120 samples": for answers and logs. */
 void otlp_summary_text(const struct otlp_summary *summary, struct buffer *out);
 
@@ -41,3 +48,5 @@ const char *otlp_layout_name(enum otlp_layout layout);
 
 /* Appends a ProfilesData message in the layout of 1.10 and 1.11. */
 void otlp_write(struct buffer *out, const struct profile *profile);
+/* The same with a ResourceProfiles for each label set, whose attributes the labels are. */
+void otlp_write_by_labels(struct buffer *out, const struct profile *profile);

@@ -93,6 +93,12 @@ void otlp_dictionary_release(struct otlp_dictionary *dictionary)
     free(dictionary->location_frames);
     free(dictionary->frames);
     free(dictionary->stack_frames);
+    free(dictionary->function_hashes);
+    free(dictionary->mapping_hashes);
+    free(dictionary->location_digests);
+    free(dictionary->frame_digests);
+    free(dictionary->frame_origins);
+    free(dictionary->stack_digests);
 }
 
 /* Appends one zeroed entry to a table. */
@@ -127,9 +133,9 @@ static int add_indices(struct otlp_model *model, const struct wire_field *field,
         if (!wire_varint(&values, &value))
             return otlp_malformed(model, what, error);
         uint32_t *index = &dictionary->indices[dictionary->index_count];
-        int r = otlp_index(model, value, what, index, error);
-        if (r < 0)
-            return r;
+        if (unlikely(value > OTLP_INDEX_MAX))
+            return otlp_index(model, value, what, index, error);
+        *index = (uint32_t)value;
         dictionary->index_count++;
         range->count++;
     }
@@ -284,6 +290,19 @@ static int add_stack(struct otlp_model *model, struct wire wire, struct error *e
     return r < 0 ? otlp_malformed(model, "Stack", error) : 0;
 }
 
+/* Of a dictionary whose stacks stay loose, most strings are never looked at by name. */
+static void add_string(struct otlp_model *model, const char *text, size_t length)
+{
+    struct otlp_string *string = table_add(&model->dictionary, strings, string);
+    string->length = length;
+    if (model->loose) {
+        string->data = arena_strndup(&model->blobs.bytes, text, length);
+        string->id = UINT32_MAX;
+    } else {
+        string->id = profile_string(model->profile, text, length);
+    }
+}
+
 int otlp_dictionary_entry(struct otlp_model *model, unsigned table, const void *data, size_t length,
                           struct error *error)
 {
@@ -303,7 +322,7 @@ int otlp_dictionary_entry(struct otlp_model *model, unsigned table, const void *
     case OTLP_LINKS:
         return add_link(model, wire, error);
     case OTLP_STRINGS:
-        *table_add(dictionary, strings, string) = profile_string(model->profile, data, length);
+        add_string(model, data, length);
         return 0;
     case OTLP_ATTRIBUTES:
         return add_attribute(model, wire, error);

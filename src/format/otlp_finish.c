@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "format/otlp_model.h"
+#include "profile/loose.h"
 
 /* What a few bytes of input may grow to: inlined frames and shared labels repeat themselves, but
  * not without end. */
@@ -115,18 +116,22 @@ static int make_targets(struct finish *finish, struct error *error)
 static int add_rows(struct finish *finish, struct error *error)
 {
     struct otlp_model *model = finish->model;
+    /* Of several types, those of one stack have one row: columns are as long as all rows. */
+    bool append = model->loose && model->type_count == 1;
     for (size_t i = 0; i < model->row_count; i++) {
         const struct otlp_row *row = &model->rows[i];
         const struct target *target = &finish->targets[row->series];
-        uint32_t node, link, labels;
-        int r = otlp_stack_node(model, row->stack, &node, error);
+        uint32_t node = row->stack, link, labels;
+        int r = model->loose ? otlp_stack_digest(model, row->stack, error)
+                             : otlp_stack_node(model, row->stack, &node, error);
         if (!r)
             r = otlp_link_id(model, row->link, &link, error);
         if (!r)
             r = otlp_label_set(model, target->context, row->attributes, &labels, error);
         if (r < 0)
             return r;
-        size_t sample = profile_sample(model->profile, node, labels, link, row->time_ns);
+        size_t sample = append ? profile_append_sample(model->profile, node, labels, link)
+                               : profile_sample(model->profile, node, labels, link, row->time_ns);
         profile_add_value(model->profile, sample, target->type, row->value);
         if (target->cpu_type != PROFILE_TYPES_MAX) {
             int64_t time;
@@ -171,7 +176,8 @@ static int note_source(struct otlp_model *model, struct error *error)
     return r;
 }
 
-int otlp_model_finish(struct otlp_model *model, struct error *error)
+int otlp_model_finish(struct otlp_model *model, struct otlp_summary *ret_summary,
+                      struct error *error)
 {
     struct finish finish = {.model = model};
     model->frame_budget = budget(model->offset, FRAMES_PER_BYTE);
@@ -188,6 +194,11 @@ int otlp_model_finish(struct otlp_model *model, struct error *error)
         by_layout[OTLP_1_9] = 0;
     }
     otlp_dictionary_prepare(&model->dictionary);
+    model->alone = model->profile->node_count == 1;
+    if (!model->loose)
+        profile_reserve(model->profile, 0, model->dictionary.function_count,
+                        model->dictionary.line_count, model->dictionary.stack_count,
+                        model->row_count);
     r = add_types(&finish, error);
     if (!r)
         r = make_targets(&finish, error);
@@ -197,5 +208,9 @@ int otlp_model_finish(struct otlp_model *model, struct error *error)
     if (r < 0)
         return r;
     choose_default_type(&finish);
-    return note_source(model, error);
+    r = note_source(model, error);
+    *ret_summary = model->summary;
+    if (!r && model->loose)
+        otlp_give_loose(model);
+    return r;
 }

@@ -10,6 +10,7 @@
 #pragma once
 
 #include "base/arena.h"
+#include "base/digests.h"
 #include "base/idtable.h"
 #include "format/otlp.h"
 #include "format/wire.h"
@@ -53,6 +54,13 @@ void otlp_blobs_release(struct otlp_blobs *blobs);
 uint32_t otlp_blob(struct otlp_blobs *blobs, const void *data, size_t length);
 
 /* ---- the dictionary: tables as sent, and what their entries became ---- */
+
+struct otlp_string {
+    const char *data; /* only of loose ones */
+    size_t length;
+    uint64_t hash; /* 0: not yet */
+    uint32_t id;   /* in the profile; UINT32_MAX: not yet */
+};
 
 struct otlp_function {
     uint32_t name, system_name, file; /* string indexes */
@@ -98,8 +106,14 @@ struct otlp_label {
     uint8_t role;
 };
 
+/* What the frames of a location are, by content. */
+struct otlp_digests {
+    struct digest only;    /* the first, again */
+    uint32_t first, count; /* in `frame_digests`, outermost first; 0: not yet */
+};
+
 struct otlp_dictionary {
-    uint32_t *strings; /* ids in the profile */
+    struct otlp_string *strings;
     struct otlp_function *functions;
     struct otlp_mapping *mappings;
     struct otlp_location *locations;
@@ -119,6 +133,13 @@ struct otlp_dictionary {
     struct otlp_range *location_frames; /* in `frames`, outermost first; empty: not yet */
     uint32_t *frames, *stack_frames;
     size_t frame_count, frame_capacity, stack_frame_capacity;
+
+    /* The same of loose stacks; 0 is "not yet". */
+    uint64_t *function_hashes, *mapping_hashes;
+    struct otlp_digests *location_digests;
+    struct digest *frame_digests, *stack_digests;
+    uint32_t *frame_origins; /* locations */
+    size_t frame_digest_count, frame_digest_capacity, frame_origin_capacity;
 };
 
 /* ---- samples ---- */
@@ -171,7 +192,12 @@ struct otlp_model {
     struct profile *profile;
     struct otlp_summary summary;
     uint64_t offset; /* in the input, for messages; the front end keeps it up to date */
+    bool alone;      /* the profile held nothing before */
     bool json;       /* names instead of numbers: samples come in the layout of 1.10 */
+    bool loose;      /* stacks are digested, and stay out of the profile */
+    uint64_t seed;   /* of digests */
+    uint64_t empty;  /* hash of the empty string */
+    uint32_t deepest;
 
     struct otlp_dictionary dictionary;
     struct otlp_blobs blobs;
@@ -207,6 +233,9 @@ struct otlp_model {
 void otlp_model_init(struct otlp_model *model, struct profile *profile);
 void otlp_model_release(struct otlp_model *model);
 
+/* For a profile whose stacks stay loose; before the first message. */
+void otlp_model_loosen(struct otlp_model *model, uint64_t seed);
+
 /* Messages in the order they come; data is copied as needed. A Profile's fields are passed one by
  * one, of which those longer than OTLP_FIELD_LIMIT that are no samples as if they were empty. */
 #define OTLP_FIELD_LIMIT 65536
@@ -220,7 +249,9 @@ void otlp_begin_profile(struct otlp_model *model);
 int otlp_profile_field(struct otlp_model *model, const struct wire_field *field,
                        struct error *error);
 int otlp_end_profile(struct otlp_model *model, struct error *error);
-int otlp_model_finish(struct otlp_model *model, struct error *error);
+/* Says what was understood. Of loose stacks, the model's content goes to the profile. */
+int otlp_model_finish(struct otlp_model *model, struct otlp_summary *ret_summary,
+                      struct error *error);
 
 /* Field 2 of Profile; part of otlp_profile_field. */
 int otlp_sample(struct otlp_model *model, const void *data, size_t length, struct error *error);
@@ -242,9 +273,25 @@ int otlp_string_id(struct otlp_model *model, uint32_t index, const char *user, u
                    struct error *error);
 int otlp_stack_node(struct otlp_model *model, uint32_t index, uint32_t *ret_node,
                     struct error *error);
+/* The same for loose stacks, which keep their index: it is checked, and digested. */
+int otlp_stack_digest(struct otlp_model *model, uint32_t index, struct error *error);
+/* Gives the stacks to the profile, and the model with them, which is left empty. */
+void otlp_give_loose(struct otlp_model *model);
 int otlp_link_id(struct otlp_model *model, uint32_t index, uint32_t *ret_link, struct error *error);
 int otlp_attribute_label(struct otlp_model *model, uint32_t index,
                          const struct otlp_label **ret_label, struct error *error);
+
+/* What a function, mapping or location of the tables means, names by index of the tables. A
+ * function that says nothing has neither name nor file; *ret_build_id is a string of the profile.
+ */
+int otlp_function_names(const struct otlp_model *model, uint32_t index,
+                        struct profile_function *ret_function, struct error *error);
+int otlp_build_id(struct otlp_model *model, struct otlp_range attributes, uint32_t *ret_build_id,
+                  struct error *error);
+int otlp_location_base(struct otlp_model *model, const struct otlp_location *location,
+                       struct profile_frame *ret_frame, struct error *error);
+int otlp_check_location(const struct otlp_model *model, uint32_t index, struct error *error);
+int otlp_resolve_location(struct otlp_model *model, uint32_t index, struct error *error);
 
 /* Values of the attribute profile.frame.type; NULL for FRAME_UNKNOWN. */
 extern const char *const otlp_kind_names[FRAME_KINDS];

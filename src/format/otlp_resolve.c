@@ -32,7 +32,46 @@ int otlp_string_id(struct otlp_model *model, uint32_t index, const char *user, u
 {
     if (index && index >= model->dictionary.string_count)
         return otlp_bad_index(error, user, "string", index, model->dictionary.string_count);
-    *ret_id = index ? model->dictionary.strings[index] : 0;
+    if (!index) {
+        *ret_id = 0;
+        return 0;
+    }
+    struct otlp_string *string = &model->dictionary.strings[index];
+    if (string->id == UINT32_MAX)
+        string->id = profile_string(model->profile, string->data, string->length);
+    *ret_id = string->id;
+    return 0;
+}
+
+/* 0 where the string is empty. */
+static int string_index(const struct otlp_model *model, uint32_t index, uint32_t *ret_index,
+                        struct error *error)
+{
+    const struct otlp_dictionary *dictionary = &model->dictionary;
+    if (index && index >= dictionary->string_count)
+        return otlp_bad_index(error, "A function", "string", index, dictionary->string_count);
+    *ret_index = index && dictionary->strings[index].length ? index : 0;
+    return 0;
+}
+
+int otlp_function_names(const struct otlp_model *model, uint32_t index,
+                        struct profile_function *ret_function, struct error *error)
+{
+    const struct otlp_dictionary *dictionary = &model->dictionary;
+    if (index >= dictionary->function_count)
+        return otlp_bad_index(error, "A location", "function", index, dictionary->function_count);
+    const struct otlp_function *raw = &dictionary->functions[index];
+    struct profile_function function = {.start_line = raw->start_line};
+    int r = string_index(model, raw->name, &function.name, error);
+    if (!r)
+        r = string_index(model, raw->system_name, &function.system_name, error);
+    if (!r)
+        r = string_index(model, raw->file, &function.file, error);
+    if (r < 0)
+        return r;
+    if (!function.name)
+        function.name = function.system_name;
+    *ret_function = function;
     return 0;
 }
 
@@ -40,21 +79,15 @@ static int function_id(struct otlp_model *model, uint32_t index, uint32_t *ret_i
                        struct error *error)
 {
     struct otlp_dictionary *dictionary = &model->dictionary;
-    if (index >= dictionary->function_count)
-        return otlp_bad_index(error, "A location", "function", index, dictionary->function_count);
-    if (dictionary->function_ids[index] == UINT32_MAX) {
-        const struct otlp_function *raw = &dictionary->functions[index];
-        struct profile_function function = {.start_line = raw->start_line};
-        int r = otlp_string_id(model, raw->name, "A function", &function.name, error);
-        if (!r)
-            r = otlp_string_id(model, raw->system_name, "A function", &function.system_name, error);
-        if (!r)
-            r = otlp_string_id(model, raw->file, "A function", &function.file, error);
+    if (index >= dictionary->function_count || dictionary->function_ids[index] == UINT32_MAX) {
+        struct profile_function function;
+        int r = otlp_function_names(model, index, &function, error);
         if (r < 0)
             return r;
-        if (!function.name)
-            function.name = function.system_name;
         bool named = function.name || function.file;
+        otlp_string_id(model, function.name, "A function", &function.name, NULL);
+        otlp_string_id(model, function.system_name, "A function", &function.system_name, NULL);
+        otlp_string_id(model, function.file, "A function", &function.file, NULL);
         dictionary->function_ids[index] = named ? profile_function(model->profile, &function) : 0;
     }
     *ret_id = dictionary->function_ids[index];
@@ -62,8 +95,8 @@ static int function_id(struct otlp_model *model, uint32_t index, uint32_t *ret_i
 }
 
 /* GNU build IDs first: debug info is found by them. */
-static int find_build_id(struct otlp_model *model, struct otlp_range attributes,
-                         uint32_t *ret_build_id, struct error *error)
+int otlp_build_id(struct otlp_model *model, struct otlp_range attributes, uint32_t *ret_build_id,
+                  struct error *error)
 {
     unsigned best = UINT8_MAX;
     for (uint32_t i = 0; i < attributes.count; i++) {
@@ -92,7 +125,7 @@ static int mapping_id(struct otlp_model *model, uint32_t index, uint32_t *ret_id
             .start = raw->start, .limit = raw->limit, .offset = raw->offset};
         int r = otlp_string_id(model, raw->file, "A mapping", &mapping.file, error);
         if (!r)
-            r = find_build_id(model, raw->attributes, &mapping.build_id, error);
+            r = otlp_build_id(model, raw->attributes, &mapping.build_id, error);
         if (r < 0)
             return r;
         dictionary->mapping_ids[index] = profile_mapping(model->profile, &mapping);
@@ -117,15 +150,14 @@ static enum frame_kind kind_by_name(const char *name)
     return strcmp(name, "rust") ? FRAME_UNKNOWN : FRAME_NATIVE;
 }
 
-/* All that lines of one location have in common. */
-static int location_base(struct otlp_model *model, const struct otlp_location *location,
-                         struct profile_frame *frame, struct error *error)
+int otlp_location_base(struct otlp_model *model, const struct otlp_location *location,
+                       struct profile_frame *frame, struct error *error)
 {
     *frame = (struct profile_frame){.address = location->address};
     if (location->mapping) {
-        int r = mapping_id(model, location->mapping, &frame->mapping, error);
-        if (r < 0)
-            return r;
+        if (location->mapping >= model->dictionary.mapping_count)
+            return otlp_bad_index(error, "A location", "mapping", location->mapping,
+                                  model->dictionary.mapping_count);
         /* Moved by where this sender's mapping was, which may not be where the first one was. */
         const struct otlp_mapping *raw = &model->dictionary.mappings[location->mapping];
         struct profile_mapping here = {.start = raw->start, .offset = raw->offset};
@@ -153,18 +185,27 @@ static void add_frame(struct otlp_model *model, const struct profile_frame *fram
     dictionary->frames[dictionary->frame_count++] = profile_frame(model->profile, frame);
 }
 
+int otlp_check_location(const struct otlp_model *model, uint32_t index, struct error *error)
+{
+    size_t count = model->dictionary.location_count;
+    return index < count ? 0 : otlp_bad_index(error, "A stack", "location", index, count);
+}
+
 /* The last line is the function the code belongs to; those before it were inlined into it. */
-static int resolve_location(struct otlp_model *model, uint32_t index, struct error *error)
+int otlp_resolve_location(struct otlp_model *model, uint32_t index, struct error *error)
 {
     struct otlp_dictionary *dictionary = &model->dictionary;
-    if (index >= dictionary->location_count)
-        return otlp_bad_index(error, "A stack", "location", index, dictionary->location_count);
+    int r = otlp_check_location(model, index, error);
+    if (r < 0)
+        return r;
     struct otlp_range *frames = &dictionary->location_frames[index];
     if (frames->count)
         return 0;
     const struct otlp_location *location = &dictionary->locations[index];
     struct profile_frame frame;
-    int r = location_base(model, location, &frame, error);
+    r = otlp_location_base(model, location, &frame, error);
+    if (!r && location->mapping)
+        r = mapping_id(model, location->mapping, &frame.mapping, error);
     if (r < 0)
         return r;
     size_t first = dictionary->frame_count;
@@ -200,22 +241,24 @@ static int resolve_stack(struct otlp_model *model, uint32_t index, struct error 
         uint32_t location = dictionary->indices[stack.first + i];
         if (!location)
             continue;
-        int r = resolve_location(model, location, error);
+        bool resolved =
+            location < dictionary->location_count && dictionary->location_frames[location].count;
+        int r = resolved ? 0 : otlp_resolve_location(model, location, error);
         if (r < 0)
             return r;
         struct otlp_range frames = dictionary->location_frames[location];
         /* A few bytes can name a location of many lines many times. */
-        r = otlp_spend(model, &model->frame_budget, frames.count, "stacks", error);
-        if (r < 0)
-            return r;
+        if (unlikely(frames.count > model->frame_budget))
+            return otlp_spend(model, &model->frame_budget, frames.count, "stacks", error);
+        model->frame_budget -= frames.count;
         array_reserve(dictionary->stack_frames, dictionary->stack_frame_capacity,
                       count + frames.count);
-        memcpy(dictionary->stack_frames + count, dictionary->frames + frames.first,
-               frames.count * sizeof(*dictionary->frames));
-        count += frames.count;
+        for (uint32_t k = 0; k < frames.count; k++)
+            dictionary->stack_frames[count++] = dictionary->frames[frames.first + k];
     }
-    dictionary->stack_nodes[index] =
-        count ? profile_stack(model->profile, dictionary->stack_frames, count) : 0;
+    dictionary->stack_nodes[index] = !count ? 0
+                                            : (model->alone ? profile_path : profile_stack)(
+                                                  model->profile, dictionary->stack_frames, count);
     return 0;
 }
 

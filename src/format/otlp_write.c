@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Writing OTLP profiles in the layout of 1.10 and 1.11: one resource, one scope, and a Profile for
-// each sample type. Labels that all samples share go to the resource.
+// each sample type. Labels that all samples share go to the resource. Or, where label sets are what
+// was profiled, a resource for each of them, with one dictionary for all.
 
 #include <stdlib.h>
 #include <string.h>
@@ -14,7 +15,8 @@ struct writer {
     struct otlp_tables tables;
     struct profile_label *shared; /* labels of all samples, in the order of label sets */
     size_t shared_count;
-    uint32_t *order; /* rows, those of one identity next to each other; NULL: as they are */
+    uint32_t *order;   /* rows, those of one identity next to each other; NULL: as they are */
+    size_t first, end; /* of the rows that are written */
     struct buffer sample, values, times, attributes;
 };
 
@@ -108,10 +110,10 @@ static int compare_rows(const void *a, const void *b, void *context)
 {
     const struct profile_samples *samples = context;
     uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
-    if (samples->node[x] != samples->node[y])
-        return samples->node[x] < samples->node[y] ? -1 : 1;
     if (samples->labels[x] != samples->labels[y])
         return samples->labels[x] < samples->labels[y] ? -1 : 1;
+    if (samples->node[x] != samples->node[y])
+        return samples->node[x] < samples->node[y] ? -1 : 1;
     if (row_link(samples, x) != row_link(samples, y))
         return row_link(samples, x) < row_link(samples, y) ? -1 : 1;
     if (!row_time(samples, x) != !row_time(samples, y))
@@ -119,12 +121,9 @@ static int compare_rows(const void *a, const void *b, void *context)
     return x < y ? -1 : x > y;
 }
 
-/* Rows without times are unique already; those with times are put together. */
 static void order_rows(struct writer *writer)
 {
     const struct profile_samples *samples = &writer->profile->samples;
-    if (!samples->time_ns)
-        return;
     writer->order = memory_alloc((samples->count + 1) * sizeof(*writer->order));
     for (size_t i = 0; i < samples->count; i++)
         writer->order[i] = (uint32_t)i;
@@ -160,7 +159,7 @@ static void put_sample(struct writer *writer, struct buffer *out, size_t row)
 static void put_samples(struct writer *writer, struct buffer *out, unsigned type)
 {
     const struct profile_samples *samples = &writer->profile->samples;
-    for (size_t i = 0; i < samples->count;) {
+    for (size_t i = writer->first; i < writer->end;) {
         size_t row = writer->order ? writer->order[i] : i, next = row;
         writer->values.length = writer->times.length = 0;
         do {
@@ -170,9 +169,9 @@ static void put_samples(struct writer *writer, struct buffer *out, unsigned type
                 if (time)
                     buffer_add(&writer->times, &time, sizeof(time));
             }
-            if (++i < samples->count)
+            if (++i < writer->end)
                 next = writer->order ? writer->order[i] : i;
-        } while (i < samples->count && same_sample(samples, row, next));
+        } while (i < writer->end && same_sample(samples, row, next));
         if (writer->values.length)
             put_sample(writer, out, row);
     }
@@ -304,33 +303,78 @@ static void put_scope(const struct writer *writer, struct buffer *out,
     wire_end(out, mark);
 }
 
-static void put_all(struct writer *writer, struct buffer *out)
+/* The rows from `first` to `end`. */
+static void put_resource_profiles(struct writer *writer, struct buffer *out,
+                                  const struct buffer *attributes)
 {
     const struct profile *profile = writer->profile;
-    _cleanup_buffer_ struct buffer scope = {0}, resource = {0}, content = {0}, attributes = {0};
+    _cleanup_buffer_ struct buffer scope = {0}, resource = {0}, content = {0};
     const struct profile_label *name = shared_label(writer, "otel.scope.name");
     const struct profile_label *version = name ? shared_label(writer, "otel.scope.version") : NULL;
-    profile_attributes(writer, &attributes);
     put_scope(writer, &scope, name, version);
     for (unsigned type = 0; type < profile->type_count; type++) {
         content.length = 0;
-        put_profile(writer, &content, type, &attributes);
+        put_profile(writer, &content, type, attributes);
         wire_put_bytes(&scope, 2, content.data, content.length);
     }
     put_resource(writer, &resource, name, version);
     wire_put_bytes(&resource, 2, scope.data, scope.length);
     wire_put_bytes(out, 1, resource.data, resource.length);
-    content.length = 0;
+}
+
+static void put_dictionary(struct writer *writer, struct buffer *out)
+{
+    _cleanup_buffer_ struct buffer content = {0};
     otlp_tables_write(&writer->tables, &content);
     wire_put_bytes(out, 2, content.data, content.length);
 }
 
 void otlp_write(struct buffer *out, const struct profile *profile)
 {
-    struct writer writer = {.profile = profile};
+    struct writer writer = {.profile = profile, .end = profile->samples.count};
+    _cleanup_buffer_ struct buffer attributes = {0};
     otlp_tables_init(&writer.tables, profile);
     find_shared(&writer);
+    /* Rows without times are unique already; those with times are put together. */
+    if (profile->samples.time_ns)
+        order_rows(&writer);
+    profile_attributes(&writer, &attributes);
+    put_resource_profiles(&writer, out, &attributes);
+    put_dictionary(&writer, out);
+    writer_release(&writer);
+}
+
+/* All labels of the set of a row are its resource's. */
+static void share_labels_of(struct writer *writer, size_t row)
+{
+    size_t count;
+    const struct profile_label *labels =
+        profile_labels(writer->profile, writer->profile->samples.labels[row], &count);
+    writer->shared = memory_resize(writer->shared, count + 1, sizeof(*labels));
+    writer->shared_count = 0;
+    for (size_t i = 0; i < count; i++)
+        if (labels[i].key && !labels[i].unit)
+            writer->shared[writer->shared_count++] = labels[i];
+    writer->tables.shared = writer->shared;
+    writer->tables.shared_count = writer->shared_count;
+}
+
+void otlp_write_by_labels(struct buffer *out, const struct profile *profile)
+{
+    const struct profile_samples *samples = &profile->samples;
+    struct writer writer = {.profile = profile};
+    _cleanup_buffer_ struct buffer attributes = {0};
+    otlp_tables_init(&writer.tables, profile);
     order_rows(&writer);
-    put_all(&writer, out);
+    profile_attributes(&writer, &attributes);
+    for (; writer.first < samples->count; writer.first = writer.end) {
+        uint32_t set = samples->labels[writer.order[writer.first]];
+        writer.end = writer.first;
+        while (writer.end < samples->count && samples->labels[writer.order[writer.end]] == set)
+            writer.end++;
+        share_labels_of(&writer, writer.order[writer.first]);
+        put_resource_profiles(&writer, out, &attributes);
+    }
+    put_dictionary(&writer, out);
     writer_release(&writer);
 }

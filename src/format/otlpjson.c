@@ -232,23 +232,39 @@ static int read_request(struct reader *reader, struct error *error)
     return r ? r : json_end(json);
 }
 
+static int read_model(struct source *source, struct reader *reader,
+                      struct otlp_summary *ret_summary, struct error *error)
+{
+    json_init(&reader->json, source, error);
+    reader->model.json = true;
+    int r = read_request(reader, error);
+    reader->model.offset = source_offset(source);
+    struct otlp_summary summary = {0};
+    if (!r)
+        r = otlp_model_finish(&reader->model, &summary, error);
+    if (!r && ret_summary)
+        *ret_summary = summary;
+    otlp_model_release(&reader->model);
+    buffer_release(&reader->message);
+    json_release(&reader->json);
+    return r;
+}
+
 int otlp_read_json(struct source *source, struct profile *profile, struct otlp_summary *ret_summary,
                    struct error *error)
 {
     struct reader reader = {0};
-    json_init(&reader.json, source, error);
     otlp_model_init(&reader.model, profile);
-    reader.model.json = true;
-    int r = read_request(&reader, error);
-    reader.model.offset = source_offset(source);
-    if (!r)
-        r = otlp_model_finish(&reader.model, error);
-    if (!r && ret_summary)
-        *ret_summary = reader.model.summary;
-    otlp_model_release(&reader.model);
-    buffer_release(&reader.message);
-    json_release(&reader.json);
-    return r;
+    return read_model(source, &reader, ret_summary, error);
+}
+
+int otlp_read_json_loose(struct source *source, uint64_t seed, struct profile *profile,
+                         struct error *error)
+{
+    struct reader reader = {0};
+    otlp_model_init(&reader.model, profile);
+    otlp_model_loosen(&reader.model, seed);
+    return read_model(source, &reader, NULL, error);
 }
 
 static int read_format(struct source *source, struct profile *profile, struct error *error)
@@ -291,4 +307,5 @@ const struct format format_otlp_json = {
     .extensions = "",
     .detect = detect,
     .read = read_format,
+    .read_loose = otlp_read_json_loose,
 };

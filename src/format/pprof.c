@@ -66,5 +66,6 @@ const struct format format_pprof = {
     .detail = PROFILE_ALL & ~PROFILE_TIMES,
     .detect = detect,
     .phases = &pprof_phases,
+    .read_loose = pprof_read_loose,
     .write = pprof_write,
 };

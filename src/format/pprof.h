@@ -53,5 +53,7 @@ enum {
 };
 
 extern const struct format_phases pprof_phases;
+int pprof_read_loose(struct source *source, uint64_t seed, struct profile *profile,
+                     struct error *error);
 int pprof_write(struct buffer *out, const struct profile *profile,
                 const struct write_options *options, struct error *error);

@@ -19,9 +19,8 @@ static void byte_set_release(struct byte_set *set)
     digest_table_release(&set->index);
 }
 
-static void discard(void *collected)
+void pprof_reader_free(struct pprof_reader *reader)
 {
-    struct pprof_reader *reader = collected;
     if (!reader)
         return;
     buffer_release(&reader->text);
@@ -34,6 +33,7 @@ static void discard(void *collected)
     free(reader->location_frames);
     free(reader->stack_locations);
     free(reader->frames);
+    free(reader->path);
     byte_set_release(&reader->stacks);
     byte_set_release(&reader->labels);
     free(reader->rows);
@@ -216,7 +216,7 @@ static int take_value_type(const struct wire_field *message, struct value_type *
 
 static int take_mapping(struct pprof_reader *reader, const struct wire_field *message)
 {
-    struct raw_mapping raw = {0};
+    struct raw_mapping raw = {.resolved = ID_NONE};
     uint64_t file = 0, build_id = 0;
     struct wire wire = wire_of_field(message);
     struct wire_field field;
@@ -254,7 +254,7 @@ static int take_mapping(struct pprof_reader *reader, const struct wire_field *me
 
 static int take_function(struct pprof_reader *reader, const struct wire_field *message)
 {
-    struct raw_function raw = {0};
+    struct raw_function raw = {.resolved = ID_NONE};
     struct wire wire = wire_of_field(message);
     struct wire_field field;
     int r;
@@ -476,7 +476,7 @@ static void *collect(struct source *source, enum profile_detail detail, struct e
     if (getrandom(&reader->seed, sizeof(reader->seed), GRND_NONBLOCK) < 0)
         reader->seed = (uintptr_t)reader;
     if (read_stream(reader, error) < 0 || pprof_link(reader, error) < 0) {
-        discard(reader);
+        pprof_reader_free(reader);
         return NULL;
     }
     return reader;
@@ -485,6 +485,23 @@ static void *collect(struct source *source, enum profile_detail detail, struct e
 static int resolve(void *collected, struct profile *profile, struct error *error)
 {
     return pprof_resolve(collected, profile, error);
+}
+
+static void discard(void *collected)
+{
+    pprof_reader_free(collected);
+}
+
+int pprof_read_loose(struct source *source, uint64_t seed, struct profile *profile,
+                     struct error *error)
+{
+    struct pprof_reader *reader = collect(source, profile->detail, error);
+    if (!reader)
+        return error->code;
+    int r = pprof_resolve_loose(reader, seed, profile, error);
+    if (r < 0)
+        pprof_reader_free(reader);
+    return r;
 }
 
 const struct format_phases pprof_phases = {

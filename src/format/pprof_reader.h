@@ -26,14 +26,14 @@ struct byte_set {
 struct raw_mapping {
     uint64_t id;
     struct profile_mapping mapping; /* file and build_id are indexes of the file's strings */
-    uint32_t resolved;
+    uint32_t resolved;              /* ID_NONE: not yet */
 };
 
 struct raw_function {
     uint64_t id;
     uint64_t name, system_name, file; /* indexes of the file's strings */
     uint32_t start_line;
-    uint32_t resolved;
+    uint32_t resolved; /* ID_NONE: not yet */
 };
 
 struct raw_line {
@@ -51,7 +51,7 @@ struct raw_location {
 /* What a location means. Apart from raw_location, because every sample goes through it. */
 struct location_frames {
     uint32_t first; /* the frame itself, or where several begin in `frames`, outermost first */
-    uint32_t count;
+    uint32_t count; /* 0: not yet */
 };
 
 struct raw_row {
@@ -75,7 +75,8 @@ struct pprof_reader {
     uint64_t end_offset; /* of the stream, for messages */
 
     struct profile *profile; /* while it is resolved */
-    uint32_t *string_ids;    /* the file's string table, as ids of the profile */
+    bool alone;              /* the profile held nothing before */
+    uint32_t *string_ids;    /* the file's string table, as ids of the profile; ID_NONE: not yet */
 
     struct buffer text;
     struct raw_string *strings;
@@ -93,7 +94,9 @@ struct pprof_reader {
     struct location_frames *location_frames;
     uint32_t *frames; /* of locations with more than one */
     size_t frame_count, frame_capacity;
-    uint64_t frames_left;      /* that stacks may still expand to */
+    uint64_t frames_left; /* that stacks may still expand to */
+    uint32_t *path;       /* scratch: frames of one stack */
+    size_t path_capacity;
     uint32_t *stack_locations; /* of all stacks, after linking */
     size_t stack_location_count;
 
@@ -115,3 +118,24 @@ struct pprof_reader {
 
 int pprof_link(struct pprof_reader *reader, struct error *error);
 int pprof_resolve(struct pprof_reader *reader, struct profile *profile, struct error *error);
+
+/* The same with stacks that stay loose; the reader then belongs to the profile. */
+int pprof_resolve_loose(struct pprof_reader *reader, uint64_t seed, struct profile *profile,
+                        struct error *error);
+
+/* ---- pprof_resolve.c, for pprof_loose.c ---- */
+
+/* All that comes before stacks, and then the rows of stacks that are known as `nodes`. */
+int pprof_resolve_head(struct pprof_reader *reader, struct profile *profile, unsigned *ret_columns,
+                       struct error *error);
+int pprof_resolve_rows(struct pprof_reader *reader, const unsigned *columns, const uint32_t *nodes,
+                       struct error *error);
+/* Fills its place in location_frames. */
+int pprof_resolve_location(struct pprof_reader *reader, size_t index, struct error *error);
+/* Of a file's strings; also refuses those that aren't there. */
+int pprof_string(struct pprof_reader *reader, uint64_t index, const char *what,
+                 struct raw_string *ret_string, struct error *error);
+/* Frames that stacks of this many locations may expand to. */
+uint64_t pprof_frame_budget(const struct pprof_reader *reader);
+int pprof_too_many_frames(const struct byte_entry *entry, struct error *error);
+void pprof_reader_free(struct pprof_reader *reader);

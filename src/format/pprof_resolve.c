@@ -6,87 +6,114 @@
 
 #include "base/memory.h"
 #include "format/pprof_reader.h"
+#include "profile/loose.h"
 
-static int resolve_string(struct pprof_reader *reader, uint64_t index, const char *what,
-                          uint32_t *ret_string, struct error *error)
+int pprof_string(struct pprof_reader *reader, uint64_t index, const char *what,
+                 struct raw_string *ret_string, struct error *error)
 {
-    if (!index) {
-        *ret_string = 0;
-        return 0;
-    }
-    if (index >= reader->string_count)
+    if (index >= MAX(reader->string_count, (size_t)1))
         return error_set(error, -EBADMSG,
                          "%s refers to string %llu, but there are only %zu (file ends at offset "
                          "%llu).",
                          what, (unsigned long long)index, reader->string_count,
                          (unsigned long long)reader->end_offset);
-    *ret_string = reader->string_ids[index];
+    *ret_string = index ? reader->strings[index] : (struct raw_string){0};
     return 0;
 }
 
-static int resolve_mappings(struct pprof_reader *reader, struct error *error)
+static int resolve_string(struct pprof_reader *reader, uint64_t index, const char *what,
+                          uint32_t *ret_string, struct error *error)
 {
-    int r = 0;
-    for (size_t i = 0; !r && i < reader->mapping_count; i++) {
-        struct raw_mapping *raw = &reader->mappings[i];
-        uint32_t file = raw->mapping.file, build_id = raw->mapping.build_id;
-        r = resolve_string(reader, file, "A mapping", &raw->mapping.file, error);
-        if (!r)
-            r = resolve_string(reader, build_id, "A mapping", &raw->mapping.build_id, error);
-        if (!r)
-            raw->resolved = profile_mapping(reader->profile, &raw->mapping);
-    }
+    struct raw_string string;
+    int r = pprof_string(reader, index, what, &string, error);
+    if (r < 0)
+        return r;
+    if (index && reader->string_ids[index] == ID_NONE)
+        reader->string_ids[index] = profile_string(
+            reader->profile, buffer_text(&reader->text) + string.offset, string.length);
+    *ret_string = index ? reader->string_ids[index] : 0;
+    return 0;
+}
+
+static int resolve_mapping(struct pprof_reader *reader, struct raw_mapping *raw,
+                           struct error *error)
+{
+    if (raw->resolved != ID_NONE)
+        return 0;
+    struct profile_mapping mapping = raw->mapping;
+    int r = resolve_string(reader, mapping.file, "A mapping", &mapping.file, error);
+    if (!r)
+        r = resolve_string(reader, mapping.build_id, "A mapping", &mapping.build_id, error);
+    if (!r)
+        raw->resolved = profile_mapping(reader->profile, &mapping);
     return r;
 }
 
-static int resolve_functions(struct pprof_reader *reader, struct error *error)
+static int resolve_function(struct pprof_reader *reader, struct raw_function *raw,
+                            struct error *error)
+{
+    if (raw->resolved != ID_NONE)
+        return 0;
+    struct profile_function function = {.start_line = raw->start_line};
+    int r = resolve_string(reader, raw->name, "A function", &function.name, error);
+    if (!r)
+        r = resolve_string(reader, raw->system_name, "A function", &function.system_name, error);
+    if (!r)
+        r = resolve_string(reader, raw->file, "A function", &function.file, error);
+    if (r < 0)
+        return r;
+    /* A function that says nothing (Go's threadcreate has one) must not hide the address. */
+    bool named = function.name || function.system_name || function.file;
+    raw->resolved = named ? profile_function(reader->profile, &function) : 0;
+    return 0;
+}
+
+static int resolve_symbols(struct pprof_reader *reader, struct error *error)
 {
     int r = 0;
-    for (size_t i = 0; !r && i < reader->function_count; i++) {
-        struct raw_function *raw = &reader->functions[i];
-        struct profile_function function = {.start_line = raw->start_line};
-        r = resolve_string(reader, raw->name, "A function", &function.name, error);
-        if (!r)
-            r = resolve_string(reader, raw->system_name, "A function", &function.system_name,
-                               error);
-        if (!r)
-            r = resolve_string(reader, raw->file, "A function", &function.file, error);
-        /* A function that says nothing (Go's threadcreate has one) must not hide the address. */
-        if (!r && (function.name || function.system_name || function.file))
-            raw->resolved = profile_function(reader->profile, &function);
-    }
+    for (size_t i = 0; !r && i < reader->mapping_count; i++)
+        r = resolve_mapping(reader, &reader->mappings[i], error);
+    for (size_t i = 0; !r && i < reader->function_count; i++)
+        r = resolve_function(reader, &reader->functions[i], error);
     return r;
 }
 
 /* The frames of one location, outermost first: its last line is the function that was really
  * called, the ones before it were inlined. */
-static void resolve_location(struct pprof_reader *reader, size_t index)
+int pprof_resolve_location(struct pprof_reader *reader, size_t index, struct error *error)
 {
     const struct raw_location *raw = &reader->locations[index];
     struct profile_frame frame = {.address = raw->address, .folded = raw->folded};
+    struct location_frames frames = {.first = (uint32_t)reader->frame_count,
+                                     .count = raw->line_count ? raw->line_count : 1};
     if (raw->mapping) {
-        const struct raw_mapping *mapping = &reader->mappings[raw->mapping - 1];
+        struct raw_mapping *mapping = &reader->mappings[raw->mapping - 1];
+        int r = resolve_mapping(reader, mapping, error);
+        if (r < 0)
+            return r;
         frame.mapping = mapping->resolved;
         frame.address = profile_file_offset(&mapping->mapping, raw->address);
     }
-    struct location_frames *frames = &reader->location_frames[index];
-    frames->first = (uint32_t)reader->frame_count;
-    frames->count = raw->line_count ? raw->line_count : 1;
-    array_reserve(reader->frames, reader->frame_capacity, reader->frame_count + frames->count);
-    if (!raw->line_count) {
-        frames->first = profile_frame(reader->profile, &frame);
-        return;
-    }
+    array_reserve(reader->frames, reader->frame_capacity, reader->frame_count + frames.count);
     for (uint32_t i = raw->line_count; i-- > 0;) {
         const struct raw_line *line = &reader->lines[raw->first_line + i];
-        frame.function = line->function ? reader->functions[line->function - 1].resolved : 0;
+        struct raw_function *function =
+            line->function ? &reader->functions[line->function - 1] : NULL;
+        int r = function ? resolve_function(reader, function, error) : 0;
+        if (r < 0)
+            return r;
+        frame.function = function ? function->resolved : 0;
         frame.line = line->line;
         frame.column = line->column;
         frame.inlined = i + 1 < raw->line_count;
         reader->frames[reader->frame_count++] = profile_frame(reader->profile, &frame);
     }
-    if (frames->count == 1)
-        frames->first = reader->frames[--reader->frame_count];
+    if (!raw->line_count)
+        frames.first = profile_frame(reader->profile, &frame);
+    else if (frames.count == 1)
+        frames.first = reader->frames[--reader->frame_count];
+    reader->location_frames[index] = frames;
+    return 0;
 }
 
 /* A few bytes can name a location with many lines many times. Real stacks have a handful of lines
@@ -94,34 +121,47 @@ static void resolve_location(struct pprof_reader *reader, size_t index)
 #define FRAMES_ALWAYS (1u << 20)
 #define FRAMES_PER_LOCATION 32
 
+uint64_t pprof_frame_budget(const struct pprof_reader *reader)
+{
+    return FRAMES_ALWAYS + (uint64_t)reader->stack_location_count * FRAMES_PER_LOCATION;
+}
+
+int pprof_too_many_frames(const struct byte_entry *entry, struct error *error)
+{
+    return error_set(
+        error, -E2BIG,
+        "The sample before offset %llu expands to an absurd number of inlined functions.",
+        (unsigned long long)entry->seen_at);
+}
+
 static int resolve_stack(struct pprof_reader *reader, const struct byte_entry *entry,
-                         uint32_t **frames, size_t *capacity, uint32_t *ret_node,
-                         struct error *error)
+                         uint32_t *ret_node, struct error *error)
 {
     const uint32_t *locations = reader->stack_locations + entry->offset;
     size_t count = 0;
+    array_reserve(reader->path, reader->path_capacity, 1); /* empty stacks need a place, too */
     /* Locations come leaf first; fill from the end so that the result is outermost first. */
     for (uint32_t k = 0; k < entry->length; k++) {
         const struct location_frames *location = &reader->location_frames[locations[k]];
         if (location->count > reader->frames_left)
-            return error_set(error, -E2BIG,
-                             "The sample before offset %llu expands to an absurd number of inlined "
-                             "functions.",
-                             (unsigned long long)entry->seen_at);
+            return pprof_too_many_frames(entry, error);
         reader->frames_left -= location->count;
-        if (count + location->count > *capacity) {
-            size_t old = *capacity;
-            array_reserve(*frames, *capacity, count + location->count);
-            memmove(*frames + *capacity - count, *frames + old - count, count * sizeof(**frames));
+        if (count + location->count > reader->path_capacity) {
+            size_t old = reader->path_capacity;
+            array_reserve(reader->path, reader->path_capacity, count + location->count);
+            memmove(reader->path + reader->path_capacity - count, reader->path + old - count,
+                    count * sizeof(*reader->path));
         }
+        uint32_t *end = reader->path + reader->path_capacity;
         if (likely(location->count == 1)) {
-            (*frames)[*capacity - ++count] = location->first;
+            end[-(ptrdiff_t)++count] = location->first;
             continue;
         }
         for (uint32_t i = location->count; i-- > 0;)
-            (*frames)[*capacity - ++count] = reader->frames[location->first + i];
+            end[-(ptrdiff_t)++count] = reader->frames[location->first + i];
     }
-    *ret_node = profile_stack(reader->profile, *frames + *capacity - count, count);
+    const uint32_t *frames = reader->path + reader->path_capacity - count;
+    *ret_node = (reader->alone ? profile_path : profile_stack)(reader->profile, frames, count);
     return 0;
 }
 
@@ -198,34 +238,41 @@ static int resolve_types(struct pprof_reader *reader, unsigned *ret_columns, str
     return 0;
 }
 
-static int resolve_samples(struct pprof_reader *reader, const unsigned *columns, uint32_t *nodes,
-                           uint32_t *sets, struct error *error)
+int pprof_resolve_rows(struct pprof_reader *reader, const unsigned *columns, const uint32_t *nodes,
+                       struct error *error)
 {
-    uint32_t *frames = NULL;
+    _cleanup_free_ uint32_t *sets = memory_zalloc(reader->labels.count + 1, sizeof(*sets));
     struct profile_label *labels = NULL;
-    size_t frame_capacity = 0, label_capacity = 0;
-    array_reserve(frames, frame_capacity, 1); /* empty stacks need a place, too */
+    size_t label_capacity = 0;
     int r = 0;
-    reader->frames_left =
-        FRAMES_ALWAYS + (uint64_t)reader->stack_location_count * FRAMES_PER_LOCATION;
-    for (size_t i = 0; !r && i < reader->stacks.count; i++) {
-        r = resolve_stack(reader, &reader->stacks.entries[i], &frames, &frame_capacity, &nodes[i],
-                          error);
-        if (!r && profile_full(reader->profile))
-            r = error_set(error, -E2BIG, "The profiles hold more than %u distinct frames.",
-                          PROFILE_IDS_MAX);
-    }
     for (size_t i = 0; !r && i < reader->labels.count; i++)
         r = resolve_label_set(reader, &reader->labels.entries[i], &labels, &label_capacity,
                               &sets[i + 1], error);
-    free(frames);
     free(labels);
     for (size_t i = 0; !r && i < reader->row_count; i++) {
         const struct raw_row *row = &reader->rows[i];
-        size_t target = profile_sample(reader->profile, nodes[row->stack], sets[row->labels], 0, 0);
+        /* The rows of one file differ already; loose stacks are added up by who takes them. */
+        size_t target =
+            nodes ? profile_sample(reader->profile, nodes[row->stack], sets[row->labels], 0, 0)
+                  : profile_append_sample(reader->profile, row->stack + 1, sets[row->labels], 0);
         for (size_t k = 0; k < reader->width; k++)
             profile_add_value(reader->profile, target, columns[k],
                               reader->values[i * reader->width + k]);
+    }
+    return r;
+}
+
+static int resolve_stacks(struct pprof_reader *reader, uint32_t *nodes, struct error *error)
+{
+    int r = 0;
+    for (size_t i = 0; !r && i < reader->location_count; i++)
+        r = pprof_resolve_location(reader, i, error);
+    reader->frames_left = pprof_frame_budget(reader);
+    for (size_t i = 0; !r && i < reader->stacks.count; i++) {
+        r = resolve_stack(reader, &reader->stacks.entries[i], &nodes[i], error);
+        if (!r && profile_full(reader->profile))
+            r = error_set(error, -E2BIG, "The profiles hold more than %u distinct frames.",
+                          PROFILE_IDS_MAX);
     }
     return r;
 }
@@ -265,36 +312,32 @@ static int resolve_header(struct pprof_reader *reader, struct error *error)
     return 0;
 }
 
-static void resolve_strings(struct pprof_reader *reader)
+int pprof_resolve_head(struct pprof_reader *reader, struct profile *profile, unsigned *ret_columns,
+                       struct error *error)
 {
-    reader->string_ids = memory_zalloc(reader->string_count, sizeof(*reader->string_ids));
-    const char *text = buffer_text(&reader->text); /* not NULL, even when all strings are empty */
-    for (size_t i = 0; i < reader->string_count; i++)
-        reader->string_ids[i] = profile_string(reader->profile, text + reader->strings[i].offset,
-                                               reader->strings[i].length);
+    reader->profile = profile;
+    reader->string_ids = memory_alloc((reader->string_count + 1) * sizeof(*reader->string_ids));
+    memset(reader->string_ids, 0xff, (reader->string_count + 1) * sizeof(*reader->string_ids));
+    if (reader->string_count && reader->strings[0].length)
+        return error_set(error, -EBADMSG, "The first entry of the string table is not empty.");
+    reader->location_frames =
+        memory_zalloc(reader->location_count, sizeof(*reader->location_frames));
+    int r = resolve_types(reader, ret_columns, error);
+    return r < 0 ? r : resolve_header(reader, error);
 }
 
 int pprof_resolve(struct pprof_reader *reader, struct profile *profile, struct error *error)
 {
     unsigned columns[PROFILE_TYPES_MAX];
-    reader->profile = profile;
-    resolve_strings(reader);
-    if (reader->string_count && reader->strings[0].length)
-        return error_set(error, -EBADMSG, "The first entry of the string table is not empty.");
-    int r = resolve_types(reader, columns, error);
+    reader->alone = profile->node_count == 1;
+    profile_reserve(profile, reader->string_count, reader->function_count, reader->line_count,
+                    reader->stacks.count, reader->row_count);
+    int r = pprof_resolve_head(reader, profile, columns, error);
     if (!r)
-        r = resolve_mappings(reader, error);
-    if (!r)
-        r = resolve_functions(reader, error);
-    if (!r)
-        r = resolve_header(reader, error);
+        r = resolve_symbols(reader, error);
     if (r < 0)
         return r;
-    reader->location_frames =
-        memory_zalloc(reader->location_count, sizeof(*reader->location_frames));
-    for (size_t i = 0; i < reader->location_count; i++)
-        resolve_location(reader, i);
     _cleanup_free_ uint32_t *nodes = memory_zalloc(reader->stacks.count, sizeof(*nodes));
-    _cleanup_free_ uint32_t *sets = memory_zalloc(reader->labels.count + 1, sizeof(*sets));
-    return resolve_samples(reader, columns, nodes, sets, error);
+    r = resolve_stacks(reader, nodes, error);
+    return r < 0 ? r : pprof_resolve_rows(reader, columns, nodes, error);
 }

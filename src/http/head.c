@@ -161,6 +161,22 @@ static size_t count_headers(const struct http_request *request, const char *name
     return count;
 }
 
+/* What isn't a token may be a name to another reader: "Content-Length :". */
+static bool odd_name(const struct http_request *request)
+{
+    static const char others[] = "!#$%&'*+-.^_`|~";
+    for (size_t i = 0; i < request->header_count; i++) {
+        const char *name = request->headers[i].name;
+        if (!*name)
+            return true;
+        for (; *name; name++)
+            if (!(*name >= '0' && *name <= '9') &&
+                !((*name | 0x20) >= 'a' && (*name | 0x20) <= 'z') && !strchr(others, *name))
+                return true;
+    }
+    return false;
+}
+
 /* Two readers of one stream (a proxy and we) must not disagree on where a request ends. */
 static int check_framing(struct http_request *request)
 {
@@ -175,6 +191,8 @@ static int check_framing(struct http_request *request)
         problem = "has a Transfer-Encoding other than chunked";
     else if (count_headers(request, "Host") > 1)
         problem = "has more than one Host";
+    else if (odd_name(request))
+        problem = "has a header whose name isn't one";
     if (!problem)
         return 0;
     http_respond_header(request, "Connection", "close");

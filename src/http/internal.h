@@ -125,6 +125,7 @@ struct http_server {
     bool crowded; /* connections are near the limit */
     atomic_bool stopping;
     bool watching, watcher_ends;
+    atomic_int_least64_t watched_ms; /* when the watcher last had a look */
     pthread_t watcher;
 
     struct route_counters *counters; /* one per route, one for no route */

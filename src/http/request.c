@@ -147,6 +147,11 @@ int64_t http_request_content_length(const struct http_request *request)
     return request->content_length;
 }
 
+uint64_t http_request_received(const struct http_request *request)
+{
+    return request->received;
+}
+
 bool http_request_is_type(const struct http_request *request, const char *type)
 {
     const char *header = http_request_header(request, "Content-Type");

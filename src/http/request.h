@@ -46,6 +46,9 @@ void http_request_query_at(const struct http_request *request, size_t index, con
 /* As the client says, or -1 (chunked). */
 int64_t http_request_content_length(const struct http_request *request);
 
+/* Bytes of the body that were read so far, as they came. */
+uint64_t http_request_received(const struct http_request *request);
+
 /* Content-Type without parameters equals `type`; upper and lower case are the same. */
 bool http_request_is_type(const struct http_request *request, const char *type);
 

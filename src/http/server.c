@@ -16,6 +16,7 @@
 #include "http/tls.h"
 
 #define SPARE_FILES 256
+#define ALIVE_MS 10000
 
 static void set_size(size_t *value, size_t standard)
 {
@@ -207,6 +208,7 @@ int http_server_start(const struct http_server_options *options, struct http_ser
         server->rates =
             rates_new(server->options.requests_per_second, server->options.request_burst);
     init_locks(server);
+    atomic_init(&server->watched_ms, http_now_ms());
     int r = open_listeners(server, error);
     if (r == 0)
         r = start_threads(server, error);
@@ -284,6 +286,12 @@ void http_server_stop(struct http_server *server, unsigned grace_ms)
     pthread_cond_destroy(&server->changed);
     free(server->counters);
     free(server);
+}
+
+bool http_server_alive(const struct http_server *server)
+{
+    int64_t watched_ms = atomic_load_explicit(&server->watched_ms, memory_order_relaxed);
+    return http_now_ms() - watched_ms < ALIVE_MS;
 }
 
 size_t http_server_address_count(const struct http_server *server)

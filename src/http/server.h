@@ -121,5 +121,8 @@ void http_server_metrics(struct http_server *server, struct buffer *out);
 uint64_t http_server_refused(const struct http_server *server, enum http_refusal reason);
 size_t http_server_connections(const struct http_server *server);
 
+/* Whether connections were looked after within the last seconds: for a watchdog. */
+bool http_server_alive(const struct http_server *server);
+
 /* One line without its newline: `peer identity "METHOD /path" status bytes ms`. */
 void http_access_line(struct buffer *out, const struct http_access *access);

@@ -128,33 +128,50 @@ static void wake_ended(struct http_server *server, int64_t now_ms)
     free(sockets);
 }
 
-static int by_time(const void *a, const void *b)
+struct idler {
+    struct connection *connection;
+    int64_t since_ms;
+    size_t fellows; /* idle connections of the same address */
+};
+
+static int by_peer(const void *a, const void *b)
 {
-    int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
-    return (x > y) - (x < y);
+    const struct idler *x = a, *y = b;
+    return strcmp(x->connection->peer, y->connection->peer);
 }
 
-/* Closes those that have been idle for longest, a sixteenth of all at a time. */
+static int by_fellows_and_time(const void *a, const void *b)
+{
+    const struct idler *x = a, *y = b;
+    if (x->fellows != y->fellows)
+        return x->fellows > y->fellows ? -1 : 1;
+    return (x->since_ms > y->since_ms) - (x->since_ms < y->since_ms);
+}
+
+/* Closes a sixteenth of all: those of the address that has most idle ones, and of these the ones
+ * that have been idle for longest. So one client with many can't drive out those with few. */
 static void make_room(struct http_server *server)
 {
     size_t limit = server->options.connection_limit, count = 0;
     if (atomic_load(&server->connection_count) <= limit / 16 * 15)
         return;
-    int64_t *since = memory_zalloc(limit + 1, sizeof(*since));
+    struct idler *idle = memory_zalloc(limit + 1, sizeof(*idle));
     for (struct connection *at = server->connections; at && count <= limit; at = at->next)
         if (!at->shut && atomic_load(&at->phase) == PHASE_HEAD)
-            since[count++] = atomic_load(&at->since_ms);
-    size_t wanted = MIN(count, limit / 16 + 1);
+            idle[count++] = (struct idler){at, atomic_load(&at->since_ms), 0};
     if (count)
-        qsort(since, count, sizeof(*since), by_time);
-    int64_t until_ms = wanted ? since[wanted - 1] : 0;
-    free(since);
-    for (struct connection *at = server->connections; at && wanted; at = at->next)
-        if (!at->shut && atomic_load(&at->phase) == PHASE_HEAD &&
-            atomic_load(&at->since_ms) <= until_ms) {
-            shut(at, HTTP_REFUSED_IDLE);
-            wanted--;
-        }
+        qsort(idle, count, sizeof(*idle), by_peer);
+    for (size_t from = 0, to; from < count; from = to) {
+        for (to = from + 1; to < count && !by_peer(&idle[from], &idle[to]); to++)
+            ;
+        for (size_t i = from; i < to; i++)
+            idle[i].fellows = to - from;
+    }
+    if (count)
+        qsort(idle, count, sizeof(*idle), by_fellows_and_time);
+    for (size_t i = 0; i < MIN(count, limit / 16 + 1); i++)
+        shut(idle[i].connection, HTTP_REFUSED_IDLE);
+    free(idle);
 }
 
 /* The sockets of requests that are ours to answer. A client that has closed its side has gone;
@@ -183,6 +200,7 @@ void *watch_main(void *userdata)
     while (!server->watcher_ends) {
         bool busy = look_for_left(server);
         int64_t now_ms = http_now_ms();
+        atomic_store_explicit(&server->watched_ms, now_ms, memory_order_relaxed);
         if (now_ms - scanned_ms >= SCAN_MS) {
             scanned_ms = now_ms;
             check_connections(server, now_ms);

@@ -10,7 +10,7 @@
 #include "base/memory.h"
 #include "base/text.h"
 #include "label/glob.h"
-#include "label/regex.h"
+#include "profile/regex.h"
 
 /* Beyond these a rule takes the whole text. */
 #define REPLACEMENTS_MAX 1000

@@ -2,7 +2,7 @@
 /* A relabelling rule inside: made by relabel_rule.c, applied by relabel.c. */
 #pragma once
 
-#include "label/regex.h"
+#include "profile/regex.h"
 #include "label/relabel.h"
 
 struct relabel_rule {

@@ -15,7 +15,7 @@
 #include "base/buffer.h"
 #include "base/error.h"
 #include "label/labels.h"
-#include "label/regex.h"
+#include "profile/regex.h"
 
 #define SELECTOR_BYTES_MAX 65536
 #define SELECTOR_MATCHERS_MAX 128

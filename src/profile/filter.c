@@ -13,15 +13,15 @@
 
 #define NODE_DROPPED UINT32_MAX
 
-static bool string_matches(const struct profile *profile, const struct pattern *pattern,
+static bool string_matches(const struct profile *profile, const struct regex *pattern,
                            uint32_t string)
 {
     return string &&
-           pattern_matches(pattern, profile->strings[string].data, profile->strings[string].length);
+           regex_matches(pattern, profile->strings[string].data, profile->strings[string].length);
 }
 
 /* Which frames a pattern matches; NULL pattern: none. Names are looked at once per function. */
-static bool *match_frames(const struct profile *profile, const struct pattern *pattern)
+static bool *match_frames(const struct profile *profile, const struct regex *pattern)
 {
     bool *matches = memory_zalloc(profile->frame_count, sizeof(bool));
     if (!pattern)
@@ -79,7 +79,7 @@ static bool tag_passes(const struct profile *profile, const struct profile_label
         length = (size_t)snprintf(digits, sizeof(digits), "%lld", (long long)label->number);
     }
     if (tag->relation == TAG_MATCHES)
-        return pattern_matches(tag->pattern, text, length);
+        return regex_matches(tag->pattern, text, length);
     return length == strlen(tag->value) && !memcmp(text, tag->value, length);
 }
 
@@ -143,13 +143,13 @@ void profile_filter(struct profile *profile, const struct profile_filter *filter
     rewrite_rows(profile, new_node, keep_set);
 }
 
-static int anchored_pattern(const char *expression, const char *what, struct pattern **ret_pattern,
+static int anchored_pattern(const char *expression, const char *what, struct regex **ret_pattern,
                             struct error *error)
 {
     size_t room = strlen(expression) + sizeof("^(?:)$");
     _cleanup_free_ char *anchored = memory_alloc(room);
     snprintf(anchored, room, "^(?:%s)$", expression);
-    return pattern_new(anchored, what, ret_pattern, error);
+    return regex_new(anchored, false, what, ret_pattern, error);
 }
 
 /* pprof matches names without a leading dot and without their argument lists. */
@@ -162,8 +162,8 @@ static size_t simple_length(const char *name, size_t length)
     return length;
 }
 
-static bool name_drops(const struct profile *profile, uint32_t function, const struct pattern *drop,
-                       const struct pattern *keep)
+static bool name_drops(const struct profile *profile, uint32_t function, const struct regex *drop,
+                       const struct regex *keep)
 {
     uint32_t name = profile->functions[function].name;
     if (!name)
@@ -173,14 +173,14 @@ static bool name_drops(const struct profile *profile, uint32_t function, const s
     if (length > 1 && text[0] == '.')
         text++, length--;
     length = simple_length(text, length);
-    return pattern_matches(drop, text, length) && !(keep && pattern_matches(keep, text, length));
+    return regex_matches(drop, text, length) && !(keep && regex_matches(keep, text, length));
 }
 
 int profile_prune(struct profile *profile, struct error *error)
 {
     if (!profile->drop_frames)
         return 0;
-    _cleanup_pattern_ struct pattern *drop = NULL, *keep = NULL;
+    _cleanup_regex_ struct regex *drop = NULL, *keep = NULL;
     int r = anchored_pattern(profile_text(profile, profile->drop_frames),
                              "the profile's drop_frames", &drop, error);
     if (!r && profile->keep_frames)

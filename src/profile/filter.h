@@ -5,7 +5,7 @@
  */
 #pragma once
 
-#include "profile/pattern.h"
+#include "profile/regex.h"
 #include "profile/profile.h"
 
 enum tag_relation { TAG_IS, TAG_IS_NOT, TAG_MATCHES };
@@ -14,14 +14,14 @@ struct tag_filter {
     const char *key;
     const char *value; /* compared with text labels, and with numbers as digits */
     enum tag_relation relation;
-    const struct pattern *pattern; /* for TAG_MATCHES */
+    const struct regex *pattern; /* for TAG_MATCHES */
 };
 
 /* Patterns are matched against a frame's function name, source file and binary. NULL: no filter. */
 struct profile_filter {
-    const struct pattern *focus;   /* keep samples with such a frame */
-    const struct pattern *ignore;  /* then drop samples with such a frame */
-    const struct pattern *hide;    /* then take such frames out of the stacks */
+    const struct regex *focus;   /* keep samples with such a frame */
+    const struct regex *ignore;  /* then drop samples with such a frame */
+    const struct regex *hide;    /* then take such frames out of the stacks */
     const struct tag_filter *tags; /* keep samples that pass all of them */
     size_t tag_count;
 };

@@ -10,6 +10,7 @@
 #include <xxhash.h>
 
 #include "base/memory.h"
+#include "profile/loose.h"
 #include "profile/tables.h"
 
 /* Appends one zeroed element to a table and gives its id. */
@@ -44,6 +45,8 @@ void profile_release(struct profile *profile)
     struct profile_tables *tables = profile->tables;
     if (!tables)
         return;
+    if (profile->loose)
+        profile->loose->free(profile->loose);
     arena_release(&tables->text);
     free(tables->labels);
     free(tables->label_sets);
@@ -189,7 +192,10 @@ uint32_t profile_frame(struct profile *profile, const struct profile_frame *fram
     uint64_t words[3], other[3];
     _Static_assert(sizeof(key) == sizeof(words), "a frame is three words without padding");
     memcpy(words, &key, sizeof(words));
-    uint64_t hash = hash_word(hash_word(hash_word(words[0] ^ tables->seed) ^ words[1]) ^ words[2]);
+    /* Two words are mixed side by side, not one after the other: frames are hashed a lot. */
+    uint64_t second = hash_word(words[1] + tables->seed);
+    uint64_t hash =
+        hash_word(hash_word(words[0] ^ tables->seed) ^ (second << 32 | second >> 32) ^ words[2]);
     struct id_probe probe = id_probe_start(hash);
     uint32_t id;
     while ((id = id_table_next(&tables->frame_index, &probe)) != ID_NONE) {
@@ -255,6 +261,28 @@ static uint32_t insert_stack(struct profile *profile, const uint32_t *frames, si
     for (; i < count; i++) /* below a new node all is new */
         node = add_child(profile, node, frames[i]);
     return node;
+}
+
+uint32_t profile_path(struct profile *profile, const uint32_t *frames, size_t count)
+{
+    return insert_stack(profile, frames, count);
+}
+
+void profile_reserve(struct profile *profile, size_t strings, size_t functions, size_t frames,
+                     size_t stacks, size_t samples)
+{
+    struct profile_tables *tables = profile->tables;
+    array_reserve(profile->strings, tables->string_capacity, profile->string_count + strings);
+    array_reserve(profile->functions, tables->function_capacity,
+                  profile->function_count + functions);
+    array_reserve(profile->frames, tables->frame_capacity, profile->frame_count + frames);
+    /* Stacks of one program leave each other near their ends. */
+    array_reserve(profile->nodes, tables->node_capacity, profile->node_count + 8 * stacks);
+    id_table_reserve(&tables->string_index, tables->string_index.used + strings);
+    id_table_reserve(&tables->function_index, tables->function_index.used + functions);
+    id_table_reserve(&tables->frame_index, tables->frame_index.used + frames);
+    id_table_reserve(&tables->node_index, tables->node_index.used + stacks);
+    id_table_reserve(&tables->sample_index, tables->sample_index.used + samples);
 }
 
 uint32_t profile_stack(struct profile *profile, const uint32_t *frames, size_t count)

@@ -149,6 +149,7 @@ struct profile {
     uint64_t source_count; /* profiles that were merged into this one */
 
     struct profile_tables *tables; /* indexes and label sets; private to src/profile */
+    struct loose_stacks *loose;    /* NULL, or what samples name instead of nodes: see loose.h */
 };
 
 void profile_init(struct profile *profile, enum profile_detail detail);
@@ -174,6 +175,15 @@ uint32_t profile_child(struct profile *profile, uint32_t parent, uint32_t frame)
 
 /* The node of a whole stack, outermost caller first. Known stacks cost one hash. */
 uint32_t profile_stack(struct profile *profile, const uint32_t *frames, size_t count);
+
+/* The same for a stack that is likely new, as those of an empty profile's reader are: without the
+ * hash of the whole. */
+uint32_t profile_path(struct profile *profile, const uint32_t *frames, size_t count);
+
+/* Room for as many more as a reader is about to add: tables that grow step by step are copied at
+ * each. Nodes can't be known before; stacks are. */
+void profile_reserve(struct profile *profile, size_t strings, size_t functions, size_t frames,
+                     size_t stacks, size_t samples);
 
 /* A set of labels. `labels` is sorted and made unique in place; count <= PROFILE_LABELS_MAX. */
 uint32_t profile_label_set(struct profile *profile, struct profile_label *labels, size_t count);

@@ -7,6 +7,7 @@
 
 #include "base/memory.h"
 #include "base/text.h"
+#include "profile/loose.h"
 #include "profile/tables.h"
 
 unsigned profile_type(struct profile *profile, uint32_t type, uint32_t unit)
@@ -107,4 +108,10 @@ size_t profile_sample(struct profile *profile, uint32_t node, uint32_t labels, u
     row = (uint32_t)add_row(profile, node, labels, link, 0);
     id_table_insert(index, hash, row);
     return row;
+}
+
+size_t profile_append_sample(struct profile *profile, uint32_t stack, uint32_t labels,
+                             uint32_t link)
+{
+    return add_row(profile, stack, labels, link, 0);
 }

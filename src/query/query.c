@@ -108,6 +108,16 @@ int query_parse(const char *text, struct query *ret_query, struct error *error)
     return 0;
 }
 
+int query_leave_recordings(struct query *query, struct error *error)
+{
+    const struct selector *selector = &query->selector;
+    for (size_t i = 0; i < selector->count; i++)
+        if (!strcmp(selector->matchers[i].name, QUERY_RECORDING) ||
+            !strcmp(selector->matchers[i].name, QUERY_RECORDING_NAME))
+            return 0;
+    return selector_add(&query->selector, MATCH_EQUAL, QUERY_RECORDING, "", error);
+}
+
 /* What a short name stands for: parts of ids, "" for any, the best first. */
 static const struct {
     const char *short_name, *name, *sample_type, *unit;
@@ -172,9 +182,15 @@ unsigned query_type_fits(const char *id, const char *short_name)
 struct choice {
     const char *short_name;
     char best[QUERY_TYPE_BYTES];
-    unsigned worth;
-    struct buffer seen;
+    unsigned worth, equals;    /* how many types are as good as the best */
+    struct buffer seen, equal; /* lists of ids */
 };
+
+static void list_id(struct buffer *list, const char *id)
+{
+    if (list->length < 250)
+        buffer_printf(list, "%s%.100s", list->length ? ", " : "", id);
+}
 
 static int consider(void *context, const char *id)
 {
@@ -182,10 +198,15 @@ static int consider(void *context, const char *id)
     unsigned worth = query_type_fits(id, choice->short_name);
     if (worth > choice->worth && strlen(id) < sizeof(choice->best)) {
         choice->worth = worth;
+        choice->equals = 0;
+        choice->equal.length = 0;
         strcpy(choice->best, id);
     }
-    if (choice->seen.length < 250)
-        buffer_printf(&choice->seen, "%s%.100s", choice->seen.length ? ", " : "", id);
+    if (worth && worth == choice->worth) {
+        choice->equals++;
+        list_id(&choice->equal, id);
+    }
+    list_id(&choice->seen, id);
     return 0;
 }
 
@@ -207,8 +228,13 @@ int query_resolve(struct query *query, struct store *store, const char *tenant, 
             error, -ENOENT,
             "Nothing of the type \"%.100s\" is stored for these labels and this time%s%s.",
             query->type, choice.seen.length ? "; there is " : "", buffer_text(&choice.seen));
+    if (!r && choice.equals > 1)
+        r = error_set(error, -EINVAL,
+                      "\"%.100s\" stands for %u types here; write the one that is meant: %s.",
+                      query->type, choice.equals, buffer_text(&choice.equal));
     if (!r)
         strcpy(query->type, choice.best);
     buffer_release(&choice.seen);
+    buffer_release(&choice.equal);
     return r;
 }

@@ -12,6 +12,8 @@
 
 #define QUERY_BYTES_MAX SELECTOR_BYTES_MAX
 #define QUERY_TYPE_BYTES 1025 /* with its NUL */
+#define QUERY_RECORDING "recording" /* the label, and another one for its name */
+#define QUERY_RECORDING_NAME "recording_name"
 
 struct query {
     char type[QUERY_TYPE_BYTES]; /* a full id, a short name, or "": none was given */
@@ -25,8 +27,13 @@ void query_release(struct query *query);
  * sixth part of the type, `:delta`, is dropped. `ret` is untouched on failure. */
 int query_parse(const char *text, struct query *ret_query, struct error *error);
 
+/* Recordings are samples that the continuous profile has, too, only more of them: what adds values
+ * up leaves series with the label `recording` out, unless the query has a matcher for that label or
+ * for `recording_name`, such as recording="r12" or recording=~".*". */
+int query_leave_recordings(struct query *query, struct error *error);
+
 /* Makes the type a full id: a short name becomes the best type that the selection has of it.
- * -ENOENT when there is none; the sentence lists what there is. */
+ * -ENOENT when there is none, -EINVAL when several are as good; the sentence lists them. */
 int query_resolve(struct query *query, struct store *store, const char *tenant, int64_t from_ns,
                   int64_t to_ns, struct error *error);
 

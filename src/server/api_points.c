@@ -5,7 +5,7 @@
 
 #include "config/quantity.h"
 #include "profile/naming.h"
-#include "server/question.h"
+#include "server/api.h"
 
 #define GROUPS_MAX 16
 #define EXEMPLARS_DEFAULT 100
@@ -16,6 +16,7 @@ struct points {
     struct buffer out;
     const char *comma;
     uint64_t limit, count;
+    struct query_links *links; /* only exemplars of these */
 };
 
 static int put_points(void *context, const struct labels *group, const struct store_point *list,
@@ -58,20 +59,25 @@ void api_timeseries(struct http_request *request, void *userdata)
     struct server *server = userdata;
     _cleanup_question_ struct question question = {0};
     struct error error = {0};
-    struct store_quality quality = {0};
+    struct query_quality quality = {0};
+    static const char *const counts[] = {"flat", "cum", NULL};
     const char *groups[GROUPS_MAX];
+    unsigned count;
     struct store_timeseries_query query = {.group_by = groups};
     struct points points = {.comma = ""};
-    int r = question_read(&question, request, server, "", true, &error);
+    if (!parameters_known(request, "/api/v1/timeseries"))
+        return;
+    int r = question_word(request, "count", counts, STORE_FLAT, &count, &error);
+    query.count = (enum store_count)count;
+    if (!r)
+        r = question_read(&question, request, server, "", true, &error);
     if (!r)
         r = read_step(request, &question.selection, &query.step_ns, &error);
     for (size_t i = 0; !r && i < http_request_query_count(request); i++) {
         const char *name, *value;
         http_request_query_at(request, i, &name, &value);
-        if (!strcmp(name, "function"))
+        if (!strcmp(name, "function") && *value)
             query.function = value;
-        else if (!strcmp(name, "count") && *value)
-            query.count = !strcmp(value, "cum") ? STORE_CUMULATIVE : STORE_FLAT;
         else if (!strcmp(name, "group_by") && *value) {
             if (query.group_count == GROUPS_MAX)
                 r = error_set(&error, -EINVAL, "At most %d labels can be grouped by.", GROUPS_MAX);
@@ -82,7 +88,9 @@ void api_timeseries(struct http_request *request, void *userdata)
     buffer_add_text(&points.out, "{\"series\":[");
     if (!r)
         r = store_timeseries(server->store, &question.selection, &query, &question.limits,
-                             put_points, &points, &quality, &error);
+                             put_points, &points, &quality.found, &error);
+    if (!r)
+        r = question_measure(&question, &quality, &error);
     if (r < 0) {
         http_respond_failure(request, &error);
     } else {
@@ -92,7 +100,7 @@ void api_timeseries(struct http_request *request, void *userdata)
         buffer_add_char(&points.out, ',');
         quality_write(&quality, NULL, &points.out);
         buffer_add_text(&points.out, "}\n");
-        http_respond(request, 200, "application/json", &points.out);
+        api_respond(request, "application/json", &points.out);
     }
     buffer_release(&points.out);
 }
@@ -108,6 +116,8 @@ static int put_exemplar(void *context, const struct labels *labels, const struct
 {
     struct points *points = context;
     struct buffer *out = &points->out;
+    if (points->links && !query_links_match(points->links, exemplar))
+        return 0;
     if (points->count++ >= points->limit)
         return 1;
     buffer_printf(out, "%s{\"time\":%.3f,\"value\":%lld,\"trace_id\":\"", points->comma,
@@ -142,9 +152,14 @@ void api_exemplars(struct http_request *request, void *userdata)
     struct error error = {0};
     struct points points = {.comma = "", .limit = EXEMPLARS_DEFAULT};
     const char *function = http_request_query(request, "function");
+    if (!parameters_known(request, "/api/v1/exemplars"))
+        return;
     int r = question_number(request, "limit", 1, EXEMPLARS_MAX, &points.limit, &error);
     if (!r)
         r = question_read(&question, request, server, "", true, &error);
+    if (!r)
+        r = question_read_links(&question, request, &error);
+    points.links = query_links_any(&question.links) ? &question.links : NULL;
     buffer_add_text(&points.out, "{\"exemplars\":[");
     if (!r)
         r = store_exemplars(server->store, &question.selection,
@@ -153,8 +168,10 @@ void api_exemplars(struct http_request *request, void *userdata)
     if (r < 0) {
         http_respond_failure(request, &error);
     } else {
-        buffer_printf(&points.out, "],\"more\":%s}\n", r > 0 ? "true" : "false");
-        http_respond(request, 200, "application/json", &points.out);
+        buffer_add_text(&points.out, "],");
+        api_put_unit(&points.out, question.query.type);
+        buffer_printf(&points.out, ",\"more\":%s}\n", r > 0 ? "true" : "false");
+        api_respond(request, "application/json", &points.out);
     }
     buffer_release(&points.out);
 }

@@ -8,6 +8,7 @@
 
 #include "base/idtable.h"
 #include "base/memory.h"
+#include "profile/loose.h"
 
 #define YEAR_NS (365 * 86400 * 1000000000ll)
 
@@ -58,6 +59,7 @@ static void part_free(struct ingest_part *part)
 
 void ingest_batch_release(struct ingest_batch *batch)
 {
+    ingest_deltas_end(batch, false);
     while (batch->parts) {
         struct ingest_part *part = batch->parts;
         batch->parts = part->next;
@@ -111,6 +113,22 @@ static bool take_link(const struct profile *profile, const struct profile_label 
     return true;
 }
 
+/* OpenTelemetry's names for what others call by shorter ones: what groups and rollups go by has one
+ * name, whoever sent it. */
+static const char *label_name(const char *name)
+{
+    static const struct {
+        const char *theirs, *ours;
+    } names[] = {{"service.name", LABEL_SERVICE_NAME},
+                 {"service.version", "version"},
+                 {"service.instance.id", "instance"},
+                 {"host.name", "host"}};
+    for (size_t i = 0; i < ARRAY_LENGTH(names); i++)
+        if (!strcmp(name, names[i].theirs))
+            return names[i].ours;
+    return name;
+}
+
 static void set_labels(struct split *split, uint32_t set, struct labels *labels)
 {
     const struct profile *profile = split->profile;
@@ -122,7 +140,7 @@ static void set_labels(struct split *split, uint32_t set, struct labels *labels)
         const struct profile_string *text = &profile->strings[list[i].text];
         if (take_link(profile, &list[i], &split->links[set]))
             continue;
-        const char *name = strcmp(key->data, "service.name") ? key->data : LABEL_SERVICE_NAME;
+        const char *name = label_name(key->data);
         if (!strncmp(name, "__", 2))
             continue;
         if (list[i].text) {
@@ -263,6 +281,7 @@ static void fill_type(struct split *split, struct ingest_part *part, unsigned ty
 static void add_windows(struct split *split, struct ingest_part *part, unsigned type)
 {
     struct ingest_batch *batch = split->batch;
+    int64_t since_ns = part->types[type].since_ns;
     for (size_t g = 0; g < split->count; g++) {
         const struct group *group = &split->groups[g];
         /* An empty window says that somebody looked; per label set that would be noise. */
@@ -272,8 +291,8 @@ static void add_windows(struct split *split, struct ingest_part *part, unsigned 
         batch->windows[batch->count++] =
             (struct store_profile){.labels = &part->kept[g],
                                    .type = part->types[type].id,
-                                   .time_ns = split->time_ns,
-                                   .duration_ns = split->duration_ns,
+                                   .time_ns = split->time_ns - since_ns,
+                                   .duration_ns = since_ns ? since_ns : split->duration_ns,
                                    .profile = &part->profile,
                                    .rows = part->rows + group->first_row,
                                    .row_count = group->rows,
@@ -318,6 +337,16 @@ static int choose_times(struct split *split, struct error *error)
     return 0;
 }
 
+static void redact_names(struct ingest *ingest, struct profile *profile)
+{
+    pthread_rwlock_rdlock(&ingest->rules_lock);
+    if (ingest->rules.redact_names) {
+        profile_settle(profile);
+        ingest_redact_names(ingest->rules.redactor, profile);
+    }
+    pthread_rwlock_unlock(&ingest->rules_lock);
+}
+
 int ingest_batch_add(struct ingest_batch *batch, const struct ingest_source *source,
                      struct profile *profile, struct error *error)
 {
@@ -331,6 +360,8 @@ int ingest_batch_add(struct ingest_batch *batch, const struct ingest_source *sou
     part->next = batch->parts;
     batch->parts = part;
     part->profile = *profile;
+    if (part->profile.loose)
+        part->profile.loose->profile = &part->profile;
     profile_init(profile, 0);
     _cleanup_(split_release) struct split split = {
         .batch = batch, .source = source, .profile = &part->profile};
@@ -339,11 +370,12 @@ int ingest_batch_add(struct ingest_batch *batch, const struct ingest_source *sou
         r = group_samples(&split, error);
     if (r < 0)
         return r;
-    pthread_rwlock_rdlock(&batch->ingest->rules_lock);
-    if (batch->ingest->rules.redact_names)
-        ingest_redact_names(batch->ingest->rules.redactor, &part->profile);
-    pthread_rwlock_unlock(&batch->ingest->rules_lock);
+    if (part->profile.loose && part->profile.loose->deepest > limits->depth && limits->depth)
+        profile_settle(&part->profile);
+    redact_names(batch->ingest, &part->profile);
     ingest_types(&part->profile, source, part->types);
+    batch->seen->cut += ingest_cut_stacks(&part->profile, limits->depth);
+    ingest_deltas(batch, source, &part->profile, part->types);
     size_t cells = part->profile.samples.count * part->profile.type_count, rows = 0, links = 0;
     part->rows = memory_alloc((cells + 1) * sizeof(*part->rows));
     bool linked = part->profile.samples.link != NULL;
@@ -367,12 +399,19 @@ int ingest_batch_add(struct ingest_batch *batch, const struct ingest_source *sou
 int ingest_batch_write(struct ingest_batch *batch, const char *batch_id, struct error *error)
 {
     if (!batch->count) { /* a push without profiles is a way to ask whether we are there */
-        batch->seen->refused[REFUSED_RELABELLED] += batch->parts != NULL;
+        batch->seen->refused[REFUSED_RELABELLED] += batch->parts != NULL && !batch->steps;
+        ingest_deltas_end(batch, true);
         return 0;
     }
     struct store_batch written = {.tenant = batch->tenant,
                                   .batch_id = batch_id,
                                   .profiles = batch->windows,
                                   .count = batch->count};
-    return store_write(batch->ingest->store, &written, error);
+    int r = store_write(batch->ingest->store, &written, error);
+    /* Damage, permissions and the like are the store's trouble, not the sender's: try again. */
+    if (r == -EBADMSG || r == -ENOENT || r == -EACCES || r == -EPERM || r == -ENOTSUP ||
+        r == -EBUSY || r == -EIO)
+        r = error->code = -EAGAIN;
+    ingest_deltas_end(batch, !r);
+    return r;
 }

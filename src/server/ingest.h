@@ -12,6 +12,7 @@
 #include "label/labels.h"
 #include "label/rules.h"
 #include "profile/profile.h"
+#include "server/delta.h"
 #include "server/senders.h"
 #include "store/store.h"
 
@@ -21,6 +22,7 @@ struct ingest_limits {
     uint64_t expansion_bytes; /* decompressed */
     uint64_t samples;         /* rows of one profile */
     uint64_t series;          /* of one push */
+    uint64_t depth;           /* frames of a stack; its outermost beyond that are cut off */
     int64_t clock_skew_ns;    /* beyond, a sender's times are corrected */
     int64_t age_ns;           /* older is refused; 0: whatever the store keeps */
 };
@@ -28,11 +30,18 @@ struct ingest_limits {
 struct ingest {
     struct store *store;
     struct senders *senders;
+    struct deltas *deltas; /* NULL: values are stored as they come */
     struct ingest_limits limits;
     /* Rules are read while they are applied, and replaced when the configuration is read again. */
     pthread_rwlock_t rules_lock;
     struct label_rules rules;
 };
+
+/* What a sample type is called where its profile's name is made of it. */
+struct ingest_display {
+    const char *type, *name; /* a NULL type ends a list */
+};
+#define INGEST_CONFIG_TYPES 64
 
 /* What is known of a profile beside its content. */
 struct ingest_source {
@@ -44,6 +53,11 @@ struct ingest_source {
     int64_t sent_ns;             /* the sender's clock when it sent this; 0: unknown */
     int64_t received_ns;
     bool attributes; /* sample labels are OTLP's: numbers count as labels, too */
+    /* Types whose values count from the start of their process, and are stored as differences:
+     * those of Go that delta_is_known_type() knows, and these, ended by NULL. */
+    bool known_cumulative;
+    const char *const *cumulative;
+    const struct ingest_display *displays; /* or NULL */
 };
 
 struct ingest_part;
@@ -53,6 +67,7 @@ struct ingest_batch {
     struct sender *seen; /* figures of this push */
     struct ingest_part *parts;
     struct store_profile *windows;
+    struct delta_step *steps; /* taken back unless the batch is stored */
     size_t count, capacity;
 };
 
@@ -74,16 +89,36 @@ int ingest_batch_write(struct ingest_batch *batch, const char *batch_id, struct 
 /* Names of functions, files and binaries, as the rules for labels have it. */
 void ingest_redact_names(struct redactor *redactor, struct profile *profile);
 
+/* ---- ingest_depth.c ---- */
+
+/* Stacks of more frames (0: no limit) lose the outermost, for which one "[truncated]" stands.
+ * Returns how many samples did; their nodes may be the same then, and more of them may be than
+ * `limit` asks. */
+uint64_t ingest_cut_stacks(struct profile *profile, uint64_t limit);
+
 /* ---- ingest_type.c ---- */
 
 struct ingest_type {
     char *id; /* NULL: not stored */
     int64_t factor;
+    int64_t since_ns; /* of a difference: from the profile before until this one's time */
 };
 
 /* What each type of the profile is called in the store. The caller frees the ids. */
 void ingest_types(const struct profile *profile, const struct ingest_source *source,
                   struct ingest_type *ret_types);
+
+/* ---- ingest_delta.c ---- */
+
+/* Makes differences of what the source says is cumulative. Types for which there is nothing to
+ * compare with lose their id. */
+void ingest_deltas(struct ingest_batch *batch, const struct ingest_source *source,
+                   struct profile *profile, struct ingest_type *types);
+
+/* Keeps what was learnt of this batch's profiles, or forgets it. */
+void ingest_deltas_end(struct ingest_batch *batch, bool stored);
+
+/* ---- names ---- */
 
 /* Labels that a name as Pyroscope's /ingest takes it stands for: app{k=v,k2=v2}. The application is
  * service_name. */

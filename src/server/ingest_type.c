@@ -15,22 +15,30 @@ static const struct {
     {"samples", "process_cpu"}, {"alloc", "memory"},      {"inuse", "memory"},
     {"space", "memory"},        {"objects", "memory"},    {"live", "memory"},
     {"mutex", "mutex"},         {"contentions", "mutex"}, {"delay", "mutex"},
-    {"lock_", "mutex"},         {"block_", "block"},      {"goroutine", "goroutines"},
+    {"block_", "block"},        {"lock_", "mutex"},       {"goroutine", "goroutines"},
 };
 
+static const char *display_name(const struct ingest_source *source, const char *type)
+{
+    for (const struct ingest_display *at = source->displays; at && at->type; at++)
+        if (!strcmp(at->type, type))
+            return at->name;
+    return type;
+}
+
 /* The name that types of one profile share. */
-static const char *family(const struct profile *profile)
+static const char *family(const struct profile *profile, const struct ingest_source *source)
 {
     for (unsigned i = 0; i < profile->type_count; i++)
         if (!strcmp(profile_text(profile, profile->types[i].type), "wall"))
             return "wall";
     for (unsigned i = 0; i < profile->type_count; i++) {
-        const char *type = profile_text(profile, profile->types[i].type);
+        const char *type = display_name(source, profile_text(profile, profile->types[i].type));
         for (size_t k = 0; k < ARRAY_LENGTH(families); k++)
             if (strstr(type, families[k].part))
                 return families[k].name;
     }
-    return profile_text(profile, profile->types[0].type);
+    return display_name(source, profile_text(profile, profile->types[0].type));
 }
 
 /* One part; what has a meaning in ids or queries can't be in it. */
@@ -67,7 +75,7 @@ static bool is_type(const struct profile *profile, const struct profile_type *ty
 void ingest_types(const struct profile *profile, const struct ingest_source *source,
                   struct ingest_type *ret_types)
 {
-    const char *name = source->name && *source->name ? source->name : family(profile);
+    const char *name = source->name && *source->name ? source->name : family(profile, source);
     const struct profile_type *period = &profile->period_type;
     bool has_cpu = false;
     for (unsigned i = 0; i < profile->type_count; i++)

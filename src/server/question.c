@@ -16,6 +16,7 @@
 void question_release(struct question *question)
 {
     query_release(&question->query);
+    query_links_release(&question->links);
 }
 
 int question_init(struct question *question, struct http_request *request, struct server *server,
@@ -24,6 +25,8 @@ int question_init(struct question *question, struct http_request *request, struc
 {
     *question = (struct question){.server = server};
     int r = query_parse(query, &question->query, error);
+    if (!r && typed)
+        r = query_leave_recordings(&question->query, error);
     if (r < 0)
         return r;
     if (from_ns >= to_ns)
@@ -34,7 +37,8 @@ int question_init(struct question *question, struct http_request *request, struc
                                                    .from_ns = from_ns,
                                                    .to_ns = to_ns};
     question->limits = (struct store_limits){.cancelled = http_request_cancel_flag(request),
-                                             .memory_bytes = server->options.query_memory_bytes};
+                                             .memory_bytes = server->options.query_memory_bytes,
+                                             .admitted = true};
     if (typed || *question->query.type)
         r = query_resolve(&question->query, server->store, tenant, from_ns, to_ns, error);
     if (r < 0)
@@ -81,16 +85,63 @@ int question_read(struct question *question, struct http_request *request, struc
                               error);
 }
 
+int question_read_links(struct question *question, struct http_request *request,
+                        struct error *error)
+{
+    int r = 0;
+    for (size_t i = 0; !r && i < http_request_query_count(request); i++) {
+        const char *name, *value;
+        http_request_query_at(request, i, &name, &value);
+        if (!strcmp(name, "span_id"))
+            r = query_links_add(&question->links, QUERY_SPAN, value, error);
+        else if (!strcmp(name, "trace_id"))
+            r = query_links_add(&question->links, QUERY_TRACE, value, error);
+    }
+    return r;
+}
+
+/* What a question that is too large needs to become a smaller one. */
+static int too_large(const struct question *question, struct error *error)
+{
+    uint64_t limit = question->limits.memory_bytes;
+    char size[48] = "the server grants to one question";
+    if (limit)
+        snprintf(size, sizeof(size), "%llu MiB", (unsigned long long)(limit >> 20));
+    return error_set(error, -E2BIG,
+                     "The answer would take more memory than %s (limits.query_memory). Ask for a "
+                     "shorter time, or for fewer series, as with cpu{service_name=\"x\"}.",
+                     size);
+}
+
 int question_merge(struct question *question, struct profile *profile,
                    struct store_quality *ret_quality, struct error *error)
 {
-    int r = store_merge(question->server->store, &question->selection, &question->limits, profile,
-                        ret_quality, error);
+    struct store *store = question->server->store;
+    int r = query_links_any(&question->links)
+                ? query_merge_links(store, &question->selection, &question->limits,
+                                    &question->links, profile, ret_quality, error)
+                : store_merge(store, &question->selection, &question->limits, profile, ret_quality,
+                              error);
+    if (r == -E2BIG)
+        return too_large(question, error);
     if (r < 0)
         return r;
     profile->time_ns = ret_quality->first_ns;
     profile->duration_ns = ret_quality->duration_ns;
     return 0;
+}
+
+int question_measure(struct question *question, struct query_quality *quality, struct error *error)
+{
+    return query_quality_measure(question->server->store, &question->selection, &question->limits,
+                                 clock_ns(CLOCK_REALTIME), quality, error);
+}
+
+int question_merge_measured(struct question *question, struct profile *profile,
+                            struct query_quality *ret_quality, struct error *error)
+{
+    int r = question_merge(question, profile, &ret_quality->found, error);
+    return r < 0 ? r : question_measure(question, ret_quality, error);
 }
 
 int question_number(struct http_request *request, const char *name, uint64_t least, uint64_t most,
@@ -105,6 +156,33 @@ int question_number(struct http_request *request, const char *name, uint64_t lea
                          (unsigned long long)least, (unsigned long long)most, text);
     *value = number;
     return 0;
+}
+
+int question_word(struct http_request *request, const char *name, const char *const *words,
+                  unsigned otherwise, unsigned *ret_index, struct error *error)
+{
+    const char *text = http_request_query(request, name);
+    struct buffer list = {0};
+    *ret_index = otherwise;
+    if (!text || !*text)
+        return 0;
+    for (unsigned i = 0; words[i]; i++) {
+        if (!strcmp(text, words[i])) {
+            *ret_index = i;
+            buffer_release(&list);
+            return 0;
+        }
+        buffer_printf(&list, "%s%s", !i ? "" : words[i + 1] ? ", " : " or ", words[i]);
+    }
+    error_set(error, -EINVAL, "%s is %s, not \"%.40s\".", name, buffer_text(&list), text);
+    buffer_release(&list);
+    return -EINVAL;
+}
+
+void api_respond(struct http_request *request, const char *content_type, struct buffer *body)
+{
+    http_respond_header(request, "Cache-Control", "no-store");
+    http_respond(request, 200, content_type, body);
 }
 
 void json_put_text(struct buffer *out, const char *text)
@@ -144,19 +222,32 @@ static double unnamed_share(const struct profile *profile)
     return all > 0 ? unnamed / all : 0;
 }
 
-void quality_write(const struct store_quality *quality, const struct profile *profile,
+/* Numbers that may be unknown are null then: 0 would say that somebody counted. */
+static void put_unless(struct buffer *out, const char *key, bool known, double value)
+{
+    if (known)
+        buffer_printf(out, ",\"%s\":%.9g", key, value);
+    else
+        buffer_printf(out, ",\"%s\":null", key);
+}
+
+void quality_write(const struct query_quality *quality, const struct profile *profile,
                    struct buffer *out)
 {
+    const struct store_quality *found = &quality->found;
     buffer_printf(out,
                   "\"quality\":{\"samples\":%llu,\"windows\":%llu,\"series\":%llu,"
                   "\"first\":%.3f,\"last\":%.3f,\"duration_seconds\":%.9g,\"total\":%lld,"
                   "\"cut\":%lld,\"damaged_blocks\":%u,\"damaged_files\":%u",
-                  (unsigned long long)quality->rows, (unsigned long long)quality->windows,
-                  (unsigned long long)quality->series, (double)quality->first_ns / 1e9,
-                  (double)quality->last_ns / 1e9, (double)quality->duration_ns / 1e9,
-                  (long long)quality->total, (long long)quality->cut, quality->damaged_blocks,
-                  quality->damaged_files);
-    if (profile)
-        buffer_printf(out, ",\"unnamed_share\":%.6f", unnamed_share(profile));
+                  (unsigned long long)found->rows, (unsigned long long)found->windows,
+                  (unsigned long long)found->series, (double)found->first_ns / 1e9,
+                  (double)found->last_ns / 1e9, (double)found->duration_ns / 1e9,
+                  (long long)found->total, (long long)found->cut, found->damaged_blocks,
+                  found->damaged_files);
+    put_unless(out, "hosts", quality->hosts, (double)quality->hosts);
+    put_unless(out, "windows_covered", quality->covered >= 0, quality->covered);
+    buffer_printf(out, ",\"window_seconds\":%.9g", (double)quality->covered_step_ns / 1e9);
+    put_unless(out, "dropped", quality->has_dropped, (double)quality->dropped);
+    put_unless(out, "unnamed_share", profile != NULL, profile ? unnamed_share(profile) : 0);
     buffer_add_char(out, '}');
 }

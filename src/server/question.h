@@ -2,6 +2,8 @@
 /* What handlers that answer questions have in common. Private to src/server. */
 #pragma once
 
+#include "query/links.h"
+#include "query/quality.h"
 #include "query/query.h"
 #include "server/server.h"
 
@@ -10,6 +12,7 @@ struct question {
     struct query query;
     struct store_selection selection; /* of the query; its type is NULL when none was given */
     struct store_limits limits;
+    struct query_links links; /* only the samples of these, where there are any */
 };
 
 void question_release(struct question *question);
@@ -30,19 +33,47 @@ int question_read_from(struct question *question, struct http_request *request,
                        struct server *server, const char *prefix, const char *query,
                        int64_t from_ns, int64_t to_ns, bool typed, struct error *error);
 
+/* span_id and trace_id among the parameters, each any number of times. */
+int question_read_links(struct question *question, struct http_request *request,
+                        struct error *error);
+
 /* Merges all that is asked for into a profile that the caller has initialised. Its time and
  * duration are what was found. */
 int question_merge(struct question *question, struct profile *profile,
                    struct store_quality *ret_quality, struct error *error);
 
+/* The same, with all that can be said of how good it is. */
+int question_merge_measured(struct question *question, struct profile *profile,
+                            struct query_quality *ret_quality, struct error *error);
+
+/* Fills what is still missing from a quality of which `found` is known. */
+int question_measure(struct question *question, struct query_quality *quality, struct error *error);
+
 /* A parameter as a number within bounds; `value` is untouched when it isn't there. */
 int question_number(struct http_request *request, const char *name, uint64_t least, uint64_t most,
                     uint64_t *value, struct error *error);
 
+/* A parameter that is one of some words, NULL after the last; its index, `otherwise` when it isn't
+ * there. */
+int question_word(struct http_request *request, const char *name, const char *const *words,
+                  unsigned otherwise, unsigned *ret_index, struct error *error);
+
 /* "quality":{...}; `profile` may be NULL. */
-void quality_write(const struct store_quality *quality, const struct profile *profile,
+void quality_write(const struct query_quality *quality, const struct profile *profile,
                    struct buffer *out);
 
 /* {"a":"b"} */
 void labels_write_json(const struct labels *labels, struct buffer *out);
 void json_put_text(struct buffer *out, const char *text);
+
+/* 200 and an answer that is true now only. Takes the buffer's content over. */
+void api_respond(struct http_request *request, const char *content_type, struct buffer *body);
+
+/* ---- parameters.c ---- */
+
+/* The parameters of an address of the API, separated by blanks; NULL: it takes any. `pattern` is
+ * that of the table of routes. */
+const char *parameters_of(const char *pattern);
+
+/* Answers 400 and returns false when the request has a parameter that its address doesn't know. */
+bool parameters_known(struct http_request *request, const char *pattern);

@@ -12,7 +12,26 @@
 #include "format/wire.h"
 #include "query/query.h"
 
-void receipt_init(struct receipt *receipt, struct http_request *request, struct server *server)
+/* Counts the request, and answers when it is one too many. */
+static bool admit(struct receipt *receipt)
+{
+    struct sender *seen = &receipt->seen;
+    const char *what = "";
+    int64_t wait_ms;
+    if (quotas_allow(receipt->server->quotas, seen->tenant, seen->name, monotonic_ns() / 1000000,
+                     &wait_ms, &what))
+        return true;
+    char seconds[24];
+    snprintf(seconds, sizeof(seconds), "%lld", (long long)((wait_ms + 999) / 1000));
+    seen->refused[REFUSED_RATE]++;
+    senders_add(receipt->server->ingest.senders, seen);
+    http_respond_header(receipt->request, "Retry-After", seconds);
+    http_respond_error(receipt->request, 429,
+                       "You have sent more %s than you may; send again in %s s.", what, seconds);
+    return false;
+}
+
+bool receipt_init(struct receipt *receipt, struct http_request *request, struct server *server)
 {
     const struct http_identity *identity = http_request_identity(request);
     const char *agent = http_request_header(request, "User-Agent");
@@ -30,6 +49,7 @@ void receipt_init(struct receipt *receipt, struct http_request *request, struct 
     snprintf(receipt->seen.agent, SENDER_TEXT_BYTES, "%s", agent ? agent : "");
     receipt->seen.last_ns = receipt->source.received_ns;
     receipt->seen.pushes = 1;
+    return admit(receipt);
 }
 
 void receipt_release(struct receipt *receipt)
@@ -51,6 +71,8 @@ bool receipt_finish(struct receipt *receipt, int r, struct error *error)
     else if (r)
         seen->refused[ingest_refusal_of(r)]++;
     senders_add(receipt->server->ingest.senders, seen);
+    quotas_charge(receipt->server->quotas, seen->tenant, seen->name,
+                  http_request_received(receipt->request), seen->rows, monotonic_ns() / 1000000);
     if (!r || r == -EALREADY)
         return true;
     if (error->code == -ERANGE)
@@ -60,21 +82,22 @@ bool receipt_finish(struct receipt *receipt, int r, struct error *error)
     return false;
 }
 
-static int read_format(struct source *source, const struct format *format, struct profile *profile,
-                       struct error *error)
+int receive_format(struct source *source, const struct format **format, struct profile *profile,
+                   struct error *error)
 {
-    int r = format ? 0 : format_detect(source, &format, error);
+    int r = *format ? 0 : format_detect(source, format, error);
     if (r < 0)
         return r;
-    if (!format_readable(format))
-        return error_set(error, -ENOTSUP, "Profiles can't be read from %s.", format->name);
-    if (format->read)
-        return format->read(source, profile, error);
-    void *collected = format->phases->collect(source, profile->detail, error);
+    if (!format_readable(*format))
+        return error_set(error, -ENOTSUP, "Profiles can't be read from %s.", (*format)->name);
+    if ((*format)->read)
+        return (*format)->read(source, profile, error);
+    const struct format_phases *phases = (*format)->phases;
+    void *collected = phases->collect(source, profile->detail, error);
     if (!collected)
         return error->code;
-    r = format->phases->resolve(collected, profile, error);
-    format->phases->discard(collected);
+    r = phases->resolve(collected, profile, error);
+    phases->discard(collected);
     return r;
 }
 
@@ -83,7 +106,11 @@ int receipt_read(struct receipt *receipt, struct source *source, const struct fo
 {
     _cleanup_profile_ struct profile profile;
     profile_init(&profile, INGEST_DETAIL);
-    int r = read_format(source, format, &profile, error);
+    int r = format ? 0 : format_detect(source, &format, error);
+    if (!r)
+        r = format->read_loose
+                ? format->read_loose(source, store_seed(receipt->server->store), &profile, error)
+                : receive_format(source, &format, &profile, error);
     return r < 0 ? r : ingest_batch_add(&receipt->batch, &receipt->source, &profile, error);
 }
 
@@ -152,7 +179,8 @@ void receive_push(struct http_request *request, void *server)
     struct error error = {0};
     const struct format *format = NULL;
     struct http_source *source = NULL;
-    receipt_init(&receipt, request, server);
+    if (!receipt_init(&receipt, request, server))
+        return;
     int r = push_parameters(&receipt, &format, &error);
     if (!r)
         r = http_source_open(request, receipt.server->ingest.limits.expansion_bytes, &source,
@@ -177,7 +205,8 @@ void receive_otlp(struct http_request *request, void *server)
     _cleanup_receipt_ struct receipt receipt;
     struct error error = {0};
     struct http_source *source = NULL;
-    receipt_init(&receipt, request, server);
+    if (!receipt_init(&receipt, request, server))
+        return;
     receipt.source.attributes = true;
     bool json = http_request_is_type(request, "application/json");
     int r = 0;
@@ -191,8 +220,8 @@ void receive_otlp(struct http_request *request, void *server)
     _cleanup_profile_ struct profile profile;
     profile_init(&profile, INGEST_DETAIL);
     if (!r)
-        r = json ? otlp_read_json(http_source(source), &profile, NULL, &error)
-                 : otlp_read(http_source(source), &profile, NULL, &error);
+        r = (json ? otlp_read_json_loose : otlp_read_loose)(
+            http_source(source), store_seed(receipt.server->store), &profile, &error);
     /* A request without profiles is a way to ask whether we are there. */
     if (!r && profile.type_count)
         r = ingest_batch_add(&receipt.batch, &receipt.source, &profile, &error);

@@ -13,15 +13,21 @@ struct receipt {
     struct ingest_source source; /* what holds for the whole request */
     struct labels labels;        /* source.labels points here */
     struct sender seen;
+    bool parca; /* of series: their messages differ a little */
 };
 
-void receipt_init(struct receipt *receipt, struct http_request *request, struct server *server);
+/* False when the sender has sent more than it may: that is answered then. */
+bool receipt_init(struct receipt *receipt, struct http_request *request, struct server *server);
 void receipt_release(struct receipt *receipt);
 #define _cleanup_receipt_ _cleanup_(receipt_release)
 
 /* Writes the batch unless `r` is an error already, counts, and answers errors. True: all is well,
  * and the caller answers. */
 bool receipt_finish(struct receipt *receipt, int r, struct error *error);
+
+/* Reads one profile, by content where *format is NULL, which then says what it was. */
+int receive_format(struct source *source, const struct format **format, struct profile *profile,
+                   struct error *error);
 
 /* Reads one profile, by content unless the format is given, and adds it to the batch. */
 int receipt_read(struct receipt *receipt, struct source *source, const struct format *format,

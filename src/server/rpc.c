@@ -13,13 +13,16 @@
 void rpc_release(struct rpc_request *request)
 {
     struct rpc_texts *texts[] = {&request->matchers, &request->label_names, &request->group_by,
-                                 &request->spans};
+                                 &request->spans,    &request->traces,      &request->profiles,
+                                 &request->call_site};
     for (size_t i = 0; i < ARRAY_LENGTH(texts); i++)
         free(texts[i]->list);
     if (request->left)
         rpc_release(request->left);
     if (request->right)
         rpc_release(request->right);
+    if (request->stack)
+        rpc_release(request->stack);
     arena_release(&request->arena);
     *request = (struct rpc_request){0};
 }
@@ -44,7 +47,7 @@ static int set_text(struct rpc_request *request, const struct rpc_field *field, 
 {
     void *member = (char *)request + field->offset;
     const char *copy = arena_strndup(&request->arena, text, length);
-    if (field->kind == RPC_TEXT) {
+    if (field->kind == RPC_TEXT) { /* what a NUL is in is cut there */
         *(const char **)member = copy;
         return 0;
     }
@@ -58,6 +61,20 @@ static int set_text(struct rpc_request *request, const struct rpc_field *field, 
 }
 
 /* ---- protobuf ---- */
+
+static int set_named(struct rpc_request *request, const struct rpc_field *field,
+                     const struct wire_field *message, struct error *error)
+{
+    struct wire wire = wire_of_field(message);
+    struct wire_field got, name = {0};
+    int r;
+    while ((r = wire_next(&wire, &got)) > 0)
+        if (got.number == 1 && got.type == WIRE_BYTES)
+            name = got;
+    return r < 0 ? r
+                 : set_text(request, field, name.length ? (const char *)name.data : "", name.length,
+                            error);
+}
 
 static int read_wire(struct wire wire, const struct rpc_field *fields, struct rpc_request *request,
                      struct error *error)
@@ -81,6 +98,10 @@ static int read_wire(struct wire wire, const struct rpc_field *fields, struct rp
         else if (field->kind == RPC_MESSAGE && bytes)
             r = read_wire(wire_of_field(&got), field->fields,
                           nested(request, (struct rpc_request **)member), error);
+        else if (field->kind == RPC_NAMED && bytes)
+            r = set_named(request, field, &got, error);
+        if (r == -EBADMSG)
+            break;
         if (r < 0)
             return r;
     }
@@ -109,6 +130,21 @@ static int read_enum(struct json *json, const struct rpc_field *field, int64_t *
 static int read_json(struct json *json, const struct rpc_field *fields, struct rpc_request *request,
                      struct error *error);
 
+/* [{"name":"a"},...] */
+static int read_named(struct json *json, const struct rpc_field *field, struct rpc_request *request,
+                      struct error *error)
+{
+    struct json_string key, text;
+    int r = json_array(json);
+    while (r >= 0 && (r = json_next_element(json)) > 0) {
+        r = json_object(json);
+        while (r >= 0 && (r = json_next_key(json, &key)) > 0)
+            if (json_is(&key, "name") && (r = json_string(json, &text)) >= 0)
+                r = set_text(request, field, text.data, text.length, error);
+    }
+    return r;
+}
+
 static int read_json_field(struct json *json, const struct rpc_field *field,
                            struct rpc_request *request, struct error *error)
 {
@@ -136,6 +172,8 @@ static int read_json_field(struct json *json, const struct rpc_field *field,
     case RPC_MESSAGE:
         return read_json(json, field->fields, nested(request, (struct rpc_request **)member),
                          error);
+    case RPC_NAMED:
+        return read_named(json, field, request, error);
     }
     return 0;
 }
@@ -190,7 +228,15 @@ int rpc_read(struct http_request *http, const struct rpc_field *fields, struct r
              struct error *error)
 {
     struct http_source *source = NULL;
+    const struct http_identity *identity = http_request_identity(http);
+    const char *tenant = http_request_header(http, "X-Scope-OrgID");
     init(request);
+    /* Tokens say whose data it is; whoever asks for another's shall not take ours for it. Without
+     * tokens there is one tenant, whatever the header says. */
+    if (identity->token_id && tenant && *tenant && strcmp(tenant, identity->tenant))
+        return error_set(error, -EACCES,
+                         "The token is of the tenant %s, not of the one that X-Scope-OrgID names.",
+                         identity->tenant);
     request->json = http_request_is_type(http, "application/json");
     if (!request->json && !http_request_is_type(http, "application/proto"))
         return error_set(error, -ENOTSUP,

@@ -21,17 +21,26 @@ struct rpc_texts {
 struct rpc_request {
     bool json;
     const char *profile_type, *label_selector, *name; /* "" unless given */
-    struct rpc_texts matchers, label_names, group_by, spans;
+    struct rpc_texts matchers, label_names, group_by, spans, traces, profiles, call_site;
     int64_t start, end; /* ms since 1970 */
     int64_t max_nodes, limit;
     int64_t format;      /* 0 and 1 flame graph, 2 tree, 3 dot, 4 pprof */
     int64_t aggregation; /* 0 sum, 1 average */
-    double step;         /* seconds */
-    struct rpc_request *left, *right;
+    int64_t exemplar_type, query_type;
+    double step; /* seconds */
+    struct rpc_request *left, *right, *stack;
     struct arena arena;
 };
 
-enum rpc_kind { RPC_TEXT, RPC_TEXTS, RPC_NUMBER, RPC_DOUBLE, RPC_ENUM, RPC_MESSAGE };
+enum rpc_kind {
+    RPC_TEXT,
+    RPC_TEXTS,
+    RPC_NUMBER,
+    RPC_DOUBLE,
+    RPC_ENUM,
+    RPC_MESSAGE,
+    RPC_NAMED, /* any number of messages whose only field is name=1: texts */
+};
 
 struct rpc_field {
     unsigned number;
@@ -47,6 +56,9 @@ int rpc_read(struct http_request *http, const struct rpc_field *fields, struct r
              struct error *error);
 void rpc_release(struct rpc_request *request);
 #define _cleanup_rpc_ _cleanup_(rpc_release)
+
+/* The fields of a method of querier.v1, or NULL. */
+const struct rpc_field *querier_fields(const char *method);
 
 /* From memory, for tests. */
 int rpc_parse(const void *data, size_t length, const struct rpc_field *fields,

@@ -21,7 +21,7 @@ static const char *const names[INGEST_REFUSALS] = {
     [REFUSED_MALFORMED] = "malformed",   [REFUSED_UNSUPPORTED] = "unsupported",
     [REFUSED_TOO_LARGE] = "too_large",   [REFUSED_TOO_OLD] = "too_old",
     [REFUSED_RELABELLED] = "relabelled", [REFUSED_BROKEN_OFF] = "broken_off",
-    [REFUSED_STORE] = "store",
+    [REFUSED_STORE] = "store",           [REFUSED_RATE] = "rate_limited",
 };
 
 const char *ingest_refusal_name(enum ingest_refusal reason)
@@ -41,6 +41,8 @@ enum ingest_refusal ingest_refusal_of(int code)
         return REFUSED_TOO_LARGE;
     case -ERANGE:
         return REFUSED_TOO_OLD;
+    case -EUSERS:
+        return REFUSED_RATE;
     case -ECONNRESET:
     case -ECANCELED:
     case -ETIME:
@@ -74,6 +76,7 @@ static void add(struct sender *to, const struct sender *seen)
     to->rows += seen->rows;
     to->exemplars += seen->exemplars;
     to->corrected += seen->corrected;
+    to->cut += seen->cut;
     for (int i = 0; i < INGEST_REFUSALS; i++)
         to->refused[i] += seen->refused[i];
 }
@@ -128,11 +131,11 @@ static void write_row(const struct sender *row, struct buffer *out)
     buffer_printf(out,
                   ",\"first\":%.3f,\"last\":%.3f,\"pushes\":%llu,\"repeats\":%llu,"
                   "\"windows\":%llu,\"samples\":%llu,\"exemplars\":%llu,\"corrected\":%llu,"
-                  "\"clock_skew_seconds\":%.3f,\"refused\":{",
+                  "\"cut\":%llu,\"clock_skew_seconds\":%.3f,\"refused\":{",
                   (double)row->first_ns / 1e9, (double)row->last_ns / 1e9,
                   (unsigned long long)row->pushes, (unsigned long long)row->repeats,
                   (unsigned long long)row->windows, (unsigned long long)row->rows,
-                  (unsigned long long)row->exemplars, (unsigned long long)row->corrected,
+                  (unsigned long long)row->exemplars, (unsigned long long)row->corrected, (unsigned long long)row->cut,
                   (double)row->skew_ns / 1e9);
     const char *comma = "";
     for (int i = 0; i < INGEST_REFUSALS; i++)

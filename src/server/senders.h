@@ -20,6 +20,7 @@ enum ingest_refusal {
     REFUSED_RELABELLED, /* the rules dropped all of it */
     REFUSED_BROKEN_OFF, /* the sender went away or was too slow */
     REFUSED_STORE,      /* full, read-only or failing */
+    REFUSED_RATE,       /* more than it may send */
     INGEST_REFUSALS,
 };
 const char *ingest_refusal_name(enum ingest_refusal reason);
@@ -30,6 +31,7 @@ struct sender {
     int64_t first_ns, last_ns; /* pushes seen, refused ones too */
     int64_t skew_ns;           /* of its clock when that was last corrected */
     uint64_t pushes, repeats, windows, rows, exemplars, corrected;
+    uint64_t cut; /* samples whose stack was too deep */
     uint64_t refused[INGEST_REFUSALS];
 };
 

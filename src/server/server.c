@@ -3,18 +3,27 @@
 
 #include "server/server.h"
 
+#include <malloc.h>
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/memory.h"
 #include "base/text.h"
+#include "server/audit.h"
+#include "server/web.h"
 
 #define INGEST_BODY 1 /* replaced by the limit that is set */
 #define RPC_BODY (1u << 20)
+#define ORDER_BODY (64u << 10)
 #define KEEP_HOUSE_MS 5000
+#define QUERY_SHARE 12 /* part of the memory limit that the stacks of one query may take */
+#define MALLOC_ARENAS_MAX 8
+#define MALLOC_MAP_BYTES (1 << 20)
+#define MALLOC_TRIM_BYTES (4 << 20)
 
 #define GET_READ(pattern, handler)                                                                 \
     {                                                                                              \
@@ -33,6 +42,7 @@ static const struct http_route routes[] = {
     POST_INGEST("/push.v1.PusherService/Push", receive_connect_push),
     POST_INGEST("/parca.profilestore.v1alpha1.ProfileStoreService/WriteRaw", receive_parca),
     POST_INGEST("/api/profiles/writeraw", receive_parca),
+    POST_INGEST("/v1/profiles", receive_coroot),
     GET_READ("/api/v1/types", api_types),
     GET_READ("/api/v1/labels", api_labels),
     GET_READ("/api/v1/label/*/values", api_label_values),
@@ -40,12 +50,19 @@ static const struct http_route routes[] = {
     GET_READ("/api/v1/flame", api_flame),
     GET_READ("/api/v1/profile", api_profile),
     GET_READ("/api/v1/top", api_top),
+    GET_READ("/api/v1/callers", api_callers),
+    GET_READ("/api/v1/lines", api_lines),
     GET_READ("/api/v1/diff", api_diff),
+    {"POST", "/api/v1/files/flame", HTTP_ROLE_READ, api_files_flame, INGEST_BODY, 0},
+    {"POST", "/api/v1/files/diff", HTTP_ROLE_READ, api_files_diff, INGEST_BODY, 0},
     GET_READ("/api/v1/timeseries", api_timeseries),
     GET_READ("/api/v1/exemplars", api_exemplars),
     GET_READ("/api/v1/senders", api_senders),
+    GET_READ("/api/v1/targets", api_targets),
     GET_READ("/api/v1/health", api_health),
     GET_READ("/api/v1/status/buildinfo", api_build),
+    {"GET", "/api/v1/openapi.json", HTTP_ROLE_ANY, api_document, 0, 0},
+    {"GET", "/api", HTTP_ROLE_ANY, api_page, 0, 0},
     {"POST", "/querier.v1.QuerierService/*", HTTP_ROLE_READ, querier_call, RPC_BODY, 0},
     {"POST", "/settings.v1.*", HTTP_ROLE_READ, querier_unknown, RPC_BODY, 0},
     {"POST", "/vcs.v1.*", HTTP_ROLE_READ, querier_unknown, RPC_BODY, 0},
@@ -57,27 +74,142 @@ static const struct http_route routes[] = {
     GET_READ("/pyroscope/label-values", render_label_values),
     GET_READ("/metrics", api_metrics),
     {"GET", "/ready", HTTP_ROLE_ANY, api_ready, 0, 0},
+    {"GET", "/", HTTP_ROLE_ANY, web_page, 0, 0},
+    {"GET", "/explore", HTTP_ROLE_ANY, web_page, 0, 0},
+    {"GET", "/compare", HTTP_ROLE_ANY, web_page, 0, 0},
+    {"GET", "/function", HTTP_ROLE_ANY, web_page, 0, 0},
+    {"GET", "/files", HTTP_ROLE_ANY, web_page, 0, 0},
+    {"GET", "/recordings", HTTP_ROLE_ANY, web_page, 0, 0},
+    {"GET", "/agents", HTTP_ROLE_ANY, web_page, 0, 0},
+    {"GET", "/assets/*", HTTP_ROLE_ANY, web_asset, 0, 0},
+    {"POST", "/api/v1/admin/delete", HTTP_ROLE_ADMIN, admin_delete, 0, 0},
+    {"GET", "/api/v1/audit", HTTP_ROLE_ADMIN, admin_audit, 0, 0},
+    {"POST", "/api/v1/agents/report", HTTP_ROLE_INGEST, agents_report, AGENT_REPORT_BYTES, 0},
+    {"GET", "/api/v1/agents/orders", HTTP_ROLE_INGEST, agents_orders, 0, 0},
+    GET_READ("/api/v1/agents", agents_list),
+    {"GET", "/api/v1/control", HTTP_ROLE_ADMIN, control_get, 0, 0},
+    {"POST", "/api/v1/control", HTTP_ROLE_ADMIN, control_post, ORDER_BODY, 0},
+    {"POST", "/api/v1/recordings", HTTP_ROLE_ADMIN, recordings_start, ORDER_BODY, 0},
+    GET_READ("/api/v1/recordings", recordings_list),
+    GET_READ("/api/v1/recordings/*", recordings_one),
+    {"DELETE", "/api/v1/recordings/*", HTTP_ROLE_ADMIN, recordings_stop, 0, 0},
 };
+
+/* All that reads stacks or makes pictures of them; lists are small. */
+static bool needs_memory(const struct http_route *route)
+{
+    static server_handler *const heavy[] = {
+        api_flame,      api_profile,   api_top,      api_callers, api_diff, api_lines,
+        api_timeseries, api_exemplars, querier_call, render,      render_diff,
+        api_files_flame, api_files_diff};
+    bool needs = route->body_limit_bytes == INGEST_BODY;
+    for (size_t i = 0; !needs && i < ARRAY_LENGTH(heavy); i++)
+        needs = route->handle == heavy[i];
+    return needs;
+}
+
+/* Pushes and queries pass the gate that admit.c is. A star is at the end of their patterns. */
+static void admit(struct http_request *request, void *userdata)
+{
+    const char *path = http_request_path(request);
+    for (size_t i = 0; i < ARRAY_LENGTH(routes); i++) {
+        const char *pattern = routes[i].pattern;
+        size_t length = strcspn(pattern, "*");
+        if (!needs_memory(&routes[i]) || strncmp(pattern, path, length) ||
+            (!pattern[length] && path[length]))
+            continue;
+        if (routes[i].roles == HTTP_ROLE_INGEST)
+            admit_push(request, userdata, routes[i].handle);
+        else
+            admit_query(request, userdata, routes[i].handle);
+        return;
+    }
+}
+
+const struct http_route *server_routes(size_t *ret_count)
+{
+    *ret_count = ARRAY_LENGTH(routes);
+    return routes;
+}
 
 static void log_access(void *userdata, const struct http_access *access)
 {
     struct server *server = userdata;
-    struct buffer line = {0};
+    _cleanup_buffer_ struct buffer line = {0};
     if (!server->options.access_log)
         return;
-    if (server->options.log_format == SERVER_LOG_JSON) {
-        buffer_add_text(&line, "{\"peer\":");
+    if (log_is_json()) {
+        log_begin_json(LOG_INFO, &line);
+        buffer_add_text(&line, ",\"message\":\"request\",\"peer\":");
         text_escape_json(&line, access->peer, strlen(access->peer));
-        buffer_printf(&line, ",\"method\":\"%s\",\"path\":", access->method);
+        buffer_add_text(&line, ",\"method\":");
+        text_escape_json(&line, access->method, strlen(access->method));
+        buffer_add_text(&line, ",\"path\":");
         text_escape_json(&line, access->path, strlen(access->path));
+        if (access->identity && access->identity->token_name) {
+            buffer_add_text(&line, ",\"token\":");
+            text_escape_json(&line, access->identity->token_name,
+                             strlen(access->identity->token_name));
+        }
         buffer_printf(&line, ",\"status\":%u,\"received\":%llu,\"sent\":%llu,\"us\":%lld}",
                       access->status, (unsigned long long)access->bytes_received,
                       (unsigned long long)access->bytes_sent, (long long)access->duration_us);
     } else {
         http_access_line(&line, access);
     }
-    fprintf(stderr, "%s\n", buffer_text(&line));
-    buffer_release(&line);
+    log_line(&line);
+}
+
+/* ---- what the store finds wrong ---- */
+
+struct problem_list {
+    const char *said; /* what was there last time, each between newlines */
+    struct buffer now;
+};
+
+static int log_problem(void *context, const char *text)
+{
+    struct problem_list *list = context;
+    size_t at = list->now.length;
+    buffer_printf(&list->now, "\n%s\n", text);
+    if (!list->said || !strstr(list->said, buffer_text(&list->now) + at))
+        log_error("%s", text);
+    return 0;
+}
+
+/* Says each of the store's problems once. */
+static void log_problems(struct server *server)
+{
+    struct problem_list list = {.said = server->problems};
+    store_problems(server->store, log_problem, &list, NULL);
+    free(server->problems);
+    server->problems = memory_strndup(buffer_text(&list.now), list.now.length);
+    buffer_release(&list.now);
+}
+
+/* ---- the audit log ---- */
+
+static void audit_self(struct server *server, const char *action, const char *outcome)
+{
+    char actor[AUDIT_ACTOR_BYTES];
+    audit_write(server->audit, &(struct audit_entry){.actor = audit_local_actor(actor),
+                                                     .action = action,
+                                                     .target = "server " ASSAY_VERSION,
+                                                     .outcome = outcome});
+}
+
+static void audit_refusal(void *userdata, enum http_refusal reason, const char *peer,
+                          const struct http_identity *identity)
+{
+    struct server *server = userdata;
+    if (reason != HTTP_REFUSED_UNAUTHENTICATED && reason != HTTP_REFUSED_FORBIDDEN)
+        return;
+    audit_note(server->audit,
+               &(struct audit_entry){.actor = identity ? identity->token_name : NULL,
+                                     .tenant = identity ? identity->tenant : NULL,
+                                     .action = "refused",
+                                     .outcome = http_refusal_name(reason),
+                                     .remote = peer});
 }
 
 /* Compaction, rollups, retention: a round every few seconds, or at once when there is more. */
@@ -87,6 +219,8 @@ static void *keep_house(void *userdata)
     int64_t next = monotonic_ns();
     char said[ERROR_TEXT_BYTES] = "";
     while (!atomic_load(&server->stopping)) {
+        audit_flush(server->audit);
+        control_keep(server->control);
         if (monotonic_ns() >= next) {
             struct error error = {0};
             int r = store_maintain(server->store, &server->stopping, &error);
@@ -94,6 +228,8 @@ static void *keep_house(void *userdata)
                 log_error("%s", error.text);
                 snprintf(said, sizeof(said), "%s", error.text);
             }
+            log_problems(server);
+            malloc_trim(MALLOC_TRIM_BYTES);
             next = monotonic_ns() + (r > 0 ? 0 : KEEP_HOUSE_MS * 1000000ll);
         }
         nanosleep(&(struct timespec){.tv_nsec = 50000000}, NULL);
@@ -104,13 +240,12 @@ static void *keep_house(void *userdata)
 static int open_store(struct server *server, struct error *error)
 {
     const struct server_options *options = &server->options;
-    struct store_class class = {.name = "default"};
-    memcpy(class.days, options->retention_days, sizeof(class.days));
     struct store_options store = {.directory = options->data,
-                                  .classes = &class,
-                                  .class_count = 1,
+                                  .classes = options->classes,
+                                  .class_count = options->class_count,
                                   .memory_limit_bytes = options->memory_limit_bytes / 2,
-                                  .disk_limit_bytes = options->disk_limit_bytes};
+                                  .disk_limit_bytes = options->disk_limit_bytes,
+                                  .budget = &server->memory};
     return options->data ? store_open_embedded(&store, &server->store, error)
                          : store_open_memory(&store, &server->store, error);
 }
@@ -129,9 +264,12 @@ static int open_http(struct server *server, struct error *error)
     if (r < 0)
         return r;
     memcpy(server->routes, routes, sizeof(routes));
-    for (size_t i = 0; i < ARRAY_LENGTH(routes); i++)
-        if (routes[i].roles == HTTP_ROLE_INGEST)
+    for (size_t i = 0; i < ARRAY_LENGTH(routes); i++) {
+        if (routes[i].body_limit_bytes == INGEST_BODY)
             server->routes[i].body_limit_bytes = options->limits.body_bytes;
+        if (needs_memory(&routes[i]))
+            server->routes[i].handle = admit;
+    }
     struct http_server_options http = {
         .listen = options->listen,
         .listen_count = options->listen_count,
@@ -142,10 +280,34 @@ static int open_http(struct server *server, struct error *error)
         .tls = server->tls,
         .tokens = server->tokens,
         .cors_origin = options->cors_origin,
+        .connection_limit = options->connections,
+        .connections_per_peer = options->connections_per_address,
+        .requests_per_second = options->requests_per_second,
+        .idle_timeout_ms = (unsigned)(options->idle_timeout_ns / 1000000),
         .buffer_limit_bytes = MIN(options->memory_limit_bytes / 8, (uint64_t)64 << 20),
         .on_access = log_access,
+        .on_refusal = audit_refusal,
     };
     return http_server_start(&http, &server->http, error);
+}
+
+/*
+ * How the memory limit is shared: 3/8 work (pushes, queries, housekeeping), 1/4 the store's caches,
+ * 1/8 each bodies that come, cumulative profiles seen before, and scraping. What malloc keeps for
+ * itself is held small: every arena can hold as much unused memory as the busiest time needed.
+ */
+static void share_memory(struct server *server)
+{
+    uint64_t limit = server->options.memory_limit_bytes;
+    budget_init(&server->memory, limit / 8 * 3);
+    server->ingest.limits.expansion_bytes =
+        MIN(server->ingest.limits.expansion_bytes, MAX(limit / 4, (uint64_t)8 << 20));
+    if (!server->options.query_memory_bytes)
+        server->options.query_memory_bytes = limit / QUERY_SHARE;
+    long processors = sysconf(_SC_NPROCESSORS_ONLN);
+    mallopt(M_ARENA_MAX, (int)MIN(MAX(processors, 2), MALLOC_ARENAS_MAX));
+    mallopt(M_MMAP_THRESHOLD, MALLOC_MAP_BYTES);
+    mallopt(M_TRIM_THRESHOLD, MALLOC_TRIM_BYTES);
 }
 
 int server_start(const struct server_options *options, struct label_rules *rules,
@@ -158,9 +320,24 @@ int server_start(const struct server_options *options, struct label_rules *rules
     *rules = (struct label_rules){0};
     server->ingest.limits = options->limits;
     server->ingest.senders = senders_new();
+    server->ingest.deltas =
+        deltas_new(options->delta_memory_bytes ? options->delta_memory_bytes
+                                               : options->memory_limit_bytes / 8);
+    server->quotas = quotas_new(&options->rate);
+    server->options.data = options->in_memory ? NULL : options->data;
     pthread_rwlock_init(&server->ingest.rules_lock, NULL);
+    share_memory(server);
     int r = open_store(server, error);
     server->ingest.store = server->store;
+    if (!r)
+        log_problems(server);
+    if (!r && server->options.data)
+        r = audit_open(server->options.data, &server->audit, error);
+    if (!r)
+        r = control_open(server->options.data, &server->control, error);
+    if (!r && options->scrape)
+        r = scraper_start(&server->ingest, &server->memory, options->scrape,
+                          options->memory_limit_bytes / 8, &server->scraper, error);
     if (!r)
         r = open_http(server, error);
     if (!r)
@@ -170,6 +347,7 @@ int server_start(const struct server_options *options, struct label_rules *rules
         server_stop(server, 0);
         return r;
     }
+    audit_self(server, "start", "done");
     *ret_server = server;
     return 0;
 }
@@ -180,19 +358,33 @@ void server_stop(struct server *server, unsigned grace_ms)
         return;
     atomic_store(&server->stopping, true);
     http_server_stop(server->http, grace_ms);
+    scraper_stop(server->scraper);
     if (server->keeper_runs)
         pthread_join(server->keeper, NULL);
     tokens_free(server->tokens);
     http_tls_free(server->tls);
     store_close(server->store);
+    if (server->keeper_runs)
+        audit_self(server, "stop", "done");
+    control_close(server->control);
+    audit_close(server->audit);
+    budget_release(&server->memory);
     senders_free(server->ingest.senders);
+    deltas_free(server->ingest.deltas);
+    quotas_free(server->quotas);
     label_rules_release(&server->ingest.rules);
     pthread_rwlock_destroy(&server->ingest.rules_lock);
+    free(server->problems);
     free(server);
 }
 
-int server_reload(struct server *server, struct label_rules *rules, struct error *error)
+int server_reload(struct server *server, const struct server_options *options,
+                  struct label_rules *rules, struct error *error)
 {
+    quotas_set(server->quotas, &options->rate);
+    int scraped = server->scraper ? scraper_reload(server->scraper, options->scrape, error) : 0;
+    if (scraped < 0)
+        return scraped;
     pthread_rwlock_wrlock(&server->ingest.rules_lock);
     struct label_rules old = server->ingest.rules;
     server->ingest.rules = *rules;
@@ -200,5 +392,8 @@ int server_reload(struct server *server, struct label_rules *rules, struct error
     *rules = (struct label_rules){0};
     label_rules_release(&old);
     int r = server->tls ? http_tls_reload(server->tls, error) : 0;
-    return r < 0 || !server->tokens ? r : tokens_reload(server->tokens, error);
+    if (!r && server->tokens)
+        r = tokens_reload(server->tokens, error);
+    audit_self(server, "reload", r < 0 && error ? error->text : "done");
+    return r;
 }

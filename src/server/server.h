@@ -8,30 +8,44 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
+#include "base/budget.h"
 #include "base/error.h"
 #include "config/settings.h"
 #include "http/server.h"
 #include "http/tls.h"
+#include "server/control.h"
 #include "server/ingest.h"
+#include "server/quota.h"
+#include "server/scrape.h"
 #include "store/store.h"
 
 #define SERVER_LISTEN_MAX 8
 #define SERVER_DEFAULT_LISTEN "127.0.0.1:4040"
 #define SERVER_ROUTES_MAX 64
+#define SERVER_CLASSES_MAX 32
 
 /* Zero-initialised and filled by server_options_defaults(). Texts are the caller's. */
 struct server_options {
     const char *listen[SERVER_LISTEN_MAX];
     size_t listen_count;
-    const char *data; /* NULL: in memory, gone at the end */
+    const char *data;
+    bool in_memory; /* whatever `data` says: gone at the end */
     uint64_t memory_limit_bytes, disk_limit_bytes;
     bool insecure;
     const char *tls_certificate, *tls_key, *tls_client_ca;
     const char *tokens_file;
     const char *cors_origin;
-    unsigned retention_days[STORE_TIERS];
+    struct store_class classes[SERVER_CLASSES_MAX]; /* the last is for all other services */
+    size_t class_count;
+    const char **class_services; /* what the classes' lists are parts of; owned */
     struct ingest_limits limits;
+    struct quota_limits rate;
+    uint64_t delta_memory_bytes; /* for the last values of cumulative types */
+    struct scrape_jobs *scrape;  /* owned; NULL: none */
     uint64_t query_memory_bytes; /* of one query */
+    /* As in http/server.h; 0: what stands there. */
+    uint64_t connections, connections_per_address, requests_per_second;
+    int64_t idle_timeout_ns;
     unsigned log_format;         /* enum server_log_format */
     bool access_log;
 };
@@ -42,6 +56,7 @@ void server_options_defaults(struct server_options *options);
 
 /* Reads the keys of a configuration file; what is wrong is added to the settings' problems. */
 void server_options_read(struct server_options *options, struct settings *settings);
+void server_options_release(struct server_options *options);
 
 struct server {
     struct server_options options;
@@ -51,10 +66,17 @@ struct server {
     struct http_route routes[SERVER_ROUTES_MAX]; /* with the limits that are set */
     struct http_tls *tls;
     struct tokens *tokens;
+    struct audit *audit; /* NULL: in memory only */
+    struct budget memory; /* of pushes, queries and housekeeping */
+    _Atomic uint64_t pushes_without_memory;
+    struct quotas *quotas;
+    struct scraper *scraper;
+    struct control *control;
     pthread_t keeper;
     bool keeper_runs;
     atomic_bool stopping;
     int64_t started_ns;
+    char *problems; /* of the store, those that were logged already */
 };
 
 /* `rules` are taken over. Serves when it returns 0. */
@@ -64,22 +86,53 @@ int server_start(const struct server_options *options, struct label_rules *rules
 /* Ends what runs within `grace_ms`, then closes the store. Takes NULL. */
 void server_stop(struct server *server, unsigned grace_ms);
 
-/* Other rules from now on (taken over); certificate and tokens are read again. */
-int server_reload(struct server *server, struct label_rules *rules, struct error *error);
+/* Other rules (taken over), rates and targets from now on; certificate and tokens are read again.
+ * What else differs in `options` needs another start. */
+int server_reload(struct server *server, const struct server_options *options,
+                  struct label_rules *rules, struct error *error);
+
+/* Notes in the audit log what a request did. */
+void server_audit(struct server *server, struct http_request *request, const char *action,
+                  const char *target, const char *outcome);
+
+/* All routes, for the test that compares them with docs/openapi.json. */
+const struct http_route *server_routes(size_t *ret_count);
 
 /* ---- handlers, by file; all for server.c's table of routes ---- */
 
 typedef void server_handler(struct http_request *request, void *server);
 
-/* receive.c, receive_pyroscope.c */
-server_handler receive_push, receive_otlp, receive_ingest, receive_connect_push, receive_parca;
+/* receive.c */
+server_handler receive_push, receive_otlp;
+/* receive_ingest.c, receive_series.c */
+server_handler receive_ingest, receive_connect_push, receive_parca, receive_coroot;
 /* api.c */
 server_handler api_types, api_labels, api_label_values, api_series, api_senders, api_health,
-    api_ready, api_metrics, api_build;
+    api_ready, api_build;
+/* scrape_status.c */
+server_handler api_targets;
+/* api_metrics.c */
+server_handler api_metrics;
 /* api_profiles.c */
-server_handler api_flame, api_profile, api_top, api_diff;
+server_handler api_flame, api_profile, api_top, api_callers;
+/* api_lines.c */
+server_handler api_lines;
+/* api_document.c */
+server_handler api_document, api_page;
+/* api_diff.c */
+server_handler api_diff;
+/* api_files.c */
+server_handler api_files_flame, api_files_diff;
 /* api_points.c */
 server_handler api_timeseries, api_exemplars;
+/* admit.c: runs the handler of a push or a query when there is memory for it. */
+void admit_push(struct http_request *request, void *server, server_handler *handler);
+void admit_query(struct http_request *request, void *server, server_handler *handler);
+/* admin.c */
+server_handler admin_delete, admin_audit;
+/* agents_api.c, control_api.c, recordings_api.c */
+server_handler agents_report, agents_orders, agents_list, control_get, control_post,
+    recordings_start, recordings_list, recordings_one, recordings_stop;
 /* querier.c */
 server_handler querier_call, querier_unknown;
 /* render.c */

@@ -1,24 +1,31 @@
 // SPDX-License-Identifier: Apache-2.0
 // The server's settings: defaults, and the keys of its configuration file.
 
+#include <ctype.h>
 #include <limits.h>
+#include <string.h>
 
 #include "base/memory.h"
 #include "server/server.h"
 
 #define DAY_NS 86400000000000ll
 
+static const struct store_class default_class = {.name = "default", .days = {14, 30, 400, 1200}};
+
 void server_options_defaults(struct server_options *options)
 {
     *options = (struct server_options){
         .data = NULL,
         .memory_limit_bytes = 256u << 20,
-        .retention_days = {14, 30, 400, 1200},
+        .classes = {default_class},
+        .class_count = 1,
         .limits = {.body_bytes = 64u << 20,
                    .expansion_bytes = 256u << 20,
                    .samples = 1000000,
                    .series = 10000,
+                   .depth = 1024,
                    .clock_skew_ns = 600000000000ll},
+        .rate = {.burst_ns = 10000000000ll},
     };
 }
 
@@ -53,11 +60,37 @@ static void read_limits(struct server_options *options, struct settings *setting
     settings_size(&section, "expansion", 1024, 4ull << 30, &limits->expansion_bytes);
     settings_u64(&section, "samples", 1, STORE_ROWS_MAX, &limits->samples);
     settings_u64(&section, "series", 1, 1000000, &limits->series);
+    settings_u64(&section, "depth", 16, STORE_DEPTH_MAX, &limits->depth);
     settings_duration(&section, "clock_skew", 1000000000, DAY_NS * 365, &limits->clock_skew_ns);
     settings_duration(&section, "age", 1000000000, DAY_NS * 36500, &limits->age_ns);
+    settings_u64(&section, "connections", 10, 1000000, &options->connections);
+    settings_u64(&section, "connections_per_address", 1, 1000000,
+                 &options->connections_per_address);
+    settings_u64(&section, "requests_per_second", 1, 1000000, &options->requests_per_second);
+    settings_duration(&section, "idle_timeout", 1000000000, DAY_NS, &options->idle_timeout_ns);
+    settings_size(&section, "delta_memory", 1u << 20, 1ull << 40, &options->delta_memory_bytes);
     settings_size(&section, "query_memory", 1u << 20, 1ull << 40, &options->query_memory_bytes);
     settings_close(&section);
 }
+
+static void read_rates(struct server_options *options, struct settings *settings)
+{
+    static const char *const whose[] = {"sender", "tenant"};
+    struct settings section;
+    struct quota_limits *rate = &options->rate;
+    unsigned per = 0;
+    settings_open(&section, settings->problems, settings_map(settings, "rate_limits"),
+                  "rate_limits");
+    settings_choice(&section, "per", whose, ARRAY_LENGTH(whose), &per);
+    rate->per_tenant = per == 1;
+    settings_size(&section, "bytes", 1, 1ull << 40, &rate->bytes);
+    settings_u64(&section, "requests", 1, 1000000, &rate->requests);
+    settings_u64(&section, "samples", 1, 1ull << 40, &rate->samples);
+    settings_duration(&section, "burst", 1000000, DAY_NS, &rate->burst_ns);
+    settings_close(&section);
+}
+
+/* ---- how long things are kept ---- */
 
 static void read_days(struct settings *section, const char *key, unsigned *days)
 {
@@ -66,14 +99,88 @@ static void read_days(struct settings *section, const char *key, unsigned *days)
         *days = (unsigned)((ns + DAY_NS - 1) / DAY_NS);
 }
 
+static void read_tiers(struct settings *section, struct store_class *class)
+{
+    read_days(section, "raw", &class->days[STORE_RAW]);
+    read_days(section, "ten_minutes", &class->days[STORE_TEN_MINUTES]);
+    read_days(section, "hour", &class->days[STORE_HOUR]);
+    read_days(section, "day", &class->days[STORE_DAY]);
+}
+
+static bool is_class_name(const char *name)
+{
+    size_t length = strlen(name);
+    for (size_t i = 0; i < length; i++)
+        if (!isalnum((unsigned char)name[i]) && name[i] != '_')
+            return false;
+    return length && length <= 32;
+}
+
+/* One of a list. `services` has room for all of them together. */
+static void read_class(struct server_options *options, struct problems *problems,
+                       const struct yaml_node *node, size_t *service_count)
+{
+    struct store_class class = default_class;
+    struct settings section;
+    class.name = NULL;
+    settings_open(&section, problems, node, "A class of retention");
+    settings_string(&section, "name", &class.name);
+    const struct yaml_node *services = settings_strings(&section, "services");
+    read_tiers(&section, &class);
+    settings_close(&section);
+    if (!class.name)
+        class.name = services ? "" : "default";
+    if (!is_class_name(class.name))
+        problems_add(problems, node,
+                     "A class of retention needs a name of at most 32 letters, digits and _");
+    for (size_t i = 0; i < options->class_count; i++)
+        if (!strcmp(options->classes[i].name, class.name))
+            problems_add(problems, node, "There are two classes of retention called \"%s\"",
+                         class.name);
+    if (services) {
+        class.services = &options->class_services[*service_count];
+        for (size_t i = 0; i < services->count; i++)
+            options->class_services[(*service_count)++] = services->values[i]->text;
+        options->class_services[(*service_count)++] = NULL;
+    }
+    if (options->class_count && !options->classes[options->class_count - 1].services)
+        problems_add(problems, node,
+                     "The class of retention without services is for all others, and comes last");
+    options->classes[options->class_count++] = class;
+}
+
+static void read_classes(struct server_options *options, struct problems *problems,
+                         const struct yaml_node *list)
+{
+    size_t room = 0, count = 0;
+    if (list->count >= SERVER_CLASSES_MAX) {
+        problems_add(problems, list, "There can be %d classes of retention",
+                     SERVER_CLASSES_MAX - 1);
+        return;
+    }
+    for (size_t i = 0; i < list->count; i++) {
+        const struct yaml_node *services =
+            list->values[i]->kind == YAML_MAP ? yaml_node_get(list->values[i], "services") : NULL;
+        room += services ? services->count + 1 : 0;
+    }
+    options->class_services = memory_zalloc(room + 1, sizeof(char *));
+    options->class_count = 0;
+    for (size_t i = 0; i < list->count; i++)
+        read_class(options, problems, list->values[i], &count);
+    if (!options->class_count || options->classes[options->class_count - 1].services)
+        options->classes[options->class_count++] = default_class;
+}
+
 static void read_retention(struct server_options *options, struct settings *settings)
 {
+    const struct yaml_node *node = settings_node(settings, "retention");
+    if (node && node->kind == YAML_LIST) {
+        read_classes(options, settings->problems, node);
+        return;
+    }
     struct settings section;
-    settings_open(&section, settings->problems, settings_map(settings, "retention"), "retention");
-    read_days(&section, "raw", &options->retention_days[STORE_RAW]);
-    read_days(&section, "ten_minutes", &options->retention_days[STORE_TEN_MINUTES]);
-    read_days(&section, "hour", &options->retention_days[STORE_HOUR]);
-    read_days(&section, "day", &options->retention_days[STORE_DAY]);
+    settings_open(&section, settings->problems, node, "retention");
+    read_tiers(&section, &options->classes[0]);
     settings_close(&section);
 }
 
@@ -95,6 +202,7 @@ void server_options_read(struct server_options *options, struct settings *settin
     static const char *const log_formats[] = {"text", "json"};
     read_listen(options, settings);
     settings_string(settings, "data", &options->data);
+    settings_bool(settings, "in_memory", &options->in_memory);
     settings_size(settings, "memory_limit", 32u << 20, 1ull << 50, &options->memory_limit_bytes);
     settings_size(settings, "disk_limit", 1u << 20, 1ull << 60, &options->disk_limit_bytes);
     settings_bool(settings, "insecure", &options->insecure);
@@ -105,5 +213,15 @@ void server_options_read(struct server_options *options, struct settings *settin
     settings_bool(settings, "access_log", &options->access_log);
     read_tls(options, settings);
     read_limits(options, settings);
+    read_rates(options, settings);
     read_retention(options, settings);
+    options->scrape = scrape_jobs_read(settings);
+}
+
+void server_options_release(struct server_options *options)
+{
+    free(options->class_services);
+    scrape_jobs_unref(options->scrape);
+    options->class_services = NULL;
+    options->scrape = NULL;
 }

@@ -10,7 +10,7 @@ import sys
 
 # From the bottom up; a layer may include itself and those before it.
 LAYERS = [
-    "base", "config", "profile", "format", "elf", "symbol", "label", "http",
+    "base", "config", "profile", "format", "elf", "symbol", "label", "http", "simulate",
     "bpf", "capture", "agent", "store", "query", "server", "cli",
 ]  # fmt: skip
 

@@ -20,7 +20,8 @@ start_server() {
     pid=$!
     servers+=("$pid")
     local tries=0
-    until url=$(sed -n 's/^assay: serving on //p' "$log") && [ -n "$url" ]; do
+    until url=$(sed -n -e 's/^assay: serving on //p' \
+        -e 's/.*"message":"serving on \([^"]*\)".*/\1/p' "$log") && [ -n "$url" ]; do
         if ! kill -0 "$pid" 2>/dev/null || [ $((tries += 1)) -gt 1200 ]; then
             cat "$log" >&2
             return 1

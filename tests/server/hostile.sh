@@ -1,13 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
-# Bodies that are cut, flipped and mixed up, at every address that takes one, from several senders at
-# once: the server answers each, and its other data stays what it was.
+# Every route gets requests that are cut, flipped and mixed up: bodies of each format, parameters,
+# headers and whole requests, from several senders at once. The server answers each, and its other
+# data stays what it was. $HOSTILE_ROUNDS is how many of each sender.
 . "$ROOT/tests/server/common.bash"
 
 start_server hostile --data store -c keep.yaml
 push "$FIXTURES/man/base.pb.gz" 'service=good' >/dev/null
 
 cat >hostile.py <<'PYTHON'
-import base64, gzip, http.client, json, os, random, sys, threading
+import base64, gzip, http.client, json, os, random, re, socket, sys, threading
+from urllib.parse import quote
 host, port = sys.argv[1].removeprefix("http://").split(":")
 rounds, fixtures = int(sys.argv[2]), os.environ["FIXTURES"]
 def load(name): return open(os.path.join(fixtures, name), "rb").read()
@@ -43,7 +45,65 @@ seeds = [
     ("/querier.v1.QuerierService/Diff", {"Content-Type": "application/proto"},
      field(1, field(1, b"a:b:c:d:e") + b"\x18\x01\x20\x02") * 2 + field(2, field(1, b"a:b:c:d:e"))),
 ]
+for name in ["speedscope/sampled.speedscope.json", "cpuprofile/node20.cpuprofile", "perf-script/stacks.txt"]:
+    seeds.append(("/api/v1/push?service=bad", {}, load(name)))
+# Every other route that takes a body, and every one that doesn't, as the program's table has them.
+table = open(os.path.join(os.environ["ROOT"], "src/server/server.c")).read()
+routes = re.findall(r'(?:GET_READ|POST_INGEST)\("([^"]+)"', table)
+routes += re.findall(r'\{"(?:GET|POST|PUT|DELETE)", "([^"]+)"', table)
+gets = re.findall(r'GET_READ\("([^"]+)"', table) + re.findall(r'\{"GET", "([^"]+)"', table)
+if len(routes) < 30 or len(gets) < 15: sys.exit("The table of routes isn't understood.")
+for route in routes:
+    if route not in gets and not any(s[0].startswith(route.split("*")[0]) for s in seeds):
+        seeds.append((route.replace("*", "x"), connect, b'{"start":"1","end":2}'))
+for method in re.findall(r'"(Select\w+|Label\w+|Series|ProfileTypes|Diff|Get\w+|Analyze\w+)"',
+                         "".join(open(os.path.join(os.environ["ROOT"], "src/server", f)).read()
+                                 for f in os.listdir(os.path.join(os.environ["ROOT"], "src/server"))
+                                 if f.startswith("querier"))):
+    seeds.append(("/querier.v1.QuerierService/" + method, connect, json.dumps({
+        "profileTypeID": "process_cpu:cpu:nanoseconds:cpu:nanoseconds", "labelSelector": '{a=~".*"}',
+        "start": "0", "end": "1894716000000", "name": "service_name", "step": 15,
+        "groupBy": ["a"], "matchers": ['{a="b"}'], "maxNodes": "7", "left": {}, "right": {}}).encode()))
+words = {
+    "query": ["cpu", 'cpu{service="good"}', 'cpu{service=~"(a|b)*c+"}', "a:b:c:d:e", "{", 'cpu{a=~"("}'],
+    "from": ["now-1h", "0", "1980-01-01", "-1", "now+1d", "9" * 30], "to": ["now", "now%2B1d", "1e99"],
+    "format": ["json", "pprof", "folded", "svg", "html", "otlp", "speedscope", "dot", "x"],
+    "step": ["1s", "0", "15", "-1", "3650d"], "limit": ["0", "10", "99999999999999999999"],
+    "max_nodes": ["2", "8192", "0"], "function": ["main", "\xff", ""], "group_by": ["service_name", "a,b"],
+    "rightQuery": ["cpu"], "base_query": ["cpu"], "name": ["app{a=b}", "x"], "until": ["now", "x"],
+    "label": ["service_name"], "normalize": ["auto", "x"], "leftFrom": ["0"], "rightFrom": ["now"],
+    "service": ["good", "x" * 300], "count": ["flat", "cum"], "token": ["x"]}
 failures = []
+def question(chance):
+    """A GET of any route with parameters that may fit, or not at all."""
+    names = chance.sample(sorted(words), chance.randrange(6)) + ["query"]
+    pairs = []
+    for name in names:
+        value = chance.choice(words[name])
+        if chance.random() < 0.3:
+            raw = mutate(chance, value.encode("latin-1") or b"x")
+            value = quote(raw)
+        elif "%" not in value:
+            value = quote(value)
+        pairs.append(name + "=" + value)
+    return chance.choice(gets).replace("*", chance.choice(["x", "service_name", "%00", "a%2fb", "..%2f..%2fetc"])) \
+        + "?" + "&".join(pairs)
+def raw_request(chance):
+    """Bytes that were once a request; anything may come back, but the server stays."""
+    path, headers, body = chance.choice(seeds)
+    lines = "".join(f"{k}: {v}\r\n" for k, v in headers.items())
+    whole = f"POST {path} HTTP/1.1\r\nHost: localhost\r\n{lines}Content-Length: {len(body)}\r\n\r\n".encode()
+    data = mutate(chance, whole)
+    if chance.random() < 0.5: data += body[:chance.randrange(len(body) + 1)]
+    with socket.create_connection((host, int(port)), 120) as s:
+        try:
+            s.sendall(data)
+            s.shutdown(socket.SHUT_WR)
+            while s.recv(65536): pass
+        except TimeoutError:
+            raise
+        except OSError:
+            pass # it has closed already
 def mutate(random, body):
     body = bytearray(body)
     for _ in range(random.choice([0, 1, 1, 2, 8])):
@@ -59,11 +119,19 @@ def send(seed):
     connection = http.client.HTTPConnection(host, int(port), timeout=120)
     for i in range(rounds):
         path, headers, body = seeds[(seed + i) % len(seeds)]
+        kind = chance.randrange(4)
         try:
-            connection.request("POST", path, mutate(chance, body), headers)
+            if kind == 0:
+                raw_request(chance)
+                continue
+            if kind == 1:
+                path = question(chance)
+                connection.request("GET", path)
+            else:
+                connection.request("POST", path, mutate(chance, body), headers)
             answer = connection.getresponse()
             text = answer.read()
-            if answer.status >= 500 and answer.status != 501:
+            if answer.status >= 500 and answer.status not in (501, 503):
                 failures.append((path, answer.status, text[:200]))
         except (http.client.HTTPException, OSError) as error:
             failures.append((path, repr(error)))
@@ -74,7 +142,7 @@ for t in threads: t.join()
 for failure in failures[:5]: print(failure)
 sys.exit(bool(failures))
 PYTHON
-python3 hostile.py "$url" "${HOSTILE_ROUNDS:-130}"
+python3 hostile.py "$url" "${HOSTILE_ROUNDS:-150}"
 get "/api/v1/top?query=cpu%7Bservice%3D%22good%22%7D&$always" >top.json
 json top.json 'd["total"] == 2130000000'
 get "/api/v1/senders" >senders.json

@@ -91,13 +91,44 @@ check_answers
 
 # A folder can be looked at beside the server.
 "$ASSAY" store check store
-[[ $("$ASSAY" store stats store) == *"windows     14"* ]]
+[[ $("$ASSAY" store stats store) == *" 14 windows of "* ]]
 if "$ASSAY" store delete store --query '{}' --from 0 --to now 2>error.txt; then exit 1; fi
 
 # The same from the shell.
 "$ASSAY" query -u "$url" profile 'cpu{service="shop"}' --from 1980-01-01 -f pprof -o got.pb.gz
 "$ASSAY" report got.pb.gz -n 0 -f csv | cmp want.csv -
-[ "$("$ASSAY" query -u "$url" values endpoint --from 1980-01-01)" = '["/cart","/page","/search"]' ]
+ask() { "$ASSAY" query -u "$url" "$@" --from 1980-01-01; }
+[ "$(ask values endpoint)" = $'/cart\n/page\n/search' ]
+[ "$(ask values endpoint -f json)" = '["/cart","/page","/search"]' ]
+[ "$(ask types -f csv)" = $'id,sample_type,sample_unit
+process_cpu:cpu:nanoseconds:cpu:nanoseconds,cpu,nanoseconds
+process_cpu:samples:count:cpu:nanoseconds,samples,count' ]
+ask top cpu -n 2 >table.txt
+[ "$(sed -n 1,3p table.txt)" = ' flat    cum  function              file
+310ms  310ms  runtime.asyncPreempt  runtime/preempt_amd64.s
+150ms  150ms  indexbytebody         internal/bytealg/indexbyte_amd64.s' ]
+[[ $(tail -n 1 table.txt) == '205 samples in 7 windows of '*' on 1 host; '*'% of the time is covered.' ]]
+[ "$(ask callers main.isOdd 'cpu{service="shop"}' | sed -n 1,4p)" = 'flat 110ms, with all it calls 260ms of 2.13s
+
+Called by:
+  cum  caller       file' ]
+[ "$(ask timeseries cpu --step 3650d --group-by endpoint -f csv | cut -d, -f3 | tail -n +2 | paste -sd+)" = \
+    30000000+450000000+50000000+1600000000 ]
+[[ $(ask series 'cpu{endpoint="/cart",tenant="t0"}') == *'endpoint="/cart", host="h1", service_name="shop", tenant="t0"'* ]]
+[[ $("$ASSAY" query -u "$url" senders) == *curl* ]]
+ask diff cpu -f svg -o diff.svg
+[[ $(cat diff.svg) == *'<svg'* ]]
+# Exit status 1 is the server's or the network's, with its sentence; 2 is the command line's.
+code() { local wanted=$1; shift; local got=0; "$@" >/dev/null 2>error.txt || got=$?; [ "$got" = "$wanted" ]; }
+code 1 ask callers nothing cpu
+[ "$(cat error.txt)" = 'assay: No stack of the selection has a function "nothing"; names are compared exactly, as top shows them.' ]
+code 1 "$ASSAY" query -u http://127.0.0.1:1 types
+code 2 ask nonsense
+code 2 ask callers
+code 2 ask top cpu --step 1m
+code 2 ask types -f svg
+code 2 ask top cpu more
+code 2 "$ASSAY" query -u "$url" health --from now
 if "$ASSAY" query -u "$url" top 'cpu{' 2>error.txt; then exit 1; fi
 grep 'selector is not valid' error.txt >/dev/null
 push "$file" 'service=bank' >/dev/null
@@ -106,8 +137,8 @@ json top.json 'd["total"] == 2 * 2130000000'
 stop_server
 
 # What should never have been stored goes, and nothing else.
-"$ASSAY" store delete store --query '{service="bank"}' --from 1980-01-01 --to 2100-01-01 >deleted.txt
-[ "$(cat deleted.txt)" = '14 windows were deleted.' ]
+"$ASSAY" store delete store --query '{service="bank"}' --from 1980-01-01 --to 2100-01-01 --yes >deleted.txt
+[ "$(cat deleted.txt)" = '14 windows with 410 samples were deleted.' ]
 start_server deleted --data store -c keep.yaml
 [ "$(get "/api/v1/label/service_name/values?$always")" = '["shop"]' ]
 check_answers

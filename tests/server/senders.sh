@@ -43,7 +43,8 @@ def varint(n):
 def field(number, content):
     return varint(number << 3 | 2) + varint(len(content)) + content
 def labels(service):
-    pairs = {"__name__": "memory", "service_name": service, "otel.scope.name": "s"}
+    pairs = {"__name__": "memory", "service_name": service, "otel.scope.name": "s",
+             "__delta__": "false"}
     return [field(1, field(1, k.encode()) + field(2, v.encode())) for k, v in pairs.items()]
 raw = open(sys.argv[1], "rb").read()
 open("push.json", "w").write(json.dumps({"series": [{"labels": [

@@ -8,11 +8,11 @@
 #include "profile/rank.h"
 #include "sample_profile.h"
 
-static struct pattern *pattern(const char *expression)
+static struct regex *pattern(const char *expression)
 {
-    struct pattern *result = NULL;
+    struct regex *result = NULL;
     struct error error = {0};
-    assert_int_equal(pattern_new(expression, "--test", &result, &error), 0);
+    assert_int_equal(regex_new(expression, false, "--test", &result, &error), 0);
     return result;
 }
 
@@ -40,7 +40,7 @@ static void focus_ignore_hide(void **state)
     _cleanup_profile_ struct profile profile;
     profile_init(&profile, PROFILE_ALL);
     add_stacks(&profile, "main;a;x 1", "main;b;x 2", "main;a;b;y 4", "main 8");
-    _cleanup_pattern_ struct pattern *a = pattern("^a$"), *b = pattern("^b$"), *x = pattern("x");
+    _cleanup_regex_ struct regex *a = pattern("^a$"), *b = pattern("^b$"), *x = pattern("x");
     profile_filter(&profile, &(struct profile_filter){.focus = a});
     assert_stacks(&profile, "main;a;x 1\nmain;a;b;y 4\n");
     profile_filter(&profile, &(struct profile_filter){.hide = x});
@@ -55,7 +55,7 @@ static void hidden_stacks_add_up_or_go(void **state)
     _cleanup_profile_ struct profile profile;
     profile_init(&profile, PROFILE_ALL);
     add_stacks(&profile, "main;lib1;f 1", "main;lib2;f 2", "lib1;lib2 4");
-    _cleanup_pattern_ struct pattern *lib = pattern("^lib");
+    _cleanup_regex_ struct regex *lib = pattern("^lib");
     profile_filter(&profile, &(struct profile_filter){.hide = lib});
     assert_stacks(&profile, "main;f 3\n");
 }
@@ -66,7 +66,7 @@ static void patterns_see_files_and_binaries(void **state)
     _cleanup_profile_ struct profile profile;
     profile_init(&profile, PROFILE_ALL);
     add_stacks(&profile, "main 1", "0x40 2");
-    _cleanup_pattern_ struct pattern *source = pattern("app\\.c"), *binary = pattern("bin/app");
+    _cleanup_regex_ struct regex *source = pattern("app\\.c"), *binary = pattern("bin/app");
     profile_filter(&profile, &(struct profile_filter){.ignore = source});
     assert_stacks(&profile, "app+0x40 2\n");
     profile_filter(&profile, &(struct profile_filter){.focus = binary});
@@ -81,7 +81,7 @@ static void what_was_inlined_into_a_hidden_frame_stands_alone(void **state)
     _cleanup_profile_ struct profile profile;
     profile_init(&profile, PROFILE_ALL);
     add_stacks(&profile, "main;outer;+inner 1");
-    _cleanup_pattern_ struct pattern *outer = pattern("outer");
+    _cleanup_regex_ struct regex *outer = pattern("outer");
     profile_filter(&profile, &(struct profile_filter){.hide = outer});
     assert_stacks(&profile, "main;inner 1\n");
     assert_false(profile.frames[profile.nodes[profile.samples.node[0]].frame].inlined);
@@ -108,7 +108,7 @@ static void tags(void **state)
         assert_stacks(&profile, cases[i].left);
     }
     _cleanup_profile_ struct profile profile;
-    _cleanup_pattern_ struct pattern *all_v = pattern("^v+$");
+    _cleanup_regex_ struct regex *all_v = pattern("^v+$");
     profile_init(&profile, PROFILE_ALL);
     add_stacks(&profile, "a 1 k=v", "b 2 k=vv", "c 4 other=v", "d 8");
     struct tag_filter matches = {.key = "k", .relation = TAG_MATCHES, .pattern = all_v};
@@ -137,7 +137,7 @@ static void rows_can_be_added_after_a_filter(void **state)
     _cleanup_profile_ struct profile profile;
     profile_init(&profile, PROFILE_ALL);
     add_stacks(&profile, "main;a 1", "main;b 2");
-    _cleanup_pattern_ struct pattern *a = pattern("^a$");
+    _cleanup_regex_ struct regex *a = pattern("^a$");
     profile_filter(&profile, &(struct profile_filter){.focus = a});
     add_stacks(&profile, "main;a 10", "main;c 20");
     assert_stacks(&profile, "main;a 11\nmain;c 20\n");
@@ -165,17 +165,17 @@ static void patterns_have_limits(void **state)
 {
     (void)state;
     struct error error = {0};
-    struct pattern *none = NULL;
-    assert_int_equal(pattern_new("a(b", "--focus", &none, &error), -EINVAL);
+    struct regex *none = NULL;
+    assert_int_equal(regex_new("a(b", false, "--focus", &none, &error), -EINVAL);
     assert_says(&error, "--focus");
     assert_null(none);
     /* Catastrophic without a limit: must come back, and as "no". */
-    _cleanup_pattern_ struct pattern *slow = pattern("^(a+)+$");
+    _cleanup_regex_ struct regex *slow = pattern("^(a+)+$");
     char text[64];
     memset(text, 'a', sizeof(text));
     text[sizeof(text) - 1] = '!';
-    assert_false(pattern_matches(slow, text, sizeof(text)));
-    assert_true(pattern_matches(slow, text, 10));
+    assert_false(regex_matches(slow, text, sizeof(text)));
+    assert_true(regex_matches(slow, text, 10));
 }
 
 int main(void)

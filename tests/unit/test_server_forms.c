@@ -10,6 +10,7 @@
 #include <cmocka.h>
 
 #include "format/wire.h"
+#include "server/prefix_tree.h"
 #include "server/receive.h"
 #include "server/rpc.h"
 
@@ -190,11 +191,106 @@ static void messages(void **state)
     buffer_release(&out);
 }
 
+/* The stacks of both are "main;rest" 2, "main;run" 1 and "main;run;step" 300. */
+static const uint8_t tree[] = "\0\0\1"
+                              "\4main\0\2"
+                              "\4rest\2\0"
+                              "\3run\1\1"
+                              "\4step\xac\2";
+static const uint8_t trie[] = "\0\0\1"
+                              "\6main;r\0\2"
+                              "\3est\2\0"
+                              "\2un\1\1"
+                              "\5;step\xac\2";
+
+static void check_tree(const void *data, size_t length, bool is_trie)
+{
+    _cleanup_profile_ struct profile profile;
+    struct error error = {0};
+    profile_init(&profile, PROFILE_ALL);
+    assert_int_equal(prefix_tree_read(data, length, is_trie, 3, &profile, &error), 0);
+    assert_int_equal(profile.samples.count, 3);
+    int64_t wanted[] = {2, 1, 300};
+    const char *leaves[] = {"rest", "run", "step"};
+    for (size_t i = 0; i < 3; i++) {
+        const struct profile_node *node = &profile.nodes[profile.samples.node[i]];
+        uint32_t function = profile.frames[node->frame].function;
+        assert_int_equal(profile.samples.values[0][i], wanted[i]);
+        assert_string_equal(profile_text(&profile, profile.functions[function].name), leaves[i]);
+        while (node->parent)
+            node = &profile.nodes[node->parent];
+        function = profile.frames[node->frame].function;
+        assert_string_equal(profile_text(&profile, profile.functions[function].name), "main");
+    }
+    /* The limit is of stacks; whatever is cut off or changed is refused, or is another tree. */
+    profile_release(&profile);
+    profile_init(&profile, PROFILE_ALL);
+    assert_int_equal(prefix_tree_read(data, length, is_trie, 2, &profile, &error), -E2BIG);
+    for (size_t cut = 1; cut < length; cut++) {
+        char *copy = malloc(cut);
+        assert_non_null(copy);
+        memcpy(copy, data, cut);
+        profile_release(&profile);
+        profile_init(&profile, PROFILE_ALL);
+        assert_int_equal(prefix_tree_read(copy, cut, is_trie, 100, &profile, &error), -EBADMSG);
+        copy[cut - 1] ^= 0x41;
+        profile_release(&profile);
+        profile_init(&profile, PROFILE_ALL);
+        prefix_tree_read(copy, cut, is_trie, 100, &profile, &error);
+        free(copy);
+    }
+}
+
+static void trees(void **state)
+{
+    (void)state;
+    check_tree(tree, sizeof(tree), false); /* the literal's NUL is "no children" */
+    check_tree(trie, sizeof(trie), true);
+    _cleanup_profile_ struct profile profile;
+    struct error error = {0};
+    profile_init(&profile, PROFILE_ALL);
+    assert_int_equal(prefix_tree_read("", 0, true, 1, &profile, &error), 0);
+    assert_int_equal(profile.samples.count, 0);
+    /* A value of nothing at all. */
+    assert_int_equal(prefix_tree_read("\0\6\0", 3, true, 1, &profile, &error), 0);
+    assert_int_equal(profile.samples.count, 1);
+    assert_int_equal(profile.samples.node[0], 0);
+    /* More children than bytes, and a length beyond the end. */
+    assert_int_equal(prefix_tree_read("\0\0\xff\xff\xff\xff\7", 7, false, 1, &profile, &error),
+                     -EBADMSG);
+    assert_int_equal(prefix_tree_read("\xff\xff\xff\xff\7x", 6, false, 1, &profile, &error),
+                     -EBADMSG);
+}
+
+static void call_sites(void **state)
+{
+    (void)state;
+    struct error error = {0};
+    const struct rpc_field *merge = querier_fields("SelectMergeStacktraces");
+    assert_non_null(merge);
+    assert_null(querier_fields("Nothing"));
+    static const char json[] =
+        "{\"stackTraceSelector\":{\"callSite\":[{\"name\":\"a\"},{\"name\":\"b\"}]}}";
+    struct rpc_request request = {.json = true};
+    assert_int_equal(rpc_parse(json, sizeof(json) - 1, merge, &request, &error), 0);
+    assert_int_equal(request.stack->call_site.count, 2);
+    assert_string_equal(request.stack->call_site.list[1], "b");
+    rpc_release(&request);
+    static const char wire[] = "\x3a\x0a\x0a\x03\x0a\x01"
+                               "a\x0a\x03\x0a\x01"
+                               "b";
+    assert_int_equal(rpc_parse(wire, sizeof(wire) - 1, merge, &request, &error), 0);
+    assert_int_equal(request.stack->call_site.count, 2);
+    assert_string_equal(request.stack->call_site.list[1], "b");
+    rpc_release(&request);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(forms), cmocka_unit_test(bad_forms), cmocka_unit_test(base64),
-        cmocka_unit_test(names), cmocka_unit_test(messages),
+        cmocka_unit_test(forms),      cmocka_unit_test(bad_forms), cmocka_unit_test(base64),
+        cmocka_unit_test(names),      cmocka_unit_test(messages),  cmocka_unit_test(trees),
+        cmocka_unit_test(call_sites),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

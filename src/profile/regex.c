@@ -2,7 +2,7 @@
 // Regular expressions with groups: see regex.h. Match data is made for each match, which costs one
 // allocation and lets threads share expressions.
 
-#include "label/regex.h"
+#include "profile/regex.h"
 
 #define PCRE2_CODE_UNIT_WIDTH 8
 #include <pcre2.h>

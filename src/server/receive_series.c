@@ -1,166 +1,40 @@
 // SPDX-License-Identifier: Apache-2.0
-// Takes what is sent to Pyroscope and Parca: /ingest, push.v1 and WriteRaw.
+// Takes series of raw profiles: Pyroscope's push.v1 and Parca's WriteRaw, as protobuf and JSON; and
+// single ones as Coroot's agents send them.
 
 #include <string.h>
 
-#include "base/text.h"
 #include "format/json.h"
 #include "format/wire.h"
-#include "query/query.h"
 #include "server/receive.h"
-
-/* ---- /ingest ---- */
-
-static int ingest_times(struct receipt *receipt, struct error *error)
-{
-    const char *from = http_request_query(receipt->request, "from");
-    const char *until = http_request_query(receipt->request, "until");
-    int64_t now = receipt->source.received_ns;
-    int r = 0;
-    if (from && *from)
-        r = query_time(from, now, &receipt->source.from_ns, error);
-    if (!r && until && *until)
-        r = query_time(until, now, &receipt->source.to_ns, error);
-    return r;
-}
-
-static int ingest_format(const char *name, const struct format **ret_format, bool *ret_counts,
-                         struct error *error)
-{
-    *ret_counts = false;
-    *ret_format = NULL;
-    if (!*name || !strcmp(name, "pprof")) {
-        *ret_format = &format_pprof;
-    } else if (!strcmp(name, "jfr")) {
-        *ret_format = &format_jfr;
-    } else if (!strcmp(name, "groups") || !strcmp(name, "lines")) {
-        *ret_format = &format_folded;
-        *ret_counts = true;
-    } else if (!strcmp(name, "speedscope")) {
-        *ret_format = &format_speedscope;
-    } else {
-        return error_set(error, -ENOTSUP,
-                         "The format \"%.40s\" isn't taken; send pprof, jfr, groups, lines or "
-                         "speedscope.",
-                         name);
-    }
-    return 0;
-}
-
-static int ingest_form(struct receipt *receipt, const void *body, size_t length,
-                       const struct format *format, struct error *error)
-{
-    struct multipart parts;
-    struct multipart_part part;
-    int r = multipart_init(&parts, http_request_header(receipt->request, "Content-Type"), body,
-                           length, error);
-    bool found = false;
-    while (!r && (r = multipart_next(&parts, &part, error)) > 0) {
-        r = 0;
-        if (!strcmp(part.name, "prev_profile"))
-            r = error_set(error, -ENOTSUP,
-                          "Profiles with a previous one are of clients that are "
-                          "too old; send deltas.");
-        else if (!strcmp(part.name, "profile") || !strcmp(part.name, "jfr")) {
-            found = true;
-            r = receipt_read_memory(receipt, part.data, part.length, format, error);
-        }
-    }
-    if (!r && !found)
-        r = error_set(error, -EBADMSG, "The form has no part \"profile\" or \"jfr\".");
-    return r;
-}
-
-/* One stack per line, each a sample: what folded is without its count. */
-static void lines_to_folded(const char *text, size_t length, struct buffer *out)
-{
-    for (const char *end = text + length; text < end;) {
-        const char *newline = memchr(text, '\n', (size_t)(end - text));
-        size_t line = (size_t)((newline ? newline : end) - text);
-        size_t shown = line - (line && text[line - 1] == '\r');
-        if (shown) {
-            buffer_add(out, text, shown);
-            buffer_add_text(out, " 1\n");
-        }
-        text += line + (newline != NULL);
-    }
-}
-
-static int read_ingest(struct receipt *receipt, struct http_source **source, struct error *error)
-{
-    struct http_request *request = receipt->request;
-    const char *given_name = http_request_query(request, "name");
-    const char *format_name = http_request_query(request, "format");
-    const char *rate_text = http_request_query(request, "sampleRate");
-    const char *spy = http_request_query(request, "spyName");
-    bool form = http_request_is_type(request, "multipart/form-data"), counts;
-    const struct format *format;
-    uint64_t rate = 0;
-    if (!given_name)
-        return error_set(error, -EINVAL,
-                         "The parameter name is missing: name=service{label=value}.");
-    /* Without a format it is a form's pprof, or what was there first: folded stacks. */
-    if (!format_name || !*format_name)
-        format_name = form ? "pprof" : "groups";
-    int r = ingest_format(format_name, &format, &counts, error);
-    if (!r)
-        r = ingest_parse_name(given_name, &receipt->labels, error);
-    if (!r)
-        r = ingest_times(receipt, error);
-    if (r < 0)
-        return r;
-    if (spy && *spy)
-        labels_set(&receipt->labels, "pyroscope_spy", spy);
-    if (rate_text)
-        text_to_u64(rate_text, strlen(rate_text), &rate);
-    _cleanup_free_ char *application =
-        memory_strdup(labels_get(&receipt->labels, LABEL_SERVICE_NAME));
-    if (counts || format == &format_speedscope) {
-        receipt->source.type = ingest_suffix_type(application, rate, &receipt->source.factor);
-        labels_set(&receipt->labels, LABEL_SERVICE_NAME, application);
-        if (!counts) /* speedscope's values are in units already */
-            receipt->source.type = NULL;
-    }
-    const uint8_t *body = NULL;
-    size_t length = 0;
-    if ((r = receipt_body(receipt, source, &body, &length, error)) < 0)
-        return r;
-    if (form)
-        return ingest_form(receipt, body, length, format, error);
-    if (strcmp(format_name, "lines"))
-        return receipt_read_memory(receipt, body, length, format, error);
-    _cleanup_buffer_ struct buffer folded = {0};
-    lines_to_folded((const char *)body, length, &folded);
-    return receipt_read_memory(receipt, folded.data, folded.length, format, error);
-}
-
-void receive_ingest(struct http_request *request, void *server)
-{
-    _cleanup_receipt_ struct receipt receipt;
-    struct error error = {0};
-    struct http_source *source = NULL;
-    receipt_init(&receipt, request, server);
-    int r = read_ingest(&receipt, &source, &error);
-    if (receipt_finish(&receipt, r, &error))
-        http_respond_text(request, 200, "text/plain", "");
-    http_source_close(source);
-}
-
-/* ---- series of raw profiles ---- */
 
 static void series_begin(struct receipt *receipt)
 {
     labels_clear(&receipt->labels);
     receipt->source.name = NULL;
+    receipt->source.known_cumulative = false;
 }
 
 static void series_label(struct receipt *receipt, const char *name, size_t name_length,
                          const char *value, size_t value_length)
 {
-    if (name_length >= 2 && !memcmp(name, "__", 2) &&
-        !(name_length == 8 && !memcmp(name, "__name__", 8)))
+    bool kept = (name_length == 8 && !memcmp(name, "__name__", 8)) ||
+                (name_length == 9 && !memcmp(name, "__delta__", 9));
+    if (name_length >= 2 && !memcmp(name, "__", 2) && !kept)
         return;
     labels_set_n(&receipt->labels, name, name_length, value, value_length);
+}
+
+/* Go's allocations and waits count from the start of the process unless it is said that they don't.
+ */
+static bool counts_from_start(const struct labels *labels)
+{
+    static const char *const names[] = {"memory", "mutex", "block"};
+    const char *name = labels_get(labels, "__name__"), *delta = labels_get(labels, "__delta__");
+    bool known = false;
+    for (size_t i = 0; name && i < ARRAY_LENGTH(names); i++)
+        known |= !strcmp(name, names[i]);
+    return known && !(delta && !strcmp(delta, "false"));
 }
 
 /* The name is part of the type, no label of its own. */
@@ -170,7 +44,9 @@ static int series_profile(struct receipt *receipt, const void *data, size_t leng
     struct labels all = {0}, *labels = &receipt->labels;
     labels_copy(&all, labels);
     receipt->source.name = labels_get(&all, "__name__");
+    receipt->source.known_cumulative = !receipt->parca && counts_from_start(&all);
     labels_remove(labels, "__name__");
+    labels_remove(labels, "__delta__");
     int r = receipt_read_memory(receipt, data, length, NULL, error);
     labels_copy(labels, &all);
     receipt->source.name = NULL;
@@ -242,17 +118,17 @@ static int wire_samples(struct receipt *receipt, const struct wire_field *series
     return r < 0 ? malformed(error) : 0;
 }
 
-static int read_wire_series(struct receipt *receipt, const void *body, size_t length, bool parca,
+static int read_wire_series(struct receipt *receipt, const void *body, size_t length,
                             struct error *error)
 {
     struct wire wire = wire_of(body, length);
     struct wire_field field;
     int r;
     while ((r = wire_next(&wire, &field)) > 0) {
-        if (field.number != (parca ? 2 : 1) || field.type != WIRE_BYTES)
+        if (field.number != (receipt->parca ? 2 : 1) || field.type != WIRE_BYTES)
             continue;
         series_begin(receipt);
-        if (wire_labels(receipt, &field, parca) < 0)
+        if (wire_labels(receipt, &field, receipt->parca) < 0)
             return malformed(error);
         if ((r = wire_samples(receipt, &field, error)) < 0)
             return r;
@@ -262,7 +138,7 @@ static int read_wire_series(struct receipt *receipt, const void *body, size_t le
 
 /* ---- the same as JSON ---- */
 
-static int json_labels(struct receipt *receipt, struct json *json)
+static int json_pairs(struct receipt *receipt, struct json *json)
 {
     struct json_string key, text;
     struct buffer name = {0}, value = {0};
@@ -283,6 +159,19 @@ static int json_labels(struct receipt *receipt, struct json *json)
     }
     buffer_release(&name);
     buffer_release(&value);
+    return r;
+}
+
+/* Parca's labels are in a message of their own. */
+static int json_labels(struct receipt *receipt, struct json *json)
+{
+    struct json_string key;
+    if (!receipt->parca)
+        return json_pairs(receipt, json);
+    int r = json_object(json);
+    while (r >= 0 && (r = json_next_key(json, &key)) > 0)
+        if (json_is(&key, "labels"))
+            r = json_pairs(receipt, json);
     return r;
 }
 
@@ -353,7 +242,9 @@ static void receive_series(struct http_request *request, struct server *server, 
     const uint8_t *body = NULL;
     size_t length = 0;
     bool json = http_request_is_type(request, "application/json");
-    receipt_init(&receipt, request, server);
+    if (!receipt_init(&receipt, request, server))
+        return;
+    receipt.parca = parca;
     int r = 0;
     if (json) {
         r = http_source_open(request, server->ingest.limits.expansion_bytes, &source, &error);
@@ -365,7 +256,7 @@ static void receive_series(struct http_request *request, struct server *server, 
     } else {
         r = receipt_body(&receipt, &source, &body, &length, &error);
         if (!r)
-            r = read_wire_series(&receipt, body, length, parca, &error);
+            r = read_wire_series(&receipt, body, length, &error);
     }
     if (receipt_finish(&receipt, r, &error))
         http_respond_text(request, 200, json ? "application/json" : "application/proto",
@@ -381,4 +272,28 @@ void receive_connect_push(struct http_request *request, void *server)
 void receive_parca(struct http_request *request, void *server)
 {
     receive_series(request, server, true);
+}
+
+void receive_coroot(struct http_request *request, void *server)
+{
+    _cleanup_receipt_ struct receipt receipt;
+    struct error error = {0};
+    struct http_source *source = NULL;
+    const uint8_t *body = NULL;
+    size_t length = 0;
+    if (!receipt_init(&receipt, request, server))
+        return;
+    for (size_t i = 0; i < http_request_query_count(request); i++) {
+        const char *name, *value;
+        http_request_query_at(request, i, &name, &value);
+        series_label(&receipt, strcmp(name, "service.name") ? name : LABEL_SERVICE_NAME,
+                     strlen(strcmp(name, "service.name") ? name : LABEL_SERVICE_NAME), value,
+                     strlen(value));
+    }
+    int r = receipt_body(&receipt, &source, &body, &length, &error);
+    if (!r)
+        r = series_profile(&receipt, body, length, &error);
+    if (receipt_finish(&receipt, r, &error))
+        http_respond_text(request, 200, "text/plain", "");
+    http_source_close(source);
 }

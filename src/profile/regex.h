@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Regular expressions of selectors, relabelling and redaction: as profile/pattern.h, PCRE2 with
- * match limits, and with what labels need beyond it. Groups can be had, one expression can be used
- * by many threads at once, and whoever asks learns whether a limit was met: a filter then says
- * "no match", but redaction must not.
+ * Regular expressions from users and from profiles, for filters, selectors, relabelling and
+ * redaction: PCRE2 with match limits, so that no expression can hold the program up. One can be
+ * used by many threads at once, and whoever asks learns whether a limit was met: a filter then
+ * says "no match", but redaction must not.
  *
  * Prometheus's expressions are RE2's, matched against the whole text, with "." matching line
  * breaks too. PCRE2 understands those and more (back references, look-around).
@@ -31,10 +31,15 @@ struct regex_match {
 enum regex_result { REGEX_NO_MATCH, REGEX_MATCH, REGEX_LIMIT };
 
 /* `anchored`: it has to match the whole text, as in Prometheus. `what` names the setting in error
- * messages: "the matcher of host". */
+ * messages: "the matcher of host", "--focus". */
 int regex_new(const char *expression, bool anchored, const char *what, struct regex **ret_regex,
               struct error *error);
 void regex_free(struct regex *regex);
+#define _cleanup_regex_ __attribute__((cleanup(regex_free_pointer)))
+static inline void regex_free_pointer(struct regex **regex)
+{
+    regex_free(*regex);
+}
 
 /* The first match at or after `from`. `ret_match` may be NULL; it is untouched without a match. */
 enum regex_result regex_find(const struct regex *regex, const char *text, size_t length,

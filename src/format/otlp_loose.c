@@ -1,0 +1,255 @@
+// SPDX-License-Identifier: Apache-2.0
+// OTLP's stacks by content, for stores that know most of them: what the frames of a location are is
+// hashed once, right from the tables, and a stack's digest is made of its locations'. All indexes
+// are checked on the way, so that putting a stack together later can't fail.
+
+#include "base/number.h"
+#include "format/otlp_model.h"
+#include "profile/loose.h"
+
+#define COLUMN_MAX 0xffffffu
+
+struct otlp_loose {
+    struct loose_stacks loose;
+    struct otlp_model model;
+};
+
+void otlp_model_loosen(struct otlp_model *model, uint64_t seed)
+{
+    model->loose = true;
+    model->seed = seed;
+    model->empty = loose_string_hash("", 0, seed);
+}
+
+static uint64_t string_hash(struct otlp_model *model, uint32_t index)
+{
+    struct otlp_string *string = &model->dictionary.strings[index];
+    if (!index || !string->length)
+        return model->empty;
+    if (!string->hash)
+        string->hash = loose_string_hash(string->data, string->length, model->seed);
+    return string->hash;
+}
+
+static uint64_t no_function(const struct otlp_model *model)
+{
+    return loose_function_hash((struct loose_function){.name = model->empty,
+                                                       .system_name = model->empty,
+                                                       .file = model->empty},
+                               model->empty, model->seed);
+}
+
+/* UINT64_MAX of one that says nothing. */
+static int function_hash(struct otlp_model *model, uint32_t index, uint64_t *ret_hash,
+                         struct error *error)
+{
+    struct otlp_dictionary *dictionary = &model->dictionary;
+    if (index >= dictionary->function_count || !dictionary->function_hashes[index]) {
+        struct profile_function names;
+        int r = otlp_function_names(model, index, &names, error);
+        if (r < 0)
+            return r;
+        dictionary->function_hashes[index] =
+            !names.name && !names.file
+                ? UINT64_MAX
+                : loose_function_hash(
+                      (struct loose_function){.name = string_hash(model, names.name),
+                                              .system_name = string_hash(model, names.system_name),
+                                              .file = string_hash(model, names.file),
+                                              .start_line = names.start_line},
+                      model->empty, model->seed);
+    }
+    *ret_hash = dictionary->function_hashes[index];
+    return 0;
+}
+
+static int mapping_hash(struct otlp_model *model, uint32_t index, uint64_t *ret_hash,
+                        struct error *error)
+{
+    struct otlp_dictionary *dictionary = &model->dictionary;
+    if (!dictionary->mapping_hashes[index]) {
+        const struct otlp_mapping *raw = &dictionary->mappings[index];
+        struct profile_mapping mapping = {.start = raw->start, .offset = raw->offset};
+        int r = otlp_string_id(model, raw->file, "A mapping", &mapping.file, error);
+        if (!r)
+            r = otlp_build_id(model, raw->attributes, &mapping.build_id, error);
+        if (r < 0)
+            return r;
+        const struct profile_string *name =
+            &model->profile->strings[mapping.build_id ? mapping.build_id : mapping.file];
+        dictionary->mapping_hashes[index] = loose_mapping_hash(
+            &mapping, loose_string_hash(name->data, name->length, model->seed), model->seed);
+    }
+    *ret_hash = dictionary->mapping_hashes[index];
+    return 0;
+}
+
+static void add_digest(struct otlp_dictionary *dictionary, struct otlp_digests *digests,
+                       uint32_t location, struct digest digest)
+{
+    array_reserve(dictionary->frame_digests, dictionary->frame_digest_capacity,
+                  dictionary->frame_digest_count + 1);
+    array_reserve(dictionary->frame_origins, dictionary->frame_origin_capacity,
+                  dictionary->frame_digest_count + 1);
+    if (!digests->count++) {
+        digests->only = digest;
+        digests->first = (uint32_t)dictionary->frame_digest_count;
+    }
+    dictionary->frame_origins[dictionary->frame_digest_count] = location;
+    dictionary->frame_digests[dictionary->frame_digest_count++] = digest;
+}
+
+/* As otlp_resolve.c has it: the last line is the outermost. */
+static int digest_location(struct otlp_model *model, uint32_t index, struct error *error)
+{
+    struct otlp_dictionary *dictionary = &model->dictionary;
+    int r = otlp_check_location(model, index, error);
+    if (r < 0)
+        return r;
+    const struct otlp_location *location = &dictionary->locations[index];
+    struct otlp_digests digests = {0};
+    struct profile_frame frame;
+    r = otlp_location_base(model, location, &frame, error);
+    uint64_t function, mapping = dictionary->mapping_hashes[0];
+    if (!r && location->mapping)
+        r = mapping_hash(model, location->mapping, &mapping, error);
+    for (uint32_t i = location->lines.count; !r && i-- > 0;) {
+        const struct otlp_line *line = &dictionary->lines[location->lines.first + i];
+        if (!line->function)
+            continue;
+        r = function_hash(model, line->function, &function, error);
+        if (r < 0 || function == UINT64_MAX)
+            continue;
+        frame.line = line->line;
+        frame.column = MIN(line->column, COLUMN_MAX);
+        add_digest(dictionary, &digests, index,
+                   loose_frame_digest(&frame, function, mapping, model->seed));
+        frame.inlined = 1;
+    }
+    if (r < 0)
+        return r;
+    if (!digests.count)
+        add_digest(dictionary, &digests, index,
+                   loose_frame_digest(&frame, no_function(model), mapping, model->seed));
+    dictionary->location_digests[index] = digests;
+    return 0;
+}
+
+static void prepare(struct otlp_model *model)
+{
+    struct otlp_dictionary *dictionary = &model->dictionary;
+    struct profile_mapping none = {0};
+    dictionary->function_hashes = memory_zalloc(dictionary->function_count + 1, sizeof(uint64_t));
+    dictionary->mapping_hashes = memory_zalloc(dictionary->mapping_count + 1, sizeof(uint64_t));
+    dictionary->mapping_hashes[0] = loose_mapping_hash(&none, model->empty, model->seed);
+    dictionary->location_digests =
+        memory_zalloc(dictionary->location_count + 1, sizeof(*dictionary->location_digests));
+    dictionary->stack_digests =
+        memory_zalloc(dictionary->stack_count + 1, sizeof(*dictionary->stack_digests));
+}
+
+static int digest_stack(struct otlp_model *model, uint32_t index, struct error *error)
+{
+    const struct otlp_dictionary *dictionary = &model->dictionary;
+    struct otlp_range stack = dictionary->stacks[index];
+    struct digest digest = {0};
+    uint64_t depth = 0;
+    for (uint32_t i = stack.count; i-- > 0;) {
+        uint32_t location = dictionary->indices[stack.first + i];
+        if (!location)
+            continue;
+        bool known =
+            location < dictionary->location_count && dictionary->location_digests[location].count;
+        int r = known ? 0 : digest_location(model, location, error);
+        if (r < 0)
+            return r;
+        const struct otlp_digests *digests = &dictionary->location_digests[location];
+        depth += digests->count;
+        if (likely(digests->count == 1)) {
+            digest = loose_digest_below(digest, digests->only, model->seed);
+            continue;
+        }
+        if (depth > model->frame_budget) /* before more time is spent than the input is worth */
+            break;
+        for (uint32_t k = 0; k < digests->count; k++)
+            digest = loose_digest_below(digest, dictionary->frame_digests[digests->first + k],
+                                        model->seed);
+    }
+    /* A few bytes can name a location of many lines many times. */
+    int r = otlp_spend(model, &model->frame_budget, depth, "stacks", error);
+    model->deepest = MAX(model->deepest, (uint32_t)MIN(depth, (uint64_t)UINT32_MAX));
+    digest.low |= !digest.high; /* looked at, and nothing there */
+    dictionary->stack_digests[index] = digest;
+    return r;
+}
+
+int otlp_stack_digest(struct otlp_model *model, uint32_t index, struct error *error)
+{
+    if (!index)
+        return 0;
+    if (index >= model->dictionary.stack_count)
+        return otlp_bad_index(error, "A sample", "stack", index, model->dictionary.stack_count);
+    if (!model->dictionary.stack_digests)
+        prepare(model);
+    struct digest known = model->dictionary.stack_digests[index];
+    return known.high || known.low ? 0 : digest_stack(model, index, error);
+}
+
+static uint32_t loose_stack(struct loose_stacks *loose, uint32_t stack, uint32_t *frames)
+{
+    const struct otlp_dictionary *dictionary = &((struct otlp_loose *)loose)->model.dictionary;
+    if (!stack)
+        return 0;
+    struct otlp_range range = dictionary->stacks[stack];
+    uint32_t count = 0;
+    for (uint32_t i = range.count; i-- > 0;) {
+        uint32_t location = dictionary->indices[range.first + i];
+        if (!location)
+            continue;
+        const struct otlp_digests *digests = &dictionary->location_digests[location];
+        for (uint32_t k = 0; k < digests->count; k++)
+            frames[count++] = digests->first + k;
+    }
+    return count;
+}
+
+static uint32_t loose_frame(struct loose_stacks *loose, uint32_t frame)
+{
+    struct otlp_model *model = &((struct otlp_loose *)loose)->model;
+    struct otlp_dictionary *dictionary = &model->dictionary;
+    uint32_t location = dictionary->frame_origins[frame];
+    struct error unused; /* all was checked when it was digested */
+    model->profile = loose->profile;
+    if (otlp_resolve_location(model, location, &unused) < 0)
+        return 0;
+    return dictionary->frames[dictionary->location_frames[location].first + frame -
+                              dictionary->location_digests[location].first];
+}
+
+static void free_loose(struct loose_stacks *loose)
+{
+    otlp_model_release(&((struct otlp_loose *)loose)->model);
+    free(loose);
+}
+
+void otlp_give_loose(struct otlp_model *model)
+{
+    if (!model->dictionary.stack_digests)
+        prepare(model);
+    struct otlp_loose *given = memory_alloc(sizeof(*given));
+    given->loose = (struct loose_stacks){
+        .profile = model->profile,
+        .seed = model->seed,
+        .digests = model->dictionary.stack_digests,
+        .count = (uint32_t)MAX(model->dictionary.stack_count, (size_t)1),
+        .deepest = model->deepest,
+        .frames = model->dictionary.frame_digests,
+        .frame_count = (uint32_t)model->dictionary.frame_digest_count,
+        .stack = loose_stack,
+        .frame = loose_frame,
+        .free = free_loose,
+    };
+    given->model = *model;
+    *model = (struct otlp_model){0};
+    given->model.profile->loose = &given->loose;
+}

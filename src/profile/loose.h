@@ -1,0 +1,112 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Stacks that a reader has taken apart and checked, but not added to its profile: each is known by
+ * a digest of what its frames are. A profile with loose stacks has samples that name these instead
+ * of nodes, so that a store which knows nearly all of them by their digests has only the others
+ * put together. Digests are by content: a stack has the same one in every profile and format.
+ *
+ * The profile owns them, and profile_release ends them. One thread at a time, as the profile.
+ */
+#pragma once
+
+#ifndef XXH_INLINE_ALL
+#define XXH_INLINE_ALL
+#endif
+#include <xxhash.h>
+
+#include "base/digests.h"
+#include "profile/profile.h"
+
+struct loose_stacks {
+    struct profile *profile; /* to which things are added; set anew when it is moved */
+    uint64_t seed;           /* that the digests were made with */
+    struct digest *digests;  /* by stack; `high` is 0 for those without frames */
+    uint32_t count;          /* of stacks; 0 is always there and has no frames */
+    uint32_t deepest;        /* frames of the deepest */
+    struct digest *frames;   /* digests of the frames that stacks are made of */
+    uint32_t frame_count;
+
+    /* The stack's frames, outermost first, into room for `deepest`; returns how many. */
+    uint32_t (*stack)(struct loose_stacks *loose, uint32_t stack, uint32_t *ret_frames);
+    /* The frame as one of the profile, added with all that it needs when it is new. */
+    uint32_t (*frame)(struct loose_stacks *loose, uint32_t frame);
+    void (*free)(struct loose_stacks *loose);
+};
+
+/* The stack as a node of the profile; `scratch` has room for `deepest`. */
+uint32_t loose_node(struct loose_stacks *loose, uint32_t stack, uint32_t *scratch);
+
+/* Adds all stacks that samples name, which name nodes then. Does nothing without loose stacks. */
+void profile_settle(struct profile *profile);
+
+/* Appends a row without looking for an equal one. Only for samples of loose stacks, which are added
+ * up when they settle or by who takes them. */
+size_t profile_append_sample(struct profile *profile, uint32_t stack, uint32_t labels,
+                             uint32_t link);
+
+/* ---- what makes things of two profiles the same: names, not ids ---- */
+
+static inline uint64_t loose_string_hash(const char *text, size_t length, uint64_t seed)
+{
+    return XXH3_64bits_withSeed(text, length, seed) | 1; /* never 0 */
+}
+
+struct loose_function {
+    uint64_t name, system_name, file; /* hashes of strings */
+    uint64_t start_line;
+};
+
+/* `empty` is the hash of the empty string. */
+static inline uint64_t loose_function_hash(struct loose_function function, uint64_t empty,
+                                           uint64_t seed)
+{
+    if (function.system_name == function.name)
+        function.system_name = empty;
+    return XXH3_64bits_withSeed(&function, sizeof(function), seed) | 1;
+}
+
+/* By what profile_mapping goes by: `name` is the hash of the build ID, or else of the file. */
+static inline uint64_t loose_mapping_hash(const struct profile_mapping *mapping, uint64_t name,
+                                          uint64_t seed)
+{
+    uint64_t key[3] = {
+        mapping->offset,
+        name,
+        mapping->build_id || mapping->file ? mapping->build_id != 0 : mapping->start,
+    };
+    return XXH3_64bits_withSeed(key, sizeof(key), seed) | 1;
+}
+
+/* Of the frame only what is not said by the two hashes. */
+static inline struct digest loose_frame_digest(const struct profile_frame *frame, uint64_t function,
+                                               uint64_t mapping, uint64_t seed)
+{
+    uint64_t key[4] = {
+        frame->address,
+        (uint64_t)frame->line << 32 | (uint64_t)frame->column << 8 | frame->kind << 2 |
+            frame->inlined << 1 | frame->folded,
+        function,
+        mapping,
+    };
+    XXH128_hash_t hash = XXH3_128bits_withSeed(key, sizeof(key), seed);
+    return (struct digest){.low = hash.low64, .high = hash.high64 | 1}; /* never both 0 */
+}
+
+static inline uint64_t loose_folded_product(uint64_t a, uint64_t b)
+{
+    unsigned __int128 product = (unsigned __int128)a * b;
+    return (uint64_t)product ^ (uint64_t)(product >> 64);
+}
+
+/* The digest of a stack from its caller's and its last frame's, both of which are hashes already:
+ * four multiplications, a quarter of what hashing the 32 bytes takes, for every frame of a push. */
+static inline struct digest loose_digest_below(struct digest parent, struct digest frame,
+                                               uint64_t seed)
+{
+    uint64_t low = loose_folded_product(parent.low ^ frame.high ^ seed, parent.high ^ frame.low);
+    uint64_t high = loose_folded_product(parent.high + frame.high, ~seed ^ parent.low ^ frame.low);
+    return (struct digest){
+        .low = low + frame.low * 0x9e3779b97f4a7c15ull,
+        .high = (high + frame.high * 0xc2b2ae3d27d4eb4full) | 1, /* never both 0 */
+    };
+}

@@ -1,0 +1,169 @@
+// SPDX-License-Identifier: Apache-2.0
+// Names for addresses at the time of the question, and how many have any: see names.h.
+
+#include "query/names.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/memory.h"
+#include "profile/rename.h"
+#include "symbol/symbol.h"
+
+_Static_assert(SYMBOL_FRAMES_MAX <= PROFILE_EXPANSION_MAX, "all frames of an address fit");
+
+struct namer {
+    struct symbol_store *symbols;
+    struct symbol_source **sources; /* by mapping; NULL: not known */
+    uint32_t mapping_count;
+};
+
+static void namer_release(struct namer *namer)
+{
+    for (uint32_t i = 0; namer->sources && i < namer->mapping_count; i++)
+        symbol_source_release(namer->symbols, namer->sources[i]);
+    free(namer->sources);
+}
+
+static bool is_address(const struct profile_frame *frame)
+{
+    return !frame->function && frame->mapping && frame->kind != FRAME_KERNEL;
+}
+
+/* Finds what is known of the files that have addresses; false when that is nothing. */
+static bool prepare(struct namer *namer, const struct profile *profile, query_unknown_fn *unknown,
+                    void *context)
+{
+    _cleanup_free_ bool *asked = memory_zalloc(profile->mapping_count + 1, sizeof(*asked));
+    bool any = false;
+    namer->mapping_count = profile->mapping_count;
+    namer->sources = memory_zalloc(profile->mapping_count + 1, sizeof(*namer->sources));
+    for (uint32_t i = 1; i < profile->frame_count; i++) {
+        uint32_t mapping = profile->frames[i].mapping;
+        char key[SYMBOL_KEY_BYTES];
+        if (!is_address(&profile->frames[i]) || asked[mapping])
+            continue;
+        asked[mapping] = true;
+        if (!symbol_key(profile_text(profile, profile->mappings[mapping].build_id), key))
+            continue;
+        namer->sources[mapping] = symbol_store_source(namer->symbols, key);
+        any |= namer->sources[mapping] != NULL;
+        if (!namer->sources[mapping] && unknown)
+            unknown(context, key, profile_text(profile, profile->mappings[mapping].file));
+    }
+    return any;
+}
+
+static uint32_t add_function(struct profile *to, const struct symbol_frame *frame)
+{
+    struct profile_function function = {.name = profile_cstring(to, frame->name),
+                                        .start_line = frame->start_line};
+    if (frame->system_name)
+        function.system_name = profile_cstring(to, frame->system_name);
+    if (frame->file)
+        function.file = profile_cstring(to, frame->file);
+    return profile_function(to, &function);
+}
+
+/* Of the frames of an address the innermost comes first; in a stack it comes last. */
+static size_t name_frame(void *context, const struct profile *from, uint32_t id, struct profile *to,
+                         struct profile_frame renamed[PROFILE_EXPANSION_MAX])
+{
+    struct namer *namer = context;
+    const struct profile_frame *frame = &from->frames[id];
+    const struct profile_mapping *mapping = &from->mappings[frame->mapping];
+    struct symbol_frame frames[SYMBOL_FRAMES_MAX];
+    if (!is_address(frame) || !namer->sources[frame->mapping])
+        return 1;
+    size_t count = symbol_source_look_up(namer->sources[frame->mapping], frame->address,
+                                         mapping->offset, mapping->limit - mapping->start, frames,
+                                         SYMBOL_FRAMES_MAX);
+    struct profile_frame address = renamed[0];
+    for (size_t i = 0; i < count; i++) {
+        const struct symbol_frame *named = &frames[count - 1 - i];
+        renamed[i] = address;
+        if (named->name)
+            renamed[i].function = add_function(to, named);
+        renamed[i].line = named->line;
+        renamed[i].inlined = i > 0;
+        if (renamed[i].kind == FRAME_UNKNOWN)
+            renamed[i].kind = FRAME_NATIVE;
+    }
+    return count ? count : 1;
+}
+
+int query_name(struct profile *profile, struct symbol_store *symbols, query_unknown_fn *unknown,
+               void *context, struct error *error)
+{
+    _cleanup_(namer_release) struct namer namer = {.symbols = symbols};
+    struct profile named;
+    if (!prepare(&namer, profile, unknown, context))
+        return 0;
+    profile_init(&named, profile->detail);
+    int r = profile_rename(profile, name_frame, &namer, &named, error);
+    if (r < 0) {
+        profile_release(&named);
+        return r;
+    }
+    profile_release(profile);
+    *profile = named;
+    return 0;
+}
+
+/* ---- how much has names ---- */
+
+void query_named_release(struct query_named *named)
+{
+    free(named->list);
+    *named = (struct query_named){0};
+}
+
+static int by_value(const void *a, const void *b)
+{
+    const struct query_nameless *x = a, *y = b;
+    if (x->value != y->value)
+        return x->value < y->value ? 1 : -1;
+    return (x->mapping > y->mapping) - (x->mapping < y->mapping);
+}
+
+/* One walk down each sample's stack; a mapping counts once for each. */
+static void count_stacks(const struct profile *profile, struct query_named *named,
+                         struct query_nameless *of_mapping)
+{
+    _cleanup_free_ size_t *seen = memory_zalloc(profile->mapping_count + 1, sizeof(*seen));
+    for (size_t i = 0; i < profile->samples.count; i++) {
+        double value = fabs((double)profile->samples.values[0][i]);
+        for (uint32_t node = profile->samples.node[i]; node; node = profile->nodes[node].parent) {
+            const struct profile_frame *frame = &profile->frames[profile->nodes[node].frame];
+            named->all += value;
+            if (frame->function) {
+                named->named += value;
+                continue;
+            }
+            if (seen[frame->mapping] == i + 1)
+                continue;
+            seen[frame->mapping] = i + 1;
+            of_mapping[frame->mapping].value += value;
+        }
+    }
+}
+
+void query_count_named(const struct profile *profile, struct query_named *ret_named)
+{
+    struct query_named named = {0};
+    size_t count = profile->mapping_count ? profile->mapping_count : 1;
+    struct query_nameless *list = memory_zalloc(count, sizeof(*list));
+    if (profile->type_count)
+        count_stacks(profile, &named, list);
+    for (uint32_t i = 1; i < profile->frame_count; i++)
+        if (!profile->frames[i].function)
+            list[profile->frames[i].mapping].frames++;
+    for (uint32_t i = 0; i < count; i++)
+        list[i].mapping = i;
+    qsort(list, count, sizeof(*list), by_value);
+    while (named.count < count && list[named.count].value > 0)
+        named.count++;
+    named.list = list;
+    *ret_named = named;
+}

@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Late names: profiles are stored with addresses where their sender had no names, and get them
+ * when they are asked for, from whatever the symbol store knows by then. A function that was
+ * inlined becomes a frame of its own. And: how much of a profile has names.
+ */
+#pragma once
+
+#include "base/error.h"
+#include "profile/profile.h"
+#include "symbol/store.h"
+
+/* Told of each build that an address is in and that the store doesn't know; `key` as in
+ * symbol/store.h. May be NULL. */
+typedef void query_unknown_fn(void *context, const char *key, const char *file);
+
+/* Names what can be named in `profile`, which is replaced by another where that is anything. */
+int query_name(struct profile *profile, struct symbol_store *symbols, query_unknown_fn *unknown,
+               void *context, struct error *error);
+
+/* ---- how much has names ---- */
+
+struct query_named {
+    /* Over all frames of all samples, with the samples' values of the first type. */
+    double named, all;
+    struct query_nameless {
+        uint32_t mapping; /* of the profile */
+        double value;     /* of the samples with such a frame on their stack */
+        uint64_t frames;  /* distinct */
+    } * list;             /* the dearest first */
+    size_t count;
+};
+void query_named_release(struct query_named *named);
+#define _cleanup_query_named_ __attribute__((cleanup(query_named_release)))
+
+/* Frames of the kernel and of code without a file count too, as mapping 0 or their own. */
+void query_count_named(const struct profile *profile, struct query_named *ret_named);

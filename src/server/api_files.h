@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What the page shows of profiles that aren't stored: files that were dropped on it, and those of
+ * `assay view`. Also for src/cli/view.c, which has no server around it.
+ */
+#pragma once
+
+#include "format/format.h"
+#include "http/request.h"
+#include "profile/diff.h"
+
+struct server;
+
+/* Of a file's picture, unless told otherwise: a browser draws that many at once. */
+#define FILES_NODES 131072
+#define FILES_NODES_MAX (1u << 20)
+
+struct file_profile {
+    const char *name;            /* for titles */
+    const struct format *format; /* what it was read from; NULL: a selection of stored ones */
+    const struct profile *profile;
+};
+
+/* {"format":...,"quality":{...},"flame":{...}} */
+int files_put_flame(struct buffer *out, const struct file_profile *file, uint32_t nodes,
+                    struct error *error);
+
+/* {"base":{...},"new":{...},"flame":{...}}, each side with its format and quality. -EINVAL when
+ * they have no sample type in common. */
+int files_put_diff(struct buffer *out, const struct file_profile *base,
+                   const struct file_profile *new_side, enum diff_normalize normalize,
+                   uint32_t nodes, struct error *error);
+
+/* Answers about the request's body, which may expand to `limit` bytes. Without a server, it can
+ * only be compared with another part of the same body. */
+void files_answer_flame(struct http_request *request, uint64_t limit);
+void files_answer_diff(struct http_request *request, uint64_t limit, struct server *server);

@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: Apache-2.0
+// The API's source lines: of one function, or those of a whole selection that cost most.
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "server/api.h"
+
+static int compare_flat(const void *a, const void *b)
+{
+    const struct line_row *x = a, *y = b;
+    if (x->flat != y->flat)
+        return x->flat > y->flat ? -1 : 1;
+    return (x->cumulative < y->cumulative) - (x->cumulative > y->cumulative);
+}
+
+static int compare_cumulative(const void *a, const void *b)
+{
+    const struct line_row *x = a, *y = b;
+    if (x->cumulative != y->cumulative)
+        return x->cumulative > y->cumulative ? -1 : 1;
+    return (x->flat < y->flat) - (x->flat > y->flat);
+}
+
+/* The entries to look at: all, or those of one name. False when there is none. */
+static bool choose(const struct naming *naming, const char *function, bool *chosen)
+{
+    bool any = false;
+    for (uint32_t i = 0; i < naming->count; i++) {
+        chosen[i] = !function || !strcmp(naming->entries[i].name, function);
+        any |= chosen[i];
+    }
+    return any || !function;
+}
+
+static int64_t total_of(const struct profile *profile)
+{
+    int64_t total = 0;
+    for (size_t row = 0; profile->type_count && row < profile->samples.count; row++)
+        total = add_saturated(total, profile->samples.values[0][row]);
+    return total;
+}
+
+static void put_line(struct buffer *out, const struct profile *profile,
+                     const struct naming_entry *entry, const struct line_row *row)
+{
+    struct naming_entry shown = *entry;
+    /* A function may be in several files, as what was inlined into it is. */
+    shown.file = profile_text(profile, row->file);
+    api_put_function(out, &shown);
+    buffer_printf(out, ",\"line\":%u,\"flat\":%lld,\"cum\":%lld}", row->line, (long long)row->flat,
+                  (long long)row->cumulative);
+}
+
+static int write_lines(struct http_request *request, const struct profile *profile,
+                       const struct query_quality *quality, const char *type,
+                       const char *function, enum rank_order order, uint64_t limit,
+                       struct error *error)
+{
+    _cleanup_naming_ struct naming naming = {0};
+    struct buffer out = {0};
+    size_t count = 0;
+    naming_init(&naming, profile);
+    _cleanup_free_ bool *chosen = memory_zalloc(naming.count, sizeof(*chosen));
+    if (!choose(&naming, function, chosen))
+        return error_set(error, -ENOENT,
+                         "No stack of the selection has a function \"%.200s\"; names are "
+                         "compared exactly, as top shows them.",
+                         function);
+    _cleanup_free_ struct line_row *rows =
+        profile->type_count ? rank_lines(profile, &naming, 0, chosen, &count) : NULL;
+    /* The lines of one function are read from top to bottom, those of many by what they cost. */
+    if (!function && count)
+        qsort(rows, count, sizeof(*rows),
+              order == RANK_BY_CUMULATIVE ? compare_cumulative : compare_flat);
+    buffer_add_char(&out, '{');
+    api_put_unit(&out, type);
+    buffer_printf(&out, ",\"total\":%lld,", (long long)total_of(profile));
+    quality_write(quality, profile, &out);
+    buffer_printf(&out, ",\"line_count\":%zu,\"lines\":[", count);
+    for (size_t i = 0; i < count && i < limit; i++) {
+        buffer_add_text(&out, i ? ",\n" : "\n");
+        put_line(&out, profile, &naming.entries[rows[i].entry], &rows[i]);
+    }
+    buffer_add_text(&out, "]}\n");
+    api_respond(request, "application/json", &out);
+    buffer_release(&out);
+    return 0;
+}
+
+void api_lines(struct http_request *request, void *server)
+{
+    _cleanup_question_ struct question question = {0};
+    struct error error = {0};
+    uint64_t limit = API_ROWS;
+    enum rank_order order;
+    struct query_quality quality = {0};
+    const char *function = http_request_query(request, "function");
+    _cleanup_profile_ struct profile profile;
+    profile_init(&profile, PROFILE_LINES);
+    if (!parameters_known(request, "/api/v1/lines"))
+        return;
+    int r = question_number(request, "limit", 1, API_ROWS_MAX, &limit, &error);
+    if (!r)
+        r = api_asked_order(request, &order, &error);
+    if (!r)
+        r = question_read(&question, request, server, "", true, &error);
+    if (!r)
+        r = question_read_links(&question, request, &error);
+    if (!r)
+        r = question_merge_measured(&question, &profile, &quality, &error);
+    if (!r)
+        r = write_lines(request, &profile, &quality, question.query.type,
+                        function && *function ? function : NULL, order, limit, &error);
+    if (r < 0)
+        http_respond_failure(request, &error);
+}

@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the methods of Pyroscope's query API have in common. Private to src/server. */
+#pragma once
+
+#include "base/idtable.h"
+#include "server/question.h"
+#include "server/rpc.h"
+
+#define MS_NS 1000000ll
+
+/* One call, from its message to its answer's. */
+struct call {
+    struct http_request *http;
+    struct server *server;
+    struct rpc_request request;
+    struct buffer out;
+    const char *comma;
+    struct labels *seen; /* label sets that are in the answer */
+    size_t seen_count, seen_capacity;
+    struct id_table index;
+};
+
+typedef int querier_method(struct call *call, struct error *error);
+
+/* querier_lists.c */
+querier_method querier_profile_types, querier_label_names, querier_label_values, querier_series,
+    querier_profile_stats, querier_analyze;
+/* querier_profiles.c */
+querier_method querier_merge_stacktraces, querier_merge_span, querier_merge_profile, querier_diff;
+/* querier_points.c */
+querier_method querier_select_series;
+/* querier_heatmap.c */
+querier_method querier_select_heatmap;
+
+/* The selection of a message: their ends are inclusive, and no times mean all times. */
+int querier_ask(struct call *call, const struct rpc_request *request, const char *selector,
+                bool typed, struct question *question, struct error *error);
+
+/* A comma before all but the first element of a JSON list. */
+void querier_put_comma(struct call *call);
+
+/* labels=1, a list of pairs. */
+void querier_put_labels(struct call *call, const struct labels *labels);
+
+/* The labels that the request groups by, of a series' labels and type. */
+void querier_group(const struct rpc_request *request, const struct labels *labels, const char *type,
+                   struct labels *ret_group);
+
+/* One Exemplar. `number` is its field in the message around it. */
+void querier_put_exemplar(struct call *call, unsigned number, const struct store_exemplar *exemplar,
+                          const struct labels *labels);
+
+enum { EXEMPLARS_UNSPECIFIED, EXEMPLARS_NONE, EXEMPLARS_INDIVIDUAL, EXEMPLARS_SPAN };
+
+/* ---- dot.c ---- */
+
+/* The calls between a profile's costliest functions, for graphviz. */
+void dot_write(const struct profile *profile, size_t functions, struct buffer *out);
+
+/* ---- protojson.c ---- */
+
+/* A pprof message (google.v1.Profile) as JSON. -EBADMSG when it is none. */
+int protojson_profile(const void *data, size_t length, struct buffer *out, struct error *error);

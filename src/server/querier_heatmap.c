@@ -1,0 +1,252 @@
+// SPDX-License-Identifier: Apache-2.0
+// Pyroscope's heat maps: how many pushes, or spans, had a value of which size, over time. All
+// series share one scale of twenty steps from the smallest value to the greatest.
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "format/wire.h"
+#include "server/querier.h"
+
+#define BUCKETS 20
+#define POINTS_MAX 1000000
+#define GROUPS_MAX 10000
+
+enum { HEATMAP_INDIVIDUAL = 1, HEATMAP_SPAN };
+
+struct heat_point {
+    uint32_t group;
+    int64_t slot; /* (slot - 1, slot] in steps from the range's start */
+    int64_t value;
+    uint32_t exemplar; /* from 1; 0: none */
+};
+
+struct heatmap {
+    struct call *call;
+    const char *type;
+    int64_t from_ns, step_ns;
+    struct labels *groups;
+    size_t group_count, group_capacity;
+    struct id_table index;
+    struct heat_point *points;
+    size_t count, capacity;
+    struct {
+        struct store_exemplar exemplar;
+        struct labels labels;
+    } * exemplars;
+    size_t exemplar_count, exemplar_capacity;
+    int64_t least, most;
+    bool too_many;
+};
+
+static void heatmap_release(struct heatmap *map)
+{
+    for (size_t i = 0; i < map->group_count; i++)
+        labels_release(&map->groups[i]);
+    for (size_t i = 0; i < map->exemplar_count; i++)
+        labels_release(&map->exemplars[i].labels);
+    free(map->groups);
+    free(map->points);
+    free(map->exemplars);
+    id_table_release(&map->index);
+}
+
+static uint32_t find_group(struct heatmap *map, const struct labels *labels)
+{
+    struct labels group = {0};
+    querier_group(&map->call->request, labels, map->type, &group);
+    uint64_t hash = labels_hash(&group);
+    struct id_probe probe = id_probe_start(hash);
+    uint32_t id;
+    while ((id = id_table_next(&map->index, &probe)) != ID_NONE)
+        if (labels_equal(&map->groups[id], &group))
+            break;
+    if (id == ID_NONE && map->group_count < GROUPS_MAX) {
+        id = (uint32_t)map->group_count;
+        array_reserve(map->groups, map->group_capacity, map->group_count + 1);
+        map->groups[map->group_count++] = group;
+        id_table_insert(&map->index, hash, id);
+        return id;
+    }
+    labels_release(&group);
+    return id;
+}
+
+static int add_point(struct heatmap *map, const struct labels *labels, int64_t time_ns,
+                     int64_t value, const struct store_exemplar *exemplar)
+{
+    uint32_t group = find_group(map, labels);
+    map->too_many |= map->count == POINTS_MAX || group == ID_NONE;
+    if (map->too_many)
+        return 1;
+    int64_t after = time_ns - map->from_ns;
+    struct heat_point point = {
+        .group = group, .slot = (after + map->step_ns - 1) / map->step_ns, .value = value};
+    if (exemplar) {
+        array_reserve(map->exemplars, map->exemplar_capacity, map->exemplar_count + 1);
+        map->exemplars[map->exemplar_count].exemplar = *exemplar;
+        map->exemplars[map->exemplar_count].labels = (struct labels){0};
+        labels_copy(&map->exemplars[map->exemplar_count++].labels, labels);
+        point.exemplar = (uint32_t)map->exemplar_count;
+    }
+    map->least = map->count ? MIN(map->least, value) : value;
+    map->most = map->count ? MAX(map->most, value) : value;
+    array_reserve(map->points, map->capacity, map->count + 1);
+    map->points[map->count++] = point;
+    return 0;
+}
+
+static int add_window(void *context, const struct store_profile *window)
+{
+    int64_t value = 0;
+    for (size_t i = 0; i < window->row_count; i++)
+        value = add_saturated(value, window->rows[i].value);
+    return add_point(context, window->labels, window->time_ns, value, NULL);
+}
+
+static int add_exemplar(void *context, const struct labels *labels, const struct profile *profile,
+                        const struct store_exemplar *exemplar)
+{
+    struct heatmap *map = context;
+    static const uint8_t no_span[8];
+    (void)profile;
+    bool wanted = map->call->request.exemplar_type >= EXEMPLARS_INDIVIDUAL;
+    if (!memcmp(exemplar->link.span_id, no_span, sizeof(no_span)))
+        return 0;
+    return add_point(map, labels, exemplar->time_ns, exemplar->value, wanted ? exemplar : NULL);
+}
+
+static int compare_points(const void *a, const void *b)
+{
+    const struct heat_point *x = a, *y = b;
+    if (x->group != y->group)
+        return x->group < y->group ? -1 : 1;
+    return x->slot < y->slot ? -1 : x->slot > y->slot;
+}
+
+static size_t bucket_of(const struct heatmap *map, int64_t value)
+{
+    double range = (double)map->most - (double)map->least;
+    double share = range > 0 ? ((double)value - (double)map->least) / range : 0;
+    return MIN((size_t)(share * BUCKETS), (size_t)BUCKETS - 1);
+}
+
+/* The points of one slot. */
+static void put_slot(struct heatmap *map, const struct heat_point *points, size_t count, bool first)
+{
+    struct call *call = map->call;
+    struct buffer *out = &call->out;
+    uint32_t counts[BUCKETS] = {0};
+    const struct heat_point *best[BUCKETS] = {0};
+    double range = MAX((double)map->most - (double)map->least, 1);
+    for (size_t i = 0; i < count; i++) {
+        size_t bucket = bucket_of(map, points[i].value);
+        counts[bucket]++;
+        if (points[i].exemplar && (!best[bucket] || points[i].value > best[bucket]->value))
+            best[bucket] = &points[i];
+    }
+    int64_t ms = (map->from_ns + points->slot * map->step_ns) / MS_NS;
+    bool json = call->request.json;
+    size_t mark = 0;
+    _cleanup_buffer_ struct buffer edges = {0}, numbers = {0};
+    for (size_t i = 0; i < BUCKETS; i++) {
+        double edge = floor((double)map->least + range * (double)i / BUCKETS);
+        if (json) {
+            buffer_printf(&edges, "%s%.17g", i ? "," : "", edge);
+            buffer_printf(&numbers, "%s%u", i ? "," : "", counts[i]);
+        } else {
+            buffer_add(&edges, &edge, sizeof(edge));
+            wire_put_varint(&numbers, counts[i]);
+        }
+    }
+    if (json) {
+        buffer_printf(out, "%s{\"timestamp\":\"%lld\",\"yMin\":[%s],", first ? "" : ",",
+                      (long long)ms, buffer_text(&edges));
+        buffer_printf(out, "\"counts\":[%s],\"exemplars\":[", buffer_text(&numbers));
+    } else {
+        mark = wire_begin(out, 2);
+        wire_put_i64(out, 1, ms);
+        wire_put_bytes(out, 2, edges.data, edges.length);
+        wire_put_bytes(out, 3, numbers.data, numbers.length);
+    }
+    const char *comma = "";
+    for (size_t i = 0; i < BUCKETS; i++) {
+        if (!best[i])
+            continue;
+        if (json)
+            buffer_add_text(out, comma);
+        comma = ",";
+        querier_put_exemplar(call, 4, &map->exemplars[best[i]->exemplar - 1].exemplar,
+                             &map->exemplars[best[i]->exemplar - 1].labels);
+    }
+    if (json)
+        buffer_add_text(out, "]}");
+    else
+        wire_end(out, mark);
+}
+
+/* All points of one group. */
+static void put_series(struct heatmap *map, const struct heat_point *points, size_t count)
+{
+    struct call *call = map->call;
+    size_t mark = 0;
+    if (call->request.json) {
+        querier_put_comma(call);
+        buffer_add_char(&call->out, '{');
+    } else {
+        mark = wire_begin(&call->out, 1);
+    }
+    querier_put_labels(call, &map->groups[points->group]);
+    if (call->request.json)
+        buffer_add_text(&call->out, ",\"slots\":[");
+    for (size_t i = 0, end; i < count; i = end) {
+        for (end = i; end < count && points[end].slot == points[i].slot;)
+            end++;
+        put_slot(map, points + i, end - i, !i);
+    }
+    if (call->request.json)
+        buffer_add_text(&call->out, "]}");
+    else
+        wire_end(&call->out, mark);
+}
+
+int querier_select_heatmap(struct call *call, struct error *error)
+{
+    struct rpc_request *request = &call->request;
+    _cleanup_question_ struct question question = {0};
+    if (!(request->step >= 0.001 && request->step < 1e9))
+        return error_set(error, -EINVAL, "The step is too short or too long, or isn't there.");
+    int r = querier_ask(call, request, request->label_selector, true, &question, error);
+    if (r < 0)
+        return r;
+    _cleanup_(heatmap_release) struct heatmap map = {.call = call,
+                                                     .type = question.query.type,
+                                                     .from_ns = question.selection.from_ns,
+                                                     .step_ns = llround(request->step * 1e9)};
+    r = request->query_type == HEATMAP_SPAN
+            ? store_exemplars(call->server->store, &question.selection, NULL, &question.limits,
+                              add_exemplar, &map, error)
+            : store_scan(call->server->store, &question.selection, &question.limits, add_window,
+                         &map, error);
+    if (map.too_many)
+        return error_set(error, -E2BIG,
+                         "The heat map would have more than %d points or %d series; ask for a "
+                         "shorter time or group by fewer labels.",
+                         POINTS_MAX, GROUPS_MAX);
+    if (r < 0)
+        return r;
+    if (map.count)
+        qsort(map.points, map.count, sizeof(*map.points), compare_points);
+    if (request->json)
+        buffer_add_text(&call->out, "{\"series\":[");
+    int64_t left = request->limit > 0 ? request->limit : GROUPS_MAX;
+    for (size_t i = 0, end; i < map.count && left; i = end, left--) {
+        for (end = i; end < map.count && map.points[end].group == map.points[i].group;)
+            end++;
+        put_series(&map, map.points + i, end - i);
+    }
+    if (request->json)
+        buffer_add_text(&call->out, "]}");
+    return 0;
+}

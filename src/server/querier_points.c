@@ -1,0 +1,210 @@
+// SPDX-License-Identifier: Apache-2.0
+// Pyroscope's values over time, with exemplars where they are asked for.
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "format/wire.h"
+#include "server/querier.h"
+
+#define EXEMPLARS_MAX 100000 /* looked at for one answer */
+
+/* A span's samples of one step, added up. */
+struct found {
+    uint64_t group; /* hash of its group's labels */
+    int64_t slot;
+    struct store_exemplar exemplar;
+    struct labels labels;
+};
+
+struct points {
+    struct call *call;
+    const char *type;
+    const struct store_selection *selection;
+    int64_t step_ns;
+    struct found *found;
+    size_t found_count, found_capacity;
+    struct id_table index;
+    uint64_t series; /* written so far */
+};
+
+static void points_release(struct points *points)
+{
+    for (size_t i = 0; i < points->found_count; i++)
+        labels_release(&points->found[i].labels);
+    free(points->found);
+    id_table_release(&points->index);
+}
+
+/* ---- exemplars ---- */
+
+static int find_exemplar(void *context, const struct labels *labels, const struct profile *profile,
+                         const struct store_exemplar *exemplar)
+{
+    struct points *points = context;
+    const struct rpc_request *request = &points->call->request;
+    static const uint8_t no_span[8];
+    (void)profile;
+    if (request->exemplar_type == EXEMPLARS_SPAN &&
+        !memcmp(exemplar->link.span_id, no_span, sizeof(no_span)))
+        return 0;
+    struct labels group = {0};
+    querier_group(request, labels, points->type, &group);
+    struct found found = {.group = labels_hash(&group),
+                          .slot =
+                              (exemplar->time_ns - points->selection->from_ns) / points->step_ns,
+                          .exemplar = *exemplar};
+    labels_release(&group);
+    uint64_t hash = hash_word(found.group ^ hash_word((uint64_t)found.slot));
+    for (size_t i = 0; i < sizeof(exemplar->link.span_id); i++)
+        hash = hash * 31 + exemplar->link.span_id[i] + exemplar->link.trace_id[i];
+    hash = hash_word(hash);
+    struct id_probe probe = id_probe_start(hash);
+    uint32_t id;
+    while ((id = id_table_next(&points->index, &probe)) != ID_NONE) {
+        struct found *known = &points->found[id];
+        if (known->group == found.group && known->slot == found.slot &&
+            !memcmp(&known->exemplar.link, &exemplar->link, sizeof(exemplar->link)) &&
+            known->exemplar.time_ns == exemplar->time_ns) {
+            known->exemplar.value = add_saturated(known->exemplar.value, exemplar->value);
+            return 0;
+        }
+    }
+    if (points->found_count == EXEMPLARS_MAX)
+        return 1;
+    array_reserve(points->found, points->found_capacity, points->found_count + 1);
+    labels_copy(&found.labels, labels);
+    points->found[points->found_count] = found;
+    id_table_insert(&points->index, hash, (uint32_t)points->found_count++);
+    return 0;
+}
+
+static int compare_found(const void *a, const void *b)
+{
+    const struct found *x = a, *y = b;
+    if (x->group != y->group)
+        return x->group < y->group ? -1 : 1;
+    if (x->slot != y->slot)
+        return x->slot < y->slot ? -1 : 1;
+    return x->exemplar.value > y->exemplar.value ? -1 : x->exemplar.value < y->exemplar.value;
+}
+
+/* The greatest of a point's. */
+static const struct found *exemplar_of(const struct points *points, uint64_t group, int64_t slot)
+{
+    size_t low = 0, high = points->found_count;
+    while (low < high) {
+        size_t middle = (low + high) / 2;
+        const struct found *at = &points->found[middle];
+        if (at->group < group || (at->group == group && at->slot < slot))
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    const struct found *at = &points->found[low];
+    return low < points->found_count && at->group == group && at->slot == slot ? at : NULL;
+}
+
+/* ---- points ---- */
+
+static void put_point(struct points *points, const struct store_point *point, uint64_t group,
+                      bool first)
+{
+    struct call *call = points->call;
+    struct buffer *out = &call->out;
+    double value = (double)point->value;
+    if (call->request.aggregation == 1 && point->windows)
+        value /= (double)point->windows;
+    int64_t ms = point->time_ns / MS_NS;
+    const struct found *found =
+        exemplar_of(points, group, (point->time_ns - points->selection->from_ns) / points->step_ns);
+    if (call->request.json) {
+        buffer_printf(out, "%s{\"value\":%.17g,\"timestamp\":\"%lld\"", first ? "" : ",", value,
+                      (long long)ms);
+        if (found) {
+            buffer_add_text(out, ",\"exemplars\":[");
+            querier_put_exemplar(call, 4, &found->exemplar, &found->labels);
+            buffer_add_char(out, ']');
+        }
+        buffer_add_char(out, '}');
+        return;
+    }
+    uint64_t bits;
+    memcpy(&bits, &value, sizeof(bits));
+    size_t mark = wire_begin(out, 2);
+    wire_put_fixed64(out, 1, bits);
+    wire_put_i64(out, 2, ms);
+    if (found)
+        querier_put_exemplar(call, 4, &found->exemplar, &found->labels);
+    wire_end(out, mark);
+}
+
+static int put_group(void *context, const struct labels *group, const struct store_point *list,
+                     size_t count)
+{
+    struct points *points = context;
+    struct call *call = points->call;
+    struct labels labels = {0};
+    size_t mark = 0;
+    if (call->request.limit > 0 && points->series >= (uint64_t)call->request.limit)
+        return 0;
+    points->series++;
+    querier_group(&call->request, group, points->type, &labels);
+    uint64_t hash = labels_hash(&labels);
+    if (call->request.json) {
+        querier_put_comma(call);
+        buffer_add_char(&call->out, '{');
+    } else {
+        mark = wire_begin(&call->out, 1);
+    }
+    querier_put_labels(call, &labels);
+    if (call->request.json)
+        buffer_add_text(&call->out, ",\"points\":[");
+    for (size_t i = 0; i < count; i++)
+        put_point(points, &list[i], hash, !i);
+    if (call->request.json)
+        buffer_add_text(&call->out, "]}");
+    else
+        wire_end(&call->out, mark);
+    labels_release(&labels);
+    return 0;
+}
+
+int querier_select_series(struct call *call, struct error *error)
+{
+    struct rpc_request *request = &call->request;
+    _cleanup_question_ struct question question = {0};
+    struct store_quality quality;
+    if (!(request->step >= 0.001 && request->step < 1e9))
+        return error_set(error, -EINVAL, "The step is too short or too long, or isn't there.");
+    if (request->stack && request->stack->call_site.count)
+        return error_set(error, -EINVAL,
+                         "Values over time can't be had for one call site; leave "
+                         "stackTraceSelector out, or merge the stacks.");
+    int r = querier_ask(call, request, request->label_selector, true, &question, error);
+    if (r < 0)
+        return r;
+    struct store *store = call->server->store;
+    struct store_timeseries_query query = {.step_ns = llround(fmax(request->step, 1) * 1e9),
+                                           .group_by = request->group_by.list,
+                                           .group_count = request->group_by.count};
+    _cleanup_(points_release) struct points points = {.call = call,
+                                                      .type = question.query.type,
+                                                      .selection = &question.selection,
+                                                      .step_ns = query.step_ns};
+    if (request->exemplar_type >= EXEMPLARS_INDIVIDUAL)
+        r = store_exemplars(store, &question.selection, NULL, &question.limits, find_exemplar,
+                            &points, error);
+    if (r < 0)
+        return r;
+    if (points.found_count)
+        qsort(points.found, points.found_count, sizeof(*points.found), compare_found);
+    if (request->json)
+        buffer_add_text(&call->out, "{\"series\":[");
+    r = store_timeseries(store, &question.selection, &query, &question.limits, put_group, &points,
+                         &quality, error);
+    if (request->json)
+        buffer_add_text(&call->out, "]}");
+    return r;
+}

@@ -1,0 +1,209 @@
+// SPDX-License-Identifier: Apache-2.0
+// Pyroscope's merged profiles: flame graphs, trees, graphs of calls, pprof, and differences.
+
+#include <string.h>
+
+#include "format/pprof.h"
+#include "format/wire.h"
+#include "server/flamebearer.h"
+#include "server/querier.h"
+#include "server/receive.h"
+
+#define DOT_FUNCTIONS 80
+
+enum { FORMAT_TREE = 2, FORMAT_DOT, FORMAT_PPROF };
+
+static int add_links(struct query_links *links, enum query_link_kind kind,
+                     const struct rpc_texts *texts, struct error *error)
+{
+    int r = 0;
+    for (size_t i = 0; !r && i < texts->count; i++)
+        r = query_links_add(links, kind, texts->list[i], error);
+    return r;
+}
+
+/* Samples whose stack, from its root, begins with the names that are asked for. */
+static void keep_call_site(struct profile *profile, const struct rpc_texts *names)
+{
+    _cleanup_free_ uint32_t *depth = memory_zalloc(profile->node_count, sizeof(*depth));
+    _cleanup_free_ bool *inside = memory_zalloc(profile->node_count, sizeof(*inside));
+    inside[0] = true;
+    for (uint32_t i = 1; i < profile->node_count; i++) {
+        const struct profile_node *node = &profile->nodes[i];
+        const struct profile_frame *frame = &profile->frames[node->frame];
+        uint32_t at = depth[node->parent];
+        depth[i] = at + 1;
+        inside[i] = inside[node->parent] &&
+                    (at >= names->count ||
+                     !strcmp(profile_text(profile, profile->functions[frame->function].name),
+                             names->list[at]));
+    }
+    for (size_t row = 0; row < profile->samples.count; row++) {
+        uint32_t node = profile->samples.node[row];
+        if (!inside[node] || depth[node] < names->count)
+            profile->samples.values[0][row] = 0;
+    }
+}
+
+static int merge(struct call *call, const struct rpc_request *request, enum profile_detail detail,
+                 struct profile *profile, struct error *error)
+{
+    _cleanup_question_ struct question question = {0};
+    struct store_quality quality = {0};
+    profile_init(profile, detail);
+    int r = querier_ask(call, request, request->label_selector, true, &question, error);
+    if (!r)
+        r = add_links(&question.links, QUERY_SPAN, &request->spans, error);
+    if (!r)
+        r = add_links(&question.links, QUERY_TRACE, &request->traces, error);
+    if (!r)
+        r = add_links(&question.links, QUERY_PROFILE, &request->profiles, error);
+    if (!r)
+        r = question_merge(&question, profile, &quality, error);
+    if (!r && request->stack && request->stack->call_site.count)
+        keep_call_site(profile, &request->stack->call_site);
+    return r;
+}
+
+static uint32_t node_limit(int64_t nodes)
+{
+    return nodes <= 0 ? FLAMEBEARER_NODES : (uint32_t)MAX(MIN(nodes, FLAMEBEARER_NODES_MAX), 2);
+}
+
+/* ---- answers ---- */
+
+/* A field of bytes or a nested message, which JSON has as base64 or an object. */
+static void put_content(struct call *call, unsigned number, const char *key, const char *quote,
+                        const struct buffer *content)
+{
+    if (call->request.json) {
+        buffer_printf(&call->out, "{\"%s\":%s", key, quote);
+        buffer_add(&call->out, content->data, content->length);
+        buffer_printf(&call->out, "%s}", quote);
+    } else if (content->length) {
+        wire_put_bytes(&call->out, number, content->data, content->length);
+    }
+}
+
+static int put_tree(struct call *call, const struct profile *profile, struct error *error)
+{
+    _cleanup_calltree_ struct calltree tree;
+    _cleanup_buffer_ struct buffer bytes = {0}, text = {0};
+    calltree_init(&tree);
+    int r = calltree_add(&tree, profile, CALLTREE_NEW, error);
+    if (r < 0)
+        return r;
+    calltree_limit(&tree, node_limit(call->request.max_nodes));
+    flamebearer_write_tree(&tree, &bytes);
+    if (call->request.json)
+        base64_encode(bytes.data, bytes.length, &text);
+    put_content(call, 2, "tree", "\"", call->request.json ? &text : &bytes);
+    return 0;
+}
+
+static int put_pprof(struct call *call, const struct profile *profile, struct error *error)
+{
+    _cleanup_buffer_ struct buffer bytes = {0}, wrapped = {0};
+    int r = pprof_write(&bytes, profile, &(struct write_options){.type = -1}, error);
+    if (r < 0)
+        return r;
+    if (call->request.json) {
+        buffer_add_text(&call->out, "{\"pprof\":{\"profile\":");
+        r = protojson_profile(bytes.data, bytes.length, &call->out, error);
+        buffer_add_text(&call->out, "}}");
+        return r;
+    }
+    wire_put_bytes(&wrapped, 1, bytes.data, bytes.length);
+    put_content(call, 5, "", "", &wrapped);
+    return 0;
+}
+
+static void put_dot(struct call *call, const struct profile *profile)
+{
+    _cleanup_buffer_ struct buffer graph = {0}, text = {0};
+    int64_t nodes = call->request.max_nodes;
+    dot_write(profile, nodes > 0 ? (size_t)MIN(nodes, (int64_t)10000) : DOT_FUNCTIONS, &graph);
+    if (call->request.json)
+        json_put_text(&text, buffer_text(&graph));
+    put_content(call, 3, "dot", "", call->request.json ? &text : &graph);
+}
+
+static int put_flame(struct call *call, struct calltree *tree, int64_t nodes)
+{
+    _cleanup_flamebearer_ struct flamebearer flame;
+    flamebearer_init(&flame, tree, nodes);
+    if (call->request.json) {
+        buffer_add_text(&call->out, "{\"flamegraph\":");
+        flamebearer_write_json(&flame, &call->out);
+        buffer_add_char(&call->out, '}');
+    } else {
+        _cleanup_buffer_ struct buffer content = {0};
+        flamebearer_write_wire(&flame, &content);
+        wire_put_bytes(&call->out, 1, content.data, content.length);
+    }
+    return 0;
+}
+
+int querier_merge_stacktraces(struct call *call, struct error *error)
+{
+    _cleanup_profile_ struct profile profile = {0};
+    _cleanup_calltree_ struct calltree tree;
+    struct rpc_request *request = &call->request;
+    calltree_init(&tree);
+    int r = merge(call, request, request->format == FORMAT_PPROF ? format_pprof.detail : 0,
+                  &profile, error);
+    if (r < 0)
+        return r;
+    if (request->format == FORMAT_TREE)
+        return put_tree(call, &profile, error);
+    if (request->format == FORMAT_PPROF)
+        return put_pprof(call, &profile, error);
+    if (request->format == FORMAT_DOT) {
+        put_dot(call, &profile);
+        return 0;
+    }
+    if (request->format > FORMAT_PPROF || request->format < 0)
+        return error_set(error, -EINVAL,
+                         "There is no such format; FLAMEGRAPH, TREE, DOT and PPROF are.");
+    r = calltree_add(&tree, &profile, CALLTREE_NEW, error);
+    return r < 0 ? r : put_flame(call, &tree, request->max_nodes);
+}
+
+int querier_merge_span(struct call *call, struct error *error)
+{
+    if (!call->request.spans.count)
+        return error_set(error, -EINVAL, "The request names no spans.");
+    return querier_merge_stacktraces(call, error);
+}
+
+int querier_merge_profile(struct call *call, struct error *error)
+{
+    _cleanup_profile_ struct profile profile = {0};
+    _cleanup_buffer_ struct buffer bytes = {0};
+    bool json = call->request.json;
+    int r = merge(call, &call->request, format_pprof.detail, &profile, error);
+    if (!r)
+        r = pprof_write(json ? &bytes : &call->out, &profile, &(struct write_options){.type = -1},
+                        error);
+    return r < 0 || !json ? r : protojson_profile(bytes.data, bytes.length, &call->out, error);
+}
+
+int querier_diff(struct call *call, struct error *error)
+{
+    _cleanup_profile_ struct profile left = {0}, right = {0};
+    _cleanup_calltree_ struct calltree tree;
+    struct rpc_request *request = &call->request;
+    calltree_init(&tree);
+    if (!request->left || !request->right)
+        return error_set(error, -EINVAL, "A difference wants left and right.");
+    int r = merge(call, request->left, 0, &left, error);
+    if (!r)
+        r = merge(call, request->right, 0, &right, error);
+    if (!r)
+        r = calltree_add(&tree, &right, CALLTREE_NEW, error);
+    if (!r)
+        r = calltree_add(&tree, &left, CALLTREE_BASE, error);
+    if (!r && tree.type_count > 1)
+        r = error_set(error, -EINVAL, "Profiles of different types can't be compared.");
+    return r < 0 ? r : put_flame(call, &tree, request->left->max_nodes);
+}

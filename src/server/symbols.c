@@ -1,0 +1,368 @@
+// SPDX-License-Identifier: Apache-2.0
+// The symbol service: see symbols.h.
+
+#include "server/symbols.h"
+
+#include <dirent.h>
+#include <limits.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+#define XXH_INLINE_ALL
+#include <xxhash.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/memory.h"
+#include "base/text.h"
+#include "config/settings.h"
+#include "query/names.h"
+#include "store/store.h"
+
+#define FOLDER ".symbols" /* no tenant begins with a point */
+#define DAY_NS 86400000000000ll
+#define WANTED_MAX 256      /* builds that wait to be looked for */
+#define TRIED_MAX 4096      /* builds that were looked for, and when */
+#define AGAIN_S 600         /* what wasn't found is looked for again after this */
+#define SURVEY_S 60
+#define SURVEY_NS 300000000000ll /* what it looks at: the last five minutes */
+#define SURVEY_BYTES (32u << 20)
+#define MAINTAIN_S 600
+
+struct wanted {
+    char key[SYMBOL_KEY_BYTES];
+    char *file;
+};
+
+struct symbols {
+    struct symbols_options options;
+    struct symbol_store *store;
+    struct store *profiles;
+    struct symbols_upstream *upstream; /* NULL: none */
+    char *folder;
+    bool temporary;
+
+    pthread_t worker;
+    bool runs;
+    atomic_bool stopping;
+    pthread_mutex_t lock;
+    pthread_cond_t more;
+    struct wanted wanted[WANTED_MAX];
+    size_t wanted_count;
+    struct {
+        uint64_t hash;
+        int64_t when;
+    } tried[TRIED_MAX];
+    struct symbols_survey survey; /* the last */
+    uint64_t found, not_found, dropped;
+};
+
+void symbols_options_read(struct symbols_options *options, struct settings *settings)
+{
+    struct settings section;
+    settings_open(&section, settings->problems, settings_map(settings, "symbols"), "symbols");
+    settings_bool(&section, "local_files", &options->local_files);
+    settings_bool(&section, "debuginfod_open", &options->open);
+    settings_size(&section, "file_limit", 1u << 20, 1ull << 40, &options->file_bytes);
+    settings_size(&section, "disk_limit", 1u << 20, 1ull << 50, &options->disk_bytes);
+    settings_duration(&section, "unused", 0, DAY_NS * 36500, &options->unused_ns);
+    const struct yaml_node *urls = settings_strings(&section, "upstream");
+    for (size_t i = 0; urls && i < urls->count; i++) {
+        const char *url = urls->values[i]->text;
+        if (options->upstream_count == SYMBOLS_UPSTREAM_MAX)
+            problems_add(settings->problems, urls, "symbols.upstream has at most %d servers",
+                         SYMBOLS_UPSTREAM_MAX);
+        else if (strncmp(url, "http://", 7) && strncmp(url, "https://", 8))
+            problems_add(settings->problems, urls->values[i],
+                         "symbols.upstream is a list of http:// or https:// addresses");
+        if (options->upstream_count < SYMBOLS_UPSTREAM_MAX)
+            options->upstream[options->upstream_count++] = url;
+        else
+            break;
+    }
+    settings_close(&section);
+}
+
+/* ---- looking for a build ---- */
+
+/* A path as some process sees it, which may be in another root than ours. */
+static bool index_elsewhere(struct symbols *symbols, const struct wanted *wanted)
+{
+    DIR *processes = opendir("/proc");
+    struct dirent *entry;
+    bool done = false;
+    char path[PATH_MAX];
+    while (processes && !done && !atomic_load(&symbols->stopping) && (entry = readdir(processes))) {
+        uint64_t pid;
+        if (!text_to_u64(entry->d_name, strlen(entry->d_name), &pid))
+            continue;
+        int length =
+            snprintf(path, sizeof(path), "/proc/%s/root%s", entry->d_name, wanted->file);
+        done = length < (int)sizeof(path) && access(path, R_OK) == 0 &&
+               symbol_store_index_path(symbols->store, path, wanted->key, NULL) == 0;
+    }
+    if (processes)
+        closedir(processes);
+    return done;
+}
+
+static bool find_local(struct symbols *symbols, const struct wanted *wanted)
+{
+    if (wanted->file[0] != '/')
+        return false;
+    return symbol_store_index_path(symbols->store, wanted->file, wanted->key, NULL) == 0 ||
+           index_elsewhere(symbols, wanted);
+}
+
+static void look_for(struct symbols *symbols, const struct wanted *wanted)
+{
+    struct error error = {0};
+    bool found = symbols->options.local_files && find_local(symbols, wanted);
+    if (!found && symbols->upstream) {
+        int r = symbols_upstream_fetch(symbols->upstream, symbols->store, wanted->key, &error);
+        found = r == 0;
+        if (r < 0 && r != -ENOENT)
+            log_warning("%s", error.text);
+    }
+    pthread_mutex_lock(&symbols->lock);
+    symbols->found += found;
+    symbols->not_found += !found;
+    pthread_mutex_unlock(&symbols->lock);
+}
+
+static int add_tenant(void *context, const char *text)
+{
+    struct buffer *names = context;
+    buffer_add(names, text, strlen(text) + 1);
+    return 0;
+}
+
+static void take_survey(struct symbols *symbols)
+{
+    _cleanup_buffer_ struct buffer tenants = {0};
+    struct symbols_survey survey = {0};
+    struct store_limits limits = {.cancelled = &symbols->stopping, .memory_bytes = SURVEY_BYTES};
+    int64_t now = clock_ns(CLOCK_REALTIME);
+    store_tenants(symbols->profiles, add_tenant, &tenants, NULL);
+    for (size_t at = 0; at < tenants.length; at += strlen(tenants.data + at) + 1)
+        symbols_survey_add(symbols, symbols->profiles, tenants.data + at, "", now - SURVEY_NS, now,
+                           &limits, &survey, NULL);
+    pthread_mutex_lock(&symbols->lock);
+    struct symbols_survey old = symbols->survey;
+    symbols->survey = survey;
+    pthread_mutex_unlock(&symbols->lock);
+    symbols_survey_release(&old);
+}
+
+static void *work(void *userdata)
+{
+    struct symbols *symbols = userdata;
+    int64_t maintained = 0, surveyed = monotonic_ns();
+    while (!atomic_load(&symbols->stopping)) {
+        int64_t now = monotonic_ns();
+        if (!maintained || now - maintained > MAINTAIN_S * 1000000000ll) {
+            symbol_store_maintain(symbols->store);
+            maintained = now;
+        }
+        if (now - surveyed > SURVEY_S * 1000000000ll) {
+            take_survey(symbols);
+            surveyed = now;
+        }
+        pthread_mutex_lock(&symbols->lock);
+        if (!symbols->wanted_count) {
+            struct timespec until = {.tv_sec = time(NULL) + 2};
+            pthread_cond_timedwait(&symbols->more, &symbols->lock, &until);
+        }
+        struct wanted wanted = {0};
+        if (symbols->wanted_count && !atomic_load(&symbols->stopping)) {
+            wanted = symbols->wanted[0];
+            memmove(symbols->wanted, symbols->wanted + 1,
+                    --symbols->wanted_count * sizeof(*symbols->wanted));
+        }
+        pthread_mutex_unlock(&symbols->lock);
+        if (wanted.file)
+            look_for(symbols, &wanted);
+        free(wanted.file);
+    }
+    return NULL;
+}
+
+/* Each build is looked for once in a while; a list that is full forgets whom it replaces. */
+static void want(void *context, const char *key, const char *file)
+{
+    struct symbols *symbols = context;
+    uint64_t hash = XXH3_64bits(key, strlen(key));
+    size_t slot = hash % TRIED_MAX;
+    int64_t now = monotonic_ns() / 1000000000;
+    if (!symbols->options.local_files && !symbols->upstream)
+        return;
+    pthread_mutex_lock(&symbols->lock);
+    bool tried = symbols->tried[slot].hash == hash && now - symbols->tried[slot].when < AGAIN_S;
+    if (!tried && symbols->wanted_count == WANTED_MAX) {
+        symbols->dropped++;
+    } else if (!tried) {
+        struct wanted *wanted = &symbols->wanted[symbols->wanted_count++];
+        strcpy(wanted->key, key);
+        wanted->file = memory_strdup(file);
+        symbols->tried[slot].hash = hash;
+        symbols->tried[slot].when = now;
+        pthread_cond_signal(&symbols->more);
+    }
+    pthread_mutex_unlock(&symbols->lock);
+}
+
+/* ---- the service ---- */
+
+struct symbol_store *symbols_store(struct symbols *symbols)
+{
+    return symbols->store;
+}
+
+int symbols_name(struct symbols *symbols, struct profile *profile, struct error *error)
+{
+    return query_name(profile, symbols->store, want, symbols, error);
+}
+
+int symbols_open(const struct symbols_options *options, const char *data, struct store *store,
+                 struct symbols **ret_symbols, struct error *error)
+{
+    struct buffer folder = {0};
+    const char *temporary = getenv("TMPDIR");
+    if (data)
+        buffer_printf(&folder, "%s/" FOLDER, data);
+    else
+        buffer_printf(&folder, "%s/assay-symbols-XXXXXX", temporary ? temporary : "/tmp");
+    buffer_text(&folder);
+    if (!data && !mkdtemp(folder.data)) {
+        int r = error_set_errno(error, -errno, "No folder for symbols, %s, can be made",
+                                folder.data);
+        buffer_release(&folder);
+        return r;
+    }
+    struct symbols *symbols = memory_zalloc(1, sizeof(*symbols));
+    symbols->options = *options;
+    symbols->folder = folder.data;
+    symbols->temporary = !data;
+    symbols->profiles = store;
+    pthread_mutex_init(&symbols->lock, NULL);
+    pthread_cond_init(&symbols->more, NULL);
+    int r = symbol_store_open(&(struct symbol_store_options){.directory = symbols->folder,
+                                                             .file_bytes_max = options->file_bytes,
+                                                             .total_bytes_max = options->disk_bytes,
+                                                             .unused_ns = options->unused_ns},
+                              &symbols->store, error);
+    if (!r && options->upstream_count)
+        symbols->upstream = symbols_upstream_new(options);
+    if (!r)
+        r = -pthread_create(&symbols->worker, NULL, work, symbols);
+    symbols->runs = !r;
+    if (r < 0) {
+        symbols_close(symbols);
+        return r;
+    }
+    *ret_symbols = symbols;
+    return 0;
+}
+
+static int forget_one(void *context, const struct symbol_entry *entry)
+{
+    return symbol_store_delete(context, entry->key, NULL) < 0 ? 0 : 0;
+}
+
+/* The folder of a server in memory goes with it. */
+static void remove_folder(struct symbols *symbols)
+{
+    char path[PATH_MAX];
+    DIR *listing = opendir(symbols->folder);
+    struct dirent *entry;
+    symbol_store_list(symbols->store, forget_one, symbols->store, NULL);
+    while (listing && (entry = readdir(listing))) {
+        if (entry->d_name[0] == '.')
+            continue;
+        snprintf(path, sizeof(path), "%s/%s", symbols->folder, entry->d_name);
+        rmdir(path);
+    }
+    if (listing)
+        closedir(listing);
+    rmdir(symbols->folder);
+}
+
+void symbols_close(struct symbols *symbols)
+{
+    if (!symbols)
+        return;
+    atomic_store(&symbols->stopping, true);
+    if (symbols->upstream)
+        symbols_upstream_cancel(symbols->upstream);
+    pthread_mutex_lock(&symbols->lock);
+    pthread_cond_signal(&symbols->more);
+    pthread_mutex_unlock(&symbols->lock);
+    if (symbols->runs)
+        pthread_join(symbols->worker, NULL);
+    if (symbols->temporary && symbols->store)
+        remove_folder(symbols);
+    symbol_store_close(symbols->store);
+    symbols_upstream_free(symbols->upstream);
+    symbols_survey_release(&symbols->survey);
+    for (size_t i = 0; i < symbols->wanted_count; i++)
+        free(symbols->wanted[i].file);
+    pthread_mutex_destroy(&symbols->lock);
+    pthread_cond_destroy(&symbols->more);
+    free(symbols->folder);
+    free(symbols);
+}
+
+/* ---- figures ---- */
+
+static void metric(struct buffer *out, const char *name, const char *kind, const char *help,
+                   uint64_t value)
+{
+    buffer_printf(out, "# HELP %s %s\n# TYPE %s %s\n%s %llu\n", name, help, name, kind, name,
+                  (unsigned long long)value);
+}
+
+static void put_label(struct buffer *out, const char *text)
+{
+    for (; *text; text++)
+        if (*text == '\n')
+            buffer_add_text(out, "\\n");
+        else
+            buffer_printf(out, *text == '"' || *text == '\\' ? "\\%c" : "%c", *text);
+}
+
+void symbols_write_metrics(struct symbols *symbols, struct buffer *out)
+{
+    struct symbol_store_figures figures = symbol_store_figures(symbols->store);
+    metric(out, "assay_symbols_builds", "gauge", "Builds whose symbols are known.", figures.builds);
+    metric(out, "assay_symbols_bytes", "gauge", "What they take on disk.", figures.bytes);
+    metric(out, "assay_symbols_open", "gauge", "Indexes that are open.", figures.open);
+    metric(out, "assay_symbols_made_total", "counter", "Indexes made.", figures.made);
+    metric(out, "assay_symbols_refused_total", "counter", "Files that could not be taken.",
+           figures.refused);
+    metric(out, "assay_symbols_no_better_total", "counter",
+           "Files no better than what there was.", figures.kept_out);
+    metric(out, "assay_symbols_removed_total", "counter", "Builds removed, unused or for room.",
+           figures.removed);
+    pthread_mutex_lock(&symbols->lock);
+    metric(out, "assay_symbols_found_total", "counter",
+           "Builds found on this host or upstream.", symbols->found);
+    metric(out, "assay_symbols_not_found_total", "counter",
+           "Builds looked for there in vain.", symbols->not_found);
+    metric(out, "assay_symbols_not_sought_total", "counter",
+           "Builds not looked for since too many waited.", symbols->dropped);
+    buffer_add_text(out, "# HELP assay_symbols_named_ratio Share of frames with a name, of the "
+                         "last minutes' CPU samples, by service.\n"
+                         "# TYPE assay_symbols_named_ratio gauge\n");
+    for (size_t i = 0; i < symbols->survey.service_count; i++) {
+        const struct symbols_service *service = &symbols->survey.services[i];
+        buffer_add_text(out, "assay_symbols_named_ratio{tenant=\"");
+        put_label(out, service->tenant);
+        buffer_add_text(out, "\",service_name=\"");
+        put_label(out, service->name);
+        buffer_printf(out, "\"} %.6g\n", service->named_share);
+    }
+    pthread_mutex_unlock(&symbols->lock);
+}

@@ -1,0 +1,133 @@
+# SPDX-License-Identifier: Apache-2.0
+"""connect_proto.py URL TYPE START END: Grafana's calls as protobuf over a server that has what
+grafana.sh pushed."""
+
+import struct
+import sys
+import urllib.request
+
+URL, TYPE, START, END = sys.argv[1:]
+SELECTOR = '{service_name="shop"}'
+
+
+def varint(value):
+    out = b""
+    while value > 127:
+        out += bytes([value & 127 | 128])
+        value >>= 7
+    return out + bytes([value])
+
+
+def number(field, value):
+    return varint(field << 3) + varint(value)
+
+
+def text(field, content):
+    content = content.encode() if isinstance(content, str) else content
+    return varint(field << 3 | 2) + varint(len(content)) + content
+
+
+def real(field, value):
+    return varint(field << 3 | 1) + struct.pack("<d", value)
+
+
+def read_varint(data, at):
+    value = shift = 0
+    while True:
+        byte = data[at]
+        at += 1
+        value |= (byte & 127) << shift
+        shift += 7
+        if byte < 128:
+            return value, at
+
+
+def fields(data):
+    """{number: [values]}; nested messages stay bytes."""
+    found, at = {}, 0
+    while at < len(data):
+        tag, at = read_varint(data, at)
+        if tag & 7 == 0:
+            value, at = read_varint(data, at)
+        elif tag & 7 == 1:
+            value, at = struct.unpack("<d", data[at : at + 8])[0], at + 8
+        else:
+            assert tag & 7 == 2, tag
+            length, at = read_varint(data, at)
+            assert at + length <= len(data)
+            value, at = data[at : at + length], at + length
+        found.setdefault(tag >> 3, []).append(value)
+    return found
+
+
+def packed(data):
+    values, at = [], 0
+    while at < len(data):
+        value, at = read_varint(data, at)
+        values.append(value)
+    return values
+
+
+def call(method, body):
+    request = urllib.request.Request(
+        f"{URL}/querier.v1.QuerierService/{method}", body,
+        {"Content-Type": "application/proto", "Connect-Protocol-Version": "1"})
+    answer = urllib.request.urlopen(request)
+    assert answer.headers["Content-Type"] == "application/proto"
+    return fields(answer.read())
+
+
+def main():
+    times = lambda first: number(first, int(START)) + number(first + 1, int(END))
+    select = text(1, TYPE) + text(2, SELECTOR) + times(3)
+
+    types = call("ProfileTypes", times(1))
+    assert list(types) == [1] and len(types[1]) == 1
+    kind = {k: v[0].decode() for k, v in fields(types[1][0]).items()}
+    assert kind == {1: TYPE, 2: "process_cpu", 4: "cpu", 5: "nanoseconds", 6: "cpu",
+                    7: "nanoseconds"}, kind
+    assert call("LabelNames", text(1, SELECTOR) + times(2)) == {
+        1: [b"pod", b"service_name", b"__profile_type__"]}
+    assert call("LabelValues", text(1, "pod") + text(2, SELECTOR) + times(3)) == {1: [b"a", b"b"]}
+    sets = call("Series", text(2, "pod") + times(3))
+    assert list(sets) == [2] and len(sets[2]) == 2, "labels_set is field 2"
+    pair = fields(fields(sets[2][0])[1][0])
+    assert pair[1] == [b"pod"], pair
+
+    graph = fields(call("SelectMergeStacktraces", select + number(5, 16384))[1][0])
+    names = [n.decode() for n in graph[1]]
+    assert names[0] == "total" and set(names[1:]) == {"main", "handle", "query", "render", "idle"}
+    levels = [packed(fields(level)[1][0]) for level in graph[2]]
+    assert levels[0] == [0, 400, 0, 0], levels
+    selves = {}
+    for level in levels:
+        for i in range(0, len(level), 4):
+            selves[names[level[i + 3]]] = level[i + 2]
+    assert selves == {"total": 0, "main": 0, "handle": 0, "query": 120, "render": 80,
+                      "idle": 200}, selves
+    assert graph[3] == [400] and graph[4] == [200]
+
+    series = call("SelectSeries", select + text(5, "pod") + real(6, 60.0) + number(10, 3))
+    first = fields(series[1][0])
+    assert fields(first[1][0]) == {1: [b"pod"], 2: [b"a"]}
+    point = fields(first[2][0])
+    assert point[1] == [100.0] and point[2] == [1794699960000], point
+    exemplar = fields(point[4][0])
+    assert exemplar[3] == [b"00000000000000a1"] and exemplar[4] == [30], exemplar
+    assert exemplar[6] == [b"1".rjust(32, b"0")]
+
+    heat = fields(call("SelectHeatmap", select + real(5, 60.0) + number(7, 1))[1][0])
+    slot = fields(heat[2][0])
+    assert len(slot[2][0]) == 20 * 8 and sum(packed(slot[3][0])) == 1, slot
+    tree = call("SelectMergeStacktraces", select + number(6, 2))
+    assert list(tree) == [2] and b"render" in tree[2][0]
+    assert list(call("SelectMergeStacktraces", select + number(6, 3))) == [3]
+    profile = fields(fields(call("SelectMergeStacktraces", select + number(6, 4))[5][0])[1][0])
+    assert sum(packed(fields(s)[2][0])[0] for s in profile[2]) == 400
+    spans = text(1, TYPE) + text(2, SELECTOR) + text(3, "00000000000000a2") + times(4)
+    assert fields(call("SelectMergeSpanProfile", spans)[1][0])[3] == [80]
+    both = call("Diff", text(1, select) + text(2, select))
+    assert fields(both[1][0])[5] == fields(both[1][0])[6] == [400]
+
+
+main()

@@ -1,0 +1,17 @@
+# SPDX-License-Identifier: Apache-2.0
+# What was acknowledged is there once, and what wasn't is there whole or not at all: after kill -9 at
+# random moments, a graceful end, and settings read again, all under load. See load.py.
+. "$ROOT/tests/server/common.bash"
+load() { python3 "$ROOT/tests/server/load.py" "$@"; }
+
+load kill --data killed --rounds "${CRASH_ROUNDS:-8}" --check-every "${CRASH_CHECK_EVERY:-1}"
+load term --data ended --rounds "${END_ROUNDS:-3}"
+load hup --data reloaded --rounds "${RELOAD_ROUNDS:-20}"
+
+# One server at a time can have the folder: the second says so, and disturbs nobody.
+start_server first --data killed -c keep.yaml
+if "$ASSAY" server --listen 127.0.0.1:0 --data killed 2>second.log; then exit 1; fi
+grep '^assay: .*killed.*\.$' second.log >/dev/null || { cat second.log >&2; exit 1; }
+[ "$(wc -l <second.log)" = 1 ]
+get /ready >/dev/null
+stop_server

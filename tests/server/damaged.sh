@@ -1,0 +1,95 @@
+# SPDX-License-Identifier: Apache-2.0
+# A day's file that is damaged is set aside with an error that names it, and the other days serve:
+# when it is cut, or garbage, or random bytes of it are flipped, before the start or while serving.
+. "$ROOT/tests/server/common.bash"
+
+# Three days, two series each; their files as they are when nothing is wrong.
+start_server good --data good -c keep.yaml
+for day in 11 12 13; do
+    for service in a b; do
+        printf 'main;day%s;%s %s\n' "$day" "$service" "$day" >one.folded
+        push one.folded "service=$service&from=2026-11-${day}T12:00:00Z" >/dev/null
+    done
+done
+days() { # what each day's total is, by function: 0 where the day is gone
+    get "/api/v1/flame?query=cpu&$always&format=folded" >got.folded
+    for day in 11 12 13; do
+        printf '%s=%s ' "$day" "$(sed -n "s/^main;day$day;. //p" got.folded | paste -sd+)"
+    done
+}
+whole='11=11+11 12=12+12 13=13+13 '
+[ "$(days)" = "$whole" ]
+stop_server
+middle=anonymous/raw-default-2026-11-12.assay
+[ -f "good/$middle" ]
+
+# try NAME: the store in NAME has a damaged second day.
+try() {
+    start_server "$1" --data "$1" -c keep.yaml
+    [ "$(days)" = '11=11+11 12= 13=13+13 ' ]
+    grep "$middle" "$1.log" >/dev/null || { echo "$1.log doesn't name the file" >&2; cat "$1.log" >&2; return 1; }
+    [ -f "$1/$middle.damaged" ]
+    get /api/v1/health >health.json
+    json health.json 'd["status"] == "degraded" and any("2026-11-12" in p for p in d["problems"])'
+    # The day can be written again, and the others as well.
+    push one.folded 'service=c&from=now-10s' >/dev/null
+    get /metrics >/dev/null
+    stop_server
+}
+damage() { # NAME: a copy to damage, $file
+    cp -r good "$1"
+    file=$1/$middle
+}
+damage cut
+truncate -s 1000 "$file"
+try cut
+damage garbage
+head -c 65536 /dev/urandom >"$file"
+try garbage
+damage header
+printf 'XXXX' | dd of="$file" bs=1 seek=0 conv=notrunc status=none
+try header
+damage empty
+: >"$file"
+try empty
+
+# Bytes anywhere: the server starts and answers, and other days are never touched.
+flip() { # FILE SEED
+    python3 - "$1" "$2" <<'PYTHON'
+import random, sys
+chance = random.Random(int(sys.argv[2]))
+data = bytearray(open(sys.argv[1], "rb").read())
+for _ in range(chance.choice([1, 4, 64])):
+    data[chance.randrange(len(data))] ^= 1 << chance.randrange(8)
+open(sys.argv[1], "wb").write(data)
+PYTHON
+}
+for ((seed = 1; seed <= ${DAMAGE_ROUNDS:-5}; seed++)); do
+    rm -rf flipped
+    damage flipped
+    flip "$file" "$seed"
+    start_server flipped --data flipped -c keep.yaml
+    got=$(days)
+    if [[ $got != '11=11+11 '*' 13=13+13 ' ]]; then
+        echo "With seed $seed: $got" >&2
+        exit 1
+    fi
+    get /api/v1/health >/dev/null
+    push one.folded 'service=c&from=now-10s' >/dev/null
+    stop_server
+    "$ASSAY" store check flipped >/dev/null 2>&1 || true
+done
+
+# While it serves: what is in use goes bad under it.
+damage serving
+start_server serving --data serving -c keep.yaml
+[ "$(days)" = "$whole" ]
+head -c "$(stat -c %s "$file")" /dev/urandom | dd of="$file" conv=notrunc status=none
+for _ in 1 2 3; do
+    get "/api/v1/series?$always" >/dev/null || true
+    got=$(days || true)
+done
+[[ $got == '11=11+11 '*' 13=13+13 ' ]]
+push one.folded 'service=c&from=now-10s' >/dev/null
+get /api/v1/health >/dev/null
+stop_server

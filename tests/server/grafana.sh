@@ -1,0 +1,192 @@
+# SPDX-License-Identifier: Apache-2.0
+# Grafana's data source, call by call in its order, and what profilecli sends: each answer in full
+# against a profile whose numbers are known (small_pprof.py).
+. "$ROOT/tests/server/common.bash"
+type jq >/dev/null || { echo "jq is missing."; exit 77; }
+
+python3 "$ROOT/tests/server/small_pprof.py" one.pb 1 1794700000
+python3 "$ROOT/tests/server/small_pprof.py" two.pb 3 1794700060
+start_server memory --in-memory -c keep.yaml
+push one.pb 'service=shop&pod=a' >/dev/null
+push two.pb 'service=shop&pod=b' >/dev/null
+
+# Grafana's proxy speaks Connect: these headers go with each call.
+connect() {
+    local method=$1 body=$2
+    shift 2
+    curl -sS --compressed -H 'Connect-Protocol-Version: 1' -H 'Accept-Encoding: gzip' \
+        -H 'User-Agent: connect-go/1.18.1 (go1.24)' -H 'Content-Type: application/json' \
+        -H 'X-Scope-OrgID: anonymous' "$@" -d "$body" "$url/querier.v1.QuerierService/$method"
+}
+# same ANSWER WANTED: two JSON documents, whatever the order of their keys.
+same() {
+    if [ "$(jq -S . <<<"$1")" != "$(jq -S . <<<"$2")" ]; then
+        printf 'Got    %s\nWanted %s\n' "$(jq -cS . <<<"$1")" "$(jq -cS . <<<"$2")" >&2
+        return 1
+    fi
+}
+
+start=1794699900000 end=1794700200000
+span="\"start\":\"$start\",\"end\":\"$end\""
+select="\"profileTypeID\":\"$cpu\",\"labelSelector\":\"{service_name=\\\"shop\\\"}\",$span"
+
+# "Save & test": the health check is a list of types.
+same "$(connect ProfileTypes "{$span}")" '{"profileTypes":[{"ID":"process_cpu:cpu:nanoseconds:cpu:nanoseconds",
+    "name":"process_cpu","sampleType":"cpu","sampleUnit":"nanoseconds","periodType":"cpu",
+    "periodUnit":"nanoseconds"}]}'
+same "$(connect ProfileTypes '{"start":"1000","end":"2000"}')" '{"profileTypes":[]}'
+# Grafana asks without times, too.
+[[ $(connect ProfileTypes '{}') == *process_cpu* ]]
+
+# The query editor: label names, then values of one.
+names=$(connect LabelNames "{\"matchers\":[\"{__profile_type__=\\\"$cpu\\\"}\"],$span}")
+same "$names" '{"names":["pod","service_name","__profile_type__"]}'
+same "$(connect LabelValues "{\"name\":\"pod\",\"matchers\":[\"{service_name=\\\"shop\\\"}\"],$span}")" \
+    '{"names":["a","b"]}'
+same "$(connect LabelValues "{\"name\":\"pod\",\"matchers\":[\"{pod!=\\\"a\\\"}\"],$span}")" '{"names":["b"]}'
+
+# A panel: the flame graph and the values over time.
+got=$(connect SelectMergeStacktraces "{$select,\"maxNodes\":\"16384\"}")
+same "$(jq '.flamegraph | .total, .maxSelf' <<<"$got")" '"400" "200"'
+# Bars as {name: [total, self]}, whatever the order in which names are given numbers.
+bars=$(jq -c '.flamegraph | .names as $n | [.levels[].values | map(tonumber) | _nwise(4) |
+    {key: $n[.[3]], value: .[1:3]}] | from_entries' <<<"$got")
+same "$bars" '{"total":[400,0],"main":[400,0],"handle":[200,0],"idle":[200,200],"query":[120,120],
+    "render":[80,80]}'
+same "$(jq '[.flamegraph.levels[].values | length / 4] | add' <<<"$got")" 6
+
+points=$(connect SelectSeries "{$select,\"step\":60,\"groupBy\":[\"pod\"],\"aggregation\":\"TIME_SERIES_AGGREGATION_TYPE_SUM\"}")
+same "$points" '{"series":[
+    {"labels":[{"name":"pod","value":"a"}],"points":[{"value":100,"timestamp":"1794699960000"}]},
+    {"labels":[{"name":"pod","value":"b"}],"points":[{"value":300,"timestamp":"1794700020000"}]}]}'
+same "$(connect SelectSeries "{$select,\"step\":300,\"groupBy\":[],\"aggregation\":\"TIME_SERIES_AGGREGATION_TYPE_AVERAGE\"}")" \
+    '{"series":[{"labels":[],"points":[{"value":200,"timestamp":"1794699900000"}]}]}'
+same "$(connect SelectSeries "{$select,\"step\":60,\"groupBy\":[\"pod\"],\"limit\":\"1\"}" | jq '.series | length')" 1
+
+# Exemplars, the greatest of each point, and then the profile of the span that was clicked.
+got=$(connect SelectSeries "{$select,\"step\":60,\"groupBy\":[],\"exemplarType\":\"EXEMPLAR_TYPE_SPAN\"}")
+same "$(jq '[.series[0].points[].exemplars[] | [.spanId, .traceId, .value, .profileId]]' <<<"$got")" \
+    '[["00000000000000a1","00000000000000000000000000000001","30",""],
+      ["00000000000000a1","00000000000000000000000000000001","90",""]]'
+got=$(connect SelectSeries "{$select,\"step\":300,\"exemplarType\":\"EXEMPLAR_TYPE_INDIVIDUAL\"}")
+profile=$(jq -r '.series[0].points[0].exemplars[0].profileId' <<<"$got")
+[[ $profile =~ ^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$ ]]
+total() { jq -r '.flamegraph.total'; }
+[ "$(connect SelectMergeStacktraces "{$select,\"profileIdSelector\":[\"$profile\"]}" | total)" = 90 ]
+[ "$(connect SelectMergeSpanProfile "{$select,\"spanSelector\":[\"00000000000000a2\"]}" | total)" = 80 ]
+[ "$(connect SelectMergeStacktraces "{$select,\"spanSelector\":[\"00000000000000a1\",\"00000000000000a2\"]}" | total)" = 200 ]
+[ "$(connect SelectMergeStacktraces "{$select,\"traceIdSelector\":[\"00000000000000000000000000000001\"]}" | total)" = 200 ]
+[ "$(connect SelectMergeStacktraces "{$select,\"traceIdSelector\":[\"00000000000000000000000000000002\"]}" | total)" = 0 ]
+[[ $(connect SelectMergeStacktraces "{$select,\"spanSelector\":[\"a1\"]}") == *invalid_argument*"no span id"* ]]
+[ "$(connect SelectMergeStacktraces "{$select,\"stackTraceSelector\":{\"callSite\":[{\"name\":\"main\"},{\"name\":\"handle\"}]}}" | total)" = 200 ]
+
+# Heat maps: each push, or each sample of a span, is a point.
+got=$(connect SelectHeatmap "{$select,\"step\":60,\"queryType\":\"HEATMAP_QUERY_TYPE_INDIVIDUAL\"}")
+same "$(jq '[.series[0].slots[] | [.timestamp, (.counts | add), .counts[0], .counts[19], .yMin[0]]]' <<<"$got")" \
+    '[["1794700020000",1,1,0,100],["1794700080000",1,0,1,100]]'
+got=$(connect SelectHeatmap "{$select,\"step\":60,\"queryType\":\"HEATMAP_QUERY_TYPE_SPAN\",\"exemplarType\":\"EXEMPLAR_TYPE_SPAN\",\"groupBy\":[\"pod\"]}")
+same "$(jq '[.series[] | [.labels[0].value, (.slots[0].counts | add), (.slots[0].exemplars | length)]] | sort' <<<"$got")" \
+    '[["a",2,2],["b",2,2]]'
+
+# Other forms of the merged profile.
+connect SelectMergeStacktraces "{$select,\"format\":\"PROFILE_FORMAT_TREE\"}" | jq -r .tree | base64 -d >tree.bin
+cat >tree.py <<'PYTHON'
+import sys
+data, at = open(sys.argv[1], "rb").read(), 0
+def varint():
+    global at
+    value = shift = 0
+    while True:
+        byte = data[at]
+        at += 1
+        value |= (byte & 127) << shift
+        shift += 7
+        if byte < 128: return value
+def node(path, out):
+    global at
+    length = varint()
+    name = data[at:at + length].decode()
+    at += length
+    path = path + [name] if name else path
+    value, children = varint(), varint()
+    if value: out[";".join(path)] = value
+    for _ in range(children): node(path, out)
+    return out
+found = node([], {})
+assert at == len(data)
+print(*sorted(f"{k} {v}" for k, v in found.items()), sep="\n")
+PYTHON
+folded=$'main;handle;query 120\nmain;handle;render 80\nmain;idle 200'
+[ "$(python3 tree.py tree.bin)" = "$folded" ]
+dot=$(connect SelectMergeStacktraces "{$select,\"format\":\"PROFILE_FORMAT_DOT\"}" | jq -r .dot)
+[[ $dot == 'digraph "profile" {'* && $dot == *'main\n0 of 400ns"]'* && $dot == *'N1 -> '*'[label="200ns"]'* ]]
+# pprof as JSON says the same as pprof as protobuf.
+got=$(connect SelectMergeStacktraces "{$select,\"format\":\"PROFILE_FORMAT_PPROF\"}" | jq .pprof.profile)
+same "$(jq '[.sample[].value[] | tonumber] | add' <<<"$got")" 400
+same "$(jq '.stringTable as $s | .sampleType[0] | [$s[.type | tonumber], $s[.unit | tonumber]]' <<<"$got")" \
+    '["cpu","nanoseconds"]'
+same "$(jq -c 'del(.timeNanos)' <<<"$got")" "$(connect SelectMergeProfile "{$select}" | jq -c 'del(.timeNanos)')"
+connect SelectMergeProfile "{$select,\"traceIdSelector\":[\"00000000000000000000000000000001\"]}" |
+    jq -e '[.sample[].value[] | tonumber] | add == 200' >/dev/null
+
+# What there is, and what a query would read.
+same "$(connect GetProfileStats '{}')" '{"dataIngested":true,"oldestProfileTime":"1794700000000",
+    "newestProfileTime":"1794700060000"}'
+got=$(connect AnalyzeQuery "{\"query\":\"$cpu{service_name=\\\"shop\\\"}\",$span}")
+same "$(jq '.queryScopes[0] | [.seriesCount, .profileCount, .sampleCount]' <<<"$got")" '["2","2","6"]'
+same "$(connect Series "{\"matchers\":[\"{pod=\\\"b\\\"}\"],\"labelNames\":[\"service_name\",\"pod\"],$span}")" \
+    '{"labelsSet":[{"labels":[{"name":"pod","value":"b"},{"name":"service_name","value":"shop"}]}]}'
+
+# Errors are Connect's; gzip goes both ways; a probe for tenants sees none.
+status 400 -H 'Content-Type: application/json' -d "{$select,\"step\":0}" \
+    "$url/querier.v1.QuerierService/SelectSeries"
+json answer.txt 'd["code"] == "invalid_argument" and "step" in d["message"]'
+status 400 -H 'Content-Type: application/json' -d '{"labelSelector":"{"}' \
+    "$url/querier.v1.QuerierService/SelectMergeStacktraces"
+status 400 -H 'Content-Type: application/json' -d '{' "$url/querier.v1.QuerierService/LabelNames"
+status 501 -H 'Content-Type: application/json' -d '{}' "$url/querier.v1.QuerierService/Nothing"
+json answer.txt 'd["code"] == "unimplemented"'
+status 501 -H 'Content-Type: application/json' -d '{}' "$url/settings.v1.SettingsService/Get"
+status 415 -H 'Content-Type: application/grpc' -d '' "$url/querier.v1.QuerierService/LabelNames"
+status 200 -H 'X-Scope-OrgID;' -H 'Content-Type: application/json' -d '{}' \
+    "$url/querier.v1.QuerierService/LabelNames"
+printf '%s' "{$select}" | gzip >body.gz
+curl -sS -H 'Content-Type: application/json' -H 'Content-Encoding: gzip' --data-binary @body.gz \
+    "$url/querier.v1.QuerierService/SelectMergeStacktraces" >got.json
+json got.json 'd["flamegraph"]["total"] == "400"'
+
+# The same as protobuf, which is what the data source sends: written and read field by field.
+python3 "$ROOT/tests/server/connect_proto.py" "$url" "$cpu" $start $end
+
+# What profilecli sends: `upload` is a push, `query series` a Series, `query merge` a SelectMergeProfile.
+python3 - one.pb <<'PYTHON' >push.json
+import base64, json, sys
+raw = base64.b64encode(open(sys.argv[1], "rb").read()).decode()
+labels = {"__name__": "process_cpu", "service_name": "cli"}
+print(json.dumps({"series": [{"labels": [{"name": k, "value": v} for k, v in labels.items()],
+                              "samples": [{"rawProfile": raw}]}]}))
+PYTHON
+curl -sS --fail-with-body -H 'User-Agent: pyroscope/profilecli-1.16' -H 'Content-Type: application/json' \
+    -d @push.json "$url/push.v1.PusherService/Push"
+[ "$(connect SelectMergeStacktraces "{$span,\"profileTypeID\":\"$cpu\",\"labelSelector\":\"{service_name=\\\"cli\\\"}\"}" | total)" = 100 ]
+curl -sS --fail-with-body "$url/ready" >/dev/null
+stop_server
+
+# With tokens the tenant is the token's: whoever names another gets nothing rather than that.
+token=$("$ASSAY" token create grafana --file tokens --tenant blue -r read 2>/dev/null)
+start_server tokens --in-memory -c keep.yaml --tokens tokens
+blue() { # STATUS [curl options]
+    local wanted=$1
+    shift
+    status "$wanted" -H 'Content-Type: application/json' -d '{}' "$@" \
+        "$url/querier.v1.QuerierService/LabelNames"
+}
+blue 401
+json answer.txt 'd["code"] == "unauthenticated"'
+bearer="Authorization: Bearer $token"
+blue 200 -H "$bearer"
+blue 200 -H "$bearer" -H 'X-Scope-OrgID: blue'
+blue 200 -H "$bearer" -H 'X-Scope-OrgID;'
+blue 403 -H "$bearer" -H 'X-Scope-OrgID: red'
+json answer.txt 'd["code"] == "permission_denied" and "tenant blue" in d["message"]'
+stop_server

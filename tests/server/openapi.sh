@@ -1,0 +1,20 @@
+# SPDX-License-Identifier: Apache-2.0
+# The API's document is true of a running server: see openapi.py.
+. "$ROOT/tests/server/common.bash"
+
+start_server memory --in-memory -c keep.yaml
+push "$FIXTURES/man/base.pb.gz" 'service=shop&host=h1' >/dev/null
+curl -sS --fail-with-body -o orders.json -d '{"agent":"a1","host":"h1","status":{"rate_hz":19,"losses":{"ring_full":2}}}' \
+    "$url/api/v1/agents/report"
+recording=$(curl -sS --fail-with-body -H 'Content-Type: application/json' -d '{"service":"shop"}' \
+    "$url/api/v1/recordings" | python3 -c 'import json, sys; print(json.load(sys.stdin)["id"])')
+curl -sS --fail-with-body -o control.json -H 'Content-Type: application/json' \
+    -d '{"capture":"off","selector":"{host=\"h1\"}"}' "$url/api/v1/control"
+python3 "$ROOT/tests/server/openapi.py" "$url" a1 "$recording"
+
+# The page is for people: it loads nothing and runs nothing.
+curl -sS -D head.txt "$url/api" >page.html
+grep -i "^content-security-policy: default-src 'none';" head.txt >/dev/null
+[[ $(cat page.html) == *"/api/v1/callers"* ]]
+if grep -iE '<script|src=|@import|https?://' page.html; then exit 1; fi
+stop_server
