@@ -223,34 +223,40 @@ static void write_batch(struct store *store, const struct store_batch *batch)
     }
 }
 
+#define SERVICES_AT_ONCE 10 /* of one batch: a commit takes its time however small it is */
+
 void fleet_send_series(struct store *store, const char *tenant, unsigned services, unsigned series)
 {
     struct profile profile;
     profile_init(&profile, PROFILE_ALL);
     struct store_row row = {.node = intern(&profile, 0, &stacks[0]), .value = 10101010};
-    struct labels *labels = memory_zalloc(series, sizeof(*labels));
-    struct store_profile *windows = memory_zalloc(series, sizeof(*windows));
+    size_t room = (size_t)series * SERVICES_AT_ONCE, count = 0;
+    struct labels *labels = memory_zalloc(room, sizeof(*labels));
+    struct store_profile *windows = memory_zalloc(room, sizeof(*windows));
     for (unsigned service = 0; service < services; service++) {
-        for (unsigned i = 0; i < series; i++) {
+        for (unsigned i = 0; i < series; i++, count++) {
             char text[32];
             snprintf(text, sizeof(text), "service%u", service);
-            labels_set(&labels[i], "service_name", text);
-            labels_set(&labels[i], "version", i % 2 ? "1" : "2");
-            labels_set(&labels[i], "region", i % 3 ? "north" : "south");
+            labels_set(&labels[count], "service_name", text);
+            labels_set(&labels[count], "version", i % 2 ? "1" : "2");
+            labels_set(&labels[count], "region", i % 3 ? "north" : "south");
             snprintf(text, sizeof(text), "pod-%u-%u", service, i);
-            labels_set(&labels[i], "pod", text);
-            windows[i] = (struct store_profile){.labels = &labels[i],
-                                                .type = FLEET_TYPE,
-                                                .time_ns = fleet_now_ns,
-                                                .duration_ns = 10 * SECOND,
-                                                .profile = &profile,
-                                                .rows = &row,
-                                                .row_count = 1};
+            labels_set(&labels[count], "pod", text);
+            windows[count] = (struct store_profile){.labels = &labels[count],
+                                                    .type = FLEET_TYPE,
+                                                    .time_ns = fleet_now_ns,
+                                                    .duration_ns = 10 * SECOND,
+                                                    .profile = &profile,
+                                                    .rows = &row,
+                                                    .row_count = 1};
         }
-        write_batch(store,
-                    &(struct store_batch){.tenant = tenant, .profiles = windows, .count = series});
+        if (count == room || service + 1 == services) {
+            write_batch(store, &(struct store_batch){
+                                   .tenant = tenant, .profiles = windows, .count = count});
+            count = 0;
+        }
     }
-    for (unsigned i = 0; i < series; i++)
+    for (size_t i = 0; i < room; i++)
         labels_release(&labels[i]);
     free(labels);
     free(windows);

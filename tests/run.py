@@ -21,7 +21,7 @@ BUILDS = {
     "build-fuzz": "fuzzers",
 }
 EXCERPT_LINES, EXCERPT_COLUMNS = 40, 400
-FUZZ_SECONDS, LONG_FUZZ_SECONDS = 10, 600
+FUZZ_SECONDS, LONG_FUZZ_SECONDS = 10, 300
 
 
 @dataclasses.dataclass

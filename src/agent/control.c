@@ -141,7 +141,8 @@ static void write_reason(const struct agent_control *control,
         snprintf(reason, AGENT_CONTROL_REASON_BYTES, "it can't be turned on; the log says why");
 }
 
-void agent_control_reason(struct agent_control *control, char ret_reason[AGENT_CONTROL_REASON_BYTES])
+void agent_control_reason(struct agent_control *control,
+                          char ret_reason[AGENT_CONTROL_REASON_BYTES])
 {
     pthread_mutex_lock(&control->lock);
     write_reason(control, ret_reason);
@@ -192,8 +193,8 @@ void agent_control_write(struct agent_control *control, struct buffer *out)
                   off ? "off" : "on");
     text_escape_json(out, reason, strlen(reason));
     buffer_printf(out,
-                  ",\"recordings\":{\"allowed\":%s,\"rate_max\":%" PRIu64 ",\"seconds_max\":%" PRIu64
-                  ",\"at_once_max\":%" PRIu64 "}",
+                  ",\"recordings\":{\"allowed\":%s,\"rate_max\":%" PRIu64
+                  ",\"seconds_max\":%" PRIu64 ",\"at_once_max\":%" PRIu64 "}",
                   settings->recordings ? "true" : "false", settings->recording_rate_max,
                   settings->recording_seconds_max, settings->recordings_max);
 }

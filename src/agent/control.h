@@ -4,7 +4,7 @@
  * so: a signal (SIGUSR1; SIGUSR2 takes it back), a file that is there, or the server. What a signal
  * or the server said is kept in the data folder, and is as true after a restart.
  *
- * A thread reports to the server every ten seconds and asks each second whether it wants something
+ * A thread reports to the server every ten seconds and asks in between whether it wants something
  * else than before. Recordings are captures of their own beside the continuous one, each in a
  * thread, within limits that only this host's settings can change.
  */

@@ -15,9 +15,9 @@
 #include "format/json.h"
 
 #define REPORT_NS 10000000000ll
-#define ASK_MS 1000
-#define URGENT_MS 50      /* so that what comes together is told together */
-#define BACKOFF_MS 1000   /* after a failure, and twice as long after each more */
+#define ASK_MS 700      /* with what else it takes, the switch is off within a second */
+#define URGENT_MS 50    /* so that what comes together is told together */
+#define BACKOFF_MS 1000 /* after a failure, and twice as long after each more */
 #define BACKOFF_MAX_MS 16000
 #define ANSWER_BYTES_MAX (1u << 20)
 #define ORDERS_MAX 64
@@ -37,10 +37,9 @@ void control_write_report(struct agent_control *control, struct buffer *out)
     pthread_mutex_lock(&control->lock);
     bool off = control->is_off;
     pthread_mutex_unlock(&control->lock);
-    buffer_printf(out,
-                  ",\"version\":\"" ASSAY_VERSION
-                  "\",\"sent_at\":%.3f,\"capture\":\"%s\",\"labels\":{",
-                  (double)clock_ns(CLOCK_REALTIME) / 1e9, off ? "off" : "on");
+    buffer_printf(
+        out, ",\"version\":\"" ASSAY_VERSION "\",\"sent_at\":%.3f,\"capture\":\"%s\",\"labels\":{",
+        (double)clock_ns(CLOCK_REALTIME) / 1e9, off ? "off" : "on");
     for (size_t i = 0; i < labels->count; i++) {
         if (i)
             buffer_add_char(out, ',');
@@ -90,8 +89,8 @@ static int read_order(struct json *json, struct recording_order *order)
         else if (json_is(&key, "stop"))
             r = json_bool(json, &order->stop);
     /* It becomes a part of batches' ids. */
-    if (r >= 0 && (!*order->id || strspn(order->id, "0123456789abcdefghijklmnopqrstuvwxyz") !=
-                                      strlen(order->id)))
+    if (r >= 0 && (!*order->id ||
+                   strspn(order->id, "0123456789abcdefghijklmnopqrstuvwxyz") != strlen(order->id)))
         return json_fail(json, "The server's orders have a recording without an id");
     return r;
 }
@@ -136,8 +135,8 @@ int control_take_orders(struct agent_control *control, const char *text, size_t 
     _cleanup_free_ struct answer *answer = memory_zalloc(1, sizeof(*answer));
     struct source source;
     struct json json;
-    int r = source_open_memory(&source, "the server's orders", text, length, ANSWER_BYTES_MAX,
-                               error);
+    int r =
+        source_open_memory(&source, "the server's orders", text, length, ANSWER_BYTES_MAX, error);
     if (r < 0)
         return r;
     json_init(&json, &source, error);
@@ -301,8 +300,8 @@ int control_link_start(struct agent_control *control, struct error *error)
     if (r < 0)
         return r;
     control->report_url = make_url(settings->server_url, "/api/v1/agents/report", "");
-    control->orders_url = make_url(settings->server_url, "/api/v1/agents/orders?agent=",
-                                   control->id);
+    control->orders_url =
+        make_url(settings->server_url, "/api/v1/agents/orders?agent=", control->id);
     r = pthread_create(&control->thread, NULL, run, control);
     if (r)
         return error_set_errno(error, -r, "No thread can be started");

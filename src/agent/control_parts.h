@@ -83,8 +83,7 @@ int control_take_orders(struct agent_control *control, const char *text, size_t 
 /* ---- control_recording.c; for the link's thread ---- */
 
 const char *job_state_name(enum job_state state);
-void jobs_apply(struct agent_control *control, const struct recording_order *orders,
-                size_t count);
+void jobs_apply(struct agent_control *control, const struct recording_order *orders, size_t count);
 void jobs_stop(struct agent_control *control);
 /* ,"recordings":[...] */
 void jobs_write(struct agent_control *control, struct buffer *out);

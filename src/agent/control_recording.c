@@ -23,9 +23,9 @@
 #define UPLOAD_WAIT_NS (600 * 1000000000ll)
 #define LABELS_MAX 256
 
-static const char *const names[] = {[JOB_NONE] = "",           [JOB_RUNNING] = "running",
-                                    [JOB_UPLOADING] = "uploading", [JOB_DONE] = "done",
-                                    [JOB_REFUSED] = "refused",     [JOB_FAILED] = "failed"};
+static const char *const names[] = {
+    [JOB_NONE] = "",     [JOB_RUNNING] = "running", [JOB_UPLOADING] = "uploading",
+    [JOB_DONE] = "done", [JOB_REFUSED] = "refused", [JOB_FAILED] = "failed"};
 
 const char *job_state_name(enum job_state state)
 {
@@ -62,10 +62,9 @@ static bool is_of_service(struct recording_job *job, uint32_t pid)
 {
     struct process_facts facts;
     _cleanup_labels_ struct labels labels = {0};
-    process_facts_read(job->targets.proc, pid, "", NULL, &job->targets.settings->variables,
-                       &facts);
-    bool wanted = !facts.gone && !facts.kernel &&
-                  targets_describe(&job->targets, &facts, "", &labels);
+    process_facts_read(job->targets.proc, pid, "", NULL, &job->targets.settings->variables, &facts);
+    bool wanted =
+        !facts.gone && !facts.kernel && targets_describe(&job->targets, &facts, "", &labels);
     const char *service = wanted ? labels_get(&labels, LABEL_SERVICE_NAME) : NULL;
     process_facts_release(&facts);
     return service && !strcmp(service, job->order.service);
@@ -88,8 +87,7 @@ static size_t find_pids(struct recording_job *job, pid_t *pids)
 }
 
 /* As the continuous profile labels it; what its processes start may be another service. */
-static uint32_t label(void *context, const struct capture_process *process,
-                      struct profile *profile)
+static uint32_t label(void *context, const struct capture_process *process, struct profile *profile)
 {
     struct recording_job *job = context;
     struct profile_label list[LABELS_MAX];
@@ -106,12 +104,10 @@ static uint32_t label(void *context, const struct capture_process *process,
                         !strcmp(profile_text(profile, list[i].text), job->order.service));
     if (!ours)
         return CAPTURE_UNWANTED;
-    list[count++] =
-        (struct profile_label){.key = profile_cstring(profile, "recording"),
-                               .text = profile_cstring(profile, job->order.id)};
-    list[count++] =
-        (struct profile_label){.key = profile_cstring(profile, "recording_name"),
-                               .text = profile_cstring(profile, job->order.name)};
+    list[count++] = (struct profile_label){.key = profile_cstring(profile, "recording"),
+                                           .text = profile_cstring(profile, job->order.id)};
+    list[count++] = (struct profile_label){.key = profile_cstring(profile, "recording_name"),
+                                           .text = profile_cstring(profile, job->order.name)};
     return profile_label_set(profile, list, count);
 }
 

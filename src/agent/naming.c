@@ -19,8 +19,9 @@
 /* Of each of two generations: when the younger is full, the older goes. What is used moves on. */
 #define GENERATION_BYTES (6u << 20)
 #define TABLES_BYTES (24u << 20) /* of symbol tables, from window to window */
-#define FILE_BYTES (32u << 20)   /* of those of one file: the server may name what has larger ones \
-                                  */
+#define FILE_BYTES                                                                                 \
+    (32u << 20) /* of those of one file: the server may name what has larger ones                  \
+                 */
 #define JIT_BYTES (16u << 20)
 #define RENEW_NS (60 * 1000000000ll) /* not more often than that */
 
@@ -50,7 +51,8 @@ struct namer {
     const struct named_file *files;  /* of the profile that is being named */
     struct symbolizer_file **opened; /* by mapping */
     bool *tried;
-    _Atomic uint64_t frames, unnamed, found, too_large;
+    _Atomic uint64_t frames, unnamed, found;
+    _Atomic uint64_t too_large, too_large_now; /* of tables that are gone, and of these */
 };
 
 static void generation_release(struct generation *generation)
@@ -75,6 +77,7 @@ static void renew_tables(struct namer *namer)
 {
     if (namer->symbolizer)
         namer->too_large += symbolizer_figures(namer->symbolizer).too_large;
+    namer->too_large_now = 0;
     symbolizer_free(namer->symbolizer);
     namer->symbolizer = symbolizer_new();
     symbolizer_use_tables_only(namer->symbolizer);
@@ -109,7 +112,7 @@ struct namer_figures namer_figures(const struct namer *namer)
     return (struct namer_figures){.frames = namer->frames,
                                   .unnamed = namer->unnamed,
                                   .found = namer->found,
-                                  .too_large = namer->too_large};
+                                  .too_large = namer->too_large + namer->too_large_now};
 }
 
 /* ---- what is known ---- */
@@ -384,6 +387,7 @@ int namer_name(struct namer *namer, const struct profile *from, const struct nam
     if (files)
         find_all(namer, from);
     int r = profile_rename(from, name_frame, namer, to, error);
+    namer->too_large_now = symbolizer_figures(namer->symbolizer).too_large;
     free(namer->opened);
     free(namer->tried);
     keep_within_limits(namer);

@@ -20,7 +20,7 @@ struct namer_figures {
     uint64_t frames;    /* that were asked for */
     uint64_t unnamed;   /* of them, those without a name */
     uint64_t found;     /* of them, those that had to be looked for */
-    uint64_t too_large; /* files whose tables were left out for their size */
+    uint64_t too_large; /* times that a file's tables were left out for their size */
 };
 
 struct namer *namer_new(void);

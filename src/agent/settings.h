@@ -16,7 +16,7 @@
 #define AGENT_RULES_MAX 1000
 #define AGENT_OFF_FILE "/run/assay/off"
 #define AGENT_RECORDING_SECONDS 300 /* of one recording, unless the settings say otherwise */
-#define AGENT_VARIABLES_MAX 32 /* of the environment that one rule looks at */
+#define AGENT_VARIABLES_MAX 32      /* of the environment that one rule looks at */
 
 /* Which processes: all conditions that are given have to hold; of a list, one entry. */
 struct target_match {
@@ -40,7 +40,7 @@ struct agent_settings {
     /* Texts are this struct's own. */
     char *server_url; /* NULL: not given */
     char *token_file, *ca_file, *certificate_file, *key_file;
-    char *proxy; /* NULL: none, whatever the environment says */
+    char *proxy;   /* NULL: none, whatever the environment says */
     char *kubelet; /* URL of its read-only port; NULL: pods have ids only */
     char *data;    /* folder of the spool */
     char *status;  /* where to listen: "unix:PATH"; "" for nowhere */
@@ -62,7 +62,7 @@ struct agent_settings {
     char *user;                   /* whom to become; NULL: nobody else */
     bool confine;                 /* privileges are given up, system calls filtered */
 
-    char *off_file; /* while it is there, nothing is captured; NULL: no such file */
+    char *off_file;  /* while it is there, nothing is captured; NULL: no such file */
     bool recordings; /* that the server asks for are made, within: */
     uint64_t recording_rate_max, recording_seconds_max, recordings_max;
 

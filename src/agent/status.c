@@ -72,7 +72,7 @@ static size_t list_numbers(const struct status *status, struct number *numbers)
         {"frames_looked_up", "frames_looked_up_total", "Names that were not known yet.", false,
          (double)agent->names.found},
         {"files_too_large", "files_too_large_total",
-         "Files whose symbol tables were too large to be read here.", false,
+         "Times that a file's symbol tables were too large to be read.", false,
          (double)agent->names.too_large},
         {"cpu_seconds", "cpu_seconds_total", "CPU time of the agent itself.", false,
          (double)cost->cpu_ns / 1e9},
@@ -112,6 +112,20 @@ static size_t list_numbers(const struct status *status, struct number *numbers)
         {"spool_bytes", "spool_bytes", "Their size.", true, (double)status->spool.bytes},
         {"spool_dropped", "spool_dropped_total", "Batches that were lost.", false,
          (double)status->spool.dropped},
+        {"spool_dropped_full", "spool_dropped_full_total", "Of them, because it was full.", false,
+         (double)status->spool.dropped_full},
+        {"spool_dropped_old", "spool_dropped_old_total", "Because they were too old.", false,
+         (double)status->spool.dropped_old},
+        {"spool_dropped_memory", "spool_dropped_memory_total", "Because the disk took none.", false,
+         (double)status->spool.dropped_memory},
+        {"spool_memory_batches", "spool_memory_batches", "Batches that wait in memory alone.", true,
+         (double)status->spool.memory_batches},
+        {"spool_damaged", "spool_damaged_total", "Files that were damaged.", false,
+         (double)status->spool.damaged},
+        {"spool_refused", "spool_refused_total", "Batches that the server will never take.", false,
+         (double)status->spool.refused},
+        {"upload_throttled", "upload_throttled_total", "Requests answered with 429 or 503.", false,
+         (double)upload->throttled},
         {"uploads", "upload_requests_total", "Requests to the server.", false,
          (double)upload->requests},
         {"upload_failures", "upload_failures_total", "Of them, those that failed.", false,
@@ -212,6 +226,12 @@ static void put_upload(struct buffer *out, const struct status *status)
         buffer_printf(out, "          %s\n", upload->error);
     buffer_printf(out, "spool     %" PRIu64 " batches wait, %.1f KiB; %" PRIu64 " were dropped\n",
                   status->spool.batches, (double)status->spool.bytes / 1024, status->spool.dropped);
+    if (status->spool.damaged || status->spool.refused)
+        buffer_printf(out, "          %" PRIu64 " were damaged, %" PRIu64 " refused\n",
+                      status->spool.damaged, status->spool.refused);
+    if (status->spool.trouble[0])
+        buffer_printf(out, "          %s %" PRIu64 " wait in memory.\n", status->spool.trouble,
+                      status->spool.memory_batches);
 }
 
 static void put_budget(struct buffer *out, const struct agent_figures *agent)

@@ -58,7 +58,7 @@ int64_t upload_wait_ms(const struct upload_options *options, unsigned failures,
                        int64_t retry_after_ms, uint64_t random)
 {
     uint64_t first = options->first_retry_ms ? options->first_retry_ms : 1000;
-    uint64_t longest = options->longest_retry_ms ? options->longest_retry_ms : 60000;
+    uint64_t longest = options->longest_retry_ms ? options->longest_retry_ms : 30000;
     unsigned doublings = failures ? MIN(failures - 1, 20u) : 0;
     uint64_t bound = MIN(first << doublings, longest);
     if (retry_after_ms < 0)

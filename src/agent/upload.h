@@ -23,7 +23,7 @@ struct upload_options {
     const char *proxy;         /* NULL: none, whatever the environment says */
     unsigned compression;      /* enum upload_compression */
     double batches_per_second; /* of a backlog; 0: 1, which is ten times what the agent makes */
-    unsigned first_retry_ms, longest_retry_ms; /* 0: 1 s and 60 s */
+    unsigned first_retry_ms, longest_retry_ms; /* 0: 1 s and 30 s */
     unsigned timeout_ms;                       /* of a request; 0: 30 s */
 };
 

@@ -25,8 +25,8 @@ struct window {
     size_t loss_count;
     char notes[WINDOW_NOTES_MAX][WINDOW_NOTE_BYTES]; /* what else its readers have to know */
     size_t note_count;
-    bool resolve;              /* names of files are looked up here */
-    struct window_file *files; /* by mapping */
+    bool resolve;                     /* names of files are looked up here */
+    struct window_file *files;        /* by mapping */
     char suffix[WINDOW_SUFFIX_BYTES]; /* of its batch's id: "" but for recordings */
 };
 

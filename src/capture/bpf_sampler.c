@@ -31,9 +31,9 @@ struct table {
 
 enum { MAPPINGS, DIRECTORY, SLOTS, RULES, POOL, STACKS, COPIES, FORKS, SCRATCHES, NARROW, TABLES };
 static const char *const table_names[TABLES] = {
-    [MAPPINGS] = "mappings",  [DIRECTORY] = "directory", [SLOTS] = "slots_used",
-    [RULES] = "rules",        [POOL] = "pool",           [STACKS] = "known_stacks",
-    [COPIES] = "copies_left", [FORKS] = "fork_full",     [SCRATCHES] = "scratches",
+    [MAPPINGS] = "mappings",   [DIRECTORY] = "directory", [SLOTS] = "slots_used",
+    [RULES] = "rules",         [POOL] = "pool",           [STACKS] = "known_stacks",
+    [COPIES] = "copies_left",  [FORKS] = "fork_full",     [SCRATCHES] = "scratches",
     [NARROW] = "targets_only",
 };
 

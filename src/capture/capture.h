@@ -89,8 +89,8 @@ void capture_into(struct capture *capture, struct profile *profile);
 int capture_set_rate(struct capture *capture, unsigned frequency_hz, struct error *error);
 /* No more samples until it is called with false. What is known of processes stays. */
 int capture_pause(struct capture *capture, bool pause, struct error *error);
-/* Only these processes and what they start from now on are sampled, of all that were; all again with
- * none. By BPF alone: else -ENOTSUP. */
+/* Only these processes and what they start from now on are sampled, of all that were; all again
+ * with none. By BPF alone: else -ENOTSUP. */
 int capture_narrow(struct capture *capture, const uint32_t *pids, size_t count,
                    struct error *error);
 /* The processes with the most samples since the last call, the busiest first. */

@@ -139,8 +139,7 @@ int command_agents(int argc, char **argv)
     enum table_format format = TABLE_TEXT;
     const struct option own[] = {
         SERVER_LINK_OPTIONS(link),
-        {"format", 'f', OPTION_TEXT, "F", "text, csv, or json: all that is known",
-         &format_name},
+        {"format", 'f', OPTION_TEXT, "F", "text, csv, or json: all that is known", &format_name},
         {0}};
     struct command_line line = {
         .command = "agents",

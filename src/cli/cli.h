@@ -16,6 +16,7 @@ int command_info(int argc, char **argv);
 int command_diff(int argc, char **argv);
 int command_debuginfo(int argc, char **argv);
 int command_up(int argc, char **argv);
+int command_demo(int argc, char **argv);
 int command_agent(int argc, char **argv);
 int command_agents(int argc, char **argv);
 int command_control(int argc, char **argv);

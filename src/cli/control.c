@@ -98,8 +98,8 @@ int server_link_read(const struct buffer *answer, int (*read)(struct json *json,
 {
     struct source source;
     struct json json;
-    int r = source_open_memory(&source, "the answer", answer->data, answer->length, 1u << 30,
-                               error);
+    int r =
+        source_open_memory(&source, "the answer", answer->data, answer->length, 1u << 30, error);
     if (r < 0)
         return r;
     json_init(&json, &source, error);

@@ -18,7 +18,7 @@ struct server_link {
 #define SERVER_LINK_URL "http://127.0.0.1:4040"
 #define SERVER_LINK_OPTIONS(link)                                                                  \
     {"server", 's', OPTION_TEXT, "URL", "of the server (" SERVER_LINK_URL ")", &(link).url},       \
-        {"token-file", 0, OPTION_TEXT, "FILE", "file with the token that it asks for",             \
+        {"token-file",      0, OPTION_TEXT, "FILE", "file with the token that it asks for",        \
          &(link).token_file},                                                                      \
     {                                                                                              \
         "ca", 0, OPTION_TEXT, "FILE", "certificate authorities for its TLS", &(link).ca            \

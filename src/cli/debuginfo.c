@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// `assay debuginfo`: symbol indexes of binaries, made and asked.
+// `assay debuginfo`: symbol indexes of binaries, made and asked; and files sent to a server.
 
 #include <ctype.h>
 #include <inttypes.h>
@@ -9,6 +9,7 @@
 #include "base/file.h"
 #include "base/text.h"
 #include "cli/cli.h"
+#include "cli/debuginfo.h"
 #include "cli/input.h"
 #include "cli/options.h"
 #include "cli/table.h"
@@ -221,6 +222,7 @@ static int look_up(const struct debuginfo_options *options, const char *const *v
 int command_debuginfo(int argc, char **argv)
 {
     struct debuginfo_options options = {0};
+    struct debuginfo_sending sending = {0};
     const struct option own[] = {
         {"Making an index", .kind = OPTION_GROUP},
         {"output", 'o', OPTION_TEXT, "FILE", "where the index goes (FILE.symbols here)",
@@ -231,11 +233,18 @@ int command_debuginfo(int argc, char **argv)
         {"offsets", 0, OPTION_FLAG, NULL, "addresses are offsets in the binary's file",
          &options.offsets},
         {"format", 'f', OPTION_TEXT, "F", "of answers: text or json", &options.format},
+        {"Sending files to a server", .kind = OPTION_GROUP},
+        {"server", 0, OPTION_TEXT, "URL", "where the server is", &sending.server},
+        {"token-file", 0, OPTION_TEXT, "FILE", "file with the token; $ASSAY_TOKEN without it",
+         &sending.token_file},
+        {"ca", 0, OPTION_TEXT, "FILE", "authorities to trust instead of the system's", &sending.ca},
+        {"jobs", 'j', OPTION_COUNT, "N", "files at a time (4)", &sending.jobs},
         {0}};
     struct command_line line = {
         .command = COMMAND,
-        .arguments = "index FILE | look-up INDEX [ADDRESS...]",
-        .summary = "Makes symbol indexes of binaries, and asks them about addresses.",
+        .arguments = "index FILE | look-up INDEX [ADDRESS...] | upload FILE|FOLDER...",
+        .summary = "Makes symbol indexes of binaries, asks them about addresses, and sends\n"
+                   "binaries and debug files to a server.",
         .notes = "Addresses are hexadecimal; without any, they are read from standard input.",
         .options = own,
         .least = 2,
@@ -248,5 +257,11 @@ int command_debuginfo(int argc, char **argv)
         return make_index(&options, line.values[1]);
     if (!strcmp(line.values[0], "look-up"))
         return look_up(&options, line.values + 1, line.count - 1);
-    return options_wrong(COMMAND, "Say index FILE, or look-up INDEX ADDRESS...");
+    if (!strcmp(line.values[0], "upload")) {
+        if (!sending.server)
+            return options_wrong(COMMAND, "upload needs --server URL.");
+        return debuginfo_upload(&sending, line.values + 1, line.count - 1);
+    }
+    return options_wrong(COMMAND,
+                         "Say index FILE, look-up INDEX ADDRESS..., or upload FILE|FOLDER...");
 }

@@ -22,12 +22,15 @@ struct recording_options {
     bool wait, json;
 };
 
-static const struct column list_columns[] = {
-    {"samples", "samples", COLUMN_COUNT}, {"Hz", "rate", COLUMN_COUNT},
-    {"seconds", "seconds", COLUMN_COUNT}, {"state", "state", COLUMN_NAME},
-    {"agents", "agents", COLUMN_NAME},    {"age", "age", COLUMN_NAME},
-    {"id", "id", COLUMN_NAME},            {"service", "service", COLUMN_NAME},
-    {"name", "name", COLUMN_NAME}};
+static const struct column list_columns[] = {{"samples", "samples", COLUMN_COUNT},
+                                             {"Hz", "rate", COLUMN_COUNT},
+                                             {"seconds", "seconds", COLUMN_COUNT},
+                                             {"state", "state", COLUMN_NAME},
+                                             {"agents", "agents", COLUMN_NAME},
+                                             {"age", "age", COLUMN_NAME},
+                                             {"id", "id", COLUMN_NAME},
+                                             {"service", "service", COLUMN_NAME},
+                                             {"name", "name", COLUMN_NAME}};
 
 static const struct column part_columns[] = {{"samples", "samples", COLUMN_COUNT},
                                              {"state", "state", COLUMN_NAME},
@@ -54,8 +57,8 @@ static int read_counts(struct json *json, char *text, size_t room)
         snprintf(state, sizeof(state), "%.*s", (int)MIN(key.length, sizeof(state) - 1), key.data);
         r = answer_number(json, &count);
         if (used < room)
-            used += (size_t)snprintf(text + used, room - used, "%s%.0f %s", used ? ", " : "",
-                                     count, state);
+            used += (size_t)snprintf(text + used, room - used, "%s%.0f %s", used ? ", " : "", count,
+                                     state);
     }
     return r;
 }
@@ -155,8 +158,8 @@ static int show_one(const struct buffer *text, bool over)
     if (server_link_read(text, read_recording, &answer, &error) < 0)
         return fail(&error);
     buffer_printf(&out, "%s: \"%s\", %s at %.0f Hz for %.0f s, is %s with %.0f samples.\n",
-                  answer.id, answer.name, answer.service, answer.rate, answer.seconds,
-                  answer.state, answer.samples);
+                  answer.id, answer.name, answer.service, answer.rate, answer.seconds, answer.state,
+                  answer.samples);
     table_write(&table, TABLE_TEXT, false, &out);
     if (over && !strcmp(answer.state, "done"))
         buffer_printf(&out, "Ask for it with: assay query top 'cpu{recording=\"%s\"}'\n",
@@ -278,9 +281,9 @@ static int run(struct recording_options *options, const struct command_line *lin
     if (!starts && !lists && !stops && !shows)
         return options_wrong("recording", "Say start, list, show or stop, not \"%s\".", word);
     if ((starts || lists) != (line->count == 1))
-        return options_wrong("recording", starts || lists ? "%s takes no id."
-                                                          : "%s wants the id of one recording.",
-                             word);
+        return options_wrong(
+            "recording", starts || lists ? "%s takes no id." : "%s wants the id of one recording.",
+            word);
     if (starts && !options->service)
         return options_wrong("recording", "Say with --service what is to be recorded.");
     if (server_link_open(&options->link, &error) < 0)
@@ -298,8 +301,7 @@ int command_recording(int argc, char **argv)
         .link = {.url = SERVER_LINK_URL}, .rate = 99, .seconds = 30, .wait_seconds = 60};
     const struct option own[] = {
         {"Recording", .kind = OPTION_GROUP},
-        {"service", 0, OPTION_TEXT, "NAME", "what is recorded: its service_name",
-         &options.service},
+        {"service", 0, OPTION_TEXT, "NAME", "what is recorded: its service_name", &options.service},
         {"rate", 'r', OPTION_COUNT, "HZ", "samples per second on each CPU (99)", &options.rate},
         {"seconds", 'd', OPTION_COUNT, "N", "for how long (30)", &options.seconds},
         {"name", 'n', OPTION_TEXT, "NAME", "what to call it; otherwise service and time",

@@ -26,7 +26,7 @@ struct server_flags {
     struct option_list listen;
     const char *data, *config, *tls_certificate, *tls_key, *tokens, *log_format;
     uint64_t memory_limit, disk_limit;
-    bool in_memory, insecure, check_config, access_log;
+    bool in_memory, insecure, check_config, access_log, local_files;
 };
 
 /* A configuration in the making; texts of `options` are in `tree` or argv. */
@@ -68,6 +68,7 @@ static void apply_flags(const struct server_flags *flags, struct server_options 
     if (flags->log_format)
         options->log_format = strcmp(flags->log_format, "json") ? SERVER_LOG_TEXT : SERVER_LOG_JSON;
     options->insecure |= flags->insecure;
+    options->symbols.local_files |= flags->local_files;
     options->access_log |= flags->access_log;
 }
 
@@ -238,6 +239,8 @@ int command_server(int argc, char **argv)
          &flags.memory_limit},
         {"disk-limit", 0, OPTION_SIZE, "SIZE", "disk for the store; the oldest goes first",
          &flags.disk_limit},
+        {"local-files", 0, OPTION_FLAG, NULL, "names also from this host's files, by build ID",
+         &flags.local_files},
         {"Access", .kind = OPTION_GROUP},
         {"tokens", 0, OPTION_TEXT, "FILE", "tokens that requests must have one of", &flags.tokens},
         {"tls-cert", 0, OPTION_TEXT, "FILE", "certificate and its chain, PEM",

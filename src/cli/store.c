@@ -267,8 +267,7 @@ int command_store(int argc, char **argv)
         {0}};
     struct command_line line = {
         .command = "store",
-        .arguments = "check DIR | stats DIR | audit DIR | delete DIR | export DIR FILE | "
-                     "import DIR FILE",
+        .arguments = "check|stats|audit|delete DIR, export|import DIR FILE",
         .summary =
             "Checks the folder of a store, counts what is in it, shows who changed what, deletes\n"
             "some of it, or carries it to another. Deleting and importing want it to themselves;\n"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // `assay up`: server and agent on this machine, as two children of one process that watches over
 // both. The server is what must not go away; an agent that ends is started again, less and less
-// often.
+// often. With --demo there is a third, which is something to look at.
 
 #include <fcntl.h>
 #include <poll.h>
@@ -15,6 +15,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "capture/abilities.h"
 #include "cli/agent.h"
 #include "cli/cli.h"
 #include "cli/input.h"
@@ -29,12 +30,13 @@
 
 struct up_flags {
     const char *listen, *data, *rate, *server_config, *agent_config;
+    bool demo;
 };
 
 struct up {
     const struct up_flags *flags;
     const char *data;
-    pid_t server, agent; /* 0: not running */
+    pid_t server, agent, demo; /* 0: not running */
     int signals;
     int lines;          /* the server's stderr; -1: it has ended */
     struct buffer line; /* of it, so far */
@@ -68,9 +70,9 @@ static pid_t start(const char *const *arguments, int stderr_fd)
 
 static int start_server(struct up *up, struct error *error)
 {
-    const char *arguments[ARGUMENTS_MAX] = {"assay", "server", "--data"};
+    const char *arguments[ARGUMENTS_MAX] = {"assay", "server", "--local-files", "--data"};
     _cleanup_buffer_ struct buffer store = {0};
-    size_t count = 3;
+    size_t count = 4;
     int pipe_ends[2];
     buffer_printf(&store, "%s/store", up->data);
     arguments[count++] = buffer_text(&store);
@@ -112,6 +114,22 @@ static void start_agent(struct up *up)
     up->agent_began_ns = monotonic_ns();
 }
 
+#define SIDE(version) "cpu%7Bservice_name%3D%22demo-shop%22%2Cversion%3D%22" version "%22%7D"
+
+static void start_demo(struct up *up)
+{
+    const char *const arguments[] = {"assay", "demo", NULL};
+    pid_t child = start(arguments, -1);
+    up->demo = MAX(child, 0);
+    fprintf(stderr, "assay: in half a minute, see what version 2.0 does that 1.0 didn't:\n");
+    fprintf(stderr, "  %s/compare?base_query=%s&query=%s&base_from=now-1h&from=now-1h\n", up->url,
+            SIDE("1.0"), SIDE("2.0"));
+    fprintf(stderr,
+            "  assay query diff %s --base %s --base-from now-1h --normalize duration -u %s\n",
+            "'cpu{service=\"demo-shop\",version=\"2.0\"}'",
+            "'cpu{service=\"demo-shop\",version=\"1.0\"}'", up->url);
+}
+
 /* Asks a child to end, and sees to it. */
 static int stop(pid_t child)
 {
@@ -127,6 +145,22 @@ static int stop(pid_t child)
     return status;
 }
 
+/* What is left where nothing can be sampled all the time. */
+static void say_instead(struct up *up)
+{
+    struct abilities abilities;
+    abilities_find(&abilities);
+    log_warning("The agent can't run here. The server goes on, and takes profiles from other tools "
+                "and hosts at %s.",
+                up->url);
+    for (size_t i = 0; i < ABILITY_COMMANDS; i++) {
+        const struct ability_command *command = &abilities.commands[i];
+        fprintf(stderr, "assay: `assay %s` %s: %s\n", command->command,
+                command->works ? "works" : "doesn't work", command->means);
+    }
+    fprintf(stderr, "assay: `assay doctor` says what is missing, and how to get it\n");
+}
+
 static void agent_ended(struct up *up, int status)
 {
     bool quick = monotonic_ns() - up->agent_began_ns < QUICK_NS;
@@ -135,8 +169,7 @@ static void agent_ended(struct up *up, int status)
     up->backoff_ms = quick ? MIN(MAX(up->backoff_ms * 2, BACKOFF_MS), BACKOFF_MAX_MS) : BACKOFF_MS;
     up->no_agent = up->quick_ends >= QUICK_ENDS_MAX;
     if (up->no_agent)
-        log_warning("The agent can't run here (`assay doctor` says more); the server goes on and "
-                    "takes profiles from other tools.");
+        say_instead(up);
     else if (WIFSIGNALED(status))
         log_warning("The agent was ended by signal %d; it is started again.", WTERMSIG(status));
     up->agent_due_ns = monotonic_ns() + up->backoff_ms * 1000000ll;
@@ -152,7 +185,10 @@ static void take_line(struct up *up)
     if (!up->url[0] && !strncmp(text, ready, sizeof(ready) - 1) &&
         !strncmp(text + sizeof(ready) - 1, "http", 4)) {
         snprintf(up->url, sizeof(up->url), "%s", text + sizeof(ready) - 1);
-        fprintf(stderr, "assay: data is in %s; Ctrl-C ends server and agent\n", up->data);
+        fprintf(stderr, "assay: the web page is %s/\nassay: data is in %s; Ctrl-C ends all\n",
+                up->url, up->data);
+        if (up->flags->demo)
+            start_demo(up);
     }
     up->line.length = 0;
 }
@@ -190,6 +226,8 @@ static int take_signal(struct up *up)
     int status;
     if (up->agent && waitpid(up->agent, &status, WNOHANG) == up->agent)
         agent_ended(up, status);
+    if (up->demo && waitpid(up->demo, &status, WNOHANG) == up->demo)
+        up->demo = 0;
     if (waitpid(up->server, &status, WNOHANG) == up->server) {
         up->server = 0;
         return WIFEXITED(status) && WEXITSTATUS(status) ? WEXITSTATUS(status) : EXIT_FAILED;
@@ -216,6 +254,7 @@ static int watch(struct up *up)
             code = take_signal(up);
         if (code >= 0) {
             /* First the agent, whose last window the server takes. */
+            stop(up->demo);
             stop(up->agent);
             stop(up->server);
             while (up->lines >= 0)
@@ -259,6 +298,8 @@ int command_up(int argc, char **argv)
         {"data", 'd', OPTION_TEXT, "DIR",
          "folder for all data (/var/lib/assay, or ~/.local/state/assay)", &flags.data},
         {"rate", 'r', OPTION_TEXT, "HZ", "samples per second on each CPU (19)", &flags.rate},
+        {"demo", 0, OPTION_FLAG, NULL, "and a service that became slower: see assay-demo(1)",
+         &flags.demo},
         {"server-config", 0, OPTION_TEXT, "FILE", "the server's settings, YAML",
          &flags.server_config},
         {"agent-config", 0, OPTION_TEXT, "FILE", "the agent's settings, YAML", &flags.agent_config},

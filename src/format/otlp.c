@@ -123,6 +123,8 @@ static int read_request(struct wire_stream *stream, struct otlp_model *model, st
     while ((r = wire_stream_next(stream, &field, error)) > 0) {
         if (field.type != WIRE_BYTES || field.number > 2)
             continue;
+        if (field.number == 2)
+            otlp_dictionary_reserve(&model->dictionary, field.length);
         r = wire_stream_enter(stream, &field, error);
         if (!r)
             r = field.number == 1 ? read_resource(stream, model, error)

@@ -117,6 +117,26 @@ static uint32_t clamp_line(uint64_t value)
     return (int64_t)value < 0 ? 0 : value > UINT32_MAX ? UINT32_MAX : (uint32_t)value;
 }
 
+/* Numbers of one and two bytes, up to the first that is longer or the last: stacks are made of
+ * these. Returns how many. */
+static inline size_t take_small(struct wire *values, uint32_t *numbers)
+{
+    const uint8_t *at = values->at;
+    uint32_t *next = numbers;
+    while (values->end - at >= 2) {
+        if (at[0] < 0x80) {
+            *next++ = *at++;
+        } else if (at[1] < 0x80) {
+            *next++ = (at[0] & 0x7fu) | (uint32_t)at[1] << 7;
+            at += 2;
+        } else {
+            break;
+        }
+    }
+    values->at = at;
+    return (size_t)(next - numbers);
+}
+
 /* Appends the values of a repeated index field to `indices`; `range` starts where the message's
  * first ones went, and nothing else is appended in between. */
 static int add_indices(struct otlp_model *model, const struct wire_field *field, const char *what,
@@ -128,6 +148,9 @@ static int add_indices(struct otlp_model *model, const struct wire_field *field,
     struct wire values = wire_repeated(field);
     array_reserve(dictionary->indices, dictionary->index_capacity,
                   dictionary->index_count + (size_t)(values.end - values.at));
+    size_t before = dictionary->index_count;
+    dictionary->index_count += take_small(&values, dictionary->indices + before);
+    range->count += (uint32_t)(dictionary->index_count - before);
     while (values.at < values.end) {
         uint64_t value;
         if (!wire_varint(&values, &value))
@@ -140,6 +163,19 @@ static int add_indices(struct otlp_model *model, const struct wire_field *field,
         range->count++;
     }
     return 0;
+}
+
+/* Room for what a dictionary of so many bytes is likely to hold: tables that grow step by step are
+ * copied at each. What is said of the length need not be true, so there is an end to it. */
+void otlp_dictionary_reserve(struct otlp_dictionary *dictionary, uint64_t length)
+{
+    size_t bytes = (size_t)MIN(length, (uint64_t)(1u << 20));
+    array_reserve(dictionary->locations, dictionary->location_capacity, bytes / 40);
+    array_reserve(dictionary->lines, dictionary->line_capacity, bytes / 40);
+    array_reserve(dictionary->indices, dictionary->index_capacity, bytes / 3);
+    array_reserve(dictionary->strings, dictionary->string_capacity, bytes / 128);
+    array_reserve(dictionary->functions, dictionary->function_capacity, bytes / 128);
+    array_reserve(dictionary->stacks, dictionary->stack_capacity, bytes / 128);
 }
 
 static int add_mapping(struct otlp_model *model, struct wire wire, struct error *error)
@@ -169,21 +205,33 @@ static int add_mapping(struct otlp_model *model, struct wire wire, struct error 
     return r < 0 ? otlp_malformed(model, "Mapping", error) : 0;
 }
 
+enum {
+    TAG_1 = WIRE_TAG(1, WIRE_VARINT),
+    TAG_2 = WIRE_TAG(2, WIRE_VARINT),
+    TAG_3 = WIRE_TAG(3, WIRE_VARINT),
+    TAG_3_BYTES = WIRE_TAG(3, WIRE_BYTES),
+};
+
 static int add_line(struct otlp_model *model, struct wire wire, struct error *error)
 {
     struct otlp_line *line = table_add(&model->dictionary, lines, line);
     struct wire_field field;
-    int r;
-    while ((r = wire_next(&wire, &field)) > 0) {
-        if (field.type != WIRE_VARINT)
-            continue;
-        if (field.number == 1 &&
-            (r = otlp_index(model, field.value, "Line", &line->function, error)) < 0)
-            return r;
-        if (field.number == 2)
-            line->line = clamp_line(field.value);
-        else if (field.number == 3)
-            line->column = clamp_line(field.value);
+    uint64_t value;
+    int r = 0;
+    while (r >= 0 && wire.at < wire.end) {
+        if (*wire.at == TAG_1) {
+            if (!wire_tagged(&wire, &value))
+                return otlp_malformed(model, "Line", error);
+            if ((r = otlp_index(model, value, "Line", &line->function, error)) < 0)
+                return r;
+        } else if (*wire.at == TAG_2 || *wire.at == TAG_3) {
+            uint32_t *number = *wire.at == TAG_2 ? &line->line : &line->column;
+            if (!wire_tagged(&wire, &value))
+                return otlp_malformed(model, "Line", error);
+            *number = clamp_line(value);
+        } else {
+            r = wire_next(&wire, &field); /* nothing that is known */
+        }
     }
     return r < 0 ? otlp_malformed(model, "Line", error) : 0;
 }
@@ -195,21 +243,28 @@ static int add_location(struct otlp_model *model, struct wire wire, struct error
     location->lines.first = (uint32_t)dictionary->line_count;
     location->attributes.first = (uint32_t)dictionary->index_count;
     struct wire_field field;
-    int r;
-    while ((r = wire_next(&wire, &field)) > 0) {
-        r = 0;
-        if (field.number == 1 && field.type == WIRE_VARINT) {
-            r = otlp_index(model, field.value, "Location", &location->mapping, error);
-        } else if (field.number == 2 && field.type == WIRE_VARINT) {
-            location->address = field.value;
-        } else if (field.number == 3 && field.type == WIRE_BYTES) {
-            r = add_line(model, wire_of_field(&field), error);
+    uint64_t value;
+    int r = 0;
+    while (r >= 0 && wire.at < wire.end) {
+        if (*wire.at == TAG_1 || *wire.at == TAG_2) {
+            bool address = *wire.at == TAG_2;
+            if (!wire_tagged(&wire, &value))
+                return otlp_malformed(model, "Location", error);
+            if (address)
+                location->address = value;
+            else if ((r = otlp_index(model, value, "Location", &location->mapping, error)) < 0)
+                return r;
+        } else if (*wire.at == TAG_3_BYTES) {
+            if (!wire_tagged(&wire, &value) || value > (size_t)(wire.end - wire.at))
+                return otlp_malformed(model, "Location", error);
+            if ((r = add_line(model, wire_of(wire.at, (size_t)value), error)) < 0)
+                return r;
+            wire.at += value;
             location->lines.count++;
-        } else if (field.number == 4) {
-            r = add_indices(model, &field, "Location", &location->attributes, error);
+        } else if ((r = wire_next(&wire, &field)) > 0 && field.number == 4) {
+            if ((r = add_indices(model, &field, "Location", &location->attributes, error)) < 0)
+                return r;
         }
-        if (r < 0)
-            return r;
     }
     return r < 0 ? otlp_malformed(model, "Location", error) : 0;
 }

@@ -96,6 +96,9 @@ int otlp_attribute_label(struct otlp_model *model, uint32_t index,
             label->label.unit = 0;
         label->empty = !r || !label->label.key;
         label->role = role_of(profile_text(model->profile, label->label.key));
+        const char *text = profile_text(model->profile, label->label.text);
+        label->means =
+            label->role == OTLP_FRAME_TYPE ? otlp_kind_by_name(text) : !strcmp(text, "true");
         label->resolved = true;
     }
     *ret_label = label;

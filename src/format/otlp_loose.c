@@ -100,7 +100,8 @@ static void add_digest(struct otlp_dictionary *dictionary, struct otlp_digests *
 }
 
 /* As otlp_resolve.c has it: the last line is the outermost. */
-static int digest_location(struct otlp_model *model, uint32_t index, struct error *error)
+static __attribute__((noinline)) int digest_location(struct otlp_model *model, uint32_t index,
+                                                     struct error *error)
 {
     struct otlp_dictionary *dictionary = &model->dictionary;
     int r = otlp_check_location(model, index, error);
@@ -151,29 +152,30 @@ static void prepare(struct otlp_model *model)
 static int digest_stack(struct otlp_model *model, uint32_t index, struct error *error)
 {
     const struct otlp_dictionary *dictionary = &model->dictionary;
-    struct otlp_range stack = dictionary->stacks[index];
+    const struct otlp_range stack = dictionary->stacks[index];
+    const struct otlp_digests *table = dictionary->location_digests;
+    const uint32_t *first = dictionary->indices + stack.first, *at = first + stack.count;
+    const size_t count = dictionary->location_count;
     struct digest digest = {0};
     uint64_t depth = 0;
-    for (uint32_t i = stack.count; i-- > 0;) {
-        uint32_t location = dictionary->indices[stack.first + i];
-        if (!location)
-            continue;
-        bool known =
-            location < dictionary->location_count && dictionary->location_digests[location].count;
-        int r = known ? 0 : digest_location(model, location, error);
-        if (r < 0)
-            return r;
-        const struct otlp_digests *digests = &dictionary->location_digests[location];
-        depth += digests->count;
-        if (likely(digests->count == 1)) {
-            digest = loose_digest_below(digest, digests->only, model->seed);
-            continue;
+    while (at > first) {
+        uint32_t location = *--at;
+        if (unlikely(location >= count || !table[location].count)) {
+            if (!location)
+                continue;
+            int r = digest_location(model, location, error);
+            if (r < 0)
+                return r;
         }
+        const struct otlp_digests *digests = &table[location];
+        depth += digests->count;
+        digest = loose_digest_below(digest, digests->only);
+        if (likely(digests->count == 1))
+            continue;
         if (depth > model->frame_budget) /* before more time is spent than the input is worth */
             break;
-        for (uint32_t k = 0; k < digests->count; k++)
-            digest = loose_digest_below(digest, dictionary->frame_digests[digests->first + k],
-                                        model->seed);
+        for (uint32_t k = 1; k < digests->count; k++)
+            digest = loose_digest_below(digest, dictionary->frame_digests[digests->first + k]);
     }
     /* A few bytes can name a location of many lines many times. */
     int r = otlp_spend(model, &model->frame_budget, depth, "stacks", error);

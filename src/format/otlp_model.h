@@ -104,6 +104,7 @@ struct otlp_label {
     bool resolved;
     bool empty; /* no key or no value: not a label */
     uint8_t role;
+    uint8_t means; /* of a location's: enum frame_kind, or whether it is folded */
 };
 
 /* What the frames of a location are, by content. */
@@ -269,6 +270,7 @@ int otlp_detect(const uint8_t *bytes, size_t length);
 
 void otlp_dictionary_release(struct otlp_dictionary *dictionary);
 void otlp_dictionary_prepare(struct otlp_dictionary *dictionary);
+void otlp_dictionary_reserve(struct otlp_dictionary *dictionary, uint64_t length);
 int otlp_string_id(struct otlp_model *model, uint32_t index, const char *user, uint32_t *ret_id,
                    struct error *error);
 int otlp_stack_node(struct otlp_model *model, uint32_t index, uint32_t *ret_node,
@@ -292,6 +294,8 @@ int otlp_location_base(struct otlp_model *model, const struct otlp_location *loc
                        struct profile_frame *ret_frame, struct error *error);
 int otlp_check_location(const struct otlp_model *model, uint32_t index, struct error *error);
 int otlp_resolve_location(struct otlp_model *model, uint32_t index, struct error *error);
+
+enum frame_kind otlp_kind_by_name(const char *name);
 
 /* Values of the attribute profile.frame.type; NULL for FRAME_UNKNOWN. */
 extern const char *const otlp_kind_names[FRAME_KINDS];

@@ -141,7 +141,7 @@ const char *const otlp_kind_names[FRAME_KINDS] = {
     [FRAME_BEAM] = "beam",       [FRAME_GO] = "go",
 };
 
-static enum frame_kind kind_by_name(const char *name)
+enum frame_kind otlp_kind_by_name(const char *name)
 {
     for (unsigned kind = FRAME_UNKNOWN + 1; kind < FRAME_KINDS; kind++)
         if (!strcmp(otlp_kind_names[kind], name))
@@ -171,9 +171,9 @@ int otlp_location_base(struct otlp_model *model, const struct otlp_location *loc
         if (r < 0)
             return r;
         if (label->role == OTLP_FRAME_TYPE)
-            frame->kind = kind_by_name(profile_text(model->profile, label->label.text));
+            frame->kind = label->means & 0x3f;
         else if (label->role == OTLP_FOLDED)
-            frame->folded = !strcmp(profile_text(model->profile, label->label.text), "true");
+            frame->folded = label->means & 1;
     }
     return 0;
 }

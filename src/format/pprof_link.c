@@ -105,6 +105,29 @@ static int link_locations(struct pprof_reader *reader, struct error *error)
     return 0;
 }
 
+/* Ids of one and two bytes, up to the first that is longer, isn't there, or is the last: nearly all
+ * there are. */
+static void link_small(struct pprof_reader *reader, const struct id_map *map, struct wire *ids)
+{
+    const uint8_t *at = ids->at;
+    uint32_t *next = reader->stack_locations + reader->stack_location_count;
+    while (ids->end - at >= 2) {
+        uint32_t id = at[0], length = 1;
+        if (id >= 0x80) {
+            if (at[1] >= 0x80)
+                break;
+            id = (id & 0x7f) | (uint32_t)at[1] << 7;
+            length = 2;
+        }
+        if (id >= map->dense_limit || !map->dense[id])
+            break;
+        *next++ = map->dense[id] - 1;
+        at += length;
+    }
+    reader->stack_location_count = (size_t)(next - reader->stack_locations);
+    ids->at = at;
+}
+
 /* The stacks' raw ids as positions, leaf first; an entry's offset and length then count those. */
 static int link_stacks(struct pprof_reader *reader, struct error *error)
 {
@@ -120,6 +143,8 @@ static int link_stacks(struct pprof_reader *reader, struct error *error)
         /* One more than needed, so that there is a list even when all stacks are empty. */
         array_reserve(reader->stack_locations, capacity,
                       reader->stack_location_count + entry->length + 1);
+        if (locations.dense)
+            link_small(reader, &locations, &ids);
         while (ids.at < ids.end) {
             uint64_t id;
             if (!wire_varint(&ids, &id))

@@ -146,8 +146,9 @@ static int digest_stacks(struct digesting *work, struct digest *digests, uint32_
             depth += where.count;
             if (unlikely(depth > left))
                 return pprof_too_many_frames(entry, error);
-            for (uint32_t f = 0; f < where.count; f++)
-                digest = loose_digest_below(digest, work->frames[where.first + f], work->seed);
+            digest = loose_digest_below(digest, work->frames[where.first]);
+            for (uint32_t f = 1; f < where.count; f++)
+                digest = loose_digest_below(digest, work->frames[where.first + f]);
         }
         left -= depth;
         digests[i + 1] = digest;

@@ -284,19 +284,29 @@ static int take_function(struct pprof_reader *reader, const struct wire_field *m
     return 0;
 }
 
-static int take_line(struct pprof_reader *reader, const struct wire_field *message)
+/* Field by field as any message; those that all writers send are known by their tags' bytes. */
+static int take_line(struct pprof_reader *reader, struct wire wire)
 {
     struct raw_line raw = {0};
-    struct wire wire = wire_of_field(message);
     struct wire_field field;
-    int r;
-    while ((r = wire_next(&wire, &field)) > 0) {
-        if (field.number == LINE_FUNCTION)
-            raw.function = field.value;
-        else if (field.number == LINE_LINE)
-            raw.line = clamp_line(field.value);
-        else if (field.number == LINE_COLUMN)
-            raw.column = MIN(clamp_line(field.value), (1u << 24) - 1);
+    uint64_t value;
+    int r = 0;
+    while (r >= 0 && wire.at < wire.end) {
+        if (*wire.at == WIRE_TAG(LINE_FUNCTION, WIRE_VARINT)) {
+            if (!wire_tagged(&wire, &raw.function))
+                return -EBADMSG;
+        } else if (*wire.at == WIRE_TAG(LINE_LINE, WIRE_VARINT)) {
+            if (!wire_tagged(&wire, &value))
+                return -EBADMSG;
+            raw.line = clamp_line(value);
+        } else if ((r = wire_next(&wire, &field)) > 0) {
+            if (field.number == LINE_FUNCTION)
+                raw.function = field.value;
+            else if (field.number == LINE_LINE)
+                raw.line = clamp_line(field.value);
+            else if (field.number == LINE_COLUMN)
+                raw.column = MIN(clamp_line(field.value), (1u << 24) - 1);
+        }
     }
     if (r < 0)
         return r;
@@ -305,32 +315,46 @@ static int take_line(struct pprof_reader *reader, const struct wire_field *messa
     return 0;
 }
 
+static int take_location_field(struct pprof_reader *reader, const struct wire_field *field,
+                               struct raw_location *raw)
+{
+    switch (field->number) {
+    case LOCATION_ID:
+        raw->id = field->value;
+        break;
+    case LOCATION_MAPPING:
+        raw->mapping = field->value;
+        break;
+    case LOCATION_ADDRESS:
+        raw->address = field->value;
+        break;
+    case LOCATION_FOLDED:
+        raw->folded = field->value;
+        break;
+    case LOCATION_LINE:
+        if (field->type != WIRE_BYTES || take_line(reader, wire_of_field(field)) < 0)
+            return -EBADMSG;
+        raw->line_count++;
+        break;
+    }
+    return 0;
+}
+
 static int take_location(struct pprof_reader *reader, const struct wire_field *message)
 {
     struct raw_location raw = {.first_line = (uint32_t)reader->line_count};
     struct wire wire = wire_of_field(message);
     struct wire_field field;
-    int r;
-    while ((r = wire_next(&wire, &field)) > 0) {
-        switch (field.number) {
-        case LOCATION_ID:
-            raw.id = field.value;
-            break;
-        case LOCATION_MAPPING:
-            raw.mapping = field.value;
-            break;
-        case LOCATION_ADDRESS:
-            raw.address = field.value;
-            break;
-        case LOCATION_FOLDED:
-            raw.folded = field.value;
-            break;
-        case LOCATION_LINE:
-            if (field.type != WIRE_BYTES || take_line(reader, &field) < 0)
-                return -EBADMSG;
-            raw.line_count++;
-            break;
-        }
+    int r = 0;
+    while (r >= 0 && wire.at < wire.end) {
+        uint64_t *number = *wire.at == WIRE_TAG(LOCATION_ID, WIRE_VARINT)        ? &raw.id
+                           : *wire.at == WIRE_TAG(LOCATION_MAPPING, WIRE_VARINT) ? &raw.mapping
+                           : *wire.at == WIRE_TAG(LOCATION_ADDRESS, WIRE_VARINT) ? &raw.address
+                                                                                 : NULL;
+        if (number)
+            r = wire_tagged(&wire, number) ? 0 : -EBADMSG;
+        else if ((r = wire_next(&wire, &field)) > 0)
+            r = take_location_field(reader, &field, &raw);
     }
     if (r < 0 || reader->line_count > PROFILE_IDS_MAX)
         return -EBADMSG;

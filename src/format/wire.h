@@ -85,6 +85,15 @@ static inline bool wire_varint(struct wire *wire, uint64_t *ret_value)
     return true;
 }
 
+/* The value of a number field, or the length of another, whose tag was recognised by its only byte:
+ * for fields that come by the million, and go without looking at what else they might be. */
+static inline bool wire_tagged(struct wire *wire, uint64_t *ret_value)
+{
+    wire->at++;
+    return wire_varint(wire, ret_value);
+}
+#define WIRE_TAG(number, type) ((number) << 3 | (type))
+
 int wire_next_slow(struct wire *wire, struct wire_field *ret_field);
 
 /* 1 and a field, 0 at the end, -EBADMSG when malformed (groups, field 0 and cut-off data are); the

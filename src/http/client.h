@@ -50,6 +50,10 @@ struct http_call {
     bool body_from_file;
     bool keep_compressed; /* don't ask for a compressed answer and undo it: give it as it comes */
     unsigned timeout_ms;  /* 0: the client's */
+    /* NULL, or what takes the body of an answer with the status 200, piece by piece, instead of the
+     * reply; other than 0 ends the call. */
+    int (*take)(void *context, const void *bytes, size_t length);
+    void *take_context;
 };
 
 struct http_reply {

@@ -30,10 +30,26 @@ static void give_back_room(struct http_transfer *transfer)
     transfer->reply.body.length = 0;
 }
 
+static bool has_taker(struct http_transfer *transfer)
+{
+    long status = 0;
+    return transfer->call->take &&
+           curl_easy_getinfo(transfer->easy, CURLINFO_RESPONSE_CODE, &status) == CURLE_OK &&
+           status == 200;
+}
+
 static size_t take_answer(char *bytes, size_t size, size_t count, void *userdata)
 {
     struct http_transfer *transfer = userdata;
     size_t length = size * count;
+    if (has_taker(transfer)) {
+        transfer->too_large = length > transfer->answer_limit_bytes - transfer->taken_bytes;
+        if (transfer->too_large ||
+            transfer->call->take(transfer->call->take_context, bytes, length) != 0)
+            return 0;
+        transfer->taken_bytes += length;
+        return length;
+    }
     if (length > transfer->answer_limit_bytes - transfer->reply.body.length) {
         transfer->too_large = true;
         return 0;
@@ -255,6 +271,7 @@ int http_transfer_begin(struct http_transfer *transfer, const struct http_call *
 {
     CURL *easy = transfer->easy;
     transfer->call = call;
+    transfer->taken_bytes = 0;
     transfer->reply = (struct http_reply){.retry_after_ms = -1};
     transfer->cause[0] = 0;
     transfer->body_sent = 0;

@@ -19,6 +19,7 @@ struct http_transfer {
     struct http_reply reply;
     struct curl_slist *headers, *connect_to;
     uint64_t body_sent;
+    size_t taken_bytes; /* by the call's own function */
     bool too_large, no_room;
     char cause[CURL_ERROR_SIZE];
 };

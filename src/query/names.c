@@ -76,9 +76,9 @@ static size_t name_frame(void *context, const struct profile *from, uint32_t id,
     struct symbol_frame frames[SYMBOL_FRAMES_MAX];
     if (!is_address(frame) || !namer->sources[frame->mapping])
         return 1;
-    size_t count = symbol_source_look_up(namer->sources[frame->mapping], frame->address,
-                                         mapping->offset, mapping->limit - mapping->start, frames,
-                                         SYMBOL_FRAMES_MAX);
+    size_t count =
+        symbol_source_look_up(namer->sources[frame->mapping], frame->address, mapping->offset,
+                              mapping->limit - mapping->start, frames, SYMBOL_FRAMES_MAX);
     struct profile_frame address = renamed[0];
     for (size_t i = 0; i < count; i++) {
         const struct symbol_frame *named = &frames[count - 1 - i];

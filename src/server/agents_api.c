@@ -64,8 +64,7 @@ void agents_report(struct http_request *request, void *userdata)
         return;
     }
     pthread_mutex_lock(&control->lock);
-    struct control_tenant *tenant =
-        control_tenant(control, http_request_identity(request)->tenant);
+    struct control_tenant *tenant = control_tenant(control, http_request_identity(request)->tenant);
     struct fleet_agent *agent = note(control, tenant, &report);
     control_write_orders(control, tenant, agent, &out);
     pthread_mutex_unlock(&control->lock);
@@ -73,7 +72,7 @@ void agents_report(struct http_request *request, void *userdata)
     buffer_release(&out);
 }
 
-/* Asked each second by each agent: what it has is known by its version, so that there is nothing
+/* Asked all the time by each agent: what it has is known by its version, so that there is nothing
  * to look up or to send most times. */
 void agents_orders(struct http_request *request, void *userdata)
 {
@@ -90,8 +89,7 @@ void agents_orders(struct http_request *request, void *userdata)
         return;
     }
     pthread_mutex_lock(&control->lock);
-    struct control_tenant *tenant =
-        control_tenant(control, http_request_identity(request)->tenant);
+    struct control_tenant *tenant = control_tenant(control, http_request_identity(request)->tenant);
     control_version(control, tenant, version);
     snprintf(tag, sizeof(tag), "\"%s\"", version);
     bool same = known && !strcmp(known, tag);
@@ -119,8 +117,7 @@ void agents_list(struct http_request *request, void *userdata)
         return;
     buffer_add_char(&out, '[');
     pthread_mutex_lock(&control->lock);
-    struct control_tenant *tenant =
-        control_tenant(control, http_request_identity(request)->tenant);
+    struct control_tenant *tenant = control_tenant(control, http_request_identity(request)->tenant);
     for (size_t i = 0; i < tenant->agents.count; i++) {
         const struct control_rule *rule = control_rule_of(tenant, tenant->agents.list[i]);
         buffer_add_text(&out, i ? ",\n" : "");

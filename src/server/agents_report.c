@@ -211,8 +211,7 @@ int agent_report_parse(const char *text, size_t length, struct agent_report *ret
     _cleanup_agent_report_ struct agent_report report = {0};
     struct source source;
     struct json json;
-    int r =
-        source_open_memory(&source, "the report", text, length, AGENT_REPORT_BYTES, error);
+    int r = source_open_memory(&source, "the report", text, length, AGENT_REPORT_BYTES, error);
     if (r < 0)
         return r;
     json_init(&json, &source, error);

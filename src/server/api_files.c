@@ -120,11 +120,11 @@ int files_put_diff(struct buffer *out, const struct file_profile *base,
     _cleanup_calltree_ struct calltree tree;
     double scales[PROFILE_TYPES_MAX];
     unsigned type = 0;
+    calltree_init(&tree);
     if (normalize == DIFF_BY_DURATION && (!sides[0]->duration_ns || !sides[1]->duration_ns))
         return error_set(error, -EINVAL,
                          "One of the profiles says no duration; compare shares of the total or the "
                          "values as they are.");
-    calltree_init(&tree);
     /* The new side first, so that its types keep their order. */
     int r = calltree_add(&tree, sides[1], CALLTREE_NEW, error);
     if (!r)
@@ -234,9 +234,9 @@ void files_answer_flame(struct http_request *request, uint64_t limit)
     struct http_source *source = NULL;
     struct error error = {0};
     struct buffer out = {0};
-    _cleanup_profile_ struct profile profile;
     if (!parameters_known(request, "/api/v1/files/flame"))
         return;
+    _cleanup_profile_ struct profile profile;
     int r = api_asked_format(request, "json", &written, &error);
     profile_init(&profile, written ? written->detail : 0);
     if (!r)

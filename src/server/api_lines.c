@@ -53,9 +53,8 @@ static void put_line(struct buffer *out, const struct profile *profile,
 }
 
 static int write_lines(struct http_request *request, const struct profile *profile,
-                       const struct query_quality *quality, const char *type,
-                       const char *function, enum rank_order order, uint64_t limit,
-                       struct error *error)
+                       const struct query_quality *quality, const char *type, const char *function,
+                       enum rank_order order, uint64_t limit, struct error *error)
 {
     _cleanup_naming_ struct naming naming = {0};
     struct buffer out = {0};

@@ -107,6 +107,8 @@ void api_metrics(struct http_request *request, void *userdata)
     ingest_metrics(server, &out);
     store_metrics(server, &out);
     memory_metrics(server, &out);
+    control_write_metrics(server->control, &out);
+    symbols_write_metrics(server->symbols, &out);
     if (server->scraper)
         scraper_write_metrics(server->scraper, &out);
     if (server->http)

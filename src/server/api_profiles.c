@@ -139,6 +139,9 @@ static void respond_profile(struct http_request *request, struct server *server,
         r = question_read(&question, request, server, "", true, &error);
     if (!r)
         r = question_read_links(&question, request, &error);
+    /* A picture of so many nodes has none that is smaller; a fleet has them by the million. */
+    if (!format && !http_request_query(request, "focus"))
+        question.limits.smallest_share = 1 / (8.0 * (double)nodes);
     if (!r)
         r = question_merge_measured(&question, &profile, &quality, &error);
     if (!r)

@@ -175,6 +175,36 @@ void control_write(struct control *control, struct control_tenant *tenant, int64
                   tenant->agents.count, silent, off, wanted_off, waiting);
 }
 
+void control_write_metrics(struct control *control, struct buffer *out)
+{
+    size_t known = 0, silent = 0, off = 0, states[RECORDING_STATES] = {0};
+    int64_t now_ns = clock_ns(CLOCK_REALTIME);
+    pthread_mutex_lock(&control->lock);
+    for (size_t i = 0; i < control->tenant_count; i++) {
+        const struct control_tenant *tenant = control->tenants[i];
+        known += tenant->agents.count;
+        for (size_t k = 0; k < tenant->agents.count; k++) {
+            silent += agent_silent(tenant->agents.list[k], now_ns);
+            off += tenant->agents.list[k]->off;
+        }
+        for (size_t k = 0; k < tenant->book.count; k++)
+            states[recording_state(tenant->book.list[k])]++;
+    }
+    pthread_mutex_unlock(&control->lock);
+    buffer_printf(out,
+                  "# HELP assay_agents Agents that are known, by whether they report.\n"
+                  "# TYPE assay_agents gauge\nassay_agents{state=\"reporting\"} %zu\n"
+                  "assay_agents{state=\"silent\"} %zu\n"
+                  "# HELP assay_agents_off Agents that don't capture.\n"
+                  "# TYPE assay_agents_off gauge\nassay_agents_off %zu\n"
+                  "# HELP assay_recordings Recordings that are known, by state.\n"
+                  "# TYPE assay_recordings gauge\n",
+                  known - silent, silent, off);
+    for (unsigned i = 0; i < RECORDING_STATES; i++)
+        buffer_printf(out, "assay_recordings{state=\"%s\"} %zu\n", recording_state_name(i),
+                      states[i]);
+}
+
 /* ---- on disk ---- */
 
 static int save(struct control *control, const char *name, bool agents, struct error *error)
@@ -258,8 +288,10 @@ int control_open(const char *directory, struct control **ret_control, struct err
         control->run = (uint64_t)clock_ns(CLOCK_REALTIME);
     control->agents_saved_ns = monotonic_ns();
     control->directory = directory ? memory_strdup(directory) : NULL;
-    int r = directory ? load(control, CONTROL_FILE, control_read_file, error) : 0;
-    struct error minor = {0};
+    struct error minor = {0}, found = {0};
+    int r = directory ? load(control, CONTROL_FILE, control_read_file, &found) : 0;
+    if (r < 0)
+        error_set(error, r, "%s Mend it, or move it away: all agents capture then.", found.text);
     if (!r && directory && load(control, CONTROL_AGENTS_FILE, control_read_agents, &minor) < 0)
         log_warning("Agents of before are not known: %s", minor.text);
     control->unsaved = control->agents_unsaved = false;

@@ -4,8 +4,9 @@
  * whether they may capture, and recordings (recordings.h). Apart by tenant, bounded, and kept on
  * disk: rules and recordings before whoever ordered them has the answer, agents once a minute.
  *
- * Nothing ever connects to an agent. It reports every ten seconds, and asks each second whether
- * there are other orders than those it has, by their version: an answer of no body most times.
+ * Nothing ever connects to an agent. It reports every ten seconds, and asks every 0.7 seconds
+ * whether there are other orders than those it has, by their version: an answer of no body most
+ * times.
  *
  * Any thread may call any of these.
  */
@@ -47,8 +48,8 @@ struct control_tenant {
 };
 
 struct control {
-    char *directory; /* NULL: nothing is kept */
-    uint64_t run;    /* of this process: versions of another one mean nothing */
+    char *directory;        /* NULL: nothing is kept */
+    uint64_t run;           /* of this process: versions of another one mean nothing */
     pthread_mutex_t saving; /* taken before `lock`; over the files */
     pthread_mutex_t lock;   /* over all that follows */
     struct control_tenant **tenants;
@@ -91,6 +92,9 @@ void control_write_orders(const struct control *control, const struct control_te
 /* {"version":...,"rules":[...],...} */
 void control_write(struct control *control, struct control_tenant *tenant, int64_t now_ns,
                    struct buffer *out);
+
+/* Without the lock: figures of all tenants, for Prometheus. */
+void control_write_metrics(struct control *control, struct buffer *out);
 
 /* ---- control_file.c; with the lock held ---- */
 

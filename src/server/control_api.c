@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/text.h"
 #include "server/audit.h"
 #include "server/question.h"
 
@@ -54,6 +55,8 @@ int control_read_text(struct json *json, char *to, size_t room)
     for (size_t i = 0; i < text.length; i++)
         if ((unsigned char)text.data[i] < ' ' || text.data[i] == 0x7f)
             return json_fail(json, "A text has a control character in it");
+    if (!utf8_valid(text.data, text.length))
+        return json_fail(json, "A text is not UTF-8");
     memcpy(to, text.data, text.length);
     to[text.length] = 0;
     return 0;
@@ -104,8 +107,7 @@ static void respond(struct http_request *request, struct server *server)
     struct control *control = server->control;
     struct buffer out = {0};
     pthread_mutex_lock(&control->lock);
-    struct control_tenant *tenant =
-        control_tenant(control, http_request_identity(request)->tenant);
+    struct control_tenant *tenant = control_tenant(control, http_request_identity(request)->tenant);
     control_write(control, tenant, clock_ns(CLOCK_REALTIME), &out);
     pthread_mutex_unlock(&control->lock);
     api_respond(request, "application/json", &out);
@@ -132,8 +134,7 @@ void control_post(struct http_request *request, void *userdata)
         return;
     }
     pthread_mutex_lock(&control->lock);
-    struct control_tenant *tenant =
-        control_tenant(control, http_request_identity(request)->tenant);
+    struct control_tenant *tenant = control_tenant(control, http_request_identity(request)->tenant);
     int r = control_set(control, tenant, on, order.selector, control_actor(request), order.reason,
                         clock_ns(CLOCK_REALTIME), &error);
     pthread_mutex_unlock(&control->lock);

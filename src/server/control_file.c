@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "base/text.h"
 #include "format/json.h"
 #include "server/control.h"
 #include "server/question.h"
@@ -111,14 +112,20 @@ void control_write_agents(const struct control *control, struct buffer *out)
 
 /* ---- reading: our own files, but disks and people have had them since ---- */
 
+/* Anything else would be longer when it is written again. */
+static bool is_text(const struct json_string *text)
+{
+    return utf8_valid(text->data, text->length) && !memchr(text->data, 0, text->length);
+}
+
 static int read_text(struct json *json, char *to, size_t room)
 {
     struct json_string text;
     int r = json_string(json, &text);
     if (r < 0)
         return r;
-    if (text.length >= room || memchr(text.data, 0, text.length))
-        return json_fail(json, "A text is too long or has a zero byte in it");
+    if (text.length >= room || !is_text(&text))
+        return json_fail(json, "A text is too long, or none");
     memcpy(to, text.data, text.length);
     to[text.length] = 0;
     return 0;
@@ -130,8 +137,10 @@ static int read_copy(struct json *json, char **text)
     int r = json_string(json, &found);
     if (r < 0)
         return r;
+    if (!is_text(&found))
+        return json_fail(json, "A text is none");
     free(*text);
-    *text = memory_strndup(found.data, strnlen(found.data, found.length));
+    *text = memory_strndup(found.data, found.length);
     return 0;
 }
 
@@ -190,8 +199,7 @@ static int read_parts(struct json *json, struct recording *recording)
             return json_fail(json, "A recording has more than %d agents", RECORDING_PARTS_MAX);
         array_reserve(recording->parts, capacity, recording->part_count + 1);
         struct recording_part *part = &recording->parts[recording->part_count++];
-        *part =
-            (struct recording_part){.host = memory_strdup(""), .reason = memory_strdup("")};
+        *part = (struct recording_part){.host = memory_strdup(""), .reason = memory_strdup("")};
         r = read_part(json, part);
     }
     return r;
@@ -235,9 +243,9 @@ static int read_recording(struct json *json, struct recording_book *book)
     struct recording *recording = memory_zalloc(1, sizeof(*recording));
     recording->service = memory_strdup("");
     recording->selector = memory_strdup("");
-    int r = book->count >= RECORDINGS_MAX ? json_fail(json, "There are more than %d recordings",
-                                                      RECORDINGS_MAX)
-                                          : read_members(json, recording);
+    int r = book->count >= RECORDINGS_MAX
+                ? json_fail(json, "There are more than %d recordings", RECORDINGS_MAX)
+                : read_members(json, recording);
     if (r < 0) {
         recording_free(recording);
         return r;
@@ -254,9 +262,13 @@ static int read_labels(struct json *json, struct labels *labels)
     int r = json_object(json);
     while (r >= 0 && (r = json_next_key(json, &key)) > 0) {
         struct json_string value;
+        if (!is_text(&key))
+            return json_fail(json, "A label's name is no text");
         name.length = 0;
         buffer_add(&name, key.data, key.length);
         r = json_string(json, &value);
+        if (r >= 0 && !is_text(&value))
+            return json_fail(json, "A label's value is no text");
         if (r >= 0 && labels->count < AGENT_LABELS_MAX + 2)
             labels_set_n(labels, buffer_text(&name), name.length, value.data, value.length);
     }
@@ -346,8 +358,7 @@ static int read_members_of_file(struct json *json, struct control *control)
     return r < 0 ? r : json_end(json);
 }
 
-int control_read_file(struct control *control, const char *text, size_t length,
-                      struct error *error)
+int control_read_file(struct control *control, const char *text, size_t length, struct error *error)
 {
     struct source source;
     struct json json;

@@ -43,6 +43,11 @@ static const struct {
     {"/api/v1/control", ""},
     {"/api/v1/recordings", ""},
     {"/api/v1/recordings/*", ""},
+    {"/api/v1/debuginfo", "build_id name"},
+    {"/api/v1/debuginfo/*", ""},
+    {"/api/v1/symbols", ""},
+    {"/api/v1/symbols/missing", SELECTION " limit"},
+    {"/api/v1/symbols/*", ""},
     {"/api/v1/openapi.json", ""},
     {"/api", ""},
 };

@@ -124,6 +124,8 @@ int question_merge(struct question *question, struct profile *profile,
                               error);
     if (r == -E2BIG)
         return too_large(question, error);
+    if (!r)
+        r = symbols_name(question->server->symbols, profile, error);
     if (r < 0)
         return r;
     profile->time_ns = ret_quality->first_ns;

@@ -9,6 +9,7 @@
 #include <time.h>
 
 #include "base/memory.h"
+#include "base/text.h"
 #include "label/selector.h"
 #include "server/question.h"
 
@@ -240,6 +241,16 @@ static int add_parts(struct recording *recording, const struct agent_table *agen
                      agents->count, silent);
 }
 
+/* How many bytes of a text are whole characters, of at most so many. */
+static size_t whole(const char *text, size_t most)
+{
+    size_t length = 0, all = strlen(text), next;
+    while (length < all && (next = utf8_sequence(text + length, all - length)) &&
+           length + next <= most)
+        length += next;
+    return length;
+}
+
 static void name_it(struct recording *recording, const struct recording_wish *wish, int64_t now_ns)
 {
     uint64_t random = (uint64_t)now_ns;
@@ -255,7 +266,8 @@ static void name_it(struct recording *recording, const struct recording_wish *wi
     if (*wish->name)
         snprintf(recording->name, sizeof(recording->name), "%s", wish->name);
     else
-        snprintf(recording->name, sizeof(recording->name), "%.40s-%s", wish->service, when);
+        snprintf(recording->name, sizeof(recording->name), "%.*s-%s", (int)whole(wish->service, 40),
+                 wish->service, when);
 }
 
 int recording_add(struct recording_book *book, const struct agent_table *agents,
@@ -357,8 +369,7 @@ void recording_write(const struct recording *recording, bool with_parts, struct 
                   "\"stopped\":%s,\"state\":\"%s\",\"samples\":%llu,\"agents_by_state\":{",
                   (unsigned long long)recording->rate_hz, (unsigned long long)recording->seconds,
                   (double)recording->created_ns / 1e9, (double)recording->expires_ns / 1e9,
-                  recording->stopped ? "true" : "false",
-                  state_names[recording_state(recording)],
+                  recording->stopped ? "true" : "false", state_names[recording_state(recording)],
                   (unsigned long long)recording_samples(recording));
     for (size_t i = 0; i < recording->part_count; i++)
         counts[recording->parts[i].state]++;

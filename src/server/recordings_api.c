@@ -90,8 +90,7 @@ void recordings_start(struct http_request *request, void *userdata)
     if (!control_read_body(request, "/api/v1/recordings", read_wish, body))
         return;
     pthread_mutex_lock(&control->lock);
-    struct control_tenant *tenant =
-        control_tenant(control, http_request_identity(request)->tenant);
+    struct control_tenant *tenant = control_tenant(control, http_request_identity(request)->tenant);
     int r = recording_add(&tenant->book, &tenant->agents, &body->wish, clock_ns(CLOCK_REALTIME),
                           &recording, &error);
     char outcome[64] = "";
@@ -144,8 +143,7 @@ static void respond_one(struct http_request *request, struct server *server, boo
     if (!parameters_known(request, "/api/v1/recordings/*"))
         return;
     pthread_mutex_lock(&control->lock);
-    struct control_tenant *tenant =
-        control_tenant(control, http_request_identity(request)->tenant);
+    struct control_tenant *tenant = control_tenant(control, http_request_identity(request)->tenant);
     struct recording *recording = recording_find(&tenant->book, id);
     if (recording && stop && (stopped = recording_stop(recording)))
         control_changed(control, tenant);

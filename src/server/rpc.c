@@ -29,7 +29,12 @@ void rpc_release(struct rpc_request *request)
 
 static void init(struct rpc_request *request)
 {
-    *request = (struct rpc_request){.profile_type = "", .label_selector = "", .name = ""};
+    *request = (struct rpc_request){.profile_type = "",
+                                    .label_selector = "",
+                                    .name = "",
+                                    .gnu_build_id = "",
+                                    .go_build_id = "",
+                                    .file_id = ""};
 }
 
 /* The message in a member; made when it is first seen. */

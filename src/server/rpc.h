@@ -21,6 +21,7 @@ struct rpc_texts {
 struct rpc_request {
     bool json;
     const char *profile_type, *label_selector, *name; /* "" unless given */
+    const char *gnu_build_id, *go_build_id, *file_id; /* of a file with symbols; the same */
     struct rpc_texts matchers, label_names, group_by, spans, traces, profiles, call_site;
     int64_t start, end; /* ms since 1970 */
     int64_t max_nodes, limit;

@@ -18,6 +18,8 @@
 
 #define INGEST_BODY 1 /* replaced by the limit that is set */
 #define RPC_BODY (1u << 20)
+#define SYMBOLS_BODY 2 /* so is this */
+#define SYMBOLS_BODY_DEFAULT (2ull << 30)
 #define ORDER_BODY (64u << 10)
 #define KEEP_HOUSE_MS 5000
 #define QUERY_SHARE 12 /* part of the memory limit that the stacks of one query may take */
@@ -81,7 +83,16 @@ static const struct http_route routes[] = {
     {"GET", "/files", HTTP_ROLE_ANY, web_page, 0, 0},
     {"GET", "/recordings", HTTP_ROLE_ANY, web_page, 0, 0},
     {"GET", "/agents", HTTP_ROLE_ANY, web_page, 0, 0},
+    {"GET", "/symbols", HTTP_ROLE_ANY, web_page, 0, 0},
     {"GET", "/assets/*", HTTP_ROLE_ANY, web_asset, 0, 0},
+    {"POST", "/api/v1/debuginfo", HTTP_ROLE_INGEST, symbols_upload, SYMBOLS_BODY, 0},
+    {"GET", "/api/v1/debuginfo/*", HTTP_ROLE_INGEST, symbols_known, 0, 0},
+    {"POST", "/debuginfo.v1alpha1.DebuginfoService/*", HTTP_ROLE_INGEST, symbols_call, SYMBOLS_BODY,
+     0},
+    GET_READ("/api/v1/symbols", symbols_list),
+    GET_READ("/api/v1/symbols/missing", symbols_missing),
+    {"DELETE", "/api/v1/symbols/*", HTTP_ROLE_ADMIN, symbols_delete, 0, 0},
+    {"GET", "/buildid/*", HTTP_ROLE_READ, debuginfod_get, 0, 0},
     {"POST", "/api/v1/admin/delete", HTTP_ROLE_ADMIN, admin_delete, 0, 0},
     {"GET", "/api/v1/audit", HTTP_ROLE_ADMIN, admin_audit, 0, 0},
     {"POST", "/api/v1/agents/report", HTTP_ROLE_INGEST, agents_report, AGENT_REPORT_BYTES, 0},
@@ -99,9 +110,9 @@ static const struct http_route routes[] = {
 static bool needs_memory(const struct http_route *route)
 {
     static server_handler *const heavy[] = {
-        api_flame,      api_profile,   api_top,      api_callers, api_diff, api_lines,
-        api_timeseries, api_exemplars, querier_call, render,      render_diff,
-        api_files_flame, api_files_diff};
+        api_flame,   api_profile,     api_top,        api_callers,    api_diff,
+        api_lines,   api_timeseries,  api_exemplars,  querier_call,   render,
+        render_diff, api_files_flame, api_files_diff, symbols_missing};
     bool needs = route->body_limit_bytes == INGEST_BODY;
     for (size_t i = 0; !needs && i < ARRAY_LENGTH(heavy); i++)
         needs = route->handle == heavy[i];
@@ -267,6 +278,11 @@ static int open_http(struct server *server, struct error *error)
     for (size_t i = 0; i < ARRAY_LENGTH(routes); i++) {
         if (routes[i].body_limit_bytes == INGEST_BODY)
             server->routes[i].body_limit_bytes = options->limits.body_bytes;
+        if (routes[i].body_limit_bytes == SYMBOLS_BODY)
+            server->routes[i].body_limit_bytes =
+                options->symbols.file_bytes ? options->symbols.file_bytes : SYMBOLS_BODY_DEFAULT;
+        if (routes[i].handle == debuginfod_get && options->symbols.open)
+            server->routes[i].roles = HTTP_ROLE_ANY;
         if (needs_memory(&routes[i]))
             server->routes[i].handle = admit;
     }
@@ -335,6 +351,9 @@ int server_start(const struct server_options *options, struct label_rules *rules
         r = audit_open(server->options.data, &server->audit, error);
     if (!r)
         r = control_open(server->options.data, &server->control, error);
+    if (!r)
+        r = symbols_open(&options->symbols, server->options.data, server->store, &server->symbols,
+                         error);
     if (!r && options->scrape)
         r = scraper_start(&server->ingest, &server->memory, options->scrape,
                           options->memory_limit_bytes / 8, &server->scraper, error);
@@ -363,6 +382,7 @@ void server_stop(struct server *server, unsigned grace_ms)
         pthread_join(server->keeper, NULL);
     tokens_free(server->tokens);
     http_tls_free(server->tls);
+    symbols_close(server->symbols);
     store_close(server->store);
     if (server->keeper_runs)
         audit_self(server, "stop", "done");

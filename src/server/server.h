@@ -17,11 +17,12 @@
 #include "server/ingest.h"
 #include "server/quota.h"
 #include "server/scrape.h"
+#include "server/symbols.h"
 #include "store/store.h"
 
 #define SERVER_LISTEN_MAX 8
 #define SERVER_DEFAULT_LISTEN "127.0.0.1:4040"
-#define SERVER_ROUTES_MAX 64
+#define SERVER_ROUTES_MAX 96
 #define SERVER_CLASSES_MAX 32
 
 /* Zero-initialised and filled by server_options_defaults(). Texts are the caller's. */
@@ -43,6 +44,7 @@ struct server_options {
     uint64_t delta_memory_bytes; /* for the last values of cumulative types */
     struct scrape_jobs *scrape;  /* owned; NULL: none */
     uint64_t query_memory_bytes; /* of one query */
+    struct symbols_options symbols;
     /* As in http/server.h; 0: what stands there. */
     uint64_t connections, connections_per_address, requests_per_second;
     int64_t idle_timeout_ns;
@@ -72,6 +74,7 @@ struct server {
     struct quotas *quotas;
     struct scraper *scraper;
     struct control *control;
+    struct symbols *symbols;
     pthread_t keeper;
     bool keeper_runs;
     atomic_bool stopping;
@@ -133,6 +136,9 @@ server_handler admin_delete, admin_audit;
 /* agents_api.c, control_api.c, recordings_api.c */
 server_handler agents_report, agents_orders, agents_list, control_get, control_post,
     recordings_start, recordings_list, recordings_one, recordings_stop;
+/* symbols_api.c, symbols_pyroscope.c, symbols_debuginfod.c */
+server_handler symbols_upload, symbols_known, symbols_list, symbols_missing, symbols_delete,
+    symbols_call, debuginfod_get;
 /* querier.c */
 server_handler querier_call, querier_unknown;
 /* render.c */

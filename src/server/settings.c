@@ -215,6 +215,7 @@ void server_options_read(struct server_options *options, struct settings *settin
     read_limits(options, settings);
     read_rates(options, settings);
     read_retention(options, settings);
+    symbols_options_read(&options->symbols, settings);
     options->scrape = scrape_jobs_read(settings);
 }
 

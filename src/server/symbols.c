@@ -4,11 +4,13 @@
 #include "server/symbols.h"
 
 #include <dirent.h>
+#include <ftw.h>
 #include <limits.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 #define XXH_INLINE_ALL
@@ -24,9 +26,9 @@
 
 #define FOLDER ".symbols" /* no tenant begins with a point */
 #define DAY_NS 86400000000000ll
-#define WANTED_MAX 256      /* builds that wait to be looked for */
-#define TRIED_MAX 4096      /* builds that were looked for, and when */
-#define AGAIN_S 600         /* what wasn't found is looked for again after this */
+#define WANTED_MAX 256 /* builds that wait to be looked for */
+#define TRIED_MAX 4096 /* builds that were looked for, and when */
+#define AGAIN_S 600    /* what wasn't found is looked for again after this */
 #define SURVEY_S 60
 #define SURVEY_NS 300000000000ll /* what it looks at: the last five minutes */
 #define SURVEY_BYTES (32u << 20)
@@ -35,6 +37,7 @@
 struct wanted {
     char key[SYMBOL_KEY_BYTES];
     char *file;
+    int64_t bytes; /* of it here; 0: not known yet or not here */
 };
 
 struct symbols {
@@ -99,8 +102,7 @@ static bool index_elsewhere(struct symbols *symbols, const struct wanted *wanted
         uint64_t pid;
         if (!text_to_u64(entry->d_name, strlen(entry->d_name), &pid))
             continue;
-        int length =
-            snprintf(path, sizeof(path), "/proc/%s/root%s", entry->d_name, wanted->file);
+        int length = snprintf(path, sizeof(path), "/proc/%s/root%s", entry->d_name, wanted->file);
         done = length < (int)sizeof(path) && access(path, R_OK) == 0 &&
                symbol_store_index_path(symbols->store, path, wanted->key, NULL) == 0;
     }
@@ -131,6 +133,24 @@ static void look_for(struct symbols *symbols, const struct wanted *wanted)
     symbols->found += found;
     symbols->not_found += !found;
     pthread_mutex_unlock(&symbols->lock);
+}
+
+/* The smallest file first: one of a gigabyte shall not keep all others waiting. With the lock. */
+static struct wanted take_wanted(struct symbols *symbols)
+{
+    size_t best = 0;
+    for (size_t i = 0; i < symbols->wanted_count; i++) {
+        struct wanted *wanted = &symbols->wanted[i];
+        struct stat status;
+        if (!wanted->bytes && stat(wanted->file, &status) == 0)
+            wanted->bytes = status.st_size;
+        if (wanted->bytes < symbols->wanted[best].bytes)
+            best = i;
+    }
+    struct wanted taken = symbols->wanted[best];
+    memmove(symbols->wanted + best, symbols->wanted + best + 1,
+            (--symbols->wanted_count - best) * sizeof(*symbols->wanted));
+    return taken;
 }
 
 static int add_tenant(void *context, const char *text)
@@ -177,11 +197,8 @@ static void *work(void *userdata)
             pthread_cond_timedwait(&symbols->more, &symbols->lock, &until);
         }
         struct wanted wanted = {0};
-        if (symbols->wanted_count && !atomic_load(&symbols->stopping)) {
-            wanted = symbols->wanted[0];
-            memmove(symbols->wanted, symbols->wanted + 1,
-                    --symbols->wanted_count * sizeof(*symbols->wanted));
-        }
+        if (symbols->wanted_count && !atomic_load(&symbols->stopping))
+            wanted = take_wanted(symbols);
         pthread_mutex_unlock(&symbols->lock);
         if (wanted.file)
             look_for(symbols, &wanted);
@@ -207,6 +224,7 @@ static void want(void *context, const char *key, const char *file)
         struct wanted *wanted = &symbols->wanted[symbols->wanted_count++];
         strcpy(wanted->key, key);
         wanted->file = memory_strdup(file);
+        wanted->bytes = 0;
         symbols->tried[slot].hash = hash;
         symbols->tried[slot].when = now;
         pthread_cond_signal(&symbols->more);
@@ -223,7 +241,7 @@ struct symbol_store *symbols_store(struct symbols *symbols)
 
 int symbols_name(struct symbols *symbols, struct profile *profile, struct error *error)
 {
-    return query_name(profile, symbols->store, want, symbols, error);
+    return symbols ? query_name(profile, symbols->store, want, symbols, error) : 0;
 }
 
 int symbols_open(const struct symbols_options *options, const char *data, struct store *store,
@@ -237,8 +255,8 @@ int symbols_open(const struct symbols_options *options, const char *data, struct
         buffer_printf(&folder, "%s/assay-symbols-XXXXXX", temporary ? temporary : "/tmp");
     buffer_text(&folder);
     if (!data && !mkdtemp(folder.data)) {
-        int r = error_set_errno(error, -errno, "No folder for symbols, %s, can be made",
-                                folder.data);
+        int r =
+            error_set_errno(error, -errno, "No folder for symbols, %s, can be made", folder.data);
         buffer_release(&folder);
         return r;
     }
@@ -267,27 +285,13 @@ int symbols_open(const struct symbols_options *options, const char *data, struct
     return 0;
 }
 
-static int forget_one(void *context, const struct symbol_entry *entry)
+static int remove_one(const char *path, const struct stat *status, int kind, struct FTW *place)
 {
-    return symbol_store_delete(context, entry->key, NULL) < 0 ? 0 : 0;
-}
-
-/* The folder of a server in memory goes with it. */
-static void remove_folder(struct symbols *symbols)
-{
-    char path[PATH_MAX];
-    DIR *listing = opendir(symbols->folder);
-    struct dirent *entry;
-    symbol_store_list(symbols->store, forget_one, symbols->store, NULL);
-    while (listing && (entry = readdir(listing))) {
-        if (entry->d_name[0] == '.')
-            continue;
-        snprintf(path, sizeof(path), "%s/%s", symbols->folder, entry->d_name);
-        rmdir(path);
-    }
-    if (listing)
-        closedir(listing);
-    rmdir(symbols->folder);
+    (void)status;
+    (void)kind;
+    (void)place;
+    remove(path);
+    return 0;
 }
 
 void symbols_close(struct symbols *symbols)
@@ -302,8 +306,8 @@ void symbols_close(struct symbols *symbols)
     pthread_mutex_unlock(&symbols->lock);
     if (symbols->runs)
         pthread_join(symbols->worker, NULL);
-    if (symbols->temporary && symbols->store)
-        remove_folder(symbols);
+    if (symbols->temporary) /* that of a server in memory goes with it */
+        nftw(symbols->folder, remove_one, 8, FTW_DEPTH | FTW_PHYS);
     symbol_store_close(symbols->store);
     symbols_upstream_free(symbols->upstream);
     symbols_survey_release(&symbols->survey);
@@ -342,15 +346,15 @@ void symbols_write_metrics(struct symbols *symbols, struct buffer *out)
     metric(out, "assay_symbols_made_total", "counter", "Indexes made.", figures.made);
     metric(out, "assay_symbols_refused_total", "counter", "Files that could not be taken.",
            figures.refused);
-    metric(out, "assay_symbols_no_better_total", "counter",
-           "Files no better than what there was.", figures.kept_out);
+    metric(out, "assay_symbols_no_better_total", "counter", "Files no better than what there was.",
+           figures.kept_out);
     metric(out, "assay_symbols_removed_total", "counter", "Builds removed, unused or for room.",
            figures.removed);
     pthread_mutex_lock(&symbols->lock);
-    metric(out, "assay_symbols_found_total", "counter",
-           "Builds found on this host or upstream.", symbols->found);
-    metric(out, "assay_symbols_not_found_total", "counter",
-           "Builds looked for there in vain.", symbols->not_found);
+    metric(out, "assay_symbols_found_total", "counter", "Builds found on this host or upstream.",
+           symbols->found);
+    metric(out, "assay_symbols_not_found_total", "counter", "Builds looked for there in vain.",
+           symbols->not_found);
     metric(out, "assay_symbols_not_sought_total", "counter",
            "Builds not looked for since too many waited.", symbols->dropped);
     buffer_add_text(out, "# HELP assay_symbols_named_ratio Share of frames with a name, of the "

@@ -20,8 +20,8 @@ struct store;
 struct symbols_options {
     uint64_t file_bytes, disk_bytes; /* 0: the store's own limits */
     int64_t unused_ns;
-    bool local_files;   /* names from this host's files, by build ID */
-    bool open;          /* debuginfod's addresses need no token */
+    bool local_files; /* names from this host's files, by build ID */
+    bool open;        /* debuginfod's addresses need no token */
     const char *upstream[SYMBOLS_UPSTREAM_MAX];
     size_t upstream_count;
 };
@@ -37,7 +37,7 @@ void symbols_close(struct symbols *symbols); /* takes NULL */
 
 struct symbol_store *symbols_store(struct symbols *symbols);
 
-/* Names what can be named, and has the rest looked for. */
+/* Names what can be named, and has the rest looked for. Without a service, nothing. */
 int symbols_name(struct symbols *symbols, struct profile *profile, struct error *error);
 
 /* Prometheus text, with the share of named frames by service. */

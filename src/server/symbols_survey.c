@@ -37,8 +37,8 @@ static void add_missing(struct symbols_survey *survey, size_t service,
     array_reserve(survey->missing, survey->missing_capacity, survey->missing_count + 1);
     survey->missing[survey->missing_count++] = (struct symbols_missing){
         .service = service,
-        .build_id = memory_strdup(nameless->mapping ? profile_text(profile, mapping->build_id)
-                                                    : ""),
+        .build_id =
+            memory_strdup(nameless->mapping ? profile_text(profile, mapping->build_id) : ""),
         .file = memory_strdup(nameless->mapping ? profile_text(profile, mapping->file) : ""),
         .value = nameless->value,
         .frames = nameless->frames};
@@ -51,12 +51,12 @@ static void add_service(struct symbols_survey *survey, const char *tenant, const
     _cleanup_query_named_ struct query_named named = {0};
     query_count_named(profile, &named);
     array_reserve(survey->services, survey->service_capacity, survey->service_count + 1);
-    survey->services[survey->service_count] = (struct symbols_service){
-        .tenant = memory_strdup(tenant),
-        .name = memory_strdup(name),
-        .type = memory_strdup(type),
-        .named_share = named.all > 0 ? named.named / named.all : 1,
-        .total = (double)quality->total};
+    survey->services[survey->service_count] =
+        (struct symbols_service){.tenant = memory_strdup(tenant),
+                                 .name = memory_strdup(name),
+                                 .type = memory_strdup(type),
+                                 .named_share = named.all > 0 ? named.named / named.all : 1,
+                                 .total = (double)quality->total};
     for (size_t i = 0; i < named.count && i < MISSING_MAX; i++)
         add_missing(survey, survey->service_count, profile, &named.list[i]);
     survey->service_count++;

@@ -10,9 +10,9 @@
 #include "http/client.h"
 #include "server/symbols.h"
 
-#define FETCH_BYTES_MAX (512u << 20)
+#define FETCH_BYTES_MAX (1ull << 30)
 #define FETCH_MS 120000
-#define FAILURES_MAX 3 /* in a row, then it is left alone, */
+#define FAILURES_MAX 3        /* in a row, then it is left alone, */
 #define REST_NS 60000000000ll /* for so long */
 
 struct symbols_upstream {
@@ -28,9 +28,8 @@ struct symbols_upstream {
 struct symbols_upstream *symbols_upstream_new(const struct symbols_options *options)
 {
     struct symbols_upstream *upstream = memory_zalloc(1, sizeof(*upstream));
-    struct http_client_options client = {.timeout_ms = FETCH_MS,
-                                         .answer_limit_bytes = FETCH_BYTES_MAX,
-                                         .redirects = 3};
+    struct http_client_options client = {
+        .timeout_ms = FETCH_MS, .answer_limit_bytes = FETCH_BYTES_MAX, .redirects = 3};
     for (size_t i = 0; i < options->upstream_count; i++)
         upstream->servers[upstream->count++].url = options->upstream[i];
     if (http_client_new(&client, &upstream->client, NULL) < 0) {
@@ -53,15 +52,9 @@ void symbols_upstream_cancel(struct symbols_upstream *upstream)
     http_client_cancel(upstream->client);
 }
 
-static int take(struct symbol_store *store, const struct buffer *body, const char *key,
-                struct error *error)
+static int take(void *context, const void *bytes, size_t length)
 {
-    _cleanup_symbol_upload_ struct symbol_upload upload = {0};
-    struct symbol_stored stored;
-    int r = symbol_upload_begin(store, &upload, error);
-    if (!r)
-        r = symbol_upload_write(&upload, body->data, body->length, error);
-    return r < 0 ? r : symbol_upload_finish(&upload, key, "", &stored, error);
+    return symbol_upload_write(context, bytes, length, NULL);
 }
 
 static int fetch(struct symbols_upstream *upstream, const char *url, struct symbol_store *store,
@@ -69,17 +62,21 @@ static int fetch(struct symbols_upstream *upstream, const char *url, struct symb
 {
     _cleanup_http_reply_ struct http_reply reply = {0};
     _cleanup_buffer_ struct buffer address = {0};
+    _cleanup_symbol_upload_ struct symbol_upload upload = {0};
+    struct symbol_stored stored;
     size_t length = strlen(url);
-    buffer_printf(&address, "%.*s/buildid/%s/%s", (int)(length - (length && url[length - 1] == '/')),
-                  url, key, what);
-    struct http_call call = {.url = buffer_text(&address)};
-    int r = http_client_call(upstream->client, &call, &reply, error);
+    buffer_printf(&address, "%.*s/buildid/%s/%s",
+                  (int)(length - (length && url[length - 1] == '/')), url, key, what);
+    struct http_call call = {.url = buffer_text(&address), .take = take, .take_context = &upload};
+    int r = symbol_upload_begin(store, &upload, error);
+    if (!r)
+        r = http_client_call(upstream->client, &call, &reply, error);
     if (!r && reply.status == 404)
         r = error_set(error, -ENOENT, "%s has no build %s.", url, key);
     else if (!r && reply.status != 200)
         r = http_reply_error(&call, &reply, error);
-    if (!r)
-        return take(store, &reply.body, key, error) < 0 ? -EBADMSG : 0;
+    if (!r && symbol_upload_finish(&upload, key, "", &stored, error) < 0)
+        r = -EBADMSG;
     return r;
 }
 

@@ -394,9 +394,9 @@ struct digest stack_finder_digest(struct stack_finder *finder, uint32_t node)
             path[depth++ % 64] = at;
         for (unsigned i = 0; i < 64 && depth; i++) {
             uint32_t at = path[--depth % 64];
-            finder->node[at] = loose_digest_below(
-                finder->node[finder->from->nodes[at].parent],
-                frame_digest(finder, finder->from->nodes[at].frame), finder->seed);
+            finder->node[at] =
+                loose_digest_below(finder->node[finder->from->nodes[at].parent],
+                                   frame_digest(finder, finder->from->nodes[at].frame));
         }
     }
     return finder->node[node];

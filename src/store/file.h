@@ -185,12 +185,15 @@ void file_return(struct file *file, struct connection *connection);
 
 /* ---- when a raw file's series have windows: file_spans.c ---- */
 
-/* For the writer's transaction; kept when it is committed. */
+/* For the writer's transaction: a block of it, all of its blocks, just before it is committed (with
+ * `lock` held for writing), and that windows are gone. */
 void file_note_span(struct file *file, uint32_t series, int64_t start_ns, int64_t last_ns);
-void file_keep_spans(struct file *file); /* with `lock` held for writing */
+void file_keep_spans(struct file *file);
+void file_lose_spans(struct file *file);
 
-/* Reads them unless they are known. They stay unknown, and answers SPAN_MAYBE, in rollups, in a
- * file that another process writes, and while windows are being removed. */
+/* Reads them unless they are known; `write_lock` is taken for a moment. They stay unknown, and
+ * answers SPAN_MAYBE, in rollups, in a file that another process writes, and while windows are
+ * being removed. */
 int file_load_spans(struct file *file, struct error *error);
 
 /* Whether a series has blocks that meet [from, to). With `lock` held. */

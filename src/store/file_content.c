@@ -315,6 +315,12 @@ int file_end(struct file *file, int result, struct error *error)
         if (file->loaded)
             result = add_catalog(file, &marks, &local);
         pthread_rwlock_unlock(&file->lock);
+        if (result >= 0 && file->added_count) { /* before anybody can see them */
+            pthread_rwlock_wrlock(&file->lock);
+            if (file->loaded)
+                file_keep_spans(file);
+            pthread_rwlock_unlock(&file->lock);
+        }
         if (result >= 0)
             result = file_run(file, file->writer, SQL_COMMIT, &local);
         if (result < 0 && error)
@@ -326,9 +332,10 @@ int file_end(struct file *file, int result, struct error *error)
     if (result >= 0 && marks.nodes) {
         pthread_rwlock_wrlock(&file->lock);
         note_kept(file, &marks);
-        file_keep_spans(file);
         pthread_rwlock_unlock(&file->lock);
     }
+    if (result < 0 || file->removed)
+        file_lose_spans(file);
     /* SQLite may have rolled back by itself; then there is nothing to do. */
     if (result < 0 && !sqlite3_get_autocommit(file->writer->db))
         file_run(file, file->writer, SQL_ROLLBACK, NULL);

@@ -37,24 +37,34 @@ void file_note_span(struct file *file, uint32_t series, int64_t start_ns, int64_
 
 void file_keep_spans(struct file *file)
 {
-    if (file->removed) {
-        file->catalog.spans_known = false;
-        file->catalog.spans_lost++;
-    }
     for (size_t i = 0; i < file->added_count; i++)
         widen(file, file->added[i].series, file->added[i].start_ns, file->added[i].last_ns);
 }
 
-/* What is committed from here on is widened by its commit; what was before is in the snapshot that
- * is read after. */
-static unsigned reset(struct file *file)
+void file_lose_spans(struct file *file)
 {
+    pthread_rwlock_wrlock(&file->lock);
+    file->catalog.spans_known = false;
+    file->catalog.spans_lost++;
+    pthread_rwlock_unlock(&file->lock);
+}
+
+/* Begins to read while nobody writes: what is committed later is widened by its transaction. */
+static int begin(struct file *file, struct connection *connection, unsigned *ret_lost,
+                 struct error *error)
+{
+    int64_t ignored;
+    pthread_mutex_lock(&file->write_lock);
+    int r = file_run(file, connection, SQL_BEGIN_READ, error);
+    if (!r) /* a transaction sees what is there when it first reads */
+        r = MIN(file_get_meta(file, connection, "floor", &ignored, error), 0);
     pthread_rwlock_wrlock(&file->lock);
     for (size_t i = 0; i < file->catalog.series_count; i++)
         file->catalog.series[i].hours = 0;
-    unsigned lost = file->catalog.spans_lost;
+    *ret_lost = file->catalog.spans_lost;
     pthread_rwlock_unlock(&file->lock);
-    return lost;
+    pthread_mutex_unlock(&file->write_lock);
+    return r;
 }
 
 static int read_spans(struct file *file, struct connection *connection, struct file_span **list,
@@ -83,33 +93,40 @@ static int read_spans(struct file *file, struct connection *connection, struct f
     return r;
 }
 
+static int load(struct file *file, bool *ret_known, struct error *error)
+{
+    struct connection *connection = file_borrow(file, error);
+    if (!connection)
+        return error->code;
+    _cleanup_free_ struct file_span *list = NULL;
+    size_t count = 0;
+    unsigned lost;
+    int r = begin(file, connection, &lost, error);
+    if (!r)
+        r = read_spans(file, connection, &list, &count, error);
+    if (!sqlite3_get_autocommit(connection->db))
+        file_run(file, connection, SQL_COMMIT, NULL);
+    file_return(file, connection);
+    pthread_rwlock_wrlock(&file->lock);
+    for (size_t i = 0; !r && i < count; i++)
+        widen(file, list[i].series, list[i].start_ns, list[i].last_ns);
+    *ret_known = file->catalog.spans_known = !r && file->catalog.spans_lost == lost;
+    pthread_rwlock_unlock(&file->lock);
+    return r;
+}
+
 int file_load_spans(struct file *file, struct error *error)
 {
     if (file->tier != STORE_RAW || file->read_only)
         return 0;
-    bool known = false;
+    pthread_mutex_lock(&file->spans_lock); /* one thread reads them */
+    pthread_rwlock_rdlock(&file->lock);
+    bool known = file->catalog.spans_known;
+    pthread_rwlock_unlock(&file->lock);
     int r = 0;
-    for (unsigned tries = 0; !r && !known && tries < 3; tries++) {
-        pthread_mutex_lock(&file->spans_lock); /* one thread reads them */
-        pthread_rwlock_rdlock(&file->lock);
-        known = file->catalog.spans_known;
-        pthread_rwlock_unlock(&file->lock);
-        if (!known) {
-            unsigned lost = reset(file);
-            _cleanup_free_ struct file_span *list = NULL;
-            size_t count = 0;
-            struct connection *connection = file_borrow(file, error);
-            r = connection ? read_spans(file, connection, &list, &count, error) : error->code;
-            file_return(file, connection);
-            pthread_rwlock_wrlock(&file->lock);
-            for (size_t i = 0; !r && i < count; i++)
-                widen(file, list[i].series, list[i].start_ns, list[i].last_ns);
-            known = !r && file->catalog.spans_lost == lost;
-            file->catalog.spans_known = known;
-            pthread_rwlock_unlock(&file->lock);
-        }
-        pthread_mutex_unlock(&file->spans_lock);
-    }
+    for (unsigned tries = 0; !r && !known && tries < 3; tries++)
+        r = load(file, &known, error);
+    pthread_mutex_unlock(&file->spans_lock);
     return r;
 }
 

@@ -8,6 +8,8 @@
 #include "base/number.h"
 #include "store/plan.h"
 
+#define MANY_SERIES 1000 /* of a file: knowing when each has windows is worth the memory */
+
 struct selected_series {
     uint32_t service, series;
 };
@@ -20,20 +22,37 @@ static int compare_series(const void *a, const void *b)
     return x->series < y->series ? -1 : x->series > y->series;
 }
 
-/* Those that the selection names, by service. */
-static struct selected_series *select_series(struct reader *reader, struct file *file,
-                                             size_t *ret_count)
+static bool may_meet(const struct file *file, uint32_t series, const struct plan_range *ranges,
+                     size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        if (file_span_meets(file, series, ranges[i].from_ns, ranges[i].to_ns) != SPAN_NO)
+            return true;
+    return false;
+}
+
+/* Those that the selection names and that may have something in the ranges, by service. */
+static struct selected_series *select_series(struct reader *reader, const struct plan_range *ranges,
+                                             size_t range_count, size_t *ret_count)
 {
     const struct store_selection *selection = reader->selection;
+    struct file *file = ranges->file;
+    struct error ignored;
+    pthread_rwlock_rdlock(&file->lock);
+    bool many = file->catalog.series_count > MANY_SERIES;
+    pthread_rwlock_unlock(&file->lock);
+    if (many) /* when that fails, each is looked up */
+        file_load_spans(file, &ignored);
     pthread_rwlock_rdlock(&file->lock);
     const struct catalog *catalog = &file->catalog;
-    size_t count;
+    size_t selected, count = 0;
     _cleanup_free_ uint32_t *ids =
-        catalog_select(catalog, selection->type, selection->selector, &count);
-    struct selected_series *list = memory_zalloc(count + 1, sizeof(*list));
-    for (size_t i = 0; i < count; i++)
-        list[i] =
-            (struct selected_series){.service = catalog->series[ids[i]].service, .series = ids[i]};
+        catalog_select(catalog, selection->type, selection->selector, &selected);
+    struct selected_series *list = memory_zalloc(selected + 1, sizeof(*list));
+    for (size_t i = 0; i < selected; i++)
+        if (may_meet(file, ids[i], ranges, range_count))
+            list[count++] = (struct selected_series){.service = catalog->series[ids[i]].service,
+                                                     .series = ids[i]};
     pthread_rwlock_unlock(&file->lock);
     if (count)
         qsort(list, count, sizeof(*list), compare_series);
@@ -228,7 +247,7 @@ static int find_units(struct reader *reader, const struct plan *plan, struct err
         if (r < 0)
             return r;
         size_t count;
-        struct selected_series *list = select_series(reader, file, &count);
+        struct selected_series *list = select_series(reader, &plan->ranges[i], end - i, &count);
         add_units(reader->work, &plan->ranges[i], end - i, list, count);
     }
     return 0;
@@ -405,7 +424,7 @@ static int file_total(struct reader *reader, const struct plan_range *range, int
     if (!connection)
         return error->code;
     size_t count;
-    _cleanup_free_ struct selected_series *list = select_series(reader, file, &count);
+    _cleanup_free_ struct selected_series *list = select_series(reader, range, 1, &count);
     file_run(file, connection, SQL_BEGIN_READ, NULL);
     for (size_t i = 0; !r && i < count; i++) {
         sqlite3_stmt *statement = file_sql(file, connection, SQL_TOTALS, error);

@@ -85,6 +85,5 @@ struct symbol_store_figures symbol_store_figures(struct symbol_store *store)
                                          .refused = store->refused,
                                          .kept_out = store->kept_out,
                                          .removed = store->removed,
-                                         .open = open,
-                                         .look_ups = store->look_ups};
+                                         .open = open};
 }

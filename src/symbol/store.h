@@ -113,7 +113,7 @@ struct symbol_store_figures {
     uint64_t builds, bytes;                    /* stored, at the last look */
     uint64_t made, refused, kept_out, removed; /* since opened: indexes made, files refused, files
                                                   no better than what there was, builds removed */
-    uint64_t open, look_ups;
+    uint64_t open;
 };
 struct symbol_store_figures symbol_store_figures(struct symbol_store *store);
 

@@ -43,6 +43,17 @@ void symbol_store_forget(struct symbol_store *store, const char *key)
     pthread_mutex_unlock(&store->lock);
 }
 
+bool symbol_store_is_placed(const struct symbol_index *index)
+{
+    const struct symbol_index_segment *segments =
+        (const struct symbol_index_segment *)index->parts[SYMBOL_INDEX_SEGMENTS];
+    size_t count = index->header->parts[SYMBOL_INDEX_SEGMENTS].length / sizeof(*segments);
+    for (size_t i = 0; i < count; i++)
+        if (segments[i].is_code && segments[i].bytes)
+            return true;
+    return false;
+}
+
 /* A debug file keeps its segments' addresses. With one segment of code, and a mapping that is as
  * long as that, they tell which address an offset is. */
 static void find_code(struct symbol_store *store, struct symbol_source *source)
@@ -93,8 +104,8 @@ static struct symbol_source *open_source(struct symbol_store *store, const char 
     source->key = memory_strdup(key);
     source->hash = hash;
     source->references = 1;
-    uint64_t address;
-    if (!symbol_index_address(&source->index, 0, &address) && !source->index.header->parts[0].length)
+    source->is_placed = symbol_store_is_placed(&source->index);
+    if (!source->is_placed)
         find_code(store, source);
     return source;
 }
@@ -146,7 +157,10 @@ size_t symbol_source_look_up(const struct symbol_source *source, uint64_t offset
                              struct symbol_frame *frames, size_t most)
 {
     uint64_t address;
-    if (!symbol_index_address(&source->index, offset, &address)) {
+    if (source->is_placed) {
+        if (!symbol_index_address(&source->index, offset, &address))
+            return 0;
+    } else {
         uint64_t start = source->code_address & ~(PAGE_BYTES - 1);
         uint64_t end = source->code_address + source->code_bytes;
         if (!source->code_bytes || offset < mapped_offset || mapped_offset % PAGE_BYTES ||

@@ -8,7 +8,9 @@
 #include "base/buffer.h"
 #include "symbol/store.h"
 
-#define SYMBOL_STORE_OPEN_MAX 256 /* indexes; mapped, so they cost address space and little else */
+#define SYMBOL_STORE_OPEN_MAX                                                                      \
+    256 /* indexes; mapped, so they cost address space and little else                             \
+         */
 
 struct symbol_source {
     char *key;
@@ -16,8 +18,9 @@ struct symbol_source {
     struct symbol_index index;
     unsigned references; /* one of them the cache's, while it is there */
     uint64_t last;
-    int64_t noted;                      /* when its use was written down, in s */
-    uint64_t code_address, code_bytes;  /* of a debug file alone: its only segment of code */
+    int64_t noted;                     /* when its use was written down, in s */
+    bool is_placed;                    /* the index knows where code lies in the file */
+    uint64_t code_address, code_bytes; /* else, of its debug file: the only segment of code */
 };
 
 struct symbol_store {
@@ -29,13 +32,16 @@ struct symbol_store {
     size_t source_count;
     uint64_t clock;
     bool mended; /* what the last one left behind was looked at */
-    _Atomic uint64_t builds, bytes, made, refused, kept_out, removed, look_ups;
+    _Atomic uint64_t builds, bytes, made, refused, kept_out, removed;
 };
 
 /* DIRECTORY/ab/cdef.../NAME; NAME may be "". */
 void symbol_store_path(const struct symbol_store *store, const char *key, const char *name,
                        struct buffer *ret_path);
 extern const char *const symbol_file_names[SYMBOL_FILES];
+
+/* Whether an index knows where code lies in its file: that of a debug file alone doesn't. */
+bool symbol_store_is_placed(const struct symbol_index *index);
 
 /* What is open of a build is no longer true. */
 void symbol_store_forget(struct symbol_store *store, const char *key);

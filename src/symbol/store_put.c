@@ -130,7 +130,7 @@ static int compare(const struct symbol_index *a, const struct symbol_index *b)
 {
     const struct symbol_index_header *x = a->header, *y = b->header;
     int quality = (int)symbol_index_quality(a) - (int)symbol_index_quality(b);
-    bool placed = x->parts[SYMBOL_INDEX_SEGMENTS].length, other = y->parts[0].length;
+    bool placed = symbol_store_is_placed(a), other = symbol_store_is_placed(b);
     if (quality || placed != other)
         return quality ? quality : placed ? 1 : -1;
     if (x->line_bytes != y->line_bytes)
@@ -162,16 +162,20 @@ static void link_other(struct symbol_store *store, const struct symbol_identity 
     mkdir(buffer_text(&path), 0700);
     symbol_store_path(store, identity->other, "", &path);
     buffer_printf(&target, "../%.2s/%s", identity->key, identity->key + 2);
-    if (symlink(buffer_text(&target), buffer_text(&path)) == 0)
-        symbol_store_forget(store, identity->other);
+    if (symlink(buffer_text(&target), buffer_text(&path)) < 0 && errno != EEXIST)
+        return; /* it is found by the other one */
+    symbol_store_forget(store, identity->other);
 }
 
-static int write_name(struct symbol_store *store, const char *key, const char *name,
+/* A debug file's own name says little, where the binary's is known. */
+static int write_name(struct symbol_store *store, const char *key, const char *name, bool is_debug,
                       struct error *error)
 {
     _cleanup_buffer_ struct buffer path = {0};
     const char *slash = strrchr(name, '/');
     symbol_store_path(store, key, "name", &path);
+    if (is_debug && access(buffer_text(&path), F_OK) == 0)
+        return 0;
     name = slash ? slash + 1 : name;
     return file_write_atomic(buffer_text(&path), name, strnlen(name, SYMBOL_NAME_BYTES - 1), error);
 }
@@ -206,7 +210,7 @@ static int keep(struct symbol_upload *upload, const struct symbol_identity *iden
                       &path);
     if (rename(upload->path, buffer_text(&path)) < 0)
         return error_set_errno(error, -errno, "%s can't be written", buffer_text(&path));
-    r = write_name(store, identity->key, name, error);
+    r = write_name(store, identity->key, name, !identity->has_code, error);
     if (!r)
         r = write_index(store, identity->key, index, error);
     if (!r)
@@ -313,7 +317,7 @@ int symbol_store_index_path(struct symbol_store *store, const char *path, const 
         if (!r)
             r = make_folder(store, identity.key, error);
         if (!r)
-            r = write_name(store, identity.key, path, error);
+            r = write_name(store, identity.key, path, false, error);
         if (!r)
             r = write_index(store, identity.key, &index, error);
         if (!r)

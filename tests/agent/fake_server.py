@@ -17,8 +17,8 @@ log_path, mode_path = sys.argv[1:3]
 log = open(log_path, "a", buffering=1)
 os.makedirs(log_path + ".d", exist_ok=True)
 lock = threading.Lock()
-# A server that comes back knows what it had.
-stored = {name.rsplit(".", 1)[0] for name in os.listdir(log_path + ".d")}
+# A server that was killed knows what it had: what its log says.
+stored = {line.split()[2] for line in open(log_path) if " stored " in line}
 connections = 0
 
 
@@ -70,7 +70,11 @@ class Handler(BaseHTTPRequestHandler):
 
     def do_POST(self):
         batch = self.headers.get("X-Assay-Batch-Id", "-")
-        body = self.rfile.read(int(self.headers["Content-Length"]))
+        length = int(self.headers["Content-Length"])
+        body = self.rfile.read(length)
+        if len(body) != length:  # whoever sent it is dead
+            self.close_connection = True
+            return
         if not self.path.endswith("/v1development/profiles"):
             self.answer(404)
             return

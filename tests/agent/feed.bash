@@ -10,7 +10,7 @@ behave() { echo "$*" >mode.new && mv mode.new mode; }
 # start_fake [PORT]: sets $fake, $port.
 start_fake() {
     : >port
-    python3 "$ROOT/tests/agent/fake_server.py" fake.log mode "$@" >port 2>>fake.err &
+    python3 "$ROOT/tests/agent/fake_server.py" fake.log mode "$@" >port 2>>fake.err 8>&- &
     fake=$!
     feeds+=("$fake")
     until [ -s port ]; do
@@ -26,7 +26,7 @@ start_feed() {
     local options=("${@:1:$#-3}") rest=("${@:$#-2}")
     rm -f input
     mkfifo input
-    "$AGENT_FEED" "${options[@]}" "http://127.0.0.1:$port" "${rest[@]}" <input >>feed.out 2>>feed.err &
+    "$AGENT_FEED" "${options[@]}" "http://127.0.0.1:$port" "${rest[@]}" <input >>feed.out 2>>feed.err 8>&- &
     feed=$!
     feeds+=("$feed")
     exec 8>input

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // The agent's spool and upload without the capture, so that tests can have hundreds of windows in
 // seconds: feed [-k TOKEN-FILE] [-g] [-r BATCHES-PER-SECOND] [-t TIMEOUT-MS] [-l LIMIT-BYTES]
-// [-m MEMORY-BYTES] [-s BODY-BYTES] URL FOLDER COUNT INTERVAL-MS. Prints "put ID" for every batch
-// that is on disk and "memory ID" for one that is in memory alone, waits for the end of its
-// standard input, and then prints the figures as JSON.
+// [-m MEMORY-BYTES] [-s BODY-BYTES] [-e FILE] URL FOLDER COUNT INTERVAL-MS. No more are put when
+// the file exists. Prints "put ID" for every batch that is on disk and "memory ID" for one that is
+// in memory alone, waits for the end of its standard input, and then prints the figures as JSON.
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -34,10 +34,9 @@ static void make_body(const char *id, size_t bytes, struct buffer *body)
     body->length = ZSTD_compress(buffer_reserve(body, room), room, plain.data, plain.length, 1);
 }
 
-static void print_figures(struct spool *spool, struct uploader *uploader)
+static void print_figures(struct spool *spool, const struct upload_figures *sent)
 {
     struct spool_figures kept = spool_figures(spool);
-    struct upload_figures sent = uploader_figures(uploader);
     const struct {
         const char *name;
         uint64_t value;
@@ -54,10 +53,10 @@ static void print_figures(struct spool *spool, struct uploader *uploader)
         {"dropped_memory", kept.dropped_memory},
         {"damaged", kept.damaged},
         {"refused", kept.refused},
-        {"requests", sent.requests},
-        {"failures", sent.failures},
-        {"throttled", sent.throttled},
-        {"upload_refused", sent.refused},
+        {"requests", sent->requests},
+        {"failures", sent->failures},
+        {"throttled", sent->throttled},
+        {"upload_refused", sent->refused},
         {"trouble", kept.trouble[0] != '\0'},
     };
     for (size_t i = 0; i < ARRAY_LENGTH(list); i++)
@@ -73,7 +72,8 @@ int main(int argc, char **argv)
                                      .batches_per_second = 1000,
                                      .timeout_ms = 1000};
     size_t body_bytes = 2000;
-    for (int option; (option = getopt(argc, argv, "k:gr:t:l:m:s:")) != -1;) {
+    const char *end_file = NULL;
+    for (int option; (option = getopt(argc, argv, "k:gr:t:l:m:s:e:")) != -1;) {
         switch (option) {
         case 'k':
             options.token_file = optarg;
@@ -96,6 +96,9 @@ int main(int argc, char **argv)
         case 's':
             body_bytes = strtoull(optarg, NULL, 10);
             break;
+        case 'e':
+            end_file = optarg;
+            break;
         default:
             return 2;
         }
@@ -111,7 +114,7 @@ int main(int argc, char **argv)
     if (spool_open(&place, &spool, &error) < 0 ||
         uploader_start(&options, spool, &uploader, &error) < 0)
         return fail(&error);
-    for (int i = 0; i < atoi(argv[optind + 2]); i++) {
+    for (int i = 0; i < atoi(argv[optind + 2]) && (!end_file || access(end_file, F_OK)); i++) {
         _cleanup_buffer_ struct buffer body = {0};
         char id[SPOOL_ID_BYTES];
         snprintf(id, sizeof(id), "%016" PRIx64 "-%x", (uint64_t)clock_ns(CLOCK_REALTIME),
@@ -126,8 +129,9 @@ int main(int argc, char **argv)
     }
     while (getchar() != EOF)
         ;
+    struct upload_figures sent = uploader_figures(uploader);
     uploader_stop(uploader, 0);
-    print_figures(spool, uploader);
+    print_figures(spool, &sent);
     spool_close(spool);
     return 0;
 }

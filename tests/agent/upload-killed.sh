@@ -21,8 +21,14 @@ for ((i = 0; i < ${KILLS:-25}; i++)); do
 done
 [ "$(acknowledged | wc -l)" -gt 100 ]
 [ "$(acknowledged | wc -l)" = "$(acknowledged | uniq | wc -l)" ]
+before=$(acknowledged | wc -l)
 start_feed spool 1 0
+# Its own batch is the last.
+one_more() { [ "$(acknowledged | wc -l)" -gt "$before" ]; }
+until_true one_more
 check_arrived
+gone() { [ -z "$(find spool -maxdepth 1 -name '*.batch')" ]; }
+until_true gone
 end_feed
 figure 'd["damaged"] == 0 and d["dropped"] == 0 and d["refused"] == 0 and d["left"] > 0'
 check_sum

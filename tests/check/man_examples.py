@@ -3,7 +3,8 @@
 """Runs the examples of a man page: man_examples.py PAGE. In the EXAMPLES section, each line of an
 .EX/.EE block (or after .Dl) that begins with `assay` or `$ assay` is run by the shell, in order, in
 one temporary folder that holds the files of $FIXTURES; each must exit with 0. A line that ends with
-a backslash goes on in the next."""
+a backslash goes on in the next. Not run are lines that begin with `sudo`, and blocks that follow the
+roff comment `.\\" not run: REASON`; a page may have no other examples."""
 
 import os
 import pathlib
@@ -29,31 +30,34 @@ def plain(line):
 
 
 def example_lines(page):
-    section, in_block = "", False
+    section, in_block, not_run = "", False, False
     for line in page.read_text(encoding="utf-8").splitlines():
         if match := re.match(r"\.S[Hh]\s+\"?([^\"]*)", line):
             section, in_block = match[1].strip().upper(), False
         elif section != "EXAMPLES":
             continue
+        elif line.startswith('.\\" not run: '):
+            not_run = True
         elif line.startswith((".EX", ".Bd -literal")):
             in_block = True
         elif line.startswith((".EE", ".Ed")):
-            in_block = False
+            in_block = not_run = False
         elif line.startswith(".Dl "):
-            yield plain(line[4:])
+            yield plain(line[4:]), not_run
         elif in_block and not line.startswith("."):
-            yield plain(line)
+            yield plain(line), not_run
 
 
 def examples(page):
+    """Yields each example and whether it is to be run."""
     pending = ""
-    for line in example_lines(page):
+    for line, not_run in example_lines(page):
         pending += line.strip().removeprefix("$ ")
         if pending.endswith("\\"):
             pending = pending[:-1]
             continue
-        if re.match(r"assay\b", pending):
-            yield pending
+        if re.match(r"(sudo )?assay\b", pending):
+            yield pending, not not_run and not pending.startswith("sudo ")
         pending = ""
 
 
@@ -84,9 +88,10 @@ def run_all(commands, folder):
 
 def main():
     page = pathlib.Path(sys.argv[1])
-    commands = list(examples(page))
-    if not commands:
+    found = list(examples(page))
+    if not found:
         sys.exit(f"{page.name} has no example that begins with `assay`.")
+    commands = [command for command, runs in found if runs]
     with tempfile.TemporaryDirectory() as folder:
         sys.exit(1 if run_all(commands, folder) else 0)
 

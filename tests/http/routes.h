@@ -21,6 +21,7 @@ struct seen {
     atomic_int failed;    /* bodies that couldn't be read */
     atomic_int stopped;   /* streams that the client didn't take */
     atomic_int reading;   /* handlers that have begun to read a body */
+    atomic_int sleeping;  /* handlers that have begun to sleep */
 };
 
 static inline void sleep_ms(unsigned ms)
@@ -89,8 +90,9 @@ static inline void handle_wait(struct http_request *request, void *userdata)
 
 static inline void handle_sleep(struct http_request *request, void *userdata)
 {
+    struct seen *seen = userdata;
     const char *ms = http_request_query(request, "ms");
-    (void)userdata;
+    atomic_fetch_add(&seen->sleeping, 1);
     sleep_ms(ms ? (unsigned)atoi(ms) : 100);
     http_respond_text(request, 200, "text/plain", "slept\n");
 }

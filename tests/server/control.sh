@@ -12,12 +12,14 @@ start_server control --data store --tokens tokens -c keep.yaml
 as() { curl -sS --fail-with-body -H "Authorization: Bearer $(cat "$1.token")" "${@:2}"; }
 order() { as "${2:-admin}" -H 'Content-Type: application/json' -d "$1" "$url/api/v1/${3:-control}"; }
 report() { # WHO AGENT HOST [more members]
-    as "$1" -d "{\"agent\":\"$2\",\"host\":\"$3\",\"version\":\"9\",\"sent_at\":$(date +%s)${4:+,$4}}" \
+    local labels='{}'
+    [ "$2" != a1 ] || labels='{"region":"eu"}'
+    as "$1" -d "{\"agent\":\"$2\",\"host\":\"$3\",\"version\":\"9\",\"labels\":$labels,\"sent_at\":$(date +%s)${4:+,$4}}" \
         "$url/api/v1/agents/report"
 }
 
 # Two agents report; their figures are there, whatever they are called, and nothing that is no figure.
-report ingest a1 web1 '"labels":{"region":"eu"},"status":{"cpu_share":0.004,"new_figure":7,"losses":{"ring_full":3},"deep":{"deeper":{"deepest":1}},"Odd Key":1,"list":[1,2]}' >first.json
+report ingest a1 web1 '"status":{"cpu_share":0.004,"new_figure":7,"losses":{"ring_full":3},"deep":{"deeper":{"deepest":1}},"Odd Key":1,"list":[1,2]}' >first.json
 jq -e '.capture == "on" and .recordings == []' first.json >/dev/null
 report ingest a2 db1 >/dev/null
 as read "$url/api/v1/agents" >agents.json
@@ -44,7 +46,7 @@ jq -e '.capture == "off" and .reason == "a test"' answer.txt >/dev/null
 [ "$(ask "$version" a2)" = 200 ]
 jq -e '.capture == "on"' answer.txt >/dev/null
 [ "$(ask "$version" a3 || true)" = 404 ]
-report ingest a1 web1 '"labels":{"region":"eu"},"capture":"off"' >/dev/null
+report ingest a1 web1 '"capture":"off"' >/dev/null
 "$ASSAY" control status --server "$url" --token-file admin.token >status.txt
 [[ $(cat status.txt) == *'region="eu"'*'1 don'"'"'t capture'* ]]
 
@@ -69,6 +71,8 @@ for wrong in '{}' '{"service":""}' '{"service":"x","rate":0}' '{"service":"x","s
     status 400 -H "Authorization: Bearer $(cat admin.token)" -H 'Content-Type: application/json' \
         -d "$wrong" "$url/api/v1/recordings"
 done
+printf '{"capture":"off","reason":"\xff\xfe"}' >bytes.json # would be longer on disk than it may be
+status 400 -H "Authorization: Bearer $(cat admin.token)" -H 'Content-Type: application/json' --data-binary @bytes.json "$url/api/v1/control"
 status 415 -H "Authorization: Bearer $(cat admin.token)" -d '{"service":"x"}' "$url/api/v1/recordings"
 status 415 -H "Authorization: Bearer $(cat admin.token)" -H 'Content-Type: text/plain' -d '{"capture":"on"}' "$url/api/v1/control"
 status 400 -H "Authorization: Bearer $(cat ingest.token)" -d '{"agent":"a b"}' "$url/api/v1/agents/report"
@@ -125,6 +129,10 @@ close=$(total "{recording=\"$id\"}")
 [ "$(total '{recording=~".*"}')" = "$((usual + close))" ]
 as read --get --data-urlencode 'query={service_name="shop"}' "$url/api/v1/label/recording/values?$always" >values.json
 jq -e --arg id "$id" '. == [$id]' values.json >/dev/null
+
+as read "$url/metrics" >metrics.txt
+grep -x 'assay_recordings{state="done"} 1' metrics.txt >/dev/null
+grep -x 'assay_agents{state="reporting"} 2' metrics.txt >/dev/null || grep -x 'assay_agents{state="silent"} 2' metrics.txt >/dev/null
 
 # All that was ordered is in the audit log, with who did it; what came to nothing as well.
 as admin "$url/api/v1/audit" >audit.json

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""openapi.py URL AGENT RECORDING: asks a server for its document and holds it to it. Each operation that can be
+"""openapi.py URL AGENT RECORDING BUILD: asks a server for its document and holds it to it. Each operation that can be
 asked is asked with its documented parameters, one after the other; its answer has to be of the
 documented kind and shape, errors too; a parameter that isn't documented has to be refused. Only
 words of JSON Schema that the document uses are understood; any other is an error here."""
@@ -10,7 +10,7 @@ import urllib.error
 import urllib.parse
 import urllib.request
 
-URL, AGENT, RECORDING = sys.argv[1:]
+URL, AGENT, RECORDING, BUILD = sys.argv[1:]
 WORDS = {"type", "properties", "required", "items", "additionalProperties", "enum", "$ref",
          "description", "minimum", "maximum", "anyOf"}
 KINDS = {"object": dict, "array": list, "string": str, "boolean": bool, "null": type(None)}
@@ -19,7 +19,7 @@ VALUES = {"query": "cpu", "from": "1980-01-01", "to": "now+1d", "limit": "3", "s
           "max_nodes": "100", "format": "json", "span_id": "00000000000000aa",
           "trace_id": "000000000000000000000000000000bb", "function": "main.isOdd",
           "base_query": "cpu", "base_from": "1980-01-01", "base_to": "now", "normalize": "none",
-          "step": "3650d", "agent": AGENT, "group_by": "endpoint", "count": "cum", "until": "now",
+          "step": "3650d", "agent": AGENT, "focus": "runtime/pprof.Do", "group_by": "endpoint", "count": "cum", "until": "now",
           "maxNodes": "50", "max-nodes": "50", "label": "endpoint",
           "leftQuery": "cpu", "rightQuery": "cpu", "leftFrom": "1980-01-01",
           "rightFrom": "1980-01-01", "leftUntil": "now", "rightUntil": "now"}
@@ -105,6 +105,7 @@ def try_operation(document, path, operation):
     needed = [p["name"] for p in listed if p.get("required") and p["in"] == "query"]
     needed += [n for n in ALWAYS if n in names and n not in needed] + NEEDED.get(path, [])
     real = path.replace("{name}", "endpoint").replace("{id}", RECORDING)
+    real = real.replace("{build_id}", BUILD).replace("{path}", f"{BUILD}/executable")
     base = [(n, VALUES[n]) for n in needed]
     count = 0
     for extra in [None] + [n for n in names if n not in needed]:

@@ -10,7 +10,9 @@ recording=$(curl -sS --fail-with-body -H 'Content-Type: application/json' -d '{"
     "$url/api/v1/recordings" | python3 -c 'import json, sys; print(json.load(sys.stdin)["id"])')
 curl -sS --fail-with-body -o control.json -H 'Content-Type: application/json' \
     -d '{"capture":"off","selector":"{host=\"h1\"}"}' "$url/api/v1/control"
-python3 "$ROOT/tests/server/openapi.py" "$url" a1 "$recording"
+build=$(curl -sS --fail-with-body --data-binary @"$(type -P true)" "$url/api/v1/debuginfo?name=true" |
+    python3 -c 'import json, sys; print(json.load(sys.stdin)["build_id"])')
+python3 "$ROOT/tests/server/openapi.py" "$url" a1 "$recording" "$build"
 
 # The page is for people: it loads nothing and runs nothing.
 curl -sS -D head.txt "$url/api" >page.html

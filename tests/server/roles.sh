@@ -12,13 +12,14 @@ start_server roles --data store --tokens tokens -c keep.yaml --access-log --log-
 
 # Routes are the program's own; who may what stands here. What is in none of these lists is for
 # readers: a route that needs no token, or another role, has to be added.
-anybody='/ready /api /api/v1/openapi.json / /explore /compare /function /assets/*'
+anybody='/ready /api /api/v1/openapi.json / /explore /compare /function /files /recordings /agents /symbols /assets/*'
 senders='/api/v1/push /v1development/profiles /ingest /pyroscope/ingest /push.v1.PusherService/Push
 /parca.profilestore.v1alpha1.ProfileStoreService/WriteRaw /api/profiles/writeraw /v1/profiles
+/api/v1/debuginfo /api/v1/debuginfo/* /debuginfo.v1alpha1.DebuginfoService/*
 /api/v1/agents/report /api/v1/agents/orders'
 admins='/api/v1/admin/delete /api/v1/audit /api/v1/control'
 # One address, and who may what depends on the method.
-admin_methods='POST/api/v1/recordings DELETE/api/v1/recordings/*'
+admin_methods='POST/api/v1/recordings DELETE/api/v1/recordings/* DELETE/api/v1/symbols/*'
 sed -n -e 's/^ *GET_READ("\([^"]*\)".*/GET \1/p' -e 's/^ *POST_INGEST("\([^"]*\)".*/POST \1/p' \
     -e 's/^ *{"\([A-Z]*\)", "\([^"]*\)".*/\1 \2/p' "$ROOT/src/server/server.c" >routes.txt
 [ "$(wc -l <routes.txt)" -gt 30 ]

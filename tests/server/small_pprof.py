@@ -62,4 +62,5 @@ def main():
     open(output, "wb").write(whole + number(12, 10))
 
 
-main()
+if __name__ == "__main__":
+    main()

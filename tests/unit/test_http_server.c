@@ -458,10 +458,12 @@ static void test_stop(void **state)
     (void)state;
     const char *at = start();
     int slow = socket_connect(at), idle = socket_connect(at);
-    socket_say(slow, HEAD("GET /sleep?ms=300") "\r\n");
+    int before = atomic_load(&seen.sleeping);
+    socket_say(slow, HEAD("GET /sleep?ms=1000") "\r\n");
     struct buffer got = {0};
-    wait_until((got.length = 0, http_server_metrics(seen.server, &got),
-                strstr(buffer_text(&got), "assay_http_requests_active 1\n")));
+    wait_until(atomic_load(&seen.sleeping) > before);
+    http_server_metrics(seen.server, &got);
+    assert_non_null(strstr(buffer_text(&got), "assay_http_requests_active 1\n"));
     stop();
     got.length = 0;
     assert_non_null(strstr(socket_read(slow, &got, NULL), "slept"));

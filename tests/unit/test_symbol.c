@@ -115,6 +115,26 @@ static struct symbol_table *table_of(const struct buffer *image)
         assert_int_equal(found_.start, expected_start);                                            \
     } while (0)
 
+/* A table that would take more memory than there may be is left out as a whole, and says so. */
+static void tables_within_limits(void **state)
+{
+    (void)state;
+    _cleanup_buffer_ struct buffer image = {0};
+    make_usual(&image);
+    for (uint64_t limit = 0; limit <= 1 << 20; limit = limit * 2 + 1) {
+        struct elf_file file = {.fd = -1};
+        assert_int_equal(
+            elf_open_memory(image.data, image.length, ELF_LAYOUT_FILE, &file, &(struct error){0}),
+            0);
+        struct symbol_table *table = symbol_table_new_within(&file, NULL, limit);
+        assert_int_equal(table->too_large, !table->function_count);
+        assert_true(limit >= 64 || table->too_large);
+        assert_true(limit < 1 << 16 || !table->too_large);
+        symbol_table_free(table);
+        elf_release(&file);
+    }
+}
+
 static void functions_by_address(void **state)
 {
     (void)state;
@@ -510,6 +530,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(files_by_identity, enter_folder, leave_folder),
         cmocka_unit_test_setup_teardown(separate_debug_file, enter_folder, leave_folder),
         cmocka_unit_test(own_program),
+        cmocka_unit_test(tables_within_limits),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -63,7 +63,7 @@ const HINTS: Record<View, string> = {
   sandwich: 'Choose a function in the table, click a frame to zoom, or press ? for all keys.',
 };
 
-const STEPS = ['zoom', 'view', 'func', 'type', 'hidden', 'recursion', 'fold', 'only'] as const;
+const STEPS = ['zoom', 'view', 'func', 'picked', 'type', 'hidden', 'recursion', 'fold', 'only'] as const;
 const TRANSFORMS = ['hidden', 'recursion', 'fold', 'only'] as const;
 
 class App implements FlameApp, Controls {
@@ -91,6 +91,7 @@ class App implements FlameApp, Controls {
   private current: State;
   // What undo goes back to.
   private readonly past: Transform[] = [];
+  private frame = 0;
 
   constructor(element: HTMLElement, private readonly source: Profile, private options: MountOptions) {
     this.current = options.state ?? defaultState(source);
@@ -161,6 +162,7 @@ class App implements FlameApp, Controls {
   }
 
   destroy(): void {
+    cancelAnimationFrame(this.frame);
     this.life.end();
     this.graph.destroy();
     this.table.destroy();
@@ -254,12 +256,15 @@ class App implements FlameApp, Controls {
   private renderViews(graph: Graph, matched: Uint8Array | null): void {
     const { current, profile } = this;
     const { type, zoom } = current;
-    if (this.hasTable()) this.table.show(this.tableShown(graph, matched, current.func));
     if (this.hasGraph())
       this.graph.show({
         graph, zoom, flip: current.flip, matched: matched ?? this.pickedFlags(),
         look: makeLook(profile, type, graph, this.colours),
       });
+    if (current.view === 'both' && !this.model.hasFunctionValues(type)) this.renderLater();
+    else if (this.hasTable())
+      this.table.show(this.tableShown(graph, matched,
+        current.view === 'both' ? current.picked : current.func));
     if (current.view === 'tree')
       this.tree.show({ profile, type, graph, zoom, open: current.open, matched });
     if (current.view !== 'sandwich') return;
@@ -269,11 +274,23 @@ class App implements FlameApp, Controls {
         this.tableShown(graph, matched, sandwich.func));
   }
 
+  // The graph is painted before the table beside it is added up.
+  private renderLater(): void {
+    cancelAnimationFrame(this.frame);
+    this.frame = requestAnimationFrame(() => {
+      this.frame = requestAnimationFrame(() => {
+        if (this.current.view !== 'both') return;
+        this.model.functionValues(this.current.type);
+        this.render();
+      });
+    });
+  }
+
   // Beside the table, the function chosen there is the one that stands out in the graph.
   private pickedFlags(): Uint8Array | null {
-    if (this.current.view !== 'both' || this.current.func < 0) return null;
+    if (this.current.view !== 'both' || this.current.picked < 0) return null;
     const flags = new Uint8Array(this.profile.names.length);
-    flags[this.current.func] = 1;
+    flags[this.current.picked] = 1;
     return flags;
   }
 
@@ -346,7 +363,7 @@ class App implements FlameApp, Controls {
 
   private pick(func: number): void {
     if (this.current.view === 'both')
-      this.change({ func: this.current.func === func ? -1 : func });
+      this.change({ picked: this.current.picked === func ? -1 : func });
     else this.change({ view: 'sandwich', func });
   }
 
@@ -432,13 +449,13 @@ class App implements FlameApp, Controls {
   }
 
   escape(): void {
-    const { view, zoom, search, func } = this.current;
+    const { view, zoom, search, picked } = this.current;
     const typing = document.activeElement === this.toolbar.search;
     if (this.helpBox.element.open) this.helpBox.element.close();
     else if (typing && search !== '') this.change({ search: '' });
     else if (typing) this.focusView();
     else if (view === 'sandwich' && this.sandwichView.reset()) return;
-    else if (view === 'both' && func >= 0) this.change({ func: -1 });
+    else if (view === 'both' && picked >= 0) this.change({ picked: -1 });
     else if ((this.hasGraph() || view === 'tree') && zoom !== 0) this.zoom(0);
     else if (search !== '') this.change({ search: '' });
   }

@@ -278,3 +278,10 @@ export function functionName(profile: Profile, func: number): string {
   if (func < 0) return 'all';
   return shownName(profile.names[func]) || '(unnamed)';
 }
+
+// Where a function comes from, in one word: its binary, or its file; '' where its name says it.
+export function originOf(profile: Profile, func: number): string {
+  const path = profile.binaries[func] || profile.files[func];
+  const base = path.slice(path.lastIndexOf('/') + 1);
+  return base === profile.names[func] ? '' : shownName(base);
+}

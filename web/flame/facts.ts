@@ -3,6 +3,7 @@
 // screen reader's announcement.
 
 import { functionName, type Profile, type SampleType } from './data';
+import { shownName } from './names';
 import { formatChange, formatGrowth, formatPercent, formatValue } from './units';
 import type { Hit } from './graph';
 import type { Graph } from './tree';
@@ -74,7 +75,8 @@ export function frameFacts(
   return {
     name,
     inlined: graph.tree.inlined[hit.node] === 1,
-    origin: func < 0 ? [] : [profile.files[func], profile.binaries[func]].filter((s) => s !== ''),
+    origin: func < 0 ? [] : [profile.files[func], profile.binaries[func]]
+      .filter((s) => s !== '').map(shownName),
     head,
     rows: diff
       ? diffRows(graph, hit.node, type.unit) : plainRows(graph, hit.node, zoom, type.unit),

@@ -45,11 +45,13 @@ export class Help {
       make('tr', {},
         make('td', {}, ...(shown ?? keys[0]).split(' ').map((key) => make('kbd', {}, key))),
         make('td', {}, help)));
+    const half = Math.ceil(rows.length / 2);
     const close = make('button', { type: 'button', class: 'button' }, 'Close');
     close.addEventListener('click', () => this.element.close());
     this.element = make('dialog', { class: 'help', 'aria-label': 'Keyboard help' },
       make('h2', {}, 'Keyboard'),
-      make('table', {}, ...rows),
+      make('div', { class: 'help-columns' },
+        make('table', {}, ...rows.slice(0, half)), make('table', {}, ...rows.slice(half))),
       make('p', { class: 'quiet' },
         'Click a frame to zoom, double-click for the whole graph. On a touch screen, tap once to '
         + 'see what a frame is and again to zoom.'),

@@ -27,6 +27,8 @@ function write(a: number, b: number): string {
   return a.toString(36) + b.toString(36).padStart(7, '0');
 }
 
+const ROOT = write(0, 0);
+
 export function functionKey(name: string): string {
   return write(...hashName(name));
 }
@@ -50,7 +52,7 @@ export function findNodes(tree: Tree, names: readonly string[], keys: readonly s
   const known = names.map(hashName);
   const a = new Uint32Array(tree.size);
   const b = new Uint32Array(tree.size);
-  const wanted = new Map(keys.map((key) => [key, -1]));
+  const wanted = new Map(keys.map((key) => [key, key === ROOT ? 0 : -1]));
   // Most nodes are told apart by their first half, which is cheap to compare.
   const heads = new Set(keys.map((key) => parseInt(key.slice(0, -7), 36)));
   for (let n = 1; n < tree.size; n++) {
@@ -61,7 +63,7 @@ export function findNodes(tree: Tree, names: readonly string[], keys: readonly s
     const key = write(a[n], b[n]);
     if (wanted.get(key) === -1) wanted.set(key, n);
   }
-  return keys.map((key) => wanted.get(key)!).filter((n) => n > 0);
+  return keys.map((key) => wanted.get(key)!).filter((n) => n >= 0);
 }
 
 export function findFunctions(names: readonly string[], keys: readonly string[]): number[] {

@@ -40,6 +40,10 @@ export class Model {
     return (this.outer ??= outermost(this.profile.tree, this.profile.names.length));
   }
 
+  hasFunctionValues(type: number): boolean {
+    return this.functions[type] !== undefined;
+  }
+
   functionValues(type: number): FunctionValues {
     return (this.functions[type] ??= functionValues(
       this.profile.tree, this.graph(type).values, this.profile.names.length, this.outermost()));

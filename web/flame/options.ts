@@ -18,13 +18,11 @@ export class Options {
     make('option', { value: 'package' }, 'Package'), make('option', { value: 'binary' }, 'Binary'));
   private readonly only = make('select', { class: 'button', 'aria-label': 'Stacks through' });
   private fold: readonly string[] = [];
+  private filled = false;
 
-  constructor(profile: Profile, change: (change: Partial<State>) => void, life: Lifetime) {
-    const binaries = binariesOf(profile).slice(0, BINARIES_MAX);
-    this.only.append(make('option', { value: '' }, 'All binaries'),
-      ...binaries.map((name) => make('option', { value: name }, name)));
-    this.libraries.disabled = !binaries.some(isLibrary);
-    this.only.disabled = binaries.length < 2;
+  constructor(
+    private readonly profile: Profile, change: (change: Partial<State>) => void, life: Lifetime,
+  ) {
     this.recursion.addEventListener('change', () =>
       change({ recursion: this.recursion.checked }));
     this.libraries.addEventListener('change', () => {
@@ -46,6 +44,7 @@ export class Options {
         check(this.libraries, 'Collapse libraries', 'l'),
         choice(this.only, 'Stacks through'),
         profile.kind === 'diff' ? null : choice(this.colour, 'Colour by')));
+    this.element.addEventListener('toggle', () => this.fill());
     life.listen<PointerEvent>(document, 'pointerdown', (event) => {
       if (!this.element.contains(event.target as Node)) this.element.open = false;
     }, { capture: true });
@@ -58,7 +57,21 @@ export class Options {
     });
   }
 
+  // When it is first needed: a first picture should not wait for a list of binaries.
+  private fill(): void {
+    if (this.filled) return;
+    this.filled = true;
+    const binaries = binariesOf(this.profile).slice(0, BINARIES_MAX);
+    const chosen = this.only.value;
+    this.only.replaceChildren(make('option', { value: '' }, 'All binaries'),
+      ...binaries.map((name) => make('option', { value: name }, name)));
+    this.only.value = chosen;
+    this.libraries.disabled = !binaries.some(isLibrary);
+    this.only.disabled = binaries.length < 2;
+  }
+
   show(state: State): void {
+    if (state.only !== '') this.fill();
     this.fold = state.fold;
     this.recursion.checked = state.recursion;
     this.libraries.checked = state.fold.includes(ALL_LIBRARIES);

@@ -21,8 +21,10 @@ export interface State extends Transform {
   regex: boolean;
   // The root is at the bottom.
   flip: boolean;
-  // The function that the sandwich or the table is about; -1 picks one or means none.
+  // The function in the middle of the sandwich; -1 picks one.
   func: number;
+  // The function that stands out in the graph beside the table; -1 for none.
+  picked: number;
   colour: ColourBy;
   // The call tree's open nodes; null opens its heaviest path.
   open: readonly number[] | null;
@@ -38,6 +40,7 @@ export function defaultState(profile: Profile, view: View = 'graph'): State {
     regex: false,
     flip: false,
     func: -1,
+    picked: -1,
     colour: 'package',
     hidden: [],
     recursion: false,
@@ -59,8 +62,10 @@ export function encodeState(state: State, source: Profile, view: View = 'graph')
   if (state.type !== start.type) out.set('type', String(state.type));
   if (state.view !== start.view) out.set('view', state.view);
   if (state.zoom !== 0) out.set('zoom', nodeKey(tree, names, state.zoom));
-  if (state.func >= 0 && state.view !== 'graph' && state.view !== 'tree')
+  if (state.func >= 0 && state.view === 'sandwich')
     out.set('function', functionKey(names[state.func]));
+  if (state.picked >= 0 && state.view === 'both')
+    out.set('mark', functionKey(names[state.picked]));
   if (state.search !== '') out.set(state.regex ? 'regex' : 'search', state.search);
   if (state.flip) out.set('flip', '1');
   if (state.colour !== 'package') out.set('colour', state.colour);
@@ -101,6 +106,7 @@ export function decodeState(fragment: string, source: Profile, view: View = 'gra
   const { tree, names } = derived(source, state).profile;
   state.zoom = findNodes(tree, names, keys(given.get('zoom'), 1))[0] ?? 0;
   state.func = findFunctions(names, keys(given.get('function'), 1))[0] ?? -1;
+  state.picked = findFunctions(names, keys(given.get('mark'), 1))[0] ?? -1;
   if (given.has('open')) state.open = findNodes(tree, names, keys(given.get('open'), OPEN_MAX));
   return state;
 }
@@ -113,11 +119,13 @@ export function transformed(state: State, source: Profile, change: Partial<Trans
   const from = before.from[state.zoom] ?? 0;
   const opened = state.open?.map((n) => before.from[n]) ?? null;
   const after = derived(source, next);
+  const kept = (f: number) => (f < functions && !next.hidden.includes(f) ? f : -1);
   const find = (n: number) => Math.max(0, after.of[n]);
   return {
     ...next,
     zoom: find(from),
-    open: opened && [...new Set(opened.map(find))].filter((n) => n > 0),
-    func: state.func < functions && !next.hidden.includes(state.func) ? state.func : -1,
+    open: opened && [...new Set(opened.map(find))],
+    func: kept(state.func),
+    picked: kept(state.picked),
   };
 }

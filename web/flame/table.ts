@@ -4,7 +4,7 @@
 import { numberCell } from './cells';
 import { fitColumns, makeColumns, rowsOf, sortRows, type Column } from './columns';
 import { Lifetime, make } from './dom';
-import { functionName, type Profile } from './data';
+import { functionName, originOf, type Profile } from './data';
 import { MAX_ROWS, Rows } from './rows';
 import { grouped } from './units';
 import type { FunctionValues } from './functions';
@@ -134,11 +134,11 @@ export class TopTable {
     const { profile, picked } = this.shown!;
     const func = this.functions[index];
     const name = functionName(profile, func);
-    const origin = profile.binaries[func] || profile.files[func];
+    const origin = originOf(profile, func);
     const nameCell = make('div', { class: 'table-cell table-name', role: 'gridcell', title: name },
       make('span', { class: 'table-function' }, name));
     if (origin !== '' && !this.options.compact)
-      nameCell.append(make('span', { class: 'quiet' }, origin.slice(origin.lastIndexOf('/') + 1)));
+      nameCell.append(make('span', { class: 'quiet' }, origin));
     return make('div', {
       class: 'table-row', role: 'row', 'aria-selected': func === picked ? 'true' : 'false',
     }, nameCell, ...this.columns.map((column) => numberCell(column, func)));

@@ -35,7 +35,8 @@ export function isLibrary(binary: string): boolean {
 
 // The binaries of a profile by their short names, in order.
 export function binariesOf(profile: Profile): string[] {
-  return [...new Set(profile.binaries.map(binaryName))].filter((name) => name !== '').sort();
+  return [...new Set([...new Set(profile.binaries)].map(binaryName))]
+    .filter((name) => name !== '').sort();
 }
 
 function isPlain(t: Transform): boolean {
@@ -123,7 +124,8 @@ class Growing {
 export function derive(source: Profile, t: Transform): Derived {
   const { tree } = source;
   if (isPlain(t)) {
-    const same = Int32Array.from({ length: tree.size }, (_, n) => n);
+    const same = new Int32Array(tree.size);
+    for (let n = 0; n < same.length; n++) same[n] = n;
     return { profile: source, of: same, from: same };
   }
   const roles = rolesOf(source, t);

@@ -5,7 +5,7 @@
 import { numberCell } from './cells';
 import { fitColumns, makeColumns, type Column } from './columns';
 import { icon, Lifetime, make } from './dom';
-import { functionName, type Profile } from './data';
+import { functionName, originOf, type Profile } from './data';
 import { MAX_ROWS, Rows } from './rows';
 import { sortChildren, type Graph } from './tree';
 
@@ -146,9 +146,9 @@ export class TreeView {
     const label = make('div', { class: 'table-cell table-name', role: 'gridcell', title: name },
       toggle, make('span', { class: 'table-function' }, name));
     label.style.paddingLeft = `${8 + Math.min(MAX_INDENT_PX, level * INDENT_PX)}px`;
-    const origin = func < 0 ? '' : profile.binaries[func] || profile.files[func];
+    const origin = func < 0 ? '' : originOf(profile, func);
     if (origin !== '')
-      label.append(make('span', { class: 'quiet' }, origin.slice(origin.lastIndexOf('/') + 1)));
+      label.append(make('span', { class: 'quiet' }, origin));
     const row = make('div', { class: 'table-row', role: 'row', 'aria-level': level + 1 },
       label, ...this.columns.map((column) => numberCell(column, node)));
     if (inner) row.setAttribute('aria-expanded', String(this.open.has(node)));

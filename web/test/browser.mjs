@@ -100,6 +100,8 @@ function pixels(view, selector = '.stage > .graph canvas') {
   }, selector);
 }
 
+const again = (browser, path, hash) => open(browser, path, {}, hash);
+
 async function checkPage(browser, path) {
   const label = basename(path);
   const view = await open(browser, path);
@@ -267,6 +269,105 @@ async function checkPage(browser, path) {
     await view.press('Enter');
     assert.equal((await view.state()).view, 'sandwich');
     await view.press('g');
+  });
+
+  await check(`${label}: table and graph side by side, one finding what the other chose`, async () => {
+    await view.press('b');
+    assert.equal((await view.state()).view, 'both');
+    const plain = await pixels(view);
+    const row = page.locator('.stage > .table:not(.call-tree) .table-row').first();
+    await row.click();
+    await view.settle();
+    assert.ok((await view.state()).picked >= 0);
+    assert.notEqual((await pixels(view)).hash, plain.hash, 'the function does not stand out');
+    await page.screenshot({ path: join(outdir, `${label}-both.png`) });
+    await view.press('Escape');
+    assert.equal((await view.state()).picked, -1);
+    assert.equal((await pixels(view)).hash, plain.hash);
+    await view.press('g');
+  });
+
+  await check(`${label}: the call tree opens and closes by keyboard`, async () => {
+    await view.press('e');
+    assert.equal((await view.state()).view, 'tree');
+    const rows = () => page.locator('.call-tree .table-row').count();
+    const level = () => page.locator('.call-tree .table-active').getAttribute('aria-level');
+    await view.press('ArrowDown');
+    assert.equal(await level(), '1');
+    const open = await rows();
+    await view.press('ArrowLeft');
+    assert.equal(await rows(), 1, 'the root did not close');
+    await view.press('ArrowRight');
+    assert.ok(await rows() > 1);
+    assert.ok(open > 1);
+    await view.press('ArrowDown');
+    assert.equal(await level(), '2');
+    assert.notEqual(await view.text('.status-name'), 'all');
+    assert.match(page.url(), /open=/);
+    const copy = await again(browser, path, new URL(page.url()).hash);
+    assert.equal(await copy.page.locator('.call-tree .table-row').count(), await rows());
+    await copy.close();
+    await page.screenshot({ path: join(outdir, `${label}-tree.png`) });
+    await view.press('g');
+  });
+
+  await check(`${label}: a frame's menu hides it, and undo brings it back`, async () => {
+    await view.press('Escape');
+    const { node, box, name } = await findNode(view, 60);
+    const shown = await pixels(view);
+    await page.mouse.click(box.x + 10, box.y + 8, { button: 'right' });
+    assert.ok(await page.locator('.context').isVisible());
+    assert.ok((await view.text('.context-title')).includes(name.slice(0, 20)));
+    await page.locator('.context-item', { hasText: 'Hide this function' }).click();
+    await view.settle();
+    assert.equal((await view.state()).hidden.length, 1);
+    assert.ok((await view.text('.filters')).includes('hidden: '));
+    assert.notEqual((await pixels(view)).hash, shown.hash);
+    const copy = await again(browser, path, new URL(page.url()).hash);
+    assert.deepEqual((await copy.state()).hidden, (await view.state()).hidden);
+    assert.equal((await pixels(copy)).painted, (await pixels(view)).painted);
+    await copy.close();
+    await view.press('z');
+    assert.deepEqual((await view.state()).hidden, []);
+    assert.ok(!(await page.locator('.filters').isVisible()));
+    await page.locator('.stage > .graph').focus();
+    await page.mouse.click(box.x + 10, box.y + 8, { button: 'right' });
+    await view.press('ArrowDown');
+    await view.press('Escape');
+    assert.ok(!(await page.locator('.context').isVisible()));
+    assert.equal((await view.state()).zoom, 0, 'the menu let a key through');
+    assert.ok(node > 0);
+  });
+
+  await check(`${label}: recursion and libraries collapse, and one binary can be looked at`, async () => {
+    const size = () => page.evaluate(() => document.getElementById('flame').flame.profile.tree.size);
+    const whole = await size();
+    await view.press('r');
+    assert.ok(await size() < whole);
+    await view.press('r');
+    await view.press('l');
+    assert.ok(await size() < whole);
+    await view.press('r');
+    assert.match(page.url(), /recursion=once&fold=\*/);
+    await page.locator('.options summary').click();
+    await page.locator('[aria-label="Stacks through"]').selectOption('libc.so.6');
+    await view.settle();
+    assert.equal((await view.state()).only, 'libc.so.6');
+    await page.screenshot({ path: join(outdir, `${label}-collapsed.png`) });
+    await page.keyboard.press('Escape');
+    for (let left = 3; left > 0; left--) {
+      assert.equal(await page.locator('.filter').count(), left);
+      await page.locator('.filter').first().click();
+      await view.settle();
+    }
+    assert.equal(await size(), whole);
+    if (profile.kind === 'flame') {
+      const before = await pixels(view);
+      await view.press('p');
+      assert.match(await view.text('.legend'), /Colour is the binary\./);
+      assert.notEqual((await pixels(view)).hash, before.hash);
+      await view.press('p');
+    }
   });
 
   await check(`${label}: the theme toggles and the help opens`, async () => {

@@ -4,6 +4,9 @@
 import assert from 'node:assert/strict';
 import test from 'node:test';
 import { FlameDataError, parseProfile, readProfile } from '../flame/data';
+import { diffColour, makeLook, PackageColours } from '../flame/colour';
+import { makeColumns } from '../flame/columns';
+import { Model } from '../flame/model';
 import { service, serviceDiff, type Document } from './synthetic';
 
 function small(): Document {
@@ -107,4 +110,35 @@ test('refuses what is not JSON, or no object', () => {
   assert.throws(() => parseProfile('{'), /not valid JSON/);
   assert.throws(() => parseProfile('[]'), /the document is \[\]/);
   assert.throws(() => parseProfile('null'), /the document is null/);
+});
+
+test('what is known of a change is read, and wrong entries are refused', () => {
+  const diff = serviceDiff(60);
+  const read = (changes: unknown) => readProfile({ ...diff, changes });
+  assert.ok(read(undefined).findings.every((map) => map.size === 0));
+  const { findings } = read([
+    { function: 2, interval: [-5, 7], verdict: 'noise' }, { function: 3, type: 0, verdict: 'grew' },
+    { function: 4 },
+  ]);
+  assert.deepEqual(findings[1].get(2), { interval: [-5, 7], verdict: 'noise' });
+  assert.deepEqual(findings[0].get(3), { interval: null, verdict: 'grew' });
+  assert.deepEqual(findings[1].get(4), { interval: null, verdict: null });
+  for (const wrong of [{}, 'x', [{}], [{ function: -1 }], [{ function: 1e9 }], [{ function: 0, type: 9 }],
+    [{ function: 0, interval: [1] }], [{ function: 0, interval: [2, 1] }],
+    [{ function: 0, interval: ['1', 2] }], [{ function: 0, verdict: 'maybe' }], [null]])
+    assert.throws(() => read(wrong), FlameDataError, JSON.stringify(wrong));
+});
+
+test('a change that is noise is grey, and its interval stands beside it', () => {
+  const diff = serviceDiff(60);
+  const func = diff.nodes.function[4];
+  const profile = readProfile({ ...diff,
+    changes: [{ function: func, interval: [-2e6, 9e6], verdict: 'noise' }] });
+  const graph = new Model(profile).graph(1);
+  const look = makeLook(profile, 1, graph, new PackageColours(profile, { dark: false, safe: false }));
+  assert.equal(look.fill(5), diffColour(0, { dark: false, safe: false }));
+  const values = new Model(profile).functionValues(1);
+  const column = makeColumns(values, 'nanoseconds', graph.whole,
+    (f) => profile.findings[1].get(f)).find(({ key }) => key === 'total-change')!;
+  assert.match(column.aside!(func), /^\u22122.ms … \+9.ms$/);
 });

@@ -8,11 +8,14 @@ import { createInterface } from 'node:readline';
 import { pprof } from './pprof.mjs';
 
 export const ASSAY = process.env.ASSAY ?? 'assay';
+const running = new Set();
 
 // Starts assay and waits for the line that holds its address. `line` is a RegExp with one group.
 export async function start(args, line, stream = 'stderr') {
   const child = spawn(ASSAY, args, { stdio: ['ignore', 'pipe', 'pipe'] });
   const said = [];
+  running.add(child);
+  child.on('exit', () => running.delete(child));
   const found = new Promise((resolve, reject) => {
     for (const name of ['stdout', 'stderr'])
       createInterface({ input: child[name] }).on('line', (text) => {
@@ -32,6 +35,11 @@ export async function start(args, line, stream = 'stderr') {
       await once(child, 'exit');
     },
   };
+}
+
+// What a test that failed has left behind.
+export function endAll() {
+  for (const child of running) child.kill('SIGKILL');
 }
 
 export function startServer(data, listen = '127.0.0.1:0', more = []) {

@@ -13,7 +13,8 @@ export function wantToken(reason: string): void {
 }
 
 // `assay view` serves this page at an address that is its token.
-export const viewSecret: string | null = /^\/view\/([^/]+)$/.exec(location.pathname)?.[1] ?? null;
+export const viewSecret: string | null =
+  /^\/view\/([^/]+)$/.exec(globalThis.location?.pathname ?? '')?.[1] ?? null;
 
 export class ApiError extends Error {
   constructor(readonly status: number, readonly code: string, message: string) {

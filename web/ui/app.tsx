@@ -15,6 +15,7 @@ import { Home } from './pages/home';
 import { Login } from './pages/login';
 import { Missing } from './pages/missing';
 import { Recordings } from './pages/recordings';
+import { Symbols } from './pages/symbols';
 import { DropTarget } from './parts/drop';
 import { Icon } from './parts/icon';
 import { address, followLink, useRoute, type Route } from './route';
@@ -42,6 +43,7 @@ const PAGES: readonly Page[] = [
   { path: '/files', title: 'Files', component: Files, inMenu: true, timed: false },
   { path: '/recordings', title: 'Recordings', component: Recordings, inMenu: true, timed: false },
   { path: '/agents', title: 'Agents', component: Agents, inMenu: true, timed: false },
+  { path: '/symbols', title: 'Symbols', component: Symbols, inMenu: true, timed: true },
 ];
 
 // `assay view` has this one page, at an address of its own.

@@ -28,6 +28,7 @@ const PAGES: Record<string, [path: string, title: string]> = viewSecret !== null
   f: ['/files', 'files'],
   r: ['/recordings', 'recordings'],
   a: ['/agents', 'agents'],
+  y: ['/symbols', 'symbols'],
 };
 
 export function useGlobalKeys(actions: GlobalActions): void {

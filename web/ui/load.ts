@@ -5,6 +5,9 @@
 import { useEffect, useRef, useState } from 'preact/hooks';
 import { ApiError } from './api';
 
+// Whoever asks to try again means all that failed, not the one part whose words are shown.
+const RETRY = 'assay:retry';
+
 export interface Loaded<T> {
   value: T | null; // the last answer, also while the next is awaited or after a failure
   error: ApiError | null;
@@ -46,9 +49,19 @@ export function useLoad<T>(
     return () => controller.abort();
   }, [key, attempt]);
 
+  useEffect(() => {
+    if (error === null) return undefined;
+    const again = () => setAttempt((count) => count + 1);
+    window.addEventListener(RETRY, again);
+    return () => window.removeEventListener(RETRY, again);
+  }, [error]);
+
   return {
     value, error, loading,
-    retry: () => setAttempt((count) => count + 1),
+    retry: () => {
+      if (error) window.dispatchEvent(new Event(RETRY));
+      else setAttempt((count) => count + 1);
+    },
     cancel: () => {
       running.current?.abort();
       setLoading(false);

@@ -30,5 +30,8 @@ export function formatRate(meaning: Meaning, value: number): string {
   if (value === 0) return '0';
   if (value >= 100) return value.toFixed(0);
   if (value >= 10) return value.toFixed(1);
-  return value >= 0.1 ? value.toFixed(2) : value.toFixed(3);
+  if (value >= 0.1) return value.toFixed(2);
+  // Two digits that say something, however small it is; no exponents.
+  if (value >= 0.01) return value.toFixed(3);
+  return value.toFixed(Math.min(12, 1 - Math.floor(Math.log10(value))));
 }

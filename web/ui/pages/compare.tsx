@@ -87,8 +87,9 @@ function Overlaid(props: { base: Side; side: Side; normalize: string; view: stri
   );
 }
 
-function Half({ side, title }: { side: Side; title: string }) {
-  const [view, setView] = useState('');
+function Half(props: { side: Side; title: string; view: string;
+  onView: (view: string, step: boolean) => void }) {
+  const { side, title, view, onView } = props;
   const flame = useLoad(`${side.text} ${side.bounds.from} ${side.bounds.to}`, (signal) =>
     get<FlameAnswer>('flame', { query: side.text, ...times(side) }, signal));
   return (
@@ -99,7 +100,7 @@ function Half({ side, title }: { side: Side; title: string }) {
         <QualityLine quality={flame.value.quality} bounds={side.bounds} title={title} />
         {flame.value.quality.windows === 0
           ? <Nothing><p>Nothing of this selection is in this range.</p></Nothing>
-          : <Flame data={flame.value.flame} state={view} onState={setView} apart
+          : <Flame data={flame.value.flame} state={view} onState={onView} apart
             onOpenFunction={(name) => go(functionLink(side, name))} />}
       </>}
     </section>
@@ -122,7 +123,8 @@ export function Compare({ route }: PageProps) {
       query: side.text, from: side.range.from, to: side.range.to,
       base_query: base.text, base_from: base.range.from, base_to: base.range.to,
       normalize: normalize === 'total' ? undefined : normalize,
-      layout: apart ? 'apart' : undefined, flame: params.get('flame') ?? undefined, ...change,
+      layout: apart ? 'apart' : undefined, flame: params.get('flame') ?? undefined,
+      base_flame: params.get('base_flame') ?? undefined, ...change,
     });
   }
   const show = (change: Params, replace = false) => go(link(change), replace);
@@ -181,16 +183,21 @@ export function Compare({ route }: PageProps) {
         </select>}
         <div class="group" role="group" aria-label="Layout">
           <button type="button" class="button" aria-pressed={!apart}
-            onClick={() => show({ layout: undefined })}>Overlaid</button>
+            onClick={() => show({ layout: undefined, flame: undefined, base_flame: undefined })}>Overlaid</button>
           <button type="button" class="button" aria-pressed={apart}
-            onClick={() => show({ layout: 'apart' })}>Side by side</button>
+            onClick={() => show({ layout: 'apart', flame: undefined })}>Side by side</button>
         </div>
         <CopyLink link={pinned()} />
         {!apart && <Export path="/api/v1/diff" params={diffParams(base, side, normalize)}
           formats={['svg', 'html']} title={`${service || 'assay'}-diff`} app={() => flameApp.current} />}
       </div>
       {apart
-        ? <div class="halves"><Half side={base} title="Before" /><Half side={side} title="After" /></div>
+        ? <div class="halves">
+          <Half side={base} title="Before" view={params.get('base_flame') ?? ''}
+            onView={(view, step) => show({ base_flame: view }, !step)} />
+          <Half side={side} title="After" view={params.get('flame') ?? ''}
+            onView={(view, step) => show({ flame: view }, !step)} />
+        </div>
         : <Overlaid base={base} side={side} normalize={normalize} view={params.get('flame') ?? ''}
           onView={(flame, step) => show({ flame }, !step)}
           onApp={(app) => { flameApp.current = app; }} />}

@@ -4,9 +4,11 @@
 
 import { useMemo, useRef, useState } from 'preact/hooks';
 import type { FlameApp } from '../../flame/app';
+import { shownName } from '../../flame/names';
 import type { PageProps } from '../app';
 import { get, type FlameAnswer, type TimeSeries } from '../api';
 import { useLoad } from '../load';
+import { moreParams } from '../more';
 import { Chart } from '../parts/chart';
 import { CopyLink, Export } from '../parts/export';
 import { FirstProfile } from '../parts/first';
@@ -27,19 +29,8 @@ import { formatRate, meaningOf, rate } from '../values';
 const TABS: readonly (readonly [string, string])[] = [
   ['', 'Flame graph'], ['lines', 'Source lines'], ['raw', 'Raw'],
 ];
-// What a part of the tree may have when it is asked for by itself, and the whole when it must be.
-const PART_NODES = '65536';
-const WHOLE_NODES = '1048576';
-// Longer addresses are refused.
-const FOCUS_BYTES_MAX = 6000;
-
-export function moreParams(path: string[]): Params {
-  const long = path.reduce((sum, name) => sum + encodeURIComponent(name).length + 7, 0);
-  return long > FOCUS_BYTES_MAX ? { max_nodes: WHOLE_NODES } : { max_nodes: PART_NODES, focus: path };
-}
-
 function seriesName(labels: Record<string, string>, group: string): string {
-  return group === '' ? 'all' : labels[group] ?? `(no ${group})`;
+  return group === '' ? 'all' : shownName(labels[group] ?? `(no ${group})`);
 }
 
 // By any label that the selection has in the range.

@@ -72,7 +72,7 @@ function columnsOf(meaning: Meaning, bounds: Bounds): Column<Row>[] {
           <span title={row.top?.functions[0].function}>{row.top?.functions[0].function}</span></>;
       } },
     { id: 'version', title: 'Version', minor: true, order: ({ versions }) => versions[0] ?? null,
-      cell: ({ versions }) => <span title={versions.join(', ')}>{versions[0] ?? ''}
+      cell: ({ versions }) => <span class="long-name" title={versions.join(', ')}>{versions[0] ?? ''}
         {versions.length > 1 && <span class="quiet"> +{versions.length - 1}</span>}</span> },
     { id: 'unnamed', title: 'Unnamed', number: true, minor: true, order: unnamed,
       cell: (row) => {

@@ -6,12 +6,8 @@ import type { ComponentChildren } from 'preact';
 import { useEffect, useMemo, useRef, useState } from 'preact/hooks';
 import uPlot from 'uplot';
 import { useSettings } from '../settings';
-import { formatTick, formatTime, type Bounds } from '../time';
-
-export interface ChartSeries {
-  name: string;
-  points: [number, number][]; // unix seconds, value
-}
+import { largest, meanOf, peakOf, stack, type ChartSeries } from '../stack';
+import { formatBounds, formatTick, formatTime, type Bounds } from '../time';
 
 export interface ChartProps {
   label: string;
@@ -29,41 +25,9 @@ export interface ChartProps {
 // Eight colours that can be told apart on both themes; what is beyond is "others".
 const USUAL = ['#4c78d0', '#e0863a', '#3f9d6a', '#b65fb0', '#c9a227', '#5ab1bf', '#d1605e', '#8b7bd8'];
 const SAFE = ['#0072b2', '#e69f00', '#009e73', '#cc79a7', '#f0e442', '#56b4e9', '#d55e00', '#7f7f7f'];
-export const SERIES_MAX = 8;
-const OTHERS = 'others';
 
 export function seriesColours(safe: boolean): readonly string[] {
   return safe ? SAFE : USUAL;
-}
-
-const total = (series: ChartSeries) => series.points.reduce((sum, [, value]) => sum + value, 0);
-
-// The largest first, and all that is beyond the last colour together.
-export function largest(series: ChartSeries[]): ChartSeries[] {
-  const sorted = [...series].sort((a, b) => total(b) - total(a));
-  if (sorted.length <= SERIES_MAX) return sorted;
-  const sums = new Map<number, number>();
-  for (const { points } of sorted.slice(SERIES_MAX - 1))
-    for (const [time, value] of points) sums.set(time, (sums.get(time) ?? 0) + value);
-  const others = [...sums].sort(([a], [b]) => a - b);
-  return [...sorted.slice(0, SERIES_MAX - 1), { name: OTHERS, points: others }];
-}
-
-interface Stacked {
-  data: uPlot.AlignedData; // sums of a series and all below it
-  own: (number | null)[][]; // each series' own values
-}
-
-export function stack(series: ChartSeries[]): Stacked {
-  const times = [...new Set(series.flatMap(({ points }) => points.map(([time]) => time)))]
-    .sort((a, b) => a - b);
-  const own = series.map(({ points }) => {
-    const at = new Map(points);
-    return times.map((time) => at.get(time) ?? null);
-  });
-  const below = new Array<number>(times.length).fill(0);
-  const sums = own.map((values) => values.map((value, i) => (below[i] += value ?? 0)));
-  return { data: [times, ...sums], own };
 }
 
 export function Chart({ label, title, children, series, bounds, step, format, height = 128, onSelect, onOut }: ChartProps) {
@@ -136,7 +100,7 @@ export function Chart({ label, title, children, series, bounds, step, format, he
           {hovered === null || stacked.data[0][hovered] === undefined
             ? '' : formatTime(stacked.data[0][hovered], settings.utc)}
         </span>
-        {shown.map(({ name }, i) => (
+        {(shown.length > 1 || hovered !== null) && shown.map(({ name }, i) => (
           <span key={name} class="chart-name">
             <svg class="swatch" viewBox="0 0 10 10" aria-hidden="true">
               <rect width="10" height="10" rx="2" fill={colours[i % colours.length]} />
@@ -147,6 +111,16 @@ export function Chart({ label, title, children, series, bounds, step, format, he
           </span>
         ))}
       </figcaption>
+      <table class="hidden">
+        <caption>{label}, {formatBounds(bounds, settings.utc)}</caption>
+        <thead><tr><th scope="col">Name</th><th scope="col">Mean</th><th scope="col">Peak</th></tr></thead>
+        <tbody>
+          {shown.map(({ name, points }) => (
+            <tr key={name}><th scope="row">{name}</th>
+              <td>{format(meanOf(points))}</td><td>{format(peakOf(points))}</td></tr>
+          ))}
+        </tbody>
+      </table>
       <div class="chart-plot" ref={box} style={{ height: `${height}px` }} onDblClick={onOut} />
     </figure>
   );

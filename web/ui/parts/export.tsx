@@ -6,6 +6,7 @@ import { useRef, useState } from 'preact/hooks';
 import type { FlameApp } from '../../flame/app';
 import { copyText } from '../../flame/dom';
 import { call } from '../api';
+import { fileName } from '../names';
 import type { Params } from '../route';
 import { Icon } from './icon';
 
@@ -22,11 +23,6 @@ function save(blob: Blob, name: string): void {
   link.click();
   // The browser has begun to read it by then.
   setTimeout(() => URL.revokeObjectURL(link.href), 10_000);
-}
-
-// A file's name out of a service's, which may hold anything.
-export function fileName(title: string): string {
-  return title.replace(/[^\w.-]+/g, '-').replace(/^[-.]+|[-.]+$/g, '').slice(0, 60) || 'profile';
 }
 
 export interface ExportProps {

@@ -6,6 +6,7 @@ import { shownName } from '../../flame/names';
 import { formatPercent, formatValue, grouped } from '../../flame/units';
 import { get, type LinesAnswer } from '../api';
 import { useLoad } from '../load';
+import { place } from '../names';
 import type { Bounds } from '../time';
 import { Failure, Nothing, Progress } from './status';
 
@@ -26,11 +27,6 @@ function Bar({ share }: { share: number }) {
       </svg>
     </span>
   );
-}
-
-export function place(file: string, line: number): string {
-  if (file === '') return line > 0 ? `line ${line}` : 'unknown';
-  return line > 0 ? `${file}:${line}` : file;
 }
 
 export function Lines({ query, bounds, name, link }: LinesProps) {

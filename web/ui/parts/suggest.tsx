@@ -3,6 +3,7 @@
 // it; what is chosen, or entered as it is, is reported.
 
 import { useEffect, useId, useMemo, useRef, useState } from 'preact/hooks';
+import { narrow } from '../narrow';
 
 export interface SuggestProps {
   label: string;
@@ -12,20 +13,6 @@ export interface SuggestProps {
   onChoose: (value: string) => void;
   // Asked when the field is first used, for lists that have to be fetched.
   onOpen?: () => void;
-}
-
-const SHOWN_MAX = 100;
-
-// Those that begin with it first, then those that hold it.
-export function narrow(options: string[], text: string): string[] {
-  const wanted = text.toLowerCase();
-  if (wanted === '') return options.slice(0, SHOWN_MAX);
-  const starts = options.filter((option) => option.toLowerCase().startsWith(wanted));
-  const holds = options.filter((option) => {
-    const lower = option.toLowerCase();
-    return !lower.startsWith(wanted) && lower.includes(wanted);
-  });
-  return [...starts, ...holds].slice(0, SHOWN_MAX);
 }
 
 export function Suggest({ label, value, options, placeholder, onChoose, onOpen }: SuggestProps) {

@@ -1,0 +1,65 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# package.sh BUILD-FOLDER OUTPUT-FOLDER: a Debian package of what was built there; prints its name.
+# Needs no root. `./dev package` builds first.
+set -euo pipefail
+
+build=$(readlink -f "$1")
+mkdir -p "$2"
+output=$(readlink -f "$2")
+here=$(dirname "$(readlink -f "$0")")
+root=$(dirname "$here")
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+tree=$work/tree
+umask 022
+
+put() { install -D -m "$1" "$2" "$tree/$3"; } # MODE FILE PLACE
+put_gzip() { install -d "$tree/$(dirname "$2")" && gzip -9n <"$1" >"$tree/$2"; }
+
+version=$("$build/assay" --version | sed 's/^assay //')
+architecture=$(dpkg --print-architecture)
+
+put 755 "$build/assay" usr/bin/assay
+# Without debug information; with the symbols that name its own frames.
+strip --strip-debug --remove-section=.comment --remove-section=.note "$tree/usr/bin/assay"
+for page in "$root"/man/*.1; do
+    put_gzip "$page" "usr/share/man/man1/$(basename "$page").gz"
+done
+for unit in "$here"/systemd/*.service; do
+    put 644 "$unit" "lib/systemd/system/$(basename "$unit")"
+done
+put 644 "$here/config/server.yaml" etc/assay/server.yaml
+put 644 "$here/config/agent.yaml" etc/assay/agent.yaml
+for file in "$root"/docs/{server,agent}.example.yaml; do
+    put 644 "$file" "usr/share/doc/assay/$(basename "$file")"
+done
+for file in "$here"/kubernetes/*.yaml; do
+    put 644 "$file" "usr/share/doc/assay/kubernetes/$(basename "$file")"
+done
+put 644 "$here/debian/copyright" usr/share/doc/assay/copyright
+put 644 "$here/debian/lintian-overrides" usr/share/lintian/overrides/assay
+printf 'assay (%s) unstable; urgency=medium\n\n  * This version.\n\n -- %s  %s\n' "$version" \
+    "$(sed -n 's/^Maintainer: //p' "$here/debian/control.in")" \
+    "$(date -u -R -d "@${SOURCE_DATE_EPOCH:-$(date +%s)}")" >"$work/changelog"
+put_gzip "$work/changelog" usr/share/doc/assay/changelog.gz
+
+# Which packages have the libraries it is linked with.
+mkdir -p "$work/debian"
+printf 'Source: assay\n\nPackage: assay\nArchitecture: any\nDescription: x\n' >"$work/debian/control"
+depends=$(cd "$work" && dpkg-shlibdeps -O -e"$tree/usr/bin/assay" 2>"$work/complaints" |
+    sed -n 's/^shlibs:Depends=//p')
+[ -n "$depends" ] || { cat "$work/complaints" >&2; exit 1; }
+
+install -d "$tree/DEBIAN"
+sed -e "s/@VERSION@/$version/" -e "s/@ARCHITECTURE@/$architecture/" -e "s/@DEPENDS@/$depends/" \
+    -e "s/@SIZE@/$(du -sk --exclude=DEBIAN "$tree" | cut -f1)/" "$here/debian/control.in" \
+    >"$tree/DEBIAN/control"
+(cd "$tree" && find etc -type f -printf '/%p\n' | sort) >"$tree/DEBIAN/conffiles"
+(cd "$tree" && find usr lib -type f | sort | xargs md5sum) >"$tree/DEBIAN/md5sums"
+for script in postinst prerm postrm; do
+    install -m 755 "$here/debian/$script" "$tree/DEBIAN/$script"
+done
+package=$output/assay_${version}_$architecture.deb
+dpkg-deb --root-owner-group -Zxz --build "$tree" "$package" >/dev/null
+echo "$package"

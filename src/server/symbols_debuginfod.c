@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: Apache-2.0
+// The symbol store as a debuginfod server, for gdb, perf and elfutils:
+// /buildid/ID/debuginfo, /executable and /section/NAME. Sources aren't kept.
+
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "elf/file.h"
+#include "server/symbols_api.h"
+
+#define SECTION_BYTES_MAX (256u << 20)
+
+static bool has_debug_information(int fd)
+{
+    _cleanup_elf_ struct elf_file file = {.fd = -1};
+    struct symbol_identity identity;
+    int copy = dup(fd);
+    if (copy < 0 || elf_open_foreign_fd(copy, &file, NULL) < 0) {
+        if (copy >= 0)
+            close(copy);
+        return false;
+    }
+    return symbol_identify(&file, &identity, NULL) == 0 && identity.has_debug_information;
+}
+
+/* A binary that was not stripped is its own debug file. */
+static int open_debuginfo(struct symbol_store *store, const char *key, uint64_t *ret_bytes)
+{
+    int fd = symbol_store_open_file(store, key, SYMBOL_DEBUGINFO, ret_bytes);
+    if (fd >= 0)
+        return fd;
+    fd = symbol_store_open_file(store, key, SYMBOL_EXECUTABLE, ret_bytes);
+    if (fd >= 0 && !has_debug_information(fd)) {
+        close(fd);
+        fd = -1;
+    }
+    return fd;
+}
+
+static void put_headers(struct http_request *request, struct symbol_store *store, const char *key,
+                        uint64_t bytes)
+{
+    char text[32];
+    struct symbol_entry entry;
+    snprintf(text, sizeof(text), "%llu", (unsigned long long)bytes);
+    http_respond_header(request, "X-DEBUGINFOD-SIZE", text);
+    if (symbol_store_find(store, key, &entry) && *entry.name)
+        http_respond_header(request, "X-DEBUGINFOD-FILE", entry.name);
+    http_respond_header(request, "Cache-Control", "public, max-age=86400");
+}
+
+static bool read_section(int fd, const char *name, struct buffer *ret_content)
+{
+    _cleanup_elf_ struct elf_file file = {.fd = -1};
+    struct elf_section section;
+    if (elf_open_foreign_fd(fd, &file, NULL) < 0) {
+        close(fd);
+        return false;
+    }
+    return elf_find_section(&file, name, &section) && section.type != SHT_NOBITS &&
+           elf_read_section(&file, &section, SECTION_BYTES_MAX, ret_content, NULL) == 0;
+}
+
+/* From the debug file, or else from the binary. */
+static bool respond_section(struct http_request *request, struct symbol_store *store,
+                            const char *key, const char *name)
+{
+    struct buffer content = {0};
+    uint64_t bytes;
+    bool found = false;
+    for (int i = 0; !found && i < SYMBOL_FILES; i++) {
+        int fd =
+            symbol_store_open_file(store, key, i ? SYMBOL_EXECUTABLE : SYMBOL_DEBUGINFO, &bytes);
+        content.length = 0;
+        found = fd >= 0 && read_section(fd, name, &content);
+    }
+    if (found) {
+        put_headers(request, store, key, content.length);
+        http_respond(request, 200, "application/octet-stream", &content);
+    }
+    buffer_release(&content);
+    return found;
+}
+
+void debuginfod_get(struct http_request *request, void *userdata)
+{
+    struct server *server = userdata;
+    struct symbol_store *store = symbols_store(server->symbols);
+    const char *rest = http_request_rest(request), *slash = strchr(rest, '/');
+    char id[SYMBOL_KEY_BYTES], key[SYMBOL_KEY_BYTES];
+    size_t length = slash ? (size_t)(slash - rest) : 0;
+    if (!length || length >= sizeof(id)) {
+        http_respond_error(request, 404,
+                           "Ask for /buildid/ID/debuginfo, executable or section/NAME.");
+        return;
+    }
+    snprintf(id, sizeof(id), "%.*s", (int)length, rest);
+    const char *what = slash + 1;
+    uint64_t bytes = 0;
+    int fd = -1;
+    bool is_id = symbol_key(id, key);
+    if (is_id && !strcmp(what, "debuginfo"))
+        fd = open_debuginfo(store, key, &bytes);
+    else if (is_id && !strcmp(what, "executable"))
+        fd = symbol_store_open_file(store, key, SYMBOL_EXECUTABLE, &bytes);
+    else if (is_id && !strncmp(what, "section/", 8) &&
+             respond_section(request, store, key, what + 8))
+        return;
+    if (fd < 0) {
+        http_respond_error(request, 404, "There is no %.40s of the build %.120s here.", what, id);
+        return;
+    }
+    put_headers(request, store, key, bytes);
+    http_respond_file(request, 200, "application/octet-stream", fd, bytes);
+}

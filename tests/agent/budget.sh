@@ -1,0 +1,127 @@
+# SPDX-License-Identifier: Apache-2.0
+# The agent's cost, by the kernel's own accounting, with all CPUs busy and hundreds of processes: it
+# is within the budget. With next to no budget it takes everything away step by step, says so in the
+# log, to whoever asks and in the data, and comes back.
+. "$ROOT/tests/agent/common.bash"
+
+processes=${ASSAY_TEST_PROCESSES:-200}
+cat >crowd.py <<'P'
+# N processes that sleep, some that work now and then, one for each CPU that works all the time.
+import os, sys, time
+count, seconds = int(sys.argv[1]), float(sys.argv[2])
+end = time.monotonic() + seconds
+children = []
+for i in range(count):
+    pid = os.fork()
+    if not pid:
+        nap = 0.05 if i % 20 == 0 else 5
+        while time.monotonic() < end:
+            if i < os.cpu_count():
+                sum(range(20000))
+            else:
+                time.sleep(min(nap, max(end - time.monotonic(), 0)))
+        os._exit(0)
+    children.append(pid)
+print("ready", flush=True)
+for pid in children:
+    os.waitpid(pid, 0)
+P
+
+# A server that keeps what it gets.
+cat >sink.py <<'P'
+import http.server, sys
+class Sink(http.server.BaseHTTPRequestHandler):
+    def do_POST(self):
+        body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
+        if "profiles" in self.path:
+            open(f"{sys.argv[1]}/{self.headers['X-Assay-Batch-Id']}", "wb").write(body)
+        self.send_response(200)
+        self.send_header("Content-Length", "2")
+        self.end_headers()
+        self.wfile.write(b"{}")
+    do_GET = do_POST
+    def log_message(self, *_): pass
+server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Sink)
+print(f"http://127.0.0.1:{server.server_port}", flush=True)
+server.serve_forever()
+P
+mkdir bodies
+: >sink.txt
+python3 sink.py bodies >sink.txt &
+servers+=("$!")
+until [ -s sink.txt ]; do sleep 0.05; done
+# shellcheck disable=SC2034 # start_agent has it
+url=$(cat sink.txt)
+
+status_of() { "$ASSAY" agent status --data "$PWD/$1" --json >status.json; }
+metric() { # NAME METRIC
+    curl -sS --unix-socket "$PWD/$1/agent.sock" http://localhost/metrics >metrics.txt
+    sed -n "s/^assay_agent_$2 //p" metrics.txt
+}
+# used NAME: seconds of CPU time of the process and of its BPF programs, as the kernel counts them.
+used() {
+    local ticks
+    ticks=$(awk '{ print $14 + $15 }' <(sed 's/^.*) /0 x /' "/proc/$agent/stat"))
+    python3 -c "print($ticks / $(getconf CLK_TCK) + max(0, $(metric "$1" bpf_seconds_total)))"
+}
+
+start_agent usual
+need_host usual
+: >crowd.txt
+python3 crowd.py "$processes" 65 >crowd.txt &
+crowd=$!
+agents+=("$crowd")
+until grep ready crowd.txt >/dev/null; do sleep 0.1; done
+sleep 30 # all binaries and their names are learned
+before=$(used usual) began=$(cut -d' ' -f1 /proc/uptime)
+sleep 30
+after=$(used usual) ended=$(cut -d' ' -f1 /proc/uptime)
+wait "$crowd"
+python3 -c "
+import os
+share = ($after - $before) / ($ended - $began) / os.cpu_count()
+print(f'{100 * share:.2f}% of the host')
+assert share <= 0.01, share"
+status_of usual
+json status.json 'd["resident_bytes"] <= 128 << 20 and d["budget_cpu_limit"] == 0.01'
+json status.json 'd["windows_dropped"] == 0 and d["budget_upload"] <= 1 << 20'
+peak=$(sed -n 's/^VmHWM:[^0-9]*\([0-9]*\) kB/\1/p' "/proc/$agent/status")
+[ "$peak" -le $((128 << 10)) ]
+stop_agent
+
+# Next to nothing is allowed.
+printf 'budget: {cpu_percent: 0.01, patience: 3s}\n' >starved.yaml
+./busy 900 &
+agents+=("$!")
+start_agent starved --config starved.yaml
+tries=0
+until grep 'nothing for a while' starved.log >/dev/null; do
+    [ $((tries += 1)) -lt 1200 ]
+    kill -0 "$agent"
+    sleep 0.1
+done
+status_of starved
+json status.json 'd["budget_level"] > 0 and d["budget_steps_down"] >= 1'
+json status.json 'd["budget_reason"] == "cpu" and "may cost 0.01%" in d["budget_why"]'
+[ "$(metric starved 'budget_exceeded{limit="cpu"}')" = 1 ]
+[ "$(metric starved budget_steps_down_total)" -ge 1 ]
+grep 'The agent samples less' starved.log >/dev/null
+if grep 'by BPF' starved.log >/dev/null; then grep 'the busiest processes only' starved.log >/dev/null; fi
+# It tries again after a while; and on its own.
+until grep 'samples more again' starved.log >/dev/null; do
+    [ $((tries += 1)) -lt 3000 ]
+    kill -0 "$agent"
+    sleep 0.1
+done
+[ "$(metric starved budget_steps_up_total)" -ge 1 ]
+stop_agent
+for body in bodies/*; do "$ASSAY" info "$body" >>comments.txt; done
+grep 'budget: from here on sampled' comments.txt >/dev/null
+grep 'and may cost 0.01%' comments.txt >/dev/null
+
+# Wrong budgets are refused with the place where they are.
+printf 'budget: {cpu_percent: 0, memory: 1MiB, uplaod: 1MiB}\n' >wrong.yaml
+if "$ASSAY" agent --check-config --config wrong.yaml 2>wrong.txt; then exit 1; fi
+grep 'cpu_percent' wrong.txt >/dev/null
+grep 'memory' wrong.txt >/dev/null
+grep 'upload' wrong.txt >/dev/null

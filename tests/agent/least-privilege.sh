@@ -1,0 +1,150 @@
+# SPDX-License-Identifier: Apache-2.0
+# The agent has the capabilities it needs and no others, cannot get more, and makes few system calls;
+# each capability is taken away once, to see that it was needed for what docs/agent.md says.
+. "$ROOT/tests/agent/common.bash"
+
+[ "$(id -u)" -eq 0 ] || { echo "Only root can give capabilities away."; exit 77; }
+type setpriv >/dev/null || { echo "setpriv is missing."; exit 77; }
+[[ $(setpriv --list-caps) == *checkpoint_restore* ]] ||
+    { echo "setpriv doesn't know all capabilities."; exit 77; }
+kept=(bpf perfmon sys_ptrace dac_read_search checkpoint_restore syslog)
+set=000001c400080004
+
+chmod 711 "$PWD/.." "$PWD"
+mkdir -m 777 own
+cp "$ASSAY" own/assay
+setpriv --reuid 65534 --regid 65534 --clear-groups own/assay version >/dev/null 2>&1 ||
+    { echo "Another user cannot run the program here."; exit 77; }
+
+# confined PID [LINE]: all of its threads are. What could be had by executing a program is limited
+# only by who may limit that, but nothing can be had so.
+confined() {
+    cat /proc/"$1"/task/*/status >threads.txt
+    local threads
+    threads=$(grep -c '^Pid:' threads.txt)
+    [ "$threads" -ge 5 ]
+    for line in "CapInh:	0000000000000000" "CapPrm:	$set" "CapEff:	$set" "${@:2}" \
+        "CapAmb:	0000000000000000" "NoNewPrivs:	1" "Seccomp:	2"; do
+        [ "$(grep -c "^$line\$" threads.txt)" -eq "$threads" ] ||
+            { echo "not all threads have $line" >&2; cat threads.txt >&2; return 1; }
+    done
+}
+
+start_server server --data store
+# Programs of another user: one that nobody else may read, one that is deleted while it runs.
+cp busy secret
+chmod 711 secret
+# Other code as well: build IDs don't cover names.
+sed 's/busy_leaf/gone_leaf/; s/20000/20001/' busy.c >gone.c
+cc -O1 -o gone gone.c
+OTEL_SERVICE_NAME=secret-service ./secret 900 &
+agents+=("$!")
+OTEL_SERVICE_NAME=gone-service ./gone 900 &
+agents+=("$!")
+dd if=/dev/zero of=/dev/null bs=512 status=none & # which is in the kernel nearly all the time
+agents+=("$!")
+sleep 0.2
+rm gone
+
+# As root.
+start_agent root
+need_host root
+bounded="CapBnd:	$set"
+if ! grep 'Sampling by BPF' root.log >/dev/null; then echo "There is no BPF here."; exit 77; fi
+confined "$agent" "$bounded"
+stop_agent
+
+# As root that becomes somebody else, who then owns the folder.
+printf 'user: nobody\nrate: 99\nbudget: {cpu_percent: 50}\n' >user.yaml
+start_agent becomes --config user.yaml
+confined "$agent" "$bounded"
+[[ $(grep '^Uid:' "/proc/$agent/status") == "Uid:	65534	65534	65534	65534" ]]
+sleep 5
+stop_agent
+[ "$(stat -c %u becomes)" -eq 65534 ]
+[ -z "$(find becomes ! -user 65534)" ]
+[ "$(python3 -c "print($(seconds '{service_name="gone-service"}') > 0)")" = True ]
+echo 'user: nosuchuser' >user.yaml
+status=0
+"$ASSAY" agent --server "$url" --data "$PWD/nosuch" --config user.yaml 2>nosuch.log || status=$?
+[ "$status" -eq 1 ]
+grep 'There is no user called nosuchuser' nosuch.log >/dev/null
+
+# with NAME CAPABILITY...: a few seconds of an agent that was started with these alone.
+with() {
+    local name=$1 list=-all
+    shift
+    for capability in "$@"; do list+=",+$capability"; done
+    mkdir -m 777 "own/$name"
+    : >"$name.log"
+    setpriv --reuid 65534 --regid 65534 --clear-groups --inh-caps="$list" --ambient-caps="$list" \
+        own/assay agent --server "$url" --data "$PWD/own/$name/data" --config "$name.yaml" \
+        2>"$name.log" &
+    agent=$!
+    agents+=("$agent")
+    local tries=0
+    until grep 'Sampling by' "$name.log" >/dev/null || ! kill -0 "$agent" 2>/dev/null; do
+        [ $((tries += 1)) -lt 600 ]
+        sleep 0.05
+    done
+    if ! kill -0 "$agent" 2>/dev/null; then return 0; fi
+    sleep 5
+    [ "$name" != whole ] || confined "$agent"
+    stop_agent
+    for service in secret-service gone-service secret dd; do
+        # Of what is not there, it says so.
+        curl -sS --get "$url/api/v1/top?$always" \
+            --data-urlencode "query=cpu{trial=\"$name\",service_name=\"$service\"}" >"$name.$service.json"
+    done
+    get "/api/v1/series?$always" >"$name.series.json"
+}
+trial() { # NAME: everything that is sent says so
+    printf 'external_labels: {trial: %s}\nrate: 99\nbudget: {cpu_percent: 50}\n' "$1" >"$1.yaml"
+}
+functions() { # NAME SERVICE: of this trial
+    python3 -c 'import json, sys
+print(" ".join(f["function"] for f in json.load(open(sys.argv[1])).get("functions", [])))' "$1.$2.json"
+}
+served() { # NAME: its services
+    python3 -c 'import json, sys
+for s in json.load(open(sys.argv[1])):
+    if s["labels"].get("trial") == sys.argv[2]: print(s["labels"]["service_name"])' "$1.series.json" "$1"
+}
+
+trial whole
+with whole "${kept[@]}"
+grep 'Sampling by BPF' whole.log >/dev/null
+[[ $(functions whole secret-service) == *busy_leaf* ]]
+[[ $(functions whole gone-service) == *gone_leaf* ]]
+[[ $(served whole) == *secret-service* ]]
+[[ $(served whole) == *gone-service* ]]
+
+without() { # CAPABILITY: sets $name
+    name=no_$1
+    trial "$name"
+    local left=()
+    for capability in "${kept[@]}"; do
+        [ "$capability" = "$1" ] || left+=("$capability")
+    done
+    with "$name" "${left[@]}"
+}
+without bpf # then samples are taken by other means
+grep 'Sampling by perf events' "$name.log" >/dev/null
+kernel='do_syscall_64|vfs_read|vfs_write|__x64_sys_read|__x64_sys_write|entry_SYSCALL_64'
+[[ $(functions "$name" dd) =~ $kernel ]]
+trial no_bpf_syslog # and without that, too, the kernel's functions have no names
+with no_bpf_syslog perfmon sys_ptrace dac_read_search checkpoint_restore
+if [ "$(cat /proc/sys/kernel/perf_event_paranoid)" -gt 1 ] || [ "$(cat /proc/sys/kernel/kptr_restrict)" -gt 0 ]; then
+    [[ ! $(functions no_bpf_syslog dd) =~ $kernel ]]
+fi
+without perfmon # then there is nothing of others
+if grep 'Sampling by BPF' "$name.log"; then exit 1; fi
+without sys_ptrace # then files can't be opened by way of other users' processes
+[[ $(functions "$name" gone-service) != *gone_leaf* ]]
+without dac_read_search # then environments of others, and binaries they may not read, are unknown
+[[ $(served "$name") != *secret-service* ]]
+grep -x secret <(served "$name") >/dev/null
+[[ $(functions "$name" secret) != *busy_leaf* ]]
+without checkpoint_restore # then deleted files have no names
+[[ $(functions "$name" secret-service) == *busy_leaf* ]]
+[[ $(functions "$name" gone-service) != *gone_leaf* ]]

@@ -1,0 +1,197 @@
+// SPDX-License-Identifier: Apache-2.0
+// The agent's switch: what signals, the file and the server say, what of it is kept, and orders
+// that are none.
+
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "agent/control_parts.h"
+#include "base/file.h"
+
+static char folder[] = "/tmp/assay-switch-XXXXXX";
+static char off_file[64], state_file[64];
+static struct agent_settings settings;
+static struct agent agent;
+
+static int prepare(void **state)
+{
+    (void)state;
+    if (!mkdtemp(folder))
+        return -1;
+    snprintf(off_file, sizeof(off_file), "%s/off", folder);
+    snprintf(state_file, sizeof(state_file), "%s/control", folder);
+    settings = (struct agent_settings){.data = folder, .off_file = off_file};
+    agent = (struct agent){.settings = &settings};
+    agent_control_catch_signals();
+    return 0;
+}
+
+static int tidy(void **state)
+{
+    (void)state;
+    unlink(state_file);
+    unlink(off_file);
+    return rmdir(folder);
+}
+
+static struct agent_control *open_control(void)
+{
+    struct agent_control *control;
+    struct error error = {0};
+    assert_int_equal(agent_control_open(&agent, &control, &error), 0);
+    return control;
+}
+
+static struct agent_control *again(struct agent_control *control)
+{
+    agent_control_stop(control);
+    agent_control_free(control);
+    return open_control();
+}
+
+static void three_ways(void **state)
+{
+    (void)state;
+    char reason[AGENT_CONTROL_REASON_BYTES];
+    struct agent_control *control = open_control();
+    assert_false(agent_control_off(control));
+    raise(SIGUSR1);
+    assert_true(agent_control_off(control));
+    control = again(control);
+    assert_true(agent_control_off(control));
+    /* Each takes back what it said itself. */
+    file_write_atomic(off_file, "", 0, NULL);
+    raise(SIGUSR2);
+    assert_true(agent_control_off(control));
+    agent_control_reason(control, reason);
+    assert_non_null(strstr(reason, off_file));
+    unlink(off_file);
+    assert_false(agent_control_off(control));
+    control_server_says(control, true, "an incident\nagent other");
+    assert_true(agent_control_off(control));
+    char id[CONTROL_ID_BYTES];
+    memcpy(id, control->id, sizeof(id));
+    control = again(control);
+    assert_true(agent_control_off(control));
+    assert_string_equal(control->id, id); /* and nothing in a reason becomes another line */
+    agent_control_reason(control, reason);
+    assert_string_equal(reason, "the server said so: an incident agent other");
+    raise(SIGUSR2);
+    assert_true(agent_control_off(control));
+    control_server_says(control, false, "");
+    assert_false(agent_control_off(control));
+    control = again(control);
+    assert_false(agent_control_off(control));
+    agent_control_free(control);
+}
+
+static const char orders[] =
+    "{\"version\":\"12-ab\",\"report_seconds\":10,\"capture\":\"off\",\"reason\":\"why\","
+    "\"recordings\":[{\"id\":\"r1\",\"name\":\"n\",\"service\":\"s\",\"rate\":999,\"seconds\":5,"
+    "\"state\":\"pending\",\"stop\":false},{\"id\":\"r2\",\"name\":\"n\",\"service\":\"s\","
+    "\"rate\":9,\"seconds\":5,\"state\":\"running\",\"stop\":false}]}";
+
+static struct recording_job *job(struct agent_control *control, const char *id)
+{
+    for (size_t i = 0; i < CONTROL_JOBS_MAX; i++)
+        if (!strcmp(control->jobs[i].order.id, id))
+            return &control->jobs[i];
+    return NULL;
+}
+
+static void orders_are_taken(void **state)
+{
+    (void)state;
+    struct agent_control *control = open_control();
+    struct buffer out = {0};
+    assert_int_equal(control_take_orders(control, orders, strlen(orders), NULL), 0);
+    assert_true(agent_control_off(control));
+    assert_string_equal(control->version, "If-None-Match: \"12-ab\"");
+    /* The settings allow none, and nobody here has begun the other. */
+    assert_int_equal(job(control, "r1")->state, JOB_REFUSED);
+    assert_int_equal(job(control, "r2")->state, JOB_FAILED);
+    jobs_write(control, &out);
+    assert_non_null(strstr(buffer_text(&out), "\"id\":\"r1\",\"state\":\"refused\""));
+    /* Who knows of it asks no more, and it is forgotten. */
+    static const char on[] = "{\"version\":\"1\",\"capture\":\"on\",\"recordings\":[]}";
+    assert_int_equal(control_take_orders(control, on, strlen(on), NULL), 0);
+    assert_false(agent_control_off(control));
+    assert_null(job(control, "r1"));
+    buffer_release(&out);
+    agent_control_free(control);
+}
+
+static void limits_hold(void **state)
+{
+    (void)state;
+    struct agent_control *control = open_control();
+    settings.recordings = true;
+    settings.recording_rate_max = 99;
+    settings.recording_seconds_max = 4;
+    settings.recordings_max = 1;
+    static const char *const wrong[] = {"\"rate\":100,\"seconds\":4", "\"rate\":99,\"seconds\":5",
+                                        "\"rate\":0,\"seconds\":4", "\"rate\":9,\"seconds\":0"};
+    for (size_t i = 0; i < ARRAY_LENGTH(wrong); i++) {
+        char text[256];
+        snprintf(text, sizeof(text),
+                 "{\"version\":\"1\",\"recordings\":[{\"id\":\"x%zu\",\"service\":\"s\",%s,"
+                 "\"state\":\"pending\"}]}",
+                 i, wrong[i]);
+        assert_int_equal(control_take_orders(control, text, strlen(text), NULL), 0);
+        text[0] = 0;
+        snprintf(text, sizeof(text), "x%zu", i);
+        assert_int_equal(job(control, text)->state, JOB_REFUSED);
+    }
+    settings.recordings = false;
+    agent_control_stop(control);
+    agent_control_free(control);
+}
+
+static void orders_that_are_none(void **state)
+{
+    (void)state;
+    struct agent_control *control = open_control();
+    size_t length = strlen(orders);
+    for (size_t cut = 0; cut < length; cut++) {
+        assert_true(control_take_orders(control, orders, cut, NULL) < 0);
+        assert_false(agent_control_off(control));
+    }
+    char *copy = memory_strdup(orders);
+    for (size_t i = 0; i < length; i++) {
+        copy[i] ^= 0x21;
+        control_take_orders(control, copy, length, NULL);
+        copy[i] ^= 0x21;
+    }
+    free(copy);
+    static const char *const wrong[] = {
+        "",
+        "null",
+        "[]",
+        "{\"version\":\"\\r\\nX: y\"}",
+        "{\"version\":\"1\",\"recordings\":[{\"id\":\"../../x\"}]}",
+        "{\"version\":\"1\",\"recordings\":[{\"id\":\"\"}]}",
+        "{\"version\":\"1\",\"recordings\":[{\"id\":\"r1\",\"rate\":-1}]}"};
+    for (size_t i = 0; i < ARRAY_LENGTH(wrong); i++)
+        assert_true(control_take_orders(control, wrong[i], strlen(wrong[i]), NULL) < 0);
+    agent_control_stop(control);
+    agent_control_free(control);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(three_ways),
+        cmocka_unit_test(orders_are_taken),
+        cmocka_unit_test(limits_hold),
+        cmocka_unit_test(orders_that_are_none),
+    };
+    return cmocka_run_group_tests(tests, prepare, tidy);
+}

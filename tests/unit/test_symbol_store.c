@@ -1,0 +1,316 @@
+// SPDX-License-Identifier: Apache-2.0
+// The symbol store: keys, what is taken and what is refused, what goes first, and what a crash or
+// damage leaves. The binary that is kept is this very program.
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <time.h>
+
+#include "base/file.h"
+#include "elf/file.h"
+#include "symbol/store.h"
+#include "unit.h"
+
+static struct buffer program;
+static char own_key[SYMBOL_KEY_BYTES];
+
+static inline __attribute__((always_inline)) int inlined_into_probe(volatile int *n)
+{
+    return *n + 1;
+}
+__attribute__((noinline)) static int probe(volatile int *n)
+{
+    return inlined_into_probe(n);
+}
+
+static int read_ourselves(void **state)
+{
+    (void)state;
+    struct symbol_identity identity;
+    struct error error = {0};
+    volatile int n = 1;
+    _cleanup_elf_ struct elf_file file = {.fd = -1};
+    if (probe(&n) != 2 || file_read("/proc/self/exe", 1u << 30, &program, &error) < 0 ||
+        elf_open("/proc/self/exe", &file, &error) < 0 ||
+        symbol_identify(&file, &identity, &error) < 0)
+        return -1;
+    strcpy(own_key, identity.key);
+    return 0;
+}
+
+static int release(void **state)
+{
+    (void)state;
+    buffer_release(&program);
+    return 0;
+}
+
+static struct symbol_store *open_store(const struct symbol_store_options *options)
+{
+    struct symbol_store_options with = options ? *options : (struct symbol_store_options){0};
+    struct symbol_store *store = NULL;
+    struct error error = {0};
+    with.directory = "symbols";
+    assert_int_equal(symbol_store_open(&with, &store, &error), 0);
+    return store;
+}
+
+static int put(struct symbol_store *store, const void *bytes, size_t length, const char *expected,
+               struct symbol_stored *ret_stored, struct error *error)
+{
+    _cleanup_symbol_upload_ struct symbol_upload upload = {0};
+    int r = symbol_upload_begin(store, &upload, error);
+    if (!r)
+        r = symbol_upload_write(&upload, bytes, length, error);
+    return r < 0 ? r : symbol_upload_finish(&upload, expected, "folder/prog", ret_stored, error);
+}
+
+static int count_entry(void *context, const struct symbol_entry *entry)
+{
+    (void)entry;
+    ++*(int *)context;
+    return 0;
+}
+
+static int builds(struct symbol_store *store)
+{
+    int count = 0;
+    assert_int_equal(symbol_store_list(store, count_entry, &count, NULL), 0);
+    return count;
+}
+
+static uint64_t own_offset(const void *function)
+{
+    char line[512];
+    uint64_t result = 0;
+    FILE *maps = fopen("/proc/self/maps", "r");
+    assert_non_null(maps);
+    while (fgets(line, sizeof(line), maps)) {
+        unsigned long start, end, offset;
+        if (sscanf(line, "%lx-%lx %*4s %lx", &start, &end, &offset) == 3 &&
+            (uintptr_t)function >= start && (uintptr_t)function < end)
+            result = (uintptr_t)function - start + offset;
+    }
+    fclose(maps);
+    return result;
+}
+
+static void index_path(struct buffer *path, const char *name)
+{
+    path->length = 0;
+    buffer_printf(path, "symbols/%.2s/%s/%s", own_key, own_key + 2, name);
+}
+
+static void makes_keys(void **state)
+{
+    (void)state;
+    char key[SYMBOL_KEY_BYTES], longest[2 * SYMBOL_KEY_BYTES];
+    assert_true(symbol_key("AB01cd", key));
+    assert_string_equal(key, "ab01cd");
+    assert_true(symbol_key("aX/b", key));
+    assert_string_equal(key, "61582f62");
+    assert_true(symbol_key("abc", key)); /* an odd number of digits is a text */
+    assert_string_equal(key, "616263");
+    assert_false(symbol_key("", key));
+    assert_false(symbol_key("x", key));
+    memset(longest, 'a', sizeof(longest));
+    longest[SYMBOL_KEY_BYTES - 1] = '\0';
+    assert_true(symbol_key(longest, key));
+    longest[SYMBOL_KEY_BYTES - 1] = 'a';
+    longest[SYMBOL_KEY_BYTES + 1] = '\0';
+    assert_false(symbol_key(longest, key));
+    longest[128] = '/'; /* as a text it is twice as long */
+    longest[129] = '\0';
+    assert_false(symbol_key(longest, key));
+}
+
+static void takes_and_names(void **state)
+{
+    (void)state;
+    struct symbol_store *store = open_store(NULL);
+    struct symbol_stored stored = {0};
+    struct symbol_entry entry;
+    struct symbol_frame frames[SYMBOL_FRAMES_MAX];
+    struct error error = {0};
+    assert_null(symbol_store_source(store, own_key));
+    assert_int_equal(put(store, program.data, program.length, own_key, &stored, &error), 0);
+    assert_true(stored.stored);
+    assert_string_equal(stored.key, own_key);
+    assert_int_equal(stored.quality, SYMBOL_INDEX_INLINES);
+    assert_true(symbol_store_find(store, own_key, &entry));
+    assert_string_equal(entry.name, "prog");
+    assert_int_equal(entry.file_bytes[SYMBOL_EXECUTABLE], program.length);
+    assert_int_equal(entry.file_bytes[SYMBOL_DEBUGINFO], 0);
+
+    /* The same again is no better. */
+    assert_int_equal(put(store, program.data, program.length, NULL, &stored, &error), 0);
+    assert_false(stored.stored);
+    assert_int_equal(builds(store), 1);
+    assert_int_equal(symbol_store_figures(store).kept_out, 1);
+
+    /* What is open stays so, whatever becomes of the build. */
+    struct symbol_source *source = symbol_store_source(store, own_key);
+    assert_non_null(source);
+    assert_int_equal(symbol_store_delete(store, own_key, &error), 0);
+    assert_int_equal(symbol_store_delete(store, own_key, &error), -ENOENT);
+    assert_null(symbol_store_source(store, own_key));
+    uint64_t offset = own_offset((const void *)(uintptr_t)probe);
+    size_t count = 0;
+    for (uint64_t at = offset; count < 2 && at < offset + 64; at++)
+        count = symbol_source_look_up(source, at, 0, 0, frames, SYMBOL_FRAMES_MAX);
+    assert_int_equal(count, 2);
+    assert_string_equal(frames[0].name, "inlined_into_probe");
+    assert_string_equal(frames[1].name, "probe");
+    assert_int_equal(symbol_source_look_up(source, UINT64_MAX, 0, 0, frames, 8), 0);
+    symbol_source_release(store, source);
+    symbol_store_close(store);
+}
+
+static void refuses(void **state)
+{
+    (void)state;
+    struct symbol_store *store =
+        open_store(&(struct symbol_store_options){.file_bytes_max = program.length});
+    struct symbol_stored stored = {0};
+    struct error error = {0};
+    assert_int_equal(put(store, program.data, program.length, "abcdef00", &stored, &error),
+                     -EINVAL);
+    assert_says(&error, "abcdef00");
+    assert_says(&error, own_key);
+    assert_true(put(store, "nonsense", 8, NULL, &stored, &error) < 0);
+    assert_says(&error, "no binary or debug file");
+    assert_true(put(store, "", 0, NULL, &stored, &error) < 0);
+    buffer_reserve(&program, 1);
+    assert_int_equal(put(store, program.data, program.length + 1, NULL, &stored, &error), -E2BIG);
+    assert_says(&error, "symbols.file_limit");
+    assert_int_equal(builds(store), 0);
+    assert_int_equal(rmdir("symbols/incoming"), 0); /* nothing is left there */
+    symbol_store_close(store);
+}
+
+/* Cut anywhere and changed anywhere: an answer or a sentence, and never more than there was. */
+static void survives_damage(void **state)
+{
+    (void)state;
+    struct symbol_store *store = open_store(NULL);
+    struct symbol_stored stored;
+    struct error error = {0};
+    char *copy = memory_alloc(program.length);
+    for (size_t i = 0; i < 16; i++) {
+        size_t length = program.length / 16 * i;
+        int r = put(store, program.data, length, NULL, &stored, &error);
+        assert_true(r <= 0 && (r == 0 || error.text[0]));
+    }
+    for (size_t i = 0; i < 16; i++) {
+        memcpy(copy, program.data, program.length);
+        for (size_t at = 4 + i; at < program.length; at += 997 + 64 * i)
+            copy[at] = (char)(copy[at] ^ (1 << (i % 8)));
+        int r = put(store, copy, program.length, own_key, &stored, &error);
+        assert_true(r <= 0 && (r == 0 || error.text[0]));
+    }
+    free(copy);
+    /* And the real one comes through, whatever was taken of those. */
+    assert_int_equal(put(store, program.data, program.length, own_key, &stored, &error), 0);
+    symbol_store_close(store);
+}
+
+static void keeps_limits(void **state)
+{
+    (void)state;
+    struct symbol_stored stored;
+    struct error error = {0};
+    _cleanup_buffer_ struct buffer path = {0};
+    struct symbol_store *store =
+        open_store(&(struct symbol_store_options){.unused_ns = 3600000000000ll});
+    assert_int_equal(put(store, program.data, program.length, NULL, &stored, &error), 0);
+    symbol_store_maintain(store);
+    assert_int_equal(builds(store), 1);
+    index_path(&path, "index");
+    struct timespec long_ago[2] = {{.tv_sec = time(NULL) - 4000}, {.tv_sec = time(NULL) - 4000}};
+    assert_int_equal(utimensat(AT_FDCWD, buffer_text(&path), long_ago, 0), 0);
+    symbol_source_release(store, symbol_store_source(store, own_key)); /* that is a use */
+    symbol_store_maintain(store);
+    assert_int_equal(builds(store), 1);
+    assert_int_equal(utimensat(AT_FDCWD, buffer_text(&path), long_ago, 0), 0);
+    symbol_store_maintain(store);
+    assert_int_equal(builds(store), 0);
+    assert_int_equal(symbol_store_figures(store).removed, 1);
+    symbol_store_close(store);
+
+    store = open_store(&(struct symbol_store_options){.total_bytes_max = program.length / 2});
+    assert_int_equal(put(store, program.data, program.length, NULL, &stored, &error), -ENOSPC);
+    assert_says(&error, "symbols.disk_limit");
+    assert_int_equal(builds(store), 0);
+    symbol_store_close(store);
+}
+
+static void mends_what_a_crash_leaves(void **state)
+{
+    (void)state;
+    struct symbol_stored stored;
+    struct symbol_entry entry;
+    struct error error = {0};
+    _cleanup_buffer_ struct buffer path = {0};
+    struct symbol_store *store = open_store(NULL);
+    assert_int_equal(put(store, program.data, program.length, NULL, &stored, &error), 0);
+    symbol_store_close(store);
+    index_path(&path, "index");
+    for (int i = 0; i < 3; i++) {
+        if (i == 0)
+            assert_int_equal(truncate(buffer_text(&path), 100), 0);
+        else if (i == 1)
+            assert_int_equal(unlink(buffer_text(&path)), 0);
+        else
+            assert_int_equal(file_write_atomic(buffer_text(&path), "nonsense", 8, &error), 0);
+        store = open_store(NULL);
+        assert_null(symbol_store_source(store, own_key));
+        symbol_store_maintain(store);
+        assert_true(symbol_store_find(store, own_key, &entry));
+        assert_int_equal(entry.quality, SYMBOL_INDEX_INLINES);
+        symbol_store_close(store);
+    }
+    /* Without the file there is nothing to make it of. */
+    assert_int_equal(truncate(buffer_text(&path), 100), 0);
+    index_path(&path, "executable");
+    assert_int_equal(unlink(buffer_text(&path)), 0);
+    int fd = open("symbols/incoming/left", O_CREAT | O_WRONLY | O_CLOEXEC, 0600);
+    assert_true(fd >= 0);
+    close(fd);
+    store = open_store(NULL);
+    assert_int_equal(access("symbols/incoming/left", F_OK), -1);
+    symbol_store_maintain(store);
+    index_path(&path, "");
+    assert_int_equal(access(buffer_text(&path), F_OK), -1);
+    symbol_store_close(store);
+}
+
+static void takes_this_machines_files(void **state)
+{
+    (void)state;
+    struct symbol_store *store = open_store(NULL);
+    struct symbol_entry entry;
+    struct error error = {0};
+    assert_int_equal(symbol_store_index_path(store, "/proc/self/exe", "abcdef00", &error), -EINVAL);
+    assert_says(&error, own_key);
+    assert_true(symbol_store_index_path(store, "/no/such/file", own_key, &error) < 0);
+    assert_int_equal(builds(store), 0);
+    assert_int_equal(symbol_store_index_path(store, "/proc/self/exe", own_key, &error), 0);
+    assert_true(symbol_store_find(store, own_key, &entry));
+    assert_int_equal(entry.file_bytes[SYMBOL_EXECUTABLE], 0);
+    assert_int_equal(entry.quality, SYMBOL_INDEX_INLINES);
+    symbol_store_close(store);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(makes_keys),
+        cmocka_unit_test_setup_teardown(takes_and_names, enter_folder, leave_folder),
+        cmocka_unit_test_setup_teardown(refuses, enter_folder, leave_folder),
+        cmocka_unit_test_setup_teardown(survives_damage, enter_folder, leave_folder),
+        cmocka_unit_test_setup_teardown(keeps_limits, enter_folder, leave_folder),
+        cmocka_unit_test_setup_teardown(mends_what_a_crash_leaves, enter_folder, leave_folder),
+        cmocka_unit_test_setup_teardown(takes_this_machines_files, enter_folder, leave_folder),
+    };
+    return cmocka_run_group_tests(tests, read_ourselves, release);
+}

@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the lists of the server's page are made of: sorting, and services from series.
+
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import type { Quality, TimeSeries } from '../ui/api';
+import { sorted, type Column } from '../ui/parts/list';
+import { servicesOf } from '../ui/services';
+import { formatRate, meaningOf } from '../ui/values';
+
+interface Row {
+  name: string;
+  size: number | null;
+}
+
+const columns: Column<Row>[] = [
+  { id: 'name', title: 'Name', cell: () => '', order: ({ name }) => name },
+  { id: 'size', title: 'Size', cell: () => '', order: ({ size }) => size },
+  { id: 'plain', title: 'Plain', cell: () => '' },
+];
+const rows: Row[] = [{ name: 'v10', size: 1 }, { name: 'v9', size: null }, { name: 'a', size: 20 }];
+const names = (sort: string) => sorted(rows, columns, sort).map(({ name }) => name);
+
+test('numbers within words are numbers', () => {
+  assert.deepEqual(names('name'), ['a', 'v9', 'v10']);
+  assert.deepEqual(names('-name'), ['v10', 'v9', 'a']);
+});
+
+test('what is not known goes last, whichever way', () => {
+  assert.deepEqual(names('size'), ['v10', 'a', 'v9']);
+  assert.deepEqual(names('-size'), ['a', 'v10', 'v9']);
+});
+
+test('a column without an order, or that is not there, leaves the rows as they are', () => {
+  assert.deepEqual(names('plain'), ['v10', 'v9', 'a']);
+  assert.deepEqual(names('nonsense'), ['v10', 'v9', 'a']);
+});
+
+test('series of one service add up, and its newest version comes first', () => {
+  const answer: TimeSeries = {
+    step_seconds: 10, type: 'cpu', quality: {} as Quality,
+    series: [
+      { labels: { service_name: 'shop', version: '1' }, points: [[0, 1], [10, 2]] },
+      { labels: { service_name: 'shop', version: '2' }, points: [[10, 3], [20, 4]] },
+      { labels: {}, points: [[0, 5]] },
+    ],
+  };
+  const [shop, nameless] = servicesOf(answer);
+  assert.deepEqual(shop, { name: 'shop', total: 10, points: [[0, 1], [10, 5], [20, 4]], versions: ['2', '1'] });
+  assert.equal(nameless.name, 'unknown_service');
+});
+
+test('a small number of cores is still a number', () => {
+  const cpu = meaningOf('process_cpu:cpu:nanoseconds:cpu:nanoseconds');
+  for (const value of [0.00042, 0.0000071, 0.012, 0.5, 12.3, 400])
+    assert.ok(Number(formatRate(cpu, value)) > 0, `${value} is ${formatRate(cpu, value)}`);
+  assert.equal(formatRate(cpu, 0), '0');
+});

@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+// Many series as the layers of one chart: the largest by themselves, the others together.
+
+export interface ChartSeries {
+  name: string;
+  points: [number, number][]; // unix seconds, value
+}
+
+// As many as there are colours to tell them apart.
+export const SERIES_MAX = 8;
+const OTHERS = 'others';
+
+const total = (series: ChartSeries) => series.points.reduce((sum, [, value]) => sum + value, 0);
+
+// The largest first, and all that is beyond the last colour together.
+export function largest(series: ChartSeries[]): ChartSeries[] {
+  const sorted = [...series].sort((a, b) => total(b) - total(a));
+  if (sorted.length <= SERIES_MAX) return sorted;
+  const sums = new Map<number, number>();
+  for (const { points } of sorted.slice(SERIES_MAX - 1))
+    for (const [time, value] of points) sums.set(time, (sums.get(time) ?? 0) + value);
+  const others = [...sums].sort(([a], [b]) => a - b);
+  return [...sorted.slice(0, SERIES_MAX - 1), { name: OTHERS, points: others }];
+}
+
+interface Stacked {
+  data: [number[], ...number[][]]; // sums of a series and all below it
+  own: (number | null)[][]; // each series' own values
+}
+
+export function stack(series: ChartSeries[]): Stacked {
+  const times = [...new Set(series.flatMap(({ points }) => points.map(([time]) => time)))]
+    .sort((a, b) => a - b);
+  const own = series.map(({ points }) => {
+    const at = new Map(points);
+    return times.map((time) => at.get(time) ?? null);
+  });
+  const below = new Array<number>(times.length).fill(0);
+  const sums = own.map((values) => values.map((value, i) => (below[i] += value ?? 0)));
+  return { data: [times, ...sums], own };
+}
+
+type Points = readonly (readonly [number, number])[];
+
+export function meanOf(points: Points): number {
+  return points.length === 0 ? 0 : points.reduce((sum, [, value]) => sum + value, 0) / points.length;
+}
+
+export function peakOf(points: Points): number {
+  return points.reduce((most, [, value]) => Math.max(most, value), 0);
+}
