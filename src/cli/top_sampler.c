@@ -25,7 +25,7 @@ struct top_sampler {
     struct capture *capture;
     struct symbolizer *symbolizer;
     struct kernel_names *kernel; /* NULL: the symbolizer reads the kernel's list */
-    int64_t renewed_ns; /* when the symbolizer began */
+    int64_t renewed_ns;          /* when the symbolizer began */
     struct jit_names *jit;
     struct profile addresses; /* what the capture adds to */
     int64_t refresh_ns;

@@ -2,8 +2,8 @@
 /* A relabelling rule inside: made by relabel_rule.c, applied by relabel.c. */
 #pragma once
 
-#include "profile/regex.h"
 #include "label/relabel.h"
+#include "profile/regex.h"
 
 struct relabel_rule {
     enum relabel_action action;

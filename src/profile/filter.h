@@ -5,8 +5,8 @@
  */
 #pragma once
 
-#include "profile/regex.h"
 #include "profile/profile.h"
+#include "profile/regex.h"
 
 enum tag_relation { TAG_IS, TAG_IS_NOT, TAG_MATCHES };
 
@@ -19,9 +19,9 @@ struct tag_filter {
 
 /* Patterns are matched against a frame's function name, source file and binary. NULL: no filter. */
 struct profile_filter {
-    const struct regex *focus;   /* keep samples with such a frame */
-    const struct regex *ignore;  /* then drop samples with such a frame */
-    const struct regex *hide;    /* then take such frames out of the stacks */
+    const struct regex *focus;     /* keep samples with such a frame */
+    const struct regex *ignore;    /* then drop samples with such a frame */
+    const struct regex *hide;      /* then take such frames out of the stacks */
     const struct tag_filter *tags; /* keep samples that pass all of them */
     size_t tag_count;
 };

@@ -11,7 +11,7 @@
 #include "store/store.h"
 
 #define QUERY_BYTES_MAX SELECTOR_BYTES_MAX
-#define QUERY_TYPE_BYTES 1025 /* with its NUL */
+#define QUERY_TYPE_BYTES 1025       /* with its NUL */
 #define QUERY_RECORDING "recording" /* the label, and another one for its name */
 #define QUERY_RECORDING_NAME "recording_name"
 

@@ -299,7 +299,7 @@ static void subtract(const struct delta_table *before, const struct delta_table 
         for (unsigned type = 0, column = 0; type < profile->type_count; type++) {
             if (!cumulative[type])
                 continue;
-            int64_t value = 0, base = known ? row(before, old)[column] : 0;
+            int64_t value = 0, base = before && known ? row(before, old)[column] : 0;
             if (before && !again && __builtin_sub_overflow(row(now, stack)[column], base, &value))
                 value = INT64_MAX;
             profile->samples.values[type][order[i].sample] = value;

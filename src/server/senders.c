@@ -135,8 +135,8 @@ static void write_row(const struct sender *row, struct buffer *out)
                   (double)row->first_ns / 1e9, (double)row->last_ns / 1e9,
                   (unsigned long long)row->pushes, (unsigned long long)row->repeats,
                   (unsigned long long)row->windows, (unsigned long long)row->rows,
-                  (unsigned long long)row->exemplars, (unsigned long long)row->corrected, (unsigned long long)row->cut,
-                  (double)row->skew_ns / 1e9);
+                  (unsigned long long)row->exemplars, (unsigned long long)row->corrected,
+                  (unsigned long long)row->cut, (double)row->skew_ns / 1e9);
     const char *comma = "";
     for (int i = 0; i < INGEST_REFUSALS; i++)
         if (row->refused[i]) {

@@ -48,7 +48,7 @@ struct server_options {
     /* As in http/server.h; 0: what stands there. */
     uint64_t connections, connections_per_address, requests_per_second;
     int64_t idle_timeout_ns;
-    unsigned log_format;         /* enum server_log_format */
+    unsigned log_format; /* enum server_log_format */
     bool access_log;
 };
 
@@ -68,7 +68,7 @@ struct server {
     struct http_route routes[SERVER_ROUTES_MAX]; /* with the limits that are set */
     struct http_tls *tls;
     struct tokens *tokens;
-    struct audit *audit; /* NULL: in memory only */
+    struct audit *audit;  /* NULL: in memory only */
     struct budget memory; /* of pushes, queries and housekeeping */
     _Atomic uint64_t pushes_without_memory;
     struct quotas *quotas;

@@ -5,10 +5,10 @@
  * write its answer: no files, no network, no processes, and limits on memory, time and output. What
  * it answers is as untrusted as its input was.
  *
- * A process with one thread forks. One with more has its children started afresh, from its own file,
- * if it called confined_enter first thing in main(): that costs several milliseconds each, most of
- * them for the dynamic linker, but it doesn't matter then which threads hold which locks. Memory
- * that is shared with the kernel or with others is the owner's to keep from children
+ * A process with one thread forks. One with more has its children started afresh, from its own
+ * file, if it called confined_enter first thing in main(): that costs several milliseconds each,
+ * most of them for the dynamic linker, but it doesn't matter then which threads hold which locks.
+ * Memory that is shared with the kernel or with others is the owner's to keep from children
  * (MADV_DONTFORK).
  */
 #pragma once

@@ -7,6 +7,7 @@
 start_server server --data store
 start_agent agent
 need_host agent
+# shellcheck disable=SC2034 # for away_for_seconds
 listen=${url#http://}
 away_for_seconds "${OUTAGE_SECONDS:-20}"
 

@@ -3,7 +3,9 @@
 . "$ROOT/tests/capture/common.bash"
 . "$ROOT/tests/capture/storm.bash"
 need gcc python3 nm
+# shellcheck disable=SC2034 # for what is read below
 storm_kib=100000
+# shellcheck disable=SC2034
 declare -A threads_least=([bpf]=50+ [perf]=0+)
 
 storm_spawn 500 2

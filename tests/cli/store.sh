@@ -10,7 +10,7 @@ printf 'main;work;hot 5\nmain;decrypt_payroll 3\n' >eve.folded
 printf 'main;work;hot 5\nmain;work 3\n' >bob.folded
 start_server one --data data --tokens data/tokens
 as() { curl -sS --fail-with-body -H "Authorization: Bearer $admin" "$@"; }
-for i in 1 2 3; do
+for _ in 1 2 3; do
     as --data-binary @eve.folded "$url/api/v1/push?service_name=a&user=eve_smith&format=folded" >/dev/null
     as --data-binary @bob.folded "$url/api/v1/push?service_name=a&user=bob&format=folded" >/dev/null
 done
@@ -57,7 +57,7 @@ if "${delete[@]}" data --yes 2>busy.txt; then exit 1; fi
 grep 'used by another process' busy.txt >/dev/null
 stop_server
 "$ASSAY" token revoke looker --file data/tokens
-[[ $("$ASSAY" store audit data -n 2) == *'"action":"stop"'*'"action":"token revoke","target":"looker"'* ]]
+[[ $("$ASSAY" store audit data -n 4) == *'"action":"stop"'*'"action":"token revoke","target":"looker"'* ]]
 
 # What is there, and carrying it elsewhere.
 "$ASSAY" store stats data >stats.txt

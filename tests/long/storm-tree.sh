@@ -3,5 +3,6 @@
 . "$ROOT/tests/capture/common.bash"
 . "$ROOT/tests/capture/storm.bash"
 need gcc python3 nm
+# shellcheck disable=SC2034 # for what is read below
 storm_kib=150000
 storm_tree 2000 64

@@ -21,7 +21,7 @@ cd ..
 
 start_server peer --data store -c keep.yaml --access-log
 ./service/service "$url" "$seconds" >used.txt
-read -r cpu_ns kept <used.txt
+read -r cpu_ns _ <used.txt
 
 total() { get "/api/v1/top?query=$1%7Bservice%3D%22peer.service%22%7D&sort=cum&$always" >top.json; }
 get "/api/v1/types?$always" >types.json

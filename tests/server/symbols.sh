@@ -91,7 +91,7 @@ wrong 400 'no build ID' prog 'build_id=x'
 wrong 400 'no binary or debug file' prog.c
 : >empty
 wrong 400 'empty' empty
-head -c 3000 prog >cut
+head -c 3000 prog >"./cut"
 wrong 400 . cut
 python3 - <<'P'
 data = bytearray(open("prog.debug", "rb").read())
