@@ -20,9 +20,10 @@ struct buffer {
 void buffer_release(struct buffer *buffer);
 #define _cleanup_buffer_ _cleanup_(buffer_release)
 
+/* Never NULL, even for nothing. */
 static inline char *buffer_reserve(struct buffer *buffer, size_t extra)
 {
-    array_reserve(buffer->data, buffer->capacity, buffer->length + extra);
+    array_reserve(buffer->data, buffer->capacity, buffer->length + MAX(extra, (size_t)1));
     return buffer->data + buffer->length;
 }
 
