@@ -439,7 +439,8 @@ async function everywhere(browser, { url }) {
   await page.keyboard.press('g');
   await page.keyboard.press('f');
   await page.waitForURL(/\/files$/);
-  assert.equal(await page.evaluate(() => document.activeElement.id), 'content');
+  // The address changes first, the page and its focus with the next frame.
+  await page.waitForFunction(() => document.activeElement.id === 'content');
   await page.keyboard.press('T');
   await page.getByRole('button', { name: 'UTC' }).waitFor();
   // On a phone everything can be read without moving sideways.

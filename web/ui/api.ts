@@ -2,7 +2,7 @@
 // Talking to the server. The token, where the server wants one, goes into a header and never into a
 // cookie, so that no other site can make a browser use it.
 
-import type { Params } from './route';
+import { address, type Params } from './route';
 
 const KEY = 'assay-token';
 // An event whose detail says why the server wants another token than it was given, if any.
@@ -50,15 +50,6 @@ export function setToken(value: string | null, remember = false): void {
   if (value !== null) (remember ? local : session)?.setItem(KEY, value);
 }
 
-function withParams(path: string, params: Params): string {
-  const out = new URLSearchParams();
-  for (const [name, value] of Object.entries(params))
-    for (const one of Array.isArray(value) ? value : [value])
-      if (one !== undefined && one !== '') out.append(name, one);
-  const text = out.toString();
-  return text === '' ? path : `${path}?${text}`;
-}
-
 async function errorOf(response: Response): Promise<ApiError> {
   let code = 'unknown', message = `The server answered with ${response.status}.`;
   try {
@@ -84,7 +75,7 @@ export async function call(path: string, params: Params = {}, options: Call = {}
   if (secret) headers.set('Authorization', `Bearer ${secret}`);
   let response: Response;
   try {
-    response = await fetch(withParams(path, params), {
+    response = await fetch(address(path, params), {
       method: options.method ?? 'GET', body: options.body, signal: options.signal, headers,
       credentials: 'omit', cache: 'no-store', redirect: 'error',
     });
