@@ -59,7 +59,7 @@ for host in early late; do
     need_host "$host"
 done
 began=$(date +%s)
-OTEL_SERVICE_NAME=both ./busy 6
+OTEL_SERVICE_NAME="both-$$" ./busy 6
 ended=$(date +%s)
 sleep 1
 for pid in "${agents[@]: -2}"; do
@@ -69,7 +69,7 @@ done
 
 # The same seconds on both, though one says two hours before and the other three later.
 for host in early late; do
-    get "/api/v1/timeseries?query=cpu%7Bservice_name%3D%22both%22%2Chost%3D%22$host%22%7D&from=now-10m&to=now%2B10m&step=10s" >series.json
+    get "/api/v1/timeseries?query=cpu%7Bservice_name%3D%22both-$$%22%2Chost%3D%22$host%22%7D&from=now-10m&to=now%2B10m&step=10s" >series.json
     python3 - "$began" "$ended" <<'PYTHON'
 import json, sys
 began, ended = map(float, sys.argv[1:])

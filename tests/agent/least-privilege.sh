@@ -37,9 +37,9 @@ chmod 711 secret
 # Other code as well: build IDs don't cover names.
 sed 's/busy_leaf/gone_leaf/; s/20000/20001/' busy.c >gone.c
 cc -O1 -o gone gone.c
-OTEL_SERVICE_NAME=secret-service ./secret 900 &
+OTEL_SERVICE_NAME=secret-service-$$ ./secret 900 &
 agents+=("$!")
-OTEL_SERVICE_NAME=gone-service ./gone 900 &
+OTEL_SERVICE_NAME=gone-service-$$ ./gone 900 &
 agents+=("$!")
 dd if=/dev/zero of=/dev/null bs=512 status=none & # which is in the kernel nearly all the time
 agents+=("$!")
@@ -63,7 +63,7 @@ sleep 5
 stop_agent
 [ "$(stat -c %u becomes)" -eq 65534 ]
 [ -z "$(find becomes ! -user 65534)" ]
-[ "$(python3 -c "print($(seconds '{service_name="gone-service"}') > 0)")" = True ]
+[ "$(python3 -c "print($(seconds "{service_name=\"gone-service-$$\"}") > 0)")" = True ]
 echo 'user: nosuchuser' >user.yaml
 status=0
 "$ASSAY" agent --server "$url" --data "$PWD/nosuch" --config user.yaml 2>nosuch.log || status=$?
@@ -91,7 +91,7 @@ with() {
     sleep 5
     [ "$name" != whole ] || confined "$agent"
     stop_agent
-    for service in secret-service gone-service secret dd; do
+    for service in secret-service-$$ gone-service-$$ secret dd; do
         # Of what is not there, it says so.
         curl -sS --get "$url/api/v1/top?$always" \
             --data-urlencode "query=cpu{trial=\"$name\",service_name=\"$service\"}" >"$name.$service.json"
@@ -114,10 +114,10 @@ for s in json.load(open(sys.argv[1])):
 trial whole
 with whole "${kept[@]}"
 grep 'Sampling by BPF' whole.log >/dev/null
-[[ $(functions whole secret-service) == *busy_leaf* ]]
-[[ $(functions whole gone-service) == *gone_leaf* ]]
-[[ $(served whole) == *secret-service* ]]
-[[ $(served whole) == *gone-service* ]]
+[[ $(functions whole secret-service-$$) == *busy_leaf* ]]
+[[ $(functions whole gone-service-$$) == *gone_leaf* ]]
+[[ $(served whole) == *secret-service-$$* ]]
+[[ $(served whole) == *gone-service-$$* ]]
 
 without() { # CAPABILITY: sets $name
     name=no_$1
@@ -140,11 +140,11 @@ fi
 without perfmon # then there is nothing of others
 if grep 'Sampling by BPF' "$name.log"; then exit 1; fi
 without sys_ptrace # then files can't be opened by way of other users' processes
-[[ $(functions "$name" gone-service) != *gone_leaf* ]]
+[[ $(functions "$name" gone-service-$$) != *gone_leaf* ]]
 without dac_read_search # then environments of others, and binaries they may not read, are unknown
-[[ $(served "$name") != *secret-service* ]]
+[[ $(served "$name") != *secret-service-$$* ]]
 grep -x secret <(served "$name") >/dev/null
 [[ $(functions "$name" secret) != *busy_leaf* ]]
 without checkpoint_restore # then deleted files have no names
-[[ $(functions "$name" secret-service) == *busy_leaf* ]]
-[[ $(functions "$name" gone-service) != *gone_leaf* ]]
+[[ $(functions "$name" secret-service-$$) == *busy_leaf* ]]
+[[ $(functions "$name" gone-service-$$) != *gone_leaf* ]]

@@ -8,15 +8,15 @@ cat >agent.yaml <<YAML
 external_labels: {region: eu-test}
 rules:
   - match: {exe: "*/ruled-$$"}
-    labels: {service_name: by-rule, version: "7"}
+    labels: {service_name: by-rule-$$, version: "7"}
   - match: {name: "noise-*"}
     drop: true
-  - match: {name: "envy*", env: {TEAM: "r?d"}}
-    labels: {service_name: by-env}
+  - match: {name: "envy-*", env: {TEAM: "r?d"}}
+    labels: {service_name: by-env-$$}
 relabel_configs:
-  - {source_labels: [__meta_process_exe], regex: ".*/(second)-.*", target_label: service_name, replacement: "re-\$1"}
+  - {source_labels: [__meta_process_exe], regex: ".*/(second)-.*", target_label: service_name, replacement: "re-\$1-$$"}
 YAML
-cp busy envy
+cp busy "envy-$$"
 "$ASSAY" agent --check-config --config agent.yaml >/dev/null
 start_server server --data store
 start_agent agent --config agent.yaml
@@ -26,9 +26,9 @@ need_host agent
 jobs=($!)
 "./noise-$$" 1 &
 jobs+=($!)
-TEAM=red ./envy 1 &
+TEAM=red "./envy-$$" 1 &
 jobs+=($!)
-TEAM=blue ./envy 0.5 &
+TEAM=blue "./envy-$$" 0.5 &
 jobs+=($!)
 "./first-$$" 1.5 "./second-$$" 3.5 & # CPU time goes on over an exec
 jobs+=($!)
@@ -49,11 +49,11 @@ for job in "${jobs[@]}"; do wait "$job"; done
 stop_agent
 [ -z "$unit" ] || rmdir "$unit"
 
-about "$(seconds '{service_name="by-rule",version="7",region="eu-test"}')" 1
-about "$(seconds '{service_name="by-env"}')" 1
-about "$(seconds '{service_name="envy"}')" 0.5
+about "$(seconds "{service_name=\"by-rule-$$\",version=\"7\",region=\"eu-test\"}")" 1
+about "$(seconds "{service_name=\"by-env-$$\"}")" 1
+about "$(seconds "{service_name=\"envy-$$\"}")" 0.5
 about "$(seconds "{service_name=\"first-$$\"}")" 1.5
-about "$(seconds '{service_name="re-second"}')" 2
+about "$(seconds "{service_name=\"re-second-$$\"}")" 2
 about "$(seconds "{service_name=\"tiny-$$\"}")" 3
 [ -z "$unit" ] || about "$(seconds "{service_name=\"assay-test-$$\"}")" 1.5
 [[ $(services) != *noise-* ]]

@@ -23,7 +23,7 @@ until_within() {
 away_for_seconds() {
     local end=$((SECONDS + $1))
     stop_server
-    OTEL_SERVICE_NAME=steady ./busy "$(($1 * 4 / 10))" &
+    OTEL_SERVICE_NAME="steady-$$" ./busy "$(($1 * 4 / 10))" >used.txt &
     local busy=$!
     until_within "$(($1 + 60))" has_waiting agent/spool "$(($1 / 10 - 1))"
     wait "$busy"
@@ -35,7 +35,7 @@ away_for_seconds() {
     url=http://$listen
     until_within 90 is_empty agent/spool
     stop_agent
-    about "$(seconds '{service_name="steady"}')" "$(($1 * 4 / 10))"
+    about "$(seconds "{service_name=\"steady-$$\"}")" "$(cat used.txt)"
     get /api/v1/senders >senders.json
     json senders.json 'sum(s["pushes"] for s in d) >= 2'
     grep 'The server takes profiles again' agent.log >/dev/null

@@ -58,7 +58,7 @@ soak() {
     done
     need_host up
     child=$(pgrep -P "$up" -f "assay agent" | sed -n 1p)
-    OTEL_SERVICE_NAME=steady ./busy 100000 &
+    OTEL_SERVICE_NAME="soaked-$$" ./busy 100000 &
     agents+=("$!")
     python3 load.py "$seconds" &
     load=$!
@@ -94,7 +94,7 @@ assert share <= 0.01, share"
     # All windows are there, without a gap.
     start_server again --data data/store
     url=$url get "/api/v1/series?$always" >series.json
-    curl -sS --fail-with-body --get --data-urlencode 'query=cpu{service_name="steady"}' \
+    curl -sS --fail-with-body --get --data-urlencode "query=cpu{service_name=\"soaked-$$\"}" \
         "$url/api/v1/top?$always" >top.json
     json top.json "d['quality']['windows'] >= $seconds / 10 - 1"
 }

@@ -19,7 +19,7 @@ else
     cp busy own/
 fi
 start_server server --data store
-OTEL_SERVICE_NAME=mine "${as_nobody[@]}" own/busy 600 &
+OTEL_SERVICE_NAME="mine-$$" "${as_nobody[@]}" own/busy 600 &
 busy=$!
 agents+=("$busy")
 : >agent.log
@@ -46,4 +46,4 @@ fi
 sleep 3
 stop_agent
 kill "$busy"
-[ "$(python3 -c "print($(seconds '{service_name="mine"}') > 0.2)")" = True ]
+[ "$(python3 -c "print($(seconds "{service_name=\"mine-$$\"}") > 0.2)")" = True ]

@@ -20,7 +20,7 @@ if grep 'of this user' up.log >/dev/null; then
     kill "$up"
     exit 77
 fi
-OTEL_SERVICE_NAME=known ./busy 2
+OTEL_SERVICE_NAME="known-$$" ./busy 2
 "$ASSAY" agent status --data "$PWD/data/agent" >status.txt
 grep '^sampling  by .*, 49 times a second' status.txt >/dev/null
 "$ASSAY" agent status --data "$PWD/data/agent" --json >status.json

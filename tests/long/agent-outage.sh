@@ -22,10 +22,10 @@ agents+=("$agent")
 until grep 'Sampling by' agent.log >/dev/null; do sleep 0.05; done
 sleep 15
 cut host
-OTEL_SERVICE_NAME=cut-off ./busy 30
+OTEL_SERVICE_NAME="cut-off-$$" ./busy 30
 until_within 90 has_waiting agent/spool 3
 mend host
 until_within 120 is_empty agent/spool
 stop_agent
-get "/api/v1/top?query=cpu%7Bservice_name%3D%22cut-off%22%7D&$always" >top.json
+get "/api/v1/top?query=cpu%7Bservice_name%3D%22cut-off-$$%22%7D&$always" >top.json
 about "$(python3 -c 'import json; print(json.load(open("top.json"))["total"] / 1e9)')" 30
