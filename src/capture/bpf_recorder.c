@@ -275,13 +275,14 @@ static void take_sample(struct bpf_recorder *bpf, const struct bpf_sample_event 
         count += add_walked(bpf, process, event, frames + count);
     if (event->flags & BPF_SAMPLE_KERNEL)
         count += add_stack(bpf, event, true, frames + count);
-    recorder_add(recorder, &(struct recorder_sample){.pid = event->pid,
-                                                     .tid = event->tid,
-                                                     .comm = comm,
-                                                     .time_ns = event->time_ns,
-                                                     .cpu_ns = recorder->period_ns,
-                                                     .frames = frames,
-                                                     .frame_count = count});
+    recorder_add(recorder,
+                 &(struct recorder_sample){.pid = event->pid,
+                                           .tid = event->tid,
+                                           .comm = comm,
+                                           .time_ns = event->time_ns,
+                                           .cpu_ns = recorder_weight_ns(recorder, event->time_ns),
+                                           .frames = frames,
+                                           .frame_count = count});
 }
 
 /* ---- events ---- */

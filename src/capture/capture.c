@@ -223,7 +223,8 @@ int capture_set_rate(struct capture *capture, unsigned frequency_hz, struct erro
                                          : -ENOTSUP;
     if (r < 0)
         return error_set_errno(error, r, "Samples cannot be taken %u times a second", frequency_hz);
-    recorder_set_rate(&capture->recorder, frequency_hz);
+    /* What was taken since the last look stands for what it stood for. */
+    recorder_set_rate(&capture->recorder, frequency_hz, (uint64_t)monotonic_ns());
     capture->recorder.period_set = true;
     return 0;
 }

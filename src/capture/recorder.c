@@ -25,12 +25,19 @@ void recorder_init(struct recorder *recorder, unsigned frequency_hz)
     modules_init(&recorder->modules);
     processes_init(&recorder->processes, &recorder->modules);
     segments_init(&recorder->segments);
-    recorder_set_rate(recorder, frequency_hz);
+    recorder_set_rate(recorder, frequency_hz, 0);
 }
 
-void recorder_set_rate(struct recorder *recorder, unsigned frequency_hz)
+void recorder_set_rate(struct recorder *recorder, unsigned frequency_hz, uint64_t now_ns)
 {
+    recorder->old_period_ns = recorder->period_ns;
+    recorder->changed_ns = now_ns;
     recorder->period_ns = 1000000000 / frequency_hz;
+}
+
+int64_t recorder_weight_ns(const struct recorder *recorder, uint64_t time_ns)
+{
+    return time_ns <= recorder->changed_ns ? recorder->old_period_ns : recorder->period_ns;
 }
 
 void recorder_release(struct recorder *recorder)
@@ -284,7 +291,8 @@ static void take_sample(struct recorder *recorder, const struct perf_record *rec
                      .tid = record->tid,
                      .comm = processes_thread_name(&recorder->processes, process, record->tid),
                      .time_ns = record->time_ns,
-                     .cpu_ns = recorder->period_set ? recorder->period_ns : (int64_t)record->period,
+                     .cpu_ns = recorder->period_set ? recorder_weight_ns(recorder, record->time_ns)
+                                                    : (int64_t)record->period,
                      .frames = frames,
                      .frame_count = count});
 }

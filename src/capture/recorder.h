@@ -25,8 +25,9 @@ struct recorder {
     struct processes processes;
     struct segments segments;
     int64_t epoch_ns; /* of CLOCK_MONOTONIC's zero */
-    int64_t period_ns;
-    bool period_set; /* the kernel goes on saying the first one, so this is what counts */
+    int64_t period_ns, old_period_ns;
+    uint64_t changed_ns; /* when the old one ended; 0: there was none */
+    bool period_set;     /* the kernel goes on saying the first one, so this is what counts */
     unsigned samples_type, cpu_type;
     uint32_t kernel_mapping;
     bool root_by_process;    /* stacks begin with a frame that is called as the process is */
@@ -47,8 +48,9 @@ struct recorder {
 void recorder_init(struct recorder *recorder, unsigned frequency_hz);
 void recorder_release(struct recorder *recorder);
 
-/* A sample stands for so much CPU time from now on, where it doesn't say so itself. */
-void recorder_set_rate(struct recorder *recorder, unsigned frequency_hz);
+/* Samples that were taken after `now_ns` stand for so much CPU time, where they don't say so
+ * themselves. All that were taken before the last change must have been read. */
+void recorder_set_rate(struct recorder *recorder, unsigned frequency_hz, uint64_t now_ns);
 
 /* Samples go there from now on; samples/count and cpu/nanoseconds are added to it. */
 void recorder_into(struct recorder *recorder, struct profile *profile);
@@ -61,6 +63,8 @@ void recorder_forget_modules(struct recorder *recorder);
 
 /* ---- for other sources of samples ---- */
 
+/* CPU time that a sample of this moment stands for. */
+int64_t recorder_weight_ns(const struct recorder *recorder, uint64_t time_ns);
 /* The process of a sample, which is looked up where it is not known. NULL beyond the limits. */
 struct process *recorder_process(struct recorder *recorder, uint32_t pid, bool has_user);
 

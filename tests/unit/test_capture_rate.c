@@ -96,6 +96,18 @@ static void check_rates(enum capture_means means)
     assert_in_range(samples, 100, 400);
     assert_in_range(cpu_ns, 250000000, 1000000000);
 
+    /* What was taken before a change and is read after it stands for what it stood for. */
+    struct capture_figures before = capture_figures(capture);
+    int64_t used = clock_ns(CLOCK_THREAD_CPUTIME_ID);
+    for (int i = 0; i < 20; i++) {
+        use_cpu(0.05);
+        assert_int_equal(capture_set_rate(capture, i % 2 ? 400 : 40, &error), 0);
+    }
+    assert_true(capture_read(capture, 0, true, &error) >= 0);
+    used = clock_ns(CLOCK_THREAD_CPUTIME_ID) - used;
+    cpu_ns = capture_figures(capture).cpu_ns - before.cpu_ns;
+    assert_in_range(cpu_ns, used / 2, used + used / 4);
+
     assert_int_equal(capture_pause(capture, true, &error), 0);
     measure(capture, 0.05, &cpu_ns); /* what was on its way */
     assert_int_equal(measure(capture, 0.2, &cpu_ns), 0);
