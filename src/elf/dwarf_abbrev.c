@@ -6,10 +6,15 @@
 #include "elf/dwarf_unit.h"
 
 #define CACHE_BYTES_MAX (64u << 20)
-#define ATTRIBUTES_MAX 4096 /* of one abbreviation; real ones have up to 30 */
+
 /* Tables may overlap, so that a small section holds many large ones: reading stops when it adds up
  * to that many times the section. */
 #define WORK_FACTOR 64
+
+static bool too_much(const struct debug_unit *unit, const struct debug_abbreviation_cache *cache)
+{
+    return cache->work / WORK_FACTOR > (uint64_t)unit->abbrev.length + (1u << 20);
+}
 
 static void free_table(struct debug_abbreviations *table)
 {
@@ -84,31 +89,59 @@ static int32_t form_bytes(const struct debug_unit *unit, uint16_t form)
     }
 }
 
+bool debug_attribute_next(struct cursor *cursor, struct debug_attribute *ret_attribute)
+{
+    uint64_t name = cursor_uleb(cursor), form = cursor_uleb(cursor);
+    int64_t constant = form == DW_FORM_implicit_const ? cursor_sleb(cursor) : 0;
+    if (form > UINT16_MAX)
+        cursor->bad = true;
+    *ret_attribute = (struct debug_attribute){
+        .name = name > UINT16_MAX ? 0 : (uint16_t)name,
+        .form = (uint16_t)form,
+        .constant = constant,
+    };
+    return !cursor->bad && (name || form);
+}
+
+bool debug_abbreviation_scan(const struct debug_unit *unit, struct debug_abbreviation_cache *cache,
+                             uint64_t code, uint16_t *ret_tag, struct cursor *ret_attributes)
+{
+    if (!code || unit->abbrev_offset >= unit->abbrev.length || too_much(unit, cache))
+        return false;
+    const uint8_t *place = unit->abbrev.bytes + unit->abbrev_offset;
+    struct cursor cursor = cursor_of(place, (size_t)(unit->abbrev.length - unit->abbrev_offset));
+    struct debug_attribute attribute;
+    for (;;) {
+        uint64_t found = cursor_uleb(&cursor), tag = cursor_uleb(&cursor);
+        cursor_u8(&cursor); /* whether it has children */
+        *ret_tag = tag > UINT16_MAX ? 0 : (uint16_t)tag;
+        *ret_attributes = cursor;
+        if (!found || cursor.bad || found == code) {
+            cache->work += (uint64_t)(cursor.at - place);
+            return found && !cursor.bad;
+        }
+        while (debug_attribute_next(&cursor, &attribute))
+            continue;
+    }
+}
+
 /* The attributes of one abbreviation; false when they make no sense. */
 static bool read_attributes(const struct debug_unit *unit, struct cursor *cursor,
                             struct debug_abbreviations *table,
                             struct debug_abbreviation *abbreviation)
 {
-    for (;;) {
-        uint64_t name = cursor_uleb(cursor), form = cursor_uleb(cursor);
-        int64_t constant = form == DW_FORM_implicit_const ? cursor_sleb(cursor) : 0;
-        if (cursor->bad || abbreviation->count == ATTRIBUTES_MAX)
+    struct debug_attribute attribute;
+    while (debug_attribute_next(cursor, &attribute)) {
+        if (abbreviation->count == DEBUG_ATTRIBUTES_MAX)
             return false;
-        if (!name && !form)
-            return true;
-        if (form > UINT16_MAX)
-            return false;
-        int32_t bytes = form_bytes(unit, (uint16_t)form);
+        int32_t bytes = form_bytes(unit, attribute.form);
         abbreviation->fixed_bytes =
             abbreviation->fixed_bytes < 0 || bytes < 0 ? -1 : abbreviation->fixed_bytes + bytes;
         array_reserve(table->attributes, table->attribute_capacity, table->attribute_count + 1);
-        table->attributes[table->attribute_count++] = (struct debug_attribute){
-            .name = name > UINT16_MAX ? 0 : (uint16_t)name,
-            .form = (uint16_t)form,
-            .constant = constant,
-        };
+        table->attributes[table->attribute_count++] = attribute;
         abbreviation->count++;
     }
+    return !cursor->bad;
 }
 
 static int compare_codes(const void *left, const void *right)
@@ -163,7 +196,7 @@ const struct debug_abbreviations *debug_unit_abbreviations(const struct debug_un
     }
     if (cache->bytes > CACHE_BYTES_MAX)
         clear_cache(cache);
-    if (cache->work / WORK_FACTOR > (uint64_t)unit->abbrev.length + (1u << 20))
+    if (too_much(unit, cache))
         return NULL;
     struct debug_abbreviations *table =
         read_table(unit, cursor_of(place, (size_t)(unit->abbrev.length - unit->abbrev_offset)));

@@ -95,21 +95,20 @@ static void keep_attribute(struct debug_unit *unit, uint16_t name, const struct 
 /* The first entry. Bases may come after what is counted from them, so values are looked at last. */
 static bool read_first_entry(struct debug_unit *unit, struct debug_abbreviation_cache *cache)
 {
-    const struct debug_abbreviations *table = debug_unit_abbreviations(unit, cache);
-    struct cursor cursor = cursor_of(unit->info.bytes, (size_t)unit->end);
+    struct cursor cursor = cursor_of(unit->info.bytes, (size_t)unit->end), attributes;
+    struct debug_attribute attribute;
+    unsigned count = 0;
     cursor.at += unit->entries;
-    const struct debug_abbreviation *abbreviation =
-        table ? debug_abbreviation_find(table, cursor_uleb(&cursor)) : NULL;
-    if (!abbreviation)
+    if (!debug_abbreviation_scan(unit, cache, cursor_uleb(&cursor), &unit->tag, &attributes))
         return false;
-    unit->tag = abbreviation->tag;
-    for (uint32_t i = 0; i < abbreviation->count; i++) {
-        const struct debug_attribute *attribute = &table->attributes[abbreviation->first + i];
+    while (debug_attribute_next(&attributes, &attribute)) {
         struct debug_value value;
-        if (!debug_value_read(unit, &cursor, attribute, &value))
+        if (++count > DEBUG_ATTRIBUTES_MAX || !debug_value_read(unit, &cursor, &attribute, &value))
             return false;
-        keep_attribute(unit, attribute->name, &value);
+        keep_attribute(unit, attribute.name, &value);
     }
+    if (attributes.bad)
+        return false;
     /* A split unit has none of its own, but its other half's. */
     debug_value_address(unit, &unit->low_value, &unit->low);
     return true;
@@ -131,6 +130,20 @@ static void set_bases(struct debug_unit *unit, const struct debug_unit *skeleton
         unit->ranges_base = skeleton->ranges_base;
         unit->low = skeleton->low;
     }
+}
+
+bool debug_unit_skip(struct debug_bytes info, uint64_t offset, uint64_t *ret_next)
+{
+    struct cursor cursor = cursor_of(info.bytes, info.length);
+    struct debug_unit unit;
+    uint64_t length;
+    if (offset >= info.length)
+        return false;
+    cursor.at += offset;
+    if (!read_start(&cursor, &unit, &length))
+        return false;
+    *ret_next = (uint64_t)(cursor.at - info.bytes) + length;
+    return true;
 }
 
 int debug_unit_read(struct debug_unit *ret_unit, struct debug_abbreviation_cache *cache,

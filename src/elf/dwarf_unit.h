@@ -47,6 +47,11 @@ struct debug_abbreviation_cache {
 
 void debug_abbreviation_cache_release(struct debug_abbreviation_cache *cache);
 
+#define DEBUG_ATTRIBUTES_MAX 4096 /* of one abbreviation; real ones have up to 30 */
+
+/* The next attribute of an abbreviation; false at their end, and when they make no sense. */
+bool debug_attribute_next(struct cursor *cursor, struct debug_attribute *ret_attribute);
+
 static inline const struct debug_abbreviation *
 debug_abbreviation_find(const struct debug_abbreviations *table, uint64_t code)
 {
@@ -96,9 +101,17 @@ int debug_unit_read(struct debug_unit *ret_unit, struct debug_abbreviation_cache
                     const struct debug_sections *sections, struct debug_bytes info, uint64_t offset,
                     const struct debug_unit *skeleton, uint64_t *ret_next);
 
+/* Where the unit after the one at an offset is; false when there is none at all. */
+bool debug_unit_skip(struct debug_bytes info, uint64_t offset, uint64_t *ret_next);
+
 /* NULL when the unit's table makes no sense. Good until the next call. */
 const struct debug_abbreviations *debug_unit_abbreviations(const struct debug_unit *unit,
                                                            struct debug_abbreviation_cache *cache);
+
+/* Where the attributes of an abbreviation begin, without keeping the unit's table: most units are
+ * asked for no other than that of their first entry. */
+bool debug_abbreviation_scan(const struct debug_unit *unit, struct debug_abbreviation_cache *cache,
+                             uint64_t code, uint16_t *ret_tag, struct cursor *ret_attributes);
 
 /* ---- values ---- */
 

@@ -154,12 +154,12 @@ static int digest_stack(struct otlp_model *model, uint32_t index, struct error *
     const struct otlp_dictionary *dictionary = &model->dictionary;
     const struct otlp_range stack = dictionary->stacks[index];
     const struct otlp_digests *table = dictionary->location_digests;
-    const uint32_t *first = dictionary->indices + stack.first, *at = first + stack.count;
+    const uint32_t *indices = dictionary->indices; /* none at all where no stack has a location */
     const size_t count = dictionary->location_count;
     struct digest digest = {0};
     uint64_t depth = 0;
-    while (at > first) {
-        uint32_t location = *--at;
+    for (uint32_t i = stack.count; i-- > 0;) {
+        uint32_t location = indices[stack.first + i];
         if (unlikely(location >= count || !table[location].count)) {
             if (!location)
                 continue;

@@ -1,19 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which file has the debug information of another, and having it read: see debuginfo.h.
+// Having the debug information of files read, and keeping what it says: see debuginfo.h.
 
 #include "symbol/debuginfo.h"
 
-#include <fcntl.h>
-#include <unistd.h>
-
 #include "base/clock.h"
-#include "symbol/debugfile.h"
-#include "symbol/dwarf.h"
+#include "symbol/index_build.h"
 
 void debug_info_release(struct debug_info *info)
 {
+    for (size_t i = 0; i < info->answer_count; i++) {
+        symbol_index_close(&info->answers[i].index);
+        buffer_release(&info->answers[i].bytes);
+    }
     free(info->wanted);
-    dwarf_names_release(&info->names);
+    free(info->answers);
+    free(info->asked);
+    id_table_release(&info->asked_index);
 }
 
 void debug_info_want(struct debug_info *info, uint64_t address)
@@ -22,6 +24,16 @@ void debug_info_want(struct debug_info *info, uint64_t address)
         return;
     array_reserve(info->wanted, info->wanted_capacity, info->wanted_count + 1);
     info->wanted[info->wanted_count++] = address;
+}
+
+static const struct debug_asked *find_asked(const struct debug_info *info, uint64_t address)
+{
+    struct id_probe probe = id_probe_start(hash_word(address));
+    uint32_t id;
+    while ((id = id_table_next(&info->asked_index, &probe)) != ID_NONE)
+        if (info->asked[id].address == address)
+            return &info->asked[id];
+    return NULL;
 }
 
 static int compare_addresses(const void *left, const void *right)
@@ -38,48 +50,9 @@ static void order_wanted(struct debug_info *info)
         qsort(info->wanted, info->wanted_count, sizeof(*info->wanted), compare_addresses);
     for (size_t i = 0; i < info->wanted_count; i++)
         if ((!kept || info->wanted[i] != info->wanted[kept - 1]) &&
-            !dwarf_names_find(&info->names, info->wanted[i]))
+            !find_asked(info, info->wanted[i]))
             info->wanted[kept++] = info->wanted[i];
     info->wanted_count = kept;
-}
-
-/* ---- files ---- */
-
-static bool has_dwarf(struct elf_file *file)
-{
-    struct elf_section section;
-    return (elf_find_section(file, ".debug_info", &section) ||
-            elf_find_section(file, ".zdebug_info", &section)) &&
-           section.type != SHT_NOBITS && section.size_bytes;
-}
-
-static bool is_the_build(struct elf_file *file, const char *build_id)
-{
-    char own[BUILD_ID_TEXT_BYTES];
-    build_id_text(file, own);
-    return !build_id[0] || !strcmp(own, build_id);
-}
-
-static int keep_fd(const struct elf_file *file)
-{
-    return file->fd < 0 ? -1 : fcntl(file->fd, F_DUPFD_CLOEXEC, 0);
-}
-
-/* The descriptors for the child; false when there is no debug information. */
-static bool open_files(const struct debug_info *info, int ret_files[CONFINED_FILES_MAX])
-{
-    _cleanup_elf_ struct elf_file file = {.fd = -1}, debug = {.fd = -1}, alternate = {.fd = -1};
-    if (elf_open(info->path, &file, NULL) < 0 || !is_the_build(&file, info->build_id))
-        return false;
-    struct elf_file *with = has_dwarf(&file) ? &file : NULL;
-    if (!with && debug_file_open(&file, info->path, &debug) == 0 && has_dwarf(&debug))
-        with = &debug;
-    if (!with)
-        return false;
-    ret_files[DWARF_FILE] = keep_fd(with);
-    if (debug_file_open_alternate(with, info->path, &alternate) == 0)
-        ret_files[DWARF_ALTERNATE] = keep_fd(&alternate);
-    return ret_files[DWARF_FILE] >= 0;
 }
 
 /* ---- jobs ---- */
@@ -91,6 +64,21 @@ struct reading {
     struct debug_info_figures *figures;
 };
 
+/* False when there is no debug information: no failure, unless the file says that it has some. */
+static bool ask(struct debug_info *info, struct confined_job *job,
+                struct debug_info_figures *figures)
+{
+    struct symbol_index_found found;
+    bool is_asked = false;
+    if (symbol_index_find(info->path, NULL, &found, NULL) == 0 && found.has_debug_info &&
+        (!info->build_id[0] || !strcmp(found.build_id, info->build_id))) {
+        is_asked = symbol_names_ask(&found.input, info->wanted, info->wanted_count, job, NULL) == 0;
+        figures->failed += !is_asked;
+    }
+    symbol_index_close_input(&found.input);
+    return is_asked;
+}
+
 static bool next_job(void *context, struct confined_job *job)
 {
     struct reading *reading = context;
@@ -100,29 +88,37 @@ static bool next_job(void *context, struct confined_job *job)
         if (info->over || !info->wanted_count)
             continue;
         bool late = monotonic_ns() / 1000000 >= reading->deadline_ms;
-        if (late || !open_files(info, job->files)) {
-            reading->figures->failed += late;
-            info->over = true;
-            continue;
-        }
-        job->program = &dwarf_program;
+        reading->figures->failed += late;
         job->context = info;
-        buffer_add(&job->request, info->wanted, info->wanted_count * sizeof(*info->wanted));
-        return true;
+        if (!late && ask(info, job, reading->figures))
+            return true;
+        info->over = true;
     }
     return false;
+}
+
+static uint64_t keep_answer(struct debug_info *info, const struct debug_answer *answer)
+{
+    array_reserve(info->answers, info->answer_capacity, info->answer_count + 1);
+    info->answers[info->answer_count++] = *answer;
+    array_reserve(info->asked, info->asked_capacity, info->asked_count + info->wanted_count);
+    for (size_t i = 0; i < info->wanted_count; i++) {
+        id_table_insert(&info->asked_index, hash_word(info->wanted[i]),
+                        (uint32_t)info->asked_count);
+        info->asked[info->asked_count++] =
+            (struct debug_asked){info->wanted[i], (uint32_t)info->answer_count - 1};
+    }
+    return answer->bytes.capacity + sizeof(*answer) + info->wanted_count * 2 * sizeof(*info->asked);
 }
 
 static void take_answer(void *context, struct confined_job *job)
 {
     struct reading *reading = context;
     struct debug_info *info = job->context;
-    size_t before = dwarf_names_bytes(&info->names);
-    if (job->end == CONFINED_FINE &&
-        dwarf_names_add(&info->names, info->wanted, info->wanted_count, job->output.data,
-                        job->output.length, NULL) == 0) {
+    struct debug_answer answer = {0};
+    if (symbol_names_take(job, &answer.bytes, &answer.index, NULL) == 0) {
         reading->figures->files++;
-        reading->figures->bytes += dwarf_names_bytes(&info->names) - before;
+        reading->figures->bytes += keep_answer(info, &answer);
     } else {
         reading->figures->failed++;
         info->over = true;
@@ -141,11 +137,10 @@ void debug_info_read(struct debug_info *const infos[], size_t count,
 }
 
 size_t debug_info_frames(const struct debug_info *info, uint64_t address,
-                         const struct symbol_frame **ret_frames)
+                         struct symbol_frame ret_frames[SYMBOL_FRAMES_MAX])
 {
-    const struct dwarf_chain *chain = dwarf_names_find(&info->names, address);
-    if (!chain || !chain->count)
-        return 0;
-    *ret_frames = &info->names.frames[chain->first];
-    return chain->count;
+    const struct debug_asked *asked = find_asked(info, address);
+    return asked ? symbol_index_look_up(&info->answers[asked->answer].index, address, ret_frames,
+                                        SYMBOL_FRAMES_MAX, NULL)
+                 : 0;
 }

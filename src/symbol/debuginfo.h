@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What debug information says about a file's addresses: functions, what is inlined in them, files
- * and lines. It is read by confined children (dwarf.h), each for all wanted addresses of one file.
- * A file whose child fails has no debug information from then on, and its symbols still have.
+ * and lines. It is read by confined children (index_build.h), each for all wanted addresses of one
+ * file. A file whose child fails has no debug information from then on, and its symbols still have.
  */
 #pragma once
 
+#include "base/idtable.h"
 #include "elf/file.h"
-#include "symbol/dwarf_answer.h"
+#include "symbol/index.h"
 
 #define DEBUG_INFO_WANTED_MAX (16u << 20) /* addresses of one file */
 #define DEBUG_INFO_TOTAL_MS 120000        /* for all files of one call; none is started later */
@@ -17,8 +18,18 @@ struct debug_info {
     const char *build_id;
     uint64_t *wanted; /* addresses in the file's own terms; sorted and unique while they are read */
     size_t wanted_count, wanted_capacity;
-    struct dwarf_names names;
-    bool over; /* there is none, or it can't be read */
+    struct debug_answer {
+        struct buffer bytes;
+        struct symbol_index index; /* of the units of what was wanted then */
+    } * answers;
+    size_t answer_count, answer_capacity;
+    struct debug_asked {
+        uint64_t address;
+        uint32_t answer;
+    } * asked;
+    size_t asked_count, asked_capacity;
+    struct id_table asked_index; /* by address */
+    bool over;                   /* there is none, or it can't be read */
 };
 
 struct debug_info_figures {
@@ -33,6 +44,7 @@ void debug_info_want(struct debug_info *info, uint64_t address);
 void debug_info_read(struct debug_info *const infos[], size_t count,
                      struct debug_info_figures *figures);
 
-/* As many as there are; 0 when nothing is known. The name of a single one may be NULL. */
+/* As many as there are; 0 when nothing is known. The name of a single one may be NULL. Strings live
+ * as long as the information. */
 size_t debug_info_frames(const struct debug_info *info, uint64_t address,
-                         const struct symbol_frame **ret_frames);
+                         struct symbol_frame ret_frames[SYMBOL_FRAMES_MAX]);

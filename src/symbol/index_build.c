@@ -17,6 +17,76 @@
 #include "symbol/index_child.h"
 #include "symbol/index_splits.h"
 
+/* ---- what a child is asked, and says ---- */
+
+static void fill_job(const struct confined_program *program, const struct symbol_index_input *input,
+                     int split, const uint64_t *wanted, size_t count, struct confined_job *job)
+{
+    const struct index_child_request request = {.has_splits = split >= 0};
+    const int files[CONFINED_FILES_MAX] = {
+        [INDEX_CHILD_FILE] = input->file,
+        [INDEX_CHILD_DEBUG] = input->debug,
+        [INDEX_CHILD_SHARED] = input->shared,
+        [INDEX_CHILD_SPLIT] = split >= 0 ? split : input->package,
+    };
+    job->program = program;
+    for (int i = 0; i < CONFINED_FILES_MAX; i++)
+        job->files[i] = files[i] < 0 ? -1 : fcntl(files[i], F_DUPFD_CLOEXEC, 0);
+    buffer_add(&job->request, &request, sizeof(request));
+    if (count)
+        buffer_add(&job->request, wanted, count * sizeof(*wanted));
+}
+
+static int refuse(const struct confined_job *job, struct error *error)
+{
+    const struct confined_program *program = job->program;
+    switch (job->end) {
+    case CONFINED_DIED:
+        if (WIFSIGNALED(job->status) && WTERMSIG(job->status) == SIGKILL)
+            return error_set(
+                error, -E2BIG,
+                "Reading the file's debug information took more than %u s of CPU time, "
+                "so it was stopped. The file is refused.",
+                program->cpu_seconds);
+        return error_set(
+            error, -EBADMSG,
+            "The file's debug information ended its reader (signal %d): it is damaged, "
+            "or takes more than %llu MiB of memory. The file is refused.",
+            WIFSIGNALED(job->status) ? WTERMSIG(job->status) : 0,
+            (unsigned long long)(program->memory_bytes >> 20));
+    case CONFINED_LATE:
+        return error_set(error, -E2BIG,
+                         "Reading the file's debug information took more than %u s, so it was "
+                         "stopped. The file is refused.",
+                         program->deadline_ms / 1000);
+    case CONFINED_TOO_LONG:
+        return error_set(error, -E2BIG,
+                         "The file's names take more than %zu MiB. The file is refused.",
+                         program->output_max_bytes >> 20);
+    default:
+        return error_set(error, -EIO,
+                         "The process that reads the file's debug information could not be "
+                         "started, or failed. Is there memory left?");
+    }
+}
+
+static int take_result(const struct confined_job *job, struct buffer *ret_result,
+                       struct error *error)
+{
+    struct cursor cursor = cursor_of(job->output.data, job->output.length);
+    if (job->end != CONFINED_FINE)
+        return refuse(job, error);
+    char kind = (char)cursor_u8(&cursor);
+    if (kind == INDEX_CHILD_RESULT) {
+        buffer_add(ret_result, cursor.at, cursor_left(&cursor));
+        return 0;
+    }
+    int32_t code = (int32_t)cursor_u32(&cursor);
+    return error_set(error, kind == INDEX_CHILD_ERROR && code < 0 ? code : -EBADMSG, "%.*s",
+                     (int)MIN(cursor_left(&cursor), (size_t)ERROR_TEXT_BYTES),
+                     (const char *)cursor.at);
+}
+
 /* ---- one child ---- */
 
 struct child {
@@ -32,74 +102,17 @@ struct child {
 static bool next_job(void *context, struct confined_job *job)
 {
     struct child *child = context;
-    const struct symbol_index_input *input = child->input;
     if (child->is_started)
         return false;
     child->is_started = true;
-    job->program = child->program;
-    const int files[CONFINED_FILES_MAX] = {
-        [INDEX_CHILD_FILE] = input->file,
-        [INDEX_CHILD_DEBUG] = input->debug,
-        [INDEX_CHILD_SHARED] = input->shared,
-        [INDEX_CHILD_SPLIT] = child->split >= 0 ? child->split : input->package,
-    };
-    for (int i = 0; i < CONFINED_FILES_MAX; i++)
-        job->files[i] = files[i] < 0 ? -1 : fcntl(files[i], F_DUPFD_CLOEXEC, 0);
-    if (child->split >= 0)
-        buffer_add_char(&job->request, INDEX_CHILD_SPLITS);
+    fill_job(child->program, child->input, child->split, NULL, 0, job);
     return true;
-}
-
-static int refuse(struct child *child, const struct confined_job *job)
-{
-    switch (job->end) {
-    case CONFINED_DIED:
-        if (WIFSIGNALED(job->status) && WTERMSIG(job->status) == SIGKILL)
-            return error_set(
-                child->error, -E2BIG,
-                "Reading the file's debug information took more than %u s of CPU time, "
-                "so it was stopped. The file is refused.",
-                child->program->cpu_seconds);
-        return error_set(
-            child->error, -EBADMSG,
-            "The file's debug information ended its reader (signal %d): it is damaged, "
-            "or takes more than %llu MiB of memory. The file is refused.",
-            WIFSIGNALED(job->status) ? WTERMSIG(job->status) : 0,
-            (unsigned long long)(child->program->memory_bytes >> 20));
-    case CONFINED_LATE:
-        return error_set(child->error, -E2BIG,
-                         "Reading the file's debug information took more than %u s, so it was "
-                         "stopped. The file is refused.",
-                         child->program->deadline_ms / 1000);
-    case CONFINED_TOO_LONG:
-        return error_set(child->error, -E2BIG,
-                         "The file's names take more than %zu MiB. The file is refused.",
-                         child->program->output_max_bytes >> 20);
-    default:
-        return error_set(child->error, -EIO,
-                         "The process that reads the file's debug information could not be "
-                         "started, or failed. Is there memory left?");
-    }
 }
 
 static void job_done(void *context, struct confined_job *job)
 {
     struct child *child = context;
-    struct cursor cursor = cursor_of(job->output.data, job->output.length);
-    if (job->end != CONFINED_FINE) {
-        child->code = refuse(child, job);
-        return;
-    }
-    char kind = (char)cursor_u8(&cursor);
-    if (kind == INDEX_CHILD_RESULT) {
-        buffer_add(child->result, cursor.at, cursor_left(&cursor));
-        child->code = 0;
-        return;
-    }
-    int32_t code = (int32_t)cursor_u32(&cursor);
-    child->code = error_set(child->error, kind == INDEX_CHILD_ERROR && code < 0 ? code : -EBADMSG,
-                            "%.*s", (int)MIN(cursor_left(&cursor), (size_t)ERROR_TEXT_BYTES),
-                            (const char *)cursor.at);
+    child->code = take_result(job, child->result, child->error);
 }
 
 static int run_child(const struct confined_program *program, const struct symbol_index_input *input,
@@ -236,6 +249,13 @@ static int collect_splits(const struct symbol_index_input *input, int *ret_fd, s
 
 /* ---- the whole ---- */
 
+static int open_checked(const struct buffer *bytes, struct symbol_index *ret_index,
+                        struct error *error)
+{
+    int r = symbol_index_open_memory(bytes->data, bytes->length, ret_index, error);
+    return r < 0 ? r : symbol_index_check(ret_index, error);
+}
+
 int symbol_index_build(const struct symbol_index_input *input, struct buffer *ret_index,
                        struct error *error)
 {
@@ -248,13 +268,35 @@ int symbol_index_build(const struct symbol_index_input *input, struct buffer *re
     if (split >= 0)
         close(split);
     if (r >= 0)
-        r = symbol_index_open_memory(result.data, result.length, &index, error);
-    if (r >= 0)
-        r = symbol_index_check(&index, error);
+        r = open_checked(&result, &index, error);
     if (r < 0)
         return r;
     buffer_release(ret_index);
     *ret_index = result;
     result = (struct buffer){0};
     return 0;
+}
+
+int symbol_names_ask(const struct symbol_index_input *input, const uint64_t *wanted, size_t count,
+                     struct confined_job *job, struct error *error)
+{
+    int split = -1;
+    int r = collect_splits(input, &split, error);
+    if (r < 0)
+        return r;
+    fill_job(&symbol_names_program, input, split, wanted, count, job);
+    if (split >= 0)
+        close(split);
+    return 0;
+}
+
+int symbol_names_take(struct confined_job *job, struct buffer *ret_index,
+                      struct symbol_index *ret_opened, struct error *error)
+{
+    int r = take_result(job, ret_index, error);
+    if (r >= 0)
+        r = open_checked(ret_index, ret_opened, error);
+    if (r < 0)
+        buffer_release(ret_index);
+    return r;
 }

@@ -10,6 +10,7 @@
 #include "base/buffer.h"
 #include "base/error.h"
 #include "symbol/confined.h"
+#include "symbol/debugfile.h"
 #include "symbol/index.h"
 
 #define SYMBOL_INDEX_MEMORY_MAX (4ull << 30)      /* of the child, beside its files */
@@ -17,7 +18,7 @@
 #define SYMBOL_INDEX_SPLIT_MAX 65536              /* files that a program was split into, */
 #define SYMBOL_INDEX_SPLIT_BYTES_MAX (8ull << 30) /* and all of them together */
 
-/* Descriptors are borrowed and open for reading; -1 where there is none. */
+/* Descriptors are open for reading; -1 where there is none. */
 struct symbol_index_input {
     int file;    /* the binary, or its debug file alone */
     int debug;   /* its separate debug file */
@@ -41,8 +42,30 @@ int symbol_index_build(const struct symbol_index_input *input, struct buffer *re
 int symbol_index_build_path(const char *path, const char *debug, struct buffer *ret_index,
                             struct error *error);
 
+/* What belongs to a file by name, found in the same way; -1 for the rest. To be closed by
+ * symbol_index_close_input. `path` has to outlive the input. */
+struct symbol_index_found {
+    struct symbol_index_input input;
+    char build_id[BUILD_ID_TEXT_BYTES]; /* of the file */
+    bool has_debug_info;                /* anywhere */
+};
+int symbol_index_find(const char *path, const char *debug, struct symbol_index_found *ret_found,
+                      struct error *error);
+void symbol_index_close_input(struct symbol_index_input *input);
+
+/* ---- a few addresses of many files at once ---- */
+
+/* Fills in a job whose answer says what debug information knows about the wanted addresses, which
+ * are sorted: an index of the units that these are in, and of nothing else. */
+int symbol_names_ask(const struct symbol_index_input *input, const uint64_t *wanted, size_t count,
+                     struct confined_job *job, struct error *error);
+/* The index that a finished job answered, checked. */
+int symbol_names_take(struct confined_job *job, struct buffer *ret_index,
+                      struct symbol_index *ret_opened, struct error *error);
+
 /* The children, for confined_enter. */
-extern const struct confined_program symbol_index_program, symbol_index_split_program;
+extern const struct confined_program symbol_index_program, symbol_names_program,
+    symbol_index_split_program;
 
 /* ---- inside: what the child does, for tests and fuzzers (index_make.c) ---- */
 
@@ -54,6 +77,10 @@ struct symbol_index_bytes {
 struct symbol_index_content {
     struct symbol_index_bytes file, debug, shared, package;
     struct symbol_index_bytes splits; /* all .dwo files in one (index_splits.h) */
+    /* Sorted. Where there are any, units without one of them are not read, and only debug
+     * information is. */
+    const uint64_t *wanted;
+    size_t wanted_count;
 };
 
 int symbol_index_make(const struct symbol_index_content *content, struct buffer *ret_index,

@@ -120,6 +120,7 @@ struct index_scope {
     const uint8_t *place; /* of the entry that names it */
     uint64_t start;
     uint32_t parent; /* scope that it is inlined into; 0 for none */
+    uint32_t root;   /* scope that all of these are inlined into, or itself */
     uint32_t call_file, call_line;
     uint32_t node; /* once it has one */
     uint16_t depth;
@@ -154,6 +155,8 @@ struct index_builder {
     struct symbol_table *symbols;       /* of the file */
     struct symbol_table *debug_symbols; /* of its debug file, or NULL */
     const struct symbol_code *last_code;
+    const uint64_t *wanted; /* the only addresses that are asked for, sorted; NULL for all */
+    size_t wanted_count;
 
     struct debug_abbreviation_cache abbreviations;
     struct index_file_units main, shared; /* the other one is what dwz put into a file of its own */
@@ -193,9 +196,11 @@ struct index_builder {
 };
 
 bool index_is_code(struct index_builder *builder, uint64_t address);
+/* The next address that is asked for, from one on; UINT64_MAX when there is none. */
+uint64_t index_next_wanted(const struct index_builder *builder, uint64_t from);
 
 /* Lists the units of a file. (index_unit.c) */
-void index_list_units(struct index_builder *builder, struct index_file_units *file);
+void index_list_units(struct index_file_units *file);
 /* Finds the functions of builder->unit: scopes and stretches. */
 void index_read_functions(struct index_builder *builder);
 /* The function of an entry: its number, 0 when it has no name. (index_names.c) */

@@ -24,10 +24,12 @@ static bool map_file(int fd, struct symbol_index_bytes *ret_bytes)
 
 static bool map_files(const struct confined_input *input, struct symbol_index_content *content)
 {
-    struct symbol_index_bytes *last =
-        input->request_bytes == 1 && *(const char *)input->request == INDEX_CHILD_SPLITS
-            ? &content->splits
-            : &content->package;
+    const struct index_child_request *request = input->request;
+    if (input->request_bytes < sizeof(*request))
+        return false;
+    content->wanted_count = (input->request_bytes - sizeof(*request)) / sizeof(*request->wanted);
+    content->wanted = content->wanted_count ? request->wanted : NULL;
+    struct symbol_index_bytes *last = request->has_splits ? &content->splits : &content->package;
     return map_file(input->files[INDEX_CHILD_FILE], &content->file) &&
            map_file(input->files[INDEX_CHILD_DEBUG], &content->debug) &&
            map_file(input->files[INDEX_CHILD_SHARED], &content->shared) &&
@@ -79,6 +81,15 @@ const struct confined_program symbol_index_program = {
     .cpu_seconds = 300,
     .deadline_ms = 600000,
     .output_max_bytes = SYMBOL_INDEX_BYTES_MAX,
+};
+
+const struct confined_program symbol_names_program = {
+    .name = "symbol-names",
+    .run = run_make,
+    .memory_bytes = 1ull << 30,
+    .cpu_seconds = 20,
+    .deadline_ms = 60000,
+    .output_max_bytes = 256u << 20,
 };
 
 const struct confined_program symbol_index_split_program = {

@@ -146,7 +146,7 @@ void index_add_unit_rows(struct index_builder *builder)
 {
     struct sweep sweep = {0};
     read_lines(builder);
-    for (;;) {
+    while ((sweep.at = index_next_wanted(builder, sweep.at)) != UINT64_MAX) {
         struct index_row row = {.address = sweep.at};
         uint64_t end = UINT64_MAX;
         line_at(builder, &sweep, &row, &end);

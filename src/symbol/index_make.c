@@ -218,17 +218,30 @@ static bool has_code(const struct index_builder *builder, const struct debug_uni
     return unit->language != DW_LANG_Go || !(builder->sources & SYMBOL_INDEX_FROM_GO);
 }
 
+static bool is_wanted(struct index_builder *builder, const struct debug_unit *unit)
+{
+    struct debug_range_list *ranges = &builder->ranges;
+    if (!builder->wanted)
+        return true;
+    ranges->count = 0;
+    debug_ranges_add(unit, &unit->low_value, &unit->high, &unit->ranges, ranges);
+    for (size_t i = 0; i < ranges->count; i++)
+        if (index_next_wanted(builder, ranges->list[i].start) < ranges->list[i].end)
+            return true;
+    return false;
+}
+
 static void read_units(struct index_builder *builder, const struct symbol_index_bytes *splits)
 {
     struct index_file_units *main = &builder->main;
-    index_list_units(builder, main);
-    index_list_units(builder, &builder->shared);
+    index_list_units(main);
+    index_list_units(&builder->shared);
     for (size_t i = 0; i < main->count; i++) {
         struct debug_unit *unit = &builder->unit;
         uint64_t next;
         if (debug_unit_read(unit, &builder->abbreviations, &main->sections,
                             main->sections.list[DEBUG_INFO], main->starts[i], NULL, &next) < 0 ||
-            !has_code(builder, unit))
+            !has_code(builder, unit) || !is_wanted(builder, unit))
             continue;
         builder->unit_count++;
         builder->program = *unit;
@@ -279,7 +292,8 @@ static void make(struct index_builder *builder, const struct symbol_index_conten
                  struct files *files, struct buffer *ret_index)
 {
     struct index_groups groups = {0};
-    index_add_go(builder);
+    if (!builder->wanted)
+        index_add_go(builder);
     read_units(builder, &content->splits);
     index_merge(builder, &groups);
     note_sources(builder, &groups, files, content->debug.length != 0);
@@ -298,8 +312,11 @@ int symbol_index_make(const struct symbol_index_content *content, struct buffer 
     if (r >= 0)
         r = load_sections(builder, content, &files, error);
     if (r >= 0) {
-        builder->symbols = symbol_table_new(&files.file, NULL);
-        if (content->debug.length)
+        builder->wanted = content->wanted;
+        builder->wanted_count = content->wanted_count;
+        builder->symbols = content->wanted ? symbol_table_new_code(&files.file)
+                                           : symbol_table_new(&files.file, NULL);
+        if (content->debug.length && !content->wanted)
             builder->debug_symbols = symbol_table_new(&files.debug, NULL);
         index_tables_init(&builder->tables, first_code(builder->symbols));
         make(builder, content, &files, ret_index);

@@ -67,21 +67,34 @@ static bool has_section(struct elf_file *file, const char *name)
     return elf_find_section(file, name, &section) && section.type != SHT_NOBITS;
 }
 
-static int find_parts(const char *path, const char *debug, struct symbol_index_input *input,
+static bool has_debug_info(struct elf_file *file)
+{
+    return file->fd >= 0 && (has_section(file, ".debug_info") || has_section(file, ".zdebug_info"));
+}
+
+int symbol_index_find(const char *path, const char *debug, struct symbol_index_found *ret_found,
                       struct error *error)
 {
     _cleanup_elf_ struct elf_file file = {.fd = -1}, other = {.fd = -1}, shared = {.fd = -1};
+    struct symbol_index_input *input = &ret_found->input;
+    *ret_found = (struct symbol_index_found){.input = {.file = -1,
+                                                       .debug = -1,
+                                                       .shared = -1,
+                                                       .package = -1,
+                                                       .find_split = find_split,
+                                                       .context = (void *)(uintptr_t)path}};
     int r = open_binary(path, &file, error);
     if (r < 0)
         return r;
-    bool own = has_section(&file, ".debug_info") || has_section(&file, ".zdebug_info");
     if (debug) {
         r = open_binary(debug, &other, error);
         if (r < 0)
             return error_prefix(error, "%s", debug);
-    } else if (!own) {
+    } else if (!has_debug_info(&file)) {
         debug_file_open(&file, path, &other);
     }
+    build_id_text(&file, ret_found->build_id);
+    ret_found->has_debug_info = has_debug_info(&file) || has_debug_info(&other);
     if (debug_file_open_alternate(other.fd >= 0 ? &other : &file, path, &shared) == 0)
         input->shared = take_descriptor(&shared);
     if (other.fd >= 0)
@@ -93,21 +106,23 @@ static int find_parts(const char *path, const char *debug, struct symbol_index_i
     return 0;
 }
 
+void symbol_index_close_input(struct symbol_index_input *input)
+{
+    int *files[] = {&input->file, &input->debug, &input->shared, &input->package};
+    for (size_t i = 0; i < ARRAY_LENGTH(files); i++) {
+        if (*files[i] >= 0)
+            close(*files[i]);
+        *files[i] = -1;
+    }
+}
+
 int symbol_index_build_path(const char *path, const char *debug, struct buffer *ret_index,
                             struct error *error)
 {
-    struct symbol_index_input input = {.file = -1,
-                                       .debug = -1,
-                                       .shared = -1,
-                                       .package = -1,
-                                       .find_split = find_split,
-                                       .context = (void *)(uintptr_t)path};
-    int r = find_parts(path, debug, &input, error);
+    struct symbol_index_found found;
+    int r = symbol_index_find(path, debug, &found, error);
     if (r >= 0)
-        r = symbol_index_build(&input, ret_index, error);
-    const int files[] = {input.file, input.debug, input.shared, input.package};
-    for (size_t i = 0; i < ARRAY_LENGTH(files); i++)
-        if (files[i] >= 0)
-            close(files[i]);
+        r = symbol_index_build(&found.input, ret_index, error);
+    symbol_index_close_input(&found.input);
     return r < 0 ? error_prefix(error, "%s", path) : 0;
 }

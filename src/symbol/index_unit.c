@@ -18,14 +18,27 @@ bool index_is_code(struct index_builder *builder, uint64_t address)
     return last != NULL;
 }
 
-void index_list_units(struct index_builder *builder, struct index_file_units *file)
+uint64_t index_next_wanted(const struct index_builder *builder, uint64_t from)
+{
+    size_t low = 0, high = builder->wanted_count;
+    if (!builder->wanted)
+        return from;
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        if (builder->wanted[middle] < from)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low < builder->wanted_count ? builder->wanted[low] : UINT64_MAX;
+}
+
+void index_list_units(struct index_file_units *file)
 {
     struct debug_bytes info = file->sections.list[DEBUG_INFO];
     uint64_t next;
     for (uint64_t at = 0; at < info.length; at = next) {
-        struct debug_unit unit;
-        if (debug_unit_read(&unit, &builder->abbreviations, &file->sections, info, at, NULL,
-                            &next) < 0)
+        if (!debug_unit_skip(info, at, &next))
             break;
         array_reserve(file->starts, file->capacity, file->count + 1);
         file->starts[file->count++] = at;
@@ -63,12 +76,14 @@ static uint32_t add_scope(struct index_builder *builder, const struct debug_func
     if (start == UINT64_MAX && !parent)
         return 0;
     const uint8_t *named = index_named_place(builder, function);
-    builder->scopes[number] = (struct index_scope){.place = named ? named : place,
-                                                   .start = start,
-                                                   .parent = parent,
-                                                   .depth = depth,
-                                                   .call_file = function->call_file,
-                                                   .call_line = function->call_line};
+    builder->scopes[number] =
+        (struct index_scope){.place = named ? named : place,
+                             .start = start,
+                             .parent = parent,
+                             .root = parent ? builder->scopes[parent].root : number,
+                             .depth = depth,
+                             .call_file = function->call_file,
+                             .call_line = function->call_line};
     builder->scope_count = number;
     return number;
 }
@@ -130,13 +145,19 @@ static void walk_entries(struct index_builder *builder, struct walk *walk)
 
 /* ---- from ranges to stretches ---- */
 
-static int compare_claims(const void *left, const void *right)
+/* Of functions with the same code, such as other names of one, the first shall have it, with what
+ * is inlined in it: it comes last. */
+static int compare_claims(const void *left, const void *right, void *context)
 {
+    const struct index_builder *builder = context;
     const struct index_stretch *a = left, *b = right;
     if (a->start != b->start)
         return a->start < b->start ? -1 : 1;
     if (a->end != b->end)
         return a->end > b->end ? -1 : 1;
+    uint32_t first = builder->scopes[a->scope].root, second = builder->scopes[b->scope].root;
+    if (first != second)
+        return first > second ? -1 : 1;
     return a->scope < b->scope ? -1 : a->scope > b->scope;
 }
 
@@ -158,7 +179,7 @@ static void make_stretches(struct index_builder *builder)
     uint64_t at = 0;
     builder->stretch_count = 0;
     if (builder->claim_count)
-        qsort(builder->claims, builder->claim_count, sizeof(*claims), compare_claims);
+        qsort_r(builder->claims, builder->claim_count, sizeof(*claims), compare_claims, builder);
     for (size_t i = 0; i <= builder->claim_count; i++) {
         uint64_t start = i < builder->claim_count ? claims[i].start : UINT64_MAX;
         while (open_count && at < start) {

@@ -12,7 +12,6 @@
 #include "elf/vdso.h"
 #include "symbol/debugfile.h"
 #include "symbol/debuginfo.h"
-#include "symbol/dwarf.h"
 #include "symbol/gonames.h"
 #include "symbol/index_build.h"
 #include "symbol/kernel.h"
@@ -52,8 +51,8 @@ struct symbolizer {
 
 void symbolizer_enter(int argc, char **argv)
 {
-    static const struct confined_program *const programs[] = {&dwarf_program, &symbol_index_program,
-                                                              &symbol_index_split_program};
+    static const struct confined_program *const programs[] = {
+        &symbol_names_program, &symbol_index_program, &symbol_index_split_program};
     confined_enter(argc, argv, programs, ARRAY_LENGTH(programs));
 }
 
@@ -279,23 +278,17 @@ size_t symbolizer_file_frames(struct symbolizer_file *file, uint64_t file_offset
                               struct symbol_frame ret_frames[SYMBOL_FRAMES_MAX])
 {
     uint64_t address;
-    const struct symbol_frame *known = NULL;
+    struct symbol symbol = {0};
     if (!elf_offset_to_address(&file->table->layout, file_offset, &address))
         return 0;
-    size_t count = debug_info_frames(&file->info, address, &known);
-    if (count && known[count - 1].system_name) {
-        memcpy(ret_frames, known, count * sizeof(*known));
-        return count;
-    }
-    size_t by_symbols = symbol_table_frames(file->table, address, ret_frames);
+    size_t count = debug_info_frames(&file->info, address, ret_frames);
     if (!count)
-        return by_symbols;
-    struct symbol_frame symbol = {0};
-    if (by_symbols)
-        symbol = ret_frames[by_symbols - 1];
-    memcpy(ret_frames, known, count * sizeof(*known));
+        return symbol_table_frames(file->table, address, ret_frames);
     struct symbol_frame *outermost = &ret_frames[count - 1];
-    if (symbol.system_name || !outermost->name) {
+    if (outermost->system_name)
+        return count;
+    if (symbol_table_find(file->table, address, &symbol) &&
+        (symbol.system_name || !outermost->name)) {
         outermost->name = symbol.name;
         outermost->system_name = symbol.system_name;
     }

@@ -179,6 +179,14 @@ struct symbol_table *symbol_table_new(struct elf_file *file, const char *path)
     return symbol_table_new_within(file, path, UINT64_MAX);
 }
 
+struct symbol_table *symbol_table_new_code(struct elf_file *file)
+{
+    struct symbol_table *table = memory_zalloc(1, sizeof(*table));
+    keep_layout(table, file);
+    load_code(table, file);
+    return table;
+}
+
 struct symbol_table *symbol_table_new_within(struct elf_file *file, const char *path,
                                              uint64_t limit_bytes)
 {

@@ -73,6 +73,8 @@ struct symbol_table *symbol_table_new(struct elf_file *file, const char *path);
 /* The same within a limit of memory: tables that would take more are left out, each as a whole. */
 struct symbol_table *symbol_table_new_within(struct elf_file *file, const char *path,
                                              uint64_t limit_bytes);
+/* Only where the file's code is: no names. */
+struct symbol_table *symbol_table_new_code(struct elf_file *file);
 void symbol_table_free(struct symbol_table *table);
 
 /* By the file's own address; false when nothing is known. The pointers live with the table. */

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Debug information: the child's answers and what is not believed of them, real programs, damaged
-// ones, and profiles that get names, lines and inlined functions.
+// Debug information of a few addresses: real programs, damaged ones, and profiles that get names,
+// lines and inlined functions.
 
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -9,129 +9,10 @@
 #include "base/file.h"
 #include "elf/file.h"
 #include "profile/profile.h"
-#include "symbol/dwarf.h"
-#include "symbol/dwarf_answer.h"
+#include "symbol/index_build.h"
 #include "symbol/naming.h"
 #include "symbol/symbolizer.h"
 #include "unit.h"
-
-/* ---- answers ---- */
-
-static struct buffer written;
-
-static void keep(const void *bytes, size_t length)
-{
-    buffer_add(&written, bytes, length);
-}
-
-static const uint64_t asked[] = {0x1000, 0x2000, 0x3000, 0x4000};
-
-/* Of 0x2000 a chain of two, of 0x1000 a line without a function, of the rest nothing. */
-static void write_usual(void)
-{
-    struct dwarf_writer writer = {.write = keep};
-    written.length = 0;
-    uint32_t outer = dwarf_write_string(&writer, "outer"),
-             file = dwarf_write_string(&writer, "a.c");
-    uint32_t mangled = dwarf_write_string(&writer, "_Z5inneri");
-    uint32_t inner = dwarf_write_string(&writer, "inner");
-    assert_int_equal(dwarf_write_string(&writer, "outer"), outer);
-    assert_int_equal(dwarf_write_string(&writer, "oute"), inner + 1);
-    assert_int_equal(dwarf_write_string(&writer, NULL), 0);
-    uint32_t first = dwarf_write_function(&writer, inner, mangled, 7);
-    uint32_t second = dwarf_write_function(&writer, outer, 0, 0);
-    dwarf_write_address(&writer, 1, (struct dwarf_frame[]){{first, file, 8}, {second, file, 20}},
-                        2);
-    dwarf_write_address(&writer, 0, &(struct dwarf_frame){0, file, 3}, 1);
-    dwarf_write_end(&writer);
-    dwarf_writer_release(&writer);
-}
-
-static int add(struct dwarf_names *names, const void *bytes, size_t length, struct error *error)
-{
-    return dwarf_names_add(names, asked, ARRAY_LENGTH(asked), bytes, length, error);
-}
-
-static void answers(void **state)
-{
-    (void)state;
-    struct dwarf_names names = {0};
-    write_usual();
-    assert_int_equal(add(&names, written.data, written.length, NULL), 0);
-    const struct dwarf_chain *chain = dwarf_names_find(&names, 0x2000);
-    assert_non_null(chain);
-    assert_int_equal(chain->count, 2);
-    const struct symbol_frame *frames = &names.frames[chain->first];
-    assert_string_equal(frames[0].name, "inner");
-    assert_string_equal(frames[0].system_name, "_Z5inneri");
-    assert_string_equal(frames[0].file, "a.c");
-    assert_int_equal(frames[0].line, 8);
-    assert_int_equal(frames[0].start_line, 7);
-    assert_string_equal(frames[1].name, "outer");
-    assert_null(frames[1].system_name);
-    assert_int_equal(frames[1].line, 20);
-    chain = dwarf_names_find(&names, 0x1000);
-    assert_int_equal(chain->count, 1);
-    assert_null(names.frames[chain->first].name);
-    assert_int_equal(dwarf_names_find(&names, 0x3000)->count, 0);
-    assert_null(dwarf_names_find(&names, 0x5000));
-    dwarf_names_release(&names);
-    buffer_release(&written);
-}
-
-static void bad_answers(void **state)
-{
-    (void)state;
-    struct dwarf_names names = {0};
-    struct error error = {0};
-    write_usual();
-    for (size_t cut = 0; cut < written.length; cut++) {
-        _cleanup_free_ char *copy = memory_alloc(cut + 1);
-        memcpy(copy, written.data, cut);
-        assert_int_equal(add(&names, copy, cut, &error), -EBADMSG);
-        assert_int_equal(names.chain_count + names.frame_count, 0);
-        assert_null(dwarf_names_find(&names, 0x2000));
-    }
-    assert_says(&error, "at byte");
-    buffer_add_char(&written, 'E');
-    assert_int_equal(add(&names, written.data, written.length, NULL), -EBADMSG);
-    written.length--;
-
-    /* One number changed: an index, count, string or function that isn't there, or a letter. */
-    for (size_t at = 0; at < written.length; at++)
-        for (int bit = 0; bit < 8; bit++) {
-            struct dwarf_names other = {0};
-            written.data[at] ^= (char)(1 << bit);
-            if (add(&other, written.data, written.length, NULL) < 0)
-                assert_int_equal(other.chain_count + other.frame_count, 0);
-            for (size_t i = 0; i < other.chain_count; i++)
-                for (size_t k = 0; k < other.chains[i].count; k++) {
-                    const struct symbol_frame *frame = &other.frames[other.chains[i].first + k];
-                    assert_true(frame->name || other.chains[i].count == 1);
-                }
-            written.data[at] ^= (char)(1 << bit);
-            dwarf_names_release(&other);
-        }
-    static const struct {
-        const char *bytes;
-        size_t length;
-    } cases[] = {
-        {"X", 1},
-        {"S\0\0\0\0E", 6},                                          /* an empty string */
-        {"S\1\0\0\0\0E", 7},                                        /* a NUL */
-        {"S\xff\xff\xff\xff", 5},                                   /* longer than all */
-        {"F\0\0\0\0\0\0\0\0\0\0\0\0E", 14},                         /* no name */
-        {"F\1\0\0\0\0\0\0\0\0\0\0\0E", 14},                         /* no such string */
-        {"A\0\0\0\0\0\0\0\0E", 10},                                 /* no frames */
-        {"A\4\0\0\0\1\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0E", 22},         /* no such address */
-        {"A\0\0\0\0\1\0\0\0\1\0\0\0\0\0\0\0\0\0\0\0E", 22},         /* no such function */
-        {"A\0\0\0\0\xff\xff\xff\x7f\1\0\0\0\0\0\0\0\0\0\0\0E", 22}, /* too many */
-    };
-    for (size_t i = 0; i < ARRAY_LENGTH(cases); i++)
-        assert_int_equal(add(&names, cases[i].bytes, cases[i].length, NULL), -EBADMSG);
-    dwarf_names_release(&names);
-    buffer_release(&written);
-}
 
 /* ---- a real program ---- */
 
@@ -294,16 +175,19 @@ static void separate(void **state)
     check_program("program");
 }
 
-/* Entries that are in a file of their own: the lines are still in the program. */
+/* Entries that are in a file of their own. Without it, the lines are still in the program. */
 static void split(void **state)
 {
     (void)state;
     if (!compile("-gsplit-dwarf"))
         skip();
+    check_program("program");
+    assert_true(shell("rm *.dwo"));
     struct symbolizer *symbolizer = symbolizer_new();
     size_t outer, chains;
     count_chains("program", symbolizer, &outer, &chains);
     assert_true(outer);
+    assert_int_equal(chains, 0);
     assert_int_equal(symbolizer_figures(symbolizer).debug_failed, 0);
     symbolizer_free(symbolizer);
 }
@@ -323,27 +207,31 @@ struct single {
 static bool give(void *context, struct confined_job *job)
 {
     struct single *single = context;
+    struct symbol_index_input input = {.debug = -1, .shared = -1, .package = -1};
     if (single->given)
         return false;
     single->given = true;
-    job->program = &dwarf_program;
-    job->files[DWARF_FILE] = open(single->path, O_RDONLY | O_CLOEXEC);
-    buffer_add(&job->request, single->code->addresses, single->code->count * sizeof(uint64_t));
-    return true;
+    input.file = open(single->path, O_RDONLY | O_CLOEXEC);
+    single->result =
+        symbol_names_ask(&input, single->code->addresses, single->code->count, job, NULL);
+    symbol_index_close_input(&input);
+    return single->result == 0;
 }
 
 static void take(void *context, struct confined_job *job)
 {
     struct single *single = context;
-    struct dwarf_names names = {0};
+    _cleanup_buffer_ struct buffer bytes = {0};
+    struct symbol_frame frames[SYMBOL_FRAMES_MAX];
+    struct symbol_index index;
     single->end = job->end;
     single->status = job->status;
-    if (job->end == CONFINED_FINE)
-        single->result = dwarf_names_add(&names, single->code->addresses, single->code->count,
-                                         job->output.data, job->output.length, NULL);
-    for (size_t i = 0; i < names.chain_count; i++)
-        single->chains += names.chains[i].count > 1;
-    dwarf_names_release(&names);
+    if (symbol_names_take(job, &bytes, &index, NULL) < 0)
+        return;
+    for (size_t i = 0; i < single->code->count; i++)
+        single->chains += symbol_index_look_up(&index, single->code->addresses[i], frames,
+                                               SYMBOL_FRAMES_MAX, NULL) > 1;
+    symbol_index_close(&index);
 }
 
 static struct single ask(const char *path, const struct code *code)
@@ -515,8 +403,6 @@ static void names_of_a_profile(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(answers),
-        cmocka_unit_test(bad_answers),
         cmocka_unit_test_setup_teardown(programs, enter_folder, leave_folder),
         cmocka_unit_test_setup_teardown(separate, enter_folder, leave_folder),
         cmocka_unit_test_setup_teardown(split, enter_folder, leave_folder),
