@@ -238,6 +238,12 @@ int command_debuginfo(int argc, char **argv)
         {"token-file", 0, OPTION_TEXT, "FILE", "file with the token; $ASSAY_TOKEN without it",
          &sending.token_file},
         {"ca", 0, OPTION_TEXT, "FILE", "authorities to trust instead of the system's", &sending.ca},
+        {"sources", 0, OPTION_FLAG, NULL, "send the source files of binaries, too",
+         &sending.sources},
+        {"source-root", 0, OPTION_LIST, "DIR", "where sources are (the current folder)",
+         &sending.source_roots},
+        {"source-map", 0, OPTION_LIST, "OLD=NEW", "paths that begin with OLD are found in NEW",
+         &sending.source_maps},
         {"jobs", 'j', OPTION_COUNT, "N", "files at a time (4)", &sending.jobs},
         {0}};
     struct command_line line = {

@@ -32,7 +32,7 @@
 #define FOLDERS_OPEN 16
 
 struct upload {
-    const struct debuginfo_sending *sending;
+    struct debuginfo_sending *sending;
     struct buffer url, token;
     char **files;
     size_t count, capacity;
@@ -42,6 +42,7 @@ struct upload {
     pthread_mutex_t lock;
     size_t next;
     uint64_t sent, bytes, known, no_better, failed;
+    struct debuginfo_source_counts sources;
     struct error first; /* of failures */
 };
 
@@ -193,7 +194,14 @@ static void take_one(struct upload *upload, struct http_client *client, const ch
         r = send_file(upload, client, path, fd, (uint64_t)status.st_size, identity.key, &stored,
                       &error);
     close(fd);
+    struct debuginfo_source_counts sources = {0};
+    if (r >= 0 && upload->sending->sources && !upload->shared)
+        r = debuginfo_send_sources(upload->sending, client, buffer_text(&upload->url), path,
+                                   &identity, &sources, &error);
     pthread_mutex_lock(&upload->lock);
+    upload->sources.named += sources.named;
+    upload->sources.sent += sources.sent;
+    upload->sources.absent += sources.absent;
     upload->known += known;
     upload->sent += stored;
     upload->bytes += stored ? (uint64_t)status.st_size : 0;
@@ -265,7 +273,7 @@ static int read_token(struct upload *upload, struct error *error)
     return 0;
 }
 
-int debuginfo_upload(const struct debuginfo_sending *sending, const char *const *paths, int count)
+int debuginfo_upload(struct debuginfo_sending *sending, const char *const *paths, int count)
 {
     struct upload upload = {.sending = sending, .lock = PTHREAD_MUTEX_INITIALIZER};
     struct error error = {0};
@@ -273,6 +281,8 @@ int debuginfo_upload(const struct debuginfo_sending *sending, const char *const 
     while (upload.url.length && upload.url.data[upload.url.length - 1] == '/')
         upload.url.length--;
     int r = read_token(&upload, &error);
+    if (!r && sending->sources)
+        r = debuginfo_source_roots(sending, &error);
     if (!r)
         r = find_files(&upload, paths, count, &error);
     if (!r) {
@@ -294,6 +304,11 @@ int debuginfo_upload(const struct debuginfo_sending *sending, const char *const 
         printf("%" PRIu64 " sent (%" PRIu64 " bytes), %" PRIu64 " known, %" PRIu64
                " no better than what is known, %" PRIu64 " failed.\n",
                upload.sent, upload.bytes, upload.known, upload.no_better, upload.failed);
+    if (!r && sending->sources)
+        printf("Sources: %" PRIu64 " sent, %" PRIu64 " found here, %" PRIu64
+               " not found below the folders of sources.\n",
+               upload.sources.sent, upload.sources.named, upload.sources.absent);
+    debuginfo_source_roots_release(sending);
     for (size_t i = 0; i < upload.count; i++)
         free(upload.files[i]);
     free(upload.files);

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "server/api.h"
+#include "server/symbols_api.h"
 
 static int compare_flat(const void *a, const void *b)
 {
@@ -52,9 +53,10 @@ static void put_line(struct buffer *out, const struct profile *profile,
                   (long long)row->cumulative);
 }
 
-static int write_lines(struct http_request *request, const struct profile *profile,
-                       const struct query_quality *quality, const char *type, const char *function,
-                       enum rank_order order, uint64_t limit, struct error *error)
+static int write_lines(struct http_request *request, struct server *server,
+                       const struct profile *profile, const struct query_quality *quality,
+                       const char *type, const char *function, enum rank_order order,
+                       uint64_t limit, struct error *error)
 {
     _cleanup_naming_ struct naming naming = {0};
     struct buffer out = {0};
@@ -81,7 +83,13 @@ static int write_lines(struct http_request *request, const struct profile *profi
         buffer_add_text(&out, i ? ",\n" : "\n");
         put_line(&out, profile, &naming.entries[rows[i].entry], &rows[i]);
     }
-    buffer_add_text(&out, "]}\n");
+    buffer_add_char(&out, ']');
+    _cleanup_free_ bool *wanted = memory_zalloc(profile->string_count, sizeof(*wanted));
+    for (size_t i = 0; i < count && i < limit; i++)
+        wanted[rows[i].file] = true;
+    sources_put_known(symbols_sources(server->symbols), http_request_identity(request)->tenant,
+                      profile, wanted, &out);
+    buffer_add_text(&out, "}\n");
     api_respond(request, "application/json", &out);
     buffer_release(&out);
     return 0;
@@ -109,7 +117,7 @@ void api_lines(struct http_request *request, void *server)
     if (!r)
         r = question_merge_measured(&question, &profile, &quality, &error);
     if (!r)
-        r = write_lines(request, &profile, &quality, question.query.type,
+        r = write_lines(request, server, &profile, &quality, question.query.type,
                         function && *function ? function : NULL, order, limit, &error);
     if (r < 0)
         http_respond_failure(request, &error);

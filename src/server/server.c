@@ -20,6 +20,7 @@
 #define RPC_BODY (1u << 20)
 #define SYMBOLS_BODY 2 /* so is this */
 #define SYMBOLS_BODY_DEFAULT (2ull << 30)
+#define SOURCE_BODY 3 /* and this */
 #define ORDER_BODY (64u << 10)
 #define KEEP_HOUSE_MS 5000
 #define QUERY_SHARE 12 /* part of the memory limit that the stacks of one query may take */
@@ -89,6 +90,10 @@ static const struct http_route routes[] = {
     {"GET", "/api/v1/debuginfo/*", HTTP_ROLE_INGEST, symbols_known, 0, 0},
     {"POST", "/debuginfo.v1alpha1.DebuginfoService/*", HTTP_ROLE_INGEST, symbols_call, SYMBOLS_BODY,
      0},
+    {"POST", "/api/v1/sources", HTTP_ROLE_INGEST, sources_put_list, SOURCE_LIST_BYTES_MAX, 0},
+    {"POST", "/api/v1/sources/*", HTTP_ROLE_INGEST, sources_put, SOURCE_BODY, 0},
+    GET_READ("/api/v1/source", sources_get),
+    GET_READ("/api/v1/source_links", source_links_get),
     GET_READ("/api/v1/symbols", symbols_list),
     GET_READ("/api/v1/symbols/missing", symbols_missing),
     {"DELETE", "/api/v1/symbols/*", HTTP_ROLE_ADMIN, symbols_delete, 0, 0},
@@ -280,6 +285,10 @@ static int open_http(struct server *server, struct error *error)
         if (routes[i].body_limit_bytes == SYMBOLS_BODY)
             server->routes[i].body_limit_bytes =
                 options->symbols.file_bytes ? options->symbols.file_bytes : SYMBOLS_BODY_DEFAULT;
+        if (routes[i].body_limit_bytes == SOURCE_BODY)
+            server->routes[i].body_limit_bytes = options->symbols.source_file_bytes
+                                                     ? options->symbols.source_file_bytes
+                                                     : SOURCE_FILE_BYTES_DEFAULT;
         if (routes[i].handle == debuginfod_get && options->symbols.open)
             server->routes[i].roles = HTTP_ROLE_ANY;
         if (needs_memory(&routes[i]))

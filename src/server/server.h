@@ -45,6 +45,8 @@ struct server_options {
     struct scrape_jobs *scrape;  /* owned; NULL: none */
     uint64_t query_memory_bytes; /* of one query */
     struct symbols_options symbols;
+    struct source_link *source_links; /* owned; as they stand in the file */
+    size_t source_link_count;
     /* As in http/server.h; 0: what stands there. */
     uint64_t connections, connections_per_address, requests_per_second;
     int64_t idle_timeout_ns;
@@ -139,6 +141,8 @@ server_handler agents_report, agents_orders, agents_list, control_get, control_p
 /* symbols_api.c, symbols_pyroscope.c, symbols_debuginfod.c */
 server_handler symbols_upload, symbols_known, symbols_list, symbols_missing, symbols_delete,
     symbols_call, debuginfod_get;
+/* sources_api.c, source_links.c */
+server_handler sources_put_list, sources_put, sources_get, source_links_get;
 /* querier.c */
 server_handler querier_call, querier_unknown;
 /* render.c */

@@ -7,6 +7,7 @@
 
 #include "base/memory.h"
 #include "server/server.h"
+#include "server/source_links.h"
 
 #define DAY_NS 86400000000000ll
 
@@ -216,6 +217,7 @@ void server_options_read(struct server_options *options, struct settings *settin
     read_rates(options, settings);
     read_retention(options, settings);
     symbols_options_read(&options->symbols, settings);
+    options->source_links = source_links_read(settings, &options->source_link_count);
     options->scrape = scrape_jobs_read(settings);
 }
 
@@ -223,6 +225,8 @@ void server_options_release(struct server_options *options)
 {
     free(options->class_services);
     scrape_jobs_unref(options->scrape);
+    free(options->source_links);
     options->class_services = NULL;
+    options->source_links = NULL;
     options->scrape = NULL;
 }

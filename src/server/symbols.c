@@ -43,6 +43,7 @@ struct wanted {
 struct symbols {
     struct symbols_options options;
     struct symbol_store *store;
+    struct source_store *sources;
     struct store *profiles;
     struct symbols_upstream *upstream; /* NULL: none */
     char *folder;
@@ -71,6 +72,9 @@ void symbols_options_read(struct symbols_options *options, struct settings *sett
     settings_bool(&section, "debuginfod_open", &options->open);
     settings_size(&section, "file_limit", 1u << 20, 1ull << 40, &options->file_bytes);
     settings_size(&section, "disk_limit", 1u << 20, 1ull << 50, &options->disk_bytes);
+    settings_size(&section, "source_file_limit", 64u << 10, 256u << 20,
+                  &options->source_file_bytes);
+    settings_size(&section, "source_disk_limit", 1u << 20, 1ull << 50, &options->source_disk_bytes);
     settings_duration(&section, "unused", 0, DAY_NS * 36500, &options->unused_ns);
     const struct yaml_node *urls = settings_strings(&section, "upstream");
     for (size_t i = 0; urls && i < urls->count; i++) {
@@ -185,6 +189,7 @@ static void *work(void *userdata)
         int64_t now = monotonic_ns();
         if (!maintained || now - maintained > MAINTAIN_S * 1000000000ll) {
             symbol_store_maintain(symbols->store);
+            source_store_maintain(symbols->sources);
             maintained = now;
         }
         if (now - surveyed > SURVEY_S * 1000000000ll) {
@@ -239,9 +244,27 @@ struct symbol_store *symbols_store(struct symbols *symbols)
     return symbols->store;
 }
 
+struct source_store *symbols_sources(struct symbols *symbols)
+{
+    return symbols->sources;
+}
+
 int symbols_name(struct symbols *symbols, struct profile *profile, struct error *error)
 {
     return symbols ? query_name(profile, symbols->store, want, symbols, error) : 0;
+}
+
+/* Beside the builds, whose folders have two digits. */
+static int open_sources(struct symbols *symbols, struct error *error)
+{
+    _cleanup_buffer_ struct buffer folder = {0};
+    buffer_printf(&folder, "%s/sources", symbols->folder);
+    return source_store_open(
+        &(struct source_store_options){.directory = buffer_text(&folder),
+                                       .file_bytes_max = symbols->options.source_file_bytes,
+                                       .total_bytes_max = symbols->options.source_disk_bytes,
+                                       .unused_ns = symbols->options.unused_ns},
+        &symbols->sources, error);
 }
 
 int symbols_open(const struct symbols_options *options, const char *data, struct store *store,
@@ -272,6 +295,8 @@ int symbols_open(const struct symbols_options *options, const char *data, struct
                                                              .total_bytes_max = options->disk_bytes,
                                                              .unused_ns = options->unused_ns},
                               &symbols->store, error);
+    if (!r)
+        r = open_sources(symbols, error);
     if (!r && options->upstream_count)
         symbols->upstream = symbols_upstream_new(options);
     if (!r)
@@ -309,6 +334,7 @@ void symbols_close(struct symbols *symbols)
     if (symbols->temporary) /* that of a server in memory goes with it */
         nftw(symbols->folder, remove_one, 8, FTW_DEPTH | FTW_PHYS);
     symbol_store_close(symbols->store);
+    source_store_close(symbols->sources);
     symbols_upstream_free(symbols->upstream);
     symbols_survey_release(&symbols->survey);
     for (size_t i = 0; i < symbols->wanted_count; i++)
@@ -340,6 +366,7 @@ static void put_label(struct buffer *out, const char *text)
 void symbols_write_metrics(struct symbols *symbols, struct buffer *out)
 {
     struct symbol_store_figures figures = symbol_store_figures(symbols->store);
+    struct source_store_figures sources = source_store_figures(symbols->sources);
     metric(out, "assay_symbols_builds", "gauge", "Builds whose symbols are known.", figures.builds);
     metric(out, "assay_symbols_bytes", "gauge", "What they take on disk.", figures.bytes);
     metric(out, "assay_symbols_open", "gauge", "Indexes that are open.", figures.open);
@@ -350,6 +377,12 @@ void symbols_write_metrics(struct symbols *symbols, struct buffer *out)
            figures.kept_out);
     metric(out, "assay_symbols_removed_total", "counter", "Builds removed, unused or for room.",
            figures.removed);
+    metric(out, "assay_sources_builds", "gauge", "Builds with sources, at the last look.",
+           sources.builds);
+    metric(out, "assay_sources_files", "gauge", "Source files, each content once.", sources.files);
+    metric(out, "assay_sources_bytes", "gauge", "What they take on disk.", sources.bytes);
+    metric(out, "assay_sources_removed_total", "counter",
+           "Builds whose sources were removed, unused or for room.", sources.removed);
     pthread_mutex_lock(&symbols->lock);
     metric(out, "assay_symbols_found_total", "counter", "Builds found on this host or upstream.",
            symbols->found);

@@ -9,6 +9,7 @@
 #include "base/buffer.h"
 #include "base/error.h"
 #include "profile/profile.h"
+#include "symbol/sources.h"
 #include "symbol/store.h"
 
 #define SYMBOLS_UPSTREAM_MAX 8
@@ -19,6 +20,7 @@ struct store;
 /* Texts are the caller's. */
 struct symbols_options {
     uint64_t file_bytes, disk_bytes; /* 0: the store's own limits */
+    uint64_t source_file_bytes, source_disk_bytes;
     int64_t unused_ns;
     bool local_files; /* names from this host's files, by build ID */
     bool open;        /* debuginfod's addresses need no token */
@@ -36,6 +38,7 @@ int symbols_open(const struct symbols_options *options, const char *data, struct
 void symbols_close(struct symbols *symbols); /* takes NULL */
 
 struct symbol_store *symbols_store(struct symbols *symbols);
+struct source_store *symbols_sources(struct symbols *symbols);
 
 /* Names what can be named, and has the rest looked for. Without a service, nothing. */
 int symbols_name(struct symbols *symbols, struct profile *profile, struct error *error);

@@ -155,8 +155,12 @@ void symbols_delete(struct http_request *request, void *userdata)
     if (!parameters_known(request, "/api/v1/symbols/*"))
         return;
     int r = symbols_asked_key(http_request_rest(request), key, &error);
-    if (!r)
+    if (!r) {
+        int sources = source_store_delete(symbols_sources(server->symbols),
+                                          http_request_identity(request)->tenant, key, NULL);
         r = symbol_store_delete(symbols_store(server->symbols), key, &error);
+        r = r == -ENOENT && !sources ? 0 : r;
+    }
     server_audit(server, request, "symbols delete", http_request_rest(request),
                  r < 0 ? error.text : "done");
     if (r < 0)

@@ -15,5 +15,12 @@ void symbols_put_entry(struct buffer *out, const struct symbol_entry *entry);
 int symbols_take_body(struct http_request *request, struct server *server, const char *key,
                       const char *name, struct symbol_stored *ret_stored, struct error *error);
 
+#define SOURCES_BUILDS_MAX 32 /* of one answer that are looked at */
+
+/* ,"sources":[{"file":...,"build_id":...}]: those files, wanted[string], whose text there is. What
+ * is found is no longer wanted. */
+void sources_put_known(struct source_store *store, const char *tenant,
+                       const struct profile *profile, bool *wanted, struct buffer *out);
+
 /* The key of a build ID that a request names, or -EINVAL. */
 int symbols_asked_key(const char *text, char ret_key[SYMBOL_KEY_BYTES], struct error *error);

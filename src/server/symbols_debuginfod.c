@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The symbol store as a debuginfod server, for gdb, perf and elfutils:
-// /buildid/ID/debuginfo, /executable and /section/NAME. Sources aren't kept.
+// /buildid/ID/debuginfo, /executable, /section/NAME and, of sources that were sent, /source/PATH.
 
 #include <stdio.h>
 #include <string.h>
@@ -38,6 +38,7 @@ static int open_debuginfo(struct symbol_store *store, const char *key, uint64_t 
     return fd;
 }
 
+/* `store` is NULL for a source, which has a tenant and no name. */
 static void put_headers(struct http_request *request, struct symbol_store *store, const char *key,
                         uint64_t bytes)
 {
@@ -45,9 +46,10 @@ static void put_headers(struct http_request *request, struct symbol_store *store
     struct symbol_entry entry;
     snprintf(text, sizeof(text), "%llu", (unsigned long long)bytes);
     http_respond_header(request, "X-DEBUGINFOD-SIZE", text);
-    if (symbol_store_find(store, key, &entry) && *entry.name)
+    if (store && symbol_store_find(store, key, &entry) && *entry.name)
         http_respond_header(request, "X-DEBUGINFOD-FILE", entry.name);
-    http_respond_header(request, "Cache-Control", "public, max-age=86400");
+    http_respond_header(request, "Cache-Control",
+                        store ? "public, max-age=86400" : "private, max-age=86400");
 }
 
 static bool read_section(int fd, const char *name, struct buffer *ret_content)
@@ -83,6 +85,29 @@ static bool respond_section(struct http_request *request, struct symbol_store *s
     return found;
 }
 
+/* Sources are a tenant's own: without a token, where tokens are wanted, there is no tenant. */
+static void respond_source(struct http_request *request, struct server *server, const char *key,
+                           const char *path)
+{
+    const struct http_identity *identity = http_request_identity(request);
+    struct buffer text = {0};
+    struct error error = {0};
+    if (!(identity->roles & (HTTP_ROLE_READ | HTTP_ROLE_ADMIN)))
+        error_set(&error, -ENOENT,
+                  "Sources aren't given away without a token (symbols.debuginfod_open); ask for "
+                  "/api/v1/source with one.");
+    else
+        source_store_read(symbols_sources(server->symbols), identity->tenant, key, path, &text,
+                          &error);
+    if (error.code < 0) {
+        http_respond_failure(request, &error);
+        return;
+    }
+    put_headers(request, NULL, key, text.length);
+    http_respond(request, 200, "application/octet-stream", &text);
+    buffer_release(&text);
+}
+
 void debuginfod_get(struct http_request *request, void *userdata)
 {
     struct server *server = userdata;
@@ -92,7 +117,8 @@ void debuginfod_get(struct http_request *request, void *userdata)
     size_t length = slash ? (size_t)(slash - rest) : 0;
     if (!length || length >= sizeof(id)) {
         http_respond_error(request, 404,
-                           "Ask for /buildid/ID/debuginfo, executable or section/NAME.");
+                           "Ask for /buildid/ID/debuginfo, executable, section/NAME or "
+                           "source/PATH.");
         return;
     }
     snprintf(id, sizeof(id), "%.*s", (int)length, rest);
@@ -100,6 +126,10 @@ void debuginfod_get(struct http_request *request, void *userdata)
     uint64_t bytes = 0;
     int fd = -1;
     bool is_id = symbol_key(id, key);
+    if (is_id && !strncmp(what, "source/", 7)) {
+        respond_source(request, server, key, what + 7);
+        return;
+    }
     if (is_id && !strcmp(what, "debuginfo"))
         fd = open_debuginfo(store, key, &bytes);
     else if (is_id && !strcmp(what, "executable"))

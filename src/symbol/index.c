@@ -191,7 +191,7 @@ static void set_function(const struct symbol_index *index, uint32_t number,
     frame->start_line = functions[number].start_line;
 }
 
-static const char *file_name(const struct symbol_index *index, uint32_t number)
+const char *symbol_index_file(const struct symbol_index *index, uint32_t number)
 {
     const uint32_t *files = (const uint32_t *)(const void *)index->parts[SYMBOL_INDEX_FILES];
     return number < index->file_count ? symbol_index_string(index, files[number]) : NULL;
@@ -217,7 +217,7 @@ size_t symbol_index_look_up(const struct symbol_index *index, uint64_t address,
         const struct symbol_index_node *content = symbol_index_node_find(index, node, &nodes);
         if (!content)
             break;
-        frames[count] = (struct symbol_frame){.file = file_name(index, file), .line = line};
+        frames[count] = (struct symbol_frame){.file = symbol_index_file(index, file), .line = line};
         set_function(index, content->function, &frames[count]);
         /* An inlined function that has no name is none. */
         if (frames[count].name || (!content->parent && !count))
@@ -229,7 +229,7 @@ size_t symbol_index_look_up(const struct symbol_index *index, uint64_t address,
     }
     if (!count && (row.file || row.line))
         frames[count++] =
-            (struct symbol_frame){.file = file_name(index, row.file), .line = row.line};
+            (struct symbol_frame){.file = symbol_index_file(index, row.file), .line = row.line};
     if (ret_start && !node)
         *ret_start = start;
     return count;

@@ -78,6 +78,8 @@ const char *symbol_index_quality_text(enum symbol_index_quality quality);
  */
 size_t symbol_index_look_up(const struct symbol_index *index, uint64_t address,
                             struct symbol_frame *frames, size_t most, uint64_t *ret_start);
+/* The names of source files that have code, by number, below `file_count`; NULL: none. */
+const char *symbol_index_file(const struct symbol_index *index, uint32_t number);
 /* The address of a byte of the file; false when it is not mapped, or when the index was made from a
  * debug file alone, which doesn't say. */
 bool symbol_index_address(const struct symbol_index *index, uint64_t offset, uint64_t *ret_address);

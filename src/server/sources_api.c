@@ -1,0 +1,185 @@
+// SPDX-License-Identifier: Apache-2.0
+// Source files in and out by our own API: a list of a build's files, the contents that are missing,
+// and the text of one for whoever looks at lines. Each tenant has its own.
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/memory.h"
+#include "server/symbols_api.h"
+
+#define PIECE_BYTES (64u << 10)
+
+static const char *tenant_of(const struct http_request *request)
+{
+    return http_request_identity(request)->tenant;
+}
+
+static int asked_build(struct http_request *request, char ret_key[SYMBOL_KEY_BYTES],
+                       struct error *error)
+{
+    const char *build_id = http_request_query(request, "build_id");
+    return build_id && *build_id
+               ? symbols_asked_key(build_id, ret_key, error)
+               : error_set(error, -EINVAL, "build_id is missing: sources belong to a build.");
+}
+
+/* ---- in ---- */
+
+static void put_missing(struct buffer *out, struct buffer *missing)
+{
+    const char *line = buffer_text(missing), *end;
+    for (; (end = strchr(line, '\n')); line = end + 1)
+        buffer_printf(out, "%s\n\"%.*s\"", line == missing->data ? "" : ",", (int)(end - line),
+                      line);
+}
+
+void sources_put_list(struct http_request *request, void *userdata)
+{
+    struct server *server = userdata;
+    _cleanup_buffer_ struct buffer text = {0}, missing = {0}, out = {0};
+    struct error error = {0};
+    char key[SYMBOL_KEY_BYTES];
+    size_t files = 0;
+    if (!parameters_known(request, "/api/v1/sources"))
+        return;
+    int r = asked_build(request, key, &error);
+    if (!r)
+        r = http_request_read_all(request, &text, &error);
+    if (!r)
+        r = source_store_put_list(symbols_sources(server->symbols), tenant_of(request), key, &text,
+                                  &missing, &files, &error);
+    if (r < 0) {
+        http_respond_failure(request, &error);
+        return;
+    }
+    buffer_printf(&out, "{\"build_id\":\"%s\",\"files\":%zu,\"missing\":[", key, files);
+    put_missing(&out, &missing);
+    buffer_add_text(&out, "]}\n");
+    api_respond(request, "application/json", &out);
+}
+
+void sources_put(struct http_request *request, void *userdata)
+{
+    struct server *server = userdata;
+    _cleanup_source_upload_ struct source_upload upload = {0};
+    _cleanup_free_ char *piece = memory_alloc(PIECE_BYTES);
+    struct buffer out = {0};
+    struct error error = {0};
+    ssize_t got = 0;
+    if (!parameters_known(request, "/api/v1/sources/*"))
+        return;
+    int r = source_upload_begin(symbols_sources(server->symbols), &upload, &error);
+    while (!r && (got = http_request_read(request, piece, PIECE_BYTES, &error)) > 0)
+        r = source_upload_write(&upload, piece, (size_t)got, &error);
+    if (!r && got < 0)
+        r = (int)got;
+    if (!r && http_request_cancelled(request))
+        r = error_set(&error, -EINVAL, "Not all of the body came.");
+    if (!r)
+        r = source_upload_finish(&upload, tenant_of(request), http_request_rest(request), &error);
+    if (r < 0) {
+        http_respond_failure(request, &error);
+        return;
+    }
+    buffer_printf(&out, "{\"bytes\":%llu}\n", (unsigned long long)upload.bytes);
+    api_respond(request, "application/json", &out);
+    buffer_release(&out);
+}
+
+/* ---- out ---- */
+
+void sources_get(struct http_request *request, void *userdata)
+{
+    struct server *server = userdata;
+    struct buffer text = {0};
+    struct error error = {0};
+    char key[SYMBOL_KEY_BYTES];
+    const char *path = http_request_query(request, "path");
+    if (!parameters_known(request, "/api/v1/source"))
+        return;
+    int r = asked_build(request, key, &error);
+    if (!r && (!path || !*path))
+        r = error_set(&error, -EINVAL, "path is missing: the one that lines has for the file.");
+    if (!r)
+        r = source_store_read(symbols_sources(server->symbols), tenant_of(request), key, path,
+                              &text, &error);
+    if (r < 0) {
+        http_respond_failure(request, &error);
+        return;
+    }
+    http_respond_header(request, "X-Content-Type-Options", "nosniff");
+    http_respond_header(request, "Cache-Control", "private, max-age=3600");
+    http_respond(request, 200, "text/plain; charset=utf-8", &text);
+    buffer_release(&text);
+}
+
+/* ---- which files of an answer there are ---- */
+
+struct file_build {
+    uint32_t file, build_id;
+};
+
+static int compare_builds(const void *left, const void *right)
+{
+    const struct file_build *a = left, *b = right;
+    if (a->build_id != b->build_id)
+        return a->build_id < b->build_id ? -1 : 1;
+    return (a->file > b->file) - (a->file < b->file);
+}
+
+/* The builds that the frames of wanted files are from, each pair once. */
+static struct file_build *find_pairs(const struct profile *profile, const bool *wanted,
+                                     size_t *ret_count)
+{
+    struct file_build *pairs = NULL;
+    size_t count = 0, capacity = 0, kept = 0;
+    for (uint32_t i = 1; i < profile->frame_count; i++) {
+        const struct profile_frame *frame = &profile->frames[i];
+        struct file_build pair = {.file = profile->functions[frame->function].file,
+                                  .build_id = profile->mappings[frame->mapping].build_id};
+        if (!pair.file || !pair.build_id || !wanted[pair.file])
+            continue;
+        array_reserve(pairs, capacity, count + 1);
+        pairs[count++] = pair;
+    }
+    if (count)
+        qsort(pairs, count, sizeof(*pairs), compare_builds);
+    for (size_t i = 0; i < count; i++)
+        if (!i || compare_builds(&pairs[i], &pairs[kept - 1]))
+            pairs[kept++] = pairs[i];
+    *ret_count = kept;
+    return pairs;
+}
+
+void sources_put_known(struct source_store *store, const char *tenant,
+                       const struct profile *profile, bool *wanted, struct buffer *out)
+{
+    size_t count, lists = 0;
+    _cleanup_free_ struct file_build *pairs = find_pairs(profile, wanted, &count);
+    const char *comma = "";
+    buffer_add_text(out, ",\"sources\":[");
+    for (size_t first = 0, end; first < count && lists < SOURCES_BUILDS_MAX; first = end) {
+        _cleanup_source_list_ struct source_list list = {0};
+        _cleanup_buffer_ struct buffer path = {0};
+        char key[SYMBOL_KEY_BYTES];
+        const char *id = profile_text(profile, pairs[first].build_id);
+        for (end = first; end < count && pairs[end].build_id == pairs[first].build_id;)
+            end++;
+        if (!symbol_key(id, key) || source_store_list(store, tenant, key, &list, NULL) < 0)
+            continue;
+        lists++;
+        for (size_t i = first; i < end; i++) {
+            const struct profile_string *file = &profile->strings[pairs[i].file];
+            if (!wanted[pairs[i].file] || !source_path(file->data, file->length, &path) ||
+                !source_list_find(&list, path.data))
+                continue;
+            wanted[pairs[i].file] = false; /* one build is enough */
+            buffer_printf(out, "%s\n{\"file\":", comma);
+            json_put_text(out, file->data);
+            buffer_printf(out, ",\"build_id\":\"%s\"}", key);
+            comma = ",";
+        }
+    }
+    buffer_add_char(out, ']');
+}
