@@ -20,6 +20,7 @@ struct report_options {
     bool tree, cumulative;
     const char *callers, *callees, *lines, *type, *format;
     double least_percent;
+    struct report_sources sources;
 };
 
 static void add_type_name(struct buffer *out, const struct report *report)
@@ -239,7 +240,7 @@ static int64_t absolute_total(const struct profile *profile, unsigned type)
     return total;
 }
 
-static int run_report(const struct report_options *options, const struct command_line *line)
+static int run_report(struct report_options *options, const struct command_line *line)
 {
     struct report report = {.limit = options->top, .least_percent = options->least_percent};
     if (!table_format_parse(options->format, &report.format))
@@ -268,6 +269,7 @@ static int run_report(const struct report_options *options, const struct command
     report.naming = &naming;
     report.colour = terminal_colour();
     report.out = &out;
+    report.sources = &options->sources;
     r = run_view(&report, options);
     print_buffer(&out);
     return r;
@@ -287,6 +289,14 @@ int command_report(int argc, char **argv)
         {"callees", 0, OPTION_TEXT, "FN", "what FN calls", &options.callees},
         {"lines", 0, OPTION_TEXT, "FN", "the lines of FN, with the source if it is there",
          &options.lines},
+        {"source-path", 0, OPTION_LIST, "DIR", "where --lines looks for sources first",
+         &options.sources.folders},
+        {"debuginfod", 0, OPTION_TEXT, "URL", "server that --lines asks for sources",
+         &options.sources.debuginfod},
+        {"token-file", 0, OPTION_TEXT, "FILE", "its token; $ASSAY_TOKEN without it",
+         &options.sources.token_file},
+        {"ca", 0, OPTION_TEXT, "FILE", "authorities to trust instead of the system's",
+         &options.sources.ca},
         {"sample-type", 't', OPTION_TEXT, "T", "which of the profile's values to count",
          &options.type},
         {"format", 'f', OPTION_TEXT, "F", "text, json or csv", &options.format},
@@ -310,5 +320,7 @@ int command_report(int argc, char **argv)
     if (options.tree + !!options.callers + !!options.callees + !!options.lines > 1)
         return options_wrong("report", "--tree, --callers, --callees and --lines exclude each "
                                        "other.");
-    return run_report(&options, &line);
+    r = run_report(&options, &line);
+    report_sources_release(&options.sources);
+    return r;
 }

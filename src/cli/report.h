@@ -3,6 +3,7 @@
  * ones. */
 #pragma once
 
+#include "cli/report_source.h"
 #include "cli/table.h"
 #include "profile/naming.h"
 #include "profile/profile.h"
@@ -18,6 +19,7 @@ struct report {
     double least_percent;
     enum table_format format;
     bool colour;
+    struct report_sources *sources; /* of --lines */
     struct buffer *out;
 };
 

@@ -1,49 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // `assay report --lines FN`: cost by source line, beside the source where it can be read.
 
-#include <limits.h>
 #include <string.h>
 
-#include "base/file.h"
 #include "base/text.h"
 #include "cli/report.h"
 
-#define SOURCE_BYTES_MAX (16u << 20)
 #define CONTEXT_LINES 3
-
-/* Source text split into lines. */
-struct source_text {
-    struct buffer content;
-    const char **lines;
-    size_t *lengths;
-    size_t count;
-};
-
-static void source_text_release(struct source_text *source)
-{
-    buffer_release(&source->content);
-    free(source->lines);
-    free(source->lengths);
-    *source = (struct source_text){0};
-}
-
-static void source_text_load(struct source_text *source, const char *path)
-{
-    *source = (struct source_text){0};
-    if (path[0] != '/' || file_read(path, SOURCE_BYTES_MAX, &source->content, NULL) < 0)
-        return;
-    size_t capacity = 0, lengths_capacity = 0;
-    const char *at = source->content.data, *end = at + source->content.length;
-    while (at < end) {
-        const char *newline = memchr(at, '\n', (size_t)(end - at));
-        const char *stop = newline ? newline : end;
-        array_reserve(source->lines, capacity, source->count + 1);
-        array_reserve(source->lengths, lengths_capacity, source->count + 1);
-        source->lines[source->count] = at;
-        source->lengths[source->count++] = (size_t)(stop - at);
-        at = stop + 1;
-    }
-}
 
 /* Tabs would break the alignment; what else is odd is escaped when printed. */
 static struct cell source_cell(const struct source_text *source, uint32_t line,
@@ -76,12 +39,28 @@ static void add_line(struct report *report, struct table *table, const struct li
     table_add(table, cells);
 }
 
+/* The build that the function is of, or "". */
+static const char *build_of(const struct report *report, const struct line_row *row)
+{
+    const struct profile *profile = report->profile;
+    for (uint32_t i = 1; i < profile->frame_count; i++) {
+        const struct profile_frame *frame = &profile->frames[i];
+        uint32_t build_id = profile->mappings[frame->mapping].build_id;
+        if (build_id && report->naming->of_frame[i] == row->entry &&
+            profile->functions[frame->function].file == row->file)
+            return profile_text(profile, build_id);
+    }
+    return "";
+}
+
 /* One function in one file: rows[first..end). */
 static void add_function(struct report *report, struct table *table, const struct line_row *rows,
-                         size_t count, struct buffer *scratch)
+                         size_t count, struct buffer *scratch, struct buffer *ret_why)
 {
     _cleanup_(source_text_release) struct source_text source;
-    source_text_load(&source, profile_text(report->profile, rows[0].file));
+    source_text_load(&source, report->sources, profile_text(report->profile, rows[0].file),
+                     build_of(report, &rows[0]), rows[count - 1].line);
+    buffer_add_text(ret_why, buffer_text(&source.why));
     bool annotate = report->format == TABLE_TEXT && source.count;
     for (size_t i = 0; i < count; i++) {
         if (annotate) {
@@ -121,7 +100,7 @@ void report_lines(struct report *report, const bool *chosen)
         {NULL, "file", COLUMN_NAME},  {NULL, "source", COLUMN_NAME},
     };
     const struct column *columns = report->format == TABLE_TEXT ? text_columns : data_columns;
-    _cleanup_buffer_ struct buffer scratch = {0};
+    _cleanup_buffer_ struct buffer scratch = {0}, why = {0};
     size_t count;
     _cleanup_free_ struct line_row *rows =
         rank_lines(report->profile, report->naming, report->type, chosen, &count);
@@ -133,12 +112,14 @@ void report_lines(struct report *report, const bool *chosen)
                rows[end].file == rows[first].file)
             end++;
         if (report->format != TABLE_TEXT) {
-            add_function(report, &all, rows + first, end - first, &scratch);
+            why.length = 0;
+            add_function(report, &all, rows + first, end - first, &scratch, &why);
             continue;
         }
         _cleanup_table_ struct table one = {0};
         table_init(&one, columns, ARRAY_LENGTH(text_columns), report_unit(report));
-        add_function(report, &one, rows + first, end - first, &scratch);
+        why.length = 0;
+        add_function(report, &one, rows + first, end - first, &scratch, &why);
         const struct naming_entry *entry = &report->naming->entries[rows[first].entry];
         const struct profile_string *file = &report->profile->strings[rows[first].file];
         buffer_add_text(report->out, first ? "\n" : "");
@@ -149,6 +130,11 @@ void report_lines(struct report *report, const bool *chosen)
         else
             buffer_add_text(report->out, "an unknown file");
         buffer_add_char(report->out, '\n');
+        if (why.length) {
+            buffer_add_text(report->out, "No source: ");
+            text_escape_terminal(report->out, why.data, why.length);
+            buffer_add_text(report->out, ".\n");
+        }
         table_write(&one, TABLE_TEXT, report->colour, report->out);
     }
     if (report->format != TABLE_TEXT) {

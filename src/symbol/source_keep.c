@@ -22,6 +22,7 @@
 struct content {
     uint8_t hash[SOURCE_HASH_DIGITS / 2];
     int64_t used;
+    int64_t fresh; /* when it came, if that was just now: a list may come yet; else 0 */
     uint64_t bytes;
 };
 
@@ -92,7 +93,7 @@ static void add_content(struct inventory *inventory, const char *folder, const c
         !parse_hash(digits, content.hash))
         return;
     if (time(NULL) - status->st_mtime < NEW_S)
-        content.used = status->st_mtime;
+        content.fresh = status->st_mtime;
     array_reserve(inventory->contents, inventory->capacity, inventory->count + 1);
     inventory->contents[inventory->count++] = content;
     inventory->bytes += content.bytes;
@@ -143,6 +144,9 @@ static void take_tenant(struct inventory *inventory, const char *folder)
         qsort(inventory->contents, inventory->count, sizeof(*inventory->contents), by_hash);
     buffer_printf(&builds, "%s/" SOURCE_BUILDS, folder);
     each_entry(buffer_text(&builds), add_build, inventory);
+    for (size_t i = 0; i < inventory->count; i++)
+        if (!inventory->contents[i].used)
+            inventory->contents[i].used = inventory->contents[i].fresh;
 }
 
 static void forget_builds(struct inventory *inventory)

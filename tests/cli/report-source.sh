@@ -28,4 +28,25 @@ for text in strings: out += message(6, text.encode())
 sys.stdout.buffer.write(out)
 END
 python3 profile.py >hot.pb
-"$ASSAY" report --lines hot hot.pb | sed "s|$PWD|HERE|"
+show() { "$ASSAY" report --lines hot "$@" hot.pb | sed "s|$PWD|HERE|"; }
+show
+echo "== not here"
+mkdir -p elsewhere/deep
+mv source.c elsewhere/deep/
+show
+echo "== found by the end of its path"
+show --source-path nowhere --source-path elsewhere/deep
+echo "== another version"
+head -n 4 elsewhere/deep/source.c >source.c
+show
+echo "== empty, a folder, a pipe"
+: >source.c
+show | sed -n 2p
+rm source.c && mkdir source.c
+show | sed -n 2p
+rmdir source.c && mkfifo source.c
+show | sed -n 2p
+echo "== no server to ask, and no build to ask for"
+show --debuginfod http://127.0.0.1:1 | sed -n 2p
+echo "== as data"
+"$ASSAY" report --lines hot --format json --source-path elsewhere/deep hot.pb | jq -c '.rows[] | [.line, .source]'

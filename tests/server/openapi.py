@@ -19,7 +19,7 @@ VALUES = {"query": "cpu", "from": "1980-01-01", "to": "now+1d", "limit": "3", "s
           "max_nodes": "100", "format": "json", "span_id": "00000000000000aa",
           "trace_id": "000000000000000000000000000000bb", "function": "main.isOdd",
           "base_query": "cpu", "base_from": "1980-01-01", "base_to": "now", "normalize": "none",
-          "step": "3650d", "agent": AGENT, "focus": "runtime/pprof.Do", "group_by": "endpoint", "count": "cum", "until": "now",
+          "step": "3650d", "build_id": BUILD, "path": "/src/true.c", "agent": AGENT, "focus": "runtime/pprof.Do", "group_by": "endpoint", "count": "cum", "until": "now",
           "maxNodes": "50", "max-nodes": "50", "label": "endpoint",
           "leftQuery": "cpu", "rightQuery": "cpu", "leftFrom": "1980-01-01",
           "rightFrom": "1980-01-01", "leftUntil": "now", "rightUntil": "now"}

@@ -2,6 +2,10 @@
 # The API's document is true of a running server: see openapi.py.
 . "$ROOT/tests/server/common.bash"
 
+cat >>keep.yaml <<'Y'
+source_links:
+  - {url: "https://git.example/{commit}/{path}#L{line}", commit: main}
+Y
 start_server memory --in-memory -c keep.yaml
 push "$FIXTURES/man/base.pb.gz" 'service=shop&host=h1' >/dev/null
 curl -sS --fail-with-body -o orders.json -d '{"agent":"a1","host":"h1","status":{"rate_hz":19,"losses":{"ring_full":2}}}' \
@@ -12,6 +16,10 @@ curl -sS --fail-with-body -o control.json -H 'Content-Type: application/json' \
     -d '{"capture":"off","selector":"{host=\"h1\"}"}' "$url/api/v1/control"
 build=$(curl -sS --fail-with-body --data-binary @"$(type -P true)" "$url/api/v1/debuginfo?name=true" |
     python3 -c 'import json, sys; print(json.load(sys.stdin)["build_id"])')
+printf 'int main(void) { return 0; }\n' >true.c
+sum=$(sha256sum <true.c | cut -d ' ' -f 1)
+curl -sS --fail-with-body -o listed.json -d "$sum  /src/true.c" "$url/api/v1/sources?build_id=$build"
+curl -sS --fail-with-body -o sent.json --data-binary @true.c "$url/api/v1/sources/$sum"
 python3 "$ROOT/tests/server/openapi.py" "$url" a1 "$recording" "$build"
 
 # The page is for people: it loads nothing and runs nothing.

@@ -15,7 +15,7 @@ start_server roles --data store --tokens tokens -c keep.yaml --access-log --log-
 anybody='/ready /api /api/v1/openapi.json / /explore /compare /function /files /recordings /agents /symbols /assets/*'
 senders='/api/v1/push /v1development/profiles /ingest /pyroscope/ingest /push.v1.PusherService/Push
 /parca.profilestore.v1alpha1.ProfileStoreService/WriteRaw /api/profiles/writeraw /v1/profiles
-/api/v1/debuginfo /api/v1/debuginfo/* /debuginfo.v1alpha1.DebuginfoService/*
+/api/v1/debuginfo /api/v1/debuginfo/* /api/v1/sources /api/v1/sources/* /debuginfo.v1alpha1.DebuginfoService/*
 /api/v1/agents/report /api/v1/agents/orders'
 admins='/api/v1/admin/delete /api/v1/audit /api/v1/control'
 # One address, and who may what depends on the method.

@@ -1,0 +1,200 @@
+// SPDX-License-Identifier: Apache-2.0
+// Finding source files by the paths that profiles have: see report_source.h.
+
+#include "cli/report_source.h"
+
+#include <ctype.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/file.h"
+#include "http/client.h"
+#include "symbol/sources.h"
+#include "symbol/store.h"
+
+#define SOURCE_BYTES_MAX (16u << 20)
+#define FOLDERS_MAX 64 /* of a path that are left out, one after the other */
+#define TIMEOUT_MS 30000
+
+void report_sources_release(struct report_sources *sources)
+{
+    http_client_free(sources->client);
+}
+
+void source_text_release(struct source_text *source)
+{
+    buffer_release(&source->content);
+    buffer_release(&source->why);
+    free(source->lines);
+    free(source->lengths);
+    *source = (struct source_text){0};
+}
+
+static void split(struct source_text *source)
+{
+    size_t capacity = 0, lengths_capacity = 0;
+    const char *at = source->content.data, *end = at + source->content.length;
+    while (at < end) {
+        const char *newline = memchr(at, '\n', (size_t)(end - at));
+        const char *stop = newline ? newline : end;
+        array_reserve(source->lines, capacity, source->count + 1);
+        array_reserve(source->lengths, lengths_capacity, source->count + 1);
+        source->lines[source->count] = at;
+        source->lengths[source->count++] = (size_t)(stop - at);
+        at = stop + 1;
+    }
+}
+
+/* ---- on this machine ---- */
+
+/* A profile may name anything: what is no file is not opened for long, and a pipe not waited for.
+ */
+static bool read_file(const char *path, struct buffer *ret_content)
+{
+    struct stat status;
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+    bool is_file = fd >= 0 && fstat(fd, &status) == 0 && S_ISREG(status.st_mode);
+    if (fd >= 0)
+        close(fd);
+    return is_file && file_read(path, SOURCE_BYTES_MAX, ret_content, NULL) == 0;
+}
+
+/* Below a folder, by as much of the path's end as there is: /build/a/b.c, a/b.c, b.c. */
+static bool read_below(const char *folder, const char *path, struct buffer *ret_content)
+{
+    char name[PATH_MAX];
+    for (unsigned i = 0; path && i < FOLDERS_MAX; i++) {
+        while (*path == '/')
+            path++;
+        if (snprintf(name, sizeof(name), "%s/%s", folder, path) < (int)sizeof(name) &&
+            read_file(name, ret_content))
+            return true;
+        path = strchr(path, '/');
+    }
+    return false;
+}
+
+static bool read_here(const struct report_sources *sources, const char *path,
+                      struct buffer *ret_content)
+{
+    _cleanup_buffer_ struct buffer normal = {0};
+    if (!source_path(path, strlen(path), &normal))
+        return false;
+    for (size_t i = 0; i < sources->folders.count; i++)
+        if (read_below(sources->folders.values[i], normal.data, ret_content))
+            return true;
+    return normal.data[0] == '/' && read_file(normal.data, ret_content);
+}
+
+/* ---- from a server ---- */
+
+static int start_client(struct report_sources *sources, struct error *error)
+{
+    _cleanup_buffer_ struct buffer token = {0};
+    const char *text = getenv("ASSAY_TOKEN");
+    if (sources->client)
+        return 0;
+    if (sources->token_file && file_read(sources->token_file, 4096, &token, error) < 0)
+        return error->code;
+    if (!sources->token_file && text)
+        buffer_add_text(&token, text);
+    while (token.length && isspace((unsigned char)token.data[token.length - 1]))
+        token.length--;
+    struct http_client_options options = {.bearer = token.length ? buffer_text(&token) : NULL,
+                                          .ca_file = sources->ca,
+                                          .timeout_ms = TIMEOUT_MS,
+                                          .answer_limit_bytes = SOURCE_BYTES_MAX};
+    return http_client_new(&options, &sources->client, error);
+}
+
+/* /buildid/KEY/source/PATH, with slashes as they are: they are part of an address, too. */
+static void build_url(struct buffer *url, const char *server, const char *key, const char *path)
+{
+    size_t length = strlen(server);
+    while (length && server[length - 1] == '/')
+        length--;
+    buffer_printf(url, "%.*s/buildid/%s/source%s", (int)length, server, key,
+                  *path == '/' ? "" : "/");
+    for (; *path; path++)
+        if (isalnum((unsigned char)*path) || strchr("-_.~/", *path))
+            buffer_add_char(url, *path);
+        else
+            buffer_printf(url, "%%%02X", (unsigned char)*path);
+}
+
+/* 0; -ENOENT: the server has none; anything else: it can't be asked. */
+static int fetch(struct report_sources *sources, const char *path, const char *key,
+                 struct buffer *ret_content, struct error *error)
+{
+    _cleanup_http_reply_ struct http_reply reply = {0};
+    _cleanup_buffer_ struct buffer url = {0}, normal = {0};
+    int r = source_path(path, strlen(path), &normal) ? start_client(sources, error) : -ENOENT;
+    if (r < 0)
+        return r;
+    build_url(&url, sources->debuginfod, key, normal.data);
+    struct http_call call = {.url = buffer_text(&url)};
+    r = http_client_call(sources->client, &call, &reply, error);
+    if (!r && reply.status == 404)
+        return -ENOENT;
+    if (!r && reply.status != 200)
+        r = http_reply_error(&call, &reply, error);
+    if (!r) {
+        *ret_content = reply.body;
+        reply.body = (struct buffer){0};
+    }
+    return r;
+}
+
+static bool read_remote(struct report_sources *sources, const char *path, const char *build_id,
+                        struct source_text *source)
+{
+    char key[SYMBOL_KEY_BYTES];
+    if (!*build_id || !symbol_key(build_id, key)) {
+        buffer_add_text(&source->why, "the profile doesn't say which build it is of, so that no "
+                                      "server can be asked");
+        return false;
+    }
+    if (!sources->failure.code) {
+        int r = fetch(sources, path, key, &source->content, &sources->failure);
+        if (r == -ENOENT) {
+            sources->failure = (struct error){0};
+            buffer_printf(&source->why,
+                          "it isn't here, and %s has no source of that name for the "
+                          "build %s",
+                          sources->debuginfod, key);
+        }
+        if (!r || r == -ENOENT)
+            return !r;
+    }
+    size_t length = strcspn(sources->failure.text, "\n");
+    length -= length && sources->failure.text[length - 1] == '.';
+    buffer_printf(&source->why, "it isn't here, and %.*s", (int)length, sources->failure.text);
+    return false;
+}
+
+void source_text_load(struct source_text *source, struct report_sources *sources, const char *path,
+                      const char *build_id, uint32_t last)
+{
+    *source = (struct source_text){0};
+    if (!*path)
+        buffer_add_text(&source->why, "the profile doesn't say in which file it is");
+    else if (!read_here(sources, path, &source->content) && !sources->debuginfod)
+        buffer_add_text(&source->why, "the file isn't here; --source-path says where to look, and "
+                                      "--debuginfod whom to ask");
+    else if (!source->content.length && sources->debuginfod)
+        read_remote(sources, path, build_id, source);
+    split(source);
+    if (!source->count && !source->why.length)
+        buffer_add_text(&source->why, "the file that was found is empty");
+    if (source->count && source->count < last) {
+        buffer_printf(&source->why,
+                      "what was found has %zu lines, and the profile names line %u: it is another "
+                      "version",
+                      source->count, last);
+        source->count = 0;
+    }
+}
