@@ -13,8 +13,9 @@ const number = (field, value) => [...varint(field << 3), ...varint(value)];
 const bytes = (field, content) => [...varint(field << 3 | 2), ...varint(content.length), ...content];
 const packed = (field, values) => bytes(field, values.flatMap(varint));
 
-// `stacks` are pairs of names from the root, joined by semicolons, and nanoseconds.
-export function pprof(stacks, { seconds = 10, at = 0 } = {}) {
+// `stacks` are pairs of names from the root, joined by semicolons, and nanoseconds. `places` may say
+// of a name in which file of `build`, and at which line, it is.
+export function pprof(stacks, { seconds = 10, at = 0, build = '', places = {} } = {}) {
   const strings = [''];
   const index = (text) => {
     if (!strings.includes(text)) strings.push(text);
@@ -31,9 +32,12 @@ export function pprof(stacks, { seconds = 10, at = 0 } = {}) {
     out.push(...bytes(2, [...packed(1, stack.split(';').reverse().map(locationOf)),
       ...packed(2, [Math.round(ns / 1e7), Math.round(ns)])]));
   functions.forEach((name, i) => {
-    out.push(...bytes(4, [...number(1, i + 1), ...bytes(4, number(1, i + 1))]));
-    out.push(...bytes(5, [...number(1, i + 1), ...number(2, index(name))]));
+    const { file = '', line = 0 } = places[name] ?? {};
+    out.push(...bytes(4, [...number(1, i + 1), ...(build ? number(2, 1) : []),
+      ...bytes(4, [...number(1, i + 1), ...number(2, line)])]));
+    out.push(...bytes(5, [...number(1, i + 1), ...number(2, index(name)), ...number(4, index(file))]));
   });
+  if (build) out.push(...bytes(3, [...number(1, 1), ...number(3, 4096), ...number(6, index(build))]));
   out.push(...type(11, 'cpu', 'nanoseconds'), ...number(12, 10_000_000));
   if (at > 0) out.push(...number(9, BigInt(at) * 1_000_000_000n));
   out.push(...number(10, seconds * 1e9));

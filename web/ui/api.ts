@@ -196,6 +196,7 @@ export interface LinesAnswer {
   quality: Quality;
   line_count: number;
   lines: { function: string; file: string; binary: string; line: number; flat: number; cum: number }[];
+  sources: { file: string; build_id: string }[]; // files whose text there is
 }
 
 export interface SeriesRow {

@@ -1,13 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 // Source lines by cost: of a whole selection, or of one function from its first line to its last.
 
+import type { ComponentChildren } from 'preact';
 import { useState } from 'preact/hooks';
 import { shownName } from '../../flame/names';
 import { formatPercent, formatValue, grouped } from '../../flame/units';
 import { get, type LinesAnswer } from '../api';
 import { useLoad } from '../load';
 import { place } from '../names';
+import type { SourceLink } from '../source';
 import type { Bounds } from '../time';
+import { Place, SourceText } from './source';
 import { Failure, Nothing, Progress } from './status';
 
 export interface LinesProps {
@@ -29,21 +32,70 @@ function Bar({ share }: { share: number }) {
   );
 }
 
+type Row = LinesAnswer['lines'][number];
+
+function Table(props: { rows: Row[]; answer: LinesAnswer; links: SourceLink[]; named: boolean;
+  link: (name: string) => string; head: (key: 'flat' | 'cum', title: string) => ComponentChildren }) {
+  const { rows, answer, links, named, link, head } = props;
+  return (
+    <table class="table plain lines">
+      <thead><tr>
+        <th scope="col">Line</th>
+        {!named && <th scope="col">Function</th>}
+        {head('flat', 'Self')}{head('cum', 'Total')}
+      </tr></thead>
+      <tbody>
+        {rows.map((row) => (
+          <tr key={`${row.function} ${row.file} ${row.line}`}>
+            <td class="code" title={shownName(row.file)}><Place links={links} file={row.file}
+              line={row.line}><bdi>{shownName(place(row.file, row.line))}</bdi></Place></td>
+            {!named && <td class="code">
+              <a href={link(row.function)} title={shownName(row.function)}>
+                <bdi>{shownName(row.function)}</bdi></a></td>}
+            <td class="number"><Bar share={row.flat / answer.total} />
+              <span class="figure">{formatValue(row.flat, answer.unit)}</span> <span class="quiet aside">
+                {formatPercent(row.flat / answer.total)}</span></td>
+            <td class="number">{formatValue(row.cum, answer.unit)} <span class="quiet aside">
+              {formatPercent(row.cum / answer.total)}</span></td>
+          </tr>
+        ))}
+      </tbody>
+    </table>
+  );
+}
+
+// The rows of each file that has any, in the order in which they come.
+function byFile(rows: Row[]): [string, Row[]][] {
+  const files = new Map<string, Row[]>();
+  for (const row of rows) {
+    const known = files.get(row.file);
+    if (known) known.push(row);
+    else files.set(row.file, [row]);
+  }
+  return [...files];
+}
+
 export function Lines({ query, bounds, name, link }: LinesProps) {
   const [sort, setSort] = useState<'flat' | 'cum'>('flat');
+  const times = { from: String(bounds.from), to: String(bounds.to) };
   const answer = useLoad(`${query} ${name ?? ''} ${bounds.from} ${bounds.to} ${sort}`, (signal) =>
     get<LinesAnswer>('lines', {
-      query, function: name, from: String(bounds.from), to: String(bounds.to), sort,
-      limit: String(LIMIT),
+      query, function: name, ...times, sort, limit: String(LIMIT),
     }, signal));
+  const repository = useLoad(`${query} ${bounds.from} ${bounds.to}`, (signal) =>
+    get<{ links: SourceLink[] }>('source_links', { query, ...times }, signal));
+  const links = repository.value?.links ?? [];
   const found = answer.value;
   const known = found?.lines.some(({ line }) => line > 0);
+  const builds = new Map((found?.sources ?? []).map(({ file, build_id }) => [file, build_id]));
   const head = (key: 'flat' | 'cum', title: string) => (
     <th scope="col" class="number" aria-sort={name === undefined && sort === key ? 'descending' : undefined}>
       {name === undefined
         ? <button type="button" class="link" onClick={() => setSort(key)}>{title}</button> : title}
     </th>
   );
+  const table = (rows: Row[], all: LinesAnswer) => <Table rows={rows} answer={all} links={links}
+    named={name !== undefined} link={link} head={head} />;
   return (
     <>
       <Progress loaded={answer} />
@@ -53,28 +105,14 @@ export function Lines({ query, bounds, name, link }: LinesProps) {
           formats that keep lines (pprof, OpenTelemetry), have them.</p></Nothing>
       )}
       {found && known && <>
-        <table class="table plain lines">
-          <thead><tr>
-            <th scope="col">Line</th>
-            {name === undefined && <th scope="col">Function</th>}
-            {head('flat', 'Self')}{head('cum', 'Total')}
-          </tr></thead>
-          <tbody>
-            {found.lines.map((row) => (
-              <tr key={`${row.function} ${row.file} ${row.line}`}>
-                <td class="code" title={shownName(row.file)}><bdi>{shownName(place(row.file, row.line))}</bdi></td>
-                {name === undefined && <td class="code">
-                  <a href={link(row.function)} title={shownName(row.function)}>
-                    <bdi>{shownName(row.function)}</bdi></a></td>}
-                <td class="number"><Bar share={row.flat / found.total} />
-                  <span class="figure">{formatValue(row.flat, found.unit)}</span> <span class="quiet aside">
-                    {formatPercent(row.flat / found.total)}</span></td>
-                <td class="number">{formatValue(row.cum, found.unit)} <span class="quiet aside">
-                  {formatPercent(row.cum / found.total)}</span></td>
-              </tr>
-            ))}
-          </tbody>
-        </table>
+        {name === undefined || builds.size === 0
+          ? table(found.lines, found)
+          : byFile(found.lines).map(([file, rows]) => {
+            const build = builds.get(file);
+            return build === undefined ? <div key={file}>{table(rows, found)}</div>
+              : <SourceText key={file} file={file} build={build} rows={rows} answer={found}
+                links={links} otherwise={table(rows, found)} />;
+          })}
         {found.line_count > found.lines.length && (
           <p class="table-end quiet">The {grouped(found.lines.length)} of {grouped(found.line_count)}{' '}
             lines that cost most.</p>
