@@ -66,9 +66,9 @@ path=$PWD/work/src/prog.c
 lines() { as "$1" -o lines.json -G "$url/api/v1/lines" -d query=cpu -d from=now-2d -d to=now -d function=busy_outer; }
 lines one-read
 json lines.json "{'file': '$path', 'build_id': '$id'} in d['sources'] and len(d['sources']) <= 2"
-source() { as "$1" -G "$url/api/v1/source" -d "build_id=$id" --data-urlencode "path=$2"; }
-source one-read "$path" | cmp - work/src/prog.c
-source one-read "$PWD/work/../work/./src/prog.c" | cmp - work/src/prog.c
+text_of() { as "$1" -G "$url/api/v1/source" -d "build_id=$id" --data-urlencode "path=$2"; }
+text_of one-read "$path" | cmp - work/src/prog.c
+text_of one-read "$PWD/work/../work/./src/prog.c" | cmp - work/src/prog.c
 as one-read -D head.txt -o /dev/null -G "$url/api/v1/source" -d "build_id=$id" --data-urlencode "path=$path"
 grep -i '^content-type: text/plain' head.txt >/dev/null
 grep -i '^x-content-type-options: nosniff' head.txt >/dev/null
@@ -138,7 +138,7 @@ mv hidden work
 as two-ingest --data-binary @work/src/prog.c "$url/api/v1/sources/$sum" >/dev/null
 as one-admin -X DELETE "$url/api/v1/symbols/$id" >/dev/null
 refused one-read 404 'No sources of the build' "$url/api/v1/source?build_id=$id&path=$path"
-source two-read "$path" | cmp - work/src/prog.c
+text_of two-read "$path" | cmp - work/src/prog.c
 as two-admin -X DELETE "$url/api/v1/symbols/$id" >/dev/null
 refused two-admin 404 'nothing of the build' -X DELETE "$url/api/v1/symbols/$id"
 as one-admin "$url/api/v1/audit?limit=50" >audit.json
