@@ -292,7 +292,6 @@ int source_upload_finish(struct source_upload *upload, const char *tenant, const
     struct source_store *store = upload->store;
     _cleanup_buffer_ struct buffer path = {0};
     struct stat status;
-    char first[3] = {hash[0], hash[1], '\0'};
     int r = source_is_hash(hash)
                 ? check_hash(upload, hash, error)
                 : error_set(error, -EINVAL, "\"%.80s\" is no SHA-256 in lower case.", hash);
@@ -302,6 +301,7 @@ int source_upload_finish(struct source_upload *upload, const char *tenant, const
         r = error_set_errno(error, -errno, "The source can't be written");
     if (r < 0)
         return r;
+    char first[3] = {hash[0], hash[1], '\0'};
     content_path(store, tenant, hash, &path);
     pthread_mutex_lock(&store->lock);
     r = source_store_make_room(store, (uint64_t)status.st_blocks * 512, error);
