@@ -63,7 +63,7 @@ if find_source stranger "$here/build/src/with blank%2F/prog.c"; then exit 1; fi
 
 gdb_list() {
     rm -rf cache
-    DEBUGINFOD_CACHE_PATH=$PWD/cache gdb -nx -batch -iex 'set debuginfod enabled on' "$@" \
+    DEBUGINFOD_CACHE_PATH=$PWD/cache gdb -nx -batch -iex 'set debuginfod enabled on' \
         -ex 'list where_it_stops' -ex 'list main' ./prog.stripped >gdb.txt 2>&1 || true
 }
 printf 'Authorization: Bearer %s\n' "$(cat reader.token)" >headers
