@@ -207,7 +207,8 @@ void index_read_functions(struct index_builder *builder);
 uint32_t index_name_entry(struct index_builder *builder, const uint8_t *place);
 /* The same function by its symbol, where that says more. */
 uint32_t index_name_by_symbol(struct index_builder *builder, uint32_t number, uint64_t start);
-/* The entry that an entry of builder->unit has all its names from; NULL when it has its own. */
+/* The entry that an entry of builder->unit has all its names from; NULL when it has its own, or a
+ * line of its own: a method is declared in one place and defined in another. */
 const uint8_t *index_named_place(const struct index_builder *builder,
                                  const struct debug_function *function);
 /* Adds the rows of the unit, by its stretches and its line table. (index_lines.c) */

@@ -70,7 +70,7 @@ static const uint8_t *referred_place(const struct index_builder *builder,
 const uint8_t *index_named_place(const struct index_builder *builder,
                                  const struct debug_function *function)
 {
-    if (function->name.form || function->linkage_name.form)
+    if (function->name.form || function->linkage_name.form || function->declared_line)
         return NULL;
     return referred_place(builder, &builder->unit, &function->origin);
 }
@@ -232,7 +232,7 @@ static uint32_t qualified_name(struct index_builder *builder, const struct debug
         if (around[i].tag == DW_TAG_subprogram)
             count = i + 1;
     while (count-- && text.length < NAME_BYTES_MAX) {
-        add_context(builder, unit, &around[count], !strcmp(name, "operator()"), &text);
+        add_context(builder, unit, &around[count], !strncmp(name, "operator()", 10), &text);
         buffer_add_text(&text, "::");
     }
     buffer_add(&text, name, strnlen(name, NAME_BYTES_MAX));
