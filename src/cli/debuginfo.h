@@ -28,6 +28,7 @@ struct debuginfo_source_counts {
     uint64_t named; /* by binaries, and found here */
     uint64_t sent;
     uint64_t absent;
+    char *example; /* one that is absent; the caller frees it */
 };
 
 /* Checks what was said about folders, and works out where they are. */

@@ -104,6 +104,7 @@ struct gathering {
     size_t count, capacity;
     struct buffer list; /* for the server */
     uint64_t absent;
+    char *example; /* of those */
 };
 
 static void gathering_release(struct gathering *gathering)
@@ -111,6 +112,7 @@ static void gathering_release(struct gathering *gathering)
     for (size_t i = 0; i < gathering->count; i++)
         free(gathering->files[i].file);
     free(gathering->files);
+    free(gathering->example);
     buffer_release(&gathering->list);
 }
 
@@ -143,6 +145,8 @@ static void gather_one(struct gathering *gathering, const char *path, struct buf
         !source_hash(text->data, text->length, found.hash)) {
         free(found.file);
         gathering->absent++;
+        if (!gathering->example)
+            gathering->example = memory_strndup(scratch->data, scratch->length);
         return;
     }
     buffer_printf(&gathering->list, "%s  %s\n", found.hash, buffer_text(scratch));
@@ -258,5 +262,7 @@ int debuginfo_send_sources(const struct debuginfo_sending *sending, struct http_
         r = send_list(client, url, identity->other, &gathering, counts, error);
     counts->named += gathering.count;
     counts->absent += gathering.absent;
+    if (!counts->example)
+        counts->example = TAKE_PTR(gathering.example);
     return r;
 }

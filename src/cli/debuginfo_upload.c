@@ -202,6 +202,9 @@ static void take_one(struct upload *upload, struct http_client *client, const ch
     upload->sources.named += sources.named;
     upload->sources.sent += sources.sent;
     upload->sources.absent += sources.absent;
+    if (!upload->sources.example)
+        upload->sources.example = TAKE_PTR(sources.example);
+    free(sources.example);
     upload->known += known;
     upload->sent += stored;
     upload->bytes += stored ? (uint64_t)status.st_size : 0;
@@ -273,6 +276,18 @@ static int read_token(struct upload *upload, struct error *error)
     return 0;
 }
 
+static void say_sources(const struct debuginfo_source_counts *sources)
+{
+    _cleanup_buffer_ struct buffer example = {0};
+    if (sources->example) {
+        buffer_add_text(&example, ", such as ");
+        text_escape_terminal(&example, sources->example, strlen(sources->example));
+    }
+    printf("Sources: %" PRIu64 " sent, %" PRIu64 " found here, %" PRIu64
+           " not found below the folders of sources%s.\n",
+           sources->sent, sources->named, sources->absent, buffer_text(&example));
+}
+
 int debuginfo_upload(struct debuginfo_sending *sending, const char *const *paths, int count)
 {
     struct upload upload = {.sending = sending, .lock = PTHREAD_MUTEX_INITIALIZER};
@@ -305,9 +320,8 @@ int debuginfo_upload(struct debuginfo_sending *sending, const char *const *paths
                " no better than what is known, %" PRIu64 " failed.\n",
                upload.sent, upload.bytes, upload.known, upload.no_better, upload.failed);
     if (!r && sending->sources)
-        printf("Sources: %" PRIu64 " sent, %" PRIu64 " found here, %" PRIu64
-               " not found below the folders of sources.\n",
-               upload.sources.sent, upload.sources.named, upload.sources.absent);
+        say_sources(&upload.sources);
+    free(upload.sources.example);
     debuginfo_source_roots_release(sending);
     for (size_t i = 0; i < upload.count; i++)
         free(upload.files[i]);

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "profile/rank.h"
 #include "server/symbols_api.h"
 
 #define PIECE_BYTES (64u << 10)
@@ -152,29 +153,66 @@ static struct file_build *find_pairs(const struct profile *profile, const bool *
     return pairs;
 }
 
+/* The pairs of one build, and what its frames cost. */
+struct build_pairs {
+    size_t first, end;
+    int64_t weight;
+};
+
+static int heaviest_first(const void *left, const void *right)
+{
+    const struct build_pairs *a = left, *b = right;
+    return (a->weight < b->weight) - (a->weight > b->weight);
+}
+
+/* Where several builds have a file, the one that cost most decides which text is shown. */
+static struct build_pairs *order_builds(const struct profile *profile,
+                                        const struct file_build *pairs, size_t count,
+                                        size_t *ret_count)
+{
+    _cleanup_free_ int64_t *weights = memory_zalloc(profile->string_count, sizeof(*weights));
+    _cleanup_free_ int64_t *values = profile->type_count ? profile_node_values(profile, 0) : NULL;
+    struct build_pairs *builds = NULL;
+    size_t capacity = 0, found = 0;
+    for (uint32_t i = 1; values && i < profile->node_count; i++) {
+        const struct profile_frame *frame = &profile->frames[profile->nodes[i].frame];
+        int64_t *weight = &weights[profile->mappings[frame->mapping].build_id];
+        *weight = add_saturated(*weight, values[i]);
+    }
+    for (size_t first = 0, end; first < count; first = end) {
+        for (end = first; end < count && pairs[end].build_id == pairs[first].build_id;)
+            end++;
+        array_reserve(builds, capacity, found + 1);
+        builds[found++] = (struct build_pairs){first, end, weights[pairs[first].build_id]};
+    }
+    if (found)
+        qsort(builds, found, sizeof(*builds), heaviest_first);
+    *ret_count = found;
+    return builds;
+}
+
 void sources_put_known(struct source_store *store, const char *tenant,
                        const struct profile *profile, bool *wanted, struct buffer *out)
 {
-    size_t count, lists = 0;
+    size_t count, build_count, lists = 0;
     _cleanup_free_ struct file_build *pairs = find_pairs(profile, wanted, &count);
+    _cleanup_free_ struct build_pairs *builds = order_builds(profile, pairs, count, &build_count);
+    _cleanup_buffer_ struct buffer path = {0};
     const char *comma = "";
     buffer_add_text(out, ",\"sources\":[");
-    for (size_t first = 0, end; first < count && lists < SOURCES_BUILDS_MAX; first = end) {
+    for (size_t i = 0; i < build_count && lists < SOURCES_BUILDS_MAX; i++) {
         _cleanup_source_list_ struct source_list list = {0};
-        _cleanup_buffer_ struct buffer path = {0};
         char key[SYMBOL_KEY_BYTES];
-        const char *id = profile_text(profile, pairs[first].build_id);
-        for (end = first; end < count && pairs[end].build_id == pairs[first].build_id;)
-            end++;
+        const char *id = profile_text(profile, pairs[builds[i].first].build_id);
         if (!symbol_key(id, key) || source_store_list(store, tenant, key, &list, NULL) < 0)
             continue;
         lists++;
-        for (size_t i = first; i < end; i++) {
-            const struct profile_string *file = &profile->strings[pairs[i].file];
-            if (!wanted[pairs[i].file] || !source_path(file->data, file->length, &path) ||
+        for (size_t k = builds[i].first; k < builds[i].end; k++) {
+            const struct profile_string *file = &profile->strings[pairs[k].file];
+            if (!wanted[pairs[k].file] || !source_path(file->data, file->length, &path) ||
                 !source_list_find(&list, path.data))
                 continue;
-            wanted[pairs[i].file] = false; /* one build is enough */
+            wanted[pairs[k].file] = false; /* one build is enough */
             buffer_printf(out, "%s\n{\"file\":", comma);
             json_put_text(out, file->data);
             buffer_printf(out, ",\"build_id\":\"%s\"}", key);

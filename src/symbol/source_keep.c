@@ -17,6 +17,7 @@
 #include "symbol/source_internal.h"
 
 #define NEW_S 3600 /* so long a content may wait for a list that names it */
+#define HELD_S 600 /* what was used since then isn't removed for room: it may be on its way in */
 #define SPARE 16   /* parts of the limit: one of them is made room for at a time */
 
 struct content {
@@ -186,12 +187,13 @@ static int by_age(const void *left, const void *right)
 /* All that was used at this time or before has to go. */
 static int64_t find_cut(struct ages *ages, uint64_t limit, uint64_t files, int64_t before)
 {
-    int64_t cut = MAX(before, 0);
+    int64_t cut = MAX(before, 0), held = time(NULL) - HELD_S;
     size_t at = 0;
     if (ages->count)
         qsort(ages->list, ages->count, sizeof(*ages->list), by_age);
     while (at < ages->count &&
-           (ages->list[at].used <= cut || ages->bytes > limit || ages->files > files)) {
+           (ages->list[at].used <= cut ||
+            (ages->list[at].used < held && (ages->bytes > limit || ages->files > files)))) {
         cut = MAX(cut, ages->list[at].used);
         ages->bytes -= ages->list[at].bytes;
         ages->files -= ages->list[at++].is_file;
@@ -293,6 +295,11 @@ int source_store_make_room(struct source_store *store, uint64_t bytes, struct er
     /* A look at everything for each file would take too long: room is made for many. */
     if (store->bytes + bytes > limit || store->files >= SOURCE_FILES_MAX)
         clean(store, limit - limit / SPARE, SOURCE_FILES_MAX - SOURCE_FILES_MAX / SPARE, 0);
+    if (store->bytes + bytes > limit || store->files >= SOURCE_FILES_MAX)
+        return error_set(error, -ENOSPC,
+                         "There is no room for more sources: those of the last minutes take all of "
+                         "symbols.source_disk_limit, or are %d files.",
+                         SOURCE_FILES_MAX);
     return 0;
 }
 

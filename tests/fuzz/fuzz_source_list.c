@@ -47,6 +47,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t length)
     require(source_list_read(&again, first.data, first.length, &error) == 0);
     source_list_sort(&again);
     source_list_write(&again, &second);
-    require(first.length == second.length && !memcmp(first.data, second.data, first.length));
+    require(first.length == second.length && !strcmp(buffer_text(&first), buffer_text(&second)));
     return 0;
 }

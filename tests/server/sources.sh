@@ -51,7 +51,7 @@ as one-ingest --data-binary @addresses.pb "$url/api/v1/push?service=shop&commit=
 
 # Only what is below the folders that were named is read, whatever debug information says.
 upload() { "$ASSAY" debuginfo upload --sources --server "$url" --token-file "$top/one-ingest.token" "$@"; }
-[[ $(cd work && upload ../prog) == *"Sources: 1 sent, 1 found here, 1 not found"* ]]
+[[ $(cd work && upload ../prog) == *"Sources: 1 sent, 1 found here, 1 not found below the folders of sources, such as $PWD/outside/secret.h."* ]]
 [[ $(upload --source-root work prog) == *"Sources: 0 sent, 1 found here, 1 not found"* ]]
 ln -s "$PWD/outside/secret.h" work/src/link.h
 [[ $(upload --source-map "$PWD/outside/secret.h=work/src/link.h" prog) == *"0 sent, 0 found here, 2 not"* ]]
@@ -73,12 +73,37 @@ as one-read -D head.txt -o /dev/null -G "$url/api/v1/source" -d "build_id=$id" -
 grep -i '^content-type: text/plain' head.txt >/dev/null
 grep -i '^x-content-type-options: nosniff' head.txt >/dev/null
 
+# Of two builds that have the file, the one that cost more decides.
+cat >two_builds.py <<'P'
+import sys
+from small_pprof import message, number
+texts = ["", "cpu", "nanoseconds", "shared", "/src/shared.c", sys.argv[2], sys.argv[3]]
+out = message(1, number(1, 1) + number(2, 2))
+for i, value in ((1, sys.argv[4]), (2, sys.argv[5])):
+    out += message(2, number(1, i) + number(2, int(value)))
+    out += message(3, number(1, i) + number(2, 4096 * i) + number(3, 4096 * (i + 1)) + number(6, 4 + i))
+    out += message(4, number(1, i) + number(2, i) + number(3, 4096 * i + 8) + message(4, number(1, 1) + number(2, 1)))
+out += message(5, number(1, 1) + number(2, 3) + number(4, 4)) + message(11, number(1, 1) + number(2, 2)) + number(12, 10)
+for text in texts: out += message(6, text.encode())
+open(sys.argv[1], "wb").write(out)
+P
+sum=$(sha256sum <work/src/prog.c | cut -d ' ' -f 1)
+for build in aabbccdd ddccbbaa; do
+    as one-ingest -d "$sum  /src/shared.c" "$url/api/v1/sources?build_id=$build" >/dev/null
+done
+for order in 'left 10 30 ddccbbaa' 'right 30 10 aabbccdd'; do
+    read -r name first second wanted <<<"$order"
+    python3 two_builds.py two.pb aabbccdd ddccbbaa "$first" "$second"
+    as one-ingest --data-binary @two.pb "$url/api/v1/push?service=$name&from=now-10s" >/dev/null
+    as one-read -o two.json -G "$url/api/v1/lines" --data-urlencode "query=cpu{service_name=\"$name\"}" -d from=now-2d -d to=now
+    json two.json "d['sources'] == [{'file': '/src/shared.c', 'build_id': '$wanted'}]"
+done
+
 # Nobody else gets at it: not another tenant, also one that knows its hash, nor who has no token.
 as two-ingest --data-binary @addresses.pb "$url/api/v1/push?service=shop&from=now-10s" >/dev/null
 lines two-read
 json lines.json "d['lines'] and d['sources'] == []"
 refused two-read 404 'No sources of the build' "$url/api/v1/source?build_id=$id&path=$path"
-sum=$(sha256sum <work/src/prog.c | cut -d ' ' -f 1)
 as two-ingest -o listed.json -d "$sum  $path" "$url/api/v1/sources?build_id=$id"
 json listed.json "d == {'build_id': '$id', 'files': 1, 'missing': ['$sum']}"
 refused two-read 404 'never sent' "$url/api/v1/source?build_id=$id&path=$path"

@@ -347,6 +347,16 @@ static void keeps_limits(void **state)
     assert_true(figures.removed > 0);
     assert_source(store, "one", "abcd003b", "/a.c", "text 59");
     assert_source(store, "one", "abcd0000", "/a.c", NULL);
+    /* What has just come makes no room for what comes. */
+    int r = 0;
+    for (int i = 0; !r && i < 100; i++) {
+        char content[16];
+        snprintf(content, sizeof(content), "new %d", i);
+        assert_true(source_hash(content, strlen(content), hash));
+        r = put_content(store, "one", hash, content, &error);
+    }
+    assert_int_equal(r, -ENOSPC);
+    assert_says(&error, "symbols.source_disk_limit");
     /* Nothing that was on its way in stays. */
     assert_int_equal(system("ls -A sources | grep incoming >/dev/null"), 1 << 8);
     source_store_close(store);
