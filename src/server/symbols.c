@@ -255,7 +255,7 @@ int symbols_name(struct symbols *symbols, struct profile *profile, struct error 
 }
 
 /* Beside the builds, whose folders have two digits. */
-static int open_sources(struct symbols *symbols, struct error *error)
+static struct source_store *open_sources(const struct symbols *symbols)
 {
     _cleanup_buffer_ struct buffer folder = {0};
     buffer_printf(&folder, "%s/sources", symbols->folder);
@@ -263,8 +263,7 @@ static int open_sources(struct symbols *symbols, struct error *error)
         &(struct source_store_options){.directory = buffer_text(&folder),
                                        .file_bytes_max = symbols->options.source_file_bytes,
                                        .total_bytes_max = symbols->options.source_disk_bytes,
-                                       .unused_ns = symbols->options.unused_ns},
-        &symbols->sources, error);
+                                       .unused_ns = symbols->options.unused_ns});
 }
 
 int symbols_open(const struct symbols_options *options, const char *data, struct store *store,
@@ -288,6 +287,7 @@ int symbols_open(const struct symbols_options *options, const char *data, struct
     symbols->folder = folder.data;
     symbols->temporary = !data;
     symbols->profiles = store;
+    symbols->sources = open_sources(symbols);
     pthread_mutex_init(&symbols->lock, NULL);
     pthread_cond_init(&symbols->more, NULL);
     int r = symbol_store_open(&(struct symbol_store_options){.directory = symbols->folder,
@@ -295,8 +295,6 @@ int symbols_open(const struct symbols_options *options, const char *data, struct
                                                              .total_bytes_max = options->disk_bytes,
                                                              .unused_ns = options->unused_ns},
                               &symbols->store, error);
-    if (!r)
-        r = open_sources(symbols, error);
     if (!r && options->upstream_count)
         symbols->upstream = symbols_upstream_new(options);
     if (!r)

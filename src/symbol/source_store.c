@@ -51,6 +51,7 @@ static int make_folders(const struct source_store *store, const char *tenant, co
                         struct error *error)
 {
     _cleanup_buffer_ struct buffer path = {0};
+    mkdir(store->directory, 0700);
     source_store_path(store, tenant, "", "", &path);
     int r = mkdir(buffer_text(&path), 0700) < 0 && errno != EEXIST ? -errno : 0;
     if (!r) {
@@ -60,12 +61,10 @@ static int make_folders(const struct source_store *store, const char *tenant, co
     return r < 0 ? error_set_errno(error, r, "%s can't be made", buffer_text(&path)) : 0;
 }
 
-int source_store_open(const struct source_store_options *options, struct source_store **ret_store,
-                      struct error *error)
+/* The folder is made when something comes: a disk that is full or can't be written to is no reason
+ * not to serve what there is. */
+struct source_store *source_store_open(const struct source_store_options *options)
 {
-    if (mkdir(options->directory, 0700) < 0 && errno != EEXIST)
-        return error_set_errno(error, -errno, "The folder for sources, %s, can't be made",
-                               options->directory);
     struct source_store *store = memory_zalloc(1, sizeof(*store));
     store->options = *options;
     store->directory = memory_strdup(options->directory);
@@ -75,8 +74,7 @@ int source_store_open(const struct source_store_options *options, struct source_
     if (!store->options.total_bytes_max)
         store->options.total_bytes_max = TOTAL_BYTES_DEFAULT;
     pthread_mutex_init(&store->lock, NULL);
-    *ret_store = store;
-    return 0;
+    return store;
 }
 
 void source_store_close(struct source_store *store)
@@ -224,6 +222,7 @@ int source_upload_begin(struct source_store *store, struct source_upload *ret_up
         return error_set(error, -ENOMEM, "There is no memory to take a source file in.");
     }
     ZSTD_CCtx_setParameter(packer->zstd, ZSTD_c_compressionLevel, LEVEL);
+    mkdir(store->directory, 0700);
     buffer_printf(&path, "%s/.incoming-XXXXXX", store->directory);
     buffer_text(&path);
     int fd = mkostemp(path.data, O_CLOEXEC);

@@ -65,14 +65,13 @@ bool source_hash(const void *bytes, size_t length, char ret_hash[SOURCE_HASH_DIG
 struct source_store;
 
 struct source_store_options {
-    const char *directory;    /* made when missing */
+    const char *directory;    /* made when something comes */
     uint64_t file_bytes_max;  /* of one file as it is; 0: 16 MiB */
     uint64_t total_bytes_max; /* on disk; 0: 5 GiB. What was used longest ago makes room. */
     int64_t unused_ns;        /* what wasn't used for so long goes; 0: nothing does */
 };
 
-int source_store_open(const struct source_store_options *options, struct source_store **ret_store,
-                      struct error *error);
+struct source_store *source_store_open(const struct source_store_options *options);
 void source_store_close(struct source_store *store); /* takes NULL */
 
 /* Adds a list to what is known of the build. *ret_missing gets the hashes, each once and each with

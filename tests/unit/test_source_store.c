@@ -16,11 +16,8 @@
 static struct source_store *open_store(const struct source_store_options *options)
 {
     struct source_store_options with = options ? *options : (struct source_store_options){0};
-    struct source_store *store = NULL;
-    struct error error = {0};
     with.directory = "sources";
-    assert_int_equal(source_store_open(&with, &store, &error), 0);
-    return store;
+    return source_store_open(&with);
 }
 
 static void makes_paths(void **state)
