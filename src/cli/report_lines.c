@@ -39,49 +39,65 @@ static void add_line(struct report *report, struct table *table, const struct li
     table_add(table, cells);
 }
 
-/* The build that the function is of, or "". */
-static const char *build_of(const struct report *report, const struct line_row *row)
+/* For each function a build that it is of, a string, or 0. The caller frees it. */
+static uint32_t *find_builds(const struct report *report)
 {
     const struct profile *profile = report->profile;
+    uint32_t *builds = memory_zalloc(report->naming->count, sizeof(*builds));
     for (uint32_t i = 1; i < profile->frame_count; i++) {
-        const struct profile_frame *frame = &profile->frames[i];
-        uint32_t build_id = profile->mappings[frame->mapping].build_id;
-        if (build_id && report->naming->of_frame[i] == row->entry &&
-            profile->functions[frame->function].file == row->file)
-            return profile_text(profile, build_id);
+        uint32_t entry = report->naming->of_frame[i];
+        uint32_t build_id = profile->mappings[profile->frames[i].mapping].build_id;
+        if (entry != NAMING_NONE && !builds[entry])
+            builds[entry] = build_id;
     }
-    return "";
+    return builds;
+}
+
+/* The source of one function in one file; none, and why, when it can't be the one of these rows. */
+static const struct source_text *find_source(struct report *report, const struct line_row *rows,
+                                             size_t count, uint32_t build, struct buffer *ret_why)
+{
+    static const struct source_text none;
+    const struct source_text *source =
+        report_sources_find(report->sources, profile_text(report->profile, rows[0].file),
+                            profile_text(report->profile, build));
+    uint32_t last = rows[count - 1].line;
+    ret_why->length = 0;
+    buffer_add(ret_why, source->why.data, source->why.length);
+    if (!source->count || source->count >= last)
+        return source;
+    buffer_printf(ret_why,
+                  "what was found has %zu lines, and the profile names line %u: it is another "
+                  "version",
+                  source->count, last);
+    return &none;
 }
 
 /* One function in one file: rows[first..end). */
 static void add_function(struct report *report, struct table *table, const struct line_row *rows,
-                         size_t count, struct buffer *scratch, struct buffer *ret_why)
+                         size_t count, const struct source_text *source, struct buffer *scratch)
 {
-    _cleanup_(source_text_release) struct source_text source;
-    source_text_load(&source, report->sources, profile_text(report->profile, rows[0].file),
-                     build_of(report, &rows[0]), rows[count - 1].line);
-    buffer_add_text(ret_why, buffer_text(&source.why));
-    bool annotate = report->format == TABLE_TEXT && source.count;
+    bool annotate = report->format == TABLE_TEXT && source->count;
     for (size_t i = 0; i < count; i++) {
         if (annotate) {
             /* The lines around, so that the hot ones can be read in their place. */
             uint32_t from = rows[i].line > CONTEXT_LINES ? rows[i].line - CONTEXT_LINES : 1;
             if (i && from <= rows[i - 1].line + CONTEXT_LINES)
                 from = rows[i - 1].line + CONTEXT_LINES + 1;
-            for (uint32_t line = from; line < rows[i].line && line <= source.count; line++) {
+            for (uint32_t line = from; line < rows[i].line && line <= source->count; line++) {
                 struct line_row quiet = {
                     .entry = rows[i].entry, .file = rows[i].file, .line = line};
-                add_line(report, table, &quiet, &source, scratch);
+                add_line(report, table, &quiet, source, scratch);
             }
         }
-        add_line(report, table, &rows[i], &source, scratch);
+        add_line(report, table, &rows[i], source, scratch);
         uint32_t next = i + 1 < count ? rows[i + 1].line : UINT32_MAX;
         for (uint32_t k = 1; annotate && k <= CONTEXT_LINES; k++) {
             uint32_t line = rows[i].line + k;
-            if (line >= next || line > source.count)
+            if (line >= next || line > source->count)
                 break;
             struct line_row quiet = {.entry = rows[i].entry, .file = rows[i].file, .line = line};
-            add_line(report, table, &quiet, &source, scratch);
+            add_line(report, table, &quiet, source, scratch);
         }
     }
 }
@@ -104,6 +120,7 @@ void report_lines(struct report *report, const bool *chosen)
     size_t count;
     _cleanup_free_ struct line_row *rows =
         rank_lines(report->profile, report->naming, report->type, chosen, &count);
+    _cleanup_free_ uint32_t *builds = find_builds(report);
     _cleanup_table_ struct table all = {0};
     table_init(&all, columns, ARRAY_LENGTH(text_columns), report_unit(report));
     for (size_t first = 0, end; first < count; first = end) {
@@ -111,15 +128,15 @@ void report_lines(struct report *report, const bool *chosen)
         while (end < count && rows[end].entry == rows[first].entry &&
                rows[end].file == rows[first].file)
             end++;
+        const struct source_text *source =
+            find_source(report, rows + first, end - first, builds[rows[first].entry], &why);
         if (report->format != TABLE_TEXT) {
-            why.length = 0;
-            add_function(report, &all, rows + first, end - first, &scratch, &why);
+            add_function(report, &all, rows + first, end - first, source, &scratch);
             continue;
         }
         _cleanup_table_ struct table one = {0};
         table_init(&one, columns, ARRAY_LENGTH(text_columns), report_unit(report));
-        why.length = 0;
-        add_function(report, &one, rows + first, end - first, &scratch, &why);
+        add_function(report, &one, rows + first, end - first, source, &scratch);
         const struct naming_entry *entry = &report->naming->entries[rows[first].entry];
         const struct profile_string *file = &report->profile->strings[rows[first].file];
         buffer_add_text(report->out, first ? "\n" : "");

@@ -20,18 +20,26 @@
 #define FOLDERS_MAX 64 /* of a path that are left out, one after the other */
 #define TIMEOUT_MS 30000
 
-void report_sources_release(struct report_sources *sources)
-{
-    http_client_free(sources->client);
-}
-
-void source_text_release(struct source_text *source)
+static void source_text_release(struct source_text *source)
 {
     buffer_release(&source->content);
     buffer_release(&source->why);
     free(source->lines);
     free(source->lengths);
-    *source = (struct source_text){0};
+}
+
+static void forget(struct report_sources *sources, size_t at)
+{
+    source_text_release(&sources->kept[at].text);
+    free(sources->kept[at].path);
+    free(sources->kept[at].build_id);
+}
+
+void report_sources_release(struct report_sources *sources)
+{
+    for (size_t i = 0; i < sources->kept_count; i++)
+        forget(sources, i);
+    http_client_free(sources->client);
 }
 
 static void split(struct source_text *source)
@@ -78,16 +86,13 @@ static bool read_below(const char *folder, const char *path, struct buffer *ret_
     return false;
 }
 
-static bool read_here(const struct report_sources *sources, const char *path,
-                      struct buffer *ret_content)
+static bool read_folders(const struct report_sources *sources, const char *path,
+                         struct buffer *ret_content)
 {
-    _cleanup_buffer_ struct buffer normal = {0};
-    if (!source_path(path, strlen(path), &normal))
-        return false;
     for (size_t i = 0; i < sources->folders.count; i++)
-        if (read_below(sources->folders.values[i], normal.data, ret_content))
+        if (read_below(sources->folders.values[i], path, ret_content))
             return true;
-    return normal.data[0] == '/' && read_file(normal.data, ret_content);
+    return false;
 }
 
 /* ---- from a server ---- */
@@ -131,11 +136,11 @@ static int fetch(struct report_sources *sources, const char *path, const char *k
                  struct buffer *ret_content, struct error *error)
 {
     _cleanup_http_reply_ struct http_reply reply = {0};
-    _cleanup_buffer_ struct buffer url = {0}, normal = {0};
-    int r = source_path(path, strlen(path), &normal) ? start_client(sources, error) : -ENOENT;
+    _cleanup_buffer_ struct buffer url = {0};
+    int r = start_client(sources, error);
     if (r < 0)
         return r;
-    build_url(&url, sources->debuginfod, key, normal.data);
+    build_url(&url, sources->debuginfod, key, path);
     struct http_call call = {.url = buffer_text(&url)};
     r = http_client_call(sources->client, &call, &reply, error);
     if (!r && reply.status == 404)
@@ -176,25 +181,44 @@ static bool read_remote(struct report_sources *sources, const char *path, const 
     return false;
 }
 
-void source_text_load(struct source_text *source, struct report_sources *sources, const char *path,
-                      const char *build_id, uint32_t last)
+static void load(struct report_sources *sources, const char *path, const char *build_id,
+                 struct source_text *source)
 {
-    *source = (struct source_text){0};
-    if (!*path)
+    _cleanup_buffer_ struct buffer normal = {0};
+    if (!source_path(path, strlen(path), &normal)) {
         buffer_add_text(&source->why, "the profile doesn't say in which file it is");
-    else if (!read_here(sources, path, &source->content) && !sources->debuginfod)
+        return;
+    }
+    bool found = read_folders(sources, normal.data, &source->content);
+    if (!found && sources->debuginfod)
+        found = read_remote(sources, normal.data, build_id, source);
+    if (!found && normal.data[0] == '/')
+        found = read_file(normal.data, &source->content);
+    if (found)
+        source->why.length = 0;
+    else if (!source->why.length)
         buffer_add_text(&source->why, "the file isn't here; --source-path says where to look, and "
                                       "--debuginfod whom to ask");
-    else if (!source->content.length && sources->debuginfod)
-        read_remote(sources, path, build_id, source);
     split(source);
-    if (!source->count && !source->why.length)
+    if (found && !source->count)
         buffer_add_text(&source->why, "the file that was found is empty");
-    if (source->count && source->count < last) {
-        buffer_printf(&source->why,
-                      "what was found has %zu lines, and the profile names line %u: it is another "
-                      "version",
-                      source->count, last);
-        source->count = 0;
-    }
+}
+
+const struct source_text *report_sources_find(struct report_sources *sources, const char *path,
+                                              const char *build_id)
+{
+    for (size_t i = 0; i < sources->kept_count; i++)
+        if (!strcmp(sources->kept[i].path, path) && !strcmp(sources->kept[i].build_id, build_id))
+            return &sources->kept[i].text;
+    size_t at = sources->kept_next;
+    sources->kept_next = (at + 1) % REPORT_SOURCES_KEPT;
+    if (at < sources->kept_count)
+        forget(sources, at);
+    else
+        sources->kept_count++;
+    sources->kept[at].path = memory_strdup(path);
+    sources->kept[at].build_id = memory_strdup(build_id);
+    sources->kept[at].text = (struct source_text){0};
+    load(sources, path, build_id, &sources->kept[at].text);
+    return &sources->kept[at].text;
 }

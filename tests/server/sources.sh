@@ -158,6 +158,14 @@ report() { "$ASSAY" report --lines busy_outer "$@" named.pb.gz; }
 [[ $(report --debuginfod "$url") == *"No source: it isn't here, and "*" answered 401"* ]]
 [[ $(report --source-path hidden) == *"/* the hot line */"* ]]
 
+# What is here may have changed since; the server has the build's own.
+cp -r hidden work
+sed -i 's/the hot line/changed since/' work/src/prog.c
+[[ $(report) == *"/* changed since */"* ]]
+[[ $(report --debuginfod "$url" --token-file one-read.token) == *"/* the hot line */"* ]]
+[[ $(report --debuginfod "$url" --token-file two-read.token) == *"/* changed since */"* ]]
+rm -r work
+
 # Who deletes the build deletes its sources, of the same tenant.
 mv hidden work
 as two-ingest --data-binary @work/src/prog.c "$url/api/v1/sources/$sum" >/dev/null
