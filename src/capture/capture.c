@@ -179,6 +179,7 @@ int capture_new(const struct capture_options *options, struct capture **ret_capt
     recorder_init(&capture->recorder, options->frequency_hz);
     capture->recorder.label = options->label;
     capture->recorder.label_context = options->label_context;
+    pace_init(&capture->recorder.modules.pace, options->learning_share, monotonic_ns());
     capture->recorder.processes.no_thread_names = options->label != NULL;
     capture->recorder.root_by_process = options->root_by_process;
     if (options->pid_count) {
@@ -326,9 +327,9 @@ bool capture_child_ended(struct capture *capture, pid_t child, int *ret_status)
     return waitpid(child, ret_status, WNOHANG) == child;
 }
 
-const char *capture_locate(void *context, const struct profile *from, uint32_t mapping_id)
+static const struct module *find_module(const struct capture *capture, const struct profile *from,
+                                        uint32_t mapping_id)
 {
-    struct capture *capture = context;
     const struct segments *segments = &capture->recorder.segments;
     const struct profile_mapping *mapping = &from->mappings[mapping_id];
     const char *file = profile_text(from, mapping->file);
@@ -337,9 +338,23 @@ const char *capture_locate(void *context, const struct profile *from, uint32_t m
         const struct module *module = segments->list[i].module;
         if (segments->list[i].offset == mapping->offset && !strcmp(module->path, file) &&
             !strcmp(module->build_id, build_id))
-            return module_open_path(module, capture->path);
+            return module;
     }
     return NULL;
+}
+
+const char *capture_locate(void *context, const struct profile *from, uint32_t mapping_id)
+{
+    struct capture *capture = context;
+    const struct module *module = find_module(capture, from, mapping_id);
+    return module ? module_open_path(module, capture->path) : NULL;
+}
+
+struct shared_fd *capture_hold(struct capture *capture, const struct profile *from,
+                               uint32_t mapping_id)
+{
+    const struct module *module = find_module(capture, from, mapping_id);
+    return module && module->readable ? shared_fd_ref(module->held) : NULL;
 }
 
 enum capture_means capture_means(const struct capture *capture)
@@ -436,6 +451,11 @@ size_t capture_losses(const struct capture *capture, struct capture_loss *losses
         note_loss(losses, &count, "threads_refused", "threads beyond the limit",
                   ptrace_sampler_refused(capture->ptrace));
     }
+    note_loss(
+        losses, &count, "rows_postponed",
+        "times that stacks were cut to save CPU time: the unwind rows of a large file have to "
+        "wait",
+        recorder->modules.postponed);
     note_loss(losses, &count, "tables_full", "processes, threads or mappings beyond the limits",
               recorder->processes.refused + recorder->modules.refused);
     return count;

@@ -7,6 +7,8 @@
  */
 #pragma once
 
+#include "base/pace.h"
+#include "base/shared_fd.h"
 #include "capture/rowcache.h"
 #include "elf/rows.h"
 
@@ -42,18 +44,20 @@ struct module {
     uint64_t device, inode; /* as it was asked for, or by stat if that was not known */
     struct module_stamp stamp;
     bool is_vdso;
-    bool stale;         /* the file has changed since: for mappings of that time only */
-    bool trusted;       /* belongs to us or to root: may share rows by its build ID */
-    bool irreplaceable; /* its path leads elsewhere now: the last to be closed */
-    int fd;             /* -1: not open */
-    int64_t checked_ns; /* when the file was last looked at */
-    uint32_t pid;       /* of a process that had it mapped, and where */
+    bool stale;             /* the file has changed since: for mappings of that time only */
+    bool trusted;           /* belongs to us or to root: may share rows by its build ID */
+    bool irreplaceable;     /* its path leads elsewhere now: the last to be closed */
+    int fd;                 /* -1: not open */
+    struct shared_fd *held; /* by whoever reads the file after the module is gone, too */
+    int64_t checked_ns;     /* when the file was last looked at */
+    uint32_t pid;           /* of a process that had it mapped, and where */
     uint64_t start, end;
     struct elf_file headers; /* its segments; nothing can be read through it */
     struct rows_identity identity;
     enum module_rows_state rows_state;
     struct unwind_rows rows;
     int64_t rows_used_ns;     /* when they were last asked for */
+    int64_t postponed_ns;     /* since when its rows wait for better times; 0: they don't */
     int64_t rows_tried_ns;    /* when the file could not be opened for them; 0: it could */
     uint64_t used, rows_used; /* numbers that grow with each use of the table */
 };
@@ -83,9 +87,12 @@ struct modules {
     uint64_t freed_bytes; /* of rows, since the heap was last gone through */
     uint64_t uses;
 
-    uint64_t refused;  /* beyond MODULES_MAX */
-    uint64_t compiled; /* rows that were not in the cache */
-    uint64_t released; /* rows that were given back to make room */
+    struct pace pace; /* of compiling rows of large files: as fast as can be unless it is set */
+
+    uint64_t refused;   /* beyond MODULES_MAX */
+    uint64_t postponed; /* times that a large file had to wait */
+    uint64_t compiled;  /* rows that were not in the cache */
+    uint64_t released;  /* rows that were given back to make room */
 };
 
 void modules_init(struct modules *modules);
