@@ -274,8 +274,8 @@ int calltree_add(struct calltree *tree, const struct profile *profile, enum call
 
 #define STATE_LABEL "state"
 
-/* The type of the tree for each label set of the profile; PROFILE_TYPES_MAX where there is no state,
- * or one too many. Returns whether there is any. */
+/* The type of the tree for each label set of the profile; PROFILE_TYPES_MAX where there is no
+ * state, or one too many. Returns whether there is any. */
 static bool add_state_types(struct calltree *tree, const struct profile *profile, const char *unit,
                             unsigned *types)
 {

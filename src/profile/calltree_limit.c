@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Making a call tree small enough to be drawn: small nodes are folded into "(other)" siblings, and one
-// part of it is taken by itself, to be drawn in more detail.
+// Making a call tree small enough to be drawn: small nodes are folded into "(other)" siblings, and
+// one part of it is taken by itself, to be drawn in more detail.
 
 #include <math.h>
 #include <stdlib.h>

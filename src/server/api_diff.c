@@ -109,8 +109,7 @@ static int write_flame(struct buffer *out, const struct comparison *comparison,
 
 /* `format` is svg or html; NULL for the data of the picture. */
 static int draw_diff(struct http_request *request, const struct comparison *comparison,
-                     const struct tree_part *part, const struct format *format,
-                     struct error *error)
+                     const struct tree_part *part, const struct format *format, struct error *error)
 {
     static const enum flame_normalize normalize[] = {
         FLAME_NORMALIZE_TOTAL, FLAME_NORMALIZE_DURATION, FLAME_NORMALIZE_NONE};

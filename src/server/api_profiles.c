@@ -130,9 +130,9 @@ static void respond_profile(struct http_request *request, struct server *server,
     if (!r)
         r = keep_focus(&part, &profile, &error);
     if (!r)
-        r = format ? api_write_format(request, &profile, format, question.query.type, &error)
-                   : write_flame(request, &profile, &quality, question.query.type, part.nodes,
-                                 &error);
+        r = format
+                ? api_write_format(request, &profile, format, question.query.type, &error)
+                : write_flame(request, &profile, &quality, question.query.type, part.nodes, &error);
     if (r < 0)
         http_respond_failure(request, &error);
 }
