@@ -129,7 +129,7 @@ export async function measurePages(browser, document, runs, report) {
       `${middle(ours).toFixed(0)} ms (best ${ours[0].toFixed(0)}), speedscope ${middle(theirs).toFixed(0)} ms `
       + `(best ${theirs[0].toFixed(0)}): ${ratio.toFixed(1)} times as fast, at least 2`);
   } finally {
-    endAll();
+    await endAll();
     rmSync(scratch, { recursive: true, force: true });
   }
 }

@@ -26,7 +26,7 @@ try {
   });
   const files = readdirSync(outdir).map((name) => join(outdir, name));
   const { status } = spawnSync(process.execPath, ['--enable-source-maps', '--test', ...files],
-    { stdio: 'inherit' });
+    { stdio: 'inherit', env: { ...process.env, WEB: here } });
   process.exitCode = status ?? 1;
 } finally {
   rmSync(outdir, { recursive: true, force: true });

@@ -15,6 +15,7 @@
 #include "cli/input.h"
 #include "http/server.h"
 #include "profile/filter.h"
+#include "server/api.h"
 #include "server/api_files.h"
 #include "server/question.h"
 #include "server/web.h"
@@ -24,6 +25,8 @@
 #define BODY_BYTES_MAX ((size_t)1 << 30) /* of a file that is dropped on the page */
 #define DEFAULT_EXPANSION ((uint64_t)4 << 30)
 #define GRACE_MS 500
+/* All that a page can save in another format. */
+#define DETAIL (PROFILE_LABELS | PROFILE_LINES | PROFILE_ADDRESSES)
 
 struct view_options {
     struct input_options input;
@@ -54,7 +57,7 @@ static int load(struct view *view, const struct command_line *line)
         struct profile *profile = &view->profiles[i];
         struct file_profile *file = &view->files[i];
         struct error error = {0};
-        profile_init(profile, input_filter_detail(&view->options->filter));
+        profile_init(profile, DETAIL);
         view->count++;
         int r = input_read(&view->options->input, &line->values[i], 1, profile, &file->format);
         if (!r && profile_prune(profile, &error) < 0)
@@ -104,47 +107,67 @@ static void answer_list(struct http_request *request, void *userdata)
     api_respond(request, "application/json", &out);
 }
 
-static void answer_flame(struct http_request *request, void *userdata)
+static int find_file(struct http_request *request, const struct view *view,
+                     const struct file_profile **ret_file, struct error *error)
 {
-    const struct view *view = userdata;
-    struct buffer out = {0};
-    struct error error = {0};
     const char *rest = http_request_rest(request);
     int64_t index;
-    if (!is_allowed(request, view))
+    if (!text_to_i64(rest, strlen(rest), &index) || index < 0 || index >= (int64_t)view->count)
+        return error_set(error, -ENOENT, "There is no such file here.");
+    *ret_file = &view->files[index];
+    return 0;
+}
+
+static void answer_flame(struct http_request *request, void *userdata)
+{
+    const struct file_profile *file = NULL;
+    const struct format *format = NULL;
+    _cleanup_tree_part_ struct tree_part part = {0};
+    struct buffer out = {0};
+    struct error error = {0};
+    if (!is_allowed(request, userdata))
         return;
-    int r = !text_to_i64(rest, strlen(rest), &index) || index < 0 || index >= (int64_t)view->count
-                ? error_set(&error, -ENOENT, "There is no such file here.")
-                : files_put_flame(&out, &view->files[index], FILES_NODES, &error);
+    int r = find_file(request, userdata, &file, &error);
+    if (!r)
+        r = api_asked_format(request, "json", &format, &error);
+    if (!r)
+        r = tree_part_read(&part, request, FILES_NODES, FILES_NODES_MAX, &error);
+    if (!r && format)
+        r = api_write_format(request, file->profile, format, file->name, &error);
+    else if (!r && !(r = files_put_flame(&out, file, &part, &error)))
+        api_respond(request, "application/json", &out);
     if (r < 0)
         http_respond_failure(request, &error);
-    else
-        api_respond(request, "application/json", &out);
     buffer_release(&out);
 }
 
 static void answer_diff(struct http_request *request, void *userdata)
 {
-    static const char *const words[] = {"total", "duration", "none", NULL};
     const struct view *view = userdata;
+    struct files_comparison comparison = {0};
+    _cleanup_tree_part_ struct tree_part part = {0};
     struct buffer out = {0};
     struct error error = {0};
-    unsigned normalize;
     uint64_t base = 0, new_side = view->count - 1;
     if (!is_allowed(request, view))
         return;
-    int r = question_word(request, "normalize", words, 0, &normalize, &error);
+    int r = files_read_comparison(&comparison, request, &error);
+    if (!r)
+        r = tree_part_read(&part, request, FILES_NODES, FILES_NODES_MAX, &error);
     if (!r)
         r = question_number(request, "base", 0, view->count - 1, &base, &error);
     if (!r)
         r = question_number(request, "new", 0, view->count - 1, &new_side, &error);
+    comparison.base = &view->files[base];
+    comparison.new_side = &view->files[new_side];
     if (!r)
-        r = files_put_diff(&out, &view->files[base], &view->files[new_side],
-                           (enum diff_normalize)normalize, FILES_NODES, &error);
+        r = files_put_diff(&out, &comparison, &part, &error);
     if (r < 0)
         http_respond_failure(request, &error);
     else
-        api_respond(request, "application/json", &out);
+        api_respond(request,
+                    comparison.format ? api_content_type(comparison.format) : "application/json",
+                    &out);
     buffer_release(&out);
 }
 

@@ -130,12 +130,13 @@ static void write_nodes(struct buffer *out, const struct calltree *tree, const u
     buffer_add_char(out, '}');
 }
 
+/* The columns of the types from one on to before another. */
 static void write_values(struct buffer *out, const struct calltree *tree, const char *key,
-                         enum calltree_side side)
+                         enum calltree_side side, unsigned from, unsigned to)
 {
-    buffer_printf(out, ",\n\"%s\":[", key);
-    for (unsigned type = 0; type < tree->type_count; type++) {
-        buffer_add_text(out, type ? ",[" : "[");
+    buffer_printf(out, "\"%s\":[", key);
+    for (unsigned type = from; type < to; type++) {
+        buffer_add_text(out, type > from ? ",[" : "[");
         for (uint32_t node = 0; node < tree->node_count; node++) {
             if (node)
                 buffer_add_char(out, ',');
@@ -144,6 +145,15 @@ static void write_values(struct buffer *out, const struct calltree *tree, const 
         buffer_add_char(out, ']');
     }
     buffer_add_char(out, ']');
+}
+
+/* States are behind all types. */
+static unsigned count_types(const struct calltree *tree)
+{
+    unsigned count = 0;
+    while (count < tree->type_count && !tree->types[count].is_state)
+        count++;
+    return count;
 }
 
 static void write_text(struct buffer *out, const char *text)
@@ -164,14 +174,30 @@ static void write_head(struct buffer *out, const struct calltree *tree,
         write_text(out, options->notes[i]);
     }
     buffer_add_text(out, "],\n\"types\":[");
-    for (unsigned i = 0; i < tree->type_count; i++) {
+    for (unsigned i = 0; i < count_types(tree); i++) {
         buffer_add_text(out, i ? ",{\"name\":" : "{\"name\":");
         write_text(out, tree->types[i].name);
         buffer_add_text(out, ",\"unit\":");
         write_text(out, tree->types[i].unit);
         buffer_add_char(out, '}');
     }
-    buffer_printf(out, "],\"default_type\":%u", MIN(options->default_type, tree->type_count - 1));
+    buffer_printf(out, "],\"default_type\":%u", MIN(options->default_type, count_types(tree) - 1));
+}
+
+static void write_states(struct buffer *out, const struct calltree *tree)
+{
+    unsigned first = count_types(tree);
+    if (first == tree->type_count)
+        return;
+    buffer_add_text(out, ",\n\"states\":{\"names\":[");
+    for (unsigned i = first; i < tree->type_count; i++) {
+        if (i > first)
+            buffer_add_char(out, ',');
+        write_text(out, tree->types[i].name);
+    }
+    buffer_add_text(out, "],");
+    write_values(out, tree, "self", CALLTREE_NEW, first, tree->type_count);
+    buffer_add_char(out, '}');
 }
 
 double flame_scale(const struct flame_options *options, unsigned type)
@@ -184,17 +210,21 @@ int flamedata_write(struct buffer *out, const struct calltree *tree,
                     const struct flame_options *options, struct error *error)
 {
     static const char *const normalized[] = {"none", "total", "duration"};
-    if (!tree->type_count)
+    unsigned types = count_types(tree);
+    if (!types)
         return error_set(error, -EINVAL,
                          "There is nothing to draw: the profile has no sample type.");
     write_head(out, tree, options);
     _cleanup_free_ uint32_t *functions = write_functions(out, tree);
     write_nodes(out, tree, functions);
-    write_values(out, tree, "self", CALLTREE_NEW);
+    buffer_add_text(out, ",\n");
+    write_values(out, tree, "self", CALLTREE_NEW, 0, types);
+    write_states(out, tree);
     if (tree->has_base) {
-        write_values(out, tree, "base", CALLTREE_BASE);
+        buffer_add_text(out, ",\n");
+        write_values(out, tree, "base", CALLTREE_BASE, 0, types);
         buffer_add_text(out, ",\n\"scale\":[");
-        for (unsigned i = 0; i < tree->type_count; i++)
+        for (unsigned i = 0; i < types; i++)
             buffer_printf(out, "%s%.17g", i ? "," : "", flame_scale(options, i));
         buffer_printf(out, "],\"normalize\":\"%s\"", normalized[options->normalize]);
     }

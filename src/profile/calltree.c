@@ -200,7 +200,8 @@ static uint32_t *add_nodes(struct calltree *tree, const struct profile *profile)
 static unsigned find_type(const struct calltree *tree, const char *name, const char *unit)
 {
     for (unsigned i = 0; i < tree->type_count; i++)
-        if (!strcmp(tree->types[i].name, name) && !strcmp(tree->types[i].unit, unit))
+        if (!tree->types[i].is_state && !strcmp(tree->types[i].name, name) &&
+            !strcmp(tree->types[i].unit, unit))
             return i;
     return PROFILE_TYPES_MAX;
 }
@@ -267,6 +268,61 @@ int calltree_add(struct calltree *tree, const struct profile *profile, enum call
         }
     }
     return 0;
+}
+
+/* ---- states ---- */
+
+#define STATE_LABEL "state"
+
+/* The type of the tree for each label set of the profile; PROFILE_TYPES_MAX where there is no
+ * state, or one too many. Returns whether there is any. */
+static bool add_state_types(struct calltree *tree, const struct profile *profile, const char *unit,
+                            unsigned *types)
+{
+    unsigned first = tree->type_count;
+    for (uint32_t set = 0; set < profile_label_set_count(profile); set++) {
+        size_t count;
+        const struct profile_label *labels = profile_labels(profile, set, &count);
+        const char *state = "";
+        types[set] = PROFILE_TYPES_MAX;
+        for (size_t i = 0; i < count; i++)
+            if (!strcmp(profile_text(profile, labels[i].key), STATE_LABEL))
+                state = profile_text(profile, labels[i].text);
+        for (unsigned i = first; i < tree->type_count && types[set] == PROFILE_TYPES_MAX; i++)
+            if (!strcmp(tree->types[i].name, state))
+                types[set] = i;
+        if (!state[0] || types[set] != PROFILE_TYPES_MAX ||
+            tree->type_count - first == CALLTREE_STATES_MAX ||
+            tree->type_count == PROFILE_TYPES_MAX)
+            continue;
+        types[set] = tree->type_count++;
+        tree->types[types[set]] = (struct calltree_type){
+            .name = arena_strndup(&tree->tables->text, state, strlen(state)),
+            .unit = unit,
+            .is_state = true,
+        };
+    }
+    return tree->type_count > first;
+}
+
+void calltree_add_states(struct calltree *tree, const struct profile *profile, unsigned type)
+{
+    unsigned whole = calltree_type_of(tree, profile, type);
+    if (whole == PROFILE_TYPES_MAX)
+        return;
+    _cleanup_free_ unsigned *types =
+        memory_zalloc(profile_label_set_count(profile) + 1u, sizeof(*types));
+    if (!add_state_types(tree, profile, tree->types[whole].unit, types))
+        return;
+    _cleanup_free_ uint32_t *nodes = add_nodes(tree, profile);
+    fit_columns(tree);
+    for (size_t row = 0; row < profile->samples.count; row++) {
+        unsigned state = types[profile->samples.labels[row]];
+        if (state == PROFILE_TYPES_MAX)
+            continue;
+        int64_t *cell = &tree->types[state].self[CALLTREE_NEW][nodes[profile->samples.node[row]]];
+        *cell = add_saturated(*cell, profile->samples.values[type][row]);
+    }
 }
 
 int64_t *calltree_totals(const struct calltree *tree, unsigned type, enum calltree_side side)

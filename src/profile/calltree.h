@@ -29,6 +29,7 @@ struct calltree_node {
 
 struct calltree_type {
     const char *name, *unit;
+    bool is_state; /* the part of another type that was measured in the state `name` */
     int64_t *self[CALLTREE_SIDES]; /* per node; [CALLTREE_BASE] is NULL without a base */
 };
 
@@ -52,6 +53,13 @@ void calltree_release(struct calltree *tree);
 int calltree_add(struct calltree *tree, const struct profile *profile, enum calltree_side side,
                  struct error *error);
 
+/* Adds, as types behind all others, what of an added profile's type was measured in which state: by
+ * the label `state` of its samples, for at most CALLTREE_STATES_MAX states. Does nothing where no
+ * sample has one. */
+void calltree_add_states(struct calltree *tree, const struct profile *profile, unsigned type);
+
+#define CALLTREE_STATES_MAX 16
+
 /* The tree's index of one of an added profile's types; PROFILE_TYPES_MAX when there is none. */
 unsigned calltree_type_of(const struct calltree *tree, const struct profile *profile,
                           unsigned type);
@@ -74,5 +82,9 @@ void calltree_children(const struct calltree *tree, const int64_t *order, uint32
  * difference whose values cancel out still stays. Returns how many nodes were folded away.
  */
 uint32_t calltree_limit(struct calltree *tree, uint32_t limit);
+
+/* Leaves the part that these functions' names lead to from the root, and them. False when there is
+ * none: the tree is as it was. */
+bool calltree_focus(struct calltree *tree, const char *const *names, size_t count);
 
 #define CALLTREE_OTHER "(other)"

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Making a call tree small enough to be drawn: small nodes are folded into "(other)" siblings.
+// Making a call tree small enough to be drawn: small nodes are folded into "(other)" siblings, and
+// one part of it is taken by itself, to be drawn in more detail.
 
 #include <math.h>
 #include <stdlib.h>
@@ -124,4 +125,46 @@ uint32_t calltree_limit(struct calltree *tree, uint32_t limit)
     }
     move_columns(tree, moved, old_count);
     return folded;
+}
+
+/* The node that the names lead to; 0 when none does. */
+static uint32_t find_path(const struct calltree *tree, const char *const *names, size_t count)
+{
+    uint32_t at = 0;
+    size_t found = 0;
+    for (uint32_t node = 1; node < tree->node_count && found < count; node++)
+        if (tree->nodes[node].parent == at &&
+            !strcmp(tree->functions[tree->nodes[node].function].name, names[found])) {
+            at = node;
+            found++;
+        }
+    return found == count ? at : 0;
+}
+
+bool calltree_focus(struct calltree *tree, const char *const *names, size_t count)
+{
+    uint32_t top = find_path(tree, names, count), old_count = tree->node_count;
+    if (!top)
+        return false;
+    _cleanup_free_ bool *inside = memory_zalloc(old_count, sizeof(*inside));
+    _cleanup_free_ bool *above = memory_zalloc(old_count, sizeof(*above));
+    _cleanup_free_ uint32_t *moved = memory_zalloc(old_count, sizeof(*moved));
+    _cleanup_free_ struct calltree_node *old = memory_zalloc(old_count, sizeof(*old));
+    memcpy(old, tree->nodes, old_count * sizeof(*old));
+    for (uint32_t node = old[top].parent; node; node = old[node].parent)
+        above[node] = true;
+    calltree_clear_nodes(tree);
+    for (uint32_t node = 1; node < old_count; node++) {
+        inside[node] = node == top || inside[old[node].parent];
+        if (inside[node] || above[node])
+            moved[node] = calltree_child(tree, moved[old[node].parent], old[node].function,
+                                         old[node].inlined);
+    }
+    for (unsigned type = 0; type < tree->type_count; type++)
+        for (int side = 0; side < CALLTREE_SIDES; side++)
+            for (uint32_t node = 0; tree->types[type].self[side] && node < old_count; node++)
+                if (!inside[node])
+                    tree->types[type].self[side][node] = 0;
+    move_columns(tree, moved, old_count);
+    return true;
 }

@@ -7,6 +7,11 @@
 #include "format/pictures.h"
 #include "profile/diff.h"
 #include "server/api.h"
+#include "server/tree_part.h"
+
+/* A browser draws that many at once. */
+#define DEFAULT_NODES 65536
+#define NODES_MAX (1u << 20)
 
 struct comparison {
     struct question base, new_side;
@@ -104,7 +109,7 @@ static int write_flame(struct buffer *out, const struct comparison *comparison,
 
 /* `format` is svg or html; NULL for the data of the picture. */
 static int draw_diff(struct http_request *request, const struct comparison *comparison,
-                     const struct format *format, struct error *error)
+                     const struct tree_part *part, const struct format *format, struct error *error)
 {
     static const enum flame_normalize normalize[] = {
         FLAME_NORMALIZE_TOTAL, FLAME_NORMALIZE_DURATION, FLAME_NORMALIZE_NONE};
@@ -120,6 +125,8 @@ static int draw_diff(struct http_request *request, const struct comparison *comp
     struct flame_options options = {.title = comparison->new_side.query.type,
                                     .normalize = normalize[comparison->normalize],
                                     .scale = scales};
+    if (!r)
+        r = tree_part_take(part, &tree, &options.dropped, error);
     if (!r)
         r = !format ? write_flame(&out, comparison, &tree, &options, error)
                     : (format == &format_svg ? svg_draw : html_draw)(&out, &tree, &options, error);
@@ -145,6 +152,7 @@ void api_diff(struct http_request *request, void *server)
     _cleanup_(comparison_release) struct comparison comparison = {0};
     struct error error = {0};
     const struct format *format = NULL;
+    _cleanup_tree_part_ struct tree_part part = {0};
     uint64_t limit = API_ROWS;
     enum rank_order order;
     if (!parameters_known(request, "/api/v1/diff"))
@@ -159,6 +167,8 @@ void api_diff(struct http_request *request, void *server)
     if (!r)
         r = question_number(request, "limit", 1, API_ROWS_MAX, &limit, &error);
     if (!r)
+        r = tree_part_read(&part, request, DEFAULT_NODES, NODES_MAX, &error);
+    if (!r)
         r = api_asked_order(request, &order, &error);
     if (!r)
         r = read_comparison(&comparison, request, server, &error);
@@ -167,7 +177,7 @@ void api_diff(struct http_request *request, void *server)
     if (!r) {
         choose_scale(&comparison);
         if (format || flame)
-            r = draw_diff(request, &comparison, format, &error);
+            r = draw_diff(request, &comparison, &part, format, &error);
         else
             write_diff(request, &comparison, order, limit);
     }

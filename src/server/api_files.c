@@ -36,8 +36,8 @@ static void put_quality(struct buffer *out, const struct file_profile *file)
     quality_write(&quality, profile, out);
 }
 
-int files_put_flame(struct buffer *out, const struct file_profile *file, uint32_t nodes,
-                    struct error *error)
+int files_put_flame(struct buffer *out, const struct file_profile *file,
+                    const struct tree_part *part, struct error *error)
 {
     _cleanup_calltree_ struct calltree tree;
     struct write_options write = {.type = -1};
@@ -52,7 +52,10 @@ int files_put_flame(struct buffer *out, const struct file_profile *file, uint32_
                                     .notes = (const char *const *)notes.list,
                                     .note_count = notes.count,
                                     .default_type = type};
-    options.dropped = calltree_limit(&tree, nodes);
+    calltree_add_states(&tree, file->profile, profile_default_type(file->profile));
+    r = tree_part_take(part, &tree, &options.dropped, error);
+    if (r < 0)
+        return r;
     buffer_add_char(out, '{');
     put_quality(out, file);
     buffer_add_text(out, ",\"flame\":");
@@ -110,13 +113,15 @@ static int choose_types(const struct calltree *tree, const struct profile *const
     return 0;
 }
 
-int files_put_diff(struct buffer *out, const struct file_profile *base,
-                   const struct file_profile *new_side, enum diff_normalize normalize,
-                   uint32_t nodes, struct error *error)
+int files_put_diff(struct buffer *out, const struct files_comparison *comparison,
+                   const struct tree_part *part, struct error *error)
 {
     static const enum flame_normalize words[] = {FLAME_NORMALIZE_TOTAL, FLAME_NORMALIZE_DURATION,
                                                  FLAME_NORMALIZE_NONE};
+    const struct file_profile *base = comparison->base, *new_side = comparison->new_side;
     const struct profile *const sides[] = {base->profile, new_side->profile};
+    enum diff_normalize normalize = comparison->normalize;
+    const struct format *format = comparison->format;
     _cleanup_calltree_ struct calltree tree;
     double scales[PROFILE_TYPES_MAX];
     unsigned type = 0;
@@ -131,15 +136,18 @@ int files_put_diff(struct buffer *out, const struct file_profile *base,
         r = calltree_add(&tree, sides[0], CALLTREE_BASE, error);
     if (!r)
         r = choose_types(&tree, sides, normalize, scales, &type, error);
-    if (r < 0)
-        return r;
     _cleanup_buffer_ struct buffer title = {0};
     buffer_printf(&title, "%s against %s", new_side->name, base->name);
     struct flame_options options = {.title = buffer_text(&title),
                                     .default_type = type,
                                     .normalize = words[normalize],
                                     .scale = scales};
-    options.dropped = calltree_limit(&tree, nodes);
+    if (!r)
+        r = tree_part_take(part, &tree, &options.dropped, error);
+    if (r < 0)
+        return r;
+    if (format)
+        return (format == &format_svg ? svg_draw : html_draw)(out, &tree, &options, error);
     buffer_add_text(out, "{\"base\":{");
     put_quality(out, base);
     buffer_add_text(out, "},\"new\":{");
@@ -227,10 +235,26 @@ static int read_and_ask(struct http_request *request, struct server *server, str
     return r;
 }
 
+int files_read_comparison(struct files_comparison *comparison, struct http_request *request,
+                          struct error *error)
+{
+    static const char *const words[] = {"total", "duration", "none", NULL};
+    unsigned normalize;
+    int r = question_word(request, "normalize", words, 0, &normalize, error);
+    if (!r)
+        r = api_asked_format(request, "json", &comparison->format, error);
+    if (!r && comparison->format && comparison->format != &format_svg &&
+        comparison->format != &format_html)
+        r = error_set(error, -EINVAL, "A difference comes as json, svg or html.");
+    if (!r)
+        comparison->normalize = (enum diff_normalize)normalize;
+    return r;
+}
+
 void files_answer_flame(struct http_request *request, uint64_t limit)
 {
     const struct format *written = NULL, *found = NULL;
-    uint64_t nodes = FILES_NODES;
+    _cleanup_tree_part_ struct tree_part part = {0};
     struct http_source *source = NULL;
     struct error error = {0};
     struct buffer out = {0};
@@ -238,9 +262,9 @@ void files_answer_flame(struct http_request *request, uint64_t limit)
         return;
     _cleanup_profile_ struct profile profile;
     int r = api_asked_format(request, "json", &written, &error);
-    profile_init(&profile, written ? written->detail : 0);
+    profile_init(&profile, written ? written->detail : PROFILE_LABELS);
     if (!r)
-        r = question_number(request, "max_nodes", 2, FILES_NODES_MAX, &nodes, &error);
+        r = tree_part_read(&part, request, FILES_NODES, FILES_NODES_MAX, &error);
     if (!r)
         r = http_source_open(request, limit, &source, &error);
     if (!r)
@@ -248,7 +272,7 @@ void files_answer_flame(struct http_request *request, uint64_t limit)
     struct file_profile file = {asked_name(request, "name", "profile"), found, &profile};
     if (!r && written)
         r = api_write_format(request, &profile, written, file.name, &error);
-    else if (!r && !(r = files_put_flame(&out, &file, (uint32_t)nodes, &error)))
+    else if (!r && !(r = files_put_flame(&out, &file, &part, &error)))
         api_respond(request, "application/json", &out);
     if (r < 0)
         http_respond_failure(request, &error);
@@ -258,11 +282,10 @@ void files_answer_flame(struct http_request *request, uint64_t limit)
 
 void files_answer_diff(struct http_request *request, uint64_t limit, struct server *server)
 {
-    static const char *const words[] = {"total", "duration", "none", NULL};
     struct profile profiles[2];
     const struct format *formats[2] = {NULL, NULL};
-    uint64_t nodes = FILES_NODES;
-    unsigned normalize = 0;
+    struct files_comparison comparison = {0};
+    _cleanup_tree_part_ struct tree_part part = {0};
     struct http_source *source = NULL;
     struct error error = {0};
     struct buffer out = {0};
@@ -270,9 +293,9 @@ void files_answer_diff(struct http_request *request, uint64_t limit, struct serv
         return;
     profile_init(&profiles[0], 0);
     profile_init(&profiles[1], 0);
-    int r = question_word(request, "normalize", words, 0, &normalize, &error);
+    int r = files_read_comparison(&comparison, request, &error);
     if (!r)
-        r = question_number(request, "max_nodes", 2, FILES_NODES_MAX, &nodes, &error);
+        r = tree_part_read(&part, request, FILES_NODES, FILES_NODES_MAX, &error);
     if (!r)
         r = http_source_open(request, limit, &source, &error);
     if (!r)
@@ -281,11 +304,14 @@ void files_answer_diff(struct http_request *request, uint64_t limit, struct serv
                 : read_and_ask(request, server, http_source(source), profiles, formats, &error);
     struct file_profile base = {asked_name(request, "base_name", "base"), formats[0], &profiles[0]},
                         new_side = {asked_name(request, "name", "new"), formats[1], &profiles[1]};
+    comparison.base = &base;
+    comparison.new_side = &new_side;
     if (!r)
-        r = files_put_diff(&out, &base, &new_side, (enum diff_normalize)normalize, (uint32_t)nodes,
-                           &error);
+        r = files_put_diff(&out, &comparison, &part, &error);
     if (!r)
-        api_respond(request, "application/json", &out);
+        api_respond(request,
+                    comparison.format ? api_content_type(comparison.format) : "application/json",
+                    &out);
     else
         http_respond_failure(request, &error);
     http_source_close(source);

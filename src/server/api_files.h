@@ -8,6 +8,7 @@
 #include "format/format.h"
 #include "http/request.h"
 #include "profile/diff.h"
+#include "server/tree_part.h"
 
 struct server;
 
@@ -22,14 +23,23 @@ struct file_profile {
 };
 
 /* {"format":...,"quality":{...},"flame":{...}} */
-int files_put_flame(struct buffer *out, const struct file_profile *file, uint32_t nodes,
-                    struct error *error);
+int files_put_flame(struct buffer *out, const struct file_profile *file,
+                    const struct tree_part *part, struct error *error);
 
-/* {"base":{...},"new":{...},"flame":{...}}, each side with its format and quality. -EINVAL when
- * they have no sample type in common. */
-int files_put_diff(struct buffer *out, const struct file_profile *base,
-                   const struct file_profile *new_side, enum diff_normalize normalize,
-                   uint32_t nodes, struct error *error);
+struct files_comparison {
+    const struct file_profile *base, *new_side;
+    enum diff_normalize normalize;
+    const struct format *format; /* svg or html; NULL: JSON */
+};
+
+/* normalize and format among the parameters. */
+int files_read_comparison(struct files_comparison *comparison, struct http_request *request,
+                          struct error *error);
+
+/* {"base":{...},"new":{...},"flame":{...}}, each side with its format and quality; or a picture.
+ * -EINVAL when they have no sample type in common. */
+int files_put_diff(struct buffer *out, const struct files_comparison *comparison,
+                   const struct tree_part *part, struct error *error);
 
 /* Answers about the request's body, which may expand to `limit` bytes. Without a server, it can
  * only be compared with another part of the same body. */

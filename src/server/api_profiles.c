@@ -9,6 +9,7 @@
 #include "query/focus.h"
 #include "query/sandwich.h"
 #include "server/api.h"
+#include "server/tree_part.h"
 
 #define DEFAULT_NODES 8192
 #define NODES_MAX (1u << 20)
@@ -92,32 +93,14 @@ int api_asked_order(struct http_request *request, enum rank_order *ret_order, st
     return r;
 }
 
-/* Leaves the part of the call tree that the parameters `focus` lead to, one for each frame. */
-static int keep_focus(struct http_request *request, struct profile *profile, struct error *error)
+static int keep_focus(const struct tree_part *part, struct profile *profile, struct error *error)
 {
-    _cleanup_free_ const char **names = NULL;
-    size_t count = 0, capacity = 0;
-    for (size_t i = 0; i < http_request_query_count(request); i++) {
-        const char *name, *value;
-        http_request_query_at(request, i, &name, &value);
-        if (strcmp(name, "focus"))
-            continue;
-        if (count == FOCUS_FRAMES_MAX)
-            return error_set(error, -EINVAL,
-                             "A part of the call tree is named by at most %d frames.",
-                             FOCUS_FRAMES_MAX);
-        array_reserve(names, capacity, count + 1);
-        names[count++] = value;
-    }
-    if (!count)
-        return 0;
     _cleanup_naming_ struct naming naming = {0};
+    if (!part->focus_count)
+        return 0;
     naming_init(&naming, profile);
-    if (!focus_below(profile, &naming, names, count))
-        return error_set(error, -ENOENT,
-                         "No stack of the selection begins with the frames of focus; names are "
-                         "compared exactly, the outermost caller first.");
-    return 0;
+    return focus_below(profile, &naming, part->focus, part->focus_count) ? 0
+                                                                         : tree_part_missing(error);
 }
 
 static void respond_profile(struct http_request *request, struct server *server,
@@ -128,27 +111,28 @@ static void respond_profile(struct http_request *request, struct server *server,
     _cleanup_question_ struct question question = {0};
     struct error error = {0};
     const struct format *format = NULL;
-    uint64_t nodes = DEFAULT_NODES;
+    _cleanup_tree_part_ struct tree_part part = {0};
     struct query_quality quality = {0};
     _cleanup_profile_ struct profile profile;
     int r = api_asked_format(request, otherwise, &format, &error);
     profile_init(&profile, format ? format->detail : 0);
     if (!r)
-        r = question_number(request, "max_nodes", 2, NODES_MAX, &nodes, &error);
+        r = tree_part_read(&part, request, DEFAULT_NODES, NODES_MAX, &error);
     if (!r)
         r = question_read(&question, request, server, "", true, &error);
     if (!r)
         r = question_read_links(&question, request, &error);
     /* A picture of so many nodes has none that is smaller; a fleet has them by the million. */
-    if (!format && !http_request_query(request, "focus"))
-        question.limits.smallest_share = 1 / (8.0 * (double)nodes);
+    if (!format && !part.focus_count)
+        question.limits.smallest_share = 1 / (8.0 * (double)part.nodes);
     if (!r)
         r = question_merge_measured(&question, &profile, &quality, &error);
     if (!r)
-        r = keep_focus(request, &profile, &error);
+        r = keep_focus(&part, &profile, &error);
     if (!r)
-        r = format ? api_write_format(request, &profile, format, question.query.type, &error)
-                   : write_flame(request, &profile, &quality, question.query.type, nodes, &error);
+        r = format
+                ? api_write_format(request, &profile, format, question.query.type, &error)
+                : write_flame(request, &profile, &quality, question.query.type, part.nodes, &error);
     if (r < 0)
         http_respond_failure(request, &error);
 }

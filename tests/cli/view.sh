@@ -28,6 +28,12 @@ code "$address"
 token "$base/api/v1/view"
 token "$base/api/v1/view/flame/0" >data.txt
 sed -n 1p data.txt | cut -c 1-17
+# Saved in another format it is what it was.
+token "$base/api/v1/view/flame/0?format=pprof" >saved.pb.gz
+"$ASSAY" convert saved.pb.gz -o saved.folded
+"$ASSAY" convert "$man/cpu.pb.gz" -o wanted.folded
+cmp saved.folded wanted.folded
+code -H "Authorization: Bearer $secret" "$base/api/v1/view/flame/0?format=wrong"
 # Without the secret, or with another of its length, there is no data.
 code "$base/api/v1/view"
 code -H "Authorization: Bearer ${secret//[0-9]/a}x" "$base/api/v1/view/flame/0"

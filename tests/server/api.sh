@@ -97,6 +97,14 @@ get "/api/v1/diff?query=cpu%7Bpod%3D%22b%22%7D&base_query=cpu%7Bpod%3D%22a%22%7D
 json diff.json 'd["base_total"] == 100 and d["new_total"] == 300 and
     {f["function"]: f["flat_change"] for f in d["functions"]}["idle"] == 100'
 
+both="query=cpu%7Bpod%3D%22b%22%7D&base_query=cpu%7Bpod%3D%22a%22%7D&$always&format=flame"
+get "/api/v1/diff?$both&normalize=none&focus=main&focus=idle" >diff.json
+json diff.json 'sum(d["flame"]["self"][0]) - sum(d["flame"]["base"][0]) == 100'
+json diff.json '[d["flame"]["strings"][i] for i in d["flame"]["functions"]["name"]] == ["main", "idle"]'
+get "/api/v1/diff?$both&max_nodes=2" >diff.json
+json diff.json 'len(d["flame"]["nodes"]["up"]) == 1 and d["flame"]["dropped"] > 0'
+status 404 "$url/api/v1/diff?$both&focus=idle"
+
 # A question that needs more memory than one may have says what to narrow.
 python3 -c 'import random
 random.seed(1)

@@ -25,6 +25,15 @@ ask flame --data-binary @stacks.folded.gz -H 'Content-Type: application/gzip'
 ask 'flame?max_nodes=2' --data-binary @stacks.folded
 json answer.txt 'd["flame"]["dropped"] > 0'
 
+# A part of it, to see what was folded away; and states, where samples have them.
+ask 'flame?focus=a&focus=c' --data-binary @stacks.folded
+json answer.txt 'd["flame"]["self"] == [[0, 0, 4]] and "states" not in d["flame"]'
+status 404 --data-binary @stacks.folded "$url/api/v1/files/flame?focus=c"
+ask flame --data-binary @"$FIXTURES/jfr/wall.jfr"
+json answer.txt 'len(d["flame"]["states"]["names"]) == len(d["flame"]["states"]["self"]) > 1'
+json answer.txt 'sum(map(sum, d["flame"]["states"]["self"])) == sum(d["flame"]["self"][d["flame"]["default_type"]])'
+json answer.txt 'len(d["flame"]["types"]) == len(d["flame"]["self"])'
+
 # Conversion is the same as the command's.
 ask 'flame?format=folded' --data-binary @"$man/cpu.pb.gz"
 "$ASSAY" convert "$man/cpu.pb.gz" -o wanted.folded
@@ -41,6 +50,13 @@ json answer.txt 'd["flame"]["normalize"] == "total"'
 json answer.txt 'len(d["flame"]["scale"]) == len(d["flame"]["types"])'
 ask 'diff?normalize=none' -F "base=@$man/base.pb.gz" -F "new=@$man/base.pb.gz"
 json answer.txt 'd["flame"]["self"] == d["flame"]["base"]'
+ask 'diff?focus=a&focus=b' -F base=@stacks.folded -F new=@stacks.folded
+json answer.txt 'd["flame"]["base"] == d["flame"]["self"] == [[0, 0, 3]] and d["flame"]["scale"] == [1]'
+ask 'diff?format=svg' -F base=@stacks.folded -F new=@stacks.folded
+[[ $(cat answer.txt) == *'<svg'* ]]
+ask 'diff?format=html' -F base=@stacks.folded -F new=@stacks.folded
+[[ $(cat answer.txt) == *'"kind":"diff"'* ]]
+status 400 -F base=@stacks.folded -F new=@stacks.folded "$url/api/v1/files/diff?format=pprof"
 status 400 -F "base=@$man/base.pb.gz" "$url/api/v1/files/diff"
 [[ $(cat answer.txt) == *"base and new"* ]]
 status 400 -F base=@stacks.folded -F "new=@$man/heap.pb.gz" "$url/api/v1/files/diff"

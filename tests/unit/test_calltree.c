@@ -405,6 +405,89 @@ static void test_deep_and_wide(void **state)
     assert_true(tree.node_count <= 1000);
 }
 
+static void test_focus_keeps_one_part(void **state)
+{
+    (void)state;
+    _cleanup_profile_ struct profile profile, base;
+    _cleanup_calltree_ struct calltree tree;
+    const char *const path[] = {"main", "a", "a"}, *const unknown[] = {"main", "c", "a"};
+    profile_init(&profile, 0);
+    profile_init(&base, 0);
+    type_of(&profile, "cpu", "count");
+    type_of(&base, "cpu", "count");
+    add_stack(&profile, 0, "main", 1);
+    add_stack(&profile, 0, "main;b;a;a;x", 2);
+    add_stack(&profile, 0, "main;a", 4);
+    add_stack(&profile, 0, "main;a;a;y", 8);
+    add_stack(&profile, 0, "main;a;a", 16);
+    add_stack(&base, 0, "main;a;a;z;y", 32);
+    add_stack(&base, 0, "main;c", 64);
+    calltree_init(&tree);
+    assert_int_equal(calltree_add(&tree, &profile, CALLTREE_NEW, NULL), 0);
+    assert_int_equal(calltree_add(&tree, &base, CALLTREE_BASE, NULL), 0);
+    uint32_t before = tree.node_count;
+    assert_false(calltree_focus(&tree, unknown, 3));
+    assert_false(calltree_focus(&tree, unknown, 0));
+    assert_int_equal(tree.node_count, before);
+    assert_true(calltree_focus(&tree, path, 3));
+    assert_int_equal(tree.node_count, 7); /* the root, the path, y, z and z;y */
+    _cleanup_free_ int64_t *now = calltree_totals(&tree, 0, CALLTREE_NEW);
+    _cleanup_free_ int64_t *then = calltree_totals(&tree, 0, CALLTREE_BASE);
+    assert_int_equal(now[0], 24);
+    assert_int_equal(then[0], 32);
+    assert_int_equal(now[find_node(&tree, "main;a;a;y")], 8);
+    assert_int_equal(then[find_node(&tree, "main;a;a;z;y")], 32);
+    assert_int_equal(find_node(&tree, "main;b"), 0);
+    /* What is left can be limited like any tree. */
+    assert_int_equal(calltree_limit(&tree, 5), 3);
+}
+
+static void add_stateful(struct profile *profile, const char *function, const char *word,
+                         int64_t value)
+{
+    uint32_t frame = frame_of(profile, function, 0, false);
+    struct profile_label label = {.key = profile_cstring(profile, "state"),
+                                  .text = profile_cstring(profile, word)};
+    uint32_t labels = word[0] ? profile_label_set(profile, &label, 1) : 0;
+    size_t row = profile_sample(profile, profile_stack(profile, &frame, 1), labels, 0, 0);
+    profile_add_value(profile, row, 0, value);
+}
+
+static void test_states(void **state)
+{
+    (void)state;
+    _cleanup_profile_ struct profile profile;
+    _cleanup_calltree_ struct calltree tree;
+    profile_init(&profile, PROFILE_LABELS);
+    type_of(&profile, "wall", "nanoseconds");
+    add_stateful(&profile, "run", "RUNNING", 5);
+    add_stateful(&profile, "run", "", 7);
+    calltree_init(&tree);
+    assert_int_equal(calltree_add(&tree, &profile, CALLTREE_NEW, NULL), 0);
+    add_stateful(&profile, "wait", "SLEEPING", 11);
+    add_stateful(&profile, "wait", "RUNNING", 1);
+    for (unsigned i = 0; i < 2 * CALLTREE_STATES_MAX; i++) {
+        char word[16];
+        snprintf(word, sizeof(word), "state-%u", i);
+        add_stateful(&profile, "run", word, 1);
+    }
+    calltree_add_states(&tree, &profile, 0);
+    assert_int_equal(tree.type_count, 1 + CALLTREE_STATES_MAX);
+    assert_true(tree.types[1].is_state && !tree.types[0].is_state);
+    assert_string_equal(tree.types[1].name, "RUNNING");
+    assert_string_equal(tree.types[2].name, "SLEEPING");
+    uint32_t run = find_node(&tree, "run"), wait = find_node(&tree, "wait");
+    assert_int_equal(tree.types[0].self[CALLTREE_NEW][run], 12);
+    assert_int_equal(tree.types[1].self[CALLTREE_NEW][run], 5);
+    assert_int_equal(tree.types[1].self[CALLTREE_NEW][wait], 1);
+    assert_int_equal(tree.types[2].self[CALLTREE_NEW][wait], 11);
+    /* A state that is called as a type is none. */
+    assert_int_equal(calltree_type_of(&tree, &profile, 0), 0);
+    unsigned count = tree.type_count;
+    calltree_add_states(&tree, &profile, 1);
+    assert_int_equal(tree.type_count, count);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -419,6 +502,8 @@ int main(void)
         cmocka_unit_test(test_limit_keeps_sums),
         cmocka_unit_test(test_limit_keeps_the_largest),
         cmocka_unit_test(test_deep_and_wide),
+        cmocka_unit_test(test_focus_keeps_one_part),
+        cmocka_unit_test(test_states),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

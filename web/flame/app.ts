@@ -17,7 +17,8 @@ import { Legend } from './legend';
 import { Menu } from './menu';
 import { Model } from './model';
 import { SandwichView } from './sandwich-view';
-import { defaultState, transformed, type State, type View } from './state';
+import { defaultState, transformed, type ColourBy, type State, type View } from './state';
+import type { StateTotals } from './states';
 import { Status } from './status';
 import { TopTable, type TableShown } from './table';
 import { Theme } from './theme';
@@ -41,7 +42,14 @@ export interface MountOptions {
   onCompare?: (name: string) => void;
   // Asks for what is folded into "(other)" below the frame that these names lead to.
   onExpand?: (path: string[]) => void;
+  // The page can say which part of the profile was in which state, when colours ask for it.
+  states?: boolean;
+  // Where the keyboard was in the one that this one replaces.
+  focus?: Focus | null;
 }
+
+// A field with what is selected in it, or the view.
+export type Focus = 'view' | readonly [from: number, to: number];
 
 export interface FlameApp {
   // The tree as it is shown: with what is hidden or collapsed taken out.
@@ -52,6 +60,8 @@ export interface FlameApp {
   rectangleOf(node: number): Rectangle | null;
   // The graph as a picture; null when another view is shown.
   picture(): HTMLCanvasElement | null;
+  // Where the keyboard is; null when it is elsewhere on the page.
+  focus(): Focus | null;
   destroy(): void;
 }
 
@@ -107,7 +117,7 @@ class App implements FlameApp, Controls {
       toggleTheme: () => this.dark(),
       toggleSafe: () => this.safe(),
       help: () => this.help(),
-    }, options.theme !== undefined, this.life);
+    }, options.theme !== undefined, this.hasStates(), this.life);
     this.status = new Status((x, y) => this.openMenu(this.pointed(), x, y));
     this.graph = new GraphView({
       label: `Flame graph of ${source.title}. Arrow keys move between frames and Enter zooms. `
@@ -126,11 +136,14 @@ class App implements FlameApp, Controls {
     });
     this.tree = new TreeView({
       onOpen: (open) => this.change({ open }),
+      onLeaf: (node) => {
+        if (this.standsForOthers(node)) this.expand(node);
+      },
       onSelect: (node) => this.describe(this.graphNow(), node, this.current.zoom),
       onMenu: (node, x, y) => this.openMenu(this.frameOf(node), x, y),
     });
     this.sandwichView = new SandwichView({
-      onPick: (func) => this.change({ func }),
+      onPick: (func) => this.change(this.current.view === 'both' ? { picked: func } : { func }),
       onHover: (graph, hit, zoom, x, y) => this.hover(graph, hit, zoom, x, y),
       onSelect: (graph, node, zoom) => this.describe(graph, node, zoom),
       onMenu: functionMenu,
@@ -140,6 +153,7 @@ class App implements FlameApp, Controls {
     listenForKeys(this.life, options.keys ?? document, () =>
       this.helpBox.element.open ? commands.filter((c) => /^(Escape|\?)$/.test(c.keys[0])) : commands);
     this.render();
+    this.refocus(options.focus ?? null);
   }
 
   private build(): HTMLElement {
@@ -192,8 +206,35 @@ class App implements FlameApp, Controls {
     return this.hasGraph() ? this.graph.picture(this.theme.scheme.dark ? '#15171b' : '#ffffff') : null;
   }
 
+  focus(): Focus | null {
+    const { search } = this.toolbar;
+    const { activeElement } = document;
+    if (activeElement === search)
+      return [search.selectionStart ?? search.value.length, search.selectionEnd ?? search.value.length];
+    return this.stage.contains(activeElement) ? 'view' : null;
+  }
+
+  private refocus(focus: Focus | null): void {
+    if (focus === 'view') this.focusView();
+    else if (focus) {
+      this.toolbar.search.focus();
+      this.toolbar.search.setSelectionRange(...focus);
+    }
+  }
+
   private hasGraph(): boolean {
     return this.current.view === 'graph' || this.current.view === 'both';
+  }
+
+  // Beside table and graph, for the function chosen there.
+  private hasSandwich(): boolean {
+    const { view, picked } = this.current;
+    return view === 'sandwich' || (view === 'both' && picked >= 0);
+  }
+
+  private inSandwich(): boolean {
+    return this.current.view === 'sandwich'
+      || this.sandwichView.element.contains(document.activeElement);
   }
 
   private hasTable(): boolean {
@@ -210,6 +251,15 @@ class App implements FlameApp, Controls {
     const step = STEPS.some((key) => before[key] !== this.current[key]);
     this.render();
     this.options.onState?.(this.state(), step);
+  }
+
+  private hasStates(): boolean {
+    return this.source.states !== null || this.options.states === true;
+  }
+
+  // Where frames are coloured by state, and states are known.
+  private statesNow(): StateTotals | null {
+    return this.current.colour === 'state' ? this.model.states(this.current.type) : null;
   }
 
   private graphNow(): Graph {
@@ -232,7 +282,8 @@ class App implements FlameApp, Controls {
     this.graph.element.hidden = !this.hasGraph();
     this.table.element.hidden = !this.hasTable();
     this.tree.element.hidden = current.view !== 'tree';
-    this.sandwichView.element.hidden = current.view !== 'sandwich';
+    this.sandwichView.element.hidden = !this.hasSandwich();
+    this.stage.toggleAttribute('data-picked', current.view === 'both' && this.hasSandwich());
     this.tooltip.hide();
 
     const graph = this.graphNow();
@@ -242,7 +293,7 @@ class App implements FlameApp, Controls {
       : 'The profile has no values of this type.';
     // What stands around the view comes first: it decides how much room the view has.
     this.legend.show(profile, current.type, graph, scheme, current.colour,
-      model.vanished(current.type));
+      model.vanished(current.type), this.hasGraph() ? this.statesNow() : null);
     this.renderFound();
     this.chips.show(this.source, current);
     const path = this.hasGraph() || current.view === 'tree';
@@ -259,7 +310,7 @@ class App implements FlameApp, Controls {
     if (this.hasGraph())
       this.graph.show({
         graph, zoom, flip: current.flip, matched: matched ?? this.pickedFlags(),
-        look: makeLook(profile, type, graph, this.colours),
+        look: makeLook(profile, type, graph, this.colours, this.statesNow()),
       });
     if (current.view === 'both' && !this.model.hasFunctionValues(type)) this.renderLater();
     else if (this.hasTable())
@@ -267,8 +318,9 @@ class App implements FlameApp, Controls {
         current.view === 'both' ? current.picked : current.func));
     if (current.view === 'tree')
       this.tree.show({ profile, type, graph, zoom, open: current.open, matched });
-    if (current.view !== 'sandwich') return;
-    const sandwich = this.model.sandwich(type, current.func);
+    if (!this.hasSandwich()) return;
+    const sandwich = this.model.sandwich(type,
+      current.view === 'both' ? current.picked : current.func);
     if (sandwich)
       this.sandwichView.show(sandwich, profile.types[type].unit, this.colours,
         this.tableShown(graph, matched, sandwich.func));
@@ -328,7 +380,8 @@ class App implements FlameApp, Controls {
   }
 
   private factsOf(graph: Graph, hit: Hit, zoom: number) {
-    return frameFacts(this.profile, this.profile.types[this.current.type], graph, hit, zoom);
+    return frameFacts(this.profile, this.profile.types[this.current.type], graph, hit, zoom,
+      graph === this.graphNow() ? this.model.states(this.current.type) : null);
   }
 
   private describe(graph: Graph, node: number, zoom: number): void {
@@ -349,9 +402,13 @@ class App implements FlameApp, Controls {
 
   // A frame that stands for others is asked for; any other is zoomed to.
   private open(node: number): void {
-    const func = this.profile.tree.func[node];
-    if (this.options.onExpand && func >= 0 && isOther(this.profile.names[func])) this.expand(node);
+    if (this.standsForOthers(node)) this.expand(node);
     else this.zoom(node);
+  }
+
+  private standsForOthers(node: number): boolean {
+    const func = this.profile.tree.func[node];
+    return this.options.onExpand !== undefined && func >= 0 && isOther(this.profile.names[func]);
   }
 
   private expand(node: number): void {
@@ -380,7 +437,7 @@ class App implements FlameApp, Controls {
 
   private pointed(): Frame {
     const { view } = this.current;
-    if (view === 'sandwich') return { node: -1, func: this.sandwichView.selectedFunction() };
+    if (this.inSandwich()) return { node: -1, func: this.sandwichView.selectedFunction() };
     const inTable = this.table.element.contains(document.activeElement) || view === 'table';
     if (inTable && this.hasTable()) return { node: -1, func: this.table.activeFunction() };
     return this.frameOf(this.selectedNode());
@@ -429,7 +486,7 @@ class App implements FlameApp, Controls {
   move(direction: Direction): void {
     const { view } = this.current;
     const inTable = view === 'table' || this.table.element.contains(document.activeElement);
-    if (view === 'sandwich') this.sandwichView.move(direction);
+    if (this.inSandwich()) this.sandwichView.move(direction);
     else if (view === 'tree') this.tree.move(direction);
     else if (!inTable) this.graph.move(direction);
     else if (direction === 'up') this.table.move(-1);
@@ -438,7 +495,7 @@ class App implements FlameApp, Controls {
 
   enter(): void {
     const { view } = this.current;
-    if (view === 'sandwich') this.sandwichView.enter();
+    if (this.inSandwich()) this.sandwichView.enter();
     else if (view === 'tree') this.tree.enter();
     else if (this.pointed().node >= 0) this.open(this.pointed().node);
     else if (this.pointed().func >= 0) this.pick(this.pointed().func);
@@ -454,7 +511,7 @@ class App implements FlameApp, Controls {
     if (this.helpBox.element.open) this.helpBox.element.close();
     else if (typing && search !== '') this.change({ search: '' });
     else if (typing) this.focusView();
-    else if (view === 'sandwich' && this.sandwichView.reset()) return;
+    else if (this.inSandwich() && this.sandwichView.reset()) return;
     else if (view === 'both' && picked >= 0) this.change({ picked: -1 });
     else if ((this.hasGraph() || view === 'tree') && zoom !== 0) this.zoom(0);
     else if (search !== '') this.change({ search: '' });
@@ -497,7 +554,8 @@ class App implements FlameApp, Controls {
   }
 
   nextColour(): void {
-    this.change({ colour: this.current.colour === 'package' ? 'binary' : 'package' });
+    const all: ColourBy[] = this.hasStates() ? ['package', 'binary', 'state'] : ['package', 'binary'];
+    this.change({ colour: all[(all.indexOf(this.current.colour) + 1) % all.length] });
   }
 
   nextType(): void {

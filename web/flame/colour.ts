@@ -3,6 +3,7 @@
 // every frame; the hue comes from a hash of the package, or in a diff from the change.
 
 import { isUnnamed, packageOf } from './names';
+import { NONE, type StateTotals } from './states';
 import { binaryName } from './transform';
 import type { Profile } from './data';
 import type { ColourBy } from './state';
@@ -108,6 +109,23 @@ export function diffWords(scheme: Scheme): string {
     ? 'orange grew, blue shrank, grey unchanged' : 'red grew, blue shrank, grey unchanged';
 }
 
+// States have colours of their own, the same on every page: what runs is green, what waits blue, what
+// is held up red.
+const STATE_HUES: readonly (readonly [RegExp, number])[] = [
+  [/run|cpu|active/i, 145], [/block|lock|contend/i, 25], [/i\/?o|disk|net|read|write/i, 300],
+  [/sleep|wait|idle|park|off/i, 253],
+];
+const SAFE_STATE_HUES: readonly (readonly [RegExp, number])[] = [
+  [/run|cpu|active/i, 98], [/block|lock|contend/i, 62], [/i\/?o|disk|net|read|write/i, 320],
+  [/sleep|wait|idle|park|off/i, 250],
+];
+
+export function stateColour(name: string, scheme: Scheme): string {
+  const known = (scheme.safe ? SAFE_STATE_HUES : STATE_HUES).find(([pattern]) => pattern.test(name));
+  const hue = known ? known[1] : (hash(name) % 24) * 15;
+  return scheme.dark ? oklch(0.43, 0.085, hue) : oklch(0.86, 0.09, hue);
+}
+
 function frame(scheme: Scheme, fill: (node: number) => string): Look {
   return scheme.dark
     ? { fill, ink: '#f1f3f5', dimFill: '#24272d', dimInk: '#7b828c', restFill: '#2c3037' }
@@ -148,6 +166,7 @@ export class PackageColours {
 // A change that is known to be noise has no colour.
 export function makeLook(
   profile: Profile, type: number, graph: Graph, colours: PackageColours,
+  states: StateTotals | null = null,
 ): Look {
   const { scheme } = colours;
   const { func } = graph.tree;
@@ -158,6 +177,11 @@ export function makeLook(
     return frame(scheme, (node) => findings.get(func[node])?.verdict === 'noise'
       ? steps[DIFF_STEPS]
       : steps[diffStep(relativeChange(graph.values, node)) + DIFF_STEPS]);
+  }
+  if (states) {
+    const fills = states.names.map((name) => stateColour(name, scheme));
+    const none = diffColour(0, scheme);
+    return frame(scheme, (node) => (states.main[node] === NONE ? none : fills[states.main[node]]));
   }
   const root = scheme.dark ? oklch(0.36, 0.004, 260) : oklch(0.91, 0.003, 260);
   return frame(scheme, (node) => (func[node] < 0 ? root : colours.of(func[node])));

@@ -51,7 +51,7 @@ export function commandsOf(controls: Controls): Command[] {
     { keys: ['e'], help: 'call tree, and back', run: () => controls.view('tree') },
     { keys: ['r'], help: 'collapse recursion', run: () => controls.toggleRecursion() },
     { keys: ['l'], help: 'collapse libraries', run: () => controls.toggleLibraries() },
-    { keys: ['p'], help: 'colour by package or by binary', run: () => controls.nextColour() },
+    { keys: ['p'], help: 'colour by package, binary or state', run: () => controls.nextColour() },
     { keys: ['m'], help: 'next sample type', run: () => controls.nextType() },
     { keys: ['f'], help: 'flip: root at the bottom or at the top', run: () => controls.flip() },
     { keys: ['d'], help: 'dark or light', run: () => controls.dark() },

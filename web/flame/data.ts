@@ -4,6 +4,7 @@
 // document comes from profiles and is hostile until it has passed through.
 
 import { shownName } from './names';
+import { STATES_MAX, type States } from './states';
 import { makeTree, type Tree } from './tree';
 
 export interface SampleType {
@@ -32,6 +33,7 @@ export interface Profile {
   // In a diff: what is known of a function's change, by type and function; most have none.
   findings: Map<number, Finding>[];
   dropped: number;
+  states: States | null;
   // The sums of everything that was measured, by type, where the tree holds less than that.
   whole?: { value: number[]; base: number[] };
 }
@@ -215,6 +217,15 @@ function readFindings(
   return out;
 }
 
+function readStates(value: unknown, size: number): States | null {
+  if (value === undefined) return null;
+  const states = object(value, 'states');
+  const names = texts(states.names, 'states.names');
+  if (names.length > STATES_MAX)
+    fail(`it has ${names.length} states, but at most ${STATES_MAX} can be told apart.`);
+  return { names, self: values(states.self, names.length, size, 'states.self') };
+}
+
 // Checks a parsed JSON document and returns what the page draws.
 export function readProfile(raw: unknown): Profile {
   const document = object(raw, 'the document');
@@ -259,6 +270,7 @@ export function readProfile(raw: unknown): Profile {
     normalize,
     findings: readFindings(kind === 'diff' ? document.changes : undefined, types.length,
       defaultType, names.length),
+    states: kind === 'flame' ? readStates(document.states, tree.size) : null,
     dropped: integer(document.dropped ?? 0, 0, Number.MAX_SAFE_INTEGER, 'dropped'),
   };
 }

@@ -2,8 +2,9 @@
 // What there is to say about one frame, in words: shared by the tooltip, the status line and the
 // screen reader's announcement.
 
-import { functionName, type Profile, type SampleType } from './data';
+import { functionName, type Finding, type Profile, type SampleType } from './data';
 import { shownName } from './names';
+import { NONE, type StateTotals } from './states';
 import { formatChange, formatGrowth, formatPercent, formatValue } from './units';
 import type { Hit } from './graph';
 import type { Graph } from './tree';
@@ -54,8 +55,30 @@ function diffRows(graph: Graph, node: number, unit: string): FactRow[] {
   ];
 }
 
+// How much of it was in which state, the most first.
+function stateRows(states: StateTotals, graph: Graph, node: number, unit: string): FactRow[] {
+  if (states.main[node] === NONE) return [];
+  return states.names
+    .map((name, s) => ({ label: shownName(name), value: states.total[s][node] }))
+    .filter(({ value }) => value > 0).sort((a, b) => b.value - a.value)
+    .map(({ label, value }) => ({
+      label, cells: [formatValue(value, unit), formatPercent(value / graph.whole)] }));
+}
+
+const VERDICTS = { grew: 'it grew', shrank: 'it shrank', noise: 'within the noise' } as const;
+
+// What a measurement says of a function's change, as a sentence.
+export function findingWords({ interval, verdict }: Finding, unit: string): string {
+  const between = interval
+    ? `Its total changed by ${formatChange(interval[0], unit)} to ${formatChange(interval[1], unit)}` : '';
+  const word = verdict ? VERDICTS[verdict] : '';
+  const text = [between, word].filter((part) => part !== '').join(': ');
+  return text === '' ? '' : `${text[0].toUpperCase()}${text.slice(1)}.`;
+}
+
 export function frameFacts(
   profile: Profile, type: SampleType, graph: Graph, hit: Hit, zoom: number,
+  states: StateTotals | null = null,
 ): Facts {
   const func = graph.tree.func[hit.node];
   const name = functionName(profile, func);
@@ -70,16 +93,20 @@ export function frameFacts(
     };
   }
   const diff = profile.kind === 'diff';
+  const finding = diff ? profile.findings[profile.types.indexOf(type)]?.get(func) : undefined;
   const head = diff ? ['base', 'new', 'change', '', 'of total']
     : zoom !== 0 ? ['', 'of total', 'of zoom'] : ['', 'of total'];
   return {
     name,
     inlined: graph.tree.inlined[hit.node] === 1,
     origin: func < 0 ? [] : [profile.files[func], profile.binaries[func]]
-      .filter((s) => s !== '').map(shownName),
+      .filter((s) => s !== '').map(shownName)
+      .concat(finding ? findingWords(finding, type.unit) : []),
     head,
     rows: diff
-      ? diffRows(graph, hit.node, type.unit) : plainRows(graph, hit.node, zoom, type.unit),
+      ? diffRows(graph, hit.node, type.unit)
+      : [...plainRows(graph, hit.node, zoom, type.unit),
+        ...(states ? stateRows(states, graph, hit.node, type.unit) : [])],
   };
 }
 

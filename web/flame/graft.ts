@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 // Puts more detail into a profile: a part of it that was asked for again, with frames that were
-// folded into "(other)" the first time, takes the place of what the profile had there.
+// folded into "(other)" or "[other]" the first time, takes the place of what the profile had there.
 
 import { makeTree } from './tree';
 import type { Profile } from './data';
 
-export const OTHER = '(other)';
+// Folded away by who made the document, and by the store that was asked.
+const OTHERS = ['(other)', '[other]'];
 
 export function isOther(name: string): boolean {
-  return name === OTHER;
+  return OTHERS.includes(name);
 }
 
 // The node that a path of names leads to, or -1.
@@ -73,8 +74,19 @@ export function graft(whole: Profile, part: Profile, path: readonly string[]): P
     tree: makeTree(Int32Array.from(parent), Int32Array.from(func), Uint8Array.from(inlined)),
     self: whole.self.map((own, t) => column(own, part.self[t])),
     base: whole.base.map((own, t) => column(own, part.base[t])),
+    states: statesOf(whole, part, column),
     dropped: Math.max(0, whole.dropped - (parent.length - whole.tree.size)),
   };
+}
+
+// Only where both say the same states; otherwise they are asked for again.
+function statesOf(
+  whole: Profile, part: Profile, column: (own: Float64Array, other: Float64Array) => Float64Array,
+): Profile['states'] {
+  const { states } = whole;
+  const others = states?.names.map((name) => part.states?.self[part.states.names.indexOf(name)]);
+  if (!states || !others?.every((one) => one !== undefined)) return null;
+  return { names: states.names, self: states.self.map((own, s) => column(own, others[s]!)) };
 }
 
 function functionsOf(whole: Profile, part: Profile) {

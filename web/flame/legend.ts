@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // The legend: what width and colour mean, the totals, and what the picture leaves out.
 
-import { DIFF_STEPS, diffColour, diffWords, type Scheme } from './colour';
+import { DIFF_STEPS, diffColour, diffWords, stateColour, type Scheme } from './colour';
 import { make } from './dom';
-import { formatChange, formatGrowth, formatValue, grouped, typeLabel } from './units';
+import { shownName } from './names';
+import { formatChange, formatGrowth, formatPercent, formatValue, grouped, typeLabel } from './units';
 import type { Profile } from './data';
 import type { ColourBy } from './state';
+import type { StateTotals } from './states';
 import type { Graph } from './tree';
 
 export class Legend {
@@ -13,9 +15,10 @@ export class Legend {
 
   show(
     profile: Profile, type: number, graph: Graph, scheme: Scheme, colour: ColourBy, vanished: number,
+    states: StateTotals | null,
   ): void {
     const parts = profile.kind === 'diff'
-      ? this.diff(profile, type, graph, scheme, vanished) : this.plain(profile, type, graph, colour);
+      ? this.diff(profile, type, graph, scheme, vanished) : this.plain(profile, type, graph, scheme, colour, states);
     if (graph.values.weight !== graph.values.total)
       parts.push('Some values are negative: they take no width, but the numbers count them.');
     if (profile.dropped > 0)
@@ -25,13 +28,25 @@ export class Legend {
   }
 
   private plain(
-    profile: Profile, type: number, graph: Graph, colour: ColourBy,
+    profile: Profile, type: number, graph: Graph, scheme: Scheme, colour: ColourBy,
+    states: StateTotals | null,
   ): (string | HTMLElement)[] {
     const { name, unit } = profile.types[type];
     return [
       `Width is ${typeLabel(name, unit)}, ${formatValue(graph.whole, unit)} in all.`,
-      colour === 'binary' ? 'Colour is the binary.' : 'Colour is the package or binary.',
+      states ? 'Colour is the state that most of a frame was in:'
+        : colour === 'binary' ? 'Colour is the binary.' : 'Colour is the package or binary.',
+      ...(states ? this.states(states, graph, scheme) : []),
     ];
+  }
+
+  private states(states: StateTotals, graph: Graph, scheme: Scheme): HTMLElement[] {
+    return states.names.map((name, s) => {
+      const swatch = make('span', { class: 'swatch', 'aria-hidden': 'true' });
+      swatch.style.background = stateColour(name, scheme);
+      return make('span', { class: 'legend-state' }, swatch,
+        `${shownName(name)} ${formatPercent(states.total[s][0] / graph.whole)}`);
+    });
   }
 
   private diff(

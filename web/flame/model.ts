@@ -5,6 +5,7 @@
 import { functionValues, heaviest, vanished, type FunctionValues } from './functions';
 import { makeSandwich, type Sandwich } from './sandwich';
 import { makePattern, matchedTotal, matchNames, type Matches } from './search';
+import { stateTotals, type StateTotals } from './states';
 import { makeGraph, makeValues, outermost, type Graph } from './tree';
 import type { Profile } from './data';
 
@@ -21,7 +22,16 @@ export class Model {
   private searched = { text: '', regex: false, result: { matches: null, error: '' } as Search };
   private sandwiched: { type: number; result: Sandwich } | null = null;
 
+  private stateTotals: StateTotals | null = null;
+
   constructor(readonly profile: Profile) {}
+
+  // Null where no state is known, or none of this type.
+  states(type: number): StateTotals | null {
+    const { states, tree, defaultType } = this.profile;
+    if (!states || type !== defaultType) return null;
+    return (this.stateTotals ??= stateTotals(tree, states));
+  }
 
   graph(type: number): Graph {
     const { tree, self, base } = this.profile;

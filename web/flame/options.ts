@@ -4,7 +4,7 @@
 import { icon, Lifetime, make } from './dom';
 import { ALL_LIBRARIES, binariesOf, isLibrary } from './transform';
 import type { Profile } from './data';
-import type { State } from './state';
+import type { ColourBy, State } from './state';
 
 const SLIDERS = 'M2 4.5h7M12.5 4.5H14M2 11.5h2M7.5 11.5H14M10.7 2.8a1.7 1.7 0 1 0 0 3.4 1.7 1.7 0 0 0 0-3.4ZM5.7 9.8a1.7 1.7 0 1 0 0 3.4 1.7 1.7 0 0 0 0-3.4Z';
 // A list longer than this is no list to choose from.
@@ -21,8 +21,10 @@ export class Options {
   private filled = false;
 
   constructor(
-    private readonly profile: Profile, change: (change: Partial<State>) => void, life: Lifetime,
+    private readonly profile: Profile, states: boolean, change: (change: Partial<State>) => void,
+    life: Lifetime,
   ) {
+    if (states) this.colour.append(make('option', { value: 'state' }, 'State'));
     this.recursion.addEventListener('change', () =>
       change({ recursion: this.recursion.checked }));
     this.libraries.addEventListener('change', () => {
@@ -30,7 +32,7 @@ export class Options {
       change({ fold: this.libraries.checked ? [...others, ALL_LIBRARIES] : others });
     });
     this.colour.addEventListener('change', () =>
-      change({ colour: this.colour.value === 'binary' ? 'binary' : 'package' }));
+      change({ colour: this.colour.value as ColourBy }));
     this.only.addEventListener('change', () => change({ only: this.only.value }));
     const check = (input: HTMLElement, label: string, key: string) =>
       make('label', { class: 'option' }, input, make('span', {}, label), make('kbd', {}, key));

@@ -7,7 +7,7 @@ import { binariesOf, derived, type Transform } from './transform';
 import type { Profile } from './data';
 
 export type View = 'both' | 'graph' | 'table' | 'tree' | 'sandwich';
-export type ColourBy = 'package' | 'binary';
+export type ColourBy = 'package' | 'binary' | 'state';
 
 const VIEWS: readonly View[] = ['both', 'graph', 'table', 'tree', 'sandwich'];
 
@@ -97,7 +97,8 @@ export function decodeState(fragment: string, source: Profile, view: View = 'gra
   state.regex = given.has('regex');
   state.search = given.get('regex') ?? given.get('search') ?? '';
   state.flip = given.get('flip') === '1';
-  if (given.get('colour') === 'binary') state.colour = 'binary';
+  const colour = given.get('colour');
+  if (colour === 'binary' || colour === 'state') state.colour = colour;
   state.hidden = findFunctions(source.names, keys(given.get('hide'), HIDDEN_MAX));
   state.recursion = given.get('recursion') === 'once';
   const binaries = given.has('fold') || given.has('only') ? binariesOf(source) : [];

@@ -178,6 +178,7 @@ export function derive(source: Profile, t: Transform): Derived {
       tree: out.tree(),
       self: source.self.map(sum),
       base: source.base.map(sum),
+      states: source.states && { names: source.states.names, self: source.states.self.map(sum) },
       // Shares stay shares of everything that was measured.
       whole: source.whole ?? { value: source.self.map(all), base: source.base.map(all) },
     },

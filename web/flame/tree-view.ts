@@ -11,6 +11,8 @@ import { sortChildren, type Graph } from './tree';
 
 export interface TreeOptions {
   onOpen: (open: number[]) => void;
+  // Nothing is below it, and somebody wants to see more.
+  onLeaf: (node: number) => void;
   onSelect: (node: number) => void;
   onMenu: (node: number, clientX: number, clientY: number) => void;
 }
@@ -163,7 +165,10 @@ export class TreeView {
 
   private toggle(index: number): void {
     const node = this.nodes[index];
-    if (!this.hasChildren(node)) return;
+    if (!this.hasChildren(node)) {
+      this.options.onLeaf(node);
+      return;
+    }
     if (this.open.has(node)) this.open.delete(node);
     else for (const one of heavyPath(this.shown!.graph, node)) this.open.add(one);
     this.options.onOpen([...this.open]);

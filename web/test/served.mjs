@@ -14,12 +14,14 @@ const running = new Set();
 export async function start(args, line, stream = 'stderr') {
   const child = spawn(ASSAY, args, { stdio: ['ignore', 'pipe', 'pipe'] });
   const said = [];
+  const waiting = [];
   running.add(child);
   child.on('exit', () => running.delete(child));
   const found = new Promise((resolve, reject) => {
     for (const name of ['stdout', 'stderr'])
       createInterface({ input: child[name] }).on('line', (text) => {
         said.push(text);
+        for (const { pattern, done } of waiting) if (pattern.test(text)) done();
         const match = name === stream && line.exec(text);
         if (match) resolve(match[1]);
       });
@@ -29,6 +31,13 @@ export async function start(args, line, stream = 'stderr') {
   const url = await found;
   return {
     url,
+    lines: said,
+    // Until it has said something.
+    said: (pattern) => new Promise((done) => {
+      if (said.some((text) => pattern.test(text))) done();
+      else waiting.push({ pattern, done });
+    }),
+    signal: (name) => child.kill(name),
     end: async (signal = 'SIGTERM') => {
       if (child.exitCode !== null || child.signalCode !== null) return;
       child.kill(signal);
@@ -37,9 +46,15 @@ export async function start(args, line, stream = 'stderr') {
   };
 }
 
-// What a test that failed has left behind.
-export function endAll() {
-  for (const child of running) child.kill('SIGKILL');
+// What a test has left behind.
+export async function endAll() {
+  await Promise.all([...running].map(async (child) => {
+    const gone = once(child, 'exit');
+    child.kill('SIGTERM');
+    const timer = setTimeout(() => child.kill('SIGKILL'), 10_000);
+    await gone;
+    clearTimeout(timer);
+  }));
 }
 
 export function startServer(data, listen = '127.0.0.1:0', more = []) {

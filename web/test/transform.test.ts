@@ -7,7 +7,7 @@ import test from 'node:test';
 import { chipsOf } from '../flame/chips';
 import { readProfile, type Profile } from '../flame/data';
 import { frameItems, type FrameActions } from '../flame/frame-menu';
-import { findPath, graft, OTHER } from '../flame/graft';
+import { findPath, graft } from '../flame/graft';
 import { Model } from '../flame/model';
 import { derive, isLibrary, type Transform } from '../flame/transform';
 import { heavyPath, visibleNodes } from '../flame/tree-view';
@@ -132,7 +132,7 @@ test('every chip undoes one thing', () => {
 });
 
 test('the menu offers what the page around it can do', () => {
-  const source = fromStacks({ [`a@libc.so.6;${OTHER}`]: 3, 'a@libc.so.6;b': 1 });
+  const source = fromStacks({ [`a@libc.so.6;${'(other)'}`]: 3, 'a@libc.so.6;b': 1 });
   const none = () => undefined;
   const act: FrameActions = { focus: none, sandwich: none, copy: none, hide: none, simplify: none };
   const labels = (func: number, node: number, actions: FrameActions, t = NOTHING) =>
@@ -141,13 +141,13 @@ test('the menu offers what the page around it can do', () => {
     'Hide this function', 'Collapse libc.so.6', 'Only stacks through libc.so.6']);
   assert.ok(labels(0, 1, { ...act, openFunction: none }).includes('Open the function’s page'));
   assert.ok(!labels(0, -1, act).includes('Focus on this frame'));
-  const other = source.names.indexOf(OTHER);
+  const other = source.names.indexOf('(other)');
   assert.deepEqual(labels(other, 2, { ...act, expand: none }), ['Show what is in it']);
   assert.deepEqual(labels(other, 2, act), ['Focus on this frame']);
 });
 
 test('a part with more detail takes its place', () => {
-  const whole = fromStacks({ [`a;b;${OTHER}`]: 5, 'a;b;c': 2, 'a;d': 1, 'e': 4 });
+  const whole = fromStacks({ [`a;b;${'(other)'}`]: 5, 'a;b;c': 2, 'a;d': 1, 'e': 4 });
   const part = fromStacks({ 'a;b;c': 2, 'a;b;f': 3, 'a;b;g;h': 2 });
   const grown = graft({ ...whole, dropped: 9 }, part, ['a', 'b']);
   assert.deepEqual(stacksOf(grown), { 'a;b;c': 2, 'a;b;f': 3, 'a;b;g;h': 2, 'a;d': 1, 'e': 4 });

@@ -150,6 +150,9 @@ test('stacking aligns times and adds up from below', () => {
 
 test('a part of the tree is asked for by its path, or with the whole when that is too long', () => {
   assert.deepEqual(moreParams(['main', 'f']), { max_nodes: '65536', focus: ['main', 'f'] });
+  assert.deepEqual(moreParams([]), { max_nodes: '65536' });
+  assert.equal(moreParams([], true).max_nodes, '1048576');
+  assert.deepEqual(moreParams(['f'], true), { max_nodes: '1048576', focus: ['f'] });
   assert.equal(moreParams(['x'.repeat(10_000)]).focus, undefined);
   assert.equal(moreParams(Array.from({ length: 900 }, () => 'f')).focus, undefined);
 });

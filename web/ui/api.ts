@@ -95,6 +95,14 @@ export async function get<T>(path: string, params: Params = {}, signal?: AbortSi
   return await response.json() as T;
 }
 
+export async function getBlob(path: string, params: Params): Promise<Blob> {
+  return (await call(`/api/v1/${path}`, params)).blob();
+}
+
+export async function postBlob(path: string, params: Params, body: BodyInit): Promise<Blob> {
+  return (await call(`/api/v1/${path}`, params, { method: 'POST', body })).blob();
+}
+
 // A profile, or a form of two, to be looked at or stored.
 export async function post<T>(
   path: string, params: Params, body: BodyInit, signal?: AbortSignal,

@@ -62,8 +62,13 @@ function titleOf(page: Page | undefined, { params }: Route): string {
 
 function Menu({ route }: PageProps) {
   const range = rangeParams(rangeFrom(route.params));
+  const menu = useRef<HTMLElement>(null);
+  // Where not all of it has room, the page that is shown is in sight.
+  useEffect(() => {
+    menu.current?.querySelector('[aria-current]')?.scrollIntoView({ block: 'nearest', inline: 'nearest' });
+  }, [route.path]);
   return (
-    <nav class="menu" aria-label="Pages">
+    <nav class="menu" ref={menu} aria-label="Pages">
       {PAGES.filter((page) => page.inMenu).map(({ path, title, timed }) => (
         <a key={path} href={address(path, timed ? range : {})}
           aria-current={route.path === path ? 'page' : undefined}>

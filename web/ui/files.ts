@@ -2,8 +2,8 @@
 // Files that a person opened: they stay in this tab, and only what is asked about them goes to the
 // server, which forgets them again. Those of `assay view` are already there.
 
-import { get, post, viewSecret, type Quality } from './api';
-import { currentRoute } from './route';
+import { get, getBlob, post, postBlob, viewSecret, type Quality } from './api';
+import { currentRoute, type Params } from './route';
 
 export interface OpenFile {
   id: string; // in addresses
@@ -87,27 +87,65 @@ export function comparable(a: OpenFile, b: OpenFile): boolean {
   return a.id !== b.id && (a.content === null) === (b.content === null);
 }
 
-export function askFlame(file: OpenFile, signal: AbortSignal): Promise<FileFlame> {
-  return file.content === null
-    ? get<FileFlame>(`view/flame/${file.index}`, {}, signal)
-    : post<FileFlame>('files/flame', { name: file.name }, file.content, signal);
+// Where a file is asked about, and with what.
+interface Question {
+  path: string;
+  params: Params;
+  body: BodyInit | null; // null: the server has all it needs
 }
 
-export function askDiff(
-  file: OpenFile, base: Base, normalize: string, signal: AbortSignal,
-): Promise<FileDiff> {
+function aboutFile(file: OpenFile): Question {
+  return file.content === null
+    ? { path: `view/flame/${file.index}`, params: {}, body: null }
+    : { path: 'files/flame', params: { name: file.name }, body: file.content };
+}
+
+function aboutTwo(file: OpenFile, base: Base, normalize: string): Question {
   if (base.kind === 'stored')
-    return post<FileDiff>('files/diff', {
-      name: file.name, base_name: base.query, base_query: base.query, base_from: base.from,
-      base_to: base.to, normalize,
-    }, file.content ?? '', signal);
+    return {
+      path: 'files/diff',
+      params: { name: file.name, base_name: base.query, base_query: base.query,
+        base_from: base.from, base_to: base.to, normalize },
+      body: file.content ?? '',
+    };
   if (file.content === null || base.file.content === null)
-    return get<FileDiff>('view/diff', {
-      normalize, base: String(base.file.index), new: String(file.index),
-    }, signal);
+    return {
+      path: 'view/diff', body: null,
+      params: { normalize, base: String(base.file.index), new: String(file.index) },
+    };
   const form = new FormData();
   form.set('base', base.file.content, 'base');
   form.set('new', file.content, 'new');
-  return post<FileDiff>('files/diff',
-    { name: file.name, base_name: base.file.name, normalize }, form, signal);
+  return {
+    path: 'files/diff', body: form,
+    params: { name: file.name, base_name: base.file.name, normalize },
+  };
+}
+
+// `more` says which part is asked for, where it isn't the whole.
+function ask<T>({ path, params, body }: Question, more: Params, signal: AbortSignal): Promise<T> {
+  const all = { ...params, ...more };
+  return body === null ? get<T>(path, all, signal) : post<T>(path, all, body, signal);
+}
+
+function take({ path, params, body }: Question, format: string): Promise<Blob> {
+  const all = { ...params, format };
+  return body === null ? getBlob(path, all) : postBlob(path, all, body);
+}
+
+export function askFlame(file: OpenFile, signal: AbortSignal, more: Params = {}): Promise<FileFlame> {
+  return ask(aboutFile(file), more, signal);
+}
+
+export function askDiff(
+  file: OpenFile, base: Base, normalize: string, signal: AbortSignal, more: Params = {},
+): Promise<FileDiff> {
+  return ask(aboutTwo(file, base, normalize), more, signal);
+}
+
+// What is shown, in another format.
+export function exportFile(
+  file: OpenFile, base: Base | null, normalize: string, format: string,
+): Promise<Blob> {
+  return take(base ? aboutTwo(file, base, normalize) : aboutFile(file), format);
 }

@@ -12,6 +12,7 @@ export interface Loaded<T> {
   value: T | null; // the last answer, also while the next is awaited or after a failure
   error: ApiError | null;
   loading: boolean;
+  cancelled: boolean; // by whoever waited for it
   retry: () => void;
   cancel: () => void;
 }
@@ -23,6 +24,7 @@ export function useLoad<T>(
   const [value, setValue] = useState<T | null>(null);
   const [error, setError] = useState<ApiError | null>(null);
   const [loading, setLoading] = useState(key !== null);
+  const [cancelled, setCancelled] = useState(false);
   const [attempt, setAttempt] = useState(0);
   const running = useRef<AbortController | null>(null);
 
@@ -34,6 +36,7 @@ export function useLoad<T>(
     const controller = new AbortController();
     running.current = controller;
     setLoading(true);
+    setCancelled(false);
     ask(controller.signal).then(
       (answer) => {
         if (controller.signal.aborted) return;
@@ -57,7 +60,7 @@ export function useLoad<T>(
   }, [error]);
 
   return {
-    value, error, loading,
+    value, error, loading, cancelled,
     retry: () => {
       if (error) window.dispatchEvent(new Event(RETRY));
       else setAttempt((count) => count + 1);
@@ -65,7 +68,20 @@ export function useLoad<T>(
     cancel: () => {
       running.current?.abort();
       setLoading(false);
+      setCancelled(true);
     },
+  };
+}
+
+// Several answers that make one view: waited for, given up and asked for again together.
+export function together(...parts: Loaded<unknown>[]): Loaded<unknown> {
+  return {
+    value: null,
+    error: parts.find(({ error }) => error)?.error ?? null,
+    loading: parts.some(({ loading }) => loading),
+    cancelled: parts.some(({ cancelled }) => cancelled),
+    retry: () => parts.filter(({ cancelled, error }) => cancelled || error).forEach(({ retry }) => retry()),
+    cancel: () => parts.filter(({ loading }) => loading).forEach(({ cancel }) => cancel()),
   };
 }
 

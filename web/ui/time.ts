@@ -125,9 +125,16 @@ export function formatBounds(bounds: Bounds, utc: boolean): string {
   return `${fromDay} ${fromClock} – ${end}${utc ? ' UTC' : ''}`;
 }
 
-export function formatRange(range: Range, utc: boolean): string {
+// As short as it is clear: a time of today needs no day.
+export function formatRange(range: Range, utc: boolean, now = Date.now() / 1000): string {
   const quick = range.to === 'now' && QUICK_RANGES.find(([from]) => from === range.from);
-  return quick ? quick[1] : formatBounds(boundsOf(range), utc);
+  if (quick) return quick[1];
+  const bounds = boundsOf(range, now);
+  const [today] = parts(new Date(now * 1000), utc);
+  const [fromDay, fromClock] = parts(new Date(bounds.from * 1000), utc);
+  const [toDay, toClock] = parts(new Date(bounds.to * 1000), utc);
+  if (fromDay === today && toDay === today) return `${fromClock} – ${toClock}${utc ? ' UTC' : ''}`;
+  return formatBounds(bounds, utc);
 }
 
 export function formatAge(seconds: number): string {

@@ -16,7 +16,10 @@ interface AgentStatus {
   means?: string;
   shortcoming?: string;
   upload_error?: string;
-  rate?: number;
+  budget_level?: number; // how far it has cut itself back
+  budget_what?: string;
+  budget_why?: string;
+  rate_hz?: number;
   samples?: number;
   cpu_share?: number;
   resident_bytes?: number;
@@ -50,6 +53,7 @@ function stateOf(agent: Agent): [words: string, wrong: boolean] {
   if (agent.silent) return ['not heard of', true];
   if (agent.status?.upload_error) return [agent.status.upload_error, true];
   if (agent.capture === 'off') return [agent.capture_wanted === 'off' ? 'told not to sample' : 'does not sample', false];
+  if (agent.status?.budget_level) return [[agent.status.budget_what, agent.status.budget_why].filter(Boolean).join(': '), true];
   if (agent.status?.shortcoming) return [agent.status.shortcoming, true];
   if (Math.abs(agent.clock_offset_seconds) > 5)
     return [`its clock is ${Math.round(Math.abs(agent.clock_offset_seconds))} s ${agent.clock_offset_seconds > 0 ? 'ahead' : 'behind'}`, true];
@@ -72,7 +76,7 @@ function columnsOf(now: number, utc: boolean): Column<Agent>[] {
       cell: ({ host, agent }) => <span class="long-name" title={agent}>{host || agent}</span> },
     { id: 'state', title: 'State', order: (agent) => stateOf(agent)[0],
       cell: (agent) => { const [words, wrong] = stateOf(agent); return <span class={wrong ? 'doubt' : 'quiet'}>{words}</span>; } },
-    number('rate', 'Rate', ({ status }) => status?.rate, (rate) => `${rate} Hz`),
+    number('rate', 'Rate', ({ status }) => status?.rate_hz, (rate) => `${rate} Hz`),
     number('samples', 'Samples', ({ status }) => status?.samples, (count) => formatValue(count, 'count'), true),
     { id: 'lost', title: 'Lost', number: true, order: lost,
       cell: (agent) => { const count = lost(agent); return count === null ? ''

@@ -4,9 +4,10 @@
 import { useMemo, useRef, useState } from 'preact/hooks';
 import type { FlameApp } from '../../flame/app';
 import type { PageProps } from '../app';
-import { get, type DiffFlameAnswer, type FlameAnswer } from '../api';
+import { get, getBlob, type DiffFlameAnswer, type FlameAnswer, type SeriesRow } from '../api';
 import { useLoad } from '../load';
-import { CopyLink, Export } from '../parts/export';
+import { moreParams } from '../more';
+import { CopyLink, Export, PICTURES } from '../parts/export';
 import { Flame } from '../parts/flame';
 import { QualityLine } from '../parts/quality';
 import { SelectionBar } from '../parts/selection-bar';
@@ -39,17 +40,28 @@ function sideOf(params: URLSearchParams, prefix: string, fallback: Side | null, 
 
 const times = (side: Side) => ({ from: String(side.bounds.from), to: String(side.bounds.to) });
 
-// The versions of a service in a range, the one that came last first.
-async function versionsOf(side: Side, signal: AbortSignal): Promise<string[]> {
-  const service = labelOf(side.selection, 'service_name');
-  const found = await get<{ labels: Record<string, string>; first: number }[]>('series', {
-    query: writeQuery({ type: '', matchers: [{ name: 'service_name', operator: '=', value: service }] }),
-    from: String(side.bounds.to - 14 * DAY), to: String(side.bounds.to),
+interface Version {
+  name: string;
+  bounds: Bounds;
+}
+
+// The versions of a service in the last two weeks of a range and when they ran, the one that came
+// last first.
+async function versionsOf(side: Side, signal: AbortSignal): Promise<Version[]> {
+  const matchers = side.selection.matchers.filter(({ name }) => name !== 'version');
+  const oldest = side.bounds.to - 14 * DAY;
+  const found = await get<SeriesRow[]>('series', {
+    query: writeQuery({ ...side.selection, matchers }), from: String(oldest), to: String(side.bounds.to),
   }, signal);
-  const first = new Map<string, number>();
-  for (const { labels, first: at } of found)
-    if (labels.version) first.set(labels.version, Math.min(first.get(labels.version) ?? Infinity, at));
-  return [...first].sort(([, a], [, b]) => b - a).map(([version]) => version);
+  const versions = new Map<string, Bounds>();
+  for (const { labels, first, last } of found) {
+    if (!labels.version) continue;
+    const known = versions.get(labels.version) ?? { from: Infinity, to: 0 };
+    versions.set(labels.version, {
+      from: Math.max(oldest, Math.min(known.from, first)), to: Math.max(known.to, last) });
+  }
+  return [...versions].map(([name, bounds]) => ({ name, bounds }))
+    .sort((a, b) => b.bounds.from - a.bounds.from);
 }
 
 const functionLink = (side: Side, name: string) =>
@@ -73,14 +85,20 @@ function Overlaid(props: { base: Side; side: Side; normalize: string; view: stri
   return (
     <>
       <Progress loaded={diff} />
-      <Failure loaded={diff} />
-      {diff.value && <>
+      {diff.error?.status === 404
+        ? <Nothing><p>One of the two has nothing to compare: no profile of this type with these labels
+          in its range. Compare with another time or version, or choose fewer labels.</p></Nothing>
+        : <Failure loaded={diff} />}
+      {diff.value && diff.error?.status !== 404 && <>
         <QualityLine quality={diff.value.base.quality} bounds={base.bounds} title="Before" />
         <QualityLine quality={diff.value.new.quality} bounds={side.bounds} title="After" />
         {empty && empty.length > 0
           ? <Nothing><p>{empty.join(' and ')}: nothing of this selection is in this range, so there is
             nothing to compare. Choose another range, or fewer labels.</p></Nothing>
           : <Flame data={diff.value.flame} state={view} onState={onView} onApp={onApp}
+            more={async (path, again, signal) => (await get<DiffFlameAnswer>('diff', {
+              ...diffParams(base, side, normalize), format: 'flame', ...moreParams(path, again),
+            }, signal)).flame}
             onOpenFunction={(name) => go(functionLink(side, name))} />}
       </>}
     </>
@@ -101,6 +119,9 @@ function Half(props: { side: Side; title: string; view: string;
         {flame.value.quality.windows === 0
           ? <Nothing><p>Nothing of this selection is in this range.</p></Nothing>
           : <Flame data={flame.value.flame} state={view} onState={onView} apart
+            more={async (path, again, signal) => (await get<FlameAnswer>('flame', {
+              query: side.text, ...times(side), ...moreParams(path, again),
+            }, signal)).flame}
             onOpenFunction={(name) => go(functionLink(side, name))} />}
       </>}
     </section>
@@ -144,16 +165,20 @@ export function Compare({ route }: PageProps) {
   async function againstVersion() {
     setProblem('');
     try {
-      const [newest, previous] = await versionsOf(side, new AbortController().signal);
-      if (!previous) {
-        setProblem(`${service} has ${newest ? 'one version' : 'no versions'} in the last 14 days.`);
+      const versions = await versionsOf(side, new AbortController().signal);
+      const asked = labelOf(side.selection, 'version');
+      const at = asked === '' ? 0 : versions.findIndex(({ name }) => name === asked);
+      const [now, previous] = at < 0 ? [] : versions.slice(at, at + 2);
+      if (!now || !previous) {
+        setProblem(now ? `Nothing of ${service} ran before version ${now.name} in the last 14 days.`
+          : `No ${asked === '' ? 'version' : `version ${asked}`} of ${service} ran in the last 14 days.`);
         return;
       }
-      const range = rangeOf({ from: side.bounds.to - 14 * DAY, to: side.bounds.to });
+      const [after, earlier] = [rangeOf(now.bounds), rangeOf(previous.bounds)];
       show({
-        query: writeQuery(withLabel(side.selection, 'version', newest)),
-        base_query: writeQuery(withLabel(side.selection, 'version', previous)),
-        from: range.from, to: range.to, base_from: range.from, base_to: range.to,
+        query: writeQuery(withLabel(side.selection, 'version', now.name)),
+        base_query: writeQuery(withLabel(side.selection, 'version', previous.name)),
+        from: after.from, to: after.to, base_from: earlier.from, base_to: earlier.to,
         flame: undefined,
       });
     } catch (error) {
@@ -188,8 +213,9 @@ export function Compare({ route }: PageProps) {
             onClick={() => show({ layout: 'apart', flame: undefined })}>Side by side</button>
         </div>
         <CopyLink link={pinned()} />
-        {!apart && <Export path="/api/v1/diff" params={diffParams(base, side, normalize)}
-          formats={['svg', 'html']} title={`${service || 'assay'}-diff`} app={() => flameApp.current} />}
+        {!apart && <Export title={`${service || 'assay'}-diff`} formats={PICTURES}
+          app={() => flameApp.current}
+          make={(format) => getBlob('diff', { ...diffParams(base, side, normalize), format })} />}
       </div>
       {apart
         ? <div class="halves">

@@ -6,8 +6,8 @@ import { useMemo, useRef, useState } from 'preact/hooks';
 import type { FlameApp } from '../../flame/app';
 import { shownName } from '../../flame/names';
 import type { PageProps } from '../app';
-import { get, type FlameAnswer, type TimeSeries } from '../api';
-import { useLoad } from '../load';
+import { get, getBlob, type FlameAnswer, type TimeSeries } from '../api';
+import { together, useLoad } from '../load';
 import { moreParams } from '../more';
 import { Chart } from '../parts/chart';
 import { CopyLink, Export } from '../parts/export';
@@ -22,7 +22,7 @@ import { Failure, Nothing, Progress } from '../parts/status';
 import { TimeSteps } from '../parts/time-steps';
 import { address, go, type Params } from '../route';
 import { labelOf, parseQuery, writeQuery, type Selection } from '../selection';
-import { boundsOf, rangeFrom, rangeOf, rangeParams, stepOf, wider, type Bounds, type Range }
+import { boundsOf, rangeFrom, rangeOf, rangeParams, stepOf, wider, type Range }
   from '../time';
 import { formatRate, meaningOf, rate } from '../values';
 
@@ -34,12 +34,9 @@ function seriesName(labels: Record<string, string>, group: string): string {
 }
 
 // By any label that the selection has in the range.
-function GroupPicker(props: { query: string; bounds: Bounds; group: string;
-  onChange: (group: string) => void }) {
-  const { query, bounds, group, onChange } = props;
-  const names = useLoad(`${query} ${bounds.from} ${bounds.to}`, (signal) =>
-    get<string[]>('labels', { query, from: String(bounds.from), to: String(bounds.to) }, signal));
-  const options = [...new Set([...(group === '' ? [] : [group]), ...(names.value ?? [])])]
+function GroupPicker(props: { names: string[]; group: string; onChange: (group: string) => void }) {
+  const { names, group, onChange } = props;
+  const options = [...new Set([...(group === '' ? [] : [group]), ...names])]
     .filter((name) => !name.startsWith('__')).sort();
   return (
     <label class="inline">by <select class="button" aria-label="Group by" value={group}
@@ -48,6 +45,21 @@ function GroupPicker(props: { query: string; bounds: Bounds; group: string;
       {options.map((name) => <option key={name} value={name}>{name}</option>)}
     </select></label>
   );
+}
+
+// The label by which samples say what their thread did, and how many such states can be told apart.
+const STATE = 'state';
+const STATES_MAX = 16;
+
+async function askStates(
+  selection: Selection, times: { from: string; to: string }, signal: AbortSignal,
+): Promise<[string, unknown][]> {
+  const names = await get<string[]>(`label/${STATE}/values`, { query: writeQuery(selection), ...times }, signal);
+  return Promise.all(names.slice(0, STATES_MAX).map(async (name): Promise<[string, unknown]> => {
+    const query = writeQuery({ ...selection,
+      matchers: [...selection.matchers, { name: STATE, operator: '=', value: name }] });
+    return [name, (await get<FlameAnswer>('flame', { query, ...times }, signal)).flame];
+  }));
 }
 
 export function Explore({ route }: PageProps) {
@@ -70,6 +82,7 @@ export function Explore({ route }: PageProps) {
     query: text, ...times, step: String(step), group_by: group === '' ? [] : [group],
   }, signal));
   const flame = useLoad(key, (signal) => get<FlameAnswer>('flame', { query: text, ...times }, signal));
+  const labels = useLoad(key, (signal) => get<string[]>('labels', { query: text, ...times }, signal));
   const pinned = rangeOf(bounds);
 
   const link = (change: Params) => address('/explore', {
@@ -90,7 +103,7 @@ export function Explore({ route }: PageProps) {
     points: one.points.map(([time, sum]): [number, number] => [time, rate(meaning, sum, step)]),
   })), [points.value]);
   const empty = flame.value !== null && flame.value.quality.windows === 0;
-  const failed = points.error ? points : flame;
+  const answers = together(points, flame);
 
   return (
     <div class="page explore">
@@ -100,13 +113,13 @@ export function Explore({ route }: PageProps) {
         <button type="button" class="button button-icon" aria-label="Ask again" title="Ask again"
           onClick={() => setAsked(Date.now() / 1000)}><Icon name="refresh" /></button>
       </SelectionBar>
-      <Progress loaded={points.loading ? points : flame} />
-      {failed.error && failed.error.status !== 404 && <Failure loaded={failed} />}
+      <Progress loaded={answers} />
+      {answers.error && answers.error.status !== 404 && <Failure loaded={answers} />}
       {points.value && series.length > 0 && (
         <Chart label={`${meaning.words} over time`} title={meaning.words} series={series} bounds={bounds}
           step={step} format={(value) => formatRate(meaning, value)}
           onSelect={(next) => setRange(rangeOf(next))} onOut={() => setRange(rangeOf(wider(bounds)))}>
-          <GroupPicker query={text} bounds={bounds} group={group}
+          <GroupPicker names={labels.value ?? []} group={group}
             onChange={(name) => show({ group: name || '-' })} />
         </Chart>
       )}
@@ -120,8 +133,8 @@ export function Explore({ route }: PageProps) {
           <QualityLine quality={flame.value.quality} bounds={bounds} />
           <a class="button" href={address('/compare', { query: text, ...pinned })}>Compare</a>
           <CopyLink link={link({ ...pinned })} />
-          <Export path="/api/v1/profile" params={{ query: text, ...times }} title={service || 'assay'}
-            app={() => flameApp.current} />
+          <Export title={service || 'assay'} app={() => flameApp.current}
+            make={(format) => getBlob('profile', { query: text, ...times, format })} />
         </div>
         {tab === '' && <Flame data={flame.value.flame} state={view}
           onState={(state, isStep) => show({ flame: state }, !isStep)}
@@ -130,9 +143,11 @@ export function Explore({ route }: PageProps) {
           onCompare={(name) => go(address('/compare', {
             query: text, ...pinned, flame: new URLSearchParams({ search: name }).toString(),
           }))}
-          more={async (path, signal) => (await get<FlameAnswer>('flame', {
-            query: text, ...times, ...moreParams(path),
-          }, signal)).flame} />}
+          more={async (path, again, signal) => (await get<FlameAnswer>('flame', {
+            query: text, ...times, ...moreParams(path, again),
+          }, signal)).flame}
+          states={labels.value?.includes(STATE)
+            ? (signal) => askStates(selection, times, signal) : undefined} />}
         {tab === 'lines' && <Lines query={text} bounds={bounds} link={functionLink} />}
         {tab === 'raw' && <Raw query={text} bounds={bounds} />}
       </>}

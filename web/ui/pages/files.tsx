@@ -2,17 +2,20 @@
 // Profiles from files: dropped on the page, drawn, compared with another or with what is stored.
 // They are stored only when somebody asks for that.
 
-import { useEffect, useMemo, useState } from 'preact/hooks';
+import { useEffect, useMemo, useRef, useState } from 'preact/hooks';
+import type { FlameApp } from '../../flame/app';
 import type { PageProps } from '../app';
 import { viewSecret } from '../api';
 import {
-  askDiff, askFlame, closeFile, comparable, filesPath, findFile, loadServed, onFiles, openFiles,
+  askDiff, askFlame, closeFile, comparable, exportFile, filesPath, findFile, loadServed, onFiles,
+  openFiles,
   type Base, type FileDiff, type FileFlame, type OpenFile,
 } from '../files';
 import { useLoad } from '../load';
+import { moreParams } from '../more';
 import { DropZone, FilePicker, openAndShow } from '../parts/drop';
+import { Export, PICTURES } from '../parts/export';
 import { Flame } from '../parts/flame';
-import { SaveAs } from '../parts/save-as';
 import { SelectionBar } from '../parts/selection-bar';
 import { Failure, Nothing, Progress } from '../parts/status';
 import { StoreFile } from '../parts/store-file';
@@ -70,7 +73,13 @@ function Sides({ answer, file, base }: { answer: FileDiff; file: OpenFile; base:
   );
 }
 
-function One({ file, view, onView }: { file: OpenFile; view: string; onView: OnView }) {
+interface Shown {
+  view: string;
+  onView: OnView;
+  onApp: (app: FlameApp | null) => void;
+}
+
+function One({ file, view, onView, onApp }: Shown & { file: OpenFile }) {
   const answer = useLoad(file.id, (signal) => askFlame(file, signal));
   const current = answer.loading || answer.error ? null : answer.value;
   return (
@@ -79,7 +88,9 @@ function One({ file, view, onView }: { file: OpenFile; view: string; onView: OnV
       <Failure loaded={answer} />
       {current && <>
         <Facts file={file} answer={current} />
-        <Flame key={file.id} data={current.flame} state={view} onState={onView} />
+        <Flame key={file.id} data={current.flame} state={view} onState={onView} onApp={onApp}
+          more={async (path, again, signal) =>
+            (await askFlame(file, signal, moreParams(path, again))).flame} />
       </>}
     </>
   );
@@ -87,8 +98,8 @@ function One({ file, view, onView }: { file: OpenFile; view: string; onView: OnV
 
 type OnView = (view: string, step: boolean) => void;
 
-function Two(props: { file: OpenFile; base: Base; normalize: string; view: string; onView: OnView }) {
-  const { file, base, normalize, view, onView } = props;
+function Two(props: Shown & { file: OpenFile; base: Base; normalize: string }) {
+  const { file, base, normalize, view, onView, onApp } = props;
   const against = base.kind === 'file' ? base.file.id : `${base.query} ${base.from} ${base.to}`;
   const key = `${file.id} ${against} ${normalize}`;
   const answer = useLoad(key, (signal) => askDiff(file, base, normalize, signal));
@@ -99,7 +110,9 @@ function Two(props: { file: OpenFile; base: Base; normalize: string; view: strin
       <Failure loaded={answer} />
       {current && <>
         <Sides answer={current} file={file} base={base} />
-        <Flame key={key} data={current.flame} state={view} onState={onView} />
+        <Flame key={key} data={current.flame} state={view} onState={onView} onApp={onApp}
+          more={async (path, again, signal) =>
+            (await askDiff(file, base, normalize, signal, moreParams(path, again))).flame} />
       </>}
     </>
   );
@@ -120,6 +133,7 @@ function StoredBase({ base, show }: { base: Base & { kind: 'stored' }; show: (ch
 export function Files({ route }: PageProps) {
   const { params } = route;
   const files = useFiles();
+  const flameApp = useRef<FlameApp | null>(null);
   const [storing, setStoring] = useState(false);
   const served = useLoad(viewSecret, loadServed);
   const file = findFile(params.get('file')) ?? (params.has('file') ? null : files[files.length - 1] ?? null);
@@ -137,6 +151,8 @@ export function Files({ route }: PageProps) {
     go(address(filesPath(), now), replace);
   }
   const onView: OnView = (flame, step) => show({ flame }, !step);
+  const shown: Shown = {
+    view: params.get('flame') ?? '', onView, onApp: (app) => { flameApp.current = app; } };
   const others = file ? files.filter((other) => comparable(other, file)) : [];
 
   function compareWith(value: string) {
@@ -179,7 +195,9 @@ export function Files({ route }: PageProps) {
           {NORMALIZE.map(([id, title]) => <option key={id} value={id}>{title}</option>)}
         </select>}
         <span class="space" />
-        {file.content && <SaveAs file={file} content={file.content} />}
+        <Export title={file.name.replace(/(\.pb|\.folded|\.json|\.jfr|\.txt)?(\.gz|\.zst)?$/, '')}
+          formats={base ? PICTURES : undefined} app={() => flameApp.current}
+          make={(format) => exportFile(file, base, normalize, format)} />
         {viewSecret === null && file.content && <button type="button" class="button"
           onClick={() => setStoring(true)}>Store…</button>}
         <FilePicker label="Open…" onFiles={openAndShow} />
@@ -190,8 +208,8 @@ export function Files({ route }: PageProps) {
       </div>
       {base?.kind === 'stored' && <StoredBase base={base} show={show} />}
       {base
-        ? <Two file={file} base={base} normalize={normalize} view={params.get('flame') ?? ''} onView={onView} />
-        : <One file={file} view={params.get('flame') ?? ''} onView={onView} />}
+        ? <Two file={file} base={base} normalize={normalize} {...shown} />
+        : <One file={file} {...shown} />}
       {storing && file.content
         && <StoreFile file={file} content={file.content} onClose={() => setStoring(false)} />}
     </div>

@@ -2,14 +2,16 @@
 // One function: how much it takes over time, by version and by host, who calls it, what it calls, and
 // which of its lines cost what.
 
-import { useMemo, useState } from 'preact/hooks';
+import { useMemo, useRef, useState } from 'preact/hooks';
+import type { FlameApp } from '../../flame/app';
+import { foldedStacks } from '../../flame/folded';
 import { shownName } from '../../flame/names';
 import { formatPercent, formatValue } from '../../flame/units';
 import type { PageProps } from '../app';
 import { get, type CallersAnswer, type FunctionRow, type TimeSeries } from '../api';
 import { useLoad } from '../load';
 import { Chart } from '../parts/chart';
-import { CopyLink } from '../parts/export';
+import { CopyLink, Export } from '../parts/export';
 import { Flame } from '../parts/flame';
 import { Lines } from '../parts/lines';
 import { QualityLine } from '../parts/quality';
@@ -162,6 +164,7 @@ export function FunctionPage({ route }: PageProps) {
   const view = route.params.get('flame') ?? '';
   const bounds = useMemo(() => boundsOf(range, moment), [range.from, range.to, moment]);
   const asked = { query, name, bounds };
+  const flameApp = useRef<FlameApp | null>(null);
   const answer = useLoad(name === '' ? null : `${query} ${name} ${bounds.from} ${bounds.to}`,
     (signal) => get<CallersAnswer>('callers', { query, function: name, ...times(bounds) }, signal));
 
@@ -208,13 +211,20 @@ export function FunctionPage({ route }: PageProps) {
                 aria-current={part === id ? 'page' : undefined}>{title}</a>
             ))}
           </nav>
+          <span class="space" />
+          {part !== 'lines' && <Export title={name} formats={['folded']} app={() => flameApp.current}
+            make={async () => {
+              const app = flameApp.current;
+              return new Blob([app ? foldedStacks(app.profile, app.state().type) : '']);
+            }} />}
         </div>
         {part === 'lines'
           ? <Lines query={query} bounds={bounds} name={name} link={link} />
           : <Flame key={part} data={found[part]} state={view}
             onState={(state, step) => show({ flame: state }, !step)}
             onOpenFunction={(other) => go(link(other))}
-            more={async (_path, signal) => (await get<CallersAnswer>('callers', {
+            onApp={(app) => { flameApp.current = app; }}
+            more={async (_path, _again, signal) => (await get<CallersAnswer>('callers', {
               query, function: name, ...times(bounds), max_nodes: ALL_NODES,
             }, signal))[part]} />}
       </>}

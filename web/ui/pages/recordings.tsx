@@ -6,6 +6,7 @@ import { useState } from 'preact/hooks';
 import type { PageProps } from '../app';
 import { get, send } from '../api';
 import { useLoad, usePoll } from '../load';
+import { CopyLink } from '../parts/export';
 import { List, sorted, type Column } from '../parts/list';
 import { StartRecording } from '../parts/start-recording';
 import { Failure, Nothing, Progress } from '../parts/status';
@@ -100,6 +101,7 @@ function One({ id }: { id: string }) {
           send('DELETE', `recordings/${encodeURIComponent(id)}`, undefined).then(loaded.retry,
             (error: Error) => setProblem(error.message));
         }}>Stop</button>}
+        <CopyLink link={address('/recordings', { id })} title="Copy a link to this recording" />
         {ready && <a class="button" href={compareAddress(recording)}>Compare with the hour before</a>}
         {ready && <a class="button primary" href={address('/explore', selectionOf(recording))}>Open</a>}
       </div>

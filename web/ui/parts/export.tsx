@@ -5,16 +5,18 @@
 import { useRef, useState } from 'preact/hooks';
 import type { FlameApp } from '../../flame/app';
 import { copyText } from '../../flame/dom';
-import { call } from '../api';
 import { fileName } from '../names';
-import type { Params } from '../route';
 import { Icon } from './icon';
 
-const FORMATS: readonly (readonly [format: string, title: string, suffix: string])[] = [
+type Format = readonly [format: string, title: string, suffix: string];
+
+const FORMATS: readonly Format[] = [
   ['pprof', 'pprof', '.pb.gz'], ['folded', 'Folded stacks', '.folded'],
   ['speedscope', 'speedscope', '.speedscope.json'], ['otlp', 'OpenTelemetry', '.otlp'],
   ['svg', 'Picture (SVG)', '.svg'], ['html', 'Page (HTML)', '.html'],
 ];
+// Of what is compared: it has two sides, which files of profiles don't have.
+export const PICTURES = ['svg', 'html'];
 
 function save(blob: Blob, name: string): void {
   const link = document.createElement('a');
@@ -26,48 +28,59 @@ function save(blob: Blob, name: string): void {
 }
 
 export interface ExportProps {
-  path: string; // of the API
-  params: Params;
+  // Makes what is shown in a format; the server does, mostly.
+  make: (format: string) => Promise<Blob>;
   formats?: readonly string[]; // all unless told
   title: string;
   app: () => FlameApp | null;
 }
 
-export function Export({ path, params, formats, title, app }: ExportProps) {
+export function Export({ make, formats, title, app }: ExportProps) {
   const details = useRef<HTMLDetailsElement>(null);
   const [problem, setProblem] = useState('');
+  const [busy, setBusy] = useState(false);
   const name = fileName(title);
 
-  async function fetchAs(format: string, suffix: string) {
+  async function take(suffix: string, blob: Promise<Blob>) {
     setProblem('');
+    setBusy(true);
     try {
-      const response = await call(path, { ...params, format });
-      save(await response.blob(), name + suffix);
+      save(await blob, name + suffix);
       if (details.current) details.current.open = false;
     } catch (error) {
       setProblem((error as Error).message);
+    } finally {
+      setBusy(false);
     }
   }
-  function picture() {
+  function picture(): Promise<Blob> {
     const canvas = app()?.picture();
-    if (!canvas) {
-      setProblem('Show the graph first: the picture is of it.');
-      return;
-    }
-    canvas.toBlob((blob) => blob && save(blob, `${name}.png`), 'image/png');
-    if (details.current) details.current.open = false;
+    return new Promise((resolve, reject) => {
+      if (!canvas) reject(new Error('Show the graph first: the picture is of it.'));
+      else canvas.toBlob((blob) => {
+        if (blob) resolve(blob);
+        else reject(new Error('The browser could not make a picture of a graph of this size.'));
+      }, 'image/png');
+    });
   }
 
   return (
-    <details class="picker" ref={details}>
+    <details class="picker" ref={details} onKeyDown={(event) => {
+      if (event.key !== 'Escape' || !details.current?.open) return;
+      details.current.open = false;
+      details.current.querySelector('summary')?.focus();
+      event.stopPropagation();
+    }}>
       <summary class="button"><Icon name="export" /> Export</summary>
       <div class="picker-panel picker-list">
         {FORMATS.filter(([format]) => !formats || formats.includes(format)).map(
           ([format, words, suffix]) => (
-            <button type="button" key={format} class="link"
-              onClick={() => fetchAs(format, suffix)}>{words}</button>
+            <button type="button" key={format} class="link" disabled={busy}
+              onClick={() => void take(suffix, make(format))}>{words}</button>
           ))}
-        <button type="button" class="link" onClick={picture}>Picture (PNG)</button>
+        <button type="button" class="link" disabled={busy}
+          onClick={() => void take('.png', picture())}>Picture (PNG)</button>
+        <span class="hidden" role="status">{busy ? 'Being made' : ''}</span>
         {problem !== '' && <p class="problem" role="alert">{problem}</p>}
       </div>
     </details>
@@ -75,7 +88,7 @@ export function Export({ path, params, formats, title, app }: ExportProps) {
 }
 
 // `link` is an address on this server.
-export function CopyLink({ link }: { link: string }) {
+export function CopyLink({ link, title }: { link: string; title?: string }) {
   const [done, setDone] = useState('');
   async function copy() {
     setDone(await copyText(location.origin + link) ? 'Copied' : 'Not copied');
@@ -83,7 +96,7 @@ export function CopyLink({ link }: { link: string }) {
   }
   return (
     <button type="button" class="button" onClick={copy}
-      title="Copy a link with fixed times: it shows the same tomorrow">
+      title={title ?? 'Copy a link with fixed times: it shows the same tomorrow'}>
       <Icon name="link" /> <span role="status">{done || 'Link'}</span>
     </button>
   );

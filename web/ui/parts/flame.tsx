@@ -3,16 +3,20 @@
 // so does what was asked for in more detail.
 
 import { useEffect, useMemo, useRef, useState } from 'preact/hooks';
-import { mount, type FlameApp } from '../../flame/app';
+import { mount, type FlameApp, type Focus } from '../../flame/app';
 import { FlameDataError, parseProfile, readProfile, type Profile } from '../../flame/data';
 import { findPath, graft } from '../../flame/graft';
 import { findNodes, nodeKey } from '../../flame/keys';
+import { withStates } from '../../flame/states';
 import { decodeState, encodeState, type View } from '../../flame/state';
 import { pathTo } from '../../flame/tree';
 import { useSettings } from '../settings';
 
-// Asks for a part of the call tree again, whole: the stacks that begin with these names.
-export type AskMore = (path: string[], signal: AbortSignal) => Promise<unknown>;
+// Asks for a part of the call tree again, whole: the stacks that begin with these names. `again` when
+// that was done once before and did not suffice.
+export type AskMore = (path: string[], again: boolean, signal: AbortSignal) => Promise<unknown>;
+// Asks for each state's part of the profile, as documents.
+export type AskStates = (signal: AbortSignal) => Promise<[name: string, data: unknown][]>;
 
 export interface FlameProps {
   data: unknown; // a flame-data document, parsed
@@ -22,6 +26,7 @@ export interface FlameProps {
   onOpenFunction?: (name: string) => void;
   onCompare?: (name: string) => void;
   more?: AskMore;
+  states?: AskStates;
   // Hears of the module when it is there, and of null when it is gone.
   onApp?: (app: FlameApp | null) => void;
 }
@@ -58,15 +63,42 @@ interface Grown {
 // One after the other: what is inside of an expanded part can be expanded, too.
 async function grow(from: Grown, keys: string[], ask: AskMore, signal: AbortSignal): Promise<Grown> {
   let { profile } = from;
-  for (const key of keys.slice(from.keys.length)) {
+  for (let i = from.keys.length; i < keys.length; i++) {
+    const key = keys[i];
     const { tree, names } = profile;
     const node = key === ROOT ? 0 : findNodes(tree, names, [key])[0] ?? -1;
     if (node < 0) continue;
     const path = pathTo(tree, node).slice(1).map((n) => names[tree.func[n]]);
-    const part = read(await ask(path, signal));
+    const part = read(await ask(path, keys.indexOf(key) < i, signal));
     if (typeof part !== 'string') profile = graft(profile, part, path);
   }
   return { base: from.base, keys, profile };
+}
+
+// The profile with its states, where colours ask for them and the page has them.
+function useStates(
+  profile: Profile | string, wanted: boolean, ask: AskStates | undefined,
+  setBusy: (words: string) => void,
+): Profile | string {
+  const [stated, setStated] = useState<{ of: Profile; profile: Profile } | null>(null);
+  const has = typeof profile === 'string' || profile.states !== null || stated?.of === profile;
+  useEffect(() => {
+    if (has || !wanted || !ask || typeof profile === 'string') return undefined;
+    const controller = new AbortController();
+    setBusy('Loading states…');
+    ask(controller.signal).then(
+      (answers) => {
+        const parts = answers.map(([name, data]) => [name, read(data)] as const)
+          .filter((part): part is readonly [string, Profile] => typeof part[1] !== 'string');
+        setBusy('');
+        setStated({ of: profile, profile: withStates(profile, parts) });
+      },
+      (error: unknown) => {
+        if (!controller.signal.aborted) setBusy((error as Error).message);
+      });
+    return () => controller.abort();
+  }, [profile, wanted]);
+  return typeof profile !== 'string' && stated?.of === profile ? stated.profile : profile;
 }
 
 export function Flame(props: FlameProps) {
@@ -76,11 +108,13 @@ export function Flame(props: FlameProps) {
   const app = useRef<FlameApp | null>(null);
   const latest = useRef(props);
   latest.current = props;
-  const own = useRef(state); // what the module itself reported last
+  const shown = useRef(state); // what the module that is mounted now shows
+  const focus = useRef<Focus | null>(null); // new data does not take the keyboard away
   const [grown, setGrown] = useState<Grown | null>(null);
   const [busy, setBusy] = useState('');
   const base = useMemo(() => read(data), [data]);
-  const profile = grown && grown.base === base ? grown.profile : base;
+  const profile = useStates(grown && grown.base === base ? grown.profile : base,
+    new URLSearchParams(state).get('colour') === 'state', props.states, setBusy);
   const keys = moreOf(state);
   const view: View = !apart && window.innerWidth >= WIDE_PX ? 'both' : 'graph';
 
@@ -106,12 +140,16 @@ export function Flame(props: FlameProps) {
   useEffect(() => {
     if (!element.current || typeof profile === 'string') return undefined;
     const report = (text: string, step: boolean) => {
-      own.current = text;
+      shown.current = text;
       latest.current.onState(text, step);
     };
+    // What the last one reported may not have come back as `state` yet: then it is shown after this.
+    shown.current = latest.current.state;
     const mounted = mount(element.current, profile, {
+      focus: focus.current,
       state: decodeState(latest.current.state, profile, view),
       theme: settings.theme,
+      states: props.states !== undefined,
       keys: apart ? element.current : document,
       onOpenFunction: props.onOpenFunction && ((name) => latest.current.onOpenFunction?.(name)),
       onCompare: props.onCompare && ((name) => latest.current.onCompare?.(name)),
@@ -129,13 +167,14 @@ export function Flame(props: FlameProps) {
     latest.current.onApp?.(mounted);
     return () => {
       app.current = null;
+      focus.current = mounted.focus();
       latest.current.onApp?.(null);
       mounted.destroy();
     };
-  }, [profile]);
+  }, [profile, props.states !== undefined]);
   useEffect(() => {
-    if (!app.current || state === own.current || typeof profile === 'string') return;
-    own.current = state;
+    if (!app.current || state === shown.current || typeof profile === 'string') return;
+    shown.current = state;
     app.current.show(decodeState(state, profile, view));
   }, [state]);
 

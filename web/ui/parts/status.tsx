@@ -16,6 +16,15 @@ export function Progress({ loaded }: { loaded: Loaded<unknown> }) {
     const timer = setTimeout(() => setLate(true), 250);
     return () => clearTimeout(timer);
   }, [loaded.loading]);
+  if (!loaded.loading && loaded.cancelled)
+    return (
+      <div class="notice" role="status">
+        <p>This was cancelled before all of it was here.</p>
+        <div class="dialog-end">
+          <button type="button" class="button" onClick={loaded.retry}>Ask again</button>
+        </div>
+      </div>
+    );
   if (!loaded.loading || !late) return <div class="progress" />;
   return (
     <div class="progress running" role="status">

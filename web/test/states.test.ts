@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+// States of a profile: read, added up, coloured, kept through other trees; and the text of stacks.
+
+import assert from 'node:assert/strict';
+import test from 'node:test';
+import { makeLook, PackageColours, stateColour } from '../flame/colour';
+import { FlameDataError, readProfile } from '../flame/data';
+import { findingWords, frameFacts } from '../flame/facts';
+import { foldedStacks } from '../flame/folded';
+import { graft } from '../flame/graft';
+import { Model } from '../flame/model';
+import { NONE, withStates } from '../flame/states';
+import { derive } from '../flame/transform';
+
+const LIGHT = { dark: false, safe: false };
+
+// main, and below it run and wait; states are added by whoever asks for them.
+function document(more: Record<string, unknown> = {}) {
+  return {
+    version: 1, kind: 'flame', title: '', notes: [], types: [{ name: 'wall', unit: 'nanoseconds' }],
+    default_type: 0, strings: ['', 'main', 'run', 'wait'],
+    functions: { name: [1, 2, 3], file: [0, 0, 0], binary: [0, 0, 0] },
+    nodes: { up: [1, 1, 2], function: [0, 1, 2], inlined: [] }, self: [[0, 0, 40, 60]], dropped: 0,
+    ...more,
+  };
+}
+const STATES = { names: ['RUNNING', 'SLEEPING'], self: [[0, 0, 40, 5], [0, 0, 0, 50]] };
+
+test('states are read, and wrong ones refused', () => {
+  assert.equal(readProfile(document()).states, null);
+  assert.deepEqual(readProfile(document({ states: STATES })).states?.names, STATES.names);
+  for (const wrong of [7, {}, { names: ['a'], self: [] }, { names: ['a'], self: [[1]] },
+    { names: [1], self: [[0, 0, 0, 0]] }, { names: ['a'], self: [[0, 0, 0, '1']] },
+    { names: Array(17).fill('a'), self: Array(17).fill([0, 0, 0, 0]) }])
+    assert.throws(() => readProfile(document({ states: wrong })), FlameDataError, JSON.stringify(wrong));
+});
+
+test('a frame has the colour of the state that most of it was in', () => {
+  const profile = readProfile(document({ states: STATES }));
+  const model = new Model(profile);
+  const states = model.states(0)!;
+  assert.deepEqual([...states.main], [1, 1, 0, 1]);
+  assert.equal(states.total[0][0], 45);
+  const look = makeLook(profile, 0, model.graph(0), new PackageColours(profile, LIGHT, 'state'), states);
+  assert.equal(look.fill(2), stateColour('RUNNING', LIGHT));
+  assert.equal(look.fill(3), stateColour('SLEEPING', LIGHT));
+  assert.notEqual(look.fill(2), look.fill(3));
+  const facts = frameFacts(profile, profile.types[0], model.graph(0), { node: 3, rest: 0 }, 0, states);
+  assert.deepEqual(facts.rows.slice(2).map(({ label, cells }) => [label, cells[1]]),
+    [['SLEEPING', '50.0%'], ['RUNNING', '5.00%']]);
+});
+
+test('states of another type, or of no sample, are none', () => {
+  const profile = readProfile(document({ states: { names: ['x'], self: [[0, 0, 0, 0]] } }));
+  assert.deepEqual([...new Model(profile).states(0)!.main], [NONE, NONE, NONE, NONE]);
+  assert.equal(new Model(profile).states(1), null);
+});
+
+test('hiding a frame leaves its states with its caller', () => {
+  const profile = readProfile(document({ states: STATES }));
+  const { profile: out } = derive(profile, { hidden: [2], recursion: false, fold: [], only: '' });
+  assert.deepEqual(out.states!.self.map((column) => [...column]), [[0, 5, 40], [0, 50, 0]]);
+});
+
+test('a profile of each state is put together by names', () => {
+  const whole = readProfile(document());
+  // The part has no run, other numbers, and a frame that the whole does not have.
+  const part = readProfile(document({
+    strings: ['', 'main', 'wait', 'deeper'], nodes: { up: [1, 1, 1], function: [0, 1, 2], inlined: [] },
+    self: [[1, 0, 10, 50]],
+  }));
+  const { states } = withStates(whole, [['SLEEPING', part]]);
+  assert.deepEqual(states, { names: ['SLEEPING'], self: [Float64Array.from([1, 0, 0, 60])] });
+});
+
+test('more detail keeps states where both have them', () => {
+  const whole = readProfile(document({ states: STATES }));
+  const grown = graft(whole, readProfile(document({ states: STATES })), ['main']);
+  assert.deepEqual(grown.states!.self.map((column) => [...column]), STATES.self);
+  assert.equal(graft(whole, readProfile(document()), ['main']).states, null);
+});
+
+test('what is known of a change is a sentence', () => {
+  assert.equal(findingWords({ interval: [-2e6, 9e6], verdict: 'noise' }, 'nanoseconds'),
+    'Its total changed by \u22122\u00a0ms to +9\u00a0ms: within the noise.');
+  assert.equal(findingWords({ interval: null, verdict: 'grew' }, 'count'), 'It grew.');
+  assert.equal(findingWords({ interval: null, verdict: null }, 'count'), '');
+});
+
+test('stacks as text: one line each, and no name makes two', () => {
+  const profile = readProfile(document({ strings: ['', 'a;b', 'c\nd 9', 'wait'] }));
+  assert.equal(foldedStacks(profile, 0), 'a:b;c d 9 40\na:b;wait 60\n');
+});

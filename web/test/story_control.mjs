@@ -1,0 +1,198 @@
+// SPDX-License-Identifier: Apache-2.0
+// The story's servers and agents: recordings, symbols, tokens, a server that is slow and one that is
+// gone.
+
+import assert from 'node:assert/strict';
+import { execFileSync } from 'node:child_process';
+import { join } from 'node:path';
+import { ASSAY, demo, PROFILES, send, start, startServer } from './served.mjs';
+import { fresh, painted, query, scratch, shoot } from './story_tools.mjs';
+
+// An agent as it shows itself to the server.
+const reportOf = (recordings) => JSON.stringify({
+  agent: 'agent-1', host: 'web-1', version: '0.1.0', labels: { region: 'eu' },
+  sent_at: Date.now() / 1000,
+  status: { means: 'bpf', rate_hz: 19, samples: 51234, cpu_share: 0.004, resident_bytes: 31e6, losses: { copies: 3 } },
+  recordings,
+});
+
+// Starts one from the page and returns its id.
+async function record(page, url, service, seconds = '') {
+  await page.goto(`${url}/recordings`);
+  await page.getByRole('button', { name: 'Record…' }).click();
+  await page.getByRole('combobox', { name: 'Service' }).fill(service);
+  await page.keyboard.press('Enter');
+  if (seconds !== '') await page.getByLabel('Seconds', { exact: true }).fill(seconds);
+  await page.getByRole('button', { name: 'Record', exact: true }).click();
+  await page.waitForURL(/id=/);
+  return new URL(page.url()).searchParams.get('id');
+}
+
+export async function recordings(browser, { url }) {
+  await send(url, '/api/v1/agents/report', reportOf([]));
+  const { context, page } = await fresh(browser);
+  await page.goto(`${url}/agents`);
+  await page.getByRole('row', { name: /web-1/ }).waitFor();
+  assert.match(await page.getByRole('row', { name: /web-1/ }).innerText(), /19 Hz.*0\.40%/s);
+  await shoot(page, 'agents');
+  const id = await record(page, url, 'checkout');
+  await page.getByText('It is pending').waitFor();
+  await send(url, '/api/v1/agents/report', reportOf([{ id, state: 'running', samples: 12 }]));
+  await page.getByText('It is running').waitFor();
+  await shoot(page, 'recording');
+  await send(url, `/api/v1/push?service_name=checkout&recording=${id}&host=web-1`, PROFILES.new);
+  await send(url, '/api/v1/agents/report', reportOf([{ id, state: 'done', samples: 990 }]));
+  await page.getByText('It is over: done').waitFor();
+  await page.getByRole('link', { name: 'Open' }).click();
+  await page.waitForURL(/\/explore/);
+  await painted(page);
+  await page.goto(`${url}/recordings`);
+  await page.getByRole('row', { name: /checkout/ }).waitFor();
+  await shoot(page, 'recordings');
+  await context.close();
+}
+
+// Server, agent and a program that really runs, as one command; null where this user may not sample.
+export async function startReal() {
+  const real = await start(['up', '--demo', '--listen', '127.0.0.1:0', '--data', join(scratch, 'up')],
+    /^assay: serving on (http\S+)/);
+  await real.said(/Sampling by/);
+  if (!real.lines.some((line) => /of this user/.test(line))) return real;
+  await real.end();
+  return null;
+}
+
+export async function realAgent(browser, real) {
+  const { url } = real;
+  const { context, page } = await fresh(browser, {}, /404/);
+  await page.goto(`${url}/agents`);
+  await page.getByRole('row', { name: /Hz/ }).waitFor();
+  // On a busy machine it may sample less, and says so.
+  assert.match(await page.getByRole('row', { name: /Hz/ }).innerText(), /(fine|instead of)[\s\S]*\d+ Hz/);
+  // What is sampled all the time is there after its first window, under the program's own names.
+  await page.goto(`${url}/?from=now-5m`);
+  const service = page.getByRole('link', { name: /demo/ }).first();
+  while (!await service.isVisible()) {
+    await page.waitForTimeout(1000);
+    await page.reload();
+    await page.locator('main .page').waitFor();
+    await page.waitForLoadState('networkidle');
+  }
+  const name = (await service.innerText()).trim();
+  await service.click();
+  await painted(page);
+  await page.getByRole('gridcell', { name: /find_discount/ }).first().waitFor();
+  await record(page, url, name, '2');
+  await page.getByText('It is over: done').waitFor({ timeout: 120_000 });
+  assert.match(await page.getByRole('status').filter({ hasText: 'samples' }).innerText(), /[1-9]\d* samples/);
+  await page.getByRole('link', { name: 'Open' }).click();
+  await page.waitForURL(/\/explore/);
+  await painted(page);
+  await shoot(page, 'real-recording');
+  await page.goBack();
+  await page.getByRole('link', { name: 'Compare with the hour before' }).click();
+  await page.waitForURL(/\/compare/);
+  await painted(page);
+  await context.close();
+}
+
+export async function symbols(browser, { url }) {
+  const { context, page } = await fresh(browser);
+  await page.goto(`${url}/symbols`);
+  await page.getByText('Nothing in this range lacks names').waitFor();
+  await page.locator('input[type=file]').setInputFiles('/usr/bin/env'); // every Linux has it
+  await page.getByText(/env: stored; it gives/).waitFor();
+  await page.getByRole('row', { name: /^env / }).waitFor();
+  await shoot(page, 'symbols');
+  await context.close();
+}
+
+export async function tokens(browser) {
+  const data = join(scratch, 'guarded');
+  const file = join(scratch, 'tokens');
+  const make = (name, ...more) => execFileSync(ASSAY,
+    ['token', 'create', name, '--file', file, ...more], { encoding: 'utf8', stdio: 'pipe' })
+    .match(/assay_\S+/)[0];
+  const sender = make('sender', '--roles', 'ingest');
+  const reader = make('reader', '--roles', 'read');
+  const server = await startServer(data, '127.0.0.1:0', ['--tokens', file]);
+  await demo(server.url, { Authorization: `Bearer ${sender}` });
+  const { context, page } = await fresh(browser, {}, /40[13]/);
+  await page.goto(`${server.url}/explore?query=${query('checkout')}`);
+  const enter = async (token) => {
+    await page.getByLabel('Token', { exact: true }).fill(token);
+    await page.getByRole('button', { name: 'Log in' }).click();
+  };
+  await page.getByLabel('Token', { exact: true }).waitFor();
+  assert.equal(await page.title(), 'Log in · assay');
+  await enter('assay_wrong_token');
+  await page.getByText('does not know this token').waitFor();
+  await shoot(page, 'login');
+  await enter(sender);
+  await page.getByText(/is for ingest, and this needs one for read/).waitFor();
+  await enter(reader);
+  await painted(page);
+  assert.match(page.url(), /checkout/, 'the address is what it was');
+  assert.deepEqual(await context.cookies(), []);
+  assert.equal(await page.evaluate(() => localStorage.getItem('assay-token')), null);
+  // One that is revoked, or ends, while the page is open: the page says so, and goes on where it was.
+  execFileSync(ASSAY, ['token', 'revoke', 'reader', '--file', file]);
+  server.signal('SIGHUP');
+  const again = page.getByRole('button', { name: 'Ask again' });
+  for (let tries = 0; tries < 100 && await again.isVisible(); tries++) {
+    await again.click();
+    await page.waitForLoadState('networkidle');
+  }
+  await page.getByText('not known here').waitFor();
+  const brief = make('brief', '--roles', 'read', '--expires', '5s');
+  server.signal('SIGHUP');
+  await page.waitForTimeout(200);
+  await enter(brief);
+  await painted(page);
+  while (await again.isVisible()) {
+    await again.click();
+    await page.waitForTimeout(500);
+  }
+  await page.getByText(/expired/).waitFor();
+  assert.match(page.url(), /checkout/);
+  await context.close();
+  await server.end();
+}
+
+// Who doesn't want to wait cancels, and is asked back in.
+export async function cancelled(browser, { url }) {
+  const { context, page } = await fresh(browser);
+  let held = [];
+  await page.route(/\/api\/v1\/flame/, (route) => { held.push(route); });
+  await page.goto(`${url}/explore?query=${query('checkout')}`);
+  await page.getByRole('button', { name: 'Cancel' }).click();
+  await page.getByText('This was cancelled').waitFor();
+  assert.equal(await page.locator('.flame').count(), 0);
+  await shoot(page, 'cancelled');
+  await Promise.all(held.map((route) => route.abort().catch(() => undefined)));
+  held = [];
+  await page.unroute(/\/api\/v1\/flame/);
+  await page.getByRole('main').getByRole('button', { name: 'Ask again' }).last().click();
+  await painted(page);
+  await page.getByText('This was cancelled').waitFor({ state: 'detached' });
+  await context.close();
+}
+
+export async function killed(browser) {
+  const data = join(scratch, 'killed');
+  const server = await startServer(data);
+  await demo(server.url);
+  const { context, page } = await fresh(browser, {}, /ERR_CONNECTION|Failed to load/);
+  await page.goto(`${server.url}/explore?query=${query('checkout')}`);
+  await painted(page);
+  await server.end('SIGKILL');
+  await page.getByRole('button', { name: 'Ask again' }).click();
+  await page.getByRole('alert').getByText('does not answer').waitFor();
+  await painted(page); // what was there still is
+  await shoot(page, 'killed');
+  const again = await startServer(data, server.url.replace('http://', ''));
+  await page.getByRole('button', { name: 'Retry' }).click();
+  await page.getByRole('alert').waitFor({ state: 'detached' });
+  await again.end();
+  await context.close();
+}

@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: Apache-2.0
+// The story's files: dropped on the page, shown by `assay view`, and what the page gives back.
+
+import assert from 'node:assert/strict';
+import { execFileSync } from 'node:child_process';
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { ASSAY, PROFILES, start } from './served.mjs';
+import { drop, exported, fresh, painted, query, scratch, shoot } from './story_tools.mjs';
+
+export async function files(browser, { url }) {
+  const { context, page } = await fresh(browser, {}, /415/);
+  await page.goto(`${url}/files`);
+  await page.getByRole('heading', { name: 'Drop a profile here' }).waitFor();
+  await shoot(page, 'drop');
+  await drop(page, [['cpu <b>.pb', PROFILES.base]]);
+  await painted(page);
+  assert.match(await page.locator('.quality').innerText(), /pprof/);
+  await page.goto(url); // dropping works on any page
+  await page.getByText('checkout').first().waitFor();
+  await drop(page, [['base.pb', PROFILES.base], ['new.pb', PROFILES.new]]);
+  await painted(page);
+  await page.locator('.quality').nth(1).waitFor();
+  assert.match(await page.locator('.quality').allInnerTexts().then((all) => all.join()), /Before: base\.pb.*After: new\.pb/s);
+  await shoot(page, 'files');
+  const html = await exported(page, 'Page (HTML)');
+  assert.equal(html.name, 'new.html');
+  assert.match(html.content.toString(), /"kind":"diff"/);
+  await page.getByLabel('Compared with').selectOption('stored');
+  await page.waitForURL(/base_query/);
+  await page.getByRole('group', { name: 'Before' }).waitFor();
+  await painted(page);
+  // Stored only when asked.
+  const stored = async () => (await (await fetch(`${url}/api/v1/label/service_name/values?from=1980-01-01`)).json())
+    .includes('from-a-file');
+  assert.equal(await stored(), false);
+  await page.getByRole('button', { name: 'Store…' }).click();
+  await page.getByRole('dialog').getByLabel('Service').fill('from-a-file');
+  await page.getByRole('button', { name: 'Store', exact: true }).click();
+  await page.getByText(/^Stored:/).waitFor();
+  assert.equal(await stored(), true);
+  await page.getByRole('button', { name: 'Close' }).last().click();
+  // What is no profile is said to be none.
+  await drop(page, [['picture.png', Buffer.from([0x89, 0x50, 0x4e, 0x47, 1, 2, 3])]]);
+  await page.getByRole('alert').first().waitFor();
+  await context.close();
+}
+
+// What assay itself reads out of a file: functions and their shares.
+function topOf(name, content) {
+  const path = join(scratch, name);
+  writeFileSync(path, content);
+  return execFileSync(ASSAY, ['report', '--top', '3', path], { encoding: 'utf8' });
+}
+
+// Every format that the page offers is given, and holds what is on the page.
+async function checkExports(page, stem) {
+  for (const [item, suffix] of [['pprof', '.pb.gz'], ['Folded stacks', '.folded'],
+    ['speedscope', '.speedscope.json'], ['OpenTelemetry', '.otlp']]) {
+    const { name, content } = await exported(page, item);
+    assert.equal(name, stem + suffix);
+    const top = topOf(name, content);
+    assert.match(top.split('\n')[2], /escape_html/, `${item}: ${top}`);
+  }
+  const svg = await exported(page, 'Picture (SVG)');
+  assert.match(svg.content.toString(), /^(<\?xml[^>]*>\s*)?<svg[\s\S]*escape_html[\s\S]*<\/svg>\s*$/);
+  const html = await exported(page, 'Page (HTML)');
+  assert.match(html.content.toString(), /id="flame-data"[\s\S]*escape_html/);
+  const png = await exported(page, 'Picture (PNG)');
+  assert.equal(png.name, `${stem}.png`);
+  assert.equal(png.content.subarray(1, 4).toString(), 'PNG');
+  assert.ok(png.content.readUInt32BE(16) > 300 && png.content.readUInt32BE(20) > 80, 'its size');
+  return html;
+}
+
+export async function exports(browser, { url }) {
+  const { context, page } = await fresh(browser, { acceptDownloads: true });
+  await page.goto(`${url}/explore?query=${query('checkout')}`);
+  await painted(page);
+  const html = await checkExports(page, 'checkout');
+  // The page that was saved works by itself, from a file.
+  const path = join(scratch, 'saved.html');
+  writeFileSync(path, html.content);
+  await page.goto(`file://${path}`);
+  await painted(page);
+  // Of a comparison there are pictures, of a function its stacks.
+  await page.goto(`${url}/compare?query=${query('checkout', ',version="2.0"')}&base_query=${query('checkout', ',version="1.9"')}&from=now-1h&base_from=now-1h&base_to=now`);
+  await painted(page);
+  assert.match((await exported(page, 'Picture (SVG)')).content.toString(), /<svg[\s\S]*escape_html/);
+  assert.match((await exported(page, 'Page (HTML)')).content.toString(), /"kind":"diff"/);
+  assert.ok((await exported(page, 'Picture (PNG)')).content.length > 1000);
+  await page.goto(`${url}/function?query=${query('checkout')}&name=render`);
+  await painted(page);
+  assert.match((await exported(page, 'Folded stacks')).content.toString(), /^render;template_exec;escape_html \d+$/m);
+  await context.close();
+}
+
+export async function view(browser) {
+  const paths = ['base', 'new'].map((name) => join(scratch, `${name}.pb`));
+  writeFileSync(paths[0], PROFILES.base);
+  writeFileSync(paths[1], PROFILES.new);
+  const served = await start(['view', ...paths], /^(http:\S+)$/, 'stdout');
+  const { context, page } = await fresh(browser, { acceptDownloads: true }, /401/);
+  await page.goto(served.url);
+  await painted(page);
+  assert.match((await page.locator('.quality').allInnerTexts()).join(), /Before: base\.pb.*After: new\.pb/s);
+  assert.equal(await page.locator('.menu').count(), 0, 'there is only this page');
+  assert.match((await exported(page, 'Picture (SVG)')).content.toString(), /<svg[\s\S]*escape_html/);
+  await page.getByLabel('Compared with').selectOption('');
+  await page.locator('.quality').nth(1).waitFor({ state: 'detached' });
+  await painted(page);
+  await checkExports(page, 'new');
+  await drop(page, [['dropped.pb', PROFILES.new]]);
+  await page.getByRole('heading', { name: 'dropped.pb' }).waitFor();
+  await painted(page);
+  await page.goto(served.url.replace(/[^/]+$/, '0'.repeat(32)));
+  await page.getByText('whole address').waitFor();
+  await context.close();
+  await served.end();
+}

@@ -1,0 +1,332 @@
+// SPDX-License-Identifier: Apache-2.0
+// The story's pages: from an empty server to services, their graphs, comparisons and functions.
+
+import assert from 'node:assert/strict';
+import { join } from 'node:path';
+import { pprof } from './pprof.mjs';
+import { HOSTILE_FUNCTION, HOSTILE_SERVICE, send } from './served.mjs';
+import { fresh, outdir, painted, query, searchField, settle, shoot } from './story_tools.mjs';
+
+export async function emptyServer(browser, { url }) {
+  const { context, page } = await fresh(browser, {}, /404/);
+  await page.goto(url);
+  await page.getByRole('heading', { name: 'No profiles yet' }).waitFor();
+  const text = await page.locator('main').innerText();
+  assert.ok(text.includes(`sudo assay agent --server ${url}`), text);
+  assert.ok(text.includes(`${url}/api/v1/push?service_name=app`), text);
+  await shoot(page, 'empty');
+  await page.goto(`${url}/agents`);
+  await page.getByRole('heading', { name: 'No agents' }).waitFor();
+  await page.goto(`${url}/recordings`);
+  await page.getByText('Nothing was recorded yet').waitFor();
+  await page.goto(`${url}/nonsense`);
+  await context.close();
+}
+
+export async function home(browser, { url }) {
+  const { context, page } = await fresh(browser);
+  await page.goto(url);
+  const rows = page.locator('tbody tr');
+  await page.waitForFunction(() => document.querySelectorAll('tbody tr').length === 4);
+  assert.equal(await page.title(), 'Services · assay');
+  await page.getByText('escape_html').first().waitFor();
+  const cores = (await rows.locator('td.number').first().innerText()).trim();
+  assert.match(cores, /^0\.\d*[1-9]\d*$/, 'a small number of cores is a number');
+  assert.match(await rows.filter({ hasText: 'checkout' }).innerText(), /2\.0\s*\+1/);
+  await shoot(page, 'home');
+
+  await page.getByRole('button', { name: 'Service', exact: true }).click();
+  assert.match(await rows.first().innerText(), /quoted|checkout/);
+  const ascending = await rows.locator('th').allInnerTexts();
+  await page.getByRole('button', { name: 'Service', exact: true }).click();
+  assert.deepEqual((await rows.locator('th').allInnerTexts()).reverse(), ascending);
+  for (const column of ['Share', 'Top function', 'Version', 'Unnamed']) {
+    await page.getByRole('button', { name: column, exact: true }).click();
+    await page.locator(`th[aria-sort]:has-text("${column}")`).waitFor();
+  }
+  // By keyboard alone: to the search, into the list, and into the service.
+  await page.keyboard.press('/');
+  await page.keyboard.type('check');
+  await page.waitForFunction(() => document.querySelectorAll('tbody tr').length === 1);
+  assert.match(page.url(), /search=check/);
+  await page.keyboard.press('ArrowDown');
+  await page.keyboard.press('Enter');
+  await page.waitForURL(/\/explore\?/);
+  await painted(page);
+  await page.goBack();
+  await page.waitForURL(/search=check/);
+  await context.close();
+}
+
+export async function explore(browser, { url }) {
+  const { context, page } = await fresh(browser);
+  await page.goto(`${url}/explore?query=${query('checkout')}`);
+  await painted(page);
+  await page.locator('.chart canvas').first().waitFor();
+  assert.match(await page.locator('.quality').first().innerText(), /660 samples.*2 hosts/s);
+  assert.equal(await page.title(), 'checkout · Explore · assay');
+  await shoot(page, 'explore');
+
+  // A region that is dragged on the chart is the query from then on.
+  await page.locator('.chart .u-over').waitFor();
+  const box = await page.locator('.chart .u-over').boundingBox();
+  await page.mouse.move(box.x + box.width * 0.8, box.y + box.height / 2);
+  await page.mouse.down();
+  await page.mouse.move(box.x + box.width * 0.9, box.y + box.height / 2, { steps: 5 });
+  const [response] = await Promise.all([
+    page.waitForResponse((one) => /\/api\/v1\/flame/.test(one.url())), page.mouse.up()]);
+  await page.waitForURL(/from=\d+/);
+  const params = new URL(response.url()).searchParams;
+  const width = Number(params.get('to')) - Number(params.get('from'));
+  assert.ok(width > 300 && width < 420, `a tenth of an hour, not ${width} s`);
+  await painted(page);
+
+  // Search, with the share of what is found. The graph is asked for again meanwhile, and what comes
+  // takes no key away from who types.
+  await page.goBack();
+  await page.waitForURL((to) => !to.searchParams.has('from'));
+  const field = searchField(page);
+  await field.focus();
+  for (const letter of 'render') {
+    await page.keyboard.type(letter);
+    await page.getByRole('button', { name: 'Ask again' }).evaluate((button) => button.click());
+  }
+  await page.waitForURL(/search(%3D|=)render/);
+  await page.getByText(/3\d\.\d%/).first().waitFor();
+  assert.equal(await field.inputValue(), 'render');
+  assert.ok(await field.evaluate((input) => input === document.activeElement), 'the focus stays');
+  await shoot(page, 'search');
+  await page.getByRole('button', { name: 'Regular expression' }).first().click();
+  await field.fill('^(render|gc)$');
+  await page.getByText('2 functions matched').waitFor();
+
+  // Focus on a subtree, from the keyboard.
+  await field.fill('');
+  await page.locator('.flame .graph').first().focus();
+  for (const key of ['ArrowDown', 'ArrowDown', 'ArrowDown', 'Enter']) await page.keyboard.press(key);
+  await page.waitForURL(/zoom/);
+  await page.goBack();
+  await page.waitForURL((to) => !/zoom/.test(to.search));
+
+  // A function of the table has its callers and callees beside the graph.
+  await page.getByRole('gridcell', { name: 'template_exec' }).click();
+  await page.locator('.sandwich').getByText('what it calls').waitFor();
+  await painted(page, 3);
+  await shoot(page, 'side-by-side');
+  await context.close();
+}
+
+// What was too small for the first answer is there when it is asked for.
+export async function others(browser, { url }) {
+  const stacks = [['main;busy', 1e12]];
+  for (let i = 0; i < 6000; i++) stacks.push([`main;many;leaf_${i};tail_${i}`, 1e6 + i]);
+  const at = Math.floor(Date.now() / 1000) - 60;
+  await send(url, '/api/v1/push?service_name=many', pprof(stacks, { at }));
+  const { context, page } = await fresh(browser);
+  await page.goto(`${url}/explore?query=${query('many')}&flame=view%3Dtree`);
+  const other = page.getByRole('row').filter({ hasText: /[([]other[)\]]/ }).first();
+  await page.getByRole('row').filter({ hasText: 'many' }).first().click();
+  for (let tries = 0; tries < 8 && !await other.isVisible(); tries++) {
+    await page.getByRole('row').filter({ hasText: 'many' }).first().click();
+    await page.keyboard.press('ArrowRight');
+    await settle(page);
+  }
+  const listed = await page.getByText(/small frames were folded/).count();
+  await other.click();
+  const [response] = await Promise.all([
+    page.waitForResponse((one) => /\/api\/v1\/flame.*max_nodes/.test(one.url())),
+    page.keyboard.press('Enter')]);
+  assert.equal(response.status(), 200);
+  await page.waitForURL(/more/);
+  const { flame } = await response.json();
+  assert.ok(listed > 0 || flame.nodes.up.length > 8192, 'more than the first answer could hold');
+  assert.ok(flame.nodes.up.length >= 12_000, `${flame.nodes.up.length} nodes`);
+  await searchField(page).fill('leaf_5999');
+  await page.getByText('1 function matched').waitFor();
+  // The address brings the same back, in another browser, too.
+  const second = await fresh(browser);
+  await second.page.goto(page.url());
+  await second.page.getByText('1 function matched').waitFor();
+  await second.context.close();
+  await context.close();
+}
+
+export async function states(browser, { url }) {
+  const at = Math.floor(Date.now() / 1000) - 30;
+  for (const [state, stacks] of Object.entries({
+    RUNNABLE: [['main;work;compute', 30e7], ['main;work;read', 2e7]],
+    SLEEPING: [['main;pool;park', 60e7], ['main;work;read', 8e7]],
+  }))
+    await send(url, `/api/v1/push?service_name=pool&state=${state}`, pprof(stacks, { at }));
+  const { context, page } = await fresh(browser);
+  await page.goto(`${url}/explore?query=${query('pool')}`);
+  await painted(page);
+  await page.locator('.flame .options summary').click();
+  await page.getByLabel('Colour by').selectOption('state');
+  await page.getByText(/RUNNABLE 32\.0%/).waitFor();
+  await page.getByText(/SLEEPING 68\.0%/).waitFor();
+  assert.match(page.url(), /colour(%3D|=)state/);
+  await page.keyboard.press('Escape');
+  await shoot(page, 'states');
+  await context.close();
+}
+
+export async function compare(browser, { url }) {
+  const { context, page } = await fresh(browser, {}, /404/); // there was nothing the hour before
+  await page.goto(`${url}/compare?query=${query('checkout')}`);
+  await page.getByRole('button', { name: /previous version/ }).click();
+  await page.waitForURL(/version/);
+  const { searchParams } = new URL(page.url());
+  assert.match(searchParams.get('query'), /version="2\.0"/);
+  assert.match(searchParams.get('base_query'), /version="1\.9"/);
+  await painted(page);
+  await page.locator('.quality').nth(1).waitFor();
+  const rows = page.locator('.flame .table-row');
+  assert.match(await rows.first().innerText(), /escape_html/, 'the widest growth comes first');
+  await shoot(page, 'compare');
+  await page.getByRole('button', { name: 'Side by side' }).click();
+  await page.waitForURL(/layout=apart/);
+  await painted(page, 2);
+  await shoot(page, 'compare-apart');
+  // The first version has none before it, and that is said.
+  await page.goto(`${url}/compare?query=${query('checkout', ',version="1.9"')}`);
+  await page.getByRole('button', { name: /previous version/ }).click();
+  await page.getByText('Nothing of checkout ran before version 1.9').waitFor();
+  await context.close();
+}
+
+export async function functionPage(browser, { url }) {
+  const { context, page } = await fresh(browser);
+  await page.goto(`${url}/function?query=${query('checkout')}&name=template_exec`);
+  await page.getByRole('heading', { name: 'template_exec' }).first().waitFor();
+  await page.getByRole('link', { name: 'render', exact: true }).first().waitFor();
+  await page.getByRole('link', { name: 'escape_html', exact: true }).first().waitFor();
+  assert.equal(await page.title(), 'template_exec · Function · assay');
+  await painted(page);
+  await shoot(page, 'function');
+  await page.getByRole('link', { name: 'escape_html', exact: true }).first().click();
+  await page.waitForURL(/name=escape_html/);
+  await context.close();
+}
+
+// What one person sees, another sees who gets the address.
+export async function share(browser, { url }) {
+  const first = await fresh(browser);
+  await first.page.goto(`${url}/explore?query=${query('checkout')}&from=now-30m`);
+  await painted(first.page);
+  await searchField(first.page).fill('db_query');
+  await first.page.waitForURL(/db_query/);
+  const address = first.page.url();
+  await first.context.close();
+  const second = await fresh(browser);
+  await second.page.goto(address);
+  await painted(second.page);
+  assert.equal(await searchField(second.page).inputValue(), 'db_query');
+  assert.equal(await second.page.getByRole('combobox', { name: 'Service' }).inputValue(), 'checkout');
+  assert.deepEqual(await second.context.cookies(), []);
+  await second.context.close();
+}
+
+export async function hostileNames(browser, { url }) {
+  const { context, page } = await fresh(browser);
+  await page.goto(`${url}/explore?query=${query(HOSTILE_SERVICE)}`);
+  await painted(page);
+  await page.goto(`${url}/function?query=${query('search')}&name=${encodeURIComponent(HOSTILE_FUNCTION)}`);
+  await page.getByRole('heading', { name: HOSTILE_FUNCTION }).first().waitFor();
+  assert.equal(await page.evaluate(() => window.hacked), undefined);
+  assert.equal(await page.locator('main script, main img').count(), 0);
+  await context.close();
+}
+
+// Even where markup got in, nothing in it would run.
+export async function policy(browser, { url }) {
+  const { context, page } = await fresh(browser, {}, /Content Security Policy|Refused|eval/);
+  await page.goto(url);
+  await page.getByText('checkout').first().waitFor();
+  const ran = await page.evaluate(() => {
+    const script = document.createElement('script');
+    script.textContent = 'window.inline = 1';
+    const box = document.createElement('div');
+    box.innerHTML = '<img src="x:" onerror="window.handler = 1"><b style="color: red">x</b>';
+    document.body.append(script, box);
+    const colour = getComputedStyle(box.querySelector('b')).color;
+    return { inline: window.inline, handler: window.handler, red: colour === 'rgb(255, 0, 0)' };
+  });
+  assert.deepEqual(ran, { inline: undefined, handler: undefined, red: false });
+  await assert.rejects(page.addScriptTag({ content: 'eval("window.evaluated = 1")' }));
+  assert.equal(await page.evaluate(() => window.evaluated), undefined);
+  await context.close();
+}
+
+export async function everywhere(browser, { url }) {
+  const { context, page } = await fresh(browser);
+  await page.goto(url);
+  await page.getByText('checkout').first().waitFor();
+  await page.keyboard.press('?');
+  await page.getByRole('dialog', { name: 'Keyboard' }).waitFor();
+  await shoot(page, 'keys');
+  await page.keyboard.press('Escape');
+  await page.keyboard.press('g');
+  await page.keyboard.press('f');
+  await page.waitForURL(/\/files$/);
+  // The address changes first, the page and its focus with the next frame.
+  await page.waitForFunction(() => document.activeElement.id === 'content');
+  await page.keyboard.press('T');
+  await page.getByRole('button', { name: 'UTC' }).waitFor();
+  await context.close();
+}
+
+const PAGES = (checkout) => ['/', `/explore?query=${checkout}`, `/compare?query=${checkout}`,
+  `/function?query=${checkout}&name=render`, '/files', '/recordings', '/agents', '/symbols'];
+
+// On a phone everything can be read without moving sideways.
+export async function phone(browser, { url }) {
+  const { context, page } = await fresh(browser,
+    { viewport: { width: 390, height: 800 }, isMobile: true, hasTouch: true }, /404/);
+  for (const path of PAGES(query('checkout'))) {
+    await page.goto(url + path);
+    await page.locator(/explore|function/.test(path) ? '.flame canvas' : 'main .page').first().waitFor();
+    await page.waitForLoadState('networkidle');
+    await settle(page);
+    const wide = await page.evaluate(() => Math.max(document.documentElement.scrollWidth,
+      document.getElementById('content').scrollWidth) - innerWidth);
+    assert.ok(wide <= 0, `${path} is ${wide} pixels too wide`);
+    await page.screenshot({ path: join(outdir, `phone${path.split('?')[0].replaceAll('/', '-')}.png`) });
+  }
+  await context.close();
+}
+
+// Notes in the page what the Tab key reaches, by what name, and whether that is to be seen.
+function watchFocus() {
+  const usable = [...document.querySelectorAll('a[href], button, input, select, summary, [tabindex="0"]')]
+    .filter((one) => !one.disabled && one.tabIndex >= 0 && one.checkVisibility({ visibilityProperty: true }));
+  window.unreached = new Set(usable);
+  window.wrong = [];
+  document.activeElement?.blur();
+  document.addEventListener('focusin', ({ target }) => {
+    const style = getComputedStyle(target);
+    const around = target.closest('.search') ? getComputedStyle(target.closest('.search')) : style;
+    const seen = (style.outlineStyle !== 'none' && style.outlineWidth !== '0px') || around.boxShadow !== 'none';
+    const name = target.getAttribute('aria-label') || target.labels?.[0]?.textContent || target.textContent.trim();
+    if (!seen || !name) window.wrong.push(`${seen ? 'no name' : 'no focus to be seen'}: ${target.outerHTML.slice(0, 120)}`);
+    window.unreached.delete(target);
+  });
+  return usable.length;
+}
+
+// The Tab key reaches everything that can be used, each with a name and a visible focus.
+export async function keyboard(browser, { url }) {
+  const { context, page } = await fresh(browser, {}, /404/);
+  for (const path of PAGES(query('checkout')).slice(0, 5)) {
+    await page.goto(url + path);
+    await page.locator('main .page').waitFor();
+    await page.waitForLoadState('networkidle');
+    await settle(page);
+    const count = await page.evaluate(watchFocus);
+    for (let i = 0; i < count + 8; i++) await page.keyboard.press('Tab');
+    const left = await page.evaluate(() => ({
+      wrong: window.wrong, unreached: [...window.unreached].map((one) => one.outerHTML.slice(0, 120)) }));
+    assert.deepEqual(left, { wrong: [], unreached: [] }, path);
+  }
+  await context.close();
+}
