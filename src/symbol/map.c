@@ -80,6 +80,15 @@ static bool are_texts(const struct symbol_map *map, const uint32_t *texts, size_
     return true;
 }
 
+/* Texts of one byte or more. */
+static bool are_names(const struct symbol_map *map, const uint32_t *texts, size_t count)
+{
+    bool good = are_texts(map, texts, count);
+    for (size_t i = 0; good && i < count; i++)
+        good = map->texts[texts[i]];
+    return good;
+}
+
 static bool are_segments_good(const struct symbol_map *map)
 {
     uint32_t at = 0;
@@ -105,13 +114,14 @@ static bool are_classes_good(const struct symbol_map *map)
         const struct symbol_map_class *class = &map->classes[i];
         if (class->first_method > map->method_count ||
             class->method_count > map->method_count - class->first_method ||
-            !are_texts(map, (uint32_t[]){class->name, class->original, class->file}, 3))
+            !are_names(map, (uint32_t[]){class->name, class->original}, 2) ||
+            !are_texts(map, &class->file, 1))
             return false;
     }
     for (uint32_t i = 0; i < map->method_count; i++) {
         const struct symbol_map_method *method = &map->methods[i];
-        if (!are_texts(map, (uint32_t[]){method->name, method->original, method->original_class},
-                       3))
+        if (!are_names(map, (uint32_t[]){method->name, method->original}, 2) ||
+            !are_texts(map, &method->original_class, 1))
             return false;
     }
     return true;

@@ -53,9 +53,14 @@ static bool split_arrow(struct span line, struct span *ret_left, struct span *re
 static int read_class(struct symbol_map_builder *builder, struct span line, struct error *error)
 {
     struct span original, name;
+    struct symbol_map_class class = {.first_method = (uint32_t)builder->method_count};
     if (line.end > line.start && line.end[-1] == ':')
         line.end--;
-    if (!split_arrow(line, &original, &name))
+    if (split_arrow(line, &original, &name)) {
+        class.name = intern(builder, name);
+        class.original = intern(builder, original);
+    }
+    if (!class.name || !class.original)
         return error_set(error, -EBADMSG,
                          "This is neither a source map nor a mapping file: \"%.*s\" is no class.",
                          (int)MIN(line.end - line.start, 60), line.start);
@@ -63,10 +68,7 @@ static int read_class(struct symbol_map_builder *builder, struct span line, stru
         return error_set(error, -E2BIG, "The mapping file has more than %u classes.",
                          SYMBOL_MAP_CLASSES_MAX);
     array_reserve(builder->classes, builder->class_capacity, builder->class_count + 1);
-    builder->classes[builder->class_count++] =
-        (struct symbol_map_class){.name = intern(builder, name),
-                                  .original = intern(builder, original),
-                                  .first_method = (uint32_t)builder->method_count};
+    builder->classes[builder->class_count++] = class;
     return 0;
 }
 
@@ -174,6 +176,8 @@ static int read_member(struct symbol_map_builder *builder, struct span line, str
     method.original_class = point ? intern(builder, (struct span){path.start, point}) : 0;
     method.original = intern(builder, (struct span){point ? point + 1 : path.start, open});
     method.name = intern(builder, name);
+    if (!method.name || !method.original)
+        return 0;
     if (builder->method_count == SYMBOL_MAP_METHODS_MAX)
         return error_set(error, -E2BIG, "The mapping file has more than %u lines of methods.",
                          SYMBOL_MAP_METHODS_MAX);
