@@ -245,6 +245,10 @@ int command_debuginfo(int argc, char **argv)
         {"source-map", 0, OPTION_LIST, "OLD=NEW", "paths that begin with OLD are found in NEW",
          &sending.source_maps},
         {"jobs", 'j', OPTION_COUNT, "N", "files at a time (4)", &sending.jobs},
+        {"service", 0, OPTION_TEXT, "NAME", "send this service's source maps or mapping file",
+         &sending.service},
+        {"version", 0, OPTION_TEXT, "V", "which version of the service they are of",
+         &sending.version},
         {0}};
     struct command_line line = {
         .command = COMMAND,
@@ -266,6 +270,12 @@ int command_debuginfo(int argc, char **argv)
     if (!strcmp(line.values[0], "upload")) {
         if (!sending.server)
             return options_wrong(COMMAND, "upload needs --server URL.");
+        if (!sending.service && sending.version)
+            return options_wrong(COMMAND, "--version needs --service NAME.");
+        if (sending.service && !sending.version)
+            return options_wrong(COMMAND, "--service needs --version V, which may be ''.");
+        if (sending.service)
+            return debuginfo_upload_maps(&sending, line.values + 1, line.count - 1);
         return debuginfo_upload(&sending, line.values + 1, line.count - 1);
     }
     return options_wrong(COMMAND,

@@ -4,6 +4,7 @@
 
 #include <stdint.h>
 
+#include "base/buffer.h"
 #include "base/error.h"
 #include "cli/options.h"
 
@@ -17,10 +18,19 @@ struct debuginfo_sending {
     struct option_list source_roots; /* below these, or else below the current folder */
     struct option_list source_maps;  /* OLD=NEW */
     char *real_roots[OPTION_LIST_MAX];
+    const char *service, *version; /* whose maps are sent; NULL: binaries are */
 };
 
 /* Files, and all in folders. An exit code. */
 int debuginfo_upload(struct debuginfo_sending *sending, const char *const *paths, int count);
+
+/* The same for source maps and mapping files of a service and version. */
+int debuginfo_upload_maps(const struct debuginfo_sending *sending, const char *const *paths,
+                          int count);
+
+/* From its file, or the environment: a command line can be read by everybody. */
+int debuginfo_read_token(const struct debuginfo_sending *sending, struct buffer *token,
+                         struct error *error);
 
 /* ---- sources (debuginfo_sources.c) ---- */
 

@@ -261,15 +261,13 @@ static void run_all(struct upload *upload)
     progress_stop(&upload->progress);
 }
 
-/* The token is in a file or the environment: a command line can be read by everybody. */
-static int read_token(struct upload *upload, struct error *error)
+int debuginfo_read_token(const struct debuginfo_sending *sending, struct buffer *token,
+                         struct error *error)
 {
     const char *text = getenv("ASSAY_TOKEN");
-    struct buffer *token = &upload->token;
-    if (upload->sending->token_file &&
-        file_read(upload->sending->token_file, 4096, token, error) < 0)
+    if (sending->token_file && file_read(sending->token_file, 4096, token, error) < 0)
         return error->code;
-    if (!upload->sending->token_file && text)
+    if (!sending->token_file && text)
         buffer_add_text(token, text);
     while (token->length && isspace((unsigned char)token->data[token->length - 1]))
         token->length--;
@@ -295,7 +293,7 @@ int debuginfo_upload(struct debuginfo_sending *sending, const char *const *paths
     buffer_add_text(&upload.url, sending->server);
     while (upload.url.length && upload.url.data[upload.url.length - 1] == '/')
         upload.url.length--;
-    int r = read_token(&upload, &error);
+    int r = debuginfo_read_token(sending, &upload.token, &error);
     if (!r && sending->sources)
         r = debuginfo_source_roots(sending, &error);
     if (!r)

@@ -16,6 +16,7 @@ struct translation {
     unsigned type[PROFILE_TYPES_MAX];
     profile_namer_fn namer; /* or NULL */
     void *context;
+    bool all; /* frames with a function are renamed, too */
 };
 
 static void translation_release(struct translation *map)
@@ -30,6 +31,19 @@ static void translation_release(struct translation *map)
     free(map->link);
 }
 
+/* Where all frames may be renamed, only what keeps its name is taken over. */
+static uint32_t translate_function(struct profile *to, const struct profile *from,
+                                   struct translation *map, uint32_t id)
+{
+    struct profile_function function = from->functions[id];
+    if (!id || map->function[id])
+        return map->function[id];
+    function.name = map->string[function.name];
+    function.system_name = map->string[function.system_name];
+    function.file = map->string[function.file];
+    return map->function[id] = profile_function(to, &function);
+}
+
 static void translate_symbols(struct profile *to, const struct profile *from,
                               struct translation *map)
 {
@@ -38,13 +52,8 @@ static void translate_symbols(struct profile *to, const struct profile *from,
         map->string[i] = profile_string(to, from->strings[i].data, from->strings[i].length);
 
     map->function = memory_zalloc(from->function_count, sizeof(uint32_t));
-    for (uint32_t i = 1; i < from->function_count; i++) {
-        struct profile_function function = from->functions[i];
-        function.name = map->string[function.name];
-        function.system_name = map->string[function.system_name];
-        function.file = map->string[function.file];
-        map->function[i] = profile_function(to, &function);
-    }
+    for (uint32_t i = 1; !map->all && i < from->function_count; i++)
+        translate_function(to, from, map, i);
 
     map->mapping = memory_zalloc(from->mapping_count, sizeof(uint32_t));
     for (uint32_t i = 1; i < from->mapping_count; i++) {
@@ -66,8 +75,12 @@ static bool translate_frames(struct profile *to, const struct profile *from,
         renamed[0] = from->frames[i];
         renamed[0].function = map->function[renamed[0].function];
         renamed[0].mapping = map->mapping[renamed[0].mapping];
-        if (i && map->namer && !renamed[0].function)
+        if (i && map->namer && (map->all || !renamed[0].function))
             count = map->namer(map->context, from, i, to, renamed);
+        if (!count) {
+            renamed[0].function = translate_function(to, from, map, from->frames[i].function);
+            count = 1;
+        }
         if (count > PROFILE_IDS_MAX - map->frame_count)
             return false;
         array_reserve(map->frames, map->frame_capacity, map->frame_count + count);
@@ -132,10 +145,11 @@ static void add_rows(struct profile *to, const struct profile *from, const struc
     }
 }
 
-static int merge(struct profile *to, const struct profile *from, profile_namer_fn namer,
+static int merge(struct profile *to, const struct profile *from, profile_namer_fn namer, bool all,
                  void *context, struct error *error)
 {
-    _cleanup_(translation_release) struct translation map = {.namer = namer, .context = context};
+    _cleanup_(translation_release) struct translation map = {
+        .namer = namer, .all = all, .context = context};
     translate_symbols(to, from, &map);
     for (unsigned i = 0; i < from->type_count; i++) {
         map.type[i] =
@@ -170,11 +184,17 @@ static int merge(struct profile *to, const struct profile *from, profile_namer_f
 
 int profile_merge(struct profile *to, const struct profile *from, struct error *error)
 {
-    return merge(to, from, NULL, NULL, error);
+    return merge(to, from, NULL, false, NULL, error);
 }
 
 int profile_rename(const struct profile *from, profile_namer_fn namer, void *context,
                    struct profile *to, struct error *error)
 {
-    return merge(to, from, namer, context, error);
+    return merge(to, from, namer, false, context, error);
+}
+
+int profile_rename_all(const struct profile *from, profile_namer_fn namer, void *context,
+                       struct profile *to, struct error *error)
+{
+    return merge(to, from, namer, true, context, error);
 }

@@ -20,3 +20,8 @@ typedef size_t (*profile_namer_fn)(void *context, const struct profile *from, ui
  */
 int profile_rename(const struct profile *from, profile_namer_fn namer, void *context,
                    struct profile *to, struct error *error);
+
+/* The same, of all frames: the namer is asked about those that have a function, too, and returns 0
+ * for those that keep it; renamed[0] comes without. `to` need not be empty. */
+int profile_rename_all(const struct profile *from, profile_namer_fn namer, void *context,
+                       struct profile *to, struct error *error);

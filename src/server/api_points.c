@@ -5,6 +5,7 @@
 
 #include "config/quantity.h"
 #include "profile/naming.h"
+#include "query/maps.h"
 #include "server/api.h"
 
 #define GROUPS_MAX 16
@@ -87,8 +88,9 @@ void api_timeseries(struct http_request *request, void *userdata)
     }
     buffer_add_text(&points.out, "{\"series\":[");
     if (!r)
-        r = store_timeseries(server->store, &question.selection, &query, &question.limits,
-                             put_points, &points, &quality.found, &error);
+        r = query_maps_timeseries(symbols_maps(server->symbols), server->store, &question.selection,
+                                  &query, &question.limits, put_points, &points, &quality.found,
+                                  &error);
     if (!r)
         r = question_measure(&question, &quality, &error);
     if (r < 0) {

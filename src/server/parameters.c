@@ -54,6 +54,8 @@ static const struct {
     {"/api/v1/symbols", ""},
     {"/api/v1/symbols/missing", SELECTION " limit"},
     {"/api/v1/symbols/*", ""},
+    {"/api/v1/maps", "service version name"},
+    {"/api/v1/maps/*", ""},
     {"/api/v1/openapi.json", ""},
     {"/api", ""},
 };

@@ -10,6 +10,7 @@
 #include "base/text.h"
 #include "profile/naming.h"
 #include "profile/rank.h"
+#include "query/maps.h"
 
 #define HOUR_NS 3600000000000ll
 
@@ -113,15 +114,25 @@ static int too_large(const struct question *question, struct error *error)
                      size);
 }
 
+/* All of the selection or a part of it. */
+static int merge_selected(void *context, const struct store_selection *selection,
+                          const struct store_limits *limits, struct profile *profile,
+                          struct store_quality *ret_quality, struct error *error)
+{
+    struct question *question = context;
+    struct store *store = question->server->store;
+    return query_links_any(&question->links)
+               ? query_merge_links(store, selection, limits, &question->links, profile, ret_quality,
+                                   error)
+               : store_merge(store, selection, limits, profile, ret_quality, error);
+}
+
 int question_merge(struct question *question, struct profile *profile,
                    struct store_quality *ret_quality, struct error *error)
 {
-    struct store *store = question->server->store;
-    int r = query_links_any(&question->links)
-                ? query_merge_links(store, &question->selection, &question->limits,
-                                    &question->links, profile, ret_quality, error)
-                : store_merge(store, &question->selection, &question->limits, profile, ret_quality,
-                              error);
+    int r = query_maps_merge(symbols_maps(question->server->symbols), question->server->store,
+                             &question->selection, &question->limits, merge_selected, question,
+                             profile, ret_quality, error);
     if (r == -E2BIG)
         return too_large(question, error);
     if (!r)

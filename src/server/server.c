@@ -21,6 +21,7 @@
 #define SYMBOLS_BODY 2 /* so is this */
 #define SYMBOLS_BODY_DEFAULT (2ull << 30)
 #define SOURCE_BODY 3 /* and this */
+#define MAPS_BODY (256ull << 20)
 #define ORDER_BODY (64u << 10)
 #define KEEP_HOUSE_MS 5000
 #define QUERY_SHARE 12 /* part of the memory limit that the stacks of one query may take */
@@ -97,6 +98,9 @@ static const struct http_route routes[] = {
     GET_READ("/api/v1/symbols", symbols_list),
     GET_READ("/api/v1/symbols/missing", symbols_missing),
     {"DELETE", "/api/v1/symbols/*", HTTP_ROLE_ADMIN, symbols_delete, 0, 0},
+    {"POST", "/api/v1/maps", HTTP_ROLE_INGEST, maps_upload, MAPS_BODY, 0},
+    GET_READ("/api/v1/maps", maps_list),
+    {"DELETE", "/api/v1/maps/*", HTTP_ROLE_ADMIN, maps_delete, 0, 0},
     {"GET", "/buildid/*", HTTP_ROLE_READ, debuginfod_get, 0, 0},
     {"POST", "/api/v1/admin/delete", HTTP_ROLE_ADMIN, admin_delete, 0, 0},
     {"GET", "/api/v1/audit", HTTP_ROLE_ADMIN, admin_audit, 0, 0},

@@ -143,6 +143,8 @@ server_handler symbols_upload, symbols_known, symbols_list, symbols_missing, sym
     symbols_call, debuginfod_get;
 /* sources_api.c, source_links.c */
 server_handler sources_put_list, sources_put, sources_get, source_links_get;
+/* maps_api.c */
+server_handler maps_upload, maps_list, maps_delete;
 /* querier.c */
 server_handler querier_call, querier_unknown;
 /* render.c */

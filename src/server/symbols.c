@@ -44,6 +44,7 @@ struct symbols {
     struct symbols_options options;
     struct symbol_store *store;
     struct source_store *sources;
+    struct symbol_maps *maps;
     struct store *profiles;
     struct symbols_upstream *upstream; /* NULL: none */
     char *folder;
@@ -75,6 +76,7 @@ void symbols_options_read(struct symbols_options *options, struct settings *sett
     settings_size(&section, "source_file_limit", 64u << 10, 256u << 20,
                   &options->source_file_bytes);
     settings_size(&section, "source_disk_limit", 1u << 20, 1ull << 50, &options->source_disk_bytes);
+    settings_size(&section, "maps_limit", 1u << 20, 1ull << 50, &options->maps_bytes);
     settings_duration(&section, "unused", 0, DAY_NS * 36500, &options->unused_ns);
     const struct yaml_node *urls = settings_strings(&section, "upstream");
     for (size_t i = 0; urls && i < urls->count; i++) {
@@ -190,6 +192,7 @@ static void *work(void *userdata)
         if (!maintained || now - maintained > MAINTAIN_S * 1000000000ll) {
             symbol_store_maintain(symbols->store);
             source_store_maintain(symbols->sources);
+            symbol_maps_maintain(symbols->maps);
             maintained = now;
         }
         if (now - surveyed > SURVEY_S * 1000000000ll) {
@@ -249,6 +252,11 @@ struct source_store *symbols_sources(struct symbols *symbols)
     return symbols->sources;
 }
 
+struct symbol_maps *symbols_maps(struct symbols *symbols)
+{
+    return symbols ? symbols->maps : NULL;
+}
+
 int symbols_name(struct symbols *symbols, struct profile *profile, struct error *error)
 {
     return symbols ? query_name(profile, symbols->store, want, symbols, error) : 0;
@@ -264,6 +272,18 @@ static struct source_store *open_sources(const struct symbols *symbols)
                                        .file_bytes_max = symbols->options.source_file_bytes,
                                        .total_bytes_max = symbols->options.source_disk_bytes,
                                        .unused_ns = symbols->options.unused_ns});
+}
+
+/* In a folder of their own beside the builds. */
+static int open_maps(struct symbols *symbols, struct error *error)
+{
+    _cleanup_buffer_ struct buffer folder = {0};
+    buffer_printf(&folder, "%s/maps", symbols->folder);
+    return symbol_maps_open(
+        &(struct symbol_maps_options){.directory = buffer_text(&folder),
+                                      .total_bytes_max = symbols->options.maps_bytes,
+                                      .unused_ns = symbols->options.unused_ns},
+        &symbols->maps, error);
 }
 
 int symbols_open(const struct symbols_options *options, const char *data, struct store *store,
@@ -295,6 +315,8 @@ int symbols_open(const struct symbols_options *options, const char *data, struct
                                                              .total_bytes_max = options->disk_bytes,
                                                              .unused_ns = options->unused_ns},
                               &symbols->store, error);
+    if (!r)
+        r = open_maps(symbols, error);
     if (!r && options->upstream_count)
         symbols->upstream = symbols_upstream_new(options);
     if (!r)
@@ -331,6 +353,7 @@ void symbols_close(struct symbols *symbols)
         pthread_join(symbols->worker, NULL);
     if (symbols->temporary) /* that of a server in memory goes with it */
         nftw(symbols->folder, remove_one, 8, FTW_DEPTH | FTW_PHYS);
+    symbol_maps_close(symbols->maps);
     symbol_store_close(symbols->store);
     source_store_close(symbols->sources);
     symbols_upstream_free(symbols->upstream);
@@ -381,6 +404,14 @@ void symbols_write_metrics(struct symbols *symbols, struct buffer *out)
     metric(out, "assay_sources_bytes", "gauge", "What they take on disk.", sources.bytes);
     metric(out, "assay_sources_removed_total", "counter",
            "Builds whose sources were removed, unused or for room.", sources.removed);
+    struct symbol_maps_figures maps = symbol_maps_figures(symbols->maps);
+    metric(out, "assay_maps", "gauge", "Source maps and mapping files.", maps.entries);
+    metric(out, "assay_maps_bytes", "gauge", "What they take on disk.", maps.bytes);
+    metric(out, "assay_maps_open", "gauge", "Those that are open.", maps.open);
+    metric(out, "assay_maps_stored_total", "counter", "Those that were taken.", maps.stored);
+    metric(out, "assay_maps_refused_total", "counter", "Those that could not be.", maps.refused);
+    metric(out, "assay_maps_removed_total", "counter", "Those removed, unused, for room or asked.",
+           maps.removed);
     pthread_mutex_lock(&symbols->lock);
     metric(out, "assay_symbols_found_total", "counter", "Builds found on this host or upstream.",
            symbols->found);

@@ -9,6 +9,7 @@
 #include "base/buffer.h"
 #include "base/error.h"
 #include "profile/profile.h"
+#include "symbol/map_store.h"
 #include "symbol/sources.h"
 #include "symbol/store.h"
 
@@ -21,6 +22,7 @@ struct store;
 struct symbols_options {
     uint64_t file_bytes, disk_bytes; /* 0: the store's own limits */
     uint64_t source_file_bytes, source_disk_bytes;
+    uint64_t maps_bytes; /* of name maps; 0: their store's own limit */
     int64_t unused_ns;
     bool local_files; /* names from this host's files, by build ID */
     bool open;        /* debuginfod's addresses need no token */
@@ -39,6 +41,7 @@ void symbols_close(struct symbols *symbols); /* takes NULL */
 
 struct symbol_store *symbols_store(struct symbols *symbols);
 struct source_store *symbols_sources(struct symbols *symbols);
+struct symbol_maps *symbols_maps(struct symbols *symbols); /* NULL without a service */
 
 /* Names what can be named, and has the rest looked for. Without a service, nothing. */
 int symbols_name(struct symbols *symbols, struct profile *profile, struct error *error);

@@ -300,19 +300,11 @@ int catalog_unpack_labels(const void *data, size_t length, struct labels *labels
     return cursor.failed || labels->count != count ? -EBADMSG : 0;
 }
 
-bool *catalog_function_nodes(const struct catalog *catalog, uint32_t service, const char *function,
-                             bool cumulative)
+bool *catalog_function_nodes(const struct catalog *catalog, uint32_t service,
+                             const struct wanted_function *function, bool cumulative)
 {
-    const struct profile *tables = &catalog->tables;
     const struct tree *tree = &catalog->services[service].tree;
-    _cleanup_free_ bool *functions = memory_zalloc(tables->function_count, sizeof(bool));
-    for (uint32_t i = 1; i < tables->function_count; i++)
-        functions[i] = !strcmp(profile_text(tables, tables->functions[i].name), function);
-    bool *wanted = memory_zalloc(tree->count, sizeof(bool));
-    for (uint32_t i = 1; i < tree->count; i++)
-        wanted[i] = functions[tables->frames[tree->nodes[i].frame].function] ||
-                    (cumulative && wanted[tree->nodes[i].parent]);
-    return wanted;
+    return function_nodes(&catalog->tables, tree->nodes, tree->count, function, cumulative);
 }
 
 /* ---- digests of stacks ---- */

@@ -119,10 +119,10 @@ void catalog_pack(const struct catalog *catalog, enum catalog_table table, uint3
 int catalog_unpack(struct catalog *catalog, enum catalog_table table, uint32_t service,
                    uint32_t first, const void *data, size_t length);
 
-/* Which nodes of a service count for a function, by name: its own, or all that have it anywhere on
+/* Which nodes of a service count for a function, its own, or all that have it anywhere on
  * their stack. To be freed; one per node. */
-bool *catalog_function_nodes(const struct catalog *catalog, uint32_t service, const char *function,
-                             bool cumulative);
+bool *catalog_function_nodes(const struct catalog *catalog, uint32_t service,
+                             const struct wanted_function *function, bool cumulative);
 
 /* Label sets as a blob. */
 void catalog_pack_labels(const struct labels *labels, struct buffer *out);

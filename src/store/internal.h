@@ -4,6 +4,7 @@
 
 #include "label/selector.h"
 #include "store/store.h"
+#include "store/tree.h"
 
 /* Texts, each once; the set has copies of them. */
 struct text_set {
@@ -89,6 +90,12 @@ static inline int error_memory(struct error *error, size_t limit_bytes)
 /* Adds a window to the figures. */
 void quality_add(struct store_quality *quality, int64_t first_ns, int64_t last_ns,
                  int64_t duration_ns, uint64_t windows, uint64_t rows, int64_t total);
+
+static inline struct wanted_function wanted_function(const struct store_timeseries_query *query)
+{
+    return (struct wanted_function){
+        .name = query->function, .is = query->is_function, .context = query->is_function_context};
+}
 
 /* Groups of points, for time series. */
 struct point_group {

@@ -321,20 +321,6 @@ static int memory_merge(struct store *base, const struct store_selection *select
     return r;
 }
 
-/* Which nodes count for a function: its own, or all with it anywhere on the stack. */
-static bool *function_nodes(const struct profile *stacks, const char *function,
-                            enum store_count count)
-{
-    bool *nodes = memory_zalloc(stacks->node_count, sizeof(bool));
-    for (uint32_t i = 1; i < stacks->node_count; i++) {
-        const struct profile_node *node = &stacks->nodes[i];
-        uint32_t name = stacks->functions[stacks->frames[node->frame].function].name;
-        nodes[i] = (count == STORE_CUMULATIVE && nodes[node->parent]) ||
-                   (name && !strcmp(profile_text(stacks, name), function));
-    }
-    return nodes;
-}
-
 static int64_t window_value(const struct block_rows *rows, const struct block_window *window,
                             const bool *wanted)
 {
@@ -359,8 +345,12 @@ static int memory_timeseries(struct store *base, const struct store_selection *s
     int r = point_groups_init(&groups, selection, query, error);
     if (r < 0 || !tenant)
         return r;
+    struct wanted_function function = wanted_function(query);
     _cleanup_free_ bool *wanted =
-        query->function ? function_nodes(&tenant->stacks, query->function, query->count) : NULL;
+        query->function
+            ? function_nodes(&tenant->stacks, tenant->stacks.nodes, tenant->stacks.node_count,
+                             &function, query->count == STORE_CUMULATIVE)
+            : NULL;
     for (size_t i = 0; i < tenant->series_count; i++) {
         const struct memory_series *series = &tenant->series[i];
         if (!selected(selection, series))
@@ -396,7 +386,9 @@ static int memory_exemplars(struct store *base, const struct store_selection *se
     if (!tenant)
         return 0;
     _cleanup_free_ bool *wanted =
-        function ? function_nodes(&tenant->stacks, function, STORE_CUMULATIVE) : NULL;
+        function ? function_nodes(&tenant->stacks, tenant->stacks.nodes, tenant->stacks.node_count,
+                                  &(struct wanted_function){.name = function}, true)
+                 : NULL;
     for (size_t i = 0; i < tenant->exemplar_count; i++) {
         const struct memory_exemplar *exemplar = &tenant->exemplars[i];
         const struct memory_series *series = &tenant->series[exemplar->series];

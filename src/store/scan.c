@@ -60,7 +60,8 @@ static int scan_begin(struct reader *reader, struct file *file, uint32_t service
     frame_map_init(&scan->frames, &file->catalog.tables, &scan->profile);
     node_map_init(&scan->nodes, &scan->frames, tree->nodes, tree->count, NULL, &scan->profile);
     if (scan->function)
-        scan->wanted = catalog_function_nodes(&file->catalog, service, scan->function, true);
+        scan->wanted = catalog_function_nodes(
+            &file->catalog, service, &(struct wanted_function){.name = scan->function}, true);
     pthread_rwlock_unlock(&file->lock);
     scan->ready = true;
     return 0;

@@ -197,6 +197,10 @@ struct store_timeseries_query {
     size_t group_count;
     const char *function; /* only its value; NULL: all. By name, exactly. */
     enum store_count count;
+    /* Whether a frame is the function's, instead of comparing names; NULL: names. On the caller's
+     * thread, with locks held: it must not call the store. */
+    bool (*is_function)(void *context, const struct profile *tables, uint32_t frame);
+    void *is_function_context;
 };
 #define STORE_POINTS_MAX 100000
 #define STORE_GROUPS_MAX 10000

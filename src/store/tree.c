@@ -189,3 +189,30 @@ uint32_t node_map_node(struct node_map *map, uint32_t node)
     }
     return target;
 }
+
+/* ---- functions ---- */
+
+static bool is_wanted(const struct profile *tables, uint32_t frame,
+                      const struct wanted_function *function)
+{
+    if (function->is)
+        return function->is(function->context, tables, frame);
+    uint32_t id = tables->frames[frame].function;
+    return id && !strcmp(profile_text(tables, tables->functions[id].name), function->name);
+}
+
+/* Each frame is looked at once, and only those of the tree. */
+bool *function_nodes(const struct profile *tables, const struct profile_node *nodes, uint32_t count,
+                     const struct wanted_function *function, bool cumulative)
+{
+    enum { UNKNOWN, NO, YES };
+    _cleanup_free_ uint8_t *frames = memory_zalloc(tables->frame_count + 1ul, sizeof(*frames));
+    bool *wanted = memory_zalloc(count + 1ul, sizeof(*wanted));
+    for (uint32_t i = 1; i < count; i++) {
+        uint32_t frame = nodes[i].frame;
+        if (frames[frame] == UNKNOWN)
+            frames[frame] = is_wanted(tables, frame, function) ? YES : NO;
+        wanted[i] = frames[frame] == YES || (cumulative && wanted[nodes[i].parent]);
+    }
+    return wanted;
+}

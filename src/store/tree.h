@@ -60,3 +60,15 @@ void node_map_init(struct node_map *map, struct frame_map *frames, const struct 
                    uint32_t node_count, struct tree *to_tree, struct profile *to_profile);
 void node_map_release(struct node_map *map);
 uint32_t node_map_node(struct node_map *map, uint32_t node);
+
+/* A function: by name, or, when `is` is set, the frames that it says. */
+struct wanted_function {
+    const char *name;
+    bool (*is)(void *context, const struct profile *tables, uint32_t frame);
+    void *context;
+};
+
+/* Which nodes count for a function: its own, or all that have it anywhere on their stack. To be
+ * freed; one per node. */
+bool *function_nodes(const struct profile *tables, const struct profile_node *nodes, uint32_t count,
+                     const struct wanted_function *function, bool cumulative);

@@ -22,7 +22,7 @@ VALUES = {"query": "cpu", "from": "1980-01-01", "to": "now+1d", "limit": "3", "s
           "step": "3650d", "build_id": BUILD, "path": "/src/true.c", "agent": AGENT, "focus": "runtime/pprof.Do", "group_by": "endpoint", "count": "cum", "until": "now",
           "maxNodes": "50", "max-nodes": "50", "label": "endpoint",
           "leftQuery": "cpu", "rightQuery": "cpu", "leftFrom": "1980-01-01",
-          "rightFrom": "1980-01-01", "leftUntil": "now", "rightUntil": "now"}
+          "service": "shop", "version": "1", "name": "app.js", "rightFrom": "1980-01-01", "leftUntil": "now", "rightUntil": "now"}
 # Short names of types stand for what the range has, and it has nothing in the last hour.
 ALWAYS = ["query", "from", "to"]
 NEEDED = {"/api/v1/timeseries": ["step"]}

@@ -19,7 +19,8 @@ senders='/api/v1/push /v1development/profiles /ingest /pyroscope/ingest /push.v1
 /api/v1/agents/report /api/v1/agents/orders'
 admins='/api/v1/admin/delete /api/v1/audit /api/v1/control'
 # One address, and who may what depends on the method.
-admin_methods='POST/api/v1/recordings DELETE/api/v1/recordings/* DELETE/api/v1/symbols/*'
+admin_methods='POST/api/v1/recordings DELETE/api/v1/recordings/* DELETE/api/v1/symbols/* DELETE/api/v1/maps/*'
+sender_methods='POST/api/v1/maps'
 sed -n -e 's/^ *GET_READ("\([^"]*\)".*/GET \1/p' -e 's/^ *POST_INGEST("\([^"]*\)".*/POST \1/p' \
     -e 's/^ *{"\([A-Z]*\)", "\([^"]*\)".*/\1 \2/p' "$ROOT/src/server/server.c" >routes.txt
 [ "$(wc -l <routes.txt)" -gt 30 ]
@@ -29,6 +30,7 @@ role_of() {
     for pattern in $anybody; do [ "$pattern" != "$1" ] || { echo any; return; }; done
     for pattern in $senders; do [ "$pattern" != "$1" ] || { echo ingest; return; }; done
     for pattern in $admins; do [ "$pattern" != "$1" ] || { echo admin; return; }; done
+    for pattern in $sender_methods; do [ "$pattern" != "$2$1" ] || { echo ingest; return; }; done
     for pattern in $admin_methods; do [ "$pattern" != "$2$1" ] || { echo admin; return; }; done
     echo read
 }

@@ -98,7 +98,10 @@ export async function realAgent(browser, real) {
 
 export async function symbols(browser, { url }) {
   const { context, page } = await fresh(browser);
+  await send(url, '/api/v1/maps?service=checkout&version=1.4&name=app.js',
+    '{"version":3,"sources":["a.ts"],"names":[],"mappings":"AAAA"}');
   await page.goto(`${url}/symbols`);
+  await page.getByRole('row', { name: /app\.js/ }).waitFor();
   await page.getByText('Nothing in this range lacks names').waitFor();
   await page.locator('input[type=file]').setInputFiles('/usr/bin/env'); // every Linux has it
   await page.getByText(/env: stored; it gives/).waitFor();

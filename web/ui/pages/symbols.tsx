@@ -9,6 +9,7 @@ import { get, post } from '../api';
 import { useLoad } from '../load';
 import { FilePicker } from '../parts/drop';
 import { List, sorted, type Column } from '../parts/list';
+import { Maps } from '../parts/maps';
 import { RangePicker } from '../parts/range';
 import { Failure, Nothing, Progress } from '../parts/status';
 import { address, go, type Params } from '../route';
@@ -140,6 +141,7 @@ export function Symbols({ route: { params } }: PageProps) {
         <List label="Builds with symbols" columns={BUILDS} rows={sorted(builds.value.builds, BUILDS, buildSort)}
           keyOf={({ build_id }) => build_id} sort={buildSort} onSort={setBuildSort} />
       </>}
+      <Maps asked={asked} />
     </div>
   );
 }

@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Names from source maps and mapping files, when a question is asked: profiles are stored with the
+ * names that a minifier or an obfuscator left, and a map for their service and version says what
+ * the source calls them. What one function became of several, inlined, is several frames again.
+ *
+ * A selection is cut into parts of which each has one service and version with maps, and the rest,
+ * which has none; an answer is put together from theirs.
+ */
+#pragma once
+
+#include "store/store.h"
+#include "symbol/map_store.h"
+
+/* ---- names of one service and version (maps_names.c) ---- */
+
+struct query_maps;
+
+/* One thread at a time. */
+struct query_maps *query_maps_new(struct symbol_maps *maps, const char *tenant, const char *service,
+                                  const char *version);
+void query_maps_free(struct query_maps *maps); /* takes NULL */
+
+/* Adds all of `from`, which must have its lines, to `to`. */
+int query_maps_rename(struct query_maps *maps, const struct profile *from, struct profile *to,
+                      struct error *error);
+
+/* Whether a frame is of a function of that name, or of one with that inlined. */
+bool query_maps_is(struct query_maps *maps, const struct profile *profile, uint32_t frame,
+                   const char *function);
+
+/* ---- answers (maps.c) ---- */
+
+/* Merges a part of the selection; as store_merge. */
+typedef int query_merge_fn(void *context, const struct store_selection *selection,
+                           const struct store_limits *limits, struct profile *profile,
+                           struct store_quality *ret_quality, struct error *error);
+
+/* Merges all that is selected with `merge`, and gives it the names of maps. `maps` may be NULL. */
+int query_maps_merge(struct symbol_maps *maps, struct store *store,
+                     const struct store_selection *selection, const struct store_limits *limits,
+                     query_merge_fn *merge, void *context, struct profile *profile,
+                     struct store_quality *ret_quality, struct error *error);
+
+/* As store_timeseries; the function asked for may be one that only a map names. */
+int query_maps_timeseries(struct symbol_maps *maps, struct store *store,
+                          const struct store_selection *selection,
+                          const struct store_timeseries_query *query,
+                          const struct store_limits *limits, store_points_fn *fn, void *context,
+                          struct store_quality *ret_quality, struct error *error);
