@@ -36,6 +36,7 @@
 
 struct wanted {
     char key[SYMBOL_KEY_BYTES];
+    char tenant[WISH_TENANT_BYTES];
     char *file;
     int64_t bytes; /* of it here; 0: not known yet or not here */
 };
@@ -63,7 +64,13 @@ struct symbols {
     } tried[TRIED_MAX];
     struct symbols_survey survey; /* the last */
     uint64_t found, not_found, dropped;
+    struct wishes wishes;
 };
+
+static int64_t seconds_now(void)
+{
+    return monotonic_ns() / 1000000000;
+}
 
 void symbols_options_read(struct symbols_options *options, struct settings *settings)
 {
@@ -135,6 +142,8 @@ static void look_for(struct symbols *symbols, const struct wanted *wanted)
         if (r < 0 && r != -ENOENT)
             log_warning("%s", error.text);
     }
+    if (!found && wanted->file[0] == '/')
+        wishes_add(&symbols->wishes, wanted->tenant, wanted->key, seconds_now());
     pthread_mutex_lock(&symbols->lock);
     symbols->found += found;
     symbols->not_found += !found;
@@ -176,6 +185,13 @@ static void take_survey(struct symbols *symbols)
     for (size_t at = 0; at < tenants.length; at += strlen(tenants.data + at) + 1)
         symbols_survey_add(symbols, symbols->profiles, tenants.data + at, "", now - SURVEY_NS, now,
                            &limits, &survey, NULL);
+    for (size_t i = 0; i < survey.missing_count; i++) {
+        const struct symbols_missing *missing = &survey.missing[i];
+        char key[SYMBOL_KEY_BYTES];
+        if (symbol_key(missing->build_id, key))
+            wishes_set_value(&symbols->wishes, survey.services[missing->service].tenant, key,
+                             missing->value);
+    }
     pthread_mutex_lock(&symbols->lock);
     struct symbols_survey old = symbols->survey;
     symbols->survey = survey;
@@ -215,15 +231,25 @@ static void *work(void *userdata)
     return NULL;
 }
 
-/* Each build is looked for once in a while; a list that is full forgets whom it replaces. */
+struct asking {
+    struct symbols *symbols;
+    const char *tenant;
+};
+
+/* Each build is looked for once in a while; a list that is full forgets whom it replaces. Agents
+ * are asked for what isn't to be had nearer, and for files only: what is called [vdso] is none. */
 static void want(void *context, const char *key, const char *file)
 {
-    struct symbols *symbols = context;
+    struct asking *asking = context;
+    struct symbols *symbols = asking->symbols;
+    if (!symbols->options.local_files && !symbols->upstream) {
+        if (file[0] == '/')
+            wishes_add(&symbols->wishes, asking->tenant, key, seconds_now());
+        return;
+    }
     uint64_t hash = XXH3_64bits(key, strlen(key));
     size_t slot = hash % TRIED_MAX;
-    int64_t now = monotonic_ns() / 1000000000;
-    if (!symbols->options.local_files && !symbols->upstream)
-        return;
+    int64_t now = seconds_now();
     pthread_mutex_lock(&symbols->lock);
     bool tried = symbols->tried[slot].hash == hash && now - symbols->tried[slot].when < AGAIN_S;
     if (!tried && symbols->wanted_count == WANTED_MAX) {
@@ -231,6 +257,7 @@ static void want(void *context, const char *key, const char *file)
     } else if (!tried) {
         struct wanted *wanted = &symbols->wanted[symbols->wanted_count++];
         strcpy(wanted->key, key);
+        snprintf(wanted->tenant, sizeof(wanted->tenant), "%s", asking->tenant);
         wanted->file = memory_strdup(file);
         wanted->bytes = 0;
         symbols->tried[slot].hash = hash;
@@ -257,9 +284,28 @@ struct symbol_maps *symbols_maps(struct symbols *symbols)
     return symbols ? symbols->maps : NULL;
 }
 
-int symbols_name(struct symbols *symbols, struct profile *profile, struct error *error)
+int symbols_name(struct symbols *symbols, const char *tenant, struct profile *profile,
+                 struct error *error)
 {
-    return symbols ? query_name(profile, symbols->store, want, symbols, error) : 0;
+    struct asking asking = {symbols, tenant};
+    return symbols ? query_name(profile, symbols->store, want, &asking, error) : 0;
+}
+
+struct wishes *symbols_wishes(struct symbols *symbols)
+{
+    return &symbols->wishes;
+}
+
+/* What came another way in the meantime isn't to be sent. */
+void symbols_hear_agent(struct symbols *symbols, const char *tenant, const char *agent,
+                        const struct wish_word *words, size_t count, struct buffer *out)
+{
+    struct symbol_entry entry;
+    for (size_t i = 0; i < count; i++)
+        if (words[i].state == WISH_HAVE && symbol_store_find(symbols->store, words[i].key, &entry))
+            wishes_fulfil(&symbols->wishes, words[i].key);
+    wishes_hear(&symbols->wishes, tenant, agent, words, count, seconds_now());
+    wishes_write(&symbols->wishes, tenant, agent, seconds_now(), out);
 }
 
 /* Beside the builds, whose folders have two digits. */
@@ -310,11 +356,15 @@ int symbols_open(const struct symbols_options *options, const char *data, struct
     symbols->sources = open_sources(symbols);
     pthread_mutex_init(&symbols->lock, NULL);
     pthread_cond_init(&symbols->more, NULL);
-    int r = symbol_store_open(&(struct symbol_store_options){.directory = symbols->folder,
-                                                             .file_bytes_max = options->file_bytes,
-                                                             .total_bytes_max = options->disk_bytes,
-                                                             .unused_ns = options->unused_ns},
-                              &symbols->store, error);
+    wishes_init(&symbols->wishes);
+    int r =
+        symbol_store_open(&(struct symbol_store_options){.directory = symbols->folder,
+                                                         .file_bytes_max = options->file_bytes,
+                                                         .total_bytes_max = options->disk_bytes,
+                                                         .unused_ns = options->unused_ns,
+                                                         .mapped_bytes_max = options->mapped_bytes,
+                                                         .memory = options->memory},
+                          &symbols->store, error);
     if (!r)
         r = open_maps(symbols, error);
     if (!r && options->upstream_count)
@@ -358,6 +408,7 @@ void symbols_close(struct symbols *symbols)
     source_store_close(symbols->sources);
     symbols_upstream_free(symbols->upstream);
     symbols_survey_release(&symbols->survey);
+    wishes_release(&symbols->wishes);
     for (size_t i = 0; i < symbols->wanted_count; i++)
         free(symbols->wanted[i].file);
     pthread_mutex_destroy(&symbols->lock);
@@ -391,6 +442,7 @@ void symbols_write_metrics(struct symbols *symbols, struct buffer *out)
     metric(out, "assay_symbols_builds", "gauge", "Builds whose symbols are known.", figures.builds);
     metric(out, "assay_symbols_bytes", "gauge", "What they take on disk.", figures.bytes);
     metric(out, "assay_symbols_open", "gauge", "Indexes that are open.", figures.open);
+    metric(out, "assay_symbols_mapped_bytes", "gauge", "Their size.", figures.mapped_bytes);
     metric(out, "assay_symbols_made_total", "counter", "Indexes made.", figures.made);
     metric(out, "assay_symbols_refused_total", "counter", "Files that could not be taken.",
            figures.refused);
@@ -412,6 +464,7 @@ void symbols_write_metrics(struct symbols *symbols, struct buffer *out)
     metric(out, "assay_maps_refused_total", "counter", "Those that could not be.", maps.refused);
     metric(out, "assay_maps_removed_total", "counter", "Those removed, unused, for room or asked.",
            maps.removed);
+    wishes_write_metrics(&symbols->wishes, seconds_now(), out);
     pthread_mutex_lock(&symbols->lock);
     metric(out, "assay_symbols_found_total", "counter", "Builds found on this host or upstream.",
            symbols->found);

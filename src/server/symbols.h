@@ -9,12 +9,14 @@
 #include "base/buffer.h"
 #include "base/error.h"
 #include "profile/profile.h"
+#include "server/wishes.h"
 #include "symbol/map_store.h"
 #include "symbol/sources.h"
 #include "symbol/store.h"
 
 #define SYMBOLS_UPSTREAM_MAX 8
 
+struct budget;
 struct settings;
 struct store;
 
@@ -24,8 +26,10 @@ struct symbols_options {
     uint64_t source_file_bytes, source_disk_bytes;
     uint64_t maps_bytes; /* of name maps; 0: their store's own limit */
     int64_t unused_ns;
-    bool local_files; /* names from this host's files, by build ID */
-    bool open;        /* debuginfod's addresses need no token */
+    bool local_files;      /* names from this host's files, by build ID */
+    bool open;             /* debuginfod's addresses need no token */
+    uint64_t mapped_bytes; /* of indexes that are open and not in use */
+    struct budget *memory; /* that indexes are made within */
     const char *upstream[SYMBOLS_UPSTREAM_MAX];
     size_t upstream_count;
 };
@@ -43,8 +47,17 @@ struct symbol_store *symbols_store(struct symbols *symbols);
 struct source_store *symbols_sources(struct symbols *symbols);
 struct symbol_maps *symbols_maps(struct symbols *symbols); /* NULL without a service */
 
-/* Names what can be named, and has the rest looked for. Without a service, nothing. */
-int symbols_name(struct symbols *symbols, struct profile *profile, struct error *error);
+/* Names what can be named, and has the rest looked for, at last with the tenant's agents. Without a
+ * service, nothing. */
+int symbols_name(struct symbols *symbols, const char *tenant, struct profile *profile,
+                 struct error *error);
+
+/* ---- files that agents are asked for (wishes.h) ---- */
+
+/* An agent's words, and what its answer is to say. */
+void symbols_hear_agent(struct symbols *symbols, const char *tenant, const char *agent,
+                        const struct wish_word *words, size_t count, struct buffer *out);
+struct wishes *symbols_wishes(struct symbols *symbols);
 
 /* Prometheus text, with the share of named frames by service. */
 void symbols_write_metrics(struct symbols *symbols, struct buffer *out);
