@@ -10,6 +10,8 @@
 #include "server/symbols_api.h"
 
 #define PIECE_BYTES (64u << 10)
+#define LIST_EXPANSION 8 /* bytes in memory for each of a list that is sent */
+#define WAIT_MS 10000    /* for memory that others have */
 
 static const char *tenant_of(const struct http_request *request)
 {
@@ -23,6 +25,19 @@ static int asked_build(struct http_request *request, char ret_key[SYMBOL_KEY_BYT
     return build_id && *build_id
                ? symbols_asked_key(build_id, ret_key, error)
                : error_set(error, -EINVAL, "build_id is missing: sources belong to a build.");
+}
+
+/* From the account of all pushes and queries; 0: there is none left. */
+static size_t take_memory(struct http_request *request, struct server *server, uint64_t bytes,
+                          struct error *error)
+{
+    size_t taken = (size_t)MIN(bytes, (uint64_t)server->memory.limit_bytes / 2);
+    if (budget_wait(&server->memory, taken, WAIT_MS, http_request_cancel_flag(request)))
+        return taken;
+    http_respond_header(request, "Retry-After", "1");
+    error_set(error, -EAGAIN,
+              "Pushes and queries have used up the server's memory limit; ask again in a moment.");
+    return 0;
 }
 
 /* ---- in ---- */
@@ -45,11 +60,19 @@ void sources_put_list(struct http_request *request, void *userdata)
     if (!parameters_known(request, "/api/v1/sources"))
         return;
     int r = asked_build(request, key, &error);
+    int64_t length = http_request_content_length(request);
+    size_t memory = 0;
+    if (!r && !(memory = take_memory(request, server,
+                                     LIST_EXPANSION * (length < 0 ? SOURCE_LIST_BYTES_MAX
+                                                                  : (uint64_t)length + PIECE_BYTES),
+                                     &error)))
+        r = error.code;
     if (!r)
         r = http_request_read_all(request, &text, &error);
     if (!r)
         r = source_store_put_list(symbols_sources(server->symbols), tenant_of(request), key, &text,
                                   &missing, &files, &error);
+    budget_give(&server->memory, memory);
     if (r < 0) {
         http_respond_failure(request, &error);
         return;
@@ -90,6 +113,19 @@ void sources_put(struct http_request *request, void *userdata)
 
 /* ---- out ---- */
 
+int sources_read(struct http_request *request, struct server *server, const char *key,
+                 const char *path, struct buffer *ret_text, struct error *error)
+{
+    uint64_t limit = server->options.symbols.source_file_bytes;
+    size_t memory = take_memory(request, server, limit ? limit : SOURCE_FILE_BYTES_DEFAULT, error);
+    if (!memory)
+        return error->code;
+    int r = source_store_read(symbols_sources(server->symbols), tenant_of(request), key, path,
+                              ret_text, error);
+    budget_give(&server->memory, memory);
+    return r;
+}
+
 void sources_get(struct http_request *request, void *userdata)
 {
     struct server *server = userdata;
@@ -103,8 +139,7 @@ void sources_get(struct http_request *request, void *userdata)
     if (!r && (!path || !*path))
         r = error_set(&error, -EINVAL, "path is missing: the one that lines has for the file.");
     if (!r)
-        r = source_store_read(symbols_sources(server->symbols), tenant_of(request), key, path,
-                              &text, &error);
+        r = sources_read(request, server, key, path, &text, &error);
     if (r < 0) {
         http_respond_failure(request, &error);
         return;

@@ -15,6 +15,10 @@ void symbols_put_entry(struct buffer *out, const struct symbol_entry *entry);
 int symbols_take_body(struct http_request *request, struct server *server, const char *key,
                       const char *name, struct symbol_stored *ret_stored, struct error *error);
 
+/* The text of a source of the request's tenant; -EAGAIN: there is no memory for it now. */
+int sources_read(struct http_request *request, struct server *server, const char *key,
+                 const char *path, struct buffer *ret_text, struct error *error);
+
 #define SOURCES_BUILDS_MAX 32 /* of one answer that are looked at */
 
 /* ,"sources":[{"file":...,"build_id":...}]: those files, wanted[string], whose text there is. What

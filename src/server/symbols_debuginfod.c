@@ -97,8 +97,7 @@ static void respond_source(struct http_request *request, struct server *server, 
                   "Sources aren't given away without a token (symbols.debuginfod_open); ask for "
                   "/api/v1/source with one.");
     else
-        source_store_read(symbols_sources(server->symbols), identity->tenant, key, path, &text,
-                          &error);
+        sources_read(request, server, key, path, &text, &error);
     if (error.code < 0) {
         http_respond_failure(request, &error);
         return;
