@@ -8,12 +8,16 @@
 #include "profile/diff.h"
 #include "server/api.h"
 
+#define DEFAULT_NODES (1u << 17)
+#define NODES_MAX (1u << 20)
+
 struct comparison {
     struct question base, new_side;
     struct profile profiles[2];
     struct query_quality quality[2];
     enum diff_normalize normalize;
     double scale;
+    uint64_t nodes; /* of a picture, at most */
 };
 
 static void comparison_release(struct comparison *comparison)
@@ -121,6 +125,8 @@ static int draw_diff(struct http_request *request, const struct comparison *comp
                                     .normalize = normalize[comparison->normalize],
                                     .scale = scales};
     if (!r)
+        options.dropped = calltree_limit(&tree, (uint32_t)comparison->nodes);
+    if (!r)
         r = !format ? write_flame(&out, comparison, &tree, &options, error)
                     : (format == &format_svg ? svg_draw : html_draw)(&out, &tree, &options, error);
     if (!r)
@@ -142,7 +148,7 @@ static void choose_scale(struct comparison *comparison)
 
 void api_diff(struct http_request *request, void *server)
 {
-    _cleanup_(comparison_release) struct comparison comparison = {0};
+    _cleanup_(comparison_release) struct comparison comparison = {.nodes = DEFAULT_NODES};
     struct error error = {0};
     const struct format *format = NULL;
     uint64_t limit = API_ROWS;
@@ -158,6 +164,8 @@ void api_diff(struct http_request *request, void *server)
         r = error_set(&error, -EINVAL, "A difference comes as json, flame, svg or html.");
     if (!r)
         r = question_number(request, "limit", 1, API_ROWS_MAX, &limit, &error);
+    if (!r)
+        r = question_number(request, "max_nodes", 2, NODES_MAX, &comparison.nodes, &error);
     if (!r)
         r = api_asked_order(request, &order, &error);
     if (!r)

@@ -23,7 +23,8 @@ static const struct {
     {"/api/v1/top", SELECTION " limit sort span_id trace_id"},
     {"/api/v1/lines", SELECTION " function limit sort span_id trace_id"},
     {"/api/v1/callers", SELECTION " function limit max_nodes span_id trace_id"},
-    {"/api/v1/diff", SELECTION " base_query base_from base_to normalize format limit sort"},
+    {"/api/v1/diff", SELECTION " base_query base_from base_to normalize format limit max_nodes "
+                               "sort"},
     {"/api/v1/files/flame", "name format max_nodes"},
     {"/api/v1/files/diff", SELECTION " base_query base_from base_to name base_name normalize "
                                      "max_nodes"},

@@ -303,19 +303,38 @@ int catalog_unpack_labels(const void *data, size_t length, struct labels *labels
     return cursor.failed || labels->count != count ? -EBADMSG : 0;
 }
 
-bool *catalog_function_nodes(const struct catalog *catalog, uint32_t service, const char *function,
-                             bool cumulative)
+bool *function_nodes(const struct profile *tables, const struct profile_node *nodes, uint32_t count,
+                     const struct store_function *function, bool cumulative)
 {
-    const struct profile *tables = &catalog->tables;
-    const struct tree *tree = &catalog->services[service].tree;
     _cleanup_free_ bool *functions = memory_zalloc(tables->function_count, sizeof(bool));
     for (uint32_t i = 1; i < tables->function_count; i++)
-        functions[i] = !strcmp(profile_text(tables, tables->functions[i].name), function);
-    bool *wanted = memory_zalloc(tree->count, sizeof(bool));
-    for (uint32_t i = 1; i < tree->count; i++)
-        wanted[i] = functions[tables->frames[tree->nodes[i].frame].function] ||
-                    (cumulative && wanted[tree->nodes[i].parent]);
+        functions[i] = !strcmp(profile_text(tables, tables->functions[i].name), function->name);
+    enum { ASKED = 1, FITS = 2 };
+    _cleanup_free_ uint8_t *late =
+        function->late ? memory_zalloc(tables->frame_count, sizeof(*late)) : NULL;
+    bool *wanted = memory_zalloc(count, sizeof(bool));
+    for (uint32_t i = 1; i < count; i++) {
+        uint32_t frame = nodes[i].frame;
+        wanted[i] =
+            functions[tables->frames[frame].function] || (cumulative && wanted[nodes[i].parent]);
+        if (wanted[i] || !late || tables->frames[frame].function)
+            continue;
+        if (!late[frame]) {
+            enum store_late found =
+                function->late(function->context, tables, frame, function->name);
+            bool fits = found == STORE_LATE_INNERMOST || (cumulative && found == STORE_LATE_WITHIN);
+            late[frame] = ASKED | (fits ? FITS : 0);
+        }
+        wanted[i] = late[frame] & FITS;
+    }
     return wanted;
+}
+
+bool *catalog_function_nodes(const struct catalog *catalog, uint32_t service,
+                             const struct store_function *function, bool cumulative)
+{
+    const struct tree *tree = &catalog->services[service].tree;
+    return function_nodes(&catalog->tables, tree->nodes, tree->count, function, cumulative);
 }
 
 /* ---- digests of stacks ---- */

@@ -10,6 +10,7 @@
 
 #include "label/labels.h"
 #include "label/selector.h"
+#include "store/store.h"
 #include "store/tree.h"
 
 enum catalog_table { TABLE_STRINGS, TABLE_FUNCTIONS, TABLE_MAPPINGS, TABLE_FRAMES, TABLE_NODES };
@@ -120,10 +121,12 @@ void catalog_pack(const struct catalog *catalog, enum catalog_table table, uint3
 int catalog_unpack(struct catalog *catalog, enum catalog_table table, uint32_t service,
                    uint32_t first, const void *data, size_t length);
 
-/* Which nodes of a service count for a function, by name: its own, or all that have it anywhere on
- * their stack. To be freed; one per node. */
-bool *catalog_function_nodes(const struct catalog *catalog, uint32_t service, const char *function,
-                             bool cumulative);
+/* Which nodes count for a function: its own, or all that have it anywhere on their stack. To be
+ * freed; one per node. */
+bool *function_nodes(const struct profile *tables, const struct profile_node *nodes, uint32_t count,
+                     const struct store_function *function, bool cumulative);
+bool *catalog_function_nodes(const struct catalog *catalog, uint32_t service,
+                             const struct store_function *function, bool cumulative);
 
 /* Label sets as a blob. */
 void catalog_pack_labels(const struct labels *labels, struct buffer *out);

@@ -146,7 +146,7 @@ int embedded_texts(struct store *store, const struct store_selection *selection,
                    struct error *error);
 /* scan.c */
 int embedded_exemplars(struct store *store, const struct store_selection *selection,
-                       const char *function, const struct store_limits *limits,
+                       const struct store_function *function, const struct store_limits *limits,
                        store_exemplar_fn *fn, void *context, struct error *error);
 int embedded_scan(struct store *store, const struct store_selection *selection,
                   const struct store_limits *limits, store_window_fn *fn, void *context,

@@ -38,8 +38,8 @@ struct store_operations {
                       store_points_fn *fn, void *context, struct store_quality *quality,
                       struct error *error);
     int (*exemplars)(struct store *store, const struct store_selection *selection,
-                     const char *function, const struct store_limits *limits, store_exemplar_fn *fn,
-                     void *context, struct error *error);
+                     const struct store_function *function, const struct store_limits *limits,
+                     store_exemplar_fn *fn, void *context, struct error *error);
     int (*scan)(struct store *store, const struct store_selection *selection,
                 const struct store_limits *limits, store_window_fn *fn, void *context,
                 struct error *error);

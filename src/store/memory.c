@@ -11,6 +11,7 @@
 #include "base/number.h"
 #include "profile/loose.h"
 #include "store/block.h"
+#include "store/catalog.h"
 #include "store/internal.h"
 #include "store/tree.h"
 
@@ -322,17 +323,11 @@ static int memory_merge(struct store *base, const struct store_selection *select
 }
 
 /* Which nodes count for a function: its own, or all with it anywhere on the stack. */
-static bool *function_nodes(const struct profile *stacks, const char *function,
-                            enum store_count count)
+static bool *nodes_of(const struct profile *stacks, const struct store_function *function,
+                      enum store_count count)
 {
-    bool *nodes = memory_zalloc(stacks->node_count, sizeof(bool));
-    for (uint32_t i = 1; i < stacks->node_count; i++) {
-        const struct profile_node *node = &stacks->nodes[i];
-        uint32_t name = stacks->functions[stacks->frames[node->frame].function].name;
-        nodes[i] = (count == STORE_CUMULATIVE && nodes[node->parent]) ||
-                   (name && !strcmp(profile_text(stacks, name), function));
-    }
-    return nodes;
+    return function_nodes(stacks, stacks->nodes, stacks->node_count, function,
+                          count == STORE_CUMULATIVE);
 }
 
 static int64_t window_value(const struct block_rows *rows, const struct block_window *window,
@@ -360,7 +355,7 @@ static int memory_timeseries(struct store *base, const struct store_selection *s
     if (r < 0 || !tenant)
         return r;
     _cleanup_free_ bool *wanted =
-        query->function ? function_nodes(&tenant->stacks, query->function, query->count) : NULL;
+        query->function ? nodes_of(&tenant->stacks, query->function, query->count) : NULL;
     for (size_t i = 0; i < tenant->series_count; i++) {
         const struct memory_series *series = &tenant->series[i];
         if (!selected(selection, series))
@@ -387,8 +382,9 @@ static int memory_timeseries(struct store *base, const struct store_selection *s
 }
 
 static int memory_exemplars(struct store *base, const struct store_selection *selection,
-                            const char *function, const struct store_limits *limits,
-                            store_exemplar_fn *fn, void *context, struct error *error)
+                            const struct store_function *function,
+                            const struct store_limits *limits, store_exemplar_fn *fn, void *context,
+                            struct error *error)
 {
     struct memory_store *store = of(base);
     LOCKED(store);
@@ -396,7 +392,7 @@ static int memory_exemplars(struct store *base, const struct store_selection *se
     if (!tenant)
         return 0;
     _cleanup_free_ bool *wanted =
-        function ? function_nodes(&tenant->stacks, function, STORE_CUMULATIVE) : NULL;
+        function ? nodes_of(&tenant->stacks, function, STORE_CUMULATIVE) : NULL;
     for (size_t i = 0; i < tenant->exemplar_count; i++) {
         const struct memory_exemplar *exemplar = &tenant->exemplars[i];
         const struct memory_series *series = &tenant->series[exemplar->series];

@@ -14,7 +14,7 @@ struct scan {
     store_window_fn *window_fn;
     store_exemplar_fn *exemplar_fn;
     void *context;
-    const char *function;
+    const struct store_function *function;
     size_t memory_bytes;
     struct file *file;
     uint32_t service;
@@ -226,7 +226,7 @@ static int exemplar_block(struct reader *reader, struct file *file, uint32_t ser
 }
 
 int embedded_exemplars(struct store *base, const struct store_selection *selection,
-                       const char *function, const struct store_limits *limits,
+                       const struct store_function *function, const struct store_limits *limits,
                        store_exemplar_fn *fn, void *context, struct error *error)
 {
     static const struct reader_calls calls = {.begin = scan_begin, .block = exemplar_block};

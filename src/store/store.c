@@ -242,8 +242,8 @@ int store_timeseries(struct store *store, const struct store_selection *selectio
 }
 
 int store_exemplars(struct store *store, const struct store_selection *selection,
-                    const char *function, const struct store_limits *limits, store_exemplar_fn *fn,
-                    void *context, struct error *error)
+                    const struct store_function *function, const struct store_limits *limits,
+                    store_exemplar_fn *fn, void *context, struct error *error)
 {
     struct error local;
     error = error ? error : &local;
