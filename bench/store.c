@@ -280,7 +280,7 @@ static void measure_points(struct store *store)
         .selection = {.tenant = "bench", .type = FLEET_TYPE, .selector = &selector},
         .points = {.step_ns = 60 * SECOND}};
     time_lines(ask_often(store, &points, day, TRIES), "time series of a service, 1 min steps", 0);
-    points.points.function = "library::module0::function17";
+    points.points.function = &(const struct store_function){.name = "library::module0::function17"};
     time_lines(ask_often(store, &points, day, TRIES), "of one function, flat", 0);
     points.points.count = STORE_CUMULATIVE;
     time_lines(ask_often(store, &points, day, TRIES), "of one function, cumulative", 0);

@@ -347,14 +347,16 @@ int query_maps_timeseries(struct symbol_maps *maps, struct store *store,
         struct store_selection own = *selection;
         struct store_timeseries_query asked = *query;
         struct store_quality quality = {0};
-        struct named_function named = {.function = query->function};
+        struct named_function named = {.function = query->function->name};
+        struct store_function function = *query->function;
         struct selector selector = select_part(selection, &parts, at);
         own.selector = &selector;
         if (at < parts.count && !parts.list[at].rest) {
             named.names = query_maps_new(maps, selection->tenant, parts.list[at].service,
                                          parts.list[at].version);
-            asked.is_function = is_named;
-            asked.is_function_context = &named;
+            function.is = is_named;
+            function.is_context = &named;
+            asked.function = &function;
         }
         r = store_timeseries(store, &own, &asked, limits, keep_group, &groups, &quality, error);
         add_quality(&sum, &quality);

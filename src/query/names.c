@@ -111,6 +111,64 @@ int query_name(struct profile *profile, struct symbol_store *symbols, query_unkn
     return 0;
 }
 
+/* ---- frames of a store, one by one ---- */
+
+void query_late_release(struct query_late *late)
+{
+    for (size_t i = 0; i < late->count; i++)
+        symbol_source_release(late->symbols, late->sources[i].source);
+    free(late->sources);
+    *late = (struct query_late){0};
+}
+
+/* A store has few files with addresses at a time, and frames of one come in a row. */
+static struct symbol_source *late_source(struct query_late *late, const struct profile *tables,
+                                         uint32_t mapping)
+{
+    char key[SYMBOL_KEY_BYTES];
+    size_t at = 0;
+    if (late->count && late->last == tables && late->last_mapping == mapping)
+        return late->sources[late->last_index].source;
+    if (!symbol_key(profile_text(tables, tables->mappings[mapping].build_id), key))
+        return NULL;
+    while (at < late->count && strcmp(late->sources[at].key, key))
+        at++;
+    if (at == late->count) {
+        array_reserve(late->sources, late->capacity, late->count + 1);
+        struct query_late_source *new = &late->sources[late->count++];
+        strcpy(new->key, key);
+        new->source = symbol_store_source(late->symbols, key);
+    }
+    late->last = tables;
+    late->last_mapping = mapping;
+    late->last_index = (uint32_t)at;
+    return late->sources[at].source;
+}
+
+size_t query_late_names(struct query_late *late, const struct profile *tables, uint32_t id,
+                        struct symbol_frame names[SYMBOL_FRAMES_MAX])
+{
+    const struct profile_frame *frame = &tables->frames[id];
+    if (!late->symbols || !is_address(frame))
+        return 0;
+    const struct profile_mapping *mapping = &tables->mappings[frame->mapping];
+    struct symbol_source *source = late_source(late, tables, frame->mapping);
+    return source ? symbol_source_look_up(source, frame->address, mapping->offset,
+                                          mapping->limit - mapping->start, names, SYMBOL_FRAMES_MAX)
+                  : 0;
+}
+
+enum store_late query_late_match(void *context, const struct profile *tables, uint32_t frame,
+                                 const char *name)
+{
+    struct symbol_frame names[SYMBOL_FRAMES_MAX];
+    size_t count = query_late_names(context, tables, frame, names);
+    for (size_t i = 0; i < count; i++)
+        if (names[i].name && !strcmp(names[i].name, name))
+            return i ? STORE_LATE_WITHIN : STORE_LATE_INNERMOST;
+    return STORE_LATE_NOTHING;
+}
+
 /* ---- how much has names ---- */
 
 void query_named_release(struct query_named *named)

@@ -8,7 +8,9 @@
 
 #include "base/error.h"
 #include "profile/profile.h"
+#include "store/store.h"
 #include "symbol/store.h"
+#include "symbol/symbol.h"
 
 /* Told of each build that an address is in and that the store doesn't know; `key` as in
  * symbol/store.h. May be NULL. */
@@ -17,6 +19,32 @@ typedef void query_unknown_fn(void *context, const char *key, const char *file);
 /* Names what can be named in `profile`, which is replaced by another where that is anything. */
 int query_name(struct profile *profile, struct symbol_store *symbols, query_unknown_fn *unknown,
                void *context, struct error *error);
+
+/* ---- frames of a store, one by one ---- */
+
+/* Remembers what it was asked for. One thread at a time; zeroes with `symbols` set (or NULL: none)
+ * are ready. */
+struct query_late {
+    struct symbol_store *symbols;
+    struct query_late_source {
+        char key[SYMBOL_KEY_BYTES];
+        struct symbol_source *source; /* NULL: not known */
+    } * sources;
+    size_t count, capacity;
+    const struct profile *last; /* whose mapping was asked for last, and what came of it */
+    uint32_t last_mapping, last_index;
+};
+void query_late_release(struct query_late *late);
+#define _cleanup_query_late_ __attribute__((cleanup(query_late_release)))
+
+/* The names at a frame that has none, the innermost first; none of them may be NULL. Returns how
+ * many; they live until release. */
+size_t query_late_names(struct query_late *late, const struct profile *tables, uint32_t frame,
+                        struct symbol_frame names[SYMBOL_FRAMES_MAX]);
+
+/* As struct store_function has it: `context` is a struct query_late. */
+enum store_late query_late_match(void *context, const struct profile *tables, uint32_t frame,
+                                 const char *name);
 
 /* ---- how much has names ---- */
 

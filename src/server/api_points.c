@@ -6,6 +6,7 @@
 #include "config/quantity.h"
 #include "profile/naming.h"
 #include "query/maps.h"
+#include "query/names.h"
 #include "server/api.h"
 
 #define GROUPS_MAX 16
@@ -18,7 +19,13 @@ struct points {
     const char *comma;
     uint64_t limit, count;
     struct query_links *links; /* only exemplars of these */
+    struct query_late late;
 };
+
+static struct query_late late_names(struct server *server)
+{
+    return (struct query_late){.symbols = server->symbols ? symbols_store(server->symbols) : NULL};
+}
 
 static int put_points(void *context, const struct labels *group, const struct store_point *list,
                       size_t count)
@@ -68,6 +75,8 @@ void api_timeseries(struct http_request *request, void *userdata)
     struct points points = {.comma = ""};
     if (!parameters_known(request, "/api/v1/timeseries"))
         return;
+    _cleanup_query_late_ struct query_late late = late_names(server);
+    struct store_function function = {.late = query_late_match, .context = &late};
     int r = question_word(request, "count", counts, STORE_FLAT, &count, &error);
     query.count = (enum store_count)count;
     if (!r)
@@ -77,9 +86,10 @@ void api_timeseries(struct http_request *request, void *userdata)
     for (size_t i = 0; !r && i < http_request_query_count(request); i++) {
         const char *name, *value;
         http_request_query_at(request, i, &name, &value);
-        if (!strcmp(name, "function") && *value)
-            query.function = value;
-        else if (!strcmp(name, "group_by") && *value) {
+        if (!strcmp(name, "function") && *value) {
+            function.name = value;
+            query.function = &function;
+        } else if (!strcmp(name, "group_by") && *value) {
             if (query.group_count == GROUPS_MAX)
                 r = error_set(&error, -EINVAL, "At most %d labels can be grouped by.", GROUPS_MAX);
             else
@@ -131,16 +141,24 @@ static int put_exemplar(void *context, const struct labels *labels, const struct
     labels_write_json(labels, out);
     /* The innermost frame first. */
     buffer_add_text(out, ",\"stack\":[");
+    struct symbol_frame names[SYMBOL_FRAMES_MAX];
     const char *comma = "";
     for (uint32_t node = exemplar->node; node; node = profile->nodes[node].parent) {
         const struct profile_frame *frame = &profile->frames[profile->nodes[node].frame];
-        const struct profile_function *function = &profile->functions[frame->function];
-        buffer_add_text(out, comma);
+        size_t count = 1;
+        names[0].name = NULL;
         if (frame->function)
-            json_put_text(out, profile_text(profile, function->name));
+            names[0].name = profile_text(profile, profile->functions[frame->function].name);
         else
-            buffer_printf(out, "\"0x%llx\"", (unsigned long long)frame->address);
-        comma = ",";
+            count = MAX(query_late_names(&points->late, profile, profile->nodes[node].frame, names),
+                        (size_t)1);
+        for (size_t i = 0; i < count; i++, comma = ",") {
+            buffer_add_text(out, comma);
+            if (names[i].name)
+                json_put_text(out, names[i].name);
+            else
+                buffer_printf(out, "\"0x%llx\"", (unsigned long long)frame->address);
+        }
     }
     buffer_add_text(out, "]}");
     points->comma = ",\n";
@@ -153,9 +171,12 @@ void api_exemplars(struct http_request *request, void *userdata)
     _cleanup_question_ struct question question = {0};
     struct error error = {0};
     struct points points = {.comma = "", .limit = EXEMPLARS_DEFAULT};
-    const char *function = http_request_query(request, "function");
+    const char *name = http_request_query(request, "function");
     if (!parameters_known(request, "/api/v1/exemplars"))
         return;
+    points.late = late_names(server);
+    struct store_function function = {
+        .name = name, .late = query_late_match, .context = &points.late};
     int r = question_number(request, "limit", 1, EXEMPLARS_MAX, &points.limit, &error);
     if (!r)
         r = question_read(&question, request, server, "", true, &error);
@@ -164,9 +185,8 @@ void api_exemplars(struct http_request *request, void *userdata)
     points.links = query_links_any(&question.links) ? &question.links : NULL;
     buffer_add_text(&points.out, "{\"exemplars\":[");
     if (!r)
-        r = store_exemplars(server->store, &question.selection,
-                            function && *function ? function : NULL, &question.limits, put_exemplar,
-                            &points, &error);
+        r = store_exemplars(server->store, &question.selection, name && *name ? &function : NULL,
+                            &question.limits, put_exemplar, &points, &error);
     if (r < 0) {
         http_respond_failure(request, &error);
     } else {
@@ -175,5 +195,6 @@ void api_exemplars(struct http_request *request, void *userdata)
         buffer_printf(&points.out, ",\"more\":%s}\n", r > 0 ? "true" : "false");
         api_respond(request, "application/json", &points.out);
     }
+    query_late_release(&points.late);
     buffer_release(&points.out);
 }

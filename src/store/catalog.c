@@ -36,13 +36,16 @@ void catalog_release(struct catalog *catalog)
     id_table_release(&catalog->service_index);
     id_table_release(&catalog->series_index);
     digest_table_release(&catalog->frames);
+    digest_table_release(&catalog->functions);
+    digest_table_release(&catalog->mappings);
     profile_release(&catalog->tables);
     *catalog = (struct catalog){0};
 }
 
 size_t catalog_memory(const struct catalog *catalog)
 {
-    size_t bytes = digest_table_bytes(&catalog->frames) +
+    size_t bytes = digest_table_bytes(&catalog->frames) + digest_table_bytes(&catalog->functions) +
+                   digest_table_bytes(&catalog->mappings) +
                    (catalog->tables.tables ? profile_memory(&catalog->tables) : 0);
     for (size_t i = 0; i < catalog->service_count; i++)
         bytes += sizeof(catalog->services[i]) + tree_memory(&catalog->services[i].tree);
@@ -301,7 +304,7 @@ int catalog_unpack_labels(const void *data, size_t length, struct labels *labels
 }
 
 bool *catalog_function_nodes(const struct catalog *catalog, uint32_t service,
-                             const struct wanted_function *function, bool cumulative)
+                             const struct store_function *function, bool cumulative)
 {
     const struct tree *tree = &catalog->services[service].tree;
     return function_nodes(&catalog->tables, tree->nodes, tree->count, function, cumulative);

@@ -10,6 +10,7 @@
 
 #include "label/labels.h"
 #include "label/selector.h"
+#include "store/store.h"
 #include "store/tree.h"
 
 enum catalog_table { TABLE_STRINGS, TABLE_FUNCTIONS, TABLE_MAPPINGS, TABLE_FRAMES, TABLE_NODES };
@@ -64,7 +65,8 @@ struct label_index {
 
 struct catalog {
     struct profile tables;
-    struct digest_table frames; /* of `tables`, by content: a cache of what was seen loose */
+    /* Of `tables`, by content: caches of what was seen loose. */
+    struct digest_table frames, functions, mappings;
     struct catalog_service *services;
     struct catalog_series *series;
     size_t service_count, service_capacity, series_count, series_capacity;
@@ -122,7 +124,7 @@ int catalog_unpack(struct catalog *catalog, enum catalog_table table, uint32_t s
 /* Which nodes of a service count for a function, its own, or all that have it anywhere on
  * their stack. To be freed; one per node. */
 bool *catalog_function_nodes(const struct catalog *catalog, uint32_t service,
-                             const struct wanted_function *function, bool cumulative);
+                             const struct store_function *function, bool cumulative);
 
 /* Label sets as a blob. */
 void catalog_pack_labels(const struct labels *labels, struct buffer *out);

@@ -107,8 +107,8 @@ static int timeseries(struct store *base, const struct store_selection *selectio
 }
 
 static int exemplars(struct store *base, const struct store_selection *selection,
-                     const char *function, const struct store_limits *limits, store_exemplar_fn *fn,
-                     void *context, struct error *error)
+                     const struct store_function *function, const struct store_limits *limits,
+                     store_exemplar_fn *fn, void *context, struct error *error)
 {
     struct store_limits granted;
     int r = begin_query(embedded_of(base), limits, &granted, error);
@@ -150,6 +150,7 @@ const struct store_operations embedded_operations = {
     .exemplars = exemplars,
     .scan = scan,
     .maintain = embedded_maintain,
+    .set_retention = embedded_set_retention,
     .delete = embedded_delete,
     .export = embedded_export,
     .import = embedded_import,

@@ -39,12 +39,14 @@ struct store_operations {
                       store_points_fn *fn, void *context, struct store_quality *quality,
                       struct error *error);
     int (*exemplars)(struct store *store, const struct store_selection *selection,
-                     const char *function, const struct store_limits *limits, store_exemplar_fn *fn,
-                     void *context, struct error *error);
+                     const struct store_function *function, const struct store_limits *limits,
+                     store_exemplar_fn *fn, void *context, struct error *error);
     int (*scan)(struct store *store, const struct store_selection *selection,
                 const struct store_limits *limits, store_window_fn *fn, void *context,
                 struct error *error);
     int (*maintain)(struct store *store, const atomic_bool *cancelled, struct error *error);
+    int (*set_retention)(struct store *store, const struct store_options *options,
+                         struct error *error);
     int (*delete)(struct store *store, const struct store_selection *selection, bool dry_run,
                   struct store_deleted *deleted, struct error *error);
     int (*export)(struct store *store, const struct store_selection *selection,
@@ -90,12 +92,6 @@ static inline int error_memory(struct error *error, size_t limit_bytes)
 /* Adds a window to the figures. */
 void quality_add(struct store_quality *quality, int64_t first_ns, int64_t last_ns,
                  int64_t duration_ns, uint64_t windows, uint64_t rows, int64_t total);
-
-static inline struct wanted_function wanted_function(const struct store_timeseries_query *query)
-{
-    return (struct wanted_function){
-        .name = query->function, .is = query->is_function, .context = query->is_function_context};
-}
 
 /* Groups of points, for time series. */
 struct point_group {

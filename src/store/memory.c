@@ -11,6 +11,7 @@
 #include "base/number.h"
 #include "profile/loose.h"
 #include "store/block.h"
+#include "store/catalog.h"
 #include "store/internal.h"
 #include "store/tree.h"
 
@@ -321,6 +322,14 @@ static int memory_merge(struct store *base, const struct store_selection *select
     return r;
 }
 
+/* Which nodes count for a function: its own, or all with it anywhere on the stack. */
+static bool *nodes_of(const struct profile *stacks, const struct store_function *function,
+                      enum store_count count)
+{
+    return function_nodes(stacks, stacks->nodes, stacks->node_count, function,
+                          count == STORE_CUMULATIVE);
+}
+
 static int64_t window_value(const struct block_rows *rows, const struct block_window *window,
                             const bool *wanted)
 {
@@ -345,12 +354,8 @@ static int memory_timeseries(struct store *base, const struct store_selection *s
     int r = point_groups_init(&groups, selection, query, error);
     if (r < 0 || !tenant)
         return r;
-    struct wanted_function function = wanted_function(query);
     _cleanup_free_ bool *wanted =
-        query->function
-            ? function_nodes(&tenant->stacks, tenant->stacks.nodes, tenant->stacks.node_count,
-                             &function, query->count == STORE_CUMULATIVE)
-            : NULL;
+        query->function ? nodes_of(&tenant->stacks, query->function, query->count) : NULL;
     for (size_t i = 0; i < tenant->series_count; i++) {
         const struct memory_series *series = &tenant->series[i];
         if (!selected(selection, series))
@@ -377,8 +382,9 @@ static int memory_timeseries(struct store *base, const struct store_selection *s
 }
 
 static int memory_exemplars(struct store *base, const struct store_selection *selection,
-                            const char *function, const struct store_limits *limits,
-                            store_exemplar_fn *fn, void *context, struct error *error)
+                            const struct store_function *function,
+                            const struct store_limits *limits, store_exemplar_fn *fn, void *context,
+                            struct error *error)
 {
     struct memory_store *store = of(base);
     LOCKED(store);
@@ -386,9 +392,7 @@ static int memory_exemplars(struct store *base, const struct store_selection *se
     if (!tenant)
         return 0;
     _cleanup_free_ bool *wanted =
-        function ? function_nodes(&tenant->stacks, tenant->stacks.nodes, tenant->stacks.node_count,
-                                  &(struct wanted_function){.name = function}, true)
-                 : NULL;
+        function ? nodes_of(&tenant->stacks, function, STORE_CUMULATIVE) : NULL;
     for (size_t i = 0; i < tenant->exemplar_count; i++) {
         const struct memory_exemplar *exemplar = &tenant->exemplars[i];
         const struct memory_series *series = &tenant->series[exemplar->series];
@@ -599,6 +603,22 @@ static int nothing_wrong(struct store *base, store_text_fn *fn, void *context, s
     return 0;
 }
 
+static unsigned raw_days(const struct store_options *options)
+{
+    return options->class_count ? options->classes[options->class_count - 1].days[STORE_RAW] : 14;
+}
+
+static int memory_set_retention(struct store *base, const struct store_options *options,
+                                struct error *error)
+{
+    struct memory_store *store = (struct memory_store *)base;
+    (void)error;
+    pthread_mutex_lock(&store->lock);
+    store->keep_days = raw_days(options);
+    pthread_mutex_unlock(&store->lock);
+    return 0;
+}
+
 static const struct store_operations operations = {
     .close = memory_close,
     .write = memory_write,
@@ -609,6 +629,7 @@ static const struct store_operations operations = {
     .exemplars = memory_exemplars,
     .scan = memory_scan,
     .maintain = memory_maintain,
+    .set_retention = memory_set_retention,
     .delete = memory_delete,
     .stats = memory_stats,
     .export = no_export,
@@ -636,8 +657,7 @@ int store_open_memory(const struct store_options *options, struct store **ret_st
         options->memory_limit_bytes ? options->memory_limit_bytes : 256ul << 20;
     store->now = options->now ? options->now : wall_clock;
     store->now_context = options->now_context;
-    store->keep_days =
-        options->class_count ? options->classes[options->class_count - 1].days[STORE_RAW] : 14;
+    store->keep_days = raw_days(options);
     *ret_store = &store->store;
     return 0;
 }

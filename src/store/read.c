@@ -282,8 +282,7 @@ static int timeseries_begin(struct reader *reader, struct file *file, uint32_t s
         return r;
     free(series->wanted);
     pthread_rwlock_rdlock(&file->lock);
-    struct wanted_function function = wanted_function(series->query);
-    series->wanted = catalog_function_nodes(&file->catalog, service, &function,
+    series->wanted = catalog_function_nodes(&file->catalog, service, series->query->function,
                                             series->query->count == STORE_CUMULATIVE);
     series->node_count = file->catalog.services[service].tree.count;
     pthread_rwlock_unlock(&file->lock);

@@ -14,7 +14,7 @@ struct scan {
     store_window_fn *window_fn;
     store_exemplar_fn *exemplar_fn;
     void *context;
-    const char *function;
+    const struct store_function *function;
     size_t memory_bytes;
     struct file *file;
     uint32_t service;
@@ -60,8 +60,7 @@ static int scan_begin(struct reader *reader, struct file *file, uint32_t service
     frame_map_init(&scan->frames, &file->catalog.tables, &scan->profile);
     node_map_init(&scan->nodes, &scan->frames, tree->nodes, tree->count, NULL, &scan->profile);
     if (scan->function)
-        scan->wanted = catalog_function_nodes(
-            &file->catalog, service, &(struct wanted_function){.name = scan->function}, true);
+        scan->wanted = catalog_function_nodes(&file->catalog, service, scan->function, true);
     pthread_rwlock_unlock(&file->lock);
     scan->ready = true;
     return 0;
@@ -227,7 +226,7 @@ static int exemplar_block(struct reader *reader, struct file *file, uint32_t ser
 }
 
 int embedded_exemplars(struct store *base, const struct store_selection *selection,
-                       const char *function, const struct store_limits *limits,
+                       const struct store_function *function, const struct store_limits *limits,
                        store_exemplar_fn *fn, void *context, struct error *error)
 {
     static const struct reader_calls calls = {.begin = scan_begin, .block = exemplar_block};

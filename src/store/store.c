@@ -242,8 +242,8 @@ int store_timeseries(struct store *store, const struct store_selection *selectio
 }
 
 int store_exemplars(struct store *store, const struct store_selection *selection,
-                    const char *function, const struct store_limits *limits, store_exemplar_fn *fn,
-                    void *context, struct error *error)
+                    const struct store_function *function, const struct store_limits *limits,
+                    store_exemplar_fn *fn, void *context, struct error *error)
 {
     struct error local;
     error = error ? error : &local;
@@ -270,6 +270,13 @@ int store_maintain(struct store *store, const atomic_bool *cancelled, struct err
     struct error local;
     error = error ? error : &local;
     return store->operations->maintain(store, cancelled, error);
+}
+
+int store_set_retention(struct store *store, const struct store_options *options,
+                        struct error *error)
+{
+    struct error local = {0};
+    return store->operations->set_retention(store, options, error ? error : &local);
 }
 
 int store_delete(struct store *store, const struct store_selection *selection, bool dry_run,

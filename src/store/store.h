@@ -191,16 +191,28 @@ int store_merge(struct store *store, const struct store_selection *selection,
 
 enum store_count { STORE_FLAT, STORE_CUMULATIVE };
 
+/* What a frame that is stored without a name has to do with a function. */
+enum store_late { STORE_LATE_NOTHING, STORE_LATE_WITHIN, STORE_LATE_INNERMOST };
+
+struct store_function {
+    const char *name; /* exactly */
+    /* Whether a frame is the function's, instead of comparing names; NULL: names. On the caller's
+     * thread, with locks held: it must not call the store. */
+    bool (*is)(void *is_context, const struct profile *tables, uint32_t frame);
+    void *is_context;
+    /* Asked about frames without a function, whose names somebody else may know by now: several may
+     * be at one address, inlined into each other. NULL: nobody. One thread at a time. */
+    enum store_late (*late)(void *context, const struct profile *tables, uint32_t frame,
+                            const char *name);
+    void *context;
+};
+
 struct store_timeseries_query {
     int64_t step_ns;             /* at least a second; at most STORE_POINTS_MAX steps */
     const char *const *group_by; /* label names */
     size_t group_count;
-    const char *function; /* only its value; NULL: all. By name, exactly. */
+    const struct store_function *function; /* only its value; NULL: all */
     enum store_count count;
-    /* Whether a frame is the function's, instead of comparing names; NULL: names. On the caller's
-     * thread, with locks held: it must not call the store. */
-    bool (*is_function)(void *context, const struct profile *tables, uint32_t frame);
-    void *is_function_context;
 };
 #define STORE_POINTS_MAX 100000
 #define STORE_GROUPS_MAX 10000
@@ -225,8 +237,8 @@ int store_timeseries(struct store *store, const struct store_selection *selectio
 typedef int store_exemplar_fn(void *context, const struct labels *labels,
                               const struct profile *profile, const struct store_exemplar *exemplar);
 int store_exemplars(struct store *store, const struct store_selection *selection,
-                    const char *function, const struct store_limits *limits, store_exemplar_fn *fn,
-                    void *context, struct error *error);
+                    const struct store_function *function, const struct store_limits *limits,
+                    store_exemplar_fn *fn, void *context, struct error *error);
 
 /* Every raw window of the selection as it was written (rows of one node added up): for export, and
  * for statistics over windows. The profile that windows name is the store's, changes from call to
@@ -241,6 +253,11 @@ int store_scan(struct store *store, const struct store_selection *selection,
 /* One round of compaction, rollups, retention and the disk limit; a background thread calls it
  * every few seconds. Crash-safe at any point. Returns 1 when there is more to do right away. */
 int store_maintain(struct store *store, const atomic_bool *cancelled, struct error *error);
+
+/* Other classes and another disk limit from now on; the rest of the options is not looked at.
+ * Windows stay in the files of the class that they came into. One thread at a time. */
+int store_set_retention(struct store *store, const struct store_options *options,
+                        struct error *error);
 
 struct store_deleted {
     uint64_t windows, rows; /* raw ones, also of those that only rollups are left of */

@@ -193,17 +193,22 @@ uint32_t node_map_node(struct node_map *map, uint32_t node)
 /* ---- functions ---- */
 
 static bool is_wanted(const struct profile *tables, uint32_t frame,
-                      const struct wanted_function *function)
+                      const struct store_function *function, bool cumulative)
 {
-    if (function->is)
-        return function->is(function->context, tables, frame);
     uint32_t id = tables->frames[frame].function;
-    return id && !strcmp(profile_text(tables, tables->functions[id].name), function->name);
+    if (function->is
+            ? function->is(function->is_context, tables, frame)
+            : id && !strcmp(profile_text(tables, tables->functions[id].name), function->name))
+        return true;
+    if (id || !function->late)
+        return false;
+    enum store_late found = function->late(function->context, tables, frame, function->name);
+    return found == STORE_LATE_INNERMOST || (cumulative && found == STORE_LATE_WITHIN);
 }
 
 /* Each frame is looked at once, and only those of the tree. */
 bool *function_nodes(const struct profile *tables, const struct profile_node *nodes, uint32_t count,
-                     const struct wanted_function *function, bool cumulative)
+                     const struct store_function *function, bool cumulative)
 {
     enum { UNKNOWN, NO, YES };
     _cleanup_free_ uint8_t *frames = memory_zalloc(tables->frame_count + 1ul, sizeof(*frames));
@@ -211,7 +216,7 @@ bool *function_nodes(const struct profile *tables, const struct profile_node *no
     for (uint32_t i = 1; i < count; i++) {
         uint32_t frame = nodes[i].frame;
         if (frames[frame] == UNKNOWN)
-            frames[frame] = is_wanted(tables, frame, function) ? YES : NO;
+            frames[frame] = is_wanted(tables, frame, function, cumulative) ? YES : NO;
         wanted[i] = frames[frame] == YES || (cumulative && wanted[nodes[i].parent]);
     }
     return wanted;

@@ -8,6 +8,7 @@
 
 #include "base/digests.h"
 #include "profile/profile.h"
+#include "store/store.h"
 
 struct tree {
     struct profile_node *nodes; /* [0] is the root */
@@ -61,14 +62,7 @@ void node_map_init(struct node_map *map, struct frame_map *frames, const struct 
 void node_map_release(struct node_map *map);
 uint32_t node_map_node(struct node_map *map, uint32_t node);
 
-/* A function: by name, or, when `is` is set, the frames that it says. */
-struct wanted_function {
-    const char *name;
-    bool (*is)(void *context, const struct profile *tables, uint32_t frame);
-    void *context;
-};
-
 /* Which nodes count for a function: its own, or all that have it anywhere on their stack. To be
  * freed; one per node. */
 bool *function_nodes(const struct profile *tables, const struct profile_node *nodes, uint32_t count,
-                     const struct wanted_function *function, bool cumulative);
+                     const struct store_function *function, bool cumulative);

@@ -72,6 +72,14 @@ get "/api/v1/profile?query=cpu&format=pprof&$range" >named.pb.gz
 grep -o '"name":"spin_inner","file":"[^"]*prog.c","line":[5-7]' named.json >/dev/null
 get "/api/v1/callers?query=cpu&function=spin_inner&$range" >callers.json
 grep busy_outer callers.json >/dev/null
+for function in spin_inner busy_outer; do
+    for count in flat cum; do
+        get "/api/v1/timeseries?query=cpu&function=$function&count=$count&step=1h&$range" >points.json
+        get "/api/v1/top?query=cpu&$range" >top.json
+        [ "$(json points.json 'sum(p[1] for s in d["series"] for p in s["points"])')" = \
+            "$(json top.json "[f['$count'] for f in d['functions'] if f['function'] == '$function'][0]")" ]
+    done
+done
 rpc SelectMergeStacktraces "{\"profileTypeID\":\"$cpu\",\"labelSelector\":\"{}\",\"start\":$(($(date +%s) - 172800))000,\"end\":$(date +%s)000}" >connect.json
 grep spin_inner connect.json >/dev/null
 get "/api/v1/symbols/missing?$range" >missing.json

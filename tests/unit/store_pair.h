@@ -98,12 +98,13 @@ static inline void compare_answers(struct store *embedded, struct store *memory,
         describe_merge(memory, &selection, &limits, &y);
         assert_string_equal(buffer_text(&x), buffer_text(&y));
 
+        const struct store_function function = {.name = "function4"};
         const char *by[] = {"service_name", "version"};
         struct store_timeseries_query query = {
             .step_ns = units[1 + sample_random(&seed) % (ARRAY_LENGTH(units) - 1)],
             .group_by = by,
             .group_count = sample_random(&seed) % 3,
-            .function = sample_random(&seed) % 2 ? "function4" : NULL,
+            .function = sample_random(&seed) % 2 ? &function : NULL,
             .count = sample_random(&seed) % 2 ? STORE_CUMULATIVE : STORE_FLAT};
         x.length = y.length = 0;
         assert_int_equal(store_timeseries(embedded, &selection, &query, &limits, describe_points,

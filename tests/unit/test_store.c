@@ -242,7 +242,7 @@ static void adds_up_time_series(void **state)
     const char *by[] = {"service_name"};
     query.group_by = by;
     query.group_count = 1;
-    query.function = "a";
+    query.function = &(const struct store_function){.name = "a"};
     text.length = 0;
     assert_int_equal(
         store_timeseries(store, &selection, &query, NULL, describe_points, &text, &quality, &error),
@@ -250,7 +250,7 @@ static void adds_up_time_series(void **state)
     assert_string_equal(buffer_text(&text), "{service_name=\"db\"} 1728000060000000000 30 1\n"
                                             "{service_name=\"web\"} 1728000000000000000 60 2\n");
     query.group_count = 0;
-    query.function = "main";
+    query.function = &(const struct store_function){.name = "main"};
     query.count = STORE_CUMULATIVE;
     text.length = 0;
     assert_int_equal(
@@ -277,14 +277,16 @@ static void keeps_exemplars(void **state)
     write_small(store, "web", TODAY_NS);
     struct store_selection selection = everything();
     _cleanup_buffer_ struct buffer text = {0};
-    assert_int_equal(
-        store_exemplars(store, &selection, "a", NULL, describe_exemplar, &text, &error), 0);
+    assert_int_equal(store_exemplars(store, &selection, &(const struct store_function){.name = "a"},
+                                     NULL, describe_exemplar, &text, &error),
+                     0);
     assert_string_equal(buffer_text(&text),
                         "{host=\"h1\",service_name=\"web\"};a:0:0:+0;main:0:0:+0"
                         " 1 1728000000000000003 9 8\n");
     text.length = 0;
-    assert_int_equal(
-        store_exemplars(store, &selection, "b", NULL, describe_exemplar, &text, &error), 0);
+    assert_int_equal(store_exemplars(store, &selection, &(const struct store_function){.name = "b"},
+                                     NULL, describe_exemplar, &text, &error),
+                     0);
     assert_int_equal(text.length, 0);
 }
 

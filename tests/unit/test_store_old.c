@@ -45,7 +45,8 @@ static void describe_all(struct store *store, struct buffer *out)
         selection.from_ns = starts[i / ARRAY_LENGTH(types)];
         describe_merge(store, &selection, NULL, &part);
         add_part(out, selection.type, selection.from_ns, &part);
-        struct store_timeseries_query query = {.step_ns = HOUR_NS, .function = "function4"};
+        const struct store_function function = {.name = "function4"};
+        struct store_timeseries_query query = {.step_ns = HOUR_NS, .function = &function};
         assert_int_equal(
             store_timeseries(store, &selection, &query, NULL, describe_points, &part, NULL, NULL),
             0);
