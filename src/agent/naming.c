@@ -190,13 +190,15 @@ static const struct known_name *find_in_file(struct namer *namer, const struct p
     if (known)
         return known;
     struct symbolizer_file *file = file_of(namer, from, frame->mapping);
+    static const struct known_name none = {0};
     struct symbol_frame frames[SYMBOL_FRAMES_MAX];
     struct known_name name = {.frames = frames};
     struct symbol symbol;
+    if (!file) /* what can't be opened now may be the next time: this isn't remembered */
+        return &none;
     namer->found++;
-    if (file)
-        name.count = (uint32_t)symbolizer_file_frames(file, frame->address, frames);
-    if (file && !name.count && symbolizer_file_find(file, frame->address, &symbol))
+    name.count = (uint32_t)symbolizer_file_frames(file, frame->address, frames);
+    if (!name.count && symbolizer_file_find(file, frame->address, &symbol))
         name.distance = symbol.distance;
     return keep(namer, digest, &name);
 }

@@ -12,6 +12,7 @@
 #include <zstd.h>
 
 #include "base/memory.h"
+#include "base/shared_fd.h"
 #include "format/otlp.h"
 
 #define ADDRESS_DETAIL (PROFILE_LABELS | PROFILE_ADDRESSES)
@@ -22,7 +23,7 @@
 struct window_file {
     char *path; /* NULL: it can't be opened */
     char *key;
-    int fd; /* -1: not open */
+    struct shared_fd *held; /* NULL: its path is good for longer than the capture is */
 };
 
 struct window *window_new(int64_t time_ns)
@@ -40,56 +41,68 @@ void window_free(struct window *window)
     for (uint32_t i = 0; window->files && i < window->profile.mapping_count; i++) {
         free(window->files[i].path);
         free(window->files[i].key);
-        if (window->files[i].fd >= 0)
-            close(window->files[i].fd);
+        shared_fd_unref(window->files[i].held);
     }
     free(window->files);
     profile_release(&window->profile);
     free(window);
 }
 
-/* Whoever opens a path later may find another file there; its build ID tells. Without one the file
- * is held open. */
-static void hold(struct window_file *file, const char *path, size_t *open_count)
+static void use_held(struct window_file *file)
+{
+    char path[32];
+    snprintf(path, sizeof(path), "/proc/self/fd/%d", file->held->fd);
+    file->path = memory_strdup(path);
+}
+
+/* Of a file without a build ID, which nothing else tells apart. */
+static char *key_of(int fd)
 {
     struct stat found;
     char text[96];
-    if (*open_count == FILES_OPEN_MAX)
-        return;
-    file->fd = open(path, O_RDONLY | O_CLOEXEC);
-    if (file->fd < 0 || fstat(file->fd, &found) < 0)
-        return;
-    ++*open_count;
-    snprintf(text, sizeof(text), "/proc/self/fd/%d", file->fd);
-    file->path = memory_strdup(text);
+    if (fstat(fd, &found) < 0)
+        return NULL;
     snprintf(text, sizeof(text), "%llx:%llx:%llx:%llx.%lx", (unsigned long long)found.st_dev,
              (unsigned long long)found.st_ino, (unsigned long long)found.st_size,
              (unsigned long long)found.st_ctim.tv_sec, (unsigned long)found.st_ctim.tv_nsec);
-    file->key = memory_strdup(text);
+    return memory_strdup(text);
+}
+
+/* What the capture has open is held here, too: it may close it, or be gone, before there are names.
+ * Whoever opens a path later may find another file there; its build ID tells. Without one the file
+ * is opened now. */
+static void find_file(struct window_file *file, struct capture *capture,
+                      const struct profile *profile, uint32_t mapping, size_t *opened)
+{
+    const char *build_id = profile_text(profile, profile->mappings[mapping].build_id);
+    file->held = capture_hold(capture, profile, mapping);
+    const char *path = file->held ? NULL : capture_locate(capture, profile, mapping);
+    if (path && !*build_id && *opened < FILES_OPEN_MAX) {
+        int fd = open(path, O_RDONLY | O_CLOEXEC);
+        file->held = fd < 0 ? NULL : shared_fd_new(fd);
+        ++*opened;
+    }
+    if (file->held)
+        use_held(file);
+    else if (path && *build_id)
+        file->path = memory_strdup(path);
+    if (*build_id)
+        file->key = memory_strdup(build_id);
+    else if (file->held)
+        file->key = key_of(file->held->fd);
+    else
+        file->key = memory_strdup(profile_text(profile, profile->mappings[mapping].file));
 }
 
 void window_close(struct window *window, struct capture *capture, int64_t duration_ns, bool resolve)
 {
     struct profile *profile = &window->profile;
-    size_t open_count = 0;
+    size_t opened = 0;
     window->duration_ns = duration_ns;
     window->resolve = resolve;
     window->files = memory_zalloc(profile->mapping_count, sizeof(*window->files));
-    for (uint32_t i = 0; i < profile->mapping_count; i++) {
-        struct window_file *file = &window->files[i];
-        const char *name = profile_text(profile, profile->mappings[i].file);
-        const char *build_id = profile_text(profile, profile->mappings[i].build_id);
-        file->fd = -1;
-        if (!resolve || !i)
-            continue;
-        const char *path = capture_locate(capture, profile, i);
-        if (path && !*build_id) {
-            hold(file, path, &open_count);
-        } else {
-            file->path = path ? memory_strdup(path) : NULL;
-            file->key = memory_strdup(*build_id ? build_id : name);
-        }
-    }
+    for (uint32_t i = 1; resolve && i < profile->mapping_count; i++)
+        find_file(&window->files[i], capture, profile, i, &opened);
 }
 
 void window_note(struct window *window, const char *format, ...)

@@ -326,9 +326,9 @@ bool capture_child_ended(struct capture *capture, pid_t child, int *ret_status)
     return waitpid(child, ret_status, WNOHANG) == child;
 }
 
-const char *capture_locate(void *context, const struct profile *from, uint32_t mapping_id)
+static const struct module *find_module(const struct capture *capture, const struct profile *from,
+                                        uint32_t mapping_id)
 {
-    struct capture *capture = context;
     const struct segments *segments = &capture->recorder.segments;
     const struct profile_mapping *mapping = &from->mappings[mapping_id];
     const char *file = profile_text(from, mapping->file);
@@ -337,9 +337,23 @@ const char *capture_locate(void *context, const struct profile *from, uint32_t m
         const struct module *module = segments->list[i].module;
         if (segments->list[i].offset == mapping->offset && !strcmp(module->path, file) &&
             !strcmp(module->build_id, build_id))
-            return module_open_path(module, capture->path);
+            return module;
     }
     return NULL;
+}
+
+const char *capture_locate(void *context, const struct profile *from, uint32_t mapping_id)
+{
+    struct capture *capture = context;
+    const struct module *module = find_module(capture, from, mapping_id);
+    return module ? module_open_path(module, capture->path) : NULL;
+}
+
+struct shared_fd *capture_hold(struct capture *capture, const struct profile *from,
+                               uint32_t mapping_id)
+{
+    const struct module *module = find_module(capture, from, mapping_id);
+    return module && module->readable ? shared_fd_ref(module->held) : NULL;
 }
 
 enum capture_means capture_means(const struct capture *capture)

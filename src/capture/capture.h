@@ -10,6 +10,7 @@
 #include <sys/types.h>
 
 #include "base/error.h"
+#include "base/shared_fd.h"
 #include "elf/unwind.h"
 #include "profile/profile.h"
 
@@ -112,6 +113,10 @@ bool capture_child_ended(struct capture *capture, pid_t child, int *ret_status);
 /* A symbol_locate_fn (symbol/naming.h) with the capture as its context: where a mapping's file can
  * be opened now, also when it was deleted or is in another mount namespace. */
 const char *capture_locate(void *capture, const struct profile *from, uint32_t mapping_id);
+/* The same file, where the capture has it open, for as long as the caller holds it, also when the
+ * capture is gone. NULL: it hasn't. */
+struct shared_fd *capture_hold(struct capture *capture, const struct profile *from,
+                               uint32_t mapping_id);
 
 enum capture_means capture_means(const struct capture *capture);
 /* "BPF", "perf events", "ptrace" */

@@ -166,7 +166,7 @@ void module_file_close(struct modules *modules, struct module *module)
     if (module->fd < 0)
         return;
     take_off_list(modules, module);
-    close(module->fd);
+    shared_fd_unref(TAKE_PTR(module->held));
     module->fd = -1;
 }
 
@@ -205,6 +205,7 @@ void module_file_keep(struct modules *modules, struct module *module, int fd)
     if (modules->open_count == modules->open_max)
         close_one(modules);
     module->fd = fd;
+    module->held = shared_fd_new(fd);
     modules->open[modules->open_count++] = module;
 }
 

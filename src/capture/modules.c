@@ -38,8 +38,7 @@ void modules_init(struct modules *modules)
 
 static void module_free(struct module *module)
 {
-    if (module->fd >= 0)
-        close(module->fd);
+    shared_fd_unref(module->held);
     unwind_rows_release(&module->rows);
     elf_release(&module->headers);
     free(module->path);

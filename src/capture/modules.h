@@ -7,6 +7,7 @@
  */
 #pragma once
 
+#include "base/shared_fd.h"
 #include "capture/rowcache.h"
 #include "elf/rows.h"
 
@@ -42,12 +43,13 @@ struct module {
     uint64_t device, inode; /* as it was asked for, or by stat if that was not known */
     struct module_stamp stamp;
     bool is_vdso;
-    bool stale;         /* the file has changed since: for mappings of that time only */
-    bool trusted;       /* belongs to us or to root: may share rows by its build ID */
-    bool irreplaceable; /* its path leads elsewhere now: the last to be closed */
-    int fd;             /* -1: not open */
-    int64_t checked_ns; /* when the file was last looked at */
-    uint32_t pid;       /* of a process that had it mapped, and where */
+    bool stale;             /* the file has changed since: for mappings of that time only */
+    bool trusted;           /* belongs to us or to root: may share rows by its build ID */
+    bool irreplaceable;     /* its path leads elsewhere now: the last to be closed */
+    int fd;                 /* -1: not open */
+    struct shared_fd *held; /* by whoever reads the file after the module is gone, too */
+    int64_t checked_ns;     /* when the file was last looked at */
+    uint32_t pid;           /* of a process that had it mapped, and where */
     uint64_t start, end;
     struct elf_file headers; /* its segments; nothing can be read through it */
     struct rows_identity identity;

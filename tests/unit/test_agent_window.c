@@ -2,10 +2,13 @@
 // From a window of addresses to a request: names that are looked for once, a resource for each set
 // of labels, and what must not leave the host.
 
+#include <fcntl.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "agent/window.h"
+#include "base/clock.h"
 #include "base/memory.h"
 #include "elf/file.h"
 #include "format/otlp.h"
@@ -160,6 +163,102 @@ static void a_resource_for_each_set(void **state)
     }
 }
 
+static uint32_t label(void *context, const struct capture_process *process, struct profile *profile)
+{
+    (void)context;
+    (void)process;
+    struct profile_label one = {.key = profile_cstring(profile, "service_name"),
+                                .text = profile_cstring(profile, "self")};
+    return profile_label_set(profile, &one, 1);
+}
+
+static struct capture *capture_self(void)
+{
+    pid_t self = getpid();
+    struct capture_options options = {
+        .pids = &self, .pid_count = 1, .frequency_hz = 999, .user = true, .label = label};
+    struct capture *capture = NULL;
+    struct error error = {0};
+    if (capture_new(&options, &capture, &error) < 0)
+        print_message("%s\n", error.text);
+    return capture;
+}
+
+static void use_cpu(void)
+{
+    int64_t until = clock_ns(CLOCK_THREAD_CPUTIME_ID) + 200000000;
+    int value = 0;
+    while (clock_ns(CLOCK_THREAD_CPUTIME_ID) < until)
+        for (int i = 0; i < 100000; i++)
+            value = window_test_function(value);
+}
+
+static void read_back(const struct buffer *body, struct profile *profile)
+{
+    struct otlp_summary summary;
+    struct error error = {0};
+    struct source source;
+    assert_int_equal(source_open_memory(&source, "x", body->data, body->length, 1 << 24, &error),
+                     0);
+    assert_int_equal(otlp_read(&source, profile, &summary, &error), 0);
+    source_release(&source);
+}
+
+/* Recordings end, and capture is turned off, before what they sampled has names: their files are
+ * there all the same, and no others in their places. */
+static void names_after_the_capture(void **state)
+{
+    (void)state;
+    struct capture *capture = capture_self();
+    struct error error = {0};
+    _cleanup_buffer_ struct buffer body = {0};
+    _cleanup_profile_ struct profile back;
+    int others[64];
+    if (!capture) {
+        skip();
+        return;
+    }
+    struct window *window = window_new(1700000000000000000);
+    capture_into(capture, &window->profile);
+    use_cpu();
+    assert_true(capture_read(capture, 0, true, &error) >= 0);
+    capture_into(capture, NULL);
+    window_close(window, capture, 1000000000, true);
+    capture_free(capture);
+    for (size_t i = 0; i < ARRAY_LENGTH(others); i++)
+        others[i] = open("/dev/null", O_RDONLY | O_CLOEXEC);
+    struct namer *namer = namer_new();
+    assert_int_equal(window_encode(window, namer, &body, &error), 0);
+    namer_free(namer);
+    window_free(window);
+    for (size_t i = 0; i < ARRAY_LENGTH(others); i++)
+        close(others[i]);
+    profile_init(&back, PROFILE_ALL);
+    read_back(&body, &back);
+    assert_true(has_function(&back, "window_test_function"));
+}
+
+/* A file that couldn't be opened once has names when it can. */
+static void names_the_next_time(void **state)
+{
+    (void)state;
+    struct namer *namer = namer_new();
+    for (int round = 0; round < 2; round++) {
+        _cleanup_profile_ struct profile from, to;
+        struct error error = {0};
+        profile_init(&from, PROFILE_LABELS | PROFILE_ADDRESSES);
+        profile_init(&to, PROFILE_LABELS | PROFILE_ADDRESSES);
+        fill(&from);
+        _cleanup_free_ struct named_file *files = memory_zalloc(from.mapping_count, sizeof(*files));
+        for (uint32_t i = 0; i < from.mapping_count; i++)
+            files[i] = (struct named_file){.key = profile_text(&from, from.mappings[i].file)};
+        files[1].path = round ? "/proc/self/exe" : NULL;
+        assert_int_equal(namer_name(namer, &from, files, &to, &error), 0);
+        assert_int_equal(has_function(&to, "window_test_function"), round);
+    }
+    namer_free(namer);
+}
+
 /* A window without samples says that somebody looked. */
 static void nothing_happened(void **state)
 {
@@ -181,6 +280,8 @@ int main(void)
         cmocka_unit_test(names),
         cmocka_unit_test(addresses_only),
         cmocka_unit_test(a_resource_for_each_set),
+        cmocka_unit_test(names_after_the_capture),
+        cmocka_unit_test(names_the_next_time),
         cmocka_unit_test(nothing_happened),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
