@@ -3,7 +3,6 @@
 
 #include "agent/agent.h"
 
-#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/random.h>
@@ -156,22 +155,6 @@ static void note_losses(struct agent *agent, struct window *window)
     last->loss_count = count;
 }
 
-void agent_hand_over(struct agent *agent, struct window *window)
-{
-    struct window *lost = NULL;
-    pthread_mutex_lock(&agent->lock);
-    if (agent->queue_count == AGENT_QUEUE_MAX) {
-        lost = agent->queue[0];
-        memmove(agent->queue, agent->queue + 1, sizeof(lost) * --agent->queue_count);
-        agent->figures.windows_dropped++;
-    }
-    agent->queue[agent->queue_count++] = window;
-    agent->figures.windows++;
-    pthread_cond_signal(&agent->changed);
-    pthread_mutex_unlock(&agent->lock);
-    window_free(lost);
-}
-
 static int end_window(struct agent *agent, struct error *error)
 {
     int r = capture_read(agent->capture, 0, true, error);
@@ -198,16 +181,6 @@ static bool window_over(const struct agent *agent)
 {
     return clock_ns(CLOCK_REALTIME) >= agent->window_end_ns ||
            monotonic_ns() - agent->window_began_ns > AGENT_WINDOW_NS + TICK_NS;
-}
-
-bool agent_has_unsent(struct agent *agent, const char *suffix)
-{
-    pthread_mutex_lock(&agent->lock);
-    bool found = !strcmp(agent->encoding, suffix);
-    for (size_t i = 0; i < agent->queue_count; i++)
-        found = found || !strcmp(agent->queue[i]->suffix, suffix);
-    pthread_mutex_unlock(&agent->lock);
-    return found || spool_figures(agent->spool).batches;
 }
 
 /* ---- the switch ---- */
@@ -284,67 +257,7 @@ void agent_interrupt(struct agent *agent)
     atomic_store(&agent->stopping, true);
 }
 
-/* ---- requests ---- */
-
-static struct window *next_window(struct agent *agent)
-{
-    struct window *window = NULL;
-    pthread_mutex_lock(&agent->lock);
-    watchdog_idle(agent->watchdog, WATCHDOG_WINDOWS);
-    while (!agent->queue_count && !agent->no_more) {
-        if (agent->drop_caches) /* this thread's alone */
-            namer_forget(agent->namer);
-        agent->drop_caches = false;
-        pthread_cond_wait(&agent->changed, &agent->lock);
-    }
-    watchdog_beat(agent->watchdog, WATCHDOG_WINDOWS);
-    if (agent->queue_count) {
-        window = agent->queue[0];
-        memmove(agent->queue, agent->queue + 1, sizeof(window) * --agent->queue_count);
-        memcpy(agent->encoding, window->suffix, sizeof(agent->encoding));
-    }
-    pthread_mutex_unlock(&agent->lock);
-    return window;
-}
-
-static void *encode(void *argument)
-{
-    struct agent *agent = argument;
-    struct window *window;
-    while ((window = next_window(agent))) {
-        _cleanup_buffer_ struct buffer body = {0};
-        struct error error = {0};
-        char id[SPOOL_ID_BYTES];
-        /* By time, so that the oldest goes first. */
-        snprintf(id, sizeof(id), "%016" PRIx64 "-%016" PRIx64 "%s", (uint64_t)window->time_ns,
-                 agent->run, window->suffix);
-        int r = window_encode(window, agent->namer, &body, &error);
-        if (!r)
-            r = spool_put(agent->spool, id, body.data, body.length, &error);
-        if (r < 0)
-            log_warning("A window of %llu samples is lost: %s", (unsigned long long)window->samples,
-                        error.text);
-        pthread_mutex_lock(&agent->lock);
-        agent->figures.windows_dropped += r < 0;
-        agent->figures.encoded_bytes += r < 0 ? 0 : body.length;
-        agent->encoding[0] = 0;
-        agent->figures.encode_cpu_ns = cpu_ns(CLOCK_THREAD_CPUTIME_ID);
-        pthread_mutex_unlock(&agent->lock);
-        window_free(window);
-    }
-    return NULL;
-}
-
 /* ---- lifecycle ---- */
-
-static int start_encoder(struct agent *agent, struct error *error)
-{
-    int r = pthread_create(&agent->encoder, NULL, encode, agent);
-    if (r)
-        return error_set_errno(error, -r, "No thread can be started");
-    agent->encoder_started = true;
-    return 0;
-}
 
 static int start_upload(struct agent *agent, struct error *error)
 {
@@ -394,7 +307,7 @@ int agent_start(struct agent_settings *settings, struct agent **ret_agent, struc
     if (!r)
         r = start_upload(agent, error);
     if (!r)
-        r = start_encoder(agent, error);
+        r = agent_encoder_start(agent, error);
     if (!r)
         r = agent_status_start(agent, error);
     if (!r)
@@ -418,13 +331,7 @@ void agent_stop(struct agent *agent, unsigned grace_ms)
     atomic_store(&agent->stopping, true);
     http_server_stop(agent->http, HTTP_GRACE_MS);
     agent_control_stop(agent->control);
-    if (agent->encoder_started) {
-        pthread_mutex_lock(&agent->lock);
-        agent->no_more = true;
-        pthread_cond_signal(&agent->changed);
-        pthread_mutex_unlock(&agent->lock);
-        pthread_join(agent->encoder, NULL);
-    }
+    agent_encoder_stop(agent);
     uploader_stop(agent->uploader, grace_ms);
     watchdog_stop(agent->watchdog);
     agent_control_free(agent->control);

@@ -18,6 +18,7 @@
 #include "agent/upload.h"
 #include "agent/watchdog.h"
 #include "agent/window.h"
+#include "base/pace.h"
 #include "capture/capture.h"
 
 #define AGENT_QUEUE_MAX 3 /* windows that wait to be made into requests */
@@ -83,6 +84,9 @@ struct agent {
 
     pthread_t encoder;
     bool encoder_started;
+    struct pace pace;       /* the encoder's */
+    int64_t encoder_cpu_ns; /* of its CPU time, what the pace knows of */
+    int64_t patience_ns;    /* and until when the window at hand may wait for it */
     atomic_bool stopping;
     pthread_mutex_t lock; /* over what follows */
     pthread_cond_t changed;
@@ -109,12 +113,21 @@ int agent_pause(struct agent *agent, bool pause, struct error *error);
 
 struct agent_figures agent_figures(struct agent *agent);
 
+/* ---- encoder.c ---- */
+
+int agent_encoder_start(struct agent *agent, struct error *error);
+/* What is in the queue is still made into requests. */
+void agent_encoder_stop(struct agent *agent);
+
 /* From any thread: a window to be sent, which is taken over; and whether any of such a suffix is
  * still on its way. */
 void agent_hand_over(struct agent *agent, struct window *window);
 bool agent_has_unsent(struct agent *agent, const char *suffix);
 
 /* ---- capture_host.c ---- */
+
+/* How much of one CPU may go into what is learned once: names, or unwind rows. */
+double agent_learning_share(const struct agent_settings *settings);
 
 /* The most that can be looked at here: the host, or else the processes of this user. */
 int agent_capture_new(const struct agent_settings *settings, struct targets *targets,

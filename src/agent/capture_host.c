@@ -16,6 +16,8 @@
 
 #define STACKS_BYTES (8u << 20)
 #define PIDS_MAX_OWN 256
+/* Of what the agent may cost. There is all to learn when it starts, and when programs do. */
+#define LEARNING_SHARE 0.35
 #define DESCRIPTORS_KEPT 128 /* for all that is no perf event */
 
 /* Processes of this user, the newest first, as far as descriptors go: each thread takes one for
@@ -49,6 +51,12 @@ static size_t own_processes(pid_t *pids, size_t room)
     return count;
 }
 
+double agent_learning_share(const struct agent_settings *settings)
+{
+    double cpus = (double)MAX(sysconf(_SC_NPROCESSORS_ONLN), 1);
+    return settings->budget_cpu_percent / 100 * cpus * LEARNING_SHARE;
+}
+
 int agent_capture_new(const struct agent_settings *settings, struct targets *targets,
                       struct capture **ret_capture, struct error *error)
 {
@@ -59,6 +67,7 @@ int agent_capture_new(const struct agent_settings *settings, struct targets *tar
                                       .user = true,
                                       .unwind_pool_bytes = settings->unwind_pool_bytes,
                                       .stacks_bytes = STACKS_BYTES,
+                                      .learning_share = agent_learning_share(settings),
                                       .label = targets_label,
                                       .label_context = targets};
     int r = capture_new(&options, ret_capture, error);

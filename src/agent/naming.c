@@ -6,6 +6,7 @@
 #include <malloc.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 
@@ -20,8 +21,9 @@
 #define GENERATION_BYTES (6u << 20)
 #define TABLES_BYTES (24u << 20) /* of symbol tables, from window to window */
 #define FILE_BYTES                                                                                 \
-    (32u << 20) /* of those of one file: the server may name what has larger ones                  \
-                 */
+    (32u << 20)                /* of those of one file: the server may name what has larger ones   \
+                                */
+#define LARGE_BYTES (4u << 20) /* of a file whose names may have to wait */
 #define JIT_BYTES (16u << 20)
 #define RENEW_NS (60 * 1000000000ll) /* not more often than that */
 
@@ -48,10 +50,12 @@ struct namer {
     struct kernel_names *kernel;
     struct jit_names *jit;
     int64_t renewed_ns;
+    bool (*pause)(void *context);
+    void *pause_context;
     const struct named_file *files;  /* of the profile that is being named */
     struct symbolizer_file **opened; /* by mapping */
     bool *tried;
-    _Atomic uint64_t frames, unnamed, found;
+    _Atomic uint64_t frames, unnamed, found, postponed;
     _Atomic uint64_t too_large, too_large_now; /* of tables that are gone, and of these */
 };
 
@@ -95,6 +99,12 @@ struct namer *namer_new(void)
     return namer;
 }
 
+void namer_set_pause(struct namer *namer, bool (*pause)(void *context), void *context)
+{
+    namer->pause = pause;
+    namer->pause_context = context;
+}
+
 void namer_free(struct namer *namer)
 {
     if (!namer)
@@ -112,6 +122,7 @@ struct namer_figures namer_figures(const struct namer *namer)
     return (struct namer_figures){.frames = namer->frames,
                                   .unnamed = namer->unnamed,
                                   .found = namer->found,
+                                  .postponed = namer->postponed,
                                   .too_large = namer->too_large + namer->too_large_now};
 }
 
@@ -168,13 +179,21 @@ static const struct known_name *recall(struct namer *namer, struct digest digest
 
 /* ---- looking for names ---- */
 
+static bool is_large(const char *path)
+{
+    struct stat found;
+    return stat(path, &found) == 0 && (uint64_t)found.st_size >= LARGE_BYTES;
+}
+
 static struct symbolizer_file *file_of(struct namer *namer, const struct profile *from, uint32_t id)
 {
     if (!namer->tried[id]) {
         const char *path = namer->files[id].path;
         const char *file = profile_text(from, from->mappings[id].file);
         namer->tried[id] = true;
-        if (path || file[0] == '[') /* the vDSO */
+        if (path && namer->pause && !namer->pause(namer->pause_context) && is_large(path))
+            namer->postponed++;
+        else if (path || file[0] == '[') /* the vDSO */
             namer->opened[id] = symbolizer_file(namer->symbolizer, path ? path : file,
                                                 profile_text(from, from->mappings[id].build_id));
     }

@@ -20,11 +20,16 @@ struct namer_figures {
     uint64_t frames;    /* that were asked for */
     uint64_t unnamed;   /* of them, those without a name */
     uint64_t found;     /* of them, those that had to be looked for */
+    uint64_t postponed; /* times that a large file was left for the next time */
     uint64_t too_large; /* times that a file's tables were left out for their size */
 };
 
 struct namer *namer_new(void);
 void namer_free(struct namer *namer);
+
+/* Called before a file is opened that wasn't: whoever pays for it may take a while, and return
+ * false to leave large ones for the next time. */
+void namer_set_pause(struct namer *namer, bool (*pause)(void *context), void *context);
 
 /* A mapping's file, by its number in the profile. */
 struct named_file {

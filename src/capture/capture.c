@@ -179,6 +179,7 @@ int capture_new(const struct capture_options *options, struct capture **ret_capt
     recorder_init(&capture->recorder, options->frequency_hz);
     capture->recorder.label = options->label;
     capture->recorder.label_context = options->label_context;
+    pace_init(&capture->recorder.modules.pace, options->learning_share, monotonic_ns());
     capture->recorder.processes.no_thread_names = options->label != NULL;
     capture->recorder.root_by_process = options->root_by_process;
     if (options->pid_count) {
@@ -450,6 +451,11 @@ size_t capture_losses(const struct capture *capture, struct capture_loss *losses
         note_loss(losses, &count, "threads_refused", "threads beyond the limit",
                   ptrace_sampler_refused(capture->ptrace));
     }
+    note_loss(
+        losses, &count, "rows_postponed",
+        "times that stacks were cut to save CPU time: the unwind rows of a large file have to "
+        "wait",
+        recorder->modules.postponed);
     note_loss(losses, &count, "tables_full", "processes, threads or mappings beyond the limits",
               recorder->processes.refused + recorder->modules.refused);
     return count;

@@ -47,6 +47,7 @@ struct capture_options {
     bool root_by_process;       /* stacks begin with a frame that is called as the process is */
     uint64_t unwind_pool_bytes; /* of unwind rows that the kernel holds; 0: the default */
     uint64_t stacks_bytes;      /* of known stacks in user space; 0: the default */
+    double learning_share;      /* of one CPU, for unwind rows of large files; 0: at once */
     capture_label_fn label;     /* NULL: samples have the labels comm, pid and tid */
     void *label_context;
     bool check; /* BPF: walks are repeated in user space and compared */

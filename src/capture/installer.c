@@ -50,6 +50,8 @@ static uint32_t get_file(struct installer *installer, struct module *module)
         return id;
     struct installed_file file = {.module = owner};
     const struct unwind_rows *rows = module_rows(installer->modules, module);
+    if (!rows && owner->postponed_ns)
+        return ID_NONE;
     if (rows) {
         file.number = unwind_pool_add_file(&installer->pool, rows);
         if (!file.number)

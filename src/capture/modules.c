@@ -15,6 +15,8 @@
 #include "capture/module_file.h"
 #include "elf/vdso.h"
 
+#define LARGE_BYTES (8u << 20) /* of code */
+#define POSTPONE_MAX_NS 30000000000ll
 #define LOOK_AGAIN_NS                                                                              \
     1000000000 /* at a file that may have changed, or that could not be opened                     \
                 */
@@ -377,19 +379,48 @@ static int compile(struct modules *modules, struct module *module, struct unwind
     return 0;
 }
 
-static int obtain(struct modules *modules, struct module *owner, struct module *module,
+static uint64_t code_bytes(const struct elf_file *file)
+{
+    uint64_t bytes = 0;
+    for (size_t i = 0; i < file->segment_count; i++)
+        if (file->segments[i].type == PT_LOAD && file->segments[i].flags & PF_X)
+            bytes += file->segments[i].file_bytes;
+    return bytes;
+}
+
+/* A compiler or a browser has rows that take a second to compile. While the last ones are not paid
+ * for they wait, and stacks that go through it end there. */
+static bool has_to_wait(struct modules *modules, struct module *module, int64_t now)
+{
+    bool waits =
+        pace_owed_ns(&modules->pace, now) > 0 && code_bytes(&module->headers) >= LARGE_BYTES;
+    if (!waits || (module->postponed_ns && now - module->postponed_ns >= POSTPONE_MAX_NS)) {
+        module->postponed_ns = 0;
+        return false;
+    }
+    if (!module->postponed_ns)
+        module->postponed_ns = now;
+    modules->postponed++;
+    return true;
+}
+
+static int obtain(struct modules *modules, struct module *owner, struct module *module, int64_t now,
                   struct unwind_rows *ret_rows)
 {
     if (owner->trusted &&
         row_cache_load(&modules->cache, &owner->identity, &modules->rules, ret_rows))
         return 0;
+    if (has_to_wait(modules, owner, now))
+        return -EAGAIN;
+    int64_t cpu_ns = clock_ns(CLOCK_THREAD_CPUTIME_ID);
     int r = compile(modules, owner, ret_rows);
     if (r < 0 && r != -EBADMSG && module != owner)
         r = compile(modules, module, ret_rows);
+    if (r == 0 && owner->trusted)
+        row_cache_store(&modules->cache, &owner->identity, ret_rows, &modules->rules);
+    pace_spend(&modules->pace, clock_ns(CLOCK_THREAD_CPUTIME_ID) - cpu_ns);
     if (r < 0)
         return r;
-    if (owner->trusted)
-        row_cache_store(&modules->cache, &owner->identity, ret_rows, &modules->rules);
     /* A walk doesn't ask for them. */
     free(ret_rows->functions);
     ret_rows->functions = NULL;
@@ -403,7 +434,7 @@ static void hold_rows(struct modules *modules, struct module *owner, struct modu
     struct unwind_rows rows = {0};
     if (owner->rows_tried_ns && now - owner->rows_tried_ns < LOOK_AGAIN_NS)
         return;
-    int r = obtain(modules, owner, module, &rows);
+    int r = obtain(modules, owner, module, now, &rows);
     /* What can't be opened now may be opened later, through another process. */
     owner->rows_tried_ns = r < 0 ? now : 0;
     if (r == -EBADMSG || (r == 0 && !rows.page_count)) {

@@ -7,6 +7,7 @@
  */
 #pragma once
 
+#include "base/pace.h"
 #include "base/shared_fd.h"
 #include "capture/rowcache.h"
 #include "elf/rows.h"
@@ -56,6 +57,7 @@ struct module {
     enum module_rows_state rows_state;
     struct unwind_rows rows;
     int64_t rows_used_ns;     /* when they were last asked for */
+    int64_t postponed_ns;     /* since when its rows wait for better times; 0: they don't */
     int64_t rows_tried_ns;    /* when the file could not be opened for them; 0: it could */
     uint64_t used, rows_used; /* numbers that grow with each use of the table */
 };
@@ -85,9 +87,12 @@ struct modules {
     uint64_t freed_bytes; /* of rows, since the heap was last gone through */
     uint64_t uses;
 
-    uint64_t refused;  /* beyond MODULES_MAX */
-    uint64_t compiled; /* rows that were not in the cache */
-    uint64_t released; /* rows that were given back to make room */
+    struct pace pace; /* of compiling rows of large files: as fast as can be unless it is set */
+
+    uint64_t refused;   /* beyond MODULES_MAX */
+    uint64_t postponed; /* times that a large file had to wait */
+    uint64_t compiled;  /* rows that were not in the cache */
+    uint64_t released;  /* rows that were given back to make room */
 };
 
 void modules_init(struct modules *modules);

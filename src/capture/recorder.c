@@ -54,8 +54,12 @@ void recorder_forget_modules(struct recorder *recorder)
         processes->list[i]->count = 0, processes->list[i]->program = NULL;
     processes_doubt(processes, monotonic_ns());
     segments_clear(&recorder->segments);
+    struct pace pace = recorder->modules.pace;
+    uint64_t postponed = recorder->modules.postponed;
     modules_release(&recorder->modules);
     modules_init(&recorder->modules);
+    recorder->modules.pace = pace;
+    recorder->modules.postponed = postponed;
 }
 
 void recorder_into(struct recorder *recorder, struct profile *profile)
