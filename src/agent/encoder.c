@@ -38,7 +38,8 @@ bool agent_has_unsent(struct agent *agent, const char *suffix)
     for (size_t i = 0; i < agent->queue_count; i++)
         found = found || !strcmp(agent->queue[i]->suffix, suffix);
     pthread_mutex_unlock(&agent->lock);
-    return found || spool_figures(agent->spool).batches;
+    struct spool_figures waiting = spool_figures(agent->spool);
+    return found || waiting.batches > waiting.deferred;
 }
 
 /* ---- its pace ---- */

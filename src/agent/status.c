@@ -37,7 +37,7 @@ static double share(uint64_t part, uint64_t whole)
     return whole ? (double)part / (double)whole : 0;
 }
 
-#define NUMBERS_MAX 48
+#define NUMBERS_MAX 64
 
 static size_t list_numbers(const struct status *status, struct number *numbers)
 {
@@ -127,6 +127,9 @@ static size_t list_numbers(const struct status *status, struct number *numbers)
          (double)status->spool.damaged},
         {"spool_refused", "spool_refused_total", "Batches that the server will never take.", false,
          (double)status->spool.refused},
+        {"upload_skipped", "upload_skipped_total",
+         "Times that others went before a batch that the server fails on.", false,
+         (double)upload->skipped},
         {"upload_throttled", "upload_throttled_total", "Requests answered with 429 or 503.", false,
          (double)upload->throttled},
         {"uploads", "upload_requests_total", "Requests to the server.", false,
