@@ -104,6 +104,10 @@ static int tick(struct agent *agent, int64_t now_ns, struct error *error)
     figures->cost = measure(&figures->cost, capture.bpf_ns, now_ns - agent->ticked_ns);
     figures->rate_hz = agent->rate_hz;
     figures->paused = agent->paused;
+    if (agent->capture && agent->guard.state.rest && agent->ticked_ns) {
+        figures->rest_ns += now_ns - agent->ticked_ns;
+        agent->window_rest_ns += now_ns - agent->ticked_ns;
+    }
     figures->targets = agent->targets.count;
     figures->targets_dropped = agent->targets.dropped;
     pthread_mutex_unlock(&agent->lock);
@@ -171,6 +175,10 @@ static int end_window(struct agent *agent, struct error *error)
     window->samples = figures.samples - agent->last.capture.samples;
     agent->last.capture = figures;
     note_losses(agent, window);
+    if (agent->window_rest_ns)
+        window_note(window, "budget: nothing was sampled for %lld s of this window",
+                    (long long)(agent->window_rest_ns + TICK_NS / 2) / TICK_NS);
+    agent->window_rest_ns = 0;
     window_close(window, agent->capture, duration_ns, agent->settings->symbolize == SYMBOLIZE_HOST);
     targets_tidy(&agent->targets, monotonic_ns());
     if (agent_symbols_look(agent->symbols, agent->capture, &window->profile))

@@ -41,6 +41,7 @@ struct agent_figures {
     struct agent_cost cost;
     unsigned rate_hz;
     bool paused;
+    int64_t rest_ns; /* in which nothing was sampled, since the guard wanted so */
     uint64_t targets, targets_dropped;
     uint64_t windows;         /* that were handed over */
     uint64_t windows_dropped; /* because the last ones were not done yet, or could not be kept */
@@ -75,7 +76,8 @@ struct agent {
     unsigned wanted_hz; /* without the guard */
     unsigned rate_hz;   /* with it */
     bool paused;
-    bool silent; /* the capture is paused, for that or because the guard wants a rest */
+    int64_t window_rest_ns; /* of the window, in which nothing was sampled */
+    bool silent;            /* the capture is paused, for that or because the guard wants a rest */
     struct guard guard;
     char guard_why[GUARD_TEXT_BYTES];
     bool narrowed;              /* to the busiest processes */

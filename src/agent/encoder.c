@@ -19,6 +19,8 @@ void agent_hand_over(struct agent *agent, struct window *window)
 {
     struct window *lost = NULL;
     pthread_mutex_lock(&agent->lock);
+    if (!agent->queue_count) /* from now on it has something to do */
+        watchdog_beat(agent->watchdog, WATCHDOG_WINDOWS);
     if (agent->queue_count == AGENT_QUEUE_MAX) {
         lost = agent->queue[0];
         memmove(agent->queue, agent->queue + 1, sizeof(lost) * --agent->queue_count);
@@ -38,7 +40,8 @@ bool agent_has_unsent(struct agent *agent, const char *suffix)
     for (size_t i = 0; i < agent->queue_count; i++)
         found = found || !strcmp(agent->queue[i]->suffix, suffix);
     pthread_mutex_unlock(&agent->lock);
-    return found || spool_figures(agent->spool).batches;
+    struct spool_figures waiting = spool_figures(agent->spool);
+    return found || waiting.batches > waiting.deferred;
 }
 
 /* ---- its pace ---- */
@@ -100,6 +103,7 @@ static void *encode(void *argument)
 {
     struct agent *agent = argument;
     struct window *window;
+    pthread_setname_np(pthread_self(), "windows");
     pace_init(&agent->pace, agent_learning_share(agent->settings), monotonic_ns());
     namer_set_pause(agent->namer, pause_for, agent);
     while ((window = next_window(agent))) {

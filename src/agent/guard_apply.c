@@ -113,7 +113,9 @@ int agent_guard_attach(struct agent *agent, struct error *error)
 static void announce(struct agent *agent, bool down)
 {
     char what[GUARD_TEXT_BYTES];
-    guard_explain(&agent->guard, agent->guard_why, sizeof(agent->guard_why));
+    /* On the way back, the reason for what is still missing stays what it was. */
+    if (down || !agent->guard.level)
+        guard_explain(&agent->guard, agent->guard_why, sizeof(agent->guard_why));
     guard_describe(&agent->guard, what, sizeof(what));
     if (down)
         log_warning("The agent samples less, %s: %s.", what, agent->guard_why);

@@ -21,6 +21,19 @@ static const char *const service_labels[] = {"app.kubernetes.io/name", "app", "k
                                              "app.kubernetes.io/component"};
 static const char version_label[] = "app.kubernetes.io/version";
 
+size_t pod_service_rank(const char *key, size_t length)
+{
+    for (size_t i = 0; i < ARRAY_LENGTH(service_labels); i++)
+        if (strlen(service_labels[i]) == length && !memcmp(service_labels[i], key, length))
+            return i;
+    return SIZE_MAX;
+}
+
+bool pod_is_version(const char *key, size_t length)
+{
+    return strlen(version_label) == length && !memcmp(version_label, key, length);
+}
+
 /* ---- the list ---- */
 
 void pod_list_release(struct pod_list *pods)
@@ -49,19 +62,19 @@ static int read_text(struct json *json, struct pod_list *pods, const char **ret_
 static int read_labels(struct json *json, struct pod_list *pods, struct pod_container *pod)
 {
     struct json_string key;
-    size_t best = ARRAY_LENGTH(service_labels);
+    size_t best = SIZE_MAX;
     int r = json_kind(json);
     if (r != JSON_OBJECT)
         return MIN(r, 0);
     json_object(json);
     while ((r = json_next_key(json, &key)) > 0) {
-        if (json_is(&key, version_label))
+        size_t rank = pod_service_rank(key.data, key.length);
+        if (pod_is_version(key.data, key.length)) {
             read_text(json, pods, &pod->version);
-        for (size_t i = 0; i < best; i++)
-            if (json_is(&key, service_labels[i])) {
-                read_text(json, pods, &pod->service);
-                best = i;
-            }
+        } else if (rank < best) {
+            read_text(json, pods, &pod->service);
+            best = rank;
+        }
     }
     return r;
 }

@@ -27,6 +27,11 @@ struct pod_list {
     struct arena arena;
 };
 
+/* How good a label is for a service's name: the least is the best, SIZE_MAX is none at all. And
+ * whether it is the version. */
+size_t pod_service_rank(const char *key, size_t length);
+bool pod_is_version(const char *key, size_t length);
+
 /* The kubelet's answer to GET /pods. */
 int pod_list_read(struct pod_list *pods, const char *json, size_t length, struct error *error);
 void pod_list_release(struct pod_list *pods);

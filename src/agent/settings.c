@@ -35,7 +35,7 @@ void agent_settings_release(struct agent_settings *settings)
     char *texts[] = {
         settings->server_url, settings->token_file, settings->ca_file, settings->certificate_file,
         settings->key_file,   settings->data,       settings->proxy,   settings->status,
-        settings->kubelet,    settings->off_file,   settings->user};
+        settings->kubelet,    settings->off_file,   settings->user,    settings->pod_labels_file};
     for (size_t i = 0; i < ARRAY_LENGTH(texts); i++)
         free(texts[i]);
     labels_release(&settings->external_labels);
@@ -214,6 +214,7 @@ static void read_kubernetes(struct agent_settings *settings, struct settings *to
     struct settings section;
     settings_open(&section, top->problems, settings_map(top, "kubernetes"), "kubernetes");
     read_text(&section, "kubelet", &settings->kubelet);
+    read_text(&section, "labels_file", &settings->pod_labels_file);
     settings_close(&section);
 }
 

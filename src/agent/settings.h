@@ -43,10 +43,11 @@ struct agent_settings {
     /* Texts are this struct's own. */
     char *server_url; /* NULL: not given */
     char *token_file, *ca_file, *certificate_file, *key_file;
-    char *proxy;   /* NULL: none, whatever the environment says */
-    char *kubelet; /* URL of its read-only port; NULL: pods have ids only */
-    char *data;    /* folder of the spool */
-    char *status;  /* where to listen: "unix:PATH"; "" for nowhere */
+    char *proxy;           /* NULL: none, whatever the environment says */
+    char *pod_labels_file; /* of a downward volume, of the agent's own pod; NULL: none */
+    char *kubelet;         /* URL of its read-only port; NULL: pods have ids only */
+    char *data;            /* folder of the spool */
+    char *status;          /* where to listen: "unix:PATH"; "" for nowhere */
 
     uint64_t rate_hz;
     bool kernel_frames;

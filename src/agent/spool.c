@@ -20,12 +20,15 @@
 #define BLOCK_BYTES 4096    /* a file takes whole ones */
 #define ASIDE_SHARE 8       /* of the limit for each folder of what was set aside */
 #define ASIDE_COUNT_MAX 256 /* files in it */
+#define DEFER_DOUBLINGS_MAX 16
 #define DAMAGED "damaged"
 #define REFUSED "refused"
 
 struct batch {
     char id[SPOOL_ID_BYTES];
-    uint64_t bytes;  /* that it takes, on disk or in memory */
+    uint64_t bytes;   /* that it takes, on disk or in memory */
+    int64_t defer_ns; /* others go before it until then */
+    unsigned deferrals;
     int64_t born_ns; /* by the steady clock; before it began for what an earlier process left */
     char *body;      /* NULL: it is on disk */
     size_t length;   /* of the body */
@@ -424,15 +427,23 @@ int spool_put(struct spool *spool, const char *batch_id, const void *body, size_
 
 /* ---- out ---- */
 
+static struct batch *next_due(struct spool *spool)
+{
+    int64_t now = monotonic_ns();
+    for (size_t i = 0; i < spool->count; i++)
+        if (spool->batches[i].defer_ns <= now)
+            return &spool->batches[i];
+    return NULL;
+}
+
 /* With the lock held: waits until there is a batch. */
-static bool wait_for_batch(struct spool *spool, int timeout_ms)
+static void wait_for_batch(struct spool *spool, int timeout_ms)
 {
     int64_t until = monotonic_ns() + timeout_ms * 1000000ll;
     struct timespec deadline = {.tv_sec = until / 1000000000, .tv_nsec = until % 1000000000};
-    while (!spool->count && !spool->woken)
+    while (!next_due(spool) && !spool->woken)
         if (pthread_cond_timedwait(&spool->changed, &spool->lock, &deadline))
             break;
-    return spool->count > 0;
 }
 
 /* The file is not what was written, or is gone. */
@@ -459,11 +470,12 @@ int spool_next(struct spool *spool, int timeout_ms, char ret_id[SPOOL_ID_BYTES],
     for (;;) {
         struct doomed doomed = {0};
         pthread_mutex_lock(&spool->lock);
-        bool found = wait_for_batch(spool, timeout_ms), loaded = false;
+        bool loaded = false;
+        wait_for_batch(spool, timeout_ms);
         drop_old(spool, &doomed);
-        found = found && spool->count;
+        struct batch *batch = next_due(spool);
+        bool found = batch;
         if (found) {
-            struct batch *batch = &spool->batches[0];
             memcpy(ret_id, batch->id, SPOOL_ID_BYTES);
             memcpy(spool->sending, batch->id, SPOOL_ID_BYTES);
             loaded = batch->body != NULL;
@@ -503,6 +515,29 @@ void spool_done(struct spool *spool, const char *batch_id, bool refused)
                              spool->options.limit_bytes / ASIDE_SHARE, ASIDE_COUNT_MAX);
 }
 
+void spool_defer(struct spool *spool, const char *batch_id, int64_t wait_ns, int64_t longest_ns)
+{
+    pthread_mutex_lock(&spool->lock);
+    struct batch *batch = find(spool, batch_id);
+    if (batch) {
+        unsigned doublings = MIN(batch->deferrals++, (unsigned)DEFER_DOUBLINGS_MAX);
+        batch->defer_ns = monotonic_ns() + MIN(wait_ns << doublings, longest_ns);
+    }
+    spool->sending[0] = '\0';
+    pthread_mutex_unlock(&spool->lock);
+}
+
+void spool_restore(struct spool *spool, const char *batch_id)
+{
+    pthread_mutex_lock(&spool->lock);
+    struct batch *batch = find(spool, batch_id);
+    if (batch) {
+        batch->deferrals -= batch->deferrals > 0;
+        batch->defer_ns = 0;
+    }
+    pthread_mutex_unlock(&spool->lock);
+}
+
 void spool_wake(struct spool *spool)
 {
     pthread_mutex_lock(&spool->lock);
@@ -516,6 +551,9 @@ struct spool_figures spool_figures(struct spool *spool)
     pthread_mutex_lock(&spool->lock);
     struct spool_figures figures = spool->figures;
     figures.batches = spool->count;
+    int64_t now = monotonic_ns();
+    for (size_t i = 0; i < spool->count; i++)
+        figures.deferred += spool->batches[i].defer_ns > now;
     pthread_mutex_unlock(&spool->lock);
     return figures;
 }

@@ -37,9 +37,10 @@ struct spool_options {
 struct spool_figures {
     uint64_t batches, bytes;               /* that wait; bytes on disk */
     uint64_t memory_batches, memory_bytes; /* of them, those that are in memory alone */
-    uint64_t left;                         /* batches that an earlier process left */
-    uint64_t put, sent;                    /* batches, since it was opened */
-    uint64_t dropped; /* since then: all that was lost on the host, which is: */
+    uint64_t deferred;  /* of those that wait, the ones that others go before for a while */
+    uint64_t left;      /* batches that an earlier process left */
+    uint64_t put, sent; /* batches, since it was opened */
+    uint64_t dropped;   /* since then: all that was lost on the host, which is: */
     uint64_t dropped_full, dropped_old, dropped_memory;
     uint64_t damaged;               /* files that were not what had been written; set aside */
     uint64_t refused;               /* that the server will never take; set aside */
@@ -56,14 +57,19 @@ void spool_close(struct spool *spool);
 int spool_put(struct spool *spool, const char *batch_id, const void *body, size_t length,
               struct error *error);
 
-/* The oldest batch, which stays until spool_done. Waits for one, at most so long. Returns 1, or 0
- * when there is none. */
+/* The oldest batch that isn't deferred, which stays until spool_done. Waits for one, at most so
+ * long. Returns 1, or 0 when there is none. */
 int spool_next(struct spool *spool, int timeout_ms, char ret_id[SPOOL_ID_BYTES],
                struct buffer *ret_body);
 
 /* The server has it; or, with `refused`, will never take it: it is kept in the folder "refused",
  * which is bounded. */
 void spool_done(struct spool *spool, const char *batch_id, bool refused);
+
+/* Others go before it from now on: for so long the first time, twice as long each time after that,
+ * up to `longest_ns`. The other one takes the last of these back. */
+void spool_defer(struct spool *spool, const char *batch_id, int64_t wait_ns, int64_t longest_ns);
+void spool_restore(struct spool *spool, const char *batch_id);
 
 /* Ends the wait of spool_next, now and from now on. */
 void spool_wake(struct spool *spool);

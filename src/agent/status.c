@@ -38,7 +38,7 @@ static double share(uint64_t part, uint64_t whole)
     return whole ? (double)part / (double)whole : 0;
 }
 
-#define NUMBERS_MAX 56
+#define NUMBERS_MAX 72
 
 static size_t list_numbers(const struct status *status, struct number *numbers)
 {
@@ -99,6 +99,9 @@ static size_t list_numbers(const struct status *status, struct number *numbers)
         {"budget_caches_dropped", "budget_caches_dropped_total",
          "Times that names were forgotten for want of memory.", false,
          (double)agent->guard.caches_dropped},
+        {"budget_rest_seconds", "budget_rest_seconds_total",
+         "Time in which nothing was sampled, for the budget's sake.", false,
+         (double)agent->rest_ns / 1e9},
         {"budget_busiest_only", "budget_busiest_only", "Only the busiest processes are sampled.",
          true, agent->guard.busiest_only},
         {"budget_cpu_share", "budget_cpu_ratio", "Cost over the last seconds, of the host's CPUs.",
@@ -128,6 +131,9 @@ static size_t list_numbers(const struct status *status, struct number *numbers)
          (double)status->spool.damaged},
         {"spool_refused", "spool_refused_total", "Batches that the server will never take.", false,
          (double)status->spool.refused},
+        {"upload_skipped", "upload_skipped_total",
+         "Times that others went before a batch that the server fails on.", false,
+         (double)upload->skipped},
         {"upload_throttled", "upload_throttled_total", "Requests answered with 429 or 503.", false,
          (double)upload->throttled},
         {"uploads", "upload_requests_total", "Requests to the server.", false,

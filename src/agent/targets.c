@@ -19,6 +19,7 @@
 void targets_init(struct targets *targets, struct agent_settings *settings)
 {
     *targets = (struct targets){.settings = settings, .proc = "/proc"};
+    pod_file_init(&targets->pod_file, settings->pod_labels_file, targets->proc);
 }
 
 static void target_release(struct target *target)
@@ -33,6 +34,7 @@ void targets_release(struct targets *targets)
     for (size_t i = 0; i < targets->count; i++)
         target_release(&targets->list[i]);
     free(targets->list);
+    pod_file_release(&targets->pod_file);
     id_table_release(&targets->index);
 }
 
@@ -160,6 +162,8 @@ bool targets_describe(struct targets *targets, const struct process_facts *facts
     add_all(labels, &facts->environment);
     if (targets->pods && identity->container_id[0])
         pods_label(targets->pods, identity->pod_uid, identity->container_id, labels);
+    if (!facts->kernel)
+        pod_file_label(&targets->pod_file, identity->pod_uid, monotonic_ns(), labels);
     set_short(labels, "container", identity->container_id);
     set_default(labels, "pod", identity->pod_uid);
     add_all(labels, &settings->external_labels);

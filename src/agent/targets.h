@@ -8,6 +8,7 @@
 #pragma once
 
 #include "agent/identity.h"
+#include "agent/pod_file.h"
 #include "agent/pods.h"
 #include "agent/settings.h"
 #include "base/idtable.h"
@@ -33,6 +34,7 @@ struct targets {
     struct agent_settings *settings;
     const char *proc;  /* "/proc" but in tests */
     struct pods *pods; /* NULL: nobody knows what pods are called */
+    struct pod_file pod_file;
     struct target *list;
     size_t count, capacity;
     struct id_table index; /* by number */

@@ -27,6 +27,12 @@
 #define GZIP_LEVEL 6
 #define BURST 3 /* batches that may go off at once: the last windows of an agent that ends */
 #define RETRY_AFTER_MAX_MS 3600000
+/* So many answers of 500 in a row to the same batch, and the next one is tried. A batch that the
+ * server fails on while it takes that one waits so many times the longest wait between requests,
+ * and twice as long each time, up to an hour. */
+#define PATIENCE 4
+#define DEFER_FACTOR 4
+#define DEFER_MAX_FACTOR 30
 
 /* Which content a file has, without reading it. */
 struct file_stamp {
@@ -44,8 +50,11 @@ struct uploader {
     pthread_t thread;
     bool started;
     atomic_bool stop;
-    unsigned attempt; /* failures in a row */
-    double tokens;    /* batches that may go off now */
+    unsigned attempt;             /* failures in a row */
+    unsigned own_failures;        /* of them, the server's at `failing`, in a row */
+    char failing[SPOOL_ID_BYTES]; /* the batch that it fails on */
+    char suspect[SPOOL_ID_BYTES]; /* and that the next one is tried instead of; "": none */
+    double tokens;                /* batches that may go off now */
     int64_t tokens_ns;
     pthread_mutex_t lock; /* over the figures, and what `client` is */
     pthread_cond_t wake;
@@ -242,6 +251,52 @@ static void renew_token(struct uploader *uploader)
     log_info("The token in %s has changed and is used from now on.", uploader->options.token_file);
 }
 
+/* ---- a batch that the server fails on ---- */
+
+/* Not what a gateway says of a server that is away. */
+static bool is_own_failure(unsigned status)
+{
+    return status >= 500 && (status < 502 || status > 504);
+}
+
+static void defer(struct uploader *uploader, const char *id)
+{
+    unsigned longest_ms = uploader->options.longest_retry_ms;
+    int64_t wait_ns = (longest_ms ? longest_ms : 30000) * DEFER_FACTOR * 1000000ll;
+    spool_defer(uploader->spool, id, wait_ns, wait_ns * DEFER_MAX_FACTOR);
+    memcpy(uploader->suspect, id, sizeof(uploader->suspect));
+}
+
+/* Whether it is the batch or the server is seen by what becomes of the next one. */
+static void judge(struct uploader *uploader, const char *id, unsigned status, bool taken)
+{
+    bool same = !strcmp(uploader->failing, id);
+    if (uploader->suspect[0] && strcmp(uploader->suspect, id) != 0) {
+        if (taken) {
+            log_warning("The server fails on the batch %s and takes others: these go first, and it "
+                        "is tried again later.",
+                        uploader->suspect);
+            pthread_mutex_lock(&uploader->lock);
+            uploader->figures.skipped++;
+            pthread_mutex_unlock(&uploader->lock);
+        } else {
+            spool_restore(uploader->spool, uploader->suspect);
+        }
+        uploader->suspect[0] = '\0';
+    }
+    if (taken || !is_own_failure(status)) {
+        uploader->own_failures = 0;
+        uploader->failing[0] = '\0';
+        return;
+    }
+    uploader->own_failures = same ? uploader->own_failures + 1 : 1;
+    memcpy(uploader->failing, id, sizeof(uploader->failing));
+    if (uploader->own_failures >= PATIENCE) {
+        uploader->own_failures = 0;
+        defer(uploader, id);
+    }
+}
+
 /* ---- the thread ---- */
 
 /* The oldest batch, or a moment without one. */
@@ -264,6 +319,7 @@ static void turn(struct uploader *uploader)
     if (r == -ECANCELED)
         return;
     note_result(uploader, zipped ? gzip.length : body.length, status, is_final(status), &error);
+    judge(uploader, id, status, !r);
     if (!r || is_final(status)) {
         uploader->attempt = 0;
         spool_done(uploader->spool, id, r < 0);
@@ -337,13 +393,19 @@ int uploader_start(const struct upload_options *options, struct spool *spool,
     return 0;
 }
 
+static bool has_due(struct spool *spool)
+{
+    struct spool_figures figures = spool_figures(spool);
+    return figures.batches > figures.deferred;
+}
+
 void uploader_stop(struct uploader *uploader, unsigned grace_ms)
 {
     if (!uploader)
         return;
     int64_t until = monotonic_ns() + grace_ms * 1000000ll;
     if (uploader->started) {
-        while (monotonic_ns() < until && spool_figures(uploader->spool).batches &&
+        while (monotonic_ns() < until && has_due(uploader->spool) &&
                !uploader_figures(uploader).error[0])
             usleep(GRACE_STEP_MS * 1000);
         pthread_mutex_lock(&uploader->lock);

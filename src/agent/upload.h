@@ -3,7 +3,8 @@
  * From the spool to the server, in a thread of its own: oldest first, one at a time, each until the
  * server has it. Every batch has an id, so that one that is sent again is not stored again. After
  * an outage the backlog goes out at a bounded rate. Only what the server says it will never take is
- * given up: 400, 413 and 422.
+ * given up: 400, 413 and 422. A batch that the server fails on (500) again and again, while it
+ * takes the next one, lets others go before it, and is tried now and then.
  */
 #pragma once
 
@@ -28,11 +29,12 @@ struct upload_options {
 };
 
 struct upload_figures {
-    uint64_t requests, failures;  /* failures among requests */
-    uint64_t throttled;           /* of them: 429 and 503 */
-    uint64_t refused;             /* of them: batches that will never be taken */
-    uint64_t bytes;               /* of bodies that the server took */
-    int64_t last_ns;              /* when it took the last, since 1970; 0: never */
+    uint64_t requests, failures; /* failures among requests */
+    uint64_t throttled;          /* of them: 429 and 503 */
+    uint64_t refused;            /* of them: batches that will never be taken */
+    uint64_t skipped; /* times that others went before a batch that the server fails on */
+    uint64_t bytes;   /* of bodies that the server took */
+    int64_t last_ns;  /* when it took the last, since 1970; 0: never */
     char error[ERROR_TEXT_BYTES]; /* why the last request failed; "": it didn't */
 };
 

@@ -101,6 +101,7 @@ until grep 'samples more again' starved.log >/dev/null; do
     sleep 0.1
 done
 [ "$(metric starved budget_steps_up_total)" -ge 1 ]
+[ "$(metric starved budget_rest_seconds_total | cut -d. -f1)" -ge 1 ]
 stop_agent
 
 # The one with the usual budget, from its first moment on.

@@ -59,7 +59,7 @@ check_off() { # WHY: samples have ended, and the agent says so
     sleep 1.2 # its figures are of each second
     local before
     before=$(status | jq .samples)
-    sleep 2
+    sleep 1.2
     [ "$(status | jq .samples)" = "$before" ] && is_off
 }
 check_on() {
@@ -108,7 +108,7 @@ check_on
 # A recording: it comes under its name, with about a sample for each millisecond of CPU time.
 cpu_time() { awk -v hz="$(getconf CLK_TCK)" '{print ($14 + $15) / hz}' "/proc/$busy/stat"; }
 before=$(cpu_time)
-"$ASSAY" recording start --server "$url" --service busy-service --rate 999 --seconds 5 --name 'close look' --wait >recording.txt
+"$ASSAY" recording start --server "$url" --service busy-service --rate 999 --seconds 3 --name 'close look' --wait >recording.txt
 used=$(awk -v a="$before" -v b="$(cpu_time)" 'BEGIN {print b - a}')
 [[ $(cat recording.txt) == *'is done with '* ]]
 id=$(sed -n 's/^\(r[0-9a-f]*\): .*/\1/p' recording.txt)

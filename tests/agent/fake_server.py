@@ -4,7 +4,7 @@
     fake_server.py LOG MODE-FILE [PORT]
 
 Prints its port. The mode file is read for each request: `ok`, `500`, `503`, `429 SECONDS`, `400`,
-`413`, `422`, `401`, `reset` (the connection breaks off), `lost` (the batch is stored, and the
+`413`, `422`, `401`, `poison ID` (500 for that batch alone), `reset` (the connection breaks off), `lost` (the batch is stored, and the
 connection breaks off before the answer), `hang`, `garbage`, or `token WORD` (401 without that bearer
 token). Each line of the log is TIME WHAT ID: `stored` once for each batch that is stored, `again` for
 one that was stored before, or the mode for one that wasn't. A stored batch is in LOG.d/ID, with its
@@ -82,6 +82,8 @@ class Handler(BaseHTTPRequestHandler):
         if mode[0] == "token":
             good = self.headers.get("Authorization") == "Bearer " + mode[1]
             mode = ["ok"] if good else ["401"]
+        if mode[0] == "poison":
+            mode = ["500"] if batch == mode[1] else ["ok"]
         if mode[0] in ("ok", "lost"):
             self.store(batch, body)
         else:

@@ -57,6 +57,7 @@ static void print_figures(struct spool *spool, const struct upload_figures *sent
         {"failures", sent->failures},
         {"throttled", sent->throttled},
         {"upload_refused", sent->refused},
+        {"skipped", sent->skipped},
         {"trouble", kept.trouble[0] != '\0'},
     };
     for (size_t i = 0; i < ARRAY_LENGTH(list); i++)

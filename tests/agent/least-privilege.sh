@@ -32,14 +32,14 @@ confined() {
 
 start_server server --data store
 # Programs of another user: one that nobody else may read, one that is deleted while it runs.
-cp busy secret
-chmod 711 secret
+cp busy "secret-$$"
+chmod 711 "secret-$$"
 # Other code as well: build IDs don't cover names.
 sed 's/busy_leaf/gone_leaf/; s/20000/20001/' busy.c >gone.c
 cc -O1 -o gone gone.c
-OTEL_SERVICE_NAME=secret-service-$$ ./secret 900 &
+OTEL_SERVICE_NAME="secret-service-$$" "./secret-$$" 900 &
 agents+=("$!")
-OTEL_SERVICE_NAME=gone-service-$$ ./gone 900 &
+OTEL_SERVICE_NAME="gone-service-$$" ./gone 900 &
 agents+=("$!")
 dd if=/dev/zero of=/dev/null bs=512 status=none & # which is in the kernel nearly all the time
 agents+=("$!")
@@ -59,7 +59,7 @@ printf 'user: nobody\nrate: 99\nbudget: {cpu_percent: 50}\n' >user.yaml
 start_agent becomes --config user.yaml
 confined "$agent" "$bounded"
 [[ $(grep '^Uid:' "/proc/$agent/status") == "Uid:	65534	65534	65534	65534" ]]
-sleep 5
+sleep 2
 stop_agent
 [ "$(stat -c %u becomes)" -eq 65534 ]
 [ -z "$(find becomes ! -user 65534)" ]
@@ -70,36 +70,39 @@ status=0
 [ "$status" -eq 1 ]
 grep 'There is no user called nosuchuser' nosuch.log >/dev/null
 
-# with NAME CAPABILITY...: a few seconds of an agent that was started with these alone.
-with() {
+# begin NAME CAPABILITY...: an agent that is started with these alone. All of them run at once.
+declare -A trials
+begin() {
     local name=$1 list=-all
     shift
     for capability in "$@"; do list+=",+$capability"; done
+    # Everything that it sends says so.
+    printf 'external_labels: {trial: %s}\nrate: 99\nbudget: {cpu_percent: 50}\n' "$name" >"$name.yaml"
     mkdir -m 777 "own/$name"
     : >"$name.log"
     setpriv --reuid 65534 --regid 65534 --clear-groups --inh-caps="$list" --ambient-caps="$list" \
         own/assay agent --server "$url" --data "$PWD/own/$name/data" --config "$name.yaml" \
         2>"$name.log" &
-    agent=$!
-    agents+=("$agent")
-    local tries=0
-    until grep 'Sampling by' "$name.log" >/dev/null || ! kill -0 "$agent" 2>/dev/null; do
-        [ $((tries += 1)) -lt 600 ]
-        sleep 0.05
+    trials[$name]=$!
+    agents+=("$!")
+}
+begin_without() { # CAPABILITY
+    local left=()
+    for capability in "${kept[@]}"; do
+        [ "$capability" = "$1" ] || left+=("$capability")
     done
-    if ! kill -0 "$agent" 2>/dev/null; then return 0; fi
-    sleep 5
-    [ "$name" != whole ] || confined "$agent"
-    stop_agent
-    for service in secret-service-$$ gone-service-$$ secret dd; do
+    begin "no_$1" "${left[@]}"
+}
+# end NAME, which was told to: after a few seconds of sampling; its answers are in files then.
+end() {
+    local name=$1
+    wait "${trials[$name]}"
+    for service in "secret-service-$$" "gone-service-$$" "secret-$$" dd; do
         # Of what is not there, it says so.
         curl -sS --get "$url/api/v1/top?$always" \
             --data-urlencode "query=cpu{trial=\"$name\",service_name=\"$service\"}" >"$name.$service.json"
     done
     get "/api/v1/series?$always" >"$name.series.json"
-}
-trial() { # NAME: everything that is sent says so
-    printf 'external_labels: {trial: %s}\nrate: 99\nbudget: {cpu_percent: 50}\n' "$1" >"$1.yaml"
 }
 functions() { # NAME SERVICE: of this trial
     python3 -c 'import json, sys
@@ -111,40 +114,46 @@ for s in json.load(open(sys.argv[1])):
     if s["labels"].get("trial") == sys.argv[2]: print(s["labels"]["service_name"])' "$1.series.json" "$1"
 }
 
-trial whole
-with whole "${kept[@]}"
+begin whole "${kept[@]}"
+begin no_bpf_syslog perfmon sys_ptrace dac_read_search checkpoint_restore
+for capability in bpf perfmon sys_ptrace dac_read_search checkpoint_restore; do
+    begin_without "$capability"
+done
+for name in "${!trials[@]}"; do
+    tries=0
+    until grep 'Sampling by' "$name.log" >/dev/null || ! kill -0 "${trials[$name]}" 2>/dev/null; do
+        [ $((tries += 1)) -lt 1200 ]
+        sleep 0.05
+    done
+done
+confined "${trials[whole]}"
+sleep 5
+for name in "${!trials[@]}"; do # all at once; those that couldn't start have ended before
+    kill -TERM "${trials[$name]}" 2>/dev/null || unset "trials[$name]"
+done
+for name in "${!trials[@]}"; do end "$name"; done
+
 grep 'Sampling by BPF' whole.log >/dev/null
-[[ $(functions whole secret-service-$$) == *busy_leaf* ]]
-[[ $(functions whole gone-service-$$) == *gone_leaf* ]]
+[[ $(functions whole "secret-service-$$") == *busy_leaf* ]]
+[[ $(functions whole "gone-service-$$") == *gone_leaf* ]]
 [[ $(served whole) == *secret-service-$$* ]]
 [[ $(served whole) == *gone-service-$$* ]]
-
-without() { # CAPABILITY: sets $name
-    name=no_$1
-    trial "$name"
-    local left=()
-    for capability in "${kept[@]}"; do
-        [ "$capability" = "$1" ] || left+=("$capability")
-    done
-    with "$name" "${left[@]}"
-}
-without bpf # then samples are taken by other means
-grep 'Sampling by perf events' "$name.log" >/dev/null
+# Without bpf, samples are taken by other means.
+grep 'Sampling by perf events' no_bpf.log >/dev/null
 kernel='do_syscall_64|vfs_read|vfs_write|__x64_sys_read|__x64_sys_write|entry_SYSCALL_64'
-[[ $(functions "$name" dd) =~ $kernel ]]
-trial no_bpf_syslog # and without that, too, the kernel's functions have no names
-with no_bpf_syslog perfmon sys_ptrace dac_read_search checkpoint_restore
+[[ $(functions no_bpf dd) =~ $kernel ]]
+# Without syslog, too, the kernel's functions have no names.
 if [ "$(cat /proc/sys/kernel/perf_event_paranoid)" -gt 1 ] || [ "$(cat /proc/sys/kernel/kptr_restrict)" -gt 0 ]; then
     [[ ! $(functions no_bpf_syslog dd) =~ $kernel ]]
 fi
-without perfmon # then there is nothing of others
-if grep 'Sampling by BPF' "$name.log"; then exit 1; fi
-without sys_ptrace # then files can't be opened by way of other users' processes
-[[ $(functions "$name" gone-service-$$) != *gone_leaf* ]]
-without dac_read_search # then environments of others, and binaries they may not read, are unknown
-[[ $(served "$name") != *secret-service-$$* ]]
-grep -x secret <(served "$name") >/dev/null
-[[ $(functions "$name" secret) != *busy_leaf* ]]
-without checkpoint_restore # then deleted files have no names
-[[ $(functions "$name" secret-service-$$) == *busy_leaf* ]]
-[[ $(functions "$name" gone-service-$$) != *gone_leaf* ]]
+# Without perfmon there is nothing of others.
+if grep 'Sampling by BPF' no_perfmon.log; then exit 1; fi
+# Without sys_ptrace files can't be opened by way of other users' processes.
+[[ $(functions no_sys_ptrace "gone-service-$$") != *gone_leaf* ]]
+# Without dac_read_search environments of others, and binaries they may not read, are unknown.
+[[ $(served no_dac_read_search) != *secret-service-$$* ]]
+grep -x "secret-$$" <(served no_dac_read_search) >/dev/null
+[[ $(functions no_dac_read_search "secret-$$") != *busy_leaf* ]]
+# Without checkpoint_restore deleted files have no names.
+[[ $(functions no_checkpoint_restore "secret-service-$$") == *busy_leaf* ]]
+[[ $(functions no_checkpoint_restore "gone-service-$$") != *gone_leaf* ]]

@@ -9,11 +9,17 @@ start_agent agent
 need_host agent
 # shellcheck disable=SC2034 # for away_for_seconds
 listen=${url#http://}
-away_for_seconds "${OUTAGE_SECONDS:-20}"
 
-# The same with an agent that is killed now and then: by what each request is called.
-behave ok
-start_fake
-url=http://127.0.0.1:$port
-behave 503
-killed_agent "${OUTAGE_KILLS:-2}"
+# The same, meanwhile, with an agent that is killed now and then: by what each request is called.
+(
+    agents=() servers=()
+    trap 'eval "$kill_all"; for p in "${feeds[@]}"; do kill -9 "$p" 2>/dev/null || true; done' EXIT
+    behave ok
+    start_fake
+    url=http://127.0.0.1:$port
+    behave 503
+    killed_agent "${OUTAGE_KILLS:-2}"
+) &
+killed=$!
+away_for_seconds "${OUTAGE_SECONDS:-20}"
+wait "$killed"

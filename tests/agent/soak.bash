@@ -42,9 +42,17 @@ P
 }
 soak_memory() { sed -n "s/^$2:[^0-9]*\([0-9]*\) kB/\1/p" "/proc/$1/status"; }
 # Of sockets, pipes, events and maps; and of files, where binaries that are in use are kept open, up to
-# a limit.
+# a limit: a quarter of what the process may have open, and 512 (MODULES_OPEN_MAX). The last is how often
+# the same file is open, by whatever names.
 soak_descriptors() { find "/proc/$1/fd" -mindepth 1 -not -lname '/*' | wc -l; }
 soak_files() { find "/proc/$1/fd" -mindepth 1 -lname '/*' | wc -l; }
+soak_files_max() {
+    awk '/^Max open files/ { most = $4 / 4; print int(most < 512 ? most : 512) + 16 }' "/proc/$1/limits"
+}
+soak_repeats() {
+    { find -L "/proc/$1/fd" -mindepth 1 -type f -printf '%D:%i\n' 2>/dev/null || true; } |
+        sort | uniq -c | sort -n | awk '{ most = $1 } END { print most + 0 }'
+}
 
 soak() {
     local seconds=$1 tries=0 child load
@@ -83,18 +91,24 @@ assert share <= 0.01, share"
     echo "memory: $memory kB, then $(soak_memory "$child" VmRSS) kB, at most $(soak_memory "$child" VmHWM) kB"
     [ "$(soak_memory "$child" VmHWM)" -le $((128 << 10)) ]
     [ "$(soak_memory "$child" VmRSS)" -le $((memory + (32 << 10))) ]
-    echo "descriptors: $descriptors, then $(soak_descriptors "$child"); files: $(soak_files "$child")"
+    echo "descriptors: $descriptors, then $(soak_descriptors "$child"); files: $(soak_files "$child")," \
+        "one of them $(soak_repeats "$child") times"
     [ "$(soak_descriptors "$child")" -le $((descriptors + 8)) ]
-    [ "$(soak_files "$child")" -le 640 ]
+    [ "$(soak_files "$child")" -le "$(soak_files_max "$child")" ]
+    [ "$(soak_repeats "$child")" -le 4 ]
+    local missed=0
+    json status.json "d['windows'] >= $seconds // 10"
+    if grep ' 1 times a second' up.log >/dev/null; then missed=3; fi
     json status.json 'd["windows_dropped"] == 0 and d["spool_dropped"] == 0'
     json status.json 'd["losses"].get("ring_full", 0) == 0 and d["upload_failures"] == 0'
     [ "$(pgrep -P "$up" -f 'assay agent' | sed -n 1p)" = "$child" ] # it never ended
     kill -TERM "$up"
     wait "$up"
-    # All windows are there, without a gap.
+    # All windows are there, without a gap. Where the guard took a sample a second and the machine had
+    # other things to do, one may have nothing of this program.
     start_server again --data data/store
     url=$url get "/api/v1/series?$always" >series.json
     curl -sS --fail-with-body --get --data-urlencode "query=cpu{service_name=\"soaked-$$\"}" \
         "$url/api/v1/top?$always" >top.json
-    json top.json "d['quality']['windows'] >= $seconds / 10 - 1"
+    json top.json "d['quality']['windows'] >= $seconds / 10 - 1 - $missed"
 }

@@ -77,3 +77,27 @@ check_arrived
 end_feed
 figure 'd["sent"] == 5 and d["failures"] >= 1'
 [ "$(find fake.log.d -name '*.gzip' | wc -l)" -eq 5 ]
+
+# A batch that the server fails on, and on no other, doesn't stand in the way of the rest; it is tried
+# again, and goes off when the server can take it. While the server fails on all, order is kept.
+: >feed.out
+behave 500
+before=$(counted 500)
+start_feed spool 8 1
+until_true has_counted 500 $((before + 12))
+enough() { [ "$(grep -c '^put' feed.out)" -ge 8 ]; }
+until_true enough
+poison=$(acknowledged | sed -n 1p)
+behave "poison $poison"
+all_but_one() { [ "$(find spool -maxdepth 1 -name '*.batch')" = "spool/$poison.batch" ]; }
+until_true all_but_one
+sed -n 's/.* stored //p' fake.log | tail -n 7 >order.txt
+acknowledged | sed 1d | cmp - order.txt
+before=$(grep -c " 500 $poison" fake.log)
+poison_counted() { [ "$(grep -c " 500 $poison" fake.log)" -ge "$1" ]; }
+until_true poison_counted $((before + 1))
+behave ok
+until_true gone
+end_feed
+check_sum
+figure 'd["sent"] == 8 and d["skipped"] >= 1 and d["dropped"] == 0 and d["refused"] == 0'

@@ -28,31 +28,43 @@ P
 url=http://127.0.0.1:9 # nobody listens: all of this is about the agent alone
 echo 'watchdog: 2s' >settings.yaml
 
-# As a whole it may sleep as long as it is told to.
+# await_end PID: by SIGABRT.
+await_end() {
+    local status=0 tries=0
+    until ! kill -0 "$1" 2>/dev/null || [ ! -d "/proc/$1/task" ]; do
+        if grep 'may trace nobody' stop.txt; then exit 77; fi
+        [ $((tries += 1)) -lt 900 ]
+        sleep 0.1
+    done
+    wait "$1" 2>/dev/null || status=$?
+    [ "$status" -eq 134 ]
+}
+: >stop.txt
+
+# The thread that makes requests, which has nothing to do until a window is over; see below.
+echo 'watchdog: 1s' >stuck.yaml
+start_agent stuck --config stuck.yaml
+stuck=$agent
+thread=$(grep -l -x windows "/proc/$stuck/task/"*/comm | sed 's|.*task/\([0-9]*\)/.*|\1|')
+[ -n "$thread" ]
+python3 stop_thread.py "$thread" >/dev/null &
+agents+=("$!")
+
+# As a whole it may sleep as long as it is told to; the thread that samples may not.
 start_agent asleep --config settings.yaml
-kill -STOP "$agent"
-sleep 5
-kill -CONT "$agent"
+asleep=$agent
+kill -STOP "$asleep"
+start_agent hangs --config settings.yaml
+python3 stop_thread.py "$agent" >stop.txt &
+agents+=("$!")
+await_end "$agent"
+grep 'The thread that takes samples has not moved for 2 s' hangs.log >/dev/null
 sleep 2
+kill -CONT "$asleep"
+sleep 2
+agent=$asleep
 kill -0 "$agent"
 stop_agent
-
-# The thread that samples.
-start_agent hangs --config settings.yaml
-: >stop.txt
-python3 stop_thread.py "$agent" >stop.txt &
-stopper=$!
-agents+=("$stopper")
-status=0
-tries=0
-until ! kill -0 "$agent" 2>/dev/null || [ ! -d "/proc/$agent/task" ]; do
-    if grep 'may trace nobody' stop.txt; then exit 77; fi
-    [ $((tries += 1)) -lt 600 ]
-    sleep 0.1
-done
-wait "$agent" 2>/dev/null || status=$?
-[ "$status" -eq 134 ] # by SIGABRT
-grep 'The thread that takes samples has not moved for 2 s' hangs.log >/dev/null
 
 # systemd's protocol: ready, alive while it is, and when it stops.
 cat >notify.py <<'P'
@@ -97,3 +109,6 @@ until_log 'ended by signal 6' 1
 until_log 'Sampling by' 2
 kill -TERM "$up"
 wait "$up"
+
+await_end "$stuck"
+grep 'The thread that makes requests of windows has not moved for 5 s' stuck.log >/dev/null

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// What processes write about themselves: cgroup paths and environments. The first byte says which.
+// What processes write about themselves: cgroup paths and environments; and the labels of a pod.
+// The first byte says which.
 
 #include <stdlib.h>
 #include <string.h>
 
 #include "agent/identity.h"
+#include "agent/pod_file.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t length);
 
@@ -17,6 +19,16 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t length)
         return 0;
     const char *content = (const char *)data + 1;
     length--;
+    if (data[0] & 2) {
+        struct labels labels = {0};
+        pod_labels_read(content, length, &labels);
+        for (size_t i = 0; i < labels.count; i++)
+            if (strcmp(labels.list[i].name, "service_name") &&
+                strcmp(labels.list[i].name, "version"))
+                abort();
+        labels_release(&labels);
+        return 0;
+    }
     if (data[0] & 1) {
         struct labels labels = {0};
         environment_identify(content, length, &allowed, &labels);

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "agent/identity.h"
+#include "agent/pod_file.h"
 #include "base/memory.h"
 #include "unit.h"
 
@@ -254,12 +255,91 @@ static void ourselves(void **state)
     process_facts_release(&facts);
 }
 
+/* A file of a downward volume. */
+static void labels_of_a_pod(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *text, *service, *version;
+    } cases[] = {
+        {"app=\"shop\"\napp.kubernetes.io/version=\"1.2\"\npod-template-hash=\"abc\"\n", "shop",
+         "1.2"},
+        {"app.kubernetes.io/name=\"best\"\napp=\"shop\"", "best", NULL},
+        {"k8s-app=\"last\"\napp=\"shop\"\nApp=\"x\"", "shop", NULL},
+        {"app=\"a\\\\b\\\"c\"\n", "a\\b\"c", NULL},
+        {"", NULL, NULL},
+        {"app=shop\napp\napp=\napp=\"\napp=\"\"\n=\"x\"\napp=\"unfinished\\", NULL, NULL},
+        {"\n\n\"\n=\n", NULL, NULL},
+    };
+    for (size_t i = 0; i < ARRAY_LENGTH(cases); i++) {
+        _cleanup_labels_ struct labels labels = {0};
+        pod_labels_read(cases[i].text, strlen(cases[i].text), &labels);
+        const char *service = labels_get(&labels, "service_name");
+        const char *version = labels_get(&labels, "version");
+        assert_string_equal(service ? service : "", cases[i].service ? cases[i].service : "");
+        assert_string_equal(version ? version : "", cases[i].version ? cases[i].version : "");
+    }
+}
+
+static void write_text(const char *path, const char *text)
+{
+    FILE *file = fopen(path, "we");
+    assert_non_null(file);
+    fputs(text, file);
+    fclose(file);
+}
+
+/* For the agent's own pod and no other; read again when it has changed; the last that was there. */
+static void a_pods_file(void **state)
+{
+    (void)state;
+    struct pod_file file;
+    char path[] = "/tmp/assay-pod-XXXXXX";
+    close(mkstemp(path));
+    write_text(path, "app=\"shop\"\n");
+    pod_file_init(&file, path, "/proc");
+    snprintf(file.own_pod, sizeof(file.own_pod), "own");
+    static const struct {
+        const char *pod;
+        int64_t seconds;
+        const char *content, *service;
+    } steps[] = {
+        {"own", 1, NULL, "shop"},  {"other", 1, NULL, ""}, {"own", 2, "app=\"till\"\n", "shop"},
+        {"own", 40, NULL, "till"}, {"own", 80, "", ""},
+    };
+    for (size_t i = 0; i < ARRAY_LENGTH(steps); i++) {
+        _cleanup_labels_ struct labels labels = {0}, said = {0};
+        if (steps[i].content)
+            write_text(path, steps[i].content);
+        pod_file_label(&file, steps[i].pod, steps[i].seconds * 1000000000, &labels);
+        const char *service = labels_get(&labels, "service_name");
+        assert_string_equal(service ? service : "", steps[i].service);
+        /* What the process says itself counts. */
+        labels_set(&said, "service_name", "own-word");
+        pod_file_label(&file, steps[i].pod, steps[i].seconds * 1000000000, &said);
+        assert_string_equal(labels_get(&said, "service_name"), "own-word");
+    }
+    write_text(path, "app=\"kept\"\n");
+    struct labels labels = {0};
+    pod_file_label(&file, "own", 120 * 1000000000ll, &labels);
+    unlink(path);
+    labels_release(&labels);
+    labels = (struct labels){0};
+    pod_file_label(&file, "own", 200 * 1000000000ll, &labels);
+    assert_string_equal(labels_get(&labels, "service_name"), "kept");
+    labels_release(&labels);
+    pod_file_release(&file);
+    pod_file_init(&file, NULL, "/proc");
+    pod_file_release(&file);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(each_runtime),   cmocka_unit_test(damaged_cgroups),
-        cmocka_unit_test(path_for_rules), cmocka_unit_test(environments),
-        cmocka_unit_test(long_values),    cmocka_unit_test(ourselves),
+        cmocka_unit_test(labels_of_a_pod), cmocka_unit_test(a_pods_file),
+        cmocka_unit_test(each_runtime),    cmocka_unit_test(damaged_cgroups),
+        cmocka_unit_test(path_for_rules),  cmocka_unit_test(environments),
+        cmocka_unit_test(long_values),     cmocka_unit_test(ourselves),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
