@@ -197,15 +197,9 @@ static void relocate(struct elf_file *file, const struct elf_section *section, u
     buffer_release(&relocations.piece);
 }
 
-static bool try_module(void *context, uint64_t address)
+static bool is_module(struct module_search *search, const uint64_t words[MODULE_WORDS])
 {
-    struct module_search *search = context;
     struct gopclntab *table = search->table;
-    uint64_t words[MODULE_WORDS];
-    if (elf_read_address(search->file, address, words, sizeof(words)) < 0)
-        return false;
-    if (search->relocations)
-        relocate(search->file, search->relocations, address, words);
     uint64_t list =
         table->address + (uint64_t)(table->functions.bytes - (const uint8_t *)table->content.data);
     uint32_t first;
@@ -218,6 +212,28 @@ static bool try_module(void *context, uint64_t address)
     search->functions =
         words[table->layout == GOPCLNTAB_1_18 ? MODULE_FUNCTIONS_1_18 : MODULE_FUNCTIONS_1_20];
     return true;
+}
+
+static bool try_module(void *context, uint64_t address)
+{
+    struct module_search *search = context;
+    uint64_t words[MODULE_WORDS];
+    if (elf_read_address(search->file, address, words, sizeof(words)) < 0)
+        return false;
+    if (search->relocations)
+        relocate(search->file, search->relocations, address, words);
+    return is_module(search, words);
+}
+
+/* It has a section of its own from Go 1.26 on: all that debug files have of it. */
+static bool find_module_by_section(struct module_search *search)
+{
+    struct elf_section section;
+    uint64_t words[MODULE_WORDS];
+    return elf_find_section(search->file, ".go.module", &section) && section.type != SHT_NOBITS &&
+           section.size_bytes >= sizeof(words) &&
+           elf_read(search->file, section.offset, words, sizeof(words)) == 0 &&
+           is_module(search, words);
 }
 
 /* Some linkers leave zeros where the loader will write. */
@@ -249,7 +265,8 @@ static bool find_module_by_relocations(struct module_search *search)
 static uint64_t find_module(struct elf_file *file, struct gopclntab *table)
 {
     struct module_search search = {.file = file, .table = table};
-    bool found = search_file(file, table->address, UINT64_MAX, true, try_module, &search) ||
+    bool found = find_module_by_section(&search) ||
+                 search_file(file, table->address, UINT64_MAX, true, try_module, &search) ||
                  find_module_by_relocations(&search);
     return found ? search.functions : 0;
 }

@@ -4,6 +4,7 @@
 // rows promise, and is then walked with the input itself as the stack.
 
 #include "base/memory.h"
+#include "elf/extract.h"
 #include "elf/file.h"
 #include "elf/rows.h"
 #include "elf/unwind.h"
@@ -67,6 +68,29 @@ static void walk(const struct unwind_rows *rows, const struct unwind_rules *rule
     require(end != UNWIND_END_LIMIT || count == ARRAY_LENGTH(frames));
 }
 
+/* What names addresses, as a file: it can be read again, and its extract is no other. */
+static void check_extract(struct elf_file *file)
+{
+    _cleanup_elf_extract_ struct elf_extract extract = {0}, again = {0};
+    _cleanup_elf_ struct elf_file copy = {.fd = -1};
+    _cleanup_buffer_ struct buffer content = {0};
+    struct error error = {0};
+    if (elf_extract_plan(file, NULL, &extract, &error) < 0) {
+        require(error.text[0]);
+        return;
+    }
+    char *room = buffer_reserve(&content, extract.size_bytes);
+    require(extract.size_bytes <= 4 * file->size_bytes + 4096);
+    require(elf_extract_read(&extract, 0, room, extract.size_bytes) == (ssize_t)extract.size_bytes);
+    require(elf_open_memory(room, extract.size_bytes, ELF_LAYOUT_FILE, &copy, NULL) == 0);
+    require(copy.section_count == file->section_count);
+    for (size_t i = 0; i < copy.section_count; i++)
+        require(copy.sections[i].type == SHT_NOBITS || copy.sections[i].type == SHT_NULL ||
+                !(copy.sections[i].flags & SHF_EXECINSTR));
+    if (elf_extract_plan(&copy, NULL, &again, NULL) == 0)
+        require(again.size_bytes == extract.size_bytes);
+}
+
 static void use_file(struct elf_file *file)
 {
     static const char *const names[] = {".eh_frame_hdr", ".dynsym", ".dynstr", ".text"};
@@ -76,6 +100,7 @@ static void use_file(struct elf_file *file)
     uint32_t crc;
     uint64_t value, back;
     elf_kind_of(file);
+    check_extract(file);
     require(!elf_build_id(file, id, &id_length) || id_length <= sizeof(id));
     elf_go_build_id(file, &content);
     elf_debug_link(file, &content, &crc);
