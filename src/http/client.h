@@ -9,6 +9,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 #include "base/buffer.h"
 #include "base/error.h"
@@ -48,6 +49,11 @@ struct http_call {
     size_t body_length;
     int body_fd; /* when `body_from_file`: sent from its beginning, `body_length` bytes of it */
     bool body_from_file;
+    /* NULL, or what gives `body_length` bytes of a body instead, from any place of it: as many as
+     * fit, or a negative code that ends the call. */
+    ssize_t (*give)(void *context, uint64_t at, void *bytes, size_t length);
+    void *give_context;
+    uint64_t send_rate_bytes; /* a second, at most; 0: as fast as it goes */
     bool keep_compressed; /* don't ask for a compressed answer and undo it: give it as it comes */
     unsigned timeout_ms;  /* 0: the client's */
     /* NULL, or what takes the body of an answer with the status 200, piece by piece, instead of the

@@ -86,10 +86,14 @@ static size_t give_body(char *bytes, size_t size, size_t count, void *userdata)
     struct http_transfer *transfer = userdata;
     size_t room = size * count;
     size_t left = transfer->call->body_length - (size_t)transfer->body_sent;
-    if (transfer->call->body_from_file) {
-        ssize_t got = left ? pread(transfer->call->body_fd, bytes, MIN(room, left),
-                                   (off_t)transfer->body_sent)
-                           : 0;
+    if (transfer->call->body_from_file || transfer->call->give) {
+        ssize_t got = 0;
+        if (left && transfer->call->give)
+            got = transfer->call->give(transfer->call->give_context, transfer->body_sent, bytes,
+                                       MIN(room, left));
+        else if (left)
+            got =
+                pread(transfer->call->body_fd, bytes, MIN(room, left), (off_t)transfer->body_sent);
         if (got < 0 || (left && !got)) /* the file is shorter than its length was */
             return CURL_READFUNC_ABORT;
         transfer->body_sent += (uint64_t)got;
@@ -249,7 +253,7 @@ static void set_method(struct http_transfer *transfer)
 {
     CURL *easy = transfer->easy;
     const struct http_call *call = transfer->call;
-    bool body = call->body || call->body_from_file;
+    bool body = call->body || call->body_from_file || call->give;
     const char *method = call->method ? call->method : body ? "POST" : "GET";
     curl_easy_setopt(easy, CURLOPT_CUSTOMREQUEST, NULL);
     if (body) {
@@ -282,6 +286,7 @@ int http_transfer_begin(struct http_transfer *transfer, const struct http_call *
     curl_easy_setopt(easy, CURLOPT_REDIR_PROTOCOLS_STR, secure ? "https" : "http,https");
     curl_easy_setopt(easy, CURLOPT_TIMEOUT_MS,
                      (long)(call->timeout_ms ? call->timeout_ms : transfer->timeout_ms));
+    curl_easy_setopt(easy, CURLOPT_MAX_SEND_SPEED_LARGE, (curl_off_t)call->send_rate_bytes);
     curl_easy_setopt(easy, CURLOPT_ACCEPT_ENCODING, call->keep_compressed ? NULL : "");
     set_method(transfer);
     for (size_t i = 0; i < call->header_count; i++)

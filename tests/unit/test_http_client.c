@@ -128,6 +128,39 @@ static void test_files(void **state)
     http_client_free(client);
 }
 
+/* Twenty bytes that are made up as they are asked for; none after the tenth for who wants that. */
+static ssize_t count_up(void *context, uint64_t at, void *bytes, size_t length)
+{
+    const uint64_t *end = context;
+    if (at >= *end)
+        return -ENODATA;
+    size_t given = length < 3 ? length : 3;
+    for (size_t i = 0; i < given; i++)
+        ((char *)bytes)[i] = (char)('a' + at + i);
+    return (ssize_t)given;
+}
+
+static void test_bodies_that_are_given(void **state)
+{
+    (void)state;
+    struct http_client *client = client_with((struct http_client_options){0});
+    struct http_reply reply;
+    struct error error = {0};
+    uint64_t end = 20;
+    struct http_call call = {.url = url("/echo"),
+                             .give = count_up,
+                             .give_context = &end,
+                             .body_length = 20,
+                             .send_rate_bytes = 1u << 20};
+    assert_int_equal(http_client_call(client, &call, &reply, &error), 0);
+    assert_int_equal(reply.body.length, 20);
+    assert_memory_equal(reply.body.data, "abcdefghijklmnopqrst", 20);
+    http_reply_release(&reply);
+    end = 10;
+    assert_true(http_client_call(client, &call, &reply, &error) < 0);
+    http_client_free(client);
+}
+
 static void test_failures(void **state)
 {
     (void)state;
@@ -138,7 +171,7 @@ static void test_failures(void **state)
     struct http_call big = {.url = url("/big?bytes=1001")};
     assert_int_equal(http_client_call(client, &big, &reply, &error), -E2BIG);
     assert_says(&error, "larger than 1000 bytes");
-    struct http_call slow = {.url = url("/sleep?ms=20000"), .timeout_ms = 100};
+    struct http_call slow = {.url = url("/sleep?ms=2000"), .timeout_ms = 100};
     assert_int_equal(http_client_call(client, &slow, &reply, &error), -ETIME);
     assert_says(&error, "didn't answer in time");
     assert_says(&error, strstr(base, "://") + 3);
@@ -293,6 +326,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_calls, start, stop),
         cmocka_unit_test_setup_teardown(test_files, start, stop),
+        cmocka_unit_test_setup_teardown(test_bodies_that_are_given, start, stop),
         cmocka_unit_test_setup_teardown(test_failures, start, stop),
         cmocka_unit_test_setup_teardown(test_cancel, start, stop),
         cmocka_unit_test(test_retries),
