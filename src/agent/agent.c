@@ -190,6 +190,8 @@ static int end_window(struct agent *agent, struct error *error)
     note_losses(agent, window);
     window_close(window, agent->capture, duration_ns, agent->settings->symbolize == SYMBOLIZE_HOST);
     targets_tidy(&agent->targets, monotonic_ns());
+    if (agent_symbols_look(agent->symbols, agent->capture, &window->profile))
+        agent_control_urge(agent->control);
     agent_hand_over(agent, window);
     return 0;
 }
@@ -394,6 +396,8 @@ int agent_start(struct agent_settings *settings, struct agent **ret_agent, struc
     if (!r)
         r = start_upload(agent, error);
     if (!r)
+        r = agent_symbols_start(settings, agent_control_id(agent->control), &agent->symbols, error);
+    if (!r)
         r = start_encoder(agent, error);
     if (!r)
         r = agent_status_start(agent, error);
@@ -425,6 +429,7 @@ void agent_stop(struct agent *agent, unsigned grace_ms)
         pthread_mutex_unlock(&agent->lock);
         pthread_join(agent->encoder, NULL);
     }
+    agent_symbols_stop(agent->symbols);
     uploader_stop(agent->uploader, grace_ms);
     watchdog_stop(agent->watchdog);
     agent_control_free(agent->control);

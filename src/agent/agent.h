@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The agent: samples what runs on this host, ten seconds at a time, and has each window sent to a
- * server. Three threads: the caller's captures and labels, one makes requests of windows, one sends
- * them. A fourth answers on the status socket.
+ * server. The caller's thread captures and labels, one makes requests of windows, one sends them,
+ * one sends symbols that the server asks for, one answers on the status socket.
  */
 #pragma once
 
@@ -14,6 +14,7 @@
 #include "agent/naming.h"
 #include "agent/settings.h"
 #include "agent/spool.h"
+#include "agent/symbols.h"
 #include "agent/targets.h"
 #include "agent/upload.h"
 #include "agent/watchdog.h"
@@ -57,6 +58,7 @@ struct agent {
     struct namer *namer;
     struct spool *spool;
     struct uploader *uploader;
+    struct agent_symbols *symbols; /* NULL: none are sent */
     struct http_server *http;
     struct watchdog *watchdog;
     int measuring; /* has the kernel measure BPF programs; -1: it doesn't */

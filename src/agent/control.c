@@ -181,6 +181,19 @@ void control_server_says(struct agent_control *control, bool off, const char *re
     pthread_mutex_unlock(&control->lock);
 }
 
+const char *agent_control_id(const struct agent_control *control)
+{
+    return control->id;
+}
+
+void agent_control_urge(struct agent_control *control)
+{
+    pthread_mutex_lock(&control->lock);
+    control->urgent = true;
+    pthread_cond_broadcast(&control->wake);
+    pthread_mutex_unlock(&control->lock);
+}
+
 void agent_control_write(struct agent_control *control, struct buffer *out)
 {
     const struct agent_settings *settings = control->agent->settings;

@@ -43,5 +43,10 @@ void agent_control_switched(struct agent_control *control, bool off);
 void agent_control_reason(struct agent_control *control,
                           char ret_reason[AGENT_CONTROL_REASON_BYTES]);
 
+/* The agent's id; lives as long as the control. */
+const char *agent_control_id(const struct agent_control *control);
+/* From any thread: the server is to be told at once of something new. */
+void agent_control_urge(struct agent_control *control);
+
 /* Members for the agent's status: `,"agent":"ID","capture":"on",...` */
 void agent_control_write(struct agent_control *control, struct buffer *out);

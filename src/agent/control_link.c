@@ -6,9 +6,9 @@
 #include <string.h>
 #include <sys/random.h>
 
+#include "agent/client.h"
 #include "agent/control_parts.h"
 #include "base/clock.h"
-#include "base/file.h"
 #include "base/log.h"
 #include "base/memory.h"
 #include "base/text.h"
@@ -23,7 +23,6 @@
 #define ORDERS_MAX 64
 #define CALL_MS 10000
 #define FIRST_MS 500
-#define TOKEN_BYTES_MAX 4096
 
 /* ---- what is said ---- */
 
@@ -49,6 +48,7 @@ void control_write_report(struct agent_control *control, struct buffer *out)
     }
     buffer_add_char(out, '}');
     jobs_write(control, out);
+    agent_symbols_write(agent->symbols, out);
     buffer_add_text(out, ",\"status\":");
     agent_status_json(agent, out);
     buffer_add_char(out, '}');
@@ -108,6 +108,7 @@ static int read_orders(struct json *json, struct recording_order *orders, size_t
 }
 
 struct answer {
+    struct agent_symbols *symbols; /* told at once */
     char version[64], capture[8], reason[257];
     struct recording_order orders[ORDERS_MAX];
     size_t order_count;
@@ -126,6 +127,8 @@ static int read_answer(struct json *json, struct answer *answer)
             r = read_text(json, answer->reason, sizeof(answer->reason));
         else if (json_is(&key, "recordings"))
             r = read_orders(json, answer->orders, &answer->order_count);
+        else if (json_is(&key, "symbols"))
+            r = agent_symbols_read(answer->symbols, json);
     return r < 0 ? r : json_end(json);
 }
 
@@ -135,6 +138,7 @@ int control_take_orders(struct agent_control *control, const char *text, size_t 
     _cleanup_free_ struct answer *answer = memory_zalloc(1, sizeof(*answer));
     struct source source;
     struct json json;
+    answer->symbols = control->agent->symbols;
     int r =
         source_open_memory(&source, "the server's orders", text, length, ANSWER_BYTES_MAX, error);
     if (r < 0)
@@ -262,46 +266,20 @@ static void *run(void *argument)
 
 /* ---- lifecycle ---- */
 
-static char *make_url(const char *server, const char *path, const char *id)
-{
-    struct buffer url = {0};
-    size_t length = strlen(server);
-    while (length && server[length - 1] == '/')
-        length--;
-    buffer_printf(&url, "%.*s%s%s", (int)length, server, path, id);
-    buffer_text(&url);
-    return url.data;
-}
-
-static int make_client(const struct agent_settings *settings, struct http_client **ret_client,
-                       struct error *error)
-{
-    _cleanup_buffer_ struct buffer token = {0};
-    struct http_client_options options = {.ca_file = settings->ca_file,
-                                          .certificate_file = settings->certificate_file,
-                                          .key_file = settings->key_file,
-                                          .timeout_ms = CALL_MS,
-                                          .answer_limit_bytes = ANSWER_BYTES_MAX};
-    if (settings->token_file) {
-        int r = file_read(settings->token_file, TOKEN_BYTES_MAX, &token, error);
-        if (r < 0)
-            return r;
-        while (token.length && strchr(" \t\r\n", token.data[token.length - 1]))
-            token.length--;
-        options.bearer = buffer_text(&token);
-    }
-    return http_client_new(&options, ret_client, error);
-}
-
 int control_link_start(struct agent_control *control, struct error *error)
 {
     const struct agent_settings *settings = control->agent->settings;
-    int r = make_client(settings, &control->client, error);
+    struct buffer report = {0}, orders = {0};
+    int r = agent_client_new(settings, CALL_MS, ANSWER_BYTES_MAX, &control->client, error);
     if (r < 0)
         return r;
-    control->report_url = make_url(settings->server_url, "/api/v1/agents/report", "");
-    control->orders_url =
-        make_url(settings->server_url, "/api/v1/agents/orders?agent=", control->id);
+    agent_url(settings, "/api/v1/agents/report", &report);
+    agent_url(settings, "/api/v1/agents/orders?agent=", &orders);
+    buffer_add_text(&orders, control->id);
+    buffer_text(&report);
+    buffer_text(&orders);
+    control->report_url = report.data;
+    control->orders_url = orders.data;
     r = pthread_create(&control->thread, NULL, run, control);
     if (r)
         return error_set_errno(error, -r, "No thread can be started");

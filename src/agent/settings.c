@@ -217,6 +217,16 @@ static void read_kubernetes(struct agent_settings *settings, struct settings *to
     settings_close(&section);
 }
 
+static void read_symbols(struct agent_settings *settings, struct settings *top)
+{
+    static const char *const sent[] = {"debug", "whole", "none"};
+    struct settings section;
+    settings_open(&section, top->problems, settings_map(top, "symbols"), "symbols");
+    settings_choice(&section, "upload", sent, ARRAY_LENGTH(sent), &settings->symbols);
+    settings_size(&section, "file_limit", 1u << 20, 1ull << 40, &settings->symbols_file_bytes);
+    settings_close(&section);
+}
+
 /* Who may turn capture off, and what the server may ask for. */
 static void read_control(struct agent_settings *settings, struct settings *top)
 {
@@ -237,6 +247,7 @@ static void read_budget(struct agent_settings *settings, struct settings *top)
     settings_double(&section, "cpu_percent", 0.001, 100, &settings->budget_cpu_percent);
     settings_size(&section, "memory", 32u << 20, UINT64_MAX, &settings->budget_memory_bytes);
     settings_size(&section, "upload", 1 << 10, UINT64_MAX, &settings->budget_upload_bytes);
+    settings_size(&section, "symbols", 1u << 20, 1ull << 40, &settings->budget_symbols_bytes);
     settings_duration(&section, "patience", SECOND_NS, HOUR_NS, &settings->budget_patience_ns);
     settings_close(&section);
 }
@@ -252,6 +263,8 @@ static void set_defaults(struct agent_settings *settings)
                                         .budget_cpu_percent = 1,
                                         .budget_memory_bytes = 128u << 20,
                                         .budget_upload_bytes = 1 << 20,
+                                        .budget_symbols_bytes = 16u << 20,
+                                        .symbols_file_bytes = 512u << 20,
                                         .budget_patience_ns = 60 * SECOND_NS,
                                         .watchdog_ns = 60 * SECOND_NS,
                                         .confine = true,
@@ -275,6 +288,7 @@ void agent_settings_read(struct agent_settings *settings, const struct yaml_node
     read_server(settings, &top);
     read_kubernetes(settings, &top);
     read_budget(settings, &top);
+    read_symbols(settings, &top);
     settings_duration(&top, "watchdog", 0, HOUR_NS, &settings->watchdog_ns);
     read_text(&top, "user", &settings->user);
     settings_bool(&top, "confine", &settings->confine);

@@ -36,6 +36,9 @@ struct target_rule {
 
 enum agent_symbolize { SYMBOLIZE_HOST, SYMBOLIZE_SERVER };
 
+/* What of a file is sent to a server that asks for it: what names addresses, all of it, nothing. */
+enum agent_symbols_sent { SYMBOLS_DEBUG, SYMBOLS_WHOLE, SYMBOLS_NONE };
+
 struct agent_settings {
     /* Texts are this struct's own. */
     char *server_url; /* NULL: not given */
@@ -49,6 +52,8 @@ struct agent_settings {
     bool kernel_frames;
     uint64_t unwind_pool_bytes;
     unsigned symbolize; /* enum agent_symbolize */
+    unsigned symbols;   /* enum agent_symbols_sent */
+    uint64_t symbols_file_bytes;
     uint64_t spool_bytes;
     int64_t spool_age_ns;
     unsigned compression; /* enum upload_compression */
@@ -56,11 +61,12 @@ struct agent_settings {
 
     double budget_cpu_percent; /* of all CPUs of the host together */
     uint64_t budget_memory_bytes;
-    uint64_t budget_upload_bytes; /* in a minute */
-    int64_t budget_patience_ns;   /* until what was taken away may come back */
-    int64_t watchdog_ns;          /* 0: none */
-    char *user;                   /* whom to become; NULL: nobody else */
-    bool confine;                 /* privileges are given up, system calls filtered */
+    uint64_t budget_upload_bytes;  /* in a minute */
+    uint64_t budget_symbols_bytes; /* in a minute, beside those */
+    int64_t budget_patience_ns;    /* until what was taken away may come back */
+    int64_t watchdog_ns;           /* 0: none */
+    char *user;                    /* whom to become; NULL: nobody else */
+    bool confine;                  /* privileges are given up, system calls filtered */
 
     char *off_file;  /* while it is there, nothing is captured; NULL: no such file */
     bool recordings; /* that the server asks for are made, within: */

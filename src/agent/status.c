@@ -18,6 +18,7 @@ struct status {
     struct agent_figures agent;
     struct spool_figures spool;
     struct upload_figures upload;
+    struct agent_symbols_figures symbols;
     const char *means;
     const char *shortcoming; /* NULL: nothing is missing */
     struct agent_control *control;
@@ -37,7 +38,7 @@ static double share(uint64_t part, uint64_t whole)
     return whole ? (double)part / (double)whole : 0;
 }
 
-#define NUMBERS_MAX 48
+#define NUMBERS_MAX 56
 
 static size_t list_numbers(const struct status *status, struct number *numbers)
 {
@@ -134,6 +135,16 @@ static size_t list_numbers(const struct status *status, struct number *numbers)
          (double)upload->bytes},
         {"upload_last", "upload_last_timestamp_seconds", "When it took the last; 0: never.", true,
          (double)upload->last_ns / 1e9},
+        {"symbols_wanted", "symbols_wanted", "Builds that the server asks its agents for.", true,
+         (double)status->symbols.wanted},
+        {"symbols_asked", "symbols_asked_total", "Builds that this agent was to send.", false,
+         (double)status->symbols.asked},
+        {"symbols_sent", "symbols_sent_total", "Of them, those that the server has.", false,
+         (double)status->symbols.sent},
+        {"symbols_refused", "symbols_refused_total", "Of them, those that it hasn't.", false,
+         (double)status->symbols.refused},
+        {"symbols_bytes", "symbols_sent_bytes_total", "Bytes of symbols that were sent.", false,
+         (double)status->symbols.bytes},
     };
     _Static_assert(ARRAY_LENGTH(list) <= NUMBERS_MAX, "all fit");
     memcpy(numbers, list, sizeof(list));
@@ -147,6 +158,7 @@ static struct status read_status(struct agent *agent)
         .agent = figures,
         .spool = spool_figures(agent->spool),
         .upload = uploader_figures(agent->uploader),
+        .symbols = agent_symbols_figures(agent->symbols),
         .means = figures.means == CAPTURE_ANY ? "nothing" : capture_means_name(figures.means),
         .control = agent->control,
         .off = atomic_load(&agent->off),
@@ -171,6 +183,7 @@ static void put_json(struct buffer *out, const struct status *status)
     agent_control_write(status->control, out);
     put_json_text(out, "shortcoming", status->shortcoming ? status->shortcoming : "");
     put_json_text(out, "upload_error", status->upload.error);
+    put_json_text(out, "symbols_error", status->symbols.error);
     put_json_text(out, "budget_reason", guard_reason_name(status->agent.guard.reason));
     put_json_text(out, "budget_what", status->agent.guard.what);
     put_json_text(out, "budget_why", status->agent.guard.level ? status->agent.guard_why : "");
@@ -234,6 +247,18 @@ static void put_upload(struct buffer *out, const struct status *status)
                       status->spool.memory_batches);
 }
 
+static void put_symbols(struct buffer *out, const struct agent_symbols_figures *symbols)
+{
+    if (!symbols->asked)
+        return;
+    buffer_printf(out,
+                  "symbols   %" PRIu64 " of %" PRIu64 " files that the server asked for sent, %.1f "
+                  "KiB\n",
+                  symbols->sent, symbols->asked, (double)symbols->bytes / 1024);
+    if (symbols->error[0])
+        buffer_printf(out, "          %s\n", symbols->error);
+}
+
 static void put_budget(struct buffer *out, const struct agent_figures *agent)
 {
     const struct guard_figures *guard = &agent->guard;
@@ -277,6 +302,7 @@ static void put_text(struct buffer *out, const struct status *status)
     buffer_printf(out, "windows   %" PRIu64 ", %" PRIu64 " of them dropped\n", agent->windows,
                   agent->windows_dropped);
     put_upload(out, status);
+    put_symbols(out, &status->symbols);
     buffer_printf(out, "cost      %.2f%% of a CPU in the last second; %.1f s since the start",
                   100 * agent->cost.cpu_share, (double)agent->cost.cpu_ns / 1e9);
     if (agent->cost.bpf_ns >= 0)

@@ -21,7 +21,7 @@
 struct agent_flags {
     const char *server, *token_file, *config, *data, *status;
     uint64_t rate;
-    bool check_config, json;
+    bool check_config, json, no_symbols;
 };
 
 static struct agent *volatile running;
@@ -90,6 +90,8 @@ static void apply_flags(const struct agent_flags *flags, struct agent_settings *
     }
     if (flags->rate)
         settings->rate_hz = flags->rate;
+    if (flags->no_symbols)
+        settings->symbols = SYMBOLS_NONE;
 }
 
 /* Reads the file, if any. What is wrong is on stderr; returns 0 or an exit code. */
@@ -173,6 +175,8 @@ int command_agent(int argc, char **argv)
         {"server", 's', OPTION_TEXT, "URL", "the server that profiles go to", &flags.server},
         {"token-file", 0, OPTION_TEXT, "FILE", "file with the token that the server asks for",
          &flags.token_file},
+        {"no-upload-symbols", 0, OPTION_FLAG, NULL,
+         "don't send symbols of programs that the server asks for", &flags.no_symbols},
         {"Sampling", .kind = OPTION_GROUP},
         {"rate", 'r', OPTION_COUNT, "HZ", "samples per second on each CPU (19)", &flags.rate},
         {"Settings", .kind = OPTION_GROUP},

@@ -12,6 +12,7 @@
 #include "base/buffer.h"
 #include "base/error.h"
 #include "label/labels.h"
+#include "server/wishes.h"
 
 #define AGENTS_MAX 5000        /* of a tenant */
 #define AGENTS_MAX_ALL 20000   /* of all tenants */
@@ -57,6 +58,8 @@ struct agent_report {
     double sent_at_s; /* by its clock; 0: it doesn't say */
     struct agent_update updates[AGENT_UPDATES_MAX];
     size_t update_count;
+    struct wish_word words[WISH_WORDS_MAX]; /* of builds that were asked for */
+    size_t word_count;
 };
 
 void agent_report_release(struct agent_report *report);

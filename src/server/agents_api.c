@@ -52,8 +52,10 @@ void agents_report(struct http_request *request, void *userdata)
     struct control *control = server->control;
     _cleanup_buffer_ struct buffer body = {0};
     _cleanup_agent_report_ struct agent_report report = {0};
+    _cleanup_buffer_ struct buffer symbols = {0};
     struct buffer out = {0};
     struct error error = {0};
+    const char *who = http_request_identity(request)->tenant;
     if (!parameters_known(request, "/api/v1/agents/report"))
         return;
     int r = http_request_read_all(request, &body, &error);
@@ -63,10 +65,12 @@ void agents_report(struct http_request *request, void *userdata)
         http_respond_failure(request, &error);
         return;
     }
+    symbols_hear_agent(server->symbols, who, report.agent.id, report.words, report.word_count,
+                       &symbols);
     pthread_mutex_lock(&control->lock);
-    struct control_tenant *tenant = control_tenant(control, http_request_identity(request)->tenant);
+    struct control_tenant *tenant = control_tenant(control, who);
     struct fleet_agent *agent = note(control, tenant, &report);
-    control_write_orders(control, tenant, agent, &out);
+    control_write_orders(control, tenant, agent, buffer_text(&symbols), &out);
     pthread_mutex_unlock(&control->lock);
     api_respond(request, "application/json", &out);
     buffer_release(&out);
@@ -95,7 +99,7 @@ void agents_orders(struct http_request *request, void *userdata)
     bool same = known && !strcmp(known, tag);
     const struct fleet_agent *agent = same ? NULL : agent_table_find(&tenant->agents, id);
     if (agent)
-        control_write_orders(control, tenant, agent, &out);
+        control_write_orders(control, tenant, agent, "", &out);
     pthread_mutex_unlock(&control->lock);
     http_respond_header(request, "ETag", tag);
     if (same)

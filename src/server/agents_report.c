@@ -178,6 +178,41 @@ static int read_updates(struct json *json, struct agent_report *report)
     return r;
 }
 
+static int read_word(struct json *json, struct agent_report *report)
+{
+    static const char *const states[] = {"have", "sending", "refused"};
+    struct json_string key;
+    struct wish_word word = {0};
+    char build_id[SYMBOL_KEY_BYTES] = "", state[16] = "";
+    size_t i = 0;
+    int r = json_object(json);
+    while (r >= 0 && (r = json_next_key(json, &key)) > 0)
+        if (json_is(&key, "build_id"))
+            r = read_text(json, build_id, sizeof(build_id));
+        else if (json_is(&key, "state"))
+            r = read_text(json, state, sizeof(state));
+        else if (json_is(&key, "reason"))
+            r = read_text(json, word.reason, sizeof(word.reason));
+    while (i < ARRAY_LENGTH(states) && strcmp(state, states[i]))
+        i++;
+    word.state = (enum wish_state)i;
+    /* A newer agent may say more than is known of here. */
+    if (r >= 0 && i < ARRAY_LENGTH(states) && symbol_key(build_id, word.key))
+        report->words[report->word_count++] = word;
+    return r;
+}
+
+static int read_words(struct json *json, struct agent_report *report)
+{
+    int r = json_array(json);
+    while (r >= 0 && (r = json_next_element(json)) > 0) {
+        if (report->word_count == WISH_WORDS_MAX)
+            return json_fail(json, "A report speaks of more than %d builds", WISH_WORDS_MAX);
+        r = read_word(json, report);
+    }
+    return r;
+}
+
 static int read_report(struct json *json, struct agent_report *report)
 {
     struct json_string key;
@@ -201,6 +236,8 @@ static int read_report(struct json *json, struct agent_report *report)
             r = read_status(json, agent);
         else if (json_is(&key, "recordings"))
             r = read_updates(json, report);
+        else if (json_is(&key, "symbols"))
+            r = read_words(json, report);
     agent->off = !strcmp(capture, "off");
     return r < 0 ? r : json_end(json);
 }

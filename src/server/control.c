@@ -124,7 +124,7 @@ const struct control_rule *control_rule_of(const struct control_tenant *tenant,
 /* ---- as JSON ---- */
 
 void control_write_orders(const struct control *control, const struct control_tenant *tenant,
-                          const struct fleet_agent *agent, struct buffer *out)
+                          const struct fleet_agent *agent, const char *more, struct buffer *out)
 {
     const struct control_rule *rule = control_rule_of(tenant, agent);
     char version[CONTROL_VERSION_BYTES];
@@ -134,7 +134,7 @@ void control_write_orders(const struct control *control, const struct control_te
     json_put_text(out, rule ? rule->reason : "");
     buffer_add_text(out, ",\"recordings\":");
     recording_write_orders(&tenant->book, agent->id, out);
-    buffer_add_text(out, "}\n");
+    buffer_printf(out, "%s}\n", more);
 }
 
 static void write_rule(const struct control_rule *rule, struct buffer *out)

@@ -86,9 +86,9 @@ int control_set(struct control *control, struct control_tenant *tenant, bool on,
 const struct control_rule *control_rule_of(const struct control_tenant *tenant,
                                            const struct fleet_agent *agent);
 
-/* What an agent is told: its orders as JSON. */
+/* What an agent is told: its orders as JSON, with `more` members (`,"x":...`) at the end. */
 void control_write_orders(const struct control *control, const struct control_tenant *tenant,
-                          const struct fleet_agent *agent, struct buffer *out);
+                          const struct fleet_agent *agent, const char *more, struct buffer *out);
 /* {"version":...,"rules":[...],...} */
 void control_write(struct control *control, struct control_tenant *tenant, int64_t now_ns,
                    struct buffer *out);

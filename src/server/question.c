@@ -125,7 +125,7 @@ int question_merge(struct question *question, struct profile *profile,
     if (r == -E2BIG)
         return too_large(question, error);
     if (!r)
-        r = symbols_name(question->server->symbols, profile, error);
+        r = symbols_name(question->server->symbols, question->selection.tenant, profile, error);
     if (r < 0)
         return r;
     profile->time_ns = ret_quality->first_ns;

@@ -36,6 +36,7 @@
 
 struct wanted {
     char key[SYMBOL_KEY_BYTES];
+    char tenant[WISH_TENANT_BYTES];
     char *file;
     int64_t bytes; /* of it here; 0: not known yet or not here */
 };
@@ -62,7 +63,13 @@ struct symbols {
     } tried[TRIED_MAX];
     struct symbols_survey survey; /* the last */
     uint64_t found, not_found, dropped;
+    struct wishes wishes;
 };
+
+static int64_t seconds_now(void)
+{
+    return monotonic_ns() / 1000000000;
+}
 
 void symbols_options_read(struct symbols_options *options, struct settings *settings)
 {
@@ -133,6 +140,8 @@ static void look_for(struct symbols *symbols, const struct wanted *wanted)
         if (r < 0 && r != -ENOENT)
             log_warning("%s", error.text);
     }
+    if (!found && wanted->file[0] == '/')
+        wishes_add(&symbols->wishes, wanted->tenant, wanted->key, seconds_now());
     pthread_mutex_lock(&symbols->lock);
     symbols->found += found;
     symbols->not_found += !found;
@@ -174,6 +183,13 @@ static void take_survey(struct symbols *symbols)
     for (size_t at = 0; at < tenants.length; at += strlen(tenants.data + at) + 1)
         symbols_survey_add(symbols, symbols->profiles, tenants.data + at, "", now - SURVEY_NS, now,
                            &limits, &survey, NULL);
+    for (size_t i = 0; i < survey.missing_count; i++) {
+        const struct symbols_missing *missing = &survey.missing[i];
+        char key[SYMBOL_KEY_BYTES];
+        if (symbol_key(missing->build_id, key))
+            wishes_set_value(&symbols->wishes, survey.services[missing->service].tenant, key,
+                             missing->value);
+    }
     pthread_mutex_lock(&symbols->lock);
     struct symbols_survey old = symbols->survey;
     symbols->survey = survey;
@@ -212,15 +228,25 @@ static void *work(void *userdata)
     return NULL;
 }
 
-/* Each build is looked for once in a while; a list that is full forgets whom it replaces. */
+struct asking {
+    struct symbols *symbols;
+    const char *tenant;
+};
+
+/* Each build is looked for once in a while; a list that is full forgets whom it replaces. Agents
+ * are asked for what isn't to be had nearer, and for files only: what is called [vdso] is none. */
 static void want(void *context, const char *key, const char *file)
 {
-    struct symbols *symbols = context;
+    struct asking *asking = context;
+    struct symbols *symbols = asking->symbols;
+    if (!symbols->options.local_files && !symbols->upstream) {
+        if (file[0] == '/')
+            wishes_add(&symbols->wishes, asking->tenant, key, seconds_now());
+        return;
+    }
     uint64_t hash = XXH3_64bits(key, strlen(key));
     size_t slot = hash % TRIED_MAX;
-    int64_t now = monotonic_ns() / 1000000000;
-    if (!symbols->options.local_files && !symbols->upstream)
-        return;
+    int64_t now = seconds_now();
     pthread_mutex_lock(&symbols->lock);
     bool tried = symbols->tried[slot].hash == hash && now - symbols->tried[slot].when < AGAIN_S;
     if (!tried && symbols->wanted_count == WANTED_MAX) {
@@ -228,6 +254,7 @@ static void want(void *context, const char *key, const char *file)
     } else if (!tried) {
         struct wanted *wanted = &symbols->wanted[symbols->wanted_count++];
         strcpy(wanted->key, key);
+        snprintf(wanted->tenant, sizeof(wanted->tenant), "%s", asking->tenant);
         wanted->file = memory_strdup(file);
         wanted->bytes = 0;
         symbols->tried[slot].hash = hash;
@@ -249,9 +276,28 @@ struct source_store *symbols_sources(struct symbols *symbols)
     return symbols->sources;
 }
 
-int symbols_name(struct symbols *symbols, struct profile *profile, struct error *error)
+int symbols_name(struct symbols *symbols, const char *tenant, struct profile *profile,
+                 struct error *error)
 {
-    return symbols ? query_name(profile, symbols->store, want, symbols, error) : 0;
+    struct asking asking = {symbols, tenant};
+    return symbols ? query_name(profile, symbols->store, want, &asking, error) : 0;
+}
+
+struct wishes *symbols_wishes(struct symbols *symbols)
+{
+    return &symbols->wishes;
+}
+
+/* What came another way in the meantime isn't to be sent. */
+void symbols_hear_agent(struct symbols *symbols, const char *tenant, const char *agent,
+                        const struct wish_word *words, size_t count, struct buffer *out)
+{
+    struct symbol_entry entry;
+    for (size_t i = 0; i < count; i++)
+        if (words[i].state == WISH_HAVE && symbol_store_find(symbols->store, words[i].key, &entry))
+            wishes_fulfil(&symbols->wishes, words[i].key);
+    wishes_hear(&symbols->wishes, tenant, agent, words, count, seconds_now());
+    wishes_write(&symbols->wishes, tenant, agent, seconds_now(), out);
 }
 
 /* Beside the builds, whose folders have two digits. */
@@ -290,6 +336,7 @@ int symbols_open(const struct symbols_options *options, const char *data, struct
     symbols->sources = open_sources(symbols);
     pthread_mutex_init(&symbols->lock, NULL);
     pthread_cond_init(&symbols->more, NULL);
+    wishes_init(&symbols->wishes);
     int r = symbol_store_open(&(struct symbol_store_options){.directory = symbols->folder,
                                                              .file_bytes_max = options->file_bytes,
                                                              .total_bytes_max = options->disk_bytes,
@@ -335,6 +382,7 @@ void symbols_close(struct symbols *symbols)
     source_store_close(symbols->sources);
     symbols_upstream_free(symbols->upstream);
     symbols_survey_release(&symbols->survey);
+    wishes_release(&symbols->wishes);
     for (size_t i = 0; i < symbols->wanted_count; i++)
         free(symbols->wanted[i].file);
     pthread_mutex_destroy(&symbols->lock);
@@ -381,6 +429,7 @@ void symbols_write_metrics(struct symbols *symbols, struct buffer *out)
     metric(out, "assay_sources_bytes", "gauge", "What they take on disk.", sources.bytes);
     metric(out, "assay_sources_removed_total", "counter",
            "Builds whose sources were removed, unused or for room.", sources.removed);
+    wishes_write_metrics(&symbols->wishes, seconds_now(), out);
     pthread_mutex_lock(&symbols->lock);
     metric(out, "assay_symbols_found_total", "counter", "Builds found on this host or upstream.",
            symbols->found);

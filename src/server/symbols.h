@@ -9,6 +9,7 @@
 #include "base/buffer.h"
 #include "base/error.h"
 #include "profile/profile.h"
+#include "server/wishes.h"
 #include "symbol/sources.h"
 #include "symbol/store.h"
 
@@ -40,8 +41,17 @@ void symbols_close(struct symbols *symbols); /* takes NULL */
 struct symbol_store *symbols_store(struct symbols *symbols);
 struct source_store *symbols_sources(struct symbols *symbols);
 
-/* Names what can be named, and has the rest looked for. Without a service, nothing. */
-int symbols_name(struct symbols *symbols, struct profile *profile, struct error *error);
+/* Names what can be named, and has the rest looked for, at last with the tenant's agents. Without a
+ * service, nothing. */
+int symbols_name(struct symbols *symbols, const char *tenant, struct profile *profile,
+                 struct error *error);
+
+/* ---- files that agents are asked for (wishes.h) ---- */
+
+/* An agent's words, and what its answer is to say. */
+void symbols_hear_agent(struct symbols *symbols, const char *tenant, const char *agent,
+                        const struct wish_word *words, size_t count, struct buffer *out);
+struct wishes *symbols_wishes(struct symbols *symbols);
 
 /* Prometheus text, with the share of named frames by service. */
 void symbols_write_metrics(struct symbols *symbols, struct buffer *out);

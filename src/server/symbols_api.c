@@ -6,8 +6,11 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "base/memory.h"
 #include "base/text.h"
+#include "server/audit.h"
+#include "server/control_api.h"
 
 #define PIECE_BYTES (256u << 10)
 #define MISSING_ROWS 100
@@ -44,7 +47,34 @@ int symbols_take_body(struct http_request *request, struct server *server, const
         r = (int)got;
     if (!r && (http_request_cancelled(request) || !upload.bytes))
         r = error_set(error, -EINVAL, "The body is empty or not all of it came.");
-    return r < 0 ? r : symbol_upload_finish(&upload, key, name, ret_stored, error);
+    if (!r)
+        r = symbol_upload_finish(&upload, key, name, ret_stored, error);
+    if (!r)
+        wishes_fulfil(symbols_wishes(server->symbols), ret_stored->key);
+    return r;
+}
+
+/* From an agent that was asked for it: only while it is that one's to send. Who sent what of which
+ * program is in the audit log. */
+static int take_from_agent(struct http_request *request, struct server *server, const char *agent,
+                           const char *key, const char *name, struct symbol_stored *ret_stored,
+                           struct error *error)
+{
+    struct wishes *wishes = symbols_wishes(server->symbols);
+    const char *tenant = http_request_identity(request)->tenant;
+    char target[AUDIT_TEXT_MAX];
+    if (!key || !agent_id_valid(agent))
+        return error_set(error, -EINVAL, "An agent says which build it sends, and who it is.");
+    int r = wishes_begin(wishes, tenant, agent, key, monotonic_ns() / 1000000000, error);
+    if (r < 0)
+        return r;
+    r = symbols_take_body(request, server, key, name, ret_stored, error);
+    bool final = (r == -EINVAL || r == -EBADMSG || r == -E2BIG) && !http_request_cancelled(request);
+    wishes_end(wishes, tenant, agent, key, r < 0 ? error->text : NULL, final,
+               monotonic_ns() / 1000000000);
+    snprintf(target, sizeof(target), "%s (%.200s) from the agent %s", key, name ? name : "", agent);
+    server_audit(server, request, "symbols upload", target, r < 0 ? error->text : "done");
+    return r;
 }
 
 void symbols_upload(struct http_request *request, void *userdata)
@@ -56,14 +86,17 @@ void symbols_upload(struct http_request *request, void *userdata)
     char key[SYMBOL_KEY_BYTES];
     const char *build_id = http_request_query(request, "build_id");
     const char *name = http_request_query(request, "name");
+    const char *agent = http_request_query(request, "agent");
     if (!parameters_known(request, "/api/v1/debuginfo"))
         return;
     build_id = build_id && *build_id ? build_id : NULL;
     int r = build_id ? symbols_asked_key(build_id, key, &error) : 0;
-    if (!r)
+    if (!r && agent)
+        r = take_from_agent(request, server, agent, build_id ? key : NULL, name, &stored, &error);
+    else if (!r)
         r = symbols_take_body(request, server, build_id ? key : NULL, name, &stored, &error);
     if (r < 0) {
-        http_respond_failure(request, &error);
+        control_respond_failure(request, &error);
         return;
     }
     buffer_printf(&out, "{\"build_id\":\"%s\",\"stored\":%s,\"quality\":\"%s\"}\n", stored.key,
@@ -186,15 +219,19 @@ static void put_services(struct buffer *out, const struct symbols_survey *survey
 }
 
 static void put_missing(struct buffer *out, const struct symbols_survey *survey,
-                        struct symbol_store *store, uint64_t limit)
+                        struct symbols *symbols, uint64_t limit)
 {
+    struct symbol_store *store = symbols_store(symbols);
     buffer_add_text(out, "],\n\"missing\":[");
     for (size_t i = 0; i < survey->missing_count && i < limit; i++) {
         const struct symbols_missing *missing = &survey->missing[i];
         const struct symbols_service *service = &survey->services[missing->service];
         struct symbol_entry entry;
-        char key[SYMBOL_KEY_BYTES];
+        _cleanup_buffer_ struct buffer upload = {0};
+        char key[SYMBOL_KEY_BYTES] = "";
         bool known = symbol_key(missing->build_id, key) && symbol_store_find(store, key, &entry);
+        wishes_say(symbols_wishes(symbols), service->tenant, key, monotonic_ns() / 1000000000,
+                   &upload);
         buffer_add_text(out, i ? ",\n{\"build_id\":" : "\n{\"build_id\":");
         json_put_text(out, missing->build_id);
         buffer_add_text(out, ",\"file\":");
@@ -205,9 +242,12 @@ static void put_missing(struct buffer *out, const struct symbols_survey *survey,
                       missing->value, service->total > 0 ? missing->value / service->total : 0,
                       (unsigned long long)missing->frames);
         if (known)
-            buffer_printf(out, "\"%s\"}", symbols_quality_word(entry.quality));
+            buffer_printf(out, "\"%s\"", symbols_quality_word(entry.quality));
         else
-            buffer_add_text(out, "null}");
+            buffer_add_text(out, "null");
+        buffer_add_text(out, ",\"upload\":");
+        json_put_text(out, buffer_text(&upload));
+        buffer_add_char(out, '}');
     }
     buffer_printf(out, "],\"cut\":%s}\n",
                   survey->cut || survey->missing_count > limit ? "true" : "false");
@@ -236,7 +276,7 @@ void symbols_missing(struct http_request *request, void *userdata)
         return;
     }
     put_services(&out, &survey);
-    put_missing(&out, &survey, symbols_store(server->symbols), limit);
+    put_missing(&out, &survey, server->symbols, limit);
     api_respond(request, "application/json", &out);
     buffer_release(&out);
 }

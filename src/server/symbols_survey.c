@@ -107,7 +107,7 @@ static int survey_service(struct symbols *symbols, struct store *store,
         r = store_merge(store, &selection, limits, &profile, &quality, error);
     }
     if (!r && quality.windows)
-        r = symbols_name(symbols, &profile, error);
+        r = symbols_name(symbols, all->tenant, &profile, error);
     if (!r && quality.windows)
         add_service(survey, all->tenant, name, query->type, &profile, &quality);
     return r;

@@ -37,6 +37,10 @@ static void read_report(const char *text, size_t length)
     }
     require(agent_id_valid(report.agent.id));
     require(report.update_count <= AGENT_UPDATES_MAX);
+    require(report.word_count <= WISH_WORDS_MAX);
+    for (size_t i = 0; i < report.word_count; i++)
+        require(report.words[i].state <= WISH_REFUSED && *report.words[i].key &&
+                strspn(report.words[i].key, "0123456789abcdef") == strlen(report.words[i].key));
     require(report.agent.labels.count <= AGENT_LABELS_MAX + 2);
     require(!report.agent.status || strlen(report.agent.status) <= AGENT_STATUS_BYTES + 2);
     fleet_agent_write(&report.agent, 0, true, &out);

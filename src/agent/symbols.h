@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Files that the server asks for because it has addresses of them and no names. The server says
+ * which builds it wants; a window that has samples of one makes its file known, by a descriptor, so
+ * that it doesn't matter what becomes of process and path; the server says who of all that have it
+ * is to send it; and a thread does, slowly. What goes out is what names addresses and neither code
+ * nor data (elf/extract.h), unless the settings say otherwise.
+ */
+#pragma once
+
+#include <stdint.h>
+
+#include "agent/settings.h"
+#include "base/buffer.h"
+#include "capture/capture.h"
+#include "format/json.h"
+
+struct agent_symbols;
+
+struct agent_symbols_figures {
+    uint64_t asked;               /* builds that this agent was to send */
+    uint64_t sent;                /* of them, those that the server took */
+    uint64_t refused;             /* of them, those that it didn't, or that could not be sent */
+    uint64_t bytes;               /* that were sent */
+    uint64_t wanted;              /* builds that the server asks all for, now */
+    char error[ERROR_TEXT_BYTES]; /* why the last one was not taken; "": it was */
+};
+
+/* The settings are borrowed. NULL in *ret_symbols when they say that nothing is to be sent: all
+ * functions take that. */
+int agent_symbols_start(const struct agent_settings *settings, const char *agent_id,
+                        struct agent_symbols **ret_symbols, struct error *error);
+void agent_symbols_stop(struct agent_symbols *symbols);
+
+/* The capturing thread's, with what a window has; true: the server is to be told of something. */
+bool agent_symbols_look(struct agent_symbols *symbols, struct capture *capture,
+                        const struct profile *profile);
+
+/* The control thread's. What a report says: ,"symbols":[...], or nothing; */
+void agent_symbols_write(struct agent_symbols *symbols, struct buffer *out);
+/* and what an answer says: {"wanted":[...],"send":[...]}. */
+int agent_symbols_read(struct agent_symbols *symbols, struct json *json);
+
+struct agent_symbols_figures agent_symbols_figures(struct agent_symbols *symbols);
