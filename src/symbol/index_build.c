@@ -43,11 +43,11 @@ static int refuse(const struct confined_job *job, struct error *error)
     switch (job->end) {
     case CONFINED_DIED:
         if (WIFSIGNALED(job->status) && WTERMSIG(job->status) == SIGKILL)
-            return error_set(
-                error, -E2BIG,
-                "Reading the file's debug information took more than %u s of CPU time, "
-                "so it was stopped. The file is refused.",
-                program->cpu_seconds);
+            return error_set(error, -E2BIG,
+                             "The process that reads the file's debug information was killed: it "
+                             "took more than %u s of CPU time, or this machine has no memory left. "
+                             "The file is refused.",
+                             program->cpu_seconds);
         return error_set(
             error, -EBADMSG,
             "The file's debug information ended its reader (signal %d): it is damaged, "
@@ -264,7 +264,8 @@ int symbol_index_build(const struct symbol_index_input *input, struct buffer *re
     int split = -1;
     int r = collect_splits(input, &split, error);
     if (r >= 0)
-        r = run_child(&symbol_index_program, input, split, &result, error);
+        r = run_child(input->program ? input->program : &symbol_index_program, input, split,
+                      &result, error);
     if (split >= 0)
         close(split);
     if (r >= 0)

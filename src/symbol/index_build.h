@@ -29,6 +29,8 @@ struct symbol_index_input {
      * NULL. */
     int (*find_split)(void *context, const char *folder, const char *name);
     void *context;
+    /* NULL, or another child than symbol_index_program: for tests of what becomes of its death. */
+    const struct confined_program *program;
 };
 
 /* 0 and the index; or what stands in the way. -EBADMSG: the file is damaged, or its reader did not

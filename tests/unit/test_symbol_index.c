@@ -2,9 +2,12 @@
 // Symbol indexes: made of this very program, asked, and damaged in every way.
 
 #include <fcntl.h>
+#include <signal.h>
+#include <unistd.h>
 #include <xxhash.h>
 
 #include "base/file.h"
+#include "base/memory.h"
 #include "elf/file.h"
 #include "symbol/index.h"
 #include "symbol/index_build.h"
@@ -241,6 +244,90 @@ static void is_made_in_a_child(void **state)
     assert_says(&error, "no symbol index");
 }
 
+/* ---- children that don't survive their file ---- */
+
+static int spin(const struct confined_input *input)
+{
+    for (volatile size_t i = 0; input; i++)
+        ;
+    return 0;
+}
+
+/* Forbidden, as all that a reader which was taken over might try. */
+static int signal_somebody(const struct confined_input *input)
+{
+    (void)input;
+    kill(getppid(), SIGKILL);
+    return 0;
+}
+
+static int talk(const struct confined_input *input)
+{
+    static const char text[4096];
+    while (input)
+        confined_write(text, sizeof(text));
+    return 0;
+}
+
+static int lie(const struct confined_input *input)
+{
+    (void)input;
+    confined_write("\1 what is no index", 18);
+    return 0;
+}
+
+static int open_nothing(const struct confined_input *input)
+{
+    (void)input;
+    return 1;
+}
+
+/* Under a sanitizer this ends in another way, and is refused with another code. */
+static int eat(const struct confined_input *input)
+{
+    while (input)
+        memory_alloc(1u << 20);
+    return 0;
+}
+
+/* The file is refused with a sentence, and the next one is read as if nothing had been. */
+static void refused_with(int (*run)(const struct confined_input *), int code, const char *words)
+{
+    struct confined_program child = symbol_index_program;
+    struct symbol_index_input input = {.debug = -1, .shared = -1, .package = -1, .program = &child};
+    _cleanup_buffer_ struct buffer index = {0};
+    struct error error = {0};
+    child.name = NULL;
+    child.run = run;
+    child.cpu_seconds = 1;
+    child.deadline_ms = run == spin && code == -ETIME ? 50 : 60000;
+    child.output_max_bytes = 1u << 20;
+    child.memory_bytes = 64u << 20;
+    input.file = open("/proc/self/exe", O_RDONLY | O_CLOEXEC);
+    int r = symbol_index_build(&input, &index, &error);
+    close(input.file);
+    if (r != (code == -ETIME ? -E2BIG : code) && !(run == eat && r == -EIO))
+        fail_msg("%d instead of %d: %s", r, code, error.text);
+    assert_says(&error, words);
+    assert_int_equal(index.length, 0);
+}
+
+static void a_child_that_dies_is_a_refused_file(void **state)
+{
+    (void)state;
+    struct error error = {0};
+    _cleanup_buffer_ struct buffer index = {0};
+    refused_with(spin, -E2BIG, "more than 1 s of CPU time");
+    refused_with(spin, -ETIME, "took more than 0 s, so it was stopped");
+    refused_with(signal_somebody, -EBADMSG, "ended its reader (signal 31)");
+    refused_with(talk, -E2BIG, "names take more than 1 MiB");
+    refused_with(lie, -EBADMSG, "");
+    refused_with(open_nothing, -EIO, "could not be started, or failed");
+    refused_with(eat, -EBADMSG, "memory");
+    assert_int_equal(symbol_index_build_path("/proc/self/exe", NULL, &index, &error), 0);
+    assert_int_equal(index.length, content.length);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -250,6 +337,7 @@ int main(void)
         cmocka_unit_test(survives_hostile_indexes),
         cmocka_unit_test(survives_hostile_binaries),
         cmocka_unit_test_setup_teardown(is_made_in_a_child, enter_folder, leave_folder),
+        cmocka_unit_test(a_child_that_dies_is_a_refused_file),
     };
     return cmocka_run_group_tests(tests, index_ourselves, release);
 }
