@@ -317,7 +317,8 @@ static int open_http(struct server *server, struct error *error)
 
 /*
  * How the memory limit is shared: 3/8 work (pushes, queries, housekeeping), 1/4 the store's caches,
- * 1/8 each bodies that come, cumulative profiles seen before, and scraping. What malloc keeps for
+ * 1/8 each bodies that come, cumulative profiles seen before, and scraping; symbol indexes that are
+ * open and not in use take 1/8 of pages that the kernel can have back. What malloc keeps for
  * itself is held small: every arena can hold as much unused memory as the busiest time needed.
  */
 static void share_memory(struct server *server)
@@ -359,9 +360,11 @@ int server_start(const struct server_options *options, struct label_rules *rules
         r = audit_open(server->options.data, &server->audit, error);
     if (!r)
         r = control_open(server->options.data, &server->control, error);
+    server->options.symbols.mapped_bytes = options->memory_limit_bytes / 8;
+    server->options.symbols.memory = &server->memory;
     if (!r)
-        r = symbols_open(&options->symbols, server->options.data, server->store, &server->symbols,
-                         error);
+        r = symbols_open(&server->options.symbols, server->options.data, server->store,
+                         &server->symbols, error);
     if (!r && options->scrape)
         r = scraper_start(&server->ingest, &server->memory, options->scrape,
                           options->memory_limit_bytes / 8, &server->scraper, error);

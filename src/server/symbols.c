@@ -337,11 +337,14 @@ int symbols_open(const struct symbols_options *options, const char *data, struct
     pthread_mutex_init(&symbols->lock, NULL);
     pthread_cond_init(&symbols->more, NULL);
     wishes_init(&symbols->wishes);
-    int r = symbol_store_open(&(struct symbol_store_options){.directory = symbols->folder,
-                                                             .file_bytes_max = options->file_bytes,
-                                                             .total_bytes_max = options->disk_bytes,
-                                                             .unused_ns = options->unused_ns},
-                              &symbols->store, error);
+    int r =
+        symbol_store_open(&(struct symbol_store_options){.directory = symbols->folder,
+                                                         .file_bytes_max = options->file_bytes,
+                                                         .total_bytes_max = options->disk_bytes,
+                                                         .unused_ns = options->unused_ns,
+                                                         .mapped_bytes_max = options->mapped_bytes,
+                                                         .memory = options->memory},
+                          &symbols->store, error);
     if (!r && options->upstream_count)
         symbols->upstream = symbols_upstream_new(options);
     if (!r)
@@ -416,6 +419,7 @@ void symbols_write_metrics(struct symbols *symbols, struct buffer *out)
     metric(out, "assay_symbols_builds", "gauge", "Builds whose symbols are known.", figures.builds);
     metric(out, "assay_symbols_bytes", "gauge", "What they take on disk.", figures.bytes);
     metric(out, "assay_symbols_open", "gauge", "Indexes that are open.", figures.open);
+    metric(out, "assay_symbols_mapped_bytes", "gauge", "Their size.", figures.mapped_bytes);
     metric(out, "assay_symbols_made_total", "counter", "Indexes made.", figures.made);
     metric(out, "assay_symbols_refused_total", "counter", "Files that could not be taken.",
            figures.refused);

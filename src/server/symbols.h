@@ -15,6 +15,7 @@
 
 #define SYMBOLS_UPSTREAM_MAX 8
 
+struct budget;
 struct settings;
 struct store;
 
@@ -23,8 +24,10 @@ struct symbols_options {
     uint64_t file_bytes, disk_bytes; /* 0: the store's own limits */
     uint64_t source_file_bytes, source_disk_bytes;
     int64_t unused_ns;
-    bool local_files; /* names from this host's files, by build ID */
-    bool open;        /* debuginfod's addresses need no token */
+    bool local_files;      /* names from this host's files, by build ID */
+    bool open;             /* debuginfod's addresses need no token */
+    uint64_t mapped_bytes; /* of indexes that are open and not in use */
+    struct budget *memory; /* that indexes are made within */
     const char *upstream[SYMBOLS_UPSTREAM_MAX];
     size_t upstream_count;
 };

@@ -78,6 +78,7 @@ struct symbol_store_figures symbol_store_figures(struct symbol_store *store)
 {
     pthread_mutex_lock(&store->lock);
     size_t open = store->source_count;
+    uint64_t mapped = store->mapped_bytes;
     pthread_mutex_unlock(&store->lock);
     return (struct symbol_store_figures){.builds = store->builds,
                                          .bytes = store->bytes,
@@ -85,5 +86,6 @@ struct symbol_store_figures symbol_store_figures(struct symbol_store *store)
                                          .refused = store->refused,
                                          .kept_out = store->kept_out,
                                          .removed = store->removed,
-                                         .open = open};
+                                         .open = open,
+                                         .mapped_bytes = mapped};
 }

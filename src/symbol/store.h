@@ -20,14 +20,17 @@
 #define SYMBOL_KEY_BYTES 257 /* with its NUL */
 #define SYMBOL_NAME_BYTES 256
 
+struct budget;
 struct elf_file;
 struct symbol_store;
 
 struct symbol_store_options {
-    const char *directory;    /* made when missing */
-    uint64_t file_bytes_max;  /* of one file; 0: 2 GiB */
-    uint64_t total_bytes_max; /* 0: 20 GiB. What was used longest ago makes room. */
-    int64_t unused_ns;        /* what wasn't used for so long goes; 0: nothing does */
+    const char *directory;     /* made when missing */
+    uint64_t file_bytes_max;   /* of one file; 0: 2 GiB */
+    uint64_t total_bytes_max;  /* 0: 20 GiB. What was used longest ago makes room. */
+    int64_t unused_ns;         /* what wasn't used for so long goes; 0: nothing does */
+    uint64_t mapped_bytes_max; /* of indexes that are open and not in use; 0: 256 of any size */
+    struct budget *memory;     /* what an index takes until it is written; NULL: nobody counts */
 };
 
 int symbol_store_open(const struct symbol_store_options *options, struct symbol_store **ret_store,
@@ -113,7 +116,7 @@ struct symbol_store_figures {
     uint64_t builds, bytes;                    /* stored, at the last look */
     uint64_t made, refused, kept_out, removed; /* since opened: indexes made, files refused, files
                                                   no better than what there was, builds removed */
-    uint64_t open;
+    uint64_t open, mapped_bytes;               /* indexes, and their size */
 };
 struct symbol_store_figures symbol_store_figures(struct symbol_store *store);
 

@@ -29,6 +29,7 @@ static void drop(struct symbol_store *store, size_t at)
 {
     struct symbol_source *source = store->sources[at];
     store->sources[at] = store->sources[--store->source_count];
+    store->mapped_bytes -= source->index.length;
     unreference(source);
 }
 
@@ -110,16 +111,26 @@ static struct symbol_source *open_source(struct symbol_store *store, const char 
     return source;
 }
 
-/* With the lock held. */
+static bool is_full(const struct symbol_store *store)
+{
+    uint64_t most = store->options.mapped_bytes_max;
+    return store->source_count == SYMBOL_STORE_OPEN_MAX || (most && store->mapped_bytes > most);
+}
+
+/* What was used longest ago goes first, and nothing that is in use: somebody would have it open all
+ * the same. With the lock held. */
 static void make_room(struct symbol_store *store)
 {
-    size_t oldest = 0;
-    if (store->source_count < SYMBOL_STORE_OPEN_MAX)
-        return;
-    for (size_t i = 1; i < store->source_count; i++)
-        if (store->sources[i]->last < store->sources[oldest]->last)
-            oldest = i;
-    drop(store, oldest);
+    while (is_full(store)) {
+        size_t oldest = SIZE_MAX;
+        for (size_t i = 0; i < store->source_count; i++)
+            if (store->sources[i]->references == 1 &&
+                (oldest == SIZE_MAX || store->sources[i]->last < store->sources[oldest]->last))
+                oldest = i;
+        if (oldest == SIZE_MAX)
+            return;
+        drop(store, oldest);
+    }
 }
 
 struct symbol_source *symbol_store_source(struct symbol_store *store, const char *key)
@@ -132,7 +143,10 @@ struct symbol_source *symbol_store_source(struct symbol_store *store, const char
             source = store->sources[i];
     if (!source && (source = open_source(store, key, hash))) {
         make_room(store);
+        if (store->source_count == SYMBOL_STORE_OPEN_MAX) /* all of them are in use */
+            drop(store, 0);
         store->sources[store->source_count++] = source;
+        store->mapped_bytes += source->index.length;
     }
     if (source) {
         source->references++;
@@ -149,6 +163,7 @@ void symbol_source_release(struct symbol_store *store, struct symbol_source *sou
         return;
     pthread_mutex_lock(&store->lock);
     unreference(source);
+    make_room(store);
     pthread_mutex_unlock(&store->lock);
 }
 

@@ -8,9 +8,7 @@
 #include "base/buffer.h"
 #include "symbol/store.h"
 
-#define SYMBOL_STORE_OPEN_MAX                                                                      \
-    256 /* indexes; mapped, so they cost address space and little else                             \
-         */
+#define SYMBOL_STORE_OPEN_MAX 256 /* indexes */
 
 struct symbol_source {
     char *key;
@@ -30,6 +28,7 @@ struct symbol_store {
     pthread_mutex_t making; /* one file at a time is taken in or thrown out */
     struct symbol_source *sources[SYMBOL_STORE_OPEN_MAX];
     size_t source_count;
+    uint64_t mapped_bytes; /* of all of them */
     uint64_t clock;
     bool mended; /* what the last one left behind was looked at */
     _Atomic uint64_t builds, bytes, made, refused, kept_out, removed;

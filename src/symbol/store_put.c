@@ -8,6 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/budget.h"
 #include "base/file.h"
 #include "base/memory.h"
 #include "elf/file.h"
@@ -138,6 +139,32 @@ static int compare(const struct symbol_index *a, const struct symbol_index *b)
     return (x->named_bytes > y->named_bytes) - (x->named_bytes < y->named_bytes);
 }
 
+/* ---- memory for it ---- */
+
+#define INDEX_PART 8 /* of a file, its index: a tenth is usual */
+#define INDEX_FLOOR (1u << 20)
+#define MEMORY_WAIT_MS 60000
+
+/* An index is in memory until it is written. */
+static int take_memory(struct symbol_store *store, uint64_t file_bytes, size_t *ret_taken,
+                       struct error *error)
+{
+    struct budget *memory = store->options.memory;
+    size_t bytes = memory ? budget_fit(memory, file_bytes / INDEX_PART + INDEX_FLOOR) : 0;
+    if (memory && !budget_wait(memory, bytes, MEMORY_WAIT_MS, NULL))
+        return error_set(error, -EAGAIN,
+                         "There is no memory for the file's index beside what else the server "
+                         "does; send it again later.");
+    *ret_taken = bytes;
+    return 0;
+}
+
+static void give_memory(struct symbol_store *store, size_t taken)
+{
+    if (store->options.memory)
+        budget_give(store->options.memory, taken);
+}
+
 /* ---- keeping it ---- */
 
 static int make_folder(struct symbol_store *store, const char *key, struct error *error)
@@ -263,6 +290,7 @@ int symbol_upload_finish(struct symbol_upload *upload, const char *expected, con
     struct symbol_identity identity;
     struct symbol_stored stored = {0};
     _cleanup_buffer_ struct buffer index = {0};
+    size_t taken = 0;
     int r = identify(upload, &identity, error);
     if (!r && expected && strcmp(expected, identity.key) && strcmp(expected, identity.other))
         r = error_set(error, -EINVAL,
@@ -275,6 +303,11 @@ int symbol_upload_finish(struct symbol_upload *upload, const char *expected, con
     }
     strcpy(stored.key, identity.key);
     pthread_mutex_lock(&store->making);
+    r = take_memory(store, upload->bytes, &taken, error);
+    if (r < 0) {
+        pthread_mutex_unlock(&store->making);
+        return r;
+    }
     r = build(store, &identity, upload->fd, &index, error);
     if (r < 0)
         store->refused++;
@@ -284,6 +317,8 @@ int symbol_upload_finish(struct symbol_upload *upload, const char *expected, con
     } else {
         store->kept_out++;
     }
+    buffer_release(&index);
+    give_memory(store, taken);
     pthread_mutex_unlock(&store->making);
     if (!r)
         *ret_stored = stored;
@@ -299,6 +334,7 @@ int symbol_store_index_path(struct symbol_store *store, const char *path, const 
     _cleanup_buffer_ struct buffer index = {0};
     struct symbol_identity identity;
     struct symbol_stored stored;
+    size_t taken = 0;
     int r = elf_open(path, &file, error);
     if (!r)
         r = symbol_identify(&file, &identity, error);
@@ -308,9 +344,14 @@ int symbol_store_index_path(struct symbol_store *store, const char *path, const 
     if (!r && !identity.has_code)
         r = error_set(error, -EINVAL, "%.200s has no code.", path);
     if (!r)
-        r = symbol_index_build_path(path, NULL, &index, error);
+        r = take_memory(store, file.size_bytes, &taken, error);
     if (r < 0)
         return r;
+    r = symbol_index_build_path(path, NULL, &index, error);
+    if (r < 0) {
+        give_memory(store, taken);
+        return r;
+    }
     pthread_mutex_lock(&store->making);
     if (is_better(store, &identity, &index, &stored)) {
         r = symbol_store_make_room(store, index.length, error);
@@ -324,6 +365,8 @@ int symbol_store_index_path(struct symbol_store *store, const char *path, const 
             link_other(store, &identity);
     }
     pthread_mutex_unlock(&store->making);
+    buffer_release(&index);
+    give_memory(store, taken);
     return r;
 }
 

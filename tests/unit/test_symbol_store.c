@@ -6,6 +6,7 @@
 #include <sys/stat.h>
 #include <time.h>
 
+#include "base/budget.h"
 #include "base/file.h"
 #include "elf/file.h"
 #include "symbol/store.h"
@@ -244,6 +245,41 @@ static void keeps_limits(void **state)
     symbol_store_close(store);
 }
 
+static void keeps_to_its_memory(void **state)
+{
+    (void)state;
+    struct symbol_stored stored;
+    struct error error = {0};
+    struct budget memory;
+    budget_init(&memory, 64u << 20);
+    struct symbol_store *store =
+        open_store(&(struct symbol_store_options){.mapped_bytes_max = 4096, .memory = &memory});
+    assert_int_equal(put(store, program.data, program.length, NULL, &stored, &error), 0);
+    assert_true(budget_figures(&memory).peak_bytes > program.length / 8);
+    assert_true(put(store, "no file", 7, NULL, &stored, &error) < 0);
+    assert_int_equal(symbol_store_index_path(store, "/proc/self/exe", own_key, &error), 0);
+    assert_int_equal(budget_figures(&memory).used_bytes, 0);
+
+    /* In use, an index may be as large as it is; then it is closed. */
+    struct symbol_source *one = symbol_store_source(store, own_key);
+    struct symbol_source *same = symbol_store_source(store, own_key);
+    assert_true(one && one == same);
+    assert_int_equal(symbol_store_figures(store).open, 1);
+    assert_true(symbol_store_figures(store).mapped_bytes > 4096);
+    symbol_source_release(store, one);
+    assert_int_equal(symbol_store_figures(store).open, 1);
+    symbol_source_release(store, same);
+    assert_int_equal(symbol_store_figures(store).open, 0);
+    assert_int_equal(symbol_store_figures(store).mapped_bytes, 0);
+    symbol_store_close(store);
+
+    store = open_store(&(struct symbol_store_options){.mapped_bytes_max = 1u << 30});
+    symbol_source_release(store, symbol_store_source(store, own_key));
+    assert_int_equal(symbol_store_figures(store).open, 1);
+    symbol_store_close(store);
+    budget_release(&memory);
+}
+
 static void mends_what_a_crash_leaves(void **state)
 {
     (void)state;
@@ -309,6 +345,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(refuses, enter_folder, leave_folder),
         cmocka_unit_test_setup_teardown(survives_damage, enter_folder, leave_folder),
         cmocka_unit_test_setup_teardown(keeps_limits, enter_folder, leave_folder),
+        cmocka_unit_test_setup_teardown(keeps_to_its_memory, enter_folder, leave_folder),
         cmocka_unit_test_setup_teardown(mends_what_a_crash_leaves, enter_folder, leave_folder),
         cmocka_unit_test_setup_teardown(takes_this_machines_files, enter_folder, leave_folder),
     };
