@@ -136,7 +136,7 @@ int symbol_store_list(struct symbol_store *store,
 
 void symbol_store_remove(struct symbol_store *store, const char *key)
 {
-    static const char *const names[] = {"index", "executable", "debuginfo", "name"};
+    static const char *const names[] = {"index", "executable", "debuginfo", "package", "name"};
     _cleanup_buffer_ struct buffer path = {0};
     for (size_t i = 0; i < ARRAY_LENGTH(names); i++) {
         symbol_store_path(store, key, names[i], &path);
@@ -154,6 +154,7 @@ int symbol_store_delete(struct symbol_store *store, const char *key, struct erro
         return error_set(error, -ENOENT, "There is nothing of the build %.120s.", key);
     pthread_mutex_lock(&store->making);
     symbol_store_remove(store, key);
+    store->builds -= store->builds > 0;
     pthread_mutex_unlock(&store->making);
     return 0;
 }
