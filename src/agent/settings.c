@@ -228,16 +228,6 @@ static void read_symbols(struct agent_settings *settings, struct settings *top)
     settings_close(&section);
 }
 
-static void read_symbols(struct agent_settings *settings, struct settings *top)
-{
-    static const char *const sent[] = {"debug", "whole", "none"};
-    struct settings section;
-    settings_open(&section, top->problems, settings_map(top, "symbols"), "symbols");
-    settings_choice(&section, "upload", sent, ARRAY_LENGTH(sent), &settings->symbols);
-    settings_size(&section, "file_limit", 1u << 20, 1ull << 40, &settings->symbols_file_bytes);
-    settings_close(&section);
-}
-
 /* Who may turn capture off, and what the server may ask for. */
 static void read_control(struct agent_settings *settings, struct settings *top)
 {
