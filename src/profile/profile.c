@@ -24,8 +24,10 @@
 
 void profile_init(struct profile *profile, enum profile_detail detail)
 {
+    static _Atomic uint64_t last;
     memset(profile, 0, sizeof(*profile));
     profile->detail = detail;
+    profile->serial = ++last;
     struct profile_tables *tables = profile->tables = memory_zalloc(1, sizeof(*tables));
     /* Early in boot there may be no entropy yet; a fixed seed is still correct. */
     if (getrandom(&tables->seed, sizeof(tables->seed), GRND_NONBLOCK) < 0)

@@ -124,6 +124,7 @@ struct profile_samples {
 
 struct profile {
     enum profile_detail detail;
+    uint64_t serial; /* of profile_init: no two profiles of a process have the same */
 
     struct profile_string *strings;
     struct profile_function *functions;

@@ -25,13 +25,14 @@ static void make_room(uint32_t **list, size_t *room, size_t needed)
 
 void graft_from(struct graft *graft, const struct profile *from)
 {
-    if (graft->from != from) {
+    if (graft->from_serial != from->serial) {
         if (graft->frame_room)
             memset(graft->frames, 0, graft->frame_room * sizeof(*graft->frames));
         if (graft->node_room)
             memset(graft->nodes, 0, graft->node_room * sizeof(*graft->nodes));
     }
     graft->from = from;
+    graft->from_serial = from->serial;
     make_room(&graft->frames, &graft->frame_room, from->frame_count);
     make_room(&graft->nodes, &graft->node_room, from->node_count);
 }

@@ -12,6 +12,7 @@
 struct graft {
     struct profile *to;
     const struct profile *from;
+    uint64_t from_serial;     /* another profile may be where one was */
     uint32_t *frames, *nodes; /* of `from`, what they are in `to`; 0: not known yet */
     size_t frame_room, node_room;
     uint32_t *path;

@@ -367,3 +367,86 @@ int query_maps_timeseries(struct symbol_maps *maps, struct store *store,
         *ret_quality = sum;
     return r < 0 ? r : give_groups(&groups, fn, context);
 }
+
+/* ---- exemplars ---- */
+
+#define NAMED_BYTES_MAX (8u << 20) /* of stacks that were given already */
+
+struct exemplars {
+    struct query_maps *names;
+    const char *function;
+    store_exemplar_fn *fn;
+    void *context;
+    struct profile named;
+    struct graft graft;
+};
+
+static void start_anew(struct exemplars *exemplars)
+{
+    graft_release(&exemplars->graft);
+    profile_release(&exemplars->named);
+    profile_init(&exemplars->named, PROFILE_ALL);
+    exemplars->graft = (struct graft){.to = &exemplars->named};
+}
+
+static bool has_function(const struct profile *profile, uint32_t node, const char *function)
+{
+    for (; node; node = profile->nodes[node].parent) {
+        uint32_t id = profile->frames[profile->nodes[node].frame].function;
+        if (id && !strcmp(profile_text(profile, profile->functions[id].name), function))
+            return true;
+    }
+    return false;
+}
+
+static int name_exemplar(void *context, const struct labels *labels, const struct profile *profile,
+                         const struct store_exemplar *exemplar)
+{
+    struct exemplars *exemplars = context;
+    struct store_exemplar named = *exemplar;
+    if (profile_memory(&exemplars->named) > NAMED_BYTES_MAX)
+        start_anew(exemplars);
+    graft_from(&exemplars->graft, profile);
+    named.node = query_maps_node(exemplars->names, &exemplars->graft, exemplar->node);
+    if (exemplars->function && !has_function(&exemplars->named, named.node, exemplars->function))
+        return 0;
+    return exemplars->fn(exemplars->context, labels, &exemplars->named, &named);
+}
+
+static int name_exemplars(struct symbol_maps *maps, struct store *store,
+                          const struct store_selection *selection, const struct part *part,
+                          const char *function, const struct store_limits *limits,
+                          store_exemplar_fn *fn, void *context, struct error *error)
+{
+    struct exemplars exemplars = {.function = function, .fn = fn, .context = context};
+    exemplars.names = query_maps_new(maps, selection->tenant, part->service, part->version);
+    profile_init(&exemplars.named, PROFILE_ALL);
+    exemplars.graft.to = &exemplars.named;
+    int r = store_exemplars(store, selection, NULL, limits, name_exemplar, &exemplars, error);
+    graft_release(&exemplars.graft);
+    profile_release(&exemplars.named);
+    query_maps_free(exemplars.names);
+    return r;
+}
+
+int query_maps_exemplars(struct symbol_maps *maps, struct store *store,
+                         const struct store_selection *selection,
+                         const struct store_function *function, const struct store_limits *limits,
+                         store_exemplar_fn *fn, void *context, struct error *error)
+{
+    _cleanup_(parts_release) struct parts parts = {0};
+    int r = maps ? find_parts(maps, store, selection, &parts, error) : 0;
+    if (!r && !parts.count)
+        return store_exemplars(store, selection, function, limits, fn, context, error);
+    for (size_t at = 0; !r && at <= parts.count; at++) {
+        struct store_selection own = *selection;
+        struct selector selector = select_part(selection, &parts, at);
+        own.selector = &selector;
+        r = at < parts.count && !parts.list[at].rest
+                ? name_exemplars(maps, store, &own, &parts.list[at],
+                                 function ? function->name : NULL, limits, fn, context, error)
+                : store_exemplars(store, &own, function, limits, fn, context, error);
+        free(selector.matchers);
+    }
+    return r;
+}

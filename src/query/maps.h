@@ -9,6 +9,7 @@
  */
 #pragma once
 
+#include "query/graft.h"
 #include "store/store.h"
 #include "symbol/map_store.h"
 
@@ -24,6 +25,9 @@ void query_maps_free(struct query_maps *maps); /* takes NULL */
 /* Adds all of `from`, which must have its lines, to `to`. */
 int query_maps_rename(struct query_maps *maps, const struct profile *from, struct profile *to,
                       struct error *error);
+
+/* The node in `graft->to` of a stack of `graft->from`, with its names; see graft.h. */
+uint32_t query_maps_node(struct query_maps *maps, struct graft *graft, uint32_t node);
 
 /* Whether a frame is of a function of that name, or of one with that inlined. */
 bool query_maps_is(struct query_maps *maps, const struct profile *profile, uint32_t frame,
@@ -48,3 +52,10 @@ int query_maps_timeseries(struct symbol_maps *maps, struct store *store,
                           const struct store_timeseries_query *query,
                           const struct store_limits *limits, store_points_fn *fn, void *context,
                           struct store_quality *ret_quality, struct error *error);
+
+/* As store_exemplars, with the names of maps in the profile that `fn` gets, which lives until it
+ * returns. */
+int query_maps_exemplars(struct symbol_maps *maps, struct store *store,
+                         const struct store_selection *selection,
+                         const struct store_function *function, const struct store_limits *limits,
+                         store_exemplar_fn *fn, void *context, struct error *error);

@@ -234,6 +234,28 @@ int query_maps_rename(struct query_maps *maps, const struct profile *from, struc
     return profile_rename_all(from, rename_frame, maps, to, error);
 }
 
+uint32_t query_maps_node(struct query_maps *maps, struct graft *graft, uint32_t node)
+{
+    _cleanup_free_ uint32_t *path = NULL;
+    size_t depth = 0, room = 0;
+    uint32_t at = 0;
+    for (; node; node = graft->from->nodes[node].parent) {
+        array_reserve(path, room, depth + 1);
+        path[depth++] = graft->from->nodes[node].frame;
+    }
+    while (depth--) {
+        struct profile_frame renamed[PROFILE_EXPANSION_MAX];
+        uint32_t frame = graft_frame(graft, path[depth]);
+        renamed[0] = graft->to->frames[frame];
+        size_t count = rename_frame(maps, graft->from, path[depth], graft->to, renamed);
+        for (size_t i = 0; i < count; i++)
+            at = profile_child(graft->to, at, profile_frame(graft->to, &renamed[i]));
+        if (!count)
+            at = profile_child(graft->to, at, frame);
+    }
+    return at;
+}
+
 bool query_maps_is(struct query_maps *maps, const struct profile *profile, uint32_t frame,
                    const char *function)
 {

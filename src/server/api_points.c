@@ -185,8 +185,9 @@ void api_exemplars(struct http_request *request, void *userdata)
     points.links = query_links_any(&question.links) ? &question.links : NULL;
     buffer_add_text(&points.out, "{\"exemplars\":[");
     if (!r)
-        r = store_exemplars(server->store, &question.selection, name && *name ? &function : NULL,
-                            &question.limits, put_exemplar, &points, &error);
+        r = query_maps_exemplars(symbols_maps(server->symbols), server->store, &question.selection,
+                                 name && *name ? &function : NULL, &question.limits, put_exemplar,
+                                 &points, &error);
     if (r < 0) {
         http_respond_failure(request, &error);
     } else {

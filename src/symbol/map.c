@@ -80,12 +80,13 @@ static bool are_texts(const struct symbol_map *map, const uint32_t *texts, size_
     return true;
 }
 
-/* Texts of one byte or more. */
-static bool are_names(const struct symbol_map *map, const uint32_t *texts, size_t count)
+/* Texts of one byte or more; 0, which is none, only where there need be none. */
+static bool are_names(const struct symbol_map *map, const uint32_t *texts, size_t count,
+                      bool optional)
 {
     bool good = are_texts(map, texts, count);
     for (size_t i = 0; good && i < count; i++)
-        good = map->texts[texts[i]];
+        good = map->texts[texts[i]] || (optional && !texts[i]);
     return good;
 }
 
@@ -101,7 +102,7 @@ static bool are_segments_good(const struct symbol_map *map)
         for (uint32_t first = at; at < end; at++) {
             const struct symbol_map_segment *segment = &map->segments[at];
             if ((at > first && segment->column < segment[-1].column) ||
-                !are_texts(map, (uint32_t[]){segment->source, segment->name}, 2))
+                !are_names(map, (uint32_t[]){segment->source, segment->name}, 2, true))
                 return false;
         }
     }
@@ -114,14 +115,14 @@ static bool are_classes_good(const struct symbol_map *map)
         const struct symbol_map_class *class = &map->classes[i];
         if (class->first_method > map->method_count ||
             class->method_count > map->method_count - class->first_method ||
-            !are_names(map, (uint32_t[]){class->name, class->original}, 2) ||
-            !are_texts(map, &class->file, 1))
+            !are_names(map, (uint32_t[]){class->name, class->original}, 2, false) ||
+            !are_names(map, &class->file, 1, true))
             return false;
     }
     for (uint32_t i = 0; i < map->method_count; i++) {
         const struct symbol_map_method *method = &map->methods[i];
-        if (!are_names(map, (uint32_t[]){method->name, method->original}, 2) ||
-            !are_texts(map, &method->original_class, 1))
+        if (!are_names(map, (uint32_t[]){method->name, method->original}, 2, false) ||
+            !are_names(map, &method->original_class, 1, true))
             return false;
     }
     return true;

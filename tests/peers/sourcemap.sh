@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-# Source maps of esbuild's: our reader beside Node.js's at random places of a real bundle; and a
-# minified program's CPU profile, which gets the names of its source when the map is sent.
+# Source maps of esbuild's: our reader beside Node.js's at random places of a real bundle; all of a
+# bundle's functions beside TypeScript's parser; and a minified program's CPU profile, which gets the
+# names of its source when the map is sent.
 . "$ROOT/tests/server/common.bash"
 type node >/dev/null || { echo "node is missing."; exit 77; }
 esbuild=$ROOT/web/node_modules/.bin/esbuild
@@ -33,9 +34,8 @@ writeFileSync(wanted, answers);
 if (found < 5000) throw new Error(`only ${found} places are known`);
 console.log(`${found} of 20000 places are known`);
 J
-for options in --minify --minify-identifiers ''; do
-    # shellcheck disable=SC2086 # none or one
-    "$esbuild" "$ROOT/web/flame/main.ts" --bundle --sourcemap $options --outfile=page.js --log-level=error
+for options in --minify --minify-identifiers; do
+    "$esbuild" "$ROOT/web/flame/main.ts" --bundle --sourcemap "$options" --outfile=page.js --log-level=error
     node places.mjs page.js.map page.js asked.txt wanted.txt
     "$DUMP_MAP" page.js.map <asked.txt >got.txt
     diff wanted.txt got.txt | sed -n 1,10p
@@ -43,6 +43,14 @@ for options in --minify --minify-identifiers ''; do
 done
 
 # ---- names ----
+# All functions of the server's page: none gets a wrong one.
+typescript=$ROOT/web/node_modules/typescript/lib/typescript.js
+[ -e "$typescript" ] || { echo "typescript is missing: ./dev build installs it in web/node_modules."; exit 77; }
+"$esbuild" "$ROOT/web/ui/main.tsx" --bundle --sourcemap --minify --jsx=automatic \
+    --jsx-import-source=preact --outfile=ui.js --log-level=error
+node "$ROOT/tests/peers/sourcemap_names.mjs" "$typescript" "$DUMP_MAP" ui.js ui.js.map
+
+# A program that runs.
 mkdir src
 cat >src/main.ts <<'J'
 import { Hasher, walk } from "./work";
