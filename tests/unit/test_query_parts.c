@@ -69,12 +69,12 @@ static void compare(struct symbol_maps *maps, struct store *store, uint64_t seed
         assert_string_equal(buffer_text(&parts), buffer_text(&whole));
 
         struct store_quality one = {0}, other = {0};
-        struct store_timeseries_query query = {.step_ns = 6 * HOUR_NS,
-                                               .group_by = by,
-                                               .group_count = sample_random(&seed) % 3,
-                                               .function = "function4",
-                                               .count = sample_random(&seed) % 2 ? STORE_CUMULATIVE
-                                                                                 : STORE_FLAT};
+        struct store_timeseries_query query = {
+            .step_ns = 6 * HOUR_NS,
+            .group_by = by,
+            .group_count = sample_random(&seed) % 3,
+            .function = &(struct store_function){.name = "function4"},
+            .count = sample_random(&seed) % 2 ? STORE_CUMULATIVE : STORE_FLAT};
         whole.length = parts.length = 0;
         assert_int_equal(store_timeseries(store, &selection, &query, &limits, describe_points,
                                           &whole, &one, NULL),
@@ -86,7 +86,8 @@ static void compare(struct symbol_maps *maps, struct store *store, uint64_t seed
         describe_quality(&other, &parts);
         assert_string_equal(buffer_text(&parts), buffer_text(&whole));
 
-        const char *function = sample_random(&seed) % 2 ? "function4" : NULL;
+        const struct store_function fourth = {.name = "function4"},
+                                    *function = sample_random(&seed) % 2 ? &fourth : NULL;
         whole.length = parts.length = 0;
         assert_int_equal(
             store_exemplars(store, &selection, function, &limits, describe_exemplar, &whole, NULL),
@@ -217,7 +218,8 @@ static void test_rollups(void **state)
                 !strcmp(buffer_text(&text), "mixBits:0 p:0 "));
     /* Samples of spans have the names, too, and are found by them. */
     text.length = 0;
-    assert_int_equal(query_maps_exemplars(maps, store, &selection, "mixBits", &limits,
+    assert_int_equal(query_maps_exemplars(maps, store, &selection,
+                                          &(struct store_function){.name = "mixBits"}, &limits,
                                           describe_exemplar, &text, &error),
                      0);
     assert_string_equal(buffer_text(&text),
