@@ -111,19 +111,18 @@ export function diffWords(scheme: Scheme): string {
 
 // States have colours of their own, the same on every page: what runs is green, what waits blue, what
 // is held up red.
-const STATE_HUES: readonly (readonly [RegExp, number])[] = [
-  [/run|cpu|active/i, 145], [/block|lock|contend/i, 25], [/i\/?o|disk|net|read|write/i, 300],
-  [/sleep|wait|idle|park|off/i, 253],
-];
-const SAFE_STATE_HUES: readonly (readonly [RegExp, number])[] = [
-  [/run|cpu|active/i, 98], [/block|lock|contend/i, 62], [/i\/?o|disk|net|read|write/i, 320],
-  [/sleep|wait|idle|park|off/i, 250],
+// The lift of lightness is the safe palette's: hues alone are not told apart by everybody.
+const STATE_COLOURS: readonly (readonly [pattern: RegExp, hue: number, safe: number, lift: number])[] = [
+  [/run|cpu|active/i, 145, 98, 0.03], [/block|lock|contend/i, 25, 62, -0.1],
+  [/i\/?o|disk|net|read|write/i, 300, 320, -0.06], [/sleep|wait|idle|park|off/i, 253, 250, 0.02],
 ];
 
 export function stateColour(name: string, scheme: Scheme): string {
-  const known = (scheme.safe ? SAFE_STATE_HUES : STATE_HUES).find(([pattern]) => pattern.test(name));
-  const hue = known ? known[1] : (hash(name) % 24) * 15;
-  return scheme.dark ? oklch(0.43, 0.085, hue) : oklch(0.86, 0.09, hue);
+  const unknown = (hash(name) % 24) * 15;
+  const [, usual, safe, lift] = STATE_COLOURS.find(([pattern]) => pattern.test(name))
+    ?? [null, unknown, unknown, 0];
+  const lightness = (scheme.dark ? 0.43 : 0.86) + (scheme.safe ? lift : 0);
+  return oklch(lightness, scheme.dark ? 0.085 : 0.09, scheme.safe ? safe : usual);
 }
 
 function frame(scheme: Scheme, fill: (node: number) => string): Look {

@@ -43,7 +43,7 @@ function plain(
     label,
     short: label,
     width: 176,
-    narrow: 132,
+    narrow: 138,
     bare: 88,
     isChange: false,
     minor: false,
@@ -72,6 +72,9 @@ function changed(
     aside: null,
     bar: null,
   });
+  // Scaled values carry rounding errors; a difference that small is none.
+  const change = (f: number) =>
+    Math.abs(value[f] - base[f]) <= 1e-5 * Math.abs(base[f]) ? 0 : value[f] - base[f];
   return [
     side('base', base),
     side('new', value),
@@ -79,13 +82,13 @@ function changed(
       key: `${key}-change`,
       label: `${label} change`,
       short: `${label} Δ`,
-      width: 160,
-      narrow: 132,
-      bare: 88,
+      width: 176,
+      narrow: 152,
+      bare: 92,
       isChange: true,
       minor: false,
-      value: (f) => value[f] - base[f],
-      text: (f) => formatChange(value[f] - base[f], unit),
+      value: change,
+      text: (f) => formatChange(change(f), unit),
       aside: (f) => {
         const found = finding?.(f);
         return (found && interval(found, unit)) || formatGrowth(base[f], value[f]);

@@ -5,7 +5,7 @@
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import test from 'node:test';
-import { stateColour } from '../flame/colour';
+import { diffColour, DIFF_STEPS, stateColour } from '../flame/colour';
 
 function luminance(colour: string): number {
   const [r, g, b] = [1, 3, 5].map((i) => {
@@ -53,4 +53,40 @@ test('names can be read on frames of every state', () => {
     for (const safe of [false, true])
       for (const state of ['RUNNABLE', 'SLEEPING', 'blocked', 'io', 'DefaultState', 'x', 'y', 'z'])
         assert.ok(contrast(stateColour(state, { dark, safe }), dark ? '#f1f3f5' : '#1b1f24') >= 4.5, state);
+});
+
+// What people without one kind of cone see of a colour, in linear RGB (Viénot, Brettel, Mollon 1999),
+// as coordinates of OKLab.
+const BLIND = {
+  protan: [[0.11238, 0.88762, 0], [0.11238, 0.88762, 0], [0.00401, -0.00401, 1]],
+  deutan: [[0.29275, 0.70725, 0], [0.29275, 0.70725, 0], [-0.02234, 0.02234, 1]],
+};
+
+function seen(colour: string, matrix: number[][]): number[] {
+  const linear = [1, 3, 5].map((i) => {
+    const c = parseInt(colour.slice(i, i + 2), 16) / 255;
+    return c <= 0.04045 ? c / 12.92 : ((c + 0.055) / 1.055) ** 2.4;
+  });
+  const dot = (row: number[], v: number[]) => row[0] * v[0] + row[1] * v[1] + row[2] * v[2];
+  const rgb = matrix.map((row) => Math.max(0, dot(row, linear)));
+  const lms = [[0.4122214708, 0.5363325363, 0.0514459929], [0.2119034982, 0.6806995451, 0.1073969566],
+    [0.0883024619, 0.2817188376, 0.6299787005]].map((row) => Math.cbrt(dot(row, rgb)));
+  return [[0.2104542553, 0.793617785, -0.0040720468], [1.9779984951, -2.428592205, 0.4505937099],
+    [0.0259040371, 0.7827717662, -0.808675766]].map((row) => dot(row, lms));
+}
+
+const apart = (a: string, b: string, matrix: number[][]) =>
+  Math.hypot(...seen(a, matrix).map((value, i) => value - seen(b, matrix)[i]));
+
+test('the safe palette is one: what differs is told apart without red or green cones', () => {
+  for (const dark of [false, true])
+    for (const [kind, matrix] of Object.entries(BLIND)) {
+      const scheme = { dark, safe: true };
+      const grown = diffColour(DIFF_STEPS, scheme), gone = diffColour(-DIFF_STEPS, scheme);
+      assert.ok(apart(grown, gone, matrix) > 0.1, `${kind} ${dark} grown and gone`);
+      const states = ['RUNNABLE', 'SLEEPING', 'BLOCKED'].map((state) => stateColour(state, scheme));
+      assert.ok(apart(states[0], states[1], matrix) > 0.08, `${kind} ${dark} run and sleep`);
+      assert.ok(apart(states[1], states[2], matrix) > 0.08, `${kind} ${dark} sleep and block`);
+      assert.ok(apart(states[0], states[2], matrix) > 0.03, `${kind} ${dark} run and block`);
+    }
 });

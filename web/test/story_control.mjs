@@ -88,6 +88,7 @@ export async function realAgent(browser, real) {
   await page.getByRole('link', { name: 'Open' }).click();
   await page.waitForURL(/\/explore/);
   await painted(page);
+  await page.getByRole('gridcell', { name: /find_discount/ }).first().waitFor();
   await shoot(page, 'real-recording');
   await page.goBack();
   await page.getByRole('link', { name: 'Compare with the hour before' }).click();

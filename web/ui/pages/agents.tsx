@@ -2,7 +2,7 @@
 // The agents: what each costs its host, what it samples, what it lost, and whether it is heard of.
 
 import type { PageProps } from '../app';
-import { get } from '../api';
+import { get, token } from '../api';
 import { useLoad, usePoll } from '../load';
 import { List, SearchField, sorted, type Column } from '../parts/list';
 import { Failure, Progress } from '../parts/status';
@@ -97,7 +97,7 @@ function NoAgents() {
       <h1>No agents</h1>
       <p>An agent samples a whole Linux machine all the time and sends what it finds here. Start one
         on each host:</p>
-      <pre>sudo assay agent --server {location.origin}</pre>
+      <pre>sudo assay agent --server {location.origin}{token() === null ? '' : ' --token-file FILE'}</pre>
     </section>
   );
 }
@@ -120,7 +120,8 @@ export function Agents({ route: { params } }: PageProps) {
     <div class="page">
       <div class="page-head">
         <h1>Agents</h1>
-        <SearchField label="Search hosts" value={search} onChange={(text) => show({ search: text })} />
+        {loaded.value && loaded.value.length > 0 && <SearchField label="Search hosts" value={search}
+          onChange={(text) => show({ search: text })} />}
       </div>
       <Progress loaded={loaded} />
       <Failure loaded={loaded} />

@@ -2,7 +2,7 @@
 // The first page: every service, what it uses, and what of that is worth a look.
 
 import { useMemo, useState } from 'preact/hooks';
-import { formatPercent } from '../../flame/units';
+import { formatPercent, grouped } from '../../flame/units';
 import type { PageProps } from '../app';
 import { ApiError, get, type ProfileType, type TimeSeries, type TopAnswer } from '../api';
 import { useLoad } from '../load';
@@ -135,6 +135,9 @@ export function Home({ route: { params } }: PageProps) {
               <option key={id} value={id}>{name} {sample_type}</option>))}
           </select>
         )}
+        {services.length > 0 && <span class="quiet">{grouped(services.length)}{' '}
+          {services.length === 1 ? 'service' : 'services'}, together {formatRate(meaning, rate(meaning, all, bounds.to - bounds.from))}
+          {meaning.unit === 'nanoseconds' ? ' cores' : ''}</span>}
         <span class="space" />
         <RangePicker range={range} onChange={(next) => {
           setAsked(Date.now() / 1000);

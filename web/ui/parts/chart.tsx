@@ -63,7 +63,7 @@ export function Chart({ label, title, children, series, bounds, step, format, he
         y: { range: (_, __, max) => [0, max > 0 ? max * 1.05 : 1] },
       },
       axes: [{ ...axis, size: 30, values: (_, splits, __, ___, step_) =>
-        splits.map((time) => formatTick(time, step_, settings.utc)) }, { ...axis, size: 76, values: (_, splits) => splits.map(format) }],
+        splits.map((time) => formatTick(time, step_, settings.utc)) }, { ...axis, size: 76, space: 20, values: (_, splits) => splits.map(format) }],
       series: [{}, ...shown.map((_, i) => ({
         stroke: colours[i % colours.length], width: 1,
         fill: colours[i % colours.length] + (dark ? '88' : '66'),
@@ -134,9 +134,11 @@ export function Sparkline({ points, bounds }: { points: [number, number][]; boun
     const x = 120 * (time - bounds.from) / (bounds.to - bounds.from);
     return `${x.toFixed(1)},${(22 - 20 * value / most).toFixed(1)}`;
   };
+  const line = points.map(at).join(' ');
   return (
     <svg class="sparkline" viewBox="0 0 120 24" preserveAspectRatio="none" aria-hidden="true">
-      <polyline points={points.map(at).join(' ')} />
+      <polygon points={`${at([points[0][0], 0])} ${line} ${at([points[points.length - 1][0], 0])}`} />
+      <polyline points={line} />
     </svg>
   );
 }
