@@ -26,7 +26,7 @@ static int check_rows(const struct symbol_index *index, struct error *error)
                 return damaged(error, "a row");
             last = rows.row.address;
         }
-        if (rows.cursor.bad || rows.cursor.at != rows.cursor.end)
+        if (rows.cursor.bad || rows.cursor.at != rows.stop)
             return damaged(error, "a group of rows");
     }
     return count == index->header->row_count ? 0 : damaged(error, "the number of rows");

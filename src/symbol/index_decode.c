@@ -47,23 +47,68 @@ bool symbol_index_rows_start(const struct symbol_index *index, uint32_t group,
     if (start > end || end > length)
         return false;
     *ret_rows = (struct symbol_index_rows){
-        .cursor = cursor_of(index->parts[SYMBOL_INDEX_ROWS] + start, (size_t)(end - start)),
+        .cursor = cursor_of(index->parts[SYMBOL_INDEX_ROWS] + start, (size_t)(length - start)),
+        .stop = index->parts[SYMBOL_INDEX_ROWS] + end,
         .left = SYMBOL_INDEX_ROWS_PER_GROUP - 1,
     };
     ret_rows->row.address = groups[group].address;
     ret_rows->row.node = (uint32_t)number(&ret_rows->cursor);
     ret_rows->row.file = (uint32_t)number(&ret_rows->cursor);
     ret_rows->row.line = (uint32_t)number(&ret_rows->cursor);
+    ret_rows->cursor.bad |= ret_rows->cursor.at > ret_rows->stop;
     return !ret_rows->cursor.bad;
+}
+
+/* A number of one byte or two off the low end of a word, if it is there (`there`: all ones). */
+static inline uint32_t take_short(uint64_t *word, uint32_t there, uint32_t *longer, uint32_t *used)
+{
+    uint32_t low = (uint32_t)*word & 0xffff, two = -(low >> 7 & 1);
+    uint32_t bits = (8 + (8 & two)) & there;
+    *longer |= low & low >> 8 & 0x80 & there;
+    *word >>= bits;
+    *used += bits;
+    return ((low & 0x7f) | (low >> 1 & 0x3f80 & two)) & there;
+}
+
+/*
+ * A row whose numbers are all short, as nearly all are: it fits a word. Which of them are there,
+ * and how long they are, is as good as random, so no branch depends on it. False: it is no such
+ * row.
+ */
+static inline bool next_short(struct symbol_index_rows *rows)
+{
+    struct symbol_index_row *row = &rows->row;
+    uint64_t word;
+    uint32_t longer = 0, used = 0;
+    memcpy(&word, rows->cursor.at, sizeof(word));
+    uint32_t first = take_short(&word, UINT32_MAX, &longer, &used);
+    uint32_t has_node = -(uint32_t) !!(first & SYMBOL_INDEX_ROW_NODE);
+    uint32_t has_file = -(uint32_t) !!(first & SYMBOL_INDEX_ROW_FILE);
+    uint32_t has_line = -(uint32_t) !!(first & SYMBOL_INDEX_ROW_LINE);
+    uint32_t node = take_short(&word, has_node, &longer, &used);
+    uint32_t file = take_short(&word, has_file, &longer, &used);
+    uint32_t line = take_short(&word, has_line, &longer, &used);
+    uint32_t distance = first >> SYMBOL_INDEX_ROW_BITS;
+    if (unlikely(longer || distance > UINT32_MAX - row->address))
+        return false;
+    rows->cursor.at += used / 8;
+    rows->cursor.bad |= rows->cursor.at > rows->stop;
+    row->address += distance;
+    row->node += (uint32_t)symbol_index_unfold(node);
+    row->file += (uint32_t)symbol_index_unfold(file);
+    row->line += (uint32_t)symbol_index_unfold(line);
+    return true;
 }
 
 bool symbol_index_rows_next(struct symbol_index_rows *rows)
 {
     struct cursor *cursor = &rows->cursor;
     struct symbol_index_row *row = &rows->row;
-    if (cursor->at == cursor->end || !rows->left)
+    if (cursor->at >= rows->stop || !rows->left)
         return false;
     rows->left--;
+    if (likely(cursor_left(cursor) >= sizeof(uint64_t)) && next_short(rows))
+        return !cursor->bad;
     uint64_t first = number(cursor), distance = first >> SYMBOL_INDEX_ROW_BITS;
     if (distance > UINT32_MAX - row->address) {
         cursor->bad = true;
@@ -76,6 +121,7 @@ bool symbol_index_rows_next(struct symbol_index_rows *rows)
         row->file = moved(row->file, cursor);
     if (first & SYMBOL_INDEX_ROW_LINE)
         row->line = moved(row->line, cursor);
+    cursor->bad |= cursor->at > rows->stop;
     return !cursor->bad;
 }
 

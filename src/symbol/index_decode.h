@@ -25,7 +25,8 @@ const char *symbol_index_string(const struct symbol_index *index, uint32_t offse
 
 /* All rows of a group, one after the other. */
 struct symbol_index_rows {
-    struct cursor cursor;
+    struct cursor cursor; /* to the end of all groups */
+    const uint8_t *stop;  /* the end of this one */
     struct symbol_index_row row;
     uint32_t left;
 };

@@ -10,11 +10,11 @@
     {                                                                                              \
         'a', 's', 's', 'a', 'y', 's', 'y', 'm'                                                     \
     }
-#define SYMBOL_INDEX_VERSION 1
+#define SYMBOL_INDEX_VERSION 2
 #define SYMBOL_INDEX_ID_MAX 128
 
-#define SYMBOL_INDEX_ROWS_PER_GROUP 24
-#define SYMBOL_INDEX_NODES_PER_GROUP 8
+#define SYMBOL_INDEX_ROWS_PER_GROUP 12
+#define SYMBOL_INDEX_NODES_PER_GROUP 4
 #define SYMBOL_INDEX_CODE_MAX UINT32_MAX /* from the first address with a name to the last */
 
 enum symbol_index_part {
