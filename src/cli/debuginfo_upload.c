@@ -175,6 +175,47 @@ static int send_file(struct upload *upload, struct http_client *client, const ch
     return r;
 }
 
+/* What a program was split into comes after it, where it was packed: PROGRAM.dwp. */
+static int send_package(struct upload *upload, struct http_client *client, const char *path,
+                        const char *key, bool *stored, uint64_t *bytes, struct error *error)
+{
+    _cleanup_buffer_ struct buffer package = {0};
+    struct stat status;
+    bool taken = false;
+    buffer_printf(&package, "%s.dwp", path);
+    int fd = open(buffer_text(&package), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    if (fd < 0)
+        return 0;
+    int r = 0;
+    if (fstat(fd, &status) == 0 && S_ISREG(status.st_mode))
+        r = send_file(upload, client, buffer_text(&package), fd, (uint64_t)status.st_size, key,
+                      &taken, error);
+    if (r < 0)
+        error_prefix(error, "%s", buffer_text(&package));
+    else if (taken)
+        *bytes = (*stored ? *bytes : 0) + (uint64_t)status.st_size;
+    *stored |= taken;
+    close(fd);
+    return r;
+}
+
+/* With the lock held; `bytes` were sent and stored. */
+static void note(struct upload *upload, const char *path, int r, bool known, uint64_t bytes,
+                 struct error *error)
+{
+    upload->known += known;
+    upload->sent += bytes > 0;
+    upload->bytes += bytes;
+    upload->no_better += !r && !known && !bytes;
+    if (r < 0) {
+        error_prefix(error, "%s", path);
+        _cleanup_buffer_ struct buffer line = {0};
+        text_escape_terminal(&line, error->text, strlen(error->text));
+        fprintf(stderr, "assay: %s\n", buffer_text(&line));
+        upload->failed++;
+    }
+}
+
 /* A file that is no program is passed over without a word: folders have all sorts. */
 static void take_one(struct upload *upload, struct http_client *client, const char *path)
 {
@@ -188,12 +229,14 @@ static void take_one(struct upload *upload, struct http_client *client, const ch
             close(fd);
         return;
     }
+    uint64_t bytes = (uint64_t)status.st_size;
     int r = ask(upload, client, &identity, &error);
     bool known = r > 0;
     if (!r)
-        r = send_file(upload, client, path, fd, (uint64_t)status.st_size, identity.key, &stored,
-                      &error);
+        r = send_file(upload, client, path, fd, bytes, identity.key, &stored, &error);
     close(fd);
+    if (!r)
+        r = send_package(upload, client, path, identity.key, &stored, &bytes, &error);
     struct debuginfo_source_counts sources = {0};
     if (r >= 0 && upload->sending->sources && !upload->shared)
         r = debuginfo_send_sources(upload->sending, client, buffer_text(&upload->url), path,
@@ -205,17 +248,7 @@ static void take_one(struct upload *upload, struct http_client *client, const ch
     if (!upload->sources.example)
         upload->sources.example = TAKE_PTR(sources.example);
     free(sources.example);
-    upload->known += known;
-    upload->sent += stored;
-    upload->bytes += stored ? (uint64_t)status.st_size : 0;
-    upload->no_better += !r && !known && !stored;
-    if (r < 0) {
-        error_prefix(&error, "%s", path);
-        _cleanup_buffer_ struct buffer line = {0};
-        text_escape_terminal(&line, error.text, strlen(error.text));
-        fprintf(stderr, "assay: %s\n", buffer_text(&line));
-        upload->failed++;
-    }
+    note(upload, path, r, known, stored ? bytes : 0, &error);
     pthread_mutex_unlock(&upload->lock);
 }
 

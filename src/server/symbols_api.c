@@ -111,16 +111,18 @@ void symbols_put_entry(struct buffer *out, const struct symbol_entry *entry)
 {
     buffer_printf(out, "\"build_id\":\"%s\",\"name\":", entry->key);
     json_put_text(out, entry->name);
-    buffer_printf(out,
-                  ",\"quality\":\"%s\",\"executable_bytes\":%llu,\"debuginfo_bytes\":%llu,"
-                  "\"index_bytes\":%llu,\"code_bytes\":%llu,\"named_bytes\":%llu,"
-                  "\"line_bytes\":%llu,\"added\":%lld,\"used\":%lld",
-                  symbols_quality_word(entry->quality),
-                  (unsigned long long)entry->file_bytes[SYMBOL_EXECUTABLE],
-                  (unsigned long long)entry->file_bytes[SYMBOL_DEBUGINFO],
-                  (unsigned long long)entry->index_bytes, (unsigned long long)entry->code_bytes,
-                  (unsigned long long)entry->named_bytes, (unsigned long long)entry->line_bytes,
-                  (long long)entry->added, (long long)entry->used);
+    buffer_printf(
+        out,
+        ",\"quality\":\"%s\",\"executable_bytes\":%llu,\"debuginfo_bytes\":%llu,"
+        "\"package_bytes\":%llu,\"index_bytes\":%llu,\"code_bytes\":%llu,\"named_bytes\":%llu,"
+        "\"line_bytes\":%llu,\"added\":%lld,\"used\":%lld",
+        symbols_quality_word(entry->quality),
+        (unsigned long long)entry->file_bytes[SYMBOL_EXECUTABLE],
+        (unsigned long long)entry->file_bytes[SYMBOL_DEBUGINFO],
+        (unsigned long long)entry->file_bytes[SYMBOL_PACKAGE],
+        (unsigned long long)entry->index_bytes, (unsigned long long)entry->code_bytes,
+        (unsigned long long)entry->named_bytes, (unsigned long long)entry->line_bytes,
+        (long long)entry->added, (long long)entry->used);
 }
 
 /* Whether a file is worth sending, for whoever is about to. */
@@ -158,8 +160,9 @@ static int list_entry(void *context, const struct symbol_entry *entry)
     buffer_add_text(&listing->out, listing->count++ ? ",\n{" : "\n{");
     symbols_put_entry(&listing->out, entry);
     buffer_add_char(&listing->out, '}');
-    listing->bytes += entry->index_bytes + entry->file_bytes[SYMBOL_EXECUTABLE] +
-                      entry->file_bytes[SYMBOL_DEBUGINFO];
+    listing->bytes += entry->index_bytes;
+    for (int i = 0; i < SYMBOL_FILES; i++)
+        listing->bytes += entry->file_bytes[i];
     return 0;
 }
 

@@ -71,7 +71,7 @@ static bool respond_section(struct http_request *request, struct symbol_store *s
     struct buffer content = {0};
     uint64_t bytes;
     bool found = false;
-    for (int i = 0; !found && i < SYMBOL_FILES; i++) {
+    for (int i = 0; !found && i < 2; i++) {
         int fd =
             symbol_store_open_file(store, key, i ? SYMBOL_EXECUTABLE : SYMBOL_DEBUGINFO, &bytes);
         content.length = 0;

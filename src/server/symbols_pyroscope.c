@@ -91,7 +91,8 @@ static void list_message(struct buffer *out, const struct symbol_entry *entry, u
 static int list_object(void *context, const struct symbol_entry *entry)
 {
     struct listing *listing = context;
-    uint64_t bytes = entry->file_bytes[SYMBOL_EXECUTABLE] + entry->file_bytes[SYMBOL_DEBUGINFO];
+    uint64_t bytes = entry->file_bytes[SYMBOL_EXECUTABLE] + entry->file_bytes[SYMBOL_DEBUGINFO] +
+                     entry->file_bytes[SYMBOL_PACKAGE];
     if (!listing->json) {
         list_message(listing->out, entry, bytes);
         return 0;

@@ -15,7 +15,7 @@
 #define FILE_BYTES_DEFAULT (2ull << 30)
 #define TOTAL_BYTES_DEFAULT (20ull << 30)
 
-const char *const symbol_file_names[SYMBOL_FILES] = {"executable", "debuginfo"};
+const char *const symbol_file_names[SYMBOL_FILES] = {"executable", "debuginfo", "package"};
 
 void symbol_store_path(const struct symbol_store *store, const char *key, const char *name,
                        struct buffer *ret_path)

@@ -47,6 +47,7 @@ struct symbol_identity {
     char other[SYMBOL_KEY_BYTES]; /* Go's, beside a GNU one; else "" */
     bool has_code;                /* false: a debug file alone */
     bool has_debug_information;
+    bool is_package; /* its key is no build's: it says nowhere which program it is of */
 };
 int symbol_identify(struct elf_file *file, struct symbol_identity *ret_identity,
                     struct error *error);
@@ -75,8 +76,8 @@ struct symbol_stored {
 };
 
 /* Makes the index, with what there is of the same build ID, and keeps both. `expected`, a key, may
- * be NULL: a file with another is refused with -EINVAL. -EBADMSG: it can't be read. `name` is for
- * people. */
+ * be NULL: a file with another is refused with -EINVAL. -EBADMSG: it can't be read. A package needs
+ * it, and its program has to be there (-ENOENT). `name` is for people. */
 int symbol_upload_finish(struct symbol_upload *upload, const char *expected, const char *name,
                          struct symbol_stored *ret_stored, struct error *error);
 
@@ -86,7 +87,8 @@ int symbol_store_index_path(struct symbol_store *store, const char *path, const 
 
 /* ---- what there is (store_keep.c) ---- */
 
-enum symbol_file { SYMBOL_EXECUTABLE, SYMBOL_DEBUGINFO, SYMBOL_FILES };
+/* A package (.dwp) has the units that a program was split into. */
+enum symbol_file { SYMBOL_EXECUTABLE, SYMBOL_DEBUGINFO, SYMBOL_PACKAGE, SYMBOL_FILES };
 
 struct symbol_entry {
     char key[SYMBOL_KEY_BYTES];

@@ -136,7 +136,7 @@ int symbol_store_list(struct symbol_store *store,
 
 void symbol_store_remove(struct symbol_store *store, const char *key)
 {
-    static const char *const names[] = {"index", "executable", "debuginfo", "name"};
+    static const char *const names[] = {"index", "executable", "debuginfo", "package", "name"};
     _cleanup_buffer_ struct buffer path = {0};
     for (size_t i = 0; i < ARRAY_LENGTH(names); i++) {
         symbol_store_path(store, key, names[i], &path);

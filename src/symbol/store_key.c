@@ -98,6 +98,7 @@ int symbol_identify(struct elf_file *file, struct symbol_identity *ret_identity,
     identity.has_code = has_code(file);
     identity.has_debug_information =
         has_content(file, ".debug_info") || has_content(file, ".zdebug_info");
+    identity.is_package = has_content(file, ".debug_cu_index") && !identity.has_code;
     *ret_identity = identity;
     return 0;
 }

@@ -106,6 +106,9 @@ static int build(struct symbol_store *store, const struct symbol_identity *ident
 {
     struct symbol_index_input input = {.file = -1, .debug = -1, .shared = -1, .package = -1};
     uint64_t bytes;
+    int package = identity->is_package ? file : -1, borrowed = file;
+    if (identity->is_package)
+        file = -1;
     bool is_debug = file >= 0 && !identity->has_code;
     input.debug = is_debug ? file : -1;
     input.file = file >= 0 && !is_debug
@@ -118,10 +121,14 @@ static int build(struct symbol_store *store, const struct symbol_identity *ident
         input.debug = -1;
     }
     if (input.file < 0)
-        return error_set(error, -ENOENT, "There is no file of the build %s.", identity->key);
+        return error_set(error, -ENOENT, "There is no file of the build %s%s.", identity->key,
+                         package >= 0 ? "; send the program before its package" : "");
     input.shared = open_shared(store, input.debug >= 0 ? input.debug : input.file);
+    input.package = package >= 0
+                        ? package
+                        : symbol_store_open_file(store, identity->key, SYMBOL_PACKAGE, &bytes);
     int r = symbol_index_build(&input, ret_index, error);
-    close_files(&input, file);
+    close_files(&input, borrowed);
     return r;
 }
 
@@ -232,9 +239,10 @@ static int keep(struct symbol_upload *upload, const struct symbol_identity *iden
         r = error_set_errno(error, -errno, "The upload can't be written");
     if (r < 0)
         return r;
-    symbol_store_path(store, identity->key,
-                      symbol_file_names[identity->has_code ? SYMBOL_EXECUTABLE : SYMBOL_DEBUGINFO],
-                      &path);
+    enum symbol_file kind = identity->is_package ? SYMBOL_PACKAGE
+                            : identity->has_code ? SYMBOL_EXECUTABLE
+                                                 : SYMBOL_DEBUGINFO;
+    symbol_store_path(store, identity->key, symbol_file_names[kind], &path);
     if (rename(upload->path, buffer_text(&path)) < 0)
         return error_set_errno(error, -errno, "%s can't be written", buffer_text(&path));
     r = write_name(store, identity->key, name, !identity->has_code, error);
@@ -292,6 +300,13 @@ int symbol_upload_finish(struct symbol_upload *upload, const char *expected, con
     _cleanup_buffer_ struct buffer index = {0};
     size_t taken = 0;
     int r = identify(upload, &identity, error);
+    if (!r && identity.is_package && !expected)
+        r = error_set(error, -EINVAL,
+                      "A package of split units has no build ID; say of which program it is.");
+    if (!r && identity.is_package) {
+        strcpy(identity.key, expected);
+        identity.other[0] = '\0';
+    }
     if (!r && expected && strcmp(expected, identity.key) && strcmp(expected, identity.other))
         r = error_set(error, -EINVAL,
                       "The file's build ID is %.120s, and it was sent as %.120s; nothing was "

@@ -189,6 +189,30 @@ if type dwz >/dev/null; then
         json list.json "sorted(b['quality'] for b in d['builds']) == ['inlines', 'inlines', 'inlines', 'nothing']"
     fi
 fi
+# A program that was split: with the package of its units it has all that others have; a package is of
+# the program that its sender says, which has to be there, and whose units it has to have.
+mkdir split
+cp prog.c split/divided.c
+(cd split && cc -O1 -gdwarf-5 -gsplit-dwarf -Wl,--build-id=sha1 -c divided.c &&
+    cc -Wl,--build-id=sha1 -o divided divided.o)
+python3 "$ROOT/tests/peers/make_dwp.py" split/package split/divided.dwo
+divided=$(readelf -n split/divided | sed -n 's/.*Build ID: //p')
+quality() { get /api/v1/symbols >list.json && json list.json "[b['quality'] for b in d['builds'] if b['build_id'] == '$divided'][0]"; }
+status 404 --data-binary @split/package "$url/api/v1/debuginfo?build_id=$divided"
+[[ $(cat answer.txt) == *"send the program before its package"* ]]
+status 400 --data-binary @split/package "$url/api/v1/debuginfo"
+[[ $(cat answer.txt) == *"say of which program it is"* ]]
+[[ $(upload split/divided) == "1 sent"* ]]
+[ "$(quality)" = lines ]
+status 200 --data-binary @split/package "$url/api/v1/debuginfo?build_id=$id" # another program's
+json answer.txt "d['stored'] is False"
+mv split/package split/divided.dwp
+[[ $(upload split) == "1 sent ($(stat -c %s split/divided.dwp) bytes)"* ]] # the program is known
+[ "$(quality)" = inlines ]
+json list.json "[b['package_bytes'] for b in d['builds'] if b['build_id'] == '$divided'][0] == $(stat -c %s split/divided.dwp)"
+[[ $(upload split) == "0 sent"*"1 known"* ]]
+head -c 700 split/divided.dwp >split/cut
+status 400 --data-binary @split/cut "$url/api/v1/debuginfo?build_id=$divided"
 upstream_pid=$pid
 printf 'symbols: {upstream: [%s/]}\n' "$url" >upstream.yaml
 "$ASSAY" store export store exported 2>/dev/null # addresses and build IDs go along
