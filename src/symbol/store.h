@@ -115,7 +115,7 @@ int symbol_store_open_file(struct symbol_store *store, const char *key, enum sym
 void symbol_store_maintain(struct symbol_store *store);
 
 struct symbol_store_figures {
-    uint64_t builds, bytes;                    /* stored, at the last look */
+    uint64_t builds, bytes;                    /* stored; bytes more or less, between rounds */
     uint64_t made, refused, kept_out, removed; /* since opened: indexes made, files refused, files
                                                   no better than what there was, builds removed */
     uint64_t open, mapped_bytes;               /* indexes, and their size */

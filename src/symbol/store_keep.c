@@ -154,6 +154,7 @@ int symbol_store_delete(struct symbol_store *store, const char *key, struct erro
         return error_set(error, -ENOENT, "There is nothing of the build %.120s.", key);
     pthread_mutex_lock(&store->making);
     symbol_store_remove(store, key);
+    store->builds -= store->builds > 0;
     pthread_mutex_unlock(&store->making);
     return 0;
 }

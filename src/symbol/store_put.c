@@ -218,11 +218,16 @@ static int write_index(struct symbol_store *store, const char *key, const struct
                        struct error *error)
 {
     _cleanup_buffer_ struct buffer path = {0};
+    struct stat before;
     symbol_store_path(store, key, "index", &path);
+    bool first = stat(buffer_text(&path), &before) < 0;
     int r = file_write_atomic(buffer_text(&path), index->data, index->length, error);
     symbol_store_forget(store, key);
-    if (!r)
+    if (!r) { /* figures are right again at the next round, whatever was replaced */
         store->made++;
+        store->builds += first;
+        store->bytes += index->length;
+    }
     return r;
 }
 
@@ -250,6 +255,7 @@ static int keep(struct symbol_upload *upload, const struct symbol_identity *iden
         r = write_index(store, identity->key, index, error);
     if (!r)
         link_other(store, identity);
+    store->bytes += r < 0 ? 0 : upload->bytes;
     return r;
 }
 

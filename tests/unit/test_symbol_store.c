@@ -147,12 +147,15 @@ static void takes_and_names(void **state)
     assert_int_equal(put(store, program.data, program.length, NULL, &stored, &error), 0);
     assert_false(stored.stored);
     assert_int_equal(builds(store), 1);
+    assert_int_equal(symbol_store_figures(store).builds, 1);
+    assert_true(symbol_store_figures(store).bytes > program.length);
     assert_int_equal(symbol_store_figures(store).kept_out, 1);
 
     /* What is open stays so, whatever becomes of the build. */
     struct symbol_source *source = symbol_store_source(store, own_key);
     assert_non_null(source);
     assert_int_equal(symbol_store_delete(store, own_key, &error), 0);
+    assert_int_equal(symbol_store_figures(store).builds, 0);
     assert_int_equal(symbol_store_delete(store, own_key, &error), -ENOENT);
     assert_null(symbol_store_source(store, own_key));
     uint64_t offset = own_offset((const void *)(uintptr_t)probe);
