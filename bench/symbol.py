@@ -142,7 +142,7 @@ class Bench:
             if not shutil.which(command[0]):
                 continue
             # elfutils takes milliseconds for each.
-            part = some if name == "llvm-symbolizer" else some[:len(some) // 100]
+            part = some if name == "llvm-symbolizer" else some[:max(200, len(some) // 1000)]
             theirs = self.warm(command, part) * 1e9 / len(part)
             self.bar(theirs >= WARM_TIMES * own,
                      f"{name} takes {theirs:.0f} ns, {theirs / own:.0f} times as long "

@@ -317,7 +317,8 @@ int agent_start(struct agent_settings *settings, struct agent **ret_agent, struc
     if (!r)
         r = start_upload(agent, error);
     if (!r)
-        r = agent_symbols_start(settings, agent_control_id(agent->control), &agent->symbols, error);
+        r = agent_symbols_start(settings, agent_control_id(agent->control), agent->control,
+                                &agent->symbols, error);
     if (!r)
         r = agent_encoder_start(agent, error);
     if (!r)

@@ -227,7 +227,8 @@ struct agent_symbols_figures agent_symbols_figures(struct agent_symbols *symbols
 /* ---- lifecycle ---- */
 
 int agent_symbols_start(const struct agent_settings *settings, const char *agent_id,
-                        struct agent_symbols **ret_symbols, struct error *error)
+                        struct agent_control *control, struct agent_symbols **ret_symbols,
+                        struct error *error)
 {
     *ret_symbols = NULL;
     if (settings->symbols == SYMBOLS_NONE)
@@ -235,6 +236,7 @@ int agent_symbols_start(const struct agent_settings *settings, const char *agent
     struct agent_symbols *symbols = memory_zalloc(1, sizeof(*symbols));
     symbols->settings = settings;
     symbols->agent_id = agent_id;
+    symbols->control = control;
     for (size_t i = 0; i < SYMBOLS_HELD_MAX; i++)
         symbols->held[i].fd = -1;
     pthread_mutex_init(&symbols->lock, NULL);

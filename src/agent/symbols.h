@@ -10,6 +10,7 @@
 
 #include <stdint.h>
 
+#include "agent/control.h"
 #include "agent/settings.h"
 #include "base/buffer.h"
 #include "capture/capture.h"
@@ -26,10 +27,12 @@ struct agent_symbols_figures {
     char error[ERROR_TEXT_BYTES]; /* why the last one was not taken; "": it was */
 };
 
-/* The settings are borrowed. NULL in *ret_symbols when they say that nothing is to be sent: all
- * functions take that. */
+/* Settings, id and control, which is urged when something was sent (NULL: nobody is), are borrowed.
+ * NULL in *ret_symbols when the settings say that nothing is to be sent: all functions take that.
+ */
 int agent_symbols_start(const struct agent_settings *settings, const char *agent_id,
-                        struct agent_symbols **ret_symbols, struct error *error);
+                        struct agent_control *control, struct agent_symbols **ret_symbols,
+                        struct error *error);
 void agent_symbols_stop(struct agent_symbols *symbols);
 
 /* The capturing thread's, with what a window has; true: the server is to be told of something. */

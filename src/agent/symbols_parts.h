@@ -39,6 +39,7 @@ struct held_file {
 struct agent_symbols {
     const struct agent_settings *settings;
     const char *agent_id;
+    struct agent_control *control; /* NULL: nobody is told */
     pthread_t thread;
     bool started;
 

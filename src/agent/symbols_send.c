@@ -188,9 +188,8 @@ static void send_one(struct agent_symbols *symbols, struct held_file *held)
     if (!r)
         r = post(symbols, held, &parcel, &final, &error);
     if (!r)
-        log_info("The server asked for the symbols of %s and has them: %llu KiB of %llu.",
-                 held->name, (unsigned long long)(parcel.bytes >> 10),
-                 (unsigned long long)(parcel.file.size_bytes >> 10));
+        log_info("The server asked for the symbols of %s and has them: %llu KiB.", held->name,
+                 (unsigned long long)(parcel.bytes >> 10));
     else if (r != -ECANCELED)
         log_warning("The server asked for the symbols of %s and doesn't get them: %s", held->name,
                     error.text);
@@ -198,6 +197,9 @@ static void send_one(struct agent_symbols *symbols, struct held_file *held)
     note_result(symbols, held, parcel.bytes, final, &error);
     pthread_mutex_unlock(&symbols->lock);
     parcel_release(&parcel);
+    /* There may be another one to send. */
+    if (symbols->control)
+        agent_control_urge(symbols->control);
 }
 
 void *symbols_send_files(void *userdata)

@@ -19,7 +19,7 @@ static struct agent_symbols *start(void)
 {
     struct agent_symbols *symbols;
     struct error error = {0};
-    assert_int_equal(agent_symbols_start(&settings, "me", &symbols, &error), 0);
+    assert_int_equal(agent_symbols_start(&settings, "me", NULL, &symbols, &error), 0);
     return symbols;
 }
 
@@ -93,7 +93,7 @@ static void nothing_is_sent_unasked(void **state)
     buffer_release(&out);
     agent_symbols_stop(symbols);
     settings.symbols = SYMBOLS_NONE;
-    assert_int_equal(agent_symbols_start(&settings, "me", &symbols, NULL), 0);
+    assert_int_equal(agent_symbols_start(&settings, "me", NULL, &symbols, NULL), 0);
     settings.symbols = SYMBOLS_DEBUG;
     assert_null(symbols);
     assert_int_equal(read_text(symbols, "{\"wanted\":[\"ab01\"],\"send\":[\"ab01\"]}"), 0);
