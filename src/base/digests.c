@@ -21,9 +21,8 @@ static void place(struct digest_table *table, struct digest_slot slot)
     table->slots[at & table->mask] = slot;
 }
 
-static void grow(struct digest_table *table)
+static void resize(struct digest_table *table, size_t slots)
 {
-    size_t slots = table->slots ? (table->mask + 1) * 2 : FIRST_SLOTS;
     struct digest_table grown = {
         .slots = memory_zalloc_scattered(slots, sizeof(*grown.slots)),
         .mask = slots - 1,
@@ -36,10 +35,19 @@ static void grow(struct digest_table *table)
     *table = grown;
 }
 
+void digest_table_reserve(struct digest_table *table, size_t count)
+{
+    size_t slots = FIRST_SLOTS;
+    while (slots / 4 * 3 < count)
+        slots *= 2;
+    if (!table->slots || slots > table->mask + 1)
+        resize(table, slots);
+}
+
 void digest_table_insert(struct digest_table *table, struct digest digest, uint32_t id)
 {
     if (!table->slots || table->used + 1 > (table->mask + 1) / 4 * 3)
-        grow(table);
+        resize(table, table->slots ? (table->mask + 1) * 2 : FIRST_SLOTS);
     place(table, (struct digest_slot){
                      .low = digest.low, .high = (uint32_t)(digest.high >> 32), .id_next = id + 1});
     table->used++;

@@ -30,6 +30,8 @@ struct digest_table {
 };
 
 void digest_table_release(struct digest_table *table);
+/* Room for `count` ids in all without growing again. */
+void digest_table_reserve(struct digest_table *table, size_t count);
 void digest_table_insert(struct digest_table *table, struct digest digest, uint32_t id);
 
 /* Bytes that the table takes. */

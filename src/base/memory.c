@@ -62,11 +62,15 @@ char *memory_strndup(const char *text, size_t length)
     return copy;
 }
 
+#define DOUBLED_BYTES (64u << 10)
+
 void *memory_grow(void *array, size_t *capacity, size_t needed, size_t element_bytes)
 {
     size_t wanted = *capacity ? *capacity : 16;
+    /* What is small is doubled, since copying is what it costs; what is large isn't, since memory
+     * is. */
     while (wanted < needed && wanted < SIZE_MAX / 2)
-        wanted += wanted / 2 + 8;
+        wanted += wanted * element_bytes < DOUBLED_BYTES ? wanted : wanted / 2;
     wanted = MAX(wanted, needed); /* beyond half the address space resizing ends the process */
     array = memory_resize(array, wanted, element_bytes);
     *capacity = wanted;

@@ -118,6 +118,8 @@ static int add_rows(struct finish *finish, struct error *error)
     struct otlp_model *model = finish->model;
     /* Of several types, those of one stack have one row: columns are as long as all rows. */
     bool append = model->loose && model->type_count == 1;
+    if (append)
+        profile_reserve_rows(model->profile, model->row_count);
     for (size_t i = 0; i < model->row_count; i++) {
         const struct otlp_row *row = &model->rows[i];
         const struct target *target = &finish->targets[row->series];

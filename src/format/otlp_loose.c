@@ -99,6 +99,20 @@ static void add_digest(struct otlp_dictionary *dictionary, struct otlp_digests *
     dictionary->frame_digests[dictionary->frame_digest_count++] = digest;
 }
 
+/* The frame that one of the location's lines is, and the hash of its function: 0 when there is
+ * nothing to say, so that it is none. */
+static int line_frame(struct otlp_model *model, const struct otlp_line *line,
+                      struct profile_frame *frame, uint64_t *ret_function, struct error *error)
+{
+    *ret_function = 0;
+    int r = line->function ? function_hash(model, line->function, ret_function, error) : 0;
+    if (r < 0 || *ret_function == UINT64_MAX)
+        *ret_function = 0;
+    frame->line = line->line;
+    frame->column = MIN(line->column, COLUMN_MAX);
+    return r;
+}
+
 /* As otlp_resolve.c has it: the last line is the outermost. */
 static __attribute__((noinline)) int digest_location(struct otlp_model *model, uint32_t index,
                                                      struct error *error)
@@ -115,23 +129,21 @@ static __attribute__((noinline)) int digest_location(struct otlp_model *model, u
     if (!r && location->mapping)
         r = mapping_hash(model, location->mapping, &mapping, error);
     for (uint32_t i = location->lines.count; !r && i-- > 0;) {
-        const struct otlp_line *line = &dictionary->lines[location->lines.first + i];
-        if (!line->function)
+        r = line_frame(model, &dictionary->lines[location->lines.first + i], &frame, &function,
+                       error);
+        if (!function)
             continue;
-        r = function_hash(model, line->function, &function, error);
-        if (r < 0 || function == UINT64_MAX)
-            continue;
-        frame.line = line->line;
-        frame.column = MIN(line->column, COLUMN_MAX);
         add_digest(dictionary, &digests, index,
                    loose_frame_digest(&frame, function, mapping, model->seed));
         frame.inlined = 1;
     }
     if (r < 0)
         return r;
-    if (!digests.count)
+    if (!digests.count) {
+        frame.line = frame.column = 0;
         add_digest(dictionary, &digests, index,
                    loose_frame_digest(&frame, no_function(model), mapping, model->seed));
+    }
     dictionary->location_digests[index] = digests;
     return 0;
 }
@@ -139,6 +151,9 @@ static __attribute__((noinline)) int digest_location(struct otlp_model *model, u
 static void prepare(struct otlp_model *model)
 {
     struct otlp_dictionary *dictionary = &model->dictionary;
+    size_t frames = MAX(dictionary->location_count, dictionary->line_count) + 1;
+    array_reserve(dictionary->frame_digests, dictionary->frame_digest_capacity, frames);
+    array_reserve(dictionary->frame_origins, dictionary->frame_origin_capacity, frames);
     struct profile_mapping none = {0};
     dictionary->function_hashes = memory_zalloc(dictionary->function_count + 1, sizeof(uint64_t));
     dictionary->mapping_hashes = memory_zalloc(dictionary->mapping_count + 1, sizeof(uint64_t));
@@ -215,6 +230,32 @@ static uint32_t loose_stack(struct loose_stacks *loose, uint32_t stack, uint32_t
     return count;
 }
 
+/* All was checked when it was digested, so that nothing can fail. */
+static void loose_parts(struct loose_stacks *loose, uint32_t index, struct loose_parts *ret_parts)
+{
+    struct otlp_model *model = &((struct otlp_loose *)loose)->model;
+    const struct otlp_dictionary *dictionary = &model->dictionary;
+    uint32_t origin = dictionary->frame_origins[index];
+    uint32_t before = index - dictionary->location_digests[origin].first;
+    const struct otlp_location *location = &dictionary->locations[origin];
+    struct profile_frame frame;
+    uint64_t function = 0, mapping = 0;
+    struct error unused;
+    otlp_location_base(model, location, &frame, &unused);
+    if (location->mapping)
+        mapping_hash(model, location->mapping, &mapping, &unused);
+    for (uint32_t i = location->lines.count; i-- > 0;) {
+        line_frame(model, &dictionary->lines[location->lines.first + i], &frame, &function,
+                   &unused);
+        if (function && !before--)
+            break;
+        frame.inlined |= function != 0;
+    }
+    if (!function)
+        frame.line = frame.column = 0;
+    *ret_parts = (struct loose_parts){.frame = frame, .function = function, .mapping = mapping};
+}
+
 static uint32_t loose_frame(struct loose_stacks *loose, uint32_t frame)
 {
     struct otlp_model *model = &((struct otlp_loose *)loose)->model;
@@ -248,6 +289,7 @@ void otlp_give_loose(struct otlp_model *model)
         .frames = model->dictionary.frame_digests,
         .frame_count = (uint32_t)model->dictionary.frame_digest_count,
         .stack = loose_stack,
+        .parts = loose_parts,
         .frame = loose_frame,
         .free = free_loose,
     };

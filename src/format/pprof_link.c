@@ -136,6 +136,8 @@ static int link_stacks(struct pprof_reader *reader, struct error *error)
     if (r < 0)
         return r;
     size_t capacity = 0;
+    /* Most ids are of one or two bytes. */
+    array_reserve(reader->stack_locations, capacity, reader->stacks.bytes.length / 2 + 1);
     for (size_t i = 0; i < reader->stacks.count; i++) {
         struct byte_entry *entry = &reader->stacks.entries[i];
         struct wire ids = wire_of(reader->stacks.bytes.data + entry->offset, entry->length);

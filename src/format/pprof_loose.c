@@ -10,8 +10,10 @@
 struct pprof_loose {
     struct loose_stacks loose;
     struct pprof_reader *reader;
-    struct location_frames *where; /* frames of the locations */
-    uint32_t *origins;             /* locations of the frames */
+    struct location_frames *where;  /* frames of the locations */
+    uint32_t *origins;              /* locations of the frames */
+    uint64_t *functions, *mappings; /* hashes */
+    uint64_t no_function;
 };
 
 /* While digests are made. */
@@ -94,6 +96,26 @@ static int hash_mappings(struct digesting *work, struct error *error)
     return r;
 }
 
+/* What all frames of a location have in common. */
+static struct profile_frame base_frame(const struct pprof_reader *reader,
+                                       const struct raw_location *raw)
+{
+    struct profile_frame frame = {.address = raw->address, .folded = raw->folded};
+    if (raw->mapping)
+        frame.address =
+            profile_file_offset(&reader->mappings[raw->mapping - 1].mapping, raw->address);
+    return frame;
+}
+
+static void set_line(struct profile_frame *frame, const struct pprof_reader *reader,
+                     const struct raw_location *raw, uint32_t k)
+{
+    const struct raw_line *line = &reader->lines[raw->first_line + k];
+    frame->line = line->line;
+    frame->column = line->column;
+    frame->inlined = k + 1 < raw->line_count;
+}
+
 /* As pprof_resolve.c has it: the last line is the outermost. */
 static void digest_locations(struct digesting *work)
 {
@@ -104,13 +126,8 @@ static void digest_locations(struct digesting *work)
     work->origins = memory_alloc(room * sizeof(*work->origins));
     for (size_t i = 0; i < reader->location_count; i++) {
         const struct raw_location *raw = &reader->locations[i];
-        struct profile_frame frame = {.address = raw->address, .folded = raw->folded};
-        uint64_t mapping = work->no_mapping;
-        if (raw->mapping) {
-            mapping = work->mappings[raw->mapping - 1];
-            frame.address =
-                profile_file_offset(&reader->mappings[raw->mapping - 1].mapping, raw->address);
-        }
+        struct profile_frame frame = base_frame(reader, raw);
+        uint64_t mapping = raw->mapping ? work->mappings[raw->mapping - 1] : work->no_mapping;
         work->where[i] = (struct location_frames){.first = (uint32_t)count,
                                                   .count = raw->line_count ? raw->line_count : 1};
         for (uint32_t k = 0; k < work->where[i].count; k++)
@@ -119,13 +136,11 @@ static void digest_locations(struct digesting *work)
             work->frames[count++] =
                 loose_frame_digest(&frame, work->no_function, mapping, work->seed);
         for (uint32_t k = raw->line_count; k-- > 0;) {
-            const struct raw_line *line = &reader->lines[raw->first_line + k];
-            frame.line = line->line;
-            frame.column = line->column;
-            frame.inlined = k + 1 < raw->line_count;
+            uint64_t function = reader->lines[raw->first_line + k].function;
+            set_line(&frame, reader, raw, k);
             work->frames[count++] = loose_frame_digest(
-                &frame, line->function ? work->functions[line->function - 1] : work->no_function,
-                mapping, work->seed);
+                &frame, function ? work->functions[function - 1] : work->no_function, mapping,
+                work->seed);
         }
     }
     work->frame_count = count;
@@ -173,6 +188,25 @@ static uint32_t loose_stack(struct loose_stacks *loose, uint32_t stack, uint32_t
     return count;
 }
 
+static void loose_parts(struct loose_stacks *loose, uint32_t frame, struct loose_parts *ret_parts)
+{
+    const struct pprof_loose *given = (struct pprof_loose *)loose;
+    const struct pprof_reader *reader = given->reader;
+    uint32_t location = given->origins[frame];
+    const struct raw_location *raw = &reader->locations[location];
+    uint32_t before = frame - given->where[location].first;
+    *ret_parts = (struct loose_parts){.frame = base_frame(reader, raw)};
+    if (raw->mapping)
+        ret_parts->mapping = given->mappings[raw->mapping - 1];
+    if (!raw->line_count)
+        return;
+    uint32_t k = raw->line_count - 1 - before;
+    set_line(&ret_parts->frame, reader, raw, k);
+    uint64_t function = reader->lines[raw->first_line + k].function;
+    if (function && given->functions[function - 1] != given->no_function)
+        ret_parts->function = given->functions[function - 1];
+}
+
 static uint32_t loose_frame(struct loose_stacks *loose, uint32_t frame)
 {
     const struct pprof_loose *given = (struct pprof_loose *)loose;
@@ -194,6 +228,8 @@ static void free_loose(struct loose_stacks *loose)
     pprof_reader_free(given->reader);
     free(given->where);
     free(given->origins);
+    free(given->functions);
+    free(given->mappings);
     free(loose->frames);
     free(loose->digests);
     free(loose);
@@ -213,14 +249,16 @@ static void give_loose(struct pprof_reader *reader, struct digesting *work, stru
         .frames = work->frames,
         .frame_count = (uint32_t)work->frame_count,
         .stack = loose_stack,
+        .parts = loose_parts,
         .frame = loose_frame,
         .free = free_loose,
     };
-    given->where = work->where;
-    given->origins = work->origins;
+    given->where = TAKE_PTR(work->where);
+    given->origins = TAKE_PTR(work->origins);
+    given->functions = TAKE_PTR(work->functions);
+    given->mappings = TAKE_PTR(work->mappings);
+    given->no_function = work->no_function;
     work->frames = NULL;
-    work->where = NULL;
-    work->origins = NULL;
     reader->profile->loose = &given->loose;
 }
 

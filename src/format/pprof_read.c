@@ -468,10 +468,29 @@ static int next_field(struct pprof_reader *reader, struct wire_field *field, str
     return r < 0 ? r : 1;
 }
 
+/* Room for what is likely to be in the bytes that are there already: tables that grow step by step
+ * are copied at each. */
+static void reserve(struct pprof_reader *reader, size_t bytes)
+{
+    array_reserve(reader->locations, reader->location_capacity, bytes / 40);
+    array_reserve(reader->lines, reader->line_capacity, bytes / 40);
+    array_reserve(reader->functions, reader->function_capacity, bytes / 128);
+    array_reserve(reader->strings, reader->string_capacity, bytes / 128);
+    array_reserve(reader->rows, reader->row_capacity, bytes / 128);
+    array_reserve(reader->values, reader->value_capacity, bytes / 128);
+    array_reserve(reader->stacks.entries, reader->stacks.capacity, bytes / 128);
+    digest_table_reserve(&reader->stacks.index, bytes / 128);
+    buffer_reserve(&reader->stacks.bytes, bytes / 2);
+    buffer_reserve(&reader->text, bytes / 4);
+}
+
 static int read_stream(struct pprof_reader *reader, struct error *error)
 {
     struct wire_field field;
-    int r;
+    int r = source_need(reader->source, 1, error);
+    if (r < 0)
+        return r;
+    reserve(reader, source_available(reader->source));
     wire_stream_init(&reader->stream, reader->source);
     while ((r = next_field(reader, &field, error)) > 0) {
         if (field.type == WIRE_BYTES) {

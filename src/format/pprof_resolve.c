@@ -249,6 +249,8 @@ int pprof_resolve_rows(struct pprof_reader *reader, const unsigned *columns, con
         r = resolve_label_set(reader, &reader->labels.entries[i], &labels, &label_capacity,
                               &sets[i + 1], error);
     free(labels);
+    if (!nodes)
+        profile_reserve_rows(reader->profile, reader->row_count);
     for (size_t i = 0; !r && i < reader->row_count; i++) {
         const struct raw_row *row = &reader->rows[i];
         /* The rows of one file differ already; loose stacks are added up by who takes them. */

@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 // Byte sources: reading, decompressing and the sliding window. See source.h.
 //
-// gzip goes through ISA-L's streaming inflater: it is as fast as whole-buffer inflating, and its
-// output stays in the cache until it is parsed.
+// gzip goes through ISA-L's streaming inflater, whose output stays in the cache until it is parsed.
+// What is small and in memory already goes through libdeflate at once, which is a seventh faster
+// then.
 
 #include "format/source.h"
 
 #include <fcntl.h>
 #include <isa-l/igzip_lib.h>
+#include <libdeflate.h>
 #include <stdatomic.h>
 #include <string.h>
 #include <unistd.h>
@@ -17,6 +19,7 @@
 
 #define INPUT_BYTES (128u << 10)
 #define WINDOW_BYTES (256u << 10)
+#define WHOLE_BYTES (1u << 20) /* most that is inflated at once */
 #define LINE_LIMIT_BYTES (16u << 20)
 
 enum compression { COMPRESSION_NONE, COMPRESSION_GZIP, COMPRESSION_ZSTD };
@@ -302,6 +305,54 @@ int source_line(struct source *source, const char **ret_line, size_t *ret_length
     }
 }
 
+static enum compression compression_of(const uint8_t *bytes, size_t length)
+{
+    static const uint8_t gzip_magic[] = {0x1f, 0x8b}, zstd_magic[] = {0x28, 0xb5, 0x2f, 0xfd};
+    if (length >= sizeof(gzip_magic) && !memcmp(bytes, gzip_magic, sizeof(gzip_magic)))
+        return COMPRESSION_GZIP;
+    if (length >= sizeof(zstd_magic) && !memcmp(bytes, zstd_magic, sizeof(zstd_magic)))
+        return COMPRESSION_ZSTD;
+    return COMPRESSION_NONE;
+}
+
+bool source_is_compressed(const struct source *source)
+{
+    return compression_of(source_data(source), source_available(source)) != COMPRESSION_NONE;
+}
+
+/* Inflates memory that is one gzip member and says how small it is. False when it isn't so, or when
+ * anything is wrong with it, which is for the streaming inflater to say then. */
+static bool inflate_whole(struct source *source)
+{
+    struct source_decoder *decoder = source->decoder;
+    size_t length = decoder->input_length, taken, got;
+    if (length < 18) /* the least that a header and a trailer have */
+        return false;
+    const uint8_t *size = decoder->input + length - 4;
+    uint32_t said = size[0] | size[1] << 8 | size[2] << 16 | (uint32_t)size[3] << 24;
+    if (!said || said > WHOLE_BYTES || said > source->expansion_limit)
+        return false;
+    struct libdeflate_decompressor *inflater = libdeflate_alloc_decompressor();
+    uint8_t *window = memory_alloc(said);
+    bool whole = inflater &&
+                 libdeflate_gzip_decompress_ex(inflater, decoder->input, length, window, said,
+                                               &taken, &got) == LIBDEFLATE_SUCCESS &&
+                 taken == length;
+    libdeflate_free_decompressor(inflater);
+    if (!whole) {
+        free(window);
+        return false;
+    }
+    take_input(decoder, length);
+    decoder->window = window;
+    decoder->window_capacity = said;
+    decoder->produced = got;
+    source->window = window;
+    source->length = got;
+    source->ended = true;
+    return true;
+}
+
 static int start_decoding(struct source *source, struct error *error)
 {
     struct source_decoder *decoder = source->decoder;
@@ -309,7 +360,8 @@ static int start_decoding(struct source *source, struct error *error)
     if (r < 0)
         return r;
     /* A pipe may give its first bytes one by one. */
-    while (decoder->input_buffer && decoder->input_length < 4 && !decoder->input_ended) {
+    while (decoder->input_buffer && decoder->input_length < SOURCE_MAGIC_BYTES &&
+           !decoder->input_ended) {
         size_t got;
         r = read_some(source, decoder->input_buffer + decoder->input_length,
                       INPUT_BYTES - decoder->input_length, &got, error);
@@ -319,14 +371,14 @@ static int start_decoding(struct source *source, struct error *error)
             break;
         decoder->input_length += got;
     }
-    static const uint8_t gzip_magic[] = {0x1f, 0x8b}, zstd_magic[] = {0x28, 0xb5, 0x2f, 0xfd};
-    if (decoder->input_length >= 2 && !memcmp(decoder->input, gzip_magic, 2)) {
-        decoder->compression = COMPRESSION_GZIP;
+    decoder->compression = compression_of(decoder->input, decoder->input_length);
+    if (decoder->compression == COMPRESSION_GZIP) {
+        if (!decoder->input_buffer && inflate_whole(source))
+            return 0;
         decoder->gzip = memory_alloc(sizeof(*decoder->gzip));
         isal_inflate_init(decoder->gzip);
         decoder->gzip->crc_flag = ISAL_GZIP;
-    } else if (decoder->input_length >= 4 && !memcmp(decoder->input, zstd_magic, 4)) {
-        decoder->compression = COMPRESSION_ZSTD;
+    } else if (decoder->compression == COMPRESSION_ZSTD) {
         decoder->zstd = ZSTD_createDStream();
         ZSTD_DCtx_setParameter(decoder->zstd, ZSTD_d_windowLogMax, 27);
     } else if (!decoder->input_buffer) {

@@ -50,6 +50,11 @@ int source_open_reader(struct source *source, const char *name, source_reader *r
 void source_release(struct source *source);
 #define _cleanup_source_ __attribute__((cleanup(source_release)))
 
+/* Whether what comes next looks as if it were compressed (once more): its first
+ * SOURCE_MAGIC_BYTES are in the window, or all there is. */
+#define SOURCE_MAGIC_BYTES 4
+bool source_is_compressed(const struct source *source);
+
 /* "gzip", "zstd" or "none": how the input was compressed. */
 const char *source_compression(const struct source *source);
 

@@ -70,7 +70,7 @@ static inline bool wire_varint(struct wire *wire, uint64_t *ret_value)
 {
     const uint8_t *at = wire->at;
     size_t left = (size_t)(wire->end - at), length = 0;
-    if (left >= 2 && at[0] < 0x80) {
+    if (left >= 1 && at[0] < 0x80) {
         *ret_value = at[0];
         length = 1;
     } else if (left >= 2 && at[1] < 0x80) {

@@ -174,6 +174,7 @@ static enum MHD_Result begin(struct http_server *server, struct MHD_Connection *
     struct http_request *request = request_new(server, connection, mhd);
     *context = request;
     head_read(request, url, method);
+    request->body.expected = (size_t)MAX(request->content_length, 0);
     link_request(request);
     bool refused = head_check(request) < 0;
     connection_set_phase(connection, PHASE_BODY);

@@ -21,7 +21,8 @@ struct pipe_budget {
 /* Zeroes with `budget` and `limit` set are an empty pipe. */
 struct pipe {
     struct pipe_budget *budget;
-    size_t limit; /* most bytes it may hold */
+    size_t limit;    /* most bytes it may hold */
+    size_t expected; /* bytes that somebody says will come, or 0: fewer steps of growing */
     uint8_t *data;
     size_t capacity, start, length;
 };
@@ -33,3 +34,7 @@ size_t pipe_put(struct pipe *pipe, const void *bytes, size_t length);
 
 /* Gives at most `room` bytes; returns how many. */
 size_t pipe_take(struct pipe *pipe, void *bytes, size_t room);
+
+/* All bytes at once, where they lie, until pipe_release: NULL when there are none, or they are not
+ * in one piece. */
+const void *pipe_take_whole(struct pipe *pipe, size_t *ret_length);

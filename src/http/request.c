@@ -220,7 +220,7 @@ int http_request_read_all(struct http_request *request, struct buffer *body, str
 struct http_source {
     struct http_request *request;
     struct source outer; /* as Content-Encoding says */
-    struct source inner; /* what is in it; open when there is a Content-Encoding */
+    struct source inner; /* a compressed file in it; open when there is one */
     bool has_inner;
 };
 
@@ -241,6 +241,18 @@ static ssize_t read_outer(void *userdata, void *bytes, size_t room, struct error
     return (ssize_t)count;
 }
 
+/* The body where it lies, when all of it has come already, as most have before their handler runs.
+ * It stays until the request goes. */
+static const void *whole_body(struct http_request *request, size_t *ret_length)
+{
+    const void *data = NULL;
+    pthread_mutex_lock(&request->lock);
+    if (request->body_ended && !request->body_error)
+        data = pipe_take_whole(&request->body, ret_length);
+    pthread_mutex_unlock(&request->lock);
+    return data;
+}
+
 static const char *content_coding(const struct http_request *request)
 {
     const char *coding = http_request_header(request, "Content-Encoding");
@@ -257,9 +269,15 @@ int http_source_open(struct http_request *request, uint64_t expansion_limit,
                          "The Content-Encoding %s is not supported: send gzip or zstd.", coding);
     struct http_source *source = memory_zalloc(1, sizeof(*source));
     source->request = request;
-    int r =
-        source_open_reader(&source->outer, "the body", read_body, request, expansion_limit, error);
-    if (r == 0 && coding) {
+    size_t length = 0;
+    const void *whole = whole_body(request, &length);
+    int r = whole ? source_open_memory(&source->outer, "the body", whole, length, expansion_limit,
+                                       error)
+                  : source_open_reader(&source->outer, "the body", read_body, request,
+                                       expansion_limit, error);
+    if (r == 0 && coding)
+        r = source_need(&source->outer, SOURCE_MAGIC_BYTES, error);
+    if (r == 0 && coding && source_is_compressed(&source->outer)) {
         r = source_open_reader(&source->inner, "the body", read_outer, &source->outer,
                                expansion_limit, error);
         source->has_inner = r == 0;

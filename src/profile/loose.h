@@ -17,6 +17,12 @@
 #include "base/digests.h"
 #include "profile/profile.h"
 
+/* A frame by what it is made of; its own ids of both are 0. */
+struct loose_parts {
+    struct profile_frame frame;
+    uint64_t function, mapping; /* hashes; 0: none */
+};
+
 struct loose_stacks {
     struct profile *profile; /* to which things are added; set anew when it is moved */
     uint64_t seed;           /* that the digests were made with */
@@ -28,6 +34,8 @@ struct loose_stacks {
 
     /* The stack's frames, outermost first, into room for `deepest`; returns how many. */
     uint32_t (*stack)(struct loose_stacks *loose, uint32_t stack, uint32_t *ret_frames);
+    /* What it is, without adding anything. */
+    void (*parts)(struct loose_stacks *loose, uint32_t frame, struct loose_parts *ret_parts);
     /* The frame as one of the profile, added with all that it needs when it is new. */
     uint32_t (*frame)(struct loose_stacks *loose, uint32_t frame);
     void (*free)(struct loose_stacks *loose);
@@ -38,6 +46,9 @@ uint32_t loose_node(struct loose_stacks *loose, uint32_t stack, uint32_t *scratc
 
 /* Adds all stacks that samples name, which name nodes then. Does nothing without loose stacks. */
 void profile_settle(struct profile *profile);
+
+/* Room for `count` rows in all, once the types are there. */
+void profile_reserve_rows(struct profile *profile, size_t count);
 
 /* Appends a row without looking for an equal one. Only for samples of loose stacks, which are added
  * up when they settle or by who takes them. */
@@ -99,9 +110,5 @@ static inline struct digest loose_digest_below(struct digest parent, struct dige
 {
     unsigned __int128 product =
         (unsigned __int128)(parent.low ^ frame.high) * (parent.high ^ frame.low);
-    return (struct digest){
-        .low = ((uint64_t)product ^ (uint64_t)(product >> 64)) + frame.low,
-        .high = ((parent.high << 23 | parent.high >> 41) * 0x9e3779b97f4a7c15ull + frame.high) |
-                1, /* never both 0 */
-    };
+    return (struct digest){.low = (uint64_t)(product >> 64), .high = (uint64_t)product};
 }

@@ -51,10 +51,9 @@ unsigned profile_find_type(const struct profile *profile, const char *name)
     return PROFILE_TYPES_MAX;
 }
 
-static void grow_rows(struct profile *profile)
+static void make_room(struct profile *profile, size_t capacity)
 {
     struct profile_samples *samples = &profile->samples;
-    size_t capacity = samples->capacity ? samples->capacity + samples->capacity / 2 : 64;
     samples->node = memory_resize(samples->node, capacity, sizeof(*samples->node));
     samples->labels = memory_resize(samples->labels, capacity, sizeof(*samples->labels));
     if (samples->link)
@@ -75,7 +74,7 @@ static size_t add_row(struct profile *profile, uint32_t node, uint32_t labels, u
 {
     struct profile_samples *samples = &profile->samples;
     if (samples->count == samples->capacity)
-        grow_rows(profile);
+        make_room(profile, samples->capacity ? samples->capacity + samples->capacity / 2 : 64);
     if (link && !samples->link)
         samples->link = memory_zalloc(samples->capacity, sizeof(*samples->link));
     if (time_ns && !samples->time_ns)
@@ -108,6 +107,12 @@ size_t profile_sample(struct profile *profile, uint32_t node, uint32_t labels, u
     row = (uint32_t)add_row(profile, node, labels, link, 0);
     id_table_insert(index, hash, row);
     return row;
+}
+
+void profile_reserve_rows(struct profile *profile, size_t count)
+{
+    if (profile->samples.capacity < count)
+        make_room(profile, count);
 }
 
 size_t profile_append_sample(struct profile *profile, uint32_t stack, uint32_t labels,

@@ -28,6 +28,9 @@
 #define MALLOC_ARENAS_MAX 8
 #define MALLOC_MAP_BYTES (1 << 20)
 #define MALLOC_TRIM_BYTES (4 << 20)
+#define MALLOC_TRIM_SECONDS 10 /* what goes back to the kernel is cleared by it when it is needed  \
+                                */
+#define HOUSEKEEPING_THREAD "housekeeping" /* by which benchmarks know it */
 
 #define GET_READ(pattern, handler)                                                                 \
     {                                                                                              \
@@ -235,8 +238,9 @@ static void audit_refusal(void *userdata, enum http_refusal reason, const char *
 static void *keep_house(void *userdata)
 {
     struct server *server = userdata;
-    int64_t next = monotonic_ns();
+    int64_t next = monotonic_ns(), trimmed = next;
     char said[ERROR_TEXT_BYTES] = "";
+    pthread_setname_np(pthread_self(), HOUSEKEEPING_THREAD);
     while (!atomic_load(&server->stopping)) {
         audit_flush(server->audit);
         control_keep(server->control);
@@ -248,7 +252,10 @@ static void *keep_house(void *userdata)
                 snprintf(said, sizeof(said), "%s", error.text);
             }
             log_problems(server);
-            malloc_trim(MALLOC_TRIM_BYTES);
+            if (monotonic_ns() - trimmed >= MALLOC_TRIM_SECONDS * 1000000000ll) {
+                malloc_trim(MALLOC_TRIM_BYTES);
+                trimmed = monotonic_ns();
+            }
             next = monotonic_ns() + (r > 0 ? 0 : KEEP_HOUSE_MS * 1000000ll);
         }
         nanosleep(&(struct timespec){.tv_nsec = 50000000}, NULL);

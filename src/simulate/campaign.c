@@ -3,6 +3,8 @@
 
 #include "simulate/campaign.h"
 
+#include <dirent.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -40,10 +42,11 @@ struct campaign {
 
 /* ---- what the server takes ---- */
 
-static double cpu_seconds_of(int pid)
+/* Of a process or a thread, by its folder in /proc; -1: unknown. */
+static double cpu_seconds_in(const char *folder)
 {
-    char path[64], text[1024];
-    snprintf(path, sizeof(path), "/proc/%d/stat", pid);
+    char path[128], text[1024];
+    snprintf(path, sizeof(path), "%s/stat", folder);
     FILE *file = fopen(path, "re");
     size_t length = file ? fread(text, 1, sizeof(text) - 1, file) : 0;
     if (file)
@@ -55,6 +58,35 @@ static double cpu_seconds_of(int pid)
         sscanf(at + 1, " %*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %lu %lu", &user, &system) != 2)
         return -1;
     return (double)(user + system) / (double)sysconf(_SC_CLK_TCK);
+}
+
+static double cpu_seconds_of(int pid)
+{
+    char folder[64];
+    snprintf(folder, sizeof(folder), "/proc/%d", pid);
+    return cpu_seconds_in(folder);
+}
+
+/* Of the server's thread that compacts and rolls up, which is not between a socket and the disk. */
+static double housekeeping_seconds_of(int pid)
+{
+    char folder[64], path[128], name[64];
+    double seconds = 0;
+    snprintf(folder, sizeof(folder), "/proc/%d/task", pid);
+    DIR *threads = opendir(folder);
+    for (struct dirent *entry; threads && (entry = readdir(threads));) {
+        snprintf(path, sizeof(path), "%s/%.20s/comm", folder, entry->d_name);
+        FILE *file = fopen(path, "re");
+        bool named = file && fgets(name, sizeof(name), file) && !strcmp(name, "housekeeping\n");
+        if (file)
+            fclose(file);
+        snprintf(path, sizeof(path), "%s/%.20s", folder, entry->d_name);
+        if (named)
+            seconds += fmax(cpu_seconds_in(path), 0);
+    }
+    if (threads)
+        closedir(threads);
+    return seconds;
 }
 
 static void read_memory(int pid, uint64_t *ret_now, uint64_t *ret_peak)
@@ -309,6 +341,7 @@ static void measured_run(struct campaign *campaign, uint64_t all)
     struct campaign_result *result = campaign->result;
     int pid = campaign->options->server_pid;
     double before = pid ? cpu_seconds_of(pid) : -1;
+    double house = pid ? housekeeping_seconds_of(pid) : 0;
     int64_t began = monotonic_ns(), cpu = clock_ns(CLOCK_PROCESS_CPUTIME_ID);
     run(campaign, "sending", all);
     result->seconds = (double)(monotonic_ns() - began) / 1e9;
@@ -316,6 +349,8 @@ static void measured_run(struct campaign *campaign, uint64_t all)
     result->server_cpu_seconds = -1;
     if (before >= 0)
         result->server_cpu_seconds = cpu_seconds_of(pid) - before;
+    if (pid)
+        result->server_housekeeping_seconds = housekeeping_seconds_of(pid) - house;
     if (pid)
         read_memory(pid, &result->server_memory, &result->server_peak_memory);
 }

@@ -36,13 +36,16 @@ void catalog_release(struct catalog *catalog)
     id_table_release(&catalog->service_index);
     id_table_release(&catalog->series_index);
     digest_table_release(&catalog->frames);
+    digest_table_release(&catalog->functions);
+    digest_table_release(&catalog->mappings);
     profile_release(&catalog->tables);
     *catalog = (struct catalog){0};
 }
 
 size_t catalog_memory(const struct catalog *catalog)
 {
-    size_t bytes = digest_table_bytes(&catalog->frames) +
+    size_t bytes = digest_table_bytes(&catalog->frames) + digest_table_bytes(&catalog->functions) +
+                   digest_table_bytes(&catalog->mappings) +
                    (catalog->tables.tables ? profile_memory(&catalog->tables) : 0);
     for (size_t i = 0; i < catalog->service_count; i++)
         bytes += sizeof(catalog->services[i]) + tree_memory(&catalog->services[i].tree);

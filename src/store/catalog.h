@@ -64,7 +64,8 @@ struct label_index {
 
 struct catalog {
     struct profile tables;
-    struct digest_table frames; /* of `tables`, by content: a cache of what was seen loose */
+    /* Of `tables`, by content: caches of what was seen loose. */
+    struct digest_table frames, functions, mappings;
     struct catalog_service *services;
     struct catalog_series *series;
     size_t service_count, service_capacity, series_count, series_capacity;

@@ -29,8 +29,9 @@ struct preparation {
     uint32_t *missing; /* rows whose stack isn't known */
     uint32_t *known;   /* of frames_file, for each loose frame; 0: not yet */
     uint32_t *path;
+    struct digest *marks; /* see MARK_FRAMES */
     size_t node_capacity, value_capacity, digest_capacity, missing_capacity, known_capacity,
-        path_capacity;
+        path_capacity, mark_capacity;
 };
 
 static void preparation_release(struct preparation *work)
@@ -44,6 +45,7 @@ static void preparation_release(struct preparation *work)
     free(work->missing);
     free(work->known);
     free(work->path);
+    free(work->marks);
     embedded_codec_return(work->store, work->codec);
 }
 
@@ -120,8 +122,44 @@ static int find_series(struct file *file, const struct store_profile *window, ui
     return loaded ? 0 : file_load_tree(file, service, error);
 }
 
-/* The frame of the file that a loose one is. One that other stacks have is known by its digest, and
- * nothing of it needs to be looked up by name. */
+static struct digest part_digest(uint64_t hash)
+{
+    return (struct digest){.low = hash, .high = hash << 32}; /* a hash of 64 bits has no more */
+}
+
+/* ID_NONE: not known. */
+static uint32_t find_part(const struct digest_table *known, uint64_t hash)
+{
+    return hash ? digest_table_find(known, part_digest(hash)) : 0;
+}
+
+static void note_part(struct digest_table *known, uint64_t hash, uint32_t id)
+{
+    if (find_part(known, hash) == ID_NONE)
+        digest_table_insert(known, part_digest(hash), id);
+}
+
+/* A frame that is new to the file. Mostly only its address is, so that nothing needs to be looked
+ * up by name. */
+static uint32_t new_frame(struct preparation *work, struct catalog *catalog, uint32_t frame)
+{
+    struct loose_stacks *loose = work->profile->loose;
+    struct loose_parts parts;
+    loose->parts(loose, frame, &parts);
+    parts.frame.function = find_part(&catalog->functions, parts.function);
+    parts.frame.mapping = find_part(&catalog->mappings, parts.mapping);
+    if (parts.frame.function != ID_NONE && parts.frame.mapping != ID_NONE)
+        return profile_frame(&catalog->tables, &parts.frame);
+    uint32_t local = loose->frame(loose, frame);
+    frame_map_refresh(&work->frames);
+    uint32_t id = frame_map_frame(&work->frames, local);
+    note_part(&catalog->functions, parts.function, catalog->tables.frames[id].function);
+    note_part(&catalog->mappings, parts.mapping, catalog->tables.frames[id].mapping);
+    return id;
+}
+
+/* The frame of the file that a loose one is: those that other stacks have are known by their
+ * digest. */
 static uint32_t known_frame(struct preparation *work, struct catalog *catalog, uint32_t frame)
 {
     struct loose_stacks *loose = work->profile->loose;
@@ -129,12 +167,36 @@ static uint32_t known_frame(struct preparation *work, struct catalog *catalog, u
         return work->known[frame];
     uint32_t id = digest_table_find(&catalog->frames, loose->frames[frame]);
     if (id == ID_NONE) {
-        uint32_t local = loose->frame(loose, frame);
-        frame_map_refresh(&work->frames);
-        id = frame_map_frame(&work->frames, local);
+        id = new_frame(work, catalog, frame);
         digest_table_insert(&catalog->frames, loose->frames[frame], id);
     }
     return work->known[frame] = id;
+}
+
+/* Every so many frames a stack's callers are remembered by their digest, too: new stacks mostly
+ * differ from others near their end, and are put together from there on. */
+#define MARK_FRAMES 8
+
+/* The longest marked part of the stack that the tree has: returns how many frames, and its node.
+ * The digests of all its marks are in work->marks. */
+static uint32_t find_callers(struct preparation *work, const struct tree *tree, uint32_t count,
+                             uint32_t *ret_node)
+{
+    const struct loose_stacks *loose = work->profile->loose;
+    struct digest digest = {0};
+    for (uint32_t i = 0; i < count; i++) {
+        digest = loose_digest_below(digest, loose->frames[work->path[i]]);
+        if (!((i + 1) % MARK_FRAMES))
+            work->marks[i / MARK_FRAMES] = digest;
+    }
+    for (uint32_t mark = count / MARK_FRAMES; mark; mark--) {
+        uint32_t node = digest_table_find(&tree->stacks, work->marks[mark - 1]);
+        if (node == ID_NONE)
+            continue;
+        *ret_node = node;
+        return mark * MARK_FRAMES;
+    }
+    return 0;
 }
 
 static uint32_t add_loose(struct preparation *work, struct catalog *catalog, struct tree *tree,
@@ -142,8 +204,11 @@ static uint32_t add_loose(struct preparation *work, struct catalog *catalog, str
 {
     struct loose_stacks *loose = work->profile->loose;
     uint32_t count = loose->stack(loose, stack, work->path), node = 0;
-    for (uint32_t i = 0; i < count; i++)
+    for (uint32_t i = find_callers(work, tree, count, &node); i < count; i++) {
         node = tree_child(tree, node, known_frame(work, catalog, work->path[i]));
+        if (!((i + 1) % MARK_FRAMES))
+            digest_table_insert(&tree->stacks, work->marks[i / MARK_FRAMES], node);
+    }
     return node;
 }
 
@@ -158,6 +223,7 @@ static void begin_file(struct preparation *work, struct file *file)
     array_reserve(work->known, work->known_capacity, loose->frame_count + 1ul);
     memset(work->known, 0, loose->frame_count * sizeof(*work->known));
     array_reserve(work->path, work->path_capacity, loose->deepest + 1ul);
+    array_reserve(work->marks, work->mark_capacity, loose->deepest / MARK_FRAMES + 1ul);
 }
 
 /* Puts rows' stacks into the service's tree. */

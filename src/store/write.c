@@ -282,13 +282,12 @@ static void *run_writer(void *context)
         pthread_mutex_unlock(&store->queue_lock);
         if (group)
             commit_group(store, group);
-        pthread_mutex_lock(&store->queue_lock);
         while (group) {
             struct request *next = group->next; /* the sender may be gone after the next line */
-            group->done = true;
-            pthread_cond_signal(&group->answered);
+            sem_post(&group->answered);
             group = next;
         }
+        pthread_mutex_lock(&store->queue_lock);
     }
     pthread_mutex_unlock(&store->queue_lock);
     return NULL;
@@ -346,19 +345,19 @@ int embedded_write(struct store *base, const struct store_batch *batch, struct e
     if (!r)
         r = request_prepare(store, batch, &request, error);
     if (!r && request.parcel_count) {
+        sem_init(&request.answered, 0, 0);
         pthread_mutex_lock(&store->queue_lock);
         bool first = !store->first;
-        pthread_cond_init(&request.answered, NULL);
         *store->last = &request;
         store->last = &request.next;
         store->queued_bytes += request.bytes;
         /* The writer need not be woken by each that joins a group. */
         if (first || store->queued_bytes >= ENOUGH_BYTES)
             pthread_cond_signal(&store->queue_changed);
-        while (!request.done)
-            pthread_cond_wait(&request.answered, &store->queue_lock);
         pthread_mutex_unlock(&store->queue_lock);
-        pthread_cond_destroy(&request.answered);
+        while (sem_wait(&request.answered) < 0) /* only ever by a signal */
+            ;
+        sem_destroy(&request.answered);
         r = request.result;
         if (r < 0)
             *error = request.error;

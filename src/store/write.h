@@ -2,6 +2,8 @@
 /* A batch on its way to disk: what prepare.c makes of it and write.c commits. */
 #pragma once
 
+#include <semaphore.h>
+
 #include "store/embedded.h"
 
 struct parcel_block { /* a window as a block of its own */
@@ -36,9 +38,7 @@ struct request {
     size_t bytes;
 
     /* the writer's */
-    bool done;
-    pthread_cond_t
-        answered;         /* with the queue's lock; each sender has its own: none is woken early */
+    sem_t answered;       /* each sender has its own: none is woken early, none meets at a lock */
     struct request *twin; /* an earlier one of the group with the same batch id */
     int result;
     struct error error;

@@ -42,6 +42,43 @@ static void test_pipe(void **state)
     pipe_release(&small);
 }
 
+/* What is said to come is believed in part, and only while the budget lasts. */
+static void test_pipe_expects(void **state)
+{
+    (void)state;
+    struct pipe_budget budget = {.limit = 200000};
+    struct pipe pipe = {.budget = &budget, .limit = 1 << 20, .expected = 1 << 20};
+    static const uint8_t in[20000];
+    size_t length = 0;
+    assert_null(pipe_take_whole(&pipe, &length));
+    assert_int_equal(pipe_put(&pipe, in, 10000), 10000);
+    assert_int_equal(pipe.capacity, 16384);
+    assert_int_equal(pipe_put(&pipe, in, 10000), 10000);
+    assert_int_equal(pipe.capacity, 131072);
+    assert_int_equal(pipe_put(&pipe, in, 20000), 20000);
+    assert_int_equal(budget.used, 131072);
+    struct pipe other = {.budget = &budget, .limit = 1 << 20, .expected = 1 << 20};
+    assert_int_equal(pipe_put(&other, in, 16000), 16000);
+    assert_int_equal(pipe_put(&other, in, 16000), 16000); /* less than expected, but enough */
+    assert_int_equal(other.capacity, 32768);
+    pipe_release(&other);
+    const void *whole = pipe_take_whole(&pipe, &length);
+    assert_ptr_equal(whole, pipe.data);
+    assert_int_equal(length, 40000);
+    assert_int_equal(pipe.length, 0);
+    /* Around the end of the ring it isn't in one piece. */
+    uint8_t out[5000];
+    assert_int_equal(pipe_put(&pipe, in, 20000), 20000);
+    while (pipe.start + pipe.length < pipe.capacity) {
+        pipe_take(&pipe, out, sizeof(out));
+        pipe_put(&pipe, in, sizeof(out));
+    }
+    pipe_put(&pipe, in, sizeof(out));
+    assert_null(pipe_take_whole(&pipe, &length));
+    pipe_release(&pipe);
+    assert_int_equal(budget.used, 0);
+}
+
 static void test_rates(void **state)
 {
     (void)state;
@@ -152,9 +189,8 @@ static void test_texts(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_pipe),
-        cmocka_unit_test(test_rates),
-        cmocka_unit_test(test_addresses),
+        cmocka_unit_test(test_pipe),  cmocka_unit_test(test_pipe_expects),
+        cmocka_unit_test(test_rates), cmocka_unit_test(test_addresses),
         cmocka_unit_test(test_texts),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

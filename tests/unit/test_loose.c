@@ -67,6 +67,32 @@ static unsigned check_digests(struct profile *profile)
     return compared;
 }
 
+/* What a frame is said to be made of is what it becomes. */
+static void check_parts(struct profile *profile)
+{
+    struct loose_stacks *loose = profile->loose;
+    struct loose_parts *parts = calloc(loose->frame_count + 1ul, sizeof(*parts));
+    uint32_t *ids = calloc(loose->frame_count + 1ul, sizeof(*ids));
+    for (uint32_t i = 0; i < loose->frame_count; i++)
+        loose->parts(loose, i, &parts[i]);
+    for (uint32_t i = 0; i < loose->frame_count; i++) {
+        ids[i] = loose->frame(loose, i);
+        struct profile_frame frame = profile->frames[ids[i]];
+        assert_int_equal(!frame.function, !parts[i].function);
+        assert_int_equal(!frame.mapping, !parts[i].mapping);
+        for (uint32_t k = 0; k < i; k++) {
+            const struct profile_frame *other = &profile->frames[ids[k]];
+            assert_int_equal(frame.function == other->function,
+                             parts[i].function == parts[k].function);
+            assert_int_equal(frame.mapping == other->mapping, parts[i].mapping == parts[k].mapping);
+        }
+        frame.function = frame.mapping = 0;
+        assert_memory_equal(&frame, &parts[i].frame, sizeof(frame));
+    }
+    free(ids);
+    free(parts);
+}
+
 static void check_file(const struct format *format, const char *folder, const char *name)
 {
     _cleanup_buffer_ struct buffer content = {0};
@@ -83,6 +109,7 @@ static void check_file(const struct format *format, const char *folder, const ch
     free(expected);
     free(got);
     assert_int_equal(read_as(format, &content, true, &digested, &error), 0);
+    check_parts(&digested);
     assert_true(check_digests(&digested) > 0 || !plain.samples.count);
 }
 
