@@ -535,8 +535,12 @@ int store_open_embedded(const struct store_options *options, struct store **ret_
     int r = copy_classes(store, options, error);
     if (!r)
         r = take_directory(store, error);
+    if (!r && !store->read_only)
+        embedded_use_reserve(store);
     if (!r)
         r = open_files(store, error);
+    if (!r && !store->read_only)
+        embedded_keep_reserve(store);
     if (!r && !store->read_only)
         r = embedded_start_writer(store, error);
     if (r < 0) {

@@ -108,6 +108,10 @@ void embedded_stop_writer(struct embedded *store);
 int embedded_check_room(const struct embedded *store, struct error *error);
 int embedded_write(struct store *store, const struct store_batch *batch, struct error *error);
 
+/* reserve.c: gives its room back when the disk is full; takes it when there is enough. */
+void embedded_use_reserve(const struct embedded *store);
+void embedded_keep_reserve(const struct embedded *store);
+
 void embedded_close(struct store *store);
 /* entry.c */
 extern const struct store_operations embedded_operations;

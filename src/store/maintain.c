@@ -426,6 +426,7 @@ int embedded_maintain(struct store *base, const atomic_bool *cancelled, struct e
     expire(store);
     keep_to_disk_limit(store);
     embedded_trim_caches(store);
+    embedded_keep_reserve(store);
     pthread_mutex_lock(&store->lock);
     more |= r >= 0 && store->file_count > before; /* new rollup files have rollups of their own */
     pthread_mutex_unlock(&store->lock);

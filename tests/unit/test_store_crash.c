@@ -246,6 +246,15 @@ static unsigned write_until_refused(struct store *store, unsigned from, unsigned
     return limit;
 }
 
+/* Something else takes all there is. */
+static void fill_up(FILE *filler)
+{
+    static const char noise[4096] = {1};
+    while (fwrite(noise, sizeof(noise), 1, filler) == 1 && !fflush(filler))
+        ;
+    clearerr(filler);
+}
+
 static void run_on_a_full_disk(void)
 {
     struct store_options settings = options();
@@ -256,17 +265,24 @@ static void run_on_a_full_disk(void)
     assert_int_equal(store_open_embedded(&settings, &store, &error), 0);
     unsigned taken = write_until_refused(store, 0, 100, &code, &error);
     assert_int_equal(taken, 100);
-    FILE *filler = fopen("data/filler", "w"); /* the disk fills up by something else */
+    FILE *filler = fopen("data/filler", "w");
     assert_non_null(filler);
-    char noise[4096];
-    memset(noise, 1, sizeof(noise));
-    while (fwrite(noise, sizeof(noise), 1, filler) == 1 && !fflush(filler))
-        ;
+    setvbuf(filler, NULL, _IONBF, 0);
+    fill_up(filler);
     taken = write_until_refused(store, taken, BATCHES_MAX, &code, &error);
     assert_true(taken < BATCHES_MAX);
     assert_int_equal(code, -ENOSPC);
-    assert_says(&error, "full");
+    assert_says(&error, "The disk of data is full");
     diary.acknowledged[0] = diary.begun[0] = taken;
+    /* Nothing is left for a start but what the store keeps for that. */
+    store_close(store);
+    fill_up(filler);
+    check_store(&diary);
+    fill_up(filler); /* but for less than the store leaves free when it writes */
+    assert_int_equal(ftruncate(fileno(filler), ftell(filler) - (1 << 20)), 0);
+    assert_int_equal(store_open_embedded(&settings, &store, &error), 0);
+    assert_int_equal(write_until_refused(store, taken, taken + 1, &code, &error), taken);
+    assert_int_equal(code, -ENOSPC);
     fclose(filler);
     unlink("data/filler");
     /* With room again it goes on, also with the batch that was refused. */
