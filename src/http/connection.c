@@ -205,7 +205,7 @@ static enum MHD_Result await_handler(struct http_request *request, bool *ret_sub
 
 static void too_large(struct http_request *request)
 {
-    size_t limit = request->route->body_limit_bytes;
+    size_t limit = route_body_limit(request->route);
     request->body_error = -E2BIG;
     request->discard = true;
     pthread_cond_broadcast(&request->changed);
@@ -227,13 +227,13 @@ static enum MHD_Result take_body(struct http_request *request, const char *data,
     bool submit = false;
     connection_set_phase(request->connection, PHASE_BODY);
     pthread_mutex_lock(&request->lock);
-    if (!request->discard && request->received + *length > request->route->body_limit_bytes)
+    if (!request->discard && request->received + *length > route_body_limit(request->route))
         too_large(request);
     if (request->discard) {
         request->received += *length;
         request->discarded += *length;
         *length = 0;
-        size_t limit = request->route ? request->route->body_limit_bytes : 0;
+        size_t limit = request->route ? route_body_limit(request->route) : 0;
         if (request->discarded > MAX(limit, (size_t)DRAIN_BYTES))
             r = MHD_NO;
     } else {

@@ -292,7 +292,7 @@ static int authenticate(struct http_request *request)
 static int check_limits(struct http_request *request)
 {
     struct http_server *server = request->server;
-    size_t limit = request->route->body_limit_bytes;
+    size_t limit = route_body_limit(request->route);
     int64_t wait_ms;
     if (server->rates &&
         !rates_allow(server->rates,

@@ -135,6 +135,12 @@ struct http_server {
 int64_t http_now_ms(void);
 int64_t http_now_us(void);
 
+/* May be set while requests come: see http_route_set_body_limit(). */
+static inline size_t route_body_limit(const struct http_route *route)
+{
+    return __atomic_load_n(&route->body_limit_bytes, __ATOMIC_RELAXED);
+}
+
 /* ---- connection.c: called by libmicrohttpd ---- */
 void connection_notify(void *server, struct MHD_Connection *mhd, void **context,
                        enum MHD_ConnectionNotificationCode code);

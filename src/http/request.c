@@ -176,7 +176,7 @@ static int body_failure(struct http_request *request, int code, struct error *er
     switch (code) {
     case -E2BIG:
         return error_set(error, code, "The body is larger than the %zu bytes that %s takes.",
-                         request->route->body_limit_bytes, request->route->pattern);
+                         route_body_limit(request->route), request->route->pattern);
     case -ESHUTDOWN:
         return error_set(error, code, "The server is stopping.");
     case -EBADMSG:

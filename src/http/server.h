@@ -63,6 +63,12 @@ struct http_access {
     const char *route; /* pattern, or NULL */
 };
 
+/* Another limit for the requests that come from now on. */
+static inline void http_route_set_body_limit(struct http_route *route, size_t bytes)
+{
+    __atomic_store_n(&route->body_limit_bytes, bytes, __ATOMIC_RELAXED);
+}
+
 struct http_server_options {
     /* Texts as listen_parse() takes them; at least one. */
     const char *const *listen;

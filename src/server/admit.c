@@ -17,7 +17,7 @@ static size_t push_memory(struct server *server, struct http_request *request)
 {
     int64_t length = http_request_content_length(request);
     uint64_t bytes = length < 0 ? UNKNOWN_BYTES : (uint64_t)length;
-    bytes = PUSH_BYTES + EXPANSION * MIN(bytes, server->options.limits.body_bytes);
+    bytes = PUSH_BYTES + EXPANSION * MIN(bytes, ingest_limits(&server->ingest).body_bytes);
     return (size_t)MIN(bytes, (uint64_t)server->memory.limit_bytes / 2);
 }
 
@@ -46,7 +46,8 @@ void admit_push(struct http_request *request, void *userdata, server_handler *ha
 void admit_query(struct http_request *request, void *userdata, server_handler *handler)
 {
     struct server *server = userdata;
-    size_t bytes = 2 * server->options.query_memory_bytes; /* as stacks, and as what is sent */
+    size_t bytes =
+        2 * atomic_load(&server->query_memory_bytes); /* as stacks, and as what is sent */
     if (!budget_wait(&server->memory, bytes, QUERY_WAIT_MS, http_request_cancel_flag(request))) {
         http_respond_header(request, "Retry-After", "1");
         http_respond_error(request, 503,

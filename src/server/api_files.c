@@ -321,9 +321,10 @@ void files_answer_diff(struct http_request *request, uint64_t limit, struct serv
 }
 
 /* Bodies count as much as a query may take: both are memory of one who asks. */
-static uint64_t expansion_limit(const struct server *server)
+static uint64_t expansion_limit(struct server *server)
 {
-    return MIN(server->ingest.limits.expansion_bytes, server->options.query_memory_bytes);
+    return MIN(ingest_limits(&server->ingest).expansion_bytes,
+               atomic_load(&server->query_memory_bytes));
 }
 
 void api_files_flame(struct http_request *request, void *server)

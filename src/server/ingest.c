@@ -42,7 +42,16 @@ struct split {
     uint32_t *group_of;         /* per label set; ID_NONE: not looked at yet */
     struct profile_link *links; /* per label set: trace and span that its labels name */
     int64_t time_ns, duration_ns;
+    struct ingest_limits limits;
 };
+
+struct ingest_limits ingest_limits(struct ingest *ingest)
+{
+    pthread_rwlock_rdlock(&ingest->rules_lock);
+    struct ingest_limits limits = ingest->limits;
+    pthread_rwlock_unlock(&ingest->rules_lock);
+    return limits;
+}
 
 static void part_free(struct ingest_part *part)
 {
@@ -211,10 +220,10 @@ static int group_samples(struct split *split, struct error *error)
         find_group(split, 0);
     for (size_t i = 0; i < profile->samples.count; i++) {
         find_group(split, profile->samples.labels[i]);
-        if (split->count > split->batch->ingest->limits.series)
+        if (split->count > split->limits.series)
             return error_set(error, -E2BIG,
                              "The labels of its samples make more than %llu series of one profile.",
-                             (unsigned long long)split->batch->ingest->limits.series);
+                             (unsigned long long)split->limits.series);
     }
     return 0;
 }
@@ -307,7 +316,7 @@ static void add_windows(struct split *split, struct ingest_part *part, unsigned 
 static int choose_times(struct split *split, struct error *error)
 {
     const struct ingest_source *source = split->source;
-    const struct ingest_limits *limits = &split->batch->ingest->limits;
+    const struct ingest_limits *limits = &split->limits;
     struct sender *seen = split->batch->seen;
     struct profile *profile = split->profile;
     int64_t given = source->to_ns > source->from_ns ? source->to_ns - source->from_ns : 0;
@@ -350,7 +359,7 @@ static void redact_names(struct ingest *ingest, struct profile *profile)
 int ingest_batch_add(struct ingest_batch *batch, const struct ingest_source *source,
                      struct profile *profile, struct error *error)
 {
-    const struct ingest_limits *limits = &batch->ingest->limits;
+    const struct ingest_limits given = ingest_limits(batch->ingest), *limits = &given;
     if (profile->samples.count > limits->samples)
         return error_set(error, -E2BIG, "The profile has %zu samples; %llu are taken.",
                          profile->samples.count, (unsigned long long)limits->samples);
@@ -364,7 +373,7 @@ int ingest_batch_add(struct ingest_batch *batch, const struct ingest_source *sou
         part->profile.loose->profile = &part->profile;
     profile_init(profile, 0);
     _cleanup_(split_release) struct split split = {
-        .batch = batch, .source = source, .profile = &part->profile};
+        .batch = batch, .source = source, .profile = &part->profile, .limits = given};
     int r = choose_times(&split, error);
     if (!r)
         r = group_samples(&split, error);

@@ -31,11 +31,14 @@ struct ingest {
     struct store *store;
     struct senders *senders;
     struct deltas *deltas; /* NULL: values are stored as they come */
-    struct ingest_limits limits;
-    /* Rules are read while they are applied, and replaced when the configuration is read again. */
+    /* Read while they are applied, and replaced when the configuration is read again. */
     pthread_rwlock_t rules_lock;
     struct label_rules rules;
+    struct ingest_limits limits; /* see ingest_limits() */
 };
+
+/* What holds now. */
+struct ingest_limits ingest_limits(struct ingest *ingest);
 
 /* What a sample type is called where its profile's name is made of it. */
 struct ingest_display {

@@ -37,9 +37,10 @@ int question_init(struct question *question, struct http_request *request, struc
                                                    .selector = &question->query.selector,
                                                    .from_ns = from_ns,
                                                    .to_ns = to_ns};
-    question->limits = (struct store_limits){.cancelled = http_request_cancel_flag(request),
-                                             .memory_bytes = server->options.query_memory_bytes,
-                                             .admitted = true};
+    question->limits =
+        (struct store_limits){.cancelled = http_request_cancel_flag(request),
+                              .memory_bytes = atomic_load(&server->query_memory_bytes),
+                              .admitted = true};
     if (typed || *question->query.type)
         r = query_resolve(&question->query, server->store, tenant, from_ns, to_ns, error);
     if (r < 0)

@@ -119,7 +119,7 @@ int receipt_read_memory(struct receipt *receipt, const void *data, size_t length
 {
     struct source source;
     int r = source_open_memory(&source, "body", data, length,
-                               receipt->server->ingest.limits.expansion_bytes, error);
+                               ingest_limits(&receipt->server->ingest).expansion_bytes, error);
     if (r < 0)
         return r;
     r = receipt_read(receipt, &source, format, error);
@@ -130,7 +130,7 @@ int receipt_read_memory(struct receipt *receipt, const void *data, size_t length
 int receipt_body(struct receipt *receipt, struct http_source **ret_source, const uint8_t **ret_data,
                  size_t *ret_length, struct error *error)
 {
-    uint64_t limit = receipt->server->ingest.limits.expansion_bytes;
+    uint64_t limit = ingest_limits(&receipt->server->ingest).expansion_bytes;
     int r = http_source_open(receipt->request, limit, ret_source, error);
     if (r < 0)
         return r;
@@ -183,8 +183,8 @@ void receive_push(struct http_request *request, void *server)
         return;
     int r = push_parameters(&receipt, &format, &error);
     if (!r)
-        r = http_source_open(request, receipt.server->ingest.limits.expansion_bytes, &source,
-                             &error);
+        r = http_source_open(request, ingest_limits(&receipt.server->ingest).expansion_bytes,
+                             &source, &error);
     if (!r)
         r = receipt_read(&receipt, http_source(source), format, &error);
     if (receipt_finish(&receipt, r, &error)) {
@@ -215,8 +215,8 @@ void receive_otlp(struct http_request *request, void *server)
         r = error_set(&error, -ENOTSUP,
                       "OTLP profiles come as application/x-protobuf or application/json.");
     if (!r)
-        r = http_source_open(request, receipt.server->ingest.limits.expansion_bytes, &source,
-                             &error);
+        r = http_source_open(request, ingest_limits(&receipt.server->ingest).expansion_bytes,
+                             &source, &error);
     _cleanup_profile_ struct profile profile;
     profile_init(&profile, INGEST_DETAIL);
     if (!r)

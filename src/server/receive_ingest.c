@@ -174,8 +174,8 @@ static int read_prefix_tree(struct receipt *receipt, const void *body, size_t le
 {
     _cleanup_profile_ struct profile profile;
     profile_init(&profile, INGEST_DETAIL);
-    int r = prefix_tree_read(body, length, trie, receipt->server->ingest.limits.samples, &profile,
-                             error);
+    int r = prefix_tree_read(body, length, trie, ingest_limits(&receipt->server->ingest).samples,
+                             &profile, error);
     return r < 0 ? r : ingest_batch_add(&receipt->batch, &receipt->source, &profile, error);
 }
 

@@ -247,7 +247,8 @@ static void receive_series(struct http_request *request, struct server *server, 
     receipt.parca = parca;
     int r = 0;
     if (json) {
-        r = http_source_open(request, server->ingest.limits.expansion_bytes, &source, &error);
+        r = http_source_open(request, ingest_limits(&server->ingest).expansion_bytes, &source,
+                             &error);
         if (!r)
             r = read_json_series(&receipt, http_source(source), &error);
     } else if (http_request_is_type(request, "application/grpc") ||

@@ -77,7 +77,7 @@ static int start_request(struct scraper *scraper, struct scrape_run *run, struct
         .password = job->user ? text : NULL,
         .bearer = job->user || job->authorization ? NULL : text,
         .proxy = job->proxy,
-        .answer_limit_bytes = scraper->ingest->limits.body_bytes,
+        .answer_limit_bytes = ingest_limits(scraper->ingest).body_bytes,
         .redirects = job->redirects ? REDIRECTS : 0,
         .connect_timeout_ms = (unsigned)(job->timeout_ns / 1000000),
     };

@@ -61,8 +61,8 @@ static int add_profile(struct scraper *scraper, struct scrape_run *run, struct i
 {
     _cleanup_profile_ struct profile profile;
     const struct format *format;
-    struct read_options options = {.format = &format_pprof,
-                                   .expansion_limit = scraper->ingest->limits.expansion_bytes};
+    struct read_options options = {
+        .format = &format_pprof, .expansion_limit = ingest_limits(scraper->ingest).expansion_bytes};
     profile_init(&profile, INGEST_DETAIL);
     int r = format_read_memory("The answer", run->reply.body.data, run->reply.body.length, &options,
                                &profile, &format, &run->error);

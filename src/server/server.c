@@ -28,8 +28,9 @@
 #define MALLOC_ARENAS_MAX 8
 #define MALLOC_MAP_BYTES (1 << 20)
 #define MALLOC_TRIM_BYTES (4 << 20)
-#define MALLOC_TRIM_SECONDS 10 /* what goes back to the kernel is cleared by it when it is needed  \
-                                */
+#define MALLOC_TRIM_SECONDS                                                                        \
+    10 /* what goes back to the kernel is cleared by it when it is needed                          \
+        */
 #define HOUSEKEEPING_THREAD "housekeeping" /* by which benchmarks know it */
 
 #define GET_READ(pattern, handler)                                                                 \
@@ -292,7 +293,7 @@ static int open_http(struct server *server, struct error *error)
     memcpy(server->routes, routes, sizeof(routes));
     for (size_t i = 0; i < ARRAY_LENGTH(routes); i++) {
         if (routes[i].body_limit_bytes == INGEST_BODY)
-            server->routes[i].body_limit_bytes = options->limits.body_bytes;
+            server->routes[i].body_limit_bytes = (size_t)options->limits.body_bytes;
         if (routes[i].body_limit_bytes == SYMBOLS_BODY)
             server->routes[i].body_limit_bytes =
                 options->symbols.file_bytes ? options->symbols.file_bytes : SYMBOLS_BODY_DEFAULT;
@@ -326,6 +327,23 @@ static int open_http(struct server *server, struct error *error)
     return http_server_start(&http, &server->http, error);
 }
 
+/* Those of pushes and queries. What needs memory is within the limit that the server was started
+ * with. */
+static void set_limits(struct server *server, const struct server_options *options)
+{
+    uint64_t memory = server->options.memory_limit_bytes;
+    struct ingest_limits limits = options->limits;
+    limits.expansion_bytes = MIN(limits.expansion_bytes, MAX(memory / 4, (uint64_t)8 << 20));
+    pthread_rwlock_wrlock(&server->ingest.rules_lock);
+    server->ingest.limits = limits;
+    pthread_rwlock_unlock(&server->ingest.rules_lock);
+    for (size_t i = 0; i < ARRAY_LENGTH(routes); i++)
+        if (routes[i].body_limit_bytes == INGEST_BODY)
+            http_route_set_body_limit(&server->routes[i], limits.body_bytes);
+    atomic_store(&server->query_memory_bytes,
+                 options->query_memory_bytes ? options->query_memory_bytes : memory / QUERY_SHARE);
+}
+
 /*
  * How the memory limit is shared: 3/8 work (pushes, queries, housekeeping), 1/4 the store's caches,
  * 1/8 each bodies that come, cumulative profiles seen before, and scraping; symbol indexes that are
@@ -336,10 +354,7 @@ static void share_memory(struct server *server)
 {
     uint64_t limit = server->options.memory_limit_bytes;
     budget_init(&server->memory, limit / 8 * 3);
-    server->ingest.limits.expansion_bytes =
-        MIN(server->ingest.limits.expansion_bytes, MAX(limit / 4, (uint64_t)8 << 20));
-    if (!server->options.query_memory_bytes)
-        server->options.query_memory_bytes = limit / QUERY_SHARE;
+    set_limits(server, &server->options);
     long processors = sysconf(_SC_NPROCESSORS_ONLN);
     mallopt(M_ARENA_MAX, (int)MIN(MAX(processors, 2), MALLOC_ARENAS_MAX));
     mallopt(M_MMAP_THRESHOLD, MALLOC_MAP_BYTES);
@@ -420,9 +435,56 @@ void server_stop(struct server *server, unsigned grace_ms)
     free(server);
 }
 
+static bool same_text(const char *a, const char *b)
+{
+    return a && b ? !strcmp(a, b) : a == b;
+}
+
+static bool same_listen(const struct server_options *a, const struct server_options *b)
+{
+    bool same = a->listen_count == b->listen_count;
+    for (size_t i = 0; same && i < a->listen_count; i++)
+        same = same_text(a->listen[i], b->listen[i]);
+    return same;
+}
+
+/* What is other than it was at the start and can't be changed while the server runs. */
+static void say_what_needs_a_start(const struct server_options *old,
+                                   const struct server_options *new)
+{
+    const struct {
+        const char *name;
+        bool same;
+    } settings[] = {
+        {"listen", same_listen(old, new)},
+        {"data", same_text(old->data, new->data) || old->in_memory},
+        {"memory_limit", old->memory_limit_bytes == new->memory_limit_bytes},
+        {"tls", same_text(old->tls_certificate, new->tls_certificate) &&
+                    same_text(old->tls_key, new->tls_key) &&
+                    same_text(old->tls_client_ca, new->tls_client_ca)},
+        {"tokens", same_text(old->tokens_file, new->tokens_file)},
+        {"limits.connections", old->connections == new->connections &&
+                                   old->connections_per_address == new->connections_per_address},
+        {"limits.requests_per_second", old->requests_per_second == new->requests_per_second},
+        {"limits.idle_timeout", old->idle_timeout_ns == new->idle_timeout_ns},
+        {"limits.delta_memory", old->delta_memory_bytes == new->delta_memory_bytes},
+    };
+    for (size_t i = 0; i < ARRAY_LENGTH(settings); i++)
+        if (!settings[i].same)
+            log_warning("%s is another now: start the server again for that.", settings[i].name);
+}
+
 int server_reload(struct server *server, const struct server_options *options,
                   struct label_rules *rules, struct error *error)
 {
+    struct store_options retention = {.classes = options->classes,
+                                      .class_count = options->class_count,
+                                      .disk_limit_bytes = options->disk_limit_bytes};
+    say_what_needs_a_start(&server->options, options);
+    int kept = store_set_retention(server->store, &retention, error);
+    if (kept < 0)
+        return kept;
+    set_limits(server, options);
     quotas_set(server->quotas, &options->rate);
     int scraped = server->scraper ? scraper_reload(server->scraper, options->scrape, error) : 0;
     if (scraped < 0)

@@ -72,6 +72,7 @@ struct server {
     struct tokens *tokens;
     struct audit *audit;  /* NULL: in memory only */
     struct budget memory; /* of pushes, queries and housekeeping */
+    _Atomic uint64_t query_memory_bytes;
     _Atomic uint64_t pushes_without_memory;
     struct quotas *quotas;
     struct scraper *scraper;
@@ -91,8 +92,9 @@ int server_start(const struct server_options *options, struct label_rules *rules
 /* Ends what runs within `grace_ms`, then closes the store. Takes NULL. */
 void server_stop(struct server *server, unsigned grace_ms);
 
-/* Other rules (taken over), rates and targets from now on; certificate and tokens are read again.
- * What else differs in `options` needs another start. */
+/* Other rules (taken over), limits of pushes and queries, rates, retention, disk limit and targets
+ * from now on; certificate and tokens are read again. What else differs in `options` needs another
+ * start, which the log says. */
 int server_reload(struct server *server, const struct server_options *options,
                   struct label_rules *rules, struct error *error);
 

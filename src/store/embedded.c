@@ -36,20 +36,78 @@ void embedded_problem(struct embedded *store, const char *format, ...)
 
 const struct store_class *embedded_class_of(struct embedded *store, const char *service)
 {
-    for (size_t i = 0; i < store->class_count; i++)
-        for (const char *const *name = store->classes[i].services; name && *name; name++)
+    const struct classes *classes = atomic_load(&store->classes);
+    for (size_t i = 0; i < classes->count; i++)
+        for (const char *const *name = classes->list[i].services; name && *name; name++)
             if (!strcmp(*name, service))
-                return &store->classes[i];
-    return &store->classes[store->class_count - 1];
+                return &classes->list[i];
+    return &classes->list[classes->count - 1];
 }
 
 /* Files of a class that is no longer configured are kept as the last class is. */
 const struct store_class *embedded_class(struct embedded *store, const char *name)
 {
-    for (size_t i = 0; i < store->class_count; i++)
-        if (!strcmp(store->classes[i].name, name))
-            return &store->classes[i];
-    return &store->classes[store->class_count - 1];
+    const struct classes *classes = atomic_load(&store->classes);
+    for (size_t i = 0; i < classes->count; i++)
+        if (!strcmp(classes->list[i].name, name))
+            return &classes->list[i];
+    return &classes->list[classes->count - 1];
+}
+
+static void free_classes(struct classes *classes)
+{
+    while (classes) {
+        struct classes *before = classes->before;
+        for (size_t i = 0; i < classes->count; i++) {
+            free((char *)classes->list[i].name);
+            for (const char *const *name = classes->list[i].services; name && *name; name++)
+                free((char *)*name);
+            free((void *)classes->list[i].services);
+        }
+        free(classes->list);
+        free(classes);
+        classes = before;
+    }
+}
+
+static bool is_class_name(const char *name)
+{
+    return *name && strlen(name) <= 64 &&
+           strspn(name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_") ==
+               strlen(name);
+}
+
+int embedded_set_retention(struct store *base, const struct store_options *options,
+                           struct error *error)
+{
+    static const struct store_class usual = {.name = "default", .days = {14, 30, 400, 1200}};
+    struct embedded *store = embedded_of(base);
+    const struct store_class *given = options->class_count ? options->classes : &usual;
+    size_t count = MAX(options->class_count, (size_t)1);
+    for (size_t i = 0; i < count; i++)
+        if (!is_class_name(given[i].name))
+            return error_set(error, -EINVAL,
+                             "A retention class is named by letters, digits and '_', not %.64s.",
+                             given[i].name);
+    struct classes *classes = memory_zalloc(1, sizeof(*classes));
+    classes->list = memory_zalloc(count, sizeof(*classes->list));
+    for (; classes->count < count; classes->count++) {
+        const struct store_class *from = &given[classes->count];
+        size_t services = 0;
+        while (from->services && from->services[services])
+            services++;
+        const char **list = memory_zalloc(services + 1, sizeof(*list));
+        for (size_t k = 0; k < services; k++)
+            list[k] = memory_strdup(from->services[k]);
+        struct store_class *class = &classes->list[classes->count];
+        *class = *from;
+        class->name = memory_strdup(from->name);
+        class->services = list;
+    }
+    classes->before = atomic_load(&store->classes); /* one thread sets */
+    atomic_store(&store->classes, classes);
+    atomic_store(&store->disk_limit_bytes, options->disk_limit_bytes);
+    return 0;
 }
 
 struct block_codec *embedded_codec(struct embedded *store)
@@ -443,13 +501,7 @@ void embedded_close(struct store *base)
         free(store->problems[i]);
     while (store->codec_count)
         block_codec_free(store->codecs[--store->codec_count]);
-    for (size_t i = 0; i < store->class_count; i++) {
-        free((char *)store->classes[i].name);
-        for (const char *const *name = store->classes[i].services; name && *name; name++)
-            free((char *)*name);
-        free((void *)store->classes[i].services);
-    }
-    free(store->classes);
+    free_classes(atomic_load(&store->classes));
     if (store->lock_fd >= 0)
         close(store->lock_fd);
     free(store->directory);
@@ -460,34 +512,6 @@ void embedded_close(struct store *base)
     budget_release(&store->own_budget);
     pthread_cond_destroy(&store->queue_changed);
     free(store);
-}
-
-static int copy_classes(struct embedded *store, const struct store_options *options,
-                        struct error *error)
-{
-    static const struct store_class usual = {.name = "default", .days = {14, 30, 400, 1200}};
-    const struct store_class *classes = options->class_count ? options->classes : &usual;
-    store->class_count = MAX(options->class_count, (size_t)1);
-    store->classes = memory_zalloc(store->class_count, sizeof(*store->classes));
-    for (size_t i = 0; i < store->class_count; i++) {
-        const char *name = classes[i].name;
-        if (!*name || strlen(name) > 64 ||
-            strspn(name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_") !=
-                strlen(name))
-            return error_set(error, -EINVAL,
-                             "A retention class is named by letters, digits and '_', not %.64s.",
-                             name);
-        size_t services = 0;
-        while (classes[i].services && classes[i].services[services])
-            services++;
-        const char **list = memory_zalloc(services + 1, sizeof(*list));
-        for (size_t k = 0; k < services; k++)
-            list[k] = memory_strdup(classes[i].services[k]);
-        store->classes[i] = classes[i];
-        store->classes[i].name = memory_strdup(name);
-        store->classes[i].services = list;
-    }
-    return 0;
 }
 
 static int64_t wall_clock(void *context)
@@ -510,7 +534,6 @@ int store_open_embedded(const struct store_options *options, struct store **ret_
         MAX(options->memory_limit_bytes ? options->memory_limit_bytes : 256ul << 20, 16ul << 20);
     budget_init(&store->own_budget, store->memory_limit_bytes);
     store->budget = options->budget ? options->budget : &store->own_budget;
-    store->disk_limit_bytes = options->disk_limit_bytes;
     store->commit_ms = options->commit_ms ? options->commit_ms : 50;
     store->late_ms = options->late_ms ? options->late_ms : 120000;
     store->now = options->now ? options->now : wall_clock;
@@ -532,7 +555,7 @@ int store_open_embedded(const struct store_options *options, struct store **ret_
     pthread_cond_init(&store->queue_changed, &attributes);
     pthread_condattr_destroy(&attributes);
     store->last = &store->first;
-    int r = copy_classes(store, options, error);
+    int r = embedded_set_retention(&store->store, options, error);
     if (!r)
         r = take_directory(store, error);
     if (!r && !store->read_only)

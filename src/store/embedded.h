@@ -17,17 +17,24 @@
 
 struct request; /* write.c */
 
+/* Retention as it was set once. Whoever looks something up in it may go on reading, so that the
+ * ones before stay until the store is closed: they are small, and few. */
+struct classes {
+    struct classes *before;
+    size_t count;             /* at least one; the last takes what no other does */
+    struct store_class *list; /* owned, with all it points to */
+};
+
 struct embedded {
     struct store store;
     char *directory;
     int lock_fd;
     bool read_only;
-    struct store_class *classes; /* at least one; the last takes what no other does */
-    size_t class_count;
+    _Atomic(struct classes *) classes; /* what holds now, and what held before */
     size_t memory_limit_bytes;
     atomic_bool memory_full;           /* with what pushes need */
     struct budget *budget, own_budget; /* of queries and housekeeping */
-    uint64_t disk_limit_bytes;
+    _Atomic uint64_t disk_limit_bytes;
     unsigned commit_ms, late_ms;
     int64_t (*now)(void *context);
     void *now_context;
@@ -95,6 +102,8 @@ void embedded_remove(struct embedded *store, struct file *file);
 void embedded_problem(struct embedded *store, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 
+int embedded_set_retention(struct store *store, const struct store_options *options,
+                           struct error *error);
 const struct store_class *embedded_class_of(struct embedded *store, const char *service);
 const struct store_class *embedded_class(struct embedded *store, const char *name);
 

@@ -150,6 +150,7 @@ const struct store_operations embedded_operations = {
     .exemplars = exemplars,
     .scan = scan,
     .maintain = embedded_maintain,
+    .set_retention = embedded_set_retention,
     .delete = embedded_delete,
     .export = embedded_export,
     .import = embedded_import,

@@ -45,6 +45,8 @@ struct store_operations {
                 const struct store_limits *limits, store_window_fn *fn, void *context,
                 struct error *error);
     int (*maintain)(struct store *store, const atomic_bool *cancelled, struct error *error);
+    int (*set_retention)(struct store *store, const struct store_options *options,
+                         struct error *error);
     int (*delete)(struct store *store, const struct store_selection *selection, bool dry_run,
                   struct store_deleted *deleted, struct error *error);
     int (*export)(struct store *store, const struct store_selection *selection,

@@ -599,6 +599,22 @@ static int nothing_wrong(struct store *base, store_text_fn *fn, void *context, s
     return 0;
 }
 
+static unsigned raw_days(const struct store_options *options)
+{
+    return options->class_count ? options->classes[options->class_count - 1].days[STORE_RAW] : 14;
+}
+
+static int memory_set_retention(struct store *base, const struct store_options *options,
+                                struct error *error)
+{
+    struct memory_store *store = (struct memory_store *)base;
+    (void)error;
+    pthread_mutex_lock(&store->lock);
+    store->keep_days = raw_days(options);
+    pthread_mutex_unlock(&store->lock);
+    return 0;
+}
+
 static const struct store_operations operations = {
     .close = memory_close,
     .write = memory_write,
@@ -609,6 +625,7 @@ static const struct store_operations operations = {
     .exemplars = memory_exemplars,
     .scan = memory_scan,
     .maintain = memory_maintain,
+    .set_retention = memory_set_retention,
     .delete = memory_delete,
     .stats = memory_stats,
     .export = no_export,
@@ -636,8 +653,7 @@ int store_open_memory(const struct store_options *options, struct store **ret_st
         options->memory_limit_bytes ? options->memory_limit_bytes : 256ul << 20;
     store->now = options->now ? options->now : wall_clock;
     store->now_context = options->now_context;
-    store->keep_days =
-        options->class_count ? options->classes[options->class_count - 1].days[STORE_RAW] : 14;
+    store->keep_days = raw_days(options);
     *ret_store = &store->store;
     return 0;
 }

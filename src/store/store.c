@@ -272,6 +272,13 @@ int store_maintain(struct store *store, const atomic_bool *cancelled, struct err
     return store->operations->maintain(store, cancelled, error);
 }
 
+int store_set_retention(struct store *store, const struct store_options *options,
+                        struct error *error)
+{
+    struct error local = {0};
+    return store->operations->set_retention(store, options, error ? error : &local);
+}
+
 int store_delete(struct store *store, const struct store_selection *selection, bool dry_run,
                  struct store_deleted *ret_deleted, struct error *error)
 {

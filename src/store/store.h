@@ -242,6 +242,11 @@ int store_scan(struct store *store, const struct store_selection *selection,
  * every few seconds. Crash-safe at any point. Returns 1 when there is more to do right away. */
 int store_maintain(struct store *store, const atomic_bool *cancelled, struct error *error);
 
+/* Other classes and another disk limit from now on; the rest of the options is not looked at.
+ * Windows stay in the files of the class that they came into. One thread at a time. */
+int store_set_retention(struct store *store, const struct store_options *options,
+                        struct error *error);
+
 struct store_deleted {
     uint64_t windows, rows; /* raw ones, also of those that only rollups are left of */
     uint64_t left_windows;  /* in rollups that hold some of what is selected and must stay */

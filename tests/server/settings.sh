@@ -60,11 +60,15 @@ get /api/v1/senders >senders.json
 json senders.json 'd[0]["refused"]["rate_limited"] == 1'
 [[ $(get /metrics) == *'assay_ingest_refused_total{reason="rate_limited"} 1'* ]]
 
-# Read again without a rate, the sender is free at once.
-sed -i '/rate_limits/d' keep.yaml
+# Read again without a rate, the sender is free at once, and other limits hold; what can't change is
+# named.
+sed -i -e '/rate_limits/d' -e 's/depth: 16/body: 2000, connections: 77/' keep.yaml
 kill -HUP "$pid"
 until grep 'were read again' limits.log >/dev/null; do sleep 0.05; done
 push deep.folded 'service_name=deep' >/dev/null
+[[ $(get /metrics) == *'assay_ingest_stacks_cut_total 1'* ]]
+status 413 --data-binary @large.folded "$url/api/v1/push?service_name=large"
+grep 'limits.connections is another now: start the server again' limits.log >/dev/null
 stop_server
 
 # Services are kept by classes of their own.
@@ -74,4 +78,13 @@ push deep.folded 'service_name=till&from=now-5m' >/dev/null
 push deep.folded 'service_name=shop&from=now-5m' >/dev/null
 push deep.folded 'service_name=till&from=now-48h' >/dev/null
 status 422 --data-binary @deep.folded "$url/api/v1/push?service_name=shop&from=now-48h"
+# Classes may change while it runs.
+printf 'retention: [{name: long, services: [till, shop], raw: 90d}, {raw: 1d}]\n' >classes.yaml
+kill -HUP "$pid"
+until grep 'were read again' classes.log >/dev/null; do sleep 0.05; done
+push deep.folded 'service_name=shop&from=now-48h' >/dev/null
+printf 'retention: {raw: 1d}\n' >classes.yaml
+kill -HUP "$pid"
+until [ "$(grep -c 'were read again' classes.log)" = 2 ]; do sleep 0.05; done
+status 422 --data-binary @deep.folded "$url/api/v1/push?service_name=till&from=now-48h"
 stop_server
