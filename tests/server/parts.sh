@@ -27,6 +27,13 @@ status 404 "$url/api/v1/flame?$wide&focus=main&focus=main"
 status 404 "$url/api/v1/flame?$wide&focus="
 status 400 "$url/api/v1/top?$wide&focus=main"
 
+# ---- a difference is cut in the same way ----
+get "/api/v1/diff?$wide&format=flame&max_nodes=20" >diff.json
+json diff.json "\"(other)\" in $names and d['flame']['dropped'] > 380"
+get "/api/v1/diff?$wide&format=flame" >diff.json
+json diff.json "\"(other)\" not in $names and len(set($names)) > 400"
+status 400 "$url/api/v1/diff?$wide&format=flame&max_nodes=1"
+
 # ---- lines ----
 python3 - <<'END'
 # main (main.c) calls sum twice, on lines 7 and 9; sum itself spends on lines 3 and 4.
