@@ -58,6 +58,11 @@ struct perf_sampler {
     size_t entry_count, entry_capacity;
 };
 
+/* Of samples and, at their end, of all other records. */
+#define ALWAYS_SAID                                                                                \
+    (PERF_SAMPLE_TID | PERF_SAMPLE_TIME | PERF_SAMPLE_ID | PERF_SAMPLE_STREAM_ID | PERF_SAMPLE_CPU)
+#define TRAILER_BYTES 40
+
 static int open_event(const struct perf_options *options, bool kernel, pid_t thread, int cpu)
 {
     struct perf_event_attr attr = {
@@ -66,9 +71,8 @@ static int open_event(const struct perf_options *options, bool kernel, pid_t thr
         .config = PERF_COUNT_SW_CPU_CLOCK,
         .freq = 1,
         .sample_freq = options->frequency_hz,
-        .sample_type = PERF_SAMPLE_IP | PERF_SAMPLE_TID | PERF_SAMPLE_TIME | PERF_SAMPLE_CPU |
-                       PERF_SAMPLE_PERIOD | PERF_SAMPLE_CALLCHAIN | PERF_SAMPLE_REGS_USER |
-                       PERF_SAMPLE_STACK_USER,
+        .sample_type = PERF_SAMPLE_IP | ALWAYS_SAID | PERF_SAMPLE_PERIOD | PERF_SAMPLE_CALLCHAIN |
+                       PERF_SAMPLE_REGS_USER | PERF_SAMPLE_STACK_USER,
         .disabled = 1,
         .inherit = 1,
         .exclude_hv = 1,
@@ -93,7 +97,7 @@ static int open_event(const struct perf_options *options, bool kernel, pid_t thr
         attr.config = PERF_COUNT_SW_DUMMY;
         attr.freq = 0;
         attr.sample_freq = 0;
-        attr.sample_type = PERF_SAMPLE_TID | PERF_SAMPLE_TIME | PERF_SAMPLE_CPU;
+        attr.sample_type = ALWAYS_SAID;
         attr.sample_regs_user = 0;
         attr.sample_stack_user = 0;
         attr.wakeup_watermark = 4096;
@@ -323,6 +327,8 @@ static bool decode_sample(struct words *words, uint16_t misc, struct perf_record
     record->pid = take_u32(words);
     record->tid = take_u32(words);
     record->time_ns = take_u64(words);
+    uint64_t opened = take_u64(words), own = take_u64(words);
+    record->inherited = opened != own;
     record->cpu = take_u32(words);
     take_u32(words);
     record->period = take_u64(words);
@@ -348,13 +354,14 @@ static bool decode_sample(struct words *words, uint16_t misc, struct perf_record
     return !words->short_of;
 }
 
-/* The end of every record that is no sample: pid, tid, time, cpu. */
+/* The end of every record that is no sample: pid, tid, time, the event's numbers, cpu. */
 static void decode_trailer(const char *end, struct perf_record *record)
 {
-    struct words words = {.at = end - 24, .end = end};
+    struct words words = {.at = end - TRAILER_BYTES, .end = end};
     record->pid = take_u32(&words);
     record->tid = take_u32(&words);
     record->time_ns = take_u64(&words);
+    take_bytes(&words, 16);
     record->cpu = take_u32(&words);
 }
 
@@ -367,7 +374,7 @@ static bool decode(const struct perf_event_header *header, struct perf_record *r
         record->kind = PERF_SAMPLE;
         return decode_sample(&words, header->misc, record);
     }
-    if (words.end - words.at < 24)
+    if (words.end - words.at < TRAILER_BYTES)
         return false;
     decode_trailer(words.end, record);
     switch (header->type) {

@@ -32,7 +32,8 @@ struct perf_record {
     uint32_t pid, tid, cpu;
 
     /* PERF_SAMPLE */
-    uint64_t period;               /* nanoseconds of CPU */
+    uint64_t period; /* nanoseconds of CPU */
+    bool inherited;  /* by a thread that was started later: other rates don't reach it */
     const uint64_t *kernel_frames; /* innermost first */
     size_t kernel_count;
     bool has_user; /* the registers below are there */

@@ -295,8 +295,9 @@ static void take_sample(struct recorder *recorder, const struct perf_record *rec
                      .tid = record->tid,
                      .comm = processes_thread_name(&recorder->processes, process, record->tid),
                      .time_ns = record->time_ns,
-                     .cpu_ns = recorder->period_set ? recorder_weight_ns(recorder, record->time_ns)
-                                                    : (int64_t)record->period,
+                     .cpu_ns = recorder->period_set && !record->inherited
+                                   ? recorder_weight_ns(recorder, record->time_ns)
+                                   : (int64_t)record->period,
                      .frames = frames,
                      .frame_count = count});
 }

@@ -27,7 +27,8 @@ struct recorder {
     int64_t epoch_ns; /* of CLOCK_MONOTONIC's zero */
     int64_t period_ns, old_period_ns;
     uint64_t changed_ns; /* when the old one ended; 0: there was none */
-    bool period_set;     /* the kernel goes on saying the first one, so this is what counts */
+    bool period_set;     /* the kernel goes on saying the first one, so this is what counts, but for
+                            events that threads have inherited: these say what they do */
     unsigned samples_type, cpu_type;
     uint32_t kernel_mapping;
     bool root_by_process;    /* stacks begin with a frame that is called as the process is */

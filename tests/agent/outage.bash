@@ -32,6 +32,7 @@ away_for_seconds() {
     "$ASSAY" agent status --data "$PWD/agent" --json >during.json
     json during.json 'd["spool_batches"] >= 1 and d["upload_failures"] >= 1 and d["spool_dropped"] == 0'
     start_server server --data store --listen "$listen"
+    # shellcheck disable=SC2034 # for seconds()
     url=http://$listen
     until_within 90 is_empty agent/spool
     stop_agent

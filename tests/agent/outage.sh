@@ -12,6 +12,7 @@ listen=${url#http://}
 
 # The same, meanwhile, with an agent that is killed now and then: by what each request is called.
 (
+    # shellcheck disable=SC2034 # what this one starts is its own
     agents=() servers=()
     trap 'eval "$kill_all"; for p in "${feeds[@]}"; do kill -9 "$p" 2>/dev/null || true; done' EXIT
     behave ok

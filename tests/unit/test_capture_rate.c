@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // A capture that goes on: other rates, a pause, one profile after the other, labels by process.
 
+#include <pthread.h>
+#include <stdatomic.h>
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
@@ -99,7 +101,7 @@ static void check_rates(enum capture_means means)
     /* What was taken before a change and is read after it stands for what it stood for. */
     struct capture_figures before = capture_figures(capture);
     int64_t used = clock_ns(CLOCK_THREAD_CPUTIME_ID);
-    for (int i = 0; i < 20; i++) {
+    for (int i = 0; i < 10; i++) {
         use_cpu(0.05);
         assert_int_equal(capture_set_rate(capture, i % 2 ? 400 : 40, &error), 0);
     }
@@ -135,6 +137,59 @@ static void check_rates(enum capture_means means)
     profile_release(&third);
 }
 
+static void *burn(void *stop)
+{
+    while (!atomic_load((atomic_bool *)stop))
+        use_cpu(0.01);
+    return NULL;
+}
+
+/* A thread that began before the rate was changed is sampled as it was, or as is said now: what its
+ * samples stand for is what it used. */
+static void check_inherited(enum capture_means means)
+{
+    struct labeller labeller = {0};
+    struct error error = {0};
+    struct capture *capture = start(means, &labeller);
+    atomic_bool stop = false;
+    struct profile profile;
+    pthread_t thread;
+    if (!capture) {
+        skip();
+        return;
+    }
+    profile_init(&profile, PROFILE_LABELS | PROFILE_ADDRESSES);
+    capture_into(capture, &profile);
+    assert_int_equal(pthread_create(&thread, NULL, burn, &stop), 0);
+    use_cpu(0.05);
+    assert_int_equal(capture_set_rate(capture, 10, &error), 0);
+    int64_t before_ns = capture_figures(capture).cpu_ns;
+    int64_t used_ns = clock_ns(CLOCK_PROCESS_CPUTIME_ID);
+    while (clock_ns(CLOCK_PROCESS_CPUTIME_ID) < used_ns + 1000000000)
+        assert_true(capture_read(capture, 10, false, &error) >= 0);
+    assert_true(capture_read(capture, 0, true, &error) >= 0);
+    used_ns = clock_ns(CLOCK_PROCESS_CPUTIME_ID) - used_ns;
+    atomic_store(&stop, true);
+    pthread_join(thread, NULL);
+    int64_t got_ns = capture_figures(capture).cpu_ns - before_ns;
+    assert_in_range(got_ns, used_ns / 2, used_ns * 3 / 2);
+    capture_into(capture, NULL);
+    capture_free(capture);
+    profile_release(&profile);
+}
+
+static void inherited_by_bpf(void **state)
+{
+    (void)state;
+    check_inherited(CAPTURE_BPF);
+}
+
+static void inherited_by_perf_events(void **state)
+{
+    (void)state;
+    check_inherited(CAPTURE_PERF);
+}
+
 static void by_bpf(void **state)
 {
     (void)state;
@@ -152,6 +207,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(by_bpf),
         cmocka_unit_test(by_perf_events),
+        cmocka_unit_test(inherited_by_bpf),
+        cmocka_unit_test(inherited_by_perf_events),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
