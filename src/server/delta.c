@@ -253,6 +253,21 @@ static bool went_down(const struct delta_table *before, const struct delta_table
     return false;
 }
 
+/* Half of it: sampled values are estimates, which may go down a little. */
+static bool mostly_gone(const struct delta_table *before, const struct delta_table *now)
+{
+    for (unsigned type = 0; type < now->types; type++) {
+        double then = 0, left = 0;
+        for (size_t i = 0; i < before->count; i++)
+            then += before->missed[i] ? 0 : (double)row(before, i)[type];
+        for (size_t i = 0; i < now->count; i++)
+            left += (double)row(now, i)[type];
+        if (left < then / 2)
+            return true;
+    }
+    return false;
+}
+
 static void append(struct delta_table *to, const struct delta_table *from, size_t index,
                    uint8_t missed)
 {
@@ -309,7 +324,7 @@ static void subtract(const struct delta_table *before, const struct delta_table 
 }
 
 struct delta_step *deltas_apply(struct deltas *deltas, uint64_t key, const bool *cumulative,
-                                struct profile *profile)
+                                bool complete, struct profile *profile)
 {
     unsigned types = 0;
     for (unsigned type = 0; type < profile->type_count; type++)
@@ -323,7 +338,7 @@ struct delta_step *deltas_apply(struct deltas *deltas, uint64_t key, const bool 
     struct delta_table *before = series->table;
     if (!before || before->types != types)
         step->outcome = DELTA_FIRST;
-    else if (!went_down(before, now))
+    else if (!went_down(before, now) && !(complete && mostly_gone(before, now)))
         step->outcome = DELTA_KNOWN;
     else if (profile->time_ns && profile->time_ns < series->time_ns)
         step->outcome = DELTA_STALE;

@@ -39,9 +39,11 @@ struct delta_step {
 };
 
 /* Replaces the values of the types for which `cumulative` is true: by differences, or by zeroes
- * when the outcome is another than DELTA_KNOWN. `key` names the series. */
+ * when the outcome is another than DELTA_KNOWN. `key` names the series. `complete`: whoever counts
+ * never leaves a stack out, as Go's runtime; when most of what there was is gone, it is another
+ * process, though no value of those that are there went down. */
 struct delta_step *deltas_apply(struct deltas *deltas, uint64_t key, const bool *cumulative,
-                                struct profile *profile);
+                                bool complete, struct profile *profile);
 
 /* Ends a step: for good, or as if it had never been. Frees it. */
 void deltas_commit(struct deltas *deltas, struct delta_step *step);

@@ -29,20 +29,22 @@ static uint64_t add_text(uint64_t key, const char *text)
 void ingest_deltas(struct ingest_batch *batch, const struct ingest_source *source,
                    struct profile *profile, struct ingest_type *types)
 {
-    bool cumulative[PROFILE_TYPES_MAX], any = false;
+    bool cumulative[PROFILE_TYPES_MAX], any = false, known = source->known_cumulative;
     uint64_t key = add_text(labels_hash(source->labels), batch->tenant);
     if (!batch->ingest->deltas)
         return;
     for (unsigned i = 0; i < profile->type_count; i++) {
         cumulative[i] = is_cumulative(profile, source, i);
         any |= cumulative[i];
-        if (cumulative[i])
-            key = add_text(key, types[i].id ? types[i].id : "");
+        if (!cumulative[i])
+            continue;
+        key = add_text(key, types[i].id ? types[i].id : "");
+        known &= delta_is_known_type(profile_text(profile, profile->types[i].type));
     }
     if (!any)
         return;
     profile_settle(profile);
-    struct delta_step *step = deltas_apply(batch->ingest->deltas, key, cumulative, profile);
+    struct delta_step *step = deltas_apply(batch->ingest->deltas, key, cumulative, known, profile);
     step->next = batch->steps;
     batch->steps = step;
     for (unsigned i = 0; i < profile->type_count; i++) {

@@ -56,7 +56,7 @@ static enum delta_outcome apply(struct deltas *deltas, uint64_t key, int64_t tim
 {
     struct profile profile;
     make(&profile, time_ns, stacks, count);
-    struct delta_step *step = deltas_apply(deltas, key, cumulative, &profile);
+    struct delta_step *step = deltas_apply(deltas, key, cumulative, false, &profile);
     enum delta_outcome outcome = step->outcome;
     for (unsigned i = 0; i < 3; i++)
         sums[i] = sum(&profile, i);
@@ -81,7 +81,7 @@ static void differences(void **state)
         {"main;c", 3, 2, 20, 0}, {"main;a", 1, 13, 1300, 9}, {"main;b", 2, 1, 50, 3}};
     struct profile profile;
     make(&profile, 16 * SECOND_NS, second, 3);
-    struct delta_step *step = deltas_apply(deltas, 1, cumulative, &profile);
+    struct delta_step *step = deltas_apply(deltas, 1, cumulative, false, &profile);
     assert_int_equal(step->outcome, DELTA_KNOWN);
     assert_int_equal(step->since_ns, 15 * SECOND_NS);
     assert_int_equal(profile.samples.values[0][0], 2);
@@ -98,6 +98,31 @@ static void differences(void **state)
     assert_int_equal(apply(deltas, 2, 17 * SECOND_NS, second, 3, sums), DELTA_FIRST);
     assert_int_equal(deltas_figures(deltas).series, 2);
     deltas_free(deltas);
+}
+
+/* Of a runtime that leaves nothing out: a process that shows little yet, and nothing less. */
+static void most_of_it_is_gone(void **state)
+{
+    (void)state;
+    struct stack before[] = {{"main;a", 1, 10, 1000, 7}, {"main;b", 2, 1, 50, 3}};
+    struct stack after[] = {{"main;b", 2, 1, 50, 3}};
+    for (int complete = 0; complete < 2; complete++) {
+        struct deltas *deltas = deltas_new(1 << 20);
+        int64_t sums[3];
+        assert_int_equal(apply(deltas, 1, SECOND_NS, before, 2, sums), DELTA_FIRST);
+        for (int i = 0; i < 2; i++) {
+            struct profile profile;
+            make(&profile, (2 + i) * SECOND_NS, i ? before : after, i ? 2 : 1);
+            struct delta_step *step = deltas_apply(deltas, 1, cumulative, complete, &profile);
+            assert_int_equal(step->outcome, complete && !i ? DELTA_RESTART : DELTA_KNOWN);
+            /* What another process did since is its own, not what the first had done before. */
+            assert_int_equal(sum(&profile, 1), complete && i ? 1000 : 0);
+            deltas_commit(deltas, step);
+            profile_release(&profile);
+        }
+        assert_int_equal(deltas_figures(deltas).restarts, complete);
+        deltas_free(deltas);
+    }
 }
 
 static void addresses_do_not_matter(void **state)
@@ -173,7 +198,7 @@ static void taken_back(void **state)
     struct delta_step *step[3];
     /* A first one that wasn't stored: the next is the first. */
     make(&profile[0], 1, stacks, 1);
-    deltas_revert(deltas, deltas_apply(deltas, 1, cumulative, &profile[0]));
+    deltas_revert(deltas, deltas_apply(deltas, 1, cumulative, false, &profile[0]));
     profile_release(&profile[0]);
     assert_int_equal(deltas_figures(deltas).series, 0);
     assert_int_equal(deltas_figures(deltas).bytes, 0);
@@ -182,7 +207,7 @@ static void taken_back(void **state)
     for (unsigned i = 0; i < 3; i++) {
         stacks[0].bytes += 100;
         make(&profile[i], 3 + i, stacks, 1);
-        step[i] = deltas_apply(deltas, 1, cumulative, &profile[i]);
+        step[i] = deltas_apply(deltas, 1, cumulative, false, &profile[i]);
         assert_int_equal(sum(&profile[i], 1), 100);
         profile_release(&profile[i]);
     }
@@ -193,7 +218,7 @@ static void taken_back(void **state)
     /* When another went on meanwhile, going back would count twice. */
     stacks[0].bytes += 100;
     make(&profile[0], 10, stacks, 1);
-    step[0] = deltas_apply(deltas, 1, cumulative, &profile[0]);
+    step[0] = deltas_apply(deltas, 1, cumulative, false, &profile[0]);
     profile_release(&profile[0]);
     stacks[0].bytes += 100;
     assert_int_equal(apply(deltas, 1, 11, stacks, 1, sums), DELTA_KNOWN);
@@ -300,10 +325,15 @@ static void deep_stacks(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(differences), cmocka_unit_test(addresses_do_not_matter),
-        cmocka_unit_test(restarts),    cmocka_unit_test(vanished_stacks),
-        cmocka_unit_test(taken_back),  cmocka_unit_test(bounded),
-        cmocka_unit_test(odd_values),  cmocka_unit_test(deep_stacks),
+        cmocka_unit_test(differences),
+        cmocka_unit_test(most_of_it_is_gone),
+        cmocka_unit_test(addresses_do_not_matter),
+        cmocka_unit_test(restarts),
+        cmocka_unit_test(vanished_stacks),
+        cmocka_unit_test(taken_back),
+        cmocka_unit_test(bounded),
+        cmocka_unit_test(odd_values),
+        cmocka_unit_test(deep_stacks),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
