@@ -139,8 +139,9 @@ static void reload(const struct server_flags *flags, struct server *server)
     else if (server_reload(server, &again.options, &again.rules, &error) < 0)
         log_error("%s", error.text);
     else
-        log_info("labels' rules, limits, rates, retention, targets, certificate and tokens were read "
-                 "again.");
+        log_info(
+            "labels' rules, limits, rates, retention, targets, certificate and tokens were read "
+            "again.");
     notify("READY=1");
 }
 

@@ -123,6 +123,7 @@ static void respond_profile(struct http_request *request, struct server *server,
     if (!r)
         r = question_read_links(&question, request, &error);
     /* A picture of so many nodes has none that is smaller; a fleet has them by the million. */
+    question.whole = format != NULL;
     if (!format && !part.focus_count)
         question.limits.smallest_share = 1 / (8.0 * (double)part.nodes);
     if (!r)

@@ -128,12 +128,42 @@ static int merge_selected(void *context, const struct store_selection *selection
                : store_merge(store, selection, limits, profile, ret_quality, error);
 }
 
+static int merge_within(struct question *question, const struct store_limits *limits,
+                        struct profile *profile, struct store_quality *ret_quality,
+                        struct error *error)
+{
+    return query_maps_merge(symbols_maps(question->server->symbols), question->server->store,
+                            &question->selection, limits, merge_selected, question, profile,
+                            ret_quality, error);
+}
+
+/* Leaves out less than these parts of the whole, one after the other, until the rest fits. */
+static int merge_large(struct question *question, struct profile *profile,
+                       struct store_quality *ret_quality, struct error *error)
+{
+    static const double shares[] = {1.0 / (1 << 20), 1.0 / (1 << 17), 1.0 / (1 << 15),
+                                    1.0 / (1 << 13)};
+    enum profile_detail detail = profile->detail;
+    int r = -E2BIG;
+    for (size_t i = 0; r == -E2BIG && i < ARRAY_LENGTH(shares); i++) {
+        struct store_limits limits = question->limits;
+        if (shares[i] <= limits.smallest_share)
+            continue;
+        limits.smallest_share = shares[i];
+        profile_release(profile);
+        profile_init(profile, detail);
+        *ret_quality = (struct store_quality){0};
+        r = merge_within(question, &limits, profile, ret_quality, error);
+    }
+    return r;
+}
+
 int question_merge(struct question *question, struct profile *profile,
                    struct store_quality *ret_quality, struct error *error)
 {
-    int r = query_maps_merge(symbols_maps(question->server->symbols), question->server->store,
-                             &question->selection, &question->limits, merge_selected, question,
-                             profile, ret_quality, error);
+    int r = merge_within(question, &question->limits, profile, ret_quality, error);
+    if (r == -E2BIG && !question->whole && !query_links_any(&question->links))
+        r = merge_large(question, profile, ret_quality, error);
     if (r == -E2BIG)
         return too_large(question, error);
     if (!r)

@@ -13,6 +13,7 @@ struct question {
     struct store_selection selection; /* of the query; its type is NULL when none was given */
     struct store_limits limits;
     struct query_links links; /* only the samples of these, where there are any */
+    bool whole;               /* what takes too much memory is refused, and not cut: for exports */
 };
 
 void question_release(struct question *question);
@@ -38,7 +39,8 @@ int question_read_links(struct question *question, struct http_request *request,
                         struct error *error);
 
 /* Merges all that is asked for into a profile that the caller has initialised. Its time and
- * duration are what was found. */
+ * duration are what was found. When that takes more memory than a question may, the smallest
+ * subtrees are left out, as many as needed; the quality says how much they are worth. */
 int question_merge(struct question *question, struct profile *profile,
                    struct store_quality *ret_quality, struct error *error);
 

@@ -12,7 +12,8 @@ for day in 11 12 13; do
     done
 done
 days() { # what each day's total is, by function: 0 where the day is gone
-    get "/api/v1/flame?query=cpu&$always&format=folded" >got.folded
+    # By its whole name: a damaged one would make the short one ambiguous.
+    get "/api/v1/flame?query=process_cpu:samples:count::&$always&format=folded" >got.folded
     for day in 11 12 13; do
         printf '%s=%s ' "$day" "$(sed -n "s/^main;day$day;. //p" got.folded | paste -sd+)"
     done
