@@ -523,6 +523,10 @@ sqlite3_stmt *file_sql(struct file *file, struct connection *connection, enum sq
     if (!*statement) {
         int code = sqlite3_prepare_v3(connection->db, statements[which], -1,
                                       SQLITE_PREPARE_PERSISTENT, statement, NULL);
+        /* Our own statements are right: when they don't fit, the file's schema isn't what it was.
+         */
+        if (code == SQLITE_ERROR)
+            code = SQLITE_CORRUPT;
         if (code != SQLITE_OK) {
             set_sql_error(file->path, connection->db, code, error);
             return NULL;
