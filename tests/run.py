@@ -110,7 +110,7 @@ def run_meson(build, names, options):
     # A signal cannot be mistaken for an exit status that a test expects.
     environment["ASAN_OPTIONS"] = "abort_on_error=1"
     environment["UBSAN_OPTIONS"] = "abort_on_error=1:halt_on_error=1:print_stacktrace=1"
-    environment["FUZZ_SECONDS"] = str(LONG_FUZZ_SECONDS if options.long else FUZZ_SECONDS)
+    environment.setdefault("FUZZ_SECONDS", str(LONG_FUZZ_SECONDS if options.long else FUZZ_SECONDS))
     logs = ROOT / build / "meson-logs"
     base = f"run-{os.getpid()}"  # a log of our own: somebody else may be testing here, too
     result = subprocess.run(
