@@ -185,6 +185,11 @@ static bool is_large(const char *path)
     return stat(path, &found) == 0 && (uint64_t)found.st_size >= LARGE_BYTES;
 }
 
+static bool is_named_here(const struct namer *namer, const struct profile_frame *frame)
+{
+    return namer->files && namer->files[frame->mapping].key;
+}
+
 static struct symbolizer_file *file_of(struct namer *namer, const struct profile *from, uint32_t id)
 {
     if (!namer->tried[id]) {
@@ -336,7 +341,7 @@ static size_t name_frame(void *context, const struct profile *from, uint32_t id,
     }
     if (jit_mapping_pid(profile_text(from, from->mappings[frame->mapping].file), &jit_pid))
         return put_jit(namer, jit_pid, frame, to, renamed);
-    return namer->files ? put_native(namer, from, frame, to, renamed) : 1;
+    return is_named_here(namer, frame) ? put_native(namer, from, frame, to, renamed) : 1;
 }
 
 /* File by file, so that never more symbol tables are held than the limit and those of one file:
@@ -356,6 +361,7 @@ static void find_all(struct namer *namer, const struct profile *from)
         const struct profile_frame *frame = &from->frames[order[at]];
         uint32_t jit_pid;
         if (frame->function || !frame->mapping || frame->kind == FRAME_KERNEL ||
+            !is_named_here(namer, frame) ||
             jit_mapping_pid(profile_text(from, from->mappings[frame->mapping].file), &jit_pid))
             continue;
         find_in_file(namer, from, frame);

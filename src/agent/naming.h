@@ -34,7 +34,7 @@ void namer_set_pause(struct namer *namer, bool (*pause)(void *context), void *co
 /* A mapping's file, by its number in the profile. */
 struct named_file {
     const char *path; /* where it can be opened now; NULL: nowhere */
-    const char *key;  /* what tells it from all others */
+    const char *key;  /* what tells it from all others; NULL: its frames stay addresses */
 };
 
 /* Adds all of `from` to `to`, which is empty, with names. Frames of files stay addresses where

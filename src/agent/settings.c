@@ -282,7 +282,7 @@ static void set_defaults(struct agent_settings *settings)
 void agent_settings_read(struct agent_settings *settings, const struct yaml_node *root,
                          struct problems *problems)
 {
-    static const char *const symbolize[] = {"host", "server"};
+    static const char *const symbolize[] = {"server", "host"};
     struct settings top;
     set_defaults(settings);
     settings_open(&top, problems, root, "the configuration");

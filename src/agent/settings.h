@@ -34,7 +34,7 @@ struct target_rule {
     bool drop;            /* they are not sampled */
 };
 
-enum agent_symbolize { SYMBOLIZE_HOST, SYMBOLIZE_SERVER };
+enum agent_symbolize { SYMBOLIZE_SERVER, SYMBOLIZE_HOST };
 
 /* What of a file is sent to a server that asks for it: what names addresses, all of it, nothing. */
 enum agent_symbols_sent { SYMBOLS_DEBUG, SYMBOLS_WHOLE, SYMBOLS_NONE };

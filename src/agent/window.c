@@ -94,15 +94,22 @@ static void find_file(struct window_file *file, struct capture *capture,
         file->key = memory_strdup(profile_text(profile, profile->mappings[mapping].file));
 }
 
+/* Only by its build ID can anybody else know a file; and the vDSO is no file. */
+static bool is_known_elsewhere(const struct profile *profile, uint32_t mapping)
+{
+    return profile_text(profile, profile->mappings[mapping].build_id)[0] &&
+           profile_text(profile, profile->mappings[mapping].file)[0] != '[';
+}
+
 void window_close(struct window *window, struct capture *capture, int64_t duration_ns, bool resolve)
 {
     struct profile *profile = &window->profile;
     size_t opened = 0;
     window->duration_ns = duration_ns;
-    window->resolve = resolve;
     window->files = memory_zalloc(profile->mapping_count, sizeof(*window->files));
-    for (uint32_t i = 1; resolve && i < profile->mapping_count; i++)
-        find_file(&window->files[i], capture, profile, i, &opened);
+    for (uint32_t i = 1; i < profile->mapping_count; i++)
+        if (resolve || !is_known_elsewhere(profile, i))
+            find_file(&window->files[i], capture, profile, i, &opened);
 }
 
 void window_note(struct window *window, const char *format, ...)
@@ -136,9 +143,8 @@ static int name_window(const struct window *window, struct namer *namer, struct 
     const struct profile *profile = &window->profile;
     _cleanup_free_ struct named_file *files = memory_zalloc(profile->mapping_count, sizeof(*files));
     for (uint32_t i = 0; i < profile->mapping_count; i++)
-        files[i] = (struct named_file){.path = window->files[i].path,
-                                       .key = window->files[i].key ? window->files[i].key : ""};
-    return namer_name(namer, profile, window->resolve ? files : NULL, named, error);
+        files[i] = (struct named_file){.path = window->files[i].path, .key = window->files[i].key};
+    return namer_name(namer, profile, files, named, error);
 }
 
 static int compress(const struct buffer *plain, struct buffer *ret_body, struct error *error)

@@ -25,7 +25,6 @@ struct window {
     size_t loss_count;
     char notes[WINDOW_NOTES_MAX][WINDOW_NOTE_BYTES]; /* what else its readers have to know */
     size_t note_count;
-    bool resolve;                     /* names of files are looked up here */
     struct window_file *files;        /* by mapping */
     char suffix[WINDOW_SUFFIX_BYTES]; /* of its batch's id: "" but for recordings */
 };
@@ -38,7 +37,7 @@ void window_note(struct window *window, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 
 /* Ends it: notes where the files of its frames can be opened, which only the capture knows.
- * `resolve`: they are going to be. */
+ * `resolve`: all of them are going to be; otherwise, those that nobody else can know. */
 void window_close(struct window *window, struct capture *capture, int64_t duration_ns,
                   bool resolve);
 

@@ -26,10 +26,12 @@
 
 #define FOLDER ".symbols" /* no tenant begins with a point */
 #define DAY_NS 86400000000000ll
-#define WANTED_MAX 256 /* builds that wait to be looked for */
-#define TRIED_MAX 4096 /* builds that were looked for, and when */
-#define AGAIN_S 600    /* what wasn't found is looked for again after this */
-#define SURVEY_S 60
+#define WANTED_MAX 256           /* builds that wait to be looked for */
+#define TRIED_MAX 4096           /* builds that were looked for, and when */
+#define AGAIN_S 600              /* what wasn't found is looked for again after this */
+#define SURVEY_S 60              /* how often what is missing is counted, */
+#define SURVEY_LOCAL_S 10        /* and looked for where that is near; */
+#define SURVEY_FIRST_S 5         /* sooner at first: somebody is waiting */
 #define SURVEY_NS 300000000000ll /* what it looks at: the last five minutes */
 #define SURVEY_BYTES (32u << 20)
 #define MAINTAIN_S 600
@@ -202,7 +204,7 @@ static void take_survey(struct symbols *symbols)
 static void *work(void *userdata)
 {
     struct symbols *symbols = userdata;
-    int64_t maintained = 0, surveyed = monotonic_ns();
+    int64_t maintained = 0, surveyed = monotonic_ns(), every_s = SURVEY_FIRST_S;
     while (!atomic_load(&symbols->stopping)) {
         int64_t now = monotonic_ns();
         if (!maintained || now - maintained > MAINTAIN_S * 1000000000ll) {
@@ -211,9 +213,10 @@ static void *work(void *userdata)
             symbol_maps_maintain(symbols->maps);
             maintained = now;
         }
-        if (now - surveyed > SURVEY_S * 1000000000ll) {
+        if (now - surveyed > every_s * 1000000000ll) {
             take_survey(symbols);
             surveyed = now;
+            every_s = MIN(2 * every_s, symbols->options.local_files ? SURVEY_LOCAL_S : SURVEY_S);
         }
         pthread_mutex_lock(&symbols->lock);
         if (!symbols->wanted_count) {

@@ -4,7 +4,8 @@
 . "$ROOT/tests/agent/common.bash"
 
 start_server server --data store
-start_agent agent
+echo 'symbolize: host' >agent.yaml
+start_agent agent --config agent.yaml
 need_host agent
 OTEL_SERVICE_NAME="shop-$$" OTEL_RESOURCE_ATTRIBUTES=service.version=1.2.3,x=hunter2 PASSWORD=hunter2 \
     ./busy 9 >used.txt

@@ -28,7 +28,9 @@ rows = json.load(open("diff.json"))
 rows = rows["functions"] if isinstance(rows, dict) else rows
 grown = {row["function"]: row for row in rows}
 print(grown.get("find_discount_any_case", "not there yet"), file=sys.stderr)
-sys.exit(0 if "find_discount_any_case" in grown and rows[0]["function"] == "find_discount_any_case" else 1)
+# With debug information, what is inlined there is a function, too.
+slow = ("find_discount_any_case", "same_letters")
+sys.exit(0 if slow[0] in grown and rows[0]["function"] in slow else 1)
 PYTHON
 }
 tries=0

@@ -77,7 +77,7 @@ begin() {
     shift
     for capability in "$@"; do list+=",+$capability"; done
     # Everything that it sends says so.
-    printf 'external_labels: {trial: %s}\nrate: 99\nbudget: {cpu_percent: 50}\n' "$name" >"$name.yaml"
+    printf 'external_labels: {trial: %s}\nrate: 99\nbudget: {cpu_percent: 50}\nsymbolize: host\n' "$name" >"$name.yaml"
     mkdir -m 777 "own/$name"
     : >"$name.log"
     setpriv --reuid 65534 --regid 65534 --clear-groups --inh-caps="$list" --ambient-caps="$list" \

@@ -62,6 +62,17 @@ export async function startReal() {
   return null;
 }
 
+// The server finds names for addresses a little later than it gets them.
+async function named(page, name) {
+  const cell = page.getByRole('gridcell', { name }).first();
+  for (let tries = 0; !await cell.isVisible(); tries++) {
+    assert.ok(tries < 60, `${name} is nowhere on the page`);
+    await page.waitForTimeout(1000);
+    await page.reload();
+    await painted(page);
+  }
+}
+
 export async function realAgent(browser, real) {
   const { url } = real;
   const { context, page } = await fresh(browser, {}, /404/);
@@ -81,14 +92,14 @@ export async function realAgent(browser, real) {
   const name = (await service.innerText()).trim();
   await service.click();
   await painted(page);
-  await page.getByRole('gridcell', { name: /find_discount/ }).first().waitFor();
+  await named(page, /find_discount/);
   await record(page, url, name, '2');
   await page.getByText('It is over: done').waitFor({ timeout: 120_000 });
   assert.match(await page.getByRole('status').filter({ hasText: 'samples' }).innerText(), /[1-9]\d* samples/);
   await page.getByRole('link', { name: 'Open' }).click();
   await page.waitForURL(/\/explore/);
   await painted(page);
-  await page.getByRole('gridcell', { name: /find_discount/ }).first().waitFor();
+  await named(page, /find_discount/);
   await shoot(page, 'real-recording');
   await page.goBack();
   await page.getByRole('link', { name: 'Compare with the hour before' }).click();
@@ -144,7 +155,7 @@ export async function tokens(browser) {
   server.signal('SIGHUP');
   const again = page.getByRole('button', { name: 'Ask again' });
   for (let tries = 0; tries < 100 && await again.isVisible(); tries++) {
-    await again.click();
+    await again.click({ timeout: 2000 }).catch(() => {}); // it goes when the login comes
     await page.waitForLoadState('networkidle');
   }
   await page.getByText('not known here').waitFor();
@@ -154,7 +165,7 @@ export async function tokens(browser) {
   await enter(brief);
   await painted(page);
   while (await again.isVisible()) {
-    await again.click();
+    await again.click({ timeout: 2000 }).catch(() => {});
     await page.waitForTimeout(500);
   }
   await page.getByText(/expired/).waitFor();
