@@ -255,13 +255,15 @@ static void stop_watcher(struct http_server *server)
     pthread_join(server->watcher, NULL);
 }
 
+/* Nobody gets in any more. The descriptors stay open until the library's threads have ended: they
+ * take them out of their sets on their own time, and end the process when there is nothing. */
 static void close_listeners(struct http_server *server)
 {
     for (size_t i = 0; i < server->listener_count; i++) {
         struct listener *listener = &server->listeners[i];
         if (listener->daemon)
             MHD_quiesce_daemon(listener->daemon);
-        close(listener->fd);
+        shutdown(listener->fd, SHUT_RDWR);
         if (listener->address.address.ss_family == AF_UNIX)
             unlink(((struct sockaddr_un *)&listener->address.address)->sun_path);
     }
@@ -278,9 +280,11 @@ void http_server_stop(struct http_server *server, unsigned grace_ms)
     workers_free(server->workers); /* now every handler has ended, and every answer is there */
     wait_for_requests(server, MIN(grace_ms, 1000u));
     stop_watcher(server);
-    for (size_t i = 0; i < server->listener_count; i++)
+    for (size_t i = 0; i < server->listener_count; i++) {
         if (server->listeners[i].daemon)
             MHD_stop_daemon(server->listeners[i].daemon);
+        close(server->listeners[i].fd);
+    }
     rates_free(server->rates);
     pthread_mutex_destroy(&server->lock);
     pthread_cond_destroy(&server->changed);

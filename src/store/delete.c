@@ -207,7 +207,7 @@ static int delete_all(struct deletion *deletion, struct error *error)
                              MIN(selection->to_ns, file->to_ns), error);
         else
             r = delete_from_rollup(deletion, &list, file, error);
-        if (r == -EBADMSG) {
+        if (embedded_is_damaged(deletion->store, file, r)) {
             embedded_set_aside(deletion->store, file, error->text);
             r = 0;
         }

@@ -301,6 +301,16 @@ void embedded_release(struct embedded *store, struct file_list *list)
 
 static const char *const companions[] = {"", "-wal", "-shm"};
 
+bool embedded_is_damaged(struct embedded *store, const struct file *file, int code)
+{
+    if (code != -ENOENT && code != -EIO)
+        return code == -EBADMSG;
+    pthread_mutex_lock(&store->lock);
+    bool gone = file->gone;
+    pthread_mutex_unlock(&store->lock);
+    return gone;
+}
+
 void embedded_set_aside(struct embedded *store, struct file *file, const char *why)
 {
     pthread_mutex_lock(&store->lock);

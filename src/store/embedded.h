@@ -95,6 +95,9 @@ void embedded_release(struct embedded *store, struct file_list *list);
 
 /* A file that turned out to be damaged: renamed, and forgotten when the last reference goes. */
 void embedded_set_aside(struct embedded *store, struct file *file, const char *why);
+/* Whether an error means that: it says so, or somebody else has just found out, and the file isn't
+ * where it was. */
+bool embedded_is_damaged(struct embedded *store, const struct file *file, int code);
 
 /* Removes a file for good. */
 void embedded_remove(struct embedded *store, struct file *file);

@@ -221,7 +221,7 @@ static int export_files(struct export *export, const struct file_list *list, boo
         if ((file->tier == STORE_RAW) != raw || file->gone)
             continue;
         r = find_spans(list, file, export->reader.selection, &spans, error);
-        if (r == -EBADMSG) {
+        if (embedded_is_damaged(export->reader.store, file, r)) {
             embedded_set_aside(export->reader.store, file, error->text);
             export->reader.quality->damaged_files++;
             r = 0;

@@ -376,7 +376,7 @@ static int work_on_file(struct embedded *store, struct file *file, const atomic_
         r = file_shrink(file, error);
         more |= r == 1;
     }
-    if (r == -EBADMSG) {
+    if (embedded_is_damaged(store, file, r)) {
         embedded_set_aside(store, file, error->text);
         return 0;
     }

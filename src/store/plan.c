@@ -73,7 +73,7 @@ static int read_coverage(struct embedded *store, const struct file_list *list, s
         if (!r && file->tier != STORE_RAW)
             r = read_times(file, connection, SQL_SLOTS, &coverage->slots[file->tier], error);
         file_return(file, connection);
-        if (r == -EBADMSG) {
+        if (embedded_is_damaged(store, file, r)) {
             embedded_set_aside(store, file, error->text);
             ++*damaged_files;
         } else if (r < 0) {

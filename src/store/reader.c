@@ -240,7 +240,7 @@ static int find_units(struct reader *reader, const struct plan *plan, struct err
         for (end = i; end < plan->count && plan->ranges[end].file == file; end++)
             ;
         int r = file_load(file, error);
-        if (r == -EBADMSG) {
+        if (embedded_is_damaged(reader->store, file, r)) {
             note_damaged(reader, file, error);
             continue;
         }
@@ -345,7 +345,7 @@ static void read_units(void *context)
         int r = damaged ? 0 : read_unit(reader, unit, &error);
         if (r)
             leave_file(reader);
-        if (r == -EBADMSG) {
+        if (embedded_is_damaged(reader->store, unit->ranges->file, r)) {
             note_damaged(reader, unit->ranges->file, &error);
             r = 0;
         }
