@@ -68,8 +68,11 @@ export async function explore(browser, { url }) {
   await shoot(page, 'explore');
 
   // A region that is dragged on the chart is the query from then on.
-  await page.locator('.chart .u-over').waitFor();
-  const box = await page.locator('.chart .u-over').boundingBox();
+  let box = null;
+  for (let tries = 0; !box && tries < 50; tries++) {
+    await page.locator('.chart .u-over').waitFor();
+    box = await page.locator('.chart .u-over').boundingBox();
+  }
   await page.mouse.move(box.x + box.width * 0.8, box.y + box.height / 2);
   await page.mouse.down();
   await page.mouse.move(box.x + box.width * 0.9, box.y + box.height / 2, { steps: 5 });

@@ -72,6 +72,7 @@ export async function shoot(page, name) {
     await page.screenshot({ path: join(outdir, `${name}-${scheme}.png`) });
   }
   await page.emulateMedia({ colorScheme: 'light' });
+  await settle(page); // charts are made anew for other colours
 }
 
 // A flame graph is there when it has painted.
