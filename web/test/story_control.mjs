@@ -92,14 +92,14 @@ export async function realAgent(browser, real) {
   const name = (await service.innerText()).trim();
   await service.click();
   await painted(page);
-  await named(page, /find_discount/);
+  await named(page, /find_discount|same_letters/);
   await record(page, url, name, '2');
   await page.getByText('It is over: done').waitFor({ timeout: 120_000 });
   assert.match(await page.getByRole('status').filter({ hasText: 'samples' }).innerText(), /[1-9]\d* samples/);
   await page.getByRole('link', { name: 'Open' }).click();
   await page.waitForURL(/\/explore/);
   await painted(page);
-  await named(page, /find_discount/);
+  await named(page, /find_discount|same_letters/);
   await shoot(page, 'real-recording');
   await page.goBack();
   await page.getByRole('link', { name: 'Compare with the hour before' }).click();
