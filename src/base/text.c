@@ -191,3 +191,16 @@ bool text_to_double(const char *text, double *ret_value)
     *ret_value = value;
     return true;
 }
+
+const char *text_number_before(const char *text, const char *end, uint32_t *ret_number)
+{
+    const char *at = end;
+    uint64_t number;
+    while (at > text && at[-1] >= '0' && at[-1] <= '9')
+        at--;
+    if (at == text || at[-1] != ':' || !text_to_u64(at, (size_t)(end - at), &number) ||
+        number > UINT32_MAX)
+        return NULL;
+    *ret_number = (uint32_t)number;
+    return at - 1;
+}

@@ -35,3 +35,6 @@ void text_escape_csv(struct buffer *out, const char *text, size_t length);
 bool text_to_u64(const char *text, size_t length, uint64_t *ret_value);
 bool text_to_i64(const char *text, size_t length, int64_t *ret_value);
 bool text_to_double(const char *text, double *ret_value);
+
+/* ":12" before `end`, as places in files end; gives where it starts, or NULL. */
+const char *text_number_before(const char *text, const char *end, uint32_t *ret_number);

@@ -92,19 +92,6 @@ static const struct symbol_map *map_of_file(struct query_maps *maps, const char 
     return maps->files[id].use ? &maps->files[id].use->map : NULL;
 }
 
-static const char *number_before(const char *text, const char *end, uint32_t *ret_number)
-{
-    const char *at = end;
-    uint64_t number;
-    while (at > text && at[-1] >= '0' && at[-1] <= '9')
-        at--;
-    if (at == text || at[-1] != ':' || !text_to_u64(at, (size_t)(end - at), &number) ||
-        number > UINT32_MAX)
-        return NULL;
-    *ret_number = (uint32_t)number;
-    return at - 1;
-}
-
 /*
  * Where the function starts. V8's own names of code end in file:line:column; its CPU profiles, and
  * what is made of them, have a function's start as the place of all its frames. Others have the
@@ -116,8 +103,8 @@ static bool find_start(const struct profile *profile, const struct profile_frame
     const struct profile_function *function = &profile->functions[frame->function];
     const char *tagged = profile_text(profile, function->system_name);
     if (jit_name_is_v8(tagged)) {
-        const char *colon = number_before(tagged, tagged + strlen(tagged), ret_column);
-        return colon && number_before(tagged, colon, ret_line);
+        const char *colon = text_number_before(tagged, tagged + strlen(tagged), ret_column);
+        return colon && text_number_before(tagged, colon, ret_line);
     }
     *ret_line = frame->line;
     *ret_column = frame->column;

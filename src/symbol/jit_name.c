@@ -33,20 +33,6 @@ bool jit_name_is_v8(const char *text)
     return take_tag(&text);
 }
 
-/* ":12" before `end`; gives where it starts, or NULL. */
-static const char *number_before(const char *text, const char *end, uint32_t *ret_number)
-{
-    const char *at = end;
-    uint64_t number;
-    while (at > text && at[-1] >= '0' && at[-1] <= '9')
-        at--;
-    if (at == text || at[-1] != ':' || !text_to_u64(at, (size_t)(end - at), &number) ||
-        number > UINT32_MAX)
-        return NULL;
-    *ret_number = (uint32_t)number;
-    return at - 1;
-}
-
 /* Names and files may have spaces: a file begins where it looks like one, or at the last space. */
 static const char *file_start(const char *text, const char *end)
 {
@@ -69,8 +55,8 @@ static bool read_v8(const char *text, struct arena *arena, struct jit_name *name
         return false;
     if (*at && strchr("~^+*", *at))
         at++;
-    const char *end = at + strlen(at), *line_end = number_before(at, end, &column);
-    const char *file_end = line_end ? number_before(at, line_end, &line) : NULL;
+    const char *end = at + strlen(at), *line_end = text_number_before(at, end, &column);
+    const char *file_end = line_end ? text_number_before(at, line_end, &line) : NULL;
     const char *space = file_end ? file_start(at, file_end) : NULL;
     const char *name_end = space ? space : end;
     name->name = name_end > at ? part(arena, at, name_end) : "(anonymous)";
