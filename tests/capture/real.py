@@ -2,7 +2,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """real.py RECORDING.pb.gz: how good a recording of a real program is. Prints which share of the user
 stacks is whole and which share of their frames has a name, and where walks were cut. Fails below what
---whole and --named ask for; names only count in binaries that --in matches."""
+--whole and --named ask for; names only count in binaries that --in matches, and stacks that are cut
+below a function that --switched matches don't count: their rest is on another stack, which a copy of
+the thread's own does not hold."""
 
 import argparse
 import collections
@@ -19,11 +21,16 @@ def main():
     parser.add_argument("--whole", type=float, default=0, metavar="PERCENT")
     parser.add_argument("--named", type=float, default=0, metavar="PERCENT")
     parser.add_argument("--in", dest="binaries", default=".*", metavar="RE")
+    parser.add_argument("--switched", default="", metavar="RE")
     options = parser.parse_args()
-    stacks = whole = frames = named = 0
+    stacks = switched = whole = frames = named = 0
     cut, unnamed = collections.Counter(), collections.Counter()
     for sample in recording.read(options.recording):
         if not sample.frames:
+            continue
+        cut_below = recording.is_cut(sample) and len(sample.frames) > 1 and sample.frames[1].name
+        if cut_below and re.fullmatch(options.switched, cut_below):
+            switched += sample.count
             continue
         stacks += sample.count
         if recording.is_cut(sample):
@@ -41,6 +48,8 @@ def main():
     named_percent = 100 * named / max(frames, 1)
     print(f"{stacks} user stacks, {whole_percent:.2f}% whole; {frames} frames, {named_percent:.2f}%"
           " with a name")  # fmt: skip
+    if switched:
+        print(f"{switched} more are cut where the program changes its stack")
     for text, count in cut.most_common(8):
         print(f"    cut {count}: {text}")
     for text, count in unnamed.most_common(3):

@@ -283,7 +283,7 @@ static int run_subject(const char *name)
 
 struct seen {
     uint64_t last_ns;
-    uint64_t period_ns, samples;
+    uint64_t period_ns, samples, heaviest_ns;
     uint64_t sixty_ns, thirty_ns, ten_ns;
     uint64_t by_tid_ns[4];
     size_t started, ended, executed, mapped, outside, backwards;
@@ -337,6 +337,8 @@ static void see(void *context, const struct perf_record *record)
     case PERF_SAMPLE:
         seen->samples++;
         seen->period_ns += record->period;
+        if (record->period > seen->heaviest_ns)
+            seen->heaviest_ns = record->period;
         add_place(seen, record);
         if (seen->own)
             walk(seen, record);
@@ -445,9 +447,12 @@ static void shares(void **state)
     assert_true(WIFEXITED(status) && WEXITSTATUS(status) == 3);
     assert_all_time(&seen, 1);
     const uint64_t places[] = {0, seen.sixty_ns, seen.thirty_ns, seen.ten_ns};
+    /* One sample at each end of a place can be its neighbour's, and a sampler that gets no CPU for a
+     * while has heavy ones. */
+    double doubt = 2 * 100 * (double)seen.heaviest_ns / (double)seen.period_ns;
     for (size_t i = 1; i < 4; i++)
         assert_near("percent", 100.0 * (double)places[i] / (double)seen.period_ns,
-                    100.0 * (double)shared->thread_ns[i] / (double)shared->cpu_ns, 5);
+                    100.0 * (double)shared->thread_ns[i] / (double)shared->cpu_ns, doubt > 5 ? doubt : 5);
     assert_int_equal(seen.ended, 1);
     assert_int_equal(seen.outside, 0);
     assert_near("whole stacks in percent", 100.0 * (double)seen.whole / (double)seen.walks, 100, 5);
@@ -461,9 +466,10 @@ static void threads(void **state)
     assert_true(WIFEXITED(status) && WEXITSTATUS(status) == 4);
     assert_all_time(&seen, 1);
     /* What is left at a thread's end is another's: at most what it used since the last look. */
+    double doubt = 100 + (double)seen.heaviest_ns / MS;
     for (size_t i = 1; i < 4; i++)
         assert_near("a thread's ms", (double)seen.by_tid_ns[i] / MS,
-                    (double)atomic_load(&shared->thread_ns[i]) / MS, 100);
+                    (double)atomic_load(&shared->thread_ns[i]) / MS, doubt);
     assert_int_equal(seen.started, 3);
     assert_int_equal(seen.ended, 4);
     assert_true(seen.renamed);
@@ -488,8 +494,9 @@ static void short_processes(void **state)
     assert_true(WIFEXITED(status) && WEXITSTATUS(status) == 6);
     assert_all_time(&seen, 201);
     assert_int_equal(seen.started, 200);
-    /* Each lives for a fraction of the time between looks, yet together they count in full. */
-    assert_true(seen.samples > 0 && seen.sixty_ns > (uint64_t)atomic_load(&shared->cpu_ns) / 4);
+    /* Each lives for a fraction of the time between looks, yet together they count in full. On a
+     * busy machine most looks come late, when a process begins or ends, but not all of them. */
+    assert_true(seen.samples > 0 && seen.sixty_ns > (uint64_t)atomic_load(&shared->cpu_ns) / 20);
 }
 
 static void read_all(int fd, struct buffer *out)
