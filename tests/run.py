@@ -1,8 +1,10 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """Builds and runs the tests of every build folder and adds up: run.py [--long] [NAME...] with names
-(or parts of names) of tests to run. The last line is `N passed, M failed` or, when there are any,
-`N passed, M failed, K skipped`; the exit status is 1 when anything failed. Called by ./dev test."""
+(or parts of names) of tests to run. The last line is `N passed, M failed`, with what is unsteady or
+skipped behind it; the exit status is 1 when anything failed. Tests run side by side on
+machines that others use, too. So a few that fail are run once more, one at a time: what fails alone
+has failed; what then passes is listed as unsteady, with what it said. Called by ./dev test."""
 
 import argparse
 import dataclasses
@@ -22,6 +24,7 @@ BUILDS = {
 }
 EXCERPT_LINES, EXCERPT_COLUMNS = 40, 400
 FUZZ_SECONDS, LONG_FUZZ_SECONDS = 6, 300
+AGAIN = 6  # more failures than that are no accident
 
 
 @dataclasses.dataclass
@@ -30,15 +33,18 @@ class Tally:
     failed: int = 0
     skipped: list = dataclasses.field(default_factory=list)  # "name: reason"
     excerpts: list = dataclasses.field(default_factory=list)  # of failures
+    unsteady: list = dataclasses.field(default_factory=list)  # excerpts of what passed when alone
 
     def add(self, other):
         self.passed += other.passed
         self.failed += other.failed
         self.skipped += other.skipped
         self.excerpts += other.excerpts
+        self.unsteady += other.unsteady
 
     def line(self):
         text = f"{self.passed} passed, {self.failed} failed"
+        text += f", {len(self.unsteady)} unsteady" if self.unsteady else ""
         return text + (f", {len(self.skipped)} skipped" if self.skipped else "")
 
 
@@ -103,8 +109,8 @@ def processes(build):
     return cpus + 1 if build == "build" else cpus
 
 
-def run_meson(build, names, options):
-    """Runs the tests and returns their tally; meson itself stays quiet."""
+def run_meson(build, names, options, side_by_side):
+    """Runs the tests and returns the tally of each by its name; meson itself stays quiet."""
     environment = {key: value for key, value in os.environ.items() if not key.startswith("LC_")}
     environment |= {"LC_ALL": "C", "TZ": "UTC"}
     # A signal cannot be mistaken for an exit status that a test expects.
@@ -115,21 +121,33 @@ def run_meson(build, names, options):
     base = f"run-{os.getpid()}"  # a log of our own: somebody else may be testing here, too
     result = subprocess.run(
         ["meson", "test", "-C", build, "--no-rebuild", "--logbase", base,
-         "--num-processes", str(processes(build)), *names],
+         "--num-processes", str(side_by_side), *names],
         cwd=ROOT, env=environment, check=False, text=True, errors="replace",
         stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
     )  # fmt: skip
-    tally = Tally()
+    tallies = {}
     log = logs / f"{base}.json"
     if log.exists():
         for line in log.read_text(encoding="utf-8", errors="replace").split("\n"):
             if line:
-                tally.add(tally_of(json.loads(line)))
+                entry = json.loads(line)
+                tallies[entry["name"].split(" / ")[-1].split(":")[-1]] = tally_of(entry)
     for file in logs.glob(f"{base}.*"):
         file.unlink()
-    if result.returncode and not tally.failed:
-        tally.add(Tally(failed=1, excerpts=[excerpt(f"meson test -C {build}", result.stdout)]))
-    return tally
+    if result.returncode and not any(tally.failed for tally in tallies.values()):
+        tallies["meson"] = Tally(failed=1, excerpts=[excerpt(f"meson test -C {build}", result.stdout)])
+    return tallies
+
+
+def run_again(tallies, run):
+    """Has the few that failed run once more by run(names), each with the machine to itself."""
+    failed = [name for name, tally in tallies.items() if tally.failed]
+    if not 0 < len(failed) <= AGAIN or "meson" in failed:
+        return
+    for name, tally in run(failed).items():
+        if not tally.failed:
+            tally.unsteady = tallies[name].excerpts
+        tallies[name] = tally
 
 
 def ninja(build, *targets):
@@ -149,7 +167,13 @@ def run_build(build, options):
         done = ninja(build)
     if done.returncode:
         return Tally(failed=1, excerpts=[excerpt(f"ninja -C {build}", done.stdout)])
-    return run_meson(build, names, options)
+    tallies = run_meson(build, names, options, processes(build))
+    if build != "build-fuzz":  # a finding is one, whatever else ran
+        run_again(tallies, lambda failed: run_meson(build, failed, options, 1))
+    total = Tally()
+    for tally in tallies.values():
+        total.add(tally)
+    return total
 
 
 def main():
@@ -166,6 +190,8 @@ def main():
         print(f"{title}: {tally.line()} ({time.monotonic() - start:.0f} s)", flush=True)
         for text in tally.excerpts:
             print(text, flush=True)
+        for text in tally.unsteady:
+            print("passed alone, " + text, flush=True)
         for reason in tally.skipped:
             print(f"skipped: {reason}", flush=True)
         total.add(tally)

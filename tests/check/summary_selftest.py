@@ -7,7 +7,7 @@ import sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent))
 sys.dont_write_bytecode = True
-from run import Tally, tally_of  # noqa: E402
+from run import AGAIN, Tally, run_again, tally_of  # noqa: E402
 
 # Result and output of a test, and the closing line that they make.
 CASES = [
@@ -27,8 +27,37 @@ CASES = [
 ]
 
 
+def second_runs():
+    """What is said when `names` have failed and only `lasting` of them do again."""
+    said = []
+    for names, lasting in (["a"], []), (["a", "b"], ["b"]), (["meson"], []), ([], []):
+        bad = Tally(failed=1, excerpts=["failed: so"])
+        tallies = {"fine": Tally(passed=1)} | {name: bad for name in names}
+        alone = {name: bad if name in lasting else Tally(passed=1) for name in names}
+        run_again(tallies, lambda asked, alone=alone: {name: alone[name] for name in asked})
+        total = Tally()
+        for tally in tallies.values():
+            total.add(tally)
+        said.append((total.line(), len(total.excerpts), len(total.unsteady)))
+    many = {str(i): Tally(failed=1) for i in range(AGAIN + 1)}
+    run_again(many, lambda asked: {n: Tally(passed=1) for n in asked})
+    said.append(sum(tally.failed for tally in many.values()))
+    return said
+
+
+SECOND_RUNS = [
+    ("2 passed, 0 failed, 1 unsteady", 0, 1),
+    ("2 passed, 1 failed, 1 unsteady", 1, 1),
+    ("1 passed, 1 failed", 1, 0),
+    ("1 passed, 0 failed", 0, 0),
+    AGAIN + 1,
+]
+
+
 def main():
-    failed = False
+    failed = second_runs() != SECOND_RUNS
+    if failed:
+        print(f"second runs: {second_runs()}")
     total = Tally()
     for result, output, expected in CASES:
         tally = tally_of({"name": "suite / x", "result": result, "stdout": output})

@@ -447,12 +447,13 @@ static void shares(void **state)
     assert_true(WIFEXITED(status) && WEXITSTATUS(status) == 3);
     assert_all_time(&seen, 1);
     const uint64_t places[] = {0, seen.sixty_ns, seen.thirty_ns, seen.ten_ns};
-    /* One sample at each end of a place can be its neighbour's, and a sampler that gets no CPU for a
-     * while has heavy ones. */
+    /* One sample at each end of a place can be its neighbour's, and a sampler that gets no CPU for
+     * a while has heavy ones. */
     double doubt = 2 * 100 * (double)seen.heaviest_ns / (double)seen.period_ns;
     for (size_t i = 1; i < 4; i++)
         assert_near("percent", 100.0 * (double)places[i] / (double)seen.period_ns,
-                    100.0 * (double)shared->thread_ns[i] / (double)shared->cpu_ns, doubt > 5 ? doubt : 5);
+                    100.0 * (double)shared->thread_ns[i] / (double)shared->cpu_ns,
+                    doubt > 5 ? doubt : 5);
     assert_int_equal(seen.ended, 1);
     assert_int_equal(seen.outside, 0);
     assert_near("whole stacks in percent", 100.0 * (double)seen.whole / (double)seen.walks, 100, 5);
