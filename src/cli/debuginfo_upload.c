@@ -23,6 +23,8 @@
 #include "format/json.h"
 #include "http/client.h"
 #include "profile/naming.h"
+#include "symbol/index_build.h"
+#include "symbol/split_package.h"
 #include "symbol/store.h"
 
 #define JOBS 4
@@ -175,27 +177,55 @@ static int send_file(struct upload *upload, struct http_client *client, const ch
     return r;
 }
 
-/* What a program was split into comes after it, where it was packed: PROGRAM.dwp. */
-static int send_package(struct upload *upload, struct http_client *client, const char *path,
-                        const char *key, bool *stored, uint64_t *bytes, struct error *error)
+static int send_package_file(struct upload *upload, struct http_client *client, const char *path,
+                             int fd, const char *key, bool *stored, uint64_t *bytes,
+                             struct error *error)
 {
-    _cleanup_buffer_ struct buffer package = {0};
+    _cleanup_buffer_ struct buffer name = {0};
     struct stat status;
     bool taken = false;
-    buffer_printf(&package, "%s.dwp", path);
-    int fd = open(buffer_text(&package), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-    if (fd < 0)
-        return 0;
     int r = 0;
+    buffer_printf(&name, "%s.dwp", path);
     if (fstat(fd, &status) == 0 && S_ISREG(status.st_mode))
-        r = send_file(upload, client, buffer_text(&package), fd, (uint64_t)status.st_size, key,
-                      &taken, error);
+        r = send_file(upload, client, buffer_text(&name), fd, (uint64_t)status.st_size, key, &taken,
+                      error);
     if (r < 0)
-        error_prefix(error, "%s", buffer_text(&package));
+        error_prefix(error, "%s", buffer_text(&name));
     else if (taken)
         *bytes = (*stored ? *bytes : 0) + (uint64_t)status.st_size;
     *stored |= taken;
-    close(fd);
+    return r;
+}
+
+static void warn_absent(const char *path, const struct split_package *package)
+{
+    _cleanup_buffer_ struct buffer line = {0};
+    text_escape_terminal(&line, path, strlen(path));
+    fprintf(
+        stderr,
+        "assay: %s: %zu of the %zu files that it was split into (.dwo) were not found; functions "
+        "that are inlined there have no names.\n",
+        buffer_text(&line), package->absent, package->units);
+}
+
+/* What a program was split into comes after it: PROGRAM.dwp where it was packed, and else a package
+ * of its .dwo files. */
+static int send_package(struct upload *upload, struct http_client *client, const char *path,
+                        const char *key, bool *stored, uint64_t *bytes, struct error *error)
+{
+    struct symbol_index_found found;
+    struct split_package package = {.fd = -1};
+    int r = symbol_index_find(path, NULL, &found, error);
+    int fd = r < 0 ? -1 : found.input.package;
+    if (r >= 0 && fd < 0)
+        r = split_package_make(&found.input, &package, error);
+    if (r >= 0 && package.absent)
+        warn_absent(path, &package);
+    if (r >= 0 && (fd >= 0 || package.fd >= 0))
+        r = send_package_file(upload, client, path, fd >= 0 ? fd : package.fd, key, stored, bytes,
+                              error);
+    split_package_release(&package);
+    symbol_index_close_input(&found.input);
     return r;
 }
 
@@ -235,7 +265,7 @@ static void take_one(struct upload *upload, struct http_client *client, const ch
     if (!r)
         r = send_file(upload, client, path, fd, bytes, identity.key, &stored, &error);
     close(fd);
-    if (!r)
+    if (!r && identity.has_debug_information)
         r = send_package(upload, client, path, identity.key, &stored, &bytes, &error);
     struct debuginfo_source_counts sources = {0};
     if (r >= 0 && upload->sending->sources && !upload->shared)

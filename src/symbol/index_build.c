@@ -185,20 +185,25 @@ static int pack_file(struct split_pack *pack, int fd, uint64_t id, struct error 
     return file_write_all(pack->fd, padding, missing);
 }
 
-/* The directory comes first, but is known last: offsets count from behind the room for it. */
-static int pack_files(const struct symbol_index_input *input, const struct buffer *list,
-                      struct split_pack *pack, struct error *error)
+static size_t count_listed(const struct buffer *list)
 {
-    struct cursor cursor = cursor_of(list->data, list->length);
     size_t count = 0;
-    int r = 0;
-    for (struct cursor at = cursor; cursor_left(&at) > 10; count++) {
+    for (struct cursor at = cursor_of(list->data, list->length); cursor_left(&at) > 10; count++) {
         cursor_u64(&at);
         at.at += strnlen((const char *)at.at, cursor_left(&at));
         cursor_u8(&at);
         at.at += strnlen((const char *)at.at, cursor_left(&at));
         cursor_u8(&at);
     }
+    return count;
+}
+
+/* The directory comes first, but is known last: offsets count from behind the room for it. */
+static int pack_files(const struct symbol_index_input *input, const struct buffer *list,
+                      size_t count, struct split_pack *pack, struct error *error)
+{
+    struct cursor cursor = cursor_of(list->data, list->length);
+    int r = 0;
     count = MIN(count, (size_t)SYMBOL_INDEX_SPLIT_MAX);
     pack->bytes = 16 + count * sizeof(struct index_split);
     pack->bytes += -pack->bytes % 16;
@@ -225,10 +230,12 @@ static int pack_files(const struct symbol_index_input *input, const struct buffe
     return r;
 }
 
-/* All .dwo files of a program in one; *ret_fd stays -1 where there are none. */
-static int collect_splits(const struct symbol_index_input *input, int *ret_fd, struct error *error)
+int symbol_index_collect_splits(const struct symbol_index_input *input, int *ret_fd,
+                                size_t *ret_units, struct error *error)
 {
     _cleanup_buffer_ struct buffer list = {0};
+    *ret_fd = -1;
+    *ret_units = 0;
     if (input->package >= 0 || !input->find_split ||
         !(may_be_split(input->file) || may_be_split(input->debug)))
         return 0;
@@ -238,9 +245,10 @@ static int collect_splits(const struct symbol_index_input *input, int *ret_fd, s
     struct split_pack pack = {.fd = memfd_create("splits", MFD_CLOEXEC)};
     if (pack.fd < 0)
         return error_set_errno(error, -errno, "There is no room for the split units");
-    r = pack_files(input, &list, &pack, error);
+    *ret_units = count_listed(&list);
+    r = pack_files(input, &list, *ret_units, &pack, error);
     free(pack.list);
-    if (r < 0)
+    if (r < 0 || !pack.count)
         close(pack.fd);
     else
         *ret_fd = pack.fd;
@@ -261,8 +269,9 @@ int symbol_index_build(const struct symbol_index_input *input, struct buffer *re
 {
     _cleanup_buffer_ struct buffer result = {0};
     struct symbol_index index;
-    int split = -1;
-    int r = collect_splits(input, &split, error);
+    int split;
+    size_t units;
+    int r = symbol_index_collect_splits(input, &split, &units, error);
     if (r >= 0)
         r = run_child(input->program ? input->program : &symbol_index_program, input, split,
                       &result, error);
@@ -281,8 +290,9 @@ int symbol_index_build(const struct symbol_index_input *input, struct buffer *re
 int symbol_names_ask(const struct symbol_index_input *input, const uint64_t *wanted, size_t count,
                      struct confined_job *job, struct error *error)
 {
-    int split = -1;
-    int r = collect_splits(input, &split, error);
+    int split;
+    size_t units;
+    int r = symbol_index_collect_splits(input, &split, &units, error);
     if (r < 0)
         return r;
     fill_job(&symbol_names_program, input, split, wanted, count, job);

@@ -55,6 +55,11 @@ int symbol_index_find(const char *path, const char *debug, struct symbol_index_f
                       struct error *error);
 void symbol_index_close_input(struct symbol_index_input *input);
 
+/* All .dwo files of a program in one (index_splits.h); *ret_fd is -1 where none was found.
+ * *ret_units is how many there should be. With a package there is no need of them. */
+int symbol_index_collect_splits(const struct symbol_index_input *input, int *ret_fd,
+                                size_t *ret_units, struct error *error);
+
 /* ---- a few addresses of many files at once ---- */
 
 /* Fills in a job whose answer says what debug information knows about the wanted addresses, which

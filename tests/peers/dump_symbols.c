@@ -4,11 +4,15 @@
 // dump-symbols --frames FILE: prints what symbols and debug information say together, one line per
 // frame, innermost first: the readable name, the linker's, where the function begins, file:line;
 // and an empty line after each address.
+// dump-symbols --package FILE: writes the package of what FILE was split into to standard output.
 
 #include <inttypes.h>
 #include <stdio.h>
+#include <sys/sendfile.h>
+#include <unistd.h>
 
 #include "elf/file.h"
+#include "symbol/split_package.h"
 #include "symbol/symbolizer.h"
 #include "symbol/table.h"
 
@@ -59,11 +63,37 @@ static void dump_frames(struct elf_file *file, const char *path)
     free(offsets);
 }
 
+static int dump_package(const char *path, struct error *error)
+{
+    struct symbol_index_found found;
+    struct split_package package = {.fd = -1};
+    int r = symbol_index_find(path, NULL, &found, error);
+    if (r >= 0)
+        r = split_package_make(&found.input, &package, error);
+    symbol_index_close_input(&found.input);
+    if (r >= 0 && (package.fd < 0 || package.absent))
+        r = error_set(error, -ENOENT, "%zu of %zu units are absent.", package.absent,
+                      package.units);
+    for (uint64_t left = package.bytes; r >= 0 && left;) {
+        ssize_t sent = sendfile(STDOUT_FILENO, package.fd, NULL, left);
+        if (sent <= 0)
+            r = error_set(error, -EIO, "The package can't be written.");
+        left -= sent > 0 ? (uint64_t)sent : 0;
+    }
+    split_package_release(&package);
+    return r;
+}
+
 int main(int argc, char **argv)
 {
     struct error error = {0};
     _cleanup_elf_ struct elf_file file = {.fd = -1};
     symbolizer_enter(argc, argv);
+    if (argc == 3 && !strcmp(argv[1], "--package")) {
+        if (dump_package(argv[2], &error) < 0)
+            fprintf(stderr, "%s: %s\n", argv[2], error.text);
+        return error.code ? 1 : 0;
+    }
     bool frames = argc == 3 && !strcmp(argv[1], "--frames");
     if (argc != 2 + frames) {
         fprintf(stderr, "usage: dump-symbols [--frames] FILE\n");

@@ -204,6 +204,7 @@ cp prog.c split/divided.c
 (cd split && cc -O1 -gdwarf-5 -gsplit-dwarf -Wl,--build-id=sha1 -c divided.c &&
     cc -Wl,--build-id=sha1 -o divided divided.o)
 python3 "$ROOT/tests/peers/make_dwp.py" split/package split/divided.dwo
+rm split/divided.dwo
 divided=$(readelf -n split/divided | sed -n 's/.*Build ID: //p')
 quality() { get /api/v1/symbols >list.json && json list.json "[b['quality'] for b in d['builds'] if b['build_id'] == '$divided'][0]"; }
 status 404 --data-binary @split/package "$url/api/v1/debuginfo?build_id=$divided"
@@ -221,6 +222,21 @@ json list.json "[b['package_bytes'] for b in d['builds'] if b['build_id'] == '$d
 [[ $(upload split) == "0 sent"*"1 known"* ]]
 head -c 700 split/divided.dwp >split/cut
 status 400 --data-binary @split/cut "$url/api/v1/debuginfo?build_id=$divided"
+# Without a package, one is made of its files, where they were built or beside it; who misses some of
+# them is told.
+mkdir loose
+cp prog.c loose/divided.c
+echo 'int other_one(int n) { return n + 1; }' >loose/other.c
+(cd loose && cc -O1 -gdwarf-5 -gsplit-dwarf -c divided.c && cc -O1 -gdwarf-4 -gsplit-dwarf -c other.c &&
+    cc -Wl,--build-id=sha1 -o divided divided.o other.o)
+divided=$(readelf -n loose/divided | sed -n 's/.*Build ID: //p')
+mv loose/divided.dwo loose/other.dwo .
+[[ $(upload loose/divided 2>&1) == *"2 of the 2 files"*"not found"* ]]
+[ "$(quality)" = lines ]
+mv divided.dwo other.dwo loose
+[[ $(upload loose 2>&1) == "1 sent"* ]]
+[ "$(quality)" = inlines ]
+[[ $(upload loose) == "0 sent"*"1 known"* ]]
 upstream_pid=$pid
 printf 'symbols: {upstream: [%s/]}\n' "$url" >upstream.yaml
 "$ASSAY" store export store exported 2>/dev/null # addresses and build IDs go along
