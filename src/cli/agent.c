@@ -16,7 +16,7 @@
 #include "cli/options.h"
 #include "http/client.h"
 
-#define GRACE_MS 3000
+#define GRACE_MS 8000 /* less than what those who start us wait before they kill */
 
 struct agent_flags {
     const char *server, *token_file, *config, *data, *status;

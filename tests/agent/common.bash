@@ -84,13 +84,35 @@ seconds() {
     python3 -c 'import json; print(json.load(open("top.json"))["total"] / 1e9)'
 }
 
-# about SECONDS WANTED: within what chance does to samples at 19 Hz, four times out.
+# Most of what tests count shall not depend on what else this machine does: the guard leaves such an
+# agent alone.
+echo 'budget: {cpu_percent: 50, memory: 1GiB, upload: 100MiB}' >generous.yaml
+
+# stolen: seconds that whoever runs this machine has taken from its CPUs. Programs may be charged for
+# them, and no timer fires in them.
+stolen() { awk -v hz="$(getconf CLK_TCK)" '$1 == "cpu" { print $9 / hz }' /proc/stat; }
+stolen_before=$(stolen)
+
+# about SECONDS WANTED [NAME]: within what chance does to samples at 19 Hz, four times out. Of the agent
+# NAME, which still runs or was asked before (status_of), what it says it has not sampled may be
+# missing as well.
 about() {
-    python3 -c 'import sys
-got, wanted = float(sys.argv[1]), float(sys.argv[2])
-samples = max(wanted * 19, 1)
-limit = wanted * 4 / samples ** 0.5 + 0.1
-sys.exit(0 if abs(got - wanted) <= limit else f"{got} s instead of {wanted} s, +-{limit:.2f}")' "$@"
+    [ -z "${3:-}" ] || [ -s "$3.status.json" ] || status_of "$3"
+    python3 -c 'import json, sys
+got, wanted, stolen = (float(word) for word in sys.argv[1:4])
+rate, missing = 19, max(stolen, 0)
+if len(sys.argv) > 4:
+    status = json.load(open(sys.argv[4]))
+    rate = max(rate >> int(status["budget_steps_down"]), 1)
+    lost = sum(status["losses"].get(reason, 0) for reason in ("ring_full", "stack_ring_full", "left_out"))
+    missing += status["budget_rest_seconds"] + lost / rate
+limit = wanted * 4 / max(wanted * rate, 1) ** 0.5 + 0.1
+if not wanted - limit - missing <= got <= wanted + limit:
+    sys.exit(f"{got} s instead of {wanted} s, +-{limit:.2f}, with {missing:.2f} s missing")' \
+        "$1" "$2" "$(python3 -c "print($(stolen) - $stolen_before)")" ${3:+"$3.status.json"}
 }
+
+# status_of NAME: what that agent says of itself, in NAME.status.json.
+status_of() { "$ASSAY" agent status --data "$PWD/$1" --json >"$1.status.json"; }
 
 services() { get "/api/v1/label/service_name/values?$always"; }

@@ -35,8 +35,9 @@ away_for_seconds() {
     # shellcheck disable=SC2034 # for seconds()
     url=http://$listen
     until_within 90 is_empty agent/spool
+    status_of agent
     stop_agent
-    about "$(seconds "{service_name=\"steady-$$\"}")" "$(cat used.txt)"
+    about "$(seconds "{service_name=\"steady-$$\"}")" "$(cat used.txt)" agent
     get /api/v1/senders >senders.json
     json senders.json 'sum(s["pushes"] for s in d) >= 2'
     grep 'The server takes profiles again' agent.log >/dev/null
@@ -48,7 +49,7 @@ away_for_seconds() {
 killed_agent() {
     : >feed.out
     for ((i = 0; i < $1; i++)); do
-        start_agent killed
+        start_agent killed --config generous.yaml
         until_within 60 has_waiting killed/spool $((i + 1))
         sleep "0.$((RANDOM % 10))"
         kill -9 "$agent"
@@ -57,7 +58,7 @@ killed_agent() {
         sort -u feed.out -o feed.out
     done
     behave ok
-    start_agent killed
+    start_agent killed --config generous.yaml
     until_true all_stored
     stop_agent
     sed -n 's/.* stored //p' fake.log >order.txt

@@ -48,6 +48,9 @@ sed -n 's/^CapabilityBoundingSet=//p' root/lib/systemd/system/assay-agent.servic
     sed 's/^CAP_//' | sort -u | diff kept.txt -
 sed -n 's/^ *add: \[\(.*\)\]$/\1/p' "$ROOT/packaging/kubernetes/agent.yaml" | tr -d ' ' | tr ',' '\n' |
     sort -u | diff kept.txt -
+# And so is the folder that it keeps unwind rows in as root.
+grep '"/var/cache/assay/' "$ROOT/src/capture/rowcache.c" >/dev/null
+grep -x 'CacheDirectory=assay' root/lib/systemd/system/assay-agent.service >/dev/null
 
 # Manifests: every document has what Kubernetes asks of all, names fit each other, and the settings
 # inside are good ones.
@@ -84,6 +87,8 @@ for (kind, name), document in kinds.items():
         context = container["securityContext"]
         assert not context.get("privileged") and context["readOnlyRootFilesystem"], name
         assert context["capabilities"]["drop"] == ["ALL"], name
+agent = kinds["DaemonSet", "assay-agent"]["spec"]["template"]["spec"]["containers"][0]
+assert "/var/cache/assay" in {mount["mountPath"] for mount in agent["volumeMounts"]}
 service = kinds["Service", "assay-server"]["spec"]["selector"]
 assert service.items() <= kinds["Deployment", "assay-server"]["metadata"]["labels"].items()
 PYTHON
