@@ -52,6 +52,18 @@ void buffer_add_i64(struct buffer *buffer, int64_t value)
     }
 }
 
+bool buffer_drain(struct buffer *buffer)
+{
+    struct buffer_drain *drain = buffer->drain;
+    if (drain->failure >= 0 && buffer->length) {
+        int r = drain->take(drain->context, buffer->data, buffer->length);
+        drain->failure = MIN(r, 0);
+    }
+    drain->taken += buffer->length;
+    buffer->length = 0;
+    return drain->failure >= 0;
+}
+
 const char *buffer_text(struct buffer *buffer)
 {
     *buffer_reserve(buffer, 1) = '\0';

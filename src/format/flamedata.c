@@ -52,7 +52,7 @@ static uint32_t string_number(struct string_list *list, const char *data, size_t
 static void write_column(struct buffer *out, const char *key, const uint32_t *values, size_t count)
 {
     buffer_printf(out, "\"%s\":[", key);
-    for (size_t i = 0; i < count; i++) {
+    for (size_t i = 0; i < count && buffer_pass(out); i++) {
         if (i)
             buffer_add_char(out, ',');
         buffer_add_u64(out, values[i]);
@@ -63,7 +63,7 @@ static void write_column(struct buffer *out, const char *key, const uint32_t *va
 static void write_strings(struct buffer *out, const struct string_list *strings)
 {
     buffer_add_text(out, ",\n\"strings\":[");
-    for (size_t i = 0, next = 0; i < strings->count; i++) {
+    for (size_t i = 0, next = 0; i < strings->count && buffer_pass(out); i++) {
         if (strings->texts[i].number != next)
             continue; /* equal to one that is written already */
         if (next++)
@@ -137,7 +137,7 @@ static void write_values(struct buffer *out, const struct calltree *tree, const 
     buffer_printf(out, "\"%s\":[", key);
     for (unsigned type = from; type < to; type++) {
         buffer_add_text(out, type > from ? ",[" : "[");
-        for (uint32_t node = 0; node < tree->node_count; node++) {
+        for (uint32_t node = 0; node < tree->node_count && buffer_pass(out); node++) {
             if (node)
                 buffer_add_char(out, ',');
             buffer_add_i64(out, tree->types[type].self[side][node]);

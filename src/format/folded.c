@@ -290,7 +290,8 @@ static bool write_tree(struct folded_writer *writer)
     uint32_t *pending = memory_zalloc(tree->node_count, sizeof(*pending));
     uint32_t *depth = memory_zalloc(tree->node_count, sizeof(*depth));
     size_t count = 1;
-    while (count && writer->out->length < OUTPUT_BYTES_MAX &&
+    bool wanted = true;
+    while (count && wanted && buffer_written(writer->out) < OUTPUT_BYTES_MAX &&
            writer->path.length < PATH_BYTES_MAX) {
         uint32_t node = pending[--count];
         if (node) {
@@ -301,6 +302,7 @@ static bool write_tree(struct folded_writer *writer)
             writer->lengths[depth[node]] = writer->path.length;
             if (writer->self[node])
                 write_line(writer, writer->self[node]);
+            wanted = buffer_pass(writer->out);
         }
         for (uint32_t i = first[node + 1]; i-- > first[node];)
             pending[count++] = children[i];
@@ -309,7 +311,7 @@ static bool write_tree(struct folded_writer *writer)
     free(depth);
     free(first);
     free(children);
-    return !count && writer->path.length < PATH_BYTES_MAX;
+    return !wanted || (!count && writer->path.length < PATH_BYTES_MAX);
 }
 
 static int folded_write(struct buffer *out, const struct profile *profile,

@@ -59,7 +59,9 @@ struct format {
     int (*read_loose)(struct source *source, uint64_t seed, struct profile *profile,
                       struct error *error);
 
-    /* Appends the whole file to `out`. NULL: cannot be written. */
+    /* Appends the whole file to `out`, which may have a drain: then it goes in pieces, and a writer
+     * ends early, without an error of its own, when the drain wants no more. NULL: cannot be
+     * written. */
     int (*write)(struct buffer *out, const struct profile *profile,
                  const struct write_options *options, struct error *error);
 };

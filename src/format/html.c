@@ -21,6 +21,7 @@ static bool copy_until(struct buffer *out, const char **at, const char *end, con
     if (!found)
         return false;
     buffer_add(out, *at, (size_t)(found - *at));
+    buffer_pass(out);
     *at = found + strlen(token);
     return true;
 }

@@ -7,6 +7,9 @@
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 
+#define OTLP_DICTIONARY 2 /* field of a request */
+#define STREAM_BYTES (64u << 10)
+
 static void list_add(struct otlp_table_list *list, uint32_t value)
 {
     array_reserve(list->data, list->capacity, list->count + 1);
@@ -35,8 +38,19 @@ void otlp_put_any_label(struct buffer *out, const struct profile *profile,
 static uint32_t add_entry(struct otlp_tables *tables, enum otlp_table table, const void *data,
                           size_t length)
 {
-    wire_put_bytes(&tables->encoded[table], table, data, length);
+    struct buffer *encoded = &tables->encoded[table];
+    wire_put_bytes(encoded, table, data, length);
+    if (tables->stream && encoded->length >= STREAM_BYTES) {
+        wire_put_bytes(tables->stream, OTLP_DICTIONARY, encoded->data, encoded->length);
+        encoded->length = 0;
+        buffer_pass(tables->stream);
+    }
     return tables->counts[table]++;
+}
+
+void otlp_tables_stream(struct otlp_tables *tables, struct buffer *out)
+{
+    tables->stream = out;
 }
 
 void otlp_tables_init(struct otlp_tables *tables, const struct profile *profile)
@@ -333,6 +347,8 @@ uint32_t otlp_tables_stack(struct otlp_tables *tables, uint32_t node)
 
 void otlp_tables_write(struct otlp_tables *tables, struct buffer *out)
 {
+    _cleanup_buffer_ struct buffer content = {0};
     for (int table = OTLP_MAPPINGS; table <= OTLP_STACKS; table++)
-        buffer_add(out, tables->encoded[table].data, tables->encoded[table].length);
+        buffer_add(&content, tables->encoded[table].data, tables->encoded[table].length);
+    wire_put_bytes(out, OTLP_DICTIONARY, content.data, content.length);
 }

@@ -19,6 +19,7 @@ struct otlp_table_list {
 struct otlp_tables {
     const struct profile *profile;
     struct buffer encoded[OTLP_STACKS + 1]; /* by enum otlp_table: entries with their tags */
+    struct buffer *stream; /* gets them early, when there are many: see otlp_tables_stream */
     uint32_t counts[OTLP_STACKS + 1];
     uint32_t *strings, *functions, *mappings, *stacks; /* by the profile's id (stacks: node) */
     uint32_t *build_ids;                               /* attributes, by the profile's string */
@@ -57,7 +58,12 @@ const struct otlp_table_list *otlp_tables_labels(struct otlp_tables *tables, uin
 uint32_t otlp_tables_attribute(struct otlp_tables *tables, const char *key,
                                const struct buffer *any);
 
-/* Appends the whole ProfilesDictionary. */
+/* From now on tables that grow large go to `out` as messages of their own. A field that is not
+ * repeated may come in parts, which readers of protobuf put together; `out` has to be between two
+ * fields of the request whenever something new is asked of the tables. NULL: no longer. */
+void otlp_tables_stream(struct otlp_tables *tables, struct buffer *out);
+
+/* Appends the ProfilesDictionary, of which parts may have gone already. */
 void otlp_tables_write(struct otlp_tables *tables, struct buffer *out);
 
 /* An AnyValue: one of a string, or the number. */

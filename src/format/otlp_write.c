@@ -10,6 +10,8 @@
 
 #include "format/otlp_tables.h"
 
+#define PIECE_BYTES (64u << 10)
+
 struct writer {
     const struct profile *profile;
     struct otlp_tables tables;
@@ -174,6 +176,8 @@ static void put_samples(struct writer *writer, struct buffer *out, unsigned type
         } while (i < writer->end && same_sample(samples, row, next));
         if (writer->values.length)
             put_sample(writer, out, row);
+        if (!buffer_pass(out))
+            return;
     }
 }
 
@@ -232,8 +236,8 @@ static bool has_period(const struct profile *profile, unsigned type)
                                !strcmp(name, "cpu") || !strcmp(name, "samples"));
 }
 
-static void put_profile(struct writer *writer, struct buffer *out, unsigned type,
-                        const struct buffer *attributes)
+/* All but what is made of it. */
+static void put_profile_content(struct writer *writer, struct buffer *out, unsigned type)
 {
     const struct profile *profile = writer->profile;
     put_value_type(writer, out, 1, profile->types[type]);
@@ -244,8 +248,12 @@ static void put_profile(struct writer *writer, struct buffer *out, unsigned type
         put_value_type(writer, out, 5, profile->period_type);
         wire_put_i64(out, 6, profile->period);
     }
-    /* Derived from the content: the same profile is the same bytes, and another has another id. */
-    XXH128_hash_t hash = XXH3_128bits(out->data, out->length);
+}
+
+/* The id is derived from the content: the same profile is the same bytes, and another has another
+ * id. */
+static void put_profile_end(struct buffer *out, XXH128_hash_t hash, const struct buffer *attributes)
+{
     uint64_t id[2] = {hash.high64, hash.low64 | 1};
     wire_put_bytes(out, 7, id, sizeof(id));
     if (attributes->length)
@@ -314,7 +322,8 @@ static void put_resource_profiles(struct writer *writer, struct buffer *out,
     put_scope(writer, &scope, name, version);
     for (unsigned type = 0; type < profile->type_count; type++) {
         content.length = 0;
-        put_profile(writer, &content, type, attributes);
+        put_profile_content(writer, &content, type);
+        put_profile_end(&content, XXH3_128bits(content.data, content.length), attributes);
         wire_put_bytes(&scope, 2, content.data, content.length);
     }
     put_resource(writer, &resource, name, version);
@@ -322,11 +331,82 @@ static void put_resource_profiles(struct writer *writer, struct buffer *out,
     wire_put_bytes(out, 1, resource.data, resource.length);
 }
 
-static void put_dictionary(struct writer *writer, struct buffer *out)
+/* ---- in pieces ---- */
+
+/* A Profile's length and digest stand before it or in it, so it is written twice: the first time
+ * to nobody. */
+struct measured {
+    uint64_t bytes; /* of the content */
+    XXH128_hash_t hash;
+    struct buffer end;
+};
+
+static int digest_piece(void *context, const void *bytes, size_t length)
 {
-    _cleanup_buffer_ struct buffer content = {0};
-    otlp_tables_write(&writer->tables, &content);
-    wire_put_bytes(out, 2, content.data, content.length);
+    XXH3_128bits_update(context, bytes, length);
+    return 0;
+}
+
+static void measure_profile(struct writer *writer, unsigned type, const struct buffer *attributes,
+                            struct measured *ret)
+{
+    XXH3_state_t *state = XXH3_createState();
+    struct buffer_drain drain = {
+        .take = digest_piece, .context = state, .piece_bytes = PIECE_BYTES};
+    _cleanup_buffer_ struct buffer nowhere = {.drain = &drain};
+    XXH3_128bits_reset(state);
+    put_profile_content(writer, &nowhere, type);
+    buffer_drain(&nowhere);
+    ret->bytes = drain.taken;
+    ret->hash = XXH3_128bits_digest(state);
+    XXH3_freeState(state);
+    put_profile_end(&ret->end, ret->hash, attributes);
+}
+
+static void put_length(struct buffer *out, uint32_t number, uint64_t length)
+{
+    wire_put_tag(out, number, WIRE_BYTES);
+    wire_put_varint(out, length);
+}
+
+/* What a field of so many bytes takes. */
+static uint64_t field_bytes(uint64_t length)
+{
+    uint64_t bytes = 2;
+    for (uint64_t rest = length >> 7; rest; rest >>= 7)
+        bytes++;
+    return bytes + length;
+}
+
+/* As put_resource_profiles, with none of it in memory. While Profiles are measured, the tables
+ * that they need go out; after that nothing is new. */
+static void stream_resource_profiles(struct writer *writer, struct buffer *out,
+                                     const struct buffer *attributes)
+{
+    const struct profile *profile = writer->profile;
+    _cleanup_buffer_ struct buffer scope = {0}, resource = {0};
+    struct measured profiles[PROFILE_TYPES_MAX] = {0};
+    const struct profile_label *name = shared_label(writer, "otel.scope.name");
+    const struct profile_label *version = name ? shared_label(writer, "otel.scope.version") : NULL;
+    put_scope(writer, &scope, name, version);
+    put_resource(writer, &resource, name, version);
+    otlp_tables_stream(&writer->tables, out);
+    uint64_t scope_bytes = scope.length;
+    for (unsigned type = 0; type < profile->type_count; type++) {
+        measure_profile(writer, type, attributes, &profiles[type]);
+        scope_bytes += field_bytes(profiles[type].bytes + profiles[type].end.length);
+    }
+    otlp_tables_stream(&writer->tables, NULL);
+    put_length(out, 1, resource.length + field_bytes(scope_bytes));
+    buffer_add(out, resource.data, resource.length);
+    put_length(out, 2, scope_bytes);
+    buffer_add(out, scope.data, scope.length);
+    for (unsigned type = 0; type < profile->type_count; type++) {
+        put_length(out, 2, profiles[type].bytes + profiles[type].end.length);
+        put_profile_content(writer, out, type);
+        buffer_add(out, profiles[type].end.data, profiles[type].end.length);
+        buffer_release(&profiles[type].end);
+    }
 }
 
 void otlp_write(struct buffer *out, const struct profile *profile)
@@ -339,8 +419,11 @@ void otlp_write(struct buffer *out, const struct profile *profile)
     if (profile->samples.time_ns)
         order_rows(&writer);
     profile_attributes(&writer, &attributes);
-    put_resource_profiles(&writer, out, &attributes);
-    put_dictionary(&writer, out);
+    if (out->drain)
+        stream_resource_profiles(&writer, out, &attributes);
+    else
+        put_resource_profiles(&writer, out, &attributes);
+    otlp_tables_write(&writer.tables, out);
     writer_release(&writer);
 }
 
@@ -375,6 +458,6 @@ void otlp_write_by_labels(struct buffer *out, const struct profile *profile)
         share_labels_of(&writer, writer.order[writer.first]);
         put_resource_profiles(&writer, out, &attributes);
     }
-    put_dictionary(&writer, out);
+    otlp_tables_write(&writer.tables, out);
     writer_release(&writer);
 }

@@ -194,6 +194,8 @@ static void put_samples(struct writer *writer)
         encode_stack(writer, node);
         for (uint32_t row = first[node]; row; row = next[row - 1])
             put_sample(writer, row - 1);
+        if (!buffer_pass(writer->out))
+            return;
     }
 }
 
@@ -258,6 +260,8 @@ static void put_locations(struct writer *writer, bool *function_used)
         }
         wire_put_u64(writer->out, LOCATION_FOLDED, outer->folded);
         wire_end(writer->out, mark);
+        if (!buffer_pass(writer->out))
+            return;
     }
 }
 
@@ -276,6 +280,8 @@ static void put_functions(struct writer *writer, const bool *function_used)
         wire_put_u64(writer->out, FUNCTION_FILE, use_string(writer, function->file));
         wire_put_u64(writer->out, FUNCTION_START_LINE, function->start_line);
         wire_end(writer->out, mark);
+        if (!buffer_pass(writer->out))
+            return;
     }
 }
 
@@ -322,7 +328,7 @@ int pprof_write(struct buffer *out, const struct profile *profile,
     put_locations(&writer, function_used);
     put_functions(&writer, function_used);
     put_header(&writer);
-    for (size_t i = 0; i < writer.string_count; i++)
+    for (size_t i = 0; i < writer.string_count && buffer_pass(out); i++)
         wire_put_bytes(out, PPROF_STRING, writer.strings[i].data, writer.strings[i].length);
     return 0;
 }

@@ -34,7 +34,6 @@ struct writer {
     uint32_t *path;
     size_t path_capacity;
     struct buffer *out;
-    struct buffer weights;
 };
 
 static void writer_release(struct writer *writer)
@@ -45,7 +44,6 @@ static void writer_release(struct writer *writer)
     free(writer->of_frame);
     free(writer->rows);
     free(writer->path);
-    buffer_release(&writer->weights);
 }
 
 /* ---- frames ---- */
@@ -105,7 +103,7 @@ static void write_frames(struct writer *writer)
 {
     struct buffer *out = writer->out;
     buffer_add_text(out, "\"shared\":{\"frames\":[");
-    for (size_t i = 0; i < writer->frame_count; i++) {
+    for (size_t i = 0; i < writer->frame_count && buffer_pass(out); i++) {
         const struct output_frame *frame = &writer->frames[i];
         const struct naming_entry *entry = &writer->naming.entries[frame->name];
         buffer_add_text(out, i ? ",\n{\"name\":" : "\n{\"name\":");
@@ -216,41 +214,66 @@ static bool same_stack(const struct profile_samples *samples, size_t a, size_t b
            (!samples->time_ns || (!samples->time_ns[a] && !samples->time_ns[b]));
 }
 
-static int write_samples(struct writer *writer, unsigned type, int64_t *ret_total,
-                         struct error *error)
+/* The value of the stack at *at in the order of writing; moves *at behind it. */
+static int64_t next_value(const struct writer *writer, unsigned type, size_t *at)
 {
     const struct profile_samples *samples = &writer->profile->samples;
     const int64_t *values = samples->values[type];
-    bool first = true;
-    for (size_t i = 0; i < samples->count;) {
-        size_t row = writer->rows[i];
-        int64_t value = 0;
-        do {
-            if (__builtin_add_overflow(value, values[writer->rows[i]], &value))
-                value = values[writer->rows[i]] < 0 ? INT64_MIN : INT64_MAX;
-        } while (++i < samples->count && same_stack(samples, row, writer->rows[i]));
-        if (!value)
-            continue;
-        if (value < 0)
+    size_t row = writer->rows[*at];
+    int64_t value = 0;
+    do {
+        if (__builtin_add_overflow(value, values[writer->rows[*at]], &value))
+            value = values[writer->rows[*at]] < 0 ? INT64_MIN : INT64_MAX;
+    } while (++*at < samples->count && same_stack(samples, row, writer->rows[*at]));
+    return value;
+}
+
+/* Before anything is written: an answer that has begun can't be refused. */
+static int check_values(const struct writer *writer, unsigned type, struct error *error)
+{
+    for (size_t i = 0; i < writer->profile->samples.count;)
+        if (next_value(writer, type, &i) < 0)
             return error_set(error, -ENOTSUP,
                              "A speedscope file cannot hold negative values, but this profile has "
                              "some; write it as pprof instead.");
-        if (!first) {
+    return 0;
+}
+
+static int write_samples(struct writer *writer, unsigned type, struct error *error)
+{
+    const struct profile_samples *samples = &writer->profile->samples;
+    bool first = true;
+    for (size_t i = 0; i < samples->count && buffer_pass(writer->out);) {
+        size_t row = writer->rows[i];
+        if (!next_value(writer, type, &i))
+            continue;
+        if (!first)
             buffer_add_text(writer->out, ",\n");
-            buffer_add_char(&writer->weights, ',');
-        }
         first = false;
         write_stack(writer, samples->node[row]);
-        buffer_add_i64(&writer->weights, value);
-        if (__builtin_add_overflow(*ret_total, value, ret_total))
-            *ret_total = INT64_MAX;
-        if (writer->out->length > OUTPUT_LIMIT_BYTES)
+        if (buffer_written(writer->out) > OUTPUT_LIMIT_BYTES)
             return error_set(error, -E2BIG,
                              "The profile is too large for a speedscope file: it would take more "
                              "than %llu MiB.",
                              OUTPUT_LIMIT_BYTES >> 20);
     }
     return 0;
+}
+
+static void write_weights(struct writer *writer, unsigned type, int64_t *ret_total)
+{
+    bool first = true;
+    for (size_t i = 0; i < writer->profile->samples.count && buffer_pass(writer->out);) {
+        int64_t value = next_value(writer, type, &i);
+        if (!value)
+            continue;
+        if (!first)
+            buffer_add_char(writer->out, ',');
+        first = false;
+        buffer_add_i64(writer->out, value);
+        if (__builtin_add_overflow(*ret_total, value, ret_total))
+            *ret_total = INT64_MAX;
+    }
 }
 
 static int write_profile(struct writer *writer, unsigned type, struct error *error)
@@ -263,12 +286,11 @@ static int write_profile(struct writer *writer, unsigned type, struct error *err
     text_escape_json(out, name->data, name->length);
     buffer_printf(out, ",\"unit\":\"%s\",\"samples\":[",
                   speedscope_unit(profile_text(profile, profile->types[type].unit)));
-    writer->weights.length = 0;
-    int r = write_samples(writer, type, &total, error);
+    int r = write_samples(writer, type, error);
     if (r < 0)
         return r;
     buffer_add_text(out, "],\n\"weights\":[");
-    buffer_add(out, writer->weights.data, writer->weights.length);
+    write_weights(writer, type, &total);
     buffer_printf(out, "],\"startValue\":0,\"endValue\":%lld}", (long long)total);
     return 0;
 }
@@ -284,6 +306,11 @@ int speedscope_write(struct buffer *out, const struct profile *profile,
         return error_set(error, -EINVAL, "The profile has no sample type %u.", first);
     number_frames(&writer);
     order_rows(&writer);
+    for (unsigned type = first; type < end; type++) {
+        int r = check_values(&writer, type, error);
+        if (r < 0)
+            return r;
+    }
     buffer_printf(out,
                   "{\"$schema\":\"https://www.speedscope.app/file-format-schema.json\",\n"
                   "\"exporter\":\"%s%s\",\n",

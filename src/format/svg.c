@@ -124,33 +124,42 @@ static void draw_box(struct svg_picture *picture, const struct svg_box *box, dou
     buffer_add_text(out, "</g>\n");
 }
 
+/* Where the frames end, or what is said instead of them. */
+static double frames_bottom(const struct svg_picture *picture)
+{
+    return picture->box_count ? picture->y - 6 + picture->rows * ROW_HEIGHT : picture->y + 18;
+}
+
 static void draw_frames(struct svg_picture *picture)
 {
     if (!picture->box_count) {
         buffer_printf(picture->out, "<text x=\"%.1f\" y=\"%.1f\">%s</text>\n", SVG_MARGIN,
                       picture->y + 8, "There is nothing to draw: no sample has a value.");
-        picture->y += 40;
         return;
     }
-    double bottom = picture->y - 6 + picture->rows * ROW_HEIGHT;
+    double bottom = frames_bottom(picture);
     buffer_add_text(picture->out,
                     "<g id=\"frames\" font-size=\"11\" fill=\"#1b1f24\" font-family=\"ui-monospace,"
                     "SFMono-Regular,Menlo,Consolas,'DejaVu Sans Mono','Liberation Mono',"
                     "monospace\">\n");
-    for (size_t i = 0; i < picture->box_count; i++)
+    for (size_t i = 0; i < picture->box_count && buffer_pass(picture->out); i++)
         draw_box(picture, &picture->boxes[i], bottom);
     buffer_add_text(picture->out, "</g>\n");
-    picture->y = bottom + 22;
 }
 
-/* The height is known when everything has been drawn, so the body is made before the head. */
+/* The height is known when what is around the frames has been drawn, so that is done twice. */
+static void measure_height(struct svg_picture *picture)
+{
+    _cleanup_buffer_ struct buffer nowhere = {0};
+    picture->out = &nowhere;
+    svg_draw_header(picture);
+    picture->y = frames_bottom(picture) + 22;
+    svg_draw_footer(picture);
+}
+
 static void draw(struct svg_picture *picture, struct buffer *out)
 {
-    _cleanup_buffer_ struct buffer body = {0};
-    picture->out = &body;
-    svg_draw_header(picture);
-    draw_frames(picture);
-    svg_draw_footer(picture);
+    measure_height(picture);
     const char *title = picture->options->title ? picture->options->title : "Flame graph";
     buffer_printf(out,
                   "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n"
@@ -162,7 +171,11 @@ static void draw(struct svg_picture *picture, struct buffer *out)
     text_escape_xml(out, title, strlen(title));
     buffer_add_text(out, "</title>\n<style>#frames g:hover rect{stroke:#1b1f24;stroke-width:1}"
                          "</style>\n<rect width=\"100%\" height=\"100%\" fill=\"#ffffff\"/>\n");
-    buffer_add(out, body.data, body.length);
+    picture->out = out;
+    svg_draw_header(picture);
+    draw_frames(picture);
+    picture->y = frames_bottom(picture) + 22;
+    svg_draw_footer(picture);
     buffer_add_text(out, "</svg>\n");
 }
 

@@ -145,6 +145,8 @@ void http_server_metrics(struct http_server *server, struct buffer *out)
          atomic_load(&server->active_count)},
         {"assay_http_requests_queued", "Requests that wait for a worker.",
          workers_queued(server->workers)},
+        {"assay_http_streams", "Answers that are sent while they are written.",
+         atomic_load(&server->stream_count)},
         {"assay_http_buffer_bytes", "Memory of bodies and streamed answers.",
          atomic_load(&server->budget.used)},
     };

@@ -4,7 +4,8 @@
  * workers (handlers), and one watcher. A request is held by references of the connection, of its
  * worker and of a streamed answer.
  *
- * Locks, outermost first: server->lock, request->lock, and whatever libmicrohttpd takes.
+ * Locks, outermost first: server->lock, request->lock, and whatever libmicrohttpd and the workers
+ * take.
  */
 #pragma once
 
@@ -88,6 +89,8 @@ struct http_request {
     bool queued;   /* libmicrohttpd has it */
     bool streaming, output_ended, output_failed;
     struct pipe output;
+    struct gzip_stream *gzip; /* the handler's own */
+    int64_t waited_ms;        /* for a reader */
     uint64_t sent;
 
     bool aborted; /* the server stops */
@@ -121,7 +124,7 @@ struct http_server {
     pthread_cond_t changed; /* a connection came at the limit, or a request ended */
     struct connection *connections;
     struct http_request *active; /* from the end of the head until the answer is sent */
-    atomic_size_t connection_count, active_count;
+    atomic_size_t connection_count, active_count, stream_count;
     bool crowded; /* connections are near the limit */
     atomic_bool stopping;
     bool watching, watcher_ends;
@@ -171,6 +174,8 @@ void request_run(struct http_request *request);
 /* With request->lock held. */
 void request_suspend(struct http_request *request, enum connection_phase phase);
 void request_resume(struct http_request *request);
+/* Without it. The handler has written all of a streamed answer, and whatever else ends with it. */
+void respond_end(struct http_request *request);
 /* Without it. Ends waiting for the client, because the server stops. */
 void request_abort(struct http_request *request);
 void request_refuse(struct http_request *request, enum http_refusal reason, unsigned status,

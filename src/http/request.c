@@ -6,7 +6,9 @@
 
 #include <stdio.h>
 #include <strings.h>
+#include <time.h>
 
+#include "format/gzip.h"
 #include "http/internal.h"
 
 struct http_request *request_new(struct http_server *server, struct connection *connection,
@@ -23,7 +25,11 @@ struct http_request *request_new(struct http_server *server, struct connection *
         (struct pipe){.budget = &server->budget, .limit = server->options.body_buffer_bytes};
     request->output = request->body;
     pthread_mutex_init(&request->lock, NULL);
-    pthread_cond_init(&request->changed, NULL);
+    pthread_condattr_t clock;
+    pthread_condattr_init(&clock);
+    pthread_condattr_setclock(&clock, CLOCK_MONOTONIC);
+    pthread_cond_init(&request->changed, &clock);
+    pthread_condattr_destroy(&clock);
     return request;
 }
 
@@ -45,6 +51,7 @@ void request_unref(struct http_request *request)
     free(request->headers);
     free(request->query);
     free(request->answer_headers);
+    gzip_stream_free(request->gzip);
     explicit_bzero(&request->token, sizeof(request->token));
     free(request);
 }
@@ -80,10 +87,7 @@ void request_run(struct http_request *request)
     request->route->handle(request, request->server->options.userdata);
     if (!request->answered)
         http_respond_error(request, 500, "The server has no answer to this request.");
-    pthread_mutex_lock(&request->lock);
-    request->output_ended = true;
-    request_resume(request);
-    pthread_mutex_unlock(&request->lock);
+    respond_end(request);
     request_unref(request);
 }
 

@@ -92,10 +92,14 @@ void http_respond_text(struct http_request *request, unsigned status, const char
 void http_respond_file(struct http_request *request, unsigned status, const char *content_type,
                        int fd, uint64_t length);
 
-/* An answer of unknown length: any number of http_write() after it. */
-void http_respond_stream(struct http_request *request, unsigned status, const char *content_type);
+/* An answer of unknown length: any number of http_write() after it. Compressed if the client takes
+ * it, unless it is a picture or application/octet-stream. -EAGAIN: so many are under way already
+ * that nothing was answered. */
+int http_respond_stream(struct http_request *request, unsigned status, const char *content_type);
 
-/* Blocks while the client is slower than we are. -ECANCELED when it has gone. */
+/* Blocks while the client is slower than we are; its thread is made up for by another meanwhile.
+ * -ECANCELED when the client has gone, or has been waited for too long (see server.h): the answer
+ * is cut off then. */
 int http_write(struct http_request *request, const void *bytes, size_t length);
 
 /* After http_respond_stream: what was sent is not all there is, and the client shall notice. */

@@ -3,10 +3,12 @@
 
 #include <fcntl.h>
 #include <stdio.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/text.h"
 #include "format/format.h"
+#include "format/gzip.h"
 #include "http/authorize.h"
 #include "http/internal.h"
 
@@ -174,28 +176,68 @@ static void stream_free(void *userdata)
     request_unref(userdata);
 }
 
-void http_respond_stream(struct http_request *request, unsigned status, const char *content_type)
+static bool stream_compressible(struct http_request *request, const char *content_type)
 {
+    const char *accepted = http_request_header(request, "Accept-Encoding");
+    if (has_header(request, "Content-Encoding") || !content_type ||
+        !strcmp(content_type, "application/octet-stream") ||
+        (!strncmp(content_type, "image/", 6) && !strstr(content_type, "svg")))
+        return false;
+    http_respond_header(request, "Vary", "Accept-Encoding");
+    return accepted && authorize_gzip(accepted);
+}
+
+int http_respond_stream(struct http_request *request, unsigned status, const char *content_type)
+{
+    struct http_server *server = request->server;
     if (request->answered)
-        return;
+        return 0;
+    if (atomic_fetch_add(&server->stream_count, 1) >= server->options.stream_limit) {
+        atomic_fetch_sub(&server->stream_count, 1);
+        counters_refused(server, HTTP_REFUSED_OVERLOAD, request->peer, &request->identity);
+        return -EAGAIN;
+    }
     request->streaming = true;
+    if (stream_compressible(request, content_type)) {
+        http_respond_header(request, "Content-Encoding", "gzip");
+        request->gzip = gzip_stream_new();
+    }
     struct MHD_Response *response = MHD_create_response_from_callback(
         MHD_SIZE_UNKNOWN, 64u << 10, next_piece, request_ref(request), stream_free);
     if (!response)
         request_unref(request);
     publish(request, status, content_type, response, 0);
+    return 0;
 }
 
-int http_write(struct http_request *request, const void *bytes, size_t length)
+/* With the lock held. False when the client has been waited for long enough. */
+static bool wait_for_reader(struct http_request *request)
 {
-    if (!request->streaming)
-        return -EINVAL;
-    if (request->head_only)
-        return 0;
+    const struct http_server_options *options = &request->server->options;
+    int64_t began_ms = http_now_ms();
+    int64_t granted_ms = options->stream_wait_ms +
+                         (int64_t)(request->sent * 1000 / options->stream_rate_bytes) -
+                         request->waited_ms;
+    int64_t until_ms = began_ms + MAX(granted_ms, 0);
+    struct timespec until = {.tv_sec = until_ms / 1000, .tv_nsec = until_ms % 1000 * 1000000};
+    workers_away(request->server->workers, true);
+    int r = pthread_cond_timedwait(&request->changed, &request->lock, &until);
+    workers_away(request->server->workers, false);
+    request->waited_ms += http_now_ms() - began_ms;
+    return r != ETIMEDOUT;
+}
+
+/* Into the pipe, as it is to be sent. */
+static int write_out(void *context, const void *bytes, size_t length)
+{
+    struct http_request *request = context;
     int r = 0;
     pthread_mutex_lock(&request->lock);
     while (length) {
-        if (request->gone || request->aborted || request->output_failed) {
+        if (request->gone || request->aborted || request->output_failed ||
+            http_request_cancelled(request)) {
+            request->output_failed = true;
+            request_resume(request);
             r = -ECANCELED;
             break;
         }
@@ -205,11 +247,36 @@ int http_write(struct http_request *request, const void *bytes, size_t length)
         /* A wake-up per piece and not per word; the end of the handler sends the rest. */
         if (length || request->output.length >= PIPE_FIRST_BYTES)
             request_resume(request);
-        if (length)
-            pthread_cond_wait(&request->changed, &request->lock);
+        if (length && !wait_for_reader(request)) {
+            counters_refused(request->server, HTTP_REFUSED_SLOW_READER, request->peer,
+                             &request->identity);
+            request->output_failed = true;
+        }
     }
     pthread_mutex_unlock(&request->lock);
     return r;
+}
+
+int http_write(struct http_request *request, const void *bytes, size_t length)
+{
+    if (!request->streaming)
+        return -EINVAL;
+    if (request->head_only)
+        return 0;
+    return request->gzip ? gzip_stream_put(request->gzip, bytes, length, write_out, request)
+                         : write_out(request, bytes, length);
+}
+
+void respond_end(struct http_request *request)
+{
+    if (request->gzip && !request->head_only)
+        gzip_stream_end(request->gzip, write_out, request);
+    if (request->streaming)
+        atomic_fetch_sub(&request->server->stream_count, 1);
+    pthread_mutex_lock(&request->lock);
+    request->output_ended = true;
+    request_resume(request);
+    pthread_mutex_unlock(&request->lock);
 }
 
 void http_abort(struct http_request *request)

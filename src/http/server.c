@@ -58,6 +58,9 @@ static void set_defaults(struct http_server_options *options)
     set_number(&options->idle_timeout_ms, 75000);
     set_number(&options->rate_window_ms, 10000);
     set_size(&options->minimum_rate_bytes, 1024);
+    set_size(&options->stream_limit, 64);
+    set_number(&options->stream_wait_ms, 60000);
+    set_size(&options->stream_rate_bytes, 64u << 10);
     set_size(&options->compress_from_bytes, 1024);
     if (!options->unix_mode)
         options->unix_mode = 0600;

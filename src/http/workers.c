@@ -23,6 +23,7 @@ struct workers {
     struct queue complete, coming;
     unsigned limit, threads, idle;
     unsigned reading; /* threads with a request whose body is still coming */
+    unsigned away;    /* threads that wait for a reader */
     bool stopping;
     void (*run)(struct http_request *request);
 };
@@ -120,6 +121,13 @@ static bool start_thread(struct workers *workers)
     return r == 0;
 }
 
+static void add_thread(struct workers *workers)
+{
+    workers->threads++;
+    if (!start_thread(workers))
+        workers->threads--; /* one of the others will take it */
+}
+
 void workers_submit(struct workers *workers, struct http_request *request, bool complete)
 {
     pthread_mutex_lock(&workers->lock);
@@ -129,12 +137,19 @@ void workers_submit(struct workers *workers, struct http_request *request, bool 
     queue->last = &request->next;
     queue->count++;
     size_t waiting = workers->complete.count + workers->coming.count;
-    if (workers->idle < waiting && workers->threads < workers->limit) {
-        workers->threads++;
-        if (!start_thread(workers))
-            workers->threads--; /* one of the others will take it */
-    }
+    if (workers->idle < waiting && workers->threads < workers->limit + workers->away)
+        add_thread(workers);
     pthread_cond_signal(&workers->changed);
+    pthread_mutex_unlock(&workers->lock);
+}
+
+void workers_away(struct workers *workers, bool away)
+{
+    pthread_mutex_lock(&workers->lock);
+    workers->away += away ? 1u : -1u;
+    size_t waiting = workers->complete.count + workers->coming.count;
+    if (away && waiting && !workers->idle && workers->threads < workers->limit + workers->away)
+        add_thread(workers);
     pthread_mutex_unlock(&workers->lock);
 }
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Threads that run handlers: started as they are needed, up to a limit. Requests whose bodies are
- * still coming may take half of them at most, so that there is always room for complete ones.
+ * still coming may take half of them at most, so that there is always room for complete ones; and
+ * those that wait for their client to read don't count.
  */
 #pragma once
 
@@ -19,6 +20,9 @@ void workers_free(struct workers *workers);
 
 /* `complete`: the handler won't have to wait for the body. */
 void workers_submit(struct workers *workers, struct http_request *request, bool complete);
+
+/* The calling thread, one of them, waits for a reader from now on, or does so no longer. */
+void workers_away(struct workers *workers, bool away);
 
 /* Requests that no thread has taken yet. */
 size_t workers_queued(struct workers *workers);

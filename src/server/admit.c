@@ -5,6 +5,7 @@
 
 #include <string.h>
 
+#include "server/answer.h"
 #include "server/receive.h"
 
 #define EXPANSION 12             /* bytes in memory for each that is sent, most of the time */
@@ -12,6 +13,12 @@
 #define UNKNOWN_BYTES (1u << 20) /* when the sender doesn't say its length */
 #define PUSH_WAIT_MS 250
 #define QUERY_WAIT_MS 10000
+
+/* What the query of this thread has, so that it can give a part back early. */
+static _Thread_local struct {
+    struct budget *budget;
+    size_t bytes;
+} taken;
 
 static size_t push_memory(struct server *server, struct http_request *request)
 {
@@ -55,6 +62,17 @@ void admit_query(struct http_request *request, void *userdata, server_handler *h
                            "again in a moment.");
         return;
     }
+    taken.budget = &server->memory;
+    taken.bytes = budget_fit(&server->memory, bytes);
     handler(request, server);
-    budget_give(&server->memory, bytes);
+    budget_give(&server->memory, taken.bytes);
+    taken.bytes = 0;
+}
+
+void admit_keep(size_t bytes)
+{
+    size_t kept = MIN(bytes ? bytes : taken.bytes / 2, taken.bytes);
+    if (kept < taken.bytes)
+        budget_give(taken.budget, taken.bytes - kept);
+    taken.bytes = kept;
 }

@@ -8,19 +8,20 @@
 #include "base/clock.h"
 #include "base/text.h"
 #include "label/quote.h"
+#include "server/answer.h"
 #include "server/question.h"
 
 /* A JSON array in the making. */
 struct list {
-    struct buffer out;
+    struct buffer *out;
     const char *comma;
 };
 
 static int list_text(void *context, const char *text)
 {
     struct list *list = context;
-    buffer_add_text(&list->out, list->comma);
-    json_put_text(&list->out, text);
+    buffer_add_text(list->out, list->comma);
+    json_put_text(list->out, text);
     list->comma = ",";
     return 0;
 }
@@ -30,16 +31,29 @@ static int list_type(void *context, const char *id)
     static const char *const keys[] = {"name", "sample_type", "sample_unit", "period_type",
                                        "period_unit"};
     struct list *list = context;
-    buffer_printf(&list->out, "%s{\"id\":", list->comma);
-    json_put_text(&list->out, id);
+    buffer_printf(list->out, "%s{\"id\":", list->comma);
+    json_put_text(list->out, id);
     for (unsigned i = 0; i < ARRAY_LENGTH(keys); i++) {
         size_t length;
         const char *part = query_type_part(id, i, &length);
-        buffer_printf(&list->out, ",\"%s\":", keys[i]);
-        text_escape_json(&list->out, part, length);
+        buffer_printf(list->out, ",\"%s\":", keys[i]);
+        text_escape_json(list->out, part, length);
     }
-    buffer_add_char(&list->out, '}');
+    buffer_add_char(list->out, '}');
     list->comma = ",";
+    return 0;
+}
+
+struct service_list {
+    char **list;
+    size_t count, capacity;
+};
+
+static int gather(void *context, const char *text)
+{
+    struct service_list *set = context;
+    array_reserve(set->list, set->capacity, set->count + 1);
+    set->list[set->count++] = memory_strdup(text);
     return 0;
 }
 
@@ -47,14 +61,41 @@ static int list_series(void *context, const struct labels *labels, const char *t
                        int64_t first_ns, int64_t last_ns)
 {
     struct list *list = context;
-    buffer_printf(&list->out, "%s{\"type\":", list->comma);
-    json_put_text(&list->out, type);
-    buffer_printf(&list->out, ",\"first\":%.3f,\"last\":%.3f,\"labels\":", (double)first_ns / 1e9,
+    buffer_printf(list->out, "%s{\"type\":", list->comma);
+    json_put_text(list->out, type);
+    buffer_printf(list->out, ",\"first\":%.3f,\"last\":%.3f,\"labels\":", (double)first_ns / 1e9,
                   (double)last_ns / 1e9);
-    labels_write_json(labels, &list->out);
-    buffer_add_char(&list->out, '}');
+    labels_write_json(labels, list->out);
+    buffer_add_char(list->out, '}');
     list->comma = ",";
     return 0;
+}
+
+/* Callbacks of the store must not wait for a client, so series are asked for service by service,
+ * and what one has is sent when the store is done with it. */
+static int list_by_service(struct server *server, const struct store_selection *selection,
+                           struct list *list, struct error *error)
+{
+    struct service_list services = {0};
+    int r =
+        store_label_values(server->store, selection, LABEL_SERVICE_NAME, gather, &services, error);
+    size_t matchers = selection->selector ? selection->selector->count : 0;
+    struct matcher *all = memory_zalloc(matchers + 1, sizeof(*all));
+    if (matchers)
+        memcpy(all, selection->selector->matchers, matchers * sizeof(*all));
+    struct selector selector = {.matchers = all, .count = matchers + 1};
+    struct store_selection one = *selection;
+    one.selector = &selector;
+    for (size_t i = 0; r >= 0 && i < services.count && buffer_pass(list->out); i++) {
+        all[matchers] = (struct matcher){
+            .kind = MATCH_EQUAL, .name = LABEL_SERVICE_NAME, .value = services.list[i]};
+        r = store_series(server->store, &one, list_series, list, error);
+    }
+    for (size_t i = 0; i < services.count; i++)
+        free(services.list[i]);
+    free(services.list);
+    free(all);
+    return r;
 }
 
 enum listing { LIST_TYPES, LIST_NAMES, LIST_VALUES, LIST_SERIES };
@@ -67,8 +108,10 @@ static void respond_list(struct http_request *request, struct server *server, en
         return;
     _cleanup_question_ struct question question = {0};
     struct error error = {0};
-    struct list list = {.comma = ""};
-    buffer_add_char(&list.out, '[');
+    _cleanup_answer_ struct answer answer;
+    struct list list = {.out = &answer.out, .comma = ""};
+    answer_init(&answer, request, "application/json");
+    buffer_add_char(list.out, '[');
     int r = question_read(&question, request, server, "", false, &error);
     const struct store_selection *selection = &question.selection;
     if (!r && listing == LIST_TYPES)
@@ -82,13 +125,11 @@ static void respond_list(struct http_request *request, struct server *server, en
                                    : LABEL_SERVICE_NAME,
                                list_text, &list, &error);
     else if (!r)
-        r = store_series(server->store, selection, list_series, &list, &error);
-    buffer_add_text(&list.out, "]\n");
+        r = list_by_service(server, selection, &list, &error);
+    buffer_add_text(list.out, "]\n");
+    r = answer_end(&answer, r, &error);
     if (r < 0)
         http_respond_failure(request, &error);
-    else
-        api_respond(request, "application/json", &list.out);
-    buffer_release(&list.out);
 }
 
 void api_types(struct http_request *request, void *server)
@@ -148,7 +189,8 @@ void api_health(struct http_request *request, void *userdata)
     struct server *server = userdata;
     struct error error = {0};
     struct store_stats stats = {0};
-    struct list list = {.comma = ""};
+    struct buffer problems = {0};
+    struct list list = {.out = &problems, .comma = ""};
     if (!parameters_known(request, "/api/v1/health"))
         return;
     int r = store_stats(server->store, &stats, &error);
@@ -163,15 +205,15 @@ void api_health(struct http_request *request, void *userdata)
                   "\"store\":{\"kind\":\"%s\",\"samples\":%llu,\"windows\":%llu,\"series\":%llu,"
                   "\"bytes\":%llu,\"fresh_blocks\":%llu},\"problems\":[%.*s]}\n",
                   r < 0             ? "failing"
-                  : list.out.length ? "degraded"
+                  : problems.length ? "degraded"
                                     : "ok",
                   ASSAY_VERSION, (double)(monotonic_ns() - server->started_ns) / 1e9,
                   server->options.data ? "embedded" : "memory", (unsigned long long)stats.rows,
                   (unsigned long long)stats.windows, (unsigned long long)stats.series,
                   (unsigned long long)bytes, (unsigned long long)stats.fresh_blocks,
-                  (int)list.out.length, list.out.length ? list.out.data : "");
+                  (int)problems.length, problems.length ? problems.data : "");
     http_respond_header(request, "Cache-Control", "no-store");
     http_respond(request, r < 0 ? 503 : 200, "application/json", &out);
     buffer_release(&out);
-    buffer_release(&list.out);
+    buffer_release(&problems);
 }

@@ -6,6 +6,7 @@
 #include "format/flamedata.h"
 #include "format/pictures.h"
 #include "profile/diff.h"
+#include "server/answer.h"
 #include "server/api.h"
 #include "server/tree_part.h"
 
@@ -53,43 +54,44 @@ static int read_comparison(struct comparison *comparison, struct http_request *r
     return r;
 }
 
-static void write_diff(struct http_request *request, const struct comparison *comparison,
-                       enum rank_order order, uint64_t limit)
+static int write_diff(struct http_request *request, const struct comparison *comparison,
+                      enum rank_order order, uint64_t limit, struct error *error)
 {
     _cleanup_naming_ struct naming base = {0}, new_side = {0};
     _cleanup_diff_ struct diff found = {0};
     struct diff *diff = &found;
-    struct buffer out = {0};
+    _cleanup_answer_ struct answer answer;
+    struct buffer *out = &answer.out;
+    answer_init(&answer, request, "application/json");
     naming_init(&base, &comparison->profiles[0]);
     naming_init(&new_side, &comparison->profiles[1]);
     struct diff_side sides[] = {{&comparison->profiles[0], &base, 0},
                                 {&comparison->profiles[1], &new_side, 0}};
     diff_functions(&sides[0], &sides[1], comparison->scale, order, diff);
-    buffer_add_char(&out, '{');
-    api_put_unit(&out, comparison->new_side.query.type);
-    buffer_printf(&out, ",\"base_total\":%lld,\"new_total\":%lld,\"scale\":%.9g,\"base\":{",
+    buffer_add_char(out, '{');
+    api_put_unit(out, comparison->new_side.query.type);
+    buffer_printf(out, ",\"base_total\":%lld,\"new_total\":%lld,\"scale\":%.9g,\"base\":{",
                   (long long)diff->base_total, (long long)diff->new_total, diff->scale);
-    quality_write(&comparison->quality[0], &comparison->profiles[0], &out);
-    buffer_add_text(&out, "},\"new\":{");
-    quality_write(&comparison->quality[1], &comparison->profiles[1], &out);
-    buffer_printf(&out, "},\"function_count\":%zu,\"functions\":[", diff->count);
+    quality_write(&comparison->quality[0], &comparison->profiles[0], out);
+    buffer_add_text(out, "},\"new\":{");
+    quality_write(&comparison->quality[1], &comparison->profiles[1], out);
+    buffer_printf(out, "},\"function_count\":%zu,\"functions\":[", diff->count);
     /* Both ends matter: the widest growth and the greatest shrinkage. */
     size_t shown = MIN(diff->count, limit), head = (shown + 1) / 2;
-    for (size_t i = 0; i < shown; i++) {
+    for (size_t i = 0; i < shown && buffer_pass(out); i++) {
         const struct diff_row *row =
             &diff->rows[shown == diff->count || i < head ? i : diff->count - (shown - i)];
-        buffer_add_text(&out, i ? ",\n" : "\n");
-        api_put_function(&out, row->entry);
-        buffer_printf(&out,
+        buffer_add_text(out, i ? ",\n" : "\n");
+        api_put_function(out, row->entry);
+        buffer_printf(out,
                       ",\"flat_change\":%lld,\"cum_change\":%lld,\"base_flat\":%lld,"
                       "\"base_cum\":%lld,\"new_flat\":%lld,\"new_cum\":%lld}",
                       (long long)row->flat_change, (long long)row->cumulative_change,
                       (long long)row->base_flat, (long long)row->base_cumulative,
                       (long long)row->new_flat, (long long)row->new_cumulative);
     }
-    buffer_add_text(&out, "]}\n");
-    api_respond(request, "application/json", &out);
-    buffer_release(&out);
+    buffer_add_text(out, "]}\n");
+    return answer_end(&answer, 0, error);
 }
 
 /* {"base":{quality},"new":{quality},"flame":{...}}, for pages that draw by themselves. */
@@ -114,7 +116,8 @@ static int draw_diff(struct http_request *request, const struct comparison *comp
     static const enum flame_normalize normalize[] = {
         FLAME_NORMALIZE_TOTAL, FLAME_NORMALIZE_DURATION, FLAME_NORMALIZE_NONE};
     _cleanup_calltree_ struct calltree tree;
-    struct buffer out = {0};
+    _cleanup_answer_ struct answer answer;
+    answer_init(&answer, request, format ? api_content_type(format) : "application/json");
     double scales[PROFILE_TYPES_MAX];
     calltree_init(&tree);
     int r = calltree_add(&tree, &comparison->profiles[1], CALLTREE_NEW, error);
@@ -128,12 +131,10 @@ static int draw_diff(struct http_request *request, const struct comparison *comp
     if (!r)
         r = tree_part_take(part, &tree, &options.dropped, error);
     if (!r)
-        r = !format ? write_flame(&out, comparison, &tree, &options, error)
-                    : (format == &format_svg ? svg_draw : html_draw)(&out, &tree, &options, error);
-    if (!r)
-        api_respond(request, format ? api_content_type(format) : "application/json", &out);
-    buffer_release(&out);
-    return r;
+        r = !format                 ? write_flame(&answer.out, comparison, &tree, &options, error)
+            : format == &format_svg ? svg_draw(&answer.out, &tree, &options, error)
+                                    : html_draw(&answer.out, &tree, &options, error);
+    return answer_end(&answer, r, error);
 }
 
 /* What the base has to be multiplied by. */
@@ -179,7 +180,7 @@ void api_diff(struct http_request *request, void *server)
         if (format || flame)
             r = draw_diff(request, &comparison, &part, format, &error);
         else
-            write_diff(request, &comparison, order, limit);
+            r = write_diff(request, &comparison, order, limit, &error);
     }
     if (r < 0)
         http_respond_failure(request, &error);

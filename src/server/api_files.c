@@ -10,6 +10,7 @@
 #include "format/pictures.h"
 #include "profile/calltree.h"
 #include "profile/filter.h"
+#include "server/answer.h"
 #include "server/api.h"
 #include "server/receive.h"
 
@@ -257,9 +258,10 @@ void files_answer_flame(struct http_request *request, uint64_t limit)
     _cleanup_tree_part_ struct tree_part part = {0};
     struct http_source *source = NULL;
     struct error error = {0};
-    struct buffer out = {0};
     if (!parameters_known(request, "/api/v1/files/flame"))
         return;
+    _cleanup_answer_ struct answer answer;
+    answer_init(&answer, request, "application/json");
     _cleanup_profile_ struct profile profile;
     int r = api_asked_format(request, "json", &written, &error);
     profile_init(&profile, written ? written->detail : PROFILE_LABELS);
@@ -272,12 +274,11 @@ void files_answer_flame(struct http_request *request, uint64_t limit)
     struct file_profile file = {asked_name(request, "name", "profile"), found, &profile};
     if (!r && written)
         r = api_write_format(request, &profile, written, file.name, &error);
-    else if (!r && !(r = files_put_flame(&out, &file, &part, &error)))
-        api_respond(request, "application/json", &out);
+    else if (!r)
+        r = answer_end(&answer, files_put_flame(&answer.out, &file, &part, &error), &error);
     if (r < 0)
         http_respond_failure(request, &error);
     http_source_close(source);
-    buffer_release(&out);
 }
 
 void files_answer_diff(struct http_request *request, uint64_t limit, struct server *server)
@@ -288,9 +289,10 @@ void files_answer_diff(struct http_request *request, uint64_t limit, struct serv
     _cleanup_tree_part_ struct tree_part part = {0};
     struct http_source *source = NULL;
     struct error error = {0};
-    struct buffer out = {0};
     if (!parameters_known(request, "/api/v1/files/diff"))
         return;
+    _cleanup_answer_ struct answer answer;
+    answer_init(&answer, request, "application/json");
     profile_init(&profiles[0], 0);
     profile_init(&profiles[1], 0);
     int r = files_read_comparison(&comparison, request, &error);
@@ -306,18 +308,15 @@ void files_answer_diff(struct http_request *request, uint64_t limit, struct serv
                         new_side = {asked_name(request, "name", "new"), formats[1], &profiles[1]};
     comparison.base = &base;
     comparison.new_side = &new_side;
+    if (comparison.format)
+        answer.content_type = api_content_type(comparison.format);
     if (!r)
-        r = files_put_diff(&out, &comparison, &part, &error);
-    if (!r)
-        api_respond(request,
-                    comparison.format ? api_content_type(comparison.format) : "application/json",
-                    &out);
-    else
+        r = answer_end(&answer, files_put_diff(&answer.out, &comparison, &part, &error), &error);
+    if (r < 0)
         http_respond_failure(request, &error);
     http_source_close(source);
     profile_release(&profiles[0]);
     profile_release(&profiles[1]);
-    buffer_release(&out);
 }
 
 /* Bodies count as much as a query may take: both are memory of one who asks. */

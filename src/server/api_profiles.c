@@ -8,11 +8,13 @@
 #include "profile/calltree.h"
 #include "query/focus.h"
 #include "query/sandwich.h"
+#include "server/answer.h"
 #include "server/api.h"
 #include "server/tree_part.h"
 
 #define DEFAULT_NODES 8192
 #define NODES_MAX (1u << 20)
+#define HELD_PARTS 2 /* a profile, and what is made of it to write it */
 
 const char *api_content_type(const struct format *format)
 {
@@ -33,15 +35,12 @@ int api_write_format(struct http_request *request, const struct profile *profile
                      const struct format *format, const char *title, struct error *error)
 {
     struct write_options options = {.type = -1, .title = title};
-    struct buffer out = {0}, compressed = {0};
-    int r = format->write(&out, profile, &options, error);
-    if (!r && format->gzip && format_compress_gzip(&out, &compressed) < 0)
-        r = error_set(error, -ENOMEM, "The profile can't be compressed.");
-    if (!r)
-        api_respond(request, api_content_type(format), format->gzip ? &compressed : &out);
-    buffer_release(&out);
-    buffer_release(&compressed);
-    return r;
+    _cleanup_answer_ struct answer answer;
+    answer_init(&answer, request, api_content_type(format));
+    answer.gzip = format->gzip;
+    answer.held_bytes = HELD_PARTS * profile_memory(profile);
+    int r = format->write(&answer.out, profile, &options, error);
+    return answer_end(&answer, r, error);
 }
 
 static int write_flame(struct http_request *request, const struct profile *profile,
@@ -49,22 +48,21 @@ static int write_flame(struct http_request *request, const struct profile *profi
                        struct error *error)
 {
     _cleanup_calltree_ struct calltree tree;
-    struct buffer out = {0};
+    _cleanup_answer_ struct answer answer;
+    answer_init(&answer, request, "application/json");
+    answer.held_bytes = HELD_PARTS * profile_memory(profile);
     calltree_init(&tree);
     int r = calltree_add(&tree, profile, CALLTREE_NEW, error);
     if (!r) {
         struct flame_options options = {.title = title};
         options.dropped = calltree_limit(&tree, (uint32_t)nodes);
-        buffer_add_char(&out, '{');
-        quality_write(quality, profile, &out);
-        buffer_add_text(&out, ",\"flame\":");
-        r = flamedata_write(&out, &tree, &options, error);
-        buffer_add_text(&out, "}\n");
+        buffer_add_char(&answer.out, '{');
+        quality_write(quality, profile, &answer.out);
+        buffer_add_text(&answer.out, ",\"flame\":");
+        r = flamedata_write(&answer.out, &tree, &options, error);
+        buffer_add_text(&answer.out, "}\n");
     }
-    if (!r)
-        api_respond(request, "application/json", &out);
-    buffer_release(&out);
-    return r;
+    return answer_end(&answer, r, error);
 }
 
 int api_asked_format(struct http_request *request, const char *otherwise,
@@ -167,30 +165,31 @@ void api_put_unit(struct buffer *out, const char *type)
     buffer_printf(out, ",\"unit\":\"%.*s\"", (int)length, unit);
 }
 
-static void write_top(struct http_request *request, const struct profile *profile,
-                      const struct query_quality *quality, const char *type, enum rank_order order,
-                      uint64_t limit)
+static int write_top(struct http_request *request, const struct profile *profile,
+                     const struct query_quality *quality, const char *type, enum rank_order order,
+                     uint64_t limit, struct error *error)
 {
     _cleanup_naming_ struct naming naming = {0};
     _cleanup_ranking_ struct ranking ranking = {0};
-    struct buffer out = {0};
+    _cleanup_answer_ struct answer answer;
+    struct buffer *out = &answer.out;
+    answer_init(&answer, request, "application/json");
     naming_init(&naming, profile);
     rank_functions(profile, &naming, 0, order, &ranking);
-    buffer_add_char(&out, '{');
-    api_put_unit(&out, type);
-    buffer_printf(&out, ",\"total\":%lld,", (long long)ranking.total);
-    quality_write(quality, profile, &out);
-    buffer_printf(&out, ",\"function_count\":%zu,\"functions\":[", ranking.count);
-    for (size_t i = 0; i < ranking.count && i < limit; i++) {
+    buffer_add_char(out, '{');
+    api_put_unit(out, type);
+    buffer_printf(out, ",\"total\":%lld,", (long long)ranking.total);
+    quality_write(quality, profile, out);
+    buffer_printf(out, ",\"function_count\":%zu,\"functions\":[", ranking.count);
+    for (size_t i = 0; i < ranking.count && i < limit && buffer_pass(out); i++) {
         const struct rank_row *row = &ranking.rows[i];
-        buffer_add_text(&out, i ? ",\n" : "\n");
-        api_put_function(&out, &naming.entries[row->entry]);
-        buffer_printf(&out, ",\"flat\":%lld,\"cum\":%lld}", (long long)row->flat,
+        buffer_add_text(out, i ? ",\n" : "\n");
+        api_put_function(out, &naming.entries[row->entry]);
+        buffer_printf(out, ",\"flat\":%lld,\"cum\":%lld}", (long long)row->flat,
                       (long long)row->cumulative);
     }
-    buffer_add_text(&out, "]}\n");
-    api_respond(request, "application/json", &out);
-    buffer_release(&out);
+    buffer_add_text(out, "]}\n");
+    return answer_end(&answer, 0, error);
 }
 
 void api_top(struct http_request *request, void *server)
@@ -213,10 +212,10 @@ void api_top(struct http_request *request, void *server)
         r = question_read_links(&question, request, &error);
     if (!r)
         r = question_merge_measured(&question, &profile, &quality, &error);
+    if (!r)
+        r = write_top(request, &profile, &quality, question.query.type, order, limit, &error);
     if (r < 0)
         http_respond_failure(request, &error);
-    else
-        write_top(request, &profile, &quality, question.query.type, order, limit);
 }
 
 /* ---- around one function ---- */
@@ -225,7 +224,7 @@ static void put_neighbours(struct buffer *out, const char *key, const struct nam
                            const struct ranking *ranking, uint64_t limit)
 {
     buffer_printf(out, ",\n\"%s_count\":%zu,\"%s\":[", key, ranking->count, key);
-    for (size_t i = 0; i < ranking->count && i < limit; i++) {
+    for (size_t i = 0; i < ranking->count && i < limit && buffer_pass(out); i++) {
         const struct rank_row *row = &ranking->rows[i];
         static const struct naming_entry root = {.name = "", .file = "", .binary = ""};
         buffer_add_text(out, i ? ",\n" : "\n");
@@ -255,30 +254,29 @@ static int write_callers(struct http_request *request, const struct profile *pro
 {
     _cleanup_naming_ struct naming naming = {0};
     _cleanup_sandwich_ struct sandwich sandwich;
-    struct buffer out = {0};
     naming_init(&naming, profile);
     if (!sandwich_init(&sandwich, profile, &naming, function))
         return error_set(error, -ENOENT,
                          "No stack of the selection has a function \"%.200s\"; names are "
                          "compared exactly, as top shows them.",
                          function);
-    buffer_add_char(&out, '{');
-    api_put_unit(&out, type);
-    buffer_add_text(&out, ",\"function\":");
-    json_put_text(&out, function);
-    buffer_printf(&out, ",\"flat\":%lld,\"cum\":%lld,\"total\":%lld,", (long long)sandwich.flat,
+    _cleanup_answer_ struct answer answer;
+    struct buffer *out = &answer.out;
+    answer_init(&answer, request, "application/json");
+    buffer_add_char(out, '{');
+    api_put_unit(out, type);
+    buffer_add_text(out, ",\"function\":");
+    json_put_text(out, function);
+    buffer_printf(out, ",\"flat\":%lld,\"cum\":%lld,\"total\":%lld,", (long long)sandwich.flat,
                   (long long)sandwich.cumulative, (long long)sandwich.total);
-    quality_write(quality, profile, &out);
-    put_neighbours(&out, "callers", &naming, &sandwich.callers, limit);
-    put_neighbours(&out, "callees", &naming, &sandwich.callees, limit);
-    int r = put_tree(&out, "caller_tree", &sandwich.above, function, nodes, error);
+    quality_write(quality, profile, out);
+    put_neighbours(out, "callers", &naming, &sandwich.callers, limit);
+    put_neighbours(out, "callees", &naming, &sandwich.callees, limit);
+    int r = put_tree(out, "caller_tree", &sandwich.above, function, nodes, error);
     if (!r)
-        r = put_tree(&out, "callee_tree", &sandwich.below, function, nodes, error);
-    buffer_add_text(&out, "}\n");
-    if (!r)
-        api_respond(request, "application/json", &out);
-    buffer_release(&out);
-    return r;
+        r = put_tree(out, "callee_tree", &sandwich.below, function, nodes, error);
+    buffer_add_text(out, "}\n");
+    return answer_end(&answer, r, error);
 }
 
 void api_callers(struct http_request *request, void *server)

@@ -169,7 +169,7 @@ void flamebearer_write_wire(const struct flamebearer *flame, struct buffer *out)
 static void write_names(const struct flamebearer *flame, struct buffer *out)
 {
     buffer_add_text(out, "\"names\":[\"total\"");
-    for (uint32_t i = 0; i < flame->name_count; i++) {
+    for (uint32_t i = 0; i < flame->name_count && buffer_pass(out); i++) {
         const char *name = name_at(flame, i);
         buffer_add_char(out, ',');
         text_escape_json(out, name, strlen(name));
@@ -181,7 +181,7 @@ static void write_values(const struct flamebearer_level *level, const char *quot
                          struct buffer *out)
 {
     buffer_add_char(out, '[');
-    for (size_t k = 0; k < level->count; k++) {
+    for (size_t k = 0; k < level->count && buffer_pass(out); k++) {
         buffer_add_text(out, k ? "," : "");
         buffer_add_text(out, quote);
         buffer_add_i64(out, level->values[k]);

@@ -117,6 +117,8 @@ static int put_field(struct wire wire, const struct field *field, struct buffer 
                 put_number(out, field->kind, value);
             more = !whole;
         }
+        if (!buffer_pass(out))
+            return 0;
         if (count && !field->repeated)
             break;
     }

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "format/wire.h"
+#include "server/answer.h"
 
 static const char *const formats[] = {"UNSPECIFIED", "FLAMEGRAPH", "TREE", "DOT", "PPROF", NULL};
 static const char *const aggregations[] = {"SUM", "AVERAGE", NULL};
@@ -131,14 +132,14 @@ const struct rpc_field *querier_fields(const char *method)
 
 void querier_put_comma(struct call *call)
 {
-    buffer_add_text(&call->out, call->comma);
+    buffer_add_text(call->out, call->comma);
     call->comma = ",";
 }
 
 static void put_pair(struct call *call, unsigned number, const char *name, const char *value,
                      bool first)
 {
-    struct buffer *out = &call->out;
+    struct buffer *out = call->out;
     if (call->request.json) {
         buffer_add_text(out, first ? "{\"name\":" : ",{\"name\":");
         json_put_text(out, name);
@@ -156,11 +157,11 @@ static void put_pair(struct call *call, unsigned number, const char *name, const
 static void put_labels(struct call *call, unsigned number, const struct labels *labels)
 {
     if (call->request.json)
-        buffer_add_text(&call->out, "\"labels\":[");
+        buffer_add_text(call->out, "\"labels\":[");
     for (size_t i = 0; i < labels->count; i++)
         put_pair(call, number, labels->list[i].name, labels->list[i].value, !i);
     if (call->request.json)
-        buffer_add_char(&call->out, ']');
+        buffer_add_char(call->out, ']');
 }
 
 void querier_put_labels(struct call *call, const struct labels *labels)
@@ -193,7 +194,7 @@ void querier_put_exemplar(struct call *call, unsigned number, const struct store
                           const struct labels *labels)
 {
     static const struct profile_link none;
-    struct buffer *out = &call->out;
+    struct buffer *out = call->out;
     char profile[PROFILE_ID_BYTES] = "", span[17] = "", trace[33] = "";
     if (call->request.exemplar_type == EXEMPLARS_INDIVIDUAL)
         query_profile_id(exemplar, profile);
@@ -253,19 +254,20 @@ void querier_call(struct http_request *request, void *server)
         querier_unknown(request, server);
         return;
     }
-    struct call call = {.http = request, .server = server, .comma = ""};
+    _cleanup_answer_ struct answer answer;
+    struct call call = {.http = request, .server = server, .out = &answer.out, .comma = ""};
     struct error error = {0};
+    answer_init(&answer, request, NULL);
     int r = rpc_read(request, methods[method].fields, &call.request, &error);
+    answer.content_type = rpc_content_type(&call.request);
     if (!r)
         r = methods[method].run(&call, &error);
+    r = answer_end(&answer, r, &error);
     if (r < 0)
         http_respond_failure(request, &error);
-    else
-        rpc_respond(request, &call.request, &call.out);
     for (size_t i = 0; i < call.seen_count; i++)
         labels_release(&call.seen[i]);
     free(call.seen);
     id_table_release(&call.index);
     rpc_release(&call.request);
-    buffer_release(&call.out);
 }

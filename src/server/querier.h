@@ -13,7 +13,7 @@ struct call {
     struct http_request *http;
     struct server *server;
     struct rpc_request request;
-    struct buffer out;
+    struct buffer *out;
     const char *comma;
     struct labels *seen; /* label sets that are in the answer */
     size_t seen_count, seen_capacity;

@@ -136,7 +136,7 @@ static size_t bucket_of(const struct heatmap *map, int64_t value)
 static void put_slot(struct heatmap *map, const struct heat_point *points, size_t count, bool first)
 {
     struct call *call = map->call;
-    struct buffer *out = &call->out;
+    struct buffer *out = call->out;
     uint32_t counts[BUCKETS] = {0};
     const struct heat_point *best[BUCKETS] = {0};
     double range = MAX((double)map->most - (double)map->least, 1);
@@ -193,22 +193,22 @@ static void put_series(struct heatmap *map, const struct heat_point *points, siz
     size_t mark = 0;
     if (call->request.json) {
         querier_put_comma(call);
-        buffer_add_char(&call->out, '{');
+        buffer_add_char(call->out, '{');
     } else {
-        mark = wire_begin(&call->out, 1);
+        mark = wire_begin(call->out, 1);
     }
     querier_put_labels(call, &map->groups[points->group]);
     if (call->request.json)
-        buffer_add_text(&call->out, ",\"slots\":[");
+        buffer_add_text(call->out, ",\"slots\":[");
     for (size_t i = 0, end; i < count; i = end) {
         for (end = i; end < count && points[end].slot == points[i].slot;)
             end++;
         put_slot(map, points + i, end - i, !i);
     }
     if (call->request.json)
-        buffer_add_text(&call->out, "]}");
+        buffer_add_text(call->out, "]}");
     else
-        wire_end(&call->out, mark);
+        wire_end(call->out, mark);
 }
 
 int querier_select_heatmap(struct call *call, struct error *error)
@@ -239,7 +239,7 @@ int querier_select_heatmap(struct call *call, struct error *error)
     if (map.count)
         qsort(map.points, map.count, sizeof(*map.points), compare_points);
     if (request->json)
-        buffer_add_text(&call->out, "{\"series\":[");
+        buffer_add_text(call->out, "{\"series\":[");
     int64_t left = request->limit > 0 ? request->limit : GROUPS_MAX;
     for (size_t i = 0, end; i < map.count && left; i = end, left--) {
         for (end = i; end < map.count && map.points[end].group == map.points[i].group;)
@@ -247,6 +247,6 @@ int querier_select_heatmap(struct call *call, struct error *error)
         put_series(&map, map.points + i, end - i);
     }
     if (request->json)
-        buffer_add_text(&call->out, "]}");
+        buffer_add_text(call->out, "]}");
     return 0;
 }

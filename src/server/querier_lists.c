@@ -39,9 +39,9 @@ static int put_name(void *context, const char *text)
         return 0;
     if (call->request.json) {
         querier_put_comma(call);
-        json_put_text(&call->out, text);
+        json_put_text(call->out, text);
     } else {
-        wire_put_bytes(&call->out, 1, text, strlen(text));
+        wire_put_bytes(call->out, 1, text, strlen(text));
     }
     return 0;
 }
@@ -73,7 +73,7 @@ static int put_type(void *context, const char *id)
     } parts[] = {
         {"name", 2}, {"sampleType", 4}, {"sampleUnit", 5}, {"periodType", 6}, {"periodUnit", 7}};
     struct call *call = context;
-    struct buffer *out = &call->out;
+    struct buffer *out = call->out;
     size_t mark = 0, length;
     if (call->request.json) {
         querier_put_comma(call);
@@ -138,15 +138,15 @@ static int put_series(void *context, const struct labels *labels, const char *ty
         size_t mark = 0;
         if (call->request.json) {
             querier_put_comma(call);
-            buffer_add_char(&call->out, '{');
+            buffer_add_char(call->out, '{');
         } else {
-            mark = wire_begin(&call->out, 2);
+            mark = wire_begin(call->out, 2);
         }
         querier_put_labels(call, set);
         if (call->request.json)
-            buffer_add_char(&call->out, '}');
+            buffer_add_char(call->out, '}');
         else
-            wire_end(&call->out, mark);
+            wire_end(call->out, mark);
     }
     labels_release(&all);
     labels_release(&shown);
@@ -162,10 +162,10 @@ static int list(struct call *call, const char *key,
                 int (*fn)(struct call *, struct question *, struct error *), struct error *error)
 {
     if (call->request.json)
-        buffer_printf(&call->out, "{\"%s\":[", key);
+        buffer_printf(call->out, "{\"%s\":[", key);
     int r = for_matchers(call, fn, error);
     if (call->request.json)
-        buffer_add_text(&call->out, "]}");
+        buffer_add_text(call->out, "]}");
     return r;
 }
 
@@ -216,15 +216,15 @@ int querier_profile_stats(struct call *call, struct error *error)
                                         .to_ns = INT64_MAX};
     int r = store_series(call->server->store, &selection, extend, &extent, error);
     if (call->request.json) {
-        buffer_printf(&call->out,
+        buffer_printf(call->out,
                       "{\"dataIngested\":%s,\"oldestProfileTime\":\"%lld\","
                       "\"newestProfileTime\":\"%lld\"}",
                       extent.series ? "true" : "false", (long long)(extent.first_ns / MS_NS),
                       (long long)(extent.last_ns / MS_NS));
     } else {
-        wire_put_u64(&call->out, 1, extent.series != 0);
-        wire_put_i64(&call->out, 2, extent.first_ns / MS_NS);
-        wire_put_i64(&call->out, 3, extent.last_ns / MS_NS);
+        wire_put_u64(call->out, 1, extent.series != 0);
+        wire_put_i64(call->out, 2, extent.first_ns / MS_NS);
+        wire_put_i64(call->out, 3, extent.last_ns / MS_NS);
     }
     return r;
 }
@@ -267,7 +267,7 @@ static int analyze(struct call *call, struct question *question, struct extent *
 int querier_analyze(struct call *call, struct error *error)
 {
     _cleanup_question_ struct question question = {0};
-    struct buffer *out = &call->out;
+    struct buffer *out = call->out;
     struct store_quality quality = {0};
     struct extent extent = {0};
     uint64_t bytes = 0;

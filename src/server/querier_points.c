@@ -112,7 +112,7 @@ static void put_point(struct points *points, const struct store_point *point, ui
                       bool first)
 {
     struct call *call = points->call;
-    struct buffer *out = &call->out;
+    struct buffer *out = call->out;
     double value = (double)point->value;
     if (call->request.aggregation == 1 && point->windows)
         value /= (double)point->windows;
@@ -154,19 +154,19 @@ static int put_group(void *context, const struct labels *group, const struct sto
     uint64_t hash = labels_hash(&labels);
     if (call->request.json) {
         querier_put_comma(call);
-        buffer_add_char(&call->out, '{');
+        buffer_add_char(call->out, '{');
     } else {
-        mark = wire_begin(&call->out, 1);
+        mark = wire_begin(call->out, 1);
     }
     querier_put_labels(call, &labels);
     if (call->request.json)
-        buffer_add_text(&call->out, ",\"points\":[");
+        buffer_add_text(call->out, ",\"points\":[");
     for (size_t i = 0; i < count; i++)
         put_point(points, &list[i], hash, !i);
     if (call->request.json)
-        buffer_add_text(&call->out, "]}");
+        buffer_add_text(call->out, "]}");
     else
-        wire_end(&call->out, mark);
+        wire_end(call->out, mark);
     labels_release(&labels);
     return 0;
 }
@@ -201,10 +201,10 @@ int querier_select_series(struct call *call, struct error *error)
     if (points.found_count)
         qsort(points.found, points.found_count, sizeof(*points.found), compare_found);
     if (request->json)
-        buffer_add_text(&call->out, "{\"series\":[");
+        buffer_add_text(call->out, "{\"series\":[");
     r = store_timeseries(store, &question.selection, &query, &question.limits, put_group, &points,
                          &quality, error);
     if (request->json)
-        buffer_add_text(&call->out, "]}");
+        buffer_add_text(call->out, "]}");
     return r;
 }

@@ -77,11 +77,11 @@ static void put_content(struct call *call, unsigned number, const char *key, con
                         const struct buffer *content)
 {
     if (call->request.json) {
-        buffer_printf(&call->out, "{\"%s\":%s", key, quote);
-        buffer_add(&call->out, content->data, content->length);
-        buffer_printf(&call->out, "%s}", quote);
+        buffer_printf(call->out, "{\"%s\":%s", key, quote);
+        buffer_add(call->out, content->data, content->length);
+        buffer_printf(call->out, "%s}", quote);
     } else if (content->length) {
-        wire_put_bytes(&call->out, number, content->data, content->length);
+        wire_put_bytes(call->out, number, content->data, content->length);
     }
 }
 
@@ -108,9 +108,9 @@ static int put_pprof(struct call *call, const struct profile *profile, struct er
     if (r < 0)
         return r;
     if (call->request.json) {
-        buffer_add_text(&call->out, "{\"pprof\":{\"profile\":");
-        r = protojson_profile(bytes.data, bytes.length, &call->out, error);
-        buffer_add_text(&call->out, "}}");
+        buffer_add_text(call->out, "{\"pprof\":{\"profile\":");
+        r = protojson_profile(bytes.data, bytes.length, call->out, error);
+        buffer_add_text(call->out, "}}");
         return r;
     }
     wire_put_bytes(&wrapped, 1, bytes.data, bytes.length);
@@ -133,13 +133,13 @@ static int put_flame(struct call *call, struct calltree *tree, int64_t nodes)
     _cleanup_flamebearer_ struct flamebearer flame;
     flamebearer_init(&flame, tree, nodes);
     if (call->request.json) {
-        buffer_add_text(&call->out, "{\"flamegraph\":");
-        flamebearer_write_json(&flame, &call->out);
-        buffer_add_char(&call->out, '}');
+        buffer_add_text(call->out, "{\"flamegraph\":");
+        flamebearer_write_json(&flame, call->out);
+        buffer_add_char(call->out, '}');
     } else {
         _cleanup_buffer_ struct buffer content = {0};
         flamebearer_write_wire(&flame, &content);
-        wire_put_bytes(&call->out, 1, content.data, content.length);
+        wire_put_bytes(call->out, 1, content.data, content.length);
     }
     return 0;
 }
@@ -183,9 +183,9 @@ int querier_merge_profile(struct call *call, struct error *error)
     bool json = call->request.json;
     int r = merge(call, &call->request, format_pprof.detail, &profile, error);
     if (!r)
-        r = pprof_write(json ? &bytes : &call->out, &profile, &(struct write_options){.type = -1},
+        r = pprof_write(json ? &bytes : call->out, &profile, &(struct write_options){.type = -1},
                         error);
-    return r < 0 || !json ? r : protojson_profile(bytes.data, bytes.length, &call->out, error);
+    return r < 0 || !json ? r : protojson_profile(bytes.data, bytes.length, call->out, error);
 }
 
 int querier_diff(struct call *call, struct error *error)

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "server/answer.h"
 #include "server/flamebearer.h"
 #include "server/question.h"
 
@@ -85,7 +86,10 @@ void render(struct http_request *request, void *server)
     _cleanup_profile_ struct profile profile;
     struct store_quality quality;
     struct error error = {0};
-    struct buffer out = {0};
+    _cleanup_buffer_ struct buffer timeline = {0};
+    _cleanup_answer_ struct answer answer;
+    struct buffer *out = &answer.out;
+    answer_init(&answer, request, "application/json");
     uint64_t nodes = 0;
     calltree_init(&tree);
     profile_init(&profile, 0);
@@ -96,22 +100,22 @@ void render(struct http_request *request, void *server)
         r = question_merge(&question, &profile, &quality, &error);
     if (!r)
         r = calltree_add(&tree, &profile, CALLTREE_NEW, &error);
+    if (!r)
+        r = write_timeline(&question, &timeline, &error);
     if (!r) {
         _cleanup_flamebearer_ struct flamebearer flame;
         flamebearer_init(&flame, &tree, (int64_t)nodes);
-        buffer_add_text(&out, "{\"version\":1,\"flamebearer\":{");
-        flamebearer_write_render(&flame, &out);
-        buffer_add_text(&out, "},");
-        put_metadata(&out, "single", question.query.type);
-        buffer_add_char(&out, ',');
-        r = write_timeline(&question, &out, &error);
-        buffer_add_text(&out, ",\"groups\":null,\"heatmap\":null}\n");
+        buffer_add_text(out, "{\"version\":1,\"flamebearer\":{");
+        flamebearer_write_render(&flame, out);
+        buffer_add_text(out, "},");
+        put_metadata(out, "single", question.query.type);
+        buffer_add_char(out, ',');
+        buffer_add(out, timeline.data, timeline.length);
+        buffer_add_text(out, ",\"groups\":null,\"heatmap\":null}\n");
     }
+    r = answer_end(&answer, r, &error);
     if (r < 0)
         http_respond_failure(request, &error);
-    else
-        http_respond(request, 200, "application/json", &out);
-    buffer_release(&out);
 }
 
 void render_diff(struct http_request *request, void *server)
@@ -120,7 +124,9 @@ void render_diff(struct http_request *request, void *server)
                                             {"rightQuery", "rightFrom", "rightUntil"}};
     _cleanup_calltree_ struct calltree tree;
     struct error error = {0};
-    struct buffer out = {0};
+    _cleanup_answer_ struct answer answer;
+    struct buffer *out = &answer.out;
+    answer_init(&answer, request, "application/json");
     char type[QUERY_TYPE_BYTES] = "";
     uint64_t nodes = 0;
     calltree_init(&tree);
@@ -152,18 +158,16 @@ void render_diff(struct http_request *request, void *server)
     if (!r) {
         _cleanup_flamebearer_ struct flamebearer flame;
         flamebearer_init(&flame, &tree, (int64_t)nodes);
-        buffer_add_text(&out, "{\"version\":1,\"flamebearer\":{");
-        flamebearer_write_render(&flame, &out);
-        buffer_add_text(&out, "},");
-        put_metadata(&out, "double", type);
-        buffer_printf(&out, ",\"leftTicks\":%lld,\"rightTicks\":%lld}\n", (long long)flame.left,
+        buffer_add_text(out, "{\"version\":1,\"flamebearer\":{");
+        flamebearer_write_render(&flame, out);
+        buffer_add_text(out, "},");
+        put_metadata(out, "double", type);
+        buffer_printf(out, ",\"leftTicks\":%lld,\"rightTicks\":%lld}\n", (long long)flame.left,
                       (long long)flame.right);
     }
+    r = answer_end(&answer, r, &error);
     if (r < 0)
         http_respond_failure(request, &error);
-    else
-        http_respond(request, 200, "application/json", &out);
-    buffer_release(&out);
 }
 
 static int put_text(void *context, const char *text)

@@ -254,7 +254,12 @@ int rpc_read(struct http_request *http, const struct rpc_field *fields, struct r
     return r;
 }
 
+const char *rpc_content_type(const struct rpc_request *request)
+{
+    return request->json ? "application/json" : "application/proto";
+}
+
 void rpc_respond(struct http_request *http, const struct rpc_request *request, struct buffer *out)
 {
-    http_respond(http, 200, request->json ? "application/json" : "application/proto", out);
+    http_respond(http, 200, rpc_content_type(request), out);
 }

@@ -65,5 +65,8 @@ const struct rpc_field *querier_fields(const char *method);
 int rpc_parse(const void *data, size_t length, const struct rpc_field *fields,
               struct rpc_request *request, struct error *error);
 
+/* Of answers: as the request came. */
+const char *rpc_content_type(const struct rpc_request *request);
+
 /* Sends what is in `out` as the kind of message that was asked with. */
 void rpc_respond(struct http_request *http, const struct rpc_request *request, struct buffer *out);

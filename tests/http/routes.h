@@ -56,7 +56,10 @@ static inline void handle_stream(struct http_request *request, void *userdata)
     struct seen *seen = userdata;
     char piece[1000];
     memset(piece, 'x', sizeof(piece));
-    http_respond_stream(request, 200, "text/plain");
+    if (http_respond_stream(request, 200, "text/plain") < 0) {
+        http_respond_error(request, 503, "Too many streams.");
+        return;
+    }
     for (size_t left = wanted_bytes(request); left;) {
         size_t length = MIN(left, sizeof(piece));
         if (http_write(request, piece, length) < 0) {

@@ -168,6 +168,8 @@ static void test_answers(void **state)
     assert_null(strstr(cut, "\r\n0\r\n\r\n"));
     free(cut);
     assert_answers(at, HEAD("HEAD /stream?bytes=100000") "\r\n", "200 OK");
+    assert_answers(at, HEAD("HEAD /stream?bytes=100000") "Accept-Encoding: gzip\r\n\r\n",
+                   "Content-Encoding: gzip\r\n");
     assert_answers(at, "GET /stream?bytes=10 HTTP/1.0\r\n\r\n", "\r\n\r\nxxxxxxxxxx");
     assert_answers(at, HEAD("GET /file") "\r\n",
                    "\x7f"
@@ -349,6 +351,90 @@ static void test_slow_reader(void **state)
     assert_answers(at, HEAD("GET /hello") "\r\n", "hello");
     close(stream);
     close(buffer);
+    stop();
+}
+
+/* Chunks put together. */
+static struct buffer unchunk(const struct buffer *got)
+{
+    struct buffer body = {0};
+    const char *at = strstr(got->data, "\r\n\r\n"), *end = got->data + got->length;
+    assert_non_null(at);
+    for (at += 4;;) {
+        char *data;
+        size_t length = strtoul(at, &data, 16);
+        data += 2;
+        assert_true(length <= (size_t)(end - data));
+        if (!length)
+            return body;
+        buffer_add(&body, data, length);
+        at = data + length + 2;
+    }
+}
+
+static void test_compressed_stream(void **state)
+{
+    (void)state;
+    const char *at = start();
+    int fd = socket_connect(at);
+    struct buffer got = {0};
+    socket_say(fd, HEAD("GET /stream?bytes=3000000") "Accept-Encoding: gzip\r\n\r\n");
+    socket_read(fd, &got, NULL);
+    close(fd);
+    buffer_text(&got);
+    assert_non_null(strstr(got.data, "Content-Encoding: gzip\r\n"));
+    struct buffer body = unchunk(&got);
+    assert_true(body.length < 30000);
+    struct source source;
+    struct error error = {0};
+    assert_int_equal(source_open_memory(&source, "x", body.data, body.length, 0, &error), 0);
+    size_t length = 0;
+    while (source_need(&source, 1, &error) == 0 && source_available(&source)) {
+        assert_int_equal(source_data(&source)[0], 'x');
+        length += source_available(&source);
+        source_skip(&source, source_available(&source));
+    }
+    assert_int_equal(length, 3000000);
+    source_release(&source);
+    buffer_release(&body);
+    buffer_release(&got);
+    stop();
+}
+
+/* Readers that stall hold up neither other requests nor, for ever, what their answers are made of.
+ * There are only so many of them. */
+static void test_stalled_readers(void **state)
+{
+    (void)state;
+    const char *at = start_with((struct http_server_options){.workers = 2,
+                                                             .stream_limit = 4,
+                                                             .stream_wait_ms = 3000,
+                                                             .stream_rate_bytes = 1u << 30,
+                                                             .rate_window_ms = 1000000});
+    int stalled[4];
+    for (size_t i = 0; i < ARRAY_LENGTH(stalled); i++) {
+        stalled[i] = socket_connect(at);
+        socket_say(stalled[i], HEAD("GET /stream?bytes=100000000") "\r\n");
+    }
+    struct buffer metrics = {0};
+    wait_until((metrics.length = 0, http_server_metrics(seen.server, &metrics),
+                strstr(buffer_text(&metrics), "assay_http_streams 4\n")));
+    assert_answers(at, HEAD("GET /hello") "\r\n", "hello");
+    assert_answers(at, HEAD("GET /stream?bytes=10") "\r\n", "503 ");
+    assert_int_equal(http_server_refused(seen.server, HTTP_REFUSED_OVERLOAD), 1);
+    wait_until(seen.stopped == 4);
+    assert_int_equal(http_server_refused(seen.server, HTTP_REFUSED_SLOW_READER), 4);
+    assert_answers(at, HEAD("GET /stream?bytes=10") "\r\n", "xxxxxxxxxx");
+    /* What they read in the end isn't whole, and they see that. */
+    for (size_t i = 0; i < ARRAY_LENGTH(stalled); i++) {
+        struct buffer got = {0};
+        socket_read(stalled[i], &got, NULL);
+        assert_true(got.length > 100000 && got.length < 100000000);
+        assert_null(strstr(buffer_text(&got), "\r\n0\r\n\r\n"));
+        close(stalled[i]);
+        buffer_release(&got);
+    }
+    buffer_release(&metrics);
     stop();
 }
 
@@ -616,6 +702,8 @@ int main(void)
         cmocka_unit_test(test_header_flood),
         cmocka_unit_test(test_slow_senders),
         cmocka_unit_test(test_slow_reader),
+        cmocka_unit_test(test_compressed_stream),
+        cmocka_unit_test(test_stalled_readers),
         cmocka_unit_test(test_leaving),
         cmocka_unit_test(test_overload),
         cmocka_unit_test(test_rate_limit),
