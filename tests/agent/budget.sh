@@ -54,7 +54,6 @@ until [ -s sink.txt ]; do sleep 0.05; done
 # shellcheck disable=SC2034 # start_agent has it
 url=$(cat sink.txt)
 
-status_of() { "$ASSAY" agent status --data "$PWD/$1" --json >status.json; }
 metric() { # NAME METRIC
     curl -sS --unix-socket "$PWD/$1/agent.sock" http://localhost/metrics >metrics.txt
     sed -n "s/^assay_agent_$2 //p" metrics.txt
@@ -77,6 +76,7 @@ until grep ready crowd.txt >/dev/null; do sleep 0.1; done
 start_agent usual
 need_host usual
 usual=$agent
+starting=$(used usual "$usual") # programs that were loaded, once
 
 # Next to nothing is allowed.
 printf 'budget: {cpu_percent: 0.01, patience: 3s}\n' >starved.yaml
@@ -88,8 +88,8 @@ until grep 'nothing for a while' starved.log >/dev/null; do
     sleep 0.1
 done
 status_of starved
-json status.json 'd["budget_level"] > 0 and d["budget_steps_down"] >= 1'
-json status.json 'd["budget_reason"] == "cpu" and "may cost 0.01%" in d["budget_why"]'
+json starved.status.json 'd["budget_level"] > 0 and d["budget_steps_down"] >= 1'
+json starved.status.json 'd["budget_reason"] == "cpu" and "may cost 0.01%" in d["budget_why"]'
 [ "$(metric starved 'budget_exceeded{limit="cpu"}')" = 1 ]
 [ "$(metric starved budget_steps_down_total)" -ge 1 ]
 grep 'The agent samples less' starved.log >/dev/null
@@ -106,19 +106,18 @@ stop_agent
 
 # The one with the usual budget, from its first moment on.
 sleep "$(awk -v began="$(started "$usual")" '{ left = began + 30 - $1; print (left > 0 ? left : 0) }' /proc/uptime)"
-share=$(python3 -c "
-import os
-passed = float(open('/proc/uptime').read().split()[0]) - $(started "$usual")
-print($(used usual "$usual") / passed / os.cpu_count())")
+passed=$(awk -v began="$(started "$usual")" '{ print $1 - began }' /proc/uptime)
+share=$(python3 -c "import os; print($(used usual "$usual") / $passed / os.cpu_count())")
 echo "$share of the host"
-# On a machine where compilers and the like start all the time there is more to learn than fits: then
-# the guard has noticed, and it is not far beyond.
-limit=0.01
-if grep 'The agent samples less' usual.log; then limit=0.0125; fi
-[ "$(python3 -c "print($share <= $limit)")" = True ]
+# On a machine that is slow, or where compilers and the like start all the time, there is more to learn
+# than fits: then the guard has noticed, and what it can do something about is not far beyond.
+if [ "$(python3 -c "print($share <= 0.01)")" != True ]; then
+    grep 'The agent samples less' usual.log
+    [ "$(python3 -c "import os; print($share - $starting / $passed / os.cpu_count() <= 0.0125)")" = True ]
+fi
 status_of usual
-json status.json 'd["resident_bytes"] <= 128 << 20 and d["budget_cpu_limit"] == 0.01'
-json status.json 'd["windows_dropped"] == 0 and d["budget_upload"] <= 1 << 20'
+json usual.status.json 'd["resident_bytes"] <= 128 << 20 and d["budget_cpu_limit"] == 0.01'
+json usual.status.json 'd["windows_dropped"] == 0 and d["budget_upload"] <= 1 << 20'
 peak=$(sed -n 's/^VmHWM:[^0-9]*\([0-9]*\) kB/\1/p' "/proc/$usual/status")
 [ "$peak" -le $((128 << 10)) ]
 kill -TERM "$usual"

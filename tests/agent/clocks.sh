@@ -54,7 +54,8 @@ for host in early late; do
     offset=-7200
     [ "$host" = late ] && offset=10800
     program_on "$host" "LD_PRELOAD=$PWD/clock.so" "CLOCK_OFF_SECONDS=$offset"
-    echo "external_labels: {host: $host}" >"$host.yaml"
+    cp generous.yaml "$host.yaml"
+    echo "external_labels: {host: $host}" >>"$host.yaml"
     start_agent "$host" --config "$host.yaml"
     need_host "$host"
 done

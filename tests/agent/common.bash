@@ -59,8 +59,26 @@ start_agent() {
             cat "$name.log" >&2
             return 1
         fi
-        [ $((tries += 1)) -lt 600 ]
+        [ $((tries += 1)) -lt 2400 ]
         sleep 0.05
+    done
+}
+
+# cpu_of PID: seconds of CPU time that the kernel says it has used.
+cpu_of() { awk -v hz="$(getconf CLK_TCK)" '{ print ($12 + $13) / hz }' <(sed 's/^.*) //' "/proc/$1/stat"); }
+
+# await_cpu SECONDS PID...: until each of them has used so much more, however busy this machine is.
+await_cpu() {
+    local wanted=$1 pid tries=0
+    local -A before
+    shift
+    for pid in "$@"; do before[$pid]=$(cpu_of "$pid"); done
+    for pid in "$@"; do
+        until awk -v a="${before[$pid]}" -v b="$(cpu_of "$pid")" -v wanted="$wanted" \
+            'BEGIN { exit b - a < wanted }'; do
+            [ $((tries += 1)) -lt 1200 ] || { echo "Process $pid gets no CPU time." >&2; return 1; }
+            sleep 0.1
+        done
     done
 }
 

@@ -4,15 +4,17 @@
 . "$ROOT/tests/agent/common.bash"
 
 start_server server --data store
-echo 'symbolize: host' >agent.yaml
+cp generous.yaml agent.yaml
+echo 'symbolize: host' >>agent.yaml
 start_agent agent --config agent.yaml
 need_host agent
 OTEL_SERVICE_NAME="shop-$$" OTEL_RESOURCE_ATTRIBUTES=service.version=1.2.3,x=hunter2 PASSWORD=hunter2 \
-    ./busy 9 >used.txt
+    ./busy 10.5 >used.txt # longer than a window
+status_of agent
 stop_agent
 
 got=$(seconds "{service_name=\"shop-$$\"}")
-about "$got" "$(cat used.txt)"
+about "$got" "$(cat used.txt)" agent
 json top.json '{"busy_leaf", "busy_caller", "main"} <= {f["function"] for f in d["functions"]}'
 json top.json 'd["functions"][0]["function"] == "busy_leaf"'
 get "/api/v1/series?$always" >series.json

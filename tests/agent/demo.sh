@@ -35,7 +35,7 @@ PYTHON
 }
 tries=0
 until grown; do
-    if [ $((tries += 1)) -gt 90 ]; then
+    if [ $((tries += 1)) -gt 240 ]; then
         cat up.log diff.json >&2
         exit 1
     fi

@@ -37,13 +37,15 @@ chmod 711 "secret-$$"
 # Other code as well: build IDs don't cover names.
 sed 's/busy_leaf/gone_leaf/; s/20000/20001/' busy.c >gone.c
 cc -O1 -o gone gone.c
+hogs=()
 OTEL_SERVICE_NAME="secret-service-$$" "./secret-$$" 900 &
-agents+=("$!")
+hogs+=("$!")
 OTEL_SERVICE_NAME="gone-service-$$" ./gone 900 &
-agents+=("$!")
+hogs+=("$!")
 dd if=/dev/zero of=/dev/null bs=512 status=none & # which is in the kernel nearly all the time
-agents+=("$!")
-sleep 0.2
+hogs+=("$!")
+agents+=("${hogs[@]}")
+await_cpu 0.1 "${hogs[@]}" # they run
 rm gone
 
 # As root.
@@ -59,7 +61,7 @@ printf 'user: nobody\nrate: 99\nbudget: {cpu_percent: 50}\n' >user.yaml
 start_agent becomes --config user.yaml
 confined "$agent" "$bounded"
 [[ $(grep '^Uid:' "/proc/$agent/status") == "Uid:	65534	65534	65534	65534" ]]
-sleep 2
+await_cpu 0.5 "${hogs[@]}"
 stop_agent
 [ "$(stat -c %u becomes)" -eq 65534 ]
 [ -z "$(find becomes ! -user 65534)" ]
@@ -122,12 +124,12 @@ done
 for name in "${!trials[@]}"; do
     tries=0
     until grep 'Sampling by' "$name.log" >/dev/null || ! kill -0 "${trials[$name]}" 2>/dev/null; do
-        [ $((tries += 1)) -lt 1200 ]
+        [ $((tries += 1)) -lt 2400 ]
         sleep 0.05
     done
 done
 confined "${trials[whole]}"
-sleep 5
+await_cpu 1.5 "${hogs[@]}"
 for name in "${!trials[@]}"; do # all at once; those that couldn't start have ended before
     kill -TERM "${trials[$name]}" 2>/dev/null || unset "trials[$name]"
 done

@@ -4,7 +4,8 @@
 . "$ROOT/tests/agent/common.bash"
 
 for name in first second tiny ruled noise; do cp busy "$name-$$"; done
-cat >agent.yaml <<YAML
+cp generous.yaml agent.yaml
+cat >>agent.yaml <<YAML
 external_labels: {region: eu-test}
 rules:
   - match: {exe: "*/ruled-$$"}
@@ -46,14 +47,15 @@ if [ -n "$unit" ]; then
 fi
 for _ in $(seq 60); do "./tiny-$$" 0.05; done
 for job in "${jobs[@]}"; do wait "$job"; done
+status_of agent
 stop_agent
 [ -z "$unit" ] || rmdir "$unit"
 
-about "$(seconds "{service_name=\"by-rule-$$\",version=\"7\",region=\"eu-test\"}")" 1
-about "$(seconds "{service_name=\"by-env-$$\"}")" 1
-about "$(seconds "{service_name=\"envy-$$\"}")" 0.5
-about "$(seconds "{service_name=\"first-$$\"}")" 1.5
-about "$(seconds "{service_name=\"re-second-$$\"}")" 2
-about "$(seconds "{service_name=\"tiny-$$\"}")" 3
-[ -z "$unit" ] || about "$(seconds "{service_name=\"assay-test-$$\"}")" 1.5
+about "$(seconds "{service_name=\"by-rule-$$\",version=\"7\",region=\"eu-test\"}")" 1 agent
+about "$(seconds "{service_name=\"by-env-$$\"}")" 1 agent
+about "$(seconds "{service_name=\"envy-$$\"}")" 0.5 agent
+about "$(seconds "{service_name=\"first-$$\"}")" 1.5 agent
+about "$(seconds "{service_name=\"re-second-$$\"}")" 2 agent
+about "$(seconds "{service_name=\"tiny-$$\"}")" 3 agent
+[ -z "$unit" ] || about "$(seconds "{service_name=\"assay-test-$$\"}")" 1.5 agent
 [[ $(services) != *noise-* ]]

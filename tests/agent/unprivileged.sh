@@ -43,7 +43,7 @@ if ! grep 'of this user' agent.log >/dev/null; then
     echo "This user may sample the whole machine."
     exit 77
 fi
-sleep 3
+await_cpu 1 "$busy"
 stop_agent
 kill "$busy"
 [ "$(python3 -c "print($(seconds "{service_name=\"mine-$$\"}") > 0.2)")" = True ]

@@ -2,7 +2,7 @@
 # `assay up`: server and agent in one command; the agent comes back when it is gone, both end with it.
 . "$ROOT/tests/agent/common.bash"
 
-"$ASSAY" up --listen 127.0.0.1:0 --data "$PWD/data" --rate 49 2>up.log &
+"$ASSAY" up --listen 127.0.0.1:0 --data "$PWD/data" --rate 49 --agent-config generous.yaml 2>up.log &
 up=$!
 agents+=("$up")
 until_log() { # TEXT COUNT

@@ -40,13 +40,16 @@ for i, (when, what, *_) in enumerate(lines):
             sys.exit(f"It came back after {after - float(when):.3f} s instead of 1 s.")
 PYTHON
 
-# A connection is used for more than one request: all that went well in a row, and what follows.
+# A connection is used for more than one request: those that went well need no more than one for each
+# that didn't.
 python3 - <<'PYTHON'
 import sys
 words = [line.split()[1] for line in open("fake.log")]
-if any(words[i - 2] == "stored" == words[i - 1] and words[i] == "connection" and "stored" in words[i + 1:i + 2]
-       for i in range(2, len(words))):
-    sys.exit("A connection was not kept.")
+connections, stored = words.count("connection"), words.count("stored")
+failed = len(words) - connections - stored
+print(f"{connections} connections, {stored} batches stored, {failed} not", file=sys.stderr)
+if connections > failed + stored // 4 + 1:
+    sys.exit(f"{connections} connections for {stored} batches and {failed} failures: none is kept.")
 PYTHON
 
 # What the server will never take is set aside, and doesn't stand in the way of the rest.

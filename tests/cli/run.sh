@@ -31,8 +31,8 @@ for ((attempt = 1; ; attempt++)); do
     status=0
     bash -euo pipefail "$case_file" >"$folder/stdout" 2>"$folder/stderr" </dev/null || status=$?
     [ "$status" -ne 0 ] && [ "$status" -ne 77 ] && [ "$attempt" -lt "$attempts" ] || break
-    echo "# attempt $attempt of $attempts failed:"
-    tail -c 4000 "$folder/stdout" | sed 's/^/# /'
+    echo "# attempt $attempt of $attempts failed with status $status:"
+    { tail -c 2000 "$folder/stderr"; tail -c 4000 "$folder/stdout"; } | sed 's/^/# /'
 done
 
 if [ "$status" -ne 0 ]; then
