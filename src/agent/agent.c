@@ -17,6 +17,8 @@
 
 #define READ_MS 250 /* at most, between looks at what has come */
 #define TICK_NS 1000000000ll
+/* Samples may come many times a second, and the switch has a second. */
+#define SWITCH_NS 200000000ll
 #define HTTP_GRACE_MS 100
 
 /* ---- what it costs ---- */
@@ -213,13 +215,17 @@ static int turn_off(struct agent *agent, struct error *error)
 
 static int follow_switch(struct agent *agent, struct error *error)
 {
+    int64_t now_ns = monotonic_ns();
+    if (agent->switch_ns && now_ns - agent->switch_ns < SWITCH_NS)
+        return 0;
+    agent->switch_ns = now_ns;
     bool off = agent_control_off(agent->control);
     struct error failure = {0};
     int r = 0;
     atomic_store(&agent->off, off);
     if (off && agent->capture) {
         r = turn_off(agent, error);
-    } else if (!off && !agent->capture && monotonic_ns() >= agent->retry_ns) {
+    } else if (!off && !agent->capture && now_ns >= agent->retry_ns) {
         if (turn_on(agent, &failure) < 0) {
             agent->retry_ns = monotonic_ns() + AGENT_WINDOW_NS;
             log_warning("Capture can't be turned on: %s", failure.text);

@@ -84,6 +84,7 @@ struct agent {
     int64_t chosen_ns;          /* when they were, or everybody was; 0: not yet */
     struct agent_figures ended; /* of captures that the switch ended: capture and losses */
     int64_t retry_ns;           /* when capture is tried again that couldn't be turned on */
+    int64_t switch_ns;          /* when the switch was last looked at; 0: never */
     atomic_bool off;            /* the switch is */
 
     pthread_t encoder;

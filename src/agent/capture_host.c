@@ -17,7 +17,7 @@
 #define STACKS_BYTES (8u << 20)
 #define PIDS_MAX_OWN 256
 /* Of what the agent may cost. There is all to learn when it starts, and when programs do. */
-#define LEARNING_SHARE 0.35
+#define LEARNING_SHARE 0.25
 #define DESCRIPTORS_KEPT 128 /* for all that is no perf event */
 
 /* Processes of this user, the newest first, as far as descriptors go: each thread takes one for

@@ -155,9 +155,12 @@ void agent_control_switched(struct agent_control *control, bool off)
     pthread_mutex_lock(&control->lock);
     bool changed = control->is_off != off;
     control->is_off = off;
-    control->urgent = control->urgent || changed;
-    pthread_cond_broadcast(&control->wake);
-    write_reason(control, reason);
+    /* It is said many times a second that nothing is new. */
+    if (changed) {
+        control->urgent = true;
+        pthread_cond_broadcast(&control->wake);
+        write_reason(control, reason);
+    }
     pthread_mutex_unlock(&control->lock);
     if (changed && off)
         log_info("Capture is off: %s.", reason);

@@ -250,6 +250,7 @@ static void *run(void *argument)
 {
     struct agent_control *control = argument;
     bool urgent = false, more = rest(control, first_wait_ms());
+    pthread_setname_np(pthread_self(), "control");
     while (more) {
         turn(control, urgent);
         more = rest(control, wait_ms(control));

@@ -62,7 +62,8 @@ static bool is_of_service(struct recording_job *job, uint32_t pid)
 {
     struct process_facts facts;
     _cleanup_labels_ struct labels labels = {0};
-    process_facts_read(job->targets.proc, pid, "", NULL, &job->targets.settings->variables, &facts);
+    process_facts_read(job->targets.proc, pid, "", NULL, &job->targets.settings->variables,
+                       job->targets.user_wanted, &facts);
     bool wanted =
         !facts.gone && !facts.kernel && targets_describe(&job->targets, &facts, "", &labels);
     const char *service = wanted ? labels_get(&labels, LABEL_SERVICE_NAME) : NULL;
@@ -194,6 +195,7 @@ static void *record(void *argument)
     struct agent *agent = job->control->agent;
     struct capture *capture;
     struct error error = {0};
+    pthread_setname_np(pthread_self(), "recording");
     char reason[128] = "";
     uint64_t samples = 0;
     targets_init(&job->targets, agent->settings);

@@ -101,7 +101,8 @@ static char *read_exe(const char *proc, uint32_t pid)
 }
 
 void process_facts_read(const char *proc, uint32_t pid, const char *name, const char *exe,
-                        const struct globs *allowed, struct process_facts *ret_facts)
+                        const struct globs *allowed, bool user_wanted,
+                        struct process_facts *ret_facts)
 {
     struct process_facts *facts = ret_facts;
     size_t length = 0;
@@ -116,7 +117,8 @@ void process_facts_read(const char *proc, uint32_t pid, const char *name, const 
         facts->cgroup = memory_strndup(path, path_length);
         facts->exe = read_exe(proc, pid);
         facts->kernel = !facts->exe && is_kernel_thread(proc, pid);
-        read_user(proc, facts);
+        if (user_wanted)
+            read_user(proc, facts);
         _cleanup_free_ char *environment =
             facts->kernel ? NULL : read_part(proc, pid, "environ", ENVIRONMENT_BYTES, &length);
         /* A value that was cut is none. */

@@ -56,7 +56,7 @@ struct process_facts {
     char name[16]; /* as its main thread calls itself */
     char *exe;     /* path as it sees it; NULL: not known */
     char *cgroup;  /* path; "" when not known */
-    char user[64]; /* name or number; "" when not known */
+    char user[64]; /* name or number; "" when not known or not wanted */
     struct cgroup_identity identity;
     struct labels environment;
 };
@@ -64,9 +64,11 @@ struct process_facts {
 void process_facts_release(struct process_facts *facts);
 
 /* Reads /proc/PID (`proc` is "/proc" but in tests). `name` and `exe` are used where it says nothing
- * more; `exe` may be NULL. */
+ * more; `exe` may be NULL. Whose it is is looked up where that is wanted: it is a third of all
+ * that this takes. */
 void process_facts_read(const char *proc, uint32_t pid, const char *name, const char *exe,
-                        const struct globs *allowed, struct process_facts *ret_facts);
+                        const struct globs *allowed, bool user_wanted,
+                        struct process_facts *ret_facts);
 
 /* The file's name without its folder. */
 const char *path_name(const char *path);

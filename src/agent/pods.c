@@ -233,6 +233,7 @@ static void *run(void *argument)
 {
     struct pods *pods = argument;
     bool failed = false;
+    pthread_setname_np(pthread_self(), "pods");
     do {
         struct error error = {0};
         bool fails = refresh(pods, &error) < 0;

@@ -205,6 +205,7 @@ static void send_one(struct agent_symbols *symbols, struct held_file *held)
 void *symbols_send_files(void *userdata)
 {
     struct agent_symbols *symbols = userdata;
+    pthread_setname_np(pthread_self(), "symbols");
     pthread_mutex_lock(&symbols->lock);
     while (!symbols->stop) {
         struct held_file *held = NULL;

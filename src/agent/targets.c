@@ -16,9 +16,21 @@
 #define KERNEL_SERVICE "kernel"
 #define PROCESS_LABELS_MAX 256 /* more than any policy lets through by default */
 
+/* Relabelling may look at anything. */
+static bool is_user_wanted(const struct agent_settings *settings)
+{
+    bool wanted = settings->label_rules.relabel.count > 0;
+    for (size_t i = 0; i < settings->select_count; i++)
+        wanted = wanted || settings->select[i].users.count > 0;
+    for (size_t i = 0; i < settings->rule_count; i++)
+        wanted = wanted || settings->rules[i].match.users.count > 0;
+    return wanted;
+}
+
 void targets_init(struct targets *targets, struct agent_settings *settings)
 {
-    *targets = (struct targets){.settings = settings, .proc = "/proc"};
+    *targets = (struct targets){
+        .settings = settings, .proc = "/proc", .user_wanted = is_user_wanted(settings)};
     pod_file_init(&targets->pod_file, settings->pod_labels_file, targets->proc);
 }
 
@@ -200,7 +212,7 @@ static void look_at(struct targets *targets, const struct capture_process *proce
     _cleanup_labels_ struct labels labels = {0};
     const struct target *parent = process->parent ? find(targets, process->parent) : NULL;
     process_facts_read(targets->proc, process->pid, process->name, process->program,
-                       &targets->settings->variables, &facts);
+                       &targets->settings->variables, targets->user_wanted, &facts);
     if (facts.gone && parent)
         inherit(&facts, parent);
     target_release(target);

@@ -33,6 +33,7 @@ struct target {
 struct targets {
     struct agent_settings *settings;
     const char *proc;  /* "/proc" but in tests */
+    bool user_wanted;  /* by some rule */
     struct pods *pods; /* NULL: nobody knows what pods are called */
     struct pod_file pod_file;
     struct target *list;

@@ -335,6 +335,7 @@ static void turn(struct uploader *uploader)
 static void *run(void *argument)
 {
     struct uploader *uploader = argument;
+    pthread_setname_np(pthread_self(), "upload");
     while (!atomic_load(&uploader->stop))
         turn(uploader);
     return NULL;

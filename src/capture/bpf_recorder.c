@@ -292,6 +292,7 @@ static void take_record(void *context, const struct perf_record *record)
     struct bpf_recorder *bpf = context;
     struct processes *processes = &bpf->recorder->processes;
     recorder_take(bpf->recorder, record);
+    bpf->changes = bpf->changes || record->kind == PERF_MAPPED || record->executed;
     if (record->kind == PERF_LOST)
         for (size_t i = 0; i < processes->count; i++)
             installer_forget(&bpf->installer, processes->list[i]);
@@ -374,6 +375,9 @@ static void keep_house(struct bpf_recorder *bpf, int64_t now_ns)
 static void install_changes(struct bpf_recorder *bpf, uint64_t until_ns)
 {
     struct processes *processes = &bpf->recorder->processes;
+    if (!bpf->changes)
+        return;
+    bpf->changes = false;
     for (size_t i = 0; i < processes->count; i++) {
         struct process *process = processes->list[i];
         if (!process->changed || !process->list)

@@ -35,6 +35,7 @@ struct bpf_recorder {
     uint64_t stacks_bytes;   /* beyond it all stacks are forgotten, here and in the kernel */
     unsigned copies;         /* that are allowed at a time */
     int64_t allowed_ns;      /* when they last were */
+    bool changes;            /* some process has mapped something since the last look */
     uint64_t unknown_stacks; /* samples whose stack never came */
     uint64_t resets;
     uint64_t checked, different; /* walks of the kernel, compared with our own */

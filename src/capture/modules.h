@@ -69,7 +69,7 @@ struct module {
 #define MODULES_ROWS_BYTES (8u << 20)
 #define MODULES_ROWS_BYTES_MAX (16u << 20)
 #define MODULES_ROWS_MOMENT_NS 1000000000
-#define MODULES_ROWS_IDLE_NS 10000000000 /* rows unused for so long go in any case */
+#define MODULES_ROWS_IDLE_NS 60000000000 /* rows unused for so long go in any case */
 
 struct modules {
     struct module **list;

@@ -26,6 +26,7 @@
 #define RING_PAGES_USER 128
 #define RING_PAGES_EVENTS 64 /* without samples */
 #define CPUS_MAX 1024
+#define BATCH_KEPT_BYTES (256u << 10)
 
 /* In the order in which the kernel writes them: by bit number. */
 #define USER_REGISTERS                                                                             \
@@ -52,7 +53,7 @@ struct perf_sampler {
     int *events; /* descriptors of all, the rings' own among them */
     size_t event_count, event_capacity;
     bool kernel;
-    struct buffer batch;
+    struct buffer batch, spare; /* records; and room for those of them that stay */
     struct entry *entries;
     size_t entry_next; /* before it, all were delivered */
     size_t entry_count, entry_capacity;
@@ -100,7 +101,7 @@ static int open_event(const struct perf_options *options, bool kernel, pid_t thr
         attr.sample_type = ALWAYS_SAID;
         attr.sample_regs_user = 0;
         attr.sample_stack_user = 0;
-        attr.wakeup_watermark = 4096;
+        attr.wakeup_watermark = 16 << 10;
     }
     int fd = (int)syscall(SYS_perf_event_open, &attr, thread, cpu, -1, PERF_FLAG_FD_CLOEXEC);
     return fd < 0 ? -errno : fd;
@@ -231,6 +232,7 @@ void perf_sampler_free(struct perf_sampler *sampler)
     free(sampler->rings);
     free(sampler->polls);
     buffer_release(&sampler->batch);
+    buffer_release(&sampler->spare);
     free(sampler->entries);
     free(sampler);
 }
@@ -471,8 +473,9 @@ static void keep_rest(struct perf_sampler *sampler)
 {
     if (!sampler->entry_next)
         return;
-    struct buffer rest = {0};
+    struct buffer rest = sampler->spare;
     size_t count = 0;
+    rest.length = 0;
     for (size_t i = sampler->entry_next; i < sampler->entry_count; i++) {
         const struct perf_event_header *header =
             (const struct perf_event_header *)(sampler->batch.data + sampler->entries[i].offset);
@@ -486,7 +489,10 @@ static void keep_rest(struct perf_sampler *sampler)
     }
     sampler->entry_next = 0;
     sampler->entry_count = count;
-    buffer_release(&sampler->batch);
+    /* A storm needs room that nobody needs after it. */
+    if (sampler->batch.capacity > BATCH_KEPT_BYTES)
+        buffer_release(&sampler->batch);
+    sampler->spare = sampler->batch;
     sampler->batch = rest;
 }
 
