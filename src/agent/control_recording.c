@@ -195,6 +195,7 @@ static void *record(void *argument)
     struct agent *agent = job->control->agent;
     struct capture *capture;
     struct error error = {0};
+    pthread_setname_np(pthread_self(), "recording");
     char reason[128] = "";
     uint64_t samples = 0;
     pthread_setname_np(pthread_self(), "recording");

@@ -7,6 +7,24 @@
 #include <string.h>
 #include <sys/mman.h>
 
+_Thread_local struct memory_meter *memory_meter;
+
+void memory_note(size_t bytes)
+{
+    struct memory_meter *meter = memory_meter;
+    if (!meter)
+        return;
+    meter->used_bytes += bytes;
+    if (meter->used_bytes > meter->granted_bytes && !meter->full)
+        meter->full = !meter->more(meter);
+}
+
+static void note_large(size_t bytes)
+{
+    if (unlikely(bytes >= MEMORY_NOTED_BYTES))
+        memory_note(bytes);
+}
+
 static void *checked(void *pointer, size_t size_bytes)
 {
     if (unlikely(!pointer)) {
@@ -18,6 +36,7 @@ static void *checked(void *pointer, size_t size_bytes)
 
 void *memory_alloc(size_t size_bytes)
 {
+    note_large(size_bytes);
     return checked(malloc(size_bytes ? size_bytes : 1), size_bytes);
 }
 
@@ -25,6 +44,7 @@ void *memory_zalloc(size_t count, size_t size_bytes)
 {
     if (!count || !size_bytes)
         count = size_bytes = 1;
+    note_large(count * size_bytes);
     return checked(calloc(count, size_bytes), count * size_bytes);
 }
 
@@ -72,6 +92,8 @@ void *memory_grow(void *array, size_t *capacity, size_t needed, size_t element_b
     while (wanted < needed && wanted < SIZE_MAX / 2)
         wanted += wanted * element_bytes < DOUBLED_BYTES ? wanted : wanted / 2;
     wanted = MAX(wanted, needed); /* beyond half the address space resizing ends the process */
+    if (wanted * element_bytes >= MEMORY_NOTED_BYTES)
+        memory_note((wanted - *capacity) * element_bytes);
     array = memory_resize(array, wanted, element_bytes);
     *capacity = wanted;
     return array;

@@ -34,6 +34,26 @@ void *memory_grow(void *array, size_t *capacity, size_t needed, size_t element_b
             (array) = memory_grow((array), &(capacity), (needed), sizeof(*(array)));               \
     } while (0)
 
+/*
+ * What a thread takes while it reads what somebody else has sent: arrays and blocks of at least
+ * 64 KiB, as they grow. What is freed isn't taken off, so it is a bound from above, and only for a
+ * short piece of work. Allocations never fail; readers ask memory_full() now and then, and stop.
+ */
+struct memory_meter {
+    size_t used_bytes, granted_bytes;
+    bool (*more)(struct memory_meter *meter); /* raises what is granted, or says that it can't */
+    bool full;                                /* it couldn't */
+};
+extern _Thread_local struct memory_meter *memory_meter; /* the thread's; NULL: nobody counts */
+
+#define MEMORY_NOTED_BYTES (64u << 10)
+void memory_note(size_t bytes);
+
+static inline bool memory_full(void)
+{
+    return memory_meter && memory_meter->full;
+}
+
 static inline void cleanup_free_pointer(void *pointer)
 {
     free(*(void **)pointer);

@@ -25,7 +25,7 @@ static int run(const struct flame_command_options *options, const struct command
         return options_wrong("flame", "it draws .html and .svg; `assay convert` writes the other "
                                       "formats.");
     _cleanup_profile_ struct profile profile;
-    profile_init(&profile, input_filter_detail(&options->filter));
+    profile_init(&profile, format->detail | input_filter_detail(&options->filter));
     r = input_read(&options->input, line->values, line->count, &profile, NULL);
     struct error error = {0};
     if (!r && profile_prune(&profile, &error) < 0)

@@ -62,5 +62,6 @@ const struct format format_html = {
     .name = "html",
     .summary = "interactive flame graph: one page that needs no network",
     .extensions = ".html .htm",
+    .detail = PROFILE_LABELS, /* which state a sample was taken in */
     .write = html_write,
 };

@@ -66,7 +66,9 @@ static int read_level(struct wire_stream *stream, struct otlp_model *model,
     struct wire_field field;
     int r;
     while ((r = wire_stream_next(stream, &field, error)) > 0) {
-        r = 0;
+        r = source_check_memory(error);
+        if (r < 0)
+            return r;
         if (field.type != WIRE_BYTES)
             continue;
         if (field.number == 1) {

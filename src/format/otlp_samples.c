@@ -129,7 +129,7 @@ static uint32_t attributes_id(struct otlp_model *model, const struct otlp_number
 
 static int add_row(struct otlp_model *model, const struct otlp_row *row, struct error *error)
 {
-    if (model->row_count > PROFILE_IDS_MAX)
+    if (model->row_count > PROFILE_IDS_MAX || memory_full())
         return error_set(error, -E2BIG, "There are too many samples before offset %llu.",
                          (unsigned long long)model->offset);
     array_reserve(model->rows, model->row_capacity, model->row_count + 1);

@@ -3,14 +3,18 @@
 
 #include "format/pictures.h"
 
+static unsigned chosen_type(const struct profile *profile, const struct write_options *options)
+{
+    return options->type < 0 ? profile_default_type(profile) : (unsigned)options->type;
+}
+
 int picture_tree(struct calltree *tree, const struct profile *profile,
                  const struct write_options *options, unsigned *ret_type, struct error *error)
 {
     int r = calltree_add(tree, profile, CALLTREE_NEW, error);
     if (r < 0)
         return r;
-    *ret_type = calltree_type_of(
-        tree, profile, options->type < 0 ? profile_default_type(profile) : (unsigned)options->type);
+    *ret_type = calltree_type_of(tree, profile, chosen_type(profile, options));
     if (*ret_type == PROFILE_TYPES_MAX)
         return error_set(error, -EINVAL, "The profile has no such sample type.");
     return 0;
@@ -27,6 +31,7 @@ int picture_write(struct buffer *out, const struct profile *profile,
         return r;
     _cleanup_flame_notes_ struct flame_notes notes;
     flame_notes_init(&notes, profile, &tree, type);
+    calltree_add_states(&tree, profile, chosen_type(profile, options));
     struct flame_options flame = {
         .title = options->title,
         .notes = (const char *const *)notes.list,

@@ -504,6 +504,8 @@ static int read_stream(struct pprof_reader *reader, struct error *error)
         } else {
             take_number(reader, &field);
         }
+        if (r >= 0)
+            r = source_check_memory(error);
         if (r < 0)
             return r;
     }

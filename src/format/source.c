@@ -228,6 +228,11 @@ static int decode(struct source *source, uint8_t *out, size_t room, size_t *ret_
     return 0;
 }
 
+int source_overfull(struct error *error)
+{
+    return error_set(error, -E2BIG, "Reading it takes more memory than it may.");
+}
+
 int source_fill(struct source *source, size_t needed, struct error *error)
 {
     struct source_decoder *decoder = source->decoder;
@@ -245,12 +250,16 @@ int source_fill(struct source *source, size_t needed, struct error *error)
         if (source->length == decoder->window_capacity) {
             size_t capacity =
                 decoder->window_capacity ? decoder->window_capacity * 2 : WINDOW_BYTES;
+            memory_note(capacity - decoder->window_capacity);
             decoder->window = memory_resize(decoder->window, capacity, 1);
             decoder->window_capacity = capacity;
         }
         size_t got = 0;
-        int r = decode(source, decoder->window + source->length,
-                       decoder->window_capacity - source->length, &got, error);
+        int r = source_check_memory(error);
+        if (r < 0)
+            return r;
+        r = decode(source, decoder->window + source->length,
+                   decoder->window_capacity - source->length, &got, error);
         source->window = decoder->window;
         if (r < 0)
             return r;

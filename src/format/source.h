@@ -18,6 +18,7 @@
 #include <sys/types.h>
 
 #include "base/error.h"
+#include "base/memory.h"
 
 #define SOURCE_DEFAULT_EXPANSION (4ull << 30)
 
@@ -63,6 +64,14 @@ const char *source_compression(const struct source *source);
 uint64_t source_bytes_read(void);
 
 int source_fill(struct source *source, size_t needed, struct error *error);
+
+/* -E2BIG when what reading takes is more than it may: see memory_meter. Filling the window asks
+ * this; readers whose input is whole in memory have to ask for themselves. */
+int source_overfull(struct error *error);
+static inline int source_check_memory(struct error *error)
+{
+    return likely(!memory_full()) ? 0 : source_overfull(error);
+}
 
 /* Makes at least `needed` unread bytes contiguous in the window unless the stream ends before.
  * Returns 0 or an error of reading or decompressing. */

@@ -275,17 +275,20 @@ int calltree_add(struct calltree *tree, const struct profile *profile, enum call
 #define STATE_LABEL "state"
 
 /* The type of the tree for each label set of the profile; PROFILE_TYPES_MAX where there is no
- * state, or one too many. Returns whether there is any. */
+ * state, no sample, or a state too many. Returns whether there is any. */
 static bool add_state_types(struct calltree *tree, const struct profile *profile, const char *unit,
                             unsigned *types)
 {
     unsigned first = tree->type_count;
+    _cleanup_free_ bool *used = memory_zalloc(profile_label_set_count(profile) + 1u, sizeof(*used));
+    for (size_t row = 0; row < profile->samples.count; row++)
+        used[profile->samples.labels[row]] = true;
     for (uint32_t set = 0; set < profile_label_set_count(profile); set++) {
         size_t count;
         const struct profile_label *labels = profile_labels(profile, set, &count);
         const char *state = "";
         types[set] = PROFILE_TYPES_MAX;
-        for (size_t i = 0; i < count; i++)
+        for (size_t i = 0; used[set] && i < count; i++)
             if (!strcmp(profile_text(profile, labels[i].key), STATE_LABEL))
                 state = profile_text(profile, labels[i].text);
         for (unsigned i = first; i < tree->type_count && types[set] == PROFILE_TYPES_MAX; i++)

@@ -107,8 +107,9 @@ size_t profile_memory(const struct profile *profile)
 
 bool profile_full(const struct profile *profile)
 {
-    return profile->string_count > PROFILE_IDS_MAX || profile->function_count > PROFILE_IDS_MAX ||
-           profile->frame_count > PROFILE_IDS_MAX || profile->node_count > PROFILE_IDS_MAX ||
+    return memory_full() || profile->string_count > PROFILE_IDS_MAX ||
+           profile->function_count > PROFILE_IDS_MAX || profile->frame_count > PROFILE_IDS_MAX ||
+           profile->node_count > PROFILE_IDS_MAX ||
            profile->tables->label_count > PROFILE_IDS_MAX ||
            profile->samples.count > PROFILE_IDS_MAX;
 }

@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Memory of pushes and queries, which take it from one account, with housekeeping. A push takes by
-// its length, since what it will hold isn't known before; a query as much as its stacks and the
-// picture of them may need. Who finds nothing left is told to come back.
+// its length, since what it will hold isn't known before, and more when it turns out to hold more;
+// a query as much as its stacks and the picture of them may need. Who finds nothing left is told to
+// come back.
+
+#include "server/admit.h"
 
 #include <string.h>
 
@@ -12,6 +15,7 @@
 #define PUSH_BYTES (128u << 10)  /* whatever its length */
 #define UNKNOWN_BYTES (1u << 20) /* when the sender doesn't say its length */
 #define PUSH_WAIT_MS 250
+#define STEP_BYTES (1u << 20) /* taken at once when more is needed */
 #define QUERY_WAIT_MS 10000
 
 /* What the query of this thread has, so that it can give a part back early. */
@@ -28,13 +32,76 @@ static size_t push_memory(struct server *server, struct http_request *request)
     return (size_t)MIN(bytes, (uint64_t)server->memory.limit_bytes / 2);
 }
 
+/* ---- memory that grows ---- */
+
+static bool take_more(struct memory_meter *meter)
+{
+    struct admission *admission = (struct admission *)meter; /* its first member */
+    size_t needed = meter->used_bytes - meter->granted_bytes;
+    size_t left = budget_fit(admission->budget, SIZE_MAX) - admission->taken_bytes;
+    size_t step = MIN(MAX(needed, (size_t)STEP_BYTES), left);
+    if (step < needed) {
+        admission->too_large = true;
+        return false;
+    }
+    if (!budget_wait(admission->budget, step, PUSH_WAIT_MS, admission->cancelled))
+        return false;
+    admission->taken_bytes += step;
+    meter->granted_bytes += step;
+    return true;
+}
+
+bool admission_begin(struct admission *admission, struct budget *budget, size_t bytes,
+                     unsigned wait_ms, const atomic_bool *cancelled)
+{
+    bytes = budget_fit(budget, bytes);
+    *admission = (struct admission){.budget = budget, .cancelled = cancelled, .taken_bytes = bytes};
+    admission->meter = (struct memory_meter){.granted_bytes = bytes, .more = take_more};
+    if (!budget_wait(budget, bytes, wait_ms, cancelled))
+        return false;
+    memory_meter = &admission->meter;
+    return true;
+}
+
+void admission_end(struct admission *admission)
+{
+    memory_meter = NULL;
+    budget_give(admission->budget, admission->taken_bytes);
+}
+
+void admission_kept(size_t before, size_t bytes)
+{
+    if (!memory_meter)
+        return;
+    memory_meter->used_bytes = MIN(before + bytes, memory_meter->used_bytes);
+    memory_meter->full = false;
+}
+
+int admission_explain(int r, struct error *error)
+{
+    if (r != -E2BIG || !memory_full())
+        return r;
+    const struct admission *admission = (const struct admission *)memory_meter;
+    if (!admission->too_large)
+        return error_set(error, -EAGAIN,
+                         "Reading it takes more memory than other pushes and queries leave; send "
+                         "again in a moment.");
+    return error_set(error, -E2BIG,
+                     "Reading it takes more than the %zu MiB that the server's memory limit leaves "
+                     "for pushes; send less at once, or give the server more memory.",
+                     budget_fit(admission->budget, SIZE_MAX) >> 20);
+}
+
+/* ---- pushes and queries ---- */
+
 void admit_push(struct http_request *request, void *userdata, server_handler *handler)
 {
     struct server *server = userdata;
-    size_t bytes = push_memory(server, request);
-    if (budget_wait(&server->memory, bytes, PUSH_WAIT_MS, http_request_cancel_flag(request))) {
+    struct admission admission;
+    if (admission_begin(&admission, &server->memory, push_memory(server, request), PUSH_WAIT_MS,
+                        http_request_cancel_flag(request))) {
         handler(request, server);
-        budget_give(&server->memory, bytes);
+        admission_end(&admission);
         return;
     }
     _cleanup_receipt_ struct receipt receipt;

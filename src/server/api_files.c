@@ -169,10 +169,23 @@ static const char *asked_name(struct http_request *request, const char *paramete
     return name && *name ? name : otherwise;
 }
 
+/* What a query takes in all is twice what it may hold: see admit.c. */
+#define GRANTED_PARTS 2
+
+static bool no_more(struct memory_meter *meter)
+{
+    (void)meter;
+    return false;
+}
+
 static int read_profile(struct source *source, struct profile *profile,
                         const struct format **ret_format, struct error *error)
 {
+    struct memory_meter meter = {.granted_bytes = GRANTED_PARTS * (size_t)source->expansion_limit,
+                                 .more = no_more};
+    memory_meter = &meter;
     int r = receive_format(source, ret_format, profile, error);
+    memory_meter = NULL;
     return r < 0 ? r : profile_prune(profile, error);
 }
 

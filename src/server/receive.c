@@ -11,6 +11,7 @@
 #include "format/otlp.h"
 #include "format/wire.h"
 #include "query/query.h"
+#include "server/admit.h"
 
 /* Counts the request, and answers when it is one too many. */
 static bool admit(struct receipt *receipt)
@@ -61,6 +62,8 @@ void receipt_release(struct receipt *receipt)
 bool receipt_finish(struct receipt *receipt, int r, struct error *error)
 {
     struct sender *seen = &receipt->seen;
+    r = admission_explain(r, error);
+    memory_meter = NULL; /* what is sent has been read */
     if (!r)
         r = ingest_batch_write(&receipt->batch,
                                http_request_header(receipt->request, "X-Assay-Batch-Id"), error);
@@ -105,12 +108,15 @@ int receipt_read(struct receipt *receipt, struct source *source, const struct fo
                  struct error *error)
 {
     _cleanup_profile_ struct profile profile;
+    size_t noted = admission_noted();
     profile_init(&profile, INGEST_DETAIL);
     int r = format ? 0 : format_detect(source, &format, error);
     if (!r)
         r = format->read_loose
                 ? format->read_loose(source, store_seed(receipt->server->store), &profile, error)
                 : receive_format(source, &format, &profile, error);
+    if (!r && !profile.loose) /* loose stacks keep all that was read */
+        admission_kept(noted, profile_memory(&profile));
     return r < 0 ? r : ingest_batch_add(&receipt->batch, &receipt->source, &profile, error);
 }
 

@@ -8,6 +8,7 @@
 
 #include "base/memory.h"
 #include "format/format.h"
+#include "server/admit.h"
 #include "server/scrape_parts.h"
 
 #define BATCH_RUNS 64 /* stored in one commit */
@@ -63,9 +64,12 @@ static int add_profile(struct scraper *scraper, struct scrape_run *run, struct i
     const struct format *format;
     struct read_options options = {
         .format = &format_pprof, .expansion_limit = ingest_limits(scraper->ingest).expansion_bytes};
+    size_t noted = admission_noted();
     profile_init(&profile, INGEST_DETAIL);
     int r = format_read_memory("The answer", run->reply.body.data, run->reply.body.length, &options,
                                &profile, &format, &run->error);
+    r = admission_explain(r, &run->error);
+    admission_kept(noted, r < 0 ? 0 : profile_memory(&profile));
     if (r < 0)
         return r;
     struct ingest_source source = {.labels = &run->loop->labels,
@@ -141,9 +145,10 @@ static void take_within_memory(struct scraper *scraper, struct scrape_run **runs
     for (size_t i = 0; i < count; i++)
         bytes += RUN_BYTES + EXPANSION * runs[i]->reply.body.length;
     bytes = MIN(bytes, scraper->memory->limit_bytes / 2);
-    if (budget_wait(scraper->memory, bytes, MEMORY_WAIT_MS, &scraper->stopping)) {
+    struct admission admission;
+    if (admission_begin(&admission, scraper->memory, bytes, MEMORY_WAIT_MS, &scraper->stopping)) {
         take_list(scraper, runs, count);
-        budget_give(scraper->memory, bytes);
+        admission_end(&admission);
         return;
     }
     for (size_t i = 0; i < count; i++)

@@ -24,3 +24,16 @@ printf 'main;<script>alert(1)</script>;"&\x27 5\nmain;\x1b[31mred 1\n' >bad.fold
 python3 -c "import xml.dom.minidom as m; m.parse('bad.svg')" && echo well-formed
 echo "== filters"
 "$ASSAY" flame --focus nothing-at-all "$in" -o empty.svg && "$ASSAY" flame --focus nothing-at-all "$in" -o empty.html && ls empty.*
+echo "== states of threads, of the type that is shown"
+for type in wall wall_samples; do
+    "$ASSAY" flame "$FIXTURES/jfr/wall.jfr" --sample-type $type -o states.html
+    python3 - <<'END'
+import json, re
+data = json.loads(re.search(r'id="flame-data">(.*?)</script>', open('states.html').read(), re.S).group(1))
+states = data['states']
+print(data['types'][data['default_type']]['name'], sum(data['self'][data['default_type']]),
+      {name: sum(self) for name, self in zip(states['names'], states['self'])})
+END
+done
+"$ASSAY" flame --tag state=STATE_SLEEPING "$FIXTURES/jfr/wall.jfr" -o one.html && grep -o '"names":\["STATE[^]]*\]' one.html
+"$ASSAY" flame "$in" -o none.html && grep -c '^"states"' none.html || true

@@ -31,7 +31,12 @@ if grep -iE '<style| style=| on[a-z]+=|javascript:|https?://' first.html; then e
 
 # Assets are named by their content, so that they may be kept for ever.
 assets=$(grep -oE '/assets/[^"]+' first.html)
-[ "$(wc -l <<<"$assets")" = 2 ]
+[ "$(wc -l <<<"$assets")" = 3 ]
+first=$(sed -nE 's|.*<script type="module" src="(/assets/[^"]+)".*|\1|p' first.html)
+# The other pages' script is named by the first one only.
+curl -sS -o script "$url$first"
+assets=$({ echo "$assets"; grep -oE 'app-[0-9a-f]{12}\.js' script | sed 's|^|/assets/|'; } | sort -u)
+[ "$(wc -l <<<"$assets")" = 4 ]
 for asset in $assets; do
     curl -sS -D head.txt -o asset "$url$asset"
     has Cache-Control 'public, max-age=31536000, immutable'

@@ -7,7 +7,7 @@ import { Chips } from './chips';
 import { makeLook, PackageColours } from './colour';
 import { commandsOf, type Controls } from './commands';
 import { functionName, type Profile } from './data';
-import { copyText, Lifetime, make } from './dom';
+import { copyText, Lazy, Lifetime, make } from './dom';
 import { frameFacts } from './facts';
 import { frameItems, type Frame, type FrameActions } from './frame-menu';
 import { isOther } from './graft';
@@ -86,16 +86,17 @@ class App implements FlameApp, Controls {
   private readonly found = make('span', { class: 'found-line', role: 'status' });
   private readonly trail = make('div', { class: 'trail' });
   private readonly graph: GraphView;
-  private readonly table: TopTable;
-  private readonly tree: TreeView;
-  private readonly sandwichView: SandwichView;
+  // A first picture does not wait for what it does not show.
+  private readonly table: Lazy<TopTable>;
+  private readonly tree: Lazy<TreeView>;
+  private readonly sandwichView: Lazy<SandwichView>;
   private readonly empty = make('p', { class: 'empty', hidden: true });
   private readonly stage = make('main', { class: 'stage' });
   private readonly status: Status;
   private readonly legend = new Legend();
   private readonly tooltip = new Tooltip();
   private readonly menu: Menu;
-  private readonly helpBox: Help;
+  private readonly helpBox: Lazy<Help>;
   private readonly root: HTMLElement;
   private colours: PackageColours;
   private current: State;
@@ -110,7 +111,11 @@ class App implements FlameApp, Controls {
     this.life.onEnd(this.theme.subscribe(() => this.render()));
     this.colours = new PackageColours(this.profile, this.theme.scheme, this.current.colour);
     const commands = commandsOf(this);
-    this.helpBox = new Help(commands);
+    this.helpBox = new Lazy(() => {
+      const help = new Help(commands);
+      this.root.append(help.element);
+      return help;
+    });
     this.menu = new Menu(this.life);
     this.toolbar = new Toolbar(source, {
       change: (change) => this.change(change),
@@ -129,29 +134,13 @@ class App implements FlameApp, Controls {
       onSelect: (node) => this.describe(this.graphNow(), node, this.current.zoom),
       onMenu: ({ node }, x, y) => this.openMenu(this.frameOf(node), x, y),
     });
-    const functionMenu = (func: number, x: number, y: number) =>
-      this.openMenu({ node: -1, func }, x, y);
-    this.table = new TopTable({
-      label: 'Functions', compact: false, onPick: (func) => this.pick(func), onMenu: functionMenu,
-    });
-    this.tree = new TreeView({
-      onOpen: (open) => this.change({ open }),
-      onLeaf: (node) => {
-        if (this.standsForOthers(node)) this.expand(node);
-      },
-      onSelect: (node) => this.describe(this.graphNow(), node, this.current.zoom),
-      onMenu: (node, x, y) => this.openMenu(this.frameOf(node), x, y),
-    });
-    this.sandwichView = new SandwichView({
-      onPick: (func) => this.change(this.current.view === 'both' ? { picked: func } : { func }),
-      onHover: (graph, hit, zoom, x, y) => this.hover(graph, hit, zoom, x, y),
-      onSelect: (graph, node, zoom) => this.describe(graph, node, zoom),
-      onMenu: functionMenu,
-    });
+    this.table = new Lazy(() => this.makeTable());
+    this.tree = new Lazy(() => this.makeTree());
+    this.sandwichView = new Lazy(() => this.makeSandwich());
     this.root = this.build();
     element.replaceChildren(this.root);
     listenForKeys(this.life, options.keys ?? document, () =>
-      this.helpBox.element.open ? commands.filter((c) => /^(Escape|\?)$/.test(c.keys[0])) : commands);
+      this.helpIsOpen() ? commands.filter((c) => /^(Escape|\?)$/.test(c.keys[0])) : commands);
     this.render();
     this.refocus(options.focus ?? null);
   }
@@ -159,8 +148,7 @@ class App implements FlameApp, Controls {
   private build(): HTMLElement {
     const { notes } = this.source;
     this.trail.append(this.crumbs.element, this.chips.element, this.found);
-    this.stage.append(this.table.element, this.graph.element, this.tree.element,
-      this.sandwichView.element, this.empty);
+    this.stage.append(this.graph.element, this.empty);
     return make('div', { class: 'flame' },
       this.toolbar.element,
       notes.length > 0
@@ -171,17 +159,49 @@ class App implements FlameApp, Controls {
       this.stage,
       make('footer', { class: 'foot' }, this.status.element, this.legend.element),
       this.tooltip.element,
-      this.menu.element,
-      this.helpBox.element);
+      this.menu.element);
+  }
+
+  private makeTable(): TopTable {
+    const table = new TopTable({
+      label: 'Functions', compact: false, onPick: (func) => this.pick(func),
+      onMenu: (func, x, y) => this.openMenu({ node: -1, func }, x, y),
+    });
+    this.stage.prepend(table.element);
+    return table;
+  }
+
+  private makeTree(): TreeView {
+    const tree = new TreeView({
+      onOpen: (open) => this.change({ open }),
+      onLeaf: (node) => {
+        if (this.standsForOthers(node)) this.expand(node);
+      },
+      onSelect: (node) => this.describe(this.graphNow(), node, this.current.zoom),
+      onMenu: (node, x, y) => this.openMenu(this.frameOf(node), x, y),
+    });
+    this.stage.append(tree.element);
+    return tree;
+  }
+
+  private makeSandwich(): SandwichView {
+    const sandwich = new SandwichView({
+      onPick: (func) => this.change(this.current.view === 'both' ? { picked: func } : { func }),
+      onHover: (graph, hit, zoom, x, y) => this.hover(graph, hit, zoom, x, y),
+      onSelect: (graph, node, zoom) => this.describe(graph, node, zoom),
+      onMenu: (func, x, y) => this.openMenu({ node: -1, func }, x, y),
+    });
+    this.stage.append(sandwich.element);
+    return sandwich;
   }
 
   destroy(): void {
     cancelAnimationFrame(this.frame);
     this.life.end();
     this.graph.destroy();
-    this.table.destroy();
-    this.tree.destroy();
-    this.sandwichView.destroy();
+    this.table.now?.destroy();
+    this.tree.now?.destroy();
+    this.sandwichView.now?.destroy();
     this.root.remove();
   }
 
@@ -234,7 +254,16 @@ class App implements FlameApp, Controls {
 
   private inSandwich(): boolean {
     return this.current.view === 'sandwich'
-      || this.sandwichView.element.contains(document.activeElement);
+      || this.sandwichView.now?.element.contains(document.activeElement) === true;
+  }
+
+  private inTable(): boolean {
+    return this.current.view === 'table'
+      || this.table.now?.element.contains(document.activeElement) === true;
+  }
+
+  private helpIsOpen(): boolean {
+    return this.helpBox.now?.element.open === true;
   }
 
   private hasTable(): boolean {
@@ -280,9 +309,9 @@ class App implements FlameApp, Controls {
     this.stage.dataset.view = current.view;
     this.toolbar.show(current, scheme.dark, scheme.safe);
     this.graph.element.hidden = !this.hasGraph();
-    this.table.element.hidden = !this.hasTable();
-    this.tree.element.hidden = current.view !== 'tree';
-    this.sandwichView.element.hidden = !this.hasSandwich();
+    placePart(this.table, this.hasTable());
+    placePart(this.tree, current.view === 'tree');
+    placePart(this.sandwichView, this.hasSandwich());
     this.stage.toggleAttribute('data-picked', current.view === 'both' && this.hasSandwich());
     this.tooltip.hide();
 
@@ -314,15 +343,15 @@ class App implements FlameApp, Controls {
       });
     if (current.view === 'both' && !this.model.hasFunctionValues(type)) this.renderLater();
     else if (this.hasTable())
-      this.table.show(this.tableShown(graph, matched,
+      this.table.get().show(this.tableShown(graph, matched,
         current.view === 'both' ? current.picked : current.func));
     if (current.view === 'tree')
-      this.tree.show({ profile, type, graph, zoom, open: current.open, matched });
+      this.tree.get().show({ profile, type, graph, zoom, open: current.open, matched });
     if (!this.hasSandwich()) return;
     const sandwich = this.model.sandwich(type,
       current.view === 'both' ? current.picked : current.func);
     if (sandwich)
-      this.sandwichView.show(sandwich, profile.types[type].unit, this.colours,
+      this.sandwichView.get().show(sandwich, profile.types[type].unit, this.colours,
         this.tableShown(graph, matched, sandwich.func));
   }
 
@@ -431,15 +460,13 @@ class App implements FlameApp, Controls {
   }
 
   private selectedNode(): number {
-    if (this.current.view === 'tree') return this.tree.selected();
+    if (this.current.view === 'tree') return this.tree.now?.selected() ?? -1;
     return this.hasGraph() ? this.graph.selected : -1;
   }
 
   private pointed(): Frame {
-    const { view } = this.current;
-    if (this.inSandwich()) return { node: -1, func: this.sandwichView.selectedFunction() };
-    const inTable = this.table.element.contains(document.activeElement) || view === 'table';
-    if (inTable && this.hasTable()) return { node: -1, func: this.table.activeFunction() };
+    if (this.inSandwich()) return { node: -1, func: this.sandwichView.get().selectedFunction() };
+    if (this.inTable() && this.hasTable()) return { node: -1, func: this.table.get().activeFunction() };
     return this.frameOf(this.selectedNode());
   }
 
@@ -484,19 +511,17 @@ class App implements FlameApp, Controls {
   }
 
   move(direction: Direction): void {
-    const { view } = this.current;
-    const inTable = view === 'table' || this.table.element.contains(document.activeElement);
-    if (this.inSandwich()) this.sandwichView.move(direction);
-    else if (view === 'tree') this.tree.move(direction);
-    else if (!inTable) this.graph.move(direction);
-    else if (direction === 'up') this.table.move(-1);
-    else if (direction === 'down') this.table.move(1);
+    if (this.inSandwich()) this.sandwichView.get().move(direction);
+    else if (this.current.view === 'tree') this.tree.get().move(direction);
+    else if (!this.inTable()) this.graph.move(direction);
+    else if (direction === 'up') this.table.get().move(-1);
+    else if (direction === 'down') this.table.get().move(1);
   }
 
   enter(): void {
     const { view } = this.current;
-    if (this.inSandwich()) this.sandwichView.enter();
-    else if (view === 'tree') this.tree.enter();
+    if (this.inSandwich()) this.sandwichView.get().enter();
+    else if (view === 'tree') this.tree.get().enter();
     else if (this.pointed().node >= 0) this.open(this.pointed().node);
     else if (this.pointed().func >= 0) this.pick(this.pointed().func);
   }
@@ -508,10 +533,10 @@ class App implements FlameApp, Controls {
   escape(): void {
     const { view, zoom, search, picked } = this.current;
     const typing = document.activeElement === this.toolbar.search;
-    if (this.helpBox.element.open) this.helpBox.element.close();
+    if (this.helpIsOpen()) this.helpBox.get().toggle();
     else if (typing && search !== '') this.change({ search: '' });
     else if (typing) this.focusView();
-    else if (this.inSandwich() && this.sandwichView.reset()) return;
+    else if (this.inSandwich() && this.sandwichView.get().reset()) return;
     else if (view === 'both' && picked >= 0) this.change({ picked: -1 });
     else if ((this.hasGraph() || view === 'tree') && zoom !== 0) this.zoom(0);
     else if (search !== '') this.change({ search: '' });
@@ -519,9 +544,9 @@ class App implements FlameApp, Controls {
 
   private focusView(): void {
     if (this.hasGraph()) this.graph.element.focus();
-    else if (this.hasTable()) this.table.element.focus();
-    else if (this.current.view === 'tree') this.tree.element.focus();
-    else this.sandwichView.table.element.focus();
+    else if (this.hasTable()) this.table.get().element.focus();
+    else if (this.current.view === 'tree') this.tree.get().element.focus();
+    else this.sandwichView.get().table.element.focus();
   }
 
   view(view: View): void {
@@ -575,8 +600,14 @@ class App implements FlameApp, Controls {
   }
 
   help(): void {
-    this.helpBox.toggle();
+    this.helpBox.get().toggle();
   }
+}
+
+// Makes a part that is wanted for the first time, and hides one that is not wanted any more.
+function placePart(part: Lazy<{ element: HTMLElement }>, wanted: boolean): void {
+  if (wanted) part.get().element.hidden = false;
+  else if (part.now) part.now.element.hidden = true;
 }
 
 function withoutTransforms(change: Partial<State>): Partial<State> {

@@ -3,13 +3,16 @@
 // knows nothing of events or of the page around it.
 
 import { Labels } from './labels';
+import { Strips } from './strips';
 import type { Look } from './colour';
 import type { Layout } from './layout';
 import type { Graph } from './tree';
 
 export const ROW_HEIGHT = 20;
 const TEXT_PADDING = 5;
-const FONT = '12px system-ui, -apple-system, "Segoe UI", Roboto, "Helvetica Neue", sans-serif';
+// A rectangle narrower than this has no label.
+const LABEL_PX = 20;
+const FONT = '12px system-ui, sans-serif';
 
 export interface Scene {
   graph: Graph;
@@ -34,14 +37,14 @@ export class Painter {
   private width = 0;
   private height = 0;
   private ratio = 1;
-  // Labels of the row at hand, drawn after its rectangles to spare changes of colour.
-  private readonly texts: { text: string; x: number; ink: string }[] = [];
+  private readonly strips = new Strips();
+  // Drawn after the rectangles.
+  private readonly texts: { text: string; x: number; y: number; ink: string; alpha: number }[] = [];
 
   constructor(readonly canvas: HTMLCanvasElement) {
     const context = canvas.getContext('2d', { alpha: true });
     if (!context) throw new Error('This browser cannot draw on a canvas.');
     this.context = context;
-    context.font = FONT;
     this.labels = new Labels((text) => context.measureText(text).width);
   }
 
@@ -71,55 +74,67 @@ export class Painter {
   }
 
   paint(scene: Scene): void {
-    const { context } = this;
-    context.font = FONT;
-    context.textBaseline = 'middle';
+    const { context, strips, texts, ratio } = this;
+    context.font = FONT; // a canvas that changed its size has forgotten it
     const zoomRow = scene.graph.tree.depth[scene.layout.zoom];
     const last = Math.min(scene.lastRow, scene.layout.rows - 1);
+    const tops: number[] = [];
+    const rows: number[] = [];
     for (let row = Math.max(0, scene.firstRow); row <= last; row++) {
       const y = scene.top(row);
       if (y + ROW_HEIGHT <= 0 || y >= this.height) continue;
-      // The callers of the zoomed frame stay in sight, but step back.
-      context.globalAlpha = row < zoomRow ? 0.55 : 1;
-      this.paintRow(scene, row, y);
+      rows.push(row);
+      tops.push(y);
     }
-    context.globalAlpha = 1;
+    if (rows.length === 0) return;
+    texts.length = 0;
+    strips.begin(this.canvas.width, rows.length);
+    // The callers of the zoomed frame stay in sight, but step back.
+    rows.forEach((row, i) => this.fillRow(scene, row, i, tops[i], row < zoomRow ? 0.55 : 1));
+    strips.end(rows.length);
+    context.imageSmoothingEnabled = false;
+    tops.forEach((y, i) => strips.draw(context, i, y, this.canvas.width / ratio, ROW_HEIGHT - 1));
+    this.paintTexts();
   }
 
-  private paintRow(scene: Scene, row: number, y: number): void {
-    const { context, ratio, width, texts } = this;
+  private fillRow(scene: Scene, row: number, strip: number, y: number, alpha: number): void {
+    const { ratio, strips, texts } = this;
     const { layout, look, matched, stretch, shift } = scene;
     const { func } = scene.graph.tree;
+    const { x, w } = layout;
+    const { width } = this.canvas;
     const end = layout.rowStart[row + 1];
-    const height = ROW_HEIGHT - 1;
-    const pixel = 1 / ratio;
-    let style = '';
-    let drawnTo = -Infinity;
-    texts.length = 0;
+    let drawnTo = 0;
     for (let i = layout.rowStart[row]; i < end; i++) {
       // Edges snap to device pixels: neighbours meet exactly, whatever the ratio.
-      const x0 = Math.round((layout.x[i] * stretch + shift) * ratio) * pixel;
+      const x0 = Math.round((x[i] * stretch + shift) * ratio);
       if (x0 >= width) break;
-      let x1 = Math.round(((layout.x[i] + layout.w[i]) * stretch + shift) * ratio) * pixel;
-      if (x1 < x0 + pixel) x1 = x0 + pixel;
-      if (x1 <= 0 || x1 <= drawnTo) continue;
+      const x1 = Math.max(x0 + 1, Math.round(((x[i] + w[i]) * stretch + shift) * ratio));
+      if (x1 <= drawnTo) continue;
       drawnTo = x1;
       const node = layout.node[i];
       const dim = matched !== null && (node < 0 || func[node] < 0 || !matched[func[node]]);
-      const fill = dim ? look.dimFill : node < 0 ? look.restFill : look.fill(node);
-      if (fill !== style) context.fillStyle = style = fill;
       const left = Math.max(0, x0);
       const right = Math.min(width, x1);
-      context.fillRect(left, y, right - left - (x1 - x0 > 3 ? pixel : 0), height);
-      if (node < 0 || right - left < 20) continue;
-      const text = this.labels.fit(scene.name(func[node]), right - left - 2 * TEXT_PADDING);
+      strips.fill(strip, left, right - (x1 - x0 > 3 * ratio ? 1 : 0),
+        dim ? look.dimFill : node < 0 ? look.restFill : look.fill(node), alpha);
+      const room = (right - left) / ratio;
+      if (node < 0 || room < LABEL_PX) continue;
+      const text = this.labels.fit(scene.name(func[node]), room - 2 * TEXT_PADDING);
       if (text !== '')
-        texts.push({ text, x: left + TEXT_PADDING, ink: dim ? look.dimInk : look.ink });
+        texts.push({ text, x: left / ratio + TEXT_PADDING, y, ink: dim ? look.dimInk : look.ink, alpha });
     }
-    style = '';
-    for (const { text, x, ink } of texts) {
+  }
+
+  private paintTexts(): void {
+    const { context } = this;
+    context.textBaseline = 'middle';
+    let style = '';
+    for (const { text, x, y, ink, alpha } of this.texts) {
       if (ink !== style) context.fillStyle = style = ink;
-      context.fillText(text, x, y + height / 2 + 1);
+      context.globalAlpha = alpha;
+      context.fillText(text, x, y + ROW_HEIGHT / 2 + 0.5);
     }
+    context.globalAlpha = 1;
   }
 }

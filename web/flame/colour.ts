@@ -134,12 +134,14 @@ function frame(scheme: Scheme, fill: (node: number) => string): Look {
 // Colours by package or binary, remembered by function. The cache outlives one look: it is shared by all
 // graphs of a page and made anew when the scheme changes.
 export class PackageColours {
-  private readonly known: (string | undefined)[] = [];
+  private readonly known: (string | undefined)[];
+  private readonly rows = new Map<string, number>();
   private readonly palette: string[][];
 
   constructor(
     readonly profile: Profile, readonly scheme: Scheme, readonly by: ColourBy = 'package',
   ) {
+    this.known = new Array<string | undefined>(profile.names.length);
     this.palette = makePalette(scheme);
   }
 
@@ -157,8 +159,15 @@ export class PackageColours {
     const { palette } = this;
     const grey = palette.length - 1;
     const nothing = this.by === 'binary' ? group === '' : isUnnamed(name);
-    const row = nothing ? grey : hash(group === '' ? name : group) % grey;
-    return palette[row][hash(name) % SHADES];
+    const own = hash(name);
+    const row = nothing ? grey : group === '' ? own % grey : this.rowOf(group, grey);
+    return palette[row][own % SHADES];
+  }
+
+  private rowOf(group: string, count: number): number {
+    let row = this.rows.get(group);
+    if (row === undefined) this.rows.set(group, (row = hash(group) % count));
+    return row;
   }
 }
 

@@ -31,6 +31,17 @@ export function icon(path: string): SVGSVGElement {
   return svg;
 }
 
+// A part of the page that is made when it is first needed.
+export class Lazy<T> {
+  now: T | null = null; // null until then
+
+  constructor(private readonly make: () => T) {}
+
+  get(): T {
+    return (this.now ??= this.make());
+  }
+}
+
 // Listeners and observers that end together.
 export class Lifetime {
   private readonly ends: (() => void)[] = [];

@@ -65,6 +65,8 @@ function baseName(path: string): string {
 
 // The package, namespace or binary that a function belongs to; '' when nothing says.
 export function packageOf(name: string, file: string, binary: string): string {
+  const first = name.indexOf('::');
+  if (first > 0 && !/[<(\s]/.test(name.slice(0, first))) return name.slice(0, first);
   const end = name.search(/[<(\s]/);
   const head = end > 0 ? name.slice(0, end) : name;
   const scope = head.indexOf('::');
@@ -94,5 +96,9 @@ export function shownName(name: string): string {
 
 // Frames that stand for the absence of a name.
 export function isUnnamed(name: string): boolean {
-  return name === '' || /^\[.*\]$|^\(.*\)$|^0x[0-9a-f]+$/i.test(name);
+  if (name === '') return true;
+  // Few names begin like one of these, and every name of a graph is asked for.
+  const first = name[0];
+  return (first === '[' || first === '(' || first === '0')
+    && /^\[.*\]$|^\(.*\)$|^0x[0-9a-f]+$/i.test(name);
 }

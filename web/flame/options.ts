@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // How the tree is simplified and coloured: a small panel under a button of the toolbar.
 
-import { icon, Lifetime, make } from './dom';
+import { icon, Lazy, Lifetime, make } from './dom';
 import { ALL_LIBRARIES, binariesOf, isLibrary } from './transform';
 import type { Profile } from './data';
 import type { ColourBy, State } from './state';
@@ -10,20 +10,16 @@ const SLIDERS = 'M2 4.5h7M12.5 4.5H14M2 11.5h2M7.5 11.5H14M10.7 2.8a1.7 1.7 0 1 
 // A list longer than this is no list to choose from.
 const BINARIES_MAX = 500;
 
-export class Options {
-  readonly element: HTMLDetailsElement;
+class Panel {
+  readonly element: HTMLElement;
   private readonly recursion = make('input', { type: 'checkbox', 'aria-label': 'Collapse recursion' });
   private readonly libraries = make('input', { type: 'checkbox', 'aria-label': 'Collapse libraries' });
   private readonly colour = make('select', { class: 'button', 'aria-label': 'Colour by' },
     make('option', { value: 'package' }, 'Package'), make('option', { value: 'binary' }, 'Binary'));
   private readonly only = make('select', { class: 'button', 'aria-label': 'Stacks through' });
   private fold: readonly string[] = [];
-  private filled = false;
 
-  constructor(
-    private readonly profile: Profile, states: boolean, change: (change: Partial<State>) => void,
-    life: Lifetime,
-  ) {
+  constructor(profile: Profile, states: boolean, change: (change: Partial<State>) => void) {
     if (states) this.colour.append(make('option', { value: 'state' }, 'State'));
     this.recursion.addEventListener('change', () =>
       change({ recursion: this.recursion.checked }));
@@ -34,52 +30,68 @@ export class Options {
     this.colour.addEventListener('change', () =>
       change({ colour: this.colour.value as ColourBy }));
     this.only.addEventListener('change', () => change({ only: this.only.value }));
+    const binaries = binariesOf(profile).slice(0, BINARIES_MAX);
+    this.only.append(make('option', { value: '' }, 'All binaries'),
+      ...binaries.map((name) => make('option', { value: name }, name)));
+    this.libraries.disabled = !binaries.some(isLibrary);
+    this.only.disabled = binaries.length < 2;
     const check = (input: HTMLElement, label: string, key: string) =>
       make('label', { class: 'option' }, input, make('span', {}, label), make('kbd', {}, key));
     const choice = (input: HTMLElement, label: string) =>
       make('label', { class: 'option' }, make('span', {}, label), input);
-    this.element = make('details', { class: 'options' },
-      make('summary', { class: 'button button-icon', 'aria-label': 'View options',
-        title: 'View options' }, icon(SLIDERS)),
-      make('div', { class: 'options-panel' },
-        check(this.recursion, 'Collapse recursion', 'r'),
-        check(this.libraries, 'Collapse libraries', 'l'),
-        choice(this.only, 'Stacks through'),
-        profile.kind === 'diff' ? null : choice(this.colour, 'Colour by')));
-    this.element.addEventListener('toggle', () => this.fill());
+    this.element = make('div', { class: 'options-panel' },
+      check(this.recursion, 'Collapse recursion', 'r'),
+      check(this.libraries, 'Collapse libraries', 'l'),
+      choice(this.only, 'Stacks through'),
+      profile.kind === 'diff' ? null : choice(this.colour, 'Colour by'));
+  }
+
+  show(state: State): void {
+    this.fold = state.fold;
+    this.recursion.checked = state.recursion;
+    this.libraries.checked = state.fold.includes(ALL_LIBRARIES);
+    this.colour.value = state.colour;
+    this.only.value = state.only;
+  }
+}
+
+export class Options {
+  readonly element: HTMLDetailsElement;
+  private readonly summary = make('summary', {
+    class: 'button button-icon', 'aria-label': 'View options', title: 'View options',
+  }, icon(SLIDERS));
+  // When it is first opened: a first picture should not wait for a list of binaries.
+  private readonly panel: Lazy<Panel>;
+  private state: State | null = null;
+
+  constructor(
+    profile: Profile, states: boolean, change: (change: Partial<State>) => void, life: Lifetime,
+  ) {
+    this.element = make('details', { class: 'options' }, this.summary);
+    this.panel = new Lazy(() => {
+      const panel = new Panel(profile, states, change);
+      this.element.append(panel.element);
+      return panel;
+    });
+    this.summary.addEventListener('click', () => {
+      if (this.state) this.panel.get().show(this.state);
+    });
     life.listen<PointerEvent>(document, 'pointerdown', (event) => {
       if (!this.element.contains(event.target as Node)) this.element.open = false;
     }, { capture: true });
     this.element.addEventListener('keydown', (event) => {
       if (event.key !== 'Escape' || !this.element.open) return;
       this.element.open = false;
-      this.element.querySelector('summary')?.focus();
+      this.summary.focus();
       event.preventDefault();
       event.stopPropagation();
     });
   }
 
-  // When it is first needed: a first picture should not wait for a list of binaries.
-  private fill(): void {
-    if (this.filled) return;
-    this.filled = true;
-    const binaries = binariesOf(this.profile).slice(0, BINARIES_MAX);
-    const chosen = this.only.value;
-    this.only.replaceChildren(make('option', { value: '' }, 'All binaries'),
-      ...binaries.map((name) => make('option', { value: name }, name)));
-    this.only.value = chosen;
-    this.libraries.disabled = !binaries.some(isLibrary);
-    this.only.disabled = binaries.length < 2;
-  }
-
   show(state: State): void {
-    if (state.only !== '') this.fill();
-    this.fold = state.fold;
-    this.recursion.checked = state.recursion;
-    this.libraries.checked = state.fold.includes(ALL_LIBRARIES);
-    this.colour.value = state.colour;
-    this.only.value = state.only;
+    this.state = state;
+    this.panel.now?.show(state);
     const on = state.recursion || state.fold.length > 0 || state.only !== '';
-    this.element.querySelector('summary')?.setAttribute('data-on', String(on));
+    this.summary.dataset.on = String(on);
   }
 }

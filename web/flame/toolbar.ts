@@ -108,7 +108,7 @@ export class Toolbar {
   show(state: State, dark: boolean, safe: boolean): void {
     const press = (button: HTMLButtonElement, on: boolean) =>
       button.setAttribute('aria-pressed', String(on));
-    this.type.value = String(state.type);
+    if (this.type.value !== String(state.type)) this.type.value = String(state.type);
     if (this.search.value !== state.search) this.search.value = state.search;
     for (const [view, button] of this.views) press(button, view === state.view);
     this.options.show(state);

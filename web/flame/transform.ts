@@ -2,6 +2,7 @@
 // Simpler trees out of a profile's own: frames hidden, recursion and libraries collapsed, only the
 // stacks through one binary. What is taken out leaves its value with its caller, so sums stay right.
 
+import { Lazy } from './dom';
 import { makeTree, type Tree } from './tree';
 import type { Profile } from './data';
 
@@ -121,13 +122,19 @@ class Growing {
   }
 }
 
+// Every node is itself: written out when somebody asks, which no first picture does.
+function unchanged(source: Profile): Derived {
+  const same = new Lazy(() => Int32Array.from({ length: source.tree.size }, (_, n) => n));
+  return {
+    profile: source,
+    get of() { return same.get(); },
+    get from() { return same.get(); },
+  };
+}
+
 export function derive(source: Profile, t: Transform): Derived {
   const { tree } = source;
-  if (isPlain(t)) {
-    const same = new Int32Array(tree.size);
-    for (let n = 0; n < same.length; n++) same[n] = n;
-    return { profile: source, of: same, from: same };
-  }
+  if (isPlain(t)) return unchanged(source);
   const roles = rolesOf(source, t);
   const reached = reach(source, t.only);
   const out = new Growing(roles.names.length);

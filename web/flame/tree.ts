@@ -51,25 +51,27 @@ export function makeTree(parent: Int32Array, func: Int32Array, inlined: Uint8Arr
   return { size, parent, func, depth, inlined, childStart, children };
 }
 
-export function totalsOf(tree: Tree, self: Float64Array): Float64Array {
+// Sums from callees to callers; `least` is the smallest value of any node's own, or 0.
+function sumUp({ parent, size }: Tree, self: Float64Array): { total: Float64Array; least: number } {
   const total = self.slice();
-  for (let n = tree.size - 1; n > 0; n--) total[tree.parent[n]] += total[n];
-  return total;
+  let least = Math.min(0, self[0]);
+  for (let n = size - 1; n > 0; n--) {
+    if (self[n] < least) least = self[n];
+    total[parent[n]] += total[n];
+  }
+  return { total, least };
 }
 
-export function weightsOf(tree: Tree, self: Float64Array, total: Float64Array): Float64Array {
-  let n = 0;
-  while (n < self.length && self[n] >= 0) n++;
-  if (n === self.length) return total;
-  return totalsOf(tree, self.map((value) => Math.max(0, value)));
+export function totalsOf(tree: Tree, self: Float64Array): Float64Array {
+  return sumUp(tree, self).total;
 }
 
 export function makeValues(tree: Tree, self: Float64Array, baseSelf: Float64Array | null): Values {
-  const total = totalsOf(tree, self);
+  const { total, least } = sumUp(tree, self);
   return {
     self,
     total,
-    weight: weightsOf(tree, self, total),
+    weight: least < 0 ? totalsOf(tree, self.map((value) => Math.max(0, value))) : total,
     baseSelf,
     baseTotal: baseSelf && totalsOf(tree, baseSelf),
   };

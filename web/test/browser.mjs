@@ -479,6 +479,30 @@ async function checkOddities(browser, generator, template) {
     await negative.close();
   });
 
+  await check('states have colours where the profile has states', async () => {
+    const plain = base.self[base.default_type];
+    const view = await open(browser, write('states.html', { ...base, states: {
+      names: ['RUNNING', 'SLEEPING'],
+      self: [0, 1].map((which) => plain.map((value, node) => (node % 2 === which ? value : 0))),
+    } }));
+    const before = await pixels(view);
+    await view.page.locator('.options summary').click();
+    await view.page.getByLabel('Colour by').selectOption('state');
+    await view.settle();
+    assert.match(await view.text('.legend'), /RUNNING [\d.]+%\s*SLEEPING [\d.]+%/);
+    assert.match(view.page.url(), /colour=state/);
+    assert.notEqual((await pixels(view)).hash, before.hash);
+    const copy = await again(browser, join(scratch, 'states.html'), new URL(view.page.url()).hash);
+    assert.equal((await pixels(copy)).hash, (await pixels(view)).hash);
+    assert.deepEqual(view.complaints, []);
+    await copy.close();
+    await view.close();
+    const without = await open(browser, write('stateless.html', base));
+    await without.page.locator('.options summary').click();
+    assert.equal(await without.page.locator('option[value=state]').count(), 0);
+    await without.close();
+  });
+
   await check('a zoom in motion ends where it should', async () => {
     const view = await open(browser, write('motion.html', base), { reducedMotion: 'no-preference' });
     const target = await findNode(view, 40);

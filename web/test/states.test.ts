@@ -6,7 +6,7 @@ import test from 'node:test';
 import { makeLook, PackageColours, stateColour } from '../flame/colour';
 import { FlameDataError, readProfile } from '../flame/data';
 import { findingWords, frameFacts } from '../flame/facts';
-import { foldedStacks } from '../flame/folded';
+import { foldedDiff, foldedStacks } from '../flame/folded';
 import { graft } from '../flame/graft';
 import { Model } from '../flame/model';
 import { NONE, withStates } from '../flame/states';
@@ -90,4 +90,11 @@ test('what is known of a change is a sentence', () => {
 test('stacks as text: one line each, and no name makes two', () => {
   const profile = readProfile(document({ strings: ['', 'a;b', 'c\nd 9', 'wait'] }));
   assert.equal(foldedStacks(profile, 0), 'a:b;c d 9 40\na:b;wait 60\n');
+});
+
+test('stacks of a comparison as text: before and after, also where one is nothing', () => {
+  const profile = readProfile(document({
+    kind: 'diff', base: [[0, 0, 10, 0]], self: [[0, 0, 40, 60]], scale: [2], normalize: 'total',
+  }));
+  assert.equal(foldedDiff(profile, 0), 'main;run 20 40\nmain;wait 0 60\n');
 });

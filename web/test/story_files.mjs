@@ -26,6 +26,7 @@ export async function files(browser, { url }) {
   const html = await exported(page, 'Page (HTML)');
   assert.equal(html.name, 'new.html');
   assert.match(html.content.toString(), /"kind":"diff"/);
+  assert.match((await exported(page, 'Folded stacks')).content.toString(), /^main;.*escape_html \d+ \d+$/m);
   await page.getByLabel('Compared with').selectOption('stored');
   await page.waitForURL(/base_query/);
   await page.getByRole('group', { name: 'Before' }).waitFor();
@@ -73,6 +74,24 @@ async function checkExports(page, stem) {
   return html;
 }
 
+// A comparison's stacks, pictures and sides. Version 2.0 renders three times as slowly.
+async function checkDifference(page) {
+  const { name, content } = await exported(page, 'Folded stacks');
+  assert.equal(name, 'checkout-diff.folded');
+  const [, before, after] = /^main;serve;handle;render;template_exec;escape_html (\d+) (\d+)$/m
+    .exec(content.toString()).map(Number);
+  assert.ok(after > before && before > 0, `${before} and ${after}`);
+  assert.match((await exported(page, 'Picture (SVG)')).content.toString(), /<svg[\s\S]*escape_html/);
+  assert.match((await exported(page, 'Page (HTML)')).content.toString(), /"kind":"diff"/);
+  const share = async (item, file) => {
+    const side = await exported(page, item);
+    assert.equal(side.name, file);
+    return Number(/([\d.]+)%[^\n]*escape_html/.exec(topOf(side.name, side.content))[1]);
+  };
+  assert.ok(await share('After (pprof)', 'checkout-after.pb.gz')
+    > await share('Before (pprof)', 'checkout-before.pb.gz'));
+}
+
 export async function exports(browser, { url }) {
   const { context, page } = await fresh(browser, { acceptDownloads: true });
   await page.goto(`${url}/explore?query=${query('checkout')}`);
@@ -86,9 +105,15 @@ export async function exports(browser, { url }) {
   // Of a comparison there are pictures, of a function its stacks.
   await page.goto(`${url}/compare?query=${query('checkout', ',version="2.0"')}&base_query=${query('checkout', ',version="1.9"')}&from=now-1h&base_from=now-1h&base_to=now`);
   await painted(page);
-  assert.match((await exported(page, 'Picture (SVG)')).content.toString(), /<svg[\s\S]*escape_html/);
-  assert.match((await exported(page, 'Page (HTML)')).content.toString(), /"kind":"diff"/);
-  assert.ok((await exported(page, 'Picture (PNG)')).content.length > 1000);
+  await checkDifference(page);
+  const overlaid = (await exported(page, 'Picture (PNG)')).content;
+  // Side by side it is the same difference, and a picture of both.
+  await page.getByRole('button', { name: 'Side by side' }).click();
+  await painted(page, 2);
+  await checkDifference(page);
+  const { name, content } = await exported(page, 'Picture (PNG)');
+  assert.equal(name, 'checkout-diff.png');
+  assert.ok(content.readUInt32BE(16) > overlaid.readUInt32BE(16), 'it is as wide as both');
   await page.goto(`${url}/function?query=${query('checkout')}&name=render`);
   await painted(page);
   assert.match((await exported(page, 'Folded stacks')).content.toString(), /^render;template_exec;escape_html \d+$/m);

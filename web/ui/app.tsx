@@ -6,16 +6,10 @@ import type { ComponentType } from 'preact';
 import { useEffect, useRef, useState } from 'preact/hooks';
 import { setToken, token, TOKEN_WANTED, viewSecret } from './api';
 import { KeyHelp, useGlobalKeys } from './keys';
-import { Agents } from './pages/agents';
-import { Compare } from './pages/compare';
-import { Explore } from './pages/explore';
-import { Files } from './pages/files';
-import { FunctionPage } from './pages/function';
+import { later } from './later';
 import { Home } from './pages/home';
 import { Login } from './pages/login';
 import { Missing } from './pages/missing';
-import { Recordings } from './pages/recordings';
-import { Symbols } from './pages/symbols';
 import { DropTarget } from './parts/drop';
 import { Icon } from './parts/icon';
 import { address, followLink, useRoute, type Route } from './route';
@@ -37,13 +31,13 @@ interface Page {
 
 const PAGES: readonly Page[] = [
   { path: '/', title: 'Services', component: Home, inMenu: true, timed: true },
-  { path: '/explore', title: 'Explore', component: Explore, inMenu: true, timed: true },
-  { path: '/compare', title: 'Compare', component: Compare, inMenu: true, timed: true },
-  { path: '/function', title: 'Function', component: FunctionPage, inMenu: false, timed: true },
-  { path: '/files', title: 'Files', component: Files, inMenu: true, timed: false },
-  { path: '/recordings', title: 'Recordings', component: Recordings, inMenu: true, timed: false },
-  { path: '/agents', title: 'Agents', component: Agents, inMenu: true, timed: false },
-  { path: '/symbols', title: 'Symbols', component: Symbols, inMenu: true, timed: true },
+  { path: '/explore', title: 'Explore', component: later('Explore'), inMenu: true, timed: true },
+  { path: '/compare', title: 'Compare', component: later('Compare'), inMenu: true, timed: true },
+  { path: '/function', title: 'Function', component: later('FunctionPage'), inMenu: false, timed: true },
+  { path: '/files', title: 'Files', component: later('Files'), inMenu: true, timed: false },
+  { path: '/recordings', title: 'Recordings', component: later('Recordings'), inMenu: true, timed: false },
+  { path: '/agents', title: 'Agents', component: later('Agents'), inMenu: true, timed: false },
+  { path: '/symbols', title: 'Symbols', component: later('Symbols'), inMenu: true, timed: true },
 ];
 
 // `assay view` has this one page, at an address of its own.

@@ -123,7 +123,7 @@ function aboutTwo(file: OpenFile, base: Base, normalize: string): Question {
 }
 
 // `more` says which part is asked for, where it isn't the whole.
-function ask<T>({ path, params, body }: Question, more: Params, signal: AbortSignal): Promise<T> {
+function ask<T>({ path, params, body }: Question, more: Params, signal?: AbortSignal): Promise<T> {
   const all = { ...params, ...more };
   return body === null ? get<T>(path, all, signal) : post<T>(path, all, body, signal);
 }
@@ -138,7 +138,7 @@ export function askFlame(file: OpenFile, signal: AbortSignal, more: Params = {})
 }
 
 export function askDiff(
-  file: OpenFile, base: Base, normalize: string, signal: AbortSignal, more: Params = {},
+  file: OpenFile, base: Base, normalize: string, signal?: AbortSignal, more: Params = {},
 ): Promise<FileDiff> {
   return ask(aboutTwo(file, base, normalize), more, signal);
 }

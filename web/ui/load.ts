@@ -2,7 +2,7 @@
 // Asking the server from within a view: what came last stays on the page while the next answer is on
 // its way, and a question that nobody waits for any more is given up, here and on the server.
 
-import { useEffect, useRef, useState } from 'preact/hooks';
+import { useEffect, useLayoutEffect, useRef, useState } from 'preact/hooks';
 import { ApiError } from './api';
 
 // Whoever asks to try again means all that failed, not the one part whose words are shown.
@@ -28,7 +28,8 @@ export function useLoad<T>(
   const [attempt, setAttempt] = useState(0);
   const running = useRef<AbortController | null>(null);
 
-  useEffect(() => {
+  // At once, and not after the next frame is painted: an answer takes long enough.
+  useLayoutEffect(() => {
     if (key === null) {
       setLoading(false);
       return undefined;

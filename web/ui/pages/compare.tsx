@@ -6,8 +6,8 @@ import type { FlameApp } from '../../flame/app';
 import type { PageProps } from '../app';
 import { get, getBlob, type DiffFlameAnswer, type FlameAnswer, type SeriesRow } from '../api';
 import { useLoad } from '../load';
-import { moreParams } from '../more';
-import { CopyLink, Export, PICTURES } from '../parts/export';
+import { moreParams, WHOLE } from '../more';
+import { besides, CopyLink, DIFFERENCES, Export, foldedOf } from '../parts/export';
 import { Flame } from '../parts/flame';
 import { QualityLine } from '../parts/quality';
 import { SelectionBar } from '../parts/selection-bar';
@@ -72,6 +72,13 @@ const diffParams = (base: Side, side: Side, normalize: string): Params => ({
   base_to: times(base).to, normalize,
 });
 
+// Both layouts are of the same difference.
+async function difference(base: Side, side: Side, normalize: string, format: string): Promise<Blob> {
+  const params = diffParams(base, side, normalize);
+  if (format !== 'folded') return getBlob('diff', { ...params, format });
+  return foldedOf((await get<DiffFlameAnswer>('diff', { ...params, format: 'flame', ...WHOLE })).flame);
+}
+
 function Overlaid(props: { base: Side; side: Side; normalize: string; view: string;
   onView: (view: string, step: boolean) => void; onApp: (app: FlameApp | null) => void }) {
   const { base, side, normalize, view, onView, onApp } = props;
@@ -106,8 +113,8 @@ function Overlaid(props: { base: Side; side: Side; normalize: string; view: stri
 }
 
 function Half(props: { side: Side; title: string; view: string;
-  onView: (view: string, step: boolean) => void }) {
-  const { side, title, view, onView } = props;
+  onView: (view: string, step: boolean) => void; onApp: (app: FlameApp | null) => void }) {
+  const { side, title, view, onView, onApp } = props;
   const flame = useLoad(`${side.text} ${side.bounds.from} ${side.bounds.to}`, (signal) =>
     get<FlameAnswer>('flame', { query: side.text, ...times(side) }, signal));
   return (
@@ -118,7 +125,7 @@ function Half(props: { side: Side; title: string; view: string;
         <QualityLine quality={flame.value.quality} bounds={side.bounds} title={title} />
         {flame.value.quality.windows === 0
           ? <Nothing><p>Nothing of this selection is in this range.</p></Nothing>
-          : <Flame data={flame.value.flame} state={view} onState={onView} apart
+          : <Flame data={flame.value.flame} state={view} onState={onView} onApp={onApp} apart
             more={async (path, again, signal) => (await get<FlameAnswer>('flame', {
               query: side.text, ...times(side), ...moreParams(path, again),
             }, signal)).flame}
@@ -137,7 +144,9 @@ export function Compare({ route }: PageProps) {
   const normalize = params.get('normalize') ?? 'total';
   const apart = params.get('layout') === 'apart';
   const service = labelOf(side.selection, 'service_name');
-  const flameApp = useRef<FlameApp | null>(null);
+  const flames = useRef<Record<string, FlameApp | null>>({}); // by what they show
+  const onApp = (what: string) => (app: FlameApp | null) => { flames.current[what] = app; };
+  const picture = (what: string) => flames.current[what]?.picture() ?? null;
 
   function link(change: Params) {
     return address('/compare', {
@@ -213,20 +222,24 @@ export function Compare({ route }: PageProps) {
             onClick={() => show({ layout: 'apart', flame: undefined })}>Side by side</button>
         </div>
         <CopyLink link={pinned()} />
-        {!apart && <Export title={`${service || 'assay'}-diff`} formats={PICTURES}
-          app={() => flameApp.current}
-          make={(format) => getBlob('diff', { ...diffParams(base, side, normalize), format })} />}
+        <Export title={`${service || 'assay'}-diff`} formats={DIFFERENCES}
+          picture={() => apart ? besides([picture('base'), picture('side')]) : picture('diff')}
+          make={(format) => difference(base, side, normalize, format)}
+          more={[['Before', base] as const, ['After', side] as const].map(([title, one]) => ({
+            words: `${title} (pprof)`, name: `${service || 'assay'}-${title.toLowerCase()}.pb.gz`,
+            make: () => getBlob('profile', { query: one.text, ...times(one), format: 'pprof' }),
+          }))} />
       </div>
       {apart
         ? <div class="halves">
           <Half side={base} title="Before" view={params.get('base_flame') ?? ''}
-            onView={(view, step) => show({ base_flame: view }, !step)} />
+            onView={(view, step) => show({ base_flame: view }, !step)} onApp={onApp('base')} />
           <Half side={side} title="After" view={params.get('flame') ?? ''}
-            onView={(view, step) => show({ flame: view }, !step)} />
+            onView={(view, step) => show({ flame: view }, !step)} onApp={onApp('side')} />
         </div>
         : <Overlaid base={base} side={side} normalize={normalize} view={params.get('flame') ?? ''}
           onView={(flame, step) => show({ flame }, !step)}
-          onApp={(app) => { flameApp.current = app; }} />}
+          onApp={onApp('diff')} />}
     </div>
   );
 }

@@ -133,7 +133,7 @@ export function Explore({ route }: PageProps) {
           <QualityLine quality={flame.value.quality} bounds={bounds} />
           <a class="button" href={address('/compare', { query: text, ...pinned })}>Compare</a>
           <CopyLink link={link({ ...pinned })} />
-          <Export title={service || 'assay'} app={() => flameApp.current}
+          <Export title={service || 'assay'} picture={() => flameApp.current?.picture()}
             make={(format) => getBlob('profile', { query: text, ...times, format })} />
         </div>
         {tab === '' && <Flame data={flame.value.flame} state={view}

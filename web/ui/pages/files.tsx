@@ -12,9 +12,9 @@ import {
   type Base, type FileDiff, type FileFlame, type OpenFile,
 } from '../files';
 import { useLoad } from '../load';
-import { moreParams } from '../more';
+import { moreParams, WHOLE } from '../more';
 import { DropZone, FilePicker, openAndShow } from '../parts/drop';
-import { Export, PICTURES } from '../parts/export';
+import { DIFFERENCES, Export, foldedOf } from '../parts/export';
 import { Flame } from '../parts/flame';
 import { SelectionBar } from '../parts/selection-bar';
 import { Failure, Nothing, Progress } from '../parts/status';
@@ -196,8 +196,10 @@ export function Files({ route }: PageProps) {
         </select>}
         <span class="space" />
         <Export title={file.name.replace(/(\.pb|\.folded|\.json|\.jfr|\.txt)?(\.gz|\.zst)?$/, '')}
-          formats={base ? PICTURES : undefined} app={() => flameApp.current}
-          make={(format) => exportFile(file, base, normalize, format)} />
+          formats={base ? DIFFERENCES : undefined} picture={() => flameApp.current?.picture()}
+          make={async (format) => base && format === 'folded'
+            ? foldedOf((await askDiff(file, base, normalize, undefined, WHOLE)).flame)
+            : exportFile(file, base, normalize, format)} />
         {viewSecret === null && file.content && <button type="button" class="button"
           onClick={() => setStoring(true)}>Store…</button>}
         <FilePicker label="Open…" onFiles={openAndShow} />

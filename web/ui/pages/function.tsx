@@ -212,7 +212,8 @@ export function FunctionPage({ route }: PageProps) {
             ))}
           </nav>
           <span class="space" />
-          {part !== 'lines' && <Export title={name} formats={['folded']} app={() => flameApp.current}
+          {part !== 'lines' && <Export title={name} formats={['folded']}
+            picture={() => flameApp.current?.picture()}
             make={async () => {
               const app = flameApp.current;
               return new Blob([app ? foldedStacks(app.profile, app.state().type) : '']);

@@ -6,7 +6,7 @@ import { formatPercent, grouped } from '../../flame/units';
 import type { PageProps } from '../app';
 import { ApiError, get, type ProfileType, type TimeSeries, type TopAnswer } from '../api';
 import { useLoad } from '../load';
-import { Sparkline } from '../parts/chart';
+import { Sparkline } from '../parts/sparkline';
 import { FirstProfile } from '../parts/first';
 import { List, PAGE_ROWS, SearchField, sorted, type Column } from '../parts/list';
 import { RangePicker } from '../parts/range';

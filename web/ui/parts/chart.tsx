@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // A stacked time series: what was used when, by label. Dragging over it chooses a time range.
 
-import 'uplot/dist/uPlot.min.css';
 import type { ComponentChildren } from 'preact';
 import { useEffect, useMemo, useRef, useState } from 'preact/hooks';
 import uPlot from 'uplot';
@@ -123,22 +122,5 @@ export function Chart({ label, title, children, series, bounds, step, format, he
       </table>
       <div class="chart-plot" ref={box} style={{ height: `${height}px` }} onDblClick={onOut} />
     </figure>
-  );
-}
-
-// A line as small as a word, for tables.
-export function Sparkline({ points, bounds }: { points: [number, number][]; bounds: Bounds }) {
-  const most = Math.max(...points.map(([, value]) => value), 0);
-  if (points.length < 2 || most <= 0) return <svg class="sparkline" viewBox="0 0 120 24" aria-hidden="true" />;
-  const at = ([time, value]: [number, number]) => {
-    const x = 120 * (time - bounds.from) / (bounds.to - bounds.from);
-    return `${x.toFixed(1)},${(22 - 20 * value / most).toFixed(1)}`;
-  };
-  const line = points.map(at).join(' ');
-  return (
-    <svg class="sparkline" viewBox="0 0 120 24" preserveAspectRatio="none" aria-hidden="true">
-      <polygon points={`${at([points[0][0], 0])} ${line} ${at([points[points.length - 1][0], 0])}`} />
-      <polyline points={line} />
-    </svg>
   );
 }

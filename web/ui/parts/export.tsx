@@ -3,8 +3,9 @@
 // tomorrow.
 
 import { useRef, useState } from 'preact/hooks';
-import type { FlameApp } from '../../flame/app';
+import { readProfile } from '../../flame/data';
 import { copyText } from '../../flame/dom';
+import { foldedDiff } from '../../flame/folded';
 import { fileName } from '../names';
 import { Icon } from './icon';
 
@@ -15,8 +16,10 @@ const FORMATS: readonly Format[] = [
   ['speedscope', 'speedscope', '.speedscope.json'], ['otlp', 'OpenTelemetry', '.otlp'],
   ['svg', 'Picture (SVG)', '.svg'], ['html', 'Page (HTML)', '.html'],
 ];
-// Of what is compared: it has two sides, which files of profiles don't have.
-export const PICTURES = ['svg', 'html'];
+// Of what is compared: it has two sides, which most files of profiles don't have.
+export const DIFFERENCES = ['folded', 'svg', 'html'];
+
+const GAP_PX = 16;
 
 function save(blob: Blob, name: string): void {
   const link = document.createElement('a');
@@ -27,25 +30,54 @@ function save(blob: Blob, name: string): void {
   setTimeout(() => URL.revokeObjectURL(link.href), 10_000);
 }
 
+// A comparison's stacks with both values each, out of its flame-data document.
+export function foldedOf(data: unknown): Blob {
+  const profile = readProfile(data);
+  return new Blob([foldedDiff(profile, profile.defaultType)]);
+}
+
+// Graphs that are shown side by side, in one picture; null where one of them is not shown.
+export function besides(pictures: readonly (HTMLCanvasElement | null)[]): HTMLCanvasElement | null {
+  const there = pictures.filter((one) => one !== null);
+  const canvas = document.createElement('canvas');
+  const context = canvas.getContext('2d');
+  if (there.length < pictures.length || !context) return null;
+  canvas.width = there.reduce((sum, { width }) => sum + width, GAP_PX * (there.length - 1));
+  canvas.height = Math.max(...there.map(({ height }) => height));
+  let left = 0;
+  for (const one of there) {
+    context.drawImage(one, left, 0);
+    left += one.width + GAP_PX;
+  }
+  return canvas;
+}
+
+// Something else there is to take: a side of what is compared.
+export interface ExportItem {
+  words: string;
+  name: string;
+  make: () => Promise<Blob>;
+}
+
 export interface ExportProps {
   // Makes what is shown in a format; the server does, mostly.
   make: (format: string) => Promise<Blob>;
   formats?: readonly string[]; // all unless told
+  more?: readonly ExportItem[];
   title: string;
-  app: () => FlameApp | null;
+  picture: () => HTMLCanvasElement | null | undefined;
 }
 
-export function Export({ make, formats, title, app }: ExportProps) {
+export function Export({ make, formats, more = [], title, picture }: ExportProps) {
   const details = useRef<HTMLDetailsElement>(null);
   const [problem, setProblem] = useState('');
   const [busy, setBusy] = useState(false);
-  const name = fileName(title);
 
-  async function take(suffix: string, blob: Promise<Blob>) {
+  async function take(name: string, blob: Promise<Blob>) {
     setProblem('');
     setBusy(true);
     try {
-      save(await blob, name + suffix);
+      save(await blob, name);
       if (details.current) details.current.open = false;
     } catch (error) {
       setProblem((error as Error).message);
@@ -53,8 +85,8 @@ export function Export({ make, formats, title, app }: ExportProps) {
       setBusy(false);
     }
   }
-  function picture(): Promise<Blob> {
-    const canvas = app()?.picture();
+  function draw(): Promise<Blob> {
+    const canvas = picture();
     return new Promise((resolve, reject) => {
       if (!canvas) reject(new Error('Show the graph first: the picture is of it.'));
       else canvas.toBlob((blob) => {
@@ -76,10 +108,14 @@ export function Export({ make, formats, title, app }: ExportProps) {
         {FORMATS.filter(([format]) => !formats || formats.includes(format)).map(
           ([format, words, suffix]) => (
             <button type="button" key={format} class="link" disabled={busy}
-              onClick={() => void take(suffix, make(format))}>{words}</button>
+              onClick={() => void take(fileName(title) + suffix, make(format))}>{words}</button>
           ))}
         <button type="button" class="link" disabled={busy}
-          onClick={() => void take('.png', picture())}>Picture (PNG)</button>
+          onClick={() => void take(`${fileName(title)}.png`, draw())}>Picture (PNG)</button>
+        {more.map(({ words, name, make: makeIt }) => (
+          <button type="button" key={words} class="link" disabled={busy}
+            onClick={() => void take(fileName(name), makeIt())}>{words}</button>
+        ))}
         <span class="hidden" role="status">{busy ? 'Being made' : ''}</span>
         {problem !== '' && <p class="problem" role="alert">{problem}</p>}
       </div>

@@ -1,0 +1,66 @@
+# SPDX-License-Identifier: Apache-2.0
+# Bodies that are small to send and large to hold: what reading them takes comes out of the server's
+# memory limit, and what doesn't fit is refused with 413 and counted. The next push is stored.
+. "$ROOT/tests/server/common.bash"
+
+cat >bombs.py <<'PYTHON'
+import gzip, sys
+def varint(n):
+    out = b""
+    while n > 127:
+        out += bytes([n & 127 | 128])
+        n >>= 7
+    return out + bytes([n])
+def field(key, content): return varint(key << 3 | 2) + varint(len(content)) + content
+def write(name, data):
+    open(name, "wb").write(gzip.compress(data, 1))
+million = 1000000
+kind = field(1, b"\x08\x01\x10\x02")
+# Empty tables, each entry of two bytes; and stacks that all differ.
+write("pprof-locations", kind + b"\x22\x00" * (7 * million))
+write("pprof-functions", kind + b"\x2a\x00" * (7 * million))
+write("pprof-strings", kind + b"\x32\x00" * (7 * million))
+write("pprof-samples", kind + b"".join(
+    field(2, b"\x0a\x08%08d\x12\x01\x01" % i) for i in range(600000)))
+for name, table in ("locations", 2), ("functions", 3), ("strings", 5), ("stacks", 7):
+    write("otlp-" + name, field(2, field(table, b"") * (7 * million)))
+write("otlp-samples", field(1, field(2, field(2, b"".join(
+    field(2, b"\x08" + varint(i) + b"\x22\x01\x01") for i in range(900000))))))
+write("lines-names", b"".join(b"f%08d;g%08d 1\n" % (i, i) for i in range(600000)))
+PYTHON
+python3 bombs.py
+printf 'retention: {raw: 0, ten_minutes: 0, hour: 0, day: 0}\nlimits: {samples: 16777216}\n' >all.yaml
+start_server bombs --data store --memory-limit 64MiB -c all.yaml
+push "$FIXTURES/man/base.pb.gz" 'service=good' >/dev/null
+
+# send NAME: what the server answers, which has to be a refusal.
+send() {
+    case $1 in
+        otlp-*) status 413 -H 'Content-Type: application/x-protobuf' -H 'Content-Encoding: gzip' \
+            --data-binary "@$1" "$url/v1development/profiles" ;;
+        *) status 413 --data-binary "@$1" "$url/api/v1/push?service=bomb" ;;
+    esac
+    if [[ $(<answer.txt) != *"more than the 24 MiB that the server's memory limit leaves"* ]]; then
+        echo "$1: $(<answer.txt)" >&2
+        return 1
+    fi
+}
+count=0
+for name in pprof-* otlp-* lines-*; do
+    send "$name"
+    count=$((count + 1))
+done
+[ "$count" -eq 10 ]
+get /api/v1/senders >senders.json
+json senders.json "sum(s['refused'].get('too_large', 0) for s in d) == $count"
+[[ $(get /metrics) == *'assay_memory_budget_used_bytes 0'* ]]
+
+# The address sanitizer keeps memory that was given back.
+if [[ $(ldd "$ASSAY") != *libasan* ]]; then
+    most=$(($(sed -n 's/^VmHWM:[^0-9]*\([0-9]*\).*/\1/p' "/proc/$pid/status") / 1024))
+    echo "at most $most MiB were resident"
+    [ "$most" -lt 80 ]
+fi
+push "$FIXTURES/man/base.pb.gz" 'service=better' >/dev/null
+get "/api/v1/labels?$always" >/dev/null
+stop_server
