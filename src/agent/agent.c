@@ -98,12 +98,15 @@ static int tick(struct agent *agent, int64_t now_ns, struct error *error)
     struct agent_figures *figures = &agent->figures;
     add_capture(&all, agent->capture);
     struct capture_figures capture = all.capture;
+    int64_t bpf_ns = capture.bpf_ns;
+    if (bpf_ns >= 0)
+        bpf_ns += atomic_load(&agent->recorded_bpf_ns);
     pthread_mutex_lock(&agent->lock);
     figures->capture = capture;
     memcpy(figures->losses, all.losses, sizeof(all.losses));
     figures->loss_count = all.loss_count;
     figures->means = agent->capture ? capture_means(agent->capture) : figures->means;
-    figures->cost = measure(&figures->cost, capture.bpf_ns, now_ns - agent->ticked_ns);
+    figures->cost = measure(&figures->cost, bpf_ns, now_ns - agent->ticked_ns);
     figures->rate_hz = agent->rate_hz;
     figures->paused = agent->paused;
     if (agent->capture && agent->guard.state.rest && agent->ticked_ns) {
@@ -141,26 +144,6 @@ static void begin_window(struct agent *agent)
     agent_guard_note(agent, agent->window);
 }
 
-/* What was lost since the last window ended. */
-static void note_losses(struct agent *agent, struct window *window)
-{
-    struct capture_loss losses[CAPTURE_LOSSES_MAX];
-    size_t count = capture_losses(agent->capture, losses);
-    struct agent_figures *last = &agent->last;
-    for (size_t i = 0; i < count; i++) {
-        uint64_t growth = losses[i].count;
-        for (size_t j = 0; j < last->loss_count; j++)
-            if (!strcmp(last->losses[j].reason, losses[i].reason))
-                growth -= MIN(growth, last->losses[j].count);
-        if (growth) {
-            window->losses[window->loss_count] = losses[i];
-            window->losses[window->loss_count++].count = growth;
-        }
-    }
-    memcpy(last->losses, losses, sizeof(losses[0]) * count);
-    last->loss_count = count;
-}
-
 static int end_window(struct agent *agent, struct error *error)
 {
     int r = capture_read(agent->capture, 0, true, error);
@@ -176,7 +159,7 @@ static int end_window(struct agent *agent, struct error *error)
     capture_into(agent->capture, NULL);
     window->samples = figures.samples - agent->last.capture.samples;
     agent->last.capture = figures;
-    note_losses(agent, window);
+    window_note_losses(window, agent->capture, agent->last.losses, &agent->last.loss_count);
     if (agent->window_rest_ns)
         window_note(window, "budget: nothing was sampled for %lld s of this window",
                     (long long)(agent->window_rest_ns + TICK_NS / 2) / TICK_NS);
@@ -303,7 +286,11 @@ int agent_start(struct agent_settings *settings, struct agent **ret_agent, struc
     agent->wanted_hz = agent->rate_hz = (unsigned)settings->rate_hz;
     agent->figures.cost.bpf_ns = -1;
     pthread_mutex_init(&agent->lock, NULL);
-    pthread_cond_init(&agent->changed, NULL);
+    pthread_condattr_t monotonic;
+    pthread_condattr_init(&monotonic);
+    pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
+    pthread_cond_init(&agent->changed, &monotonic);
+    pthread_condattr_destroy(&monotonic);
     targets_init(&agent->targets, settings);
     if (getrandom(&agent->run, sizeof(agent->run), 0) < 0)
         agent->run = (uint64_t)clock_ns(CLOCK_REALTIME) ^ (uint64_t)getpid() << 40;

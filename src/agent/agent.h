@@ -64,7 +64,7 @@ struct agent {
     struct http_server *http;
     struct watchdog *watchdog;
     int measuring; /* has the kernel measure BPF programs; -1: it doesn't */
-    uint64_t run;  /* a number that no other run has */
+    uint64_t run;  /* a number that no other run has; each request takes the next */
     char shortcoming[ERROR_TEXT_BYTES + 64]; /* of the capture; "": none */
 
     /* The capturing thread's. */
@@ -80,12 +80,13 @@ struct agent {
     bool silent;            /* the capture is paused, for that or because the guard wants a rest */
     struct guard guard;
     char guard_why[GUARD_TEXT_BYTES];
-    bool narrowed;              /* to the busiest processes */
-    int64_t chosen_ns;          /* when they were, or everybody was; 0: not yet */
-    struct agent_figures ended; /* of captures that the switch ended: capture and losses */
-    int64_t retry_ns;           /* when capture is tried again that couldn't be turned on */
-    int64_t switch_ns;          /* when the switch was last looked at; 0: never */
-    atomic_bool off;            /* the switch is */
+    bool narrowed;                   /* to the busiest processes */
+    int64_t chosen_ns;               /* when they were, or everybody was; 0: not yet */
+    struct agent_figures ended;      /* of captures that the switch ended: capture and losses */
+    int64_t retry_ns;                /* when capture is tried again that couldn't be turned on */
+    int64_t switch_ns;               /* when the switch was last looked at; 0: never */
+    atomic_bool off;                 /* the switch is */
+    _Atomic int64_t recorded_bpf_ns; /* of recordings' BPF programs, until their last windows */
 
     pthread_t encoder;
     bool encoder_started;

@@ -159,6 +159,25 @@ int control_take_orders(struct agent_control *control, const char *text, size_t 
     return 0;
 }
 
+/* ---- the client ---- */
+
+/* Tokens are replaced while agents run: who isn't known any more reads its own again. */
+static void renew_client(struct agent_control *control)
+{
+    struct http_client *client, *old;
+    struct error error = {0};
+    if (agent_client_new(control->agent->settings, CALL_MS, ANSWER_BYTES_MAX, &client, &error) < 0)
+        return; /* the last one goes on being used, and the server says what is wrong with it */
+    pthread_mutex_lock(&control->lock);
+    old = control->client;
+    control->client = client;
+    /* Who stops us has either cancelled the old one or will cancel this one. */
+    if (control->ends)
+        http_client_cancel(client);
+    pthread_mutex_unlock(&control->lock);
+    http_client_free(old);
+}
+
 /* ---- calls ---- */
 
 static int call(struct agent_control *control, bool report, unsigned *ret_status,
@@ -201,6 +220,8 @@ static void turn(struct agent_control *control, bool urgent)
         *control->version = 0;
         return;
     }
+    if (status == 401 && control->agent->settings->token_file)
+        renew_client(control);
     if (r < 0 && r != -ECANCELED && !control->failures)
         log_warning("The server has no orders for us: %s", error.text);
     else if (!r && control->failures)
@@ -293,9 +314,10 @@ void control_link_stop(struct agent_control *control)
     pthread_mutex_lock(&control->lock);
     control->ends = true;
     pthread_cond_broadcast(&control->wake);
+    if (control->started)
+        http_client_cancel(control->client);
     pthread_mutex_unlock(&control->lock);
     if (control->started) {
-        http_client_cancel(control->client);
         pthread_join(control->thread, NULL);
         control->started = false;
     }

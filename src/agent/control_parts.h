@@ -27,6 +27,9 @@ struct recording_job {
     struct agent_control *control;
     struct recording_order order;
     struct targets targets; /* of its own: captures number processes for themselves */
+    struct capture_loss losses[CAPTURE_LOSSES_MAX]; /* until its last window */
+    size_t loss_count;
+    int64_t bpf_ns;
     pthread_t thread;
     bool has_thread;
     atomic_bool stop;
@@ -56,7 +59,7 @@ struct agent_control {
     /* The thread's. */
     pthread_t thread;
     bool started;
-    struct http_client *client;
+    struct http_client *client; /* another one after its token was replaced; see `lock` */
     char *report_url, *orders_url;
     char version[80]; /* of the orders that are known, as an If-None-Match header */
     int64_t reported_ns;

@@ -165,6 +165,11 @@ static int capture_window(struct recording_job *job, struct capture *capture, in
     struct capture_figures figures = capture_figures(capture);
     window->samples = figures.samples - *samples;
     *samples = figures.samples;
+    window_note_losses(window, capture, job->losses, &job->loss_count);
+    if (figures.bpf_ns > job->bpf_ns) {
+        atomic_fetch_add(&agent->recorded_bpf_ns, figures.bpf_ns - job->bpf_ns);
+        job->bpf_ns = figures.bpf_ns;
+    }
     window_close(window, capture, monotonic_ns() - began_ns,
                  agent->settings->symbolize == SYMBOLIZE_HOST);
     agent_hand_over(agent, window);

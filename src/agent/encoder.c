@@ -48,7 +48,7 @@ bool agent_has_unsent(struct agent *agent, const char *suffix)
 
 static struct timespec in_ns(int64_t ns)
 {
-    int64_t then = clock_ns(CLOCK_REALTIME) + ns;
+    int64_t then = monotonic_ns() + ns;
     return (struct timespec){.tv_sec = then / 1000000000, .tv_nsec = then % 1000000000};
 }
 
@@ -110,9 +110,10 @@ static void *encode(void *argument)
         _cleanup_buffer_ struct buffer body = {0};
         struct error error = {0};
         char id[SPOOL_ID_BYTES];
-        /* By time, so that the oldest goes first. */
+        /* By time, so that the oldest goes first; and no two have the same, whatever is done to the
+         * clock. */
         snprintf(id, sizeof(id), "%016" PRIx64 "-%016" PRIx64 "%s", (uint64_t)window->time_ns,
-                 agent->run, window->suffix);
+                 agent->run++, window->suffix);
         agent->patience_ns = monotonic_ns() + PAUSE_MAX_NS;
         int r = window_encode(window, agent->namer, &body, &error);
         if (!r)

@@ -436,14 +436,38 @@ static struct batch *next_due(struct spool *spool)
     return NULL;
 }
 
+static struct timespec in_ms(int timeout_ms)
+{
+    int64_t until = monotonic_ns() + timeout_ms * 1000000ll;
+    return (struct timespec){.tv_sec = until / 1000000000, .tv_nsec = until % 1000000000};
+}
+
 /* With the lock held: waits until there is a batch. */
 static void wait_for_batch(struct spool *spool, int timeout_ms)
 {
-    int64_t until = monotonic_ns() + timeout_ms * 1000000ll;
-    struct timespec deadline = {.tv_sec = until / 1000000000, .tv_nsec = until % 1000000000};
+    struct timespec deadline = in_ms(timeout_ms);
     while (!next_due(spool) && !spool->woken)
         if (pthread_cond_timedwait(&spool->changed, &spool->lock, &deadline))
             break;
+}
+
+/* It can't be read now, and may be the next time. */
+static bool is_passing(int code)
+{
+    return code == -EMFILE || code == -ENFILE || code == -ENOMEM || code == -EINTR ||
+           code == -EAGAIN || code == -ETIMEDOUT;
+}
+
+/* No other goes before it; and whoever wants it doesn't come back at once. */
+static void wait_in_vain(struct spool *spool, int timeout_ms)
+{
+    struct timespec deadline = in_ms(timeout_ms);
+    pthread_mutex_lock(&spool->lock);
+    spool->sending[0] = '\0';
+    while (!spool->woken)
+        if (pthread_cond_timedwait(&spool->changed, &spool->lock, &deadline))
+            break;
+    pthread_mutex_unlock(&spool->lock);
 }
 
 /* The file is not what was written, or is gone. */
@@ -490,6 +514,10 @@ int spool_next(struct spool *spool, int timeout_ms, char ret_id[SPOOL_ID_BYTES],
         int r = spool_file_read(spool->folder, ret_id, ret_body);
         if (!r)
             return 1;
+        if (is_passing(r)) {
+            wait_in_vain(spool, timeout_ms);
+            return 0;
+        }
         damaged(spool, ret_id, r);
         timeout_ms = 0;
     }

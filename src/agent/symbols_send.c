@@ -185,6 +185,8 @@ static void send_one(struct agent_symbols *symbols, struct held_file *held)
     struct error error = {0};
     bool final = true;
     int r = make_parcel(symbols->settings, held, &parcel, &error);
+    if (r == -EMFILE || r == -ENFILE || r == -ENOMEM) /* it may be had another time */
+        final = false;
     if (!r)
         r = post(symbols, held, &parcel, &final, &error);
     if (!r)

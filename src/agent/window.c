@@ -121,6 +121,25 @@ void window_note(struct window *window, const char *format, ...)
     va_end(arguments);
 }
 
+void window_note_losses(struct window *window, const struct capture *capture,
+                        struct capture_loss *last, size_t *last_count)
+{
+    struct capture_loss losses[CAPTURE_LOSSES_MAX];
+    size_t count = capture_losses(capture, losses);
+    for (size_t i = 0; i < count; i++) {
+        uint64_t growth = losses[i].count;
+        for (size_t j = 0; j < *last_count; j++)
+            if (!strcmp(last[j].reason, losses[i].reason))
+                growth -= MIN(growth, last[j].count);
+        if (growth) {
+            window->losses[window->loss_count] = losses[i];
+            window->losses[window->loss_count++].count = growth;
+        }
+    }
+    memcpy(last, losses, sizeof(losses[0]) * count);
+    *last_count = count;
+}
+
 /* What is missing, in words that a reader of any tool sees. */
 static void add_comments(const struct window *window, struct profile *profile)
 {

@@ -36,6 +36,11 @@ void window_free(struct window *window);
 void window_note(struct window *window, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 
+/* What the capture lost since the last window, as far as `last` knows, which knows it from then on.
+ */
+void window_note_losses(struct window *window, const struct capture *capture,
+                        struct capture_loss *last, size_t *last_count);
+
 /* Ends it: notes where the files of its frames can be opened, which only the capture knows.
  * `resolve`: all of them are going to be; otherwise, those that nobody else can know. */
 void window_close(struct window *window, struct capture *capture, int64_t duration_ns,

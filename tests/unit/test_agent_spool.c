@@ -157,6 +157,29 @@ static void test_damage(void **state)
     spool_close(spool);
 }
 
+/* A process that has too many files open for a while has damaged none. */
+static void test_no_descriptors(void **state)
+{
+    (void)state;
+    struct rlimit before, none;
+    struct spool *spool = open_spool(0, 0);
+    put_number(spool, 1);
+    put_number(spool, 2);
+    assert_int_equal(getrlimit(RLIMIT_NOFILE, &before), 0);
+    none = before;
+    none.rlim_cur = 0;
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &none), 0);
+    int got = next_number(spool, true);
+    uint64_t damaged = spool_figures(spool).damaged;
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &before), 0);
+    assert_int_equal(got, -1);
+    assert_int_equal(damaged, 0);
+    assert_int_equal(next_number(spool, true), 1);
+    assert_int_equal(next_number(spool, true), 2);
+    check_sum(spool);
+    spool_close(spool);
+}
+
 static void test_bounds(void **state)
 {
     (void)state;
@@ -389,6 +412,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_order, enter_folder, leave_folder),
         cmocka_unit_test_setup_teardown(test_damage, enter_folder, leave_folder),
+        cmocka_unit_test_setup_teardown(test_no_descriptors, enter_folder, leave_folder),
         cmocka_unit_test_setup_teardown(test_bounds, enter_folder, leave_folder),
         cmocka_unit_test_setup_teardown(test_refused, enter_folder, leave_folder),
         cmocka_unit_test_setup_teardown(test_age, enter_folder, leave_folder),
