@@ -16,6 +16,7 @@
 #include "cli/options.h"
 #include "http/client.h"
 
+#define UNIT_SOCKET "/run/assay/agent.sock" /* of the agent that is a service */
 #define GRACE_MS 8000 /* less than what those who start us wait before they kill */
 
 struct agent_flags {
@@ -214,6 +215,9 @@ int command_agent(int argc, char **argv)
         printf("The configuration is good.\n");
         return EXIT_FINE;
     }
+    /* Who doesn't say which one means the one that the system runs, where it does. */
+    if (status && !flags.status && !flags.data && !flags.config && access(UNIT_SOCKET, F_OK) == 0)
+        replace(&settings.status, "unix:" UNIT_SOCKET);
     if (status)
         return show_status(&settings, flags.json);
     if (!settings.server_url)

@@ -134,6 +134,7 @@ uploaded() {
         grep -E '^assay_agent_upload_bytes_total [1-9]' metrics.txt >/dev/null
 }
 until_true "$agent" uploaded
+[[ $(within /usr/bin/assay agent status) == 'sampling  by '* ]]
 grep -E '^assay_agent_upload_failures_total 0$' metrics.txt >/dev/null
 [[ $(curl -sS "http://127.0.0.1:4040/api/v1/label/service_name/values") == '["'* ]]
 # Rows of binaries are kept for the next start. The folder's path is in no setting.
