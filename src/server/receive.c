@@ -8,6 +8,7 @@
 
 #include "base/clock.h"
 #include "base/text.h"
+#include "format/jfr_labels.h"
 #include "format/otlp.h"
 #include "format/wire.h"
 #include "query/query.h"
@@ -115,6 +116,9 @@ int receipt_read(struct receipt *receipt, struct source *source, const struct fo
         r = format->read_loose
                 ? format->read_loose(source, store_seed(receipt->server->store), &profile, error)
                 : receive_format(source, &format, &profile, error);
+    if (!r && format == &format_jfr && receipt->context_labels)
+        r = jfr_labels_apply(receipt->context_labels, receipt->context_labels_length, &profile,
+                             error);
     if (!r && !profile.loose) /* loose stacks keep all that was read */
         admission_kept(noted, profile_memory(&profile));
     return r < 0 ? r : ingest_batch_add(&receipt->batch, &receipt->source, &profile, error);

@@ -13,6 +13,8 @@ struct receipt {
     struct ingest_source source; /* what holds for the whole request */
     struct labels labels;        /* source.labels points here */
     struct sender seen;
+    const void *context_labels; /* of recordings: see format/jfr_labels.h; NULL: none */
+    size_t context_labels_length;
     bool parca; /* of series: their messages differ a little */
 };
 

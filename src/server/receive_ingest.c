@@ -115,20 +115,40 @@ static int read_config(struct type_config *config, const char *data, size_t leng
     return r < 0 ? r : 0;
 }
 
-/* The parts come in any order, and the profile wants its types' configuration first. */
+/* Labels of a recording's contexts, compressed or not. They live as long as the source. */
+static int read_context_labels(struct receipt *receipt, const struct multipart_part *part,
+                               struct source *source, struct error *error)
+{
+    uint64_t limit = ingest_limits(&receipt->server->ingest).expansion_bytes;
+    source_release(source);
+    int r = source_open_memory(source, "labels", part->data, part->length, limit, error);
+    if (!r)
+        r = source_need_all(source, limit, error);
+    if (r < 0)
+        return r;
+    receipt->context_labels = source_data(source);
+    receipt->context_labels_length = source_available(source);
+    return 0;
+}
+
+/* The parts come in any order, and the profile wants what is said of its types and contexts first.
+ */
 static int ingest_form(struct receipt *receipt, const void *body, size_t length,
                        const struct format *format, struct error *error)
 {
     const char *type = http_request_header(receipt->request, "Content-Type");
     struct type_config config = {0};
+    struct source labels = {0};
     struct multipart parts;
     struct multipart_part part;
     bool found = false;
     int r = multipart_init(&parts, type, body, length, error);
     while (!r && (r = multipart_next(&parts, &part, error)) > 0)
-        r = strcmp(part.name, "sample_type_config")
-                ? 0
-                : read_config(&config, part.data, part.length, error);
+        r = !strcmp(part.name, "sample_type_config")
+                ? read_config(&config, part.data, part.length, error)
+            : !strcmp(part.name, "labels") && format == &format_jfr
+                ? read_context_labels(receipt, &part, &labels, error)
+                : 0;
     receipt->source.cumulative = config.cumulative;
     receipt->source.displays = config.displays;
     if (!r)
@@ -148,6 +168,8 @@ static int ingest_form(struct receipt *receipt, const void *body, size_t length,
         r = error_set(error, -EBADMSG, "The form has no part \"profile\" or \"jfr\".");
     receipt->source.cumulative = NULL;
     receipt->source.displays = NULL;
+    receipt->context_labels = NULL;
+    source_release(&labels);
     arena_release(&config.arena);
     return r;
 }

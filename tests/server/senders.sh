@@ -26,6 +26,29 @@ status 200 --data-binary @lines.txt "$url/ingest?name=lined&format=lines&from=no
 status 200 -F jfr=@"$FIXTURES/jfr/async.jfr" "$url/ingest?name=java&format=jfr"
 get "/api/v1/series?query=$(service java)&$always" >series.json
 json series.json 'len(d) > 0'
+
+# Labels by context beside a recording: context 42 is user=ann. Compressed or not, before or after.
+python3 - <<'PYTHON'
+import gzip
+def field(key, content): return bytes([key << 3 | 2, len(content)]) + content
+context = field(1, b"\x08\x01\x10\x02")
+labels = field(1, b"\x08\x2a" + field(2, context)) + field(2, b"\x08\x01" + field(2, b"user"))
+labels += field(2, b"\x08\x02" + field(2, b"ann"))
+open("labels.pb", "wb").write(labels)
+open("labels.pb.gz", "wb").write(gzip.compress(labels))
+open("labels.cut", "wb").write(labels[:-1])
+PYTHON
+status 200 -F jfr=@"$FIXTURES/jfr/async.jfr" -F labels=@labels.pb "$url/ingest?name=java1&format=jfr"
+status 200 -F labels=@labels.pb.gz -F jfr=@"$FIXTURES/jfr/async.jfr" "$url/ingest?name=java2&format=jfr"
+status 400 -F jfr=@"$FIXTURES/jfr/async.jfr" -F labels=@labels.cut "$url/ingest?name=java3&format=jfr"
+for name in java1 java2; do
+    [ "$(get "/api/v1/label/user/values?query=$(service "$name")&$always")" = '["ann"]' ]
+    get "/api/v1/series?query=%7Bservice_name%3D%22$name%22%2Cuser%3D%22ann%22%7D&$always" >series.json
+    json series.json 'len(d) > 0 and all(s["labels"]["span_name"] == "GET /" for s in d)'
+    [ "$(total "cpu$(service java)")" = "$(total "cpu$(service "$name")")" ]
+done
+[ "$(get "/api/v1/label/service_name/values?query=$(service java3)&$always")" = '[]' ]
+
 "$ASSAY" convert "$base" -t cpu --to speedscope -o base.speedscope.json
 status 200 --data-binary @base.speedscope.json "$url/ingest?name=scoped&format=speedscope"
 get "/api/v1/series?query=$(service scoped)&$always" >series.json

@@ -6,6 +6,8 @@
 
 #include "base/file.h"
 #include "format/format.h"
+#include "format/jfr_labels.h"
+#include "format/wire.h"
 #include "profile/profile.h"
 
 static void load(const char *name, struct buffer *ret_content)
@@ -240,6 +242,83 @@ static void test_links_and_contexts(void **state)
     assert_int_equal(found, 1);
 }
 
+/* map<int64, ...> entries by hand. */
+static void put_number_entry(struct buffer *out, uint32_t field, int64_t key, int64_t value)
+{
+    size_t mark = wire_begin(out, field);
+    wire_put_i64(out, 1, key);
+    wire_put_i64(out, 2, value);
+    wire_end(out, mark);
+}
+
+static void put_content_entry(struct buffer *out, uint32_t field, int64_t key, const void *data,
+                              size_t length)
+{
+    size_t mark = wire_begin(out, field);
+    wire_put_i64(out, 1, key);
+    wire_put_bytes(out, 2, data, length);
+    wire_end(out, mark);
+}
+
+/* Context 42 is user=ann and thread=mine; what has no text, or none of its own, is left out. */
+static void put_snapshot(struct buffer *out)
+{
+    static const char *const texts[] = {"user", "ann", "thread", "mine", "other"};
+    struct buffer context = {0};
+    put_number_entry(&context, 1, 1, 2);
+    put_number_entry(&context, 1, 3, 4);
+    put_number_entry(&context, 1, 5, 99);
+    put_number_entry(&context, 1, 98, 1);
+    put_content_entry(out, 1, 7, "", 0);
+    put_content_entry(out, 1, 42, context.data, context.length);
+    for (size_t i = 0; i < ARRAY_LENGTH(texts); i++)
+        put_content_entry(out, 2, (int64_t)i + 1, texts[i], strlen(texts[i]));
+    buffer_release(&context);
+}
+
+static void test_labels_of_contexts(void **state)
+{
+    (void)state;
+    _cleanup_profile_ struct profile profile;
+    _cleanup_buffer_ struct buffer snapshot = {0}, many = {0}, context = {0};
+    struct error error = {0};
+    read_fixture("async", NO_TIMES, &profile);
+    int64_t samples = total(&profile, "samples");
+    put_snapshot(&snapshot);
+    assert_int_equal(jfr_labels_apply(snapshot.data, snapshot.length, &profile, &error), 0);
+    assert_int_equal(total(&profile, "samples"), samples);
+    size_t found = 0, others = 0;
+    for (size_t i = 0; i < profile.samples.count; i++) {
+        const char *span = label_of(&profile, i, "span_name"),
+                   *user = label_of(&profile, i, "user");
+        if (span && !strcmp(span, "GET /")) {
+            found++;
+            assert_string_equal(user, "ann");
+            assert_string_equal(label_of(&profile, i, "thread"), "mine");
+            assert_null(label_of(&profile, i, "context_id"));
+            assert_null(label_of(&profile, i, "other"));
+        } else {
+            others++;
+            assert_null(user);
+        }
+    }
+    assert_int_equal(found, 1);
+    assert_true(others > 1);
+
+    /* Cut anywhere it is refused or read as what is there; nothing else happens. */
+    for (size_t length = 0; length < snapshot.length; length++) {
+        char *copy = memory_alloc(length + !length);
+        memcpy(copy, snapshot.data, length);
+        int r = jfr_labels_apply(copy, length, &profile, &error);
+        assert_true(r == 0 || r == -EBADMSG);
+        free(copy);
+    }
+    for (int i = 0; i < 65; i++)
+        put_number_entry(&context, 1, 1, 2);
+    put_content_entry(&many, 1, 42, context.data, context.length);
+    assert_int_equal(jfr_labels_apply(many.data, many.length, &profile, &error), -E2BIG);
+}
+
 static void test_wall_mode(void **state)
 {
     static const struct expected_total totals[] = {
@@ -445,6 +524,7 @@ int main(void)
         cmocka_unit_test(test_unfinished),
         cmocka_unit_test(test_async),
         cmocka_unit_test(test_links_and_contexts),
+        cmocka_unit_test(test_labels_of_contexts),
         cmocka_unit_test(test_wall_mode),
         cmocka_unit_test(test_counter_mode),
         cmocka_unit_test(test_two_chunks),
