@@ -175,8 +175,12 @@ static void read_rules(struct agent_settings *settings, struct settings *top)
 static void read_select(struct agent_settings *settings, struct settings *top)
 {
     const struct yaml_node *list = settings_list(top, "select");
-    for (size_t i = 0; list && i < list->count && i < AGENT_RULES_MAX; i++) {
+    for (size_t i = 0; list && i < list->count; i++) {
         struct target_match match = {0};
+        if (i == AGENT_RULES_MAX) {
+            problems_add(top->problems, list, "`select` has more than %d entries", AGENT_RULES_MAX);
+            return;
+        }
         read_match(top->problems, list->values[i], &match, &settings->variables);
         array_reserve(settings->select, settings->select_capacity, settings->select_count + 1);
         settings->select[settings->select_count++] = match;

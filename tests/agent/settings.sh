@@ -12,3 +12,8 @@ grep 'No agent answers at unix:./agent.sock' none.txt >/dev/null
 if "$ASSAY" agent nonsense 2>none.txt; then exit 1; fi
 if "$ASSAY" agent --server ftp://x --data . 2>none.txt; then exit 1; fi
 grep 'http:// or https://' none.txt >/dev/null
+# What is too much is said, not left out.
+python3 -c 'print("select:")
+for i in range(1001): print(f"  - {{name: n{i}}}")' >many.yaml
+if "$ASSAY" agent --check-config --config many.yaml 2>many.txt; then exit 1; fi
+grep 'more than 1000 entries' many.txt >/dev/null
