@@ -18,6 +18,7 @@
 #define TRIES_MOST 10
 #define PREPARED_BYTES_MAX (4ull << 30)
 #define PROGRESS_NS (SECOND / 2)
+#define LAST_ANSWERS_NS (3 * SECOND) /* how long they are waited for after a stop */
 
 struct slot { /* an agent's connection */
     struct fleet_upload upload;
@@ -38,6 +39,7 @@ struct campaign {
     uint64_t next, all, in_flight;
     bool priming;
     int64_t began_ns, told_ns;
+    int64_t stopped_ns; /* when the wish to stop was first seen; 0: it wasn't */
 };
 
 /* ---- what the server takes ---- */
@@ -253,8 +255,12 @@ static int64_t send_due(struct campaign *campaign)
     return next;
 }
 
-static bool unfinished(const struct campaign *campaign)
+static bool unfinished(struct campaign *campaign)
 {
+    if (*campaign->options->stop && !campaign->stopped_ns)
+        campaign->stopped_ns = monotonic_ns();
+    if (campaign->stopped_ns && monotonic_ns() - campaign->stopped_ns > LAST_ANSWERS_NS)
+        return false;
     if (campaign->in_flight || (campaign->next < campaign->all && !*campaign->options->stop))
         return true;
     for (uint32_t i = 0; i < campaign->options->fleet.agents; i++)
@@ -272,6 +278,15 @@ static void tell(struct campaign *campaign, const char *doing, uint64_t done, ui
     campaign->options->progress(campaign->options->progress_context, doing, done, all);
 }
 
+/* Those whose answers didn't come before the end, which may be stored or not. */
+static void give_up(struct campaign *campaign)
+{
+    for (uint32_t i = 0; campaign->in_flight && i < campaign->options->fleet.agents; i++)
+        if (campaign->slots[i].busy)
+            campaign->result->given_up++;
+    campaign->in_flight = 0;
+}
+
 static void run(struct campaign *campaign, const char *doing, uint64_t all)
 {
     campaign->next = 0;
@@ -287,6 +302,7 @@ static void run(struct campaign *campaign, const char *doing, uint64_t all)
         }
         tell(campaign, doing, campaign->next, all);
     }
+    give_up(campaign);
 }
 
 /* ---- the whole ---- */

@@ -22,7 +22,8 @@ struct campaign_options {
     bool prime;         /* send every stack once before, which isn't counted */
     bool prepare;       /* make all uploads before the first is sent */
     int server_pid;     /* whose CPU time and memory are looked at; 0: nobody's */
-    const volatile sig_atomic_t *stop; /* true: send nothing more */
+    /* True: send nothing more, and wait a moment only for answers that are still to come. */
+    const volatile sig_atomic_t *stop;
     /* Called now and then; may be NULL. */
     void (*progress)(void *context, const char *doing, uint64_t done, uint64_t all);
     void *progress_context;

@@ -300,7 +300,39 @@ int catalog_unpack_labels(const void *data, size_t length, struct labels *labels
         if (name && value)
             labels_set_n(labels, name, name_length, value, value_length);
     }
-    return cursor.failed || labels->count != count ? -EBADMSG : 0;
+    return cursor.failed || cursor_left(&cursor) || labels->count != count ? -EBADMSG : 0;
+}
+
+static uint64_t row_checksum(const struct catalog_row *row, const void *labels, size_t length)
+{
+    _cleanup_buffer_ struct buffer all = {0};
+    buffer_add_varint(&all, (uint64_t)row->id);
+    buffer_add_varint(&all, (uint64_t)row->service);
+    buffer_add(&all, row->type, strlen(row->type) + 1);
+    buffer_add(&all, labels, length);
+    return XXH3_64bits(all.data, all.length);
+}
+
+void catalog_pack_row(const struct catalog_row *row, const struct labels *labels,
+                      struct buffer *out)
+{
+    size_t start = out->length;
+    catalog_pack_labels(labels, out);
+    uint64_t checksum = row_checksum(row, out->data + start, out->length - start);
+    buffer_add(out, &checksum, sizeof(checksum));
+}
+
+int catalog_unpack_row(const struct catalog_row *row, const void *data, size_t length, bool plain,
+                       struct labels *labels)
+{
+    uint64_t checksum;
+    if (length > sizeof(checksum)) {
+        size_t content = length - sizeof(checksum);
+        memcpy(&checksum, (const uint8_t *)data + content, sizeof(checksum));
+        if (checksum == row_checksum(row, data, content))
+            return catalog_unpack_labels(data, content, labels);
+    }
+    return plain ? catalog_unpack_labels(data, length, labels) : -EBADMSG;
 }
 
 bool *catalog_function_nodes(const struct catalog *catalog, uint32_t service,

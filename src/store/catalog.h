@@ -130,6 +130,17 @@ bool *catalog_function_nodes(const struct catalog *catalog, uint32_t service,
 void catalog_pack_labels(const struct labels *labels, struct buffer *out);
 int catalog_unpack_labels(const void *data, size_t length, struct labels *labels);
 
+/* A row of the table of series: its labels, and a checksum of them and of the row's other columns.
+ * `plain`: it may be of a program that wrote none. -EBADMSG when it isn't what was written. */
+struct catalog_row {
+    int64_t id, service;
+    const char *type;
+};
+void catalog_pack_row(const struct catalog_row *row, const struct labels *labels,
+                      struct buffer *out);
+int catalog_unpack_row(const struct catalog_row *row, const void *data, size_t length, bool plain,
+                       struct labels *labels);
+
 /*
  * The nodes of a profile's stacks in a service's tree, adding what is new. Stacks are looked up by
  * a digest of all their frames' content first; only unknown ones are walked.

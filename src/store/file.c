@@ -377,11 +377,17 @@ static int check_identity(struct file *file, struct connection *connection, stru
                          file->path, (long long)version, FILE_FORMAT);
     /* What is written from now on is of this program's format; what is there stays readable. */
     if (version < FILE_FORMAT && !file->read_only) {
-        char sql[64];
-        snprintf(sql, sizeof(sql), "PRAGMA user_version=%d", FILE_FORMAT);
+        char sql[256];
+        snprintf(sql, sizeof(sql),
+                 "BEGIN IMMEDIATE; INSERT OR REPLACE INTO meta (key, value)"
+                 " SELECT 'plain_series', count(*) FROM series; PRAGMA user_version=%d; COMMIT",
+                 FILE_FORMAT);
         code = sqlite3_exec(connection->db, sql, NULL, NULL, NULL);
     }
-    return code == SQLITE_OK ? 0 : set_sql_error(file->path, connection->db, code, error);
+    int r = code == SQLITE_OK ? 0 : set_sql_error(file->path, connection->db, code, error);
+    if (r < 0)
+        sqlite3_exec(connection->db, "ROLLBACK", NULL, NULL, NULL);
+    return r;
 }
 
 int file_open(struct file *file, struct error *error)
@@ -582,6 +588,17 @@ int file_set_meta(struct file *file, const char *key, int64_t value, struct erro
     sqlite3_bind_text(statement, 1, key, -1, SQLITE_STATIC);
     sqlite3_bind_int64(statement, 2, value);
     return file_step(file, statement, error);
+}
+
+int file_plain_series(struct file *file, struct connection *connection, int64_t *ret_end,
+                      struct error *error)
+{
+    int64_t version = 0;
+    int code = pragma_number(connection, "PRAGMA user_version", &version);
+    if (code != SQLITE_OK)
+        return set_sql_error(file->path, connection->db, code, error);
+    *ret_end = version < FILE_FORMAT_SEALED ? INT64_MAX : 0;
+    return *ret_end ? 0 : MIN(file_get_meta(file, connection, "plain_series", ret_end, error), 0);
 }
 
 int file_remove_meta(struct file *file, const char *key, struct error *error)

@@ -17,7 +17,8 @@
 #include "store/catalog.h"
 #include "store/store.h"
 
-#define FILE_FORMAT 2
+#define FILE_FORMAT 3
+#define FILE_FORMAT_SEALED 3        /* rows of series have checksums from here on */
 #define FILE_APPLICATION 0x61737379 /* "assy" */
 #define FILE_SUFFIX ".assay"
 
@@ -244,6 +245,10 @@ int file_get_meta(struct file *file, struct connection *connection, const char *
                   int64_t *ret_value, struct error *error);
 int file_set_meta(struct file *file, const char *key, int64_t value, struct error *error);
 int file_remove_meta(struct file *file, const char *key, struct error *error);
+
+/* Series with an id below that may have been written without a checksum. */
+int file_plain_series(struct file *file, struct connection *connection, int64_t *ret_end,
+                      struct error *error);
 
 /* Puts the log's content into the file and cuts it off: -EBUSY while another process reads. */
 int file_empty_log(struct file *file, struct error *error);

@@ -59,19 +59,22 @@ static int load_services(struct file *file, struct connection *connection, struc
 static int load_series(struct file *file, struct connection *connection, struct error *error)
 {
     struct catalog *catalog = &file->catalog;
-    sqlite3_stmt *statement = file_sql(file, connection, SQL_SERIES, error);
+    int64_t plain;
+    int r = file_plain_series(file, connection, &plain, error);
+    sqlite3_stmt *statement = r < 0 ? NULL : file_sql(file, connection, SQL_SERIES, error);
     if (!statement)
         return error->code;
-    int r;
     while ((r = file_step(file, statement, error)) == 1) {
-        const char *type = (const char *)sqlite3_column_text(statement, 2);
+        struct catalog_row row = {.id = sqlite3_column_int64(statement, 0),
+                                  .service = sqlite3_column_int64(statement, 1),
+                                  .type = (const char *)sqlite3_column_text(statement, 2)};
         const void *data = sqlite3_column_blob(statement, 3);
+        size_t length = (size_t)sqlite3_column_bytes(statement, 3);
         _cleanup_labels_ struct labels labels = {0};
         size_t services = catalog->service_count;
-        bool good =
-            type && data &&
-            !catalog_unpack_labels(data, (size_t)sqlite3_column_bytes(statement, 3), &labels) &&
-            catalog_series(catalog, &labels, type) == sqlite3_column_int64(statement, 0);
+        bool good = row.type && data &&
+                    !catalog_unpack_row(&row, data, length, row.id < plain, &labels) &&
+                    catalog_series(catalog, &labels, row.type) == row.id;
         if (!good || catalog->service_count != services) {
             sqlite3_reset(statement);
             return damaged(file, "the list of series", error);
@@ -254,7 +257,10 @@ static int add_names(struct file *file, struct error *error)
     }
     for (size_t i = catalog->kept_series; !r && i < catalog->series_count; i++) {
         _cleanup_buffer_ struct buffer labels = {0};
-        catalog_pack_labels(&catalog->series[i].labels, &labels);
+        catalog_pack_row(&(struct catalog_row){.id = (int64_t)i,
+                                               .service = catalog->series[i].service,
+                                               .type = catalog->series[i].type},
+                         &catalog->series[i].labels, &labels);
         sqlite3_stmt *statement = file_sql(file, file->writer, SQL_ADD_SERIES, error);
         if (!statement)
             return error->code;

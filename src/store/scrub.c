@@ -318,7 +318,7 @@ static int clear_tables(struct file *file, struct error *error)
     int r = 0;
     for (size_t i = 0; !r && i < ARRAY_LENGTH(clear); i++)
         r = file_run(file, file->writer, clear[i], error);
-    return r;
+    return r < 0 ? r : file_remove_meta(file, "plain_series", error);
 }
 
 /* Within a transaction, which file_end completes with the new tables. */

@@ -52,7 +52,8 @@ for ((round = 0; round < ${DISK_ROUNDS:-1}; round++)); do
     # is still there, and must do.
     tell kill
     fill 0
-    "$ASSAY" server --listen 127.0.0.1:0 --data "disk/store$round" 2>full.log &
+    "$ASSAY" server --listen 127.0.0.1:0 --data "disk/store$round" 2>full.log \
+        {load_in}>&- {load_out}<&- &
     pid=$!
     servers+=("$pid")
     until grep 'serving on' full.log >/dev/null || ! kill -0 "$pid" 2>/dev/null; do sleep 0.05; done

@@ -86,6 +86,32 @@ if "$ASSAY" simulate -u "http://127.0.0.1:$(cat port.txt)" -n 1 -s 1 --rounds 2 
     >result.json; then exit 1; fi
 json result.json 'd["acknowledged"] == 1 and d["refused"] == {"400": 1}'
 
+# A server that takes connections and never answers: a signal ends the simulator all the same.
+cat >mute.py <<'PYTHON'
+import socket
+server = socket.create_server(("127.0.0.1", 0))
+print(server.getsockname()[1], flush=True)
+kept = [server.accept()[0]]
+print("connected", flush=True)
+while True: kept.append(server.accept()[0])
+PYTHON
+: >port.txt
+python3 mute.py >port.txt &
+servers+=($!)
+until [ -s port.txt ]; do sleep 0.05; done
+"$ASSAY" simulate -u "http://127.0.0.1:$(sed -n 1p port.txt)" -n 3 -s 1 --rounds 2 --json >result.json &
+simulator=$!
+servers+=("$simulator")
+until [[ $(<port.txt) == *connected* ]]; do sleep 0.05; done
+kill -TERM "$simulator"
+tries=0
+while kill -0 "$simulator" 2>/dev/null; do
+    [ $((tries += 1)) -lt 1200 ] || { echo "The simulator goes on after SIGTERM." >&2; exit 1; }
+    sleep 0.05
+done
+if wait "$simulator"; then exit 1; fi
+json result.json 'd["acknowledged"] == 0 and d["given_up"] >= 1'
+
 # Mistakes on the command line.
 for wrong in '-n 0' '--format x' '--stacks-known 2' '-d 1m --rounds 3' '-i x' '--compression x'; do
     # shellcheck disable=SC2086

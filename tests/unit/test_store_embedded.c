@@ -278,6 +278,47 @@ static void a_damaged_file_is_set_aside(void **state)
     store_close(store);
 }
 
+static void change_yesterday(const char *sql)
+{
+    sqlite3 *db;
+    assert_int_equal(sqlite3_open(YESTERDAY, &db), SQLITE_OK);
+    assert_int_equal(sqlite3_exec(db, sql, NULL, NULL, NULL), SQLITE_OK);
+    assert_int_equal(sqlite3_changes(db), 1);
+    sqlite3_close(db);
+}
+
+/* What SQLite doesn't notice, the rows' checksums do. */
+static void a_damaged_series_is_noticed(void **state)
+{
+    static const char *const changes[] = {
+        "UPDATE series SET type = replace(type, 'cpu', 'cpt') WHERE id IN"
+        " (SELECT min(id) FROM series WHERE type LIKE '%cpu%')",
+        "UPDATE series SET service = service + 1 WHERE id = 0",
+        "UPDATE series SET labels = CAST(substr(labels, 1, length(labels) - 1) AS BLOB)"
+        " WHERE id = 1",
+        "UPDATE series SET labels = CAST(substr(labels, 1, length(labels) - 8) AS BLOB)"
+        " WHERE id = 1",
+    };
+    (void)state;
+    make_two_days();
+    struct store *store = open_embedded();
+    assert_true(windows_of(store, TODAY_NS - DAY_NS, TODAY_NS) > 0);
+    store_close(store);
+    assert_int_equal(system("cp -R data good"), 0);
+    for (size_t i = 0; i < ARRAY_LENGTH(changes); i++) {
+        assert_int_equal(system("rm -rf data && cp -R good data"), 0);
+        change_yesterday(changes[i]);
+        store = open_embedded();
+        assert_int_equal(windows_of(store, TODAY_NS - DAY_NS, TODAY_NS), 0);
+        assert_true(windows_of(store, TODAY_NS, TODAY_NS + DAY_NS) > 0);
+        assert_int_equal(access(YESTERDAY ".damaged", F_OK), 0);
+        _cleanup_buffer_ struct buffer text = {0};
+        assert_int_equal(store_problems(store, describe_text, &text, NULL), 0);
+        assert_non_null(strstr(buffer_text(&text), "the list of series can't be read"));
+        store_close(store);
+    }
+}
+
 static void a_damaged_block_is_left_out(void **state)
 {
     (void)state;
@@ -406,6 +447,7 @@ int main(void)
         CASE(a_batch_over_several_files_is_whole),
         CASE(only_one_process_has_it),
         CASE(a_damaged_file_is_set_aside),
+        CASE(a_damaged_series_is_noticed),
         CASE(a_damaged_block_is_left_out),
         CASE(a_newer_format_is_refused_by_name),
         CASE(keeps_to_the_disk_limit),

@@ -179,6 +179,54 @@ static void is_written_to_and_compacted(void **state)
     store_close(store);
 }
 
+static int64_t ask_number(const char *path, const char *sql)
+{
+    sqlite3 *db;
+    sqlite3_stmt *statement;
+    assert_int_equal(sqlite3_open_v2(path, &db, SQLITE_OPEN_READWRITE, NULL), SQLITE_OK);
+    assert_int_equal(sqlite3_prepare_v2(db, sql, -1, &statement, NULL), SQLITE_OK);
+    int64_t number =
+        sqlite3_step(statement) == SQLITE_ROW ? sqlite3_column_int64(statement, 0) : -1;
+    sqlite3_finalize(statement);
+    sqlite3_close(db);
+    return number;
+}
+
+/* Rows of series that were there have no checksum, and are read; those that come have one. */
+static void its_series_get_checksums(void **state)
+{
+    static const char *const raw = "data/acme/raw-default-2024-10-04.assay";
+    (void)state;
+    take_copy();
+    int64_t plain = ask_number(raw, "SELECT count(*) FROM series");
+    struct store *store = open_embedded();
+    check_answers(store);
+    struct sample_batch batch;
+    sample_batch_make(&batch, 7, 8, TODAY_NS, test_now_ns - HOUR_NS);
+    const struct labels *known = batch.profiles[0].labels;
+    struct labels other = {0};
+    labels_copy(&other, known);
+    labels_set(&other, "new", "label");
+    batch.profiles[0].labels = &other;
+    write_batch(store, &batch);
+    batch.profiles[0].labels = known;
+    labels_release(&other);
+    sample_batch_release(&batch);
+    store_close(store);
+    assert_int_equal(ask_number(raw, "PRAGMA user_version"), 3);
+    assert_int_equal(ask_number(raw, "SELECT value FROM meta WHERE key = 'plain_series'"), plain);
+    assert_true(ask_number(raw, "SELECT count(*) FROM series") > plain);
+
+    ask_number(raw, "UPDATE series SET type = type || 'x' WHERE id = (SELECT max(id) FROM series)");
+    store = open_embedded();
+    struct store_selection today = {
+        .tenant = "acme", .from_ns = TODAY_NS, .to_ns = TODAY_NS + DAY_NS / 2};
+    _cleanup_buffer_ struct buffer text = {0};
+    assert_int_equal(store_series(store, &today, describe_series, &text, NULL), 0);
+    assert_int_equal(access(raw, F_OK), -1);
+    store_close(store);
+}
+
 /* The same windows in a store of this program: what the old one gave is what we would. */
 static void gives_what_a_new_one_would(void **state)
 {
@@ -199,6 +247,7 @@ int main(int argc, char **argv)
     const struct CMUnitTest tests[] = {
         CASE(is_read_as_it_is),
         CASE(is_written_to_and_compacted),
+        CASE(its_series_get_checksums),
         CASE(gives_what_a_new_one_would),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
