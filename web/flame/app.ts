@@ -42,8 +42,8 @@ export interface MountOptions {
   onCompare?: (name: string) => void;
   // Asks for what is folded into "(other)" below the frame that these names lead to.
   onExpand?: (path: string[]) => void;
-  // The page can say which part of the profile was in which state, when colours ask for it.
-  states?: boolean;
+  // Whether the page can say which part of the profile was in which state, when colours ask for it.
+  states?: () => boolean;
   // Where the keyboard was in the one that this one replaces.
   focus?: Focus | null;
 }
@@ -122,7 +122,7 @@ class App implements FlameApp, Controls {
       toggleTheme: () => this.dark(),
       toggleSafe: () => this.safe(),
       help: () => this.help(),
-    }, options.theme !== undefined, this.hasStates(), this.life);
+    }, options.theme !== undefined, () => this.hasStates(), this.life);
     this.status = new Status((x, y) => this.openMenu(this.pointed(), x, y));
     this.graph = new GraphView({
       label: `Flame graph of ${source.title}. Arrow keys move between frames and Enter zooms. `
@@ -283,7 +283,7 @@ class App implements FlameApp, Controls {
   }
 
   private hasStates(): boolean {
-    return this.source.states !== null || this.options.states === true;
+    return this.source.states !== null || this.options.states?.() === true;
   }
 
   // Where frames are coloured by state, and states are known.

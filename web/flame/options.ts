@@ -19,8 +19,9 @@ class Panel {
   private readonly only = make('select', { class: 'button', 'aria-label': 'Stacks through' });
   private fold: readonly string[] = [];
 
-  constructor(profile: Profile, states: boolean, change: (change: Partial<State>) => void) {
-    if (states) this.colour.append(make('option', { value: 'state' }, 'State'));
+  constructor(
+    profile: Profile, private readonly states: () => boolean, change: (change: Partial<State>) => void,
+  ) {
     this.recursion.addEventListener('change', () =>
       change({ recursion: this.recursion.checked }));
     this.libraries.addEventListener('change', () => {
@@ -47,6 +48,8 @@ class Panel {
   }
 
   show(state: State): void {
+    if (this.states() && this.colour.options.length < 3)
+      this.colour.append(make('option', { value: 'state' }, 'State'));
     this.fold = state.fold;
     this.recursion.checked = state.recursion;
     this.libraries.checked = state.fold.includes(ALL_LIBRARIES);
@@ -65,7 +68,7 @@ export class Options {
   private state: State | null = null;
 
   constructor(
-    profile: Profile, states: boolean, change: (change: Partial<State>) => void, life: Lifetime,
+    profile: Profile, states: () => boolean, change: (change: Partial<State>) => void, life: Lifetime,
   ) {
     this.element = make('details', { class: 'options' }, this.summary);
     this.panel = new Lazy(() => {

@@ -41,8 +41,8 @@ export class Toolbar {
 
   // `inside` a page that has a title and switches of its own, those here are left out.
   constructor(
-    profile: Profile, private readonly actions: ToolbarActions, inside: boolean, states: boolean,
-    life: Lifetime,
+    profile: Profile, private readonly actions: ToolbarActions, inside: boolean,
+    states: () => boolean, life: Lifetime,
   ) {
     this.options = new Options(profile, states, actions.change, life);
     this.type = make('select', { class: 'button', 'aria-label': 'Sample type' },

@@ -8,7 +8,7 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { basename, join } from 'node:path';
 import { parseArgs } from 'node:util';
-import { fileUrl, loadGenerator, readTemplate, startBrowser, writePage } from './support.mjs';
+import { fileUrl, loadGenerator, PATIENCE_MS, readTemplate, startBrowser, until, writePage } from './support.mjs';
 
 const { values, positionals } = parseArgs({
   options: { outdir: { type: 'string' } }, allowPositionals: true,
@@ -33,6 +33,7 @@ async function open(browser, path, options = {}, hash = '') {
   const context = await browser.newContext({
     viewport: { width: 1280, height: 800 }, colorScheme: 'light', reducedMotion: 'reduce', ...options,
   });
+  context.setDefaultTimeout(PATIENCE_MS);
   const page = await context.newPage();
   const complaints = [];
   page.on('console', (message) => {
@@ -49,8 +50,7 @@ async function open(browser, path, options = {}, hash = '') {
     if (!request.url().startsWith('file:')) complaints.push(`a request left: ${request.url()}`);
   });
   await page.goto(fileUrl(path) + hash);
-  await page.waitForFunction(() => document.getElementById('flame')?.flame !== undefined, null,
-    { timeout: 20_000 });
+  await page.waitForFunction(() => document.getElementById('flame')?.flame !== undefined);
   const settle = () => page.evaluate(() => new Promise((done) =>
     requestAnimationFrame(() => requestAnimationFrame(done))));
   await settle();
@@ -168,7 +168,7 @@ async function checkPage(browser, path) {
     await page.mouse.click(target.box.x + 10, target.box.y + 8);
     assert.equal((await view.state()).zoom, target.node);
     await page.goBack();
-    assert.equal((await view.state()).zoom, 0);
+    await until(async () => assert.equal((await view.state()).zoom, 0));
   });
 
   await check(`${label}: search shows the matched share`, async () => {
@@ -508,10 +508,8 @@ async function checkOddities(browser, generator, template) {
     const target = await findNode(view, 40);
     await view.page.mouse.click(target.box.x + 10, target.box.y + 8);
     await view.page.mouse.move(2, 2);
-    await view.page.waitForTimeout(400);
-    const moved = await pixels(view);
     const still = await open(browser, join(scratch, 'motion.html'), {}, new URL(view.page.url()).hash);
-    assert.equal(moved.hash, (await pixels(still)).hash);
+    await until(async () => assert.equal((await pixels(view)).hash, (await pixels(still)).hash));
     assert.deepEqual(view.complaints, []);
     await view.close();
     await still.close();

@@ -4,7 +4,9 @@
 
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
+import { request } from 'node:http';
 import { createInterface } from 'node:readline';
+import { text } from 'node:stream/consumers';
 import { pprof } from './pprof.mjs';
 
 export const ASSAY = process.env.ASSAY ?? 'assay';
@@ -61,11 +63,26 @@ export function startServer(data, listen = '127.0.0.1:0', more = []) {
   return start(['server', '--listen', listen, '--data', data, ...more], /^assay: serving on (http\S+)/);
 }
 
+// Each over a connection of its own: one that is kept may be closed by a server that waited long
+// enough, just when the next request is on its way.
+export function call(method, url, { body = '', headers = {} } = {}) {
+  return new Promise((resolve, reject) => {
+    const asked = request(url, { method, headers, agent: false }, async (response) => {
+      try {
+        resolve({ status: response.statusCode, text: await text(response) });
+      } catch (error) {
+        reject(error);
+      }
+    });
+    asked.on('error', reject);
+    asked.end(body);
+  });
+}
+
 export async function send(url, path, body, headers = {}) {
-  const response = await fetch(url + path, { method: 'POST', body, headers });
-  const text = await response.text();
-  if (!response.ok) throw new Error(`${path}: ${response.status} ${text}`);
-  return text;
+  const { status, text: answer } = await call('POST', url + path, { body, headers });
+  if (status >= 300) throw new Error(`${path}: ${status} ${answer}`);
+  return answer;
 }
 
 export const HOSTILE_FUNCTION = '<script>window.hacked=1</script>';

@@ -5,7 +5,7 @@ import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { ASSAY, PROFILES, start } from './served.mjs';
+import { ASSAY, call, PROFILES, start } from './served.mjs';
 import { drop, exported, fresh, painted, query, scratch, shoot } from './story_tools.mjs';
 
 export async function files(browser, { url }) {
@@ -32,8 +32,8 @@ export async function files(browser, { url }) {
   await page.getByRole('group', { name: 'Before' }).waitFor();
   await painted(page);
   // Stored only when asked.
-  const stored = async () => (await (await fetch(`${url}/api/v1/label/service_name/values?from=1980-01-01`)).json())
-    .includes('from-a-file');
+  const stored = async () => JSON.parse(
+    (await call('GET', `${url}/api/v1/label/service_name/values?from=1980-01-01`)).text).includes('from-a-file');
   assert.equal(await stored(), false);
   await page.getByRole('button', { name: 'Store…' }).click();
   await page.getByRole('dialog').getByLabel('Service').fill('from-a-file');
@@ -127,6 +127,7 @@ export async function view(browser) {
   const served = await start(['view', ...paths], /^(http:\S+)$/, 'stdout');
   const { context, page } = await fresh(browser, { acceptDownloads: true }, /401/);
   await page.goto(served.url);
+  await page.locator('.quality').nth(1).waitFor();
   await painted(page);
   assert.match((await page.locator('.quality').allInnerTexts()).join(), /Before: base\.pb.*After: new\.pb/s);
   assert.equal(await page.locator('.menu').count(), 0, 'there is only this page');

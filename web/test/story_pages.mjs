@@ -6,6 +6,7 @@ import { join } from 'node:path';
 import { pprof } from './pprof.mjs';
 import { HOSTILE_FUNCTION, HOSTILE_SERVICE, send } from './served.mjs';
 import { fresh, outdir, painted, query, searchField, settle, shoot } from './story_tools.mjs';
+import { until } from './support.mjs';
 
 export async function emptyServer(browser, { url }) {
   const { context, page } = await fresh(browser, {}, /404/);
@@ -35,10 +36,13 @@ export async function home(browser, { url }) {
   assert.match(await rows.filter({ hasText: 'checkout' }).innerText(), /2\.0\s*\+1/);
   await shoot(page, 'home');
 
-  await page.getByRole('button', { name: 'Service', exact: true }).click();
+  const byName = page.getByRole('button', { name: 'Service', exact: true });
+  await byName.click();
+  await page.locator('th[aria-sort=ascending]:has-text("Service")').waitFor();
   assert.match(await rows.first().innerText(), /quoted|checkout/);
   const ascending = await rows.locator('th').allInnerTexts();
-  await page.getByRole('button', { name: 'Service', exact: true }).click();
+  await byName.click();
+  await page.locator('th[aria-sort=descending]:has-text("Service")').waitFor();
   assert.deepEqual((await rows.locator('th').allInnerTexts()).reverse(), ascending);
   for (const column of ['Share', 'Top function', 'Version', 'Unnamed']) {
     await page.getByRole('button', { name: column, exact: true }).click();
@@ -46,16 +50,26 @@ export async function home(browser, { url }) {
   }
   // By keyboard alone: to the search, into the list, and into the service.
   await page.keyboard.press('/');
+  await page.waitForFunction(() => document.activeElement.matches('[data-search]'));
   await page.keyboard.type('check');
   await page.waitForFunction(() => document.querySelectorAll('tbody tr').length === 1);
   assert.match(page.url(), /search=check/);
   await page.keyboard.press('ArrowDown');
+  await page.waitForFunction(() => document.activeElement.closest('tbody'));
   await page.keyboard.press('Enter');
   await page.waitForURL(/\/explore\?/);
   await painted(page);
   await page.goBack();
   await page.waitForURL(/search=check/);
   await context.close();
+}
+
+async function dragChart(page) {
+  const box = await page.locator('.chart .u-over').boundingBox();
+  await page.mouse.move(box.x + box.width * 0.8, box.y + box.height / 2);
+  await page.mouse.down();
+  await page.mouse.move(box.x + box.width * 0.9, box.y + box.height / 2, { steps: 5 });
+  await page.mouse.up();
 }
 
 export async function explore(browser, { url }) {
@@ -68,19 +82,12 @@ export async function explore(browser, { url }) {
   await shoot(page, 'explore');
 
   // A region that is dragged on the chart is the query from then on.
-  let box = null;
-  for (let tries = 0; !box && tries < 50; tries++) {
-    await page.locator('.chart .u-over').waitFor();
-    box = await page.locator('.chart .u-over').boundingBox();
-  }
-  await page.mouse.move(box.x + box.width * 0.8, box.y + box.height / 2);
-  await page.mouse.down();
-  await page.mouse.move(box.x + box.width * 0.9, box.y + box.height / 2, { steps: 5 });
-  const [response] = await Promise.all([
-    page.waitForResponse((one) => /\/api\/v1\/flame/.test(one.url())), page.mouse.up()]);
-  await page.waitForURL(/from=\d+/);
-  const params = new URL(response.url()).searchParams;
-  const width = Number(params.get('to')) - Number(params.get('from'));
+  const width = await until(async () => {
+    if (!/from=\d/.test(page.url())) await dragChart(page); // it may be drawn anew under the pointer
+    await page.waitForURL(/from=\d/, { timeout: 5000 });
+    const { searchParams } = new URL(page.url());
+    return searchParams.get('to') - searchParams.get('from');
+  });
   assert.ok(width > 300 && width < 420, `a tenth of an hour, not ${width} s`);
   await painted(page);
 
@@ -99,7 +106,7 @@ export async function explore(browser, { url }) {
   assert.equal(await field.inputValue(), 'render');
   await page.waitForLoadState('networkidle');
   await settle(page);
-  assert.ok(await page.evaluate(() => document.activeElement.matches('.flame .search-input')), 'the focus stays');
+  await page.waitForFunction(() => document.activeElement.matches('.flame .search-input')); // it stays
   await shoot(page, 'search');
   await page.getByRole('button', { name: 'Regular expression' }).first().click();
   await field.fill('^(render|gc)$');
@@ -107,9 +114,12 @@ export async function explore(browser, { url }) {
 
   // Focus on a subtree, from the keyboard.
   await field.fill('');
-  await page.locator('.flame .graph').first().focus();
-  for (const key of ['ArrowDown', 'ArrowDown', 'ArrowDown', 'Enter']) await page.keyboard.press(key);
-  await page.waitForURL(/zoom/);
+  await page.getByText('2 functions matched').waitFor({ state: 'detached' });
+  await until(async () => {
+    await page.locator('.flame .graph').first().focus();
+    for (const key of ['ArrowDown', 'ArrowDown', 'ArrowDown', 'Enter']) await page.keyboard.press(key);
+    await page.waitForURL(/zoom/, { timeout: 5000 });
+  });
   await page.goBack();
   await page.waitForURL((to) => !/zoom/.test(to.search));
 
@@ -131,11 +141,13 @@ export async function others(browser, { url }) {
   await page.goto(`${url}/explore?query=${query('many')}&flame=view%3Dtree`);
   const other = page.getByRole('row').filter({ hasText: /[([]other[)\]]/ }).first();
   await page.getByRole('row').filter({ hasText: 'many' }).first().click();
-  for (let tries = 0; tries < 8 && !await other.isVisible(); tries++) {
+  await until(async () => {
+    if (await other.isVisible()) return;
     await page.getByRole('row').filter({ hasText: 'many' }).first().click();
     await page.keyboard.press('ArrowRight');
     await settle(page);
-  }
+    assert.ok(await other.isVisible());
+  });
   const listed = await page.getByText(/small frames were folded/).count();
   await other.click();
   const [response] = await Promise.all([
@@ -170,7 +182,7 @@ export async function states(browser, { url }) {
   await page.getByLabel('Colour by').selectOption('state');
   await page.getByText(/RUNNABLE 32\.0%/).waitFor();
   await page.getByText(/SLEEPING 68\.0%/).waitFor();
-  assert.match(page.url(), /colour(%3D|=)state/);
+  await page.waitForURL(/colour(%3D|=)state/);
   await page.keyboard.press('Escape');
   await shoot(page, 'states');
   await context.close();
@@ -187,7 +199,7 @@ export async function compare(browser, { url }) {
   await painted(page);
   await page.locator('.quality').nth(1).waitFor();
   const rows = page.locator('.flame .table-row');
-  assert.match(await rows.first().innerText(), /escape_html/, 'the widest growth comes first');
+  await until(async () => assert.match(await rows.first().innerText(), /escape_html/, 'the widest growth comes first'));
   await shoot(page, 'compare');
   await page.getByRole('button', { name: 'Side by side' }).click();
   await page.waitForURL(/layout=apart/);
@@ -226,7 +238,7 @@ export async function share(browser, { url }) {
   const second = await fresh(browser);
   await second.page.goto(address);
   await painted(second.page);
-  assert.equal(await searchField(second.page).inputValue(), 'db_query');
+  await until(async () => assert.equal(await searchField(second.page).inputValue(), 'db_query'));
   assert.equal(await second.page.getByRole('combobox', { name: 'Service' }).inputValue(), 'checkout');
   assert.deepEqual(await second.context.cookies(), []);
   await second.context.close();
@@ -271,9 +283,12 @@ export async function everywhere(browser, { url }) {
   await page.getByRole('dialog', { name: 'Keyboard' }).waitFor();
   await shoot(page, 'keys');
   await page.keyboard.press('Escape');
-  await page.keyboard.press('g');
-  await page.keyboard.press('f');
-  await page.waitForURL(/\/files$/);
+  await page.getByRole('dialog', { name: 'Keyboard' }).waitFor({ state: 'detached' });
+  await until(async () => { // the second key within a second of the first
+    await page.keyboard.press('g');
+    await page.keyboard.press('f');
+    await page.waitForURL(/\/files$/, { timeout: 5000 });
+  });
   // The address changes first, the page and its focus with the next frame.
   await page.waitForFunction(() => document.activeElement.id === 'content');
   await page.keyboard.press('T');
@@ -330,7 +345,7 @@ export async function keyboard(browser, { url }) {
     const count = await page.evaluate(watchFocus);
     for (let i = 0; i < count + 8; i++) await page.keyboard.press('Tab');
     const left = await page.evaluate(() => ({
-      wrong: window.wrong, unreached: [...window.unreached].map((one) => one.outerHTML.slice(0, 120)) }));
+      wrong: window.wrong, unreached: [...window.unreached].filter((one) => one.isConnected).map((one) => one.outerHTML.slice(0, 120)) }));
     assert.deepEqual(left, { wrong: [], unreached: [] }, path);
   }
   await context.close();

@@ -6,8 +6,7 @@ import { mkdirSync, mkdtempSync, readFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
-
-const PATIENCE_MS = 60_000;
+import { PATIENCE_MS, until } from './support.mjs';
 
 const { values } = parseArgs({ options: { outdir: { type: 'string' }, only: { type: 'string' } } });
 export const scratch = mkdtempSync(join(tmpdir(), 'assay-story-'));
@@ -95,8 +94,10 @@ export async function drop(page, files) {
     for (const [name, bytes] of list) out.items.add(new File([new Uint8Array(bytes)], name));
     return out;
   }, files.map(([name, bytes]) => [name, [...bytes]]));
-  await page.dispatchEvent('main', 'dragover', { dataTransfer: transfer });
-  await page.getByText('Drop to open').waitFor();
+  await until(async () => {
+    await page.dispatchEvent('main', 'dragover', { dataTransfer: transfer });
+    await page.getByText('Drop to open').waitFor({ timeout: 5000 });
+  });
   await page.dispatchEvent('main', 'drop', { dataTransfer: transfer });
 }
 

@@ -37,6 +37,21 @@ export function fileUrl(path) {
   return pathToFileURL(resolve(path)).href;
 }
 
+// For what may take long on a machine that has other work.
+export const PATIENCE_MS = 120_000;
+
+// Tries what is asserted again until it holds: a page changes a moment after what was done to it.
+export async function until(body) {
+  for (const end = Date.now() + PATIENCE_MS; ;) {
+    try {
+      return await body();
+    } catch (error) {
+      if (Date.now() > end) throw error;
+      await new Promise((done) => { setTimeout(done, 100); });
+    }
+  }
+}
+
 export function startBrowser() {
   return chromium.launch({
     executablePath: process.env.CHROMIUM || '/usr/bin/chromium',

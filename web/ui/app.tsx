@@ -3,7 +3,7 @@
 // names.
 
 import type { ComponentType } from 'preact';
-import { useEffect, useRef, useState } from 'preact/hooks';
+import { useEffect, useLayoutEffect, useRef, useState } from 'preact/hooks';
 import { setToken, token, TOKEN_WANTED, viewSecret } from './api';
 import { KeyHelp, useGlobalKeys } from './keys';
 import { later } from './later';
@@ -130,7 +130,7 @@ export function App() {
   const title = titleOf(page, route);
   const PageNow = page?.component ?? Missing;
 
-  useEffect(() => {
+  useLayoutEffect(() => { // before any answer can ask for one
     const want = (event: Event) => setReason((event as CustomEvent<string>).detail);
     window.addEventListener(TOKEN_WANTED, want);
     return () => window.removeEventListener(TOKEN_WANTED, want);

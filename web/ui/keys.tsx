@@ -2,7 +2,7 @@
 // Keys that work on every page, and the map of them. The flame graph has its own besides, which its
 // own help lists.
 
-import { useEffect, useRef } from 'preact/hooks';
+import { useEffect, useLayoutEffect, useRef } from 'preact/hooks';
 import { commandsOf, type Controls } from '../flame/commands';
 import { viewSecret } from './api';
 import { go } from './route';
@@ -34,7 +34,7 @@ const PAGES: Record<string, [path: string, title: string]> = viewSecret !== null
 export function useGlobalKeys(actions: GlobalActions): void {
   const latest = useRef(actions);
   latest.current = actions;
-  useEffect(() => {
+  useLayoutEffect(() => { // a page that is seen hears keys
     let leader = -Infinity;
     const press = (event: KeyboardEvent) => {
       if (event.defaultPrevented || event.ctrlKey || event.metaKey || event.altKey) return;

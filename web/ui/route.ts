@@ -2,7 +2,7 @@
 // Every view is its URL: a path that names the page and parameters that say what it shows. The route
 // is the only state that pages share, so a copied address opens the same view.
 
-import { useEffect, useState } from 'preact/hooks';
+import { useLayoutEffect, useState } from 'preact/hooks';
 
 export interface Route {
   path: string;
@@ -37,7 +37,7 @@ export function go(to: string, replace = false): void {
 
 export function useRoute(): Route {
   const [route, setRoute] = useState(currentRoute);
-  useEffect(() => {
+  useLayoutEffect(() => {
     const update = () => setRoute(currentRoute());
     window.addEventListener('popstate', update);
     window.addEventListener(CHANGED, update);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Opening files: by dropping them anywhere on the page, or by choosing them.
 
-import { useEffect, useRef, useState } from 'preact/hooks';
+import { useLayoutEffect, useRef, useState } from 'preact/hooks';
 import { addFiles, filesPath } from '../files';
 import { address, go } from '../route';
 import { Icon } from './icon';
@@ -50,7 +50,7 @@ const holdsFiles = (event: DragEvent) => event.dataTransfer?.types.includes('Fil
 // Listens on the whole window; what it draws is only there while something is dragged over it.
 export function DropTarget() {
   const [over, setOver] = useState(false);
-  useEffect(() => {
+  useLayoutEffect(() => {
     const drag = (event: DragEvent) => {
       if (!holdsFiles(event)) return;
       event.preventDefault();

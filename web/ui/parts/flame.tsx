@@ -97,7 +97,7 @@ function useStates(
         if (!controller.signal.aborted) setBusy((error as Error).message);
       });
     return () => controller.abort();
-  }, [profile, wanted]);
+  }, [profile, wanted, ask !== undefined]);
   return typeof profile !== 'string' && stated?.of === profile ? stated.profile : profile;
 }
 
@@ -149,7 +149,7 @@ export function Flame(props: FlameProps) {
       focus: focus.current,
       state: decodeState(latest.current.state, profile, view),
       theme: settings.theme,
-      states: props.states !== undefined,
+      states: () => latest.current.states !== undefined,
       keys: apart ? element.current : document,
       onOpenFunction: props.onOpenFunction && ((name) => latest.current.onOpenFunction?.(name)),
       onCompare: props.onCompare && ((name) => latest.current.onCompare?.(name)),
@@ -171,7 +171,10 @@ export function Flame(props: FlameProps) {
       latest.current.onApp?.(null);
       mounted.destroy();
     };
-  }, [profile, props.states !== undefined]);
+  }, [profile]);
+  useEffect(() => {
+    if (props.states) app.current?.show(app.current.state()); // one more thing to colour by
+  }, [props.states !== undefined]);
   useEffect(() => {
     if (!app.current || state === shown.current || typeof profile === 'string') return;
     shown.current = state;
