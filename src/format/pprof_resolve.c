@@ -24,7 +24,7 @@ int pprof_string(struct pprof_reader *reader, uint64_t index, const char *what,
 static int resolve_string(struct pprof_reader *reader, uint64_t index, const char *what,
                           uint32_t *ret_string, struct error *error)
 {
-    struct raw_string string;
+    struct raw_string string = {0};
     int r = pprof_string(reader, index, what, &string, error);
     if (r < 0)
         return r;

@@ -10,6 +10,7 @@
 #include <fcntl.h>
 #include <isa-l/igzip_lib.h>
 #include <libdeflate.h>
+#include <pthread.h>
 #include <stdatomic.h>
 #include <string.h>
 #include <unistd.h>
@@ -21,6 +22,8 @@
 #define WINDOW_BYTES (256u << 10)
 #define WHOLE_BYTES (1u << 20) /* most that is inflated at once */
 #define LINE_LIMIT_BYTES (16u << 20)
+#define WINDOW_LOG_MAX 27
+#define DECODER_KEPT_BYTES (256u << 10)
 
 enum compression { COMPRESSION_NONE, COMPRESSION_GZIP, COMPRESSION_ZSTD };
 
@@ -49,6 +52,44 @@ struct source_decoder {
 };
 
 static atomic_uint_fast64_t bytes_read;
+
+/* Making a zstd decoder takes about as long as decoding 10 kB, and a server needs one for each
+ * push: some are kept. */
+static struct {
+    pthread_mutex_t lock;
+    ZSTD_DStream *idle[4];
+    size_t count;
+} decoders = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
+static ZSTD_DStream *zstd_decoder(void)
+{
+    ZSTD_DStream *decoder = NULL;
+    pthread_mutex_lock(&decoders.lock);
+    if (decoders.count)
+        decoder = decoders.idle[--decoders.count];
+    pthread_mutex_unlock(&decoders.lock);
+    if (!decoder) {
+        decoder = ZSTD_createDStream();
+        ZSTD_DCtx_setParameter(decoder, ZSTD_d_windowLogMax, WINDOW_LOG_MAX);
+    }
+    return decoder;
+}
+
+/* Those that have taken memory for a frame of unknown or large size are not worth keeping it. */
+static void zstd_decoder_return(ZSTD_DStream *decoder)
+{
+    if (!decoder)
+        return;
+    ZSTD_DCtx_reset(decoder, ZSTD_reset_session_only);
+    pthread_mutex_lock(&decoders.lock);
+    if (decoders.count < ARRAY_LENGTH(decoders.idle) &&
+        ZSTD_sizeof_DStream(decoder) <= DECODER_KEPT_BYTES) {
+        decoders.idle[decoders.count++] = decoder;
+        decoder = NULL;
+    }
+    pthread_mutex_unlock(&decoders.lock);
+    ZSTD_freeDStream(decoder);
+}
 
 uint64_t source_bytes_read(void)
 {
@@ -388,8 +429,7 @@ static int start_decoding(struct source *source, struct error *error)
         isal_inflate_init(decoder->gzip);
         decoder->gzip->crc_flag = ISAL_GZIP;
     } else if (decoder->compression == COMPRESSION_ZSTD) {
-        decoder->zstd = ZSTD_createDStream();
-        ZSTD_DCtx_setParameter(decoder->zstd, ZSTD_d_windowLogMax, 27);
+        decoder->zstd = zstd_decoder();
     } else if (!decoder->input_buffer) {
         /* Plain memory is its own window. */
         source->window = decoder->input;
@@ -463,7 +503,7 @@ void source_release(struct source *source)
     free(decoder->input_buffer);
     free(decoder->window);
     free(decoder->gzip);
-    ZSTD_freeDStream(decoder->zstd);
+    zstd_decoder_return(decoder->zstd);
     free(decoder);
     *source = (struct source){0};
 }

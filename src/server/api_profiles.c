@@ -197,7 +197,7 @@ void api_top(struct http_request *request, void *server)
     _cleanup_question_ struct question question = {0};
     struct error error = {0};
     uint64_t limit = API_ROWS;
-    enum rank_order order;
+    enum rank_order order = RANK_BY_FLAT;
     struct query_quality quality = {0};
     _cleanup_profile_ struct profile profile;
     profile_init(&profile, 0);

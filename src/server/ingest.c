@@ -66,9 +66,11 @@ static void part_free(struct ingest_part *part)
     free(part);
 }
 
-void ingest_batch_release(struct ingest_batch *batch)
+/* Of many pushes that wait for one commit only what the store has made of them is in memory, so
+ * that those which are read meanwhile get memory that is still in the CPU's cache. */
+static void drop_profiles(void *context)
 {
-    ingest_deltas_end(batch, false);
+    struct ingest_batch *batch = context;
     while (batch->parts) {
         struct ingest_part *part = batch->parts;
         batch->parts = part->next;
@@ -77,6 +79,12 @@ void ingest_batch_release(struct ingest_batch *batch)
     free(batch->windows);
     batch->windows = NULL;
     batch->count = batch->capacity = 0;
+}
+
+void ingest_batch_release(struct ingest_batch *batch)
+{
+    ingest_deltas_end(batch, false);
+    drop_profiles(batch);
 }
 
 static void split_release(struct split *split)
@@ -415,7 +423,9 @@ int ingest_batch_write(struct ingest_batch *batch, const char *batch_id, struct 
     struct store_batch written = {.tenant = batch->tenant,
                                   .batch_id = batch_id,
                                   .profiles = batch->windows,
-                                  .count = batch->count};
+                                  .count = batch->count,
+                                  .done_reading = drop_profiles,
+                                  .context = batch};
     int r = store_write(batch->ingest->store, &written, error);
     /* Damage, permissions and the like are the store's trouble, not the sender's: try again. */
     if (r == -EBADMSG || r == -ENOENT || r == -EACCES || r == -EPERM || r == -ENOTSUP ||

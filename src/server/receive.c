@@ -197,6 +197,7 @@ void receive_push(struct http_request *request, void *server)
                              &source, &error);
     if (!r)
         r = receipt_read(&receipt, http_source(source), format, &error);
+    http_source_close(source);
     if (receipt_finish(&receipt, r, &error)) {
         struct buffer body = {0};
         buffer_printf(&body, "{\"windows\":%llu,\"samples\":%llu,\"exemplars\":%llu%s}\n",
@@ -207,7 +208,6 @@ void receive_push(struct http_request *request, void *server)
         http_respond(request, 200, "application/json", &body);
         buffer_release(&body);
     }
-    http_source_close(source);
 }
 
 void receive_otlp(struct http_request *request, void *server)
@@ -235,8 +235,8 @@ void receive_otlp(struct http_request *request, void *server)
     /* A request without profiles is a way to ask whether we are there. */
     if (!r && profile.type_count)
         r = ingest_batch_add(&receipt.batch, &receipt.source, &profile, &error);
+    http_source_close(source);
     if (receipt_finish(&receipt, r, &error))
         http_respond_text(request, 200, json ? "application/json" : "application/x-protobuf",
                           json ? "{}" : "");
-    http_source_close(source);
 }

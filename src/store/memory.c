@@ -230,6 +230,8 @@ static int memory_write(struct store *base, const struct store_batch *batch, str
         frame_map_release(&frames);
     }
     store->stats.written_batches++;
+    if (batch->done_reading)
+        batch->done_reading(batch->context);
     return 0;
 }
 

@@ -112,6 +112,11 @@ struct store_batch {
     const char *batch_id; /* NULL: none */
     const struct store_profile *profiles;
     size_t count;
+    /* NULL, or called on the caller's thread when nothing of the profiles will be read any more,
+     * which is long before the commit: their memory can go. Not when the batch is refused before
+     * that. Must not call the store. */
+    void (*done_reading)(void *context);
+    void *context;
 };
 
 /*

@@ -344,6 +344,8 @@ int embedded_write(struct store *base, const struct store_batch *batch, struct e
     int r = embedded_check_room(store, error);
     if (!r)
         r = request_prepare(store, batch, &request, error);
+    if (!r && batch->done_reading)
+        batch->done_reading(batch->context);
     if (!r && request.parcel_count) {
         sem_init(&request.answered, 0, 0);
         pthread_mutex_lock(&store->queue_lock);

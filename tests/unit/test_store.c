@@ -156,6 +156,40 @@ static void gives_back_what_was_written(void **state)
     assert_non_null(strstr(buffer_text(&text), "windows 0 "));
 }
 
+static void forget(void *context)
+{
+    struct small *small = context;
+    small_release(small);
+    memset(small, 0xff, sizeof(*small));
+}
+
+static void reads_nothing_after_it_said_so(void **state)
+{
+    struct store *store = ((struct fixture *)*state)->store;
+    struct small small;
+    struct error error;
+    small_make(&small, "web", TODAY_NS);
+    struct store_batch batch = small.batch;
+    batch.done_reading = forget;
+    batch.context = &small;
+    assert_int_equal(store_write(store, &batch, &error), 0);
+    assert_int_equal(small.rows[0].node, UINT32_MAX); /* it was called */
+    struct store_selection selection = everything();
+    _cleanup_buffer_ struct buffer text = {0};
+    describe_merge(store, &selection, NULL, &text);
+    assert_string_equal(buffer_text(&text),
+                        ";a:0:0:+0;main:0:0:+0 30\n;b:0:0:+0;main:0:0:+0 70\n"
+                        ";main:0:0:+0 5\n"
+                        "rows 3 windows 1 first 1728000000000000000 last 1728000000000000000 "
+                        "duration 10000000000 total 105\n");
+    /* What is refused is still the caller's. */
+    small_make(&small, "web", TODAY_NS - 1000 * DAY_NS);
+    batch.profiles = &small.window;
+    assert_int_equal(store_write(store, &batch, &error), -ERANGE);
+    assert_int_equal(small.rows[0].value, 30);
+    small_release(&small);
+}
+
 static void a_repeated_batch_changes_nothing(void **state)
 {
     struct store *store = ((struct fixture *)*state)->store;
@@ -517,6 +551,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         BOTH(gives_back_what_was_written),
+        BOTH(reads_nothing_after_it_said_so),
         BOTH(a_repeated_batch_changes_nothing),
         BOTH(lists_series_labels_and_types),
         BOTH(adds_up_time_series),
