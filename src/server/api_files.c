@@ -169,8 +169,9 @@ static const char *asked_name(struct http_request *request, const char *paramete
     return name && *name ? name : otherwise;
 }
 
-/* What a query takes in all is twice what it may hold: see admit.c. */
-#define GRANTED_PARTS 2
+/* Of what a file may expand to. What is noted is a bound from above: readers reserve room that they
+ * may never touch. */
+#define GRANTED_PARTS 6
 
 static bool no_more(struct memory_meter *meter)
 {

@@ -31,7 +31,8 @@ PYTHON
 python3 make.py large.pb
 start_server large --data store --memory-limit 96MiB
 push large.pb 'service=large' >/dev/null
-ask="/api/v1/profile?query=cpu&from=now-1h&to=now%2B1h"
+large='cpu%7Bservice%3D%22large%22%7D'
+ask="/api/v1/profile?query=$large&from=now-1h&to=now%2B1h"
 
 memory_mib() { echo $(($(sed -n 's/^VmHWM:[^0-9]*\([0-9]*\).*/\1/p' "/proc/$pid/status") / 1024)); }
 metric() { get /metrics | sed -n "s/^$1 //p"; }
@@ -46,7 +47,7 @@ wait_for_streams() {
 }
 
 # Small answers have a length; what is asked for is what other formats say too.
-curl -sS -D head.txt -o top.json "$url/api/v1/top?query=cpu&from=now-1h&to=now%2B1h&limit=5"
+curl -sS -D head.txt -o top.json "$url/api/v1/top?query=$large&from=now-1h&to=now%2B1h&limit=5"
 grep -i '^content-length:' head.txt >/dev/null
 json top.json 'd["total"] == 2000000'
 
@@ -72,12 +73,42 @@ if [ -n "${before-}" ]; then
     [ "$grown" -lt $((size_mib / 4)) ]
 fi
 
+# Asked for its head only, and by a client that knows no chunks.
+[[ $(curl -sS -I "$url$ask&format=folded") == *"200 OK"* ]]
+curl -sS -0 -o old.folded "$url$ask&format=folded"
+cmp plain.folded old.folded
+
 # Formats that go out in pieces are whole files.
-for format in pprof otlp speedscope; do
+for format in pprof otlp; do
     get "$ask&format=$format" >"again.$format"
     "$ASSAY" convert --to folded -o again.folded "again.$format"
     sort again.folded | cmp - <(sort plain.folded)
 done
+
+# Lists of series too, by service: 2 of 600 series, with labels of 500 bytes.
+python3 - <<'PYTHON'
+def varint(n):
+    out = b""
+    while n > 127:
+        out += bytes([n & 127 | 128])
+        n >>= 7
+    return out + bytes([n])
+def number(key, n): return varint(key << 3) + varint(n)
+def field(key, content): return varint(key << 3 | 2) + varint(len(content)) + content
+strings = ["", "cpu", "nanoseconds", "thread", "run"] + ["t%03d-" % i + "0" * 500 for i in range(600)]
+out = field(1, number(1, 1) + number(2, 2))
+for i in range(600):
+    out += field(2, field(1, b"\x01") + field(2, b"\x01") + field(3, number(1, 3) + number(2, i + 5)))
+out += field(4, number(1, 1) + field(4, number(1, 1))) + field(5, number(1, 1) + number(2, 4))
+open("threads.pb", "wb").write(out + b"".join(field(6, s.encode()) for s in strings))
+PYTHON
+for service in first second; do push threads.pb "service=$service&from=now-10s" >/dev/null; done
+curl -sS -D head.txt -o series.json "$url/api/v1/series?from=now-1h&to=now%2B1h"
+grep -i '^transfer-encoding: chunked' head.txt >/dev/null
+json series.json 'len(d) == 1201 and len({(s["labels"]["service_name"], s["labels"].get("thread"))
+    for s in d}) == 1201'
+get "/api/v1/series?query=%7Bthread%3D~%22t00.*%22%7D&from=now-1h&to=now%2B1h" >series.json
+json series.json 'len(d) == 20'
 
 # Clients that ask and don't read, more than there are places for queries; then one that wants
 # something small, and then they go.
@@ -107,7 +138,7 @@ for _ in $(seq 1200); do
 done
 wait_for_streams 12
 for _ in 1 2 3; do
-    get "/api/v1/top?query=cpu&from=now-1h&to=now%2B1h&limit=5" >top.json
+    get "/api/v1/top?query=$large&from=now-1h&to=now%2B1h&limit=5" >top.json
     json top.json 'd["total"] == 2000000'
 done
 push large.pb 'service=other' >/dev/null
