@@ -8,7 +8,7 @@ import { moreParams } from '../ui/more';
 import { narrow } from '../ui/narrow';
 import { address } from '../ui/route';
 import { labelOf, parseQuery, quote, withLabel, writeQuery } from '../ui/selection';
-import { largest, meanOf, peakOf, SERIES_MAX, stack } from '../ui/stack';
+import { evenDigits, largest, meanOf, peakOf, SERIES_MAX, stack } from '../ui/stack';
 import { before, boundsOf, formatAge, formatBounds, formatDuration, formatRange, formatTick,
   formatTime, moved, parseTime, rangeFrom, rangeOf, rangeParams, stepOf, wider } from '../ui/time';
 import { formatRate, meaningOf, rate } from '../ui/values';
@@ -155,4 +155,11 @@ test('a part of the tree is asked for by its path, or with the whole when that i
   assert.deepEqual(moreParams(['f'], true), { max_nodes: '1048576', focus: ['f'] });
   assert.equal(moreParams(['x'.repeat(10_000)]).focus, undefined);
   assert.equal(moreParams(Array.from({ length: 900 }, () => 'f')).focus, undefined);
+});
+
+test('the numbers of an axis have the same digits, and units are left alone', () => {
+  const two = (value: number) => (value === 0 ? '0' : value.toPrecision(2));
+  assert.deepEqual(evenDigits([0, 0.05, 0.1, 0.15], two), ['0', '0.05', '0.10', '0.15']);
+  assert.deepEqual(evenDigits([0, 1, 2], two), ['0', '1', '2']);
+  assert.deepEqual(evenDigits([0, 1e6], (value) => `${value / 1e6} MB`), ['0 MB', '1 MB']);
 });

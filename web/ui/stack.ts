@@ -49,3 +49,12 @@ export function meanOf(points: Points): number {
 export function peakOf(points: Points): number {
   return points.reduce((most, [, value]) => Math.max(most, value), 0);
 }
+
+// The numbers of an axis, all with as many digits as the one that needs most; those with units are
+// what they are.
+export function evenDigits(values: readonly number[], format: (value: number) => string): string[] {
+  const texts = values.map(format);
+  if (texts.some((text) => !/^\d+(\.\d+)?$/.test(text))) return texts;
+  const digits = Math.max(...texts.map((text) => (text.split('.')[1] ?? '').replace(/0+$/, '').length));
+  return values.map((value, i) => (value === 0 ? texts[i] : value.toFixed(digits)));
+}

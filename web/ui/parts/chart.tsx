@@ -5,7 +5,7 @@ import type { ComponentChildren } from 'preact';
 import { useEffect, useMemo, useRef, useState } from 'preact/hooks';
 import uPlot from 'uplot';
 import { useSettings } from '../settings';
-import { largest, meanOf, peakOf, stack, type ChartSeries } from '../stack';
+import { evenDigits, largest, meanOf, peakOf, stack, type ChartSeries } from '../stack';
 import { formatBounds, formatTick, formatTime, type Bounds } from '../time';
 
 export interface ChartProps {
@@ -27,6 +27,16 @@ const SAFE = ['#0072b2', '#e69f00', '#009e73', '#cc79a7', '#f0e442', '#56b4e9', 
 
 export function seriesColours(safe: boolean): readonly string[] {
   return safe ? SAFE : USUAL;
+}
+
+// Beside an axis, in its font.
+const CHARACTER_PX = 8;
+const AXIS_GAP_PX = 14;
+
+// A label stands in the middle under its time: at the right end it would be cut off.
+function unlessCut(plot: uPlot, time: number, text: string): string {
+  const right = plot.bbox.left / uPlot.pxRatio + plot.valToPos(time, 'x') + CHARACTER_PX * text.length / 2;
+  return right <= plot.width ? text : '';
 }
 
 export function Chart({ label, title, children, series, bounds, step, format, height = 128, onSelect, onOut }: ChartProps) {
@@ -61,12 +71,16 @@ export function Chart({ label, title, children, series, bounds, step, format, he
         x: { time: true, range: () => [bounds.from, bounds.to] },
         y: { range: (_, __, max) => [0, max > 0 ? max * 1.05 : 1] },
       },
-      axes: [{ ...axis, size: 30, values: (_, splits, __, ___, step_) =>
-        splits.map((time) => formatTick(time, step_, settings.utc)) }, { ...axis, size: 76, space: 20, values: (_, splits) => splits.map(format) }],
+      axes: [
+        { ...axis, size: 30, values: (u, splits, _, __, apart) => splits.map((time) =>
+          unlessCut(u, time, formatTick(time, apart, settings.utc))) },
+        { ...axis, space: 20, values: (_, splits) => evenDigits(splits, format),
+          size: (_, values) => AXIS_GAP_PX + CHARACTER_PX * Math.max(4, ...(values ?? []).map(({ length }) => length)) },
+      ],
       series: [{}, ...shown.map((_, i) => ({
         stroke: colours[i % colours.length], width: 1,
         fill: colours[i % colours.length] + (dark ? '88' : '66'),
-        points: { show: stacked.data[0].length === 1 },
+        points: { show: stacked.data[0].length === 1, size: 9, fill: colours[i % colours.length] },
         paths: uPlot.paths.stepped?.({ align: 1 }),
       }))],
       // What is stacked on top is drawn over what is below: each fills down to the next.
