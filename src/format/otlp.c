@@ -100,12 +100,36 @@ static int read_resource(struct wire_stream *stream, struct otlp_model *model, s
     return read_level(stream, model, &resource, error);
 }
 
+/* The entries of a dictionary that is in the window, up to its end or to something that is wrong
+ * with it, which is for the stream to say. */
+static int read_entries(struct source *source, struct wire wire, struct otlp_model *model,
+                        struct error *error)
+{
+    const uint8_t *start = wire.at;
+    const uint64_t offset = source_offset(source);
+    struct wire_field field;
+    int r = 0;
+    while (!r && wire_next(&wire, &field) > 0) {
+        if (field.type != WIRE_BYTES || field.number > OTLP_STACKS)
+            continue;
+        model->offset = offset + (uint64_t)(wire.at - start);
+        r = otlp_dictionary_entry(model, field.number, field.data, field.length, error);
+    }
+    source_skip(source, (size_t)(wire.at - start));
+    return r;
+}
+
 static int read_dictionary(struct wire_stream *stream, struct otlp_model *model,
                            struct error *error)
 {
     struct wire_field field;
+    struct wire rest;
     bool whole;
-    int r;
+    int r = 0;
+    if (wire_stream_rest(stream, &rest) && rest.end - rest.at <= OTLP_MESSAGE_LIMIT)
+        r = read_entries(stream->source, rest, model, error);
+    if (r < 0)
+        return r;
     while ((r = next_field(stream, &field, &whole, error)) > 0) {
         if (field.type != WIRE_BYTES || field.number > OTLP_STACKS)
             continue;

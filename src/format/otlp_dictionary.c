@@ -14,16 +14,12 @@ int otlp_malformed(const struct otlp_model *model, const char *what, struct erro
                      (unsigned long long)model->offset);
 }
 
-int otlp_index(const struct otlp_model *model, uint64_t value, const char *what,
-               uint32_t *ret_index, struct error *error)
+int otlp_absurd_index(const struct otlp_model *model, uint64_t value, const char *what,
+                      struct error *error)
 {
-    if (unlikely(value > OTLP_INDEX_MAX))
-        return error_set(error, -EBADMSG,
-                         "The %s that ends at offset %llu has the index %lld, which no table can "
-                         "have.",
-                         what, (unsigned long long)model->offset, (long long)value);
-    *ret_index = (uint32_t)value;
-    return 0;
+    return error_set(error, -EBADMSG,
+                     "The %s that ends at offset %llu has the index %lld, which no table can have.",
+                     what, (unsigned long long)model->offset, (long long)value);
 }
 
 int otlp_bad_index(struct error *error, const char *user, const char *table, uint64_t index,
@@ -96,6 +92,7 @@ void otlp_dictionary_release(struct otlp_dictionary *dictionary)
     free(dictionary->function_hashes);
     free(dictionary->mapping_hashes);
     free(dictionary->location_digests);
+    free(dictionary->single_digests);
     free(dictionary->frame_digests);
     free(dictionary->frame_origins);
     free(dictionary->stack_digests);
@@ -121,17 +118,18 @@ static uint32_t clamp_line(uint64_t value)
  * these. Returns how many. */
 static inline size_t take_small(struct wire *values, uint32_t *numbers)
 {
-    const uint8_t *at = values->at;
+    const uint8_t *at = values->at, *const end = values->end;
     uint32_t *next = numbers;
-    while (values->end - at >= 2) {
-        if (at[0] < 0x80) {
-            *next++ = *at++;
-        } else if (at[1] < 0x80) {
-            *next++ = (at[0] & 0x7fu) | (uint32_t)at[1] << 7;
-            at += 2;
-        } else {
-            break;
+    while (end - at >= 2) {
+        uint32_t number = at[0];
+        if (number >= 0x80) {
+            if (unlikely(at[1] >= 0x80))
+                break;
+            number = (number & 0x7f) | (uint32_t)at[1] << 7;
+            at++;
         }
+        *next++ = number;
+        at++;
     }
     values->at = at;
     return (size_t)(next - numbers);
@@ -156,9 +154,8 @@ static int add_indices(struct otlp_model *model, const struct wire_field *field,
         if (!wire_varint(&values, &value))
             return otlp_malformed(model, what, error);
         uint32_t *index = &dictionary->indices[dictionary->index_count];
-        if (unlikely(value > OTLP_INDEX_MAX))
-            return otlp_index(model, value, what, index, error);
-        *index = (uint32_t)value;
+        if (otlp_index(model, value, what, index, error) < 0)
+            return error->code;
         dictionary->index_count++;
         range->count++;
     }
@@ -363,8 +360,9 @@ int otlp_dictionary_entry(struct otlp_model *model, unsigned table, const void *
 {
     struct otlp_dictionary *dictionary = &model->dictionary;
     struct wire wire = wire_of(data, length);
-    if (dictionary->index_count > PROFILE_IDS_MAX || dictionary->line_count > PROFILE_IDS_MAX ||
-        profile_full(model->profile))
+    if (unlikely(dictionary->index_count > PROFILE_IDS_MAX ||
+                 dictionary->line_count > PROFILE_IDS_MAX || memory_full() ||
+                 (!model->loose && profile_full(model->profile))))
         return error_set(error, -E2BIG, "The dictionary before offset %llu is too large.",
                          (unsigned long long)model->offset);
     switch (table) {

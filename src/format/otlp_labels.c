@@ -69,8 +69,8 @@ static enum otlp_role role_of(const char *key)
     return OTLP_PLAIN;
 }
 
-int otlp_attribute_label(struct otlp_model *model, uint32_t index,
-                         const struct otlp_label **ret_label, struct error *error)
+int otlp_resolve_attribute(struct otlp_model *model, uint32_t index,
+                           const struct otlp_label **ret_label, struct error *error)
 {
     static const struct otlp_label unset = {.resolved = true, .empty = true};
     struct otlp_dictionary *dictionary = &model->dictionary;

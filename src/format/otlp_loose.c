@@ -40,63 +40,75 @@ static uint64_t no_function(const struct otlp_model *model)
 }
 
 /* UINT64_MAX of one that says nothing. */
-static int function_hash(struct otlp_model *model, uint32_t index, uint64_t *ret_hash,
-                         struct error *error)
+static __attribute__((noinline)) int hash_function(struct otlp_model *model, uint32_t index,
+                                                   struct error *error)
 {
-    struct otlp_dictionary *dictionary = &model->dictionary;
+    struct profile_function names;
+    int r = otlp_function_names(model, index, &names, error);
+    if (r < 0)
+        return r;
+    model->dictionary.function_hashes[index] =
+        !names.name && !names.file
+            ? UINT64_MAX
+            : loose_function_hash(
+                  (struct loose_function){.name = string_hash(model, names.name),
+                                          .system_name = string_hash(model, names.system_name),
+                                          .file = string_hash(model, names.file),
+                                          .start_line = names.start_line},
+                  model->empty, model->seed);
+    return 0;
+}
+
+static inline int function_hash(struct otlp_model *model, uint32_t index, uint64_t *ret_hash,
+                                struct error *error)
+{
+    const struct otlp_dictionary *dictionary = &model->dictionary;
     if (index >= dictionary->function_count || !dictionary->function_hashes[index]) {
-        struct profile_function names;
-        int r = otlp_function_names(model, index, &names, error);
+        int r = hash_function(model, index, error);
         if (r < 0)
             return r;
-        dictionary->function_hashes[index] =
-            !names.name && !names.file
-                ? UINT64_MAX
-                : loose_function_hash(
-                      (struct loose_function){.name = string_hash(model, names.name),
-                                              .system_name = string_hash(model, names.system_name),
-                                              .file = string_hash(model, names.file),
-                                              .start_line = names.start_line},
-                      model->empty, model->seed);
     }
     *ret_hash = dictionary->function_hashes[index];
     return 0;
 }
 
-static int mapping_hash(struct otlp_model *model, uint32_t index, uint64_t *ret_hash,
-                        struct error *error)
+static __attribute__((noinline)) int hash_mapping(struct otlp_model *model, uint32_t index,
+                                                  struct error *error)
 {
-    struct otlp_dictionary *dictionary = &model->dictionary;
+    const struct otlp_mapping *raw = &model->dictionary.mappings[index];
+    struct profile_mapping mapping = {.start = raw->start, .offset = raw->offset};
+    int r = otlp_string_id(model, raw->file, "A mapping", &mapping.file, error);
+    if (!r)
+        r = otlp_build_id(model, raw->attributes, &mapping.build_id, error);
+    if (r < 0)
+        return r;
+    const struct profile_string *name =
+        &model->profile->strings[mapping.build_id ? mapping.build_id : mapping.file];
+    model->dictionary.mapping_hashes[index] = loose_mapping_hash(
+        &mapping, loose_string_hash(name->data, name->length, model->seed), model->seed);
+    return 0;
+}
+
+static inline int mapping_hash(struct otlp_model *model, uint32_t index, uint64_t *ret_hash,
+                               struct error *error)
+{
+    const struct otlp_dictionary *dictionary = &model->dictionary;
     if (!dictionary->mapping_hashes[index]) {
-        const struct otlp_mapping *raw = &dictionary->mappings[index];
-        struct profile_mapping mapping = {.start = raw->start, .offset = raw->offset};
-        int r = otlp_string_id(model, raw->file, "A mapping", &mapping.file, error);
-        if (!r)
-            r = otlp_build_id(model, raw->attributes, &mapping.build_id, error);
+        int r = hash_mapping(model, index, error);
         if (r < 0)
             return r;
-        const struct profile_string *name =
-            &model->profile->strings[mapping.build_id ? mapping.build_id : mapping.file];
-        dictionary->mapping_hashes[index] = loose_mapping_hash(
-            &mapping, loose_string_hash(name->data, name->length, model->seed), model->seed);
     }
     *ret_hash = dictionary->mapping_hashes[index];
     return 0;
 }
 
-static void add_digest(struct otlp_dictionary *dictionary, struct otlp_digests *digests,
-                       uint32_t location, struct digest digest)
+/* There is room for all frames that locations can be: see prepare(). */
+static inline void add_digest(struct otlp_dictionary *dictionary, uint32_t location,
+                              struct digest digest)
 {
-    array_reserve(dictionary->frame_digests, dictionary->frame_digest_capacity,
-                  dictionary->frame_digest_count + 1);
-    array_reserve(dictionary->frame_origins, dictionary->frame_origin_capacity,
-                  dictionary->frame_digest_count + 1);
-    if (!digests->count++) {
-        digests->only = digest;
-        digests->first = (uint32_t)dictionary->frame_digest_count;
-    }
-    dictionary->frame_origins[dictionary->frame_digest_count] = location;
-    dictionary->frame_digests[dictionary->frame_digest_count++] = digest;
+    size_t at = dictionary->frame_digest_count++;
+    dictionary->frame_origins[at] = location;
+    dictionary->frame_digests[at] = digest;
 }
 
 /* The frame that one of the location's lines is, and the hash of its function: 0 when there is
@@ -122,9 +134,10 @@ static __attribute__((noinline)) int digest_location(struct otlp_model *model, u
     if (r < 0)
         return r;
     const struct otlp_location *location = &dictionary->locations[index];
-    struct otlp_digests digests = {0};
+    const size_t first = dictionary->frame_digest_count;
     struct profile_frame frame;
     r = otlp_location_base(model, location, &frame, error);
+    struct digest digest = {0};
     uint64_t function, mapping = dictionary->mapping_hashes[0];
     if (!r && location->mapping)
         r = mapping_hash(model, location->mapping, &mapping, error);
@@ -133,64 +146,86 @@ static __attribute__((noinline)) int digest_location(struct otlp_model *model, u
                        error);
         if (!function)
             continue;
-        add_digest(dictionary, &digests, index,
-                   loose_frame_digest(&frame, function, mapping, model->seed));
+        digest = loose_frame_digest(&frame, function, mapping, model->seed);
+        add_digest(dictionary, index, digest);
         frame.inlined = 1;
     }
-    if (r < 0)
+    if (r < 0) {
+        dictionary->frame_digest_count = first;
         return r;
-    if (!digests.count) {
-        frame.line = frame.column = 0;
-        add_digest(dictionary, &digests, index,
-                   loose_frame_digest(&frame, no_function(model), mapping, model->seed));
     }
-    dictionary->location_digests[index] = digests;
+    if (first == dictionary->frame_digest_count) {
+        frame.line = frame.column = 0;
+        digest = loose_frame_digest(&frame, no_function(model), mapping, model->seed);
+        add_digest(dictionary, index, digest);
+    }
+    uint32_t count = (uint32_t)(dictionary->frame_digest_count - first);
+    dictionary->location_digests[index] =
+        (struct otlp_range){.first = (uint32_t)first, .count = count};
+    if (count == 1)
+        dictionary->single_digests[index] = digest;
     return 0;
 }
 
 static void prepare(struct otlp_model *model)
 {
     struct otlp_dictionary *dictionary = &model->dictionary;
-    size_t frames = MAX(dictionary->location_count, dictionary->line_count) + 1;
-    array_reserve(dictionary->frame_digests, dictionary->frame_digest_capacity, frames);
-    array_reserve(dictionary->frame_origins, dictionary->frame_origin_capacity, frames);
+    /* Each line is a frame at most, and a location without lines is one. */
+    size_t frames = dictionary->location_count + dictionary->line_count + 1;
+    dictionary->frame_digests = memory_alloc(frames * sizeof(*dictionary->frame_digests));
+    dictionary->frame_origins = memory_alloc(frames * sizeof(*dictionary->frame_origins));
     struct profile_mapping none = {0};
     dictionary->function_hashes = memory_zalloc(dictionary->function_count + 1, sizeof(uint64_t));
     dictionary->mapping_hashes = memory_zalloc(dictionary->mapping_count + 1, sizeof(uint64_t));
     dictionary->mapping_hashes[0] = loose_mapping_hash(&none, model->empty, model->seed);
     dictionary->location_digests =
         memory_zalloc(dictionary->location_count + 1, sizeof(*dictionary->location_digests));
+    dictionary->single_digests =
+        memory_zalloc(dictionary->location_count + 1, sizeof(*dictionary->single_digests));
     dictionary->stack_digests =
         memory_zalloc(dictionary->stack_count + 1, sizeof(*dictionary->stack_digests));
+}
+
+/* A location that is met for the first time, is several frames, or none. */
+static int digest_below(struct otlp_model *model, uint32_t location, struct digest *digest,
+                        uint64_t *depth, struct error *error)
+{
+    const struct otlp_dictionary *dictionary = &model->dictionary;
+    if (!location)
+        return 0;
+    if (location >= dictionary->location_count || !dictionary->location_digests[location].count) {
+        int r = digest_location(model, location, error);
+        if (r < 0)
+            return r;
+    }
+    struct otlp_range range = dictionary->location_digests[location];
+    *depth += range.count;
+    if (*depth > model->frame_budget) /* before more time is spent than the input is worth */
+        return otlp_spend(model, &model->frame_budget, *depth, "stacks", error);
+    for (uint32_t i = 0; i < range.count; i++)
+        *digest = loose_digest_below(*digest, dictionary->frame_digests[range.first + i]);
+    return 0;
 }
 
 static int digest_stack(struct otlp_model *model, uint32_t index, struct error *error)
 {
     const struct otlp_dictionary *dictionary = &model->dictionary;
     const struct otlp_range stack = dictionary->stacks[index];
-    const struct otlp_digests *table = dictionary->location_digests;
+    const struct digest *single = dictionary->single_digests;
     const uint32_t *indices = dictionary->indices; /* none at all where no stack has a location */
-    const size_t count = dictionary->location_count;
+    const size_t first = stack.first, count = dictionary->location_count;
     struct digest digest = {0};
     uint64_t depth = 0;
-    for (uint32_t i = stack.count; i-- > 0;) {
-        uint32_t location = indices[stack.first + i];
-        if (unlikely(location >= count || !table[location].count)) {
-            if (!location)
-                continue;
-            int r = digest_location(model, location, error);
-            if (r < 0)
-                return r;
-        }
-        const struct otlp_digests *digests = &table[location];
-        depth += digests->count;
-        digest = loose_digest_below(digest, digests->only);
-        if (likely(digests->count == 1))
+    for (size_t i = stack.count; i-- > 0;) {
+        uint32_t location = indices[first + i];
+        if (likely(location < count && single[location].high)) {
+            digest = loose_digest_below(digest, single[location]);
+            depth++;
             continue;
-        if (depth > model->frame_budget) /* before more time is spent than the input is worth */
-            break;
-        for (uint32_t k = 1; k < digests->count; k++)
-            digest = loose_digest_below(digest, dictionary->frame_digests[digests->first + k]);
+        }
+        int r = digest_below(model, location, &digest, &depth, error);
+        if (r < 0)
+            return r;
     }
     /* A few bytes can name a location of many lines many times. */
     int r = otlp_spend(model, &model->frame_budget, depth, "stacks", error);
@@ -223,9 +258,9 @@ static uint32_t loose_stack(struct loose_stacks *loose, uint32_t stack, uint32_t
         uint32_t location = dictionary->indices[range.first + i];
         if (!location)
             continue;
-        const struct otlp_digests *digests = &dictionary->location_digests[location];
-        for (uint32_t k = 0; k < digests->count; k++)
-            frames[count++] = digests->first + k;
+        const struct otlp_range digests = dictionary->location_digests[location];
+        for (uint32_t k = 0; k < digests.count; k++)
+            frames[count++] = digests.first + k;
     }
     return count;
 }

@@ -107,12 +107,6 @@ struct otlp_label {
     uint8_t means; /* of a location's: enum frame_kind, or whether it is folded */
 };
 
-/* What the frames of a location are, by content. */
-struct otlp_digests {
-    struct digest only;    /* the first, again */
-    uint32_t first, count; /* in `frame_digests`, outermost first; 0: not yet */
-};
-
 struct otlp_dictionary {
     struct otlp_string *strings;
     struct otlp_function *functions;
@@ -137,10 +131,11 @@ struct otlp_dictionary {
 
     /* The same of loose stacks; 0 is "not yet". */
     uint64_t *function_hashes, *mapping_hashes;
-    struct otlp_digests *location_digests;
+    struct otlp_range *location_digests; /* in `frame_digests`, outermost first; empty: not yet */
+    struct digest *single_digests;       /* of locations that are one frame; `high` is 0 else */
     struct digest *frame_digests, *stack_digests;
     uint32_t *frame_origins; /* locations */
-    size_t frame_digest_count, frame_digest_capacity, frame_origin_capacity;
+    size_t frame_digest_count;
 };
 
 /* ---- samples ---- */
@@ -280,8 +275,17 @@ int otlp_stack_digest(struct otlp_model *model, uint32_t index, struct error *er
 /* Gives the stacks to the profile, and the model with them, which is left empty. */
 void otlp_give_loose(struct otlp_model *model);
 int otlp_link_id(struct otlp_model *model, uint32_t index, uint32_t *ret_link, struct error *error);
-int otlp_attribute_label(struct otlp_model *model, uint32_t index,
-                         const struct otlp_label **ret_label, struct error *error);
+int otlp_resolve_attribute(struct otlp_model *model, uint32_t index,
+                           const struct otlp_label **ret_label, struct error *error);
+static inline int otlp_attribute_label(struct otlp_model *model, uint32_t index,
+                                       const struct otlp_label **ret_label, struct error *error)
+{
+    const struct otlp_dictionary *dictionary = &model->dictionary;
+    if (unlikely(index >= dictionary->attribute_count || !dictionary->labels[index].resolved))
+        return otlp_resolve_attribute(model, index, ret_label, error);
+    *ret_label = &dictionary->labels[index];
+    return 0;
+}
 
 /* What a function, mapping or location of the tables means, names by index of the tables. A
  * function that says nothing has neither name nor file; *ret_build_id is a string of the profile.
@@ -322,5 +326,13 @@ int otlp_bad_index(struct error *error, const char *user, const char *table, uin
 /* "The Sample that ends at offset 123 is malformed." */
 int otlp_malformed(const struct otlp_model *model, const char *what, struct error *error);
 /* An index as sent; absurd ones are refused. */
-int otlp_index(const struct otlp_model *model, uint64_t value, const char *what,
-               uint32_t *ret_index, struct error *error);
+int otlp_absurd_index(const struct otlp_model *model, uint64_t value, const char *what,
+                      struct error *error);
+static inline int otlp_index(const struct otlp_model *model, uint64_t value, const char *what,
+                             uint32_t *ret_index, struct error *error)
+{
+    if (unlikely(value > OTLP_INDEX_MAX))
+        return otlp_absurd_index(model, value, what, error);
+    *ret_index = (uint32_t)value;
+    return 0;
+}

@@ -109,19 +109,21 @@ static int link_locations(struct pprof_reader *reader, struct error *error)
  * there are. */
 static void link_small(struct pprof_reader *reader, const struct id_map *map, struct wire *ids)
 {
-    const uint8_t *at = ids->at;
+    const uint8_t *at = ids->at, *const end = ids->end;
+    const uint32_t *const dense = map->dense;
+    const uint64_t limit = map->dense_limit;
     uint32_t *next = reader->stack_locations + reader->stack_location_count;
-    while (ids->end - at >= 2) {
+    while (end - at >= 2) {
         uint32_t id = at[0], length = 1;
         if (id >= 0x80) {
-            if (at[1] >= 0x80)
+            if (unlikely(at[1] >= 0x80))
                 break;
             id = (id & 0x7f) | (uint32_t)at[1] << 7;
             length = 2;
         }
-        if (id >= map->dense_limit || !map->dense[id])
+        if (unlikely(id >= limit || !dense[id]))
             break;
-        *next++ = map->dense[id] - 1;
+        *next++ = dense[id] - 1;
         at += length;
     }
     reader->stack_location_count = (size_t)(next - reader->stack_locations);

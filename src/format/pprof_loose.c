@@ -24,6 +24,7 @@ struct digesting {
     uint64_t *functions;           /* hashes */
     uint64_t *mappings;            /* hashes */
     struct digest *frames;         /* of all locations, each's outermost first */
+    struct digest *single;         /* of locations that are one frame; `high` is 0 else */
     struct location_frames *where; /* in `frames`, by location */
     uint32_t *origins;             /* locations, by frame */
     size_t frame_count;
@@ -35,6 +36,7 @@ static void digesting_release(struct digesting *work)
     free(work->functions);
     free(work->mappings);
     free(work->frames);
+    free(work->single);
     free(work->where);
     free(work->origins);
 }
@@ -123,6 +125,7 @@ static void digest_locations(struct digesting *work)
     size_t room = reader->line_count + reader->location_count + 1, count = 0;
     work->where = memory_alloc((reader->location_count + 1) * sizeof(*work->where));
     work->frames = memory_alloc(room * sizeof(*work->frames));
+    work->single = memory_alloc((reader->location_count + 1) * sizeof(*work->single));
     work->origins = memory_alloc(room * sizeof(*work->origins));
     for (size_t i = 0; i < reader->location_count; i++) {
         const struct raw_location *raw = &reader->locations[i];
@@ -132,18 +135,34 @@ static void digest_locations(struct digesting *work)
                                                   .count = raw->line_count ? raw->line_count : 1};
         for (uint32_t k = 0; k < work->where[i].count; k++)
             work->origins[count + k] = (uint32_t)i;
+        struct digest digest;
         if (!raw->line_count)
-            work->frames[count++] =
+            work->frames[count++] = digest =
                 loose_frame_digest(&frame, work->no_function, mapping, work->seed);
         for (uint32_t k = raw->line_count; k-- > 0;) {
             uint64_t function = reader->lines[raw->first_line + k].function;
             set_line(&frame, reader, raw, k);
-            work->frames[count++] = loose_frame_digest(
+            work->frames[count++] = digest = loose_frame_digest(
                 &frame, function ? work->functions[function - 1] : work->no_function, mapping,
                 work->seed);
         }
+        work->single[i].low = digest.low;
+        work->single[i].high = raw->line_count <= 1 ? digest.high : 0;
     }
     work->frame_count = count;
+}
+
+/* Goes down a stack from its last location on, as long as locations are one frame; returns how many
+ * are left. On its own, so that all stays in registers: each step waits for the one before. */
+static __attribute__((noinline)) size_t digest_singles(const struct digest *single,
+                                                       const uint32_t *locations, size_t left,
+                                                       struct digest *digest)
+{
+    struct digest parent = *digest;
+    for (; left && likely(single[locations[left - 1]].high); left--)
+        parent = loose_digest_below(parent, single[locations[left - 1]]);
+    *digest = parent;
+    return left;
 }
 
 static int digest_stacks(struct digesting *work, struct digest *digests, uint32_t *ret_deepest,
@@ -155,16 +174,18 @@ static int digest_stacks(struct digesting *work, struct digest *digests, uint32_
         const struct byte_entry *entry = &reader->stacks.entries[i];
         const uint32_t *locations = reader->stack_locations + entry->offset;
         struct digest digest = {0};
-        uint64_t depth = 0;
-        for (uint32_t k = entry->length; k-- > 0;) {
-            struct location_frames where = work->where[locations[k]];
-            depth += where.count;
+        uint64_t depth = entry->length;
+        size_t k = entry->length;
+        while ((k = digest_singles(work->single, locations, k, &digest))) {
+            struct location_frames where = work->where[locations[--k]];
+            depth += where.count - 1;
             if (unlikely(depth > left))
-                return pprof_too_many_frames(entry, error);
-            digest = loose_digest_below(digest, work->frames[where.first]);
-            for (uint32_t f = 1; f < where.count; f++)
+                break;
+            for (uint32_t f = 0; f < where.count; f++)
                 digest = loose_digest_below(digest, work->frames[where.first + f]);
         }
+        if (unlikely(depth > left))
+            return pprof_too_many_frames(entry, error);
         left -= depth;
         digests[i + 1] = digest;
         *ret_deepest = MAX(*ret_deepest, (uint32_t)MIN(depth, (uint64_t)UINT32_MAX));

@@ -252,66 +252,69 @@ static int take_mapping(struct pprof_reader *reader, const struct wire_field *me
     return 0;
 }
 
+/* Entries of the tables are filled in where they stay: a copy would be loaded in larger pieces than
+ * it was just written in, for which the CPU has to wait each time. */
 static int take_function(struct pprof_reader *reader, const struct wire_field *message)
 {
-    struct raw_function raw = {.resolved = ID_NONE};
+    array_reserve(reader->functions, reader->function_capacity, reader->function_count + 1);
+    struct raw_function *raw = &reader->functions[reader->function_count];
     struct wire wire = wire_of_field(message);
     struct wire_field field;
     int r;
+    *raw = (struct raw_function){.resolved = ID_NONE};
     while ((r = wire_next(&wire, &field)) > 0) {
         switch (field.number) {
         case FUNCTION_ID:
-            raw.id = field.value;
+            raw->id = field.value;
             break;
         case FUNCTION_NAME:
-            raw.name = field.value;
+            raw->name = field.value;
             break;
         case FUNCTION_SYSTEM_NAME:
-            raw.system_name = field.value;
+            raw->system_name = field.value;
             break;
         case FUNCTION_FILE:
-            raw.file = field.value;
+            raw->file = field.value;
             break;
         case FUNCTION_START_LINE:
-            raw.start_line = clamp_line(field.value);
+            raw->start_line = clamp_line(field.value);
             break;
         }
     }
-    if (r < 0)
-        return r;
-    array_reserve(reader->functions, reader->function_capacity, reader->function_count + 1);
-    reader->functions[reader->function_count++] = raw;
-    return 0;
+    reader->function_count += r == 0;
+    return r;
 }
 
 /* Field by field as any message; those that all writers send are known by their tags' bytes. */
 static int take_line(struct pprof_reader *reader, struct wire wire)
 {
-    struct raw_line raw = {0};
+    array_reserve(reader->lines, reader->line_capacity, reader->line_count + 1);
+    struct raw_line *raw = &reader->lines[reader->line_count];
     struct wire_field field;
     uint64_t value;
     int r = 0;
+    *raw = (struct raw_line){0};
     while (r >= 0 && wire.at < wire.end) {
         if (*wire.at == WIRE_TAG(LINE_FUNCTION, WIRE_VARINT)) {
-            if (!wire_tagged(&wire, &raw.function))
+            if (!wire_tagged(&wire, &value))
                 return -EBADMSG;
+            raw->function = value;
         } else if (*wire.at == WIRE_TAG(LINE_LINE, WIRE_VARINT)) {
             if (!wire_tagged(&wire, &value))
                 return -EBADMSG;
-            raw.line = clamp_line(value);
+            raw->line = clamp_line(value);
         } else if ((r = wire_next(&wire, &field)) > 0) {
             if (field.number == LINE_FUNCTION)
-                raw.function = field.value;
+                raw->function = field.value;
             else if (field.number == LINE_LINE)
-                raw.line = clamp_line(field.value);
+                raw->line = clamp_line(field.value);
             else if (field.number == LINE_COLUMN)
-                raw.column = MIN(clamp_line(field.value), (1u << 24) - 1);
+                raw->column = MIN(clamp_line(field.value), (1u << 24) - 1);
         }
     }
     if (r < 0)
         return r;
-    array_reserve(reader->lines, reader->line_capacity, reader->line_count + 1);
-    reader->lines[reader->line_count++] = raw;
+    reader->line_count++;
     return 0;
 }
 
@@ -342,24 +345,25 @@ static int take_location_field(struct pprof_reader *reader, const struct wire_fi
 
 static int take_location(struct pprof_reader *reader, const struct wire_field *message)
 {
-    struct raw_location raw = {.first_line = (uint32_t)reader->line_count};
+    array_reserve(reader->locations, reader->location_capacity, reader->location_count + 1);
+    struct raw_location *raw = &reader->locations[reader->location_count];
     struct wire wire = wire_of_field(message);
     struct wire_field field;
     int r = 0;
+    *raw = (struct raw_location){.first_line = (uint32_t)reader->line_count};
     while (r >= 0 && wire.at < wire.end) {
-        uint64_t *number = *wire.at == WIRE_TAG(LOCATION_ID, WIRE_VARINT)        ? &raw.id
-                           : *wire.at == WIRE_TAG(LOCATION_MAPPING, WIRE_VARINT) ? &raw.mapping
-                           : *wire.at == WIRE_TAG(LOCATION_ADDRESS, WIRE_VARINT) ? &raw.address
+        uint64_t *number = *wire.at == WIRE_TAG(LOCATION_ID, WIRE_VARINT)        ? &raw->id
+                           : *wire.at == WIRE_TAG(LOCATION_MAPPING, WIRE_VARINT) ? &raw->mapping
+                           : *wire.at == WIRE_TAG(LOCATION_ADDRESS, WIRE_VARINT) ? &raw->address
                                                                                  : NULL;
         if (number)
             r = wire_tagged(&wire, number) ? 0 : -EBADMSG;
         else if ((r = wire_next(&wire, &field)) > 0)
-            r = take_location_field(reader, &field, &raw);
+            r = take_location_field(reader, &field, raw);
     }
     if (r < 0 || reader->line_count > PROFILE_IDS_MAX)
         return -EBADMSG;
-    array_reserve(reader->locations, reader->location_capacity, reader->location_count + 1);
-    reader->locations[reader->location_count++] = raw;
+    reader->location_count++;
     return 0;
 }
 

@@ -192,6 +192,19 @@ static inline int wire_stream_quick(struct wire_stream *stream, struct wire_fiel
     return 1;
 }
 
+/* All that is left of the innermost open message, where it is in the window already; the cursor
+ * stays, and source_skip moves it by what was taken. */
+static inline bool wire_stream_rest(const struct wire_stream *stream, struct wire *ret_rest)
+{
+    if (!stream->depth || stream->pending)
+        return false;
+    uint64_t left = stream->ends[stream->depth - 1] - source_offset(stream->source);
+    if (left > source_available(stream->source))
+        return false;
+    *ret_rest = wire_of(source_data(stream->source), (size_t)left);
+    return true;
+}
+
 /* The field's content, contiguous, valid until the next call on the stream. */
 int wire_stream_bytes(struct wire_stream *stream, struct wire_field *field, struct error *error);
 

@@ -88,6 +88,9 @@ uint32_t catalog_count(const struct catalog *catalog, enum catalog_table table, 
 /* Found or added; ids count from 0. */
 uint32_t catalog_service(struct catalog *catalog, const char *name);
 uint32_t catalog_series(struct catalog *catalog, const struct labels *labels, const char *type);
+/* ID_NONE: there is none. */
+uint32_t catalog_find_series(const struct catalog *catalog, const struct labels *labels,
+                             const char *type);
 
 /* Behind a series' labels is a slot for each, and one for its type. */
 static inline struct index_slot *catalog_slots(const struct catalog_series *series)

@@ -17,7 +17,6 @@
 struct preparation {
     struct embedded *store;
     struct request *request;
-    struct block_codec *codec;
     const struct profile *profile;
     struct stack_finder finder;
     struct frame_map frames; /* of the profile in frames_file */
@@ -46,7 +45,6 @@ static void preparation_release(struct preparation *work)
     free(work->known);
     free(work->path);
     free(work->marks);
-    embedded_codec_return(work->store, work->codec);
 }
 
 void request_release(struct embedded *store, struct request *request)
@@ -108,12 +106,18 @@ static int find_parcel(struct preparation *work, const struct store_profile *win
     return r;
 }
 
-/* The series' id, with its service's tree in memory. */
+/* The series' id, with its service's tree in memory. Nearly always it is there already, and others
+ * needn't wait. */
 static int find_series(struct file *file, const struct store_profile *window, uint32_t *ret_series,
                        uint32_t *ret_service, struct error *error)
 {
-    pthread_rwlock_wrlock(&file->lock);
-    uint32_t series = catalog_series(&file->catalog, window->labels, window->type);
+    pthread_rwlock_rdlock(&file->lock);
+    uint32_t series = catalog_find_series(&file->catalog, window->labels, window->type);
+    if (series == ID_NONE) {
+        pthread_rwlock_unlock(&file->lock);
+        pthread_rwlock_wrlock(&file->lock);
+        series = catalog_series(&file->catalog, window->labels, window->type);
+    }
     uint32_t service = file->catalog.series[series].service;
     bool loaded = file->catalog.services[service].loaded;
     pthread_rwlock_unlock(&file->lock);
@@ -310,7 +314,10 @@ static int prepare_window(struct preparation *work, const struct store_profile *
                                    .total = work->rows.windows[0].total,
                                    .rows = work->rows.windows[0].row_count,
                                    .at = parcel->data.length};
-    block_encode(work->codec, &work->rows, 0, 1, &parcel->data);
+    /* Only now, so that those who wait for the tree hold none: few are needed in all. */
+    struct block_codec *codec = embedded_codec(work->store);
+    block_encode(codec, &work->rows, 0, 1, &parcel->data);
+    embedded_codec_return(work->store, codec);
     block->length = parcel->data.length - block->at;
     work->request->rows += block->rows;
     work->request->bytes += block->length;
@@ -334,8 +341,7 @@ static int compare_parcels(const void *a, const void *b)
 int request_prepare(struct embedded *store, const struct store_batch *batch,
                     struct request *request, struct error *error)
 {
-    _cleanup_(preparation_release) struct preparation work = {
-        .store = store, .request = request, .codec = embedded_codec(store)};
+    _cleanup_(preparation_release) struct preparation work = {.store = store, .request = request};
     request->tenant = batch->tenant;
     if (batch->batch_id) {
         XXH128_hash_t hash = XXH3_128bits(batch->batch_id, strlen(batch->batch_id));
