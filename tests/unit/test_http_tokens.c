@@ -20,6 +20,12 @@ static void create(const char *name, unsigned roles, const char *tenant, int64_t
         fail_msg("%s", error.text);
 }
 
+/* What comes after "assay_ID_"; it may have such a line in it, too. */
+static const char *secret_of(const char *token)
+{
+    return strchr(token + strlen("assay_"), '_') + 1;
+}
+
 static void test_life_of_a_token(void **state)
 {
     (void)state;
@@ -35,8 +41,8 @@ static void test_life_of_a_token(void **state)
     /* The file has no token in it. */
     struct buffer content = {0};
     assert_int_equal(file_read(FILE_NAME, 1 << 20, &content, &error), 0);
-    assert_null(strstr(buffer_text(&content), strrchr(agent, '_') + 1));
-    assert_null(strstr(buffer_text(&content), strrchr(reader, '_') + 1));
+    assert_null(strstr(buffer_text(&content), secret_of(agent)));
+    assert_null(strstr(buffer_text(&content), secret_of(reader)));
     buffer_release(&content);
 
     struct tokens *tokens;
