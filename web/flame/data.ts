@@ -88,7 +88,8 @@ function integer(value: unknown, low: number, high: number, where: string): numb
 
 function texts(value: unknown, where: string): string[] {
   const column = array(value, where);
-  for (let i = 0; i < column.length; i++) text(column[i], `${where}[${i}]`);
+  for (let i = 0; i < column.length; i++)
+    if (typeof column[i] !== 'string') text(column[i], `${where}[${i}]`);
   return column as string[];
 }
 
@@ -143,9 +144,12 @@ function readFunctions(document: Json) {
   const strings = texts(document.strings, 'strings');
   const functions = object(document.functions, 'functions');
   const count = array(functions.name, 'functions.name').length;
-  const look = (key: string) =>
-    Array.from(integers(functions[key], count, strings.length - 1, `functions.${key}`),
-      (index) => strings[index]);
+  const look = (key: string) => {
+    const indices = integers(functions[key], count, strings.length - 1, `functions.${key}`);
+    const out = new Array<string>(count);
+    for (let i = 0; i < count; i++) out[i] = strings[indices[i]];
+    return out;
+  };
   return { names: look('name'), files: look('file'), binaries: look('binary') };
 }
 
