@@ -9,6 +9,8 @@
 #include "base/memory.h"
 #include "profile/calltree_tables.h"
 
+#define ROUNDS_MAX 64
+
 /* Each node's largest share of any column, counting magnitudes: a parent's weight is never less
  * than its child's, so keeping the heaviest nodes never orphans one. */
 static double *weigh(const struct calltree *tree)
@@ -47,10 +49,44 @@ static int compare_weights(const void *a, const void *b)
     return (x->node > y->node) - (x->node < y->node);
 }
 
+/* Brings the `count` heaviest to the front, in any order. Where pivots are always bad ones, what is
+ * left is sorted. */
+static void select_heaviest(struct weighed *list, size_t length, size_t count)
+{
+    size_t first = 0, end = length; /* where the border is */
+    for (unsigned round = 0; end - first > 1; round++) {
+        if (round == ROUNDS_MAX) {
+            qsort(list + first, end - first, sizeof(*list), compare_weights);
+            return;
+        }
+        struct weighed pivot = list[first + (end - first) / 2];
+        size_t low = first, high = end - 1;
+        for (;;) { /* no two are equal */
+            while (compare_weights(&list[low], &pivot) < 0)
+                low++;
+            while (compare_weights(&list[high], &pivot) > 0)
+                high--;
+            if (low >= high)
+                break;
+            struct weighed swap = list[low];
+            list[low] = list[high];
+            list[high] = swap;
+        }
+        /* The pivot is at `low`, where it belongs. */
+        if (low == count)
+            return;
+        if (low < count)
+            first = low + 1;
+        else
+            end = low;
+    }
+}
+
 /*
  * Marks the nodes to keep. A kept node that loses a child costs one more node, its "(other)", so
  * taking a node changes the size by one for itself, one more when it has children of its own, and
- * one less when it was its parent's last child outside.
+ * one less when it was its parent's last child outside. So there are never fewer than are kept, and
+ * only as many as may be have to be in order.
  */
 static bool *choose_nodes(const struct calltree *tree, uint32_t limit)
 {
@@ -62,15 +98,17 @@ static bool *choose_nodes(const struct calltree *tree, uint32_t limit)
         if (node)
             outside[tree->nodes[node].parent]++;
     }
-    qsort(sorted, tree->node_count, sizeof(*sorted), compare_weights);
+    size_t most = MIN(limit, tree->node_count);
+    select_heaviest(sorted, tree->node_count, most);
+    qsort(sorted, most, sizeof(*sorted), compare_weights);
     size_t size = 0, kept = 1;
-    for (uint32_t i = 0; i < tree->node_count; i++) {
+    for (size_t i = 0; i < most; i++) {
         uint32_t node = sorted[i].node;
         size += 1 + (outside[node] > 0);
         if (node && !--outside[tree->nodes[node].parent])
             size--;
         if (size <= limit)
-            kept = (size_t)i + 1;
+            kept = i + 1;
     }
     bool *keep = memory_zalloc(tree->node_count, sizeof(*keep));
     for (size_t i = 0; i < kept; i++)

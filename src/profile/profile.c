@@ -13,15 +13,6 @@
 #include "profile/loose.h"
 #include "profile/tables.h"
 
-/* Appends one zeroed element to a table and gives its id. */
-#define table_add(profile, plural, count_field, capacity_field)                                    \
-    ({                                                                                             \
-        array_reserve((profile)->plural, (profile)->tables->capacity_field,                        \
-                      (size_t)(profile)->count_field + 1);                                         \
-        memset(&(profile)->plural[(profile)->count_field], 0, sizeof(*(profile)->plural));         \
-        (profile)->count_field++;                                                                  \
-    })
-
 void profile_init(struct profile *profile, enum profile_detail detail)
 {
     static _Atomic uint64_t last;
@@ -119,7 +110,9 @@ uint32_t profile_string(struct profile *profile, const char *text, size_t length
     struct profile_tables *tables = profile->tables;
     if (!length && profile->string_count)
         return 0; /* also for a NULL without a length */
-    uint64_t hash = XXH3_64bits_withSeed(text, length, tables->seed);
+    if (unlikely(tables->appended))
+        index_appended(profile);
+    uint64_t hash = hash_string(tables, text, length);
     struct id_probe probe = id_probe_start(hash);
     uint32_t id;
     while ((id = id_table_next(&tables->string_index, &probe)) != ID_NONE)
@@ -144,7 +137,9 @@ uint32_t profile_function(struct profile *profile, const struct profile_function
     struct profile_function key = *function;
     if (key.system_name == key.name)
         key.system_name = 0;
-    uint64_t hash = XXH3_64bits_withSeed(&key, sizeof(key), tables->seed);
+    if (unlikely(tables->appended))
+        index_appended(profile);
+    uint64_t hash = hash_function(tables, &key);
     struct id_probe probe = id_probe_start(hash);
     uint32_t id;
     while ((id = id_table_next(&tables->function_index, &probe)) != ID_NONE)
@@ -192,13 +187,11 @@ uint32_t profile_frame(struct profile *profile, const struct profile_frame *fram
         key.line = key.column = 0;
     if (key.function && !(profile->detail & PROFILE_ADDRESSES))
         key.address = 0;
+    if (unlikely(tables->appended))
+        index_appended(profile);
     uint64_t words[3], other[3];
-    _Static_assert(sizeof(key) == sizeof(words), "a frame is three words without padding");
     memcpy(words, &key, sizeof(words));
-    /* Two words are mixed side by side, not one after the other: frames are hashed a lot. */
-    uint64_t second = hash_word(words[1] + tables->seed);
-    uint64_t hash =
-        hash_word(hash_word(words[0] ^ tables->seed) ^ (second << 32 | second >> 32) ^ words[2]);
+    uint64_t hash = hash_frame(tables, &key);
     struct id_probe probe = id_probe_start(hash);
     uint32_t id;
     while ((id = id_table_next(&tables->frame_index, &probe)) != ID_NONE) {

@@ -174,6 +174,13 @@ uint32_t profile_mapping(struct profile *profile, const struct profile_mapping *
 uint32_t profile_frame(struct profile *profile, const struct profile_frame *frame);
 uint32_t profile_child(struct profile *profile, uint32_t parent, uint32_t frame);
 
+/* Adding to the end of a table what is known to be new, because the table was interned once: for
+ * tables that are kept and read back. Indexes are made when something is interned again, so what
+ * is only read never has any. */
+void profile_append_string(struct profile *profile, const char *text, size_t length);
+void profile_append_function(struct profile *profile, const struct profile_function *function);
+void profile_append_frame(struct profile *profile, const struct profile_frame *frame);
+
 /* The node of a whole stack, outermost caller first. Known stacks cost one hash. */
 uint32_t profile_stack(struct profile *profile, const uint32_t *frames, size_t count);
 

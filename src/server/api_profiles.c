@@ -123,7 +123,7 @@ static void respond_profile(struct http_request *request, struct server *server,
     /* A picture of so many nodes has none that is smaller; a fleet has them by the million. */
     question.whole = format != NULL;
     if (!format && !part.focus_count)
-        question.limits.smallest_share = 1 / (8.0 * (double)part.nodes);
+        question.limits.smallest_share = 1 / (4.0 * (double)part.nodes);
     if (!r)
         r = question_merge_measured(&question, &profile, &quality, &error);
     if (!r)

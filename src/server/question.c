@@ -142,7 +142,7 @@ static int merge_large(struct question *question, struct profile *profile,
                        struct store_quality *ret_quality, struct error *error)
 {
     static const double shares[] = {1.0 / (1 << 20), 1.0 / (1 << 17), 1.0 / (1 << 15),
-                                    1.0 / (1 << 13)};
+                                    1.0 / (1 << 13), 1.0 / (1 << 11), 1.0 / (1 << 9)};
     enum profile_detail detail = profile->detail;
     int r = -E2BIG;
     for (size_t i = 0; r == -E2BIG && i < ARRAY_LENGTH(shares); i++) {

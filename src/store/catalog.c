@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A file's tables: adding to them, and chunks of them both ways.
+// A file's tables: adding to them, rows of series both ways, digests of stacks.
 
 #include "store/catalog.h"
 
@@ -7,14 +7,10 @@
 #include <string.h>
 #define XXH_INLINE_ALL
 #include <xxhash.h>
-#include <zstd.h>
 
 #include "base/memory.h"
 #include "profile/loose.h"
 #include "store/varint.h"
-
-#define COMPRESS_FROM 4096 /* what commits add is small, and joined and compressed later */
-#define CHUNK_BYTES_MAX (1u << 30)
 
 void catalog_init(struct catalog *catalog)
 {
@@ -38,6 +34,7 @@ void catalog_release(struct catalog *catalog)
     digest_table_release(&catalog->frames);
     digest_table_release(&catalog->functions);
     digest_table_release(&catalog->mappings);
+    plain_frames_release(&catalog->plain);
     profile_release(&catalog->tables);
     *catalog = (struct catalog){0};
 }
@@ -45,7 +42,7 @@ void catalog_release(struct catalog *catalog)
 size_t catalog_memory(const struct catalog *catalog)
 {
     size_t bytes = digest_table_bytes(&catalog->frames) + digest_table_bytes(&catalog->functions) +
-                   digest_table_bytes(&catalog->mappings) +
+                   digest_table_bytes(&catalog->mappings) + plain_frames_memory(&catalog->plain) +
                    (catalog->tables.tables ? profile_memory(&catalog->tables) : 0);
     for (size_t i = 0; i < catalog->service_count; i++)
         bytes += sizeof(catalog->services[i]) + tree_memory(&catalog->services[i].tree);
@@ -121,174 +118,6 @@ uint32_t catalog_series(struct catalog *catalog, const struct labels *labels, co
     catalog_index_series(catalog, id, labels, type);
     id_table_insert(&catalog->series_index, hash, id);
     return id;
-}
-
-/* ---- chunks: a byte that says whether zstd was used, the content, a checksum ---- */
-
-static void seal(const struct buffer *content, struct buffer *out)
-{
-    size_t start = out->length;
-    buffer_add_char(out, 0);
-    if (content->length >= COMPRESS_FROM) {
-        size_t room = ZSTD_compressBound(content->length);
-        char *packed = buffer_reserve(out, room);
-        size_t got = ZSTD_compress(packed, room, content->data, content->length, 1);
-        if (!ZSTD_isError(got) && got < content->length) {
-            out->data[start] = 1;
-            out->length += got;
-        }
-    }
-    if (!out->data[start])
-        buffer_add(out, content->data, content->length);
-    uint64_t checksum = XXH3_64bits(out->data + start, out->length - start);
-    buffer_add(out, &checksum, sizeof(checksum));
-}
-
-static int unseal(const uint8_t *data, size_t length, struct buffer *content)
-{
-    uint64_t checksum;
-    if (length < 1 + sizeof(checksum))
-        return -EBADMSG;
-    length -= sizeof(checksum);
-    memcpy(&checksum, data + length, sizeof(checksum));
-    if (checksum != XXH3_64bits(data, length) || data[0] > 1)
-        return -EBADMSG;
-    if (!data[0]) {
-        buffer_add(content, data + 1, length - 1);
-        return 0;
-    }
-    unsigned long long size = ZSTD_getFrameContentSize(data + 1, length - 1);
-    if (size > CHUNK_BYTES_MAX)
-        return -EBADMSG;
-    char *out = buffer_reserve(content, size + 1);
-    if (ZSTD_decompress(out, size, data + 1, length - 1) != size)
-        return -EBADMSG;
-    content->length = size;
-    return 0;
-}
-
-static void pack_entry(const struct catalog *catalog, enum catalog_table table,
-                       const struct tree *tree, uint32_t id, struct buffer *out)
-{
-    const struct profile *tables = &catalog->tables;
-    if (table == TABLE_STRINGS) {
-        buffer_add_varint(out, tables->strings[id].length);
-        buffer_add(out, tables->strings[id].data, tables->strings[id].length);
-    } else if (table == TABLE_FUNCTIONS) {
-        const struct profile_function *function = &tables->functions[id];
-        buffer_add_varint(out, function->name);
-        buffer_add_varint(out, function->system_name);
-        buffer_add_varint(out, function->file);
-        buffer_add_varint(out, function->start_line);
-    } else if (table == TABLE_MAPPINGS) {
-        const struct profile_mapping *mapping = &tables->mappings[id];
-        buffer_add_varint(out, mapping->start);
-        buffer_add_varint(out, mapping->limit);
-        buffer_add_varint(out, mapping->offset);
-        buffer_add_varint(out, mapping->file);
-        buffer_add_varint(out, mapping->build_id);
-    } else if (table == TABLE_FRAMES) {
-        const struct profile_frame *frame = &tables->frames[id];
-        buffer_add_varint(out, frame->address);
-        buffer_add_varint(out, frame->function);
-        buffer_add_varint(out, frame->mapping);
-        buffer_add_varint(out, frame->line);
-        buffer_add_varint(out, frame->column);
-        buffer_add_varint(out, frame->kind << 2 | frame->inlined << 1 | frame->folded);
-    } else {
-        buffer_add_varint(out, id - tree->nodes[id].parent);
-        buffer_add_varint(out, tree->nodes[id].frame);
-    }
-}
-
-void catalog_pack(const struct catalog *catalog, enum catalog_table table, uint32_t service,
-                  uint32_t first, uint32_t count, struct buffer *out)
-{
-    _cleanup_buffer_ struct buffer content = {0};
-    const struct tree *tree = table == TABLE_NODES ? &catalog->services[service].tree : NULL;
-    buffer_add_varint(&content, count);
-    for (uint32_t id = first; id < first + count; id++)
-        pack_entry(catalog, table, tree, id, &content);
-    seal(&content, out);
-}
-
-/* One entry, checked, added; false when it can't be the one that `id` is. */
-static bool unpack_symbol(struct profile *tables, enum catalog_table table, uint32_t id,
-                          struct cursor *cursor)
-{
-    uint32_t got;
-    if (table == TABLE_STRINGS) {
-        uint64_t length = cursor_varint(cursor);
-        const char *text = cursor_bytes(cursor, length);
-        if (!text)
-            return false;
-        got = profile_string(tables, text, length);
-    } else if (table == TABLE_FUNCTIONS) {
-        uint64_t name = cursor_varint(cursor), system_name = cursor_varint(cursor),
-                 file = cursor_varint(cursor), line = cursor_varint(cursor);
-        if (name >= tables->string_count || system_name >= tables->string_count ||
-            file >= tables->string_count || line > UINT32_MAX)
-            return false;
-        got = profile_function(tables,
-                               &(struct profile_function){.name = (uint32_t)name,
-                                                          .system_name = (uint32_t)system_name,
-                                                          .file = (uint32_t)file,
-                                                          .start_line = (uint32_t)line});
-    } else if (table == TABLE_MAPPINGS) {
-        struct profile_mapping mapping = {.start = cursor_varint(cursor)};
-        mapping.limit = cursor_varint(cursor);
-        mapping.offset = cursor_varint(cursor);
-        uint64_t file = cursor_varint(cursor), build_id = cursor_varint(cursor);
-        if (file >= tables->string_count || build_id >= tables->string_count)
-            return false;
-        mapping.file = (uint32_t)file;
-        mapping.build_id = (uint32_t)build_id;
-        got = profile_mapping(tables, &mapping);
-    } else {
-        struct profile_frame frame = {.address = cursor_varint(cursor)};
-        uint64_t function = cursor_varint(cursor), mapping = cursor_varint(cursor),
-                 line = cursor_varint(cursor), column = cursor_varint(cursor),
-                 flags = cursor_varint(cursor);
-        if (function >= tables->function_count || mapping >= tables->mapping_count ||
-            line > UINT32_MAX || column >= 1 << 24 || flags >> 2 >= FRAME_KINDS)
-            return false;
-        frame.function = (uint32_t)function;
-        frame.mapping = (uint32_t)mapping;
-        frame.line = (uint32_t)line;
-        frame.column = (uint32_t)column & 0xffffff;
-        frame.kind = flags >> 2 & 0x3f;
-        frame.inlined = flags >> 1 & 1;
-        frame.folded = flags & 1;
-        got = profile_frame(tables, &frame);
-    }
-    return !cursor->failed && got == id;
-}
-
-static bool unpack_node(struct catalog *catalog, struct tree *tree, struct cursor *cursor)
-{
-    uint64_t back = cursor_varint(cursor), frame = cursor_varint(cursor);
-    if (cursor->failed || !back || back > tree->count || frame >= catalog->tables.frame_count)
-        return false;
-    tree_append(tree, (uint32_t)(tree->count - back), (uint32_t)frame);
-    return true;
-}
-
-int catalog_unpack(struct catalog *catalog, enum catalog_table table, uint32_t service,
-                   uint32_t first, const void *data, size_t length)
-{
-    _cleanup_buffer_ struct buffer content = {0};
-    if (first != catalog_count(catalog, table, service) || unseal(data, length, &content) < 0)
-        return -EBADMSG;
-    struct cursor cursor = cursor_over(content.data, content.length);
-    uint64_t count = cursor_varint(&cursor);
-    if (cursor.failed || count > cursor_left(&cursor) || count > PROFILE_IDS_MAX - first)
-        return -EBADMSG;
-    for (uint64_t i = 0; i < count; i++)
-        if (table == TABLE_NODES
-                ? !unpack_node(catalog, &catalog->services[service].tree, &cursor)
-                : !unpack_symbol(&catalog->tables, table, first + (uint32_t)i, &cursor))
-            return -EBADMSG;
-    return cursor_left(&cursor) ? -EBADMSG : 0;
 }
 
 void catalog_pack_labels(const struct labels *labels, struct buffer *out)

@@ -10,6 +10,7 @@
 
 #include "label/labels.h"
 #include "label/selector.h"
+#include "store/fold.h"
 #include "store/store.h"
 #include "store/tree.h"
 
@@ -67,6 +68,7 @@ struct catalog {
     struct profile tables;
     /* Of `tables`, by content: caches of what was seen loose. */
     struct digest_table frames, functions, mappings;
+    struct plain_frames plain; /* of some or all of them, as queries need it */
     struct catalog_service *services;
     struct catalog_series *series;
     size_t service_count, service_capacity, series_count, series_capacity;
@@ -117,10 +119,15 @@ uint32_t catalog_next_with(const struct catalog *catalog, uint32_t series, uint3
 uint32_t *catalog_select(const struct catalog *catalog, const char *type,
                          const struct selector *selector, size_t *ret_count);
 
+/* ---- chunks, catalog_chunks.c ---- */
+
 /* Entries [first, first + count) of a table as a chunk, and a chunk's entries back, which must
- * begin where the table ends. -EBADMSG when it is damaged. */
+ * begin where the table ends. -EBADMSG when it is damaged. Joined ones are by columns when there
+ * are enough of them. */
 void catalog_pack(const struct catalog *catalog, enum catalog_table table, uint32_t service,
                   uint32_t first, uint32_t count, struct buffer *out);
+void catalog_pack_joined(const struct catalog *catalog, enum catalog_table table, uint32_t service,
+                         uint32_t first, uint32_t count, struct buffer *out);
 int catalog_unpack(struct catalog *catalog, enum catalog_table table, uint32_t service,
                    uint32_t first, const void *data, size_t length);
 

@@ -166,26 +166,36 @@ static struct file *find_file(struct embedded *store, const char *tenant, const 
     return NULL;
 }
 
-/* A raw file that is made anew, after it was dropped for the disk limit or set aside, must not
- * make rollups anew from the little that comes late: where they are, they are final. */
-static int set_floor(struct embedded *store, struct file *file, struct error *error)
+/* Until when a tier has slots of a raw file's time; where that begins, when it has none. */
+static int64_t rolled_end(struct embedded *store, const struct file *file, enum store_tier tier)
 {
-    int64_t floor = file->from_ns;
+    int64_t end = file->from_ns;
     struct error local = {0};
-    struct file *rollup = embedded_file(store, file->tenant, file->class_name, STORE_TEN_MINUTES,
-                                        file->from_ns, false, &local);
+    struct file *rollup =
+        embedded_file(store, file->tenant, file->class_name, tier, file->from_ns, false, &local);
     struct connection *connection = rollup ? file_borrow(rollup, &local) : NULL;
     sqlite3_stmt *slots = connection ? file_sql(rollup, connection, SQL_SLOTS, &local) : NULL;
     if (slots) {
         sqlite3_bind_int64(slots, 1, file->from_ns);
         sqlite3_bind_int64(slots, 2, file->to_ns);
         while (file_step(rollup, slots, &local) == 1)
-            floor = sqlite3_column_int64(slots, 0) + tier_slot_ns[STORE_TEN_MINUTES];
+            end = sqlite3_column_int64(slots, 0) + tier_slot_ns[tier];
     }
     if (rollup) {
         file_return(rollup, connection);
         embedded_unref(store, rollup);
     }
+    return end;
+}
+
+/* A raw file that is made anew, after it was dropped for the disk limit or set aside, must not
+ * make rollups anew from the little that comes late: where they are, they are final. A coarser tier
+ * may have them when a finer one is gone, too. */
+static int set_floor(struct embedded *store, struct file *file, struct error *error)
+{
+    int64_t floor = file->from_ns;
+    for (unsigned tier = STORE_TEN_MINUTES; tier < STORE_TIERS; tier++)
+        floor = MAX(floor, rolled_end(store, file, tier));
     int r = file_begin(file, error);
     if (r < 0)
         return r;

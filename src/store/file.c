@@ -378,9 +378,10 @@ static int check_identity(struct file *file, struct connection *connection, stru
     /* What is written from now on is of this program's format; what is there stays readable. */
     if (version < FILE_FORMAT && !file->read_only) {
         char sql[256];
-        snprintf(sql, sizeof(sql),
-                 "BEGIN IMMEDIATE; INSERT OR REPLACE INTO meta (key, value)"
-                 " SELECT 'plain_series', count(*) FROM series; PRAGMA user_version=%d; COMMIT",
+        snprintf(sql, sizeof(sql), "BEGIN IMMEDIATE; %s PRAGMA user_version=%d; COMMIT",
+                 version < FILE_FORMAT_SEALED ? "INSERT OR REPLACE INTO meta (key, value)"
+                                                " SELECT 'plain_series', count(*) FROM series;"
+                                              : "",
                  FILE_FORMAT);
         code = sqlite3_exec(connection->db, sql, NULL, NULL, NULL);
     }
@@ -610,14 +611,27 @@ int file_remove_meta(struct file *file, const char *key, struct error *error)
     return file_step(file, statement, error);
 }
 
-int file_empty_log(struct file *file, struct error *error)
+static int empty_log(struct file *file, int busy_ms, struct error *error)
 {
     int r = file_open(file, error);
     if (r < 0)
         return r;
     sqlite3 *db = file->writer->db;
-    sqlite3_busy_timeout(db, LOG_BUSY_MS);
+    sqlite3_busy_timeout(db, busy_ms);
     int code = sqlite3_wal_checkpoint_v2(db, NULL, SQLITE_CHECKPOINT_TRUNCATE, NULL, NULL);
     sqlite3_busy_timeout(db, BUSY_MS);
     return code == SQLITE_OK ? 0 : set_sql_error(file->path, db, code, error);
+}
+
+int file_empty_log(struct file *file, struct error *error)
+{
+    return empty_log(file, LOG_BUSY_MS, error);
+}
+
+int file_tidy_log(struct file *file, struct error *error)
+{
+    pthread_mutex_lock(&file->write_lock);
+    int r = empty_log(file, 0, error);
+    pthread_mutex_unlock(&file->write_lock);
+    return r == -EBUSY ? 0 : r;
 }

@@ -17,7 +17,7 @@
 #include "store/catalog.h"
 #include "store/store.h"
 
-#define FILE_FORMAT 3
+#define FILE_FORMAT 4
 #define FILE_FORMAT_SEALED 3        /* rows of series have checksums from here on */
 #define FILE_APPLICATION 0x61737379 /* "assy" */
 #define FILE_SUFFIX ".assay"
@@ -252,6 +252,8 @@ int file_plain_series(struct file *file, struct connection *connection, int64_t 
 
 /* Puts the log's content into the file and cuts it off: -EBUSY while another process reads. */
 int file_empty_log(struct file *file, struct error *error);
+/* The same when nobody reads just then: the log takes room on the disk. */
+int file_tidy_log(struct file *file, struct error *error);
 
 /* Gives pages that nothing is in back to the file system, some at a time, when they are many: 1
  * when there are more. Takes `write_lock`. */

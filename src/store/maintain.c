@@ -217,7 +217,7 @@ static int join_table(struct file *file, enum catalog_table table, uint32_t serv
     pthread_rwlock_rdlock(&file->lock);
     uint32_t kept =
         table == TABLE_NODES ? file->catalog.services[service].kept : file->catalog.kept[table];
-    catalog_pack(&file->catalog, table, service, 1, kept - 1, &data);
+    catalog_pack_joined(&file->catalog, table, service, 1, kept - 1, &data);
     pthread_rwlock_unlock(&file->lock);
     sqlite3_stmt *statement = file_sql(file, file->writer, SQL_REMOVE_CHUNKS, error);
     if (!statement)
@@ -237,7 +237,8 @@ static int join_table(struct file *file, enum catalog_table table, uint32_t serv
     return file_step(file, statement, error);
 }
 
-static int join_chunks(struct file *file, struct error *error)
+/* Tables of at least so many pieces; 1 when there are more of them. */
+static int join_chunks(struct file *file, unsigned least, struct error *error)
 {
     struct {
         int table;
@@ -249,7 +250,7 @@ static int join_chunks(struct file *file, struct error *error)
     sqlite3_stmt *statement =
         connection ? file_sql(file, connection, SQL_COUNT_CHUNKS, error) : NULL;
     if (statement)
-        sqlite3_bind_int64(statement, 1, CHUNKS_MAX);
+        sqlite3_bind_int64(statement, 1, least);
     r = statement ? 0 : error->code;
     while (statement && count < ARRAY_LENGTH(full) &&
            (r = file_step(file, statement, error)) == 1) {
@@ -272,7 +273,7 @@ static int join_chunks(struct file *file, struct error *error)
         }
         pthread_mutex_unlock(&file->write_lock);
     }
-    return r < 0 ? r : 0;
+    return r < 0 ? r : count == ARRAY_LENGTH(full);
 }
 
 /* ---- time and disk ---- */
@@ -353,6 +354,8 @@ static int work_on_file(struct embedded *store, struct file *file, const atomic_
     int more = 0, r = 0;
     pthread_mutex_lock(&file->write_lock);
     bool fresh = file->fresh || !file->swept, quiet = file->quiet == file->changes + 1;
+    bool ended =
+        !file->fresh && file->to_ns < embedded_now(store); /* its tables may grow no more */
     uint64_t changes = file->changes;
     file->fresh = 0;
     pthread_mutex_unlock(&file->write_lock);
@@ -362,7 +365,8 @@ static int work_on_file(struct embedded *store, struct file *file, const atomic_
         r = compact(store, file, cancelled, error);
         more |= r == 1;
         if (r >= 0)
-            r = join_chunks(file, error);
+            r = join_chunks(file, ended ? 2 : CHUNKS_MAX, error);
+        more |= r == 1;
         pthread_mutex_lock(&file->write_lock);
         /* An hour that isn't over yet is looked at again. */
         file->swept = r >= 0 && !more && file->to_ns < embedded_now(store) - DAY_NS;
@@ -375,6 +379,8 @@ static int work_on_file(struct embedded *store, struct file *file, const atomic_
     if (r >= 0 && !more && file->to_ns < embedded_now(store)) {
         r = file_shrink(file, error);
         more |= r == 1;
+        if (r >= 0 && !more && file->changes != changes)
+            r = file_tidy_log(file, error);
     }
     if (embedded_is_damaged(store, file, r)) {
         embedded_set_aside(store, file, error->text);

@@ -7,7 +7,10 @@
 
 #include "base/memory.h"
 #include "base/number.h"
+#include "profile/calltree.h"
 #include "store/plan.h"
+
+#define FOLDED_PARTS 16 /* a subtree that is large enough may be put together from as many */
 
 /* ---- merging: values are added up by node of a file's tree, and then carried to the result ----
  *
@@ -18,16 +21,15 @@
 struct merge_result { /* used by whose turn it is */
     struct profile *profile;
     unsigned type;
-    size_t memory_bytes;  /* limit */
-    uint64_t smallest;    /* value of a subtree below which it is cut; 0: none is */
-    uint32_t other_frame; /* "[other]" */
-    struct file *file;    /* whose frames `frames` carries */
+    size_t memory_bytes;    /* limit */
+    _Atomic size_t scratch; /* of both threads */
+    uint64_t smallest;      /* value of a subtree below which it is cut; 0: none is */
+    uint32_t other_frame;   /* "(other)" */
+    struct file *file;      /* whose frames `frames` carries */
     struct frame_map frames;
-    int64_t *rest;    /* by node: of its total, what is cut off */
-    uint32_t *mapped; /* by node: the result's */
-    uint32_t *large;  /* nodes of the result, in order */
-    size_t rest_capacity, mapped_capacity, large_capacity;
-    bool pair; /* of threads */
+    int64_t *rest;    /* by group: of its total, what is cut off */
+    uint32_t *mapped; /* by group: the result's node */
+    size_t rest_capacity, mapped_capacity;
 };
 
 struct merge { /* of one thread */
@@ -35,8 +37,10 @@ struct merge { /* of one thread */
     struct merge_result *result;
     int64_t *sums;   /* by node of the service being read */
     int64_t *totals; /* with all below */
+    struct fold fold;
     uint64_t *block_sums;
     size_t sums_capacity, totals_capacity, block_sums_capacity;
+    size_t scratch; /* of it, what the result knows of */
     uint32_t node_count;
     bool any;
 };
@@ -46,6 +50,7 @@ static void merge_release(struct merge *merge)
     free(merge->sums);
     free(merge->totals);
     free(merge->block_sums);
+    fold_release(&merge->fold);
 }
 
 static void merge_result_release(struct merge_result *result)
@@ -53,7 +58,25 @@ static void merge_result_release(struct merge_result *result)
     frame_map_release(&result->frames);
     free(result->rest);
     free(result->mapped);
-    free(result->large);
+}
+
+/* Whether lines and addresses are no part of the result. */
+static bool is_plain(const struct merge_result *result)
+{
+    return !(result->profile->detail & (PROFILE_LINES | PROFILE_ADDRESSES));
+}
+
+static void refresh_plain(struct file *file)
+{
+    struct catalog *catalog = &file->catalog;
+    pthread_rwlock_rdlock(&file->lock);
+    bool known = catalog->plain.count == catalog->tables.frame_count;
+    pthread_rwlock_unlock(&file->lock);
+    if (known)
+        return;
+    pthread_rwlock_wrlock(&file->lock);
+    plain_frames_refresh(&catalog->plain, &catalog->tables);
+    pthread_rwlock_unlock(&file->lock);
 }
 
 static int merge_begin(struct reader *reader, struct file *file, uint32_t service,
@@ -63,6 +86,8 @@ static int merge_begin(struct reader *reader, struct file *file, uint32_t servic
     int r = file_load_tree(file, service, error);
     if (r < 0)
         return r;
+    if (merge->result->smallest && is_plain(merge->result))
+        refresh_plain(file); /* a tree names no frame that comes later */
     pthread_rwlock_rdlock(&file->lock);
     merge->node_count = file->catalog.services[service].tree.count;
     pthread_rwlock_unlock(&file->lock);
@@ -113,40 +138,35 @@ static void add_totals(struct merge *merge, const struct profile_node *nodes)
         totals[nodes[i].parent] = add_saturated(totals[nodes[i].parent], totals[i]);
 }
 
-/* Adds subtrees that are large enough; what is below the others' tops is one value under "[other]"
- * of the node above. Node by node in order of ids: parents come first. */
-static void add_large(struct merge *merge, const struct profile_node *nodes)
+/* Adds subtrees that are large enough; what is below the others' tops is one value under "(other)"
+ * of the node above. Group by group in order of ids: parents come first. */
+static void add_large(struct merge *merge)
 {
     struct merge_result *result = merge->result;
-    uint32_t count = merge->node_count;
+    const struct fold_group *groups = merge->fold.groups;
+    size_t count = merge->fold.count;
     array_reserve(result->rest, result->rest_capacity, count);
     array_reserve(result->mapped, result->mapped_capacity, count);
-    array_reserve(result->large, result->large_capacity, count);
-    const int64_t *totals = merge->totals;
     int64_t *rest = result->rest;
     uint32_t *mapped = result->mapped;
-    memset(mapped, 0xff, count * sizeof(*mapped)); /* ID_NONE */
     mapped[0] = 0;
-    rest[0] = totals[0] - merge->sums[0];
-    size_t large = 0;
-    result->large[large++] = 0;
-    for (uint32_t i = 1; i < count; i++) {
-        if (likely((uint64_t)magnitude(totals[i]) < result->smallest))
+    rest[0] = groups[0].total - groups[0].self;
+    for (size_t i = 1; i < count; i++) {
+        uint32_t parent = groups[i].parent;
+        mapped[i] = ID_NONE;
+        if ((uint64_t)magnitude(groups[i].total) < result->smallest || mapped[parent] == ID_NONE)
             continue;
-        uint32_t parent = nodes[i].parent;
-        if (mapped[parent] == ID_NONE)
-            continue;
-        uint32_t frame = frame_map_frame(&result->frames, nodes[i].frame);
+        uint32_t frame = frame_map_frame(&result->frames, groups[i].frame);
         mapped[i] = profile_child(result->profile, mapped[parent], frame);
-        rest[parent] -= totals[i];
-        rest[i] = totals[i] - merge->sums[i];
-        result->large[large++] = i;
+        rest[parent] -= groups[i].total;
+        rest[i] = groups[i].total - groups[i].self;
     }
     struct store_quality *quality = merge->reader.quality;
-    for (size_t k = 0; k < large; k++) {
-        uint32_t i = result->large[k];
-        if (merge->sums[i])
-            add_value(result, mapped[i], merge->sums[i]);
+    for (size_t i = 0; i < count; i++) {
+        if (mapped[i] == ID_NONE)
+            continue;
+        if (groups[i].self)
+            add_value(result, mapped[i], groups[i].self);
         if (rest[i]) {
             add_value(result, profile_child(result->profile, mapped[i], result->other_frame),
                       rest[i]);
@@ -166,6 +186,15 @@ static void add_all(struct merge *merge, const struct profile_node *nodes)
     node_map_release(&map);
 }
 
+static void note_scratch(struct merge *merge)
+{
+    size_t scratch =
+        (merge->sums_capacity + merge->totals_capacity + merge->block_sums_capacity) * 8 +
+        fold_memory(&merge->fold);
+    atomic_fetch_add(&merge->result->scratch, scratch - merge->scratch);
+    merge->scratch = scratch;
+}
+
 static int merge_end(struct reader *reader, struct file *file, uint32_t service,
                      struct error *error)
 {
@@ -176,9 +205,14 @@ static int merge_end(struct reader *reader, struct file *file, uint32_t service,
     struct catalog *catalog = &file->catalog;
     if (result->smallest) {
         pthread_rwlock_rdlock(&file->lock);
-        add_totals(merge, catalog->services[service].tree.nodes);
+        const struct profile_node *nodes = catalog->services[service].tree.nodes;
+        add_totals(merge, nodes);
+        fold_nodes(&merge->fold, is_plain(result) ? catalog->plain.same : NULL, nodes,
+                   merge->node_count, merge->sums, merge->totals,
+                   MAX(result->smallest / FOLDED_PARTS, (uint64_t)1));
         pthread_rwlock_unlock(&file->lock);
     }
+    note_scratch(merge);
     int r = reader_wait_turn(reader, error);
     if (r)
         return r;
@@ -189,13 +223,13 @@ static int merge_end(struct reader *reader, struct file *file, uint32_t service,
         result->file = file;
     }
     frame_map_refresh(&result->frames);
-    const struct profile_node *nodes = catalog->services[service].tree.nodes;
     if (result->smallest)
-        add_large(merge, nodes);
+        add_large(merge);
     else
-        add_all(merge, nodes);
+        add_all(merge, catalog->services[service].tree.nodes);
     pthread_rwlock_unlock(&file->lock);
-    size_t scratch = merge->sums_capacity * (result->pair ? 48 : 32);
+    size_t scratch = atomic_load(&result->scratch) +
+                     result->rest_capacity * (sizeof(*result->rest) + sizeof(*result->mapped));
     if (profile_full(result->profile) ||
         profile_memory(result->profile) + scratch > result->memory_bytes)
         return error_memory(error, result->memory_bytes);
@@ -219,7 +253,7 @@ static int set_smallest(struct merge *merge, const struct plan *plan, struct err
     struct merge_result *result = merge->result;
     double smallest = ceil((double)total * MIN(merge->reader.limits->smallest_share, 1));
     result->smallest = (uint64_t)MAX(smallest, 1);
-    uint32_t name = profile_cstring(result->profile, "[other]");
+    uint32_t name = profile_cstring(result->profile, CALLTREE_OTHER);
     uint32_t function = profile_function(result->profile, &(struct profile_function){.name = name});
     result->other_frame =
         profile_frame(result->profile, &(struct profile_frame){.function = function});
@@ -236,7 +270,6 @@ int embedded_merge(struct store *base, const struct store_selection *selection,
         .profile = profile,
         .type = type,
         .memory_bytes = memory_for(store, limits),
-        .pair = !limits->single_thread,
     };
     _cleanup_(merge_release) struct merge first = {.reader = {.store = store,
                                                               .selection = selection,
@@ -253,7 +286,8 @@ int embedded_merge(struct store *base, const struct store_selection *selection,
     if (limits->smallest_share > 0)
         r = set_smallest(&first, &plan, error);
     if (!r)
-        r = reader_run_pair(&first.reader, result.pair ? &second.reader : NULL, &plan, error);
+        r = reader_run_pair(&first.reader, !limits->single_thread ? &second.reader : NULL, &plan,
+                            error);
     plan_release(store, &plan);
     return r;
 }

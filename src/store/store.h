@@ -143,7 +143,7 @@ struct store_limits {
     const atomic_bool *cancelled; /* NULL: never. Looked at between blocks. */
     size_t memory_bytes;          /* for this call; 0: a quarter of the store's limit */
     /* Subtrees of less than this share of the selection's total are cut off and their value kept
-     * under one frame "[other]" of the node they hang on, so that a picture of a fleet needs no
+     * under one frame "(other)" of the node they hang on, so that a picture of a fleet needs no
      * million nodes. Looked at per file and service: a share is never overstated. 0: exact. */
     double smallest_share;
     bool raw_only;      /* don't use rollups */
@@ -161,7 +161,7 @@ struct store_quality {
     int64_t first_ns, last_ns; /* starts of the first and the last window; 0 without any */
     int64_t duration_ns;       /* sum over windows */
     int64_t total;             /* sum of values */
-    int64_t cut;               /* of it under "[other]" */
+    int64_t cut;               /* of it under "(other)" */
     unsigned tiers;            /* bit per enum store_tier that was read */
     unsigned damaged_blocks;   /* left out because their checksum is wrong */
     unsigned damaged_files;    /* set aside during the call */

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Column blocks and table chunks: what goes in comes out, and damage is noticed.
 
+#define XXH_INLINE_ALL
+#include <xxhash.h>
+
 #include "store/block.h"
 #include "store/catalog.h"
 #include "store_samples.h"
@@ -287,9 +290,11 @@ static void notices_every_changed_byte(void **state)
     block_codec_free(codec);
 }
 
-static void tables_come_back_with_the_same_ids(void **state)
+typedef void pack_fn(const struct catalog *catalog, enum catalog_table table, uint32_t service,
+                     uint32_t first, uint32_t count, struct buffer *out);
+
+static void check_tables(pack_fn *pack, unsigned nodes, unsigned frames)
 {
-    (void)state;
     struct catalog a, b;
     uint64_t seed = 5;
     catalog_init(&a);
@@ -300,18 +305,20 @@ static void tables_come_back_with_the_same_ids(void **state)
     assert_int_equal(catalog_series(&a, &labels, CPU), 0);
     assert_int_equal(catalog_service(&b, "x"), 0);
     struct tree *tree = &a.services[0].tree;
-    for (unsigned i = 0; i < 500; i++)
-        tree_child(tree, sample_random(&seed) % tree->count,
-                   sample_frame(&a.tables, sample_random(&seed) % 50));
+    for (uint32_t i = 0, node = 0; i < nodes; i++) {
+        if (sample_random(&seed) % 4 == 0)
+            node = (uint32_t)(sample_random(&seed) % tree->count);
+        node = tree_child(tree, node, sample_frame(&a.tables, sample_random(&seed) % frames));
+    }
     for (unsigned table = 0; table <= TABLE_NODES; table++) {
         uint32_t count = catalog_count(&a, table, 0), half = 1 + (count - 1) / 2;
         uint32_t cuts[] = {1, half, count};
         for (unsigned i = 0; i < 2; i++) {
             _cleanup_buffer_ struct buffer chunk = {0};
-            catalog_pack(&a, table, 0, cuts[i], cuts[i + 1] - cuts[i], &chunk);
+            pack(&a, table, 0, cuts[i], cuts[i + 1] - cuts[i], &chunk);
             assert_int_equal(catalog_unpack(&b, table, 0, cuts[i] + 1, chunk.data, chunk.length),
                              -EBADMSG); /* not where the table ends */
-            for (size_t k = 0; k < chunk.length; k += 7) {
+            for (size_t k = 0; k < chunk.length; k += 7 + chunk.length / 256) {
                 chunk.data[k] ^= 1;
                 assert_int_equal(catalog_unpack(&b, table, 0, cuts[i], chunk.data, chunk.length),
                                  -EBADMSG);
@@ -325,6 +332,86 @@ static void tables_come_back_with_the_same_ids(void **state)
     assert_memory_equal(a.tables.frames, b.tables.frames,
                         a.tables.frame_count * sizeof(*a.tables.frames));
     assert_memory_equal(tree->nodes, b.services[0].tree.nodes, tree->count * sizeof(*tree->nodes));
+    /* What is there is found again, and what isn't is added. */
+    uint32_t known = b.tables.frame_count;
+    for (unsigned i = 0; i < frames; i++)
+        assert_int_equal(sample_frame(&b.tables, i), sample_frame(&a.tables, i));
+    assert_true(b.tables.frame_count >= known && b.tables.frame_count == a.tables.frame_count);
+    assert_int_equal(b.tables.string_count, a.tables.string_count);
+    catalog_release(&a);
+    catalog_release(&b);
+}
+
+static void tables_come_back_with_the_same_ids(void **state)
+{
+    (void)state;
+    check_tables(catalog_pack, 500, 50);
+    check_tables(catalog_pack_joined, 500, 50);
+    check_tables(catalog_pack_joined, 9000, 4000);
+}
+
+/* Sealed as it must be, so that what is in it is looked at. */
+static int unpack_sealed(struct catalog *catalog, enum catalog_table table, struct buffer *chunk)
+{
+    uint64_t checksum = XXH3_64bits(chunk->data, chunk->length);
+    buffer_add(chunk, &checksum, sizeof(checksum));
+    int r = catalog_unpack(catalog, table, 0, catalog_count(catalog, table, 0), chunk->data,
+                           chunk->length);
+    chunk->length -= sizeof(checksum);
+    return r;
+}
+
+static void columns_that_lie_are_refused(void **state)
+{
+    (void)state;
+    struct catalog catalog;
+    catalog_init(&catalog);
+    catalog_service(&catalog, "x");
+    for (unsigned i = 0; i < 3; i++)
+        sample_frame(&catalog.tables, i);
+    /* Form, nodes; runs, their lengths - 1, distances - 1; frames, their gaps; indexes. */
+    static const struct {
+        char bytes[20];
+        size_t length;
+        int result;
+    } cases[] = {
+        {{2, 2, 1, 1, 1, 1, 0, 2, 1, 2, 1, 1, 1, 2, 0, 1}, 16, 0},
+        {{2, 2, 1, 1, 1, 2, 0, 2, 1, 2, 1, 1, 1, 2, 0, 1}, 16, -EBADMSG},       /* a longer run */
+        {{2, 2, 1, 1, 1, 0, 0, 2, 1, 2, 1, 1, 1, 2, 0, 1}, 16, -EBADMSG},       /* a shorter one */
+        {{2, 2, 1, 1, 1, 1, 1, 1, 9, 2, 1, 2, 1, 1, 1, 2, 0, 1}, 18, -EBADMSG}, /* no parent */
+        {{2, 2, 1, 1, 1, 1, 0, 2, 1, 2, 1, 9, 1, 2, 0, 1}, 16, -EBADMSG},       /* no such frame */
+        {{2, 2, 1, 1, 1, 1, 0, 2, 1, 2, 1, 1, 1, 2, 0, 2}, 16, -EBADMSG},       /* nor index */
+        {{2, 2, 3, 1, 1, 1, 0, 2, 1, 2, 1, 1, 1, 2, 0, 1}, 16, -EBADMSG},    /* runs of nothing */
+        {{2, 2, 1, 9, 1, 1, 0, 2, 1, 2, 1, 1, 1, 2, 0, 1}, 16, -EBADMSG},    /* too many planes */
+        {{2, 2, 1, 1, 1, 1, 0, 2, 1, 2, 1, 1, 1, 2, 0, 1, 0}, 17, -EBADMSG}, /* something behind */
+        {{2, 0, 0, 0, 0, 0, 0}, 7, -EBADMSG},
+        {{3, 0}, 2, -EBADMSG},
+    };
+    for (size_t i = 0; i < ARRAY_LENGTH(cases); i++) {
+        _cleanup_buffer_ struct buffer chunk = {0};
+        struct tree *tree = &catalog.services[0].tree;
+        tree->count = 1;
+        buffer_add(&chunk, cases[i].bytes, cases[i].length);
+        assert_int_equal(unpack_sealed(&catalog, TABLE_NODES, &chunk), cases[i].result);
+        for (size_t cut = 0; cut < cases[i].length; cut++) {
+            chunk.length = cut;
+            tree->count = 1;
+            assert_int_equal(unpack_sealed(&catalog, TABLE_NODES, &chunk), -EBADMSG);
+        }
+        /* Strings and mappings never come so. */
+        chunk.length = cases[i].length;
+        assert_int_equal(unpack_sealed(&catalog, TABLE_STRINGS, &chunk), -EBADMSG);
+        assert_int_equal(unpack_sealed(&catalog, TABLE_MAPPINGS, &chunk), -EBADMSG);
+    }
+    catalog_release(&catalog);
+}
+
+static void labels_come_back(void **state)
+{
+    (void)state;
+    _cleanup_labels_ struct labels labels = {0};
+    labels_set(&labels, "service_name", "x");
+    labels_set(&labels, "empty.name", "y\nz");
     _cleanup_buffer_ struct buffer packed = {0};
     _cleanup_labels_ struct labels back = {0};
     catalog_pack_labels(&labels, &packed);
@@ -334,8 +421,6 @@ static void tables_come_back_with_the_same_ids(void **state)
         _cleanup_labels_ struct labels cut = {0};
         assert_int_equal(catalog_unpack_labels(packed.data, i, &cut), -EBADMSG);
     }
-    catalog_release(&a);
-    catalog_release(&b);
 }
 
 int main(void)
@@ -348,6 +433,8 @@ int main(void)
         cmocka_unit_test(reads_blocks_of_format_1),
         cmocka_unit_test(notices_every_changed_byte),
         cmocka_unit_test(tables_come_back_with_the_same_ids),
+        cmocka_unit_test(columns_that_lie_are_refused),
+        cmocka_unit_test(labels_come_back),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

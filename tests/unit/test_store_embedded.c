@@ -7,6 +7,7 @@
 #include <sqlite3.h>
 #include <sys/stat.h>
 
+#include "profile/calltree.h"
 #include "store/store.h"
 #include "store_pair.h"
 #include "unit.h"
@@ -121,6 +122,69 @@ static void small_subtrees_can_be_cut(void **state)
     assert_int_equal(sums[0], cut.total);
     store_close(store);
     store_close(memory);
+}
+
+static int64_t value_of(const struct profile *profile, const char *name)
+{
+    int64_t sum = 0;
+    for (size_t i = 0; i < profile->samples.count; i++) {
+        uint32_t frame = profile->nodes[profile->samples.node[i]].frame;
+        uint32_t function = profile->frames[frame].function;
+        if (!strcmp(profile_text(profile, profile->functions[function].name), name))
+            sum += profile->samples.values[0][i];
+    }
+    return sum;
+}
+
+/* Where addresses and lines don't count, a function is cut by what all its places have together. */
+static void what_is_small_alone_may_be_large_together(void **state)
+{
+    (void)state;
+    struct store *store = open_embedded();
+    _cleanup_profile_ struct profile profile;
+    profile_init(&profile, PROFILE_ALL);
+    uint32_t main_frame = sample_frame(&profile, 0), function[2];
+    for (unsigned i = 0; i < 2; i++)
+        function[i] = profile_function(
+            &profile,
+            &(struct profile_function){.name = profile_cstring(&profile, i ? "rare" : "often")});
+    struct store_row rows[101];
+    for (uint32_t i = 0; i < 100; i++) /* 90 places of one function, 10 of the other */
+        rows[i] = (struct store_row){
+            .node = profile_child(
+                &profile, profile_child(&profile, 0, main_frame),
+                profile_frame(&profile, &(struct profile_frame){.function = function[i % 10 == 0],
+                                                                .address = 16 * i,
+                                                                .line = i})),
+            .value = 10};
+    rows[100] = (struct store_row){.node = profile_child(&profile, 0, main_frame), .value = 9000};
+    _cleanup_labels_ struct labels labels = {0};
+    labels_set(&labels, "service_name", "x");
+    struct store_profile window = {.labels = &labels,
+                                   .type = CPU,
+                                   .time_ns = TODAY_NS,
+                                   .duration_ns = SECOND_NS,
+                                   .profile = &profile,
+                                   .rows = rows,
+                                   .row_count = ARRAY_LENGTH(rows)};
+    struct store_batch batch = {.tenant = "acme", .profiles = &window, .count = 1};
+    assert_int_equal(store_write(store, &batch, NULL), 0);
+    struct store_selection selection = {
+        .tenant = "acme", .type = CPU, .from_ns = TODAY_NS, .to_ns = TODAY_NS + HOUR_NS};
+    struct store_limits limits = {.smallest_share = 0.015}; /* 150 of 10,000 */
+    struct store_quality quality;
+    _cleanup_profile_ struct profile plain, exact;
+    profile_init(&plain, 0);
+    profile_init(&exact, PROFILE_ALL);
+    assert_int_equal(store_merge(store, &selection, &limits, &plain, &quality, NULL), 0);
+    assert_int_equal(value_of(&plain, "often"), 900);
+    assert_int_equal(value_of(&plain, "rare"), 0);
+    assert_int_equal(value_of(&plain, CALLTREE_OTHER), 100);
+    assert_int_equal(quality.cut, 100);
+    assert_int_equal(store_merge(store, &selection, &limits, &exact, &quality, NULL), 0);
+    assert_int_equal(value_of(&exact, "often"), 0);
+    assert_int_equal(value_of(&exact, CALLTREE_OTHER), 1000);
+    store_close(store);
 }
 
 static void drops_what_is_too_old(void **state)
@@ -406,6 +470,16 @@ static void keeps_to_the_disk_limit(void **state)
     _cleanup_buffer_ struct buffer text = {0};
     assert_int_equal(store_problems(store, describe_text, &text, NULL), 0);
     assert_non_null(strstr(buffer_text(&text), "raw-default-2024-09-28.assay was dropped early"));
+    /* Nor when only the coarser ones are left. */
+    store_close(store);
+    (void)unlink("data/acme/raw-default-2024-09-28.assay");
+    assert_int_equal(unlink("data/acme/ten-default-2024-09-23.assay"), 0);
+    store = open_with(&settings);
+    assert_int_equal(windows_of(store, TODAY_NS - 6 * DAY_NS, TODAY_NS - 5 * DAY_NS), before);
+    sample_batch_make(&batch, 5, 8, TODAY_NS - 6 * DAY_NS, TODAY_NS - 5 * DAY_NS);
+    all.profiles = batch.profiles;
+    assert_int_equal(store_write(store, &all, &error), -ERANGE);
+    sample_batch_release(&batch);
     store_close(store);
     /* Not even today's fits: nothing more is taken, and it says why. */
     settings.disk_limit_bytes = 1000;
@@ -443,6 +517,7 @@ int main(void)
         CASE(answers_as_raw_data_whatever_tier_is_read),
         CASE(deletes_from_rollups_too),
         CASE(small_subtrees_can_be_cut),
+        CASE(what_is_small_alone_may_be_large_together),
         CASE(drops_what_is_too_old),
         CASE(a_batch_over_several_files_is_whole),
         CASE(only_one_process_has_it),

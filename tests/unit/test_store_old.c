@@ -213,7 +213,7 @@ static void its_series_get_checksums(void **state)
     labels_release(&other);
     sample_batch_release(&batch);
     store_close(store);
-    assert_int_equal(ask_number(raw, "PRAGMA user_version"), 3);
+    assert_int_equal(ask_number(raw, "PRAGMA user_version"), 4);
     assert_int_equal(ask_number(raw, "SELECT value FROM meta WHERE key = 'plain_series'"), plain);
     assert_true(ask_number(raw, "SELECT count(*) FROM series") > plain);
 
