@@ -37,33 +37,20 @@ status 400 "$url/api/v1/diff?$wide&format=flame&max_nodes=1"
 # ---- lines ----
 python3 - <<'END'
 # main (main.c) calls sum twice, on lines 7 and 9; sum itself spends on lines 3 and 4.
-def varint(value):
-    out = b""
-    while value > 127:
-        out += bytes([value & 127 | 128])
-        value >>= 7
-    return out + bytes([value])
-
-def number(field, value):
-    return varint(field << 3) + varint(value)
-
-def message(field, content):
-    content = content.encode() if isinstance(content, str) else content
-    return varint(field << 3 | 2) + varint(len(content)) + content
-
+from protobuf import field, varint
 strings = ["", "cpu", "nanoseconds", "main", "sum", "main.c", "sum.c"]
 places = [(1, 7), (1, 9), (2, 3), (2, 4)]  # function, line
 stacks = [((0, 2), 10), ((0, 3), 20), ((1, 3), 30), ((1,), 5)]
-out = message(1, number(1, 1) + number(2, 2))
+out = field(1, field(1, 1) + field(2, 2))
 for stack, value in stacks:
-    out += message(2, message(1, b"".join(varint(p + 1) for p in reversed(stack))) +
-                   message(2, varint(value)))
+    out += field(2, field(1, b"".join(varint(p + 1) for p in reversed(stack))) +
+                   field(2, varint(value)))
 for i, (function, line) in enumerate(places):
-    out += message(4, number(1, i + 1) + message(4, number(1, function) + number(2, line)))
-out += message(5, number(1, 1) + number(2, 3) + number(4, 5))
-out += message(5, number(1, 2) + number(2, 4) + number(4, 6))
-out += b"".join(message(6, s) for s in strings)
-open("lines.pb", "wb").write(out + number(9, 1794700000 * 10**9) + number(10, 10**9))
+    out += field(4, field(1, i + 1) + field(4, field(1, function) + field(2, line)))
+out += field(5, field(1, 1) + field(2, 3) + field(4, 5))
+out += field(5, field(1, 2) + field(2, 4) + field(4, 6))
+out += b"".join(field(6, s) for s in strings)
+open("lines.pb", "wb").write(out + field(9, 1794700000 * 10**9) + field(10, 10**9))
 END
 push lines.pb 'service=lines' >/dev/null
 lines="query=cpu%7Bservice%3D%22lines%22%7D&$always"

@@ -26,7 +26,6 @@ printf 'static inline __attribute__((always_inline)) unsigned long from_outside(
 sed -i '1{h;d};2{G}' work/src/prog.c # the header uses what stands before it
 (cd work && cc -O1 -g -Wl,--build-id=sha1 -o ../prog src/prog.c)
 id=$(readelf -n prog | sed -n 's/.*Build ID: //p')
-export PYTHONDONTWRITEBYTECODE=1 PYTHONPATH="$ROOT/tests/server"
 python3 "$ROOT/tests/server/address_pprof.py" addresses.pb prog 30 >/dev/null
 
 for tenant in one two; do
