@@ -13,6 +13,7 @@
 #include "base/log.h"
 #include "base/memory.h"
 #include "base/text.h"
+#include "server/admit.h"
 #include "server/audit.h"
 #include "server/web.h"
 
@@ -354,6 +355,7 @@ static void share_memory(struct server *server)
 {
     uint64_t limit = server->options.memory_limit_bytes;
     budget_init(&server->memory, limit / 8 * 3);
+    budget_init(&server->starters, ADMIT_STARTERS);
     set_limits(server, &server->options);
     long processors = sysconf(_SC_NPROCESSORS_ONLN);
     mallopt(M_ARENA_MAX, (int)MIN(MAX(processors, 2), MALLOC_ARENAS_MAX));
@@ -426,6 +428,7 @@ void server_stop(struct server *server, unsigned grace_ms)
     control_close(server->control);
     audit_close(server->audit);
     budget_release(&server->memory);
+    budget_release(&server->starters);
     senders_free(server->ingest.senders);
     deltas_free(server->ingest.deltas);
     quotas_free(server->quotas);
