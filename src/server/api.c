@@ -10,6 +10,7 @@
 #include "label/quote.h"
 #include "server/answer.h"
 #include "server/question.h"
+#include "server/series_list.h"
 
 /* A JSON array in the making. */
 struct list {
@@ -23,7 +24,7 @@ static int list_text(void *context, const char *text)
     buffer_add_text(list->out, list->comma);
     json_put_text(list->out, text);
     list->comma = ",";
-    return 0;
+    return buffer_pass(list->out) ? 0 : list->out->drain->failure;
 }
 
 static int list_type(void *context, const char *id)
@@ -44,19 +45,6 @@ static int list_type(void *context, const char *id)
     return 0;
 }
 
-struct service_list {
-    char **list;
-    size_t count, capacity;
-};
-
-static int gather(void *context, const char *text)
-{
-    struct service_list *set = context;
-    array_reserve(set->list, set->capacity, set->count + 1);
-    set->list[set->count++] = memory_strdup(text);
-    return 0;
-}
-
 static int list_series(void *context, const struct labels *labels, const char *type,
                        int64_t first_ns, int64_t last_ns)
 {
@@ -69,33 +57,6 @@ static int list_series(void *context, const struct labels *labels, const char *t
     buffer_add_char(list->out, '}');
     list->comma = ",";
     return 0;
-}
-
-/* Callbacks of the store must not wait for a client, so series are asked for service by service,
- * and what one has is sent when the store is done with it. */
-static int list_by_service(struct server *server, const struct store_selection *selection,
-                           struct list *list, struct error *error)
-{
-    struct service_list services = {0};
-    int r =
-        store_label_values(server->store, selection, LABEL_SERVICE_NAME, gather, &services, error);
-    size_t matchers = selection->selector ? selection->selector->count : 0;
-    struct matcher *all = memory_zalloc(matchers + 1, sizeof(*all));
-    if (matchers)
-        memcpy(all, selection->selector->matchers, matchers * sizeof(*all));
-    struct selector selector = {.matchers = all, .count = matchers + 1};
-    struct store_selection one = *selection;
-    one.selector = &selector;
-    for (size_t i = 0; r >= 0 && i < services.count && buffer_pass(list->out); i++) {
-        all[matchers] = (struct matcher){
-            .kind = MATCH_EQUAL, .name = LABEL_SERVICE_NAME, .value = services.list[i]};
-        r = store_series(server->store, &one, list_series, list, error);
-    }
-    for (size_t i = 0; i < services.count; i++)
-        free(services.list[i]);
-    free(services.list);
-    free(all);
-    return r;
 }
 
 enum listing { LIST_TYPES, LIST_NAMES, LIST_VALUES, LIST_SERIES };
@@ -125,7 +86,7 @@ static void respond_list(struct http_request *request, struct server *server, en
                                    : LABEL_SERVICE_NAME,
                                list_text, &list, &error);
     else if (!r)
-        r = list_by_service(server, selection, &list, &error);
+        r = series_list(server->store, selection, list.out, list_series, &list, &error);
     buffer_add_text(list.out, "]\n");
     r = answer_end(&answer, r, &error);
     if (r < 0)
