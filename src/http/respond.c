@@ -250,8 +250,8 @@ static int write_out(void *context, const void *bytes, size_t length)
         if (length || request->output.length >= PIPE_FIRST_BYTES)
             request_resume(request);
         if (length && !wait_for_reader(request)) {
-            counters_refused(request->server, HTTP_REFUSED_SLOW_READER, request->peer,
-                             &request->identity);
+            if (!request->gone)
+                connection_cut(request->connection, HTTP_REFUSED_SLOW_READER, &request->identity);
             request->output_failed = true;
         }
     }
