@@ -25,7 +25,8 @@
 #define MAPS_BODY (256ull << 20)
 #define ORDER_BODY (64u << 10)
 #define KEEP_HOUSE_MS 5000
-#define QUERY_SHARE 12 /* part of the memory limit that the stacks of one query may take */
+#define QUERY_SHARE 12    /* part of the memory limit that the stacks of one query may take */
+#define QUERY_SHARE_MAX 8 /* at most: three of these are all that there is for work */
 #define MALLOC_ARENAS_MAX 8
 #define MALLOC_MAP_BYTES (1 << 20)
 #define MALLOC_TRIM_BYTES (4 << 20)
@@ -341,8 +342,9 @@ static void set_limits(struct server *server, const struct server_options *optio
     for (size_t i = 0; i < ARRAY_LENGTH(routes); i++)
         if (routes[i].body_limit_bytes == INGEST_BODY)
             http_route_set_body_limit(&server->routes[i], limits.body_bytes);
-    atomic_store(&server->query_memory_bytes,
-                 options->query_memory_bytes ? options->query_memory_bytes : memory / QUERY_SHARE);
+    uint64_t query =
+        options->query_memory_bytes ? options->query_memory_bytes : memory / QUERY_SHARE;
+    atomic_store(&server->query_memory_bytes, MIN(query, memory / QUERY_SHARE_MAX));
 }
 
 /*

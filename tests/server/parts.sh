@@ -17,6 +17,14 @@ json cut.json "\"(other)\" in $names and d['flame']['dropped'] > 380"
 get "/api/v1/flame?$wide&focus=main&focus=work&max_nodes=1000" >part.json
 json part.json "sorted(set($names)) == sorted(['main', 'work'] + [f'f{i}' for i in range(400)])"
 json part.json 'd["flame"]["dropped"] == 0 and sum(d["flame"]["self"][0]) == 400 * 401 // 2'
+# A question about one service takes little of the memory that there is, one about all takes more.
+peak_share() {
+    get /metrics | awk '/^assay_memory_budget_bytes / { all = $2 } /^assay_memory_budget_peak/ { peak = $2 }
+        END { print int(100 * peak / all) }'
+}
+[ "$(peak_share)" -lt 12 ]
+get "/api/v1/flame?query=samples&$always" >/dev/null
+[ "$(peak_share)" -ge 40 ]
 # The whole is what was asked about: how good it is doesn't change with where one looks.
 json part.json 'd["quality"]["total"] == 100000 + 7 + 400 * 401 // 2'
 get "/api/v1/flame?$wide&focus=other&format=folded" >part.folded
