@@ -75,15 +75,15 @@ grep -i '^x-content-type-options: nosniff' head.txt >/dev/null
 # Of two builds that have the file, the one that cost more decides.
 cat >two_builds.py <<'P'
 import sys
-from small_pprof import message, number
+from protobuf import field
 texts = ["", "cpu", "nanoseconds", "shared", "/src/shared.c", sys.argv[2], sys.argv[3]]
-out = message(1, number(1, 1) + number(2, 2))
+out = field(1, field(1, 1) + field(2, 2))
 for i, value in ((1, sys.argv[4]), (2, sys.argv[5])):
-    out += message(2, number(1, i) + number(2, int(value)))
-    out += message(3, number(1, i) + number(2, 4096 * i) + number(3, 4096 * (i + 1)) + number(6, 4 + i))
-    out += message(4, number(1, i) + number(2, i) + number(3, 4096 * i + 8) + message(4, number(1, 1) + number(2, 1)))
-out += message(5, number(1, 1) + number(2, 3) + number(4, 4)) + message(11, number(1, 1) + number(2, 2)) + number(12, 10)
-for text in texts: out += message(6, text.encode())
+    out += field(2, field(1, i) + field(2, int(value)))
+    out += field(3, field(1, i) + field(2, 4096 * i) + field(3, 4096 * (i + 1)) + field(6, 4 + i))
+    out += field(4, field(1, i) + field(2, i) + field(3, 4096 * i + 8) + field(4, field(1, 1) + field(2, 1)))
+out += field(5, field(1, 1) + field(2, 3) + field(4, 4)) + field(11, field(1, 1) + field(2, 2)) + field(12, 10)
+for text in texts: out += field(6, text.encode())
 open(sys.argv[1], "wb").write(out)
 P
 sum=$(sha256sum <work/src/prog.c | cut -d ' ' -f 1)
