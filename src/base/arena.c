@@ -27,10 +27,8 @@ void arena_release(struct arena *arena)
     *arena = (struct arena){0};
 }
 
-static void arena_add_block(struct arena *arena, size_t needed)
+static void add_block_of(struct arena *arena, size_t size)
 {
-    size_t size = arena->blocks ? arena->blocks->size_bytes * 2 : FIRST_BLOCK_BYTES;
-    size = MAX(MIN(size, (size_t)LARGEST_BLOCK_BYTES), needed);
     struct arena_block *block = memory_alloc(sizeof(*block) + size);
     block->older = arena->blocks;
     block->size_bytes = size;
@@ -38,6 +36,19 @@ static void arena_add_block(struct arena *arena, size_t needed)
     arena->next = block->data;
     arena->end = block->data + size;
     arena->total_bytes += sizeof(*block) + size;
+}
+
+static void arena_add_block(struct arena *arena, size_t needed)
+{
+    size_t size = arena->blocks ? arena->blocks->size_bytes * 2 : 0;
+    size = MAX(size, (size_t)FIRST_BLOCK_BYTES);
+    add_block_of(arena, MAX(MIN(size, (size_t)LARGEST_BLOCK_BYTES), needed));
+}
+
+void arena_begin(struct arena *arena, size_t size_bytes)
+{
+    if (!arena->blocks && size_bytes)
+        add_block_of(arena, size_bytes);
 }
 
 void *arena_alloc(struct arena *arena, size_t size_bytes)

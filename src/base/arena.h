@@ -18,6 +18,9 @@ struct arena {
 
 void arena_release(struct arena *arena);
 
+/* Of an arena that is empty yet: the first block is just so large, for what won't grow. */
+void arena_begin(struct arena *arena, size_t size_bytes);
+
 /* 8-byte aligned, not zeroed. */
 void *arena_alloc(struct arena *arena, size_t size_bytes);
 

@@ -15,6 +15,7 @@
 #include <string.h>
 #include <unistd.h>
 #include <zstd.h>
+#include <zstd_errors.h>
 
 #include "base/memory.h"
 
@@ -22,7 +23,8 @@
 #define WINDOW_BYTES (256u << 10)
 #define WHOLE_BYTES (1u << 20) /* most that is inflated at once */
 #define LINE_LIMIT_BYTES (16u << 20)
-#define WINDOW_LOG_MAX 27
+#define WINDOW_LOG_MAX 27 /* of zstd */
+#define WINDOW_LOG_MIN 20
 #define DECODER_KEPT_BYTES (256u << 10)
 
 enum compression { COMPRESSION_NONE, COMPRESSION_GZIP, COMPRESSION_ZSTD };
@@ -48,6 +50,7 @@ struct source_decoder {
     struct inflate_state *gzip;
     bool gzip_done; /* the current member has ended */
     ZSTD_DStream *zstd;
+    size_t zstd_bytes; /* that were noted of what it takes */
     bool zstd_done;
 };
 
@@ -61,17 +64,21 @@ static struct {
     size_t count;
 } decoders = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
-static ZSTD_DStream *zstd_decoder(void)
+/* A frame says how much of what was decoded is to be kept, and the decoder takes as much before it
+ * has seen any of it: more than the whole may be makes no sense. */
+static ZSTD_DStream *zstd_decoder(uint64_t expansion_limit)
 {
+    int window_log = WINDOW_LOG_MAX;
+    while (window_log > WINDOW_LOG_MIN && 1ull << window_log > expansion_limit)
+        window_log--;
     ZSTD_DStream *decoder = NULL;
     pthread_mutex_lock(&decoders.lock);
     if (decoders.count)
         decoder = decoders.idle[--decoders.count];
     pthread_mutex_unlock(&decoders.lock);
-    if (!decoder) {
+    if (!decoder)
         decoder = ZSTD_createDStream();
-        ZSTD_DCtx_setParameter(decoder, ZSTD_d_windowLogMax, WINDOW_LOG_MAX);
-    }
+    ZSTD_DCtx_setParameter(decoder, ZSTD_d_windowLogMax, window_log);
     return decoder;
 }
 
@@ -196,6 +203,16 @@ static int decode_gzip(struct source *source, uint8_t *out, size_t room, size_t 
     }
 }
 
+static int note_zstd(struct source_decoder *decoder, struct error *error)
+{
+    size_t bytes = ZSTD_sizeof_DStream(decoder->zstd);
+    if (bytes <= decoder->zstd_bytes)
+        return 0;
+    memory_note(bytes - decoder->zstd_bytes);
+    decoder->zstd_bytes = bytes;
+    return source_check_memory(error);
+}
+
 static int decode_zstd(struct source *source, uint8_t *out, size_t room, size_t *ret_got,
                        struct error *error)
 {
@@ -212,6 +229,11 @@ static int decode_zstd(struct source *source, uint8_t *out, size_t room, size_t 
         ZSTD_outBuffer output = {.dst = out, .size = room};
         size_t hint = ZSTD_decompressStream(decoder->zstd, &output, &in);
         take_input(decoder, in.pos);
+        if (ZSTD_getErrorCode(hint) == ZSTD_error_frameParameter_windowTooLarge)
+            return error_set(error, -E2BIG,
+                             "Decompressing %s would take more memory than it may; compress it "
+                             "with a smaller window.",
+                             source->name);
         if (ZSTD_isError(hint))
             return error_set(error, -EBADMSG,
                              "%s has damaged zstd data near compressed byte %llu: "
@@ -219,6 +241,9 @@ static int decode_zstd(struct source *source, uint8_t *out, size_t room, size_t 
                              source->name, (unsigned long long)decoder->input_consumed,
                              ZSTD_getErrorName(hint));
         decoder->zstd_done = hint == 0;
+        r = note_zstd(decoder, error);
+        if (r < 0)
+            return r;
         if (output.pos) {
             *ret_got = output.pos;
             return 0;
@@ -429,7 +454,8 @@ static int start_decoding(struct source *source, struct error *error)
         isal_inflate_init(decoder->gzip);
         decoder->gzip->crc_flag = ISAL_GZIP;
     } else if (decoder->compression == COMPRESSION_ZSTD) {
-        decoder->zstd = zstd_decoder();
+        decoder->zstd = zstd_decoder(source->expansion_limit);
+        decoder->zstd_bytes = ZSTD_sizeof_DStream(decoder->zstd);
     } else if (!decoder->input_buffer) {
         /* Plain memory is its own window. */
         source->window = decoder->input;

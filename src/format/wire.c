@@ -96,6 +96,12 @@ int wire_stream_malformed(const struct wire_stream *stream, const char *what, st
                      (unsigned long long)source_offset(stream->source));
 }
 
+static int cut_off(const struct wire_stream *stream, struct error *error)
+{
+    return error_set(error, -EBADMSG, "The data is cut off in a protobuf field, at offset %llu.",
+                     (unsigned long long)source_offset(stream->source));
+}
+
 static int skip_pending(struct wire_stream *stream, struct error *error)
 {
     while (stream->pending) {
@@ -104,7 +110,7 @@ static int skip_pending(struct wire_stream *stream, struct error *error)
             return r;
         size_t step = source_available(stream->source);
         if (!step)
-            return wire_stream_malformed(stream, "The field that is cut off", error);
+            return cut_off(stream, error);
         if (step > stream->pending)
             step = (size_t)stream->pending;
         source_skip(stream->source, step);
@@ -129,7 +135,7 @@ int wire_stream_next(struct wire_stream *stream, struct wire_field *ret_field, s
         if (!left)
             return 0;
         if (!available)
-            return wire_stream_malformed(stream, "The message that is cut off", error);
+            return cut_off(stream, error);
         if (available > left)
             available = (size_t)left;
     } else if (!available) {
@@ -157,7 +163,7 @@ int wire_stream_bytes(struct wire_stream *stream, struct wire_field *field, stru
     if (r < 0)
         return r;
     if (source_available(stream->source) < field->length)
-        return wire_stream_malformed(stream, "The field that is cut off", error);
+        return cut_off(stream, error);
     field->data = source_data(stream->source);
     source_skip(stream->source, field->length);
     stream->pending = 0;

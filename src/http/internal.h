@@ -41,7 +41,8 @@ struct connection {
     int fd;
     bool tls, unix_socket, local;
     bool certificate_checked, certificate_good; /* its I/O thread only */
-    bool shut, ended; /* the watcher has shut the socket down, or its receiving side */
+    atomic_bool shut;                           /* cut off: the socket was shut down */
+    bool ended;                                 /* the watcher's: its receiving side was */
     char peer[64];
     atomic_int phase;
     atomic_int_least64_t since_ms;  /* of the phase */
@@ -187,5 +188,9 @@ void counters_add(struct http_request *request);
 void counters_refused(struct http_server *server, enum http_refusal reason, const char *peer,
                       const struct http_identity *identity);
 
-/* ---- watch.c: the watcher's thread ---- */
+/* ---- watch.c ---- */
+/* Counts why, and shuts the socket down; libmicrohttpd sees its end. Only while it is not gone. */
+void connection_cut(struct connection *connection, enum http_refusal reason,
+                    const struct http_identity *identity);
+/* The watcher's thread. */
 void *watch_main(void *server);

@@ -250,8 +250,8 @@ static int write_out(void *context, const void *bytes, size_t length)
         if (length || request->output.length >= PIPE_FIRST_BYTES)
             request_resume(request);
         if (length && !wait_for_reader(request)) {
-            counters_refused(request->server, HTTP_REFUSED_SLOW_READER, request->peer,
-                             &request->identity);
+            if (!request->gone)
+                connection_cut(request->connection, HTTP_REFUSED_SLOW_READER, &request->identity);
             request->output_failed = true;
         }
     }
@@ -332,7 +332,12 @@ void http_respond_failure(struct http_request *request, const struct error *erro
     unsigned status = http_status_of_error(error->code);
     if (status == 503 && !has_header(request, "Retry-After"))
         http_respond_header(request, "Retry-After", "5");
-    respond_message(request, status, http_status_code(status), error->text);
+    /* "the body ..." is what readers of formats call what they read, wherever it stands. */
+    char message[ERROR_TEXT_BYTES];
+    snprintf(message, sizeof(message), "%s", error->text);
+    if (!strncmp(message, "the ", 4))
+        message[0] = 'T';
+    respond_message(request, status, http_status_code(status), message);
 }
 
 void request_refuse(struct http_request *request, enum http_refusal reason, unsigned status,

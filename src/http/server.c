@@ -127,7 +127,8 @@ static int start_daemon(struct http_server *server, struct listener *listener, s
         (unsigned)(options->connection_limit + 64) * options->io_threads,
         MHD_OPTION_CONNECTION_MEMORY_LIMIT, options->head_limit_bytes,
         MHD_OPTION_CONNECTION_TIMEOUT,
-        (options->idle_timeout_ms + options->rate_window_ms) / 1000 + 30,
+        (options->idle_timeout_ms + MAX(options->rate_window_ms, options->stream_wait_ms)) / 1000 +
+            30,
         MHD_OPTION_NOTIFY_CONNECTION, connection_notify, server, MHD_OPTION_NOTIFY_COMPLETED,
         connection_completed, server, MHD_OPTION_UNESCAPE_CALLBACK, head_unescape, server,
         MHD_OPTION_STRICT_FOR_CLIENT, 1, MHD_OPTION_ARRAY, items, MHD_OPTION_END);

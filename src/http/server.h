@@ -99,13 +99,13 @@ struct http_server_options {
     size_t body_buffer_bytes;    /* of one request: 256 KiB */
     size_t buffer_limit_bytes;   /* of all requests: 64 MiB */
     unsigned idle_timeout_ms;    /* between requests, and until a head is there: 75 s */
-    unsigned rate_window_ms;     /* over which rates are taken: 10 s */
+    unsigned rate_window_ms;     /* over which the rate of bodies is taken: 10 s */
     size_t minimum_rate_bytes;   /* per second, both ways: 1,024 */
     /* Answers that are streamed keep what they are made of until they have been read. So there are
      * only so many at once, and their readers are waited for so long in all, and longer by what
      * they have read at that rate. */
     size_t stream_limit;        /* 64 */
-    unsigned stream_wait_ms;    /* 60 s */
+    unsigned stream_wait_ms;    /* 60 s; the rate of readers of any answer is taken over it */
     size_t stream_rate_bytes;   /* per second: 64 KiB */
     double requests_per_second; /* of one token or address: no limit */
     double request_burst;       /* 10 seconds' worth */

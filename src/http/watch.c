@@ -18,13 +18,18 @@
 #define LOOK_MS 100
 #define SCAN_MS 1000
 
+void connection_cut(struct connection *connection, enum http_refusal reason,
+                    const struct http_identity *identity)
+{
+    if (atomic_exchange(&connection->shut, true))
+        return;
+    counters_refused(connection->server, reason, connection->peer, identity);
+    shutdown(connection->fd, SHUT_RDWR);
+}
+
 static void shut(struct connection *connection, enum http_refusal reason)
 {
-    if (connection->shut)
-        return;
-    connection->shut = true;
-    counters_refused(connection->server, reason, connection->peer, NULL);
-    shutdown(connection->fd, SHUT_RDWR);
+    connection_cut(connection, reason, NULL);
 }
 
 /* libmicrohttpd writes nothing while a body comes, so we can say why we close. */
@@ -70,8 +75,9 @@ static void check_rate(struct connection *connection, int phase, int64_t now_ms)
         connection->window_bytes = bytes;
         return;
     }
+    /* Readers are waited for as long as those of streams: programs do other things meanwhile. */
     int64_t passed_ms = now_ms - connection->window_ms;
-    if (passed_ms < options->rate_window_ms)
+    if (passed_ms < (phase == PHASE_BODY ? options->rate_window_ms : options->stream_wait_ms))
         return;
     uint64_t needed = (uint64_t)passed_ms * options->minimum_rate_bytes / 1000;
     if (bytes - connection->window_bytes < needed) {

@@ -50,8 +50,9 @@ static size_t position(const struct labels *labels, const char *name, size_t len
 void labels_set_n(struct labels *labels, const char *name, size_t name_length, const char *value,
                   size_t value_length)
 {
-    name_length = strnlen(name, name_length);
-    value_length = strnlen(value, value_length);
+    /* What is missing in a message is nothing at no address. */
+    name_length = name_length ? strnlen(name, name_length) : 0;
+    value_length = value_length ? strnlen(value, value_length) : 0;
     if (!name_length)
         return;
     bool found;
@@ -94,12 +95,21 @@ void labels_copy(struct labels *to, const struct labels *from)
         return;
     labels_clear(to);
     array_reserve(to->list, to->capacity, from->count);
+    size_t bytes = 0;
+    for (size_t i = 0; i < from->count; i++)
+        bytes += strlen(from->list[i].name) + strlen(from->list[i].value) + 2;
+    arena_begin(&to->arena, bytes);
     for (size_t i = 0; i < from->count; i++) {
         const struct label *label = &from->list[i];
         to->list[i].name = arena_strndup(&to->arena, label->name, strlen(label->name));
         to->list[i].value = arena_strndup(&to->arena, label->value, strlen(label->value));
     }
     to->count = from->count;
+}
+
+size_t labels_memory(const struct labels *labels)
+{
+    return labels->arena.total_bytes + labels->capacity * sizeof(*labels->list);
 }
 
 uint64_t labels_hash(const struct labels *labels)

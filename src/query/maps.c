@@ -253,6 +253,7 @@ struct group {
 struct groups {
     struct group *list;
     size_t count, capacity;
+    size_t bytes, limit_bytes; /* 0: none */
 };
 
 static void groups_release(struct groups *groups)
@@ -274,7 +275,8 @@ static int keep_group(void *context, const struct labels *labels, const struct s
     labels_copy(&group->labels, labels);
     if (count)
         memcpy(group->points, points, count * sizeof(*points));
-    return 0;
+    groups->bytes += sizeof(*group) + labels_memory(&group->labels) + count * sizeof(*points);
+    return groups->limit_bytes && groups->bytes > groups->limit_bytes ? -E2BIG : 0;
 }
 
 static int by_labels(const void *a, const void *b)
@@ -338,7 +340,7 @@ int query_maps_timeseries(struct symbol_maps *maps, struct store *store,
                           struct store_quality *ret_quality, struct error *error)
 {
     _cleanup_(parts_release) struct parts parts = {0};
-    _cleanup_(groups_release) struct groups groups = {0};
+    _cleanup_(groups_release) struct groups groups = {.limit_bytes = limits->memory_bytes};
     struct store_quality sum = {0};
     int r = maps && query->function ? find_parts(maps, store, selection, &parts, error) : 0;
     if (!r && !parts.count)
@@ -365,12 +367,18 @@ int query_maps_timeseries(struct symbol_maps *maps, struct store *store,
     }
     if (!r && ret_quality)
         *ret_quality = sum;
+    if (groups.bytes > groups.limit_bytes && groups.limit_bytes)
+        return error_set(error, -E2BIG,
+                         "The values take more than %zu MiB of memory; ask for longer steps, or "
+                         "group by fewer labels.",
+                         groups.limit_bytes >> 20);
     return r < 0 ? r : give_groups(&groups, fn, context);
 }
 
 /* ---- exemplars ---- */
 
 #define NAMED_BYTES_MAX (8u << 20) /* of stacks that were given already */
+#define NAMED_SHARE 4              /* and of what the query may take */
 
 struct exemplars {
     struct query_maps *names;
@@ -378,6 +386,7 @@ struct exemplars {
     store_exemplar_fn *fn;
     void *context;
     struct profile named;
+    size_t named_bytes_max;
     struct graft graft;
 };
 
@@ -404,7 +413,7 @@ static int name_exemplar(void *context, const struct labels *labels, const struc
 {
     struct exemplars *exemplars = context;
     struct store_exemplar named = *exemplar;
-    if (profile_memory(&exemplars->named) > NAMED_BYTES_MAX)
+    if (profile_memory(&exemplars->named) > exemplars->named_bytes_max)
         start_anew(exemplars);
     graft_from(&exemplars->graft, profile);
     named.node = query_maps_node(exemplars->names, &exemplars->graft, exemplar->node);
@@ -418,7 +427,11 @@ static int name_exemplars(struct symbol_maps *maps, struct store *store,
                           const char *function, const struct store_limits *limits,
                           store_exemplar_fn *fn, void *context, struct error *error)
 {
-    struct exemplars exemplars = {.function = function, .fn = fn, .context = context};
+    struct exemplars exemplars = {
+        .function = function, .fn = fn, .context = context, .named_bytes_max = NAMED_BYTES_MAX};
+    if (limits->memory_bytes)
+        exemplars.named_bytes_max =
+            MIN(exemplars.named_bytes_max, limits->memory_bytes / NAMED_SHARE);
     exemplars.names = query_maps_new(maps, selection->tenant, part->service, part->version);
     profile_init(&exemplars.named, PROFILE_ALL);
     exemplars.graft.to = &exemplars.named;

@@ -74,8 +74,6 @@ void admin_delete(struct http_request *request, void *userdata)
     bool dry_run = dry && strcmp(dry, "false") && strcmp(dry, "0");
     if (!parameters_known(request, "/api/v1/admin/delete"))
         return;
-    if (!parameters_known(request, "/api/v1/admin/delete"))
-        return;
     int r = check_request(request, &error);
     if (!r)
         r = question_read(&question, request, server, "", false, &error);
@@ -107,8 +105,6 @@ void admin_audit(struct http_request *request, void *userdata)
     struct buffer out = {0};
     uint64_t limit = AUDIT_LINES;
     const char *tenant = http_request_identity(request)->tenant;
-    if (!parameters_known(request, "/api/v1/audit"))
-        return;
     if (!parameters_known(request, "/api/v1/audit"))
         return;
     int r = question_number(request, "limit", 1, AUDIT_LINES_MAX, &limit, &error);

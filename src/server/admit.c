@@ -1,8 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Memory of pushes and queries, which take it from one account, with housekeeping. A push takes by
-// its length, since what it will hold isn't known before, and more when it turns out to hold more;
-// a query as much as its stacks and the picture of them may need. Who finds nothing left is told to
-// come back.
+// its length, since what it will hold isn't known before, and more when it turns out to hold more.
+// A query begins with a small part of what its stacks and the picture of them may need, since most
+// need no more, and takes all of it when it turns out to. Who finds nothing left is told to come
+// back.
+//
+// Queries that have begun are at most as many as leave enough for one of them to take all: so those
+// that wait for more never wait for each other.
 
 #include "server/admit.h"
 
@@ -17,11 +21,17 @@
 #define PUSH_WAIT_MS 250
 #define STEP_BYTES (1u << 20) /* taken at once when more is needed */
 #define QUERY_WAIT_MS 10000
+#define QUERY_PARTS 2   /* as stacks, and as what is sent */
+#define LARGEST_PARTS 3 /* of a comparison: the stacks of both sides */
+#define FIRST_SHARE 4   /* of a profile's memory: what a query begins with */
+#define FIRST_BYTES_MIN (64u << 10)
 
-/* What the query of this thread has, so that it can give a part back early. */
+/* What the query of this thread has, so that it can take more, or give a part back early. */
 static _Thread_local struct {
-    struct budget *budget;
-    size_t bytes;
+    struct server *server; /* NULL: there is none */
+    const atomic_bool *cancelled;
+    size_t bytes, rest_bytes; /* the rest is what it may still take */
+    size_t profile_bytes;     /* of them, for each profile that it merges */
 } taken;
 
 static size_t push_memory(struct server *server, struct http_request *request)
@@ -117,29 +127,107 @@ void admit_push(struct http_request *request, void *userdata, server_handler *ha
                    &error);
 }
 
+static unsigned query_parts(server_handler *handler)
+{
+    return handler == api_diff || handler == render_diff || handler == api_files_diff ||
+                   handler == querier_call
+               ? LARGEST_PARTS
+               : QUERY_PARTS;
+}
+
+/* What a query begins with: nothing less than all where there is no room for several, or where it
+ * is known that it will need it. */
+static size_t first_bytes(struct server *server, server_handler *handler, size_t profile_bytes)
+{
+    size_t largest = budget_fit(&server->memory, LARGEST_PARTS * profile_bytes);
+    size_t spare = budget_fit(&server->memory, SIZE_MAX) - largest;
+    size_t first = MIN(profile_bytes / FIRST_SHARE, spare / ADMIT_STARTERS);
+    bool whole = first < FIRST_BYTES_MIN || handler == api_files_flame ||
+                 handler == api_files_diff || handler == symbols_missing;
+    return whole ? SIZE_MAX : first;
+}
+
+static bool wait_for(struct budget *budget, size_t bytes)
+{
+    return budget_wait(budget, bytes, QUERY_WAIT_MS, taken.cancelled);
+}
+
+static bool take_first(struct server *server, server_handler *handler)
+{
+    unsigned parts = query_parts(handler);
+    size_t profile = atomic_load(&server->query_memory_bytes);
+    size_t all = budget_fit(&server->memory, parts * profile);
+    size_t first = MIN(first_bytes(server, handler, profile), all);
+    bool starter = first < all;
+    if (starter && !wait_for(&server->starters, 1))
+        return false;
+    if (!wait_for(&server->memory, first)) {
+        if (starter)
+            budget_give(&server->starters, 1);
+        return false;
+    }
+    taken.server = server;
+    taken.bytes = first;
+    taken.rest_bytes = all - first;
+    taken.profile_bytes = starter ? first / parts : profile;
+    return true;
+}
+
+/* It has begun, and is one of those that may have to wait for the rest. */
+static void end_start(void)
+{
+    if (taken.rest_bytes)
+        budget_give(&taken.server->starters, 1);
+    taken.rest_bytes = 0;
+}
+
 void admit_query(struct http_request *request, void *userdata, server_handler *handler)
 {
     struct server *server = userdata;
-    size_t bytes =
-        2 * atomic_load(&server->query_memory_bytes); /* as stacks, and as what is sent */
-    if (!budget_wait(&server->memory, bytes, QUERY_WAIT_MS, http_request_cancel_flag(request))) {
+    taken.cancelled = http_request_cancel_flag(request);
+    if (!take_first(server, handler)) {
         http_respond_header(request, "Retry-After", "1");
         http_respond_error(request, 503,
                            "Other queries and pushes have used up the server's memory limit; ask "
                            "again in a moment.");
         return;
     }
-    taken.budget = &server->memory;
-    taken.bytes = budget_fit(&server->memory, bytes);
     handler(request, server);
+    end_start();
     budget_give(&server->memory, taken.bytes);
+    taken.server = NULL;
     taken.bytes = 0;
+}
+
+size_t admit_profile_bytes(struct server *server)
+{
+    return taken.server ? taken.profile_bytes : atomic_load(&server->query_memory_bytes);
+}
+
+bool admit_is_part(void)
+{
+    return taken.rest_bytes != 0;
+}
+
+int admit_rest(struct error *error)
+{
+    if (!taken.rest_bytes)
+        return 0;
+    if (!wait_for(&taken.server->memory, taken.rest_bytes))
+        return error_set(error, -EAGAIN,
+                         "The answer takes more memory than other queries and pushes leave; ask "
+                         "again in a moment.");
+    taken.bytes += taken.rest_bytes;
+    taken.profile_bytes = atomic_load(&taken.server->query_memory_bytes);
+    end_start();
+    return 0;
 }
 
 void admit_keep(size_t bytes)
 {
     size_t kept = MIN(bytes ? bytes : taken.bytes / 2, taken.bytes);
+    end_start();
     if (kept < taken.bytes)
-        budget_give(taken.budget, taken.bytes - kept);
+        budget_give(&taken.server->memory, taken.bytes - kept);
     taken.bytes = kept;
 }

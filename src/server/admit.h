@@ -30,6 +30,22 @@ static inline size_t admission_noted(void)
 }
 void admission_kept(size_t before, size_t bytes);
 
+/* ---- queries ---- */
+
+#define ADMIT_STARTERS 6 /* queries at once that have begun with a part of what they may take */
+
+struct server;
+
+/* What each profile that the query of this thread merges may take by now. */
+size_t admit_profile_bytes(struct server *server);
+
+/* Whether it may take more, and taking all of that: -EAGAIN when there isn't so much within some
+ * seconds. Not with a lock held. */
+bool admit_is_part(void);
+int admit_rest(struct error *error);
+
+/* ---- pushes ---- */
+
 /* Why reading ended: what it says when there wasn't enough memory is replaced by why, with another
  * code if it may be tried again. `r` otherwise. */
 int admission_explain(int r, struct error *error);

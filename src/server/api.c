@@ -7,9 +7,11 @@
 
 #include "base/clock.h"
 #include "base/text.h"
+#include "http/tokens.h"
 #include "label/quote.h"
 #include "server/answer.h"
 #include "server/question.h"
+#include "server/series_list.h"
 
 /* A JSON array in the making. */
 struct list {
@@ -23,7 +25,7 @@ static int list_text(void *context, const char *text)
     buffer_add_text(list->out, list->comma);
     json_put_text(list->out, text);
     list->comma = ",";
-    return 0;
+    return buffer_pass(list->out) ? 0 : list->out->drain->failure;
 }
 
 static int list_type(void *context, const char *id)
@@ -44,19 +46,6 @@ static int list_type(void *context, const char *id)
     return 0;
 }
 
-struct service_list {
-    char **list;
-    size_t count, capacity;
-};
-
-static int gather(void *context, const char *text)
-{
-    struct service_list *set = context;
-    array_reserve(set->list, set->capacity, set->count + 1);
-    set->list[set->count++] = memory_strdup(text);
-    return 0;
-}
-
 static int list_series(void *context, const struct labels *labels, const char *type,
                        int64_t first_ns, int64_t last_ns)
 {
@@ -69,33 +58,6 @@ static int list_series(void *context, const struct labels *labels, const char *t
     buffer_add_char(list->out, '}');
     list->comma = ",";
     return 0;
-}
-
-/* Callbacks of the store must not wait for a client, so series are asked for service by service,
- * and what one has is sent when the store is done with it. */
-static int list_by_service(struct server *server, const struct store_selection *selection,
-                           struct list *list, struct error *error)
-{
-    struct service_list services = {0};
-    int r =
-        store_label_values(server->store, selection, LABEL_SERVICE_NAME, gather, &services, error);
-    size_t matchers = selection->selector ? selection->selector->count : 0;
-    struct matcher *all = memory_zalloc(matchers + 1, sizeof(*all));
-    if (matchers)
-        memcpy(all, selection->selector->matchers, matchers * sizeof(*all));
-    struct selector selector = {.matchers = all, .count = matchers + 1};
-    struct store_selection one = *selection;
-    one.selector = &selector;
-    for (size_t i = 0; r >= 0 && i < services.count && buffer_pass(list->out); i++) {
-        all[matchers] = (struct matcher){
-            .kind = MATCH_EQUAL, .name = LABEL_SERVICE_NAME, .value = services.list[i]};
-        r = store_series(server->store, &one, list_series, list, error);
-    }
-    for (size_t i = 0; i < services.count; i++)
-        free(services.list[i]);
-    free(services.list);
-    free(all);
-    return r;
 }
 
 enum listing { LIST_TYPES, LIST_NAMES, LIST_VALUES, LIST_SERIES };
@@ -125,7 +87,7 @@ static void respond_list(struct http_request *request, struct server *server, en
                                    : LABEL_SERVICE_NAME,
                                list_text, &list, &error);
     else if (!r)
-        r = list_by_service(server, selection, &list, &error);
+        r = series_list(server->store, selection, list.out, list_series, &list, &error);
     buffer_add_text(list.out, "]\n");
     r = answer_end(&answer, r, &error);
     if (r < 0)
@@ -184,18 +146,36 @@ void api_build(struct http_request *request, void *userdata)
                       "\"goVersion\":\"\"}}\n");
 }
 
+struct health_problems {
+    struct list list;
+    const char *folder; /* of the tenant who asks, as it stands in paths; NULL: all */
+};
+
+/* Sentences name files, and folders are called after tenants: the others' are nobody's business. */
+static int list_problem(void *context, const char *text)
+{
+    struct health_problems *problems = context;
+    return problems->folder && !strstr(text, problems->folder) ? 0
+                                                               : list_text(&problems->list, text);
+}
+
 void api_health(struct http_request *request, void *userdata)
 {
     struct server *server = userdata;
     struct error error = {0};
     struct store_stats stats = {0};
     struct buffer problems = {0};
-    struct list list = {.out = &problems, .comma = ""};
+    struct health_problems listing = {.list = {.out = &problems, .comma = ""}};
+    char folder[STORE_TENANT_BYTES_MAX + 3];
+    const char *tenant = http_request_identity(request)->tenant;
     if (!parameters_known(request, "/api/v1/health"))
         return;
+    snprintf(folder, sizeof(folder), "/%s/", tenant);
+    if (strcmp(tenant, TOKEN_DEFAULT_TENANT))
+        listing.folder = folder;
     int r = store_stats(server->store, &stats, &error);
     if (!r)
-        r = store_problems(server->store, list_text, &list, &error);
+        r = store_problems(server->store, list_problem, &listing, &error);
     struct buffer out = {0};
     uint64_t bytes = 0;
     for (int i = 0; i < STORE_TIERS; i++)

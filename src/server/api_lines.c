@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "server/answer.h"
 #include "server/api.h"
 #include "server/symbols_api.h"
 
@@ -59,8 +60,10 @@ static int write_lines(struct http_request *request, struct server *server,
                        uint64_t limit, struct error *error)
 {
     _cleanup_naming_ struct naming naming = {0};
-    struct buffer out = {0};
+    _cleanup_answer_ struct answer answer;
+    struct buffer *out = &answer.out;
     size_t count = 0;
+    answer_init(&answer, request, "application/json");
     naming_init(&naming, profile);
     _cleanup_free_ bool *chosen = memory_zalloc(naming.count, sizeof(*chosen));
     if (!choose(&naming, function, chosen))
@@ -74,25 +77,23 @@ static int write_lines(struct http_request *request, struct server *server,
     if (!function && count)
         qsort(rows, count, sizeof(*rows),
               order == RANK_BY_CUMULATIVE ? compare_cumulative : compare_flat);
-    buffer_add_char(&out, '{');
-    api_put_unit(&out, type);
-    buffer_printf(&out, ",\"total\":%lld,", (long long)total_of(profile));
-    quality_write(quality, profile, &out);
-    buffer_printf(&out, ",\"line_count\":%zu,\"lines\":[", count);
-    for (size_t i = 0; i < count && i < limit; i++) {
-        buffer_add_text(&out, i ? ",\n" : "\n");
-        put_line(&out, profile, &naming.entries[rows[i].entry], &rows[i]);
+    buffer_add_char(out, '{');
+    api_put_unit(out, type);
+    buffer_printf(out, ",\"total\":%lld,", (long long)total_of(profile));
+    quality_write(quality, profile, out);
+    buffer_printf(out, ",\"line_count\":%zu,\"lines\":[", count);
+    for (size_t i = 0; i < count && i < limit && buffer_pass(out); i++) {
+        buffer_add_text(out, i ? ",\n" : "\n");
+        put_line(out, profile, &naming.entries[rows[i].entry], &rows[i]);
     }
-    buffer_add_char(&out, ']');
+    buffer_add_char(out, ']');
     _cleanup_free_ bool *wanted = memory_zalloc(profile->string_count, sizeof(*wanted));
     for (size_t i = 0; i < count && i < limit; i++)
         wanted[rows[i].file] = true;
     sources_put_known(symbols_sources(server->symbols), http_request_identity(request)->tenant,
-                      profile, wanted, &out);
-    buffer_add_text(&out, "}\n");
-    api_respond(request, "application/json", &out);
-    buffer_release(&out);
-    return 0;
+                      profile, wanted, out);
+    buffer_add_text(out, "}\n");
+    return answer_end(&answer, 0, error);
 }
 
 void api_lines(struct http_request *request, void *server)

@@ -77,6 +77,8 @@ static void memory_metrics(struct server *server, struct buffer *out)
            "Memory for pushes, queries and housekeeping together.", (double)memory.limit_bytes);
     metric(out, "assay_memory_budget_used_bytes", "gauge", "Of it what is taken now.",
            (double)memory.used_bytes);
+    metric(out, "assay_memory_budget_peak_bytes", "gauge", "The most of it that ever was.",
+           (double)memory.peak_bytes);
     metric(out, "assay_memory_pushes_refused_total", "counter",
            "Pushes told to come back since the memory limit was used up.",
            (double)atomic_load(&server->pushes_without_memory));

@@ -16,9 +16,15 @@ struct call {
     struct buffer *out;
     const char *comma;
     struct labels *seen; /* label sets that are in the answer */
-    size_t seen_count, seen_capacity;
+    size_t seen_count, seen_capacity, seen_bytes;
     struct id_table index;
 };
+
+/* For callbacks that may wait for the client: 0, or why there is no use in going on. */
+static inline int querier_pass(struct call *call)
+{
+    return buffer_pass(call->out) ? 0 : call->out->drain->failure;
+}
 
 typedef int querier_method(struct call *call, struct error *error);
 

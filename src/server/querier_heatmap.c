@@ -7,11 +7,13 @@
 #include <string.h>
 
 #include "format/wire.h"
+#include "server/admit.h"
 #include "server/querier.h"
 
 #define BUCKETS 20
 #define POINTS_MAX 1000000
 #define GROUPS_MAX 10000
+#define MEASURED_BYTES (64u << 10)
 
 enum { HEATMAP_INDIVIDUAL = 1, HEATMAP_SPAN };
 
@@ -36,6 +38,7 @@ struct heatmap {
         struct labels labels;
     } * exemplars;
     size_t exemplar_count, exemplar_capacity;
+    size_t label_bytes, memory_bytes_max;
     int64_t least, most;
     bool too_many;
 };
@@ -65,6 +68,7 @@ static uint32_t find_group(struct heatmap *map, const struct labels *labels)
     if (id == ID_NONE && map->group_count < GROUPS_MAX) {
         id = (uint32_t)map->group_count;
         array_reserve(map->groups, map->group_capacity, map->group_count + 1);
+        map->label_bytes += labels_memory(&group);
         map->groups[map->group_count++] = group;
         id_table_insert(&map->index, hash, id);
         return id;
@@ -73,11 +77,19 @@ static uint32_t find_group(struct heatmap *map, const struct labels *labels)
     return id;
 }
 
+static bool is_full(const struct heatmap *map)
+{
+    return map->count == POINTS_MAX || map->capacity * sizeof(*map->points) +
+                                               map->exemplar_capacity * sizeof(*map->exemplars) +
+                                               map->label_bytes >
+                                           map->memory_bytes_max;
+}
+
 static int add_point(struct heatmap *map, const struct labels *labels, int64_t time_ns,
                      int64_t value, const struct store_exemplar *exemplar)
 {
     uint32_t group = find_group(map, labels);
-    map->too_many |= map->count == POINTS_MAX || group == ID_NONE;
+    map->too_many |= is_full(map) || group == ID_NONE;
     if (map->too_many)
         return 1;
     int64_t after = time_ns - map->from_ns;
@@ -87,7 +99,8 @@ static int add_point(struct heatmap *map, const struct labels *labels, int64_t t
         array_reserve(map->exemplars, map->exemplar_capacity, map->exemplar_count + 1);
         map->exemplars[map->exemplar_count].exemplar = *exemplar;
         map->exemplars[map->exemplar_count].labels = (struct labels){0};
-        labels_copy(&map->exemplars[map->exemplar_count++].labels, labels);
+        labels_copy(&map->exemplars[map->exemplar_count].labels, labels);
+        map->label_bytes += labels_memory(&map->exemplars[map->exemplar_count++].labels);
         point.exemplar = (uint32_t)map->exemplar_count;
     }
     map->least = map->count ? MIN(map->least, value) : value;
@@ -186,29 +199,59 @@ static void put_slot(struct heatmap *map, const struct heat_point *points, size_
         wire_end(out, mark);
 }
 
-/* All points of one group. */
-static void put_series(struct heatmap *map, const struct heat_point *points, size_t count)
+/* The content of one group's message. */
+static int put_slots(struct heatmap *map, const struct heat_point *points, size_t count)
 {
     struct call *call = map->call;
-    size_t mark = 0;
-    if (call->request.json) {
-        querier_put_comma(call);
-        buffer_add_char(call->out, '{');
-    } else {
-        mark = wire_begin(call->out, 1);
-    }
+    int r = 0;
     querier_put_labels(call, &map->groups[points->group]);
     if (call->request.json)
         buffer_add_text(call->out, ",\"slots\":[");
-    for (size_t i = 0, end; i < count; i = end) {
+    for (size_t i = 0, end; !r && i < count; i = end) {
         for (end = i; end < count && points[end].slot == points[i].slot;)
             end++;
         put_slot(map, points + i, end - i, !i);
+        r = querier_pass(call);
     }
     if (call->request.json)
-        buffer_add_text(call->out, "]}");
-    else
-        wire_end(call->out, mark);
+        buffer_add_char(call->out, ']');
+    return r;
+}
+
+static int forget(void *context, const void *bytes, size_t length)
+{
+    (void)context;
+    (void)bytes;
+    (void)length;
+    return 0;
+}
+
+/* A message's length stands before it: written twice, it need not be held. */
+static uint64_t measure_slots(struct heatmap *map, const struct heat_point *points, size_t count)
+{
+    struct buffer_drain drain = {.take = forget, .piece_bytes = MEASURED_BYTES};
+    _cleanup_buffer_ struct buffer thrown_away = {.drain = &drain};
+    struct buffer *out = map->call->out;
+    map->call->out = &thrown_away;
+    put_slots(map, points, count);
+    map->call->out = out;
+    return buffer_written(&thrown_away);
+}
+
+/* All points of one group. */
+static int put_series(struct heatmap *map, const struct heat_point *points, size_t count)
+{
+    struct call *call = map->call;
+    if (call->request.json) {
+        querier_put_comma(call);
+        buffer_add_char(call->out, '{');
+        int r = put_slots(map, points, count);
+        buffer_add_char(call->out, '}');
+        return r;
+    }
+    wire_put_tag(call->out, 1, WIRE_BYTES);
+    wire_put_varint(call->out, measure_slots(map, points, count));
+    return put_slots(map, points, count);
 }
 
 int querier_select_heatmap(struct call *call, struct error *error)
@@ -218,12 +261,17 @@ int querier_select_heatmap(struct call *call, struct error *error)
     if (!(request->step >= 0.001 && request->step < 1e9))
         return error_set(error, -EINVAL, "The step is too short or too long, or isn't there.");
     int r = querier_ask(call, request, request->label_selector, true, &question, error);
+    if (!r)
+        r = admit_rest(error);
     if (r < 0)
         return r;
+    question.limits.memory_bytes = admit_profile_bytes(call->server);
     _cleanup_(heatmap_release) struct heatmap map = {.call = call,
                                                      .type = question.query.type,
                                                      .from_ns = question.selection.from_ns,
-                                                     .step_ns = llround(request->step * 1e9)};
+                                                     .step_ns = llround(request->step * 1e9),
+                                                     .memory_bytes_max =
+                                                         question.limits.memory_bytes};
     r = request->query_type == HEATMAP_SPAN
             ? store_exemplars(call->server->store, &question.selection, NULL, &question.limits,
                               add_exemplar, &map, error)
@@ -231,22 +279,23 @@ int querier_select_heatmap(struct call *call, struct error *error)
                          &map, error);
     if (map.too_many)
         return error_set(error, -E2BIG,
-                         "The heat map would have more than %d points or %d series; ask for a "
-                         "shorter time or group by fewer labels.",
-                         POINTS_MAX, GROUPS_MAX);
+                         "The heat map would have more than %d points or %d series, or take more "
+                         "than %zu MiB; ask for a shorter time or group by fewer labels.",
+                         POINTS_MAX, GROUPS_MAX, map.memory_bytes_max >> 20);
     if (r < 0)
         return r;
+    r = 0;
     if (map.count)
         qsort(map.points, map.count, sizeof(*map.points), compare_points);
     if (request->json)
         buffer_add_text(call->out, "{\"series\":[");
     int64_t left = request->limit > 0 ? request->limit : GROUPS_MAX;
-    for (size_t i = 0, end; i < map.count && left; i = end, left--) {
+    for (size_t i = 0, end; !r && i < map.count && left; i = end, left--) {
         for (end = i; end < map.count && map.points[end].group == map.points[i].group;)
             end++;
-        put_series(&map, map.points + i, end - i);
+        r = put_series(&map, map.points + i, end - i);
     }
     if (request->json)
         buffer_add_text(call->out, "]}");
-    return 0;
+    return r;
 }

@@ -5,9 +5,12 @@
 
 #include "base/text.h"
 #include "format/wire.h"
+#include "server/admit.h"
 #include "server/querier.h"
+#include "server/series_list.h"
 
-/* Lists of several matchers add up, each element once. */
+/* Lists of several matchers add up, each element once; and of some labels only there are fewer sets
+ * than series. What is known takes memory, of which there is some for each query. */
 static bool seen_before(struct call *call, const struct labels *labels)
 {
     uint64_t hash = labels_hash(labels);
@@ -19,12 +22,15 @@ static bool seen_before(struct call *call, const struct labels *labels)
     array_reserve(call->seen, call->seen_capacity, call->seen_count + 1);
     call->seen[call->seen_count] = (struct labels){0};
     labels_copy(&call->seen[call->seen_count], labels);
+    call->seen_bytes += sizeof(*labels) + labels_memory(&call->seen[call->seen_count]);
     id_table_insert(&call->index, hash, (uint32_t)call->seen_count++);
     return false;
 }
 
 static bool text_seen_before(struct call *call, const char *text)
 {
+    if (call->request.matchers.count < 2)
+        return false;
     struct labels one = {0};
     labels_set(&one, "name", text);
     bool known = seen_before(call, &one);
@@ -43,7 +49,7 @@ static int put_name(void *context, const char *text)
     } else {
         wire_put_bytes(call->out, 1, text, strlen(text));
     }
-    return 0;
+    return querier_pass(call);
 }
 
 /* For each of the request's matchers; without any, once for everything. */
@@ -62,6 +68,11 @@ static int for_matchers(struct call *call,
         else if (!r)
             r = fn(call, &question, error);
     }
+    if (r == -E2BIG && error->code != r)
+        error_set(
+            error, r,
+            "The list takes more memory than there is for one question; ask for fewer labels, "
+            "a shorter time, or with one matcher.");
     return r;
 }
 
@@ -124,6 +135,7 @@ static int put_series(void *context, const struct labels *labels, const char *ty
 {
     struct call *call = context;
     const struct rpc_texts *wanted = &call->request.label_names;
+    bool repeats = wanted->count || call->request.matchers.count > 1;
     struct labels all = {0}, shown = {0};
     (void)first_ns;
     (void)last_ns;
@@ -134,7 +146,7 @@ static int put_series(void *context, const struct labels *labels, const char *ty
         labels_set(&shown, wanted->list[i], value ? value : "");
     }
     const struct labels *set = wanted->count ? &shown : &all;
-    if (set->count && !seen_before(call, set)) {
+    if (set->count && !(repeats && seen_before(call, set))) {
         size_t mark = 0;
         if (call->request.json) {
             querier_put_comma(call);
@@ -150,12 +162,13 @@ static int put_series(void *context, const struct labels *labels, const char *ty
     }
     labels_release(&all);
     labels_release(&shown);
-    return 0;
+    return call->seen_bytes > admit_profile_bytes(call->server) ? -E2BIG : 0;
 }
 
 static int series_of(struct call *call, struct question *question, struct error *error)
 {
-    return store_series(call->server->store, &question->selection, put_series, call, error);
+    return series_list(call->server->store, &question->selection, call->out, put_series, call,
+                       error);
 }
 
 static int list(struct call *call, const char *key,
@@ -188,7 +201,8 @@ int querier_label_values(struct call *call, struct error *error)
 
 int querier_series(struct call *call, struct error *error)
 {
-    return list(call, "labelsSet", series_of, error);
+    int r = admit_rest(error);
+    return r < 0 ? r : list(call, "labelsSet", series_of, error);
 }
 
 /* ---- what is there at all ---- */

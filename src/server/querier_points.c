@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "format/wire.h"
+#include "server/admit.h"
 #include "server/querier.h"
 
 #define EXEMPLARS_MAX 100000 /* looked at for one answer */
@@ -24,7 +25,7 @@ struct points {
     const struct store_selection *selection;
     int64_t step_ns;
     struct found *found;
-    size_t found_count, found_capacity;
+    size_t found_count, found_capacity, found_bytes, found_bytes_max;
     struct id_table index;
     uint64_t series; /* written so far */
 };
@@ -71,10 +72,11 @@ static int find_exemplar(void *context, const struct labels *labels, const struc
             return 0;
         }
     }
-    if (points->found_count == EXEMPLARS_MAX)
+    if (points->found_count == EXEMPLARS_MAX || points->found_bytes > points->found_bytes_max)
         return 1;
     array_reserve(points->found, points->found_capacity, points->found_count + 1);
     labels_copy(&found.labels, labels);
+    points->found_bytes += sizeof(found) + labels_memory(&found.labels);
     points->found[points->found_count] = found;
     id_table_insert(&points->index, hash, (uint32_t)points->found_count++);
     return 0;
@@ -161,14 +163,18 @@ static int put_group(void *context, const struct labels *group, const struct sto
     querier_put_labels(call, &labels);
     if (call->request.json)
         buffer_add_text(call->out, ",\"points\":[");
-    for (size_t i = 0; i < count; i++)
+    int r = 0;
+    for (size_t i = 0; !r && i < count; i++) {
         put_point(points, &list[i], hash, !i);
+        if (call->request.json)
+            r = querier_pass(call);
+    }
     if (call->request.json)
         buffer_add_text(call->out, "]}");
     else
-        wire_end(call->out, mark);
+        wire_end(call->out, mark); /* whole until here: its length comes before it */
     labels_release(&labels);
-    return 0;
+    return r ? r : querier_pass(call);
 }
 
 int querier_select_series(struct call *call, struct error *error)
@@ -194,6 +200,10 @@ int querier_select_series(struct call *call, struct error *error)
                                                       .selection = &question.selection,
                                                       .step_ns = query.step_ns};
     if (request->exemplar_type >= EXEMPLARS_INDIVIDUAL)
+        r = admit_rest(error);
+    question.limits.memory_bytes = admit_profile_bytes(call->server);
+    points.found_bytes_max = admit_profile_bytes(call->server) / 4;
+    if (!r && request->exemplar_type >= EXEMPLARS_INDIVIDUAL)
         r = store_exemplars(store, &question.selection, NULL, &question.limits, find_exemplar,
                             &points, error);
     if (r < 0)
@@ -202,8 +212,10 @@ int querier_select_series(struct call *call, struct error *error)
         qsort(points.found, points.found_count, sizeof(*points.found), compare_found);
     if (request->json)
         buffer_add_text(call->out, "{\"series\":[");
-    r = store_timeseries(store, &question.selection, &query, &question.limits, put_group, &points,
-                         &quality, error);
+    do
+        r = store_timeseries(store, &question.selection, &query, &question.limits, put_group,
+                             &points, &quality, error);
+    while (question_again(&question, &r, error));
     if (request->json)
         buffer_add_text(call->out, "]}");
     return r;

@@ -10,6 +10,7 @@
 #include "server/receive.h"
 
 #define DOT_FUNCTIONS 80
+#define PIECE_BYTES (64u << 10)
 
 enum { FORMAT_TREE = 2, FORMAT_DOT, FORMAT_PPROF };
 
@@ -72,16 +73,27 @@ static uint32_t node_limit(int64_t nodes)
 
 /* ---- answers ---- */
 
+/* What is there already, without another copy of it. */
+static void put_pieces(struct call *call, const char *data, size_t length)
+{
+    for (size_t at = 0, piece; at < length && buffer_pass(call->out); at += piece) {
+        piece = MIN(length - at, (size_t)PIECE_BYTES);
+        buffer_add(call->out, data + at, piece);
+    }
+}
+
 /* A field of bytes or a nested message, which JSON has as base64 or an object. */
 static void put_content(struct call *call, unsigned number, const char *key, const char *quote,
                         const struct buffer *content)
 {
     if (call->request.json) {
         buffer_printf(call->out, "{\"%s\":%s", key, quote);
-        buffer_add(call->out, content->data, content->length);
+        put_pieces(call, content->data, content->length);
         buffer_printf(call->out, "%s}", quote);
     } else if (content->length) {
-        wire_put_bytes(call->out, number, content->data, content->length);
+        wire_put_tag(call->out, number, WIRE_BYTES);
+        wire_put_varint(call->out, content->length);
+        put_pieces(call, content->data, content->length);
     }
 }
 
@@ -103,7 +115,7 @@ static int put_tree(struct call *call, const struct profile *profile, struct err
 
 static int put_pprof(struct call *call, const struct profile *profile, struct error *error)
 {
-    _cleanup_buffer_ struct buffer bytes = {0}, wrapped = {0};
+    _cleanup_buffer_ struct buffer bytes = {0}, head = {0};
     int r = pprof_write(&bytes, profile, &(struct write_options){.type = -1}, error);
     if (r < 0)
         return r;
@@ -113,8 +125,12 @@ static int put_pprof(struct call *call, const struct profile *profile, struct er
         buffer_add_text(call->out, "}}");
         return r;
     }
-    wire_put_bytes(&wrapped, 1, bytes.data, bytes.length);
-    put_content(call, 5, "", "", &wrapped);
+    wire_put_tag(&head, 1, WIRE_BYTES);
+    wire_put_varint(&head, bytes.length);
+    wire_put_tag(call->out, 5, WIRE_BYTES);
+    wire_put_varint(call->out, head.length + bytes.length);
+    buffer_add(call->out, head.data, head.length);
+    put_pieces(call, bytes.data, bytes.length);
     return 0;
 }
 
@@ -139,7 +155,7 @@ static int put_flame(struct call *call, struct calltree *tree, int64_t nodes)
     } else {
         _cleanup_buffer_ struct buffer content = {0};
         flamebearer_write_wire(&flame, &content);
-        wire_put_bytes(call->out, 1, content.data, content.length);
+        put_content(call, 1, "", "", &content);
     }
     return 0;
 }

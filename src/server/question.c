@@ -11,6 +11,7 @@
 #include "profile/naming.h"
 #include "profile/rank.h"
 #include "query/maps.h"
+#include "server/admit.h"
 
 #define HOUR_NS 3600000000000ll
 
@@ -37,10 +38,9 @@ int question_init(struct question *question, struct http_request *request, struc
                                                    .selector = &question->query.selector,
                                                    .from_ns = from_ns,
                                                    .to_ns = to_ns};
-    question->limits =
-        (struct store_limits){.cancelled = http_request_cancel_flag(request),
-                              .memory_bytes = atomic_load(&server->query_memory_bytes),
-                              .admitted = true};
+    question->limits = (struct store_limits){.cancelled = http_request_cancel_flag(request),
+                                             .memory_bytes = admit_profile_bytes(server),
+                                             .admitted = true};
     if (typed || *question->query.type)
         r = query_resolve(&question->query, server->store, tenant, from_ns, to_ns, error);
     if (r < 0)
@@ -158,10 +158,47 @@ static int merge_large(struct question *question, struct profile *profile,
     return r;
 }
 
+bool question_again(struct question *question, int *r, struct error *error)
+{
+    if (*r != -E2BIG || !admit_is_part())
+        return false;
+    *r = admit_rest(error);
+    question->limits.memory_bytes = admit_profile_bytes(question->server);
+    return *r == 0;
+}
+
+static bool is_about_one(const struct question *question)
+{
+    const struct selector *selector = &question->query.selector;
+    for (size_t i = 0; i < selector->count; i++)
+        if (selector->matchers[i].kind == MATCH_EQUAL &&
+            !strcmp(selector->matchers[i].name, LABEL_SERVICE_NAME))
+            return true;
+    return false;
+}
+
+static int merge_first(struct question *question, struct profile *profile,
+                       struct store_quality *ret_quality, struct error *error)
+{
+    /* A question about more than one service will need it all, and needn't find that out. */
+    int r = is_about_one(question) ? 0 : admit_rest(error);
+    if (r < 0)
+        return r;
+    question->limits.memory_bytes = admit_profile_bytes(question->server);
+    r = merge_within(question, &question->limits, profile, ret_quality, error);
+    if (!question_again(question, &r, error))
+        return r;
+    enum profile_detail detail = profile->detail;
+    profile_release(profile);
+    profile_init(profile, detail);
+    *ret_quality = (struct store_quality){0};
+    return merge_within(question, &question->limits, profile, ret_quality, error);
+}
+
 int question_merge(struct question *question, struct profile *profile,
                    struct store_quality *ret_quality, struct error *error)
 {
-    int r = merge_within(question, &question->limits, profile, ret_quality, error);
+    int r = merge_first(question, profile, ret_quality, error);
     if (r == -E2BIG && !question->whole && !query_links_any(&question->links))
         r = merge_large(question, profile, ret_quality, error);
     if (r == -E2BIG)

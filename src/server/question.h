@@ -44,6 +44,10 @@ int question_read_links(struct question *question, struct http_request *request,
 int question_merge(struct question *question, struct profile *profile,
                    struct store_quality *ret_quality, struct error *error);
 
+/* Whether to ask once more, with more memory: *r is what asking ended with, and what taking more
+ * did otherwise. Nothing of an answer may have been sent. */
+bool question_again(struct question *question, int *r, struct error *error);
+
 /* The same, with all that can be said of how good it is. */
 int question_merge_measured(struct question *question, struct profile *profile,
                             struct query_quality *ret_quality, struct error *error);

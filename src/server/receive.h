@@ -42,6 +42,13 @@ int receipt_read_memory(struct receipt *receipt, const void *data, size_t length
 int receipt_body(struct receipt *receipt, struct http_source **ret_source, const uint8_t **ret_data,
                  size_t *ret_length, struct error *error);
 
+/* ---- receive_series.c ---- */
+
+/* Adds the profiles of a push.v1 message, or of Parca's, to the batch. */
+int receipt_read_wire(struct receipt *receipt, const void *body, size_t length,
+                      struct error *error);
+int receipt_read_json(struct receipt *receipt, struct source *source, struct error *error);
+
 /* ---- multipart.c ---- */
 
 struct multipart {

@@ -118,8 +118,7 @@ static int wire_samples(struct receipt *receipt, const struct wire_field *series
     return r < 0 ? malformed(error) : 0;
 }
 
-static int read_wire_series(struct receipt *receipt, const void *body, size_t length,
-                            struct error *error)
+int receipt_read_wire(struct receipt *receipt, const void *body, size_t length, struct error *error)
 {
     struct wire wire = wire_of(body, length);
     struct wire_field field;
@@ -218,7 +217,7 @@ static int json_one_series(struct receipt *receipt, struct json *json, struct er
     return r;
 }
 
-static int read_json_series(struct receipt *receipt, struct source *source, struct error *error)
+int receipt_read_json(struct receipt *receipt, struct source *source, struct error *error)
 {
     _cleanup_json_ struct json json;
     struct json_string key;
@@ -250,14 +249,14 @@ static void receive_series(struct http_request *request, struct server *server, 
         r = http_source_open(request, ingest_limits(&server->ingest).expansion_bytes, &source,
                              &error);
         if (!r)
-            r = read_json_series(&receipt, http_source(source), &error);
+            r = receipt_read_json(&receipt, http_source(source), &error);
     } else if (http_request_is_type(request, "application/grpc") ||
                http_request_is_type(request, "application/grpc+proto")) {
         r = error_set(&error, -ENOTSUP, "gRPC isn't served; use Connect or plain HTTP.");
     } else {
         r = receipt_body(&receipt, &source, &body, &length, &error);
         if (!r)
-            r = read_wire_series(&receipt, body, length, &error);
+            r = receipt_read_wire(&receipt, body, length, &error);
     }
     if (receipt_finish(&receipt, r, &error))
         http_respond_text(request, 200, json ? "application/json" : "application/proto",

@@ -13,6 +13,7 @@
 #include "base/log.h"
 #include "base/memory.h"
 #include "base/text.h"
+#include "server/admit.h"
 #include "server/audit.h"
 #include "server/web.h"
 
@@ -24,7 +25,8 @@
 #define MAPS_BODY (256ull << 20)
 #define ORDER_BODY (64u << 10)
 #define KEEP_HOUSE_MS 5000
-#define QUERY_SHARE 12 /* part of the memory limit that the stacks of one query may take */
+#define QUERY_SHARE 12    /* part of the memory limit that the stacks of one query may take */
+#define QUERY_SHARE_MAX 8 /* at most: three of these are all that there is for work */
 #define MALLOC_ARENAS_MAX 8
 #define MALLOC_MAP_BYTES (1 << 20)
 #define MALLOC_TRIM_BYTES (4 << 20)
@@ -340,8 +342,9 @@ static void set_limits(struct server *server, const struct server_options *optio
     for (size_t i = 0; i < ARRAY_LENGTH(routes); i++)
         if (routes[i].body_limit_bytes == INGEST_BODY)
             http_route_set_body_limit(&server->routes[i], limits.body_bytes);
-    atomic_store(&server->query_memory_bytes,
-                 options->query_memory_bytes ? options->query_memory_bytes : memory / QUERY_SHARE);
+    uint64_t query =
+        options->query_memory_bytes ? options->query_memory_bytes : memory / QUERY_SHARE;
+    atomic_store(&server->query_memory_bytes, MIN(query, memory / QUERY_SHARE_MAX));
 }
 
 /*
@@ -354,6 +357,7 @@ static void share_memory(struct server *server)
 {
     uint64_t limit = server->options.memory_limit_bytes;
     budget_init(&server->memory, limit / 8 * 3);
+    budget_init(&server->starters, ADMIT_STARTERS);
     set_limits(server, &server->options);
     long processors = sysconf(_SC_NPROCESSORS_ONLN);
     mallopt(M_ARENA_MAX, (int)MIN(MAX(processors, 2), MALLOC_ARENAS_MAX));
@@ -426,6 +430,7 @@ void server_stop(struct server *server, unsigned grace_ms)
     control_close(server->control);
     audit_close(server->audit);
     budget_release(&server->memory);
+    budget_release(&server->starters);
     senders_free(server->ingest.senders);
     deltas_free(server->ingest.deltas);
     quotas_free(server->quotas);

@@ -70,8 +70,9 @@ struct server {
     struct http_route routes[SERVER_ROUTES_MAX]; /* with the limits that are set */
     struct http_tls *tls;
     struct tokens *tokens;
-    struct audit *audit;  /* NULL: in memory only */
-    struct budget memory; /* of pushes, queries and housekeeping */
+    struct audit *audit;    /* NULL: in memory only */
+    struct budget memory;   /* of pushes, queries and housekeeping */
+    struct budget starters; /* see admit.c; of queries, not bytes */
     _Atomic uint64_t query_memory_bytes;
     _Atomic uint64_t pushes_without_memory;
     struct quotas *quotas;
@@ -130,7 +131,7 @@ server_handler api_document, api_page;
 server_handler api_diff;
 /* api_files.c */
 server_handler api_files_flame, api_files_diff;
-/* api_points.c */
+/* api_points.c, api_exemplars.c */
 server_handler api_timeseries, api_exemplars;
 /* admit.c: runs the handler of a push or a query when there is memory for it. */
 void admit_push(struct http_request *request, void *server, server_handler *handler);

@@ -139,7 +139,7 @@ int embedded_merge(struct store *store, const struct store_selection *selection,
                    struct store_quality *quality, struct error *error);
 int embedded_timeseries(struct store *store, const struct store_selection *selection,
                         const struct store_timeseries_query *query,
-                        const struct store_limits *limits, store_points_fn *fn, void *context,
+                        const struct store_limits *limits, struct point_groups *groups,
                         struct store_quality *quality, struct error *error);
 /* series.c */
 int embedded_series(struct store *store, const struct store_selection *selection,

@@ -94,14 +94,14 @@ static int merge(struct store *base, const struct store_selection *selection,
 
 static int timeseries(struct store *base, const struct store_selection *selection,
                       const struct store_timeseries_query *query, const struct store_limits *limits,
-                      store_points_fn *fn, void *context, struct store_quality *quality,
+                      struct point_groups *groups, struct store_quality *quality,
                       struct error *error)
 {
     struct store_limits granted;
     int r = begin_query(embedded_of(base), limits, &granted, error);
     if (r < 0)
         return r;
-    r = embedded_timeseries(base, selection, query, &granted, fn, context, quality, error);
+    r = embedded_timeseries(base, selection, query, &granted, groups, quality, error);
     end_query(embedded_of(base), &granted);
     return r;
 }

@@ -20,6 +20,8 @@ int text_set_give(struct text_set *set, store_text_fn *fn, void *context); /* in
 
 enum store_texts { TEXTS_NAMES, TEXTS_VALUES, TEXTS_TYPES };
 
+struct point_groups;
+
 /* Every member is there in every implementation. Arguments were checked by store.c: tenants,
  * batches, types and steps are well-formed. */
 struct store_operations {
@@ -34,9 +36,10 @@ struct store_operations {
     int (*merge)(struct store *store, const struct store_selection *selection,
                  const struct store_limits *limits, struct profile *profile, unsigned type,
                  struct store_quality *quality, struct error *error);
+    /* Adds to groups, which the caller has made and releases. */
     int (*timeseries)(struct store *store, const struct store_selection *selection,
                       const struct store_timeseries_query *query, const struct store_limits *limits,
-                      store_points_fn *fn, void *context, struct store_quality *quality,
+                      struct point_groups *groups, struct store_quality *quality,
                       struct error *error);
     int (*exemplars)(struct store *store, const struct store_selection *selection,
                      const struct store_function *function, const struct store_limits *limits,
@@ -106,6 +109,7 @@ struct point_groups {
     size_t steps;
     struct point_group *groups;
     size_t count, capacity;
+    size_t label_bytes;
     struct id_table index;
 };
 

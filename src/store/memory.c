@@ -346,16 +346,14 @@ static int64_t window_value(const struct block_rows *rows, const struct block_wi
 
 static int memory_timeseries(struct store *base, const struct store_selection *selection,
                              const struct store_timeseries_query *query,
-                             const struct store_limits *limits, store_points_fn *fn, void *context,
+                             const struct store_limits *limits, struct point_groups *groups,
                              struct store_quality *quality, struct error *error)
 {
     struct memory_store *store = of(base);
     LOCKED(store);
     struct memory_tenant *tenant = find_tenant(store, selection->tenant);
-    _cleanup_(point_groups_release) struct point_groups groups;
-    int r = point_groups_init(&groups, selection, query, error);
-    if (r < 0 || !tenant)
-        return r;
+    if (!tenant)
+        return 0;
     _cleanup_free_ bool *wanted =
         query->function ? nodes_of(&tenant->stacks, query->function, query->count) : NULL;
     for (size_t i = 0; i < tenant->series_count; i++) {
@@ -367,20 +365,21 @@ static int memory_timeseries(struct store *base, const struct store_selection *s
             const struct block_window *window = &series->rows.windows[w];
             if (!in_range(selection, window->start_ns))
                 continue;
-            if (group == ID_NONE &&
-                (group = point_groups_find(&groups, &series->labels)) == ID_NONE)
+            if (group == ID_NONE && (group = point_groups_find(groups, &series->labels)) == ID_NONE)
                 return error_set(error, -E2BIG, "There are more than %d groups.", STORE_GROUPS_MAX);
-            point_groups_add(&groups, group, window->start_ns,
+            point_groups_add(groups, group, window->start_ns,
                              window_value(&series->rows, window, wanted), 1);
             quality_add(quality, window->start_ns, window->start_ns, window->duration_ns, 1,
                         window->row_count, window->total);
         }
         quality->series += group != ID_NONE;
+        if (limits->memory_bytes && point_groups_memory(groups) > limits->memory_bytes)
+            return error_memory(error, limits->memory_bytes);
         if (is_cancelled(limits))
             return error_cancelled(error);
     }
     quality->tiers = quality->windows ? 1 << STORE_RAW : 0;
-    return point_groups_give(&groups, fn, context);
+    return 0;
 }
 
 static int memory_exemplars(struct store *base, const struct store_selection *selection,

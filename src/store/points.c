@@ -51,7 +51,7 @@ void point_groups_release(struct point_groups *groups)
 
 size_t point_groups_memory(const struct point_groups *groups)
 {
-    return groups->count * (sizeof(*groups->groups) + 16 * groups->steps);
+    return groups->count * (sizeof(*groups->groups) + 16 * groups->steps) + groups->label_bytes;
 }
 
 uint32_t point_groups_find(struct point_groups *groups, const struct labels *series)
@@ -75,10 +75,12 @@ uint32_t point_groups_find(struct point_groups *groups, const struct labels *ser
     id = (uint32_t)groups->count++;
     array_reserve(groups->groups, groups->capacity, groups->count);
     groups->groups[id] = (struct point_group){
-        .labels = key,
         .values = memory_zalloc(groups->steps + 1, sizeof(int64_t)),
         .windows = memory_zalloc(groups->steps + 1, sizeof(uint64_t)),
     };
+    labels_copy(&groups->groups[id].labels, &key);
+    labels_release(&key);
+    groups->label_bytes += labels_memory(&groups->groups[id].labels);
     id_table_insert(&groups->index, hash, id);
     return id;
 }

@@ -297,7 +297,7 @@ int embedded_merge(struct store *base, const struct store_selection *selection,
 struct timeseries {
     struct reader reader;
     const struct store_timeseries_query *query;
-    struct point_groups groups;
+    struct point_groups *groups;
     size_t memory_bytes;
     bool *wanted; /* nodes that count, when a function is asked for */
     uint32_t node_count;
@@ -329,12 +329,12 @@ static int timeseries_block(struct reader *reader, struct file *file, uint32_t i
 {
     struct timeseries *series = (struct timeseries *)reader;
     pthread_rwlock_rdlock(&file->lock);
-    uint32_t group = point_groups_find(&series->groups, &file->catalog.series[id].labels);
+    uint32_t group = point_groups_find(series->groups, &file->catalog.series[id].labels);
     pthread_rwlock_unlock(&file->lock);
     if (group == ID_NONE)
         return error_set(error, -E2BIG, "There are more than %d groups; group by fewer labels.",
                          STORE_GROUPS_MAX);
-    if (point_groups_memory(&series->groups) > series->memory_bytes)
+    if (point_groups_memory(series->groups) > series->memory_bytes)
         return error_memory(error, series->memory_bytes);
     if (series->query->function) {
         array_reserve(series->picked, series->picked_capacity, count + 1);
@@ -350,7 +350,7 @@ static int timeseries_block(struct reader *reader, struct file *file, uint32_t i
     }
     for (size_t w = 0; w < count; w++) {
         const struct block_window *window = &view->windows[first + w];
-        point_groups_add(&series->groups, group, window->start_ns,
+        point_groups_add(series->groups, group, window->start_ns,
                          series->query->function ? series->picked[w] : window->total,
                          window->windows);
     }
@@ -362,7 +362,7 @@ static const struct reader_calls timeseries_calls = {.begin = timeseries_begin,
 
 int embedded_timeseries(struct store *base, const struct store_selection *selection,
                         const struct store_timeseries_query *query,
-                        const struct store_limits *limits, store_points_fn *fn, void *context,
+                        const struct store_limits *limits, struct point_groups *groups,
                         struct store_quality *quality, struct error *error)
 {
     struct embedded *store = embedded_of(base);
@@ -372,19 +372,14 @@ int embedded_timeseries(struct store *base, const struct store_selection *select
                                            .calls = &timeseries_calls,
                                            .quality = quality},
                                 .query = query,
+                                .groups = groups,
                                 .memory_bytes = memory_for(store, limits)};
-    int r = point_groups_init(&series.groups, selection, query, error);
-    if (r < 0)
-        return r;
     struct plan plan;
-    r = plan_make(store, selection, query, limits, &plan, &quality->damaged_files, error);
+    int r = plan_make(store, selection, query, limits, &plan, &quality->damaged_files, error);
     if (!r) {
         r = reader_run(&series.reader, &plan, error);
         plan_release(store, &plan);
     }
-    if (!r)
-        r = point_groups_give(&series.groups, fn, context);
-    point_groups_release(&series.groups);
     free(series.picked);
     free(series.wanted);
     return r;

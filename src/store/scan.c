@@ -198,6 +198,14 @@ int embedded_scan(struct store *base, const struct store_selection *selection,
 
 /* ---- exemplars ---- */
 
+/* Stacks that were given are gone for the callback: when they have become many, begin anew. */
+static int limit_stacks(struct scan *scan, struct error *error)
+{
+    if (profile_memory(&scan->profile) <= scan->memory_bytes / 4)
+        return 0;
+    return scan_begin(&scan->reader, scan->file, scan->service, error);
+}
+
 /* A series' exemplars are read once, with its first block: `end` comes after all of a service. */
 static int exemplar_block(struct reader *reader, struct file *file, uint32_t series,
                           struct block_view *view, size_t first, size_t count, struct error *error)
@@ -210,7 +218,7 @@ static int exemplar_block(struct reader *reader, struct file *file, uint32_t ser
     pthread_rwlock_rdlock(&file->lock);
     labels_copy(&labels, &file->catalog.series[series].labels);
     pthread_rwlock_unlock(&file->lock);
-    int r = 0;
+    int r = limit_stacks(scan, error);
     for (size_t w = first; !r && w < first + count; w++) {
         int64_t start = view->windows[w].start_ns;
         if (start == previous)

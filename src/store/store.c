@@ -234,11 +234,14 @@ int store_timeseries(struct store *store, const struct store_selection *selectio
         return r;
     if (query->step_ns < 1000000000)
         return error_set(error, -EINVAL, "A step is at least one second.");
-    r = store->operations->timeseries(store, selection, query, limits ? limits : &no_limits, fn,
-                                      context, &quality, error);
+    _cleanup_(point_groups_release) struct point_groups groups;
+    r = point_groups_init(&groups, selection, query, error);
+    if (!r)
+        r = store->operations->timeseries(store, selection, query, limits ? limits : &no_limits,
+                                          &groups, &quality, error);
     if (!r && ret_quality)
         *ret_quality = quality;
-    return r;
+    return r ? r : point_groups_give(&groups, fn, context);
 }
 
 int store_exemplars(struct store *store, const struct store_selection *selection,

@@ -13,7 +13,8 @@
  * Threads: every call may be made from any thread at any time, except that nothing may run during
  * store_close. Callbacks run on the caller's thread and must not call the store; what they are
  * given is valid until they return. A callback that returns non-zero ends the call, which returns
- * that.
+ * that. Those of series, exemplars and windows must not take long, since others may have to wait
+ * for them; those of texts and points may.
  *
  * Errors: 0 or a negative code with a sentence in `error` (which may be NULL). Codes beside
  * errno's: -EALREADY the batch was stored before, -E2BIG a limit was met, -ECANCELED, -EINVAL what
@@ -238,7 +239,7 @@ int store_timeseries(struct store *store, const struct store_selection *selectio
                      struct error *error);
 
 /* Exemplars, in no order; only those with `function` anywhere on their stack when it is given.
- * `stack` is a node of `profile`, which lives until the call ends. Raw data only. */
+ * The node is one of `profile`, which changes from call to call. Raw data only. */
 typedef int store_exemplar_fn(void *context, const struct labels *labels,
                               const struct profile *profile, const struct store_exemplar *exemplar);
 int store_exemplars(struct store *store, const struct store_selection *selection,

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The fuzzer of what senders and askers put around profiles. Each of its programs is one parser, as
-// FUZZ_TARGET says: forms, names of applications, trees of stacks, messages of calls, queries.
+// FUZZ_TARGET says: forms, names of applications, trees of stacks, series of profiles, messages of
+// calls, queries.
 
 #include <stdlib.h>
 #include <string.h>
@@ -139,6 +140,45 @@ __attribute__((unused)) static void fuzz_question(const uint8_t *data, size_t le
     struct buffer out = {0};
     protojson_profile(data, length, &out, &error);
     buffer_release(&out);
+}
+
+/* Series of raw profiles: the first byte says in which form, and whose. Nothing is stored. */
+__attribute__((unused)) static void fuzz_series(const uint8_t *data, size_t length)
+{
+    static struct server server;
+    struct error error = {0};
+    if (!server.store) {
+        require(!store_open_memory(&(struct store_options){0}, &server.store, &error));
+        pthread_rwlock_init(&server.ingest.rules_lock, NULL);
+        label_rules_init(&server.ingest.rules);
+        server.ingest.store = server.store;
+        server.ingest.deltas = deltas_new(1u << 20);
+        server.ingest.limits = (struct ingest_limits){.expansion_bytes = 1u << 20,
+                                                      .samples = 10000,
+                                                      .series = 100,
+                                                      .depth = 64,
+                                                      .clock_skew_ns = 1};
+    }
+    if (!length)
+        return;
+    struct receipt receipt = {.server = &server, .parca = data[0] & 2};
+    receipt.source = (struct ingest_source){
+        .labels = &receipt.labels, .factor = 1, .received_ns = 1794700000000000000};
+    receipt.batch =
+        (struct ingest_batch){.ingest = &server.ingest, .tenant = "t", .seen = &receipt.seen};
+    int r;
+    if (data[0] & 1) {
+        struct source source;
+        r = source_open_memory(&source, "series", data + 1, length - 1, 1u << 20, &error);
+        if (!r) {
+            r = receipt_read_json(&receipt, &source, &error);
+            source_release(&source);
+        }
+    } else {
+        r = receipt_read_wire(&receipt, data + 1, length - 1, &error);
+    }
+    require(r >= 0 || error.text[0]);
+    receipt_release(&receipt);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t length)

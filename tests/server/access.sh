@@ -57,6 +57,16 @@ kill -HUP "$pid"
 until grep 'stays as it was' tokens.log >/dev/null; do sleep 0.05; done
 push_as "$ingest" after 200
 
+# What is wrong with one tenant's files is said to this one only.
+stop_server
+echo garbage >store/one/raw-default-2020-01-01.assay
+printf 'relabel_configs: []\nretention: {raw: 0}\n' >rules.yaml
+start_server damaged --data store --tokens tokens -c rules.yaml
+status 200 -H "Authorization: Bearer $reader" "$url/api/v1/health"
+[[ $(cat answer.txt) == *degraded*/one/raw-default-2020-01-01.assay* ]]
+status 200 -H "Authorization: Bearer $other" "$url/api/v1/health"
+[[ $(cat answer.txt) == *'"problems":[]'* && $(cat answer.txt) != */one/* ]]
+
 "$ASSAY" token revoke sender --file tokens
 tries=0
 until push_as "$ingest" gone 401 2>/dev/null; do

@@ -8,7 +8,7 @@ import subprocess
 import sys
 import time
 
-from small_pprof import message, number
+from protobuf import field
 
 BASE = 0x555500000000
 
@@ -29,17 +29,17 @@ def main():
     leaves = [int(line.split(":")[0], 16) for line in body.splitlines()]
     caller = int(re.search(r"(\w+):\s+call\s+\w+ <busy_outer>", code).group(1), 16) + 4
     start = BASE + address // 4096 * 4096
-    mapping = (number(1, 1) + number(2, start) + number(3, start + (size + address % 4096 + 4095) // 4096 * 4096)
-               + number(4, offset // 4096 * 4096) + number(5, 3) + number(6, 4))
+    mapping = (field(1, 1) + field(2, start) + field(3, start + (size + address % 4096 + 4095) // 4096 * 4096)
+               + field(4, offset // 4096 * 4096) + field(5, 3) + field(6, 4))
     strings = ["", "cpu", "nanoseconds", binary, build_id]
-    out = message(1, number(1, 1) + number(2, 2)) + message(3, mapping)
+    out = field(1, field(1, 1) + field(2, 2)) + field(3, mapping)
     for index, leaf in enumerate([caller] + leaves):
-        out += message(4, number(1, index + 1) + number(2, 1) + number(3, BASE + leaf))
+        out += field(4, field(1, index + 1) + field(2, 1) + field(3, BASE + leaf))
         if index:
-            out += message(2, message(1, bytes([index + 1, 1])) + message(2, bytes([10])))
+            out += field(2, field(1, bytes([index + 1, 1])) + field(2, bytes([10])))
     assert len(leaves) < 120, "ids of one byte"
-    out += b"".join(message(6, text) for text in strings)
-    out += number(9, time.time_ns() - hours * 3600 * 10**9) + number(10, 10**10) + message(11, number(1, 1) + number(2, 2)) + number(12, 10)
+    out += b"".join(field(6, text) for text in strings)
+    out += field(9, time.time_ns() - hours * 3600 * 10**9) + field(10, 10**10) + field(11, field(1, 1) + field(2, 2)) + field(12, 10)
     with open(output, "wb") as file:
         file.write(out)
     print(len(leaves))

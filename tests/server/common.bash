@@ -6,6 +6,8 @@ trap 'for pid in "${servers[@]}"; do kill -9 "$pid" 2>/dev/null || true; done' E
 
 type curl python3 >/dev/null || { echo "curl or python3 is missing."; exit 77; }
 
+export PYTHONDONTWRITEBYTECODE=1 PYTHONPATH="$ROOT/tests/server" # for protobuf.py
+
 # All times, whenever fixtures were made. The store keeps raw data for ever in these tests.
 always='from=1980-01-01&to=now%2B1d'
 cpu='process_cpu:cpu:nanoseconds:cpu:nanoseconds'

@@ -6,25 +6,10 @@ import struct
 import sys
 import urllib.request
 
+from protobuf import field, varint
+
 URL, TYPE, START, END = sys.argv[1:]
 SELECTOR = '{service_name="shop"}'
-
-
-def varint(value):
-    out = b""
-    while value > 127:
-        out += bytes([value & 127 | 128])
-        value >>= 7
-    return out + bytes([value])
-
-
-def number(field, value):
-    return varint(field << 3) + varint(value)
-
-
-def text(field, content):
-    content = content.encode() if isinstance(content, str) else content
-    return varint(field << 3 | 2) + varint(len(content)) + content
 
 
 def real(field, value):
@@ -78,23 +63,23 @@ def call(method, body):
 
 
 def main():
-    times = lambda first: number(first, int(START)) + number(first + 1, int(END))
-    select = text(1, TYPE) + text(2, SELECTOR) + times(3)
+    times = lambda first: field(first, int(START)) + field(first + 1, int(END))
+    select = field(1, TYPE) + field(2, SELECTOR) + times(3)
 
     types = call("ProfileTypes", times(1))
     assert list(types) == [1] and len(types[1]) == 1
     kind = {k: v[0].decode() for k, v in fields(types[1][0]).items()}
     assert kind == {1: TYPE, 2: "process_cpu", 4: "cpu", 5: "nanoseconds", 6: "cpu",
                     7: "nanoseconds"}, kind
-    assert call("LabelNames", text(1, SELECTOR) + times(2)) == {
+    assert call("LabelNames", field(1, SELECTOR) + times(2)) == {
         1: [b"pod", b"service_name", b"__profile_type__"]}
-    assert call("LabelValues", text(1, "pod") + text(2, SELECTOR) + times(3)) == {1: [b"a", b"b"]}
-    sets = call("Series", text(2, "pod") + times(3))
+    assert call("LabelValues", field(1, "pod") + field(2, SELECTOR) + times(3)) == {1: [b"a", b"b"]}
+    sets = call("Series", field(2, "pod") + times(3))
     assert list(sets) == [2] and len(sets[2]) == 2, "labels_set is field 2"
     pair = fields(fields(sets[2][0])[1][0])
     assert pair[1] == [b"pod"], pair
 
-    graph = fields(call("SelectMergeStacktraces", select + number(5, 16384))[1][0])
+    graph = fields(call("SelectMergeStacktraces", select + field(5, 16384))[1][0])
     names = [n.decode() for n in graph[1]]
     assert names[0] == "total" and set(names[1:]) == {"main", "handle", "query", "render", "idle"}
     levels = [packed(fields(level)[1][0]) for level in graph[2]]
@@ -107,7 +92,7 @@ def main():
                       "idle": 200}, selves
     assert graph[3] == [400] and graph[4] == [200]
 
-    series = call("SelectSeries", select + text(5, "pod") + real(6, 60.0) + number(10, 3))
+    series = call("SelectSeries", select + field(5, "pod") + real(6, 60.0) + field(10, 3))
     first = fields(series[1][0])
     assert fields(first[1][0]) == {1: [b"pod"], 2: [b"a"]}
     point = fields(first[2][0])
@@ -116,17 +101,17 @@ def main():
     assert exemplar[3] == [b"00000000000000a1"] and exemplar[4] == [30], exemplar
     assert exemplar[6] == [b"1".rjust(32, b"0")]
 
-    heat = fields(call("SelectHeatmap", select + real(5, 60.0) + number(7, 1))[1][0])
+    heat = fields(call("SelectHeatmap", select + real(5, 60.0) + field(7, 1))[1][0])
     slot = fields(heat[2][0])
     assert len(slot[2][0]) == 20 * 8 and sum(packed(slot[3][0])) == 1, slot
-    tree = call("SelectMergeStacktraces", select + number(6, 2))
+    tree = call("SelectMergeStacktraces", select + field(6, 2))
     assert list(tree) == [2] and b"render" in tree[2][0]
-    assert list(call("SelectMergeStacktraces", select + number(6, 3))) == [3]
-    profile = fields(fields(call("SelectMergeStacktraces", select + number(6, 4))[5][0])[1][0])
+    assert list(call("SelectMergeStacktraces", select + field(6, 3))) == [3]
+    profile = fields(fields(call("SelectMergeStacktraces", select + field(6, 4))[5][0])[1][0])
     assert sum(packed(fields(s)[2][0])[0] for s in profile[2]) == 400
-    spans = text(1, TYPE) + text(2, SELECTOR) + text(3, "00000000000000a2") + times(4)
+    spans = field(1, TYPE) + field(2, SELECTOR) + field(3, "00000000000000a2") + times(4)
     assert fields(call("SelectMergeSpanProfile", spans)[1][0])[3] == [80]
-    both = call("Diff", text(1, select) + text(2, select))
+    both = call("Diff", field(1, select) + field(2, select))
     assert fields(both[1][0])[5] == fields(both[1][0])[6] == [400]
 
 

@@ -10,16 +10,10 @@ push "$FIXTURES/man/base.pb.gz" 'service=good' >/dev/null
 cat >hostile.py <<'PYTHON'
 import base64, gzip, http.client, json, os, random, re, socket, sys, threading
 from urllib.parse import quote
+from protobuf import field
 host, port = sys.argv[1].removeprefix("http://").split(":")
 rounds, fixtures = int(sys.argv[2]), os.environ["FIXTURES"]
 def load(name): return open(os.path.join(fixtures, name), "rb").read()
-def varint(n):
-    out = b""
-    while n > 127:
-        out += bytes([n & 127 | 128])
-        n >>= 7
-    return out + bytes([n])
-def field(number, content): return varint(number << 3 | 2) + varint(len(content)) + content
 pprof = gzip.decompress(load("man/heap.pb.gz"))
 pair = field(1, field(1, b"service_name") + field(2, b"bad"))
 form = (b'--B\r\nContent-Disposition: form-data; name="profile"\r\n\r\n' + pprof + b"\r\n--B--\r\n")

@@ -12,7 +12,7 @@ printf 'main;run;step 3\nmain;run 1\nmain;rest 2\n' >groups.txt
 printf 'main;run;step\nmain;run;step\nmain;run;step\nmain;run\nmain;rest\nmain;rest\n' >lines.txt
 cat >trees.py <<'PYTHON'
 # A node is (name, value, children): depth first, the root without a name.
-def varint(n): return bytes([n]) if n < 128 else bytes([n & 127 | 128]) + varint(n >> 7)
+from protobuf import varint
 def put(node):
     name, value, children = node
     return varint(len(name)) + name.encode() + varint(value) + varint(len(children)) + b"".join(map(put, children))
@@ -66,12 +66,11 @@ status 415 -F profile=@first.pb -F prev_profile=@first.pb "$url/ingest?name=form
 # Parca's WriteRaw in both forms: labels are in a message of their own.
 python3 - first.pb <<'PYTHON'
 import base64, json, sys
+from protobuf import field
 raw = open(sys.argv[1], "rb").read()
-def varint(n): return bytes([n]) if n < 128 else bytes([n & 127 | 128]) + varint(n >> 7)
-def text(n, s): return varint(n << 3 | 2) + varint(len(s)) + (s.encode() if isinstance(s, str) else s)
 pairs = {"__name__": "process_cpu", "service_name": "parca"}
-labels = b"".join(text(1, text(1, k) + text(2, v)) for k, v in pairs.items())
-open("parca.bin", "wb").write(text(2, text(1, labels) + text(2, text(1, raw))))
+labels = b"".join(field(1, field(1, k) + field(2, v)) for k, v in pairs.items())
+open("parca.bin", "wb").write(field(2, field(1, labels) + field(2, field(1, raw))))
 pairs["service_name"] = "parcajson"
 json.dump({"normalized": True, "series": [{
     "samples": [{"rawProfile": base64.b64encode(raw).decode()}],

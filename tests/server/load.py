@@ -11,26 +11,11 @@ must be there once, with all of its values; one that wasn't must be there whole 
 import argparse, http.client, json, os, random, re, signal, subprocess, sys, threading, time
 import urllib.parse
 
+from protobuf import field, varint
+
 SERVICES = ["load0", "load1", "load2"]
 LEAVES = 4
 DAY_S = 86400
-
-
-def varint(n):
-    out = bytearray()
-    while n > 127:
-        out.append(n & 127 | 128)
-        n >>= 7
-    out.append(n)
-    return bytes(out)
-
-
-def field(number, content):
-    if isinstance(content, int):
-        return varint(number << 3) + varint(content)
-    if isinstance(content, str):
-        content = content.encode()
-    return varint(number << 3 | 2) + varint(len(content)) + content
 
 
 def pprof(stacks, time_ns):

@@ -65,16 +65,9 @@ json stats.json 'd["dataIngested"]'
 # The same as protobuf; a merged profile is pprof.
 cat >ask.py <<'PYTHON'
 import sys, urllib.request
-def varint(n):
-    out = b""
-    while n > 127:
-        out += bytes([n & 127 | 128])
-        n >>= 7
-    return out + bytes([n])
-def text(number, s): return varint(number << 3 | 2) + varint(len(s)) + s.encode()
-def number(n, v): return varint(n << 3) + varint(v)
+from protobuf import field
 url, method, type_id, start, end = sys.argv[1:]
-body = text(1, type_id) + text(2, '{service_name="shop"}') + number(3, int(start)) + number(4, int(end))
+body = field(1, type_id) + field(2, '{service_name="shop"}') + field(3, int(start)) + field(4, int(end))
 request = urllib.request.Request(f"{url}/querier.v1.QuerierService/{method}", body,
                                  {"Content-Type": "application/proto"})
 answer = urllib.request.urlopen(request)

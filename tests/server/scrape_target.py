@@ -4,25 +4,10 @@
 # and key make it speak TLS.
 import base64, gzip, http.server, os, ssl, sys, threading, time
 
+from protobuf import field, varint
+
 STEPS = 6  # values grow until then, and stay
 RESTART = 4  # the process of /restarts is another one from then on
-
-
-def varint(n):
-    out = bytearray()
-    n &= (1 << 64) - 1
-    while n > 127:
-        out.append(n & 127 | 128)
-        n >>= 7
-    return bytes(out + bytes([n]))
-
-
-def number(field, n):
-    return varint(field << 3) + varint(n)
-
-
-def text(field, data):
-    return varint(field << 3 | 2) + varint(len(data)) + data
 
 
 def profile(types, period, rows):
@@ -34,19 +19,19 @@ def profile(types, period, rows):
             strings.append(s)
         return strings.index(s)
 
-    out = b"".join(text(1, number(1, string(t)) + number(2, string(u))) for t, u in types)
+    out = b"".join(field(1, field(1, string(t)) + field(2, string(u))) for t, u in types)
     body = b""
     for names, values in rows:
         ids = [functions.setdefault(n, len(functions) + 1) for n in names]
-        body += text(2, text(1, b"".join(map(varint, ids))) + text(2, b"".join(map(varint, values))))
+        body += field(2, field(1, b"".join(map(varint, ids))) + field(2, b"".join(map(varint, values))))
     for name, id in functions.items():
         # Addresses are new each time: they mustn't matter.
         address = int.from_bytes(os.urandom(4), "little")
-        body += text(4, number(1, id) + number(3, address) + text(4, number(1, id)))
-        body += text(5, number(1, id) + number(2, string(name)))
-    out += body + number(9, time.time_ns())
-    out += text(11, number(1, string(period[0])) + number(2, string(period[1]))) + number(12, 1)
-    return gzip.compress(out + b"".join(text(6, s.encode()) for s in strings))
+        body += field(4, field(1, id) + field(3, address) + field(4, field(1, id)))
+        body += field(5, field(1, id) + field(2, string(name)))
+    out += body + field(9, time.time_ns())
+    out += field(11, field(1, string(period[0])) + field(2, string(period[1]))) + field(12, 1)
+    return gzip.compress(out + b"".join(field(6, s.encode()) for s in strings))
 
 
 def memory(step, grown):

@@ -57,18 +57,11 @@ json series.json 'len(d) == 1'
 # push.v1 as JSON and protobuf, plain and gzip; Parca's WriteRaw, which numbers its fields otherwise.
 cat >messages.py <<'PYTHON'
 import base64, gzip, json, sys
-def varint(n):
-    out = b""
-    while n > 127:
-        out += bytes([n & 127 | 128])
-        n >>= 7
-    return out + bytes([n])
-def field(number, content):
-    return varint(number << 3 | 2) + varint(len(content)) + content
+from protobuf import field
 def labels(service):
     pairs = {"__name__": "memory", "service_name": service, "otel.scope.name": "s",
              "__delta__": "false"}
-    return [field(1, field(1, k.encode()) + field(2, v.encode())) for k, v in pairs.items()]
+    return [field(1, field(1, k) + field(2, v)) for k, v in pairs.items()]
 raw = open(sys.argv[1], "rb").read()
 open("push.json", "w").write(json.dumps({"series": [{"labels": [
     {"name": "__name__", "value": "memory"}, {"name": "service_name", "value": "json"}],

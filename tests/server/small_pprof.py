@@ -9,25 +9,10 @@ are CPU time in ns; two of the stacks belong to spans.
 
 import sys
 
+from protobuf import field, varint
+
 STACKS = [(["main", "handle", "query"], 30, "a1"), (["main", "handle", "render"], 20, "a2"),
           (["main", "idle"], 50, None)]
-
-
-def varint(value):
-    out = b""
-    while value > 127:
-        out += bytes([value & 127 | 128])
-        value >>= 7
-    return out + bytes([value])
-
-
-def number(field, value):
-    return varint(field << 3) + varint(value)
-
-
-def message(field, content):
-    content = content.encode() if isinstance(content, str) else content
-    return varint(field << 3 | 2) + varint(len(content)) + content
 
 
 def main():
@@ -46,20 +31,20 @@ def main():
         for name in stack:
             if name not in names:
                 names.append(name)
-        sample = message(1, b"".join(varint(names.index(n) + 1) for n in reversed(stack)))
-        sample += message(2, varint(value * int(factor)))
+        sample = field(1, b"".join(varint(names.index(n) + 1) for n in reversed(stack)))
+        sample += field(2, varint(value * int(factor)))
         if span:
-            sample += message(3, number(1, 3) + number(2, text(span.rjust(16, "0"))))
-            sample += message(3, number(1, 4) + number(2, text("1".rjust(32, "0"))))
-        samples += message(2, sample)
-    tables = b"".join(message(4, number(1, i + 1) + message(4, number(1, i + 1)))
+            sample += field(3, field(1, 3) + field(2, text(span.rjust(16, "0"))))
+            sample += field(3, field(1, 4) + field(2, text("1".rjust(32, "0"))))
+        samples += field(2, sample)
+    tables = b"".join(field(4, field(1, i + 1) + field(4, field(1, i + 1)))
                       for i in range(len(names)))
-    tables += b"".join(message(5, number(1, i + 1) + number(2, text(n)))
+    tables += b"".join(field(5, field(1, i + 1) + field(2, text(n)))
                        for i, n in enumerate(names))
-    kind = number(1, 1) + number(2, 2)
-    whole = message(1, kind) + samples + tables + b"".join(message(6, s) for s in strings)
-    whole += number(9, int(seconds) * 10**9) + number(10, 10 * 10**9) + message(11, kind)
-    open(output, "wb").write(whole + number(12, 10))
+    kind = field(1, 1) + field(2, 2)
+    whole = field(1, kind) + samples + tables + b"".join(field(6, s) for s in strings)
+    whole += field(9, int(seconds) * 10**9) + field(10, 10 * 10**9) + field(11, kind)
+    open(output, "wb").write(whole + field(12, 10))
 
 
 if __name__ == "__main__":

@@ -26,7 +26,6 @@ printf 'static inline __attribute__((always_inline)) unsigned long from_outside(
 sed -i '1{h;d};2{G}' work/src/prog.c # the header uses what stands before it
 (cd work && cc -O1 -g -Wl,--build-id=sha1 -o ../prog src/prog.c)
 id=$(readelf -n prog | sed -n 's/.*Build ID: //p')
-export PYTHONDONTWRITEBYTECODE=1 PYTHONPATH="$ROOT/tests/server"
 python3 "$ROOT/tests/server/address_pprof.py" addresses.pb prog 30 >/dev/null
 
 for tenant in one two; do
@@ -76,15 +75,15 @@ grep -i '^x-content-type-options: nosniff' head.txt >/dev/null
 # Of two builds that have the file, the one that cost more decides.
 cat >two_builds.py <<'P'
 import sys
-from small_pprof import message, number
+from protobuf import field
 texts = ["", "cpu", "nanoseconds", "shared", "/src/shared.c", sys.argv[2], sys.argv[3]]
-out = message(1, number(1, 1) + number(2, 2))
+out = field(1, field(1, 1) + field(2, 2))
 for i, value in ((1, sys.argv[4]), (2, sys.argv[5])):
-    out += message(2, number(1, i) + number(2, int(value)))
-    out += message(3, number(1, i) + number(2, 4096 * i) + number(3, 4096 * (i + 1)) + number(6, 4 + i))
-    out += message(4, number(1, i) + number(2, i) + number(3, 4096 * i + 8) + message(4, number(1, 1) + number(2, 1)))
-out += message(5, number(1, 1) + number(2, 3) + number(4, 4)) + message(11, number(1, 1) + number(2, 2)) + number(12, 10)
-for text in texts: out += message(6, text.encode())
+    out += field(2, field(1, i) + field(2, int(value)))
+    out += field(3, field(1, i) + field(2, 4096 * i) + field(3, 4096 * (i + 1)) + field(6, 4 + i))
+    out += field(4, field(1, i) + field(2, i) + field(3, 4096 * i + 8) + field(4, field(1, 1) + field(2, 1)))
+out += field(5, field(1, 1) + field(2, 3) + field(4, 4)) + field(11, field(1, 1) + field(2, 2)) + field(12, 10)
+for text in texts: out += field(6, text.encode())
 open(sys.argv[1], "wb").write(out)
 P
 sum=$(sha256sum <work/src/prog.c | cut -d ' ' -f 1)

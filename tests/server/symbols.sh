@@ -30,7 +30,6 @@ objcopy --only-keep-debug prog prog.debug
 strip -o prog.stripped prog
 objcopy --strip-debug prog prog.symbols
 id=$(readelf -n prog | sed -n 's/.*Build ID: //p')
-export PYTHONDONTWRITEBYTECODE=1 PYTHONPATH="$ROOT/tests/server"
 count=$(python3 "$ROOT/tests/server/address_pprof.py" addresses.pb prog 30)
 symbol_files() { (cd store/.symbols && find . -type f | sort); }
 

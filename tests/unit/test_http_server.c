@@ -342,7 +342,7 @@ static void test_slow_senders(void **state)
 static void test_slow_reader(void **state)
 {
     (void)state;
-    const char *at = start_with((struct http_server_options){.rate_window_ms = 1000});
+    const char *at = start_with((struct http_server_options){.stream_wait_ms = 1000});
     int stream = socket_connect(at), buffer = socket_connect(at);
     socket_say(stream, HEAD("GET /stream?bytes=100000000") "\r\n");
     socket_say(buffer, HEAD("GET /big?bytes=50000000") "\r\n");
@@ -351,6 +351,30 @@ static void test_slow_reader(void **state)
     assert_answers(at, HEAD("GET /hello") "\r\n", "hello");
     close(stream);
     close(buffer);
+    stop();
+}
+
+/* One that pauses for longer than a sender may gets all of it. */
+static void test_pausing_reader(void **state)
+{
+    (void)state;
+    const char *at = start_with((struct http_server_options){.rate_window_ms = 500});
+    int streams[2];
+    struct buffer got = {0};
+    for (size_t i = 0; i < ARRAY_LENGTH(streams); i++) {
+        streams[i] = socket_connect(at);
+        socket_say(streams[i], i ? HEAD("GET /big?bytes=20000000") "Connection: close\r\n\r\n"
+                                 : HEAD("GET /stream?bytes=20000000") "Connection: close\r\n\r\n");
+    }
+    usleep(3500000); /* the watcher looks once a second */
+    for (size_t i = 0; i < ARRAY_LENGTH(streams); i++) {
+        got.length = 0;
+        socket_read(streams[i], &got, NULL);
+        assert_true(got.length > 20000000);
+        close(streams[i]);
+    }
+    assert_int_equal(http_server_refused(seen.server, HTTP_REFUSED_SLOW_READER), 0);
+    buffer_release(&got);
     stop();
 }
 
@@ -692,25 +716,16 @@ static void test_metrics(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_routes_and_errors),
-        cmocka_unit_test(test_bodies),
-        cmocka_unit_test(test_large_bodies),
-        cmocka_unit_test(test_answers),
-        cmocka_unit_test(test_pipelining),
-        cmocka_unit_test(test_malformed),
-        cmocka_unit_test(test_cut_and_flipped),
-        cmocka_unit_test(test_header_flood),
-        cmocka_unit_test(test_slow_senders),
-        cmocka_unit_test(test_slow_reader),
-        cmocka_unit_test(test_compressed_stream),
-        cmocka_unit_test(test_stalled_readers),
-        cmocka_unit_test(test_leaving),
-        cmocka_unit_test(test_overload),
-        cmocka_unit_test(test_rate_limit),
-        cmocka_unit_test(test_browsers),
-        cmocka_unit_test(test_stop),
-        cmocka_unit_test(test_many_connections),
-        cmocka_unit_test(test_crowd),
+        cmocka_unit_test(test_routes_and_errors), cmocka_unit_test(test_bodies),
+        cmocka_unit_test(test_large_bodies),      cmocka_unit_test(test_answers),
+        cmocka_unit_test(test_pipelining),        cmocka_unit_test(test_malformed),
+        cmocka_unit_test(test_cut_and_flipped),   cmocka_unit_test(test_header_flood),
+        cmocka_unit_test(test_slow_senders),      cmocka_unit_test(test_slow_reader),
+        cmocka_unit_test(test_pausing_reader),    cmocka_unit_test(test_compressed_stream),
+        cmocka_unit_test(test_stalled_readers),   cmocka_unit_test(test_leaving),
+        cmocka_unit_test(test_overload),          cmocka_unit_test(test_rate_limit),
+        cmocka_unit_test(test_browsers),          cmocka_unit_test(test_stop),
+        cmocka_unit_test(test_many_connections),  cmocka_unit_test(test_crowd),
         cmocka_unit_test(test_metrics),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
