@@ -81,6 +81,7 @@ static bool wait_for_more(struct workers *workers)
 static void *work(void *argument)
 {
     struct workers *workers = argument;
+    pthread_setname_np(pthread_self(), "http-worker");
     pthread_mutex_lock(&workers->lock);
     for (bool stay = true;;) {
         bool reading;
