@@ -207,26 +207,37 @@ static int digest_below(struct otlp_model *model, uint32_t location, struct dige
     return 0;
 }
 
+/* A step is a multiplication that waits for the one before, and little else: so few that the next
+ * stack's begin meanwhile. */
 static int digest_stack(struct otlp_model *model, uint32_t index, struct error *error)
 {
     const struct otlp_dictionary *dictionary = &model->dictionary;
     const struct otlp_range stack = dictionary->stacks[index];
-    const struct digest *single = dictionary->single_digests;
-    const uint32_t *indices = dictionary->indices; /* none at all where no stack has a location */
-    const size_t first = stack.first, count = dictionary->location_count;
+    const struct digest *const single = dictionary->single_digests;
+    const size_t count = dictionary->location_count;
     struct digest digest = {0};
-    uint64_t depth = 0;
-    for (size_t i = stack.count; i-- > 0;) {
-        uint32_t location = indices[first + i];
-        if (likely(location < count && single[location].high)) {
-            digest = loose_digest_below(digest, single[location]);
-            depth++;
+    uint64_t depth = 0, apart = 0; /* frames of the locations that are not single ones; how many */
+    const uint32_t *first = dictionary->indices; /* none at all where no stack has a location */
+    const uint32_t *at = first;
+    if (stack.count) {
+        first += stack.first;
+        at = first + stack.count;
+    }
+    while (at != first) {
+        uint32_t location = *--at;
+        struct digest frame = {0};
+        if (likely(location < count))
+            frame = single[location];
+        if (likely(frame.high)) {
+            digest = loose_digest_below(digest, frame);
             continue;
         }
         int r = digest_below(model, location, &digest, &depth, error);
         if (r < 0)
             return r;
+        apart++;
     }
+    depth += stack.count - apart;
     /* A few bytes can name a location of many lines many times. */
     int r = otlp_spend(model, &model->frame_budget, depth, "stacks", error);
     model->deepest = MAX(model->deepest, (uint32_t)MIN(depth, (uint64_t)UINT32_MAX));

@@ -109,22 +109,26 @@ static int link_locations(struct pprof_reader *reader, struct error *error)
  * there are. */
 static void link_small(struct pprof_reader *reader, const struct id_map *map, struct wire *ids)
 {
-    const uint8_t *at = ids->at, *const end = ids->end;
+    if (ids->at == ids->end)
+        return;
+    const uint8_t *at = ids->at, *const last = ids->end - 1;
     const uint32_t *const dense = map->dense;
-    const uint64_t limit = map->dense_limit;
+    const uint32_t limit = (uint32_t)MIN(map->dense_limit, (uint64_t)UINT16_MAX);
     uint32_t *next = reader->stack_locations + reader->stack_location_count;
-    while (end - at >= 2) {
-        uint32_t id = at[0], length = 1;
+    while (at < last) {
+        const uint8_t *after = at + 1;
+        uint32_t id = at[0];
         if (id >= 0x80) {
             if (unlikely(at[1] >= 0x80))
                 break;
-            id = (id & 0x7f) | (uint32_t)at[1] << 7;
-            length = 2;
+            id += ((uint32_t)at[1] << 7) - 0x80;
+            after++;
         }
-        if (unlikely(id >= limit || !dense[id]))
+        uint32_t position = likely(id < limit) ? dense[id] : 0;
+        if (unlikely(!position))
             break;
-        *next++ = dense[id] - 1;
-        at += length;
+        *next++ = position - 1;
+        at = after;
     }
     reader->stack_location_count = (size_t)(next - reader->stack_locations);
     ids->at = at;
