@@ -113,8 +113,9 @@ static inline void add_digest(struct otlp_dictionary *dictionary, uint32_t locat
 
 /* The frame that one of the location's lines is, and the hash of its function: 0 when there is
  * nothing to say, so that it is none. */
-static int line_frame(struct otlp_model *model, const struct otlp_line *line,
-                      struct profile_frame *frame, uint64_t *ret_function, struct error *error)
+static inline int line_frame(struct otlp_model *model, const struct otlp_line *line,
+                             struct profile_frame *frame, uint64_t *ret_function,
+                             struct error *error)
 {
     *ret_function = 0;
     int r = line->function ? function_hash(model, line->function, ret_function, error) : 0;
