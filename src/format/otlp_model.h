@@ -270,8 +270,9 @@ int otlp_string_id(struct otlp_model *model, uint32_t index, const char *user, u
                    struct error *error);
 int otlp_stack_node(struct otlp_model *model, uint32_t index, uint32_t *ret_node,
                     struct error *error);
-/* The same for loose stacks, which keep their index: it is checked, and digested. */
-int otlp_stack_digest(struct otlp_model *model, uint32_t index, struct error *error);
+/* The same for the loose stacks of all rows, which keep their index: it is checked, and digested.
+ */
+int otlp_digest_stacks(struct otlp_model *model, struct error *error);
 /* Gives the stacks to the profile, and the model with them, which is left empty. */
 void otlp_give_loose(struct otlp_model *model);
 int otlp_link_id(struct otlp_model *model, uint32_t index, uint32_t *ret_link, struct error *error);
