@@ -126,12 +126,14 @@ static void sniff(const char *bytes, size_t length, bool whole, struct sniffed *
 
 static int folded_detect(const uint8_t *bytes, size_t length)
 {
+    if (memchr(bytes, '\0', length))
+        return 0;
     bool plain = true; /* control characters are odd in names, but some have them */
     for (size_t i = 0; i < length; i++)
         plain &= bytes[i] >= 0x20 || bytes[i] == '\t' || bytes[i] == '\r' || bytes[i] == '\n';
     struct sniffed seen;
     sniff((const char *)bytes, length, length < FORMAT_SNIFF_BYTES, &seen);
-    if (!seen.lines || memchr(bytes, '\0', length))
+    if (!seen.lines)
         return 0;
     /* One line that is longer than what can be seen: its count is out of sight. */
     if (length == FORMAT_SNIFF_BYTES && !memchr(bytes, '\n', length))

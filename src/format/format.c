@@ -77,7 +77,7 @@ int format_detect(struct source *source, const struct format **ret_format, struc
         return error_set(error, -EBADMSG, "%s is empty.", source->name);
     const struct format *best = NULL;
     int surest = 0;
-    for (size_t i = 0; table[i]; i++) {
+    for (size_t i = 0; table[i] && surest < FORMAT_CERTAIN; i++) {
         int sure = table[i]->detect ? table[i]->detect(source_data(source), length) : 0;
         if (sure > surest) {
             surest = sure;

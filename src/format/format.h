@@ -15,6 +15,7 @@
 #include "profile/profile.h"
 
 #define FORMAT_SNIFF_BYTES 4096
+#define FORMAT_CERTAIN 3
 
 struct write_options {
     int type;          /* sample type for formats that hold one; -1: the profile's default */

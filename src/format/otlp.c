@@ -28,13 +28,33 @@ static int next_field(struct wire_stream *stream, struct wire_field *field, bool
     return *ret_whole ? 1 : wire_stream_next(stream, field, error);
 }
 
+/* Samples that follow each other in the window, up to anything else. */
+static int read_samples(struct wire_stream *stream, struct otlp_model *model, struct error *error)
+{
+    struct wire wire;
+    struct wire_field field;
+    int r = 0;
+    if (!wire_stream_rest(stream, &wire) || wire.end - wire.at > OTLP_MESSAGE_LIMIT)
+        return 0;
+    const uint8_t *start = wire.at;
+    const uint64_t offset = source_offset(stream->source);
+    while (!r && wire.at < wire.end && *wire.at == WIRE_TAG(2, WIRE_BYTES) &&
+           wire_next(&wire, &field) > 0) {
+        model->offset = offset + (uint64_t)(wire.at - start);
+        r = otlp_sample(model, field.data, field.length, error);
+    }
+    source_skip(stream->source, (size_t)(wire.at - start));
+    return r;
+}
+
 static int read_profile(struct wire_stream *stream, struct otlp_model *model, struct error *error)
 {
     struct wire_field field;
     bool whole;
     int r;
     otlp_begin_profile(model);
-    while ((r = next_field(stream, &field, &whole, error)) > 0) {
+    while ((r = read_samples(stream, model, error)) >= 0 &&
+           (r = next_field(stream, &field, &whole, error)) > 0) {
         r = 0;
         model->offset = source_offset(stream->source);
         if (field.type == WIRE_BYTES) {

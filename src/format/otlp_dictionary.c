@@ -118,14 +118,16 @@ static uint32_t clamp_line(uint64_t value)
  * these. Returns how many. */
 static inline size_t take_small(struct wire *values, uint32_t *numbers)
 {
-    const uint8_t *at = values->at, *const end = values->end;
+    if (values->at == values->end)
+        return 0;
+    const uint8_t *at = values->at, *const last = values->end - 1;
     uint32_t *next = numbers;
-    while (end - at >= 2) {
+    while (at < last) {
         uint32_t number = at[0];
         if (number >= 0x80) {
             if (unlikely(at[1] >= 0x80))
                 break;
-            number = (number & 0x7f) | (uint32_t)at[1] << 7;
+            number += ((uint32_t)at[1] << 7) - 0x80;
             at++;
         }
         *next++ = number;
@@ -146,6 +148,11 @@ static int add_indices(struct otlp_model *model, const struct wire_field *field,
     struct wire values = wire_repeated(field);
     array_reserve(dictionary->indices, dictionary->index_capacity,
                   dictionary->index_count + (size_t)(values.end - values.at));
+    if (values.end - values.at == 1 && values.at[0] < 0x80) { /* what locations have most often */
+        dictionary->indices[dictionary->index_count++] = values.at[0];
+        range->count++;
+        return 0;
+    }
     size_t before = dictionary->index_count;
     dictionary->index_count += take_small(&values, dictionary->indices + before);
     range->count += (uint32_t)(dictionary->index_count - before);
@@ -209,23 +216,28 @@ enum {
     TAG_3_BYTES = WIRE_TAG(3, WIRE_BYTES),
 };
 
-static int add_line(struct otlp_model *model, struct wire wire, struct error *error)
+/* Locations and their lines are most of a dictionary: they are put together here, and stored once
+ * they are whole. */
+static int read_line(struct otlp_model *model, struct wire wire, struct otlp_line *line,
+                     struct error *error)
 {
-    struct otlp_line *line = table_add(&model->dictionary, lines, line);
     struct wire_field field;
     uint64_t value;
     int r = 0;
     while (r >= 0 && wire.at < wire.end) {
-        if (*wire.at == TAG_1) {
+        uint8_t tag = *wire.at;
+        if (tag == TAG_1) {
             if (!wire_tagged(&wire, &value))
                 return otlp_malformed(model, "Line", error);
             if ((r = otlp_index(model, value, "Line", &line->function, error)) < 0)
                 return r;
-        } else if (*wire.at == TAG_2 || *wire.at == TAG_3) {
-            uint32_t *number = *wire.at == TAG_2 ? &line->line : &line->column;
+        } else if (tag == TAG_2 || tag == TAG_3) {
             if (!wire_tagged(&wire, &value))
                 return otlp_malformed(model, "Line", error);
-            *number = clamp_line(value);
+            if (tag == TAG_2)
+                line->line = clamp_line(value);
+            else
+                line->column = clamp_line(value);
         } else {
             r = wire_next(&wire, &field); /* nothing that is known */
         }
@@ -233,28 +245,36 @@ static int add_line(struct otlp_model *model, struct wire wire, struct error *er
     return r < 0 ? otlp_malformed(model, "Line", error) : 0;
 }
 
-static int add_location(struct otlp_model *model, struct wire wire, struct error *error)
+static int add_line(struct otlp_model *model, const uint8_t *data, size_t length,
+                    struct error *error)
 {
     struct otlp_dictionary *dictionary = &model->dictionary;
-    struct otlp_location *location = table_add(dictionary, locations, location);
-    location->lines.first = (uint32_t)dictionary->line_count;
-    location->attributes.first = (uint32_t)dictionary->index_count;
+    struct otlp_line line = {0};
+    int r = read_line(model, wire_of(data, length), &line, error);
+    array_reserve(dictionary->lines, dictionary->line_capacity, dictionary->line_count + 1);
+    dictionary->lines[dictionary->line_count++] = line;
+    return r;
+}
+
+static int read_location(struct otlp_model *model, struct wire wire, struct otlp_location *location,
+                         struct error *error)
+{
     struct wire_field field;
     uint64_t value;
     int r = 0;
     while (r >= 0 && wire.at < wire.end) {
-        if (*wire.at == TAG_1 || *wire.at == TAG_2) {
-            bool address = *wire.at == TAG_2;
+        uint8_t tag = *wire.at;
+        if (tag == TAG_1 || tag == TAG_2) {
             if (!wire_tagged(&wire, &value))
                 return otlp_malformed(model, "Location", error);
-            if (address)
+            if (tag == TAG_2)
                 location->address = value;
             else if ((r = otlp_index(model, value, "Location", &location->mapping, error)) < 0)
                 return r;
-        } else if (*wire.at == TAG_3_BYTES) {
+        } else if (tag == TAG_3_BYTES) {
             if (!wire_tagged(&wire, &value) || value > (size_t)(wire.end - wire.at))
                 return otlp_malformed(model, "Location", error);
-            if ((r = add_line(model, wire_of(wire.at, (size_t)value), error)) < 0)
+            if ((r = add_line(model, wire.at, (size_t)value, error)) < 0)
                 return r;
             wire.at += value;
             location->lines.count++;
@@ -264,6 +284,18 @@ static int add_location(struct otlp_model *model, struct wire wire, struct error
         }
     }
     return r < 0 ? otlp_malformed(model, "Location", error) : 0;
+}
+
+static int add_location(struct otlp_model *model, struct wire wire, struct error *error)
+{
+    struct otlp_dictionary *dictionary = &model->dictionary;
+    struct otlp_location location = {.lines.first = (uint32_t)dictionary->line_count,
+                                     .attributes.first = (uint32_t)dictionary->index_count};
+    int r = read_location(model, wire, &location, error);
+    array_reserve(dictionary->locations, dictionary->location_capacity,
+                  dictionary->location_count + 1);
+    dictionary->locations[dictionary->location_count++] = location;
+    return r;
 }
 
 static int add_function(struct otlp_model *model, struct wire wire, struct error *error)

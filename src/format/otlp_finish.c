@@ -120,12 +120,14 @@ static int add_rows(struct finish *finish, struct error *error)
     bool append = model->loose && model->type_count == 1;
     if (append)
         profile_reserve_rows(model->profile, model->row_count);
+    int r = model->loose ? otlp_digest_stacks(model, error) : 0;
+    if (r < 0)
+        return r;
     for (size_t i = 0; i < model->row_count; i++) {
         const struct otlp_row *row = &model->rows[i];
         const struct target *target = &finish->targets[row->series];
         uint32_t node = row->stack, link, labels;
-        int r = model->loose ? otlp_stack_digest(model, row->stack, error)
-                             : otlp_stack_node(model, row->stack, &node, error);
+        r = model->loose ? 0 : otlp_stack_node(model, row->stack, &node, error);
         if (!r)
             r = otlp_link_id(model, row->link, &link, error);
         if (!r)

@@ -111,17 +111,14 @@ static inline void add_digest(struct otlp_dictionary *dictionary, uint32_t locat
     dictionary->frame_digests[at] = digest;
 }
 
-/* The frame that one of the location's lines is, and the hash of its function: 0 when there is
- * nothing to say, so that it is none. */
-static int line_frame(struct otlp_model *model, const struct otlp_line *line,
-                      struct profile_frame *frame, uint64_t *ret_function, struct error *error)
+/* The hash of a line's function: 0 when there is nothing to say, so that it is no frame. */
+static inline int line_function(struct otlp_model *model, const struct otlp_line *line,
+                                uint64_t *ret_function, struct error *error)
 {
     *ret_function = 0;
     int r = line->function ? function_hash(model, line->function, ret_function, error) : 0;
     if (r < 0 || *ret_function == UINT64_MAX)
         *ret_function = 0;
-    frame->line = line->line;
-    frame->column = MIN(line->column, COLUMN_MAX);
     return r;
 }
 
@@ -137,26 +134,29 @@ static __attribute__((noinline)) int digest_location(struct otlp_model *model, u
     const size_t first = dictionary->frame_digest_count;
     struct profile_frame frame;
     r = otlp_location_base(model, location, &frame, error);
+    const uint64_t common = loose_common(frame.kind, frame.folded);
     struct digest digest = {0};
     uint64_t function, mapping = dictionary->mapping_hashes[0];
+    bool inlined = false;
     if (!r && location->mapping)
         r = mapping_hash(model, location->mapping, &mapping, error);
     for (uint32_t i = location->lines.count; !r && i-- > 0;) {
-        r = line_frame(model, &dictionary->lines[location->lines.first + i], &frame, &function,
-                       error);
+        const struct otlp_line *line = &dictionary->lines[location->lines.first + i];
+        r = line_function(model, line, &function, error);
         if (!function)
             continue;
-        digest = loose_frame_digest(&frame, function, mapping, model->seed);
+        uint64_t details =
+            loose_details(common, line->line, MIN(line->column, COLUMN_MAX), inlined);
+        digest = loose_digest(frame.address, details, function, mapping, model->seed);
         add_digest(dictionary, index, digest);
-        frame.inlined = 1;
+        inlined = true;
     }
     if (r < 0) {
         dictionary->frame_digest_count = first;
         return r;
     }
     if (first == dictionary->frame_digest_count) {
-        frame.line = frame.column = 0;
-        digest = loose_frame_digest(&frame, no_function(model), mapping, model->seed);
+        digest = loose_digest(frame.address, common, no_function(model), mapping, model->seed);
         add_digest(dictionary, index, digest);
     }
     uint32_t count = (uint32_t)(dictionary->frame_digest_count - first);
@@ -186,7 +186,35 @@ static void prepare(struct otlp_model *model)
         memory_zalloc(dictionary->stack_count + 1, sizeof(*dictionary->stack_digests));
 }
 
-/* A location that is met for the first time, is several frames, or none. */
+/* Nearly all locations are of some stack, and are digested in the order they are in. One that is
+ * damaged matters if a stack has it, which is found out then, and of those after it, too. */
+static void digest_locations(struct otlp_model *model)
+{
+    struct error unused;
+    int r = 0;
+    prepare(model);
+    for (size_t i = 1; !r && i < model->dictionary.location_count; i++)
+        r = digest_location(model, (uint32_t)i, &unused);
+}
+
+/* Goes down a stack from its last location on, as long as locations are one frame; returns how many
+ * are left. On its own, so that all stays in registers. */
+static __attribute__((noinline)) size_t digest_singles(const struct digest *single, size_t count,
+                                                       const uint32_t *locations, size_t left,
+                                                       struct digest *digest)
+{
+    struct digest parent = *digest;
+    for (; left; left--) {
+        uint32_t location = locations[left - 1];
+        if (unlikely(location >= count || !single[location].high))
+            break;
+        parent = loose_digest_below(parent, single[location]);
+    }
+    *digest = parent;
+    return left;
+}
+
+/* A location that is several frames, none, or damaged. */
 static int digest_below(struct otlp_model *model, uint32_t location, struct digest *digest,
                         uint64_t *depth, struct error *error)
 {
@@ -211,19 +239,16 @@ static int digest_stack(struct otlp_model *model, uint32_t index, struct error *
 {
     const struct otlp_dictionary *dictionary = &model->dictionary;
     const struct otlp_range stack = dictionary->stacks[index];
-    const struct digest *single = dictionary->single_digests;
-    const uint32_t *indices = dictionary->indices; /* none at all where no stack has a location */
-    const size_t first = stack.first, count = dictionary->location_count;
+    /* There are no indices at all where no stack has a location. */
+    const uint32_t *locations = stack.count ? dictionary->indices + stack.first : NULL;
     struct digest digest = {0};
-    uint64_t depth = 0;
-    for (size_t i = stack.count; i-- > 0;) {
-        uint32_t location = indices[first + i];
-        if (likely(location < count && single[location].high)) {
-            digest = loose_digest_below(digest, single[location]);
-            depth++;
-            continue;
-        }
-        int r = digest_below(model, location, &digest, &depth, error);
+    uint64_t depth = stack.count; /* as if all were one frame */
+    for (size_t left = stack.count;
+         (left = digest_singles(dictionary->single_digests, dictionary->location_count, locations,
+                                left, &digest));
+         left--) {
+        depth--;
+        int r = digest_below(model, locations[left - 1], &digest, &depth, error);
         if (r < 0)
             return r;
     }
@@ -235,16 +260,22 @@ static int digest_stack(struct otlp_model *model, uint32_t index, struct error *
     return r;
 }
 
-int otlp_stack_digest(struct otlp_model *model, uint32_t index, struct error *error)
+int otlp_digest_stacks(struct otlp_model *model, struct error *error)
 {
-    if (!index)
-        return 0;
-    if (index >= model->dictionary.stack_count)
-        return otlp_bad_index(error, "A sample", "stack", index, model->dictionary.stack_count);
-    if (!model->dictionary.stack_digests)
-        prepare(model);
-    struct digest known = model->dictionary.stack_digests[index];
-    return known.high || known.low ? 0 : digest_stack(model, index, error);
+    const struct otlp_dictionary *dictionary = &model->dictionary;
+    int r = 0;
+    digest_locations(model);
+    for (size_t i = 0; !r && i < model->row_count; i++) {
+        uint32_t stack = model->rows[i].stack;
+        if (!stack)
+            continue;
+        if (stack >= dictionary->stack_count)
+            return otlp_bad_index(error, "A sample", "stack", stack, dictionary->stack_count);
+        struct digest known = dictionary->stack_digests[stack];
+        if (!(known.high | known.low))
+            r = digest_stack(model, stack, error);
+    }
+    return r;
 }
 
 static uint32_t loose_stack(struct loose_stacks *loose, uint32_t stack, uint32_t *frames)
@@ -280,8 +311,10 @@ static void loose_parts(struct loose_stacks *loose, uint32_t index, struct loose
     if (location->mapping)
         mapping_hash(model, location->mapping, &mapping, &unused);
     for (uint32_t i = location->lines.count; i-- > 0;) {
-        line_frame(model, &dictionary->lines[location->lines.first + i], &frame, &function,
-                   &unused);
+        const struct otlp_line *line = &dictionary->lines[location->lines.first + i];
+        line_function(model, line, &function, &unused);
+        frame.line = line->line;
+        frame.column = MIN(line->column, COLUMN_MAX);
         if (function && !before--)
             break;
         frame.inlined |= function != 0;
@@ -312,8 +345,6 @@ static void free_loose(struct loose_stacks *loose)
 
 void otlp_give_loose(struct otlp_model *model)
 {
-    if (!model->dictionary.stack_digests)
-        prepare(model);
     struct otlp_loose *given = memory_alloc(sizeof(*given));
     given->loose = (struct loose_stacks){
         .profile = model->profile,

@@ -270,8 +270,9 @@ int otlp_string_id(struct otlp_model *model, uint32_t index, const char *user, u
                    struct error *error);
 int otlp_stack_node(struct otlp_model *model, uint32_t index, uint32_t *ret_node,
                     struct error *error);
-/* The same for loose stacks, which keep their index: it is checked, and digested. */
-int otlp_stack_digest(struct otlp_model *model, uint32_t index, struct error *error);
+/* The same for the loose stacks of all rows, which keep their index: it is checked, and digested.
+ */
+int otlp_digest_stacks(struct otlp_model *model, struct error *error);
 /* Gives the stacks to the profile, and the model with them, which is left empty. */
 void otlp_give_loose(struct otlp_model *model);
 int otlp_link_id(struct otlp_model *model, uint32_t index, uint32_t *ret_link, struct error *error);
@@ -294,9 +295,6 @@ int otlp_function_names(const struct otlp_model *model, uint32_t index,
                         struct profile_function *ret_function, struct error *error);
 int otlp_build_id(struct otlp_model *model, struct otlp_range attributes, uint32_t *ret_build_id,
                   struct error *error);
-int otlp_location_base(struct otlp_model *model, const struct otlp_location *location,
-                       struct profile_frame *ret_frame, struct error *error);
-int otlp_check_location(const struct otlp_model *model, uint32_t index, struct error *error);
 int otlp_resolve_location(struct otlp_model *model, uint32_t index, struct error *error);
 
 enum frame_kind otlp_kind_by_name(const char *name);
@@ -334,5 +332,43 @@ static inline int otlp_index(const struct otlp_model *model, uint64_t value, con
     if (unlikely(value > OTLP_INDEX_MAX))
         return otlp_absurd_index(model, value, what, error);
     *ret_index = (uint32_t)value;
+    return 0;
+}
+
+/* ---- locations: inline, since there are many ---- */
+
+static inline int otlp_check_location(const struct otlp_model *model, uint32_t index,
+                                      struct error *error)
+{
+    size_t count = model->dictionary.location_count;
+    return index < count ? 0 : otlp_bad_index(error, "A stack", "location", index, count);
+}
+
+/* What all frames of the location have in common. */
+static inline int otlp_location_base(struct otlp_model *model, const struct otlp_location *location,
+                                     struct profile_frame *frame, struct error *error)
+{
+    *frame = (struct profile_frame){.address = location->address};
+    if (location->mapping) {
+        if (location->mapping >= model->dictionary.mapping_count)
+            return otlp_bad_index(error, "A location", "mapping", location->mapping,
+                                  model->dictionary.mapping_count);
+        /* Moved by where this sender's mapping was, which may not be where the first one was. */
+        const struct otlp_mapping *raw = &model->dictionary.mappings[location->mapping];
+        struct profile_mapping here = {.start = raw->start, .offset = raw->offset};
+        if (location->address)
+            frame->address = profile_file_offset(&here, location->address);
+    }
+    for (uint32_t i = 0; i < location->attributes.count; i++) {
+        const struct otlp_label *label;
+        int r = otlp_attribute_label(
+            model, model->dictionary.indices[location->attributes.first + i], &label, error);
+        if (r < 0)
+            return r;
+        if (label->role == OTLP_FRAME_TYPE)
+            frame->kind = label->means & 0x3f;
+        else if (label->role == OTLP_FOLDED)
+            frame->folded = label->means & 1;
+    }
     return 0;
 }

@@ -150,45 +150,11 @@ enum frame_kind otlp_kind_by_name(const char *name)
     return strcmp(name, "rust") ? FRAME_UNKNOWN : FRAME_NATIVE;
 }
 
-int otlp_location_base(struct otlp_model *model, const struct otlp_location *location,
-                       struct profile_frame *frame, struct error *error)
-{
-    *frame = (struct profile_frame){.address = location->address};
-    if (location->mapping) {
-        if (location->mapping >= model->dictionary.mapping_count)
-            return otlp_bad_index(error, "A location", "mapping", location->mapping,
-                                  model->dictionary.mapping_count);
-        /* Moved by where this sender's mapping was, which may not be where the first one was. */
-        const struct otlp_mapping *raw = &model->dictionary.mappings[location->mapping];
-        struct profile_mapping here = {.start = raw->start, .offset = raw->offset};
-        if (location->address)
-            frame->address = profile_file_offset(&here, location->address);
-    }
-    for (uint32_t i = 0; i < location->attributes.count; i++) {
-        const struct otlp_label *label;
-        int r = otlp_attribute_label(
-            model, model->dictionary.indices[location->attributes.first + i], &label, error);
-        if (r < 0)
-            return r;
-        if (label->role == OTLP_FRAME_TYPE)
-            frame->kind = label->means & 0x3f;
-        else if (label->role == OTLP_FOLDED)
-            frame->folded = label->means & 1;
-    }
-    return 0;
-}
-
 static void add_frame(struct otlp_model *model, const struct profile_frame *frame)
 {
     struct otlp_dictionary *dictionary = &model->dictionary;
     array_reserve(dictionary->frames, dictionary->frame_capacity, dictionary->frame_count + 1);
     dictionary->frames[dictionary->frame_count++] = profile_frame(model->profile, frame);
-}
-
-int otlp_check_location(const struct otlp_model *model, uint32_t index, struct error *error)
-{
-    size_t count = model->dictionary.location_count;
-    return index < count ? 0 : otlp_bad_index(error, "A stack", "location", index, count);
 }
 
 /* The last line is the function the code belongs to; those before it were inlined into it. */

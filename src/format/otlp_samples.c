@@ -115,13 +115,13 @@ static int judge(const struct otlp_numbers *numbers)
 
 /* ---- rows ---- */
 
-static uint32_t attributes_id(struct otlp_model *model, const struct otlp_numbers *numbers)
+static uint32_t attributes_id(struct otlp_model *model, const uint8_t *data, size_t length)
 {
-    if (!numbers->length || !(model->profile->detail & PROFILE_LABELS))
+    if (!length || !(model->profile->detail & PROFILE_LABELS))
         return 0;
     struct otlp_blob *last = &model->last_attributes;
-    if (last->length != numbers->length || memcmp(last->data, numbers->data, last->length)) {
-        model->last_attributes_id = otlp_blob(&model->blobs, numbers->data, numbers->length);
+    if (last->length != length || memcmp(last->data, data, length)) {
+        model->last_attributes_id = otlp_blob(&model->blobs, data, length);
         *last = model->blobs.items[model->last_attributes_id];
     }
     return model->last_attributes_id;
@@ -188,7 +188,7 @@ static int add_sample(struct otlp_model *model, uint32_t series, enum otlp_layou
         return r;
     if (!(model->profile->detail & PROFILE_LINKS))
         row.link = 0;
-    row.attributes = attributes_id(model, attributes);
+    row.attributes = attributes_id(model, attributes->data, attributes->length);
     if (!values->length && !times)
         return 0;
     struct wire wire = wire_of(values->data, values->length);
@@ -204,6 +204,43 @@ static int add_sample(struct otlp_model *model, uint32_t series, enum otlp_layou
         row.value = saturating_add(row.value, (int64_t)value);
     }
     return add_row(model, row, error);
+}
+
+/* A Sample as encoders write those of 1.10: each field once and in order, one value and no times.
+ * Its values are packed and its link isn't, so that it can't be an older one. False: anything else,
+ * for parse() to take apart. */
+static bool plain_row(struct otlp_model *model, const void *data, size_t length,
+                      struct otlp_row *row)
+{
+    enum {
+        STACK = WIRE_TAG(1, WIRE_VARINT),
+        ATTRIBUTES = WIRE_TAG(2, WIRE_BYTES),
+        LINK = WIRE_TAG(3, WIRE_VARINT),
+        VALUES = WIRE_TAG(4, WIRE_BYTES),
+    };
+    struct wire wire = wire_of(data, length);
+    uint64_t stack = 0, link = 0, attributes = 0, values, value;
+    if (wire.at < wire.end && *wire.at == STACK && !wire_tagged(&wire, &stack))
+        return false;
+    const uint8_t *attribute_data = wire.at;
+    if (wire.at < wire.end && *wire.at == ATTRIBUTES) {
+        if (!wire_tagged(&wire, &attributes) || attributes > (size_t)(wire.end - wire.at))
+            return false;
+        attribute_data = wire.at;
+        wire.at += attributes;
+    }
+    if (wire.at < wire.end && *wire.at == LINK && !wire_tagged(&wire, &link))
+        return false;
+    if (wire.at == wire.end || *wire.at != VALUES || !wire_tagged(&wire, &values) ||
+        values != (size_t)(wire.end - wire.at) || !wire_varint_near_end(&wire, data, &value) ||
+        wire.at != wire.end || stack > OTLP_INDEX_MAX || link > OTLP_INDEX_MAX)
+        return false;
+    row->stack = (uint32_t)stack;
+    row->link = model->profile->detail & PROFILE_LINKS ? (uint32_t)link : 0;
+    row->attributes = attributes_id(model, attribute_data, (size_t)attributes);
+    row->value = (int64_t)value;
+    row->time_ns = 0;
+    return true;
 }
 
 /* ---- doubt ---- */
@@ -272,12 +309,19 @@ int otlp_sample(struct otlp_model *model, const void *data, size_t length, struc
     struct otlp_numbers *numbers = model->numbers;
     if (model->row_count >= model->compact_at)
         otlp_compact(model);
-    int r = parse(model, data, length, error);
+    struct otlp_row row;
+    bool plain = !model->json && plain_row(model, data, length, &row);
+    int r = plain ? 0 : parse(model, data, length, error);
     if (r < 0)
         return r;
     model->summary.samples++;
     current->samples++;
     uint32_t series = otlp_current_series(model);
+    if (plain) {
+        current->votes++;
+        row.series = series;
+        return add_row(model, row, error);
+    }
     if (model->json || !(numbers[2].fields | numbers[3].fields | numbers[4].fields))
         return add_sample(model, series, OTLP_1_10, error);
     int verdict = judge(numbers);

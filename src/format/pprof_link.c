@@ -10,6 +10,8 @@
 
 /* A table whose messages carry ids, which need not be dense. */
 struct id_map {
+    bool in_order;   /* ids are 1, 2, 3 and so on, as most writers have it: the rest isn't needed */
+    size_t count;    /* of these */
     uint32_t *dense; /* id -> position + 1 */
     uint64_t dense_limit;
     struct id_table sparse;
@@ -29,8 +31,14 @@ static int id_map_build(struct id_map *map, const void *table, size_t count, siz
                         size_t id_offset, const char *what, struct error *error)
 {
     uint64_t largest = 0;
-    for (size_t i = 0; i < count; i++)
+    map->in_order = true;
+    map->count = count;
+    for (size_t i = 0; i < count; i++) {
         largest = MAX(largest, ID_OF(table, i));
+        map->in_order &= ID_OF(table, i) == i + 1;
+    }
+    if (map->in_order)
+        return 0;
     if (largest <= 8 * (uint64_t)count + 1024) {
         map->dense_limit = largest + 1;
         map->dense = memory_zalloc(map->dense_limit, sizeof(*map->dense));
@@ -60,6 +68,8 @@ static int id_map_build(struct id_map *map, const void *table, size_t count, siz
 static inline uint32_t id_map_find(const struct id_map *map, const void *table, size_t stride,
                                    size_t id_offset, uint64_t id)
 {
+    if (map->in_order)
+        return id - 1 < map->count ? (uint32_t)(id - 1) : ID_NONE;
     if (map->dense)
         return id < map->dense_limit ? map->dense[id] - 1 : ID_NONE;
     struct id_probe probe = id_probe_start(hash_word(id ^ map->seed));
@@ -107,24 +117,30 @@ static int link_locations(struct pprof_reader *reader, struct error *error)
 
 /* Ids of one and two bytes, up to the first that is longer, isn't there, or is the last: nearly all
  * there are. */
-static void link_small(struct pprof_reader *reader, const struct id_map *map, struct wire *ids)
+static inline __attribute__((always_inline)) void
+link_small(struct pprof_reader *reader, const struct id_map *map, bool in_order, struct wire *ids)
 {
-    const uint8_t *at = ids->at, *const end = ids->end;
+    if (ids->at == ids->end)
+        return;
+    const uint8_t *at = ids->at, *const last = ids->end - 1;
     const uint32_t *const dense = map->dense;
-    const uint64_t limit = map->dense_limit;
+    const uint32_t limit =
+        (uint32_t)MIN(in_order ? map->count + 1 : map->dense_limit, (uint64_t)UINT16_MAX);
     uint32_t *next = reader->stack_locations + reader->stack_location_count;
-    while (end - at >= 2) {
-        uint32_t id = at[0], length = 1;
+    while (at < last) {
+        const uint8_t *after = at + 1;
+        uint32_t id = at[0];
         if (id >= 0x80) {
             if (unlikely(at[1] >= 0x80))
                 break;
-            id = (id & 0x7f) | (uint32_t)at[1] << 7;
-            length = 2;
+            id += ((uint32_t)at[1] << 7) - 0x80;
+            after++;
         }
-        if (unlikely(id >= limit || !dense[id]))
+        uint32_t position = likely(id < limit) ? in_order ? id : dense[id] : 0;
+        if (unlikely(!position))
             break;
-        *next++ = dense[id] - 1;
-        at += length;
+        *next++ = position - 1;
+        at = after;
     }
     reader->stack_location_count = (size_t)(next - reader->stack_locations);
     ids->at = at;
@@ -147,8 +163,10 @@ static int link_stacks(struct pprof_reader *reader, struct error *error)
         /* One more than needed, so that there is a list even when all stacks are empty. */
         array_reserve(reader->stack_locations, capacity,
                       reader->stack_location_count + entry->length + 1);
-        if (locations.dense)
-            link_small(reader, &locations, &ids);
+        if (locations.in_order)
+            link_small(reader, &locations, true, &ids);
+        else if (locations.dense)
+            link_small(reader, &locations, false, &ids);
         while (ids.at < ids.end) {
             uint64_t id;
             if (!wire_varint(&ids, &id))

@@ -98,24 +98,13 @@ static int hash_mappings(struct digesting *work, struct error *error)
     return r;
 }
 
-/* What all frames of a location have in common. */
-static struct profile_frame base_frame(const struct pprof_reader *reader,
-                                       const struct raw_location *raw)
+/* Where all frames of a location are. */
+static inline uint64_t file_address(const struct pprof_reader *reader,
+                                    const struct raw_location *raw)
 {
-    struct profile_frame frame = {.address = raw->address, .folded = raw->folded};
-    if (raw->mapping)
-        frame.address =
-            profile_file_offset(&reader->mappings[raw->mapping - 1].mapping, raw->address);
-    return frame;
-}
-
-static void set_line(struct profile_frame *frame, const struct pprof_reader *reader,
-                     const struct raw_location *raw, uint32_t k)
-{
-    const struct raw_line *line = &reader->lines[raw->first_line + k];
-    frame->line = line->line;
-    frame->column = line->column;
-    frame->inlined = k + 1 < raw->line_count;
+    return raw->mapping
+               ? profile_file_offset(&reader->mappings[raw->mapping - 1].mapping, raw->address)
+               : raw->address;
 }
 
 /* As pprof_resolve.c has it: the last line is the outermost. */
@@ -129,7 +118,7 @@ static void digest_locations(struct digesting *work)
     work->origins = memory_alloc(room * sizeof(*work->origins));
     for (size_t i = 0; i < reader->location_count; i++) {
         const struct raw_location *raw = &reader->locations[i];
-        struct profile_frame frame = base_frame(reader, raw);
+        const uint64_t address = file_address(reader, raw), common = loose_common(0, raw->folded);
         uint64_t mapping = raw->mapping ? work->mappings[raw->mapping - 1] : work->no_mapping;
         work->where[i] = (struct location_frames){.first = (uint32_t)count,
                                                   .count = raw->line_count ? raw->line_count : 1};
@@ -138,13 +127,14 @@ static void digest_locations(struct digesting *work)
         struct digest digest;
         if (!raw->line_count)
             work->frames[count++] = digest =
-                loose_frame_digest(&frame, work->no_function, mapping, work->seed);
+                loose_digest(address, common, work->no_function, mapping, work->seed);
         for (uint32_t k = raw->line_count; k-- > 0;) {
-            uint64_t function = reader->lines[raw->first_line + k].function;
-            set_line(&frame, reader, raw, k);
-            work->frames[count++] = digest = loose_frame_digest(
-                &frame, function ? work->functions[function - 1] : work->no_function, mapping,
-                work->seed);
+            const struct raw_line *line = &reader->lines[raw->first_line + k];
+            uint64_t function =
+                line->function ? work->functions[line->function - 1] : work->no_function;
+            work->frames[count++] = digest = loose_digest(
+                address, loose_details(common, line->line, line->column, k + 1 < raw->line_count),
+                function, mapping, work->seed);
         }
         work->single[i].low = digest.low;
         work->single[i].high = raw->line_count <= 1 ? digest.high : 0;
@@ -216,14 +206,18 @@ static void loose_parts(struct loose_stacks *loose, uint32_t frame, struct loose
     uint32_t location = given->origins[frame];
     const struct raw_location *raw = &reader->locations[location];
     uint32_t before = frame - given->where[location].first;
-    *ret_parts = (struct loose_parts){.frame = base_frame(reader, raw)};
+    *ret_parts = (struct loose_parts){
+        .frame = {.address = file_address(reader, raw), .folded = raw->folded}};
     if (raw->mapping)
         ret_parts->mapping = given->mappings[raw->mapping - 1];
     if (!raw->line_count)
         return;
     uint32_t k = raw->line_count - 1 - before;
-    set_line(&ret_parts->frame, reader, raw, k);
-    uint64_t function = reader->lines[raw->first_line + k].function;
+    const struct raw_line *line = &reader->lines[raw->first_line + k];
+    ret_parts->frame.line = line->line;
+    ret_parts->frame.column = line->column;
+    ret_parts->frame.inlined = k + 1 < raw->line_count;
+    uint64_t function = line->function;
     if (function && given->functions[function - 1] != given->no_function)
         ret_parts->function = given->functions[function - 1];
 }

@@ -143,7 +143,7 @@ static int parse_sample(struct pprof_reader *reader, const struct wire_field *me
                     return error_set(
                         error, -E2BIG, "The sample before offset %llu has more than %d values.",
                         (unsigned long long)source_offset(reader->source), PROFILE_TYPES_MAX);
-                if (!wire_varint(&numbers, &value))
+                if (!wire_varint_near_end(&numbers, message->data, &value))
                     return wire_stream_malformed(&reader->stream, "The sample that ends", error);
                 sample->values[sample->value_count++] = (int64_t)value;
             }

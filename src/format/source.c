@@ -2,8 +2,8 @@
 // Byte sources: reading, decompressing and the sliding window. See source.h.
 //
 // gzip goes through ISA-L's streaming inflater, whose output stays in the cache until it is parsed.
-// What is small and in memory already goes through libdeflate at once, which is a seventh faster
-// then.
+// What is small and in memory already is decoded at once: by libdeflate, which is a seventh faster
+// then, or by zstd without buffers of its own.
 
 #include "format/source.h"
 
@@ -395,35 +395,64 @@ bool source_is_compressed(const struct source *source)
     return compression_of(source_data(source), source_available(source)) != COMPRESSION_NONE;
 }
 
-/* Inflates memory that is one gzip member and says how small it is. False when it isn't so, or when
- * anything is wrong with it, which is for the streaming inflater to say then. */
-static bool inflate_whole(struct source *source)
+/* What the trailer of a gzip member says that it holds, or 0. */
+static uint64_t gzip_size(const uint8_t *data, size_t length)
+{
+    if (length < 18) /* the least that a header and a trailer have */
+        return 0;
+    const uint8_t *size = data + length - 4;
+    return size[0] | size[1] << 8 | size[2] << 16 | (uint32_t)size[3] << 24;
+}
+
+static bool inflate(const uint8_t *data, size_t length, uint8_t *out, size_t size)
+{
+    struct libdeflate_decompressor *inflater = libdeflate_alloc_decompressor();
+    size_t taken, got;
+    bool whole = inflater &&
+                 libdeflate_gzip_decompress_ex(inflater, data, length, out, size, &taken, &got) ==
+                     LIBDEFLATE_SUCCESS &&
+                 taken == length && got == size;
+    libdeflate_free_decompressor(inflater);
+    return whole;
+}
+
+/* What the header of a zstd frame says, or 0: not said, too much, or not the only frame. */
+static uint64_t zstd_size(const uint8_t *data, size_t length)
+{
+    unsigned long long size = ZSTD_getFrameContentSize(data, length);
+    return size <= WHOLE_BYTES && ZSTD_findFrameCompressedSize(data, length) == length ? size : 0;
+}
+
+static bool expand(const uint8_t *data, size_t length, uint8_t *out, size_t size)
+{
+    ZSTD_DStream *decoder = zstd_decoder(size);
+    bool whole = ZSTD_decompressDCtx(decoder, out, size, data, length) == size;
+    zstd_decoder_return(decoder);
+    return whole;
+}
+
+/* Decodes memory that is one gzip member or zstd frame and says how small it is. False when it
+ * isn't so, or when anything is wrong with it, which is for the streaming decoders to say then. */
+static bool decode_whole(struct source *source)
 {
     struct source_decoder *decoder = source->decoder;
-    size_t length = decoder->input_length, taken, got;
-    if (length < 18) /* the least that a header and a trailer have */
+    const uint8_t *data = decoder->input;
+    size_t length = decoder->input_length;
+    bool gzip = decoder->compression == COMPRESSION_GZIP;
+    uint64_t size = gzip ? gzip_size(data, length) : zstd_size(data, length);
+    if (!size || size > WHOLE_BYTES || size > source->expansion_limit)
         return false;
-    const uint8_t *size = decoder->input + length - 4;
-    uint32_t said = size[0] | size[1] << 8 | size[2] << 16 | (uint32_t)size[3] << 24;
-    if (!said || said > WHOLE_BYTES || said > source->expansion_limit)
-        return false;
-    struct libdeflate_decompressor *inflater = libdeflate_alloc_decompressor();
-    uint8_t *window = memory_alloc(said);
-    bool whole = inflater &&
-                 libdeflate_gzip_decompress_ex(inflater, decoder->input, length, window, said,
-                                               &taken, &got) == LIBDEFLATE_SUCCESS &&
-                 taken == length;
-    libdeflate_free_decompressor(inflater);
-    if (!whole) {
+    uint8_t *window = memory_alloc(size);
+    if (!(gzip ? inflate : expand)(data, length, window, size)) {
         free(window);
         return false;
     }
     take_input(decoder, length);
     decoder->window = window;
-    decoder->window_capacity = said;
-    decoder->produced = got;
+    decoder->window_capacity = size;
+    decoder->produced = size;
     source->window = window;
-    source->length = got;
+    source->length = size;
     source->ended = true;
     return true;
 }
@@ -447,9 +476,9 @@ static int start_decoding(struct source *source, struct error *error)
         decoder->input_length += got;
     }
     decoder->compression = compression_of(decoder->input, decoder->input_length);
+    if (decoder->compression != COMPRESSION_NONE && !decoder->input_buffer && decode_whole(source))
+        return 0;
     if (decoder->compression == COMPRESSION_GZIP) {
-        if (!decoder->input_buffer && inflate_whole(source))
-            return 0;
         decoder->gzip = memory_alloc(sizeof(*decoder->gzip));
         isal_inflate_init(decoder->gzip);
         decoder->gzip->crc_flag = ISAL_GZIP;

@@ -45,13 +45,10 @@ static inline struct wire wire_of_field(const struct wire_field *field)
 
 bool wire_varint_slow(struct wire *wire, uint64_t *ret_value);
 
-/* A varint of at most 8 bytes where 8 can be loaded: where it ends is the first byte without its
- * top bit, and the 7-bit groups move together in three steps. Returns its length, or 0 for longer
- * ones. */
-static inline size_t wire_varint_word(const uint8_t *at, uint64_t *ret_value)
+/* The varint that eight bytes begin with: where it ends is the first byte without its top bit, and
+ * the 7-bit groups move together in three steps. Returns its length, or 0 for longer ones. */
+static inline size_t wire_varint_of(uint64_t word, uint64_t *ret_value)
 {
-    uint64_t word;
-    memcpy(&word, at, 8);
     uint64_t ends = ~word & 0x8080808080808080ull;
     if (__builtin_expect(!ends, 0))
         return 0;
@@ -63,6 +60,14 @@ static inline size_t wire_varint_word(const uint8_t *at, uint64_t *ret_value)
     word = (word & 0x000000000fffffffull) | (word & 0x0fffffff00000000ull) >> 4;
     *ret_value = word;
     return bits / 8;
+}
+
+/* A varint of at most 8 bytes where 8 can be loaded. */
+static inline size_t wire_varint_word(const uint8_t *at, uint64_t *ret_value)
+{
+    uint64_t word;
+    memcpy(&word, at, 8);
+    return wire_varint_of(word, ret_value);
 }
 
 /* False when it is cut off or longer than ten bytes; bits beyond 64 are dropped. */
@@ -82,6 +87,23 @@ static inline bool wire_varint(struct wire *wire, uint64_t *ret_value)
     if (__builtin_expect(!length, 0))
         return wire_varint_slow(wire, ret_value);
     wire->at = at + length;
+    return true;
+}
+
+/* The same for numbers near the end of a message that began at `start`: where 8 bytes can't be
+ * loaded from the number on, they can up to the end. */
+static inline bool wire_varint_near_end(struct wire *wire, const uint8_t *start,
+                                        uint64_t *ret_value)
+{
+    size_t left = (size_t)(wire->end - wire->at);
+    if (left < 3 || left >= 8 || wire->end - start < 8)
+        return wire_varint(wire, ret_value);
+    uint64_t word;
+    memcpy(&word, wire->end - 8, 8);
+    size_t length = wire_varint_of(word >> (64 - 8 * left), ret_value);
+    if (length > left)
+        return false; /* cut off */
+    wire->at += length;
     return true;
 }
 

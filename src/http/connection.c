@@ -248,7 +248,7 @@ static enum MHD_Result take_body(struct http_request *request, const char *data,
     atomic_store_explicit(&request->connection->received, request->received, memory_order_relaxed);
     pthread_mutex_unlock(&request->lock);
     if (submit)
-        workers_submit(request->server->workers, request, false);
+        workers_submit(request->server->workers, request, WORK_COMING);
     return r;
 }
 
@@ -268,7 +268,8 @@ static enum MHD_Result end_body(struct http_request *request)
     if (answered)
         return send_answer(request);
     if (submit)
-        workers_submit(request->server->workers, request, true);
+        workers_submit(request->server->workers, request,
+                       request->route->flags & HTTP_ROUTE_COMPUTES ? WORK_COMPUTES : WORK_COMPLETE);
     return r;
 }
 

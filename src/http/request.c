@@ -173,6 +173,11 @@ const atomic_bool *http_request_cancel_flag(const struct http_request *request)
     return &request->cancelled;
 }
 
+void http_request_computed(struct http_request *request)
+{
+    workers_computed(request->server->workers);
+}
+
 /* ---- the body ---- */
 
 static int body_failure(struct http_request *request, int code, struct error *error)

@@ -57,6 +57,10 @@ bool http_request_is_type(const struct http_request *request, const char *type);
 bool http_request_cancelled(const struct http_request *request);
 const atomic_bool *http_request_cancel_flag(const struct http_request *request);
 
+/* The handler waits for something else than a processor from now on, so that another one's may
+ * begin. On the handler's thread. */
+void http_request_computed(struct http_request *request);
+
 /* ---- the body ---- */
 
 /* Blocks until there are bytes; 0 is the end. -E2BIG: over the route's limit; -ECONNRESET: the

@@ -41,6 +41,9 @@ enum http_refusal {
 const char *http_refusal_name(enum http_refusal reason);
 
 #define HTTP_ROUTE_PLAIN_ERRORS 1u /* errors are text instead of JSON */
+/* Handlers compute before they wait for anything, and say when: see http_request_computed(). Once
+ * their bodies are there, about as many run at once as there are processors. */
+#define HTTP_ROUTE_COMPUTES 2u
 
 struct http_route {
     const char *method; /* "GET" (HEAD as well), "POST", ... */

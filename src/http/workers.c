@@ -5,6 +5,7 @@
 
 #include <pthread.h>
 #include <signal.h>
+#include <unistd.h>
 
 #include "base/memory.h"
 #include "http/internal.h"
@@ -20,13 +21,17 @@ struct queue {
 struct workers {
     pthread_mutex_t lock;
     pthread_cond_t changed, ended;
-    struct queue complete, coming;
+    struct queue queues[WORK_KINDS];
     unsigned limit, threads, idle;
-    unsigned reading; /* threads with a request whose body is still coming */
-    unsigned away;    /* threads that wait for a reader */
+    unsigned reading;   /* threads with a request whose body is still coming */
+    unsigned computing; /* threads with a request that computes, */
+    unsigned computing_limit;
+    unsigned away; /* threads that wait for a reader */
     bool stopping;
     void (*run)(struct http_request *request);
 };
+
+static _Thread_local bool computes; /* this thread is one of workers->computing */
 
 struct workers *workers_new(unsigned limit, void (*run)(struct http_request *request))
 {
@@ -38,9 +43,11 @@ struct workers *workers_new(unsigned limit, void (*run)(struct http_request *req
     pthread_cond_init(&workers->changed, &clock);
     pthread_condattr_destroy(&clock);
     pthread_cond_init(&workers->ended, NULL);
-    workers->complete.last = &workers->complete.first;
-    workers->coming.last = &workers->coming.first;
+    for (int i = 0; i < WORK_KINDS; i++)
+        workers->queues[i].last = &workers->queues[i].first;
+    long processors = sysconf(_SC_NPROCESSORS_ONLN);
     workers->limit = MAX(limit, 2u);
+    workers->computing_limit = (unsigned)MAX(processors, 1) + 1; /* one may wait for a lock */
     workers->run = run;
     return workers;
 }
@@ -57,14 +64,30 @@ static struct http_request *take_from(struct queue *queue)
     return request;
 }
 
-/* Those that need reading go first while they have places left: they are fewer and have waited
- * with their sender held up. */
-static struct http_request *take(struct workers *workers, bool *ret_reading)
+/* Requests that there are places for, as far as threads go. */
+static size_t runnable(const struct workers *workers)
 {
-    bool may_read = workers->reading < workers->limit / 2 || workers->stopping;
-    struct http_request *request = may_read ? take_from(&workers->coming) : NULL;
-    *ret_reading = request;
-    return request ? request : take_from(&workers->complete);
+    size_t places = workers->computing_limit - MIN(workers->computing, workers->computing_limit);
+    return workers->queues[WORK_COMING].count + workers->queues[WORK_COMPLETE].count +
+           MIN(workers->queues[WORK_COMPUTES].count, places);
+}
+
+/* Those that need reading go first while they have places left: they are fewer and have waited
+ * with their sender held up. Of the others the first that came. */
+static struct http_request *take(struct workers *workers, enum work *ret_work)
+{
+    const struct http_request *plain = workers->queues[WORK_COMPLETE].first;
+    const struct http_request *computing = workers->queues[WORK_COMPUTES].first;
+    if (workers->computing >= workers->computing_limit)
+        computing = NULL;
+    if (workers->queues[WORK_COMING].first &&
+        (workers->reading < workers->limit / 2 || workers->stopping))
+        *ret_work = WORK_COMING;
+    else if (computing && !(plain && plain->began_us < computing->began_us))
+        *ret_work = WORK_COMPUTES;
+    else
+        *ret_work = WORK_COMPLETE;
+    return take_from(&workers->queues[*ret_work]);
 }
 
 static bool wait_for_more(struct workers *workers)
@@ -78,19 +101,45 @@ static bool wait_for_more(struct workers *workers)
     return r == 0;
 }
 
+static bool start_thread(struct workers *workers);
+
+/* With the lock held: somebody takes what has become runnable. */
+static void call(struct workers *workers)
+{
+    if (workers->idle < runnable(workers) && workers->threads < workers->limit + workers->away) {
+        workers->threads++;
+        if (!start_thread(workers))
+            workers->threads--; /* one of the others will take it */
+    }
+    pthread_cond_signal(&workers->changed);
+}
+
+static void run(struct workers *workers, struct http_request *request, enum work work)
+{
+    computes = work == WORK_COMPUTES;
+    workers->reading += work == WORK_COMING;
+    workers->computing += computes;
+    pthread_mutex_unlock(&workers->lock);
+    workers->run(request);
+    pthread_mutex_lock(&workers->lock);
+    workers->reading -= work == WORK_COMING;
+    workers->computing -= computes;
+    /* This thread takes the next, but perhaps not one that computes. */
+    if (computes && workers->queues[WORK_COMPUTES].first && runnable(workers) > 1)
+        call(workers);
+    computes = false;
+}
+
 static void *work(void *argument)
 {
     struct workers *workers = argument;
+    pthread_setname_np(pthread_self(), "http-worker");
     pthread_mutex_lock(&workers->lock);
     for (bool stay = true;;) {
-        bool reading;
-        struct http_request *request = take(workers, &reading);
+        enum work work;
+        struct http_request *request = take(workers, &work);
         if (request) {
-            workers->reading += reading;
-            pthread_mutex_unlock(&workers->lock);
-            workers->run(request);
-            pthread_mutex_lock(&workers->lock);
-            workers->reading -= reading;
+            run(workers, request, work);
             stay = true;
         } else if (workers->stopping || !stay) {
             break;
@@ -121,25 +170,29 @@ static bool start_thread(struct workers *workers)
     return r == 0;
 }
 
-static void add_thread(struct workers *workers)
-{
-    workers->threads++;
-    if (!start_thread(workers))
-        workers->threads--; /* one of the others will take it */
-}
-
-void workers_submit(struct workers *workers, struct http_request *request, bool complete)
+void workers_submit(struct workers *workers, struct http_request *request, enum work work)
 {
     pthread_mutex_lock(&workers->lock);
-    struct queue *queue = complete ? &workers->complete : &workers->coming;
+    struct queue *queue = &workers->queues[work];
+    size_t before = runnable(workers);
     request->next = NULL;
     *queue->last = request;
     queue->last = &request->next;
     queue->count++;
-    size_t waiting = workers->complete.count + workers->coming.count;
-    if (workers->idle < waiting && workers->threads < workers->limit + workers->away)
-        add_thread(workers);
-    pthread_cond_signal(&workers->changed);
+    if (runnable(workers) > before)
+        call(workers);
+    pthread_mutex_unlock(&workers->lock);
+}
+
+void workers_computed(struct workers *workers)
+{
+    if (!computes)
+        return;
+    computes = false;
+    pthread_mutex_lock(&workers->lock);
+    workers->computing--;
+    if (workers->queues[WORK_COMPUTES].first)
+        call(workers);
     pthread_mutex_unlock(&workers->lock);
 }
 
@@ -147,16 +200,17 @@ void workers_away(struct workers *workers, bool away)
 {
     pthread_mutex_lock(&workers->lock);
     workers->away += away ? 1u : -1u;
-    size_t waiting = workers->complete.count + workers->coming.count;
-    if (away && waiting && !workers->idle && workers->threads < workers->limit + workers->away)
-        add_thread(workers);
+    if (away && runnable(workers) && !workers->idle)
+        call(workers);
     pthread_mutex_unlock(&workers->lock);
 }
 
 size_t workers_queued(struct workers *workers)
 {
     pthread_mutex_lock(&workers->lock);
-    size_t count = workers->complete.count + workers->coming.count;
+    size_t count = 0;
+    for (int i = 0; i < WORK_KINDS; i++)
+        count += workers->queues[i].count;
     pthread_mutex_unlock(&workers->lock);
     return count;
 }

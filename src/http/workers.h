@@ -3,6 +3,10 @@
  * Threads that run handlers: started as they are needed, up to a limit. Requests whose bodies are
  * still coming may take half of them at most, so that there is always room for complete ones; and
  * those that wait for their client to read don't count.
+ *
+ * Of complete requests that do nothing but compute until they say otherwise, only about as many run
+ * at once as there are processors: more would take turns, with what each other needs in the cache
+ * thrown out and a lock held while its holder waits for its turn.
  */
 #pragma once
 
@@ -18,8 +22,18 @@ struct workers *workers_new(unsigned limit, void (*run)(struct http_request *req
  * NULL. */
 void workers_free(struct workers *workers);
 
-/* `complete`: the handler won't have to wait for the body. */
-void workers_submit(struct workers *workers, struct http_request *request, bool complete);
+/* How a request is taken. */
+enum work {
+    WORK_COMING,   /* the handler will have to wait for the body */
+    WORK_COMPLETE, /* it won't */
+    WORK_COMPUTES, /* and will do nothing but compute until workers_computed */
+    WORK_KINDS,
+};
+void workers_submit(struct workers *workers, struct http_request *request, enum work work);
+
+/* What the calling thread runs has computed, if it ever did, and waits for something: another one
+ * may. */
+void workers_computed(struct workers *workers);
 
 /* The calling thread, one of them, waits for a reader from now on, or does so no longer. */
 void workers_away(struct workers *workers, bool away);

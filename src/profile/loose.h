@@ -88,19 +88,31 @@ static inline uint64_t loose_mapping_hash(const struct profile_mapping *mapping,
     return XXH3_64bits_withSeed(key, sizeof(key), seed) | 1;
 }
 
+/* What is left of a frame beside its address, in one word: of all its lines, and of one. */
+static inline uint64_t loose_common(unsigned kind, bool folded)
+{
+    return kind << 2 | folded;
+}
+static inline uint64_t loose_details(uint64_t common, uint32_t line, uint32_t column, bool inlined)
+{
+    return common | (uint64_t)line << 32 | (uint64_t)column << 8 | (unsigned)inlined << 1;
+}
+
+static inline struct digest loose_digest(uint64_t address, uint64_t details, uint64_t function,
+                                         uint64_t mapping, uint64_t seed)
+{
+    uint64_t key[4] = {address, details, function, mapping};
+    XXH128_hash_t hash = XXH3_128bits_withSeed(key, sizeof(key), seed);
+    return (struct digest){.low = hash.low64, .high = hash.high64 | 1}; /* never both 0 */
+}
+
 /* Of the frame only what is not said by the two hashes. */
 static inline struct digest loose_frame_digest(const struct profile_frame *frame, uint64_t function,
                                                uint64_t mapping, uint64_t seed)
 {
-    uint64_t key[4] = {
-        frame->address,
-        (uint64_t)frame->line << 32 | (uint64_t)frame->column << 8 | frame->kind << 2 |
-            frame->inlined << 1 | frame->folded,
-        function,
-        mapping,
-    };
-    XXH128_hash_t hash = XXH3_128bits_withSeed(key, sizeof(key), seed);
-    return (struct digest){.low = hash.low64, .high = hash.high64 | 1}; /* never both 0 */
+    uint64_t details = loose_details(loose_common(frame->kind, frame->folded), frame->line,
+                                     frame->column, frame->inlined);
+    return loose_digest(frame->address, details, function, mapping, seed);
 }
 
 /* The digest of a stack from its caller's and its last frame's. Both are seeded hashes already, so

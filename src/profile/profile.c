@@ -218,7 +218,9 @@ static inline uint64_t child_hash(const struct profile *profile, uint32_t parent
 static inline uint32_t find_child(const struct profile *profile, uint32_t parent, uint32_t frame)
 {
     const struct profile_node *next = &profile->nodes[parent + 1];
-    if (parent + 1 < profile->node_count && next->parent == parent && next->frame == frame)
+    if (parent + 1 == profile->node_count)
+        return ID_NONE; /* children come after their parent */
+    if (next->parent == parent && next->frame == frame)
         return parent + 1;
     struct id_probe probe = id_probe_start(child_hash(profile, parent, frame));
     uint32_t id;

@@ -81,6 +81,14 @@ static void drop_profiles(void *context)
     batch->count = batch->capacity = 0;
 }
 
+static void done_reading(void *context)
+{
+    struct ingest_batch *batch = context;
+    drop_profiles(batch);
+    if (batch->waits)
+        batch->waits(batch->waits_context);
+}
+
 void ingest_batch_release(struct ingest_batch *batch)
 {
     ingest_deltas_end(batch, false);
@@ -259,8 +267,8 @@ static int64_t scaled(int64_t value, int64_t factor)
 }
 
 /* Rows of one type, group after group. */
-static void fill_type(struct split *split, struct ingest_part *part, unsigned type, size_t *rows,
-                      size_t *exemplars)
+static void fill_type(struct split *split, struct ingest_part *part, unsigned type, bool linked,
+                      size_t *rows, size_t *exemplars)
 {
     const struct profile_samples *samples = &split->profile->samples;
     const int64_t *values = samples->values[type];
@@ -271,7 +279,7 @@ static void fill_type(struct split *split, struct ingest_part *part, unsigned ty
         if (group->dropped || !values[i])
             continue;
         group->rows++;
-        group->links += has_link(sample_link(split, i));
+        group->links += linked && has_link(sample_link(split, i));
     }
     for (size_t g = 0; g < split->count; g++) {
         struct group *group = &split->groups[g];
@@ -288,8 +296,8 @@ static void fill_type(struct split *split, struct ingest_part *part, unsigned ty
         int64_t value = scaled(values[i], part->types[type].factor);
         part->rows[group->first_row + group->rows++] =
             (struct store_row){.node = samples->node[i], .value = value};
-        const struct profile_link *link = sample_link(split, i);
-        if (has_link(link))
+        const struct profile_link *link = linked ? sample_link(split, i) : NULL;
+        if (linked && has_link(link))
             part->exemplars[group->first_link + group->links++] = (struct store_exemplar){
                 .node = samples->node[i], .value = value, .time_ns = split->time_ns, .link = *link};
     }
@@ -407,7 +415,7 @@ int ingest_batch_add(struct ingest_batch *batch, const struct ingest_source *sou
     }
     for (unsigned type = 0; type < part->profile.type_count; type++)
         if (part->types[type].id) {
-            fill_type(&split, part, type, &rows, &links);
+            fill_type(&split, part, type, linked, &rows, &links);
             add_windows(&split, part, type);
         }
     return 0;
@@ -424,7 +432,7 @@ int ingest_batch_write(struct ingest_batch *batch, const char *batch_id, struct 
                                   .batch_id = batch_id,
                                   .profiles = batch->windows,
                                   .count = batch->count,
-                                  .done_reading = drop_profiles,
+                                  .done_reading = done_reading,
                                   .context = batch};
     int r = store_write(batch->ingest->store, &written, error);
     /* Damage, permissions and the like are the store's trouble, not the sender's: try again. */

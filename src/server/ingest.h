@@ -71,6 +71,9 @@ struct ingest_batch {
     struct ingest_part *parts;
     struct store_profile *windows;
     struct delta_step *steps; /* taken back unless the batch is stored */
+    /* NULL, or called before the store is waited for. */
+    void (*waits)(void *context);
+    void *waits_context;
     size_t count, capacity;
 };
 

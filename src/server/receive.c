@@ -33,6 +33,11 @@ static bool admit(struct receipt *receipt)
     return false;
 }
 
+static void waits(void *request)
+{
+    http_request_computed(request);
+}
+
 bool receipt_init(struct receipt *receipt, struct http_request *request, struct server *server)
 {
     const struct http_identity *identity = http_request_identity(request);
@@ -44,7 +49,12 @@ bool receipt_init(struct receipt *receipt, struct http_request *request, struct 
     if (sent)
         query_time(sent, receipt->source.received_ns, &receipt->source.sent_ns, NULL);
     receipt->batch = (struct ingest_batch){
-        .ingest = &server->ingest, .tenant = identity->tenant, .seen = &receipt->seen};
+        .ingest = &server->ingest,
+        .tenant = identity->tenant,
+        .seen = &receipt->seen,
+        .waits = waits,
+        .waits_context = request,
+    };
     snprintf(receipt->seen.tenant, SENDER_TEXT_BYTES, "%s", identity->tenant);
     snprintf(receipt->seen.name, SENDER_TEXT_BYTES, "%s",
              identity->token_name ? identity->token_name : http_request_peer(request));

@@ -41,7 +41,7 @@
     }
 #define POST_INGEST(pattern, handler)                                                              \
     {                                                                                              \
-        "POST", pattern, HTTP_ROLE_INGEST, handler, INGEST_BODY, 0                                 \
+        "POST", pattern, HTTP_ROLE_INGEST, handler, INGEST_BODY, HTTP_ROUTE_COMPUTES               \
     }
 
 static const struct http_route routes[] = {

@@ -204,6 +204,7 @@ static void take_survey(struct symbols *symbols)
 static void *work(void *userdata)
 {
     struct symbols *symbols = userdata;
+    pthread_setname_np(pthread_self(), "symbols");
     int64_t maintained = 0, surveyed = monotonic_ns(), every_s = SURVEY_FIRST_S;
     while (!atomic_load(&symbols->stopping)) {
         int64_t now = monotonic_ns();

@@ -255,6 +255,8 @@ static void add_stacks(struct preparation *work, struct file *file, uint32_t ser
     node_map_release(&map);
 }
 
+#define PREFETCHED 32 /* rows: the table is mostly out of the cache, and a row takes few steps */
+
 /* Known stacks are found under a shared lock; only what is new needs the tree for itself. */
 static void find_stacks(struct preparation *work, struct file *file, uint32_t service,
                         const struct store_profile *window)
@@ -273,8 +275,8 @@ static void find_stacks(struct preparation *work, struct file *file, uint32_t se
     pthread_rwlock_rdlock(&file->lock);
     const struct digest_table *known = &file->catalog.services[service].tree.stacks;
     for (size_t i = 0; i < count; i++) {
-        if (known->slots && i + 8 < count)
-            __builtin_prefetch(&known->slots[work->digests[i + 8].low & known->mask]);
+        if (known->slots && i + PREFETCHED < count)
+            __builtin_prefetch(&known->slots[work->digests[i + PREFETCHED].low & known->mask]);
         work->nodes[i] =
             work->digests[i].high ? digest_table_find(known, work->digests[i]) : 0; /* no frames */
         if (work->nodes[i] == ID_NONE)

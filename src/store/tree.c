@@ -52,11 +52,15 @@ static void make_index(struct tree *tree)
 
 uint32_t tree_child(struct tree *tree, uint32_t parent, uint32_t frame)
 {
+    const struct profile_node *next = &tree->nodes[parent + 1];
+    if (parent + 1 == tree->count) { /* the last node has no children: they come after it */
+        tree_append(tree, parent, frame);
+        return parent + 1;
+    }
+    if (next->parent == parent && next->frame == frame)
+        return parent + 1;
     if (!tree->indexed)
         make_index(tree);
-    if (parent + 1 < tree->count && tree->nodes[parent + 1].parent == parent &&
-        tree->nodes[parent + 1].frame == frame)
-        return parent + 1;
     uint64_t hash = child_hash(parent, frame);
     struct id_probe probe = id_probe_start(hash);
     uint32_t id;
@@ -65,8 +69,7 @@ uint32_t tree_child(struct tree *tree, uint32_t parent, uint32_t frame)
             return id;
     id = tree->count;
     tree_append(tree, parent, frame);
-    if (id != parent + 1)
-        id_table_insert(&tree->branches, hash, id);
+    id_table_insert(&tree->branches, hash, id);
     return id;
 }
 

@@ -274,6 +274,7 @@ static struct request *take_group(struct embedded *store)
 static void *run_writer(void *context)
 {
     struct embedded *store = context;
+    pthread_setname_np(pthread_self(), "store-writer");
     pthread_mutex_lock(&store->queue_lock);
     for (;;) {
         struct request *group = take_group(store);

@@ -22,6 +22,10 @@ struct seen {
     atomic_int stopped;   /* streams that the client didn't take */
     atomic_int reading;   /* handlers that have begun to read a body */
     atomic_int sleeping;  /* handlers that have begun to sleep */
+    atomic_int computing; /* handlers in the first part of /compute now, */
+    atomic_int computed;  /* in the second, */
+    atomic_int tickets;   /* how many may leave the first, */
+    atomic_bool finish;   /* and whether they may leave the second */
 };
 
 static inline void sleep_ms(unsigned ms)
@@ -98,6 +102,27 @@ static inline void handle_sleep(struct http_request *request, void *userdata)
     atomic_fetch_add(&seen->sleeping, 1);
     sleep_ms(ms ? (unsigned)atoi(ms) : 100);
     http_respond_text(request, 200, "text/plain", "slept\n");
+}
+
+/* Stands for one that computes, and then waits unless it is a short one. */
+static inline void handle_compute(struct http_request *request, void *userdata)
+{
+    struct seen *seen = userdata;
+    atomic_fetch_add(&seen->computing, 1);
+    for (unsigned i = 0; i < 6000; i++) {
+        int tickets = atomic_load(&seen->tickets);
+        if (tickets && atomic_compare_exchange_strong(&seen->tickets, &tickets, tickets - 1))
+            break;
+        sleep_ms(10);
+    }
+    atomic_fetch_sub(&seen->computing, 1);
+    if (!http_request_query(request, "short")) {
+        http_request_computed(request);
+        atomic_fetch_add(&seen->computed, 1);
+        for (unsigned i = 0; i < 6000 && !atomic_load(&seen->finish); i++)
+            sleep_ms(10);
+    }
+    http_respond_text(request, 200, "text/plain", "computed\n");
 }
 
 static inline void handle_echo(struct http_request *request, void *userdata)
@@ -187,6 +212,7 @@ static const struct http_route test_routes[] = {
     {"GET", "/file", HTTP_ROLE_READ, handle_file, 0, 0},
     {"GET", "/wait", HTTP_ROLE_READ, handle_wait, 0, 0},
     {"GET", "/sleep", HTTP_ROLE_READ, handle_sleep, 0, 0},
+    {"GET", "/compute", HTTP_ROLE_READ, handle_compute, 0, HTTP_ROUTE_COMPUTES},
     {"POST", "/echo", HTTP_ROLE_INGEST, handle_echo, 4 * MIB, 0},
     {"PUT", "/echo", HTTP_ROLE_INGEST, handle_echo, 1000, HTTP_ROUTE_PLAIN_ERRORS},
     {"POST", "/sum", HTTP_ROLE_INGEST | HTTP_ROLE_READ, handle_sum, 64 * MIB, 0},

@@ -526,6 +526,44 @@ static void test_overload(void **state)
     stop();
 }
 
+/* Those that compute wait for each other and for nobody else, until they wait for something. */
+static void test_computing(void **state)
+{
+    (void)state;
+    enum { MORE = 6 };
+    int limit = (int)MAX(sysconf(_SC_NPROCESSORS_ONLN), 1) + 1, all = limit + MORE;
+    const char *at = start_with((struct http_server_options){.workers = (unsigned)all + 4});
+    int *asking = memory_zalloc((size_t)all, sizeof(*asking));
+    for (int i = 0; i < all; i++) {
+        asking[i] = socket_connect(at);
+        socket_say(asking[i],
+                   i % 2 ? HEAD("GET /compute?short") "\r\n" : HEAD("GET /compute") "\r\n");
+    }
+    wait_until(seen.computing == limit);
+    struct buffer metrics = {0};
+    wait_until((metrics.length = 0, http_server_metrics(seen.server, &metrics),
+                strstr(buffer_text(&metrics), "assay_http_requests_queued 6\n")));
+    buffer_release(&metrics);
+    assert_answers(at, HEAD("GET /hello") "\r\n", "hello");
+    assert_int_equal(seen.computing, limit);
+    for (int i = 1; i <= MORE; i++) { /* each that ends, or waits, lets the next one begin */
+        seen.tickets = 1;
+        wait_until(!seen.tickets && seen.computing == limit);
+    }
+    assert_answers(at, HEAD("GET /hello") "\r\n", "hello");
+    seen.tickets = limit;
+    wait_until(seen.computed == (all + 1) / 2);
+    seen.finish = true;
+    for (int i = 0; i < all; i++) {
+        struct buffer got = {0};
+        socket_read(asking[i], &got, "computed\n");
+        buffer_release(&got);
+        close(asking[i]);
+    }
+    free(asking);
+    stop();
+}
+
 static void test_rate_limit(void **state)
 {
     (void)state;
@@ -716,16 +754,27 @@ static void test_metrics(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_routes_and_errors), cmocka_unit_test(test_bodies),
-        cmocka_unit_test(test_large_bodies),      cmocka_unit_test(test_answers),
-        cmocka_unit_test(test_pipelining),        cmocka_unit_test(test_malformed),
-        cmocka_unit_test(test_cut_and_flipped),   cmocka_unit_test(test_header_flood),
-        cmocka_unit_test(test_slow_senders),      cmocka_unit_test(test_slow_reader),
-        cmocka_unit_test(test_pausing_reader),    cmocka_unit_test(test_compressed_stream),
-        cmocka_unit_test(test_stalled_readers),   cmocka_unit_test(test_leaving),
-        cmocka_unit_test(test_overload),          cmocka_unit_test(test_rate_limit),
-        cmocka_unit_test(test_browsers),          cmocka_unit_test(test_stop),
-        cmocka_unit_test(test_many_connections),  cmocka_unit_test(test_crowd),
+        cmocka_unit_test(test_routes_and_errors),
+        cmocka_unit_test(test_bodies),
+        cmocka_unit_test(test_large_bodies),
+        cmocka_unit_test(test_answers),
+        cmocka_unit_test(test_pipelining),
+        cmocka_unit_test(test_malformed),
+        cmocka_unit_test(test_cut_and_flipped),
+        cmocka_unit_test(test_header_flood),
+        cmocka_unit_test(test_slow_senders),
+        cmocka_unit_test(test_slow_reader),
+        cmocka_unit_test(test_pausing_reader),
+        cmocka_unit_test(test_compressed_stream),
+        cmocka_unit_test(test_stalled_readers),
+        cmocka_unit_test(test_leaving),
+        cmocka_unit_test(test_overload),
+        cmocka_unit_test(test_computing),
+        cmocka_unit_test(test_rate_limit),
+        cmocka_unit_test(test_browsers),
+        cmocka_unit_test(test_stop),
+        cmocka_unit_test(test_many_connections),
+        cmocka_unit_test(test_crowd),
         cmocka_unit_test(test_metrics),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
