@@ -7,7 +7,7 @@ import { Lifetime, make } from './dom';
 import { layoutGraph, rectangleAt, rectangleOfNode, type Layout } from './layout';
 import { poseAt, startMotion, type Motion } from './motion';
 import type { Look } from './colour';
-import type { Graph } from './tree';
+import { depthOf, type Graph } from './tree';
 
 export interface GraphOptions {
   label: string;
@@ -217,7 +217,7 @@ export class GraphView {
       this.painter.paint(scene);
       return;
     }
-    const row = scene.graph.tree.depth[motion.deep.zoom];
+    const row = depthOf(scene.graph.tree, motion.deep.zoom);
     const edge = scene.top(row);
     this.painter.paint({
       ...scene, layout: motion.wide, stretch: pose.wideStretch, shift: pose.wideShift,

@@ -27,16 +27,14 @@ function pieces(name: string): number[] {
 function withoutArguments(name: string): string {
   let out = '';
   let depth = 0;
-  for (let i = 0; i < name.length; i++) {
-    const c = name[i];
-    if ((c === '<' || c === '(') && i > 0 && name[i - 1] !== '.' && name[i + 1] !== '*') {
-      depth++;
-    } else if ((c === '>' || c === ')') && depth > 0) {
-      depth--;
-    } else if (depth === 0) {
-      out += c;
-    }
+  let kept = 0; // up to here, `out` has what is to stay
+  for (const { 0: c, index: i } of name.matchAll(/[<(>)]/g)) {
+    if (c === '<' || c === '(') {
+      if (i === 0 || name[i - 1] === '.' || name[i + 1] === '*') continue;
+      if (depth++ === 0) out += name.slice(kept, i);
+    } else if (depth > 0 && --depth === 0) kept = i + 1;
   }
+  if (depth === 0) out += name.slice(kept);
   return out.replace(/ const$/, '').trim() || name;
 }
 
@@ -63,23 +61,28 @@ function baseName(path: string): string {
   return path.slice(path.lastIndexOf('/') + 1);
 }
 
-// The package, namespace or binary that a function belongs to; '' when nothing says.
-export function packageOf(name: string, file: string, binary: string): string {
-  const first = name.indexOf('::');
-  if (first > 0 && !/[<(\s]/.test(name.slice(0, first))) return name.slice(0, first);
-  const end = name.search(/[<(\s]/);
-  const head = end > 0 ? name.slice(0, end) : name;
-  const scope = head.indexOf('::');
-  if (scope > 0) return head.slice(0, scope);
+// What ends the part of a name that says where a function belongs.
+const ARGUMENTS = /[<(\s]/;
+
+// Where the part of a name that says its package or namespace ends; 0 when it has none.
+export function packageEnd(name: string): number {
+  const scope = name.indexOf('::');
+  if (scope > 0 && !ARGUMENTS.test(name.slice(0, scope))) return scope;
+  const stop = name.search(ARGUMENTS);
+  if (scope > 0 && stop === 0) return scope;
+  const head = stop > 0 ? name.slice(0, stop) : name;
   // Go: the package path ends at the first dot after the last slash.
   const slash = head.lastIndexOf('/');
   const dot = head.indexOf('.', slash + 1);
-  if (slash > 0 && dot > slash) return head.slice(0, dot);
-  if (dot > 0) {
-    // Java and its kin: com.example.Type.method belongs to com.example.
-    const parts = head.split('.');
-    return parts.length > 3 ? parts.slice(0, 2).join('.') : parts[0];
-  }
+  if (dot <= 0 || slash > 0) return Math.max(0, dot);
+  // Java and its kin: com.example.Type.method belongs to com.example.
+  const second = head.indexOf('.', dot + 1);
+  const third = second > 0 ? head.indexOf('.', second + 1) : -1;
+  return third > 0 ? second : dot;
+}
+
+// Where a function without a package comes from: its binary, or its file's folder; '' when nothing says.
+export function placeOf(file: string, binary: string): string {
   if (binary !== '') return baseName(binary);
   return file.slice(0, Math.max(0, file.lastIndexOf('/')));
 }

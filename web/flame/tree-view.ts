@@ -7,7 +7,7 @@ import { fitColumns, makeColumns, type Column } from './columns';
 import { icon, Lifetime, make } from './dom';
 import { functionName, originOf, type Profile } from './data';
 import { MAX_ROWS, Rows } from './rows';
-import { sortChildren, type Graph } from './tree';
+import { childrenOf, depthOf, type Graph } from './tree';
 
 export interface TreeOptions {
   onOpen: (open: number[]) => void;
@@ -35,13 +35,12 @@ const CHEVRON = 'M6 4l4 4-4 4';
 
 // From a node down along its heaviest children.
 export function heavyPath(graph: Graph, node: number): number[] {
-  const { childStart } = graph.tree;
+  const { firstChild } = graph.tree;
   const { weight } = graph.values;
   const path: number[] = [];
-  for (let n = node; childStart[n] < childStart[n + 1];) {
+  for (let n = node; firstChild[n] > 0;) {
     path.push(n);
-    sortChildren(graph, n);
-    const child = graph.children[childStart[n]];
+    const [child] = childrenOf(graph, n);
     if (weight[child] < HEAVY_SHARE * weight[n] || path.length > 64) break;
     n = child;
   }
@@ -50,16 +49,12 @@ export function heavyPath(graph: Graph, node: number): number[] {
 
 // The nodes that are in sight when these are open, a caller before its callees, the widest first.
 export function visibleNodes(graph: Graph, root: number, open: ReadonlySet<number>): number[] {
-  const { childStart } = graph.tree;
   const out: number[] = [];
   const stack = [root];
   while (stack.length > 0 && out.length < MAX_ROWS) {
     const node = stack.pop()!;
     out.push(node);
-    if (!open.has(node)) continue;
-    sortChildren(graph, node);
-    for (let i = childStart[node + 1] - 1; i >= childStart[node]; i--)
-      stack.push(graph.children[i]);
+    if (open.has(node)) for (const child of childrenOf(graph, node).reverse()) stack.push(child);
   }
   return out;
 }
@@ -132,15 +127,14 @@ export class TreeView {
   }
 
   private hasChildren(node: number): boolean {
-    const { childStart } = this.shown!.graph.tree;
-    return childStart[node] < childStart[node + 1];
+    return this.shown!.graph.tree.firstChild[node] > 0;
   }
 
   private row(index: number): HTMLElement {
     const { profile, graph, zoom, matched } = this.shown!;
     const node = this.nodes[index];
     const func = graph.tree.func[node];
-    const level = graph.tree.depth[node] - graph.tree.depth[zoom];
+    const level = depthOf(graph.tree, node) - depthOf(graph.tree, zoom);
     const name = functionName(profile, func);
     const toggle = make('span', { class: 'tree-toggle', 'aria-hidden': 'true' });
     const inner = this.hasChildren(node);

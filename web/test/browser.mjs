@@ -78,7 +78,7 @@ function findNode(view, least) {
     for (let n = 1; n < tree.size; n++) {
       const box = flame.rectangleOf(n);
       if (box && box.width >= width && box.width < innerWidth * 0.9 && tree.parent[n] !== 0
-        && tree.childStart[n + 1] > tree.childStart[n])
+        && tree.firstChild[n] > 0)
         return { node: n, box, func: tree.func[n], name: flame.profile.names[tree.func[n]] };
     }
     return null;
