@@ -95,7 +95,7 @@ class App implements FlameApp, Controls {
   private readonly status: Status;
   private readonly legend = new Legend();
   private readonly tooltip = new Tooltip();
-  private readonly menu: Menu;
+  private readonly menu: Lazy<Menu>;
   private readonly helpBox: Lazy<Help>;
   private readonly root: HTMLElement;
   private colours: PackageColours;
@@ -116,7 +116,11 @@ class App implements FlameApp, Controls {
       this.root.append(help.element);
       return help;
     });
-    this.menu = new Menu(this.life);
+    this.menu = new Lazy(() => {
+      const menu = new Menu(this.life);
+      this.root.append(menu.element);
+      return menu;
+    });
     this.toolbar = new Toolbar(source, {
       change: (change) => this.change(change),
       toggleTheme: () => this.dark(),
@@ -158,8 +162,7 @@ class App implements FlameApp, Controls {
       this.trail,
       this.stage,
       make('footer', { class: 'foot' }, this.status.element, this.legend.element),
-      this.tooltip.element,
-      this.menu.element);
+      this.tooltip.element);
   }
 
   private makeTable(): TopTable {
@@ -419,7 +422,7 @@ class App implements FlameApp, Controls {
   }
 
   private hover(graph: Graph, hit: Hit | null, zoom: number, x: number, y: number): void {
-    if (hit && !this.menu.isOpen) this.tooltip.show(this.factsOf(graph, hit, zoom), x, y);
+    if (hit && !this.menu.now?.isOpen) this.tooltip.show(this.factsOf(graph, hit, zoom), x, y);
     else this.tooltip.hide();
   }
 
@@ -488,7 +491,7 @@ class App implements FlameApp, Controls {
     const items = frameItems(
       this.profile, this.source.names.length, this.current, frame, this.frameActions());
     this.tooltip.hide();
-    this.menu.open(functionName(this.profile, frame.func), items, x, y);
+    this.menu.get().open(functionName(this.profile, frame.func), items, x, y);
   }
 
   // ---- controls ----

@@ -111,22 +111,23 @@ export class Painter {
     let drawnTo = 0;
     for (let i = layout.rowStart[row]; i < end; i++) {
       // Edges snap to device pixels: neighbours meet exactly, whatever the ratio.
-      const x0 = Math.round(x[i] * scale + offset);
+      const left = x[i] * scale + offset;
+      const x0 = Math.round(left);
       if (x0 >= pixels) break;
-      const x1 = Math.max(x0 + 1, Math.round((x[i] + w[i]) * scale + offset));
+      const x1 = Math.max(x0 + 1, Math.round(left + w[i] * scale));
       if (x1 <= drawnTo) continue;
       drawnTo = x1;
       const node = nodes[i];
       const dim = matched !== null && (node < 0 || func[node] < 0 || !matched[func[node]]);
-      const left = Math.max(0, x0);
-      const right = Math.min(pixels, x1);
-      strips.fill(strip, left, x1 - x0 > gapped ? right - 1 : right,
+      const from = Math.max(0, x0);
+      const to = Math.min(pixels, x1);
+      strips.fill(strip, from, x1 - x0 > gapped ? to - 1 : to,
         dim ? look.dimFill : node < 0 ? look.restFill : look.fill(node), alpha);
-      if (node < 0 || right - left < labelled) continue;
-      const text = this.labels.fit(scene.name(func[node]), (right - left) / ratio - 2 * TEXT_PADDING);
+      if (node < 0 || to - from < labelled) continue;
+      const text = this.labels.fit(scene.name(func[node]), (to - from) / ratio - 2 * TEXT_PADDING);
       if (text !== '')
         this.texts.push({
-          text, x: left / ratio + TEXT_PADDING, y, ink: dim ? look.dimInk : look.ink, alpha,
+          text, x: from / ratio + TEXT_PADDING, y, ink: dim ? look.dimInk : look.ink, alpha,
         });
     }
   }

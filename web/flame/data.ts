@@ -106,10 +106,10 @@ function values(value: unknown, types: number, length: number, where: string): F
     const column = columnOf(raw, length, `${where}[${t}]`);
     const out = new Float64Array(length);
     for (let i = 0; i < length; i++) {
-      const entry = column[i];
-      if (!Number.isFinite(entry))
+      const entry = column[i] as number;
+      if (typeof entry !== 'number' || entry - entry !== 0) // as it is not for what is not finite
         fail(`${where}[${t}][${i}] is ${show(entry)}, but must be a number.`);
-      out[i] = entry as number;
+      out[i] = entry;
     }
     return out;
   });
@@ -129,17 +129,18 @@ function readTypes(value: unknown): SampleType[] {
 }
 
 function readFunctions(document: Json) {
-  const strings = texts(document.strings, 'strings');
+  const strings = array(document.strings, 'strings');
   const functions = object(document.functions, 'functions');
   const count = array(functions.name, 'functions.name').length;
   const look = (key: string) => {
     const column = columnOf(functions[key], count, `functions.${key}`);
     const out = new Array<string>(count);
     for (let i = 0; i < count; i++) {
-      const entry = column[i] as number;
-      if (!(entry >= 0 && entry < strings.length) || !Number.isInteger(entry))
-        integer(entry, 0, strings.length - 1, `functions.${key}[${i}]`);
-      out[i] = strings[entry];
+      const string = strings[column[i] as number];
+      if (typeof string !== 'string')
+        text(strings[integer(column[i], 0, strings.length - 1, `functions.${key}[${i}]`)],
+          `strings[${column[i]}]`);
+      out[i] = string as string;
     }
     return out;
   };
@@ -153,7 +154,8 @@ function readTree(value: unknown, functionCount: number): Tree {
     fail(`it has ${up.length} nodes, and a browser cannot hold more than ${MAX_NODES}.`);
   const listed = columnOf(nodes.function, up.length, 'nodes.function');
 
-  // One loop, since a first picture waits for it. From the last node on, children come in order.
+  // One loop, since a first picture waits for it, and plain operators, since no compiler has seen it yet.
+  // From the last node on, children come in order.
   const size = up.length + 1;
   const parent = new Int32Array(size);
   const func = new Int32Array(size);
@@ -162,9 +164,9 @@ function readTree(value: unknown, functionCount: number): Tree {
   for (let node = size - 1; node > 0; node--) {
     const distance = up[node - 1] as number;
     const called = listed[node - 1] as number;
-    if (!(distance >= 1 && distance <= node) || !Number.isInteger(distance))
+    if ((distance | 0) !== distance || distance < 1 || distance > node)
       integer(distance, 1, node, `nodes.up[${node - 1}]`);
-    if (!(called >= 0 && called < functionCount) || !Number.isInteger(called))
+    if ((called | 0) !== called || called < 0 || called >= functionCount)
       integer(called, 0, functionCount - 1, `nodes.function[${node - 1}]`);
     const above = node - distance;
     parent[node] = above;

@@ -118,6 +118,7 @@ function layoutRow(
   const { firstChild, nextSibling } = graph.tree;
   const { weight } = graph.values;
   const { x, w, node } = out;
+  const least = MIN_WIDTH_PX / pixels;
   let end = to;
   for (let i = from; i < to; i++) {
     const above = node[i];
@@ -126,12 +127,12 @@ function layoutRow(
     let left = 0;
     let count = 0;
     for (let child = firstChild[above]; child > 0; child = nextSibling[child]) {
-      const wide = weight[child] * pixels;
-      if (wide >= MIN_WIDTH_PX) {
-        w[end] = wide;
+      const value = weight[child];
+      if (value >= least) {
+        w[end] = value * pixels;
         node[end++] = child;
       } else {
-        left += wide;
+        left += value;
         count++;
       }
     }
@@ -141,10 +142,11 @@ function layoutRow(
       x[k] = at;
       at += w[k];
     }
-    if (left < MIN_REST_PX) continue;
+    const remainder = left * pixels;
+    if (remainder < MIN_REST_PX) continue;
     rest.set(end, count);
     x[end] = at;
-    w[end] = left;
+    w[end] = remainder;
     node[end++] = ~above;
   }
   out.length = end;
