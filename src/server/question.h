@@ -44,7 +44,11 @@ int question_read_links(struct question *question, struct http_request *request,
 int question_merge(struct question *question, struct profile *profile,
                    struct store_quality *ret_quality, struct error *error);
 
-/* The same, with all that can be said of how good it is. */
+/* The same of the series only that have one more label. */
+int question_merge_label(struct question *question, const char *name, const char *value,
+                         struct profile *profile, struct error *error);
+
+/* As question_merge, with all that can be said of how good it is. */
 int question_merge_measured(struct question *question, struct profile *profile,
                             struct query_quality *ret_quality, struct error *error);
 
