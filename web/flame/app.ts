@@ -143,8 +143,10 @@ class App implements FlameApp, Controls {
     this.sandwichView = new Lazy(() => this.makeSandwich());
     this.root = this.build();
     element.replaceChildren(this.root);
+    // Behind a dialog of the page, whose Escape is its own, no key is the graph's.
     listenForKeys(this.life, options.keys ?? document, () =>
-      this.helpIsOpen() ? commands.filter((c) => /^(Escape|\?)$/.test(c.keys[0])) : commands);
+      this.helpIsOpen() ? commands.filter((c) => /^(Escape|\?)$/.test(c.keys[0]))
+        : document.querySelector('dialog[open]') ? [] : commands);
     this.render();
     this.refocus(options.focus ?? null);
   }

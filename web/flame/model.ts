@@ -30,7 +30,7 @@ export class Model {
   states(type: number): StateTotals | null {
     const { states, tree, defaultType } = this.profile;
     if (!states || type !== defaultType) return null;
-    return (this.stateTotals ??= stateTotals(tree, states));
+    return (this.stateTotals ??= stateTotals(tree, states, this.graph(type).values.total));
   }
 
   graph(type: number): Graph {

@@ -64,6 +64,12 @@ export function shorterNames(name: string): string[] {
   return forms;
 }
 
+// The first of those forms that is no longer than so many characters, or else the leaf part.
+export function briefName(name: string, most: number): string {
+  const forms = shorterNames(name);
+  return forms.find((form) => form.length <= most) ?? forms[forms.length - 1];
+}
+
 function baseName(path: string): string {
   return path.slice(path.lastIndexOf('/') + 1);
 }

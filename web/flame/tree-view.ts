@@ -6,6 +6,7 @@ import { numberCell } from './cells';
 import { fitColumns, makeColumns, type Column } from './columns';
 import { icon, Lifetime, make } from './dom';
 import { functionName, originOf, type Profile } from './data';
+import { nameCell } from './name-cell';
 import { MAX_ROWS, Rows } from './rows';
 import { childrenOf, depthOf, type Graph } from './tree';
 
@@ -29,6 +30,7 @@ export interface TreeShown {
 
 const INDENT_PX = 14;
 const MAX_INDENT_PX = 420;
+const TOGGLE_PX = 20;
 // A path is followed down while most of its value goes one way.
 const HEAVY_SHARE = 0.5;
 const CHEVRON = 'M6 4l4 4-4 4';
@@ -69,6 +71,7 @@ export class TreeView {
   private open = new Set<number>();
   private nodes: number[] = [];
   private columns: Column[] = [];
+  private room = 0;
 
   constructor(private readonly options: TreeOptions) {
     this.element = make('div', {
@@ -113,10 +116,11 @@ export class TreeView {
     if (!shown || this.element.clientWidth === 0) return;
     const { graph, profile, type } = shown;
     const findings = profile.findings[type];
-    const { columns, narrow } = fitColumns(this.element,
+    const { columns, narrow, room } = fitColumns(this.element,
       makeColumns(graph.values, profile.types[type].unit, graph.whole,
         (node) => findings.get(graph.tree.func[node])), false);
     this.columns = columns;
+    this.room = room;
     const cell = (text: string) =>
       make('div', { role: 'columnheader', class: 'table-cell table-title' }, text);
     this.head.replaceChildren(cell('Call tree'),
@@ -135,16 +139,13 @@ export class TreeView {
     const node = this.nodes[index];
     const func = graph.tree.func[node];
     const level = depthOf(graph.tree, node) - depthOf(graph.tree, zoom);
-    const name = functionName(profile, func);
     const toggle = make('span', { class: 'tree-toggle', 'aria-hidden': 'true' });
     const inner = this.hasChildren(node);
     if (inner) toggle.append(icon(CHEVRON));
-    const label = make('div', { class: 'table-cell table-name', role: 'gridcell', title: name },
-      toggle, make('span', { class: 'table-function' }, name));
-    label.style.paddingLeft = `${8 + Math.min(MAX_INDENT_PX, level * INDENT_PX)}px`;
-    const origin = func < 0 ? '' : originOf(profile, func);
-    if (origin !== '')
-      label.append(make('span', { class: 'quiet' }, origin));
+    const indent = Math.min(MAX_INDENT_PX, level * INDENT_PX);
+    const label = nameCell(toggle, functionName(profile, func),
+      func < 0 ? '' : originOf(profile, func), this.room - indent - TOGGLE_PX);
+    label.style.paddingLeft = `${8 + indent}px`;
     const row = make('div', { class: 'table-row', role: 'row', 'aria-level': level + 1 },
       label, ...this.columns.map((column) => numberCell(column, node)));
     if (inner) row.setAttribute('aria-expanded', String(this.open.has(node)));

@@ -50,6 +50,13 @@ test('a frame has the colour of the state that most of it was in', () => {
     [['SLEEPING', '50.0%'], ['RUNNING', '5.00%']]);
 });
 
+test('what has no state counts against those that are known', () => {
+  const self = [[0, 0, 4, 1], [0, 0, 0, 2]];
+  const states = new Model(readProfile(document({ states: { names: ['a', 'b'], self } }))).states(0)!;
+  assert.deepEqual([...states.main], [NONE, NONE, NONE, NONE]); // of 40, 4; of 60, 3
+  assert.equal(states.unknown, 93);
+});
+
 test('states of another type, or of no sample, are none', () => {
   const profile = readProfile(document({ states: { names: ['x'], self: [[0, 0, 0, 0]] } }));
   assert.deepEqual([...new Model(profile).states(0)!.main], [NONE, NONE, NONE, NONE]);

@@ -9,7 +9,7 @@ import { diffColour, diffStep, DIFF_STEPS, hash, oklch, PackageColours, relative
 import { sortRows, makeColumns, rowsOf } from '../flame/columns';
 import { readProfile } from '../flame/data';
 import { Labels } from '../flame/labels';
-import { isUnnamed, packageEnd, placeOf, shorterNames } from '../flame/names';
+import { briefName, isUnnamed, packageEnd, placeOf, shorterNames } from '../flame/names';
 import { formatChange, formatGrowth, formatPercent, formatValue } from '../flame/units';
 import { service } from './synthetic';
 
@@ -71,6 +71,9 @@ test('names get shorter down to their leaf', () => {
   assert.equal(leaf('malloc'), 'malloc');
   assert.equal(leaf('[unknown]'), '[unknown]');
   assert.equal(leaf(''), '');
+  assert.equal(briefName('net/http.(*conn).serve', 22), 'net/http.(*conn).serve');
+  assert.equal(briefName('net/http.(*conn).serve', 20), 'http.(*conn).serve');
+  assert.equal(briefName('net/http.(*conn).serve', 3), 'serve');
   assert.deepEqual(shorterNames('a::b::c'), ['a::b::c', 'b::c', 'c']);
   assert.deepEqual(shorterNames('libx.so.0.7+0x5800'), ['libx.so.0.7+0x5800']);
 });
