@@ -64,9 +64,9 @@ async function measure(json) {
   for (let n = 0; path.length < 12;) {
     let widest = -1;
     let best = 0;
-    for (let i = tree.childStart[n]; i < tree.childStart[n + 1]; i++) {
-      const box = app.rectangleOf(tree.children[i]);
-      if (box && box.width > best) [widest, best] = [tree.children[i], box.width];
+    for (let child = tree.firstChild[n]; child > 0; child = tree.nextSibling[child]) {
+      const box = app.rectangleOf(child);
+      if (box && box.width > best) [widest, best] = [child, box.width];
     }
     if (widest < 0) break;
     path.push((n = widest));

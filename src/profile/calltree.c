@@ -272,14 +272,37 @@ int calltree_add(struct calltree *tree, const struct profile *profile, enum call
 
 /* ---- states ---- */
 
-#define STATE_LABEL "state"
+/* Of the types, states come last. */
+static unsigned first_state(const struct calltree *tree)
+{
+    unsigned first = tree->type_count;
+    while (first && tree->types[first - 1].is_state)
+        first--;
+    return first;
+}
+
+/* The type of a state that may be there already; PROFILE_TYPES_MAX when it is one too many. */
+static unsigned state_type(struct calltree *tree, const char *state, const char *unit)
+{
+    unsigned first = first_state(tree);
+    for (unsigned i = first; i < tree->type_count; i++)
+        if (!strcmp(tree->types[i].name, state))
+            return i;
+    if (tree->type_count - first == CALLTREE_STATES_MAX || tree->type_count == PROFILE_TYPES_MAX)
+        return PROFILE_TYPES_MAX;
+    tree->types[tree->type_count] = (struct calltree_type){
+        .name = arena_strndup(&tree->tables->text, state, strlen(state)),
+        .unit = unit,
+        .is_state = true,
+    };
+    return tree->type_count++;
+}
 
 /* The type of the tree for each label set of the profile; PROFILE_TYPES_MAX where there is no
  * state, no sample, or a state too many. Returns whether there is any. */
 static bool add_state_types(struct calltree *tree, const struct profile *profile, const char *unit,
                             unsigned *types)
 {
-    unsigned first = tree->type_count;
     _cleanup_free_ bool *used = memory_zalloc(profile_label_set_count(profile) + 1u, sizeof(*used));
     for (size_t row = 0; row < profile->samples.count; row++)
         used[profile->samples.labels[row]] = true;
@@ -289,23 +312,12 @@ static bool add_state_types(struct calltree *tree, const struct profile *profile
         const char *state = "";
         types[set] = PROFILE_TYPES_MAX;
         for (size_t i = 0; used[set] && i < count; i++)
-            if (!strcmp(profile_text(profile, labels[i].key), STATE_LABEL))
+            if (!strcmp(profile_text(profile, labels[i].key), CALLTREE_STATE_LABEL))
                 state = profile_text(profile, labels[i].text);
-        for (unsigned i = first; i < tree->type_count && types[set] == PROFILE_TYPES_MAX; i++)
-            if (!strcmp(tree->types[i].name, state))
-                types[set] = i;
-        if (!state[0] || types[set] != PROFILE_TYPES_MAX ||
-            tree->type_count - first == CALLTREE_STATES_MAX ||
-            tree->type_count == PROFILE_TYPES_MAX)
-            continue;
-        types[set] = tree->type_count++;
-        tree->types[types[set]] = (struct calltree_type){
-            .name = arena_strndup(&tree->tables->text, state, strlen(state)),
-            .unit = unit,
-            .is_state = true,
-        };
+        if (state[0])
+            types[set] = state_type(tree, state, unit);
     }
-    return tree->type_count > first;
+    return first_state(tree) < tree->type_count;
 }
 
 void calltree_add_states(struct calltree *tree, const struct profile *profile, unsigned type)
@@ -325,6 +337,26 @@ void calltree_add_states(struct calltree *tree, const struct profile *profile, u
             continue;
         int64_t *cell = &tree->types[state].self[CALLTREE_NEW][nodes[profile->samples.node[row]]];
         *cell = add_saturated(*cell, profile->samples.values[type][row]);
+    }
+}
+
+void calltree_add_state(struct calltree *tree, const struct profile *profile, unsigned type,
+                        const char *state)
+{
+    unsigned own = 0;
+    while (own < profile->type_count && calltree_type_of(tree, profile, own) != type)
+        own++;
+    if (own == profile->type_count || !profile->samples.count)
+        return;
+    unsigned added = state_type(tree, state, tree->types[type].unit);
+    if (added == PROFILE_TYPES_MAX)
+        return;
+    _cleanup_free_ uint32_t *nodes = add_nodes(tree, profile);
+    fit_columns(tree);
+    int64_t *self = tree->types[added].self[CALLTREE_NEW];
+    for (size_t row = 0; row < profile->samples.count; row++) {
+        int64_t *cell = &self[nodes[profile->samples.node[row]]];
+        *cell = add_saturated(*cell, profile->samples.values[own][row]);
     }
 }
 

@@ -54,11 +54,17 @@ int calltree_add(struct calltree *tree, const struct profile *profile, enum call
                  struct error *error);
 
 /* Adds, as types behind all others, what of an added profile's type was measured in which state: by
- * the label `state` of its samples, for at most CALLTREE_STATES_MAX states. Does nothing where no
- * sample has one. */
+ * the label of its samples, for at most CALLTREE_STATES_MAX states. Does nothing where no sample
+ * has one. */
 void calltree_add_states(struct calltree *tree, const struct profile *profile, unsigned type);
 
 #define CALLTREE_STATES_MAX 16
+#define CALLTREE_STATE_LABEL "state"
+
+/* The same for one state by its name, from a profile of it alone: of the tree's `type`, which the
+ * profile has, too. Does nothing where it has none, or there are as many states already. */
+void calltree_add_state(struct calltree *tree, const struct profile *profile, unsigned type,
+                        const char *state);
 
 /* The tree's index of one of an added profile's types; PROFILE_TYPES_MAX when there is none. */
 unsigned calltree_type_of(const struct calltree *tree, const struct profile *profile,

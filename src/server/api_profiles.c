@@ -2,9 +2,11 @@
 // The API's merged profiles: as a flame graph, a file of any format, a table, and around a
 // function.
 
+#include <stdlib.h>
 #include <string.h>
 
-#include "format/flamedata.h"
+#include "base/memory.h"
+#include "format/pictures.h"
 #include "profile/calltree.h"
 #include "query/focus.h"
 #include "query/sandwich.h"
@@ -101,6 +103,71 @@ static int keep_focus(const struct tree_part *part, struct profile *profile, str
                                                                          : tree_part_missing(error);
 }
 
+struct state_list {
+    char *list[CALLTREE_STATES_MAX];
+    size_t count;
+};
+
+static void state_list_release(struct state_list *states)
+{
+    for (size_t i = 0; i < states->count; i++)
+        free(states->list[i]);
+}
+
+static int gather_state(void *context, const char *text)
+{
+    struct state_list *states = context;
+    if (*text && states->count < CALLTREE_STATES_MAX)
+        states->list[states->count++] = memory_strdup(text);
+    return 0;
+}
+
+/* The store has a state as a label of series: each is asked for by itself. */
+static int add_states(struct question *question, const struct tree_part *part,
+                      struct calltree *tree, unsigned type, struct error *error)
+{
+    _cleanup_(state_list_release) struct state_list states = {0};
+    int r = store_label_values(question->server->store, &question->selection, CALLTREE_STATE_LABEL,
+                               gather_state, &states, error);
+    for (size_t i = 0; r >= 0 && i < states.count; i++) {
+        _cleanup_profile_ struct profile profile;
+        struct error nothing = {0};
+        profile_init(&profile, 0);
+        r = question_merge_label(question, CALLTREE_STATE_LABEL, states.list[i], &profile, error);
+        if (r >= 0 && keep_focus(part, &profile, &nothing) >= 0)
+            calltree_add_state(tree, &profile, type, states.list[i]);
+    }
+    return r;
+}
+
+/* The profile is released once its tree is made: parts of it are to have its room. */
+static int write_page(struct http_request *request, struct question *question,
+                      const struct tree_part *part, struct profile *profile, struct error *error)
+{
+    const struct write_options chosen = {.type = -1};
+    _cleanup_calltree_ struct calltree tree;
+    _cleanup_answer_ struct answer answer;
+    unsigned type;
+    answer_init(&answer, request, api_content_type(&format_html));
+    answer.held_bytes = HELD_PARTS * profile_memory(profile);
+    calltree_init(&tree);
+    int r = picture_tree(&tree, profile, &chosen, &type, error);
+    if (r < 0)
+        return answer_end(&answer, r, error);
+    _cleanup_flame_notes_ struct flame_notes notes;
+    flame_notes_init(&notes, profile, &tree, type);
+    profile_release(profile);
+    profile_init(profile, 0);
+    struct flame_options options = {.title = question->query.type,
+                                    .notes = (const char *const *)notes.list,
+                                    .note_count = notes.count,
+                                    .default_type = type};
+    r = add_states(question, part, &tree, type, error);
+    if (r >= 0)
+        r = html_draw(&answer.out, &tree, &options, error);
+    return answer_end(&answer, r, error);
+}
+
 static void respond_profile(struct http_request *request, struct server *server,
                             const char *otherwise, const char *pattern)
 {
@@ -129,7 +196,8 @@ static void respond_profile(struct http_request *request, struct server *server,
     if (!r)
         r = keep_focus(&part, &profile, &error);
     if (!r)
-        r = format
+        r = format == &format_html ? write_page(request, &question, &part, &profile, &error)
+            : format
                 ? api_write_format(request, &profile, format, question.query.type, &error)
                 : write_flame(request, &profile, &quality, question.query.type, part.nodes, &error);
     if (r < 0)

@@ -212,6 +212,22 @@ int question_merge(struct question *question, struct profile *profile,
     return 0;
 }
 
+int question_merge_label(struct question *question, const char *name, const char *value,
+                         struct profile *profile, struct error *error)
+{
+    const struct selector *asked = question->selection.selector;
+    _cleanup_free_ struct matcher *matchers = memory_zalloc(asked->count + 1, sizeof(*matchers));
+    if (asked->count)
+        memcpy(matchers, asked->matchers, asked->count * sizeof(*matchers));
+    matchers[asked->count] = (struct matcher){.kind = MATCH_EQUAL, .name = name, .value = value};
+    struct selector narrowed = {.matchers = matchers, .count = asked->count + 1};
+    struct store_quality quality = {0};
+    question->selection.selector = &narrowed;
+    int r = question_merge(question, profile, &quality, error);
+    question->selection.selector = asked;
+    return r;
+}
+
 int question_measure(struct question *question, struct query_quality *quality, struct error *error)
 {
     return query_quality_measure(question->server->store, &question->selection, &question->limits,

@@ -48,7 +48,11 @@ int question_merge(struct question *question, struct profile *profile,
  * did otherwise. Nothing of an answer may have been sent. */
 bool question_again(struct question *question, int *r, struct error *error);
 
-/* The same, with all that can be said of how good it is. */
+/* The same of the series only that have one more label. */
+int question_merge_label(struct question *question, const char *name, const char *value,
+                         struct profile *profile, struct error *error);
+
+/* As question_merge, with all that can be said of how good it is. */
 int question_merge_measured(struct question *question, struct profile *profile,
                             struct query_quality *ret_quality, struct error *error);
 

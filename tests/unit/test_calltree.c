@@ -488,6 +488,45 @@ static void test_states(void **state)
     assert_int_equal(tree.type_count, count);
 }
 
+/* A store has states as profiles of their own. */
+static void test_states_one_by_one(void **state)
+{
+    (void)state;
+    _cleanup_profile_ struct profile profile;
+    _cleanup_profile_ struct profile running;
+    _cleanup_profile_ struct profile other;
+    _cleanup_calltree_ struct calltree tree;
+    profile_init(&profile, PROFILE_LABELS);
+    profile_init(&running, 0);
+    profile_init(&other, 0);
+    type_of(&profile, "samples", "count");
+    type_of(&running, "samples", "count");
+    type_of(&other, "alloc", "bytes");
+    add_stateful(&profile, "run", "", 7);
+    add_stateful(&profile, "wait", "", 4);
+    add_stateful(&running, "run", "", 5);
+    add_stateful(&running, "late", "", 2); /* came when the whole had been read */
+    add_stateful(&other, "run", "", 100);
+    calltree_init(&tree);
+    assert_int_equal(calltree_add(&tree, &profile, CALLTREE_NEW, NULL), 0);
+    calltree_add_state(&tree, &running, 0, "RUNNING");
+    calltree_add_state(&tree, &other, 0, "WAITING"); /* of another type */
+    assert_int_equal(tree.type_count, 2);
+    assert_true(tree.types[1].is_state && !strcmp(tree.types[1].unit, "count"));
+    uint32_t run = find_node(&tree, "run"), late = find_node(&tree, "late");
+    assert_int_equal(tree.types[0].self[CALLTREE_NEW][run], 7);
+    assert_int_equal(tree.types[1].self[CALLTREE_NEW][run], 5);
+    assert_int_equal(tree.types[1].self[CALLTREE_NEW][find_node(&tree, "wait")], 0);
+    assert_int_equal(tree.types[0].self[CALLTREE_NEW][late], 0);
+    assert_int_equal(tree.types[1].self[CALLTREE_NEW][late], 2);
+    for (unsigned i = 0; i < 2 * CALLTREE_STATES_MAX; i++) {
+        char word[16];
+        snprintf(word, sizeof(word), "state-%u", i);
+        calltree_add_state(&tree, &running, 0, word);
+    }
+    assert_int_equal(tree.type_count, 1 + CALLTREE_STATES_MAX);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -504,6 +543,7 @@ int main(void)
         cmocka_unit_test(test_deep_and_wide),
         cmocka_unit_test(test_focus_keeps_one_part),
         cmocka_unit_test(test_states),
+        cmocka_unit_test(test_states_one_by_one),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -95,7 +95,7 @@ class App implements FlameApp, Controls {
   private readonly status: Status;
   private readonly legend = new Legend();
   private readonly tooltip = new Tooltip();
-  private readonly menu: Menu;
+  private readonly menu: Lazy<Menu>;
   private readonly helpBox: Lazy<Help>;
   private readonly root: HTMLElement;
   private colours: PackageColours;
@@ -116,7 +116,11 @@ class App implements FlameApp, Controls {
       this.root.append(help.element);
       return help;
     });
-    this.menu = new Menu(this.life);
+    this.menu = new Lazy(() => {
+      const menu = new Menu(this.life);
+      this.root.append(menu.element);
+      return menu;
+    });
     this.toolbar = new Toolbar(source, {
       change: (change) => this.change(change),
       toggleTheme: () => this.dark(),
@@ -139,8 +143,10 @@ class App implements FlameApp, Controls {
     this.sandwichView = new Lazy(() => this.makeSandwich());
     this.root = this.build();
     element.replaceChildren(this.root);
+    // Behind a dialog of the page, whose Escape is its own, no key is the graph's.
     listenForKeys(this.life, options.keys ?? document, () =>
-      this.helpIsOpen() ? commands.filter((c) => /^(Escape|\?)$/.test(c.keys[0])) : commands);
+      this.helpIsOpen() ? commands.filter((c) => /^(Escape|\?)$/.test(c.keys[0]))
+        : document.querySelector('dialog[open]') ? [] : commands);
     this.render();
     this.refocus(options.focus ?? null);
   }
@@ -158,8 +164,7 @@ class App implements FlameApp, Controls {
       this.trail,
       this.stage,
       make('footer', { class: 'foot' }, this.status.element, this.legend.element),
-      this.tooltip.element,
-      this.menu.element);
+      this.tooltip.element);
   }
 
   private makeTable(): TopTable {
@@ -419,7 +424,7 @@ class App implements FlameApp, Controls {
   }
 
   private hover(graph: Graph, hit: Hit | null, zoom: number, x: number, y: number): void {
-    if (hit && !this.menu.isOpen) this.tooltip.show(this.factsOf(graph, hit, zoom), x, y);
+    if (hit && !this.menu.now?.isOpen) this.tooltip.show(this.factsOf(graph, hit, zoom), x, y);
     else this.tooltip.hide();
   }
 
@@ -488,7 +493,7 @@ class App implements FlameApp, Controls {
     const items = frameItems(
       this.profile, this.source.names.length, this.current, frame, this.frameActions());
     this.tooltip.hide();
-    this.menu.open(functionName(this.profile, frame.func), items, x, y);
+    this.menu.get().open(functionName(this.profile, frame.func), items, x, y);
   }
 
   // ---- controls ----

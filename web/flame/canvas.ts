@@ -6,7 +6,7 @@ import { Labels } from './labels';
 import { Strips } from './strips';
 import type { Look } from './colour';
 import type { Layout } from './layout';
-import type { Graph } from './tree';
+import { depthOf, type Graph } from './tree';
 
 export const ROW_HEIGHT = 20;
 const TEXT_PADDING = 5;
@@ -76,7 +76,7 @@ export class Painter {
   paint(scene: Scene): void {
     const { context, strips, texts, ratio } = this;
     context.font = FONT; // a canvas that changed its size has forgotten it
-    const zoomRow = scene.graph.tree.depth[scene.layout.zoom];
+    const zoomRow = depthOf(scene.graph.tree, scene.layout.zoom);
     const last = Math.min(scene.lastRow, scene.layout.rows - 1);
     const tops: number[] = [];
     const rows: number[] = [];
@@ -98,31 +98,37 @@ export class Painter {
   }
 
   private fillRow(scene: Scene, row: number, strip: number, y: number, alpha: number): void {
-    const { ratio, strips, texts } = this;
-    const { layout, look, matched, stretch, shift } = scene;
+    const { ratio, strips } = this;
+    const pixels = this.canvas.width;
+    const { layout, look, matched } = scene;
     const { func } = scene.graph.tree;
-    const { x, w } = layout;
-    const { width } = this.canvas;
+    const { x, w, node: nodes } = layout;
+    const scale = scene.stretch * ratio;
+    const offset = scene.shift * ratio;
+    const gapped = 3 * ratio;
+    const labelled = LABEL_PX * ratio;
     const end = layout.rowStart[row + 1];
     let drawnTo = 0;
     for (let i = layout.rowStart[row]; i < end; i++) {
       // Edges snap to device pixels: neighbours meet exactly, whatever the ratio.
-      const x0 = Math.round((x[i] * stretch + shift) * ratio);
-      if (x0 >= width) break;
-      const x1 = Math.max(x0 + 1, Math.round(((x[i] + w[i]) * stretch + shift) * ratio));
+      const left = x[i] * scale + offset;
+      const x0 = Math.round(left);
+      if (x0 >= pixels) break;
+      const x1 = Math.max(x0 + 1, Math.round(left + w[i] * scale));
       if (x1 <= drawnTo) continue;
       drawnTo = x1;
-      const node = layout.node[i];
+      const node = nodes[i];
       const dim = matched !== null && (node < 0 || func[node] < 0 || !matched[func[node]]);
-      const left = Math.max(0, x0);
-      const right = Math.min(width, x1);
-      strips.fill(strip, left, right - (x1 - x0 > 3 * ratio ? 1 : 0),
+      const from = Math.max(0, x0);
+      const to = Math.min(pixels, x1);
+      strips.fill(strip, from, x1 - x0 > gapped ? to - 1 : to,
         dim ? look.dimFill : node < 0 ? look.restFill : look.fill(node), alpha);
-      const room = (right - left) / ratio;
-      if (node < 0 || room < LABEL_PX) continue;
-      const text = this.labels.fit(scene.name(func[node]), room - 2 * TEXT_PADDING);
+      if (node < 0 || to - from < labelled) continue;
+      const text = this.labels.fit(scene.name(func[node]), (to - from) / ratio - 2 * TEXT_PADDING);
       if (text !== '')
-        texts.push({ text, x: left / ratio + TEXT_PADDING, y, ink: dim ? look.dimInk : look.ink, alpha });
+        this.texts.push({
+          text, x: from / ratio + TEXT_PADDING, y, ink: dim ? look.dimInk : look.ink, alpha,
+        });
     }
   }
 

@@ -2,7 +2,7 @@
 // The colours of frames. Each theme fixes the lightness in OKLCH, so text keeps its contrast on
 // every frame; the hue comes from a hash of the package, or in a diff from the change.
 
-import { isUnnamed, packageOf } from './names';
+import { isUnnamed, packageEnd, placeOf } from './names';
 import { NONE, type StateTotals } from './states';
 import { binaryName } from './transform';
 import type { Profile } from './data';
@@ -15,14 +15,14 @@ export interface Scheme {
   safe: boolean;
 }
 
-// What the painter needs to know about colour.
+// What the painter needs to know about colour: fills as pixels, inks as text.
 export interface Look {
-  fill(node: number): string;
+  fill(node: number): number;
   ink: string;
   // For frames that a search did not match, and for rest rectangles.
-  dimFill: string;
+  dimFill: number;
   dimInk: string;
-  restFill: string;
+  restFill: number;
 }
 
 const HUES = 20;
@@ -53,16 +53,32 @@ export function oklch(lightness: number, chroma: number, hue: number): string {
   return `#${hex.join('')}`;
 }
 
-// FNV-1a: the same package has the same colour in every page.
-export function hash(text: string): number {
+// A colour #rrggbb as an image's bytes have it, which is red, green, blue, alpha: browsers run on
+// little-endian machines only.
+export function pixelOf(colour: string): number {
+  const rgb = Number.parseInt(colour.slice(1), 16);
+  return (0xff000000 | ((rgb & 0xff) << 16) | (rgb & 0xff00) | (rgb >> 16)) >>> 0;
+}
+
+// FNV-1a of the text up to `end`: the same package has the same colour in every page.
+export function hash(text: string, end = text.length): number {
   let h = 0x811c9dc5;
-  for (let i = 0; i < text.length; i++) h = Math.imul(h ^ text.charCodeAt(i), 0x01000193);
+  for (let i = 0; i < end; i++) h = Math.imul(h ^ text.charCodeAt(i), 0x01000193);
   h ^= h >>> 15;
   return Math.imul(h, 0x2c1b3c6d) >>> 0;
 }
 
-// One row of shades per hue, and a last one of greys for what has no name.
-function makePalette(scheme: Scheme): string[][] {
+// Tells neighbours apart by some of a name's characters: a first picture has thousands of names. Numbers
+// stay small enough to need no memory.
+function shadeOf(name: string): number {
+  const step = 1 + (name.length >> 4);
+  let h = name.length & 0xff;
+  for (let i = 0; i < name.length; i += step) h = (31 * h + name.charCodeAt(i)) & 0xffffff;
+  return (h ^ (h >> 8)) % SHADES;
+}
+
+// One row of shades per hue, and a last one of greys for what has no name, one behind the other.
+function makePalette(scheme: Scheme): string[] {
   const base = scheme.dark ? 0.43 : 0.86;
   const row = (lift: number, chroma: number, hue: number) =>
     Array.from({ length: SHADES }, (_, i) =>
@@ -71,7 +87,7 @@ function makePalette(scheme: Scheme): string[][] {
     ? SAFE.map(([lift, vivid, hue]) => row(lift, (scheme.dark ? 0.075 : 0.09) * vivid, hue))
     : Array.from({ length: HUES }, (_, i) =>
       row(0, scheme.dark ? 0.066 : 0.075, i * (360 / HUES) + 12));
-  return [...rows, row(0, 0.004, 260)];
+  return [...rows, row(0, 0.004, 260)].flat();
 }
 
 // Relative change of self and total together, from -1 (vanished) to 1 (new).
@@ -125,49 +141,54 @@ export function stateColour(name: string, scheme: Scheme): string {
   return oklch(lightness, scheme.dark ? 0.085 : 0.09, scheme.safe ? safe : usual);
 }
 
-function frame(scheme: Scheme, fill: (node: number) => string): Look {
-  return scheme.dark
-    ? { fill, ink: '#f1f3f5', dimFill: '#24272d', dimInk: '#7b828c', restFill: '#2c3037' }
-    : { fill, ink: '#1b1f24', dimFill: '#f0f1f3', dimInk: '#8b929b', restFill: '#e6e8eb' };
+function frame(scheme: Scheme, fill: (node: number) => number): Look {
+  const [ink, dimInk, dimFill, restFill] = scheme.dark
+    ? ['#f1f3f5', '#7b828c', '#24272d', '#2c3037'] : ['#1b1f24', '#8b929b', '#f0f1f3', '#e6e8eb'];
+  return { fill, ink, dimInk, dimFill: pixelOf(dimFill), restFill: pixelOf(restFill) };
 }
 
 // Colours by package or binary, remembered by function. The cache outlives one look: it is shared by all
 // graphs of a page and made anew when the scheme changes.
 export class PackageColours {
-  private readonly known: (string | undefined)[];
-  private readonly rows = new Map<string, number>();
-  private readonly palette: string[][];
+  private readonly known: Uint32Array; // 0 until somebody asks
+  private readonly palette: string[];
+  private readonly pixels: Uint32Array;
 
   constructor(
     readonly profile: Profile, readonly scheme: Scheme, readonly by: ColourBy = 'package',
   ) {
-    this.known = new Array<string | undefined>(profile.names.length);
+    this.known = new Uint32Array(profile.names.length);
     this.palette = makePalette(scheme);
+    this.pixels = Uint32Array.from(this.palette, pixelOf);
   }
 
-  of(func: number): string {
+  of(func: number): number {
     const known = this.known[func];
-    if (known !== undefined) return known;
+    if (known !== 0) return known;
     const { names, files, binaries } = this.profile;
-    const group = this.by === 'binary'
-      ? binaryName(binaries[func]) : packageOf(names[func], files[func], binaries[func]);
-    return (this.known[func] = this.pick(group, names[func]));
+    return (this.known[func] = this.pixels[this.place(names[func], files[func], binaries[func])]);
   }
 
-  // The hue is the package's, the shade the function's own.
-  pick(group: string, name: string): string {
-    const { palette } = this;
-    const grey = palette.length - 1;
-    const nothing = this.by === 'binary' ? group === '' : isUnnamed(name);
-    const own = hash(name);
-    const row = nothing ? grey : group === '' ? own % grey : this.rowOf(group, grey);
-    return palette[row][own % SHADES];
+  pick(name: string, file: string, binary: string): string {
+    return this.palette[this.place(name, file, binary)];
   }
 
-  private rowOf(group: string, count: number): number {
-    let row = this.rows.get(group);
-    if (row === undefined) this.rows.set(group, (row = hash(group) % count));
-    return row;
+  // Where in the palette: the hue is the package's, the shade the function's own.
+  private place(name: string, file: string, binary: string): number {
+    const grey = this.palette.length / SHADES - 1;
+    const row = this.isNothing(name, binary) ? grey : this.hueOf(name, file, binary) % grey;
+    return row * SHADES + shadeOf(name);
+  }
+
+  private isNothing(name: string, binary: string): boolean {
+    return this.by === 'binary' ? binary === '' : isUnnamed(name);
+  }
+
+  private hueOf(name: string, file: string, binary: string): number {
+    if (this.by === 'binary') return hash(binaryName(binary));
+    const end = packageEnd(name);
+    if (end > 0) return hash(name, end);
+    return hash(placeOf(file, binary) || name);
   }
 }
 
@@ -179,18 +200,18 @@ export function makeLook(
   const { scheme } = colours;
   const { func } = graph.tree;
   if (profile.kind === 'diff') {
-    const steps: string[] = [];
-    for (let s = -DIFF_STEPS; s <= DIFF_STEPS; s++) steps.push(diffColour(s, scheme));
+    const steps: number[] = [];
+    for (let s = -DIFF_STEPS; s <= DIFF_STEPS; s++) steps.push(pixelOf(diffColour(s, scheme)));
     const findings = profile.findings[type];
     return frame(scheme, (node) => findings.get(func[node])?.verdict === 'noise'
       ? steps[DIFF_STEPS]
       : steps[diffStep(relativeChange(graph.values, node)) + DIFF_STEPS]);
   }
   if (states) {
-    const fills = states.names.map((name) => stateColour(name, scheme));
-    const none = diffColour(0, scheme);
+    const fills = states.names.map((name) => pixelOf(stateColour(name, scheme)));
+    const none = pixelOf(diffColour(0, scheme));
     return frame(scheme, (node) => (states.main[node] === NONE ? none : fills[states.main[node]]));
   }
-  const root = scheme.dark ? oklch(0.36, 0.004, 260) : oklch(0.91, 0.003, 260);
+  const root = pixelOf(diffColour(0, scheme));
   return frame(scheme, (node) => (func[node] < 0 ? root : colours.of(func[node])));
 }

@@ -139,16 +139,20 @@ export function sortRows(
 const NARROW_PX = 720;
 const BARE_PX = 400;
 
-// Lays a table's columns out for the room it has, and says which room that is.
+// The padding of a cell, on both sides.
+const CELL_PX = 16;
+
+// Lays a table's columns out for the room it has, and says which room that is, and what is left of it
+// for a name.
 export function fitColumns(element: HTMLElement, all: Column[], compact: boolean): {
-  columns: Column[]; narrow: boolean;
+  columns: Column[]; narrow: boolean; room: number;
 } {
   const narrow = compact || element.clientWidth < NARROW_PX;
   const bare = compact || element.clientWidth < BARE_PX;
   const columns = all.filter((column) => !(narrow && column.minor));
   element.classList.toggle('table-narrow', narrow);
   element.classList.toggle('table-bare', bare);
-  element.style.setProperty('--columns', columns.map((column) =>
-    `${bare ? column.bare : narrow ? column.narrow : column.width}px`).join(' '));
-  return { columns, narrow };
+  const widths = columns.map((column) => bare ? column.bare : narrow ? column.narrow : column.width);
+  element.style.setProperty('--columns', widths.map((width) => `${width}px`).join(' '));
+  return { columns, narrow, room: element.clientWidth - CELL_PX - widths.reduce((a, w) => a + w, 0) };
 }

@@ -5,7 +5,7 @@
 
 import { shownName } from './names';
 import { STATES_MAX, type States } from './states';
-import { makeTree, type Tree } from './tree';
+import type { Tree } from './tree';
 
 export interface SampleType {
   name: string;
@@ -100,28 +100,16 @@ function columnOf(value: unknown, length: number, where: string): unknown[] {
   return column;
 }
 
-function integers(value: unknown, length: number, high: number, where: string): Int32Array {
-  const column = columnOf(value, length, where);
-  const out = new Int32Array(length);
-  for (let i = 0; i < length; i++) {
-    const entry = column[i] as number;
-    if (!(entry >= 0 && entry <= high) || !Number.isInteger(entry))
-      integer(entry, 0, high, `${where}[${i}]`);
-    out[i] = entry;
-  }
-  return out;
-}
-
 function values(value: unknown, types: number, length: number, where: string): Float64Array[] {
   const columns = columnOf(value, types, where);
   return columns.map((raw, t) => {
     const column = columnOf(raw, length, `${where}[${t}]`);
     const out = new Float64Array(length);
     for (let i = 0; i < length; i++) {
-      const entry = column[i];
-      if (!Number.isFinite(entry))
+      const entry = column[i] as number;
+      if (typeof entry !== 'number' || entry - entry !== 0) // as it is not for what is not finite
         fail(`${where}[${t}][${i}] is ${show(entry)}, but must be a number.`);
-      out[i] = entry as number;
+      out[i] = entry;
     }
     return out;
   });
@@ -141,13 +129,19 @@ function readTypes(value: unknown): SampleType[] {
 }
 
 function readFunctions(document: Json) {
-  const strings = texts(document.strings, 'strings');
+  const strings = array(document.strings, 'strings');
   const functions = object(document.functions, 'functions');
   const count = array(functions.name, 'functions.name').length;
   const look = (key: string) => {
-    const indices = integers(functions[key], count, strings.length - 1, `functions.${key}`);
+    const column = columnOf(functions[key], count, `functions.${key}`);
     const out = new Array<string>(count);
-    for (let i = 0; i < count; i++) out[i] = strings[indices[i]];
+    for (let i = 0; i < count; i++) {
+      const string = strings[column[i] as number];
+      if (typeof string !== 'string')
+        text(strings[integer(column[i], 0, strings.length - 1, `functions.${key}[${i}]`)],
+          `strings[${column[i]}]`);
+      out[i] = string as string;
+    }
     return out;
   };
   return { names: look('name'), files: look('file'), binaries: look('binary') };
@@ -158,28 +152,41 @@ function readTree(value: unknown, functionCount: number): Tree {
   const up = array(nodes.up, 'nodes.up');
   if (up.length >= MAX_NODES)
     fail(`it has ${up.length} nodes, and a browser cannot hold more than ${MAX_NODES}.`);
-  const listed = integers(nodes.function, up.length, functionCount - 1, 'nodes.function');
+  const listed = columnOf(nodes.function, up.length, 'nodes.function');
 
+  // One loop, since a first picture waits for it, and plain operators, since no compiler has seen it yet.
+  // From the last node on, children come in order.
   const size = up.length + 1;
   const parent = new Int32Array(size);
   const func = new Int32Array(size);
+  const firstChild = new Int32Array(size);
+  const nextSibling = new Int32Array(size);
+  for (let node = size - 1; node > 0; node--) {
+    const distance = up[node - 1] as number;
+    const called = listed[node - 1] as number;
+    if ((distance | 0) !== distance || distance < 1 || distance > node)
+      integer(distance, 1, node, `nodes.up[${node - 1}]`);
+    if ((called | 0) !== called || called < 0 || called >= functionCount)
+      integer(called, 0, functionCount - 1, `nodes.function[${node - 1}]`);
+    const above = node - distance;
+    parent[node] = above;
+    func[node] = called;
+    nextSibling[node] = firstChild[above];
+    firstChild[above] = node;
+  }
   parent[0] = -1;
   func[0] = -1;
-  for (let node = 1; node < size; node++) {
-    const distance = up[node - 1] as number;
-    if (!(distance >= 1 && distance <= node) || !Number.isInteger(distance))
-      integer(distance, 1, node, `nodes.up[${node - 1}]`);
-    parent[node] = node - distance;
-    func[node] = listed[node - 1];
-  }
+  return { size, parent, func, inlined: readInlined(nodes.inlined, size), firstChild, nextSibling };
+}
 
+function readInlined(value: unknown, size: number): Uint8Array {
   const inlined = new Uint8Array(size);
   let previous = 0;
-  array(nodes.inlined, 'nodes.inlined').forEach((entry, i) => {
+  array(value, 'nodes.inlined').forEach((entry, i) => {
     previous = integer(entry, previous + 1, size - 1, `nodes.inlined[${i}]`);
     inlined[previous] = 1;
   });
-  return makeTree(parent, func, inlined);
+  return inlined;
 }
 
 function readScale(value: unknown, types: number): number[] {

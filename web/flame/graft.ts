@@ -18,8 +18,8 @@ export function findPath(profile: Profile, path: readonly string[]): number {
   let at = 0;
   for (const name of path) {
     let next = -1;
-    for (let i = tree.childStart[at]; i < tree.childStart[at + 1] && next < 0; i++)
-      if (names[tree.func[tree.children[i]]] === name) next = tree.children[i];
+    for (let n = tree.firstChild[at]; n > 0 && next < 0; n = tree.nextSibling[n])
+      if (names[tree.func[n]] === name) next = n;
     if (next < 0) return -1;
     at = next;
   }

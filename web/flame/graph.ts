@@ -7,7 +7,7 @@ import { Lifetime, make } from './dom';
 import { layoutGraph, rectangleAt, rectangleOfNode, type Layout } from './layout';
 import { poseAt, startMotion, type Motion } from './motion';
 import type { Look } from './colour';
-import type { Graph } from './tree';
+import { depthOf, type Graph } from './tree';
 
 export interface GraphOptions {
   label: string;
@@ -54,7 +54,6 @@ export class GraphView {
   private readonly selectBox = make('div', { class: 'graph-box graph-select', hidden: true });
   private readonly painter: Painter;
   private readonly life = new Lifetime();
-  private readonly calm = window.matchMedia('(prefers-reduced-motion: reduce)');
   private shown: Shown | null = null;
   private layout: Layout | null = null;
   private motion: Motion | null = null;
@@ -106,15 +105,17 @@ export class GraphView {
     if (before?.graph !== shown.graph) this.selected = -1;
     this.relayout();
     this.motion = null;
-    if (before?.graph === shown.graph && layout && this.layout && !this.calm.matches)
+    if (before?.graph === shown.graph && layout && this.layout
+      && !window.matchMedia('(prefers-reduced-motion: reduce)').matches)
       this.motion = startMotion(shown.graph, layout, this.layout, performance.now());
-    if (!before || before.flip !== shown.flip || before.graph !== shown.graph)
+    if (before ? before.flip !== shown.flip || before.graph !== shown.graph : shown.flip)
       this.element.scrollTop = shown.flip ? this.element.scrollHeight : 0;
     this.hover(-1, null);
     this.placeSelection();
-    // The first picture does not wait for a frame to begin.
+    // The first picture does not wait for a frame to begin, nor for the page to say where it is scrolled to.
     if (before) this.repaint();
-    else this.paint();
+    else if (shown.flip || this.printing) this.paint();
+    else this.paintPart(0, this.height);
   }
 
   // Sizes come from the box; a hidden box has none and is measured when it appears.
@@ -217,7 +218,7 @@ export class GraphView {
       this.painter.paint(scene);
       return;
     }
-    const row = scene.graph.tree.depth[motion.deep.zoom];
+    const row = depthOf(scene.graph.tree, motion.deep.zoom);
     const edge = scene.top(row);
     this.painter.paint({
       ...scene, layout: motion.wide, stretch: pose.wideStretch, shift: pose.wideShift,

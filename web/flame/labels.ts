@@ -7,11 +7,7 @@ import { shorterNames } from './names';
 const LEAST_PX = 14;
 // A name longer than this is never shown whole on a screen.
 const LONGEST = 400;
-
-interface Form {
-  text: string;
-  width: number; // -1 until somebody asks
-}
+const ELLIPSIS = 0x2026;
 
 export type MeasureText = (text: string) => number;
 
@@ -19,55 +15,46 @@ export type MeasureText = (text: string) => number;
 // and a hundred times cheaper than measuring every name.
 export class Labels {
   private readonly plain = new Float64Array(128).fill(-1); // by character code
-  private readonly others = new Map<string, number>();
-  private readonly forms = new Map<string, Form[]>();
+  private readonly others = new Map<number, number>();
+  private readonly forms = new Map<string, string[]>();
 
   constructor(private readonly measure: MeasureText) {}
 
-  private characterWidth(c: string): number {
-    const code = c.charCodeAt(0);
-    if (code < this.plain.length) {
-      if (this.plain[code] < 0) this.plain[code] = this.measure(c);
-      return this.plain[code];
+  private characterWidth(code: number): number {
+    const known = code < this.plain.length ? this.plain[code] : this.others.get(code) ?? -1;
+    if (known >= 0) return known;
+    const width = this.measure(String.fromCodePoint(code));
+    if (code < this.plain.length) this.plain[code] = width;
+    else this.others.set(code, width);
+    return width;
+  }
+
+  // How many of the text's characters there is room for; all of its length when it fits.
+  private fitting(text: string, room: number): number {
+    let left = room;
+    let i = 0;
+    while (i < text.length) {
+      const code = text.codePointAt(i)!;
+      left -= this.characterWidth(code);
+      if (left < 0) break;
+      i += code > 0xffff ? 2 : 1;
     }
-    let w = this.others.get(c);
-    if (w === undefined) this.others.set(c, (w = this.measure(c)));
-    return w;
+    return i;
   }
 
-  private width(text: string): number {
-    let sum = 0;
-    for (const c of text) sum += this.characterWidth(c);
-    return sum;
-  }
-
-  private formsOf(name: string): Form[] {
+  private formsOf(name: string): string[] {
     let forms = this.forms.get(name);
-    if (!forms) {
-      forms = shorterNames(name.slice(0, LONGEST)).map((text) => ({ text, width: -1 }));
-      this.forms.set(name, forms);
-    }
+    if (!forms) this.forms.set(name, (forms = shorterNames(name.slice(0, LONGEST))));
     return forms;
   }
 
   fit(name: string, room: number): string {
     if (room < LEAST_PX) return '';
+    if (this.fitting(name, room) === name.length) return name;
     const forms = this.formsOf(name);
-    for (const form of forms) {
-      if (form.width < 0) form.width = this.width(form.text);
-      if (form.width <= room) return form.text;
-    }
-    return this.cut(forms[forms.length - 1].text, room);
-  }
-
-  private cut(text: string, room: number): string {
-    let left = room - this.characterWidth('…');
-    let out = '';
-    for (const c of text) {
-      left -= this.characterWidth(c);
-      if (left < 0) break;
-      out += c;
-    }
-    return out.length >= 2 ? `${out}…` : '';
+    for (const form of forms) if (this.fitting(form, room) === form.length) return form;
+    const leaf = forms[forms.length - 1];
+    const kept = this.fitting(leaf, room - this.characterWidth(ELLIPSIS));
+    return kept >= 2 ? `${leaf.slice(0, kept)}…` : '';
   }
 }

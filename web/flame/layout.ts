@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// Turns a graph and a zoomed node into rectangles, row by row. Children come widest first, so a
-// row ends at the first child too narrow to see: the work follows what is visible, not the size
-// of the graph. What was left out becomes one "rest" rectangle, so that no space lies.
+// Turns a graph and a zoomed node into rectangles, row by row. Children come widest first, and nothing
+// is looked at below one too narrow to see: the work follows what is visible, not the size of the
+// graph. What was left out becomes one "rest" rectangle, so that no space lies.
 
-import { pathTo, sortChildren, type Graph } from './tree';
+import { depthOf, pathTo, type Graph } from './tree';
 
-export const MIN_WIDTH_PX = 0.3;
+// What takes less than half a pixel is not drawn: a pixel has room for one colour.
+const MIN_WIDTH_PX = 0.5;
 const MIN_REST_PX = 1;
+// More siblings than this are not sorted one by one.
+const MANY = 24;
 
 export interface Layout {
   zoom: number;
@@ -23,74 +26,77 @@ export interface Layout {
   rest: Map<number, number>;
 }
 
+// The rectangles so far. Loops over them read the arrays anew after reserve().
 class Columns {
   length = 0;
-  x = new Float64Array(4096);
-  w = new Float64Array(4096);
-  node = new Int32Array(4096);
+  x = new Float64Array(0);
+  w = new Float64Array(0);
+  node = new Int32Array(0);
 
-  push(x: number, w: number, node: number): void {
-    if (this.length === this.node.length) this.grow();
-    this.x[this.length] = x;
-    this.w[this.length] = w;
-    this.node[this.length++] = node;
-  }
-
-  private grow(): void {
+  reserve(more: number): void {
     const { x, w, node } = this;
-    this.x = new Float64Array(2 * x.length);
-    this.w = new Float64Array(2 * w.length);
-    this.node = new Int32Array(2 * node.length);
+    if (this.length + more <= node.length) return;
+    const capacity = 2 * node.length + more;
+    this.x = new Float64Array(capacity);
+    this.w = new Float64Array(capacity);
+    this.node = new Int32Array(capacity);
     this.x.set(x);
     this.w.set(w);
     this.node.set(node);
   }
-}
 
-export function layoutGraph(
-  graph: Graph, zoom: number, width: number, minWidth = MIN_WIDTH_PX,
-): Layout {
-  const out = new Columns();
-  const rest = new Map<number, number>();
-  const rowStart: number[] = [];
-  for (const node of pathTo(graph.tree, zoom)) {
-    rowStart.push(out.length);
-    out.push(0, width, node);
+  // Brings siblings, which come by id, in order: widest first, and by id where widths are equal.
+  sort(start: number, end: number): void {
+    if (end - start > MANY) {
+      this.sortMany(start, end);
+      return;
+    }
+    const { w, node } = this;
+    for (let i = start + 1; i < end; i++) {
+      const width = w[i];
+      const id = node[i];
+      let j = i - 1;
+      for (; j >= start && w[j] < width; j--) {
+        w[j + 1] = w[j];
+        node[j + 1] = node[j];
+      }
+      w[j + 1] = width;
+      node[j + 1] = id;
+    }
   }
 
-  const { childStart } = graph.tree;
+  private sortMany(start: number, end: number): void {
+    const w = this.w.slice(start, end);
+    const node = this.node.slice(start, end);
+    const order = Array.from(node, (_, i) => i).sort((a, b) => w[b] - w[a] || a - b);
+    order.forEach((from, i) => {
+      this.w[start + i] = w[from];
+      this.node[start + i] = node[from];
+    });
+  }
+}
+
+export function layoutGraph(graph: Graph, zoom: number, width: number): Layout {
+  const out = new Columns();
+  const rest = new Map<number, number>();
+  const path = pathTo(graph.tree, zoom);
+  const rowStart = path.map((_, row) => row);
+  out.reserve(path.length);
+  out.node.set(path);
+  out.w.fill(width, 0, path.length);
+  out.length = path.length;
+
   const { weight } = graph.values;
   const pixels = weight[zoom] > 0 ? width / weight[zoom] : 0;
+  // A row is full when its narrowest frames fill it, and each of the frames above may leave a rest.
+  const most = 1 + Math.ceil(width / MIN_WIDTH_PX);
   let from = out.length - 1;
-  let to = out.length;
-  while (from < to) {
+  while (from < out.length) {
+    const to = out.length;
     rowStart.push(to);
-    for (let i = from; i < to; i++) {
-      const node = out.node[i];
-      if (node < 0) continue;
-      const start = childStart[node];
-      const end = childStart[node + 1];
-      if (start === end) continue;
-      sortChildren(graph, node);
-      let x = out.x[i];
-      let k = start;
-      for (; k < end; k++) {
-        const child = graph.children[k];
-        const w = weight[child] * pixels;
-        if (!(w >= minWidth)) break;
-        out.push(x, w, child);
-        x += w;
-      }
-      if (k === end) continue;
-      let left = 0;
-      for (let j = k; j < end; j++) left += weight[graph.children[j]];
-      if (left * pixels >= MIN_REST_PX) {
-        rest.set(out.length, end - k);
-        out.push(x, left * pixels, ~node);
-      }
-    }
+    out.reserve(most + to - from);
+    layoutRow(graph, pixels, out, from, to, rest);
     from = to;
-    to = out.length;
   }
 
   return {
@@ -103,6 +109,47 @@ export function layoutGraph(
     node: out.node.subarray(0, out.length),
     rest,
   };
+}
+
+// The children of one row's rectangles. It runs when nothing is warm yet, before the first picture.
+function layoutRow(
+  graph: Graph, pixels: number, out: Columns, from: number, to: number, rest: Map<number, number>,
+): void {
+  const { firstChild, nextSibling } = graph.tree;
+  const { weight } = graph.values;
+  const { x, w, node } = out;
+  const least = MIN_WIDTH_PX / pixels;
+  let end = to;
+  for (let i = from; i < to; i++) {
+    const above = node[i];
+    if (above < 0) continue;
+    const start = end;
+    let left = 0;
+    let count = 0;
+    for (let child = firstChild[above]; child > 0; child = nextSibling[child]) {
+      const value = weight[child];
+      if (value >= least) {
+        w[end] = value * pixels;
+        node[end++] = child;
+      } else {
+        left += value;
+        count++;
+      }
+    }
+    if (end - start > 1) out.sort(start, end);
+    let at = x[i];
+    for (let k = start; k < end; k++) {
+      x[k] = at;
+      at += w[k];
+    }
+    const remainder = left * pixels;
+    if (remainder < MIN_REST_PX) continue;
+    rest.set(end, count);
+    x[end] = at;
+    w[end] = remainder;
+    node[end++] = ~above;
+  }
+  out.length = end;
 }
 
 // The index of the rectangle at x in a row, or -1.
@@ -122,7 +169,7 @@ export function rectangleAt(layout: Layout, row: number, x: number): number {
 
 // The index of a node's rectangle, or -1 when it is not drawn.
 export function rectangleOfNode(layout: Layout, graph: Graph, node: number): number {
-  const row = graph.tree.depth[node];
+  const row = depthOf(graph.tree, node);
   if (row >= layout.rows) return -1;
   for (let i = layout.rowStart[row]; i < layout.rowStart[row + 1]; i++)
     if (layout.node[i] === node) return i;

@@ -10,6 +10,9 @@ import type { ColourBy } from './state';
 import type { StateTotals } from './states';
 import type { Graph } from './tree';
 
+// Less than this is rounding.
+const LEAST_UNKNOWN = 0.0005;
+
 export class Legend {
   readonly element = make('div', { class: 'legend' });
 
@@ -41,12 +44,16 @@ export class Legend {
   }
 
   private states(states: StateTotals, graph: Graph, scheme: Scheme): HTMLElement[] {
-    return states.names.map((name, s) => {
+    const entry = (colour: string, name: string, value: number) => {
       const swatch = make('span', { class: 'swatch', 'aria-hidden': 'true' });
-      swatch.style.background = stateColour(name, scheme);
+      swatch.style.background = colour;
       return make('span', { class: 'legend-state' }, swatch,
-        `${shownName(name)} ${formatPercent(states.total[s][0] / graph.whole)}`);
-    });
+        `${name} ${formatPercent(value / graph.whole)}`);
+    };
+    const known = states.names.map((name, s) =>
+      entry(stateColour(name, scheme), shownName(name), states.total[s][0]));
+    return states.unknown < LEAST_UNKNOWN * graph.whole
+      ? known : [...known, entry(diffColour(0, scheme), 'no state', states.unknown)];
   }
 
   private diff(

@@ -6,7 +6,7 @@ import { functionValues, heaviest, vanished, type FunctionValues } from './funct
 import { makeSandwich, type Sandwich } from './sandwich';
 import { makePattern, matchedTotal, matchNames, type Matches } from './search';
 import { stateTotals, type StateTotals } from './states';
-import { makeGraph, makeValues, outermost, type Graph } from './tree';
+import { makeValues, outermost, type Graph } from './tree';
 import type { Profile } from './data';
 
 export interface Search {
@@ -30,7 +30,7 @@ export class Model {
   states(type: number): StateTotals | null {
     const { states, tree, defaultType } = this.profile;
     if (!states || type !== defaultType) return null;
-    return (this.stateTotals ??= stateTotals(tree, states));
+    return (this.stateTotals ??= stateTotals(tree, states, this.graph(type).values.total));
   }
 
   graph(type: number): Graph {
@@ -39,8 +39,11 @@ export class Model {
     if (!graph) {
       const values = makeValues(tree, self[type], base[type] ?? null);
       const { whole } = this.profile;
-      graph = makeGraph(tree, values, whole?.value[type] ?? values.total[0],
-        whole?.base[type] ?? values.baseTotal?.[0] ?? 0);
+      graph = {
+        tree, values,
+        whole: whole?.value[type] ?? values.total[0],
+        wholeBase: whole?.base[type] ?? values.baseTotal?.[0] ?? 0,
+      };
       this.graphs[type] = graph;
     }
     return graph;

@@ -3,7 +3,7 @@
 // the function's outermost occurrences. Recursive calls stay visible among the callees and are
 // counted once. Merging goes level by level and groups by function in plain arrays, without hashing.
 
-import { makeGraph, makeTree, makeValues, totalsOf, type Graph, type Tree } from './tree';
+import { makeTree, makeValues, totalsOf, type Graph, type Tree } from './tree';
 
 // Deeper levels are left out beyond this many merged nodes, or source nodes visited.
 const MAX_MERGED = 1_000_000;
@@ -163,10 +163,8 @@ export function makeSandwich(
     }
   });
   const down = merge(tree, functionCount, occurrences, func, (level, visit) => {
-    for (let i = 0; i < level.node.length; i++) {
-      const end = tree.childStart[level.node[i] + 1];
-      for (let k = tree.childStart[level.node[i]]; k < end; k++) visit(i, tree.children[k]);
-    }
+    for (let i = 0; i < level.node.length; i++)
+      for (let n = tree.firstChild[level.node[i]]; n > 0; n = tree.nextSibling[n]) visit(i, n);
   });
   // A caller is not "inlined into" the frame below it in the inverted tree.
   up.inlined.fill(0);
@@ -187,8 +185,8 @@ export function makeSandwich(
   }
   return {
     func,
-    callers: makeGraph(upTree, callerValues, graph.whole, graph.wholeBase),
-    callees: makeGraph(downTree, calleeValues, graph.whole, graph.wholeBase),
+    callers: { ...graph, tree: upTree, values: callerValues },
+    callees: { ...graph, tree: downTree, values: calleeValues },
     truncated: up.truncated || down.truncated,
   };
 }

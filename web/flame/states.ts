@@ -14,23 +14,27 @@ export interface States {
 export interface StateTotals {
   names: string[];
   total: Float64Array[];
-  // The state that most of a node was in; NONE where no state is known.
+  // The state that most of a node was in; NONE where of most of it no state is known.
   main: Uint8Array;
+  // What of everything no state is known of.
+  unknown: number;
 }
 
 export const NONE = 255;
 export const STATES_MAX = 16;
 
-export function stateTotals(tree: Tree, states: States): StateTotals {
+// `whole` is each node's total of the type that states are of.
+export function stateTotals(tree: Tree, states: States, whole: Float64Array): StateTotals {
   const total = states.self.map((self) => totalsOf(tree, self));
   const main = new Uint8Array(tree.size).fill(NONE);
+  const unknown = (n: number) => total.reduce((rest, column) => rest - column[n], whole[n]);
   for (let n = 0; n < tree.size; n++) {
-    let most = 0;
+    let most = Math.max(0, unknown(n));
     total.forEach((column, s) => {
       if (column[n] > most) [most, main[n]] = [column[n], s];
     });
   }
-  return { names: states.names, total, main };
+  return { names: states.names, total, main, unknown: Math.max(0, unknown(0)) };
 }
 
 // The node of the whole for each of a part's; what the whole does not have is its caller's.

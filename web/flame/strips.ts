@@ -11,9 +11,8 @@ export class Strips {
   private readonly canvas = make('canvas');
   private readonly context: CanvasRenderingContext2D;
   private image: ImageData | null = null;
+  private width = 0;
   private pixels = new Uint32Array(0);
-  // What a colour is in memory; the page has some hundred of them.
-  private readonly known = new Map<string, number>();
 
   constructor() {
     const context = this.canvas.getContext('2d', { willReadFrequently: true });
@@ -24,7 +23,8 @@ export class Strips {
   // Begins anew with `rows` empty rows of `width` device pixels.
   begin(width: number, rows: number): void {
     const { canvas } = this;
-    if (!this.image || canvas.width !== width || canvas.height < rows) {
+    if (!this.image || this.width !== width || canvas.height < rows) {
+      this.width = width;
       canvas.width = width;
       canvas.height = rows;
       this.image = this.context.createImageData(width, rows);
@@ -32,30 +32,21 @@ export class Strips {
     } else this.pixels.fill(0, 0, width * rows);
   }
 
-  // `colour` is #rrggbb, `alpha` from 0 to 1; `from` and `to` lie within the width.
-  fill(row: number, from: number, to: number, colour: string, alpha: number): void {
-    const at = row * this.canvas.width;
-    let pixel = this.known.get(colour);
-    if (pixel === undefined) this.known.set(colour, (pixel = pixelOf(colour)));
+  // `alpha` is from 0 to 1; `from` and `to` lie within the width.
+  fill(row: number, from: number, to: number, pixel: number, alpha: number): void {
+    const at = row * this.width;
     this.pixels.fill(alpha < 1 ? withAlpha(pixel, alpha) : pixel, at + from, at + to);
   }
 
   // Rows are ready to be drawn from here on.
   end(rows: number): void {
     if (this.image && rows > 0)
-      this.context.putImageData(this.image, 0, 0, 0, 0, this.canvas.width, rows);
+      this.context.putImageData(this.image, 0, 0, 0, 0, this.width, rows);
   }
 
   draw(onto: CanvasRenderingContext2D, row: number, y: number, width: number, height: number): void {
-    onto.drawImage(this.canvas, 0, row, this.canvas.width, 1, 0, y, width, height);
+    onto.drawImage(this.canvas, 0, row, this.width, 1, 0, y, width, height);
   }
-}
-
-// In the order of an image's bytes, which is red, green, blue, alpha: browsers run on little-endian
-// machines only.
-function pixelOf(colour: string): number {
-  const rgb = Number.parseInt(colour.slice(1), 16);
-  return ((OPAQUE << 24) | ((rgb & 0xff) << 16) | (rgb & 0xff00) | (rgb >> 16)) >>> 0;
 }
 
 function withAlpha(pixel: number, alpha: number): number {

@@ -5,6 +5,7 @@ import { numberCell } from './cells';
 import { fitColumns, makeColumns, rowsOf, sortRows, type Column } from './columns';
 import { Lifetime, make } from './dom';
 import { functionName, originOf, type Profile } from './data';
+import { nameCell } from './name-cell';
 import { MAX_ROWS, Rows } from './rows';
 import { grouped } from './units';
 import type { FunctionValues } from './functions';
@@ -36,6 +37,7 @@ export class TopTable {
   private readonly life = new Lifetime();
   private shown: TableShown | null = null;
   private columns: Column[] = [];
+  private room = 0;
   private functions: Int32Array = new Int32Array(0);
   private readonly rows: Rows;
   private sortKey = '';
@@ -82,10 +84,11 @@ export class TopTable {
     if (!shown || this.element.clientWidth === 0) return;
     const unit = shown.profile.types[shown.type].unit;
     const findings = shown.profile.findings[shown.type];
-    const { columns, narrow } = fitColumns(this.element,
+    const { columns, narrow, room } = fitColumns(this.element,
       makeColumns(shown.values, unit, shown.whole, (func) => findings.get(func)),
       this.options.compact);
     this.columns = columns;
+    this.room = room;
     // At first: the greatest self value, or the widest growth of it.
     if (this.sortKey === '')
       this.sortKey = (this.columns.find((column) => column.isChange) ?? this.columns[0]).key;
@@ -133,15 +136,11 @@ export class TopTable {
   private row(index: number): HTMLElement {
     const { profile, picked } = this.shown!;
     const func = this.functions[index];
-    const name = functionName(profile, func);
-    const origin = originOf(profile, func);
-    const nameCell = make('div', { class: 'table-cell table-name', role: 'gridcell', title: name },
-      make('span', { class: 'table-function' }, name));
-    if (origin !== '' && !this.options.compact)
-      nameCell.append(make('span', { class: 'quiet' }, origin));
+    const cell = nameCell(null, functionName(profile, func),
+      this.options.compact ? '' : originOf(profile, func), this.room);
     return make('div', {
       class: 'table-row', role: 'row', 'aria-selected': func === picked ? 'true' : 'false',
-    }, nameCell, ...this.columns.map((column) => numberCell(column, func)));
+    }, cell, ...this.columns.map((column) => numberCell(column, func)));
   }
 
   private click(event: MouseEvent): void {

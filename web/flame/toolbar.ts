@@ -30,7 +30,8 @@ const VIEWS: readonly (readonly [View, string])[] = [
 export class Toolbar {
   readonly element: HTMLElement;
   readonly search: HTMLInputElement;
-  private readonly type: HTMLSelectElement;
+  // Null where there is nothing to choose from.
+  private readonly type: HTMLSelectElement | null;
   private readonly views = new Map<View, HTMLButtonElement>();
   private readonly regex: HTMLButtonElement;
   private readonly flip: HTMLButtonElement;
@@ -45,11 +46,7 @@ export class Toolbar {
     states: () => boolean, life: Lifetime,
   ) {
     this.options = new Options(profile, states, actions.change, life);
-    this.type = make('select', { class: 'button', 'aria-label': 'Sample type' },
-      ...profile.types.map(({ name, unit }, i) =>
-        make('option', { value: i }, typeLabel(name, unit))));
-    this.type.addEventListener('change', () => actions.change({ type: Number(this.type.value) }));
-    this.type.disabled = profile.types.length < 2;
+    this.type = profile.types.length > 1 ? this.typeChoice(profile) : null;
 
     this.search = make('input', {
       type: 'search', class: 'search-input', placeholder: 'Search functions', spellcheck: 'false',
@@ -77,12 +74,19 @@ export class Toolbar {
         make('h1', { title: profile.title }, profile.title || 'Flame graph'),
         profile.kind === 'diff' ? make('span', { class: 'badge' }, 'diff') : null),
       make('div', { class: 'bar-controls' },
-        inside && profile.types.length < 2 ? null : this.type,
+        this.type,
         this.viewButtons(),
         make('div', { class: 'search' }, this.search, this.found, this.regex),
         this.options.element,
         make('div', { class: 'group', role: 'group', 'aria-label': 'Display' },
           this.flip, ...(inside ? [] : [this.safe, this.theme]), help)));
+  }
+
+  private typeChoice({ types }: Profile): HTMLSelectElement {
+    const choice = make('select', { class: 'button', 'aria-label': 'Sample type' },
+      ...types.map(({ name, unit }, i) => make('option', { value: i }, typeLabel(name, unit))));
+    choice.addEventListener('change', () => this.actions.change({ type: Number(choice.value) }));
+    return choice;
   }
 
   private viewButtons(): HTMLElement {
@@ -108,7 +112,7 @@ export class Toolbar {
   show(state: State, dark: boolean, safe: boolean): void {
     const press = (button: HTMLButtonElement, on: boolean) =>
       button.setAttribute('aria-pressed', String(on));
-    if (this.type.value !== String(state.type)) this.type.value = String(state.type);
+    if (this.type && this.type.value !== String(state.type)) this.type.value = String(state.type);
     if (this.search.value !== state.search) this.search.value = state.search;
     for (const [view, button] of this.views) press(button, view === state.view);
     this.options.show(state);

@@ -146,8 +146,9 @@ export function derive(source: Profile, t: Transform): Derived {
   const stack = new Int32Array(2 * tree.size);
   let top = 0;
   const pushChildren = (n: number) => {
-    for (let i = tree.childStart[n + 1] - 1; i >= tree.childStart[n]; i--)
-      stack[top++] = tree.children[i];
+    const bottom = top;
+    for (let c = tree.firstChild[n]; c > 0; c = tree.nextSibling[c]) stack[top++] = c;
+    stack.subarray(bottom, top).reverse(); // the first child is on top
   };
   pushChildren(0);
   while (top > 0) {

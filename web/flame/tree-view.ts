@@ -6,8 +6,9 @@ import { numberCell } from './cells';
 import { fitColumns, makeColumns, type Column } from './columns';
 import { icon, Lifetime, make } from './dom';
 import { functionName, originOf, type Profile } from './data';
+import { nameCell } from './name-cell';
 import { MAX_ROWS, Rows } from './rows';
-import { sortChildren, type Graph } from './tree';
+import { childrenOf, depthOf, type Graph } from './tree';
 
 export interface TreeOptions {
   onOpen: (open: number[]) => void;
@@ -29,19 +30,19 @@ export interface TreeShown {
 
 const INDENT_PX = 14;
 const MAX_INDENT_PX = 420;
+const TOGGLE_PX = 20;
 // A path is followed down while most of its value goes one way.
 const HEAVY_SHARE = 0.5;
 const CHEVRON = 'M6 4l4 4-4 4';
 
 // From a node down along its heaviest children.
 export function heavyPath(graph: Graph, node: number): number[] {
-  const { childStart } = graph.tree;
+  const { firstChild } = graph.tree;
   const { weight } = graph.values;
   const path: number[] = [];
-  for (let n = node; childStart[n] < childStart[n + 1];) {
+  for (let n = node; firstChild[n] > 0;) {
     path.push(n);
-    sortChildren(graph, n);
-    const child = graph.children[childStart[n]];
+    const [child] = childrenOf(graph, n);
     if (weight[child] < HEAVY_SHARE * weight[n] || path.length > 64) break;
     n = child;
   }
@@ -50,16 +51,12 @@ export function heavyPath(graph: Graph, node: number): number[] {
 
 // The nodes that are in sight when these are open, a caller before its callees, the widest first.
 export function visibleNodes(graph: Graph, root: number, open: ReadonlySet<number>): number[] {
-  const { childStart } = graph.tree;
   const out: number[] = [];
   const stack = [root];
   while (stack.length > 0 && out.length < MAX_ROWS) {
     const node = stack.pop()!;
     out.push(node);
-    if (!open.has(node)) continue;
-    sortChildren(graph, node);
-    for (let i = childStart[node + 1] - 1; i >= childStart[node]; i--)
-      stack.push(graph.children[i]);
+    if (open.has(node)) for (const child of childrenOf(graph, node).reverse()) stack.push(child);
   }
   return out;
 }
@@ -74,6 +71,7 @@ export class TreeView {
   private open = new Set<number>();
   private nodes: number[] = [];
   private columns: Column[] = [];
+  private room = 0;
 
   constructor(private readonly options: TreeOptions) {
     this.element = make('div', {
@@ -118,10 +116,11 @@ export class TreeView {
     if (!shown || this.element.clientWidth === 0) return;
     const { graph, profile, type } = shown;
     const findings = profile.findings[type];
-    const { columns, narrow } = fitColumns(this.element,
+    const { columns, narrow, room } = fitColumns(this.element,
       makeColumns(graph.values, profile.types[type].unit, graph.whole,
         (node) => findings.get(graph.tree.func[node])), false);
     this.columns = columns;
+    this.room = room;
     const cell = (text: string) =>
       make('div', { role: 'columnheader', class: 'table-cell table-title' }, text);
     this.head.replaceChildren(cell('Call tree'),
@@ -132,25 +131,21 @@ export class TreeView {
   }
 
   private hasChildren(node: number): boolean {
-    const { childStart } = this.shown!.graph.tree;
-    return childStart[node] < childStart[node + 1];
+    return this.shown!.graph.tree.firstChild[node] > 0;
   }
 
   private row(index: number): HTMLElement {
     const { profile, graph, zoom, matched } = this.shown!;
     const node = this.nodes[index];
     const func = graph.tree.func[node];
-    const level = graph.tree.depth[node] - graph.tree.depth[zoom];
-    const name = functionName(profile, func);
+    const level = depthOf(graph.tree, node) - depthOf(graph.tree, zoom);
     const toggle = make('span', { class: 'tree-toggle', 'aria-hidden': 'true' });
     const inner = this.hasChildren(node);
     if (inner) toggle.append(icon(CHEVRON));
-    const label = make('div', { class: 'table-cell table-name', role: 'gridcell', title: name },
-      toggle, make('span', { class: 'table-function' }, name));
-    label.style.paddingLeft = `${8 + Math.min(MAX_INDENT_PX, level * INDENT_PX)}px`;
-    const origin = func < 0 ? '' : originOf(profile, func);
-    if (origin !== '')
-      label.append(make('span', { class: 'quiet' }, origin));
+    const indent = Math.min(MAX_INDENT_PX, level * INDENT_PX);
+    const label = nameCell(toggle, functionName(profile, func),
+      func < 0 ? '' : originOf(profile, func), this.room - indent - TOGGLE_PX);
+    label.style.paddingLeft = `${8 + indent}px`;
     const row = make('div', { class: 'table-row', role: 'row', 'aria-level': level + 1 },
       label, ...this.columns.map((column) => numberCell(column, node)));
     if (inner) row.setAttribute('aria-expanded', String(this.open.has(node)));

@@ -6,11 +6,11 @@ export interface Tree {
   size: number;
   parent: Int32Array;
   func: Int32Array;
-  depth: Int32Array;
   inlined: Uint8Array;
-  // The children of n are children[childStart[n]] … children[childStart[n + 1] - 1].
-  childStart: Int32Array;
-  children: Int32Array;
+  // A node's children in the order of their ids: its first, and of each the next. 0 ends the list,
+  // since the root is nobody's child.
+  firstChild: Int32Array;
+  nextSibling: Int32Array;
 }
 
 export interface Values {
@@ -24,12 +24,10 @@ export interface Values {
   baseTotal: Float64Array | null;
 }
 
-// One tree with one set of values, its children sorted widest first on demand.
+// One tree with one set of values.
 export interface Graph {
   tree: Tree;
   values: Values;
-  children: Int32Array;
-  sorted: Uint8Array;
   // The totals of the whole profile, which percentages refer to.
   whole: number;
   wholeBase: number;
@@ -37,18 +35,20 @@ export interface Graph {
 
 export function makeTree(parent: Int32Array, func: Int32Array, inlined: Uint8Array): Tree {
   const size = parent.length;
-  const depth = new Int32Array(size);
-  const childStart = new Int32Array(size + 1);
-  for (let n = 1; n < size; n++) {
-    depth[n] = depth[parent[n]] + 1;
-    childStart[parent[n] + 1]++;
+  const firstChild = new Int32Array(size);
+  const nextSibling = new Int32Array(size);
+  for (let n = size - 1; n > 0; n--) {
+    nextSibling[n] = firstChild[parent[n]];
+    firstChild[parent[n]] = n;
   }
-  for (let n = 0; n < size; n++) childStart[n + 1] += childStart[n];
+  return { size, parent, func, inlined, firstChild, nextSibling };
+}
 
-  const children = new Int32Array(Math.max(0, size - 1));
-  const next = childStart.slice();
-  for (let n = 1; n < size; n++) children[next[parent[n]]++] = n;
-  return { size, parent, func, depth, inlined, childStart, children };
+// How many callers a node has.
+export function depthOf({ parent }: Tree, node: number): number {
+  let depth = 0;
+  for (let n = parent[node]; n >= 0; n = parent[n]) depth++;
+  return depth;
 }
 
 // Sums from callees to callers; `least` is the smallest value of any node's own, or 0.
@@ -77,45 +77,18 @@ export function makeValues(tree: Tree, self: Float64Array, baseSelf: Float64Arra
   };
 }
 
-export function makeGraph(tree: Tree, values: Values, whole: number, wholeBase: number): Graph {
-  return {
-    tree,
-    values,
-    children: tree.children.slice(),
-    sorted: new Uint8Array(tree.size),
-    whole,
-    wholeBase,
-  };
-}
-
-// Sorts one node's children widest first, and by id where widths are equal. Only nodes that are
-// drawn are ever sorted, which keeps a million-node graph cheap.
-export function sortChildren(graph: Graph, node: number): void {
-  if (graph.sorted[node]) return;
-  graph.sorted[node] = 1;
-  const { children } = graph;
-  const { weight } = graph.values;
-  const start = graph.tree.childStart[node];
-  const end = graph.tree.childStart[node + 1];
-  if (end - start > 24) {
-    children.subarray(start, end).sort((a, b) => weight[b] - weight[a] || a - b);
-    return;
-  }
-  for (let i = start + 1; i < end; i++) {
-    const child = children[i];
-    let j = i - 1;
-    while (j >= start && weight[children[j]] < weight[child]) {
-      children[j + 1] = children[j];
-      j--;
-    }
-    children[j + 1] = child;
-  }
+// Widest first, and by id where widths are equal.
+export function childrenOf({ tree, values }: Graph, node: number): number[] {
+  const { weight } = values;
+  const children: number[] = [];
+  for (let n = tree.firstChild[node]; n > 0; n = tree.nextSibling[n]) children.push(n);
+  return children.sort((a, b) => weight[b] - weight[a] || a - b);
 }
 
 // Marks the nodes that have no caller with the same function: recursion counts once, at its
 // outermost frame.
 export function outermost(tree: Tree, functionCount: number): Uint8Array {
-  const { size, func, childStart, children } = tree;
+  const { size, func, firstChild, nextSibling } = tree;
   const flags = new Uint8Array(size);
   const open = new Int32Array(functionCount);
   // Each node is pushed once to enter it and once, as its complement, to leave it.
@@ -132,7 +105,7 @@ export function outermost(tree: Tree, functionCount: number): Uint8Array {
       if (open[func[entry]]++ === 0) flags[entry] = 1;
       stack[top++] = ~entry;
     }
-    for (let i = childStart[entry]; i < childStart[entry + 1]; i++) stack[top++] = children[i];
+    for (let n = firstChild[entry]; n > 0; n = nextSibling[n]) stack[top++] = n;
   }
   return flags;
 }

@@ -78,7 +78,7 @@ function findNode(view, least) {
     for (let n = 1; n < tree.size; n++) {
       const box = flame.rectangleOf(n);
       if (box && box.width >= width && box.width < innerWidth * 0.9 && tree.parent[n] !== 0
-        && tree.childStart[n + 1] > tree.childStart[n])
+        && tree.firstChild[n] > 0)
         return { node: n, box, func: tree.func[n], name: flame.profile.names[tree.func[n]] };
     }
     return null;
@@ -247,10 +247,12 @@ async function checkPage(browser, path) {
     await view.press('t');
     assert.equal((await view.state()).view, 'table');
     const first = () => page.locator('.stage > .table:not(.call-tree) .table-row').first().innerText();
+    const names = () => page.locator('.stage > .table:not(.call-tree) .table-name')
+      .evaluateAll((cells) => cells.map((cell) => cell.title));
     const byValue = await first();
     await page.locator('.stage > .table:not(.call-tree) .table-sort').first().click();
     assert.notEqual(await page.locator('.stage > .table:not(.call-tree) [aria-sort=ascending]').count(), 0);
-    const shown = await page.locator('.stage > .table:not(.call-tree) .table-function').allInnerTexts();
+    const shown = await names();
     assert.deepEqual(shown, [...shown].sort((a, b) => (a < b ? -1 : a > b ? 1 : 0)));
     await page.locator('.stage > .table:not(.call-tree) .table-sort').nth(profile.kind === 'diff' ? 3 : 1).click();
     assert.equal(await first(), byValue);
@@ -260,7 +262,7 @@ async function checkPage(browser, path) {
     await view.press('Enter');
     assert.equal(await first(), byValue);
     await page.locator('.search-input').fill(target.name);
-    for (const name of await page.locator('.stage > .table:not(.call-tree) .table-function').allInnerTexts())
+    for (const name of await names())
       assert.ok(name.toLowerCase().includes(target.name.toLowerCase()), name);
     await page.locator('.search-input').fill('');
     await page.screenshot({ path: join(outdir, `${label}-table.png`) });
@@ -276,6 +278,17 @@ async function checkPage(browser, path) {
     assert.equal((await view.state()).view, 'both');
     const plain = await pixels(view);
     const row = page.locator('.stage > .table:not(.call-tree) .table-row').first();
+    // Where there is little room for names, their last part stays, whole or cut itself.
+    const cells = await page.locator('.stage > .table:not(.call-tree) .table-name').evaluateAll((list) =>
+      list.map((cell) => ({
+        whole: cell.title, shown: cell.querySelector('.table-function').textContent, read: cell.ariaLabel,
+      })));
+    for (const { whole, shown, read } of cells) {
+      assert.ok(shown === whole || read === whole, `${shown} is read as ${read}, not ${whole}`);
+      assert.ok(whole.includes(shown.replace(/…$/, '').split('::').pop()), `${shown}: ${whole}`);
+    }
+    assert.ok(cells.some(({ whole, shown }) => shown !== whole && !whole.startsWith(shown.slice(0, 4))),
+      'no long name keeps its end');
     await row.click();
     await view.settle();
     assert.ok((await view.state()).picked >= 0);

@@ -4,9 +4,10 @@
 import assert from 'node:assert/strict';
 import test from 'node:test';
 import { FlameDataError, parseProfile, readProfile } from '../flame/data';
-import { diffColour, makeLook, PackageColours } from '../flame/colour';
+import { diffColour, makeLook, PackageColours, pixelOf } from '../flame/colour';
 import { makeColumns } from '../flame/columns';
 import { Model } from '../flame/model';
+import { depthOf } from '../flame/tree';
 import { service, serviceDiff, type Document } from './synthetic';
 
 function small(): Document {
@@ -29,7 +30,7 @@ test('a document becomes typed arrays', () => {
   const profile = readProfile(small());
   assert.deepEqual([...profile.tree.parent], [-1, 0, 1, 1]);
   assert.deepEqual([...profile.tree.func], [-1, 0, 1, 1]);
-  assert.deepEqual([...profile.tree.depth], [0, 1, 2, 2]);
+  assert.deepEqual([0, 1, 2, 3].map((n) => depthOf(profile.tree, n)), [0, 1, 2, 2]);
   assert.deepEqual([...profile.tree.inlined], [0, 0, 0, 1]);
   assert.deepEqual(profile.names, ['main', 'work']);
   assert.deepEqual(profile.files, ['main.c', '']);
@@ -136,7 +137,7 @@ test('a change that is noise is grey, and its interval stands beside it', () => 
     changes: [{ function: func, interval: [-2e6, 9e6], verdict: 'noise' }] });
   const graph = new Model(profile).graph(1);
   const look = makeLook(profile, 1, graph, new PackageColours(profile, { dark: false, safe: false }));
-  assert.equal(look.fill(5), diffColour(0, { dark: false, safe: false }));
+  assert.equal(look.fill(5), pixelOf(diffColour(0, { dark: false, safe: false })));
   const values = new Model(profile).functionValues(1);
   const column = makeColumns(values, 'nanoseconds', graph.whole,
     (f) => profile.findings[1].get(f)).find(({ key }) => key === 'total-change')!;

@@ -3,7 +3,7 @@
 
 import assert from 'node:assert/strict';
 import test from 'node:test';
-import { makeLook, PackageColours, stateColour } from '../flame/colour';
+import { makeLook, PackageColours, pixelOf, stateColour } from '../flame/colour';
 import { FlameDataError, readProfile } from '../flame/data';
 import { findingWords, frameFacts } from '../flame/facts';
 import { foldedDiff, foldedStacks } from '../flame/folded';
@@ -42,12 +42,19 @@ test('a frame has the colour of the state that most of it was in', () => {
   assert.deepEqual([...states.main], [1, 1, 0, 1]);
   assert.equal(states.total[0][0], 45);
   const look = makeLook(profile, 0, model.graph(0), new PackageColours(profile, LIGHT, 'state'), states);
-  assert.equal(look.fill(2), stateColour('RUNNING', LIGHT));
-  assert.equal(look.fill(3), stateColour('SLEEPING', LIGHT));
+  assert.equal(look.fill(2), pixelOf(stateColour('RUNNING', LIGHT)));
+  assert.equal(look.fill(3), pixelOf(stateColour('SLEEPING', LIGHT)));
   assert.notEqual(look.fill(2), look.fill(3));
   const facts = frameFacts(profile, profile.types[0], model.graph(0), { node: 3, rest: 0 }, 0, states);
   assert.deepEqual(facts.rows.slice(2).map(({ label, cells }) => [label, cells[1]]),
     [['SLEEPING', '50.0%'], ['RUNNING', '5.00%']]);
+});
+
+test('what has no state counts against those that are known', () => {
+  const self = [[0, 0, 4, 1], [0, 0, 0, 2]];
+  const states = new Model(readProfile(document({ states: { names: ['a', 'b'], self } }))).states(0)!;
+  assert.deepEqual([...states.main], [NONE, NONE, NONE, NONE]); // of 40, 4; of 60, 3
+  assert.equal(states.unknown, 93);
 });
 
 test('states of another type, or of no sample, are none', () => {

@@ -181,6 +181,15 @@ export async function states(browser, { url }) {
   await page.locator('.flame .options summary').click();
   await page.getByLabel('Colour by').selectOption('state');
   await page.getByText(/RUNNABLE 32\.0%/).waitFor();
+  // Behind a dialog, the graph hears nothing: Escape closes the dialog, and t shows no table.
+  await page.locator('h1, .brand').first().focus();
+  await page.keyboard.press('?');
+  const help = page.getByRole('dialog', { name: 'Keyboard' });
+  await help.waitFor();
+  await page.keyboard.press('t');
+  await page.keyboard.press('Escape');
+  await help.waitFor({ state: 'detached' });
+  assert.equal(await page.locator('.flame .stage').getAttribute('data-view'), 'both');
   await page.getByText(/SLEEPING 68\.0%/).waitFor();
   await page.waitForURL(/colour(%3D|=)state/);
   await page.keyboard.press('Escape');
@@ -213,7 +222,7 @@ export async function compare(browser, { url }) {
 }
 
 export async function functionPage(browser, { url }) {
-  const { context, page } = await fresh(browser);
+  const { context, page } = await fresh(browser, {}, /404/);
   await page.goto(`${url}/function?query=${query('checkout')}&name=template_exec`);
   await page.getByRole('heading', { name: 'template_exec' }).first().waitFor();
   await page.getByRole('link', { name: 'render', exact: true }).first().waitFor();
@@ -223,6 +232,14 @@ export async function functionPage(browser, { url }) {
   await shoot(page, 'function');
   await page.getByRole('link', { name: 'escape_html', exact: true }).first().click();
   await page.waitForURL(/name=escape_html/);
+  // Where a selection has nothing, that is said, and nothing of another one stays.
+  await page.getByRole('link', { name: 'The whole flame graph' }).click();
+  await painted(page);
+  const service = page.getByRole('combobox', { name: 'Service' });
+  await service.fill('nobody');
+  await service.press('Enter');
+  await page.getByText('Nothing of this selection is in this range').waitFor();
+  assert.equal(await page.locator('canvas').count(), 0, 'the picture of another service stays');
   await context.close();
 }
 

@@ -10,7 +10,7 @@ import { layoutGraph, rectangleAt, rectangleOfNode } from '../flame/layout';
 import { Model } from '../flame/model';
 import { poseAt, startMotion } from '../flame/motion';
 import { makePattern, matchedTotal, matchNames } from '../flame/search';
-import { isInside, makeGraph, makeValues, outermost, pathTo, type Graph } from '../flame/tree';
+import { isInside, makeValues, outermost, pathTo, type Graph } from '../flame/tree';
 import { DocumentBuilder, large, service, serviceDiff } from './synthetic';
 
 // Each stack is root-first, separated by semicolons, with its value.
@@ -207,7 +207,7 @@ test('a match inside a match adds nothing to the share', () => {
   const x = tree.func.indexOf(profile.names.indexOf('x'));
   assert.equal(matchedTotal(tree, total, flags, x), 2);
   const a = tree.func.indexOf(profile.names.indexOf('json_a'));
-  assert.equal(matchedTotal(tree, total, flags, tree.children[tree.childStart[a]]), 4);
+  assert.equal(matchedTotal(tree, total, flags, tree.firstChild[a]), 4);
 });
 
 test('the matched share agrees with a walk up from each node', () => {
@@ -243,10 +243,10 @@ test('search text: substrings, regular expressions, capitals', () => {
 
 test('a diff knows what vanished', () => {
   const profile = fromStacks({ 'm;a': 5 }, { 'm;a': 4, 'm;gone': 3 });
-  const values = functionValues(profile.tree,
-    makeValues(profile.tree, profile.self[0], profile.base[0]), profile.names.length,
+  const values = makeValues(profile.tree, profile.self[0], profile.base[0]);
+  const byFunction = functionValues(profile.tree, values, profile.names.length,
     outermost(profile.tree, profile.names.length));
-  assert.equal(vanished(values), 1);
-  const graph = makeGraph(profile.tree, makeValues(profile.tree, profile.self[0], profile.base[0]), 5, 7);
+  assert.equal(vanished(byFunction), 1);
+  const graph = { tree: profile.tree, values, whole: 5, wholeBase: 7 };
   assert.deepEqual([...layoutGraph(graph, 0, 100).node], [0, 1, 2]);
 });

@@ -140,8 +140,9 @@ test('a chart has the largest series, and the others together', () => {
 test('stacking aligns times and adds up from below', () => {
   const { data, own } = stack([
     { name: 'a', points: [[10, 1], [30, 3]] }, { name: 'b', points: [[20, 5], [30, 7]] },
-  ]);
-  assert.deepEqual(data, [[10, 20, 30], [1, 0, 3], [1, 5, 10]]);
+  ], 10);
+  assert.deepEqual(data, [[10, 20, 30, 40], [1, 0, 3, 3], [1, 5, 10, 10]], 'the last step has an end');
+  assert.deepEqual(stack([], 10).data, [[]]);
   assert.deepEqual(own, [[1, null, 3], [null, 5, 7]]);
   assert.equal(meanOf([[10, 1], [30, 3]]), 2);
   assert.equal(peakOf([[10, 1], [30, 3]]), 3);

@@ -9,7 +9,7 @@ import { diffColour, diffStep, DIFF_STEPS, hash, oklch, PackageColours, relative
 import { sortRows, makeColumns, rowsOf } from '../flame/columns';
 import { readProfile } from '../flame/data';
 import { Labels } from '../flame/labels';
-import { isUnnamed, packageOf, shorterNames } from '../flame/names';
+import { briefName, isUnnamed, packageEnd, placeOf, shorterNames } from '../flame/names';
 import { formatChange, formatGrowth, formatPercent, formatValue } from '../flame/units';
 import { service } from './synthetic';
 
@@ -64,14 +64,23 @@ test('names get shorter down to their leaf', () => {
   assert.equal(leaf('main.main.func2'), 'main.func2');
   assert.equal(leaf('com.acme.orders.RuleEngine.evaluate'), 'evaluate');
   assert.equal(leaf('<script>alert(1)</script>'), '<script>alert(1)</script>');
+  assert.equal(leaf('a::f(g(1))(int)'), 'f');
+  assert.equal(leaf('operator_of::less(int'), 'less(int');
+  assert.equal(leaf('a::open(int'), 'open');
+  assert.equal(leaf('a::b>c'), 'b>c');
   assert.equal(leaf('malloc'), 'malloc');
   assert.equal(leaf('[unknown]'), '[unknown]');
   assert.equal(leaf(''), '');
+  assert.equal(briefName('net/http.(*conn).serve', 22), 'net/http.(*conn).serve');
+  assert.equal(briefName('net/http.(*conn).serve', 20), 'http.(*conn).serve');
+  assert.equal(briefName('net/http.(*conn).serve', 3), 'serve');
   assert.deepEqual(shorterNames('a::b::c'), ['a::b::c', 'b::c', 'c']);
   assert.deepEqual(shorterNames('libx.so.0.7+0x5800'), ['libx.so.0.7+0x5800']);
 });
 
 test('packages', () => {
+  const packageOf = (name: string, file: string, binary: string) =>
+    name.slice(0, packageEnd(name)) || placeOf(file, binary);
   assert.equal(packageOf('orders::json::parse', '', 'orderd'), 'orders');
   assert.equal(packageOf('net/http.(*conn).serve', '', 'x'), 'net/http');
   assert.equal(packageOf('github.com/acme/mesh/proxy.Run', '', 'x'), 'github.com/acme/mesh/proxy');
@@ -80,6 +89,9 @@ test('packages', () => {
   assert.equal(packageOf('malloc', 'malloc.c', '/usr/lib/libc.so.6'), 'libc.so.6');
   assert.equal(packageOf('f', 'src/net/io.c', ''), 'src/net');
   assert.equal(packageOf('f', '', ''), '');
+  assert.equal(packageOf('std::map<a::b>::find(c::d)', '', 'x'), 'std');
+  assert.equal(packageOf('void a::b<int>::c()', 'v.cc', 'x'), 'x');
+  assert.equal(packageOf('<alloc::vec::Vec<T> as core::Drop>::drop', '', 'x'), '<alloc');
   assert.ok(isUnnamed('[unknown]') && isUnnamed('') && isUnnamed('0x7f12'));
   assert.ok(!isUnnamed('main'));
 });
@@ -93,8 +105,8 @@ test('labels shorten, then cut, then vanish', () => {
 });
 
 const profile = readProfile(service(50));
-const packageColour = (group: string, name: string, scheme: Scheme) =>
-  new PackageColours(profile, scheme).pick(group, name);
+const packageColour = (binary: string, name: string, scheme: Scheme) =>
+  new PackageColours(profile, scheme).pick(name, '', binary);
 
 test('colours are deterministic and differ by theme', () => {
   const light = { dark: false, safe: false };

@@ -38,7 +38,7 @@ export function useGlobalKeys(actions: GlobalActions): void {
     let leader = -Infinity;
     const press = (event: KeyboardEvent) => {
       if (event.defaultPrevented || event.ctrlKey || event.metaKey || event.altKey) return;
-      if (typing(event.target)) return;
+      if (typing(event.target) || document.querySelector('dialog[open]')) return;
       const afterLeader = event.timeStamp - leader < 1000;
       leader = -Infinity;
       // A flame graph that is in focus answers for itself.

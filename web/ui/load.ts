@@ -9,7 +9,7 @@ import { ApiError } from './api';
 const RETRY = 'assay:retry';
 
 export interface Loaded<T> {
-  value: T | null; // the last answer, also while the next is awaited or after a failure
+  value: T | null; // the last answer, also while the next is awaited or after a failure; not after a 404
   error: ApiError | null;
   loading: boolean;
   cancelled: boolean; // by whoever waited for it
@@ -47,6 +47,8 @@ export function useLoad<T>(
       },
       (reason) => {
         if (controller.signal.aborted) return;
+        // That there is nothing is an answer, too: what was there before is of something else.
+        if (reason instanceof ApiError && reason.status === 404) setValue(null);
         setError(reason instanceof ApiError ? reason : new ApiError(0, 'internal', String(reason)));
         setLoading(false);
       });

@@ -24,11 +24,12 @@ export function largest(series: ChartSeries[]): ChartSeries[] {
 }
 
 interface Stacked {
-  data: [number[], ...number[][]]; // sums of a series and all below it
+  data: [number[], ...number[][]]; // sums of a series and all below it, and where the last one ends
   own: (number | null)[][]; // each series' own values
 }
 
-export function stack(series: ChartSeries[]): Stacked {
+// Steps are drawn from one point to the next: the last one needs an end, too.
+export function stack(series: ChartSeries[], step: number): Stacked {
   const times = [...new Set(series.flatMap(({ points }) => points.map(([time]) => time)))]
     .sort((a, b) => a - b);
   const own = series.map(({ points }) => {
@@ -37,6 +38,10 @@ export function stack(series: ChartSeries[]): Stacked {
   });
   const below = new Array<number>(times.length).fill(0);
   const sums = own.map((values) => values.map((value, i) => (below[i] += value ?? 0)));
+  if (times.length > 0) {
+    times.push(times[times.length - 1] + step);
+    for (const values of sums) values.push(values[values.length - 1]);
+  }
   return { data: [times, ...sums], own };
 }
 

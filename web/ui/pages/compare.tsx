@@ -211,7 +211,7 @@ export function Compare({ route }: PageProps) {
           the previous version</button>}
         <span class="problem" role="alert">{problem}</span>
         <span class="space" />
-        {!apart && <select class="button" aria-label="What is compared" value={normalize}
+        {!apart && <select class="button whole" aria-label="What is compared" value={normalize}
           onChange={(event) => show({ normalize: event.currentTarget.value })}>
           {NORMALIZE.map(([id, title]) => <option key={id} value={id}>{title}</option>)}
         </select>}

@@ -102,7 +102,7 @@ export function Explore({ route }: PageProps) {
     name: seriesName(one.labels, group),
     points: one.points.map(([time, sum]): [number, number] => [time, rate(meaning, sum, step)]),
   })), [points.value]);
-  const empty = flame.value !== null && flame.value.quality.windows === 0;
+  const empty = flame.value ? flame.value.quality.windows === 0 : flame.error?.status === 404;
   const answers = together(points, flame);
 
   return (

@@ -14,6 +14,7 @@ import { Chart } from '../parts/chart';
 import { CopyLink, Export } from '../parts/export';
 import { Flame } from '../parts/flame';
 import { Lines } from '../parts/lines';
+import { Name } from '../parts/name';
 import { QualityLine } from '../parts/quality';
 import { SelectionBar } from '../parts/selection-bar';
 import { Failure, Nothing, Progress } from '../parts/status';
@@ -137,7 +138,7 @@ function Neighbours(props: { title: string; rows: FunctionRow[]; answer: Callers
                 <th scope="row" class="code">{row.function === ''
                   ? <span class="quiet">no caller</span>
                   : <a href={link(row.function)} title={shownName(row.function)}>
-                    <bdi>{shownName(row.function)}</bdi></a>}</th>
+                    <Name name={row.function} /></a>}</th>
                 <td class="number">{formatValue(row.cum, answer.unit)}</td>
                 <td class="number">{formatPercent(row.cum / answer.cum)}</td>
               </tr>
@@ -185,7 +186,7 @@ export function FunctionPage({ route }: PageProps) {
       <SelectionBar selection={parseQuery(query) ?? { type: 'cpu', matchers: [] }} range={range}
         bounds={bounds} onChange={change} />
       <div class="page-head">
-        <h1 class="code function-name" title={shownName(name)}><bdi>{shownName(name)}</bdi></h1>
+        <h1 class="code function-name" title={shownName(name)}><Name name={name} /></h1>
         <span class="space" />
         <CopyLink link={here({ ...rangeOf(bounds) })} />
         <a class="button" href={address('/explore', { query, ...rangeParams(range) })}>

@@ -2,6 +2,7 @@
 // The first page: every service, what it uses, and what of that is worth a look.
 
 import { useMemo, useState } from 'preact/hooks';
+import { briefName, shownName } from '../../flame/names';
 import { formatPercent, grouped } from '../../flame/units';
 import type { PageProps } from '../app';
 import { ApiError, get, type ProfileType, type TimeSeries, type TopAnswer } from '../api';
@@ -47,6 +48,9 @@ interface Row extends Service {
   top: TopAnswer | null;
 }
 
+// As many characters of a function's name as the column has room for.
+const NAME_MAX = 34;
+
 const flatShare = ({ top }: Row) =>
   top?.functions[0] && top.total > 0 ? top.functions[0].flat / top.total : null;
 const unnamed = ({ top }: Row) => top?.quality.unnamed_share ?? null;
@@ -67,9 +71,10 @@ function columnsOf(meaning: Meaning, bounds: Bounds): Column<Row>[] {
     { id: 'top', title: 'Top function', code: true, minor: true, order: flatShare,
       cell: (row) => {
         const share = flatShare(row);
+        const name = shownName(row.top?.functions[0]?.function ?? '');
         return share === null ? '' : <>
           <span class="quiet share-number">{formatPercent(share)}</span>{' '}
-          <span title={row.top?.functions[0].function}>{row.top?.functions[0].function}</span></>;
+          <bdi title={name}>{briefName(name, NAME_MAX)}</bdi></>;
       } },
     { id: 'version', title: 'Version', minor: true, order: ({ versions }) => versions[0] ?? null,
       cell: ({ versions }) => <span class="long-name" title={versions.join(', ')}>{versions[0] ?? ''}

@@ -46,7 +46,7 @@ export function Chart({ label, title, children, series, bounds, step, format, he
   const plot = useRef<uPlot | null>(null);
   const [hovered, setHovered] = useState<number | null>(null);
   const shown = useMemo(() => largest(series), [series]);
-  const stacked = useMemo(() => stack(shown), [shown]);
+  const stacked = useMemo(() => stack(shown, step), [shown, step]);
   const select = useRef(onSelect);
   select.current = onSelect;
   const colours = seriesColours(safe);
@@ -80,13 +80,14 @@ export function Chart({ label, title, children, series, bounds, step, format, he
       series: [{}, ...shown.map((_, i) => ({
         stroke: colours[i % colours.length], width: 1,
         fill: colours[i % colours.length] + (dark ? '88' : '66'),
-        points: { show: stacked.data[0].length === 1, size: 9, fill: colours[i % colours.length] },
+        points: { show: false },
         paths: uPlot.paths.stepped?.({ align: 1 }),
       }))],
       // What is stacked on top is drawn over what is below: each fills down to the next.
       bands: shown.slice(1).map((_, i) => ({ series: [i + 2, i + 1] as [number, number] })),
       hooks: {
-        setCursor: [(u) => setHovered(u.cursor.idx ?? null)],
+        setCursor: [({ cursor: { idx } }) =>
+          setHovered(idx == null ? null : Math.min(idx, stacked.data[0].length - 2))],
         setSelect: [(u) => {
           if (u.select.width > 3)
             select.current?.({ from: u.posToVal(u.select.left, 'x'),
