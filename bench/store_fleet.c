@@ -118,6 +118,9 @@ static void make_push(struct push *push, unsigned host, unsigned first_service, 
         for (unsigned k = 0; k < fleet.rows; k++) {
             double at = next_random(seed) / 2147483648.0;
             unsigned pick = (unsigned)(at * at * at * FLEET_STACKS); /* few are hot */
+            if (fleet.in_turn)
+                pick =
+                    (unsigned)(time_ns / SECOND / fleet.window_s * fleet.rows + k) % FLEET_STACKS;
             struct stack stack =
                 stacks[(size_t)service * FLEET_STACKS + MIN(pick, FLEET_STACKS - 1u)];
             if (next_random(seed) / 2147483648.0 < fleet.new_share)

@@ -15,6 +15,7 @@
 struct fleet {
     unsigned services, hosts, hours, window_s, rows; /* rows of one window */
     double new_share;                                /* of rows that have a stack of their own */
+    bool in_turn; /* stacks come one after the other, so that all have been there */
 };
 extern struct fleet fleet;
 

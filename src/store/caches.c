@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Memory of the files' catalogs. Those of files that nobody uses are forgotten, longest unused
-// first, down to half of the limit: the other half is for work. A file that is being written to
-// needs its catalog; it can do without the digests of stacks that were seen, and when even that
-// isn't enough, pushes have to wait for the next day or more memory.
+// first, down to half of the limit: the other half is for work. What was used a moment ago will be
+// wanted again and may take three quarters, since reading it anew is most of what a question costs.
+// A file that is being written to needs its catalog; it can do without the digests of stacks that
+// were seen, and when even that isn't enough, pushes have to wait for the next day or more memory.
 
 #include <stdlib.h>
 
@@ -11,6 +12,7 @@
 #include "store/embedded.h"
 
 #define IDLE_NS 600000000000ll
+#define RECENT_NS 60000000000ll
 
 /* With the store's lock held. */
 static size_t count_catalogs(struct embedded *store, struct file **ret_oldest)
@@ -43,8 +45,8 @@ static void forget_digests(struct embedded *store)
 
 void embedded_trim_caches(struct embedded *store)
 {
-    int64_t long_ago = monotonic_ns() - IDLE_NS;
-    size_t bytes;
+    int64_t now = monotonic_ns(), long_ago = now - IDLE_NS;
+    size_t bytes, limit = store->memory_limit_bytes;
     pthread_mutex_lock(&store->lock);
     for (size_t i = 0; i < store->file_count; i++)
         if (!store->files[i]->references && store->files[i]->used_ns < long_ago)
@@ -52,7 +54,8 @@ void embedded_trim_caches(struct embedded *store)
     for (;;) {
         struct file *oldest = NULL;
         bytes = count_catalogs(store, &oldest);
-        if (bytes <= store->memory_limit_bytes / 2)
+        bool recent = oldest && oldest->used_ns > now - RECENT_NS;
+        if (bytes <= (recent ? limit / 4 * 3 : limit / 2))
             break;
         if (!oldest) {
             forget_digests(store);
@@ -61,12 +64,12 @@ void embedded_trim_caches(struct embedded *store)
         }
         file_unload(oldest); /* without references nobody is in there, and nobody can get in */
     }
-    bool full = bytes > store->memory_limit_bytes / 4 * 3;
+    bool full = bytes > limit / 4 * 3;
     bool was = atomic_exchange(&store->memory_full, full);
     pthread_mutex_unlock(&store->lock);
     if (full && !was)
         embedded_problem(store,
                          "The stacks of the day take more memory than there is for them (%zu of "
                          "%zu MiB); pushes are told to come back until there is more.",
-                         bytes >> 20, store->memory_limit_bytes >> 20);
+                         bytes >> 20, limit >> 20);
 }
