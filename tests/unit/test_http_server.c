@@ -661,6 +661,14 @@ static void test_many_connections(void **state)
     stop();
 }
 
+static bool says_hello(const char *at)
+{
+    char *answer = socket_ask(at, HEAD("GET /hello") "\r\n");
+    bool hello = strstr(answer, "hello");
+    free(answer);
+    return hello;
+}
+
 /* Idle connections make room for those that want something. */
 static void test_crowd(void **state)
 {
@@ -677,7 +685,8 @@ static void test_crowd(void **state)
     wait_until(http_server_refused(seen.server, HTTP_REFUSED_IDLE) > 0);
     wait_until(http_server_connections(seen.server) <= 155);
     assert_string_equal(socket_read(first, &got, NULL), "");
-    assert_answers(at, HEAD("GET /hello") "\r\n", "hello");
+    /* Some of the crowd may only come in now, and fill it up for another moment. */
+    wait_until(says_hello(at));
     for (size_t i = 0; i < ARRAY_LENGTH(crowd); i++)
         close(crowd[i]);
     close(first);
