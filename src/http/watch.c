@@ -23,7 +23,7 @@ void connection_cut(struct connection *connection, enum http_refusal reason,
 {
     if (atomic_exchange(&connection->shut, true))
         return;
-    counters_refused(connection->server, reason, connection->peer, identity);
+    counters_refused(connection->server, reason, connection->peer, identity, NULL);
     shutdown(connection->fd, SHUT_RDWR);
 }
 
