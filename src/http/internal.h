@@ -191,6 +191,6 @@ void counters_refused(struct http_server *server, enum http_refusal reason, cons
 /* ---- watch.c ---- */
 /* Counts why, and shuts the socket down; libmicrohttpd sees its end. Only while it is not gone. */
 void connection_cut(struct connection *connection, enum http_refusal reason,
-                    const struct http_identity *identity);
+                    const struct http_identity *identity, const struct http_request *request);
 /* The watcher's thread. */
 void *watch_main(void *server);

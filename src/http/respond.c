@@ -251,7 +251,8 @@ static int write_out(void *context, const void *bytes, size_t length)
             request_resume(request);
         if (length && !wait_for_reader(request)) {
             if (!request->gone)
-                connection_cut(request->connection, HTTP_REFUSED_SLOW_READER, &request->identity);
+                connection_cut(request->connection, HTTP_REFUSED_SLOW_READER, &request->identity,
+                               NULL);
             request->output_failed = true;
         }
     }

@@ -239,9 +239,10 @@ static void count_refused(struct server *server, enum http_refusal reason, const
         return;
     const char *agent = http_request_header(request, "User-Agent");
     struct sender seen = {.pushes = 1, .last_ns = clock_ns(CLOCK_REALTIME)};
-    seen.refused[reason == HTTP_REFUSED_TOO_LARGE ? REFUSED_TOO_LARGE
-                 : reason == HTTP_REFUSED_RATE    ? REFUSED_RATE
-                                                  : REFUSED_STORE]++;
+    seen.refused[reason == HTTP_REFUSED_TOO_LARGE   ? REFUSED_TOO_LARGE
+                 : reason == HTTP_REFUSED_RATE      ? REFUSED_RATE
+                 : reason == HTTP_REFUSED_SLOW_BODY ? REFUSED_BROKEN_OFF
+                                                    : REFUSED_STORE]++;
     snprintf(seen.tenant, SENDER_TEXT_BYTES, "%s", identity->tenant);
     snprintf(seen.name, SENDER_TEXT_BYTES, "%s",
              identity->token_name ? identity->token_name : peer);
@@ -254,7 +255,7 @@ static void note_refusal(void *userdata, enum http_refusal reason, const char *p
 {
     struct server *server = userdata;
     if (request && (reason == HTTP_REFUSED_TOO_LARGE || reason == HTTP_REFUSED_RATE ||
-                    reason == HTTP_REFUSED_OVERLOAD))
+                    reason == HTTP_REFUSED_OVERLOAD || reason == HTTP_REFUSED_SLOW_BODY))
         count_refused(server, reason, peer, identity, request);
     if (reason != HTTP_REFUSED_UNAUTHENTICATED && reason != HTTP_REFUSED_FORBIDDEN)
         return;
