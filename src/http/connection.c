@@ -116,7 +116,7 @@ enum MHD_Result connection_accept(void *userdata, const struct sockaddr *address
         return MHD_YES;
     struct connection refused = {0};
     set_peer(&refused, address);
-    counters_refused(server, HTTP_REFUSED_CONNECTIONS, refused.peer, NULL);
+    counters_refused(server, HTTP_REFUSED_CONNECTIONS, refused.peer, NULL, NULL);
     return MHD_NO;
 }
 
@@ -210,8 +210,8 @@ static void too_large(struct http_request *request)
     request->discard = true;
     pthread_cond_broadcast(&request->changed);
     if (request->submitted) {
-        counters_refused(request->server, HTTP_REFUSED_TOO_LARGE, request->peer,
-                         &request->identity);
+        counters_refused(request->server, HTTP_REFUSED_TOO_LARGE, request->peer, &request->identity,
+                         NULL);
         return;
     }
     pthread_mutex_unlock(&request->lock);

@@ -27,11 +27,11 @@ const char *http_refusal_name(enum http_refusal reason)
 }
 
 void counters_refused(struct http_server *server, enum http_refusal reason, const char *peer,
-                      const struct http_identity *identity)
+                      const struct http_identity *identity, const struct http_request *request)
 {
     atomic_fetch_add(&server->refusals[reason], 1);
     if (server->options.on_refusal)
-        server->options.on_refusal(server->options.userdata, reason, peer, identity);
+        server->options.on_refusal(server->options.userdata, reason, peer, identity, request);
 }
 
 static void add(atomic_uint_least64_t *counter, uint64_t value)

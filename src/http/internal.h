@@ -186,11 +186,11 @@ void request_refuse(struct http_request *request, enum http_refusal reason, unsi
 /* With request->lock held. */
 void counters_add(struct http_request *request);
 void counters_refused(struct http_server *server, enum http_refusal reason, const char *peer,
-                      const struct http_identity *identity);
+                      const struct http_identity *identity, const struct http_request *request);
 
 /* ---- watch.c ---- */
 /* Counts why, and shuts the socket down; libmicrohttpd sees its end. Only while it is not gone. */
 void connection_cut(struct connection *connection, enum http_refusal reason,
-                    const struct http_identity *identity);
+                    const struct http_identity *identity, const struct http_request *request);
 /* The watcher's thread. */
 void *watch_main(void *server);

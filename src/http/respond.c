@@ -194,7 +194,7 @@ int http_respond_stream(struct http_request *request, unsigned status, const cha
         return 0;
     if (atomic_fetch_add(&server->stream_count, 1) >= server->options.stream_limit) {
         atomic_fetch_sub(&server->stream_count, 1);
-        counters_refused(server, HTTP_REFUSED_OVERLOAD, request->peer, &request->identity);
+        counters_refused(server, HTTP_REFUSED_OVERLOAD, request->peer, &request->identity, NULL);
         return -EAGAIN;
     }
     request->streaming = true;
@@ -251,7 +251,8 @@ static int write_out(void *context, const void *bytes, size_t length)
             request_resume(request);
         if (length && !wait_for_reader(request)) {
             if (!request->gone)
-                connection_cut(request->connection, HTTP_REFUSED_SLOW_READER, &request->identity);
+                connection_cut(request->connection, HTTP_REFUSED_SLOW_READER, &request->identity,
+                               NULL);
             request->output_failed = true;
         }
     }
@@ -348,6 +349,6 @@ void request_refuse(struct http_request *request, enum http_refusal reason, unsi
     va_start(args, format);
     vsnprintf(message, sizeof(message), format, args);
     va_end(args);
-    counters_refused(request->server, reason, request->peer, &request->identity);
+    counters_refused(request->server, reason, request->peer, &request->identity, request);
     respond_message(request, status, http_status_code(status), message);
 }

@@ -116,8 +116,9 @@ struct http_server_options {
 
     /* Both may be NULL; they are called from any thread and must be quick. */
     void (*on_access)(void *userdata, const struct http_access *access);
+    /* `request` is NULL where there is none yet, and where its handler is told as well. */
     void (*on_refusal)(void *userdata, enum http_refusal reason, const char *peer,
-                       const struct http_identity *identity);
+                       const struct http_identity *identity, const struct http_request *request);
 };
 
 int http_server_start(const struct http_server_options *options, struct http_server **ret_server,

@@ -19,17 +19,33 @@
 #define SCAN_MS 1000
 
 void connection_cut(struct connection *connection, enum http_refusal reason,
-                    const struct http_identity *identity)
+                    const struct http_identity *identity, const struct http_request *request)
 {
     if (atomic_exchange(&connection->shut, true))
         return;
-    counters_refused(connection->server, reason, connection->peer, identity);
+    counters_refused(connection->server, reason, connection->peer, identity, request);
     shutdown(connection->fd, SHUT_RDWR);
+}
+
+/* The request of a connection that no handler has seen yet. */
+static const struct http_request *unseen_request(const struct connection *connection)
+{
+    struct http_request *at = connection->server->active;
+    while (at && at->connection != connection)
+        at = at->next_active;
+    if (!at)
+        return NULL;
+    pthread_mutex_lock(&at->lock);
+    bool seen = at->submitted;
+    pthread_mutex_unlock(&at->lock);
+    return seen ? NULL : at;
 }
 
 static void shut(struct connection *connection, enum http_refusal reason)
 {
-    connection_cut(connection, reason, NULL);
+    const struct http_request *request =
+        reason == HTTP_REFUSED_SLOW_BODY ? unseen_request(connection) : NULL;
+    connection_cut(connection, reason, request ? &request->identity : NULL, request);
 }
 
 /* libmicrohttpd writes nothing while a body comes, so we can say why we close. */

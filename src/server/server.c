@@ -134,22 +134,28 @@ static bool needs_memory(const struct http_route *route)
     return needs;
 }
 
-/* Pushes and queries pass the gate that admit.c is. A star is at the end of their patterns. */
-static void admit(struct http_request *request, void *userdata)
+/* Of pushes and queries; NULL: it is none. A star is at the end of their patterns. */
+static const struct http_route *find_gated(const struct http_request *request)
 {
     const char *path = http_request_path(request);
     for (size_t i = 0; i < ARRAY_LENGTH(routes); i++) {
         const char *pattern = routes[i].pattern;
         size_t length = strcspn(pattern, "*");
-        if (!needs_memory(&routes[i]) || strncmp(pattern, path, length) ||
-            (!pattern[length] && path[length]))
-            continue;
-        if (routes[i].roles == HTTP_ROLE_INGEST)
-            admit_push(request, userdata, routes[i].handle);
-        else
-            admit_query(request, userdata, routes[i].handle);
-        return;
+        if (needs_memory(&routes[i]) && !strncmp(pattern, path, length) &&
+            (pattern[length] || !path[length]))
+            return &routes[i];
     }
+    return NULL;
+}
+
+/* Pushes and queries pass the gate that admit.c is. */
+static void admit(struct http_request *request, void *userdata)
+{
+    const struct http_route *route = find_gated(request);
+    if (route && route->roles == HTTP_ROLE_INGEST)
+        admit_push(request, userdata, route->handle);
+    else if (route)
+        admit_query(request, userdata, route->handle);
 }
 
 const struct http_route *server_routes(size_t *ret_count)
@@ -224,10 +230,33 @@ static void audit_self(struct server *server, const char *action, const char *ou
                                                      .outcome = outcome});
 }
 
-static void audit_refusal(void *userdata, enum http_refusal reason, const char *peer,
-                          const struct http_identity *identity)
+/* Pushes that no handler has seen are refused pushes of their sender all the same. */
+static void count_refused(struct server *server, enum http_refusal reason, const char *peer,
+                          const struct http_identity *identity, const struct http_request *request)
+{
+    const struct http_route *route = find_gated(request);
+    if (!route || route->roles != HTTP_ROLE_INGEST || !identity || !identity->tenant)
+        return;
+    const char *agent = http_request_header(request, "User-Agent");
+    struct sender seen = {.pushes = 1, .last_ns = clock_ns(CLOCK_REALTIME)};
+    seen.refused[reason == HTTP_REFUSED_TOO_LARGE   ? REFUSED_TOO_LARGE
+                 : reason == HTTP_REFUSED_RATE      ? REFUSED_RATE
+                 : reason == HTTP_REFUSED_SLOW_BODY ? REFUSED_BROKEN_OFF
+                                                    : REFUSED_STORE]++;
+    snprintf(seen.tenant, SENDER_TEXT_BYTES, "%s", identity->tenant);
+    snprintf(seen.name, SENDER_TEXT_BYTES, "%s",
+             identity->token_name ? identity->token_name : peer);
+    snprintf(seen.agent, SENDER_TEXT_BYTES, "%s", agent ? agent : "");
+    senders_add(server->ingest.senders, &seen);
+}
+
+static void note_refusal(void *userdata, enum http_refusal reason, const char *peer,
+                         const struct http_identity *identity, const struct http_request *request)
 {
     struct server *server = userdata;
+    if (request && (reason == HTTP_REFUSED_TOO_LARGE || reason == HTTP_REFUSED_RATE ||
+                    reason == HTTP_REFUSED_OVERLOAD || reason == HTTP_REFUSED_SLOW_BODY))
+        count_refused(server, reason, peer, identity, request);
     if (reason != HTTP_REFUSED_UNAUTHENTICATED && reason != HTTP_REFUSED_FORBIDDEN)
         return;
     audit_note(server->audit, &(struct audit_entry){.actor = identity ? identity->token_name : NULL,
@@ -324,7 +353,7 @@ static int open_http(struct server *server, struct error *error)
         .idle_timeout_ms = (unsigned)(options->idle_timeout_ns / 1000000),
         .buffer_limit_bytes = MIN(options->memory_limit_bytes / 8, (uint64_t)64 << 20),
         .on_access = log_access,
-        .on_refusal = audit_refusal,
+        .on_refusal = note_refusal,
     };
     return http_server_start(&http, &server->http, error);
 }

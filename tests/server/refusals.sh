@@ -86,3 +86,20 @@ if "$ASSAY" server --check-config -c wrong.yaml 2>error.txt; then exit 1; fi
 grep 'wrong.yaml:2: ' error.txt >/dev/null
 if "$ASSAY" server --in-memory --listen 0.0.0.0:0 2>error.txt; then exit 1; fi
 grep 'say insecure' error.txt >/dev/null
+
+# What is turned away before anybody has looked at it is counted too: by its sender, and no asker's.
+printf 'limits: {body: 64KiB, requests_per_second: 1}\n' >limits.yaml
+start_server limits --in-memory -c limits.yaml
+head -c 100000 /dev/zero >zeros
+status 413 --data-binary @zeros "$url/api/v1/push?service=zeros"
+refused=0
+for _ in $(seq 300); do # a burst of ten is let through
+    if [ "$(curl -sS -o answer.txt -w '%{http_code}' -d @one.folded "$url/ingest?name=often")" = 429 ]; then
+        refused=$((refused + 1))
+        [ "$refused" -lt 3 ] || break
+    fi
+done
+[ "$refused" -eq 3 ]
+until [ "$(curl -sS -o senders.json -w '%{http_code}' "$url/api/v1/senders")" = 200 ]; do sleep 0.1; done
+json senders.json 'len(d) == 1 and d[0]["refused"] == {"too_large": 1, "rate_limited": 3}'
+stop_server
