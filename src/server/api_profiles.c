@@ -142,7 +142,8 @@ static int add_states(struct question *question, const struct tree_part *part,
 
 /* The profile is released once its tree is made: parts of it are to have its room. */
 static int write_page(struct http_request *request, struct question *question,
-                      const struct tree_part *part, struct profile *profile, struct error *error)
+                      const struct tree_part *part, struct profile *profile, const char *title,
+                      struct error *error)
 {
     const struct write_options chosen = {.type = -1};
     _cleanup_calltree_ struct calltree tree;
@@ -158,7 +159,7 @@ static int write_page(struct http_request *request, struct question *question,
     flame_notes_init(&notes, profile, &tree, type);
     profile_release(profile);
     profile_init(profile, 0);
-    struct flame_options options = {.title = question->query.type,
+    struct flame_options options = {.title = title,
                                     .notes = (const char *const *)notes.list,
                                     .note_count = notes.count,
                                     .default_type = type};
@@ -195,10 +196,13 @@ static void respond_profile(struct http_request *request, struct server *server,
         r = question_merge_measured(&question, &profile, &quality, &error);
     if (!r)
         r = keep_focus(&part, &profile, &error);
+    /* A picture that is taken along says what it is of. */
+    const char *asked = http_request_query(request, "query");
+    const char *title = asked && *asked ? asked : question.query.type;
     if (!r)
-        r = format == &format_html ? write_page(request, &question, &part, &profile, &error)
+        r = format == &format_html ? write_page(request, &question, &part, &profile, title, &error)
             : format
-                ? api_write_format(request, &profile, format, question.query.type, &error)
+                ? api_write_format(request, &profile, format, title, &error)
                 : write_flame(request, &profile, &quality, question.query.type, part.nodes, &error);
     if (r < 0)
         http_respond_failure(request, &error);

@@ -30,6 +30,7 @@ PYTHON
 page 'service%3D%22app%22'
 json page.json 'd["by"] == {"on-CPU": {"run": 5, "disk": 1}, "waiting": {"lock": 3, "disk": 2}}'
 json page.json 'len(d["types"]) == len(d["self"]) == 1 and sum(d["self"][0]) == 15e7'
+json page.json 'd["title"] == "cpu{service=\"app\"}"'
 page 'service%3D%22app%22' '&focus=main&focus=run'
 json page.json 'd["by"] == {"on-CPU": {"run": 5, "disk": 1}, "waiting": {"disk": 2}}'
 page 'service%3D%22app%22' '&focus=main&focus=lock'

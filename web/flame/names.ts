@@ -10,7 +10,7 @@ const MARKS = /::|[./ <([{>)\]}]/g;
 
 // Where each top-level piece of the name begins: after "::", "." or "/" outside of brackets.
 function pieces(name: string): number[] {
-  const starts = [0];
+  let starts = [0];
   let depth = 0;
   MARKS.lastIndex = 0;
   for (let found = MARKS.exec(name); found; found = MARKS.exec(name)) {
@@ -21,7 +21,11 @@ function pieces(name: string): number[] {
     else if (depth > 0) continue;
     else if (mark === ' ') break;
     else if (mark === '::') starts.push(index + 2);
-    else if (index > 0 && index + 1 < name.length) starts.push(index + 1);
+    else if (index > 0 && index + 1 < name.length) {
+      // Dots before a slash are a host's, as in "example.org/shop.Run".
+      if (mark === '/') starts = starts.filter((start) => name[start - 1] !== '.');
+      starts.push(index + 1);
+    }
   }
   return starts;
 }

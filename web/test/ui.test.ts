@@ -8,7 +8,7 @@ import { moreParams } from '../ui/more';
 import { narrow } from '../ui/narrow';
 import { address } from '../ui/route';
 import { labelOf, parseQuery, quote, withLabel, writeQuery } from '../ui/selection';
-import { evenDigits, largest, meanOf, peakOf, SERIES_MAX, stack } from '../ui/stack';
+import { evenDigits, largest, meanOf, peakOf, SERIES_MAX, spread, stack } from '../ui/stack';
 import { before, boundsOf, formatAge, formatBounds, formatDuration, formatRange, formatTick,
   formatTime, moved, parseTime, rangeFrom, rangeOf, rangeParams, stepOf, wider } from '../ui/time';
 import { formatRate, meaningOf, rate } from '../ui/values';
@@ -135,6 +135,19 @@ test('a chart has the largest series, and the others together', () => {
   assert.equal(sum(shown), sum(series));
   assert.deepEqual(largest(series.slice(0, 2)).map(({ name }) => name), ['s1', 's0']);
   assert.deepEqual(largest([]), []);
+});
+
+test('what is looked at now and then stands for the time between', () => {
+  assert.deepEqual(spread([[0, 4], [10, 6], [20, 8]], 10, false), [[0, 4], [10, 6], [20, 8]]);
+  assert.deepEqual(spread([[0, 4], [20, 8], [40, 2]], 10, false),
+    [[0, 2], [10, 2], [20, 4], [30, 4], [40, 1], [50, 1]]);
+  assert.deepEqual(spread([[0, 4], [20, 8], [40, 2]], 10, true),
+    [[0, 4], [10, 4], [20, 8], [30, 8], [40, 2], [50, 2]]);
+  // A gap is one, and what comes early is not counted twice.
+  assert.deepEqual(spread([[0, 4], [20, 8], [100, 2], [110, 2], [130, 2]], 10, false).map(([time]) => time),
+    [0, 10, 20, 30, 100, 110, 120, 130, 140]);
+  assert.deepEqual(spread([[0, 4]], 10, false), [[0, 4]]);
+  assert.deepEqual(spread([], 10, false), []);
 });
 
 test('stacking aligns times and adds up from below', () => {

@@ -74,6 +74,8 @@ test('names get shorter down to their leaf', () => {
   assert.equal(briefName('net/http.(*conn).serve', 22), 'net/http.(*conn).serve');
   assert.equal(briefName('net/http.(*conn).serve', 20), 'http.(*conn).serve');
   assert.equal(briefName('net/http.(*conn).serve', 3), 'serve');
+  assert.deepEqual(shorterNames('example.org/a/b.(*T).Run'),
+    ['example.org/a/b.(*T).Run', 'a/b.(*T).Run', 'b.(*T).Run', '(*T).Run', 'Run']);
   assert.deepEqual(shorterNames('a::b::c'), ['a::b::c', 'b::c', 'c']);
   assert.deepEqual(shorterNames('libx.so.0.7+0x5800'), ['libx.so.0.7+0x5800']);
 });

@@ -47,6 +47,21 @@ export function stack(series: ChartSeries[], step: number): Stacked {
 
 type Points = readonly (readonly [number, number])[];
 
+// Somebody who looks once a minute has no point for every step of half a minute: what was found then
+// stands for the steps until the next look, evenly, and a level for each of them. Without that, series
+// that are looked at in turn make a comb of their sum, and one alone is as many times too high.
+export function spread(points: Points, step: number, level: boolean): [number, number][] {
+  const gaps = points.slice(1).map(([time], i) => Math.round((time - points[i][0]) / step))
+    .sort((a, b) => a - b);
+  const usual = Math.max(1, gaps[gaps.length >> 1] ?? 1);
+  return points.flatMap(([time, value], i) => {
+    const next = points[i + 1]?.[0] ?? Infinity;
+    const count = Math.max(1, Math.min(usual, Math.round((next - time) / step)));
+    return Array.from({ length: count }, (_, k): [number, number] =>
+      [time + k * step, level ? value : value / usual]);
+  });
+}
+
 export function meanOf(points: Points): number {
   return points.length === 0 ? 0 : points.reduce((sum, [, value]) => sum + value, 0) / points.length;
 }

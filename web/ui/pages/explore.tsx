@@ -22,6 +22,7 @@ import { Failure, Nothing, Progress } from '../parts/status';
 import { TimeSteps } from '../parts/time-steps';
 import { address, go, type Params } from '../route';
 import { labelOf, parseQuery, writeQuery, type Selection } from '../selection';
+import { spread } from '../stack';
 import { boundsOf, rangeFrom, rangeOf, rangeParams, stepOf, wider, type Range }
   from '../time';
 import { formatRate, meaningOf, rate } from '../values';
@@ -100,7 +101,8 @@ export function Explore({ route }: PageProps) {
   const meaning = meaningOf(points.value?.type ?? '');
   const series = useMemo(() => (points.value?.series ?? []).map((one) => ({
     name: seriesName(one.labels, group),
-    points: one.points.map(([time, sum]): [number, number] => [time, rate(meaning, sum, step)]),
+    points: spread(one.points, step, meaning.level)
+      .map(([time, sum]): [number, number] => [time, rate(meaning, sum, step)]),
   })), [points.value]);
   const empty = flame.value ? flame.value.quality.windows === 0 : flame.error?.status === 404;
   const answers = together(points, flame);

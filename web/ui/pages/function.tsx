@@ -20,6 +20,7 @@ import { SelectionBar } from '../parts/selection-bar';
 import { Failure, Nothing, Progress } from '../parts/status';
 import { address, go, type Params } from '../route';
 import { parseQuery, withLabel, writeQuery, type Selection } from '../selection';
+import { spread } from '../stack';
 import { boundsOf, rangeFrom, rangeOf, rangeParams, stepOf, wider, type Bounds, type Range }
   from '../time';
 import { formatRate, meaningOf, rate } from '../values';
@@ -47,8 +48,10 @@ function OverTime({ asked, onRange }: { asked: Asked; onRange: (bounds: Bounds) 
   const meaning = meaningOf(total.value?.type ?? '');
   // The parts of the stack: the function itself, and what it calls.
   const series = useMemo(() => {
-    const own = new Map(self.value?.series[0]?.points ?? []);
-    const all = total.value?.series[0]?.points ?? [];
+    const even = (answer: TimeSeries | null) =>
+      spread(answer?.series[0]?.points ?? [], step, meaning.level);
+    const own = new Map(even(self.value));
+    const all = even(total.value);
     return [
       { name: 'itself', points: all.map(([time]): [number, number] =>
         [time, rate(meaning, own.get(time) ?? 0, step)]) },
@@ -195,7 +198,7 @@ export function FunctionPage({ route }: PageProps) {
       {name === '' && <Nothing><p>No function was named. Choose one in a flame graph.</p></Nothing>}
       <Failure loaded={answer} />
       {found && <Figures answer={found} />}
-      {name !== '' && <OverTime asked={asked}
+      {name !== '' && answer.error?.status !== 404 && <OverTime asked={asked}
         onRange={(next) => change(parseQuery(query) ?? { type: 'cpu', matchers: [] }, rangeOf(next))} />}
       {found && <>
         <QualityLine quality={found.quality} bounds={bounds} />

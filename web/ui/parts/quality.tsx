@@ -44,12 +44,18 @@ export function QualityLine({ quality, bounds, title }: QualityLineProps) {
     typeof quality.unnamed_share === 'number' && quality.unnamed_share <= 0.05
       ? `${formatPercent(1 - quality.unnamed_share)} named` : '',
   ].filter((fact) => fact !== '');
-  const warnings = doubts(quality, bounds);
+  const all = [
+    ...facts.map((text) => ({ text, doubt: false })),
+    ...doubts(quality, bounds).map((text) => ({ text, doubt: true })),
+  ];
+  // A line breaks behind a fact, never within one.
   return (
     <p class="quality" aria-label="What this answer rests on">
       {title && <b>{title}: </b>}
-      {facts.join(' · ')}
-      {warnings.length > 0 && <span class="doubt"> · {warnings.join(' · ')}</span>}
+      {all.map(({ text, doubt }, i) => (
+        <>{i > 0 && ' '}<span class={doubt ? 'fact doubt' : 'fact'}>
+          {text}{i < all.length - 1 && ' ·'}</span></>
+      ))}
     </p>
   );
 }
