@@ -112,7 +112,7 @@ test('the layout of a large graph holds only what is visible', () => {
   assert.ok(layout.node.length < 40_000, `${layout.node.length} rectangles`);
   for (let row = 0; row < layout.rows; row++)
     for (let i = layout.rowStart[row]; i < layout.rowStart[row + 1]; i++) {
-      assert.ok(layout.w[i] >= 0.3);
+      assert.ok(layout.w[i] >= 0.5);
       if (i > layout.rowStart[row]) assert.ok(layout.x[i] >= layout.x[i - 1] + layout.w[i - 1] - 1e-6);
       assert.ok(layout.x[i] + layout.w[i] <= 1280 + 1e-6);
     }
