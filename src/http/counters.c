@@ -42,8 +42,9 @@ static void add(atomic_uint_least64_t *counter, uint64_t value)
 void counters_add(struct http_request *request)
 {
     struct http_server *server = request->server;
-    size_t index = request->route ? (size_t)(request->route - server->options.routes)
-                                  : server->options.route_count;
+    bool listed = request->route && request->route != server->options.missing;
+    size_t index =
+        listed ? (size_t)(request->route - server->options.routes) : server->options.route_count;
     struct route_counters *counters = &server->counters[index];
     int64_t duration_us = http_now_us() - request->began_us;
     add(&counters->status[MIN(request->status, HTTP_STATUS_MAX - 1u)], 1);
@@ -62,7 +63,7 @@ void counters_add(struct http_request *request)
         .bytes_received = request->received,
         .bytes_sent = request->sent,
         .duration_us = duration_us,
-        .route = request->route ? request->route->pattern : NULL,
+        .route = listed ? request->route->pattern : NULL,
     };
     server->options.on_access(server->options.userdata, &access);
 }

@@ -149,6 +149,11 @@ static int find_route(struct http_request *request)
     }
     if (allowed[0])
         return refuse_method(request, allowed);
+    if (options->missing && is_method(request, options->missing)) {
+        request->route = options->missing;
+        request->rest = "";
+        return 0;
+    }
     http_respond_error(request, 404, "There is nothing at %s.", request->path);
     return -1;
 }

@@ -81,6 +81,9 @@ struct http_server_options {
 
     const struct http_route *routes; /* the caller keeps them */
     size_t route_count;
+    /* NULL, or what answers its method where no pattern matches; its own pattern isn't looked at.
+     */
+    const struct http_route *missing;
     void *userdata; /* of handlers and callbacks */
 
     struct http_tls *tls;  /* NULL: none; not owned */

@@ -121,6 +121,8 @@ static const struct http_route routes[] = {
     {"DELETE", "/api/v1/recordings/*", HTTP_ROLE_ADMIN, recordings_stop, 0, 0},
 };
 
+static const struct http_route missing = {"GET", "(none)", HTTP_ROLE_ANY, web_missing, 0, 0};
+
 /* All that reads stacks or makes pictures of them; lists are small. */
 static bool needs_memory(const struct http_route *route)
 {
@@ -343,6 +345,7 @@ static int open_http(struct server *server, struct error *error)
         .insecure = options->insecure,
         .routes = server->routes,
         .route_count = ARRAY_LENGTH(routes),
+        .missing = &missing,
         .userdata = server,
         .tls = server->tls,
         .tokens = server->tokens,

@@ -29,7 +29,7 @@ static const char *type_of(const char *name)
                                          : "text/html; charset=utf-8";
 }
 
-static void respond(struct http_request *request, const struct web_file *file)
+static void respond(struct http_request *request, unsigned status, const struct web_file *file)
 {
     struct buffer body = {0};
     http_respond_header(request, "Content-Security-Policy", POLICY);
@@ -37,14 +37,26 @@ static void respond(struct http_request *request, const struct web_file *file)
     http_respond_header(request, "Referrer-Policy", "same-origin");
     http_respond_header(request, "Cross-Origin-Opener-Policy", "same-origin");
     buffer_add(&body, file->bytes, file->length);
-    http_respond(request, 200, type_of(file->name), &body);
+    http_respond(request, status, type_of(file->name), &body);
 }
 
 void web_page(struct http_request *request, void *userdata)
 {
     (void)userdata;
     http_respond_header(request, "Cache-Control", "no-cache");
-    respond(request, find("index.html"));
+    respond(request, 200, find("index.html"));
+}
+
+void web_missing(struct http_request *request, void *userdata)
+{
+    (void)userdata;
+    const char *accepted = http_request_header(request, "Accept");
+    if (!accepted || !strstr(accepted, "text/html")) {
+        http_respond_error(request, 404, "There is nothing at %s.", http_request_path(request));
+        return;
+    }
+    http_respond_header(request, "Cache-Control", "no-cache");
+    respond(request, 404, find("index.html"));
 }
 
 void web_asset(struct http_request *request, void *userdata)
@@ -56,5 +68,5 @@ void web_asset(struct http_request *request, void *userdata)
         return;
     }
     http_respond_header(request, "Cache-Control", "public, max-age=31536000, immutable");
-    respond(request, file);
+    respond(request, 200, file);
 }

@@ -20,3 +20,7 @@ extern const size_t web_files_count;
 
 void web_page(struct http_request *request, void *userdata);
 void web_asset(struct http_request *request, void *userdata);
+
+/* An address of nothing: to a browser that is a page as well, which says so; to all others an
+ * error. */
+void web_missing(struct http_request *request, void *userdata);

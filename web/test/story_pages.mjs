@@ -21,6 +21,9 @@ export async function emptyServer(browser, { url }) {
   await page.goto(`${url}/recordings`);
   await page.getByText('Nothing was recorded yet').waitFor();
   await page.goto(`${url}/nonsense`);
+  await page.getByText('There is no such page here').waitFor();
+  await page.getByRole('link', { name: 'All services' }).click();
+  await page.getByRole('heading', { name: 'No profiles yet' }).waitFor();
   await context.close();
 }
 
