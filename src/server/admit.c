@@ -127,12 +127,11 @@ void admit_push(struct http_request *request, void *userdata, server_handler *ha
                    &error);
 }
 
-static unsigned query_parts(server_handler *handler)
+static unsigned query_parts(const struct http_request *request, server_handler *handler)
 {
-    return handler == api_diff || handler == render_diff || handler == api_files_diff ||
-                   handler == querier_call
-               ? LARGEST_PARTS
-               : QUERY_PARTS;
+    bool compares = handler == api_diff || handler == render_diff || handler == api_files_diff ||
+                    (handler == querier_call && !strcmp(http_request_rest(request), "Diff"));
+    return compares ? LARGEST_PARTS : QUERY_PARTS;
 }
 
 /* What a query begins with: nothing less than all where there is no room for several, or where it
@@ -152,9 +151,10 @@ static bool wait_for(struct budget *budget, size_t bytes)
     return budget_wait(budget, bytes, QUERY_WAIT_MS, taken.cancelled);
 }
 
-static bool take_first(struct server *server, server_handler *handler)
+static bool take_first(struct server *server, const struct http_request *request,
+                       server_handler *handler)
 {
-    unsigned parts = query_parts(handler);
+    unsigned parts = query_parts(request, handler);
     size_t profile = atomic_load(&server->query_memory_bytes);
     size_t all = budget_fit(&server->memory, parts * profile);
     size_t first = MIN(first_bytes(server, handler, profile), all);
@@ -185,7 +185,7 @@ void admit_query(struct http_request *request, void *userdata, server_handler *h
 {
     struct server *server = userdata;
     taken.cancelled = http_request_cancel_flag(request);
-    if (!take_first(server, handler)) {
+    if (!take_first(server, request, handler)) {
         http_respond_header(request, "Retry-After", "1");
         http_respond_error(request, 503,
                            "Other queries and pushes have used up the server's memory limit; ask "
