@@ -27,7 +27,7 @@
 #define FIRST_BYTES_MIN (64u << 10)
 
 /* What the query of this thread has, so that it can take more, or give a part back early. */
-static _Thread_local struct {
+static _Thread_local struct taken {
     struct server *server; /* NULL: there is none */
     const atomic_bool *cancelled;
     size_t bytes, rest_bytes; /* the rest is what it may still take */
@@ -173,12 +173,19 @@ static bool take_first(struct server *server, const struct http_request *request
     return true;
 }
 
-/* It has begun, and is one of those that may have to wait for the rest. */
-static void end_start(void)
+/* It has begun, and is no more one of those that may have to wait for the rest. */
+static void end_start(struct taken *query)
 {
-    if (taken.rest_bytes)
-        budget_give(&taken.server->starters, 1);
-    taken.rest_bytes = 0;
+    if (query->rest_bytes)
+        budget_give(&query->server->starters, 1);
+    query->rest_bytes = 0;
+}
+
+static void have_rest(struct taken *query)
+{
+    query->bytes += query->rest_bytes;
+    query->profile_bytes = atomic_load(&query->server->query_memory_bytes);
+    end_start(query);
 }
 
 void admit_query(struct http_request *request, void *userdata, server_handler *handler)
@@ -193,7 +200,7 @@ void admit_query(struct http_request *request, void *userdata, server_handler *h
         return;
     }
     handler(request, server);
-    end_start();
+    end_start(&taken);
     budget_give(&server->memory, taken.bytes);
     taken.server = NULL;
     taken.bytes = 0;
@@ -217,16 +224,29 @@ int admit_rest(struct error *error)
         return error_set(error, -EAGAIN,
                          "The answer takes more memory than other queries and pushes leave; ask "
                          "again in a moment.");
-    taken.bytes += taken.rest_bytes;
-    taken.profile_bytes = atomic_load(&taken.server->query_memory_bytes);
-    end_start();
+    have_rest(&taken);
     return 0;
+}
+
+static size_t take_rest(void *context)
+{
+    struct taken *query = context;
+    if (query->rest_bytes && budget_take(&query->server->memory, query->rest_bytes))
+        have_rest(query);
+    return query->profile_bytes;
+}
+
+void admit_limits(struct server *server, struct store_limits *limits)
+{
+    limits->memory_bytes = admit_profile_bytes(server);
+    limits->more = taken.rest_bytes ? take_rest : NULL;
+    limits->more_context = &taken;
 }
 
 void admit_keep(size_t bytes)
 {
     size_t kept = MIN(bytes ? bytes : taken.bytes / 2, taken.bytes);
-    end_start();
+    end_start(&taken);
     if (kept < taken.bytes)
         budget_give(&taken.server->memory, taken.bytes - kept);
     taken.bytes = kept;
