@@ -214,6 +214,7 @@ static int merge_part(struct merging *merging, const struct store_selection *sel
                       limits.memory_bytes >> 20);
     else if (limits.memory_bytes)
         limits.memory_bytes -= taken;
+    limits.more = NULL; /* of which the other parts' share would have to be taken */
     if (!r && at < parts->count && !parts->list[at].rest)
         r = merge_mapped(merging, &own, &parts->list[at], &limits, &quality, error);
     else if (!r)

@@ -27,7 +27,7 @@
 #define FIRST_BYTES_MIN (64u << 10)
 
 /* What the query of this thread has, so that it can take more, or give a part back early. */
-static _Thread_local struct {
+static _Thread_local struct taken {
     struct server *server; /* NULL: there is none */
     const atomic_bool *cancelled;
     size_t bytes, rest_bytes; /* the rest is what it may still take */
@@ -127,12 +127,11 @@ void admit_push(struct http_request *request, void *userdata, server_handler *ha
                    &error);
 }
 
-static unsigned query_parts(server_handler *handler)
+static unsigned query_parts(const struct http_request *request, server_handler *handler)
 {
-    return handler == api_diff || handler == render_diff || handler == api_files_diff ||
-                   handler == querier_call
-               ? LARGEST_PARTS
-               : QUERY_PARTS;
+    bool compares = handler == api_diff || handler == render_diff || handler == api_files_diff ||
+                    (handler == querier_call && !strcmp(http_request_rest(request), "Diff"));
+    return compares ? LARGEST_PARTS : QUERY_PARTS;
 }
 
 /* What a query begins with: nothing less than all where there is no room for several, or where it
@@ -152,9 +151,10 @@ static bool wait_for(struct budget *budget, size_t bytes)
     return budget_wait(budget, bytes, QUERY_WAIT_MS, taken.cancelled);
 }
 
-static bool take_first(struct server *server, server_handler *handler)
+static bool take_first(struct server *server, const struct http_request *request,
+                       server_handler *handler)
 {
-    unsigned parts = query_parts(handler);
+    unsigned parts = query_parts(request, handler);
     size_t profile = atomic_load(&server->query_memory_bytes);
     size_t all = budget_fit(&server->memory, parts * profile);
     size_t first = MIN(first_bytes(server, handler, profile), all);
@@ -173,19 +173,26 @@ static bool take_first(struct server *server, server_handler *handler)
     return true;
 }
 
-/* It has begun, and is one of those that may have to wait for the rest. */
-static void end_start(void)
+/* It has begun, and is no more one of those that may have to wait for the rest. */
+static void end_start(struct taken *query)
 {
-    if (taken.rest_bytes)
-        budget_give(&taken.server->starters, 1);
-    taken.rest_bytes = 0;
+    if (query->rest_bytes)
+        budget_give(&query->server->starters, 1);
+    query->rest_bytes = 0;
+}
+
+static void have_rest(struct taken *query)
+{
+    query->bytes += query->rest_bytes;
+    query->profile_bytes = atomic_load(&query->server->query_memory_bytes);
+    end_start(query);
 }
 
 void admit_query(struct http_request *request, void *userdata, server_handler *handler)
 {
     struct server *server = userdata;
     taken.cancelled = http_request_cancel_flag(request);
-    if (!take_first(server, handler)) {
+    if (!take_first(server, request, handler)) {
         http_respond_header(request, "Retry-After", "1");
         http_respond_error(request, 503,
                            "Other queries and pushes have used up the server's memory limit; ask "
@@ -193,7 +200,7 @@ void admit_query(struct http_request *request, void *userdata, server_handler *h
         return;
     }
     handler(request, server);
-    end_start();
+    end_start(&taken);
     budget_give(&server->memory, taken.bytes);
     taken.server = NULL;
     taken.bytes = 0;
@@ -217,16 +224,29 @@ int admit_rest(struct error *error)
         return error_set(error, -EAGAIN,
                          "The answer takes more memory than other queries and pushes leave; ask "
                          "again in a moment.");
-    taken.bytes += taken.rest_bytes;
-    taken.profile_bytes = atomic_load(&taken.server->query_memory_bytes);
-    end_start();
+    have_rest(&taken);
     return 0;
+}
+
+static size_t take_rest(void *context)
+{
+    struct taken *query = context;
+    if (query->rest_bytes && budget_take(&query->server->memory, query->rest_bytes))
+        have_rest(query);
+    return query->profile_bytes;
+}
+
+void admit_limits(struct server *server, struct store_limits *limits)
+{
+    limits->memory_bytes = admit_profile_bytes(server);
+    limits->more = taken.rest_bytes ? take_rest : NULL;
+    limits->more_context = &taken;
 }
 
 void admit_keep(size_t bytes)
 {
     size_t kept = MIN(bytes ? bytes : taken.bytes / 2, taken.bytes);
-    end_start();
+    end_start(&taken);
     if (kept < taken.bytes)
         budget_give(&taken.server->memory, taken.bytes - kept);
     taken.bytes = kept;

@@ -35,9 +35,13 @@ void admission_kept(size_t before, size_t bytes);
 #define ADMIT_STARTERS 6 /* queries at once that have begun with a part of what they may take */
 
 struct server;
+struct store_limits;
 
 /* What each profile that the query of this thread merges may take by now. */
 size_t admit_profile_bytes(struct server *server);
+
+/* Sets what it may take, and how the store asks for more when that is to be had at once. */
+void admit_limits(struct server *server, struct store_limits *limits);
 
 /* Whether it may take more, and taking all of that: -EAGAIN when there isn't so much within some
  * seconds. Not with a lock held. */

@@ -163,7 +163,7 @@ bool question_again(struct question *question, int *r, struct error *error)
     if (*r != -E2BIG || !admit_is_part())
         return false;
     *r = admit_rest(error);
-    question->limits.memory_bytes = admit_profile_bytes(question->server);
+    admit_limits(question->server, &question->limits);
     return *r == 0;
 }
 
@@ -184,7 +184,7 @@ static int merge_first(struct question *question, struct profile *profile,
     int r = is_about_one(question) ? 0 : admit_rest(error);
     if (r < 0)
         return r;
-    question->limits.memory_bytes = admit_profile_bytes(question->server);
+    admit_limits(question->server, &question->limits);
     r = merge_within(question, &question->limits, profile, ret_quality, error);
     if (!question_again(question, &r, error))
         return r;
@@ -201,8 +201,10 @@ int question_merge(struct question *question, struct profile *profile,
     int r = merge_first(question, profile, ret_quality, error);
     if (r == -E2BIG && !question->whole && !query_links_any(&question->links))
         r = merge_large(question, profile, ret_quality, error);
-    if (r == -E2BIG)
+    if (r == -E2BIG) {
+        admit_limits(question->server, &question->limits);
         return too_large(question, error);
+    }
     if (!r)
         r = symbols_name(question->server->symbols, question->selection.tenant, profile, error);
     if (r < 0)

@@ -261,11 +261,13 @@ static void note_refusal(void *userdata, enum http_refusal reason, const char *p
         count_refused(server, reason, peer, identity, request);
     if (reason != HTTP_REFUSED_UNAUTHENTICATED && reason != HTTP_REFUSED_FORBIDDEN)
         return;
-    audit_note(server->audit, &(struct audit_entry){.actor = identity ? identity->token_name : NULL,
-                                                    .tenant = identity ? identity->tenant : NULL,
-                                                    .action = "refused",
-                                                    .outcome = http_refusal_name(reason),
-                                                    .remote = peer});
+    audit_note(server->audit,
+               &(struct audit_entry){.actor = identity ? identity->token_name : NULL,
+                                     .tenant = identity ? identity->tenant : NULL,
+                                     .action = "refused",
+                                     .target = request ? http_request_path(request) : NULL,
+                                     .outcome = http_refusal_name(reason),
+                                     .remote = peer});
 }
 
 /* Compaction, rollups, retention: a round every few seconds, or at once when there is more. */

@@ -84,6 +84,16 @@ static inline int error_cancelled(struct error *error)
     return error_set(error, -ECANCELED, "The query was cancelled.");
 }
 
+/* Whether so much is more than there is of it, also after having asked for more. */
+static inline bool is_too_much(const struct store_limits *limits, size_t needed, size_t *memory)
+{
+    if (likely(needed <= *memory))
+        return false;
+    if (limits->more)
+        *memory = MAX(*memory, limits->more(limits->more_context));
+    return needed > *memory;
+}
+
 static inline int error_memory(struct error *error, size_t limit_bytes)
 {
     return error_set(error, -E2BIG,

@@ -231,7 +231,8 @@ static int merge_end(struct reader *reader, struct file *file, uint32_t service,
     size_t scratch = atomic_load(&result->scratch) +
                      result->rest_capacity * (sizeof(*result->rest) + sizeof(*result->mapped));
     if (profile_full(result->profile) ||
-        profile_memory(result->profile) + scratch > result->memory_bytes)
+        is_too_much(reader->limits, profile_memory(result->profile) + scratch,
+                    &result->memory_bytes))
         return error_memory(error, result->memory_bytes);
     return 0;
 }
@@ -334,7 +335,7 @@ static int timeseries_block(struct reader *reader, struct file *file, uint32_t i
     if (group == ID_NONE)
         return error_set(error, -E2BIG, "There are more than %d groups; group by fewer labels.",
                          STORE_GROUPS_MAX);
-    if (point_groups_memory(series->groups) > series->memory_bytes)
+    if (is_too_much(reader->limits, point_groups_memory(series->groups), &series->memory_bytes))
         return error_memory(error, series->memory_bytes);
     if (series->query->function) {
         array_reserve(series->picked, series->picked_capacity, count + 1);

@@ -150,6 +150,10 @@ struct store_limits {
     bool raw_only;      /* don't use rollups */
     bool single_thread; /* don't take a second one to help */
     bool admitted; /* the caller has taken memory_bytes from the store's budget, and keeps it */
+    /* NULL, or asked when that isn't enough: returns what it may take from now on. From any thread,
+     * one at a time; must not wait. */
+    size_t (*more)(void *more_context);
+    void *more_context;
 };
 
 /* How good an answer is. All but `series`, `blocks` and `tiers` are the same whichever tier is

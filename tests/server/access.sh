@@ -59,6 +59,8 @@ push_as "$ingest" after 200
 
 # What is wrong with one tenant's files is said to this one only.
 stop_server
+grep '"action":"refused","target":"/api/v1/types","outcome":"unauthenticated"' store/audit.log >/dev/null
+grep '"actor":"reader","tenant":"one","action":"refused","target":"/api/v1/push"' store/audit.log >/dev/null
 echo garbage >store/one/raw-default-2020-01-01.assay
 printf 'relabel_configs: []\nretention: {raw: 0}\n' >rules.yaml
 start_server damaged --data store --tokens tokens -c rules.yaml
