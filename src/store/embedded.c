@@ -527,6 +527,7 @@ void embedded_close(struct store *base)
     free(store->directory);
     pthread_mutex_destroy(&store->lock);
     pthread_mutex_destroy(&store->queue_lock);
+    sem_destroy(&store->preparing);
     pthread_mutex_destroy(&store->maintenance);
     pthread_rwlock_destroy(&store->gate);
     budget_release(&store->own_budget);
@@ -562,6 +563,7 @@ int store_open_embedded(const struct store_options *options, struct store **ret_
         store->store.seed = (uint64_t)monotonic_ns();
     pthread_mutex_init(&store->lock, NULL);
     pthread_mutex_init(&store->queue_lock, NULL);
+    sem_init(&store->preparing, 0, (unsigned)MAX(sysconf(_SC_NPROCESSORS_ONLN), 1) + 1);
     pthread_mutex_init(&store->maintenance, NULL);
     helpers_init(&store->helpers);
     pthread_rwlockattr_t gate;

@@ -6,6 +6,8 @@
  */
 #pragma once
 
+#include <semaphore.h>
+
 #include "base/budget.h"
 #include "store/block.h"
 #include "store/file.h"
@@ -50,6 +52,7 @@ struct embedded {
     bool disk_full;
     bool shed[STORE_TIERS]; /* files of that tier were dropped for the disk limit */
 
+    sem_t preparing; /* places for those who prepare a batch: see write.c */
     pthread_mutex_t queue_lock;
     pthread_cond_t queue_changed;
     struct request *first, **last;

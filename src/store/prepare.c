@@ -20,6 +20,7 @@ struct preparation {
     const struct profile *profile;
     struct stack_finder finder;
     struct frame_map frames; /* of the profile in frames_file */
+    struct node_map map;     /* of the profile in a service's tree */
     struct file *frames_file;
     struct block_rows rows;
     uint32_t *nodes; /* of the file, for each row */
@@ -37,6 +38,7 @@ static void preparation_release(struct preparation *work)
 {
     stack_finder_release(&work->finder);
     frame_map_release(&work->frames);
+    node_map_release(&work->map);
     block_rows_release(&work->rows);
     free(work->nodes);
     free(work->values);
@@ -222,8 +224,12 @@ static void begin_file(struct preparation *work, struct file *file)
     frame_map_release(&work->frames);
     frame_map_init(&work->frames, work->profile, &file->catalog.tables);
     work->frames_file = file;
-    if (!loose)
+    node_map_release(&work->map);
+    if (!loose) {
+        node_map_init(&work->map, &work->frames, work->profile->nodes, work->profile->node_count,
+                      NULL, NULL);
         return;
+    }
     array_reserve(work->known, work->known_capacity, loose->frame_count + 1ul);
     memset(work->known, 0, loose->frame_count * sizeof(*work->known));
     array_reserve(work->path, work->path_capacity, loose->deepest + 1ul);
@@ -235,24 +241,22 @@ static void add_stacks(struct preparation *work, struct file *file, uint32_t ser
                        const struct store_profile *window, size_t missing)
 {
     const struct profile *profile = window->profile;
-    struct node_map map = {0};
     size_t rows = window->row_count;
     pthread_rwlock_wrlock(&file->lock);
     struct tree *tree = &file->catalog.services[service].tree;
     if (work->frames_file != file)
         begin_file(work, file);
     if (!profile->loose)
-        node_map_init(&map, &work->frames, profile->nodes, profile->node_count, tree, NULL);
+        node_map_reuse(&work->map, tree);
     for (size_t i = 0; i < missing; i++) {
         size_t row = work->missing[i];
         uint32_t node = row < rows ? window->rows[row].node : window->exemplars[row - rows].node;
         work->nodes[row] = profile->loose ? add_loose(work, &file->catalog, tree, node)
-                                          : node_map_node(&map, node);
+                                          : node_map_node(&work->map, node);
         if (digest_table_find(&tree->stacks, work->digests[row]) == ID_NONE)
             digest_table_insert(&tree->stacks, work->digests[row], work->nodes[row]);
     }
     pthread_rwlock_unlock(&file->lock);
-    node_map_release(&map);
 }
 
 #define PREFETCHED 32 /* rows: the table is mostly out of the cache, and a row takes few steps */

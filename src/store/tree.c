@@ -169,7 +169,23 @@ void node_map_release(struct node_map *map)
 {
     free(map->node);
     free(map->path);
+    free(map->carried);
     *map = (struct node_map){0};
+}
+
+void node_map_reuse(struct node_map *map, struct tree *to_tree)
+{
+    for (size_t i = 0; i < map->carried_count; i++)
+        map->node[map->carried[i]] = 0;
+    map->carried_count = 0;
+    map->reused = true;
+    map->to_tree = to_tree;
+}
+
+static void note_carried(struct node_map *map, uint32_t node)
+{
+    array_reserve(map->carried, map->carried_capacity, map->carried_count + 1);
+    map->carried[map->carried_count++] = node;
 }
 
 uint32_t node_map_node(struct node_map *map, uint32_t node)
@@ -189,6 +205,8 @@ uint32_t node_map_node(struct node_map *map, uint32_t node)
         target = map->to_tree ? tree_child(map->to_tree, target, frame)
                               : profile_child(map->to_profile, target, frame);
         map->node[at] = target;
+        if (map->reused)
+            note_carried(map, at);
     }
     return target;
 }

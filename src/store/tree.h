@@ -55,11 +55,16 @@ struct node_map {
     struct profile *to_profile;
     uint32_t *path; /* scratch */
     size_t path_capacity;
+    bool reused;       /* for several trees: what it knows is noted, so that it can be forgotten */
+    uint32_t *carried; /* nodes that are known */
+    size_t carried_count, carried_capacity;
 };
 
 void node_map_init(struct node_map *map, struct frame_map *frames, const struct profile_node *nodes,
                    uint32_t node_count, struct tree *to_tree, struct profile *to_profile);
 void node_map_release(struct node_map *map);
+/* For another tree. Takes as long as there is to forget, and not as there are nodes. */
+void node_map_reuse(struct node_map *map, struct tree *to_tree);
 uint32_t node_map_node(struct node_map *map, uint32_t node);
 
 /* Which nodes count for a function: its own, or all that have it anywhere on their stack. To be

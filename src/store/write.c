@@ -329,6 +329,18 @@ int embedded_check_room(const struct embedded *store, struct error *error)
                      store->directory, (unsigned long long)left >> 10);
 }
 
+/* About as many at once as there are processors. More would take turns, with a file's lock held by
+ * one whose turn is over, and all others woken by the next only to wait for it again. */
+static int prepare(struct embedded *store, const struct store_batch *batch, struct request *request,
+                   struct error *error)
+{
+    while (sem_wait(&store->preparing) < 0) /* only ever by a signal */
+        ;
+    int r = request_prepare(store, batch, request, error);
+    sem_post(&store->preparing);
+    return r;
+}
+
 int embedded_write(struct store *base, const struct store_batch *batch, struct error *error)
 {
     struct embedded *store = embedded_of(base);
@@ -344,7 +356,7 @@ int embedded_write(struct store *base, const struct store_batch *batch, struct e
     struct request request = {0};
     int r = embedded_check_room(store, error);
     if (!r)
-        r = request_prepare(store, batch, &request, error);
+        r = prepare(store, batch, &request, error);
     if (!r && batch->done_reading)
         batch->done_reading(batch->context);
     if (!r && request.parcel_count) {
