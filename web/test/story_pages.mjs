@@ -82,6 +82,9 @@ export async function explore(browser, { url }) {
   await page.locator('.chart canvas').first().waitFor();
   assert.match(await page.locator('.quality').first().innerText(), /660 samples.*2 hosts/s);
   assert.equal(await page.title(), 'checkout · Explore · assay');
+  // A graph that nobody sees was drawn while the page waited, once, and nothing is left of it.
+  await page.waitForFunction(() => performance.getEntriesByName('flame-warm').length === 1);
+  assert.equal(await page.locator('body > [inert]').count(), 0);
   await shoot(page, 'explore');
 
   // A region that is dragged on the chart is the query from then on.

@@ -8,12 +8,23 @@ import type { PageProps } from './app';
 type Rest = typeof import('./pages/rest');
 
 const AHEAD_MS = 1000;
+const IDLE_MS = 200;
 
 let rest: Rest | null = null;
 let asked: Promise<Rest> | null = null;
 
+// Questions are sent first; what they wait for is long enough for this.
+function whenIdle(work: () => void): void {
+  if ('requestIdleCallback' in window) window.requestIdleCallback(work, { timeout: IDLE_MS });
+  else setTimeout(work, IDLE_MS);
+}
+
 function load(): Promise<Rest> {
-  asked ??= import('./pages/rest').then((pages) => (rest = pages), (error: unknown) => {
+  asked ??= import('./pages/rest').then((pages) => {
+    rest = pages;
+    whenIdle(pages.warmUp);
+    return pages;
+  }, (error: unknown) => {
     asked = null; // the next one who needs it asks again
     throw error;
   });
@@ -25,7 +36,7 @@ export function loadAhead(): void {
   window.setTimeout(() => void load().catch(() => undefined), AHEAD_MS);
 }
 
-export function later(name: keyof Rest): ComponentType<PageProps> {
+export function later(name: Exclude<keyof Rest, 'warmUp'>): ComponentType<PageProps> {
   return function Later(props: PageProps) {
     const [pages, setPages] = useState(rest);
     const [failed, setFailed] = useState(false);

@@ -9,3 +9,4 @@ export { Files } from './files';
 export { FunctionPage } from './function';
 export { Recordings } from './recordings';
 export { Symbols } from './symbols';
+export { warmUp } from '../../flame/warm';
