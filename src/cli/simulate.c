@@ -119,7 +119,7 @@ static void print_result(const struct campaign_result *result, bool json)
         {"latency_p99_ms", "latency p99, ms", result->latency_p99_ms, 1, true},
         {"cpu_seconds", "our CPU seconds", result->cpu_seconds, 3, true},
         {"server_cpu_seconds", "server's CPU seconds", server, 3, server >= 0},
-        {"server_housekeeping_seconds", "  of it compaction", result->server_housekeeping_seconds,
+        {"server_housekeeping_seconds", "  of it housekeeping", result->server_housekeeping_seconds,
          3, server >= 0},
         {"rows_per_core_second", "rows a core-second", (double)result->rows / server, 0,
          server > 0},

@@ -69,7 +69,13 @@ static double cpu_seconds_of(int pid)
     return cpu_seconds_in(folder);
 }
 
-/* Of the server's thread that compacts and rolls up, which is not between a socket and the disk. */
+static bool keeps_house(const char *name)
+{
+    return !strcmp(name, "housekeeping\n") || !strcmp(name, "symbols\n");
+}
+
+/* Of the server's threads that compact and roll up, and look what lacks names: these are not
+ * between a socket and the disk. */
 static double housekeeping_seconds_of(int pid)
 {
     char folder[64], path[128], name[64];
@@ -79,7 +85,7 @@ static double housekeeping_seconds_of(int pid)
     for (struct dirent *entry; threads && (entry = readdir(threads));) {
         snprintf(path, sizeof(path), "%s/%.20s/comm", folder, entry->d_name);
         FILE *file = fopen(path, "re");
-        bool named = file && fgets(name, sizeof(name), file) && !strcmp(name, "housekeeping\n");
+        bool named = file && fgets(name, sizeof(name), file) && keeps_house(name);
         if (file)
             fclose(file);
         snprintf(path, sizeof(path), "%s/%.20s", folder, entry->d_name);

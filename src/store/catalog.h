@@ -121,13 +121,16 @@ uint32_t *catalog_select(const struct catalog *catalog, const char *type,
 
 /* ---- chunks, catalog_chunks.c ---- */
 
-/* Entries [first, first + count) of a table as a chunk, and a chunk's entries back, which must
- * begin where the table ends. -EBADMSG when it is damaged. Joined ones are by columns when there
- * are enough of them. */
+/* Entries [first, first + count) of a table as a chunk: as fast as can be, or smaller, or by
+ * columns when there are enough of them. */
 void catalog_pack(const struct catalog *catalog, enum catalog_table table, uint32_t service,
                   uint32_t first, uint32_t count, struct buffer *out);
+void catalog_pack_zstd(const struct catalog *catalog, enum catalog_table table, uint32_t service,
+                       uint32_t first, uint32_t count, struct buffer *out);
 void catalog_pack_joined(const struct catalog *catalog, enum catalog_table table, uint32_t service,
                          uint32_t first, uint32_t count, struct buffer *out);
+
+/* A chunk's entries back, which must begin where the table ends. -EBADMSG when it is damaged. */
 int catalog_unpack(struct catalog *catalog, enum catalog_table table, uint32_t service,
                    uint32_t first, const void *data, size_t length);
 

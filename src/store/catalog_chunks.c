@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Pieces of a catalog's tables as they are on disk. What commits add is small and goes entry by
-// entry; what housekeeping has joined goes by columns, which take less room and are read faster.
+// Pieces of a catalog's tables as they are on disk. What commits add goes entry by entry as it is,
+// since everybody waits for it; what housekeeping has joined goes by columns, which take less room
+// and are read faster.
 
 #include <stdlib.h>
 #include <string.h>
@@ -337,21 +338,29 @@ static void seal(struct buffer *out, size_t start)
 void catalog_pack(const struct catalog *catalog, enum catalog_table table, uint32_t service,
                   uint32_t first, uint32_t count, struct buffer *out)
 {
-    _cleanup_buffer_ struct buffer content = {0};
     const struct tree *tree = table == TABLE_NODES ? &catalog->services[service].tree : NULL;
     size_t start = out->length;
-    pack_entries(catalog, table, tree, first, count, &content);
     buffer_add_char(out, FORM_PLAIN);
-    if (content.length >= COMPRESS_FROM) {
-        size_t room = ZSTD_compressBound(content.length);
-        char *packed = buffer_reserve(out, room);
-        size_t got = ZSTD_compress(packed, room, content.data, content.length, 1);
-        if (!ZSTD_isError(got) && got < content.length) {
-            out->data[start] = FORM_ZSTD;
-            out->length += got;
-        }
-    }
-    if (out->data[start] == FORM_PLAIN)
+    pack_entries(catalog, table, tree, first, count, out);
+    seal(out, start);
+}
+
+void catalog_pack_zstd(const struct catalog *catalog, enum catalog_table table, uint32_t service,
+                       uint32_t first, uint32_t count, struct buffer *out)
+{
+    _cleanup_buffer_ struct buffer content = {0};
+    const struct tree *tree = table == TABLE_NODES ? &catalog->services[service].tree : NULL;
+    pack_entries(catalog, table, tree, first, count, &content);
+    size_t start = out->length, room = ZSTD_compressBound(content.length);
+    char *packed = buffer_reserve(out, room + 1);
+    size_t got = content.length < COMPRESS_FROM
+                     ? content.length
+                     : ZSTD_compress(packed + 1, room, content.data, content.length, 1);
+    bool smaller = !ZSTD_isError(got) && got < content.length;
+    buffer_add_char(out, smaller ? FORM_ZSTD : FORM_PLAIN);
+    if (smaller)
+        out->length += got;
+    else
         buffer_add(out, content.data, content.length);
     seal(out, start);
 }
@@ -361,7 +370,7 @@ void catalog_pack_joined(const struct catalog *catalog, enum catalog_table table
 {
     if (table == TABLE_STRINGS || table == TABLE_MAPPINGS || count < COLUMNS_FROM ||
         count > COLUMNS_MOST) {
-        catalog_pack(catalog, table, service, first, count, out);
+        catalog_pack_zstd(catalog, table, service, first, count, out);
         return;
     }
     struct plane_codec codec = {0};

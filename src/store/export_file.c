@@ -61,7 +61,7 @@ static void add_table(struct buffer *out, const struct catalog *catalog, enum ca
     _cleanup_buffer_ struct buffer chunk = {0};
     uint32_t count = catalog_count(catalog, table, 0);
     if (count > 1)
-        catalog_pack(catalog, table, 0, 1, count - 1, &chunk);
+        catalog_pack_zstd(catalog, table, 0, 1, count - 1, &chunk);
     add_bytes(out, chunk.data, chunk.length);
 }
 

@@ -346,6 +346,7 @@ static void tables_come_back_with_the_same_ids(void **state)
 {
     (void)state;
     check_tables(catalog_pack, 500, 50);
+    check_tables(catalog_pack_zstd, 9000, 4000);
     check_tables(catalog_pack_joined, 500, 50);
     check_tables(catalog_pack_joined, 9000, 4000);
 }
