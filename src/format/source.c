@@ -69,7 +69,7 @@ static struct {
 static ZSTD_DStream *zstd_decoder(uint64_t expansion_limit)
 {
     int window_log = WINDOW_LOG_MAX;
-    while (window_log > WINDOW_LOG_MIN && 1ull << window_log > expansion_limit)
+    while (window_log > WINDOW_LOG_MIN && 1ull << (window_log - 1) >= expansion_limit)
         window_log--;
     ZSTD_DStream *decoder = NULL;
     pthread_mutex_lock(&decoders.lock);
