@@ -70,7 +70,7 @@ static void respond_list(struct http_request *request, struct server *server, en
         return;
     _cleanup_question_ struct question question = {0};
     struct error error = {0};
-    _cleanup_answer_ struct answer answer;
+    _cleanup_answer_ struct answer answer = {0};
     struct list list = {.out = &answer.out, .comma = ""};
     answer_init(&answer, request, "application/json");
     buffer_add_char(list.out, '[');

@@ -60,7 +60,7 @@ static int write_diff(struct http_request *request, const struct comparison *com
     _cleanup_naming_ struct naming base = {0}, new_side = {0};
     _cleanup_diff_ struct diff found = {0};
     struct diff *diff = &found;
-    _cleanup_answer_ struct answer answer;
+    _cleanup_answer_ struct answer answer = {0};
     struct buffer *out = &answer.out;
     answer_init(&answer, request, "application/json");
     naming_init(&base, &comparison->profiles[0]);
@@ -116,7 +116,7 @@ static int draw_diff(struct http_request *request, const struct comparison *comp
     static const enum flame_normalize normalize[] = {
         FLAME_NORMALIZE_TOTAL, FLAME_NORMALIZE_DURATION, FLAME_NORMALIZE_NONE};
     _cleanup_calltree_ struct calltree tree;
-    _cleanup_answer_ struct answer answer;
+    _cleanup_answer_ struct answer answer = {0};
     answer_init(&answer, request, format ? api_content_type(format) : "application/json");
     double scales[PROFILE_TYPES_MAX];
     calltree_init(&tree);

@@ -165,7 +165,7 @@ void api_exemplars(struct http_request *request, void *userdata)
     _cleanup_question_ struct question question = {0};
     struct error error = {0};
     _cleanup_(gathering_release) struct gathering gathering = {.limit = EXEMPLARS_DEFAULT};
-    _cleanup_answer_ struct answer answer;
+    _cleanup_answer_ struct answer answer = {0};
     const char *name = http_request_query(request, "function");
     profile_init(&gathering.profile, PROFILE_ALL);
     answer_init(&answer, request, "application/json");

@@ -274,7 +274,7 @@ void files_answer_flame(struct http_request *request, uint64_t limit)
     struct error error = {0};
     if (!parameters_known(request, "/api/v1/files/flame"))
         return;
-    _cleanup_answer_ struct answer answer;
+    _cleanup_answer_ struct answer answer = {0};
     answer_init(&answer, request, "application/json");
     _cleanup_profile_ struct profile profile;
     int r = api_asked_format(request, "json", &written, &error);
@@ -305,7 +305,7 @@ void files_answer_diff(struct http_request *request, uint64_t limit, struct serv
     struct error error = {0};
     if (!parameters_known(request, "/api/v1/files/diff"))
         return;
-    _cleanup_answer_ struct answer answer;
+    _cleanup_answer_ struct answer answer = {0};
     answer_init(&answer, request, "application/json");
     profile_init(&profiles[0], 0);
     profile_init(&profiles[1], 0);

@@ -60,7 +60,7 @@ static int write_lines(struct http_request *request, struct server *server,
                        uint64_t limit, struct error *error)
 {
     _cleanup_naming_ struct naming naming = {0};
-    _cleanup_answer_ struct answer answer;
+    _cleanup_answer_ struct answer answer = {0};
     struct buffer *out = &answer.out;
     size_t count = 0;
     answer_init(&answer, request, "application/json");

@@ -66,7 +66,7 @@ void api_timeseries(struct http_request *request, void *userdata)
     const char *groups[GROUPS_MAX];
     unsigned count;
     struct store_timeseries_query query = {.group_by = groups};
-    _cleanup_answer_ struct answer answer;
+    _cleanup_answer_ struct answer answer = {0};
     struct points points = {.out = &answer.out, .comma = ""};
     if (!parameters_known(request, "/api/v1/timeseries"))
         return;

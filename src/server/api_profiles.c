@@ -37,7 +37,7 @@ int api_write_format(struct http_request *request, const struct profile *profile
                      const struct format *format, const char *title, struct error *error)
 {
     struct write_options options = {.type = -1, .title = title};
-    _cleanup_answer_ struct answer answer;
+    _cleanup_answer_ struct answer answer = {0};
     answer_init(&answer, request, api_content_type(format));
     answer.gzip = format->gzip;
     answer.held_bytes = HELD_PARTS * profile_memory(profile);
@@ -50,7 +50,7 @@ static int write_flame(struct http_request *request, const struct profile *profi
                        struct error *error)
 {
     _cleanup_calltree_ struct calltree tree;
-    _cleanup_answer_ struct answer answer;
+    _cleanup_answer_ struct answer answer = {0};
     answer_init(&answer, request, "application/json");
     answer.held_bytes = HELD_PARTS * profile_memory(profile);
     calltree_init(&tree);
@@ -147,7 +147,7 @@ static int write_page(struct http_request *request, struct question *question,
 {
     const struct write_options chosen = {.type = -1};
     _cleanup_calltree_ struct calltree tree;
-    _cleanup_answer_ struct answer answer;
+    _cleanup_answer_ struct answer answer = {0};
     unsigned type;
     answer_init(&answer, request, api_content_type(&format_html));
     answer.held_bytes = HELD_PARTS * profile_memory(profile);
@@ -243,7 +243,7 @@ static int write_top(struct http_request *request, const struct profile *profile
 {
     _cleanup_naming_ struct naming naming = {0};
     _cleanup_ranking_ struct ranking ranking = {0};
-    _cleanup_answer_ struct answer answer;
+    _cleanup_answer_ struct answer answer = {0};
     struct buffer *out = &answer.out;
     answer_init(&answer, request, "application/json");
     naming_init(&naming, profile);
@@ -332,7 +332,7 @@ static int write_callers(struct http_request *request, const struct profile *pro
                          "No stack of the selection has a function \"%.200s\"; names are "
                          "compared exactly, as top shows them.",
                          function);
-    _cleanup_answer_ struct answer answer;
+    _cleanup_answer_ struct answer answer = {0};
     struct buffer *out = &answer.out;
     answer_init(&answer, request, "application/json");
     buffer_add_char(out, '{');

@@ -254,7 +254,7 @@ void querier_call(struct http_request *request, void *server)
         querier_unknown(request, server);
         return;
     }
-    _cleanup_answer_ struct answer answer;
+    _cleanup_answer_ struct answer answer = {0};
     struct call call = {.http = request, .server = server, .out = &answer.out, .comma = ""};
     struct error error = {0};
     answer_init(&answer, request, NULL);

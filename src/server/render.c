@@ -87,7 +87,7 @@ void render(struct http_request *request, void *server)
     struct store_quality quality;
     struct error error = {0};
     _cleanup_buffer_ struct buffer timeline = {0};
-    _cleanup_answer_ struct answer answer;
+    _cleanup_answer_ struct answer answer = {0};
     struct buffer *out = &answer.out;
     answer_init(&answer, request, "application/json");
     uint64_t nodes = 0;
@@ -124,7 +124,7 @@ void render_diff(struct http_request *request, void *server)
                                             {"rightQuery", "rightFrom", "rightUntil"}};
     _cleanup_calltree_ struct calltree tree;
     struct error error = {0};
-    _cleanup_answer_ struct answer answer;
+    _cleanup_answer_ struct answer answer = {0};
     struct buffer *out = &answer.out;
     answer_init(&answer, request, "application/json");
     char type[QUERY_TYPE_BYTES] = "";

@@ -105,6 +105,11 @@ get "/api/v1/diff?$both&max_nodes=2" >diff.json
 json diff.json 'len(d["flame"]["nodes"]["up"]) == 1 and d["flame"]["dropped"] > 0'
 status 404 "$url/api/v1/diff?$both&focus=idle"
 
+# A parameter that isn't one is refused before anything is begun.
+for route in types labels series flame top timeseries diff exemplars profile lines; do
+    status 400 "$url/api/v1/$route?query=cpu&nonsense=1"
+done
+
 # A question that needs more memory than one may have says what to narrow.
 python3 -c 'import random
 random.seed(1)
