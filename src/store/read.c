@@ -86,11 +86,11 @@ static int merge_begin(struct reader *reader, struct file *file, uint32_t servic
     int r = file_load_tree(file, service, error);
     if (r < 0)
         return r;
-    if (merge->result->smallest && is_plain(merge->result))
-        refresh_plain(file); /* a tree names no frame that comes later */
     pthread_rwlock_rdlock(&file->lock);
     merge->node_count = file->catalog.services[service].tree.count;
     pthread_rwlock_unlock(&file->lock);
+    if (merge->result->smallest && is_plain(merge->result))
+        refresh_plain(file); /* after the nodes were counted: their frames are there */
     array_reserve(merge->sums, merge->sums_capacity, merge->node_count);
     memset(merge->sums, 0, merge->node_count * sizeof(*merge->sums));
     merge->any = false;
