@@ -15,6 +15,7 @@
 #include "base/memory.h"
 #include "capture/kernel_names.h"
 #include "profile/rename.h"
+#include "symbol/naming.h"
 #include "symbol/symbolizer.h"
 
 /* Of each of two generations: when the younger is full, the older goes. What is used moves on. */
@@ -250,17 +251,6 @@ static const struct known_name *find_in_kernel(struct namer *namer,
 
 /* ---- frames ---- */
 
-static uint32_t add_function(struct profile *to, const struct symbol_frame *frame)
-{
-    struct profile_function function = {.name = profile_cstring(to, frame->name),
-                                        .start_line = frame->start_line};
-    if (frame->system_name)
-        function.system_name = profile_cstring(to, frame->system_name);
-    if (frame->file)
-        function.file = profile_cstring(to, frame->file);
-    return profile_function(to, &function);
-}
-
 /* A frame that is a name alone: its address means nothing elsewhere, and is nobody's business. */
 static size_t put_word(struct profile *to, const char *word, struct profile_frame *renamed)
 {
@@ -298,7 +288,7 @@ static size_t put_jit(struct namer *namer, uint32_t pid, const struct profile_fr
         return put_word(to, "[jit]", renamed);
     }
     renamed->kind = (uint32_t)kind & 63;
-    renamed->function = add_function(to, &named);
+    renamed->function = symbol_function(to, &named);
     renamed->line = named.line;
     renamed->address = 0;
     renamed->mapping = 0;
@@ -310,20 +300,12 @@ static size_t put_native(struct namer *namer, const struct profile *from,
                          struct profile_frame renamed[PROFILE_EXPANSION_MAX])
 {
     const struct known_name *name = find_in_file(namer, from, frame);
-    struct profile_frame address = renamed[0];
     if (!name->count) {
         namer->unnamed++;
         renamed[0].address -= name->distance;
         return 1;
     }
-    for (uint32_t i = 0; i < name->count; i++) {
-        const struct symbol_frame *line = &name->frames[name->count - 1 - i];
-        renamed[i] = address;
-        renamed[i].function = add_function(to, line);
-        renamed[i].line = line->line;
-        renamed[i].inlined = i > 0;
-    }
-    return name->count;
+    return symbol_put_frames(to, name->frames, name->count, renamed);
 }
 
 static size_t name_frame(void *context, const struct profile *from, uint32_t id, struct profile *to,

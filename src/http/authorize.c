@@ -8,18 +8,9 @@
 #include <string.h>
 #include <strings.h>
 
-#define PASSWORD_BYTES 256
+#include "base/base64.h"
 
-static int base64_digit(char c)
-{
-    if (c >= 'A' && c <= 'Z')
-        return c - 'A';
-    if (c >= 'a' && c <= 'z')
-        return c - 'a' + 26;
-    if (c >= '0' && c <= '9')
-        return c - '0' + 52;
-    return c == '+' ? 62 : c == '/' ? 63 : -1;
-}
+#define PASSWORD_BYTES 256
 
 int authorize_basic(const char *encoded, char *ret_password, size_t room)
 {

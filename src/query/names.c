@@ -9,6 +9,7 @@
 
 #include "base/memory.h"
 #include "profile/rename.h"
+#include "symbol/naming.h"
 #include "symbol/symbol.h"
 
 _Static_assert(SYMBOL_FRAMES_MAX <= PROFILE_EXPANSION_MAX, "all frames of an address fit");
@@ -55,17 +56,6 @@ static bool prepare(struct namer *namer, const struct profile *profile, query_un
     return any;
 }
 
-static uint32_t add_function(struct profile *to, const struct symbol_frame *frame)
-{
-    struct profile_function function = {.name = profile_cstring(to, frame->name),
-                                        .start_line = frame->start_line};
-    if (frame->system_name)
-        function.system_name = profile_cstring(to, frame->system_name);
-    if (frame->file)
-        function.file = profile_cstring(to, frame->file);
-    return profile_function(to, &function);
-}
-
 /* Of the frames of an address the innermost comes first; in a stack it comes last. */
 static size_t name_frame(void *context, const struct profile *from, uint32_t id, struct profile *to,
                          struct profile_frame renamed[PROFILE_EXPANSION_MAX])
@@ -84,7 +74,7 @@ static size_t name_frame(void *context, const struct profile *from, uint32_t id,
         const struct symbol_frame *named = &frames[count - 1 - i];
         renamed[i] = address;
         if (named->name)
-            renamed[i].function = add_function(to, named);
+            renamed[i].function = symbol_function(to, named);
         renamed[i].line = named->line;
         renamed[i].inlined = i > 0;
         if (renamed[i].kind == FRAME_UNKNOWN)

@@ -7,9 +7,9 @@
 #include <string.h>
 #include <xxhash.h>
 
+#include "base/base64.h"
 #include "server/openapi.h"
 #include "server/question.h"
-#include "server/receive.h"
 
 static void respond_document(struct http_request *request, const char *content_type,
                              const void *data, size_t length)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Bodies of forms (multipart/form-data), whole in memory, and base64.
+// Bodies of forms (multipart/form-data), whole in memory.
 
 #include <ctype.h>
 #include <string.h>
@@ -91,51 +91,4 @@ int multipart_next(struct multipart *parts, struct multipart_part *ret_part, str
     parts->at = boundary + parts->boundary_length;
     *ret_part = part;
     return 1;
-}
-
-static int base64_digit(char c)
-{
-    return c >= 'A' && c <= 'Z'   ? c - 'A'
-           : c >= 'a' && c <= 'z' ? c - 'a' + 26
-           : c >= '0' && c <= '9' ? c - '0' + 52
-           : c == '+' || c == '-' ? 62
-           : c == '/' || c == '_' ? 63
-                                  : -1;
-}
-
-bool base64_decode(const char *text, size_t length, struct buffer *out)
-{
-    while (length && text[length - 1] == '=')
-        length--;
-    if (length % 4 == 1)
-        return false;
-    unsigned bits = 0, count = 0;
-    buffer_reserve(out, length / 4 * 3 + 3);
-    for (size_t i = 0; i < length; i++) {
-        int digit = base64_digit(text[i]);
-        if (digit < 0)
-            return false;
-        bits = bits << 6 | (unsigned)digit;
-        count += 6;
-        if (count >= 8) {
-            count -= 8;
-            buffer_add_char(out, (char)(bits >> count & 0xff));
-        }
-    }
-    return true;
-}
-
-void base64_encode(const void *data, size_t length, struct buffer *out)
-{
-    static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-    const uint8_t *bytes = data;
-    for (size_t i = 0; i < length; i += 3) {
-        uint32_t word = (uint32_t)bytes[i] << 16;
-        word |= i + 1 < length ? (uint32_t)bytes[i + 1] << 8 : 0;
-        word |= i + 2 < length ? bytes[i + 2] : 0;
-        buffer_add_char(out, digits[word >> 18]);
-        buffer_add_char(out, digits[word >> 12 & 63]);
-        buffer_add_char(out, i + 1 < length ? digits[word >> 6 & 63] : '=');
-        buffer_add_char(out, i + 2 < length ? digits[word & 63] : '=');
-    }
 }

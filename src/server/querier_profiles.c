@@ -3,11 +3,11 @@
 
 #include <string.h>
 
+#include "base/base64.h"
 #include "format/pprof.h"
 #include "format/wire.h"
 #include "server/flamebearer.h"
 #include "server/querier.h"
-#include "server/receive.h"
 
 #define DOT_FUNCTIONS 80
 #define PIECE_BYTES (64u << 10)

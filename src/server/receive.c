@@ -33,6 +33,20 @@ static bool admit(struct receipt *receipt)
     return false;
 }
 
+/* What the sender's clock says; answers when that can't be read, since without it a profile may be
+ * stored where nobody looks for it. */
+static bool take_clock(struct receipt *receipt)
+{
+    const char *sent = http_request_header(receipt->request, "X-Assay-Sent-At");
+    struct error error;
+    if (!sent || !query_time(sent, receipt->source.received_ns, &receipt->source.sent_ns, &error))
+        return true;
+    receipt->seen.refused[REFUSED_MALFORMED]++;
+    senders_add(receipt->server->ingest.senders, &receipt->seen);
+    http_respond_error(receipt->request, 400, "X-Assay-Sent-At: %s", error.text);
+    return false;
+}
+
 static void waits(void *request)
 {
     http_request_computed(request);
@@ -42,12 +56,9 @@ bool receipt_init(struct receipt *receipt, struct http_request *request, struct 
 {
     const struct http_identity *identity = http_request_identity(request);
     const char *agent = http_request_header(request, "User-Agent");
-    const char *sent = http_request_header(request, "X-Assay-Sent-At");
     *receipt = (struct receipt){.request = request, .server = server};
     receipt->source = (struct ingest_source){
         .labels = &receipt->labels, .factor = 1, .received_ns = clock_ns(CLOCK_REALTIME)};
-    if (sent)
-        query_time(sent, receipt->source.received_ns, &receipt->source.sent_ns, NULL);
     receipt->batch = (struct ingest_batch){
         .ingest = &server->ingest,
         .tenant = identity->tenant,
@@ -61,7 +72,7 @@ bool receipt_init(struct receipt *receipt, struct http_request *request, struct 
     snprintf(receipt->seen.agent, SENDER_TEXT_BYTES, "%s", agent ? agent : "");
     receipt->seen.last_ns = receipt->source.received_ns;
     receipt->seen.pushes = 1;
-    return admit(receipt);
+    return admit(receipt) && take_clock(receipt);
 }
 
 void receipt_release(struct receipt *receipt)

@@ -68,8 +68,3 @@ int multipart_init(struct multipart *parts, const char *content_type, const void
                    size_t length, struct error *error);
 /* 1 and a part, 0 at the end, or -EBADMSG. */
 int multipart_next(struct multipart *parts, struct multipart_part *ret_part, struct error *error);
-
-/* Appends what base64 stands for, with or without padding, of either alphabet; false when it is
- * none. */
-bool base64_decode(const char *text, size_t length, struct buffer *out);
-void base64_encode(const void *data, size_t length, struct buffer *out);

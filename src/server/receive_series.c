@@ -4,6 +4,7 @@
 
 #include <string.h>
 
+#include "base/base64.h"
 #include "format/json.h"
 #include "format/wire.h"
 #include "server/receive.h"

@@ -65,7 +65,7 @@ static void prepare(struct namer *namer, const struct profile *from, symbol_loca
     symbolizer_look_up(namer->symbolizer);
 }
 
-static uint32_t add_function(struct profile *to, const struct symbol_frame *frame)
+uint32_t symbol_function(struct profile *to, const struct symbol_frame *frame)
 {
     struct profile_function function = {.name = profile_cstring(to, frame->name),
                                         .start_line = frame->start_line};
@@ -76,15 +76,14 @@ static uint32_t add_function(struct profile *to, const struct symbol_frame *fram
     return profile_function(to, &function);
 }
 
-/* Of the frames of an address the innermost comes first; in a stack it comes last. */
-static size_t put_frames(struct profile *to, const struct symbol_frame *frames, size_t count,
+size_t symbol_put_frames(struct profile *to, const struct symbol_frame *frames, size_t count,
                          struct profile_frame *renamed)
 {
     struct profile_frame address = renamed[0];
     for (size_t i = 0; i < count; i++) {
         const struct symbol_frame *frame = &frames[count - 1 - i];
         renamed[i] = address;
-        renamed[i].function = add_function(to, frame);
+        renamed[i].function = symbol_function(to, frame);
         renamed[i].line = frame->line;
         renamed[i].inlined = i > 0;
     }
@@ -129,7 +128,7 @@ static size_t name_frame(void *context, const struct profile *from, uint32_t id,
         if (!count && symbolizer_file_find(file, frame->address, &symbol))
             renamed[0].address -= symbol.distance;
     }
-    return count ? put_frames(to, frames, count, renamed) : 1;
+    return count ? symbol_put_frames(to, frames, count, renamed) : 1;
 }
 
 int symbol_name_profile(struct symbolizer *symbolizer, const struct profile *from,

@@ -8,6 +8,14 @@
 #include "profile/profile.h"
 #include "symbol/symbolizer.h"
 
+/* The function of `to` that a frame names. */
+uint32_t symbol_function(struct profile *to, const struct symbol_frame *frame);
+
+/* Makes `renamed`, of which the first is the address, the frames that it stands for. Of those the
+ * innermost comes first; in a stack it comes last. Returns how many there are. */
+size_t symbol_put_frames(struct profile *to, const struct symbol_frame *frames, size_t count,
+                         struct profile_frame *renamed);
+
 /* Where the file of a mapping can be opened now, such as /proc/PID/root/usr/bin/x; NULL for the
  * mapping's own file name. The text has to live until the next call. */
 typedef const char *(*symbol_locate_fn)(void *context, const struct profile *from,

@@ -4,6 +4,7 @@
 
 #include <string.h>
 
+#include "base/base64.h"
 #include "base/memory.h"
 #include "format/json.h"
 #include "symbol/map_build.h"
@@ -32,23 +33,12 @@ static void sourcemap_release(struct sourcemap *map)
 
 /* ---- numbers ---- */
 
-static int digit_of(char c)
-{
-    if (c >= 'A' && c <= 'Z')
-        return c - 'A';
-    if (c >= 'a' && c <= 'z')
-        return c - 'a' + 26;
-    if (c >= '0' && c <= '9')
-        return c - '0' + 52;
-    return c == '+' ? 62 : c == '/' ? 63 : -1;
-}
-
 /* The next number, of 32 bits with its sign; false when there is none. */
 static bool take_number(const char **at, const char *end, int64_t *ret_value)
 {
     uint64_t value = 0;
     for (unsigned shift = 0; *at < end && shift <= 30; shift += 5) {
-        int digit = digit_of(**at);
+        int digit = base64_digit(**at);
         if (digit < 0)
             return false;
         (*at)++;

@@ -67,6 +67,9 @@ json series.json 'len(d) == 1'
 push one.folded "service=slow&from=now-2h" -H "X-Assay-Sent-At: $(($(date +%s) - 7200))" >/dev/null
 get "/api/v1/series?query=%7Bservice%3D%22slow%22%7D&from=now-5m&to=now%2B5m" >series.json
 json series.json 'len(d) == 1'
+status 400 -H "X-Assay-Sent-At: half past nine" --data-binary @one.folded \
+    "$url/api/v1/push?service=slow"
+said "half past nine"
 
 get /api/v1/senders >senders.json
 json senders.json 'd[0]["corrected"] == 2 and d[0]["refused"]["too_old"] == 1'

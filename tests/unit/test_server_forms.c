@@ -9,6 +9,7 @@
 
 #include <cmocka.h>
 
+#include "base/base64.h"
 #include "format/wire.h"
 #include "server/prefix_tree.h"
 #include "server/receive.h"
