@@ -9,7 +9,8 @@
 #include "server/admit.h"
 #include "server/querier.h"
 
-#define EXEMPLARS_MAX 100000 /* looked at for one answer */
+#define EXEMPLARS_MAX 100000     /* looked at for one answer */
+#define ROLLUP_NS 600000000000ll /* the shortest slot of rollups */
 
 /* A span's samples of one step, added up. */
 struct found {
@@ -23,7 +24,7 @@ struct points {
     struct call *call;
     const char *type;
     const struct store_selection *selection;
-    int64_t step_ns;
+    int64_t step_ns, shown_ns; /* what a step's point is stamped with, from the step's beginning */
     struct found *found;
     size_t found_count, found_capacity, found_bytes, found_bytes_max;
     struct id_table index;
@@ -110,6 +111,21 @@ static const struct found *exemplar_of(const struct points *points, uint64_t gro
 
 /* ---- points ---- */
 
+int64_t querier_points_range(struct store_selection *selection, int64_t step_ns)
+{
+    int64_t start = selection->from_ns, last = start;
+    if (selection->to_ns == INT64_MAX)
+        last = INT64_MAX - MS_NS;
+    else if (selection->to_ns - MS_NS > start)
+        last += (selection->to_ns - MS_NS - start) / step_ns * step_ns;
+    /* A millisecond that a point is stamped with is its last. Where that would keep steps from
+     * being whole slots of rollups, which may be all that is left, it is the next one's first. */
+    int64_t inclusive = start % ROLLUP_NS || step_ns % ROLLUP_NS ? MS_NS : 0;
+    selection->from_ns = start - step_ns + inclusive;
+    selection->to_ns = last + inclusive;
+    return step_ns - inclusive;
+}
+
 static void put_point(struct points *points, const struct store_point *point, uint64_t group,
                       bool first)
 {
@@ -118,7 +134,7 @@ static void put_point(struct points *points, const struct store_point *point, ui
     double value = (double)point->value;
     if (call->request.aggregation == 1 && point->windows)
         value /= (double)point->windows;
-    int64_t ms = point->time_ns / MS_NS;
+    int64_t ms = (point->time_ns + points->shown_ns) / MS_NS;
     const struct found *found =
         exemplar_of(points, group, (point->time_ns - points->selection->from_ns) / points->step_ns);
     if (call->request.json) {
@@ -194,11 +210,14 @@ int querier_select_series(struct call *call, struct error *error)
     struct store *store = call->server->store;
     struct store_timeseries_query query = {.step_ns = llround(fmax(request->step, 1) * 1e9),
                                            .group_by = request->group_by.list,
-                                           .group_count = request->group_by.count};
+                                           .group_count = request->group_by.count,
+                                           .greatest_first = true};
+    int64_t shown_ns = querier_points_range(&question.selection, query.step_ns);
     _cleanup_(points_release) struct points points = {.call = call,
                                                       .type = question.query.type,
                                                       .selection = &question.selection,
-                                                      .step_ns = query.step_ns};
+                                                      .step_ns = query.step_ns,
+                                                      .shown_ns = shown_ns};
     if (request->exemplar_type >= EXEMPLARS_INDIVIDUAL)
         r = admit_rest(error);
     question.limits.memory_bytes = admit_profile_bytes(call->server);

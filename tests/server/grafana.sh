@@ -57,11 +57,12 @@ same "$(jq '[.flamegraph.levels[].values | length / 4] | add' <<<"$got")" 6
 
 points=$(connect SelectSeries "{$select,\"step\":60,\"groupBy\":[\"pod\"],\"aggregation\":\"TIME_SERIES_AGGREGATION_TYPE_SUM\"}")
 same "$points" '{"series":[
-    {"labels":[{"name":"pod","value":"a"}],"points":[{"value":100,"timestamp":"1794699960000"}]},
-    {"labels":[{"name":"pod","value":"b"}],"points":[{"value":300,"timestamp":"1794700020000"}]}]}'
+    {"labels":[{"name":"pod","value":"b"}],"points":[{"value":300,"timestamp":"1794700080000"}]},
+    {"labels":[{"name":"pod","value":"a"}],"points":[{"value":100,"timestamp":"1794700020000"}]}]}'
 same "$(connect SelectSeries "{$select,\"step\":300,\"groupBy\":[],\"aggregation\":\"TIME_SERIES_AGGREGATION_TYPE_AVERAGE\"}")" \
-    '{"series":[{"labels":[],"points":[{"value":200,"timestamp":"1794699900000"}]}]}'
-same "$(connect SelectSeries "{$select,\"step\":60,\"groupBy\":[\"pod\"],\"limit\":\"1\"}" | jq '.series | length')" 1
+    '{"series":[{"labels":[],"points":[{"value":200,"timestamp":"1794700200000"}]}]}'
+# Series with the greatest sums are those that a limit leaves.
+same "$(connect SelectSeries "{$select,\"step\":60,\"groupBy\":[\"pod\"],\"limit\":\"1\"}" | jq '[.series[].labels[0].value]')" '["b"]'
 
 # Exemplars, the greatest of each point, and then the profile of the span that was clicked.
 got=$(connect SelectSeries "{$select,\"step\":60,\"groupBy\":[],\"exemplarType\":\"EXEMPLAR_TYPE_SPAN\"}")
