@@ -59,6 +59,9 @@ void querier_put_labels(struct call *call, const struct labels *labels);
 void querier_group(const struct rpc_request *request, const struct labels *labels, const char *type,
                    struct labels *ret_group);
 
+/* All that a window holds. */
+int64_t querier_sum(const struct store_profile *window);
+
 /* One Exemplar. `number` is its field in the message around it. */
 void querier_put_exemplar(struct call *call, unsigned number, const struct store_exemplar *exemplar,
                           const struct labels *labels);
