@@ -5,8 +5,6 @@
 
 #include <stdio.h>
 #include <string.h>
-#define XXH_INLINE_ALL
-#include <xxhash.h>
 
 #include "base/memory.h"
 #include "query/graft.h"
@@ -92,19 +90,30 @@ static bool has_id(struct query_link_ids *ids, const uint8_t *id, size_t length)
     return ids->count && bsearch(key, ids->ids, ids->count, 16, compare_ids);
 }
 
-static void profile_id(const struct store_exemplar *exemplar, uint8_t id[16])
+static void put_u64(uint8_t bytes[8], uint64_t number)
 {
-    uint64_t hash = XXH3_64bits(&exemplar->link, sizeof(exemplar->link));
-    for (int i = 0; i < 8; i++) {
-        id[i] = (uint8_t)(hash >> (56 - 8 * i));
-        id[8 + i] = (uint8_t)((uint64_t)exemplar->time_ns >> (56 - 8 * i));
-    }
+    for (int i = 0; i < 8; i++)
+        bytes[i] = (uint8_t)(number >> (56 - 8 * i));
 }
 
-void query_profile_id(const struct store_exemplar *exemplar, char ret_text[PROFILE_ID_BYTES])
+static int64_t time_of_id(const uint8_t id[16])
+{
+    uint64_t time = 0;
+    for (int i = 8; i < 16; i++)
+        time = time << 8 | id[i];
+    return (int64_t)time;
+}
+
+static void profile_id(const struct labels *labels, int64_t time_ns, uint8_t id[16])
+{
+    put_u64(id, labels_hash(labels));
+    put_u64(id + 8, (uint64_t)time_ns);
+}
+
+void query_profile_id(const struct labels *labels, int64_t time_ns, char ret_text[PROFILE_ID_BYTES])
 {
     uint8_t id[16];
-    profile_id(exemplar, id);
+    profile_id(labels, time_ns, id);
     size_t at = 0;
     for (int i = 0; i < 16; i++)
         at += (size_t)snprintf(ret_text + at, PROFILE_ID_BYTES - at, "%s%02x",
@@ -114,15 +123,11 @@ void query_profile_id(const struct store_exemplar *exemplar, char ret_text[PROFI
 bool query_links_match(struct query_links *links, const struct store_exemplar *exemplar)
 {
     struct query_link_ids *kinds = links->kinds;
-    uint8_t id[16];
     if (kinds[QUERY_SPAN].count && !has_id(&kinds[QUERY_SPAN], exemplar->link.span_id, 8))
         return false;
     if (kinds[QUERY_TRACE].count && !has_id(&kinds[QUERY_TRACE], exemplar->link.trace_id, 16))
         return false;
-    if (!kinds[QUERY_PROFILE].count && !links->spans_of_profiles.count)
-        return true;
-    profile_id(exemplar, id);
-    return has_id(&kinds[QUERY_PROFILE], id, 16) ||
+    return !links->spans_of_profiles.count ||
            has_id(&links->spans_of_profiles, exemplar->link.span_id, 8);
 }
 
@@ -131,26 +136,21 @@ struct merging {
     struct graft graft;
     struct profile *profile;
     struct store_quality quality;
+    const uint8_t *wanted; /* the id of the window that is looked for */
     size_t memory_limit;
     uint64_t last_series;
     bool too_large;
 };
 
-static int add_exemplar(void *context, const struct labels *labels, const struct profile *profile,
-                        const struct store_exemplar *exemplar)
+static void add_value(struct merging *merging, uint32_t node, int64_t value, int64_t time_ns,
+                      const struct labels *labels)
 {
-    struct merging *merging = context;
     struct store_quality *quality = &merging->quality;
-    if (!query_links_match(merging->links, exemplar))
-        return 0;
-    graft_from(&merging->graft, profile);
-    size_t row =
-        profile_sample(merging->profile, graft_node(&merging->graft, exemplar->node), 0, 0, 0);
-    profile_add_value(merging->profile, row, 0, exemplar->value);
-    quality->first_ns =
-        quality->rows ? MIN(quality->first_ns, exemplar->time_ns) : exemplar->time_ns;
-    quality->last_ns = MAX(quality->last_ns, exemplar->time_ns);
-    quality->total = add_saturated(quality->total, exemplar->value);
+    size_t row = profile_sample(merging->profile, graft_node(&merging->graft, node), 0, 0, 0);
+    profile_add_value(merging->profile, row, 0, value);
+    quality->first_ns = quality->rows ? MIN(quality->first_ns, time_ns) : time_ns;
+    quality->last_ns = MAX(quality->last_ns, time_ns);
+    quality->total = add_saturated(quality->total, value);
     quality->windows++;
     uint64_t series = labels_hash(labels);
     if (!quality->rows++ || series != merging->last_series) /* those of a series come together */
@@ -158,7 +158,61 @@ static int add_exemplar(void *context, const struct labels *labels, const struct
     merging->last_series = series;
     if (!(quality->rows & 1023) && profile_memory(merging->profile) > merging->memory_limit)
         merging->too_large = true;
+}
+
+static int add_exemplar(void *context, const struct labels *labels, const struct profile *profile,
+                        const struct store_exemplar *exemplar)
+{
+    struct merging *merging = context;
+    if (!query_links_match(merging->links, exemplar))
+        return 0;
+    graft_from(&merging->graft, profile);
+    add_value(merging, exemplar->node, exemplar->value, exemplar->time_ns, labels);
     return merging->too_large;
+}
+
+/* All of a window that is asked for by its id; where spans or traces are, too, only their part. */
+static int add_window(void *context, const struct store_profile *window)
+{
+    struct merging *merging = context;
+    const struct query_link_ids *kinds = merging->links->kinds;
+    uint8_t id[16];
+    profile_id(window->labels, window->time_ns, id);
+    if (memcmp(id, merging->wanted, sizeof(id)))
+        return 0;
+    graft_from(&merging->graft, window->profile);
+    bool parts = kinds[QUERY_SPAN].count || kinds[QUERY_TRACE].count;
+    for (size_t i = 0; parts && !merging->too_large && i < window->exemplar_count; i++)
+        if (query_links_match(merging->links, &window->exemplars[i]))
+            add_value(merging, window->exemplars[i].node, window->exemplars[i].value,
+                      window->time_ns, window->labels);
+    for (size_t i = 0; !parts && !merging->too_large && i < window->row_count; i++)
+        add_value(merging, window->rows[i].node, window->rows[i].value, window->time_ns,
+                  window->labels);
+    return merging->too_large;
+}
+
+/* An id tells when its window is, so that little has to be looked at. */
+static int add_windows(struct merging *merging, struct store *store,
+                       const struct store_selection *selection, const struct store_limits *limits,
+                       struct error *error)
+{
+    struct query_link_ids *ids = &merging->links->kinds[QUERY_PROFILE];
+    int r = 0;
+    if (ids->count && !ids->sorted)
+        qsort(ids->ids, ids->count, 16, compare_ids);
+    ids->sorted = true;
+    for (size_t i = 0; r >= 0 && !merging->too_large && i < ids->count; i++) {
+        merging->wanted = ids->ids[i];
+        struct store_selection moment = *selection;
+        moment.from_ns = time_of_id(merging->wanted);
+        moment.to_ns = moment.from_ns + (moment.from_ns < INT64_MAX);
+        if (moment.from_ns < selection->from_ns || moment.to_ns > selection->to_ns ||
+            (i && !memcmp(ids->ids[i - 1], merging->wanted, 16)))
+            continue;
+        r = store_scan(store, &moment, limits, add_window, merging, error);
+    }
+    return MIN(r, 0);
 }
 
 int query_merge_links(struct store *store, const struct store_selection *selection,
@@ -176,7 +230,9 @@ int query_merge_links(struct store *store, const struct store_selection *selecti
                               .profile = profile,
                               .memory_limit = limits && limits->memory_bytes ? limits->memory_bytes
                                                                              : DEFAULT_MEMORY};
-    int r = store_exemplars(store, selection, NULL, limits, add_exemplar, &merging, error);
+    int r = add_windows(&merging, store, selection, limits, error);
+    if (!r && (links->spans_of_profiles.count || !links->kinds[QUERY_PROFILE].count))
+        r = store_exemplars(store, selection, NULL, limits, add_exemplar, &merging, error);
     graft_release(&merging.graft);
     if (merging.too_large)
         return error_set(error, -E2BIG, "The samples asked for take more than %zu MiB of memory.",

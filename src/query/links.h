@@ -33,13 +33,17 @@ void query_links_release(struct query_links *links);
 int query_links_add(struct query_links *links, enum query_link_kind kind, const char *text,
                     struct error *error);
 bool query_links_any(const struct query_links *links);
+
+/* Whether a sample has the traces and spans that are asked for. */
 bool query_links_match(struct query_links *links, const struct store_exemplar *exemplar);
 
-/* What stands for one exemplar where clients want a profile's id: it is made of the sample's trace,
- * span and time, so that the same sample always has the same. */
-void query_profile_id(const struct store_exemplar *exemplar, char ret_text[PROFILE_ID_BYTES]);
+/* What stands for one window where clients want a profile's id: it is made of its labels and time,
+ * so that the same window always has the same, and is found by it. */
+void query_profile_id(const struct labels *labels, int64_t time_ns,
+                      char ret_text[PROFILE_ID_BYTES]);
 
-/* As store_merge, of those samples only. The quality's windows are samples here. */
+/* As store_merge, of those samples only, or of all samples of those windows. The quality's windows
+ * are samples here. */
 int query_merge_links(struct store *store, const struct store_selection *selection,
                       const struct store_limits *limits, struct query_links *links,
                       struct profile *profile, struct store_quality *ret_quality,

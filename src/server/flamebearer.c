@@ -59,6 +59,21 @@ struct layout {
     unsigned sides;
 };
 
+static bool is_other(const struct calltree *tree, uint32_t node)
+{
+    return node && !strcmp(tree->functions[tree->nodes[node].function].name, CALLTREE_OTHER);
+}
+
+/* By name, so that pictures of one service can be compared by eye; what was folded comes last. */
+static void order_children(const struct calltree *tree, uint32_t **ret_first,
+                           uint32_t **ret_children)
+{
+    _cleanup_free_ int64_t *order = memory_zalloc(tree->node_count, sizeof(*order));
+    for (uint32_t node = 0; node < tree->node_count; node++)
+        order[node] = is_other(tree, node) ? -1 : 0;
+    calltree_children(tree, order, ret_first, ret_children);
+}
+
 /* Names are numbered as they are met: those of nodes that were folded away aren't sent. */
 static int64_t name_index(struct flamebearer *flame, uint32_t function)
 {
@@ -110,17 +125,14 @@ void flamebearer_init(struct flamebearer *flame, struct calltree *tree, int64_t 
     if (!tree->type_count)
         return;
     enum calltree_side sides[] = {flame->diff ? CALLTREE_BASE : CALLTREE_NEW, CALLTREE_NEW};
-    _cleanup_free_ int64_t *order = memory_zalloc(tree->node_count, sizeof(*order));
     for (unsigned i = 0; i < layout.sides; i++) {
         layout.totals[i] = calltree_totals(tree, 0, sides[i]);
         layout.selves[i] = tree->types[0].self[sides[i]];
-        for (uint32_t node = 0; node < tree->node_count; node++)
-            order[node] = add_saturated(order[node], layout.totals[i][node]);
+        flame->total = add_saturated(flame->total, layout.totals[i][0]);
     }
-    calltree_children(tree, order, &layout.first, &layout.children);
+    order_children(tree, &layout.first, &layout.children);
     flame->names = memory_alloc((tree->function_count + 1) * sizeof(*flame->names));
     flame->name_of = memory_zalloc(tree->function_count + 1, sizeof(*flame->name_of));
-    flame->total = order[0];
     flame->left = layout.totals[0][0];
     flame->right = flame->diff ? layout.totals[1][0] : 0;
     struct row rows[2] = {0};
@@ -135,10 +147,15 @@ void flamebearer_init(struct flamebearer *flame, struct calltree *tree, int64_t 
     free(layout.children);
 }
 
+static const char *shown_name(const struct calltree *tree, uint32_t function)
+{
+    const char *name = tree->functions[function].name;
+    return strcmp(name, CALLTREE_OTHER) ? name : "other";
+}
+
 static const char *name_at(const struct flamebearer *flame, uint32_t index)
 {
-    const char *name = flame->tree->functions[flame->names[index]].name;
-    return strcmp(name, CALLTREE_OTHER) ? name : "other";
+    return shown_name(flame->tree, flame->names[index]);
 }
 
 void flamebearer_write_wire(const struct flamebearer *flame, struct buffer *out)
@@ -233,13 +250,12 @@ void flamebearer_write_tree(const struct calltree *tree, struct buffer *out)
     uint32_t *first, *children, count = 0;
     if (!tree->type_count || tree->node_count < 2)
         return;
-    _cleanup_free_ int64_t *totals = calltree_totals(tree, 0, CALLTREE_NEW);
-    calltree_children(tree, totals, &first, &children);
+    order_children(tree, &first, &children);
     _cleanup_free_ uint32_t *stack = memory_alloc(tree->node_count * sizeof(*stack));
     stack[count++] = 0;
     while (count) {
         uint32_t node = stack[--count];
-        write_node(node ? tree->functions[tree->nodes[node].function].name : "",
+        write_node(node ? shown_name(tree, tree->nodes[node].function) : "",
                    node ? tree->types[0].self[CALLTREE_NEW][node] : 0,
                    first[node + 1] - first[node], out);
         for (uint32_t k = first[node]; k < first[node + 1]; k++)

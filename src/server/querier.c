@@ -180,6 +180,14 @@ void querier_group(const struct rpc_request *request, const struct labels *label
     }
 }
 
+int64_t querier_sum(const struct store_profile *window)
+{
+    int64_t sum = 0;
+    for (size_t i = 0; i < window->row_count; i++)
+        sum = add_saturated(sum, window->rows[i].value);
+    return sum;
+}
+
 static void put_hex(char *text, const uint8_t *bytes, size_t count)
 {
     static const char digits[] = "0123456789abcdef";
@@ -197,7 +205,7 @@ void querier_put_exemplar(struct call *call, unsigned number, const struct store
     struct buffer *out = call->out;
     char profile[PROFILE_ID_BYTES] = "", span[17] = "", trace[33] = "";
     if (call->request.exemplar_type == EXEMPLARS_INDIVIDUAL)
-        query_profile_id(exemplar, profile);
+        query_profile_id(labels, exemplar->time_ns, profile);
     if (memcmp(exemplar->link.span_id, none.span_id, sizeof(none.span_id)))
         put_hex(span, exemplar->link.span_id, sizeof(none.span_id));
     if (memcmp(exemplar->link.trace_id, none.trace_id, sizeof(none.trace_id)))

@@ -42,6 +42,13 @@ querier_method querier_select_heatmap;
 int querier_ask(struct call *call, const struct rpc_request *request, const char *selector,
                 bool typed, struct question *question, struct error *error);
 
+/*
+ * Pyroscope's points cover the step that ends with them: the first one, at the selection's
+ * beginning, the step before that, and what follows the last one isn't shown. Makes a selection
+ * whose steps these are, and returns what is between a step's beginning and its point.
+ */
+int64_t querier_points_range(struct store_selection *selection, int64_t step_ns);
+
 /* A comma before all but the first element of a JSON list. */
 void querier_put_comma(struct call *call);
 
@@ -51,6 +58,9 @@ void querier_put_labels(struct call *call, const struct labels *labels);
 /* The labels that the request groups by, of a series' labels and type. */
 void querier_group(const struct rpc_request *request, const struct labels *labels, const char *type,
                    struct labels *ret_group);
+
+/* All that a window holds. */
+int64_t querier_sum(const struct store_profile *window);
 
 /* One Exemplar. `number` is its field in the message around it. */
 void querier_put_exemplar(struct call *call, unsigned number, const struct store_exemplar *exemplar,

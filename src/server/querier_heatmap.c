@@ -112,10 +112,10 @@ static int add_point(struct heatmap *map, const struct labels *labels, int64_t t
 
 static int add_window(void *context, const struct store_profile *window)
 {
-    int64_t value = 0;
-    for (size_t i = 0; i < window->row_count; i++)
-        value = add_saturated(value, window->rows[i].value);
-    return add_point(context, window->labels, window->time_ns, value, NULL);
+    struct heatmap *map = context;
+    struct store_exemplar whole = {.time_ns = window->time_ns, .value = querier_sum(window)};
+    bool wanted = map->call->request.exemplar_type >= EXEMPLARS_INDIVIDUAL;
+    return add_point(map, window->labels, whole.time_ns, whole.value, wanted ? &whole : NULL);
 }
 
 static int add_exemplar(void *context, const struct labels *labels, const struct profile *profile,

@@ -9,9 +9,10 @@
 #include "server/admit.h"
 #include "server/querier.h"
 
-#define EXEMPLARS_MAX 100000 /* looked at for one answer */
+#define EXEMPLARS_MAX 100000     /* looked at for one answer */
+#define ROLLUP_NS 600000000000ll /* the shortest slot of rollups */
 
-/* A span's samples of one step, added up. */
+/* A span's samples of one step, added up; or a step's greatest window. */
 struct found {
     uint64_t group; /* hash of its group's labels */
     int64_t slot;
@@ -23,7 +24,7 @@ struct points {
     struct call *call;
     const char *type;
     const struct store_selection *selection;
-    int64_t step_ns;
+    int64_t step_ns, shown_ns; /* what a step's point is stamped with, from the step's beginning */
     struct found *found;
     size_t found_count, found_capacity, found_bytes, found_bytes_max;
     struct id_table index;
@@ -40,25 +41,19 @@ static void points_release(struct points *points)
 
 /* ---- exemplars ---- */
 
-static int find_exemplar(void *context, const struct labels *labels, const struct profile *profile,
-                         const struct store_exemplar *exemplar)
+/* What is known of the same kind, or a new one; NULL when no more are looked at. */
+static struct found *find_known(struct points *points, const struct labels *labels,
+                                const struct store_exemplar *exemplar, bool of_span, bool *ret_new)
 {
-    struct points *points = context;
-    const struct rpc_request *request = &points->call->request;
-    static const uint8_t no_span[8];
-    (void)profile;
-    if (request->exemplar_type == EXEMPLARS_SPAN &&
-        !memcmp(exemplar->link.span_id, no_span, sizeof(no_span)))
-        return 0;
     struct labels group = {0};
-    querier_group(request, labels, points->type, &group);
+    querier_group(&points->call->request, labels, points->type, &group);
     struct found found = {.group = labels_hash(&group),
                           .slot =
                               (exemplar->time_ns - points->selection->from_ns) / points->step_ns,
                           .exemplar = *exemplar};
     labels_release(&group);
     uint64_t hash = hash_word(found.group ^ hash_word((uint64_t)found.slot));
-    for (size_t i = 0; i < sizeof(exemplar->link.span_id); i++)
+    for (size_t i = 0; of_span && i < sizeof(exemplar->link.span_id); i++)
         hash = hash * 31 + exemplar->link.span_id[i] + exemplar->link.trace_id[i];
     hash = hash_word(hash);
     struct id_probe probe = id_probe_start(hash);
@@ -66,20 +61,54 @@ static int find_exemplar(void *context, const struct labels *labels, const struc
     while ((id = id_table_next(&points->index, &probe)) != ID_NONE) {
         struct found *known = &points->found[id];
         if (known->group == found.group && known->slot == found.slot &&
-            !memcmp(&known->exemplar.link, &exemplar->link, sizeof(exemplar->link)) &&
-            known->exemplar.time_ns == exemplar->time_ns) {
-            known->exemplar.value = add_saturated(known->exemplar.value, exemplar->value);
-            return 0;
+            (!of_span || (!memcmp(&known->exemplar.link, &exemplar->link, sizeof(exemplar->link)) &&
+                          known->exemplar.time_ns == exemplar->time_ns))) {
+            *ret_new = false;
+            return known;
         }
     }
     if (points->found_count == EXEMPLARS_MAX || points->found_bytes > points->found_bytes_max)
-        return 1;
+        return NULL;
     array_reserve(points->found, points->found_capacity, points->found_count + 1);
     labels_copy(&found.labels, labels);
     points->found_bytes += sizeof(found) + labels_memory(&found.labels);
     points->found[points->found_count] = found;
-    id_table_insert(&points->index, hash, (uint32_t)points->found_count++);
-    return 0;
+    id_table_insert(&points->index, hash, (uint32_t)points->found_count);
+    *ret_new = true;
+    return &points->found[points->found_count++];
+}
+
+/* A span's samples of one step and time add up. */
+static int find_exemplar(void *context, const struct labels *labels, const struct profile *profile,
+                         const struct store_exemplar *exemplar)
+{
+    static const uint8_t no_span[8];
+    bool is_new;
+    (void)profile;
+    if (!memcmp(exemplar->link.span_id, no_span, sizeof(no_span)))
+        return 0;
+    struct found *known = find_known(context, labels, exemplar, true, &is_new);
+    if (known && !is_new)
+        known->exemplar.value = add_saturated(known->exemplar.value, exemplar->value);
+    return !known;
+}
+
+/* Of the windows of one step, the greatest. */
+static int find_window(void *context, const struct store_profile *window)
+{
+    struct points *points = context;
+    struct store_exemplar whole = {.time_ns = window->time_ns, .value = querier_sum(window)};
+    bool is_new;
+    struct found *known = find_known(points, window->labels, &whole, false, &is_new);
+    if (known && !is_new && whole.value > known->exemplar.value) {
+        points->found_bytes -= labels_memory(&known->labels);
+        labels_release(&known->labels);
+        known->labels = (struct labels){0};
+        labels_copy(&known->labels, window->labels);
+        points->found_bytes += labels_memory(&known->labels);
+        known->exemplar = whole;
+    }
+    return !known;
 }
 
 static int compare_found(const void *a, const void *b)
@@ -110,6 +139,21 @@ static const struct found *exemplar_of(const struct points *points, uint64_t gro
 
 /* ---- points ---- */
 
+int64_t querier_points_range(struct store_selection *selection, int64_t step_ns)
+{
+    int64_t start = selection->from_ns, last = start;
+    if (selection->to_ns == INT64_MAX)
+        last = INT64_MAX - MS_NS;
+    else if (selection->to_ns - MS_NS > start)
+        last += (selection->to_ns - MS_NS - start) / step_ns * step_ns;
+    /* A millisecond that a point is stamped with is its last. Where that would keep steps from
+     * being whole slots of rollups, which may be all that is left, it is the next one's first. */
+    int64_t inclusive = start % ROLLUP_NS || step_ns % ROLLUP_NS ? MS_NS : 0;
+    selection->from_ns = start - step_ns + inclusive;
+    selection->to_ns = last + inclusive;
+    return step_ns - inclusive;
+}
+
 static void put_point(struct points *points, const struct store_point *point, uint64_t group,
                       bool first)
 {
@@ -118,7 +162,7 @@ static void put_point(struct points *points, const struct store_point *point, ui
     double value = (double)point->value;
     if (call->request.aggregation == 1 && point->windows)
         value /= (double)point->windows;
-    int64_t ms = point->time_ns / MS_NS;
+    int64_t ms = (point->time_ns + points->shown_ns) / MS_NS;
     const struct found *found =
         exemplar_of(points, group, (point->time_ns - points->selection->from_ns) / points->step_ns);
     if (call->request.json) {
@@ -194,16 +238,21 @@ int querier_select_series(struct call *call, struct error *error)
     struct store *store = call->server->store;
     struct store_timeseries_query query = {.step_ns = llround(fmax(request->step, 1) * 1e9),
                                            .group_by = request->group_by.list,
-                                           .group_count = request->group_by.count};
+                                           .group_count = request->group_by.count,
+                                           .greatest_first = true};
+    int64_t shown_ns = querier_points_range(&question.selection, query.step_ns);
     _cleanup_(points_release) struct points points = {.call = call,
                                                       .type = question.query.type,
                                                       .selection = &question.selection,
-                                                      .step_ns = query.step_ns};
+                                                      .step_ns = query.step_ns,
+                                                      .shown_ns = shown_ns};
     if (request->exemplar_type >= EXEMPLARS_INDIVIDUAL)
         r = admit_rest(error);
     question.limits.memory_bytes = admit_profile_bytes(call->server);
     points.found_bytes_max = admit_profile_bytes(call->server) / 4;
-    if (!r && request->exemplar_type >= EXEMPLARS_INDIVIDUAL)
+    if (!r && request->exemplar_type == EXEMPLARS_INDIVIDUAL)
+        r = store_scan(store, &question.selection, &question.limits, find_window, &points, error);
+    else if (!r && request->exemplar_type >= EXEMPLARS_SPAN)
         r = store_exemplars(store, &question.selection, NULL, &question.limits, find_exemplar,
                             &points, error);
     if (r < 0)

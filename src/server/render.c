@@ -4,12 +4,16 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "server/admit.h"
 #include "server/answer.h"
 #include "server/flamebearer.h"
-#include "server/question.h"
+#include "server/querier.h"
 
 #define SECOND_NS 1000000000ll
-#define TIMELINE_POINTS 240
+#define TIMELINE_POINTS 1500
+#define DOT_FUNCTIONS 100
+
+/* ---- what it is ---- */
 
 static void put_metadata(struct buffer *out, const char *format, const char *type)
 {
@@ -33,44 +37,117 @@ static void put_metadata(struct buffer *out, const char *format, const char *typ
     buffer_printf(out, ",\"name\":\"%.*s\"}", (int)length, sample);
 }
 
+/* ---- values over time ---- */
+
 struct timeline {
-    int64_t from_ns, step_ns;
-    int64_t values[TIMELINE_POINTS + 1];
+    int64_t start_ns, step_ns; /* the first sample's step, on the clock's grid of such steps */
+    int64_t first_ns;          /* where the steps that are read begin */
+    int64_t *values;           /* of all groups */
     size_t count;
+    bool grouped;
+    const char *comma;
+    struct buffer groups; /* "value":{...}, of each group */
+    size_t groups_bytes_max;
 };
+
+static void timeline_release(struct timeline *timeline)
+{
+    free(timeline->values);
+    buffer_release(&timeline->groups);
+}
+
+/* How long a step is, for some 1500 of them: a round number, and 15 seconds at least. */
+static int64_t timeline_step_ns(int64_t length_ns)
+{
+    static const struct {
+        int64_t most_ms, step_seconds;
+    } rounded[] = {{17500, 15},        {25000, 20},          {45000, 30},
+                   {90000, 60},        {210000, 120},        {450000, 300},
+                   {750000, 600},      {1050000, 900},       {1500000, 1200},
+                   {2700000, 1800},    {5400000, 3600},      {9000000, 7200},
+                   {16200000, 10800},  {32400000, 21600},    {86400000, 43200},
+                   {604800000, 86400}, {1814400000, 604800}, {3628799999, 2592000}};
+    int64_t ms = (length_ns / TIMELINE_POINTS + MS_NS - 1) / MS_NS;
+    for (size_t i = 0; i < ARRAY_LENGTH(rounded); i++)
+        if (ms <= rounded[i].most_ms)
+            return rounded[i].step_seconds * SECOND_NS;
+    return 365 * 86400 * SECOND_NS;
+}
+
+static void put_timeline(const struct timeline *timeline, const int64_t *values, struct buffer *out)
+{
+    buffer_printf(out, "{\"startTime\":%lld,\"samples\":[",
+                  (long long)(timeline->start_ns / SECOND_NS));
+    for (size_t i = 0; i < timeline->count; i++)
+        buffer_printf(out, "%s%lld", i ? "," : "", (long long)values[i]);
+    buffer_printf(out, "],\"durationDelta\":%lld,\"watermarks\":null}",
+                  (long long)(timeline->step_ns / SECOND_NS));
+}
 
 static int put_points(void *context, const struct labels *group, const struct store_point *points,
                       size_t count)
 {
     struct timeline *timeline = context;
-    (void)group;
+    _cleanup_free_ int64_t *values = memory_zalloc(timeline->count + 1, sizeof(*values));
     for (size_t i = 0; i < count; i++) {
-        int64_t slot = (points[i].time_ns - timeline->from_ns) / timeline->step_ns;
-        if (slot >= 0 && slot < (int64_t)timeline->count)
-            timeline->values[slot] = points[i].value;
+        int64_t slot = (points[i].time_ns - timeline->first_ns) / timeline->step_ns;
+        if (slot < 0 || slot >= (int64_t)timeline->count)
+            continue;
+        values[slot] = points[i].value;
+        timeline->values[slot] = add_saturated(timeline->values[slot], points[i].value);
     }
-    return 0;
+    if (timeline->grouped) {
+        buffer_add_text(&timeline->groups, timeline->comma);
+        json_put_text(&timeline->groups, group->count ? group->list[0].value : "*");
+        buffer_add_char(&timeline->groups, ':');
+        put_timeline(timeline, values, &timeline->groups);
+        timeline->comma = ",";
+    }
+    return timeline->groups.length > timeline->groups_bytes_max ? -E2BIG : 0;
 }
 
-static int write_timeline(struct question *question, struct buffer *out, struct error *error)
+/* "timeline":{...},"groups":{...}: the latter by a label, where one is asked for. */
+static int write_timeline(struct question *question, const char *group_by, struct buffer *out,
+                          struct error *error)
 {
-    const struct store_selection *selection = &question->selection;
-    int64_t length = selection->to_ns - selection->from_ns;
-    struct timeline timeline = {.from_ns = selection->from_ns};
-    timeline.step_ns = MAX(15 * SECOND_NS, (length / TIMELINE_POINTS / SECOND_NS + 1) * SECOND_NS);
-    timeline.count = (size_t)MIN(length / timeline.step_ns + 1, (int64_t)TIMELINE_POINTS + 1);
-    struct store_timeseries_query query = {.step_ns = timeline.step_ns};
+    struct store_selection selection = question->selection;
+    int64_t step = timeline_step_ns(selection.to_ns - selection.from_ns);
+    int64_t start = selection.from_ns / step * step, end = selection.to_ns / step * step;
+    _cleanup_(timeline_release) struct timeline timeline = {
+        .start_ns = start,
+        .step_ns = step,
+        .count = (size_t)MIN((end - start) / step, (int64_t)STORE_POINTS_MAX),
+        .grouped = group_by != NULL,
+        .comma = "",
+        .groups_bytes_max = admit_profile_bytes(question->server) / 4};
+    timeline.values = memory_zalloc(timeline.count + 1, sizeof(*timeline.values));
+    struct store_timeseries_query query = {
+        .step_ns = step, .group_by = &group_by, .group_count = group_by != NULL};
     struct store_quality quality;
-    int r = store_timeseries(question->server->store, selection, &query, &question->limits,
+    int r = 0;
+    if (timeline.count) {
+        /* One point for each sample, wherever in its step on the grid that is. */
+        selection.to_ns = selection.from_ns + (int64_t)(timeline.count - 1) * step + MS_NS;
+        querier_points_range(&selection, step);
+        timeline.first_ns = selection.from_ns;
+        r = store_timeseries(question->server->store, &selection, &query, &question->limits,
                              put_points, &timeline, &quality, error);
-    buffer_printf(out, "\"timeline\":{\"startTime\":%lld,\"samples\":[",
-                  (long long)(timeline.from_ns / SECOND_NS));
-    for (size_t i = 0; i < timeline.count; i++)
-        buffer_printf(out, "%s%lld", i ? "," : "", (long long)timeline.values[i]);
-    buffer_printf(out, "],\"durationDelta\":%lld,\"watermarks\":null}",
-                  (long long)(timeline.step_ns / SECOND_NS));
+    }
+    if (r == -E2BIG && timeline.groups.length > timeline.groups_bytes_max)
+        error_set(error, r, "There are too many groups for one answer; group by another label.");
+    buffer_add_text(out, "\"timeline\":");
+    put_timeline(&timeline, timeline.values, out);
+    if (group_by) {
+        buffer_add_text(out, ",\"groups\":{");
+        buffer_add(out, timeline.groups.data, timeline.groups.length);
+        buffer_add_char(out, '}');
+    } else {
+        buffer_add_text(out, ",\"groups\":null");
+    }
     return r;
 }
+
+/* ---- pictures ---- */
 
 static int read_nodes(struct http_request *request, uint64_t *nodes, struct error *error)
 {
@@ -79,40 +156,65 @@ static int read_nodes(struct http_request *request, uint64_t *nodes, struct erro
                  : question_number(request, "max-nodes", 0, FLAMEBEARER_NODES_MAX, nodes, error);
 }
 
+/* The calls between functions, for graphviz; nothing where there is nothing. */
+static int render_dot(struct question *question, uint64_t nodes, struct error *error,
+                      struct answer *answer)
+{
+    _cleanup_profile_ struct profile profile;
+    struct store_quality quality;
+    profile_init(&profile, 0);
+    int r = question_merge(question, &profile, &quality, error);
+    answer->content_type = "text/plain; charset=utf-8";
+    if (!r && profile.samples.count)
+        dot_write(&profile, nodes ? nodes : DOT_FUNCTIONS, &answer->out);
+    return r;
+}
+
+static int render_json(struct question *question, uint64_t nodes, const char *group_by,
+                       struct buffer *out, struct error *error)
+{
+    _cleanup_calltree_ struct calltree tree;
+    _cleanup_profile_ struct profile profile;
+    _cleanup_buffer_ struct buffer timeline = {0};
+    struct store_quality quality;
+    calltree_init(&tree);
+    profile_init(&profile, 0);
+    int r = question_merge(question, &profile, &quality, error);
+    if (!r)
+        r = calltree_add(&tree, &profile, CALLTREE_NEW, error);
+    if (!r)
+        r = write_timeline(question, group_by, &timeline, error);
+    if (r < 0)
+        return r;
+    _cleanup_flamebearer_ struct flamebearer flame;
+    flamebearer_init(&flame, &tree, (int64_t)nodes);
+    buffer_add_text(out, "{\"version\":1,\"flamebearer\":{");
+    flamebearer_write_render(&flame, out);
+    buffer_add_text(out, "},");
+    put_metadata(out, "single", question->query.type);
+    buffer_add_char(out, ',');
+    buffer_add(out, timeline.data, timeline.length);
+    buffer_add_text(out, ",\"heatmap\":null}\n");
+    return 0;
+}
+
 void render(struct http_request *request, void *server)
 {
     _cleanup_question_ struct question question = {0};
-    _cleanup_calltree_ struct calltree tree;
-    _cleanup_profile_ struct profile profile;
-    struct store_quality quality;
     struct error error = {0};
-    _cleanup_buffer_ struct buffer timeline = {0};
     _cleanup_answer_ struct answer answer = {0};
-    struct buffer *out = &answer.out;
-    answer_init(&answer, request, "application/json");
+    const char *format = http_request_query(request, "format");
+    const char *group_by = http_request_query(request, "groupBy");
     uint64_t nodes = 0;
-    calltree_init(&tree);
-    profile_init(&profile, 0);
+    answer_init(&answer, request, "application/json");
     int r = read_nodes(request, &nodes, &error);
     if (!r)
         r = question_read(&question, request, server, "", true, &error);
-    if (!r)
-        r = question_merge(&question, &profile, &quality, &error);
-    if (!r)
-        r = calltree_add(&tree, &profile, CALLTREE_NEW, &error);
-    if (!r)
-        r = write_timeline(&question, &timeline, &error);
-    if (!r) {
-        _cleanup_flamebearer_ struct flamebearer flame;
-        flamebearer_init(&flame, &tree, (int64_t)nodes);
-        buffer_add_text(out, "{\"version\":1,\"flamebearer\":{");
-        flamebearer_write_render(&flame, out);
-        buffer_add_text(out, "},");
-        put_metadata(out, "single", question.query.type);
-        buffer_add_char(out, ',');
-        buffer_add(out, timeline.data, timeline.length);
-        buffer_add_text(out, ",\"groups\":null,\"heatmap\":null}\n");
-    }
+    if (!r && format && !strcmp(format, "dot"))
+        r = render_dot(&question, nodes, &error, &answer);
+    else if (!r)
+        r = render_json(&question, nodes, group_by && *group_by ? group_by : NULL, &answer.out,
+                        &error);
     r = answer_end(&answer, r, &error);
     if (r < 0)
         http_respond_failure(request, &error);

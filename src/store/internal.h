@@ -111,6 +111,7 @@ struct point_group {
     struct labels labels;
     int64_t *values;
     uint64_t *windows; /* raw windows seen in each step */
+    int64_t sum;       /* of all values, where groups are ordered by it */
 };
 
 struct point_groups {

@@ -103,10 +103,24 @@ static int compare_groups(const void *a, const void *b)
     return labels_compare(&x->labels, &y->labels);
 }
 
+static int compare_sums(const void *a, const void *b)
+{
+    const struct point_group *x = a, *y = b;
+    if (x->sum != y->sum)
+        return x->sum > y->sum ? -1 : 1;
+    return labels_compare(&x->labels, &y->labels);
+}
+
 int point_groups_give(struct point_groups *groups, store_points_fn *fn, void *context)
 {
+    bool by_sum = groups->query->greatest_first;
+    for (size_t g = 0; by_sum && g < groups->count; g++)
+        for (size_t i = 0; i < groups->steps; i++)
+            groups->groups[g].sum =
+                add_saturated(groups->groups[g].sum, groups->groups[g].values[i]);
     if (groups->count)
-        qsort(groups->groups, groups->count, sizeof(*groups->groups), compare_groups);
+        qsort(groups->groups, groups->count, sizeof(*groups->groups),
+              by_sum ? compare_sums : compare_groups);
     _cleanup_free_ struct store_point *points = memory_zalloc(groups->steps + 1, sizeof(*points));
     for (size_t g = 0; g < groups->count; g++) {
         size_t count = 0;

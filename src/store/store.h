@@ -223,6 +223,7 @@ struct store_timeseries_query {
     size_t group_count;
     const struct store_function *function; /* only its value; NULL: all */
     enum store_count count;
+    bool greatest_first; /* groups with the greatest sums come first, instead of by labels */
 };
 #define STORE_POINTS_MAX 100000
 #define STORE_GROUPS_MAX 10000
@@ -233,8 +234,8 @@ struct store_point {
     uint64_t windows;
 };
 
-/* One call per group, in the order of their labels; `group` holds the group_by labels that are
- * there. Rollups are used where steps are whole slots of theirs. */
+/* One call per group, in the order of their labels unless told otherwise; `group` holds the
+ * group_by labels that are there. Rollups are used where steps are whole slots of theirs. */
 typedef int store_points_fn(void *context, const struct labels *group,
                             const struct store_point *points, size_t count);
 int store_timeseries(struct store *store, const struct store_selection *selection,

@@ -94,11 +94,11 @@ def main():
 
     series = call("SelectSeries", select + field(5, "pod") + real(6, 60.0) + field(10, 3))
     first = fields(series[1][0])
-    assert fields(first[1][0]) == {1: [b"pod"], 2: [b"a"]}
+    assert fields(first[1][0]) == {1: [b"pod"], 2: [b"b"]}
     point = fields(first[2][0])
-    assert point[1] == [100.0] and point[2] == [1794699960000], point
+    assert point[1] == [300.0] and point[2] == [1794700080000], point
     exemplar = fields(point[4][0])
-    assert exemplar[3] == [b"00000000000000a1"] and exemplar[4] == [30], exemplar
+    assert exemplar[3] == [b"00000000000000a1"] and exemplar[4] == [90], exemplar
     assert exemplar[6] == [b"1".rjust(32, b"0")]
 
     heat = fields(call("SelectHeatmap", select + real(5, 60.0) + field(7, 1))[1][0])

@@ -57,22 +57,27 @@ same "$(jq '[.flamegraph.levels[].values | length / 4] | add' <<<"$got")" 6
 
 points=$(connect SelectSeries "{$select,\"step\":60,\"groupBy\":[\"pod\"],\"aggregation\":\"TIME_SERIES_AGGREGATION_TYPE_SUM\"}")
 same "$points" '{"series":[
-    {"labels":[{"name":"pod","value":"a"}],"points":[{"value":100,"timestamp":"1794699960000"}]},
-    {"labels":[{"name":"pod","value":"b"}],"points":[{"value":300,"timestamp":"1794700020000"}]}]}'
+    {"labels":[{"name":"pod","value":"b"}],"points":[{"value":300,"timestamp":"1794700080000"}]},
+    {"labels":[{"name":"pod","value":"a"}],"points":[{"value":100,"timestamp":"1794700020000"}]}]}'
 same "$(connect SelectSeries "{$select,\"step\":300,\"groupBy\":[],\"aggregation\":\"TIME_SERIES_AGGREGATION_TYPE_AVERAGE\"}")" \
-    '{"series":[{"labels":[],"points":[{"value":200,"timestamp":"1794699900000"}]}]}'
-same "$(connect SelectSeries "{$select,\"step\":60,\"groupBy\":[\"pod\"],\"limit\":\"1\"}" | jq '.series | length')" 1
+    '{"series":[{"labels":[],"points":[{"value":200,"timestamp":"1794700200000"}]}]}'
+# Series with the greatest sums are those that a limit leaves.
+same "$(connect SelectSeries "{$select,\"step\":60,\"groupBy\":[\"pod\"],\"limit\":\"1\"}" | jq '[.series[].labels[0].value]')" '["b"]'
 
-# Exemplars, the greatest of each point, and then the profile of the span that was clicked.
+# Exemplars, the greatest of each point, and then the profile or the span that was clicked.
 got=$(connect SelectSeries "{$select,\"step\":60,\"groupBy\":[],\"exemplarType\":\"EXEMPLAR_TYPE_SPAN\"}")
 same "$(jq '[.series[0].points[].exemplars[] | [.spanId, .traceId, .value, .profileId]]' <<<"$got")" \
     '[["00000000000000a1","00000000000000000000000000000001","30",""],
       ["00000000000000a1","00000000000000000000000000000001","90",""]]'
 got=$(connect SelectSeries "{$select,\"step\":300,\"exemplarType\":\"EXEMPLAR_TYPE_INDIVIDUAL\"}")
 profile=$(jq -r '.series[0].points[0].exemplars[0].profileId' <<<"$got")
+same "$(jq '.series[0].points[0].exemplars | [.[] | [.value, .timestamp, .spanId, (.labels | length)]]' <<<"$got")" \
+    '[["300","1794700060000","",2]]'
 [[ $profile =~ ^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$ ]]
+other=$(tr 0-9a-f f0-9a-e <<<"$profile")
 total() { jq -r '.flamegraph.total'; }
-[ "$(connect SelectMergeStacktraces "{$select,\"profileIdSelector\":[\"$profile\"]}" | total)" = 90 ]
+[ "$(connect SelectMergeStacktraces "{$select,\"profileIdSelector\":[\"$profile\"]}" | total)" = 300 ]
+[ "$(connect SelectMergeStacktraces "{$select,\"profileIdSelector\":[\"$other\"]}" | total)" = 0 ]
 [ "$(connect SelectMergeSpanProfile "{$select,\"spanSelector\":[\"00000000000000a2\"]}" | total)" = 80 ]
 [ "$(connect SelectMergeStacktraces "{$select,\"spanSelector\":[\"00000000000000a1\",\"00000000000000a2\"]}" | total)" = 200 ]
 [ "$(connect SelectMergeStacktraces "{$select,\"traceIdSelector\":[\"00000000000000000000000000000001\"]}" | total)" = 200 ]
@@ -81,6 +86,9 @@ total() { jq -r '.flamegraph.total'; }
 [ "$(connect SelectMergeStacktraces "{$select,\"stackTraceSelector\":{\"callSite\":[{\"name\":\"main\"},{\"name\":\"handle\"}]}}" | total)" = 200 ]
 
 # Heat maps: each push, or each sample of a span, is a point.
+got=$(connect SelectHeatmap "{$select,\"step\":300,\"queryType\":\"HEATMAP_QUERY_TYPE_INDIVIDUAL\",\"exemplarType\":\"EXEMPLAR_TYPE_INDIVIDUAL\"}")
+same "$(jq '[.series[0].slots[0].exemplars[] | .value]' <<<"$got")" '["100","300"]'
+same "$(jq '.series[0].slots[0].exemplars[1].profileId' <<<"$got")" "\"$profile\""
 got=$(connect SelectHeatmap "{$select,\"step\":60,\"queryType\":\"HEATMAP_QUERY_TYPE_INDIVIDUAL\"}")
 same "$(jq '[.series[0].slots[] | [.timestamp, (.counts | add), .counts[0], .counts[19], .yMin[0]]]' <<<"$got")" \
     '[["1794700020000",1,1,0,100],["1794700080000",1,0,1,100]]'

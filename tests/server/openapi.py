@@ -20,7 +20,7 @@ VALUES = {"query": "cpu", "from": "1980-01-01", "to": "now+1d", "limit": "3", "s
           "trace_id": "000000000000000000000000000000bb", "function": "main.isOdd",
           "base_query": "cpu", "base_from": "1980-01-01", "base_to": "now", "normalize": "none",
           "step": "3650d", "build_id": BUILD, "path": "/src/true.c", "agent": AGENT, "focus": "runtime/pprof.Do", "group_by": "endpoint", "count": "cum", "until": "now",
-          "maxNodes": "50", "max-nodes": "50", "label": "endpoint",
+          "maxNodes": "50", "max-nodes": "50", "label": "endpoint", "groupBy": "endpoint",
           "leftQuery": "cpu", "rightQuery": "cpu", "leftFrom": "1980-01-01",
           "service": "shop", "version": "1", "name": "app.js", "rightFrom": "1980-01-01", "leftUntil": "now", "rightUntil": "now"}
 # Short names of types stand for what the range has, and it has nothing in the last hour.

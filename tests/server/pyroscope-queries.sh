@@ -31,18 +31,22 @@ import json, sys
 g = json.load(open(sys.argv[1]))["flamegraph"]
 names, total = g["names"], int(g["total"])
 assert names[0] == "total" and total == 2130000000, (names[:1], total)
-selves, spans = 0, [(0, total)]
-for level in g["levels"]:
+selves, spans, siblings = 0, [(0, total)], {}
+for depth, level in enumerate(g["levels"]):
     v, x, here = [int(n) for n in level["values"]], 0, []
     for i in range(0, len(v), 4):
         x += v[i]
         assert any(a <= x and x + v[i + 1] <= b for a, b in spans), level
         assert 0 < v[i + 1] and v[i + 2] <= v[i + 1] and v[i + 3] < len(names)
+        parent = next(n for n, (a, b) in enumerate(spans) if a <= x < b)
+        siblings.setdefault((depth, parent), []).append(names[v[i + 3]])
         here.append((x + v[i + 2], x + v[i + 1]))
         x += v[i + 1]
         selves += v[i + 2]
     spans = here
 assert selves == total, selves
+for row in siblings.values():  # by name, and what was folded last
+    assert row == sorted(row, key=lambda name: (name == "other", name)), row
 flat = {}
 for level in g["levels"]:
     v = [int(n) for n in level["values"]]
@@ -79,6 +83,9 @@ python3 ask.py "$url" SelectMergeProfile "$cpu" $start $end >merged.pb
 "$ASSAY" report merged.pb -n 0 -f csv | cmp want.csv -
 python3 ask.py "$url" SelectMergeStacktraces "$cpu" $start $end >flame.pb
 grep -a 'runtime.asyncPreempt' flame.pb >/dev/null
+
+rpc SelectMergeStacktraces "{$select,\"maxNodes\":\"16\",\"format\":\"PROFILE_FORMAT_TREE\"}" >tree.json
+json tree.json '(b"\x05other" in (t := __import__("base64").b64decode(d["tree"]))) and b"(other)" not in t'
 
 render="query=$cpu%7Bservice_name%3D%22shop%22%7D&from=1794700000&until=1794730000"
 get "/pyroscope/render?$render" >render.json

@@ -165,19 +165,45 @@ static void samples_of_spans(void **state)
 static void ids_of_profiles(void **state)
 {
     (void)state;
-    struct store_exemplar one = {.time_ns = START, .link = {.span_id = {1}}}, other = one;
-    char first[PROFILE_ID_BYTES], second[PROFILE_ID_BYTES];
+    struct store *store = open_store();
+    struct labels h1 = {0}, h2 = {0};
+    labels_set(&h1, "service_name", "shop");
+    labels_copy(&h2, &h1);
+    labels_set(&h1, "host", "h1");
+    labels_set(&h2, "host", "h2");
+    static const struct {
+        int64_t time_ns;
+        int host;
+        const char *span, *wanted;
+    } cases[] = {{START, 1, NULL, "main;a 3\nmain;b 4\n"},
+                 {START + 60 * SECOND, 2, NULL, "main;a 5\n"},
+                 {START, 1, "0000000000000002", "main;b 4\n"},
+                 {START, 2, NULL, ""},
+                 {START + 1, 1, NULL, ""},
+                 {-1, 1, NULL, ""},
+                 {INT64_MAX, 1, NULL, ""},
+                 {START + 200 * SECOND, 1, NULL, ""}};
     struct error error = {0};
-    query_profile_id(&one, first);
-    assert_int_equal(strlen(first), 36);
-    other.time_ns++;
-    query_profile_id(&other, second);
-    assert_string_not_equal(first, second);
-    struct query_links links = {0};
-    assert_int_equal(query_links_add(&links, QUERY_PROFILE, second, &error), 0);
-    assert_false(query_links_match(&links, &one));
-    assert_true(query_links_match(&links, &other));
-    query_links_release(&links);
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        _cleanup_query_links_ struct query_links links = {0};
+        _cleanup_profile_ struct profile profile;
+        struct store_quality quality = {0};
+        char id[PROFILE_ID_BYTES];
+        profile_init(&profile, 0);
+        query_profile_id(cases[i].host == 1 ? &h1 : &h2, cases[i].time_ns, id);
+        assert_int_equal(strlen(id), 36);
+        for (int twice = 0; twice < 2; twice++) /* each window once all the same */
+            assert_int_equal(query_links_add(&links, QUERY_PROFILE, id, &error), 0);
+        if (cases[i].span)
+            assert_int_equal(query_links_add(&links, QUERY_SPAN, cases[i].span, &error), 0);
+        assert_int_equal(query_merge_links(store, &all, NULL, &links, &profile, &quality, &error),
+                         0);
+        expect_text(&profile, cases[i].wanted);
+        assert_int_equal(quality.total, sum(&profile));
+    }
+    labels_release(&h1);
+    labels_release(&h2);
+    store_close(store);
 }
 
 static void how_good(void **state)
