@@ -38,6 +38,13 @@ static bool counts_from_start(const struct labels *labels)
     return known && !(delta && !strcmp(delta, "false"));
 }
 
+/* Parca has no services: those who scrape tell them apart by the job, its agent by the program. */
+static const char *parca_service(const struct labels *labels)
+{
+    const char *job = labels_get(labels, "job");
+    return labels_get(labels, LABEL_SERVICE_NAME) ? NULL : job ? job : labels_get(labels, "comm");
+}
+
 /* The name is part of the type, no label of its own. */
 static int series_profile(struct receipt *receipt, const void *data, size_t length,
                           struct error *error)
@@ -48,6 +55,9 @@ static int series_profile(struct receipt *receipt, const void *data, size_t leng
     receipt->source.known_cumulative = !receipt->parca && counts_from_start(&all);
     labels_remove(labels, "__name__");
     labels_remove(labels, "__delta__");
+    const char *service = receipt->parca ? parca_service(&all) : NULL;
+    if (service)
+        labels_set(labels, LABEL_SERVICE_NAME, service);
     int r = receipt_read_memory(receipt, data, length, NULL, error);
     labels_copy(labels, &all);
     receipt->source.name = NULL;

@@ -63,7 +63,7 @@ done
 status 400 -F profile=@first.pb -F 'sample_type_config={' "$url/ingest?name=form&$when"
 status 415 -F profile=@first.pb -F prev_profile=@first.pb "$url/ingest?name=form&$when"
 
-# Parca's WriteRaw in both forms: labels are in a message of their own.
+# Parca's WriteRaw in both forms: labels are in a message of their own, and a job is a service.
 python3 - first.pb <<'PYTHON'
 import base64, json, sys
 from protobuf import field
@@ -71,7 +71,7 @@ raw = open(sys.argv[1], "rb").read()
 pairs = {"__name__": "process_cpu", "service_name": "parca"}
 labels = b"".join(field(1, field(1, k) + field(2, v)) for k, v in pairs.items())
 open("parca.bin", "wb").write(field(2, field(1, labels) + field(2, field(1, raw))))
-pairs["service_name"] = "parcajson"
+pairs = {"__name__": "process_cpu", "comm": "parcad", "job": "parcajson"}
 json.dump({"normalized": True, "series": [{
     "samples": [{"rawProfile": base64.b64encode(raw).decode()}],
     "labels": {"labels": [{"name": k, "value": v} for k, v in pairs.items()]}}]}, open("parca.json", "w"))
