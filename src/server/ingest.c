@@ -154,9 +154,18 @@ static const char *label_name(const char *name)
     return name;
 }
 
+static bool is_unkept(const struct ingest_source *source, const char *name)
+{
+    for (const char *const *at = source->unkept; at && *at; at++)
+        if (!strcmp(*at, name))
+            return true;
+    return false;
+}
+
 static void set_labels(struct split *split, uint32_t set, struct labels *labels)
 {
     const struct profile *profile = split->profile;
+    bool attributes = split->source->attributes;
     size_t count;
     const struct profile_label *list = profile_labels(profile, set, &count);
     labels_copy(labels, split->source->labels);
@@ -165,12 +174,15 @@ static void set_labels(struct split *split, uint32_t set, struct labels *labels)
         const struct profile_string *text = &profile->strings[list[i].text];
         if (take_link(profile, &list[i], &split->links[set]))
             continue;
-        const char *name = label_name(key->data);
-        if (!strncmp(name, "__", 2))
+        const char *name = attributes ? label_name(key->data) : key->data;
+        if (!strncmp(name, "__", 2) || is_unkept(split->source, name))
+            continue;
+        /* What the sender says of the whole is so, as Pyroscope has it. */
+        if (!attributes && labels_get(split->source->labels, name))
             continue;
         if (list[i].text) {
             labels_set_n(labels, name, strlen(name), text->data, text->length);
-        } else if (split->source->attributes && !list[i].unit) {
+        } else if (attributes && !list[i].unit) {
             /* In pprof a number is a measurement, as the size of an object is. */
             char number[24];
             snprintf(number, sizeof(number), "%lld", (long long)list[i].number);

@@ -51,11 +51,15 @@ struct ingest_source {
     const struct labels *labels; /* of all its series; service_name may be missing */
     const char *name;            /* first part of its types' ids; NULL: by the sample types */
     const char *type;            /* NULL, or the id of its only type, whose values are ... */
-    int64_t factor;              /* ... multiplied by this */
+    int64_t factor;              /* ... multiplied by this, if they are numbers of samples */
+    bool in_units;               /* its values may be times or sizes already: only those that fit
+                                    the type are called so */
     int64_t from_ns, to_ns;      /* 0: unknown */
     int64_t sent_ns;             /* the sender's clock when it sent this; 0: unknown */
     int64_t received_ns;
     bool attributes; /* sample labels are OTLP's: numbers count as labels, too */
+    bool recording;  /* of Java's flight recorder: of many kinds of types, with generated names */
+    const char *const *unkept; /* NULL, or sample labels that make no series, ended by NULL */
     /* Types whose values count from the start of their process, and are stored as differences:
      * those of Go that delta_is_known_type() knows, and these, ended by NULL. */
     bool known_cumulative;
@@ -94,6 +98,11 @@ int ingest_batch_write(struct ingest_batch *batch, const char *batch_id, struct 
 
 /* Names of functions, files and binaries, as the rules for labels have it. */
 void ingest_redact_names(struct redactor *redactor, struct profile *profile);
+
+/* ---- ingest_generated.c ---- */
+
+/* Names of classes that a JVM makes while it runs lose what differs from run to run. */
+void ingest_merge_generated(struct profile *profile);
 
 /* ---- ingest_depth.c ---- */
 

@@ -8,14 +8,20 @@
 #include "base/memory.h"
 #include "server/ingest.h"
 
+/* What a sample type's name has in it tells the name of its profile; a whole one, when `whole`. */
 static const struct {
     const char *part, *name;
+    bool whole;
 } families[] = {
-    {"offcpu", "off_cpu"},      {"off_cpu", "off_cpu"},   {"cpu", "process_cpu"},
-    {"samples", "process_cpu"}, {"alloc", "memory"},      {"inuse", "memory"},
-    {"space", "memory"},        {"objects", "memory"},    {"live", "memory"},
-    {"mutex", "mutex"},         {"contentions", "mutex"}, {"delay", "mutex"},
-    {"block_", "block"},        {"lock_", "mutex"},       {"goroutine", "goroutines"},
+    {"offcpu", "off_cpu", false},   {"off_cpu", "off_cpu", false},
+    {"cpu", "process_cpu", false},  {"samples", "process_cpu", true},
+    {"alloc_", "memory", false},    {"inuse_", "memory", false},
+    {"inuse-", "memory", false}, /* of old .NET clients */
+    {"space", "memory", true},      {"objects", "memory", true},
+    {"live", "memory", true},       {"mutex", "mutex", false},
+    {"contentions", "mutex", true}, {"delay", "mutex", true},
+    {"block_", "block", false},     {"alloc", "memory", true},
+    {"inuse", "memory", true},      {"goroutine", "goroutines", false},
 };
 
 static const char *display_name(const struct ingest_source *source, const char *type)
@@ -26,19 +32,22 @@ static const char *display_name(const struct ingest_source *source, const char *
     return type;
 }
 
-/* The name that types of one profile share. */
+/* The name that types of one profile share. One of which nothing is known is called by its last
+ * type, as Pyroscope does, so that what was made for its names finds the profile. */
 static const char *family(const struct profile *profile, const struct ingest_source *source)
 {
     for (unsigned i = 0; i < profile->type_count; i++)
         if (!strcmp(profile_text(profile, profile->types[i].type), "wall"))
             return "wall";
+    const char *type = "";
     for (unsigned i = 0; i < profile->type_count; i++) {
-        const char *type = display_name(source, profile_text(profile, profile->types[i].type));
+        type = display_name(source, profile_text(profile, profile->types[i].type));
         for (size_t k = 0; k < ARRAY_LENGTH(families); k++)
-            if (strstr(type, families[k].part))
+            if (families[k].whole ? !strcmp(type, families[k].part)
+                                  : strstr(type, families[k].part) != NULL)
                 return families[k].name;
     }
-    return display_name(source, profile_text(profile, profile->types[0].type));
+    return type;
 }
 
 /* One part; what has a meaning in ids or queries can't be in it. */
@@ -72,9 +81,61 @@ static bool is_type(const struct profile *profile, const struct profile_type *ty
            !strcmp(profile_text(profile, type->unit), unit);
 }
 
+/* A recording has types of many kinds, which Pyroscope stores as a profile each. NULL: by the
+ * profile's name, as others. "": not stored, since another type says the same in time. */
+static const char *recording_type(const char *type)
+{
+    static const struct {
+        const char *type, *id;
+    } ids[] = {
+        {"samples", ""},
+        {"cpu", "process_cpu:cpu:nanoseconds:cpu:nanoseconds"},
+        {"wall_samples", ""},
+        {"wall", "wall:wall:nanoseconds:wall:nanoseconds"},
+        {"alloc_in_new_tlab_objects", "memory:alloc_in_new_tlab_objects:count:space:bytes"},
+        {"alloc_in_new_tlab_bytes", "memory:alloc_in_new_tlab_bytes:bytes:space:bytes"},
+        {"alloc_outside_tlab_objects", "memory:alloc_outside_tlab_objects:count:space:bytes"},
+        {"alloc_outside_tlab_bytes", "memory:alloc_outside_tlab_bytes:bytes:space:bytes"},
+        {"alloc_sample_objects", "memory:alloc_sample_objects:count:space:bytes"},
+        {"alloc_sample_bytes", "memory:alloc_sample_bytes:bytes:space:bytes"},
+        {"lock_contentions", "mutex:contentions:count:mutex:count"},
+        {"lock_delay", "mutex:delay:nanoseconds:mutex:count"},
+        {"park_contentions", "block:contentions:count:block:count"},
+        {"park_delay", "block:delay:nanoseconds:block:count"},
+        {"live_objects", "memory:live:count:objects:count"},
+        {"live_bytes", "memory:live_bytes:bytes:objects:count"},
+        {"malloc_objects", "memory:malloc_objects:count::"},
+        {"malloc_bytes", "memory:malloc_bytes:bytes::"},
+    };
+    for (size_t i = 0; i < ARRAY_LENGTH(ids); i++)
+        if (!strcmp(type, ids[i].type))
+            return ids[i].id;
+    return NULL;
+}
+
+/* Whether samples come as time, too. */
+static bool is_timed(const struct profile *profile)
+{
+    for (unsigned i = 0; i < profile->type_count; i++) {
+        const char *type = profile_text(profile, profile->types[i].type);
+        if (!strcmp(type, "cpu") || !strcmp(type, "wall"))
+            return true;
+    }
+    return false;
+}
+
+/* Whether the values of the only type can be what the source says they are: time is no memory. */
+static bool fits(const struct profile *profile, const struct ingest_source *source)
+{
+    const char *unit = profile_text(profile, profile->types[0].unit);
+    bool time = strstr(source->type, ":nanoseconds:") != NULL;
+    return !source->in_units || !strcmp(unit, "count") || time == !strcmp(unit, "nanoseconds");
+}
+
 void ingest_types(const struct profile *profile, const struct ingest_source *source,
                   struct ingest_type *ret_types)
 {
+    bool timed = source->recording && is_timed(profile);
     const char *name = source->name && *source->name ? source->name : family(profile, source);
     const struct profile_type *period = &profile->period_type;
     bool has_cpu = false;
@@ -82,10 +143,16 @@ void ingest_types(const struct profile *profile, const struct ingest_source *sou
         has_cpu |= is_type(profile, &profile->types[i], "cpu", "nanoseconds");
     for (unsigned i = 0; i < profile->type_count; i++) {
         const struct profile_type *type = &profile->types[i];
+        const char *known = source->recording && !(source->name && *source->name)
+                                ? recording_type(profile_text(profile, type->type))
+                                : NULL;
         ret_types[i] = (struct ingest_type){.factor = 1};
-        if (source->type && profile->type_count == 1) {
+        if (known && (*known || timed)) {
+            ret_types[i].id = *known ? memory_strdup(known) : NULL;
+        } else if (source->type && profile->type_count == 1 && fits(profile, source)) {
             ret_types[i].id = memory_strdup(source->type);
-            ret_types[i].factor = source->factor;
+            if (!source->in_units || is_type(profile, type, "samples", "count"))
+                ret_types[i].factor = source->factor;
         } else if (source->attributes && !has_cpu && profile->period > 0 &&
                    is_type(profile, type, "samples", "count") &&
                    is_type(profile, period, "cpu", "nanoseconds")) {
@@ -152,18 +219,29 @@ const char *ingest_suffix_type(char *application, uint64_t sample_rate, int64_t 
     } suffixes[] = {
         {"cpu", "process_cpu:cpu:nanoseconds:cpu:nanoseconds", true},
         {"itimer", "process_cpu:cpu:nanoseconds:cpu:nanoseconds", true},
-        {"wall", "wall:wall:nanoseconds:wall:nanoseconds", true},
-        {"inuse_objects", "memory:inuse_objects:count:space:bytes", false},
-        {"inuse_space", "memory:inuse_space:bytes:space:bytes", false},
-        {"alloc_objects", "memory:alloc_objects:count:space:bytes", false},
-        {"alloc_space", "memory:alloc_space:bytes:space:bytes", false},
-        {"goroutines", "goroutines:goroutines:count:goroutine:count", false},
-        {"mutex_count", "mutex:contentions:count:contentions:count", false},
-        {"mutex_duration", "mutex:delay:nanoseconds:contentions:count", false},
-        {"block_count", "block:contentions:count:contentions:count", false},
-        {"block_duration", "block:delay:nanoseconds:contentions:count", false},
-        {"lock_count", "mutex:contentions:count:contentions:count", false},
-        {"lock_duration", "mutex:delay:nanoseconds:contentions:count", false},
+        {"wall", "wall:wall:nanoseconds:cpu:nanoseconds", true},
+        {"seconds", "wall:wall:nanoseconds:cpu:nanoseconds", true},
+        {"milliseconds", "wall:wall:nanoseconds:cpu:nanoseconds", true},
+        {"microseconds", "wall:wall:nanoseconds:cpu:nanoseconds", true},
+        {"nanoseconds", "wall:wall:nanoseconds:cpu:nanoseconds", true},
+        {"inuse_objects", "memory:inuse_objects:count::", false},
+        {"inuse_space", "memory:inuse_space:bytes::", false},
+        {"alloc_objects", "memory:alloc_objects:count::", false},
+        {"alloc_space", "memory:alloc_space:bytes::", false},
+        {"alloc_in_new_tlab_objects", "memory:alloc_in_new_tlab_objects:count::", false},
+        {"alloc_in_new_tlab_bytes", "memory:alloc_in_new_tlab_bytes:bytes::", false},
+        {"alloc_outside_tlab_objects", "memory:alloc_outside_tlab_objects:count::", false},
+        {"alloc_outside_tlab_bytes", "memory:alloc_outside_tlab_bytes:bytes::", false},
+        {"bytes", "memory:samples:bytes::", false},
+        {"live", "memory:live:count::", false},
+        {"goroutines", "goroutine:goroutines:count::", false},
+        {"mutex_count", "mutex:contentions:count::", false},
+        {"mutex_duration", "mutex:delay:nanoseconds::", false},
+        {"block_count", "block:contentions:count::", false},
+        {"block_duration", "block:delay:nanoseconds::", false},
+        {"lock_count", "block:contentions:count::", false},
+        {"lock_duration", "block:delay:nanoseconds::", false},
+        {"exceptions", "exceptions:samples:count::", false},
     };
     const char *dot = strrchr(application, '.');
     size_t found = 0; /* CPU time unless it says otherwise */

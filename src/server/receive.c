@@ -86,9 +86,11 @@ bool receipt_finish(struct receipt *receipt, int r, struct error *error)
     struct sender *seen = &receipt->seen;
     r = admission_explain(r, error);
     memory_meter = NULL; /* what is sent has been read */
+    const char *batch_id = http_request_header(receipt->request, "X-Assay-Batch-Id");
+    if (!batch_id && *receipt->batch_id)
+        batch_id = receipt->batch_id;
     if (!r)
-        r = ingest_batch_write(&receipt->batch,
-                               http_request_header(receipt->request, "X-Assay-Batch-Id"), error);
+        r = ingest_batch_write(&receipt->batch, batch_id, error);
     if (r) /* nothing of it is stored */
         seen->windows = seen->rows = seen->exemplars = 0;
     if (r == -EALREADY)
@@ -140,6 +142,9 @@ int receipt_read(struct receipt *receipt, struct source *source, const struct fo
     if (!r && format == &format_jfr && receipt->context_labels)
         r = jfr_labels_apply(receipt->context_labels, receipt->context_labels_length, &profile,
                              error);
+    receipt->source.recording = format == &format_jfr;
+    if (!r && receipt->source.recording)
+        ingest_merge_generated(&profile);
     if (!r && !profile.loose) /* loose stacks keep all that was read */
         admission_kept(noted, profile_memory(&profile));
     return r < 0 ? r : ingest_batch_add(&receipt->batch, &receipt->source, &profile, error);

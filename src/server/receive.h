@@ -15,7 +15,9 @@ struct receipt {
     struct sender seen;
     const void *context_labels; /* of recordings: see format/jfr_labels.h; NULL: none */
     size_t context_labels_length;
-    bool parca; /* of series: their messages differ a little */
+    bool parca;        /* of series: their messages differ a little */
+    bool unnamed;      /* of series: one of their profiles has no id */
+    char batch_id[48]; /* "": what the header says */
 };
 
 /* False when the sender has sent more than it may: that is answered then. */

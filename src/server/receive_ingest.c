@@ -37,6 +37,8 @@ static const struct ingest_format formats[] = {
     {"pprof", NULL, &format_pprof, false, BODY_PROFILE},
     {"jfr", NULL, &format_jfr, false, BODY_PROFILE},
     {"groups", NULL, &format_folded, true, BODY_PROFILE},
+    {"folded", NULL, &format_folded, true, BODY_PROFILE}, /* as its documentation calls it */
+    {"collapsed", NULL, &format_folded, true, BODY_PROFILE},
     {"lines", NULL, &format_folded, true, BODY_LINES},
     {"tree", "binary/octet-stream+tree", NULL, true, BODY_TREE},
     {"trie", "binary/octet-stream+trie", NULL, true, BODY_TRIE},
@@ -79,6 +81,8 @@ static int read_type(struct type_config *config, struct json *json, const char *
     struct json_string key, text;
     bool cumulative = false;
     const char *display = NULL;
+    if (json_null(json))
+        return 0;
     int r = json_object(json);
     while (r >= 0 && (r = json_next_key(json, &key)) > 0) {
         if (json_is(&key, "cumulative") && !json_null(json))
@@ -99,14 +103,17 @@ static int read_config(struct type_config *config, const char *data, size_t leng
 {
     struct source source;
     struct json_string key;
+    if (!length)
+        return 0;
     int r = source_open_memory(&source, "sample_type_config", data, length, 1u << 20, error);
     if (r < 0)
         return r;
     {
         _cleanup_json_ struct json json;
         json_init(&json, &source, error);
-        r = json_object(&json);
-        while (r >= 0 && (r = json_next_key(&json, &key)) > 0)
+        bool none = json_null(&json);
+        r = none ? 0 : json_object(&json);
+        while (!none && r >= 0 && (r = json_next_key(&json, &key)) > 0)
             r = read_type(config, &json, arena_strndup(&config->arena, key.data, key.length));
         if (r >= 0)
             r = json_end(&json);
@@ -155,13 +162,15 @@ static int ingest_form(struct receipt *receipt, const void *body, size_t length,
         r = multipart_init(&parts, type, body, length, error);
     while (!r && (r = multipart_next(&parts, &part, error)) > 0) {
         r = 0;
-        if (!strcmp(part.name, "prev_profile")) {
+        if (!strcmp(part.name, "prev_profile") && part.length) {
             r = error_set(error, -ENOTSUP,
                           "Profiles with a previous one are of clients that are "
                           "too old; send deltas.");
         } else if (!strcmp(part.name, "profile") || !strcmp(part.name, "jfr")) {
             found = true;
-            r = receipt_read_memory(receipt, part.data, part.length, format, error);
+            /* Nothing happened since the last one: that is no error of the sender's. */
+            if (part.length || format != &format_pprof)
+                r = receipt_read_memory(receipt, part.data, part.length, format, error);
         }
     }
     if (!r && !found)
@@ -214,11 +223,36 @@ static int read_body(struct receipt *receipt, const struct ingest_format *format
                               : error_set(error, -ENOTSUP, "Trees don't come in forms.");
     if (format->body == BODY_TREE || format->body == BODY_TRIE)
         return read_prefix_tree(receipt, body, length, format->body == BODY_TRIE, error);
+    if (!length && format->format == &format_pprof)
+        return 0;
     if (format->body == BODY_PROFILE)
         return receipt_read_memory(receipt, body, length, format->format, error);
     _cleanup_buffer_ struct buffer folded = {0};
     lines_to_folded((const char *)body, length, &folded);
     return receipt_read_memory(receipt, folded.data, folded.length, format->format, error);
+}
+
+/* A service that is named by a label may have another application's name, which is a label then
+ * but for pprof; the name's end may tell the type. */
+static void name_application(struct receipt *receipt, const char *given_name,
+                             const struct ingest_format *format, uint64_t rate)
+{
+    struct labels *labels = &receipt->labels;
+    given_name += strspn(given_name, " \t");
+    size_t length = strcspn(given_name, "{");
+    while (length && strchr(" \t", given_name[length - 1]))
+        length--;
+    _cleanup_free_ char *application = memory_strndup(given_name, length);
+    bool other = strcmp(application, labels_get(labels, LABEL_SERVICE_NAME)) && *application;
+    if (format->counted || format->format == &format_speedscope) {
+        struct ingest_source *source = &receipt->source;
+        source->type = ingest_suffix_type(application, rate, &source->factor);
+        source->in_units = !format->counted;
+    }
+    if (!other && *application)
+        labels_set(labels, LABEL_SERVICE_NAME, application);
+    else if (other && format->format != &format_pprof && !labels_get(labels, "app_name"))
+        labels_set(labels, "app_name", application);
 }
 
 static int read_ingest(struct receipt *receipt, struct http_source **source, struct error *error)
@@ -243,14 +277,10 @@ static int read_ingest(struct receipt *receipt, struct http_source **source, str
         labels_set(&receipt->labels, "pyroscope_spy", spy);
     if (rate_text) /* one that can't be is as good as none */
         text_to_u64(rate_text, strlen(rate_text), &rate);
-    _cleanup_free_ char *application =
-        memory_strdup(labels_get(&receipt->labels, LABEL_SERVICE_NAME));
-    if (format->counted || format->format == &format_speedscope) {
-        receipt->source.type = ingest_suffix_type(application, rate, &receipt->source.factor);
-        labels_set(&receipt->labels, LABEL_SERVICE_NAME, application);
-        if (!format->counted) /* speedscope's values are in units already */
-            receipt->source.type = NULL;
-    }
+    static const char *const of_recordings[] = {"thread", "class", "state", "context_id", NULL};
+    if (format->format == &format_jfr) /* too many for series, and Pyroscope's aren't split so */
+        receipt->source.unkept = of_recordings;
+    name_application(receipt, given_name, format, rate);
     return read_body(receipt, format, source, error);
 }
 

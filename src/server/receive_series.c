@@ -2,7 +2,9 @@
 // Takes series of raw profiles: Pyroscope's push.v1 and Parca's WriteRaw, as protobuf and JSON; and
 // single ones as Coroot's agents send them.
 
+#include <stdio.h>
 #include <string.h>
+#include <xxhash.h>
 
 #include "base/base64.h"
 #include "format/json.h"
@@ -45,14 +47,17 @@ static const char *parca_service(const struct labels *labels)
     return labels_get(labels, LABEL_SERVICE_NAME) ? NULL : job ? job : labels_get(labels, "comm");
 }
 
-/* The name is part of the type, no label of its own. */
+/* The name is part of the type, no label of its own. What Go's delta profiler has made is called
+ * like what it has made it of, and is none of the latter. */
 static int series_profile(struct receipt *receipt, const void *data, size_t length,
                           struct error *error)
 {
     struct labels all = {0}, *labels = &receipt->labels;
     labels_copy(&all, labels);
-    receipt->source.name = labels_get(&all, "__name__");
-    receipt->source.known_cumulative = !receipt->parca && counts_from_start(&all);
+    const char *name = labels_get(&all, "__name__");
+    bool delta = name && !strncmp(name, "godeltaprof_", strlen("godeltaprof_"));
+    receipt->source.name = delta ? name + strlen("godeltaprof_") : name;
+    receipt->source.known_cumulative = !receipt->parca && !delta && counts_from_start(&all);
     labels_remove(labels, "__name__");
     labels_remove(labels, "__delta__");
     const char *service = receipt->parca ? parca_service(&all) : NULL;
@@ -119,10 +124,14 @@ static int wire_samples(struct receipt *receipt, const struct wire_field *series
         if (sample.number != 2 || sample.type != WIRE_BYTES)
             continue;
         struct wire inner = wire_of_field(&sample);
-        while ((r = wire_next(&inner, &field)) > 0)
+        bool named = false;
+        while ((r = wire_next(&inner, &field)) > 0) {
+            named |= field.number == 2 && field.type == WIRE_BYTES && field.length;
             if (field.number == 1 && field.type == WIRE_BYTES &&
                 (r = series_profile(receipt, field.data, field.length, error)) < 0)
                 return r;
+        }
+        receipt->unnamed |= !named;
         if (r < 0)
             break;
     }
@@ -134,6 +143,7 @@ int receipt_read_wire(struct receipt *receipt, const void *body, size_t length, 
     struct wire wire = wire_of(body, length);
     struct wire_field field;
     int r;
+    receipt->unnamed = receipt->parca;
     while ((r = wire_next(&wire, &field)) > 0) {
         if (field.number != (receipt->parca ? 2 : 1) || field.type != WIRE_BYTES)
             continue;
@@ -143,7 +153,16 @@ int receipt_read_wire(struct receipt *receipt, const void *body, size_t length, 
         if ((r = wire_samples(receipt, &field, error)) < 0)
             return r;
     }
-    return r < 0 ? malformed(error) : 0;
+    if (r < 0)
+        return malformed(error);
+    /* Profiles with ids that come again, in the same message, are those that are there: whoever
+     * sends it saw no answer. */
+    if (!receipt->unnamed) {
+        XXH128_hash_t hash = XXH3_128bits(body, length);
+        snprintf(receipt->batch_id, sizeof(receipt->batch_id), "push-%016llx%016llx",
+                 (unsigned long long)hash.high64, (unsigned long long)hash.low64);
+    }
+    return 0;
 }
 
 /* ---- the same as JSON ---- */
