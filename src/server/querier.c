@@ -252,6 +252,25 @@ void querier_unknown(struct http_request *request, void *server)
     http_respond_code(request, HTTP_UNIMPLEMENTED, "%s isn't served.", http_request_path(request));
 }
 
+/* Grafana's Profiles Drilldown asks for its settings before each flame graph, and says so aloud
+ * when it gets none; of an empty list it makes its defaults. */
+void querier_no_settings(struct http_request *request, void *server)
+{
+    static const struct rpc_field none[] = {{0}};
+    _cleanup_rpc_ struct rpc_request message;
+    _cleanup_buffer_ struct buffer out = {0};
+    struct error error = {0};
+    (void)server;
+    int r = rpc_read(request, none, &message, &error);
+    if (r < 0) {
+        http_respond_failure(request, &error);
+        return;
+    }
+    if (message.json)
+        buffer_add_text(&out, "{\"settings\":[]}");
+    rpc_respond(request, &message, &out);
+}
+
 void querier_call(struct http_request *request, void *server)
 {
     size_t method = 0;
