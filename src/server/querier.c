@@ -9,10 +9,17 @@
 #include "format/wire.h"
 #include "server/answer.h"
 
-static const char *const formats[] = {"UNSPECIFIED", "FLAMEGRAPH", "TREE", "DOT", "PPROF", NULL};
-static const char *const aggregations[] = {"SUM", "AVERAGE", NULL};
-static const char *const exemplar_types[] = {"UNSPECIFIED", "NONE", "INDIVIDUAL", "SPAN", NULL};
-static const char *const heatmap_types[] = {"UNSPECIFIED", "INDIVIDUAL", "SPAN", NULL};
+static const char *const formats[] = {"PROFILE_FORMAT_UNSPECIFIED", "PROFILE_FORMAT_FLAMEGRAPH",
+                                      "PROFILE_FORMAT_TREE",        "PROFILE_FORMAT_DOT",
+                                      "PROFILE_FORMAT_PPROF",       NULL};
+static const char *const aggregations[] = {"TIME_SERIES_AGGREGATION_TYPE_SUM",
+                                           "TIME_SERIES_AGGREGATION_TYPE_AVERAGE", NULL};
+static const char *const exemplar_types[] = {"EXEMPLAR_TYPE_UNSPECIFIED", "EXEMPLAR_TYPE_NONE",
+                                             "EXEMPLAR_TYPE_INDIVIDUAL", "EXEMPLAR_TYPE_SPAN",
+                                             NULL};
+static const char *const heatmap_types[] = {"HEATMAP_QUERY_TYPE_UNSPECIFIED",
+                                            "HEATMAP_QUERY_TYPE_INDIVIDUAL",
+                                            "HEATMAP_QUERY_TYPE_SPAN", NULL};
 
 #define AT(member) offsetof(struct rpc_request, member)
 
