@@ -254,6 +254,43 @@ static int put_series(struct heatmap *map, const struct heat_point *points, size
     return put_slots(map, points, count);
 }
 
+/* A group's part of the sorted points. */
+struct heat_run {
+    const struct labels *labels;
+    size_t first, count;
+};
+
+static int compare_runs(const void *a, const void *b)
+{
+    const struct heat_run *x = a, *y = b;
+    if (x->count != y->count)
+        return x->count > y->count ? -1 : 1;
+    return labels_compare(x->labels, y->labels);
+}
+
+/* Where there are more series than are asked for, those with the most points. */
+static int put_all(struct heatmap *map, int64_t limit)
+{
+    _cleanup_free_ struct heat_run *runs = memory_zalloc(map->group_count + 1, sizeof(*runs));
+    size_t count = 0;
+    int r = 0;
+    if (map->count)
+        qsort(map->points, map->count, sizeof(*map->points), compare_points);
+    for (size_t i = 0; i < map->count; i++) {
+        if (!i || map->points[i].group != map->points[i - 1].group)
+            runs[count++] =
+                (struct heat_run){.labels = &map->groups[map->points[i].group], .first = i};
+        runs[count - 1].count++;
+    }
+    if (limit > 0 && (uint64_t)limit < count) {
+        qsort(runs, count, sizeof(*runs), compare_runs);
+        count = (size_t)limit;
+    }
+    for (size_t i = 0; !r && i < count; i++)
+        r = put_series(map, map->points + runs[i].first, runs[i].count);
+    return r;
+}
+
 int querier_select_heatmap(struct call *call, struct error *error)
 {
     struct rpc_request *request = &call->request;
@@ -284,17 +321,9 @@ int querier_select_heatmap(struct call *call, struct error *error)
                          POINTS_MAX, GROUPS_MAX, map.memory_bytes_max >> 20);
     if (r < 0)
         return r;
-    r = 0;
-    if (map.count)
-        qsort(map.points, map.count, sizeof(*map.points), compare_points);
     if (request->json)
         buffer_add_text(call->out, "{\"series\":[");
-    int64_t left = request->limit > 0 ? request->limit : GROUPS_MAX;
-    for (size_t i = 0, end; !r && i < map.count && left; i = end, left--) {
-        for (end = i; end < map.count && map.points[end].group == map.points[i].group;)
-            end++;
-        r = put_series(&map, map.points + i, end - i);
-    }
+    r = put_all(&map, request->limit);
     if (request->json)
         buffer_add_text(call->out, "]}");
     return r;

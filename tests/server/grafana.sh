@@ -96,6 +96,13 @@ got=$(connect SelectHeatmap "{$select,\"step\":60,\"queryType\":\"HEATMAP_QUERY_
 same "$(jq '[.series[] | [.labels[0].value, (.slots[0].counts | add), (.slots[0].exemplars | length)]] | sort' <<<"$got")" \
     '[["a",2,2],["b",2,2]]'
 
+# The busiest of more series than are asked for.
+push one.pb 'service=heat&zone=a' >/dev/null
+push one.pb 'service=heat&zone=b' >/dev/null
+push two.pb 'service=heat&zone=b' >/dev/null
+got=$(connect SelectHeatmap "{\"profileTypeID\":\"$cpu\",\"labelSelector\":\"{service_name=\\\"heat\\\"}\",$span,\"step\":60,\"queryType\":\"HEATMAP_QUERY_TYPE_INDIVIDUAL\",\"groupBy\":[\"zone\"],\"limit\":\"1\"}")
+same "$(jq '[.series[] | [.labels[0].value, ([.slots[].counts[]] | add)]]' <<<"$got")" '[["b",2]]'
+
 # Other forms of the merged profile.
 connect SelectMergeStacktraces "{$select,\"format\":\"PROFILE_FORMAT_TREE\"}" | jq -r .tree | base64 -d >tree.bin
 cat >tree.py <<'PYTHON'
