@@ -35,9 +35,11 @@ struct heatmap {
     size_t count, capacity;
     struct {
         struct store_exemplar exemplar;
-        struct labels labels;
+        size_t set;
     } * exemplars;
     size_t exemplar_count, exemplar_capacity;
+    struct labels *sets; /* of exemplars' series, which come one after the other */
+    size_t set_count, set_capacity;
     size_t label_bytes, memory_bytes_max;
     int64_t least, most;
     bool too_many;
@@ -47,8 +49,9 @@ static void heatmap_release(struct heatmap *map)
 {
     for (size_t i = 0; i < map->group_count; i++)
         labels_release(&map->groups[i]);
-    for (size_t i = 0; i < map->exemplar_count; i++)
-        labels_release(&map->exemplars[i].labels);
+    for (size_t i = 0; i < map->set_count; i++)
+        labels_release(&map->sets[i]);
+    free(map->sets);
     free(map->groups);
     free(map->points);
     free(map->exemplars);
@@ -85,6 +88,20 @@ static bool is_full(const struct heatmap *map)
                                            map->memory_bytes_max;
 }
 
+static void keep_exemplar(struct heatmap *map, const struct labels *labels,
+                          const struct store_exemplar *exemplar)
+{
+    if (!map->set_count || !labels_equal(&map->sets[map->set_count - 1], labels)) {
+        array_reserve(map->sets, map->set_capacity, map->set_count + 1);
+        map->sets[map->set_count] = (struct labels){0};
+        labels_copy(&map->sets[map->set_count], labels);
+        map->label_bytes += sizeof(*labels) + labels_memory(&map->sets[map->set_count++]);
+    }
+    array_reserve(map->exemplars, map->exemplar_capacity, map->exemplar_count + 1);
+    map->exemplars[map->exemplar_count].exemplar = *exemplar;
+    map->exemplars[map->exemplar_count++].set = map->set_count - 1;
+}
+
 static int add_point(struct heatmap *map, const struct labels *labels, int64_t time_ns,
                      int64_t value, const struct store_exemplar *exemplar)
 {
@@ -96,11 +113,7 @@ static int add_point(struct heatmap *map, const struct labels *labels, int64_t t
     struct heat_point point = {
         .group = group, .slot = (after + map->step_ns - 1) / map->step_ns, .value = value};
     if (exemplar) {
-        array_reserve(map->exemplars, map->exemplar_capacity, map->exemplar_count + 1);
-        map->exemplars[map->exemplar_count].exemplar = *exemplar;
-        map->exemplars[map->exemplar_count].labels = (struct labels){0};
-        labels_copy(&map->exemplars[map->exemplar_count].labels, labels);
-        map->label_bytes += labels_memory(&map->exemplars[map->exemplar_count++].labels);
+        keep_exemplar(map, labels, exemplar);
         point.exemplar = (uint32_t)map->exemplar_count;
     }
     map->least = map->count ? MIN(map->least, value) : value;
@@ -190,8 +203,9 @@ static void put_slot(struct heatmap *map, const struct heat_point *points, size_
         if (json)
             buffer_add_text(out, comma);
         comma = ",";
-        querier_put_exemplar(call, 4, &map->exemplars[best[i]->exemplar - 1].exemplar,
-                             &map->exemplars[best[i]->exemplar - 1].labels);
+        size_t exemplar = best[i]->exemplar - 1;
+        querier_put_exemplar(call, 4, &map->exemplars[exemplar].exemplar,
+                             &map->sets[map->exemplars[exemplar].set]);
     }
     if (json)
         buffer_add_text(out, "]}");
