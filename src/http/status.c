@@ -81,7 +81,7 @@ unsigned http_status_of_error(int error_code)
         {-EBADMSG, 400},   {-EINVAL, 400},    {-EDOM, 400},       {-ERANGE, 400},    {-E2BIG, 413},
         {-ENOTSUP, 415},   {-ENOENT, 404},    {-EACCES, 403},     {-EPERM, 403},     {-EAGAIN, 503},
         {-ENOSPC, 503},    {-EDQUOT, 503},    {-EROFS, 503},      {-ESHUTDOWN, 503}, {-ETIME, 408},
-        {-ETIMEDOUT, 408}, {-ECANCELED, 499}, {-ECONNRESET, 499},
+        {-ETIMEDOUT, 408}, {-ECANCELED, 499}, {-ECONNRESET, 499}, {-ENOSYS, 501},
     };
     for (size_t i = 0; i < ARRAY_LENGTH(table); i++)
         if (table[i].error == error_code)

@@ -3,6 +3,7 @@
 
 #include "label/selector.h"
 
+#include <ctype.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -107,6 +108,22 @@ static bool is_quote(char c)
     return c == '"' || c == '\'' || c == '`';
 }
 
+/* Prometheus wants names beyond letters, digits and _ in quotes; Grafana's apps write those of
+ * OpenTelemetry without. Behind a name's first letter such characters can be nothing else. */
+static size_t bare_name_length(const char *text, size_t room)
+{
+    static const char joining[] = {'.', '-', '/'};
+    size_t length = label_name_plain_prefix(text, room);
+    while (length && length < room) {
+        if (!memchr(joining, text[length], sizeof(joining)))
+            break;
+        length++;
+        while (length < room && (isalnum((unsigned char)text[length]) || text[length] == '_'))
+            length++;
+    }
+    return length;
+}
+
 static int scan_name(struct scanner *scanner, struct buffer *name, bool *ret_quoted)
 {
     char first = peek(scanner);
@@ -118,7 +135,7 @@ static int scan_name(struct scanner *scanner, struct buffer *name, bool *ret_quo
             return fail_at(scanner, start, "the name of a label is empty");
         return result;
     }
-    size_t length = label_name_plain_prefix(scanner->text + start, scanner->length - start);
+    size_t length = bare_name_length(scanner->text + start, scanner->length - start);
     if (!length)
         return fail_expected(scanner, "the name of a label");
     buffer_add(name, scanner->text + start, length);
@@ -134,10 +151,6 @@ static int scan_operator(struct scanner *scanner, enum matcher_kind *ret_kind)
         *ret_kind = second == '~' ? MATCH_REGEX : MATCH_EQUAL;
     else if (first == '!' && (second == '=' || second == '~'))
         *ret_kind = second == '~' ? MATCH_NOT_REGEX : MATCH_NOT_EQUAL;
-    else if (first == '.' || first == '-' || first == '/')
-        return fail_at(scanner, scanner->at,
-                       "the name of a label with characters beyond letters, digits and _ has to be "
-                       "in quotes");
     else
         return fail_expected(scanner, "one of = != =~ !~");
     scanner->at += *ret_kind == MATCH_EQUAL ? 1 : 2;

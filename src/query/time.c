@@ -25,11 +25,12 @@ static int wrong(const char *text, struct error *error)
 static int from_now(const char *text, const char *rest, int64_t now_ns, int64_t *ret_ns,
                     struct error *error)
 {
-    int64_t offset = 0;
+    int64_t offset = 0, ns;
     if (*rest && ((*rest != '-' && *rest != '+') || !quantity_duration(rest + 1, &offset)))
         return wrong(text, error);
-    if (__builtin_add_overflow(now_ns, *rest == '-' ? -offset : offset, ret_ns))
+    if (__builtin_add_overflow(now_ns, *rest == '-' ? -offset : offset, &ns))
         return wrong(text, error);
+    *ret_ns = ns;
     return 0;
 }
 

@@ -9,10 +9,17 @@
 #include "format/wire.h"
 #include "server/answer.h"
 
-static const char *const formats[] = {"UNSPECIFIED", "FLAMEGRAPH", "TREE", "DOT", "PPROF", NULL};
-static const char *const aggregations[] = {"SUM", "AVERAGE", NULL};
-static const char *const exemplar_types[] = {"UNSPECIFIED", "NONE", "INDIVIDUAL", "SPAN", NULL};
-static const char *const heatmap_types[] = {"UNSPECIFIED", "INDIVIDUAL", "SPAN", NULL};
+static const char *const formats[] = {"PROFILE_FORMAT_UNSPECIFIED", "PROFILE_FORMAT_FLAMEGRAPH",
+                                      "PROFILE_FORMAT_TREE",        "PROFILE_FORMAT_DOT",
+                                      "PROFILE_FORMAT_PPROF",       NULL};
+static const char *const aggregations[] = {"TIME_SERIES_AGGREGATION_TYPE_SUM",
+                                           "TIME_SERIES_AGGREGATION_TYPE_AVERAGE", NULL};
+static const char *const exemplar_types[] = {"EXEMPLAR_TYPE_UNSPECIFIED", "EXEMPLAR_TYPE_NONE",
+                                             "EXEMPLAR_TYPE_INDIVIDUAL", "EXEMPLAR_TYPE_SPAN",
+                                             NULL};
+static const char *const heatmap_types[] = {"HEATMAP_QUERY_TYPE_UNSPECIFIED",
+                                            "HEATMAP_QUERY_TYPE_INDIVIDUAL",
+                                            "HEATMAP_QUERY_TYPE_SPAN", NULL};
 
 #define AT(member) offsetof(struct rpc_request, member)
 
@@ -250,6 +257,25 @@ void querier_unknown(struct http_request *request, void *server)
 {
     (void)server;
     http_respond_code(request, HTTP_UNIMPLEMENTED, "%s isn't served.", http_request_path(request));
+}
+
+/* Grafana's Profiles Drilldown asks for its settings before each flame graph, and says so aloud
+ * when it gets none; of an empty list it makes its defaults. */
+void querier_no_settings(struct http_request *request, void *server)
+{
+    static const struct rpc_field none[] = {{0}};
+    _cleanup_rpc_ struct rpc_request message;
+    _cleanup_buffer_ struct buffer out = {0};
+    struct error error = {0};
+    (void)server;
+    int r = rpc_read(request, none, &message, &error);
+    if (r < 0) {
+        http_respond_failure(request, &error);
+        return;
+    }
+    if (message.json)
+        buffer_add_text(&out, "{\"settings\":[]}");
+    rpc_respond(request, &message, &out);
 }
 
 void querier_call(struct http_request *request, void *server)

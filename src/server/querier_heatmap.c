@@ -35,9 +35,11 @@ struct heatmap {
     size_t count, capacity;
     struct {
         struct store_exemplar exemplar;
-        struct labels labels;
+        size_t set;
     } * exemplars;
     size_t exemplar_count, exemplar_capacity;
+    struct labels *sets; /* of exemplars' series, which come one after the other */
+    size_t set_count, set_capacity;
     size_t label_bytes, memory_bytes_max;
     int64_t least, most;
     bool too_many;
@@ -47,8 +49,9 @@ static void heatmap_release(struct heatmap *map)
 {
     for (size_t i = 0; i < map->group_count; i++)
         labels_release(&map->groups[i]);
-    for (size_t i = 0; i < map->exemplar_count; i++)
-        labels_release(&map->exemplars[i].labels);
+    for (size_t i = 0; i < map->set_count; i++)
+        labels_release(&map->sets[i]);
+    free(map->sets);
     free(map->groups);
     free(map->points);
     free(map->exemplars);
@@ -85,6 +88,20 @@ static bool is_full(const struct heatmap *map)
                                            map->memory_bytes_max;
 }
 
+static void keep_exemplar(struct heatmap *map, const struct labels *labels,
+                          const struct store_exemplar *exemplar)
+{
+    if (!map->set_count || !labels_equal(&map->sets[map->set_count - 1], labels)) {
+        array_reserve(map->sets, map->set_capacity, map->set_count + 1);
+        map->sets[map->set_count] = (struct labels){0};
+        labels_copy(&map->sets[map->set_count], labels);
+        map->label_bytes += sizeof(*labels) + labels_memory(&map->sets[map->set_count++]);
+    }
+    array_reserve(map->exemplars, map->exemplar_capacity, map->exemplar_count + 1);
+    map->exemplars[map->exemplar_count].exemplar = *exemplar;
+    map->exemplars[map->exemplar_count++].set = map->set_count - 1;
+}
+
 static int add_point(struct heatmap *map, const struct labels *labels, int64_t time_ns,
                      int64_t value, const struct store_exemplar *exemplar)
 {
@@ -96,11 +113,7 @@ static int add_point(struct heatmap *map, const struct labels *labels, int64_t t
     struct heat_point point = {
         .group = group, .slot = (after + map->step_ns - 1) / map->step_ns, .value = value};
     if (exemplar) {
-        array_reserve(map->exemplars, map->exemplar_capacity, map->exemplar_count + 1);
-        map->exemplars[map->exemplar_count].exemplar = *exemplar;
-        map->exemplars[map->exemplar_count].labels = (struct labels){0};
-        labels_copy(&map->exemplars[map->exemplar_count].labels, labels);
-        map->label_bytes += labels_memory(&map->exemplars[map->exemplar_count++].labels);
+        keep_exemplar(map, labels, exemplar);
         point.exemplar = (uint32_t)map->exemplar_count;
     }
     map->least = map->count ? MIN(map->least, value) : value;
@@ -190,8 +203,9 @@ static void put_slot(struct heatmap *map, const struct heat_point *points, size_
         if (json)
             buffer_add_text(out, comma);
         comma = ",";
-        querier_put_exemplar(call, 4, &map->exemplars[best[i]->exemplar - 1].exemplar,
-                             &map->exemplars[best[i]->exemplar - 1].labels);
+        size_t exemplar = best[i]->exemplar - 1;
+        querier_put_exemplar(call, 4, &map->exemplars[exemplar].exemplar,
+                             &map->sets[map->exemplars[exemplar].set]);
     }
     if (json)
         buffer_add_text(out, "]}");
@@ -254,6 +268,43 @@ static int put_series(struct heatmap *map, const struct heat_point *points, size
     return put_slots(map, points, count);
 }
 
+/* A group's part of the sorted points. */
+struct heat_run {
+    const struct labels *labels;
+    size_t first, count;
+};
+
+static int compare_runs(const void *a, const void *b)
+{
+    const struct heat_run *x = a, *y = b;
+    if (x->count != y->count)
+        return x->count > y->count ? -1 : 1;
+    return labels_compare(x->labels, y->labels);
+}
+
+/* Where there are more series than are asked for, those with the most points. */
+static int put_all(struct heatmap *map, int64_t limit)
+{
+    _cleanup_free_ struct heat_run *runs = memory_zalloc(map->group_count + 1, sizeof(*runs));
+    size_t count = 0;
+    int r = 0;
+    if (map->count)
+        qsort(map->points, map->count, sizeof(*map->points), compare_points);
+    for (size_t i = 0; i < map->count; i++) {
+        if (!i || map->points[i].group != map->points[i - 1].group)
+            runs[count++] =
+                (struct heat_run){.labels = &map->groups[map->points[i].group], .first = i};
+        runs[count - 1].count++;
+    }
+    if (limit > 0 && (uint64_t)limit < count) {
+        qsort(runs, count, sizeof(*runs), compare_runs);
+        count = (size_t)limit;
+    }
+    for (size_t i = 0; !r && i < count; i++)
+        r = put_series(map, map->points + runs[i].first, runs[i].count);
+    return r;
+}
+
 int querier_select_heatmap(struct call *call, struct error *error)
 {
     struct rpc_request *request = &call->request;
@@ -284,17 +335,9 @@ int querier_select_heatmap(struct call *call, struct error *error)
                          POINTS_MAX, GROUPS_MAX, map.memory_bytes_max >> 20);
     if (r < 0)
         return r;
-    r = 0;
-    if (map.count)
-        qsort(map.points, map.count, sizeof(*map.points), compare_points);
     if (request->json)
         buffer_add_text(call->out, "{\"series\":[");
-    int64_t left = request->limit > 0 ? request->limit : GROUPS_MAX;
-    for (size_t i = 0, end; !r && i < map.count && left; i = end, left--) {
-        for (end = i; end < map.count && map.points[end].group == map.points[i].group;)
-            end++;
-        r = put_series(&map, map.points + i, end - i);
-    }
+    r = put_all(&map, request->limit);
     if (request->json)
         buffer_add_text(call->out, "]}");
     return r;

@@ -166,6 +166,10 @@ int querier_merge_stacktraces(struct call *call, struct error *error)
     _cleanup_calltree_ struct calltree tree;
     struct rpc_request *request = &call->request;
     calltree_init(&tree);
+    /* Grafana's app makes do with a flame graph after this, but with nothing after other errors. */
+    if (request->format > FORMAT_PPROF || request->format < 0)
+        return error_set(error, -ENOSYS,
+                         "There is no such format here; FLAMEGRAPH, TREE, DOT and PPROF are.");
     int r = merge(call, request, request->format == FORMAT_PPROF ? format_pprof.detail : 0,
                   &profile, error);
     if (r < 0)
@@ -178,9 +182,6 @@ int querier_merge_stacktraces(struct call *call, struct error *error)
         put_dot(call, &profile);
         return 0;
     }
-    if (request->format > FORMAT_PPROF || request->format < 0)
-        return error_set(error, -EINVAL,
-                         "There is no such format; FLAMEGRAPH, TREE, DOT and PPROF are.");
     r = calltree_add(&tree, &profile, CALLTREE_NEW, error);
     return r < 0 ? r : put_flame(call, &tree, request->max_nodes);
 }

@@ -25,7 +25,7 @@ struct rpc_request {
     struct rpc_texts matchers, label_names, group_by, spans, traces, profiles, call_site;
     int64_t start, end; /* ms since 1970 */
     int64_t max_nodes, limit;
-    int64_t format;      /* 0 and 1 flame graph, 2 tree, 3 dot, 4 pprof */
+    int64_t format;      /* 0 and 1 flame graph, 2 tree, 3 dot, 4 pprof; -1: another */
     int64_t aggregation; /* 0 sum, 1 average */
     int64_t exemplar_type, query_type;
     double step; /* seconds */
@@ -48,7 +48,7 @@ struct rpc_field {
     const char *name, *other_name; /* as JSON has it, and as the message's source does */
     enum rpc_kind kind;
     size_t offset;
-    const char *const *words;       /* ends of the names of an enum's values */
+    const char *const *words;       /* names of an enum's values; NULL at the end */
     const struct rpc_field *fields; /* of a message */
 };
 

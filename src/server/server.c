@@ -74,6 +74,7 @@ static const struct http_route routes[] = {
     {"GET", "/api/v1/openapi.json", HTTP_ROLE_ANY, api_document, 0, 0},
     {"GET", "/api", HTTP_ROLE_ANY, api_page, 0, 0},
     {"POST", "/querier.v1.QuerierService/*", HTTP_ROLE_READ, querier_call, RPC_BODY, 0},
+    {"POST", "/settings.v1.SettingsService/Get", HTTP_ROLE_READ, querier_no_settings, RPC_BODY, 0},
     {"POST", "/settings.v1.*", HTTP_ROLE_READ, querier_unknown, RPC_BODY, 0},
     {"POST", "/vcs.v1.*", HTTP_ROLE_READ, querier_unknown, RPC_BODY, 0},
     {"POST", "/adhocprofiles.v1.*", HTTP_ROLE_READ, querier_unknown, RPC_BODY, 0},

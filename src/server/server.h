@@ -149,6 +149,6 @@ server_handler sources_put_list, sources_put, sources_get, source_links_get;
 /* maps_api.c */
 server_handler maps_upload, maps_list, maps_delete;
 /* querier.c */
-server_handler querier_call, querier_unknown;
+server_handler querier_call, querier_unknown, querier_no_settings;
 /* render.c */
 server_handler render, render_diff, render_label_values;

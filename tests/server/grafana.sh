@@ -96,6 +96,13 @@ got=$(connect SelectHeatmap "{$select,\"step\":60,\"queryType\":\"HEATMAP_QUERY_
 same "$(jq '[.series[] | [.labels[0].value, (.slots[0].counts | add), (.slots[0].exemplars | length)]] | sort' <<<"$got")" \
     '[["a",2,2],["b",2,2]]'
 
+# The busiest of more series than are asked for.
+push one.pb 'service=heat&zone=a' >/dev/null
+push one.pb 'service=heat&zone=b' >/dev/null
+push two.pb 'service=heat&zone=b' >/dev/null
+got=$(connect SelectHeatmap "{\"profileTypeID\":\"$cpu\",\"labelSelector\":\"{service_name=\\\"heat\\\"}\",$span,\"step\":60,\"queryType\":\"HEATMAP_QUERY_TYPE_INDIVIDUAL\",\"groupBy\":[\"zone\"],\"limit\":\"1\"}")
+same "$(jq '[.series[] | [.labels[0].value, ([.slots[].counts[]] | add)]]' <<<"$got")" '[["b",2]]'
+
 # Other forms of the merged profile.
 connect SelectMergeStacktraces "{$select,\"format\":\"PROFILE_FORMAT_TREE\"}" | jq -r .tree | base64 -d >tree.bin
 cat >tree.py <<'PYTHON'
@@ -137,6 +144,31 @@ same "$(jq -c 'del(.timeNanos)' <<<"$got")" "$(connect SelectMergeProfile "{$sel
 connect SelectMergeProfile "{$select,\"traceIdSelector\":[\"00000000000000000000000000000001\"]}" |
     jq -e '[.sample[].value[] | tonumber] | add == 200' >/dev/null
 
+# Profiles Drilldown: a comma before filters that are none, and names of OpenTelemetry without quotes.
+# It warns in each view unless its settings are answered with.
+push one.pb 'service=hosts&host.name=h1&app-id=7' >/dev/null
+drill="\"profileTypeID\":\"$cpu\",$span"
+for filter in 'service_name=\"hosts\",' 'service_name=\"hosts\",host.name=\"h1\"' \
+    'service_name=\"hosts\",host.name=~\"h.\",app-id!=\"8\"'; do
+    [ "$(connect SelectMergeStacktraces "{$drill,\"labelSelector\":\"{$filter}\"}" | total)" = 100 ]
+done
+[ "$(connect SelectMergeStacktraces "{$drill,\"labelSelector\":\"{host.name=\\\"h2\\\"}\"}" | total)" = 0 ]
+# Its tables and sandwiches are newer than what is served: after 501 it makes them of the flame graph,
+# after another error the table is empty. Newer values of others are as if they weren't there.
+for format in '"PROFILE_FORMAT_FUNCTIONS"' '"PROFILE_FORMAT_FUNCTION_TREE"' 9; do
+    status 501 -H 'Content-Type: application/json' "$url/querier.v1.QuerierService/SelectMergeStacktraces" \
+        -d "{$select,\"format\":$format,\"sandwichFunction\":\"main\",\"maxNodes\":null}"
+    json answer.txt 'd["code"] == "unimplemented" and "FLAMEGRAPH" in d["message"]'
+done
+same "$(connect SelectSeries "{$select,\"step\":300,\"aggregation\":\"TIME_SERIES_AGGREGATION_TYPE_MEDIAN\",\"exemplarType\":\"EXEMPLAR_TYPE_OTHER\"}" |
+    jq '[.series[].points[] | [.value, .exemplars]]')" '[[400,null]]'
+settings() {
+    curl -sS --fail-with-body -H "Content-Type: $1" --data-binary "$2" "$url/settings.v1.SettingsService/Get"
+}
+same "$(settings application/json '{}')" '{"settings":[]}'
+[ -z "$(settings application/proto '')" ]
+status 501 -H 'Content-Type: application/json' -d '{}' "$url/settings.v1.SettingsService/Set"
+
 # What there is, and what a query would read.
 same "$(connect GetProfileStats '{}')" '{"dataIngested":true,"oldestProfileTime":"1794700000000",
     "newestProfileTime":"1794700060000"}'
@@ -154,7 +186,6 @@ status 400 -H 'Content-Type: application/json' -d '{"labelSelector":"{"}' \
 status 400 -H 'Content-Type: application/json' -d '{' "$url/querier.v1.QuerierService/LabelNames"
 status 501 -H 'Content-Type: application/json' -d '{}' "$url/querier.v1.QuerierService/Nothing"
 json answer.txt 'd["code"] == "unimplemented"'
-status 501 -H 'Content-Type: application/json' -d '{}' "$url/settings.v1.SettingsService/Get"
 status 415 -H 'Content-Type: application/grpc' -d '' "$url/querier.v1.QuerierService/LabelNames"
 status 200 -H 'X-Scope-OrgID;' -H 'Content-Type: application/json' -d '{}' \
     "$url/querier.v1.QuerierService/LabelNames"

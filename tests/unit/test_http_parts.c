@@ -179,6 +179,7 @@ static void test_texts(void **state)
     assert_false(authorize_host("", names, 1));
     assert_false(authorize_host("localhost.evil", names, 1));
     assert_int_equal(http_status_of_error(-E2BIG), 413);
+    assert_int_equal(http_status_of_error(-ENOSYS), 501);
     assert_int_equal(http_status_of_error(-EIO), 500);
     for (int code = HTTP_CANCELED; code <= HTTP_UNAUTHENTICATED; code++)
         assert_true(http_code_name(code)[0] && http_code_status(code) >= 400);

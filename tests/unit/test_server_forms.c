@@ -152,7 +152,7 @@ static void generated_names(void **state)
 }
 
 #define AT(member) offsetof(struct rpc_request, member)
-static const char *const words[] = {"NONE", "TREE", NULL};
+static const char *const words[] = {"PROFILE_FORMAT_NONE", "PROFILE_FORMAT_TREE", NULL};
 static const struct rpc_field inner[] = {{1, "name", NULL, RPC_TEXT, AT(name)}, {0}};
 static const struct rpc_field fields[] = {
     {1, "profileTypeID", "profile_typeID", RPC_TEXT, AT(profile_type)},
