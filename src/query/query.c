@@ -72,10 +72,11 @@ static int take_type(struct query *query, struct error *error)
         struct matcher *matcher = &selector->matchers[i];
         if (strcmp(matcher->name, "__profile_type__"))
             continue;
-        if (matcher->kind != MATCH_EQUAL || *query->type)
+        bool equal = matcher->kind == MATCH_EQUAL;
+        if (!equal || (*query->type && strcmp(query->type, matcher->value)))
             return error_set(error, -EINVAL,
                              "A query has one type: __profile_type__ goes with = only, and not "
-                             "with a type before the braces.");
+                             "with another type before the braces.");
         int r = set_type(query, matcher->value, strlen(matcher->value), error);
         if (r < 0)
             return r;
@@ -99,7 +100,8 @@ int query_parse(const char *text, struct query *ret_query, struct error *error)
     if (r < 0)
         return r;
     for (size_t i = 0; i < query.selector.count; i++)
-        if (!strcmp(query.selector.matchers[i].name, "service"))
+        if (!strcmp(query.selector.matchers[i].name, "service") ||
+            !strcmp(query.selector.matchers[i].name, "__service_name__"))
             query.selector.matchers[i].name = LABEL_SERVICE_NAME;
     if ((r = take_type(&query, error)) < 0)
         return r;

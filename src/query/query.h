@@ -17,7 +17,7 @@
 
 struct query {
     char type[QUERY_TYPE_BYTES]; /* a full id, a short name, or "": none was given */
-    struct selector selector;    /* `service` is service_name */
+    struct selector selector;    /* `service` and __service_name__ are service_name */
 };
 
 void query_release(struct query *query);

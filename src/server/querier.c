@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "format/wire.h"
+#include "query/types.h"
 #include "server/answer.h"
 
 static const char *const formats[] = {"PROFILE_FORMAT_UNSPECIFIED", "PROFILE_FORMAT_FLAMEGRAPH",
@@ -176,14 +177,23 @@ void querier_put_labels(struct call *call, const struct labels *labels)
     put_labels(call, 1, labels);
 }
 
+void querier_set_type_label(struct labels *labels, const char *name, const char *type)
+{
+    size_t length;
+    const char *value = query_type_value(type, name, &length);
+    if (value)
+        labels_set_n(labels, name, strlen(name), value, length);
+}
+
 void querier_group(const struct rpc_request *request, const struct labels *labels, const char *type,
                    struct labels *ret_group)
 {
     for (size_t i = 0; i < request->group_by.count; i++) {
-        const char *name = request->group_by.list[i];
-        const char *value = strcmp(name, "__profile_type__") ? labels_get(labels, name) : type;
+        const char *name = request->group_by.list[i], *value = labels_get(labels, name);
         if (value)
             labels_set(ret_group, name, value);
+        else
+            querier_set_type_label(ret_group, name, type);
     }
 }
 

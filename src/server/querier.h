@@ -55,6 +55,9 @@ void querier_put_comma(struct call *call);
 /* labels=1, a list of pairs. */
 void querier_put_labels(struct call *call, const struct labels *labels);
 
+/* Sets a label that says what type it is; does nothing for another one. */
+void querier_set_type_label(struct labels *labels, const char *name, const char *type);
+
 /* The labels that the request groups by, of a series' labels and type. */
 void querier_group(const struct rpc_request *request, const struct labels *labels, const char *type,
                    struct labels *ret_group);

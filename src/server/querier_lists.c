@@ -1,16 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 // Pyroscope's lists: types, label names and values, series; and what a query would read.
 
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/text.h"
 #include "format/wire.h"
+#include "query/types.h"
 #include "server/admit.h"
 #include "server/querier.h"
 #include "server/series_list.h"
 
-/* Lists of several matchers add up, each element once; and of some labels only there are fewer sets
- * than series. What is known takes memory, of which there is some for each query. */
+#define SERVICE_ALIAS "__service_name__"
+
+/* Of some labels only there are fewer sets than series. What is known takes memory, of which there
+ * is some for each query. */
 static bool seen_before(struct call *call, const struct labels *labels)
 {
     uint64_t hash = labels_hash(labels);
@@ -27,22 +31,9 @@ static bool seen_before(struct call *call, const struct labels *labels)
     return false;
 }
 
-static bool text_seen_before(struct call *call, const char *text)
-{
-    if (call->request.matchers.count < 2)
-        return false;
-    struct labels one = {0};
-    labels_set(&one, "name", text);
-    bool known = seen_before(call, &one);
-    labels_release(&one);
-    return known;
-}
-
 static int put_name(void *context, const char *text)
 {
     struct call *call = context;
-    if (text_seen_before(call, text))
-        return 0;
     if (call->request.json) {
         querier_put_comma(call);
         json_put_text(call->out, text);
@@ -52,27 +43,105 @@ static int put_name(void *context, const char *text)
     return querier_pass(call);
 }
 
-/* For each of the request's matchers; without any, once for everything. */
-static int for_matchers(struct call *call,
-                        int (*fn)(struct call *, struct question *, struct error *),
-                        struct error *error)
+/* ---- texts of more than one list ---- */
+
+struct texts {
+    struct call *call;
+    struct arena arena;
+    char **list; /* in any order, some more than once */
+    size_t count, capacity, bytes;
+    bool once; /* there is only one list, which is in order */
+};
+
+static void texts_release(struct texts *texts)
+{
+    free(texts->list);
+    arena_release(&texts->arena);
+}
+
+static int keep_text(void *context, const char *text)
+{
+    struct texts *texts = context;
+    size_t length = strlen(text);
+    array_reserve(texts->list, texts->capacity, texts->count + 1);
+    texts->list[texts->count++] = arena_strndup(&texts->arena, text, length);
+    texts->bytes += length + 1 + sizeof(*texts->list);
+    return texts->bytes > admit_profile_bytes(texts->call->server) ? -E2BIG : 0;
+}
+
+static int compare_texts(const void *a, const void *b)
+{
+    return strcmp(*(char *const *)a, *(char *const *)b);
+}
+
+static void sort_texts(struct texts *texts)
+{
+    size_t kept = 0;
+    if (texts->count)
+        qsort(texts->list, texts->count, sizeof(*texts->list), compare_texts);
+    for (size_t i = 0; i < texts->count; i++)
+        if (!i || strcmp(texts->list[i], texts->list[kept - 1]) != 0)
+            texts->list[kept++] = texts->list[i];
+    texts->count = kept;
+}
+
+/* ---- what is listed ---- */
+
+/* All matchers have to hold: one text of them. -ENOENT when they ask for two types. */
+static int join_matchers(const struct rpc_texts *matchers, struct buffer *text, struct error *error)
+{
+    _cleanup_query_ struct query all = {0};
+    int r = 0;
+    for (size_t i = 0; !r && i < matchers->count; i++) {
+        _cleanup_query_ struct query one = {0};
+        r = query_parse(matchers->list[i], &one, error);
+        if (!r && *all.type && *one.type && strcmp(all.type, one.type))
+            r = -ENOENT;
+        if (!r && *one.type)
+            strcpy(all.type, one.type);
+        for (size_t k = 0; !r && k < one.selector.count; k++)
+            r = selector_add(&all.selector, one.selector.matchers[k].kind,
+                             one.selector.matchers[k].name, one.selector.matchers[k].value, error);
+    }
+    buffer_add_text(text, all.type);
+    selector_write(text, &all.selector);
+    return r;
+}
+
+typedef int list_fn(struct call *call, struct question *question, struct texts *texts,
+                    struct error *error);
+
+/* Once with the request's selection, or for each type that the selector wants, where it says
+ * something of types without naming one. */
+static int for_types(struct call *call, list_fn *fn, struct texts *texts, struct error *error)
 {
     const struct rpc_texts *matchers = &call->request.matchers;
-    int r = 0;
-    for (size_t i = 0; !r && i < MAX(matchers->count, (size_t)1); i++) {
-        _cleanup_question_ struct question question = {0};
-        r = querier_ask(call, &call->request, matchers->count ? matchers->list[i] : "", false,
-                        &question, error);
-        if (r == -ENOENT) /* a type that isn't there: nothing has it */
-            r = 0;
-        else if (!r)
-            r = fn(call, &question, error);
+    _cleanup_question_ struct question question = {0};
+    _cleanup_buffer_ struct buffer text = {0};
+    _cleanup_(texts_release) struct texts types = {.call = call};
+    int r = join_matchers(matchers, &text, error);
+    if (!r)
+        r = querier_ask(call, &call->request, buffer_text(&text), false, &question, error);
+    if (r == -ENOENT) /* a type that isn't there: nothing has it */
+        return 0;
+    texts->once = r < 0 || !query_types_selected(&question.query.selector);
+    if (texts->once)
+        return r < 0 ? r : fn(call, &question, texts, error);
+    struct selector wanted = question.query.selector;
+    struct selector rest = {0};
+    for (size_t i = 0; !r && i < wanted.count; i++)
+        r = selector_add(&rest, wanted.matchers[i].kind, wanted.matchers[i].name,
+                         wanted.matchers[i].value, error);
+    query_types_settle(&rest);
+    question.selection.selector = &rest;
+    if (!r)
+        r = store_types(call->server->store, &question.selection, keep_text, &types, error);
+    for (size_t i = 0; !r && i < types.count; i++) {
+        question.selection.type = types.list[i];
+        if (query_type_matches(&wanted, question.selection.type))
+            r = fn(call, &question, texts, error);
     }
-    if (r == -E2BIG && error->code != r)
-        error_set(
-            error, r,
-            "The list takes more memory than there is for one question; ask for fewer labels, "
-            "a shorter time, or with one matcher.");
+    selector_release(&rest);
     return r;
 }
 
@@ -110,24 +179,48 @@ static int put_type(void *context, const char *id)
     return 0;
 }
 
-static int types_of(struct call *call, struct question *question, struct error *error)
+static int types_of(struct call *call, struct question *question, struct texts *texts,
+                    struct error *error)
 {
+    (void)texts;
     return store_types(call->server->store, &question->selection, put_type, call, error);
 }
 
-static int names_of(struct call *call, struct question *question, struct error *error)
+static int names_of(struct call *call, struct question *question, struct texts *texts,
+                    struct error *error)
 {
-    int r = store_label_names(call->server->store, &question->selection, put_name, call, error);
-    return r < 0 ? r : put_name(call, "__profile_type__");
+    size_t before = texts->count;
+    int r = store_label_names(call->server->store, &question->selection, keep_text, texts, error);
+    if (r < 0 || texts->count == before)
+        return r;
+    for (size_t i = 0; i < QUERY_TYPE_LABELS; i++) /* every series has these */
+        keep_text(texts, query_type_labels[i]);
+    return keep_text(texts, SERVICE_ALIAS);
 }
 
-static int values_of(struct call *call, struct question *question, struct error *error)
+static int keep_part(void *context, const char *id)
+{
+    struct texts *texts = context;
+    struct labels one = {0};
+    querier_set_type_label(&one, texts->call->request.name, id);
+    int r = one.count ? keep_text(texts, one.list[0].value) : 0;
+    labels_release(&one);
+    return r;
+}
+
+static int values_of(struct call *call, struct question *question, struct texts *texts,
+                     struct error *error)
 {
     const char *name = call->request.name;
-    if (!strcmp(name, "__profile_type__"))
-        return store_types(call->server->store, &question->selection, put_name, call, error);
-    return store_label_values(call->server->store, &question->selection, name, put_name, call,
-                              error);
+    struct store *store = call->server->store;
+    size_t length;
+    if (query_type_value("", name, &length))
+        return store_types(store, &question->selection, keep_part, texts, error);
+    if (!strcmp(name, SERVICE_ALIAS))
+        name = LABEL_SERVICE_NAME;
+    if (texts->once)
+        return store_label_values(store, &question->selection, name, put_name, call, error);
+    return store_label_values(store, &question->selection, name, keep_text, texts, error);
 }
 
 static int put_series(void *context, const struct labels *labels, const char *type,
@@ -135,18 +228,20 @@ static int put_series(void *context, const struct labels *labels, const char *ty
 {
     struct call *call = context;
     const struct rpc_texts *wanted = &call->request.label_names;
-    bool repeats = wanted->count || call->request.matchers.count > 1;
     struct labels all = {0}, shown = {0};
     (void)first_ns;
     (void)last_ns;
     labels_copy(&all, labels);
-    labels_set(&all, "__profile_type__", type);
+    const char *service = labels_get(labels, LABEL_SERVICE_NAME);
+    labels_set(&all, SERVICE_ALIAS, service ? service : "");
+    for (size_t i = 0; i < QUERY_TYPE_LABELS; i++)
+        querier_set_type_label(&all, query_type_labels[i], type);
     for (size_t i = 0; i < wanted->count; i++) {
         const char *value = labels_get(&all, wanted->list[i]);
         labels_set(&shown, wanted->list[i], value ? value : "");
     }
     const struct labels *set = wanted->count ? &shown : &all;
-    if (set->count && !(repeats && seen_before(call, set))) {
+    if (set->count && !(wanted->count && seen_before(call, set))) {
         size_t mark = 0;
         if (call->request.json) {
             querier_put_comma(call);
@@ -165,18 +260,28 @@ static int put_series(void *context, const struct labels *labels, const char *ty
     return call->seen_bytes > admit_profile_bytes(call->server) ? -E2BIG : 0;
 }
 
-static int series_of(struct call *call, struct question *question, struct error *error)
+static int series_of(struct call *call, struct question *question, struct texts *texts,
+                     struct error *error)
 {
+    (void)texts;
     return series_list(call->server->store, &question->selection, call->out, put_series, call,
                        error);
 }
 
-static int list(struct call *call, const char *key,
-                int (*fn)(struct call *, struct question *, struct error *), struct error *error)
+static int list(struct call *call, const char *key, list_fn *fn, struct error *error)
 {
+    _cleanup_(texts_release) struct texts texts = {.call = call};
     if (call->request.json)
         buffer_printf(call->out, "{\"%s\":[", key);
-    int r = for_matchers(call, fn, error);
+    int r = for_types(call, fn, &texts, error);
+    sort_texts(&texts);
+    for (size_t i = 0; !r && i < texts.count; i++)
+        r = put_name(call, texts.list[i]);
+    if (r == -E2BIG && error->code != r)
+        error_set(
+            error, r,
+            "The list takes more memory than there is for one question; ask for fewer labels, "
+            "a shorter time, or with one matcher.");
     if (call->request.json)
         buffer_add_text(call->out, "]}");
     return r;

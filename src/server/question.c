@@ -11,6 +11,7 @@
 #include "profile/naming.h"
 #include "profile/rank.h"
 #include "query/maps.h"
+#include "query/types.h"
 #include "server/admit.h"
 
 #define HOUR_NS 3600000000000ll
@@ -19,6 +20,18 @@ void question_release(struct question *question)
 {
     query_release(&question->query);
     query_links_release(&question->links);
+}
+
+/* What the selector says of the type is so, or there is nothing: no series has such a label. */
+static int settle_type(struct question *question, struct error *error)
+{
+    struct query *query = &question->query;
+    question->selection.type = query->type;
+    if (!query_types_selected(&query->selector))
+        return 0;
+    bool fits = query_type_matches(&query->selector, query->type);
+    query_types_settle(&query->selector);
+    return fits ? 0 : selector_add(&query->selector, MATCH_EQUAL, "__name__", "-", error);
 }
 
 int question_init(struct question *question, struct http_request *request, struct server *server,
@@ -46,7 +59,7 @@ int question_init(struct question *question, struct http_request *request, struc
     if (r < 0)
         query_release(&question->query);
     else if (*question->query.type)
-        question->selection.type = question->query.type;
+        r = settle_type(question, error);
     return r;
 }
 

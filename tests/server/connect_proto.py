@@ -72,7 +72,8 @@ def main():
     assert kind == {1: TYPE, 2: "process_cpu", 4: "cpu", 5: "nanoseconds", 6: "cpu",
                     7: "nanoseconds"}, kind
     assert call("LabelNames", field(1, SELECTOR) + times(2)) == {
-        1: [b"pod", b"service_name", b"__profile_type__"]}
+        1: [b"__name__", b"__period_type__", b"__period_unit__", b"__profile_type__",
+            b"__service_name__", b"__type__", b"__unit__", b"pod", b"service_name"]}
     assert call("LabelValues", field(1, "pod") + field(2, SELECTOR) + times(3)) == {1: [b"a", b"b"]}
     sets = call("Series", field(2, "pod") + times(3))
     assert list(sets) == [2] and len(sets[2]) == 2, "labels_set is field 2"

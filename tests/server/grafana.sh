@@ -40,10 +40,16 @@ same "$(connect ProfileTypes '{"start":"1000","end":"2000"}')" '{"profileTypes":
 
 # The query editor: label names, then values of one.
 names=$(connect LabelNames "{\"matchers\":[\"{__profile_type__=\\\"$cpu\\\"}\"],$span}")
-same "$names" '{"names":["pod","service_name","__profile_type__"]}'
+same "$names" '{"names":["__name__","__period_type__","__period_unit__","__profile_type__",
+    "__service_name__","__type__","__unit__","pod","service_name"]}'
+same "$(connect LabelNames "{\"matchers\":[\"{pod=\\\"x\\\"}\"],$span}")" '{"names":[]}'
 same "$(connect LabelValues "{\"name\":\"pod\",\"matchers\":[\"{service_name=\\\"shop\\\"}\"],$span}")" \
     '{"names":["a","b"]}'
 same "$(connect LabelValues "{\"name\":\"pod\",\"matchers\":[\"{pod!=\\\"a\\\"}\"],$span}")" '{"names":["b"]}'
+
+# All matchers have to hold.
+same "$(connect LabelValues "{\"name\":\"pod\",\"matchers\":[\"{pod=~\\\"a|b\\\"}\",\"{pod!=\\\"a\\\"}\"],$span}")" '{"names":["b"]}'
+same "$(connect LabelValues "{\"name\":\"pod\",\"matchers\":[\"{pod=\\\"a\\\"}\",\"{pod=\\\"b\\\"}\"],$span}")" '{"names":[]}'
 
 # A panel: the flame graph and the values over time.
 got=$(connect SelectMergeStacktraces "{$select,\"maxNodes\":\"16384\"}")

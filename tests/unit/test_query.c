@@ -9,6 +9,7 @@
 #include <cmocka.h>
 
 #include "query/query.h"
+#include "query/types.h"
 
 #define NOW 1800000000000000000ll
 #define SECOND 1000000000ll
@@ -148,11 +149,48 @@ static void short_names(void **state)
     assert_int_equal(query_type_fits("", "cpu"), 0);
 }
 
+static void types_as_labels(void **state)
+{
+    (void)state;
+    static const char id[] = "memory:inuse_space:bytes:space:b";
+    static const char *const wanted[QUERY_TYPE_LABELS] = {"memory", "space",       "b",
+                                                          id,       "inuse_space", "bytes"};
+    size_t length;
+    for (size_t i = 0; i < QUERY_TYPE_LABELS; i++) {
+        const char *value = query_type_value(id, query_type_labels[i], &length);
+        assert_int_equal(length, strlen(wanted[i]));
+        assert_memory_equal(value, wanted[i], length);
+    }
+    assert_null(query_type_value(id, "service_name", &length));
+    static const struct {
+        const char *selector;
+        bool selected, matches;
+    } cases[] = {{"{}", false, true},
+                 {"{pod=\"x\"}", false, true},
+                 {"{__name__=\"memory\",pod=\"x\"}", true, true},
+                 {"{__name__=\"memo\"}", true, false},
+                 {"{__name__!=\"memory\"}", true, false},
+                 {"{__type__=~\"inuse_.*\",__unit__=\"bytes\"}", true, true},
+                 {"{__type__=~\"inuse_.*\",__unit__=\"count\"}", true, false},
+                 {"{__period_type__!~\"space\"}", true, false}};
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        _cleanup_selector_ struct selector selector = {0};
+        const char *text = cases[i].selector;
+        assert_int_equal(selector_parse(text, strlen(text), &selector, NULL), 0);
+        assert_int_equal(query_types_selected(&selector), cases[i].selected);
+        assert_int_equal(query_type_matches(&selector, id), cases[i].matches);
+        query_types_settle(&selector);
+        assert_int_equal(selector.count, strstr(text, "pod") ? 1 : 0);
+        assert_true(query_type_matches(&selector, id));
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(times),       cmocka_unit_test(bad_times),   cmocka_unit_test(queries),
-        cmocka_unit_test(bad_queries), cmocka_unit_test(short_names),
+        cmocka_unit_test(times),       cmocka_unit_test(bad_times),
+        cmocka_unit_test(queries),     cmocka_unit_test(bad_queries),
+        cmocka_unit_test(short_names), cmocka_unit_test(types_as_labels),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
