@@ -41,8 +41,14 @@ static const struct rpc_field series_fields[] = {
     {3, "start", NULL, RPC_NUMBER, AT(start)},
     {4, "end", NULL, RPC_NUMBER, AT(end)},
     {0}};
+static const struct rpc_field pgo_fields[] = {
+    {1, "keepLocations", "keep_locations", RPC_NUMBER, AT(keep_locations)},
+    {2, "aggregateCallees", "aggregate_callees", RPC_BOOL, AT(aggregate_callees)},
+    {0}};
 static const struct rpc_field stack_fields[] = {
-    {1, "callSite", "call_site", RPC_NAMED, AT(call_site)}, {0}};
+    {1, "callSite", "call_site", RPC_NAMED, AT(call_site)},
+    {2, "goPgo", "go_pgo", RPC_MESSAGE, AT(pgo), NULL, pgo_fields},
+    {0}};
 #define TYPE_AND_LABELS                                                                            \
     {1, "profileTypeID", "profile_typeID", RPC_TEXT, AT(profile_type)},                            \
     {                                                                                              \

@@ -71,6 +71,14 @@ void querier_put_exemplar(struct call *call, unsigned number, const struct store
 
 enum { EXEMPLARS_UNSPECIFIED, EXEMPLARS_NONE, EXEMPLARS_INDIVIDUAL, EXEMPLARS_SPAN };
 
+/* ---- querier_stacks.c ---- */
+
+/* Whether a message selects some stacks, or parts of them; and those of a profile with one type
+ * into another one, which is new. */
+bool querier_stacks_selected(const struct rpc_request *stack);
+void querier_select_stacks(const struct rpc_request *stack, const struct profile *from,
+                           struct profile *to);
+
 /* ---- dot.c ---- */
 
 /* The calls between a profile's costliest functions, for graphviz. */

@@ -23,35 +23,11 @@ static int add_links(struct query_links *links, enum query_link_kind kind,
     return r;
 }
 
-/* Samples whose stack, from its root, begins with the names that are asked for. */
-static void keep_call_site(struct profile *profile, const struct rpc_texts *names)
-{
-    _cleanup_free_ uint32_t *depth = memory_zalloc(profile->node_count, sizeof(*depth));
-    _cleanup_free_ bool *inside = memory_zalloc(profile->node_count, sizeof(*inside));
-    inside[0] = true;
-    for (uint32_t i = 1; i < profile->node_count; i++) {
-        const struct profile_node *node = &profile->nodes[i];
-        const struct profile_frame *frame = &profile->frames[node->frame];
-        uint32_t at = depth[node->parent];
-        depth[i] = at + 1;
-        inside[i] = inside[node->parent] &&
-                    (at >= names->count ||
-                     !strcmp(profile_text(profile, profile->functions[frame->function].name),
-                             names->list[at]));
-    }
-    for (size_t row = 0; row < profile->samples.count; row++) {
-        uint32_t node = profile->samples.node[row];
-        if (!inside[node] || depth[node] < names->count)
-            profile->samples.values[0][row] = 0;
-    }
-}
-
-static int merge(struct call *call, const struct rpc_request *request, enum profile_detail detail,
-                 struct profile *profile, struct error *error)
+static int merge_all(struct call *call, const struct rpc_request *request, struct profile *profile,
+                     struct error *error)
 {
     _cleanup_question_ struct question question = {0};
     struct store_quality quality = {0};
-    profile_init(profile, detail);
     int r = querier_ask(call, request, request->label_selector, true, &question, error);
     if (!r)
         r = add_links(&question.links, QUERY_SPAN, &request->spans, error);
@@ -59,10 +35,20 @@ static int merge(struct call *call, const struct rpc_request *request, enum prof
         r = add_links(&question.links, QUERY_TRACE, &request->traces, error);
     if (!r)
         r = add_links(&question.links, QUERY_PROFILE, &request->profiles, error);
+    return r < 0 ? r : question_merge(&question, profile, &quality, error);
+}
+
+static int merge(struct call *call, const struct rpc_request *request, enum profile_detail detail,
+                 struct profile *profile, struct error *error)
+{
+    profile_init(profile, detail);
+    if (!querier_stacks_selected(request->stack))
+        return merge_all(call, request, profile, error);
+    _cleanup_profile_ struct profile all;
+    profile_init(&all, detail);
+    int r = merge_all(call, request, &all, error);
     if (!r)
-        r = question_merge(&question, profile, &quality, error);
-    if (!r && request->stack && request->stack->call_site.count)
-        keep_call_site(profile, &request->stack->call_site);
+        querier_select_stacks(request->stack, &all, profile);
     return r;
 }
 

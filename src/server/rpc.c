@@ -23,6 +23,8 @@ void rpc_release(struct rpc_request *request)
         rpc_release(request->right);
     if (request->stack)
         rpc_release(request->stack);
+    if (request->pgo)
+        rpc_release(request->pgo);
     arena_release(&request->arena);
     *request = (struct rpc_request){0};
 }
@@ -98,6 +100,8 @@ static int read_wire(struct wire wire, const struct rpc_field *fields, struct rp
             r = set_text(request, field, (const char *)got.data, got.length, error);
         else if ((field->kind == RPC_NUMBER || field->kind == RPC_ENUM) && got.type == WIRE_VARINT)
             *(int64_t *)member = (int64_t)got.value;
+        else if (field->kind == RPC_BOOL && got.type == WIRE_VARINT)
+            *(int64_t *)member = got.value != 0;
         else if (field->kind == RPC_DOUBLE && got.type == WIRE_FIXED64)
             *(double *)member = wire_double(got.value);
         else if (field->kind == RPC_MESSAGE && bytes)
@@ -154,6 +158,7 @@ static int read_json_field(struct json *json, const struct rpc_field *field,
 {
     char *member = (char *)request + field->offset;
     struct json_string text;
+    bool truth;
     int r;
     if (json_null(json))
         return 0;
@@ -169,6 +174,10 @@ static int read_json_field(struct json *json, const struct rpc_field *field,
         return r;
     case RPC_NUMBER:
         return json_i64_or_text(json, (int64_t *)member);
+    case RPC_BOOL:
+        r = json_bool(json, &truth);
+        *(int64_t *)member = r >= 0 && truth;
+        return r;
     case RPC_DOUBLE:
         return json_double(json, (double *)member);
     case RPC_ENUM:
@@ -182,7 +191,7 @@ static int read_json_field(struct json *json, const struct rpc_field *field,
     return 0;
 }
 
-/* As deep as the tables are: a message of a message at most. */
+/* As deep as the tables are: four messages in each other at most. */
 static int read_json(struct json *json, const struct rpc_field *fields, struct rpc_request *request,
                      struct error *error)
 {

@@ -28,8 +28,9 @@ struct rpc_request {
     int64_t format;      /* 0 and 1 flame graph, 2 tree, 3 dot, 4 pprof; -1: another */
     int64_t aggregation; /* 0 sum, 1 average */
     int64_t exemplar_type, query_type;
-    double step; /* seconds */
-    struct rpc_request *left, *right, *stack;
+    double step;                               /* seconds */
+    int64_t keep_locations, aggregate_callees; /* of Go's profile-guided optimisation */
+    struct rpc_request *left, *right, *stack, *pgo;
     struct arena arena;
 };
 
@@ -37,6 +38,7 @@ enum rpc_kind {
     RPC_TEXT,
     RPC_TEXTS,
     RPC_NUMBER,
+    RPC_BOOL, /* a number, too: 0 or 1 */
     RPC_DOUBLE,
     RPC_ENUM,
     RPC_MESSAGE,

@@ -102,6 +102,11 @@ def main():
     assert exemplar[3] == [b"00000000000000a1"] and exemplar[4] == [90], exemplar
     assert exemplar[6] == [b"1".rjust(32, b"0")]
 
+    pgo = field(6, field(2, field(1, 1) + field(2, 1)))  # one location of each stack
+    cut = call("SelectMergeProfile", select + pgo)
+    assert all(len(packed(fields(sample)[1][0])) == 1 for sample in cut[2]), cut
+    assert len(cut[2]) == 3
+
     heat = fields(call("SelectHeatmap", select + real(5, 60.0) + field(7, 1))[1][0])
     slot = fields(heat[2][0])
     assert len(slot[2][0]) == 20 * 8 and sum(packed(slot[3][0])) == 1, slot

@@ -175,6 +175,41 @@ same "$(settings application/json '{}')" '{"settings":[]}'
 [ -z "$(settings application/proto '')" ]
 status 501 -H 'Content-Type: application/json' -d '{}' "$url/settings.v1.SettingsService/Set"
 
+# Parts of stacks: below a call site nothing else is there; Go's optimiser wants innermost calls.
+folded() { # of a pprof in JSON: names from the root, ":" and the line where there is one
+    jq -r '.stringTable as $s | (.function | INDEX(.id)) as $f | (.location | INDEX(.id)) as $l |
+        [.sample[] | ([.locationId | reverse | .[] | $l[.].line[0] |
+            $s[$f[.functionId].name | tonumber] + (if (.line // "0") == "0" then "" else ":" + .line end)]
+            | join(";")) + " " + .value[0]] | sort | join(",")'
+}
+site='"stackTraceSelector":{"callSite":[{"name":"main"},{"name":"handle"}]}'
+same "\"$(connect SelectMergeProfile "{$select,$site}" | folded)\"" '"main;handle;query 120,main;handle;render 80"'
+pgo='"stackTraceSelector":{"goPgo":{"keepLocations":2,"aggregateCallees":true}}'
+same "\"$(connect SelectMergeProfile "{$select,$pgo}" | folded)\"" '"handle;query 120,handle;render 80,main;idle 200"'
+pgo='"stackTraceSelector":{"callSite":[{"name":"main"},{"name":"handle"}],"goPgo":{"keepLocations":1}}'
+same "\"$(connect SelectMergeProfile "{$select,$pgo}" | folded)\"" '"query 120,render 80"'
+python3 - lines.pb <<'PYTHON'
+import sys
+from protobuf import field, varint
+strings = ["", "cpu", "nanoseconds", "main", "work"]
+def location(number, function, line): # a line of a function
+    return field(4, field(1, number) + field(4, field(1, function) + field(2, line)))
+body = field(1, field(1, 1) + field(2, 2))
+body += b"".join(field(2, field(1, varint(leaf) + varint(root)) + field(2, varint(value)))
+                 for leaf, root, value in [(2, 1, 7), (3, 1, 5)])
+body += location(1, 1, 10) + location(2, 2, 20) + location(3, 2, 21)
+body += b"".join(field(5, field(1, n) + field(2, n + 2)) for n in (1, 2))
+body += b"".join(field(6, s) for s in strings) + field(9, 1794700000 * 10**9) + field(10, 10**10)
+open(sys.argv[1], "wb").write(body + field(11, field(1, 1) + field(2, 2)) + field(12, 10))
+PYTHON
+push lines.pb 'service=lines' >/dev/null
+lines="\"profileTypeID\":\"$cpu\",\"labelSelector\":\"{service_name=\\\"lines\\\"}\",$span"
+same "\"$(connect SelectMergeProfile "{$lines}" | folded)\"" '"main:10;work:20 7,main:10;work:21 5"'
+pgo='"stackTraceSelector":{"goPgo":{"aggregateCallees":true}}'
+same "\"$(connect SelectMergeProfile "{$lines,$pgo}" | folded)\"" '"main:10;work 12"'
+status 400 -H 'Content-Type: application/json' -d "{$lines,\"stackTraceSelector\":{\"goPgo\":{\"aggregateCallees\":7}}}" \
+    "$url/querier.v1.QuerierService/SelectMergeProfile"
+
 # What there is, and what a query would read.
 same "$(connect GetProfileStats '{}')" '{"dataIngested":true,"oldestProfileTime":"1794700000000",
     "newestProfileTime":"1794700060000"}'
