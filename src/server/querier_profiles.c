@@ -35,7 +35,12 @@ static int merge_all(struct call *call, const struct rpc_request *request, struc
         r = add_links(&question.links, QUERY_TRACE, &request->traces, error);
     if (!r)
         r = add_links(&question.links, QUERY_PROFILE, &request->profiles, error);
-    return r < 0 ? r : question_merge(&question, profile, &quality, error);
+    if (!r)
+        r = question_merge(&question, profile, &quality, error);
+    /* The parts of a push that its samples' labels made all have its duration: their sum would be
+     * taken for how long was measured. */
+    profile->duration_ns = 0;
+    return r;
 }
 
 static int merge(struct call *call, const struct rpc_request *request, enum profile_detail detail,

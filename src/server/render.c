@@ -289,7 +289,7 @@ void render_label_values(struct http_request *request, void *userdata)
     struct error error = {0};
     struct buffer out = {0};
     buffer_add_char(&out, '[');
-    int r = !label ? error_set(&error, -EINVAL, "The parameter label is missing.")
+    int r = !label || !*label ? error_set(&error, -EINVAL, "The parameter label is missing.")
             : !strcmp(label, "__name__") || !strcmp(label, "__profile_type__")
                 ? store_types(server->store, &selection, put_text, &out, &error)
                 : store_label_values(server->store, &selection, label, put_text, &out, &error);

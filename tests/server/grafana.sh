@@ -146,6 +146,7 @@ got=$(connect SelectMergeStacktraces "{$select,\"format\":\"PROFILE_FORMAT_PPROF
 same "$(jq '[.sample[].value[] | tonumber] | add' <<<"$got")" 400
 same "$(jq '.stringTable as $s | .sampleType[0] | [$s[.type | tonumber], $s[.unit | tonumber]]' <<<"$got")" \
     '["cpu","nanoseconds"]'
+same "$(jq '.durationNanos // "0"' <<<"$got")" '"0"'
 same "$(jq -c 'del(.timeNanos)' <<<"$got")" "$(connect SelectMergeProfile "{$select}" | jq -c 'del(.timeNanos)')"
 connect SelectMergeProfile "{$select,\"traceIdSelector\":[\"00000000000000000000000000000001\"]}" |
     jq -e '[.sample[].value[] | tonumber] | add == 200' >/dev/null

@@ -95,4 +95,5 @@ side="Query=$cpu%7B%7D"
 get "/pyroscope/render-diff?left$side&leftFrom=1794700000&leftUntil=1794730000&right$side&rightFrom=1794700000&rightUntil=1794730000" >diff.json
 json diff.json 'd["leftTicks"] == d["rightTicks"] == 2130000000'
 [[ $(get '/pyroscope/label-values?label=__name__') == *"$cpu"* ]]
+status 400 "$url/pyroscope/label-values?label="
 stop_server
