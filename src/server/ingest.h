@@ -52,6 +52,7 @@ struct ingest_source {
     const char *name;            /* first part of its types' ids; NULL: by the sample types */
     const char *type;            /* NULL, or the id of its only type, whose values are ... */
     int64_t factor;              /* ... multiplied by this, if they are numbers of samples */
+    bool underscores;            /* sample types are written with '_' for '-' */
     bool in_units;               /* its values may be times or sizes already: only those that fit
                                     the type are called so */
     int64_t from_ns, to_ns;      /* 0: unknown */
@@ -99,10 +100,20 @@ int ingest_batch_write(struct ingest_batch *batch, const char *batch_id, struct 
 /* Names of functions, files and binaries, as the rules for labels have it. */
 void ingest_redact_names(struct redactor *redactor, struct profile *profile);
 
-/* ---- ingest_generated.c ---- */
+/* ---- ingest_recording.c ---- */
 
 /* Names of classes that a JVM makes while it runs lose what differs from run to run. */
 void ingest_merge_generated(struct profile *profile);
+
+/* A recording that samples threads by the wall clock only says which of them ran: that is CPU
+ * time. Does nothing where that was sampled itself. */
+void ingest_cpu_of_wall(struct profile *profile);
+
+/* ---- ingest_script.c ---- */
+
+/* Old clients for Python and Ruby mean functions to be shown with their file, "app.py main": names
+ * such as __init__ say nothing without it. `absolute`: also where the path is whole. */
+void ingest_name_scripts(struct profile *profile, bool absolute);
 
 /* ---- ingest_depth.c ---- */
 

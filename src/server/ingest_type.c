@@ -163,6 +163,8 @@ void ingest_types(const struct profile *profile, const struct ingest_source *sou
             ret_types[i].id =
                 type_id(name, profile_text(profile, type->type), profile_text(profile, type->unit),
                         profile_text(profile, period->type), profile_text(profile, period->unit));
+            for (char *at = ret_types[i].id; source->underscores && (at = strchr(at, '-')); at++)
+                *at = '_';
         }
     }
 }

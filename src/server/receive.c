@@ -143,8 +143,12 @@ int receipt_read(struct receipt *receipt, struct source *source, const struct fo
         r = jfr_labels_apply(receipt->context_labels, receipt->context_labels_length, &profile,
                              error);
     receipt->source.recording = format == &format_jfr;
-    if (!r && receipt->source.recording)
+    if (!r && receipt->source.recording) {
         ingest_merge_generated(&profile);
+        ingest_cpu_of_wall(&profile);
+    }
+    if (!r && receipt->scripts)
+        ingest_name_scripts(&profile, receipt->scripts == SCRIPTS_ALL);
     if (!r && !profile.loose) /* loose stacks keep all that was read */
         admission_kept(noted, profile_memory(&profile));
     return r < 0 ? r : ingest_batch_add(&receipt->batch, &receipt->source, &profile, error);

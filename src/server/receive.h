@@ -5,6 +5,9 @@
 #include "format/format.h"
 #include "server/server.h"
 
+/* Whose functions are named with their file: see ingest_name_scripts(). */
+enum receipt_scripts { SCRIPTS_NONE, SCRIPTS_RELATIVE, SCRIPTS_ALL };
+
 /* One push, from its request to its answer. */
 struct receipt {
     struct http_request *request;
@@ -15,7 +18,9 @@ struct receipt {
     struct sender seen;
     const void *context_labels; /* of recordings: see format/jfr_labels.h; NULL: none */
     size_t context_labels_length;
+    enum receipt_scripts scripts;
     bool parca;        /* of series: their messages differ a little */
+    bool files;        /* of series: somebody's files, no process that goes on */
     bool unnamed;      /* of series: one of their profiles has no id */
     char batch_id[48]; /* "": what the header says */
 };

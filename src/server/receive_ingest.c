@@ -273,8 +273,14 @@ static int read_ingest(struct receipt *receipt, struct http_source **source, str
         r = ingest_times(receipt, error);
     if (r < 0)
         return r;
-    if (spy && *spy)
+    if (spy && *spy) {
         labels_set(&receipt->labels, "pyroscope_spy", spy);
+        receipt->source.underscores = !strcmp(spy, "dotnetspy");
+    }
+    if (format->format == &format_pprof && spy)
+        receipt->scripts = !strcmp(spy, "pyspy")                                ? SCRIPTS_RELATIVE
+                           : !strcmp(spy, "rbspy") || !strcmp(spy, "scripting") ? SCRIPTS_ALL
+                                                                                : SCRIPTS_NONE;
     if (rate_text) /* one that can't be is as good as none */
         text_to_u64(rate_text, strlen(rate_text), &rate);
     static const char *const of_recordings[] = {"thread", "class", "state", "context_id", NULL};

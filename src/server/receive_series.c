@@ -57,7 +57,8 @@ static int series_profile(struct receipt *receipt, const void *data, size_t leng
     const char *name = labels_get(&all, "__name__");
     bool delta = name && !strncmp(name, "godeltaprof_", strlen("godeltaprof_"));
     receipt->source.name = delta ? name + strlen("godeltaprof_") : name;
-    receipt->source.known_cumulative = !receipt->parca && !delta && counts_from_start(&all);
+    receipt->source.known_cumulative =
+        !receipt->parca && !delta && !receipt->files && counts_from_start(&all);
     labels_remove(labels, "__name__");
     labels_remove(labels, "__delta__");
     const char *service = receipt->parca ? parca_service(&all) : NULL;
@@ -273,7 +274,10 @@ static void receive_series(struct http_request *request, struct server *server, 
     bool json = http_request_is_type(request, "application/json");
     if (!receipt_init(&receipt, request, server))
         return;
+    const char *agent = http_request_header(request, "User-Agent");
     receipt.parca = parca;
+    /* profilecli uploads files, of which none has one before it. */
+    receipt.files = agent && !strncmp(agent, "pyroscope/", strlen("pyroscope/"));
     int r = 0;
     if (json) {
         r = http_source_open(request, ingest_limits(&server->ingest).expansion_bytes, &source,

@@ -59,6 +59,14 @@ __attribute__((unused)) static void fuzz_ingest_name(const uint8_t *data, size_t
     }
     labels_release(&labels);
     free(text);
+    /* The same as a function's name: it never gets longer. */
+    _cleanup_profile_ struct profile profile;
+    profile_init(&profile, PROFILE_ALL);
+    struct profile_function function = {.name =
+                                            profile_string(&profile, (const char *)data, length)};
+    uint32_t id = profile_function(&profile, &function);
+    ingest_merge_generated(&profile);
+    require(profile.strings[profile.functions[id].name].length <= length);
 }
 
 /* The first byte says which; values add up, and no name is longer than the input. */

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-# What a Pyroscope server makes of its clients' pushes, type by type and label by label: the answers
-# here are those of one of version 2, for the same requests.
+# What a Pyroscope server makes of its clients' pushes, type by type and label by label: what is
+# wanted here is what one of version 2 had stored after requests of the same form.
 . "$ROOT/tests/server/common.bash"
 
 start_server memory --in-memory -c keep.yaml
@@ -65,8 +65,9 @@ out = b"".join(field(1, field(1, text(t)) + field(2, text(u))) for t, u in types
 for n, labels in ((3, pairs), (2, [])):
     values = field(2, b"".join(varint(n * 10 ** i) for i in range(len(types))))
     out += field(2, field(1, varint(n)) + values + b"".join(field(3, field(1, text(k)) + field(2, text(v))) for k, v in labels))
-for i, name in ((2, "rest"), (3, "run")):
-    out += field(4, field(1, i) + field(4, field(1, i))) + field(5, field(1, i) + field(2, text(name)))
+files = dict(pairs).get("file")
+for i, name, file in ((2, "rest", "app.py"), (3, "run", files)):
+    out += field(4, field(1, i) + field(4, field(1, i))) + field(5, field(1, i) + field(2, text(name)) + (field(4, text(file)) if files else b""))
 open(sys.argv[1], "wb").write(out + field(9, 1794700000 * 10**9) + field(10, 10**10) + b"".join(field(6, s) for s in strings))
 PYTHON
 
@@ -83,6 +84,18 @@ sampled process_cpu:samples:count:: process_cpu:time:nanoseconds::
 thrown exception:exception:count::
 heaped memory:objects:count:: memory:space:bytes::
 END
+
+# .NET's old client writes types with dashes; those for Python and Ruby mean names with files.
+python3 profile.py dashed.pb inuse-objects,count inuse-space,bytes
+status 200 --data-binary @dashed.pb "$url/ingest?name=dotnet&$when&format=pprof&spyName=dotnetspy"
+same 'memory:inuse_objects:count:: memory:inuse_space:bytes::' "$(types dotnet)"
+python3 profile.py script.pb cpu,nanoseconds file=/lib/run.py
+for spy in pyspy rbspy nodespy; do
+    status 200 --data-binary @script.pb "$url/ingest?name=$spy&$when&format=pprof&spyName=$spy"
+done
+same $'app.py rest 2\nrun 3' "$(folded process_cpu:cpu:nanoseconds:: pyspy)"
+same $'/lib/run.py run 3\napp.py rest 2' "$(folded process_cpu:cpu:nanoseconds:: rbspy)"
+same $'rest 2\nrun 3' "$(folded process_cpu:cpu:nanoseconds:: nodespy)"
 
 # The sender's labels hold against those of samples, in whatever order; names stay as they are.
 python3 profile.py labelled.pb cpu,nanoseconds region=us service_name=other service.name=y path=/a
@@ -105,6 +118,11 @@ done
 status 200 -F jfr=@"$FIXTURES/jfr/async.jfr" "$url/ingest?name=app%7Bservice_name%3Djava%7D&format=jfr&spyName=javaspy"
 same "memory:live:count:objects:count memory:live_bytes:bytes:objects:count memory:malloc_bytes:bytes:: memory:malloc_objects:count:: $cpu wall:wall:nanoseconds:wall:nanoseconds" "$(types java)"
 same 'app_name=app,pyroscope_spy=javaspy app_name=app,pyroscope_spy=javaspy,span_name=GET / app_name=app,pyroscope_spy=javaspy,span_name=inline' "$(labels java)"
+# Of threads that are sampled by the wall clock only, those that ran have used a CPU.
+status 200 -F jfr=@"$FIXTURES/jfr/wall.jfr" "$url/ingest?name=wall&format=jfr"
+same "$cpu wall:wall:nanoseconds:wall:nanoseconds" "$(types wall)"
+sum() { folded "$1" wall | awk '{sum += $NF} END {print sum}'; }
+same '150000000 100000000' "$(sum wall) $(sum cpu)"
 
 # push.py OUT NAME SERVICE PROFILE ID
 cat >push.py <<'PYTHON'
@@ -124,6 +142,10 @@ python3 profile.py heap.pb alloc_objects,count alloc_space,bytes
 for id in 1 2; do pushed godeltaprof_memory delta heap.pb $id; done
 same 'memory:alloc_objects:count:: memory:alloc_space:bytes::' "$(types delta)"
 same $'rest 40\nrun 60' "$(folded alloc_space delta)"
+# A file that profilecli uploads has none before it.
+python3 push.py push.bin memory file heap.pb 1
+status 200 -A pyroscope/2.2 -H 'Content-Type: application/proto' --data-binary @push.bin "$url/push.v1.PusherService/Push"
+same $'rest 20\nrun 30' "$(folded alloc_space file)"
 # The same message with the same ids, sent again as no answer was seen, changes nothing; without
 # ids it is another.
 for id in a a b ''; do pushed process_cpu repeated labelled.pb "$id"; done

@@ -1,11 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-// Classes that a JVM makes while it runs (of lambdas, reflection, proxies) have a number or an
-// address in their name, which is another one in each process: without it their frames add up.
+// What recordings of Java's flight recorder need before they are split: names of generated classes
+// that add up, and CPU time where only the wall clock was sampled.
 
 #include <ctype.h>
 #include <string.h>
 
 #include "server/ingest.h"
+
+/* ---- generated classes ---- */
+
+/* Classes that a JVM makes while it runs (of lambdas, reflection, proxies) have a number or an
+ * address in their name, which is another one in each process. */
 
 /* How much of the text is what a lambda's class has after its name: "$669.0x0000000800fd7318",
  * ".0x00007ffa600c4da0", "/0x0000000800fd7318" or "14". */
@@ -82,4 +87,31 @@ void ingest_merge_generated(struct profile *profile)
         if (merged(name->data, name->length, &out))
             function->name = profile_string(profile, out.data, out.length);
     }
+}
+
+/* ---- CPU time ---- */
+
+static bool runs(const struct profile *profile, uint32_t label_set)
+{
+    size_t count;
+    const struct profile_label *labels = profile_labels(profile, label_set, &count);
+    for (size_t i = 0; i < count; i++)
+        if (!strcmp(profile_text(profile, labels[i].key), "state"))
+            return strcmp(profile_text(profile, labels[i].text), "STATE_SLEEPING") != 0;
+    return false;
+}
+
+void ingest_cpu_of_wall(struct profile *profile)
+{
+    uint32_t unit = profile_cstring(profile, "nanoseconds");
+    unsigned wall = profile_find_type(profile, "wall/nanoseconds");
+    if (wall == PROFILE_TYPES_MAX || profile->loose ||
+        profile_find_type(profile, "cpu/nanoseconds") != PROFILE_TYPES_MAX)
+        return;
+    unsigned cpu = profile_type(profile, profile_cstring(profile, "cpu"), unit);
+    if (cpu == PROFILE_TYPES_MAX)
+        return;
+    struct profile_samples *samples = &profile->samples;
+    for (size_t i = 0; i < samples->count; i++)
+        samples->values[cpu][i] = runs(profile, samples->labels[i]) ? samples->values[wall][i] : 0;
 }
