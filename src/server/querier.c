@@ -4,6 +4,7 @@
 
 #include "server/querier.h"
 
+#include <math.h>
 #include <string.h>
 
 #include "format/wire.h"
@@ -201,6 +202,14 @@ void querier_group(const struct rpc_request *request, const struct labels *label
         else
             querier_set_type_label(ret_group, name, type);
     }
+}
+
+int querier_step(const struct rpc_request *request, int64_t *ret_ns, struct error *error)
+{
+    if (!(request->step >= 0.001 && request->step < 1e9))
+        return error_set(error, -EINVAL, "The step is too short or too long, or isn't there.");
+    *ret_ns = llround(request->step * 1e9) / MS_NS * MS_NS;
+    return 0;
 }
 
 int64_t querier_sum(const struct store_profile *window)

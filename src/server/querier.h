@@ -42,6 +42,10 @@ querier_method querier_select_heatmap;
 int querier_ask(struct call *call, const struct rpc_request *request, const char *selector,
                 bool typed, struct question *question, struct error *error);
 
+/* How long a step is, in whole milliseconds as all times of these requests: clients make one of a
+ * range whose ends they have cut, and it has to fit. -EINVAL when it can't be. */
+int querier_step(const struct rpc_request *request, int64_t *ret_ns, struct error *error);
+
 /*
  * Pyroscope's points cover the step that ends with them: the first one, at the selection's
  * beginning, the step before that, and what follows the last one isn't shown. Makes a selection

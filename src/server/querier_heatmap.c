@@ -309,9 +309,10 @@ int querier_select_heatmap(struct call *call, struct error *error)
 {
     struct rpc_request *request = &call->request;
     _cleanup_question_ struct question question = {0};
-    if (!(request->step >= 0.001 && request->step < 1e9))
-        return error_set(error, -EINVAL, "The step is too short or too long, or isn't there.");
-    int r = querier_ask(call, request, request->label_selector, true, &question, error);
+    int64_t step_ns;
+    int r = querier_step(request, &step_ns, error);
+    if (!r)
+        r = querier_ask(call, request, request->label_selector, true, &question, error);
     if (!r)
         r = admit_rest(error);
     if (r < 0)
@@ -320,7 +321,7 @@ int querier_select_heatmap(struct call *call, struct error *error)
     _cleanup_(heatmap_release) struct heatmap map = {.call = call,
                                                      .type = question.query.type,
                                                      .from_ns = question.selection.from_ns,
-                                                     .step_ns = llround(request->step * 1e9),
+                                                     .step_ns = step_ns,
                                                      .memory_bytes_max =
                                                          question.limits.memory_bytes};
     r = request->query_type == HEATMAP_SPAN

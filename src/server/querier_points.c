@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Pyroscope's values over time, with exemplars where they are asked for.
 
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -226,17 +225,19 @@ int querier_select_series(struct call *call, struct error *error)
     struct rpc_request *request = &call->request;
     _cleanup_question_ struct question question = {0};
     struct store_quality quality;
-    if (!(request->step >= 0.001 && request->step < 1e9))
-        return error_set(error, -EINVAL, "The step is too short or too long, or isn't there.");
+    int64_t step_ns;
+    int r = querier_step(request, &step_ns, error);
+    if (r < 0)
+        return r;
     if (request->stack && request->stack->call_site.count)
         return error_set(error, -EINVAL,
                          "Values over time can't be had for one call site; leave "
                          "stackTraceSelector out, or merge the stacks.");
-    int r = querier_ask(call, request, request->label_selector, true, &question, error);
+    r = querier_ask(call, request, request->label_selector, true, &question, error);
     if (r < 0)
         return r;
     struct store *store = call->server->store;
-    struct store_timeseries_query query = {.step_ns = llround(fmax(request->step, 1) * 1e9),
+    struct store_timeseries_query query = {.step_ns = MAX(step_ns, 1000 * MS_NS),
                                            .group_by = request->group_by.list,
                                            .group_count = request->group_by.count,
                                            .greatest_first = true};

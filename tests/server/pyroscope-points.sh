@@ -38,9 +38,10 @@ is "$(points 0 2000000000000 60000000)" '1800000000000=400'
 # Steps that rollups have begin with a point's moment, so that these can be used.
 is "$(points 1794699600000 1794700200000 600)" '1794700200000=400'
 
-# profilecli's `query top`: one step as long as the window; what is stamped with its start is left out.
+# profilecli's `query top`: one step as long as the window before its ends were cut to milliseconds;
+# what is stamped with its start is left out.
 top=$(rpc SelectSeries "{\"profileTypeID\":\"$cpu\",\"labelSelector\":\"{}\",\"start\":\"1794699900000\",
-    \"end\":\"1794700200000\",\"step\":300,\"groupBy\":[\"pod\"]}" |
+    \"end\":\"1794700200000\",\"step\":300.000000541,\"groupBy\":[\"pod\"]}" |
     jq -c '[.series[] | [.labels[0].value, ([.points[] | select((.timestamp | tonumber) > 1794699900000)
         | .value] | add)]]')
 is "$top" '[["b",300],["a",100]]'
