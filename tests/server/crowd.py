@@ -84,9 +84,14 @@ def check(name, holds, detail=""):
 
 
 def refused(name, data, wanted, may_close=False):
-    """may_close: what is more than the server reads resets the connection, and with it the answer."""
-    got = exchange(data)
-    codes = statuses(got)
+    """may_close: what is more than the server reads resets the connection, and with it the answer.
+    Whoever is told to come again in a moment, since the one before still has the memory, does so."""
+    for _ in range(60):
+        got = exchange(data)
+        codes = statuses(got)
+        if codes != [503]:
+            break
+        time.sleep(0.5)
     # libmicrohttpd says some of its own refusals twice before it closes.
     check(name, (may_close and not got) or (len(set(codes)) == 1 and codes[0] in wanted), got[:300])
 
