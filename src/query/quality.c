@@ -83,7 +83,7 @@ static int measure_coverage(struct store *store, const struct store_selection *s
     int64_t length = quality->found.duration_ns / (int64_t)quality->found.windows;
     struct coverage coverage = {
         .length_ns = MAX(length, step), .end_ns = range.from_ns, .to_ns = range.to_ns};
-    struct store_timeseries_query query = {.step_ns = step};
+    struct store_timeseries_query query = {.step_ns = step, .presence = true};
     int r = store_timeseries(store, &range, &query, limits, cover, &coverage, NULL, error);
     if (!r)
         quality->covered = (double)coverage.covered_ns / (double)(range.to_ns - range.from_ns);

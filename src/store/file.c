@@ -481,8 +481,8 @@ static const char *const statements[SQL_STATEMENTS] = {
     [SQL_REMOVE_BLOCK] = "DELETE FROM blocks WHERE id = ?1",
     [SQL_SPANS] = "SELECT min(start), max(last) FROM blocks WHERE series = ?1",
     [SQL_ALL_SPANS] = "SELECT series, start, last FROM blocks ORDER BY series, start",
-    [SQL_TOTALS] = "SELECT total FROM blocks WHERE series = ?1 AND start >= ?2 AND start < ?3"
-                   " AND last >= ?4",
+    [SQL_TOTALS] = "SELECT total, start, last FROM blocks WHERE series = ?1 AND start >= ?2"
+                   " AND start < ?3 AND last >= ?4",
     [SQL_FIGURES] = "SELECT count(*), coalesce(sum(windows), 0), coalesce(sum(rows), 0),"
                     " coalesce(sum(level = 0), 0), coalesce(min(start), 0), coalesce(max(last), 0)"
                     " FROM blocks",

@@ -38,6 +38,8 @@ struct reader_calls {
     int (*block)(struct reader *reader, struct file *file, uint32_t series, struct block_view *view,
                  size_t first, size_t count, struct error *error);
     int (*end)(struct reader *reader, struct file *file, uint32_t service, struct error *error);
+    /* Whether windows that start between these times are wanted; NULL: all are. */
+    bool (*wants)(struct reader *reader, int64_t first_ns, int64_t last_ns);
 };
 
 struct reader_work;

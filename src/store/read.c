@@ -358,8 +358,26 @@ static int timeseries_block(struct reader *reader, struct file *file, uint32_t i
     return 0;
 }
 
+/* Whether one of these steps has no window yet. */
+static bool timeseries_wants(struct reader *reader, int64_t first_ns, int64_t last_ns)
+{
+    const struct point_groups *groups = ((struct timeseries *)reader)->groups;
+    if (!groups->count)
+        return true;
+    const uint64_t *windows = groups->groups[0].windows;
+    uint64_t step_ns = (uint64_t)groups->query->step_ns;
+    uint64_t from_ns = (uint64_t)groups->from_ns;
+    uint64_t step = ((uint64_t)MAX(first_ns, groups->from_ns) - from_ns) / step_ns;
+    uint64_t last = ((uint64_t)MAX(last_ns, groups->from_ns) - from_ns) / step_ns;
+    while (step <= last && step < groups->steps && windows[step])
+        step++;
+    return step <= last && step < groups->steps;
+}
+
 static const struct reader_calls timeseries_calls = {.begin = timeseries_begin,
                                                      .block = timeseries_block};
+static const struct reader_calls presence_calls = {.block = timeseries_block,
+                                                   .wants = timeseries_wants};
 
 int embedded_timeseries(struct store *base, const struct store_selection *selection,
                         const struct store_timeseries_query *query,
@@ -367,10 +385,11 @@ int embedded_timeseries(struct store *base, const struct store_selection *select
                         struct store_quality *quality, struct error *error)
 {
     struct embedded *store = embedded_of(base);
+    bool presence = query->presence && !query->function && !query->group_count;
     struct timeseries series = {.reader = {.store = store,
                                            .selection = selection,
                                            .limits = limits,
-                                           .calls = &timeseries_calls,
+                                           .calls = presence ? &presence_calls : &timeseries_calls,
                                            .quality = quality},
                                 .query = query,
                                 .groups = groups,

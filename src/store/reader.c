@@ -133,12 +133,44 @@ static void bind_range(sqlite3_stmt *statement, uint32_t series, const struct pl
     sqlite3_bind_int64(statement, 4, range->from_ns);
 }
 
+/* 1 when some block has windows that are wanted, by what the index says of blocks. */
+static int wants_series(struct reader *reader, uint32_t series, const struct plan_range *ranges,
+                        size_t count, struct error *error)
+{
+    struct file *file = ranges->file;
+    for (size_t i = 0; i < count; i++) {
+        const struct plan_range *range = &ranges[i];
+        if (!reader->calls->wants(reader, range->from_ns, range->to_ns - 1))
+            continue;
+        sqlite3_stmt *statement = file_sql(file, reader->connection, SQL_TOTALS, error);
+        if (!statement)
+            return error->code;
+        bind_range(statement, series, range);
+        int r;
+        while ((r = file_step(file, statement, error)) == 1) {
+            int64_t first = sqlite3_column_int64(statement, 1);
+            int64_t last = sqlite3_column_int64(statement, 2);
+            if (!reader->calls->wants(reader, MAX(first, range->from_ns),
+                                      MIN(last, range->to_ns - 1)))
+                continue;
+            sqlite3_reset(statement);
+            return 1;
+        }
+        if (r < 0)
+            return r;
+    }
+    return 0;
+}
+
 static int read_series(struct reader *reader, uint32_t series, const struct plan_range *ranges,
                        size_t count, struct error *error)
 {
     struct file *file = ranges->file;
     bool any = false;
     int r = 0;
+    if (reader->calls->wants && (r = wants_series(reader, series, ranges, count, error)) != 1)
+        return r;
+    r = 0;
     for (size_t i = 0; !r && i < count; i++) {
         sqlite3_stmt *statement = file_sql(file, reader->connection, SQL_BLOCKS, error);
         if (!statement)

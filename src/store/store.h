@@ -224,6 +224,8 @@ struct store_timeseries_query {
     const struct store_function *function; /* only its value; NULL: all */
     enum store_count count;
     bool greatest_first; /* groups with the greatest sums come first, instead of by labels */
+    bool presence;       /* without groups: only which steps have windows is wanted. What can't
+                            add one isn't read, so that values and quality are those of a part. */
 };
 #define STORE_POINTS_MAX 100000
 #define STORE_GROUPS_MAX 10000
