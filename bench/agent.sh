@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 # agent.sh [--quick] [--only NAME]: what `assay agent` costs the host that it runs on. See README.md.
-# $BUILD is a build folder; build/ when not set.
+# $BUILD is a build directory; build/ when not set.
 set -euo pipefail
 
 root=$(cd "$(dirname "$0")/.." && pwd)

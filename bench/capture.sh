@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 # capture.sh [--quick] [--only NAME]: what recording costs, beside the kernel's own stack walk and
-# beside perf. See README.md. $BUILD is a build folder; build/ when not set. Takes root.
+# beside perf. See README.md. $BUILD is a build directory; build/ when not set. Takes root.
 set -euo pipefail
 
 root=$(cd "$(dirname "$0")/.." && pwd)

@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 # core.sh [--quick] [--instructions] [--runs N]: report and merge against `go tool pprof`, on
-# made-up profiles of a large program. See README.md. $BUILD is a build folder; build/ when not set.
+# made-up profiles of a large program. See README.md. $BUILD is a build directory; build/ when not set.
 set -euo pipefail
 
 root=$(cd "$(dirname "$0")/.." && pwd)

@@ -17,7 +17,7 @@
 #include "base/file.h"
 #include "base/memory.h"
 #include "base/text.h"
-#include "format/wire.h"
+#include "io/wire.h"
 #include "program.h"
 
 #define PERIOD_NS 10000000

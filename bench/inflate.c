@@ -5,8 +5,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "format/source.h"
-#include "format/wire.h"
+#include "io/source.h"
+#include "io/wire.h"
 
 static int inflate(struct source *source, uint64_t *sum, struct error *error)
 {

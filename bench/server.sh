@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 # server.sh [--quick] [--only NAME]: what the server takes, keeps and answers, driven over loopback
-# by `assay simulate`. See README.md. $BUILD is a build folder; build/ when not set.
+# by `assay simulate`. See README.md. $BUILD is a build directory; build/ when not set.
 set -euo pipefail
 
 root=$(cd "$(dirname "$0")/.." && pwd)

@@ -99,10 +99,10 @@ static int ignore_series(void *context, const struct labels *labels, const char 
     return 0;
 }
 
-enum question { MERGE, POINTS, TYPES, NAMES, VALUES, SERIES };
+enum query_context { MERGE, POINTS, TYPES, NAMES, VALUES, SERIES };
 
 struct ask {
-    enum question question;
+    enum query_context query_context;
     struct store_selection selection;
     struct store_limits limits;
     struct store_timeseries_query points;
@@ -116,7 +116,7 @@ static void ask(struct store *store, struct ask *ask)
     struct profile profile;
     int r = 0;
     ask->count = 0;
-    switch (ask->question) {
+    switch (ask->query_context) {
     case MERGE:
         profile_init(&profile, 0);
         r = store_merge(store, &ask->selection, &ask->limits, &profile, &ask->quality, &error);
@@ -162,7 +162,7 @@ struct times {
 };
 
 /* `length_ns` from any second of what is there. */
-static struct times ask_often(struct store *store, struct ask *question, int64_t length_ns,
+static struct times ask_often(struct store *store, struct ask *query_context, int64_t length_ns,
                               unsigned tries)
 {
     double cpu[TRIES], passed[TRIES], first = 0;
@@ -170,11 +170,11 @@ static struct times ask_often(struct store *store, struct ask *question, int64_t
     int64_t room = fleet.hours * HOUR - length_ns;
     for (unsigned i = 0; i <= tries; i++) {
         int64_t offset = room > 0 ? (int64_t)next_random(&seed) % (room / SECOND) * SECOND : 0;
-        question->selection.from_ns = FLEET_BEGIN_NS + offset;
-        question->selection.to_ns = question->selection.from_ns + length_ns;
+        query_context->selection.from_ns = FLEET_BEGIN_NS + offset;
+        query_context->selection.to_ns = query_context->selection.from_ns + length_ns;
         double before = cpu_seconds();
         int64_t clock_before = monotonic_ns();
-        ask(store, question);
+        ask(store, query_context);
         double seconds = cpu_seconds() - before;
         if (!i) {
             first = seconds;
@@ -212,7 +212,7 @@ static int64_t long_range(void)
 
 static void measure_scan(struct store *store)
 {
-    struct ask whole = {.question = MERGE,
+    struct ask whole = {.query_context = MERGE,
                         .selection = {.tenant = "bench",
                                       .type = FLEET_TYPE,
                                       .from_ns = FLEET_BEGIN_NS,
@@ -242,7 +242,7 @@ static void measure_scan(struct store *store)
 
 static void measure_flames(struct store *store)
 {
-    struct ask flame = {.question = MERGE,
+    struct ask flame = {.query_context = MERGE,
                         .selection = {.tenant = "bench", .type = FLEET_TYPE},
                         .limits = {.smallest_share = 1e-4}};
     int64_t day = long_range();
@@ -276,7 +276,7 @@ static void measure_points(struct store *store)
     check(selector_parse(one, strlen(one), &selector, &error), &error);
     int64_t day = long_range();
     struct ask points = {
-        .question = POINTS,
+        .query_context = POINTS,
         .selection = {.tenant = "bench", .type = FLEET_TYPE, .selector = &selector},
         .points = {.step_ns = 60 * SECOND}};
     time_lines(ask_often(store, &points, day, TRIES), "time series of a service, 1 min steps", 0);
@@ -305,8 +305,8 @@ static void measure_labels(struct store *store, const char *tenant, int64_t from
     const char *one = "{service_name=\"service7\"}";
     check(selector_parse(one, strlen(one), &selector, &error), &error);
     for (unsigned limited = 0; limited < 2; limited++)
-        for (unsigned question = TYPES; question <= SERIES; question++) {
-            struct ask labels = {.question = question,
+        for (unsigned query_context = TYPES; query_context <= SERIES; query_context++) {
+            struct ask labels = {.query_context = query_context,
                                  .selection = {.tenant = tenant,
                                                .from_ns = from_ns + HOUR,
                                                .to_ns = fleet_now_ns,
@@ -319,12 +319,12 @@ static void measure_labels(struct store *store, const char *tenant, int64_t from
                 best = MIN(best, cpu_seconds() - before);
                 first = i ? first : cpu_seconds() - before;
             }
-            snprintf(text, sizeof(text), "%s%s (%zu)", names[question],
+            snprintf(text, sizeof(text), "%s%s (%zu)", names[query_context],
                      limited ? " of one service" : "", labels.count);
             /* All series are an answer of their own size. */
-            bool all = !limited && question == SERIES;
+            bool all = !limited && query_context == SERIES;
             line(all || best <= 0.01, text, best * 1e3, "ms", all ? "" : "<= 10");
-            if (!limited && question == TYPES)
+            if (!limited && query_context == TYPES)
                 line(true, "  the first after a start, which reads all series", first * 1e3, "ms",
                      "");
         }
@@ -380,7 +380,7 @@ static void measure_size(struct store *store, const char *directory)
     struct store_stats stats;
     struct error error;
     check(store_stats(store, &stats, &error), &error);
-    struct ask day = {.question = MERGE,
+    struct ask day = {.query_context = MERGE,
                       .selection = {.tenant = "bench",
                                     .type = FLEET_TYPE,
                                     .from_ns = FLEET_BEGIN_NS,

@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 # store.sh [--quick] [OPTION...]: size and speed of the embedded store. See README.md. $BUILD is a
-# build folder; build/ when not set.
+# build directory; build/ when not set.
 set -euo pipefail
 
 root=$(cd "$(dirname "$0")/.." && pwd)

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # symbol.sh [--quick] [--binary FILE --debug FILE]: symbol indexes beside llvm-gsymutil,
 # llvm-symbolizer and eu-addr2line, on the same addresses of a large binary. See README.md. $BUILD is
-# a build folder; build/ when not set.
+# a build directory; build/ when not set.
 set -euo pipefail
 
 root=$(cd "$(dirname "$0")/.." && pwd)

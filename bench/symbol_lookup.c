@@ -8,7 +8,7 @@
 #include <time.h>
 
 #include "base/memory.h"
-#include "symbol/index.h"
+#include "symbol/index/index.h"
 
 static double cpu_seconds(void)
 {

@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 # web.sh [--quick]: how fast the page draws, loads and opens files, in headless Chromium, beside
-# speedscope in the same run. See README.md. $BUILD is a build folder; build/ when not set.
+# speedscope in the same run. See README.md. $BUILD is a build directory; build/ when not set.
 set -euo pipefail
 
 root=$(cd "$(dirname "$0")/.." && pwd)

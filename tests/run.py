@@ -1,10 +1,12 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Builds and runs the tests of every build folder and adds up: run.py [--long] [NAME...] with names
-(or parts of names) of tests to run. The last line is `N passed, M failed`, with what is unsteady or
-skipped behind it; the exit status is 1 when anything failed. Tests run side by side on
+"""Builds and runs the tests of every build folder and adds up: run.py [--long] [--changed] [NAME...]
+with names (or parts of names) of tests to run. The last line is `N passed, M failed`, followed by
+what is unsteady or skipped; the exit status is 1 when anything failed. Tests run side by side on
 machines that others use, too. So a few that fail are run once more, one at a time: what fails alone
-has failed; what then passes is listed as unsteady, with what it said. Called by ./dev test."""
+has failed; what then passes is listed as unsteady, with the output of the failure. So is a test
+about chance that needed more than one attempt. With --long, an unsteady test fails the run. Called
+by ./dev test."""
 
 import argparse
 import dataclasses
@@ -16,6 +18,8 @@ import subprocess
 import sys
 import time
 
+import changed
+
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 BUILDS = {
     "build": "optimised build",
@@ -23,7 +27,9 @@ BUILDS = {
     "build-fuzz": "fuzzers",
 }
 EXCERPT_LINES, EXCERPT_COLUMNS = 40, 400
-FUZZ_SECONDS, LONG_FUZZ_SECONDS = 6, 300
+FUZZ_SECONDS, LONG_FUZZ_SECONDS = 0, 300  # 0: the seeds are read, and nothing more
+SLOWEST = 20
+CHANGED_SECONDS = 100  # of work for each processor, with --changed
 AGAIN = 6  # more failures than that are no accident
 
 
@@ -33,7 +39,8 @@ class Tally:
     failed: int = 0
     skipped: list = dataclasses.field(default_factory=list)  # "name: reason"
     excerpts: list = dataclasses.field(default_factory=list)  # of failures
-    unsteady: list = dataclasses.field(default_factory=list)  # excerpts of what passed when alone
+    unsteady: list = dataclasses.field(default_factory=list)  # excerpts of failed attempts
+    seconds: float = 0
 
     def add(self, other):
         self.passed += other.passed
@@ -48,9 +55,23 @@ class Tally:
         return text + (f", {len(self.skipped)} skipped" if self.skipped else "")
 
 
+TAP_LINE = r"(?:1\.\.\d+$|(?:not )?ok\b)"  # the plan, and results
+
+
 def last_line(text):
+    """The last line that says something, or None: TAP's own lines are no reason for anything."""
     lines = [line.strip() for line in text.splitlines() if line.strip()]
-    return lines[-1] if lines else "no reason given"
+    lines = [line.removeprefix("# ") for line in lines if not re.match(TAP_LINE, line)]
+    return lines[-1] if lines else None
+
+
+def skip(tally, name, reason):
+    """A skip says why, or it is a failure."""
+    if reason:
+        tally.skipped.append(f"{name}: {reason}")
+    else:
+        tally.failed += 1
+        tally.excerpts.append(excerpt(f"{name} (skipped without a reason)", ""))
 
 
 def excerpt(name, text):
@@ -63,28 +84,33 @@ def tally_of(entry):
     """Counts one entry of meson's log: as its TAP lines where it prints them, else as one test."""
     name = entry["name"].split(" / ")[-1].split(":")[-1]
     output = entry.get("stdout") or ""
-    comment = "no reason given"
-    tally = Tally()
+    said = ""  # since the last result
+    tally = Tally(seconds=entry.get("duration") or 0)
     if entry["result"] == "SKIP":
-        tally.skipped.append(f"{name}: {last_line(output)}")
+        skip(tally, name, last_line(output))
         return tally
     for line in output.splitlines():
         tap = re.match(r"(ok|not ok)\b(?: \d+)?(?: -)? ?(.*)$", line)
         if not tap:
-            comment = line.removeprefix("# ")
-        elif skip := re.match(r"(.*?)\s*# SKIP ?(.*)$", tap[2]):
+            said += line + "\n"
+            continue
+        if skipped := re.match(r"(.*?)\s*# SKIP ?(.*)$", tap[2]):
             # cmocka gives the name and no reason: what the case printed before stands for it.
-            tally.skipped.append(f"{name}/{skip[1] or skip[2]}: {skip[2] if skip[1] else comment}")
+            reason = skipped[2] if skipped[1] else last_line(said)
+            skip(tally, f"{name}/{skipped[1] or skipped[2]}", reason)
         elif tap[1] == "ok":
             tally.passed += 1
         else:
             tally.failed += 1
+        said = ""
     if entry["result"] == "OK":
         # node's test runner gives its count at the end.
         if count := re.search(r"^(?:#|ℹ) pass (\d+)$", output, re.MULTILINE):
             tally.passed = int(count[1])
         elif not tally.passed and not tally.failed and not tally.skipped:
             tally.passed = 1
+        if re.search(r"^# attempt \d+ of \d+ failed", output, re.MULTILINE):
+            tally.unsteady.append(excerpt(f"{name} (an attempt)", output))
     else:
         tally.failed = max(tally.failed, 1)
         told = output + (entry.get("stderr") or "")
@@ -101,6 +127,37 @@ def selected_tests(build, options):
         wanted = not options.names or any(name in test["name"] for name in options.names)
         if wanted and (options.long or not is_long):
             yield test["name"]
+
+
+def targets_of(build, names):
+    """What these tests need built, as ninja knows it."""
+    tests, targets = (
+        json.loads(subprocess.run(["meson", "introspect", what, build], cwd=ROOT, check=True,
+                                  capture_output=True).stdout)
+        for what in ("--tests", "--targets")
+    )  # fmt: skip
+    needed = {target for test in tests if test["name"] in names for target in test["depends"]}
+    outputs = [file for target in targets if target["id"] in needed for file in target["filename"]]
+    return [os.path.relpath(file, ROOT / build) for file in outputs]
+
+
+def changed_tests(build, names):
+    """Of these, those that a change can break, as many as fit."""
+    seconds = CHANGED_SECONDS * len(os.sched_getaffinity(0))
+    chosen, left_out, what = changed.choose(ROOT, names, build, seconds)
+    print(f"{what}: {len(chosen)} tests run; {left_out} more depend on them and don't fit.", flush=True)
+    return chosen
+
+
+def save_durations(build, tallies):
+    """For the next --changed."""
+    path = ROOT / build / "durations.json"
+    try:
+        known = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        known = {}
+    known |= {name: tally.seconds for name, tally in tallies.items()}
+    path.write_text(json.dumps(known), encoding="utf-8")
 
 
 def processes(build):
@@ -146,7 +203,8 @@ def run_again(tallies, run):
         return
     for name, tally in run(failed).items():
         if not tally.failed:
-            tally.unsteady = tallies[name].excerpts
+            tally.unsteady += tallies[name].excerpts
+        tally.seconds += tallies[name].seconds
         tallies[name] = tally
 
 
@@ -157,49 +215,67 @@ def ninja(build, *targets):
     )  # fmt: skip
 
 
-def run_build(build, options):
-    """The tally of one build folder, or None when none of its tests was asked for."""
+def run_build(build, options, durations):
+    """The tally of one build folder, or None when none of its tests was asked for. How long each
+    test took is added to `durations`, by (build, name)."""
     done = ninja(build, "build.ninja")  # configures again when a meson.build has changed
     names = [] if done.returncode else list(selected_tests(build, options))
+    if options.changed and names:
+        names = changed_tests(build, names)
     if not done.returncode and not names:
         return None
     if not done.returncode:
-        done = ninja(build)
+        done = ninja(build, *(targets_of(build, names) if options.changed else ()))
     if done.returncode:
         return Tally(failed=1, excerpts=[excerpt(f"ninja -C {build}", done.stdout)])
     tallies = run_meson(build, names, options, processes(build))
     if build != "build-fuzz":  # a finding is one, whatever else ran
         run_again(tallies, lambda failed: run_meson(build, failed, options, 1))
+    save_durations(build, tallies)
     total = Tally()
-    for tally in tallies.values():
+    for name, tally in tallies.items():
         total.add(tally)
+        durations[build, name] = tally.seconds
     return total
+
+
+def print_slowest(durations):
+    slowest = sorted(durations.items(), key=lambda item: -item[1])[:SLOWEST]
+    print(f"slowest: {', '.join(f'{name} {seconds:.0f} s ({build})' for (build, name), seconds in slowest)}")
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--long", action="store_true", help="fuzz longer and run tests/long")
+    parser.add_argument("--changed", action="store_true",
+                        help="in the optimised build, what the change can break, in two minutes")
     parser.add_argument("names", nargs="*", metavar="NAME")
     options = parser.parse_args()
-    total = Tally()
+    total, durations = Tally(), {}
     for build, title in BUILDS.items():
+        if options.changed and build != "build":
+            continue
         start = time.monotonic()
-        tally = run_build(build, options)
+        tally = run_build(build, options, durations)
         if not tally:
             continue
         print(f"{title}: {tally.line()} ({time.monotonic() - start:.0f} s)", flush=True)
         for text in tally.excerpts:
             print(text, flush=True)
         for text in tally.unsteady:
-            print("passed alone, " + text, flush=True)
+            print("unsteady, " + text, flush=True)
         for reason in tally.skipped:
             print(f"skipped: {reason}", flush=True)
         total.add(tally)
     if options.names and not (total.passed or total.failed or total.skipped):
         print(f"No test is called anything like {' or '.join(options.names)}.")
         total.failed = 1
+    if not options.names:
+        print_slowest(durations)
+    if options.long and total.unsteady:
+        print("Unsteady tests fail a long run.")
     print(total.line())
-    sys.exit(1 if total.failed else 0)
+    sys.exit(1 if total.failed or (options.long and total.unsteady) else 0)
 
 
 if __name__ == "__main__":

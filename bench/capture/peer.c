@@ -141,11 +141,11 @@ static struct bpf_object *load(const char *path, const char *name)
 
 static void tell_frames(struct bpf_object *object)
 {
-    unsigned long long figures[2] = {0};
+    unsigned long long stats[2] = {0};
     unsigned zero = 0;
     int map = bpf_object__find_map_fd_by_name(object, ".bss");
-    if (map >= 0 && !bpf_map_lookup_elem(map, &zero, figures))
-        printf("%llu %llu\n", figures[0], figures[1]);
+    if (map >= 0 && !bpf_map_lookup_elem(map, &zero, stats))
+        printf("%llu %llu\n", stats[0], stats[1]);
 }
 
 static int run_program(char **argv)

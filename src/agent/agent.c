@@ -9,14 +9,15 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-#include "agent/privilege.h"
+#include "agent/guard/privilege.h"
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/memory.h"
-#include "http/server.h"
+#include "http/server/server.h"
 
 #define READ_MS 250 /* at most, between looks at what has come */
 #define TICK_NS 1000000000ll
+#define SHORTAGE_BYTES ((size_t)16 << 20) /* set aside: see memory_reserve() */
 /* Samples may come many times a second, and the switch has a second. */
 #define SWITCH_NS 200000000ll
 #define HTTP_GRACE_MS 100
@@ -52,7 +53,7 @@ static struct agent_cost measure(const struct agent_cost *before, int64_t bpf_ns
     return cost;
 }
 
-static uint64_t *find_loss(struct agent_figures *sum, const struct capture_loss *loss)
+static uint64_t *find_loss(struct agent_stats *sum, const struct capture_loss *loss)
 {
     for (size_t i = 0; i < sum->loss_count; i++)
         if (!strcmp(sum->losses[i].reason, loss->reason))
@@ -64,14 +65,14 @@ static uint64_t *find_loss(struct agent_figures *sum, const struct capture_loss 
     return &sum->losses[sum->loss_count++].count;
 }
 
-/* The figures of a capture, which may be NULL, on top of those before it. */
-static void add_capture(struct agent_figures *sum, const struct capture *capture)
+/* The stats of a capture, which may be NULL, on top of those before it. */
+static void add_capture(struct agent_stats *sum, const struct capture *capture)
 {
     struct capture_loss losses[CAPTURE_LOSSES_MAX];
     if (!capture)
         return;
-    struct capture_figures all = capture_figures(capture);
-    const struct capture_figures *before = &sum->capture;
+    struct capture_stats all = capture_stats(capture);
+    const struct capture_stats *before = &sum->capture;
     all.samples += before->samples;
     all.cpu_ns += before->cpu_ns;
     all.processes += before->processes;
@@ -91,42 +92,69 @@ static void add_capture(struct agent_figures *sum, const struct capture *capture
     }
 }
 
+/* Whoever is new among those that are not followed as others are is in the log. */
+static void update_excess(struct agent *agent)
+{
+    struct capture_excess now[CAPTURE_EXCESS_MAX];
+    struct agent_stats *stats = &agent->stats;
+    size_t count = agent->capture ? capture_excess(agent->capture, now) : 0;
+    for (size_t i = 0; i < count; i++) {
+        bool known = false;
+        for (size_t j = 0; j < stats->excess_count; j++)
+            known = known || (stats->excess[j].user == now[i].user &&
+                              !strcmp(stats->excess[j].what, now[i].what) &&
+                              !strcmp(stats->excess[j].cgroup, now[i].cgroup));
+        if (known)
+            continue;
+        log_warning("Too many %s of user %d%s%s: recording less detail for them to protect others.",
+                    now[i].what, (int)now[i].user, now[i].cgroup[0] ? " in cgroup " : "",
+                    now[i].cgroup);
+        if (agent->window)
+            window_note(agent->window, "degraded: too many %s of user %d %s", now[i].what,
+                        (int)now[i].user, now[i].cgroup);
+    }
+    memcpy(stats->excess, now, count * sizeof(*now));
+    stats->excess_count = count;
+}
+
 /* Once a second: the place for whoever acts on what the agent costs. */
 static int tick(struct agent *agent, int64_t now_ns, struct error *error)
 {
-    struct agent_figures all = agent->ended;
-    struct agent_figures *figures = &agent->figures;
+    memory_reserved(); /* if a shortage has used it */
+    struct agent_stats all = agent->ended;
+    struct agent_stats *stats = &agent->stats;
     add_capture(&all, agent->capture);
-    struct capture_figures capture = all.capture;
+    struct capture_stats capture = all.capture;
     int64_t bpf_ns = capture.bpf_ns;
     if (bpf_ns >= 0)
         bpf_ns += atomic_load(&agent->recorded_bpf_ns);
     pthread_mutex_lock(&agent->lock);
-    figures->capture = capture;
-    memcpy(figures->losses, all.losses, sizeof(all.losses));
-    figures->loss_count = all.loss_count;
-    figures->means = agent->capture ? capture_means(agent->capture) : figures->means;
-    figures->cost = measure(&figures->cost, bpf_ns, now_ns - agent->ticked_ns);
-    figures->rate_hz = agent->rate_hz;
-    figures->paused = agent->paused;
+    stats->capture = capture;
+    memcpy(stats->losses, all.losses, sizeof(all.losses));
+    stats->loss_count = all.loss_count;
+    stats->backend = agent->capture ? capture_backend(agent->capture) : stats->backend;
+    stats->cost = measure(&stats->cost, bpf_ns, now_ns - agent->ticked_ns);
+    stats->rate_hz = agent->rate_hz;
+    stats->paused = agent->paused;
     if (agent->capture && agent->guard.state.rest && agent->ticked_ns) {
-        figures->rest_ns += now_ns - agent->ticked_ns;
+        stats->rest_ns += now_ns - agent->ticked_ns;
         agent->window_rest_ns += now_ns - agent->ticked_ns;
     }
-    figures->targets = agent->targets.count;
-    figures->targets_dropped = agent->targets.dropped;
+    stats->targets = agent->targets.count;
+    stats->targets_dropped = agent->targets.dropped;
+    update_excess(agent);
     pthread_mutex_unlock(&agent->lock);
     agent->ticked_ns = now_ns;
     return agent->capture ? agent_guard_tick(agent, now_ns, error) : 0;
 }
 
-struct agent_figures agent_figures(struct agent *agent)
+struct agent_stats agent_stats(struct agent *agent)
 {
     pthread_mutex_lock(&agent->lock);
-    struct agent_figures figures = agent->figures;
+    struct agent_stats stats = agent->stats;
     pthread_mutex_unlock(&agent->lock);
-    figures.names = namer_figures(agent->namer);
-    return figures;
+    stats.names = namer_stats(agent->namer);
+    return stats;
 }
 
 /* ---- windows ---- */
@@ -150,18 +178,18 @@ static int end_window(struct agent *agent, struct error *error)
     if (r < 0)
         return r;
     struct window *window = TAKE_PTR(agent->window);
-    struct capture_figures figures = capture_figures(agent->capture);
+    struct capture_stats stats = capture_stats(agent->capture);
     int64_t duration_ns = agent->window_end_ns - window->time_ns;
     int64_t passed_ns = monotonic_ns() - agent->window_began_ns;
     /* The wall clock may have been set; and the last window ends early. */
     if (duration_ns <= 0 || passed_ns < duration_ns - TICK_NS || passed_ns > duration_ns + TICK_NS)
         duration_ns = passed_ns;
     capture_into(agent->capture, NULL);
-    window->samples = figures.samples - agent->last.capture.samples;
-    agent->last.capture = figures;
+    window->samples = stats.samples - agent->last.capture.samples;
+    agent->last.capture = stats;
     window_note_losses(window, agent->capture, agent->last.losses, &agent->last.loss_count);
     if (agent->window_rest_ns)
-        window_note(window, "budget: nothing was sampled for %lld s of this window",
+        window_note(window, "budget: sampling was paused for %lld s of this window",
                     (long long)(agent->window_rest_ns + TICK_NS / 2) / TICK_NS);
     agent->window_rest_ns = 0;
     window_close(window, agent->capture, duration_ns, agent->settings->symbolize == SYMBOLIZE_HOST);
@@ -192,7 +220,7 @@ static int turn_off(struct agent *agent, struct error *error)
     int r = agent->window ? end_window(agent, error) : 0;
     add_capture(&agent->ended, agent->capture);
     capture_free(TAKE_PTR(agent->capture));
-    agent->last = (struct agent_figures){0};
+    agent->last = (struct agent_stats){0};
     return r;
 }
 
@@ -211,7 +239,7 @@ static int follow_switch(struct agent *agent, struct error *error)
     } else if (!off && !agent->capture && now_ns >= agent->retry_ns) {
         if (turn_on(agent, &failure) < 0) {
             agent->retry_ns = monotonic_ns() + AGENT_WINDOW_NS;
-            log_warning("Capture can't be turned on: %s", failure.text);
+            log_warning("Failed to turn capture on: %s", failure.text);
         }
     }
     agent_control_switched(agent->control, !agent->capture);
@@ -281,16 +309,13 @@ static int start_upload(struct agent *agent, struct error *error)
 
 int agent_start(struct agent_settings *settings, struct agent **ret_agent, struct error *error)
 {
+    memory_reserve(SHORTAGE_BYTES);
     struct agent *agent = memory_zalloc(1, sizeof(*agent));
     agent->settings = settings;
     agent->wanted_hz = agent->rate_hz = (unsigned)settings->rate_hz;
-    agent->figures.cost.bpf_ns = -1;
+    agent->stats.cost.bpf_ns = -1;
     pthread_mutex_init(&agent->lock, NULL);
-    pthread_condattr_t monotonic;
-    pthread_condattr_init(&monotonic);
-    pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
-    pthread_cond_init(&agent->changed, &monotonic);
-    pthread_condattr_destroy(&monotonic);
+    pthread_cond_init(&agent->changed, NULL);
     targets_init(&agent->targets, settings);
     if (getrandom(&agent->run, sizeof(agent->run), 0) < 0)
         agent->run = (uint64_t)clock_ns(CLOCK_REALTIME) ^ (uint64_t)getpid() << 40;
@@ -324,7 +349,7 @@ int agent_start(struct agent_settings *settings, struct agent **ret_agent, struc
         agent_stop(agent, 0);
         return r;
     }
-    agent->figures.means = agent->capture ? capture_means(agent->capture) : CAPTURE_ANY;
+    agent->stats.backend = agent->capture ? capture_backend(agent->capture) : CAPTURE_ANY;
     watchdog_ready(agent->watchdog);
     *ret_agent = agent;
     return 0;

@@ -10,21 +10,21 @@
 #include <stdatomic.h>
 
 #include "agent/control.h"
-#include "agent/guard.h"
+#include "agent/guard/guard.h"
+#include "agent/guard/watchdog.h"
 #include "agent/naming.h"
-#include "agent/settings.h"
-#include "agent/spool.h"
+#include "agent/send/spool.h"
+#include "agent/send/upload.h"
+#include "agent/settings/settings.h"
 #include "agent/symbols.h"
 #include "agent/targets.h"
-#include "agent/upload.h"
-#include "agent/watchdog.h"
 #include "agent/window.h"
 #include "base/pace.h"
 #include "capture/capture.h"
 
 #define AGENT_QUEUE_MAX 3 /* windows that wait to be made into requests */
 
-/* What the agent costs the host, measured once a second. */
+/* Cost of the agent, measured once a second. */
 struct agent_cost {
     int64_t cpu_ns; /* of this process, since it began */
     int64_t bpf_ns; /* of its BPF programs; -1: not known */
@@ -32,12 +32,12 @@ struct agent_cost {
     double cpu_share; /* both, over the last second, of one CPU */
 };
 
-/* A copy of what is known, for whoever asks from another thread. */
-struct agent_figures {
-    struct capture_figures capture; /* of all captures so far */
+/* A copy of the state, for other threads. */
+struct agent_stats {
+    struct capture_stats capture; /* of all captures so far */
     struct capture_loss losses[CAPTURE_LOSSES_MAX];
     size_t loss_count;
-    enum capture_means means; /* of the last one; CAPTURE_ANY: there was none */
+    enum capture_backend backend; /* of the last one; CAPTURE_ANY: there was none */
     struct agent_cost cost;
     unsigned rate_hz;
     bool paused;
@@ -47,9 +47,13 @@ struct agent_figures {
     uint64_t windows_dropped; /* because the last ones were not done yet, or could not be kept */
     int64_t encode_cpu_ns;    /* that making requests took */
     uint64_t encoded_bytes;   /* of requests */
-    struct guard_figures guard;
+    struct capture_cost collectors[CAPTURE_COLLECTORS_MAX]; /* "cpu" first */
+    size_t collector_count;
+    struct guard_stats guard;
     char guard_why[GUARD_TEXT_BYTES]; /* of its last step down */
-    struct namer_figures names;
+    struct namer_stats names;
+    struct capture_excess excess[CAPTURE_EXCESS_MAX]; /* who is not followed as others are */
+    size_t excess_count;
 };
 
 struct agent {
@@ -69,9 +73,9 @@ struct agent {
 
     /* The capturing thread's. */
     struct window *window;
-    int64_t window_end_ns;     /* by the wall clock */
-    int64_t window_began_ns;   /* by the steady one */
-    struct agent_figures last; /* at the end of the last window */
+    int64_t window_end_ns;   /* by the wall clock */
+    int64_t window_began_ns; /* by the steady one */
+    struct agent_stats last; /* at the end of the last window */
     int64_t ticked_ns;
     unsigned wanted_hz; /* without the guard */
     unsigned rate_hz;   /* with it */
@@ -82,7 +86,7 @@ struct agent {
     char guard_why[GUARD_TEXT_BYTES];
     bool narrowed;                   /* to the busiest processes */
     int64_t chosen_ns;               /* when they were, or everybody was; 0: not yet */
-    struct agent_figures ended;      /* of captures that the switch ended: capture and losses */
+    struct agent_stats ended;        /* of captures that the switch ended: capture and losses */
     int64_t retry_ns;                /* when capture is tried again that couldn't be turned on */
     int64_t switch_ns;               /* when the switch was last looked at; 0: never */
     atomic_bool off;                 /* the switch is */
@@ -101,12 +105,12 @@ struct agent {
     bool no_more;
     bool drop_caches;                   /* the encoder is to forget what it can look up again */
     char encoding[WINDOW_SUFFIX_BYTES]; /* of the window at hand; "": none, or the continuous */
-    struct agent_figures figures;
+    struct agent_stats stats;
 };
 
 /* Settings stay the caller's and outlive it. When it returns 0, samples are taken. */
 int agent_start(struct agent_settings *settings, struct agent **ret_agent, struct error *error);
-/* What is sampled is sent for at most `grace_ms` more. Takes NULL. */
+/* Waits at most `grace_ms` until the samples are sent. Takes NULL. */
 void agent_stop(struct agent *agent, unsigned grace_ms);
 
 /* Captures until agent_interrupt() is called. */
@@ -117,12 +121,12 @@ void agent_interrupt(struct agent *agent); /* from any thread, and from signals'
 int agent_set_rate(struct agent *agent, unsigned rate_hz, struct error *error);
 int agent_pause(struct agent *agent, bool pause, struct error *error);
 
-struct agent_figures agent_figures(struct agent *agent);
+struct agent_stats agent_stats(struct agent *agent);
 
 /* ---- encoder.c ---- */
 
 int agent_encoder_start(struct agent *agent, struct error *error);
-/* What is in the queue is still made into requests. */
+/* Windows in the queue are still encoded. */
 void agent_encoder_stop(struct agent *agent);
 
 /* From any thread: a window to be sent, which is taken over; and whether any of such a suffix is
@@ -153,5 +157,5 @@ void agent_guard_note(const struct agent *agent, struct window *window);
 
 /* Serves /status and /metrics at settings->status; nowhere when that is "". */
 int agent_status_start(struct agent *agent, struct error *error);
-/* What /status says. */
+/* Writes the contents of /status. */
 void agent_status_json(struct agent *agent, struct buffer *out);

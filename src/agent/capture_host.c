@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the agent looks at: the whole host where it may, else what runs as the same user now, with
-// all that it starts.
+// Opens the capture: of the whole host if permitted, else of the processes that run as the same
+// user, with their children.
 
 #include <dirent.h>
 #include <stdio.h>
@@ -16,6 +16,13 @@
 
 #define STACKS_BYTES (8u << 20)
 #define PIDS_MAX_OWN 256
+/* What may be followed: a busy build makes a thousand events and starts a hundred processes in a
+ * second on each CPU; a process has a few hundred mappings of code at the very most. */
+#define EVENTS_PER_CPU 3000
+#define FORKS_PER_CPU 500
+#define PROCESS_MAPPINGS_MAX 1024
+#define MAPPINGS_MAX_ALL (128u << 10)
+#define LOOKUP_SPAN_NS 10000000000
 /* Of what the agent may cost. There is all to learn when it starts, and when programs do. */
 #define LEARNING_SHARE 0.25
 #define DESCRIPTORS_KEPT 128 /* for all that is no perf event */
@@ -39,7 +46,7 @@ static size_t own_processes(pid_t *pids, size_t room)
             fstatat(dirfd(proc), entry->d_name, &found, 0) < 0 || found.st_uid != geteuid())
             continue;
         snprintf(path, sizeof(path), "/proc/%s/task", entry->d_name);
-        /* A folder has two links, and one for each that is in it. */
+        /* A directory has two links, and one for each that is in it. */
         size_t threads = stat(path, &found) == 0 && found.st_nlink > 2 ? found.st_nlink - 2 : 0;
         if (!threads || threads > left)
             continue;
@@ -61,15 +68,26 @@ int agent_capture_new(const struct agent_settings *settings, struct targets *tar
                       struct capture **ret_capture, struct error *error)
 {
     pid_t pids[PIDS_MAX_OWN];
-    struct capture_options options = {.all = true,
-                                      .frequency_hz = (unsigned)settings->rate_hz,
-                                      .kernel = settings->kernel_frames,
-                                      .user = true,
-                                      .unwind_pool_bytes = settings->unwind_pool_bytes,
-                                      .stacks_bytes = STACKS_BYTES,
-                                      .learning_share = agent_learning_share(settings),
-                                      .label = targets_label,
-                                      .label_context = targets};
+    unsigned cpus = (unsigned)MAX(sysconf(_SC_NPROCESSORS_ONLN), 1);
+    struct capture_options options = {
+        .all = true,
+        .frequency_hz = (unsigned)settings->rate_hz,
+        .modes = settings->wall ? CAPTURE_CPU | CAPTURE_WALL : CAPTURE_CPU,
+        .optional_modes = CAPTURE_WALL,
+        .collect = {.waits_hz = (unsigned)settings->wall_rate_hz},
+        .kernel = settings->kernel_frames,
+        .user = true,
+        .unwind_pool_bytes = settings->unwind_pool_bytes,
+        .interpreter_frames = settings->interpreter_frames,
+        .stacks_bytes = STACKS_BYTES,
+        .learning_share = agent_learning_share(settings),
+        .limits = {.events = EVENTS_PER_CPU * cpus,
+                   .forks = FORKS_PER_CPU * cpus,
+                   .process_mappings = PROCESS_MAPPINGS_MAX,
+                   .mappings = MAPPINGS_MAX_ALL,
+                   .lookup_ns = (int64_t)(agent_learning_share(settings) * LOOKUP_SPAN_NS)},
+        .label = targets_label,
+        .label_context = targets};
     int r = capture_new(&options, ret_capture, error);
     if (r != -EACCES && r != -EPERM)
         return r;
@@ -77,13 +95,14 @@ int agent_capture_new(const struct agent_settings *settings, struct targets *tar
     options.all = false;
     options.pids = pids;
     options.pid_count = own_processes(pids, PIDS_MAX_OWN);
-    options.means = CAPTURE_PERF;
+    options.backend = CAPTURE_PERF;
+    options.modes = CAPTURE_CPU;
     if (!options.pid_count)
         return r;
     r = capture_new(&options, ret_capture, error);
     if (r < 0)
         return r;
-    log_warning("Only %zu processes of this user and what they start are sampled. %s",
+    log_warning("Sampling only %zu processes of this user and their children. %s",
                 options.pid_count, everything.text);
     return 0;
 }

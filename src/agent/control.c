@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The switch: what signals, a file and the server say about capture. See control.h.
+// The switch: combines the states that signals, a file and the server set for capture. See
+// control.h.
 
 #include "agent/control.h"
 
@@ -61,7 +62,8 @@ void control_state_save(struct agent_control *control)
     if (control->by_server)
         buffer_printf(&text, "off server %s\n", control->server_reason);
     if (file_write_atomic(control->state_path, text.data, text.length, &error) < 0)
-        log_warning("A restart of the agent will forget whether capture is off: %s", error.text);
+        log_warning("Failed to store the capture state, which a restart of the agent will lose: %s",
+                    error.text);
     buffer_release(&text);
 }
 
@@ -130,15 +132,16 @@ static void write_reason(const struct agent_control *control,
 {
     *reason = 0;
     if (control->by_file)
-        snprintf(reason, AGENT_CONTROL_REASON_BYTES, "the file %s is there",
+        snprintf(reason, AGENT_CONTROL_REASON_BYTES, "the file %s exists",
                  control->agent->settings->off_file);
     else if (control->by_signal)
-        snprintf(reason, AGENT_CONTROL_REASON_BYTES, "a signal said so (SIGUSR2 takes it back)");
+        snprintf(reason, AGENT_CONTROL_REASON_BYTES,
+                 "turned off by a signal (SIGUSR2 turns it on)");
     else if (control->by_server)
-        snprintf(reason, AGENT_CONTROL_REASON_BYTES, "the server said so%s%s",
+        snprintf(reason, AGENT_CONTROL_REASON_BYTES, "turned off by the server%s%s",
                  *control->server_reason ? ": " : "", control->server_reason);
     else if (control->is_off)
-        snprintf(reason, AGENT_CONTROL_REASON_BYTES, "it can't be turned on; the log says why");
+        snprintf(reason, AGENT_CONTROL_REASON_BYTES, "failed to turn it on; see the log");
 }
 
 void agent_control_reason(struct agent_control *control,
@@ -225,12 +228,8 @@ int agent_control_open(struct agent *agent, struct agent_control **ret_control, 
     buffer_printf(&path, "%s/" STATE_FILE, agent->settings->data);
     buffer_text(&path);
     control->state_path = path.data;
-    pthread_condattr_t monotonic;
-    pthread_condattr_init(&monotonic);
-    pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
     pthread_mutex_init(&control->lock, NULL);
-    pthread_cond_init(&control->wake, &monotonic);
-    pthread_condattr_destroy(&monotonic);
+    pthread_cond_init(&control->wake, NULL);
     int r = control_state_load(control, error);
     if (r < 0) {
         agent_control_free(control);

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Who may turn capture off, and what else the server wants. Capture is off while any of three says
- * so: a signal (SIGUSR1; SIGUSR2 takes it back), a file that is there, or the server. What a signal
- * or the server said is kept in the data folder, and is as true after a restart.
+ * The capture switch, and the server's orders. Capture is off while any of three switches is off: a
+ * signal (SIGUSR1; SIGUSR2 turns it on), a file that exists, or the server. The states set by a
+ * signal and the server are kept in the data directory and persist across restarts.
  *
- * A thread reports to the server every ten seconds and asks in between whether it wants something
- * else than before. Recordings are captures of their own beside the continuous one, each in a
- * thread, within limits that only this host's settings can change.
+ * A thread reports to the server every ten seconds and polls for new orders in between. Recordings
+ * are separate captures beside the continuous one, each in a thread, within limits that only this
+ * host's configuration can change.
  */
 #pragma once
 
@@ -36,7 +36,7 @@ void agent_control_free(struct agent_control *control); /* takes NULL */
 /* The capturing thread's, several times a second: takes note of signals and the file, and returns
  * whether capture is to be off. */
 bool agent_control_off(struct agent_control *control);
-/* It is now as that has said. The server is told at once. */
+/* Applies this state, and reports it to the server at once. */
 void agent_control_switched(struct agent_control *control, bool off);
 
 /* From any thread: why capture is off; "" while it isn't to be. */

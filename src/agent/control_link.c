@@ -6,13 +6,14 @@
 #include <string.h>
 #include <sys/random.h>
 
-#include "agent/client.h"
 #include "agent/control_parts.h"
+#include "agent/send/client.h"
 #include "base/clock.h"
+#include "base/condition.h"
 #include "base/log.h"
 #include "base/memory.h"
 #include "base/text.h"
-#include "format/json.h"
+#include "io/json.h"
 
 #define REPORT_NS 10000000000ll
 #define ASK_MS 700      /* with what else it takes, the switch is off within a second */
@@ -63,7 +64,7 @@ static int read_text(struct json *json, char *to, size_t room)
     if (r < 0)
         return r;
     if (text.length >= room || memchr(text.data, 0, text.length))
-        return json_fail(json, "The server's orders have a text that is too long");
+        return json_fail(json, "The server's orders have a string that is too long");
     memcpy(to, text.data, text.length);
     to[text.length] = 0;
     return 0;
@@ -223,9 +224,9 @@ static void turn(struct agent_control *control, bool urgent)
     if (status == 401 && control->agent->settings->token_file)
         renew_client(control);
     if (r < 0 && r != -ECANCELED && !control->failures)
-        log_warning("The server has no orders for us: %s", error.text);
+        log_warning("Failed to poll the control server: %s", error.text);
     else if (!r && control->failures)
-        log_info("The server has orders for us again.");
+        log_info("Polling the control server works again.");
     control->failures = r < 0 ? control->failures + 1 : 0;
     if (!r && report)
         control->reported_ns = now_ns;
@@ -245,7 +246,7 @@ static int64_t wait_ms(const struct agent_control *control)
     return longest / 2 + random % (longest / 2);
 }
 
-/* There are figures by then. */
+/* There are stats by then. */
 static int64_t first_wait_ms(void)
 {
     uint32_t random = 0;
@@ -257,10 +258,9 @@ static int64_t first_wait_ms(void)
 static bool rest(struct agent_control *control, int64_t ms)
 {
     int64_t until_ns = monotonic_ns() + ms * 1000000;
-    struct timespec until = {.tv_sec = until_ns / 1000000000, .tv_nsec = until_ns % 1000000000};
     pthread_mutex_lock(&control->lock);
     while (!control->ends && !(control->urgent && !control->failures))
-        if (pthread_cond_timedwait(&control->wake, &control->lock, &until))
+        if (condition_wait_until(&control->wake, &control->lock, until_ns))
             break;
     bool ends = control->ends;
     pthread_mutex_unlock(&control->lock);
@@ -304,7 +304,7 @@ int control_link_start(struct agent_control *control, struct error *error)
     control->orders_url = orders.data;
     r = pthread_create(&control->thread, NULL, run, control);
     if (r)
-        return error_set_errno(error, -r, "No thread can be started");
+        return error_set_errno(error, -r, "Failed to start a thread");
     control->started = true;
     return 0;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the files of the agent's control share. */
+/* Shared by the files of the agent's control. */
 #pragma once
 
 #include <pthread.h>
@@ -7,7 +7,7 @@
 
 #include "agent/agent.h"
 #include "agent/control.h"
-#include "http/client.h"
+#include "http/client/client.h"
 
 #define CONTROL_JOBS_MAX 8
 #define CONTROL_ID_BYTES 65

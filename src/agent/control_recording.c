@@ -123,11 +123,12 @@ static int open_capture(struct recording_job *job, struct capture **ret_capture,
                                       .kernel = settings->kernel_frames,
                                       .user = true,
                                       .unwind_pool_bytes = settings->unwind_pool_bytes,
+                                      .interpreter_frames = settings->interpreter_frames,
                                       .stacks_bytes = STACKS_BYTES,
                                       .label = label,
                                       .label_context = job};
     if (!options.pid_count)
-        return error_set(error, -ESRCH, "No process of the service %.100s runs here.",
+        return error_set(error, -ESRCH, "No process of the service %.100s is running here.",
                          job->order.service);
     return capture_new(&options, ret_capture, error);
 }
@@ -162,13 +163,13 @@ static int capture_window(struct recording_job *job, struct capture *capture, in
         window_free(window);
         return r;
     }
-    struct capture_figures figures = capture_figures(capture);
-    window->samples = figures.samples - *samples;
-    *samples = figures.samples;
+    struct capture_stats stats = capture_stats(capture);
+    window->samples = stats.samples - *samples;
+    *samples = stats.samples;
     window_note_losses(window, capture, job->losses, &job->loss_count);
-    if (figures.bpf_ns > job->bpf_ns) {
-        atomic_fetch_add(&agent->recorded_bpf_ns, figures.bpf_ns - job->bpf_ns);
-        job->bpf_ns = figures.bpf_ns;
+    if (stats.bpf_ns > job->bpf_ns) {
+        atomic_fetch_add(&agent->recorded_bpf_ns, stats.bpf_ns - job->bpf_ns);
+        job->bpf_ns = stats.bpf_ns;
     }
     window_close(window, capture, monotonic_ns() - began_ns,
                  agent->settings->symbolize == SYMBOLIZE_HOST);
@@ -185,7 +186,7 @@ static void await_upload(struct recording_job *job, uint64_t samples, const char
     while (agent_has_unsent(agent, suffix) && !atomic_load(&agent->stopping)) {
         if (monotonic_ns() > until_ns) {
             set_state(job, JOB_FAILED, samples,
-                      "The server doesn't take what was recorded; it stays in the spool.");
+                      "The server rejects the recorded data; it stays in the spool.");
             return;
         }
         usleep(UPLOAD_LOOK_MS * 1000);
@@ -225,7 +226,7 @@ static void *record(void *argument)
     else if (atomic_load(&agent->off))
         snprintf(reason, sizeof(reason), "Capture was turned off after %.1f s.", seconds);
     else if (atomic_load(&job->stop))
-        snprintf(reason, sizeof(reason), "It was stopped after %.1f s.", seconds);
+        snprintf(reason, sizeof(reason), "Stopped after %.1f s.", seconds);
     if (r < 0) {
         set_state(job, JOB_FAILED, samples, error.text);
         return NULL;
@@ -261,20 +262,23 @@ static int check_limits(struct agent_control *control, const struct recording_or
 {
     const struct agent_settings *settings = control->agent->settings;
     if (!settings->recordings)
-        return error_set(error, -EPERM, "This host's settings allow no recordings.");
+        return error_set(error, -EPERM, "The configuration of this host forbids recordings.");
     if (atomic_load(&control->agent->off))
         return error_set(error, -EPERM, "Capture is off on this host.");
     if (!order->rate_hz || order->rate_hz > settings->recording_rate_max)
-        return error_set(error, -EPERM, "This host's settings allow %" PRIu64 " Hz at most.",
+        return error_set(error, -EPERM,
+                         "The configuration of this host allows %" PRIu64 " Hz at most.",
                          settings->recording_rate_max);
     if (!order->seconds || order->seconds > settings->recording_seconds_max)
-        return error_set(error, -EPERM, "This host's settings allow %" PRIu64 " s at most.",
+        return error_set(error, -EPERM,
+                         "The configuration of this host allows %" PRIu64 " s at most.",
                          settings->recording_seconds_max);
     if (running_jobs(control) >= settings->recordings_max)
-        return error_set(error, -EBUSY,
-                         "%" PRIu64 " recordings run already, and this host's settings allow no "
-                         "more at once.",
-                         settings->recordings_max);
+        return error_set(
+            error, -EBUSY,
+            "%" PRIu64
+            " recordings are already running, which is the limit of this host's configuration.",
+            settings->recordings_max);
     return 0;
 }
 
@@ -286,13 +290,13 @@ static void begin(struct agent_control *control, struct recording_job *job,
     *job = (struct recording_job){.control = control, .order = *order, .listed = true};
     /* The server knows of a beginning that this process doesn't. */
     if (!strcmp(order->state, "running"))
-        set_state(job, JOB_FAILED, 0, "The agent was started again while it ran.");
+        set_state(job, JOB_FAILED, 0, "The agent restarted during the recording.");
     else if (!strcmp(order->state, "uploading"))
-        set_state(job, JOB_DONE, 0, "The agent was started again; what it has goes off.");
+        set_state(job, JOB_DONE, 0, "The agent restarted; it sends the data recorded so far.");
     else if (limited)
         set_state(job, JOB_REFUSED, 0, error.text);
     else if (pthread_create(&job->thread, NULL, record, job))
-        set_state(job, JOB_FAILED, 0, "No thread can be started.");
+        set_state(job, JOB_FAILED, 0, "Failed to start a thread.");
     else
         job->has_thread = true;
 }

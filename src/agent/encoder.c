@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The thread that makes requests of windows: they wait for it in a short queue, and what it makes
-// waits in the spool. What it has to learn, it learns at a pace.
+// The thread that encodes windows as requests. Windows wait for it in a short queue, and requests
+// in the spool. Its one-time work, such as reading symbol tables, is paced.
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -8,6 +8,7 @@
 
 #include "agent/agent.h"
 #include "base/clock.h"
+#include "base/condition.h"
 #include "base/log.h"
 
 /* No window waits longer for it than this. */
@@ -24,10 +25,10 @@ void agent_hand_over(struct agent *agent, struct window *window)
     if (agent->queue_count == AGENT_QUEUE_MAX) {
         lost = agent->queue[0];
         memmove(agent->queue, agent->queue + 1, sizeof(lost) * --agent->queue_count);
-        agent->figures.windows_dropped++;
+        agent->stats.windows_dropped++;
     }
     agent->queue[agent->queue_count++] = window;
-    agent->figures.windows++;
+    agent->stats.windows++;
     pthread_cond_signal(&agent->changed);
     pthread_mutex_unlock(&agent->lock);
     window_free(lost);
@@ -40,17 +41,11 @@ bool agent_has_unsent(struct agent *agent, const char *suffix)
     for (size_t i = 0; i < agent->queue_count; i++)
         found = found || !strcmp(agent->queue[i]->suffix, suffix);
     pthread_mutex_unlock(&agent->lock);
-    struct spool_figures waiting = spool_figures(agent->spool);
+    struct spool_stats waiting = spool_stats(agent->spool);
     return found || waiting.batches > waiting.deferred;
 }
 
 /* ---- its pace ---- */
-
-static struct timespec in_ns(int64_t ns)
-{
-    int64_t then = monotonic_ns() + ns;
-    return (struct timespec){.tv_sec = then / 1000000000, .tv_nsec = then % 1000000000};
-}
 
 /* Before a binary is opened: what the last ones cost is paid for first, unless windows wait. False
  * when it isn't by then. */
@@ -68,9 +63,9 @@ static bool pause_for(void *context)
         paid = owed_ns <= 0 || agent->no_more;
         if (paid || now_ns >= agent->patience_ns || agent->queue_count)
             break;
-        struct timespec until = in_ns(MIN(owed_ns, agent->patience_ns - now_ns));
         watchdog_beat(agent->watchdog, WATCHDOG_WINDOWS);
-        pthread_cond_timedwait(&agent->changed, &agent->lock, &until);
+        condition_wait_until(&agent->changed, &agent->lock,
+                             MIN(now_ns + owed_ns, agent->patience_ns));
     }
     pthread_mutex_unlock(&agent->lock);
     return paid;
@@ -119,13 +114,13 @@ static void *encode(void *argument)
         if (!r)
             r = spool_put(agent->spool, id, body.data, body.length, &error);
         if (r < 0)
-            log_warning("A window of %llu samples is lost: %s", (unsigned long long)window->samples,
+            log_warning("Lost a window of %llu samples: %s", (unsigned long long)window->samples,
                         error.text);
         pthread_mutex_lock(&agent->lock);
-        agent->figures.windows_dropped += r < 0;
-        agent->figures.encoded_bytes += r < 0 ? 0 : body.length;
+        agent->stats.windows_dropped += r < 0;
+        agent->stats.encoded_bytes += r < 0 ? 0 : body.length;
         agent->encoding[0] = 0;
-        agent->figures.encode_cpu_ns = clock_ns(CLOCK_THREAD_CPUTIME_ID);
+        agent->stats.encode_cpu_ns = clock_ns(CLOCK_THREAD_CPUTIME_ID);
         pthread_mutex_unlock(&agent->lock);
         window_free(window);
     }
@@ -136,7 +131,7 @@ int agent_encoder_start(struct agent *agent, struct error *error)
 {
     int r = pthread_create(&agent->encoder, NULL, encode, agent);
     if (r)
-        return error_set_errno(error, -r, "No thread can be started");
+        return error_set_errno(error, -r, "Failed to start a thread");
     agent->encoder_started = true;
     return 0;
 }

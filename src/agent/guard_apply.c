@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the guard says (guard.h), done: rates, processes and rest of the capture; and told, in the
-// log, to whoever asks, and in the window.
+// Applies the decisions of the guard (guard.h): rates, processes and pauses of the capture. Reports
+// them in the log, in the status and in windows.
 
 #include <malloc.h>
 #include <stdio.h>
@@ -91,9 +91,24 @@ static int apply_choice(struct agent *agent, int64_t now_ns, struct error *error
     return 0;
 }
 
+/* Turns collectors off and on as the guard says; the first is the CPU clock. */
+static void apply_collectors(struct agent *agent)
+{
+    struct capture_cost costs[CAPTURE_COLLECTORS_MAX];
+    size_t count = capture_costs(agent->capture, costs);
+    unsigned divisor = agent->guard.state.divisor;
+    for (size_t i = 1; i < count; i++) {
+        bool off = agent->guard.state.types_off & 1u << i;
+        unsigned rate = (unsigned)agent->settings->wall_rate_hz / divisor;
+        if (off == costs[i].on)
+            capture_set_collector(agent->capture, costs[i].name, off ? 0 : MAX(rate, 1u));
+    }
+}
+
 static int apply(struct agent *agent, int64_t now_ns, struct error *error)
 {
     int r = agent_set_rate(agent, agent->wanted_hz, error);
+    apply_collectors(agent);
     if (!r)
         r = apply_choice(agent, now_ns, error);
     return r < 0 ? r : apply_pause(agent, error);
@@ -104,7 +119,9 @@ int agent_guard_attach(struct agent *agent, struct error *error)
     agent->rate_hz = (unsigned)agent->settings->rate_hz;
     agent->silent = agent->narrowed = false;
     agent->chosen_ns = 0;
-    agent->guard.can_choose = capture_means(agent->capture) == CAPTURE_BPF;
+    agent->guard.can_choose = capture_backend(agent->capture) == CAPTURE_BPF;
+    struct capture_cost costs[CAPTURE_COLLECTORS_MAX];
+    guard_set_types(&agent->guard, (unsigned)capture_costs(agent->capture, costs));
     return apply(agent, monotonic_ns(), error);
 }
 
@@ -118,11 +135,11 @@ static void announce(struct agent *agent, bool down)
         guard_explain(&agent->guard, agent->guard_why, sizeof(agent->guard_why));
     guard_describe(&agent->guard, what, sizeof(what));
     if (down)
-        log_warning("The agent samples less, %s: %s.", what, agent->guard_why);
+        log_warning("Throttled to %s: %s.", what, agent->guard_why);
     else
-        log_info("The agent samples more again, %s: its cost is low enough.", what);
+        log_info("Sampling rate raised to %s: the cost is low enough.", what);
     if (agent->window)
-        window_note(agent->window, "budget: from here on sampled %s%s%s", what, down ? ": " : "",
+        window_note(agent->window, "budget: sampled from here on at %s%s%s", what, down ? ": " : "",
                     down ? agent->guard_why : "");
 }
 
@@ -132,14 +149,14 @@ void agent_guard_note(const struct agent *agent, struct window *window)
     if (!agent->guard.level)
         return;
     guard_describe(&agent->guard, what, sizeof(what));
-    window_note(window, "budget: sampled %s: %s", what, agent->guard_why);
+    window_note(window, "budget: sampled at %s: %s", what, agent->guard_why);
 }
 
 /* ---- each second ---- */
 
 static void drop_caches(struct agent *agent)
 {
-    log_info("Memory is short: names that can be looked up again are forgotten.");
+    log_info("Memory is short: dropping cached names.");
     pthread_mutex_lock(&agent->lock);
     agent->drop_caches = true;
     pthread_cond_signal(&agent->changed);
@@ -151,12 +168,15 @@ int agent_guard_tick(struct agent *agent, int64_t now_ns, struct error *error)
 {
     struct guard *guard = &agent->guard;
     pthread_mutex_lock(&agent->lock);
-    const struct agent_cost *measured = &agent->figures.cost;
+    const struct agent_cost *measured = &agent->stats.cost;
     int64_t cpu_ns = measured->cpu_ns + MAX(measured->bpf_ns, (int64_t)0);
     struct guard_cost cost = {.cpu_ns = cpu_ns,
                               .resident_bytes = measured->resident_bytes,
-                              .upload_bytes = agent->figures.encoded_bytes,
+                              .upload_bytes = agent->stats.encoded_bytes,
                               .type_ns = {cpu_ns}};
+    agent->stats.collector_count = capture_costs(agent->capture, agent->stats.collectors);
+    for (size_t i = 1; i < agent->stats.collector_count; i++)
+        cost.type_ns[i] = (int64_t)agent->stats.collectors[i].run_ns;
     pthread_mutex_unlock(&agent->lock);
     guard->rate_hz = agent->wanted_hz;
     unsigned before = guard->level;
@@ -167,8 +187,8 @@ int agent_guard_tick(struct agent *agent, int64_t now_ns, struct error *error)
         announce(agent, guard->level > before);
     int r = apply(agent, now_ns, error);
     pthread_mutex_lock(&agent->lock);
-    agent->figures.guard = guard_figures(guard);
-    memcpy(agent->figures.guard_why, agent->guard_why, sizeof(agent->guard_why));
+    agent->stats.guard = guard_stats(guard);
+    memcpy(agent->stats.guard_why, agent->guard_why, sizeof(agent->guard_why));
     pthread_mutex_unlock(&agent->lock);
     return r;
 }
@@ -183,5 +203,5 @@ void agent_guard_start(struct agent *agent)
     mallopt(M_ARENA_MAX, ARENAS_MAX);
     guard_init(&agent->guard, &limits, (unsigned)MAX(sysconf(_SC_NPROCESSORS_ONLN), 1),
                agent->wanted_hz, 1, false);
-    agent->figures.guard = guard_figures(&agent->guard);
+    agent->stats.guard = guard_stats(&agent->guard);
 }

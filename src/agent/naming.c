@@ -4,6 +4,7 @@
 #include "agent/naming.h"
 
 #include <malloc.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -13,10 +14,10 @@
 #include "base/clock.h"
 #include "base/digests.h"
 #include "base/memory.h"
-#include "capture/kernel_names.h"
+#include "capture/bpf/kernel_names.h"
 #include "profile/rename.h"
-#include "symbol/naming.h"
-#include "symbol/symbolizer.h"
+#include "symbol/naming/naming.h"
+#include "symbol/naming/symbolizer.h"
 
 /* Of each of two generations: when the younger is full, the older goes. What is used moves on. */
 #define GENERATION_BYTES (6u << 20)
@@ -25,7 +26,11 @@
     (32u << 20)                /* of those of one file: the server may name what has larger ones   \
                                 */
 #define LARGE_BYTES (4u << 20) /* of a file whose names may have to wait */
+/* Of names of JITs' code: memory of all users together, of a process; and what is read of files for
+ * each window, which takes some 50 ms. */
 #define JIT_BYTES (16u << 20)
+#define JIT_PROCESS_BYTES (4u << 20)
+#define JIT_READ_BYTES (16u << 20)
 #define RENEW_NS (60 * 1000000000ll) /* not more often than that */
 
 /* What an address is called. */
@@ -58,6 +63,9 @@ struct namer {
     bool *tried;
     _Atomic uint64_t frames, unnamed, found, postponed;
     _Atomic uint64_t too_large, too_large_now; /* of tables that are gone, and of these */
+    pthread_mutex_t lock;                      /* over what follows */
+    struct jit_excess excess[NAMER_EXCESS_MAX];
+    size_t excess_count;
 };
 
 static void generation_release(struct generation *generation)
@@ -78,10 +86,19 @@ static size_t generation_bytes(const struct generation *generation)
            generation->text_capacity * sizeof(*generation->texts);
 }
 
+static void renew_jit(struct namer *namer)
+{
+    jit_names_free(namer->jit);
+    namer->jit = jit_names_new();
+    jit_names_limit(namer->jit, &(struct jit_limits){.memory_bytes = JIT_BYTES,
+                                                     .process_bytes = JIT_PROCESS_BYTES,
+                                                     .read_bytes = JIT_READ_BYTES});
+}
+
 static void renew_tables(struct namer *namer)
 {
     if (namer->symbolizer)
-        namer->too_large += symbolizer_figures(namer->symbolizer).too_large;
+        namer->too_large += symbolizer_stats(namer->symbolizer).too_large;
     namer->too_large_now = 0;
     symbolizer_free(namer->symbolizer);
     namer->symbolizer = symbolizer_new();
@@ -94,8 +111,9 @@ static void renew_tables(struct namer *namer)
 struct namer *namer_new(void)
 {
     struct namer *namer = memory_zalloc(1, sizeof(*namer));
+    pthread_mutex_init(&namer->lock, NULL);
     namer->kernel = kernel_names_new();
-    namer->jit = jit_names_new();
+    renew_jit(namer);
     renew_tables(namer);
     return namer;
 }
@@ -115,16 +133,33 @@ void namer_free(struct namer *namer)
     symbolizer_free(namer->symbolizer);
     kernel_names_free(namer->kernel);
     jit_names_free(namer->jit);
+    pthread_mutex_destroy(&namer->lock);
     free(namer);
 }
 
-struct namer_figures namer_figures(const struct namer *namer)
+struct namer_stats namer_stats(const struct namer *namer)
 {
-    return (struct namer_figures){.frames = namer->frames,
-                                  .unnamed = namer->unnamed,
-                                  .found = namer->found,
-                                  .postponed = namer->postponed,
-                                  .too_large = namer->too_large + namer->too_large_now};
+    return (struct namer_stats){.frames = namer->frames,
+                                .unnamed = namer->unnamed,
+                                .found = namer->found,
+                                .postponed = namer->postponed,
+                                .too_large = namer->too_large + namer->too_large_now};
+}
+
+size_t namer_excess(struct namer *namer, struct jit_excess *ret_list, size_t room)
+{
+    pthread_mutex_lock(&namer->lock);
+    size_t count = MIN(namer->excess_count, room);
+    memcpy(ret_list, namer->excess, count * sizeof(*ret_list));
+    pthread_mutex_unlock(&namer->lock);
+    return count;
+}
+
+static void note_excess(struct namer *namer)
+{
+    pthread_mutex_lock(&namer->lock);
+    namer->excess_count = jit_names_excess(namer->jit, namer->excess, NAMER_EXCESS_MAX);
+    pthread_mutex_unlock(&namer->lock);
 }
 
 /* ---- what is known ---- */
@@ -349,7 +384,7 @@ static void find_all(struct namer *namer, const struct profile *from)
         find_in_file(namer, from, frame);
         bool last =
             at + 2 == from->frame_count || from->frames[order[at + 1]].mapping != frame->mapping;
-        if (last && symbolizer_figures(namer->symbolizer).bytes > TABLES_BYTES) {
+        if (last && symbolizer_stats(namer->symbolizer).bytes > TABLES_BYTES) {
             renew_tables(namer);
             memset(namer->opened, 0, count * sizeof(*namer->opened));
             malloc_trim(0);
@@ -365,14 +400,8 @@ static void keep_within_limits(struct namer *namer)
         namer->old = namer->young;
         namer->young = (struct generation){0};
     }
-    struct symbolizer_figures tables = symbolizer_figures(namer->symbolizer);
-    bool due = monotonic_ns() - namer->renewed_ns > RENEW_NS;
-    bool jit_full = jit_names_figures(namer->jit).bytes > JIT_BYTES;
-    if (jit_full && due) {
-        jit_names_free(namer->jit);
-        namer->jit = jit_names_new();
-    }
-    if ((tables.refused || jit_full) && due)
+    struct symbolizer_stats tables = symbolizer_stats(namer->symbolizer);
+    if (tables.refused && monotonic_ns() - namer->renewed_ns > RENEW_NS)
         renew_tables(namer);
 }
 
@@ -380,8 +409,7 @@ void namer_forget(struct namer *namer)
 {
     generation_release(&namer->young);
     generation_release(&namer->old);
-    jit_names_free(namer->jit);
-    namer->jit = jit_names_new();
+    renew_jit(namer);
     renew_tables(namer);
     malloc_trim(0);
 }
@@ -392,11 +420,12 @@ int namer_name(struct namer *namer, const struct profile *from, const struct nam
     namer->files = files;
     namer->opened = memory_zalloc(from->mapping_count, sizeof(*namer->opened));
     namer->tried = memory_zalloc(from->mapping_count, sizeof(*namer->tried));
-    jit_names_load_mappings(namer->jit, from, 0);
+    jit_names_load_sampled(namer->jit, from);
+    note_excess(namer);
     if (files)
         find_all(namer, from);
     int r = profile_rename(from, name_frame, namer, to, error);
-    namer->too_large_now = symbolizer_figures(namer->symbolizer).too_large;
+    namer->too_large_now = symbolizer_stats(namer->symbolizer).too_large;
     free(namer->opened);
     free(namer->tried);
     keep_within_limits(namer);

@@ -3,7 +3,7 @@
  * Names for a window's frames. Most frames of a window were in the last one, too: what they are
  * called is remembered, so that binaries are only opened for what is new, and within limits of
  * memory. Names come from symbol tables; debug information is left to the server, which has it for
- * all hosts. One thread at a time, but for namer_figures().
+ * all hosts. One thread at a time, but for namer_stats() and namer_excess().
  *
  * Addresses that only this host could ever name get no farther: code of JITs and of the kernel goes
  * by its name, or as [jit] and [kernel].
@@ -13,10 +13,13 @@
 #include <stdatomic.h>
 
 #include "profile/profile.h"
+#include "symbol/jit/jit.h"
+
+#define NAMER_EXCESS_MAX 16
 
 struct namer;
 
-struct namer_figures {
+struct namer_stats {
     uint64_t frames;    /* that were asked for */
     uint64_t unnamed;   /* of them, those without a name */
     uint64_t found;     /* of them, those that had to be looked for */
@@ -45,4 +48,8 @@ int namer_name(struct namer *namer, const struct profile *from, const struct nam
 /* Gives back all that can be looked up again. */
 void namer_forget(struct namer *namer);
 
-struct namer_figures namer_figures(const struct namer *namer);
+struct namer_stats namer_stats(const struct namer *namer);
+
+/* Users who lost names of their JITs' code in the last minutes, for want of a larger share. From
+ * any thread; returns how many of at most `room`. */
+size_t namer_excess(struct namer *namer, struct jit_excess *ret_list, size_t room);

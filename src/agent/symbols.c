@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the server wants of this host's files, and which of them are at hand: see symbols.h. How one
-// is sent is in symbols_send.c.
+// Symbol requests of the server, and which of the requested files are available: see symbols.h.
+// symbols_send.c uploads them.
 
 #include <fcntl.h>
 #include <stdio.h>
@@ -171,7 +171,7 @@ static void note_order(struct agent_symbols *symbols, const char *key)
     if (!held || held->state != HELD_OFFERED)
         return;
     held->state = HELD_ORDERED;
-    symbols->figures.asked++;
+    symbols->stats.asked++;
     pthread_cond_signal(&symbols->wake);
 }
 
@@ -212,16 +212,16 @@ int agent_symbols_read(struct agent_symbols *symbols, struct json *json)
     return r;
 }
 
-struct agent_symbols_figures agent_symbols_figures(struct agent_symbols *symbols)
+struct agent_symbols_stats agent_symbols_stats(struct agent_symbols *symbols)
 {
-    struct agent_symbols_figures figures = {0};
+    struct agent_symbols_stats stats = {0};
     if (!symbols)
-        return figures;
+        return stats;
     pthread_mutex_lock(&symbols->lock);
-    figures = symbols->figures;
-    figures.wanted = symbols->wanted_count;
+    stats = symbols->stats;
+    stats.wanted = symbols->wanted_count;
     pthread_mutex_unlock(&symbols->lock);
-    return figures;
+    return stats;
 }
 
 /* ---- lifecycle ---- */
@@ -245,7 +245,7 @@ int agent_symbols_start(const struct agent_settings *settings, const char *agent
     symbols->started = !r;
     if (r < 0) {
         agent_symbols_stop(symbols);
-        return error_set_errno(error, r, "No thread can be started");
+        return error_set_errno(error, r, "Failed to start a thread");
     }
     *ret_symbols = symbols;
     return 0;

@@ -11,14 +11,14 @@
 #include <stdint.h>
 
 #include "agent/control.h"
-#include "agent/settings.h"
+#include "agent/settings/settings.h"
 #include "base/buffer.h"
 #include "capture/capture.h"
-#include "format/json.h"
+#include "io/json.h"
 
 struct agent_symbols;
 
-struct agent_symbols_figures {
+struct agent_symbols_stats {
     uint64_t asked;               /* builds that this agent was to send */
     uint64_t sent;                /* of them, those that the server took */
     uint64_t refused;             /* of them, those that it didn't, or that could not be sent */
@@ -44,4 +44,4 @@ void agent_symbols_write(struct agent_symbols *symbols, struct buffer *out);
 /* and what an answer says: {"wanted":[...],"send":[...]}. */
 int agent_symbols_read(struct agent_symbols *symbols, struct json *json);
 
-struct agent_symbols_figures agent_symbols_figures(struct agent_symbols *symbols);
+struct agent_symbols_stats agent_symbols_stats(struct agent_symbols *symbols);

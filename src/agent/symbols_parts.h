@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the two files of agent/symbols share. */
+/* Shared by the two files of agent/symbols. */
 #pragma once
 
 #include <pthread.h>
 
 #include "agent/symbols.h"
-#include "http/client.h"
-#include "symbol/store.h"
+#include "http/client/client.h"
+#include "symbol/store/store.h"
 
 #define SYMBOLS_WANTED_MAX 512
 #define SYMBOLS_HELD_MAX 12 /* files that are open for this; a report can speak of 16 */
@@ -39,7 +39,7 @@ struct held_file {
 struct agent_symbols {
     const struct agent_settings *settings;
     const char *agent_id;
-    struct agent_control *control; /* NULL: nobody is told */
+    struct agent_control *control; /* NULL: no notification */
     pthread_t thread;
     bool started;
 
@@ -52,7 +52,7 @@ struct agent_symbols {
     struct held_file held[SYMBOLS_HELD_MAX];
     struct refused_build refused[SYMBOLS_REFUSED_MAX]; /* a ring */
     size_t refusal_count;
-    struct agent_symbols_figures figures;
+    struct agent_symbols_stats stats;
 };
 
 /* With the lock held. */

@@ -7,7 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "agent/client.h"
+#include "agent/send/client.h"
 #include "agent/symbols_parts.h"
 #include "base/log.h"
 #include "base/memory.h"
@@ -60,7 +60,7 @@ static int check_identity(struct elf_file *file, const char *key, struct error *
     struct symbol_identity identity;
     int r = symbol_identify(file, &identity, error);
     if (!r && strcmp(identity.key, key) && strcmp(identity.other, key))
-        r = error_set(error, -ESTALE, "The file is another one by now: its build ID is %.120s.",
+        r = error_set(error, -ESTALE, "The file changed: its build ID is now %.120s.",
                       identity.key);
     return r;
 }
@@ -69,7 +69,7 @@ static int make_parcel(const struct agent_settings *settings, const struct held_
                        struct parcel *parcel, struct error *error)
 {
     int fd = fcntl(held->fd, F_DUPFD_CLOEXEC, 0);
-    int r = fd < 0 ? error_set_errno(error, -errno, "The file can't be read")
+    int r = fd < 0 ? error_set_errno(error, -errno, "Failed to read the file")
                    : elf_open_fd(fd, &parcel->file, error);
     if (r < 0) {
         if (fd >= 0)
@@ -90,10 +90,11 @@ static int make_parcel(const struct agent_settings *settings, const struct held_
         parcel->bytes = parcel->extract.size_bytes;
     }
     if (!r && parcel->bytes > settings->symbols_file_bytes)
-        r = error_set(error, -E2BIG,
-                      "It would be %llu MiB, and symbols.file_limit of the agent is %llu MiB.",
-                      (unsigned long long)(parcel->bytes >> 20),
-                      (unsigned long long)(settings->symbols_file_bytes >> 20));
+        r = error_set(
+            error, -E2BIG,
+            "The file would be %llu MiB; the limit is %llu MiB (symbols.file_limit of the agent).",
+            (unsigned long long)(parcel->bytes >> 20),
+            (unsigned long long)(settings->symbols_file_bytes >> 20));
     return r;
 }
 
@@ -146,7 +147,7 @@ static int post(struct agent_symbols *symbols, const struct held_file *held, str
     if (r < 0)
         return r;
     r = set_client(symbols, client) ? http_client_call(client, &call, &reply, error)
-                                    : error_set(error, -ECANCELED, "The agent is stopping.");
+                                    : error_set(error, -ECANCELED, "The agent is shutting down.");
     set_client(symbols, NULL);
     http_client_free(client);
     *ret_final = !r && (reply.status == 400 || reply.status == 413 || reply.status == 422);
@@ -159,15 +160,15 @@ static int post(struct agent_symbols *symbols, const struct held_file *held, str
 static void note_result(struct agent_symbols *symbols, struct held_file *held, uint64_t bytes,
                         bool final, const struct error *error)
 {
-    struct agent_symbols_figures *figures = &symbols->figures;
-    snprintf(figures->error, sizeof(figures->error), "%s", error->text);
+    struct agent_symbols_stats *stats = &symbols->stats;
+    snprintf(stats->error, sizeof(stats->error), "%s", error->text);
     if (!error->code) {
-        figures->sent++;
-        figures->bytes += bytes;
+        stats->sent++;
+        stats->bytes += bytes;
         held_file_release(held);
         return;
     }
-    figures->refused++;
+    stats->refused++;
     symbols_note_refusal(symbols, held->key, final);
     if (!final) {
         held_file_release(held);
@@ -190,11 +191,10 @@ static void send_one(struct agent_symbols *symbols, struct held_file *held)
     if (!r)
         r = post(symbols, held, &parcel, &final, &error);
     if (!r)
-        log_info("The server asked for the symbols of %s and has them: %llu KiB.", held->name,
+        log_info("Uploaded the symbols of %s that the server requested: %llu KiB.", held->name,
                  (unsigned long long)(parcel.bytes >> 10));
     else if (r != -ECANCELED)
-        log_warning("The server asked for the symbols of %s and doesn't get them: %s", held->name,
-                    error.text);
+        log_warning("Symbol upload failed for %s: %s", held->name, error.text);
     pthread_mutex_lock(&symbols->lock);
     note_result(symbols, held, parcel.bytes, final, &error);
     pthread_mutex_unlock(&symbols->lock);

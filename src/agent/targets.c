@@ -188,6 +188,8 @@ bool targets_describe(struct targets *targets, const struct process_facts *facts
     set_default(labels, LABEL_SERVICE_NAME, is_file ? path_name(facts->exe) : NULL);
     set_default(labels, LABEL_SERVICE_NAME, facts->name);
     set_short(labels, "version", build_id);
+    set_default(labels, "runtime", facts->runtime);
+    set_default(labels, "runtime_version", facts->runtime_version);
     return apply_rules(&settings->label_rules, facts, labels);
 }
 
@@ -213,6 +215,8 @@ static void look_at(struct targets *targets, const struct capture_process *proce
     const struct target *parent = process->parent ? find(targets, process->parent) : NULL;
     process_facts_read(targets->proc, process->pid, process->name, process->program,
                        &targets->settings->variables, targets->user_wanted, &facts);
+    facts.runtime = process->runtime;
+    facts.runtime_version = process->runtime_version;
     if (facts.gone && parent)
         inherit(&facts, parent);
     target_release(target);

@@ -7,10 +7,10 @@
  */
 #pragma once
 
-#include "agent/identity.h"
-#include "agent/pod_file.h"
-#include "agent/pods.h"
-#include "agent/settings.h"
+#include "agent/identity/identity.h"
+#include "agent/identity/pod_file.h"
+#include "agent/identity/pods.h"
+#include "agent/settings/settings.h"
 #include "base/idtable.h"
 #include "capture/capture.h"
 

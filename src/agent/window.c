@@ -13,7 +13,7 @@
 
 #include "base/memory.h"
 #include "base/shared_fd.h"
-#include "format/otlp.h"
+#include "format/otlp/otlp.h"
 
 #define ADDRESS_DETAIL (PROFILE_LABELS | PROFILE_ADDRESSES)
 #define NAMED_DETAIL (PROFILE_LABELS | PROFILE_ADDRESSES | PROFILE_LINES)
@@ -172,7 +172,7 @@ static int compress(const struct buffer *plain, struct buffer *ret_body, struct 
     size_t length = ZSTD_compress(buffer_reserve(ret_body, bound), bound, plain->data,
                                   plain->length, ZSTD_LEVEL);
     if (ZSTD_isError(length))
-        return error_set(error, -EIO, "A window cannot be compressed: %s.",
+        return error_set(error, -EIO, "Failed to compress a window: %s.",
                          ZSTD_getErrorName(length));
     ret_body->length += length;
     return 0;

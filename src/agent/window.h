@@ -36,8 +36,7 @@ void window_free(struct window *window);
 void window_note(struct window *window, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 
-/* What the capture lost since the last window, as far as `last` knows, which knows it from then on.
- */
+/* Losses of the capture since the previous window; updates `last`. */
 void window_note_losses(struct window *window, const struct capture *capture,
                         struct capture_loss *last, size_t *last_count);
 

@@ -7,6 +7,7 @@
 #include <time.h>
 
 #include "base/clock.h"
+#include "base/condition.h"
 #include "base/memory.h"
 
 #define LOOK_NS 50000000 /* at the flag that cancels */
@@ -15,11 +16,7 @@ void budget_init(struct budget *budget, size_t limit_bytes)
 {
     *budget = (struct budget){.limit_bytes = limit_bytes};
     pthread_mutex_init(&budget->lock, NULL);
-    pthread_condattr_t attributes;
-    pthread_condattr_init(&attributes);
-    pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
-    pthread_cond_init(&budget->changed, &attributes);
-    pthread_condattr_destroy(&attributes);
+    pthread_cond_init(&budget->changed, NULL);
 }
 
 void budget_release(struct budget *budget)
@@ -61,10 +58,7 @@ bool budget_wait(struct budget *budget, size_t bytes, unsigned timeout_ms,
     bool taken = take(budget, bytes);
     budget->waiting++;
     while (!taken && (now = monotonic_ns()) < until && !(cancelled && atomic_load(cancelled))) {
-        int64_t next = MIN(until, now + LOOK_NS);
-        pthread_cond_timedwait(
-            &budget->changed, &budget->lock,
-            &(struct timespec){.tv_sec = next / 1000000000, .tv_nsec = next % 1000000000});
+        condition_wait_until(&budget->changed, &budget->lock, MIN(until, now + LOOK_NS));
         taken = take(budget, bytes);
     }
     budget->waiting--;
@@ -82,13 +76,13 @@ void budget_give(struct budget *budget, size_t bytes)
     pthread_mutex_unlock(&budget->lock);
 }
 
-struct budget_figures budget_figures(struct budget *budget)
+struct budget_stats budget_stats(struct budget *budget)
 {
     pthread_mutex_lock(&budget->lock);
-    struct budget_figures figures = {.limit_bytes = budget->limit_bytes,
-                                     .used_bytes = budget->used_bytes,
-                                     .peak_bytes = budget->peak_bytes,
-                                     .refused = budget->refused};
+    struct budget_stats stats = {.limit_bytes = budget->limit_bytes,
+                                 .used_bytes = budget->used_bytes,
+                                 .peak_bytes = budget->peak_bytes,
+                                 .refused = budget->refused};
     pthread_mutex_unlock(&budget->lock);
-    return figures;
+    return stats;
 }

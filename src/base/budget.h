@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * One account for the memory that work of several kinds takes: pushes, queries, housekeeping. Who
- * begins something says how much it may need at most, and gives it back at the end; so what runs at
- * once stays within the limit, and what doesn't fit waits or is told to come back later.
+ * One account for the memory of several kinds of work: pushes, queries, maintenance. Work reserves
+ * its maximum before it begins, and returns it at the end; so concurrent work stays within the
+ * limit, and work that doesn't fit waits or is rejected.
  *
  * Any thread may call any of this.
  */
@@ -39,8 +39,8 @@ bool budget_wait(struct budget *budget, size_t bytes, unsigned timeout_ms,
 
 void budget_give(struct budget *budget, size_t bytes);
 
-struct budget_figures {
+struct budget_stats {
     size_t limit_bytes, used_bytes, peak_bytes;
     uint64_t refused;
 };
-struct budget_figures budget_figures(struct budget *budget);
+struct budget_stats budget_stats(struct budget *budget);

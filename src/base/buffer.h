@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A growing byte buffer, for everything that is written: files, JSON, text reports.
- * Zero-initialised is empty and ready. `data` moves when it grows.
+ * A growing byte buffer, for all output: files, JSON, text reports. Zero-initialised is empty and
+ * ready. `data` moves when it grows.
  *
- * A buffer with a drain is for answers that are larger than anybody wants to hold. Who writes says
- * with buffer_pass() where all that is there may go, and writes on.
+ * A buffer with a drain is for output too large to hold in memory. The writer calls buffer_pass()
+ * where everything written so far can be sent, and continues.
  */
 #pragma once
 

@@ -71,41 +71,88 @@ static int sync_directory_of(const char *path)
     return 0;
 }
 
+/* Where a file is written before it gets its name. */
+struct place {
+    char *resolved, *temporary;
+    const char *target;
+    int fd; /* -1: it is not a regular file, and is written straight */
+    bool exists;
+    mode_t mode;
+};
+
+static void place_release(struct place *place)
+{
+    close_fd(&place->fd);
+    free(place->resolved);
+    free(place->temporary);
+}
+
+static int place_open(const char *path, struct place *ret_place, struct error *error)
+{
+    struct stat found;
+    bool exists = stat(path, &found) == 0;
+    if (exists && S_ISDIR(found.st_mode))
+        return error_set(error, -EISDIR, "%s is a directory: give a file name.", path);
+    struct place place = {.fd = -1, .exists = exists, .mode = exists ? found.st_mode & 07777 : 0};
+    if (!exists || S_ISREG(found.st_mode)) {
+        /* A symbolic link keeps pointing to the file it names. */
+        place.resolved = exists ? realpath(path, NULL) : NULL;
+        place.target = place.resolved ? place.resolved : path;
+        size_t room = strlen(place.target) + sizeof(".XXXXXX");
+        place.temporary = memory_alloc(room);
+        snprintf(place.temporary, room, "%s.XXXXXX", place.target);
+        place.fd = mkostemp(place.temporary, O_CLOEXEC);
+        if (place.fd < 0) {
+            int code = -errno;
+            place_release(&place);
+            return error_set_errno(error, code, "%s cannot be created", path);
+        }
+    }
+    *ret_place = place;
+    return 0;
+}
+
+int file_can_write(const char *path, struct error *error)
+{
+    struct place place;
+    if (!strcmp(path, "-"))
+        return 0;
+    int r = place_open(path, &place, error);
+    if (r < 0)
+        return r;
+    if (place.fd >= 0)
+        unlink(place.temporary);
+    else if (access(path, W_OK) < 0)
+        r = error_set_errno(error, -errno, "%s cannot be written", path);
+    place_release(&place);
+    return r;
+}
+
 int file_write_atomic(const char *path, const void *data, size_t length, struct error *error)
 {
     if (!strcmp(path, "-")) {
         int r = file_write_all(STDOUT_FILENO, data, length);
         return r < 0 ? error_set_errno(error, r, "standard output cannot be written") : 0;
     }
-    struct stat found;
-    bool exists = stat(path, &found) == 0;
-    if (exists && S_ISDIR(found.st_mode))
-        return error_set(error, -EISDIR, "%s is a directory: give a file name.", path);
-    if (exists && !S_ISREG(found.st_mode))
+    _cleanup_(place_release) struct place place = {.fd = -1};
+    int r = place_open(path, &place, error);
+    if (r < 0)
+        return r;
+    if (place.fd < 0)
         return write_straight(path, data, length, error);
-
-    /* A symbolic link keeps pointing to the file it names. */
-    _cleanup_free_ char *resolved = exists ? realpath(path, NULL) : NULL;
-    const char *target = resolved ? resolved : path;
-    size_t room = strlen(target) + sizeof(".XXXXXX");
-    _cleanup_free_ char *temporary = memory_alloc(room);
-    snprintf(temporary, room, "%s.XXXXXX", target);
-    _cleanup_(close_fd) int fd = mkostemp(temporary, O_CLOEXEC);
-    if (fd < 0)
-        return error_set_errno(error, -errno, "%s cannot be created", path);
     mode_t mask = umask(0);
     umask(mask);
-    int r = fchmod(fd, exists ? found.st_mode & 07777 : 0666 & ~mask) < 0 ? -errno : 0;
+    r = fchmod(place.fd, place.exists ? place.mode : 0666 & ~mask) < 0 ? -errno : 0;
     if (!r)
-        r = file_write_all(fd, data, length);
-    if (!r && fsync(fd) < 0)
+        r = file_write_all(place.fd, data, length);
+    if (!r && fsync(place.fd) < 0)
         r = -errno;
-    if (!r && rename(temporary, target) < 0)
+    if (!r && rename(place.temporary, place.target) < 0)
         r = -errno;
     if (r < 0) {
-        unlink(temporary);
+        unlink(place.temporary);
         return error_set_errno(error, r, "%s cannot be written", path);
     }
-    sync_directory_of(target);
+    sync_directory_of(place.target);
     return 0;
 }

@@ -17,5 +17,8 @@ int file_read(const char *path, size_t limit_bytes, struct buffer *ret_content,
  * written straight. */
 int file_write_atomic(const char *path, const void *data, size_t length, struct error *error);
 
+/* Whether file_write_atomic could write there now: found out before the work that fills it. */
+int file_can_write(const char *path, struct error *error);
+
 /* All of it, in the face of short writes and signals. */
 int file_write_all(int fd, const void *data, size_t length);

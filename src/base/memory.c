@@ -3,6 +3,7 @@
 
 #include "base/memory.h"
 
+#include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -25,10 +26,54 @@ static void note_large(size_t bytes)
         memory_note(bytes);
 }
 
+/* ---- the reserve ---- */
+
+static size_t reserve_bytes;
+static _Atomic(void *) reserve;
+static _Atomic uint64_t shortages;
+
+bool memory_reserved(void)
+{
+    if (likely(!reserve_bytes || atomic_load_explicit(&reserve, memory_order_relaxed)))
+        return true;
+    void *expected = NULL, *map = mmap(NULL, reserve_bytes, PROT_READ | PROT_WRITE,
+                                       MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (map == MAP_FAILED)
+        return false;
+    if (!atomic_compare_exchange_strong(&reserve, &expected, map))
+        munmap(map, reserve_bytes); /* another thread was faster */
+    return true;
+}
+
+void memory_reserve(size_t bytes)
+{
+    void *old = atomic_exchange(&reserve, NULL);
+    if (old)
+        munmap(old, reserve_bytes);
+    reserve_bytes = bytes;
+    memory_reserved();
+}
+
+uint64_t memory_shortages(void)
+{
+    return atomic_load(&shortages);
+}
+
+/* An allocation failed. It is worth trying again even if another thread gave the reserve back. */
+static void handle_shortage(size_t size_bytes)
+{
+    atomic_fetch_add(&shortages, 1);
+    if (memory_meter && size_bytes >= MEMORY_NOTED_BYTES)
+        memory_meter->full = true;
+    void *map = atomic_exchange(&reserve, NULL);
+    if (map)
+        munmap(map, reserve_bytes);
+}
+
 static void *checked(void *pointer, size_t size_bytes)
 {
     if (unlikely(!pointer)) {
-        fprintf(stderr, "assay: out of memory: %zu bytes could not be had.\n", size_bytes);
+        fprintf(stderr, "assay: out of memory: failed to allocate %zu bytes.\n", size_bytes);
         abort();
     }
     return pointer;
@@ -37,7 +82,13 @@ static void *checked(void *pointer, size_t size_bytes)
 void *memory_alloc(size_t size_bytes)
 {
     note_large(size_bytes);
-    return checked(malloc(size_bytes ? size_bytes : 1), size_bytes);
+    size_bytes = size_bytes ? size_bytes : 1;
+    void *pointer = malloc(size_bytes);
+    if (unlikely(!pointer)) {
+        handle_shortage(size_bytes);
+        pointer = malloc(size_bytes);
+    }
+    return checked(pointer, size_bytes);
 }
 
 void *memory_zalloc(size_t count, size_t size_bytes)
@@ -45,7 +96,12 @@ void *memory_zalloc(size_t count, size_t size_bytes)
     if (!count || !size_bytes)
         count = size_bytes = 1;
     note_large(count * size_bytes);
-    return checked(calloc(count, size_bytes), count * size_bytes);
+    void *pointer = calloc(count, size_bytes);
+    if (unlikely(!pointer)) {
+        handle_shortage(count * size_bytes);
+        pointer = calloc(count, size_bytes);
+    }
+    return checked(pointer, count * size_bytes);
 }
 
 void *memory_zalloc_scattered(size_t count, size_t size_bytes)
@@ -66,7 +122,12 @@ void *memory_resize(void *pointer, size_t count, size_t size_bytes)
 {
     if (!count || !size_bytes)
         count = size_bytes = 1;
-    return checked(reallocarray(pointer, count, size_bytes), count * size_bytes);
+    void *resized = reallocarray(pointer, count, size_bytes);
+    if (unlikely(!resized)) {
+        handle_shortage(count * size_bytes);
+        resized = reallocarray(pointer, count, size_bytes);
+    }
+    return checked(resized, count * size_bytes);
 }
 
 char *memory_strdup(const char *text)

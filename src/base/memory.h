@@ -46,6 +46,21 @@ struct memory_meter {
 };
 extern _Thread_local struct memory_meter *memory_meter; /* the thread's; NULL: nobody counts */
 
+/*
+ * Memory set aside for a shortage. When an allocation fails, the reserve is given back to the
+ * kernel and the allocation is tried again, so that the request at hand ends in an orderly way
+ * instead of ending the process; a metered thread is told that its memory is full. Until the
+ * reserve has been taken again, nothing new should begin. It is address space alone: its pages are
+ * never touched.
+ */
+void memory_reserve(size_t bytes); /* at the start; 0: no reserve */
+
+/* Takes the reserve again if it was given back. False: there is still a shortage. */
+bool memory_reserved(void);
+
+/* Allocations that failed at first since the start. */
+uint64_t memory_shortages(void);
+
 #define MEMORY_NOTED_BYTES (64u << 10)
 void memory_note(size_t bytes);
 

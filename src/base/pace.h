@@ -13,7 +13,7 @@ struct pace {
     int64_t now_ns;
 };
 
-/* Who has used nothing for that long has saved what it comes to, and not more. */
+/* Unused budget is saved for at most this time. */
 #define PACE_SAVED_NS (10 * 1000000000ll)
 
 /* With nothing saved. */

@@ -99,12 +99,12 @@ static int ended_early(const char *program, int code, const struct subprocess_op
                        size_t limit, struct error *error)
 {
     if (code == -ETIME)
-        return error_set(error, code, "%s was ended: it took longer than %u ms.", program,
+        return error_set(error, code, "%s was killed: it took longer than %u ms.", program,
                          options->timeout_ms);
     if (code == -E2BIG)
-        return error_set(error, code, "%s was ended: it wrote more than %zu bytes.", program,
+        return error_set(error, code, "%s was killed: it wrote more than %zu bytes.", program,
                          limit);
-    return error_set_errno(error, code, "%s was ended", program);
+    return error_set_errno(error, code, "%s was killed", program);
 }
 
 int subprocess_run(const char *const argv[], const struct subprocess_options *options,
@@ -125,7 +125,7 @@ int subprocess_run(const char *const argv[], const struct subprocess_options *op
     if (r < 0) {
         close_and_forget(&to[1]);
         close_and_forget(&from[0]);
-        return error_set_errno(error, r, "%s cannot be run", argv[0]);
+        return error_set_errno(error, r, "Failed to run %s", argv[0]);
     }
     fcntl(to[1], F_SETFL, O_NONBLOCK);
     struct sigaction ignore = {.sa_handler = SIG_IGN}, before;

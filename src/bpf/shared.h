@@ -9,6 +9,7 @@
  */
 #pragma once
 
+#include "bpf/runtime.h"
 #include "elf/unwind_rule.h"
 
 /* ---- frames ---- */
@@ -86,16 +87,42 @@ struct bpf_process {
     unsigned int first; /* of its list of mappings */
     unsigned int count;
     unsigned int list;
-    unsigned int hint; /* the mapping that the last walk began in; written by walks */
+    unsigned int hint;          /* the mapping that the last walk began in; written by walks */
+    unsigned long long started; /* when the process was, by the kernel's clock: another process with
+                                   its pid has another time; 0: not known */
+    unsigned int runtime;       /* its interpreter: see runtime.h */
+    unsigned int unused;
 };
 
 /* Processes that are sampled where not all are, by pid: what they start becomes one of them. */
 #define BPF_TARGETS_MAX 65536
 enum bpf_target { BPF_TARGET_WAITS = 1 /* for its next exec */, BPF_TARGET_SAMPLED = 2 };
 
+/* Cgroups that have started processes or threads lately, by id. */
+#define BPF_CGROUPS_MAX 1024
+struct bpf_cgroup {
+    unsigned long long forks; /* on this CPU, since user space last looked */
+    unsigned int pid;         /* of the last that started one */
+    unsigned int left_alone;  /* they are too many: children don't get their parents' lists */
+};
+
 /* ---- events, through the ring buffer ---- */
 
-enum bpf_event_kind { BPF_EVENT_SAMPLE = 1, BPF_EVENT_STACK = 2, BPF_EVENT_COPY = 3 };
+enum bpf_event_kind {
+    BPF_EVENT_SAMPLE = 1, /* of a collector, with its stacks */
+    BPF_EVENT_STACK = 2,
+    BPF_EVENT_COPY = 3,  /* a sample with its stack as it is */
+    BPF_EVENT_NOTE = 4,  /* of a collector, without stacks */
+    BPF_EVENT_CODE = 16, /* of an interpreter: see runtime.h */
+};
+
+/* Sender of an event: one for each directory of src/capture/ that has a struct collector_kind. */
+enum bpf_collector {
+    BPF_COLLECTOR_CPU, /* ticks of the CPU clock: the sampler itself */
+    BPF_COLLECTOR_WALL,
+    BPF_COLLECTOR_HEAP,
+    BPF_COLLECTORS,
+};
 
 enum {
     BPF_SAMPLE_USER = 1,        /* it has a user stack */
@@ -113,6 +140,7 @@ struct bpf_stack_event {
     /* The frames follow, 8 bytes each, innermost first; plain addresses in a kernel stack. */
 };
 
+#define BPF_DETAIL_WORDS 3
 struct bpf_sample_event {
     unsigned int kind;
     unsigned short cpu;
@@ -125,6 +153,21 @@ struct bpf_sample_event {
     unsigned long long user_leaf;    /* of a copy: the address that the walk could not get beyond */
     unsigned long long user_callers; /* a hash; 0: no callers */
     unsigned long long kernel_leaf, kernel_callers;
+    unsigned short collector; /* enum bpf_collector */
+    unsigned short unused;
+    unsigned int second_pid; /* whose the second stack is */
+    /* A second stack of user code, of a thread that has to do with this one; 0: there is none. */
+    unsigned long long second_leaf, second_callers;
+    unsigned long long value;                    /* that it stands for: ns, bytes */
+    unsigned long long id;                       /* of what: a lock's or an allocation's address */
+    unsigned long long detail[BPF_DETAIL_WORDS]; /* the collector's own: see its header */
+};
+
+/* The beginning of any other event of a collector. */
+struct bpf_note {
+    unsigned int kind; /* BPF_EVENT_NOTE */
+    unsigned short collector;
+    unsigned short bytes; /* with this header */
 };
 
 /* A sample that could not be walked in the kernel, with what user space needs to do it. */
@@ -135,6 +178,7 @@ struct bpf_copy_event {
     struct bpf_sample_event sample; /* with BPF_EVENT_COPY */
     unsigned long long registers[UNWIND_REGISTERS];
     unsigned long long stack_address;
+    unsigned long long started; /* as in struct bpf_process */
     unsigned int stack_bytes;
     unsigned int unused;
     /* The stack follows: from BPF_COPY_BELOW bytes below the stack pointer on, where that memory is
@@ -150,21 +194,37 @@ enum bpf_counter {
     BPF_COUNT_COPIES,       /* samples sent as copies */
     BPF_COUNT_COPY_REFUSED, /* beyond the budget for copies: their stack is cut */
     BPF_COUNT_LEFT_OUT,     /* samples of processes that are none of the targets, for now */
+    BPF_COUNT_NESTED,       /* samples that found no free scratch memory: see emit.bpf.h */
     BPF_COUNTERS,
 };
 
-/* What user space sets before it runs: constants for the verifier. */
+/* Set by user space before the programs are loaded: constants for the verifier. */
 struct bpf_settings {
     unsigned int row_mask;  /* rows in the pool - 1: a power of two less one */
     unsigned int watermark; /* bytes in the ring buffer that are worth a wake-up */
     unsigned int crowded;   /* bytes in it that leave no room for copies */
     unsigned int kernel, user;
-    unsigned int filter; /* only processes among the targets */
-    unsigned int check;  /* whole walks are sent as copies too, for user space to compare */
+    unsigned int filter;      /* only processes among the targets */
+    unsigned int check;       /* whole walks are sent as copies too, for user space to compare */
+    unsigned int copies;      /* samples that may be sent as copies in each BPF_COPY_TURN_NS */
+    unsigned int interpreter; /* native frames between an interpreter's are wanted */
 };
 
-/* The beginning of what each CPU has for itself, which user space reads. */
+/* The budget for copies. Programs fill it up themselves: user space may be short of CPU time just
+ * when it is needed. */
+#define BPF_COPY_TURN_NS 250000000
+struct bpf_copy_budget {
+    unsigned long long turn_ns; /* when it was last filled up */
+    long long left;
+};
+
+/* Scratch memory of each CPU: as many as programs can interrupt each other, see emit.bpf.h. */
+#define BPF_SCRATCHES 4
+
+/* The beginning of each, which user space reads. */
 #define BPF_SCRATCH_BYTES 65536
 struct bpf_scratch_head {
     unsigned long long counters[BPF_COUNTERS];
+    unsigned int taken; /* a program works in it */
+    unsigned int unused;
 };

@@ -16,10 +16,75 @@
 
 struct mm_struct;
 
+struct inode {
+    unsigned short i_mode;
+};
+
+struct file {
+    struct inode *f_inode;
+};
+
+struct fdtable {
+    unsigned int max_fds;
+    struct file **fd;
+};
+
+struct files_struct {
+    struct fdtable *fdt;
+};
+
+struct sched_entity {
+    __u64 sum_exec_runtime;
+};
+
+struct sched_info {
+    unsigned long long run_delay;
+    unsigned long long last_arrival;
+    unsigned long long last_queued; /* 0: it isn't in a queue */
+};
+
+struct thread_struct {
+    unsigned long fsbase; /* x86-64: the thread pointer */
+};
+
+struct kernfs_node {
+    __u64 id;
+};
+
+struct cgroup {
+    int level;
+    struct kernfs_node *kn;
+    struct cgroup *ancestors[]; /* the root first */
+};
+
+struct cgroup___old { /* before Linux 6.1 */
+    int level;
+    __u64 ancestor_ids[];
+};
+
+struct css_set {
+    struct cgroup *dfl_cgrp;
+};
+
 struct task_struct {
     int pid;
     int tgid;
     struct mm_struct *mm;
+    struct task_struct *group_leader;
+    __u64 start_time;
+    struct files_struct *files;
+    struct css_set *cgroups;
+    int on_cpu;
+    struct sched_entity se;
+    struct sched_info sched_info;
+    unsigned long nvcsw, nivcsw;
+    unsigned in_iowait : 1;
+    char comm[16];
+    struct thread_struct thread;
+};
+
+struct bpf_iter__task {
+    struct task_struct *task;
 };
 
 #pragma clang attribute pop

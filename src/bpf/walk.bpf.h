@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Walking a user stack in the kernel by unwind rows: the same steps as src/elf/unwind.c. Any
+ * Walking a user stack in the kernel by unwind rows: the same steps as src/elf/unwind/unwind.c. Any
  * program that has the user's registers can call it:
  *
  *     walk->registers...; walk_begin(walk, pid); walk_run(walk);
@@ -14,12 +14,29 @@
  */
 #pragma once
 
+#include "arch/x86_64/x86_64.bpf.h"
 #include "bpf/shared.h"
 #include "bpf/types.bpf.h"
-#include "bpf/x86_64.bpf.h"
 
 #define WINDOW_BYTES 2048
 #define WINDOW_BELOW 64 /* what is saved just below the first word that is asked for */
+
+/* Where a walk is in Python's frames: see python.bpf.h. */
+struct python_walk {
+    __u32 state;   /* how far it has got with the thread's state */
+    __u32 pending; /* a call of the evaluation function: 1: it begins, 2: its frames are added */
+    __u64 evaluate[2], cold[2];
+    __u64 cframe, frame; /* the next ones */
+    __u64 low, high;     /* the call's part of the C stack */
+    __u64 native;        /* its frame, */
+    __u32 segment;       /* of the evaluation function, once one has been met; else 0 */
+    __u32 shown;         /* its frame has been added */
+    int result;          /* and what the native step made of it */
+    __u32 saved_count;   /* before its first frame */
+    __u64 saved_hash, saved_leaf, saved_frame;
+    __u8 bytes[BPF_PYTHON_FRAME_BYTES];
+    __u8 code[BPF_PYTHON_CODE_BYTES];
+};
 
 struct walk {
     __u64 value[UNWIND_REGISTERS];
@@ -35,8 +52,11 @@ struct walk {
     /* A copy of a piece of the stack. */
     __u64 window_address;
     __u32 window_length;
-    __u32 unused;
+    __u32 in_file; /* the code of the frame is in one */
     __u8 window[WINDOW_BYTES + 8];
+
+    __u32 runtime; /* of the process: see struct bpf_process */
+    struct python_walk python;
 
     __u64 hash;
     __u64 leaf;
@@ -65,6 +85,13 @@ struct {
     __type(key, __u32);
     __type(value, struct bpf_process);
 } processes SEC(".maps");
+
+#define RING_BYTES (4u << 20) /* unless user space says otherwise */
+
+struct {
+    __uint(type, BPF_MAP_TYPE_RINGBUF);
+    __uint(max_entries, RING_BYTES);
+} events SEC(".maps");
 
 const volatile struct bpf_settings settings = {0};
 
@@ -238,18 +265,22 @@ static __always_inline void become(struct walk *walk, const struct caller *calle
 static __always_inline int step_by_frame_pointer(struct walk *walk,
                                                  const struct bpf_mapping *all_mappings)
 {
+    /* Chains of frame pointers end with 0. It counts behind another frame of the chain: code that
+     * has none uses the register, and words of the stack, for anything. */
+    int may_end = walk->by_frame_pointer && walk->in_file;
     __u64 fp = walk->value[REGISTER_BP], sp = walk->value[REGISTER_SP];
     struct caller caller = {.fp_known = 1};
-    if (walk->by_frame_pointer && is_known(walk, REGISTER_BP) && !fp)
-        return UNWIND_END_COMPLETE; /* how runtimes end their chains */
+    if (may_end && is_known(walk, REGISTER_BP) && !fp)
+        return UNWIND_END_COMPLETE;
     if (!is_known(walk, REGISTER_BP) || fp < sp || fp % 8 || fp > ~0ull - 16)
         return UNWIND_END_NO_ROWS;
     if (read_word(walk, fp, &caller.fp) || read_word(walk, fp + 8, &caller.ip))
         return fp - sp < (8u << 20) ? UNWIND_END_TRUNCATED : UNWIND_END_NO_ROWS;
     if (!caller.ip)
-        return UNWIND_END_COMPLETE;
+        return may_end ? UNWIND_END_COMPLETE : UNWIND_END_NO_ROWS;
+    /* A chain that was good so far leads into code that was just mapped: the copy will tell. */
     if (find_mapping(walk, all_mappings, caller.ip - 1) < 0)
-        return UNWIND_END_NO_ROWS;
+        return walk->by_frame_pointer ? UNWIND_END_NO_MAPPING : UNWIND_END_NO_ROWS;
     caller.sp = fp + 16;
     become(walk, &caller);
     walk->exact = 0;
@@ -420,6 +451,24 @@ static __always_inline void add_frame(struct walk *walk, __u64 frame)
     walk->count++;
 }
 
+#include "bpf/python.bpf.h"
+
+/* The evaluation function of an interpreter: its native frame, as if it had just been called,
+ * follows the frames that it evaluates. */
+static __always_inline int begin_evaluation(struct walk *walk, const struct bpf_mapping *mapping,
+                                            __u64 low, int result)
+{
+    struct python_walk *python = &walk->python;
+    python->pending = 1;
+    python->low = low;
+    python->high = result == STEP_DONE ? walk->value[REGISTER_SP] : ~0ull;
+    python->native = (__u64)mapping->segment << BPF_FRAME_SEGMENT_SHIFT |
+                     ((python->evaluate[0] - mapping->offset) & BPF_FRAME_OFFSET_MASK);
+    python->result = result;
+    python->segment = mapping->segment;
+    return STEP_DONE;
+}
+
 /* Adds the frame that the registers are in, and goes on to its caller. */
 __noinline int walk_step(struct walk *walk)
 {
@@ -441,6 +490,7 @@ __noinline int walk_step(struct walk *walk)
     }
     const struct bpf_mapping *mapping = &all_mappings[at & (BPF_MAPPINGS_MAX - 1)];
     __u32 segment = mapping->segment;
+    walk->in_file = segment != 0;
     int number =
         segment ? walk_find_rule(walk, (__u32)at, lookup - mapping->bias) : UNWIND_RULE_NONE;
     __u32 back = !walk->exact;
@@ -463,14 +513,18 @@ __noinline int walk_step(struct walk *walk)
     /* After all of the mapping has been read: it was this list's if it still is. */
     if (*(volatile unsigned int *)&mapping->list != walk->list)
         return UNWIND_END_NO_TABLE;
-    add_frame(walk, frame);
-    return number < 0 ? -number : apply(walk, all_mappings, rule);
+    __u64 low = walk->value[REGISTER_SP];
+    int evaluates = segment && number >= 0 && python_evaluates(walk, lookup);
+    if (!evaluates && !python_hides(walk, segment))
+        add_frame(walk, frame);
+    int r = number < 0 ? -number : apply(walk, all_mappings, rule);
+    return evaluates ? begin_evaluation(walk, mapping, low, r) : r;
 }
 
 static long walk_again(__u32 index, void *context)
 {
     struct walk **walk = context;
-    int r = walk_step(*walk);
+    int r = (*walk)->python.pending ? python_step(*walk) : walk_step(*walk);
     if (r == STEP_DONE)
         return 0;
     (*walk)->end = (__u32)r;
@@ -483,6 +537,12 @@ static long walk_again(__u32 index, void *context)
 #define USED_EVERY 8
 
 /* False when nothing is known of the process. */
+/* When the process that runs was started. */
+static __always_inline __u64 process_started(void)
+{
+    return bpf_get_current_task_btf()->group_leader->start_time;
+}
+
 static __always_inline int walk_begin(struct walk *walk, __u32 pid, __u64 time_ns)
 {
     struct bpf_process *process = bpf_map_lookup_elem(&processes, &pid);
@@ -498,7 +558,11 @@ static __always_inline int walk_begin(struct walk *walk, __u32 pid, __u64 time_n
     walk->window_length = 0;
     walk->used = 0;
     walk->list = 0;
+    walk->runtime = 0;
     if (!process)
+        return 0;
+    /* Ends of processes are not always followed: the pid may be another one's by now. */
+    if (process->started && process->started != process_started())
         return 0;
     if ((time_ns >> 12) % USED_EVERY == 0)
         walk->used = (__u32)(time_ns >> BPF_USED_SHIFT) | 1;
@@ -507,6 +571,7 @@ static __always_inline int walk_begin(struct walk *walk, __u32 pid, __u64 time_n
     walk->other = process->first;
     walk->mapping_count = process->count;
     walk->list = process->list;
+    python_begin(walk, process->runtime);
     /* Walks of one process mostly begin where the last one did. */
     struct bpf_mapping *all = table(&mappings);
     int at = all ? find_mapping(walk, all, walk->value[REGISTER_IP]) : -1;
@@ -518,7 +583,8 @@ static __always_inline int walk_begin(struct walk *walk, __u32 pid, __u64 time_n
 static __always_inline void walk_run(struct walk *walk)
 {
     walk->end = UNWIND_END_LIMIT;
-    bpf_loop(BPF_FRAMES_MAX + 2, walk_again, &walk, 0);
+    /* More turns than frames: calls between an interpreter's functions are walked and not kept. */
+    bpf_loop(5 * BPF_FRAMES_MAX, walk_again, &walk, 0);
     if (walk->hash)
         walk->hash = mix(walk->hash, walk->end + 1);
 }

@@ -17,9 +17,9 @@
 
 #include "base/memory.h"
 #include "capture/abilities_try.h"
-#include "capture/ptrace_sampler.h"
-#include "capture/rowcache.h"
-#include "capture/stopped.h"
+#include "capture/ptrace/sampler.h"
+#include "capture/ptrace/stopped.h"
+#include "capture/record/rowcache.h"
 
 #define SYSCTL "/proc/sys/kernel/"
 #define FIX_CAPABILITIES                                                                           \
@@ -118,8 +118,8 @@ static void find_kernel(struct abilities *abilities)
     bool known = !strcmp(name.machine, "x86_64");
     means(add(abilities, "kernel", known ? ABILITY_OK : ABILITY_NO, "%.60s on %.30s", name.release,
               name.machine),
-          known ? "Stacks of programs without frame pointers are walked on this kind of machine."
-                : "Stacks can be walked on x86_64 only: nothing can be recorded here.",
+          known ? "Stacks of programs without frame pointers can be walked on this architecture."
+                : "Stacks can be walked on x86_64 only: recording is not possible here.",
           "");
 }
 
@@ -144,10 +144,9 @@ static void find_user(struct abilities *abilities, const struct trials *trials)
     }
     bool all = count == ARRAY_LENGTH(wanted);
     means(add(abilities, "user", all ? ABILITY_OK : ABILITY_LIMITED, "uid %u with %s%s",
-              (unsigned)geteuid(), count ? "the capabilities " : "no capability that matters",
-              found),
-          all ? "Everything on the machine can be recorded, whoever it belongs to."
-              : "What belongs to other users cannot be seen in full.",
+              (unsigned)geteuid(), count ? "the capabilities " : "no relevant capability", found),
+          all ? "Everything on the machine can be recorded, for all users."
+              : "Processes of other users are visible only in part.",
           all ? "" : FIX_CAPABILITIES);
 }
 
@@ -161,9 +160,10 @@ static void find_lockdown(struct abilities *abilities)
               none     ? "none"
               : secret ? "confidentiality"
                        : "integrity"),
-          secret ? "The kernel lets BPF programs and perf events read nothing, not even for root."
-                 : "The kernel doesn't keep BPF programs and perf events from reading memory.",
-          secret ? "restart without lockdown=confidentiality in the kernel's command line" : "");
+          secret ? "Lockdown: the kernel prevents BPF programs and perf events from reading "
+                   "memory, even for root."
+                 : "The kernel permits BPF programs and perf events to read memory.",
+          secret ? "reboot without lockdown=confidentiality on the kernel command line" : "");
 }
 
 static void find_clock(struct abilities *abilities)
@@ -174,8 +174,8 @@ static void find_clock(struct abilities *abilities)
     bool slow = !strcmp(line, "hpet") || !strcmp(line, "acpi_pm") || !strcmp(line, "jiffies");
     means(add(abilities, "clock", slow ? ABILITY_LIMITED : ABILITY_OK, "%s",
               line[0] ? line : "unknown"),
-          slow ? "Reading the time is slow on this machine: each sample costs more."
-               : "Reading the time is cheap.",
+          slow ? "Reading the clock is slow on this machine: each sample costs more."
+               : "Reading the clock is fast.",
           slow ? "echo tsc | sudo tee "
                  "/sys/devices/system/clocksource/clocksource0/current_clocksource"
                : "");
@@ -188,30 +188,32 @@ static void find_bpf(struct abilities *abilities, const struct trials *trials)
     bool works = !trials->bpf_program && !trials->bpf_ring;
     int code = trials->bpf_program ? trials->bpf_program : trials->bpf_ring;
     bool refused = code == -EPERM || code == -EACCES;
-    means(add(abilities, "bpf", works ? ABILITY_OK : ABILITY_NO,
-              "programs: %s; ring buffers: %s; unprivileged_bpf_disabled is %ld",
-              outcome(trials->bpf_program), outcome(trials->bpf_ring),
-              number_in_file(SYSCTL "unprivileged_bpf_disabled", -1)),
-          works     ? "Programs can be loaded into the kernel."
-          : refused ? "This user may load no programs into the kernel, or a container forbids it."
-                    : "This kernel lacks what programs in it need: perf events are used instead.",
-          works || !refused ? "" : FIX_CAPABILITIES);
+    means(
+        add(abilities, "bpf", works ? ABILITY_OK : ABILITY_NO,
+            "programs: %s; ring buffers: %s; unprivileged_bpf_disabled is %ld",
+            outcome(trials->bpf_program), outcome(trials->bpf_ring),
+            number_in_file(SYSCTL "unprivileged_bpf_disabled", -1)),
+        works ? "BPF programs can be loaded."
+        : refused
+            ? "Permission denied: cannot load BPF programs as this user, or in this container."
+            : "This kernel lacks features that BPF programs need: assay uses perf events instead.",
+        works || !refused ? "" : FIX_CAPABILITIES);
 
     bool btf = access("/sys/kernel/btf/vmlinux", R_OK) == 0;
     means(add(abilities, "btf", btf ? ABILITY_OK : ABILITY_NO, "/sys/kernel/btf/vmlinux %s",
-              btf ? "can be read" : "is not there"),
-          btf ? "The kernel describes its types, so that one program fits all kernels."
-              : "Without it no program fits this kernel: perf events are used instead.",
-          btf ? "" : "use a kernel that was built with CONFIG_DEBUG_INFO_BTF=y");
+              btf ? "is readable" : "is missing"),
+          btf ? "The kernel has type information, so that BPF programs work across kernel versions."
+              : "Without it BPF programs can't be loaded: assay uses perf events instead.",
+          btf ? "" : "use a kernel built with CONFIG_DEBUG_INFO_BTF=y");
 
     refused = trials->bpf_all == -EPERM || trials->bpf_all == -EACCES;
     means(add(abilities, "bpf-sampler", ok_or(trials->bpf_all, ABILITY_NO), "%s",
               refused           ? outcome(trials->bpf_all)
               : trials->bpf_all ? trials->bpf_error.text
-                                : "loaded, attached and removed again"),
-          trials->bpf_all ? "Stacks are copied out of the kernel, which costs more than walking "
-                            "them there."
-                          : "Stacks are walked and added up in the kernel, the cheapest way.",
+                                : "loaded, attached and removed"),
+          trials->bpf_all
+              ? "The kernel copies stacks, which costs more than walking them in the kernel."
+              : "Stacks are walked and added up in the kernel, at the lowest cost.",
           refused ? FIX_CAPABILITIES : "");
 }
 
@@ -220,35 +222,43 @@ static void find_bpf(struct abilities *abilities, const struct trials *trials)
 static void find_perf(struct abilities *abilities, const struct trials *trials)
 {
     long paranoid = number_in_file(SYSCTL "perf_event_paranoid", -100);
-    char level[64] = "there is no perf_event_paranoid";
+    char level[64] = "perf_event_paranoid is missing";
     if (paranoid > -100)
         snprintf(level, sizeof(level), "kernel.perf_event_paranoid is %ld", paranoid);
     bool missing = trials->perf_own == -ENOSYS || trials->perf_own == -ENOENT;
-    means(add(abilities, "perf-events", ok_or(trials->perf_own, ABILITY_NO), "%s; %s",
-              outcome(trials->perf_own), level),
-          !trials->perf_own ? "One's own processes can be recorded."
-          : missing ? "This kernel has no perf events: commands are recorded by ptrace, slower."
-                    : "Commands are recorded by ptrace, slower; running processes cannot be.",
-          !trials->perf_own || missing ? ""
-          : paranoid <= 2              ? "allow perf_event_open in the container's seccomp profile"
-                                       : "sudo sysctl kernel.perf_event_paranoid=1");
-    means(add(abilities, "perf-machine", ok_or(trials->perf_all, ABILITY_LIMITED), "%s",
+    means(
+        add(abilities, "perf-events", ok_or(trials->perf_own, ABILITY_NO), "%s; %s",
+            outcome(trials->perf_own), level),
+        !trials->perf_own ? "You can record your own processes."
+        : missing
+            ? "This kernel has no perf events: commands are recorded with ptrace, which is slower."
+            : "Commands are recorded with ptrace, which is slower; running processes can't be "
+              "recorded.",
+        !trials->perf_own || missing ? ""
+        : paranoid <= 2              ? "allow perf_event_open in the container's seccomp profile"
+                                     : "sudo sysctl kernel.perf_event_paranoid=1");
+    /* Without root, /proc doesn't show what other users' processes have mapped. */
+    bool all = !trials->perf_all && geteuid() == 0;
+    means(add(abilities, "perf-machine", all ? ABILITY_OK : ABILITY_LIMITED, "%s",
               outcome(trials->perf_all)),
-          trials->perf_all ? "`assay record -a` and `assay top` see nothing of other users."
-                           : "`assay record -a` and `assay top` see the whole machine.",
-          !trials->perf_all || missing ? "" : "sudo sysctl kernel.perf_event_paranoid=0");
+          all ? "`assay record -a` and `assay top` work for the whole machine."
+          : !trials->perf_all
+              ? "`assay record -a` and `assay top` sample the whole machine, but without stacks of "
+                "other users' processes."
+              : "`assay record -a` and `assay top` can't sample other users' processes.",
+          all || missing ? "" : "run assay as root");
     means(add(abilities, "kernel-frames", ok_or(trials->perf_kernel, ABILITY_LIMITED), "%s",
               outcome(trials->perf_kernel)),
-          trials->perf_kernel ? "Stacks end where a program calls the kernel."
-                              : "Stacks go on into the kernel.",
+          trials->perf_kernel ? "Stacks end at the call into the kernel."
+                              : "Stacks include kernel frames.",
           !trials->perf_kernel || missing ? "" : "sudo sysctl kernel.perf_event_paranoid=1");
     bool refused = trials->perf_cycles == -EACCES || trials->perf_cycles == -EPERM;
     means(add(abilities, "cycles", ok_or(trials->perf_cycles, ABILITY_LIMITED), "%s",
-              trials->perf_cycles && !refused ? "the machine shows no hardware counters"
+              trials->perf_cycles && !refused ? "no hardware counters"
                                               : outcome(trials->perf_cycles)),
-          trials->perf_cycles
-              ? "Samples come by the CPU clock: code that blocks interrupts is seen at its end."
-              : "Samples can come by the hardware's cycles.",
+          trials->perf_cycles ? "Samples use the CPU clock: code that runs with interrupts "
+                                "disabled is attributed to its end."
+                              : "Samples use the hardware's cycle counter.",
           "");
 }
 
@@ -264,14 +274,14 @@ static void find_limits(struct abilities *abilities, const struct trials *trials
         snprintf(lock, sizeof(lock), "%llu KiB", (unsigned long long)locked.rlim_cur >> 10);
     means(add(abilities, "locked-memory", refused ? ABILITY_LIMITED : ABILITY_OK,
               "perf_event_mlock_kb is %ld; RLIMIT_MEMLOCK is %s", budget, lock),
-          refused ? "The buffers of perf events don't fit: nothing can be recorded by them."
-                  : "The buffers of recordings fit.",
+          refused ? "The buffers of perf events don't fit the limit: perf events can't be used."
+                  : "The buffers of recordings fit the limit.",
           refused ? "sudo sysctl kernel.perf_event_mlock_kb=516" : "");
     bool few = files.rlim_cur < 4096 && files.rlim_cur != RLIM_INFINITY;
     means(add(abilities, "files", few ? ABILITY_LIMITED : ABILITY_OK, "RLIMIT_NOFILE is %llu",
               (unsigned long long)files.rlim_cur),
-          few ? "A process with many threads needs an event for each: those may be too many."
-              : "There is an event for every thread of large processes.",
+          few ? "A process with many threads needs an event for each, which can exceed this limit."
+              : "The limit allows an event for every thread of large processes.",
           few ? "ulimit -n 65536" : "");
 }
 
@@ -286,12 +296,11 @@ static void find_ptrace(struct abilities *abilities, const struct trials *trials
                                      : ABILITY_OK,
               "own children: %s; others: %s; kernel.yama.ptrace_scope is %d",
               outcome(trials->ptrace_child), outcome(trials->ptrace_other), scope),
-          trials->ptrace_child
-              ? "Neither `assay stacks` nor recordings without perf events are possible."
-          : trials->ptrace_other ? "`assay stacks` shows no processes that run already."
-                                 : "`assay stacks` works, and recordings without perf events.",
+          trials->ptrace_child   ? "Neither `assay stacks` nor recordings without perf events work."
+          : trials->ptrace_other ? "`assay stacks` doesn't work for running processes."
+                                 : "`assay stacks` and recordings without perf events work.",
           !trials->ptrace_other ? ""
-          : scope >= 3          ? "set kernel.yama.ptrace_scope=0 in /etc/sysctl.d and restart"
+          : scope >= 3          ? "set kernel.yama.ptrace_scope=0 in /etc/sysctl.d and reboot"
           : scope               ? "sudo sysctl kernel.yama.ptrace_scope=0"
                                 : "run the container with --cap-add=SYS_PTRACE");
 }
@@ -301,7 +310,7 @@ static void find_kernel_symbols(struct abilities *abilities, const struct trials
     long restricted = number_in_file(SYSCTL "kptr_restrict", -1);
     means(add(abilities, "kernel-symbols", ok_or(trials->kernel_symbols, ABILITY_LIMITED),
               "/proc/kallsyms %s; kernel.kptr_restrict is %ld",
-              trials->kernel_symbols ? "hides its addresses" : "can be read", restricted),
+              trials->kernel_symbols ? "hides its addresses" : "is readable", restricted),
           trials->kernel_symbols ? "Kernel frames have no names." : "Kernel frames have names.",
           !trials->kernel_symbols ? ""
           : restricted > 0 ? "sudo sysctl kernel.kptr_restrict=0 kernel.perf_event_paranoid=1"
@@ -335,24 +344,24 @@ static void find_mounts(struct abilities *abilities)
     means(add(abilities, "proc", hidden ? ABILITY_LIMITED : ABILITY_OK, "%s%s",
               hidden ? "hides processes" : "shows all processes",
               strstr(options, "hidepid") ? " (mounted with hidepid)" : ""),
-          hidden ? "Binaries and names of other users' processes are not found."
-                 : "Binaries of all processes are found, as far as they may be read.",
+          hidden ? "Binaries and names of other users' processes can't be found."
+                 : "Binaries of all processes can be found, if they are readable.",
           hidden ? "sudo mount -o remount,hidepid=0 /proc" : "");
 
     bool there = find_mount("cgroup2", NULL, place, options, sizeof(place));
     means(add(abilities, "cgroups", there ? ABILITY_OK : ABILITY_LIMITED, "%s%s",
               there ? "cgroup 2 at " : "cgroup 2 is not mounted", there ? place : ""),
-          there ? "Recordings can be of one cgroup, such as a service or a container."
-                : "Recordings of one cgroup are not possible.",
+          there ? "You can record one cgroup, such as a service or a container."
+                : "Recording one cgroup is not possible.",
           there ? "" : "sudo mount -t cgroup2 none /sys/fs/cgroup");
 
     bool uprobes = access("/sys/bus/event_source/devices/uprobe/type", R_OK) == 0;
     there = find_mount("tracefs", NULL, place, options, sizeof(place));
     means(add(abilities, "tracefs", there ? ABILITY_OK : ABILITY_LIMITED, "%s; uprobes: %s",
               !there                            ? "not mounted"
-              : access(place, R_OK | X_OK) == 0 ? "can be read"
+              : access(place, R_OK | X_OK) == 0 ? "is readable"
                                                 : "mounted, for root",
-              uprobes ? "there" : "not there"),
+              uprobes ? "there" : "missing"),
           "No command of this version needs them.",
           there ? "" : "sudo mount -t tracefs tracefs /sys/kernel/tracing");
 }
@@ -375,7 +384,7 @@ static void find_container(struct abilities *abilities)
               "%s pid namespace%s%.40s", initial ? "the first" : "a nested",
               engine[0] ? "; container: " : "", engine),
           initial ? "Process ids are those of the machine."
-                  : "Processes outside this container have no ids here: `-a` cannot name them.",
+                  : "Processes outside this container have no ids here: `-a` can't name them.",
           initial ? "" : "run the container with --pid=host");
 }
 
@@ -401,8 +410,8 @@ static void find_debug_info(struct abilities *abilities)
               "/usr/lib/debug/.build-id: %s; DEBUGINFOD_URLS: %s", files ? "there" : "empty",
               server ? "set" : "not set"),
           server || files
-              ? "Functions of stripped binaries have names where their debug files are found."
-              : "Functions of stripped binaries have no names, only the exported ones.",
+              ? "Functions of stripped binaries have names if their debug files are found."
+              : "Functions of stripped binaries have no names, except exported ones.",
           server || files ? "" : "sudo apt-get install libc6-dbg");
 }
 
@@ -410,7 +419,7 @@ static void find_cache(struct abilities *abilities)
 {
     struct row_cache cache;
     row_cache_init(&cache, NULL);
-    char path[64], folder[ABILITY_TEXT_BYTES - 32] = "no folder of our own";
+    char path[64], folder[ABILITY_TEXT_BYTES - 32] = "no private directory";
     bool usable = false;
     if (cache.folder >= 0) {
         snprintf(path, sizeof(path), "/proc/self/fd/%d", cache.folder);
@@ -420,7 +429,7 @@ static void find_cache(struct abilities *abilities)
     }
     row_cache_release(&cache);
     means(add(abilities, "cache", usable ? ABILITY_OK : ABILITY_LIMITED, "%s", folder),
-          usable ? "Unwind tables of large binaries are compiled once."
+          usable ? "Unwind tables of large binaries are compiled once and cached."
                  : "Unwind tables of large binaries are compiled at each start.",
           usable ? "" : "export ASSAY_CACHE=$(mktemp -d)");
 }
@@ -443,17 +452,18 @@ static void sum_up(struct abilities *abilities, const struct trials *trials)
                                              : "by perf events, without kernel frames";
     bool command = !trials->bpf_own || perf || !trials->ptrace_child;
     set_command(abilities, ABILITY_RECORD_COMMAND, "record -- CMD", command,
-                command ? own : "neither BPF nor perf events nor ptrace are allowed");
+                command ? own : "neither BPF nor perf events nor ptrace are permitted");
     bool pid = !trials->bpf_own || perf;
     set_command(abilities, ABILITY_RECORD_PID, "record -p PID", pid,
-                pid ? own : "neither BPF nor perf events are allowed");
+                pid ? own : "neither BPF nor perf events are permitted");
     bool all = !trials->bpf_all || (perf && !trials->perf_all);
     set_command(abilities, ABILITY_RECORD_ALL, "record -a", all,
-                !trials->bpf_all ? own
-                : all            ? "by perf events"
-                                 : "this user may not see the whole machine");
+                !trials->bpf_all        ? own
+                : all && geteuid() == 0 ? "by perf events"
+                : all                   ? "by perf events, without stacks of other users' processes"
+                                        : "no permission to sample the whole machine");
     set_command(abilities, ABILITY_STACKS, "stacks -p PID", !trials->ptrace_other,
-                !trials->ptrace_other ? "by ptrace" : "this user may not trace running processes");
+                !trials->ptrace_other ? "by ptrace" : "no permission to trace running processes");
 }
 
 void abilities_find(struct abilities *ret_abilities)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What this kernel and this user can do, found out by trying it: for `assay doctor`, and for
- * whoever has to say why something is missing. Each answer comes with what it means for assay and,
- * where something can be done, the exact command.
+ * Abilities of this kernel and this user, tested by trying them: for `assay doctor`, and for error
+ * messages. Each answer comes with its consequence for assay and, if possible, the exact command
+ * that fixes it.
  */
 #pragma once
 
@@ -39,7 +39,7 @@ struct abilities {
 };
 
 /* Takes some tens of milliseconds, starts and ends child processes, and leaves nothing behind but
- * the cache's folder. */
+ * the cache's directory. */
 void abilities_find(struct abilities *ret_abilities);
 
 /* "ok", "limited" or "no" */

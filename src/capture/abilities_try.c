@@ -19,7 +19,7 @@
 
 #include "base/memory.h"
 #include "capture/capture.h"
-#include "capture/ptrace_sampler.h"
+#include "capture/ptrace/sampler.h"
 
 #define RING_PAGES 129 /* as perf_event.c asks for, the header's page among them */
 #define CHILD_FAILED 255
@@ -137,7 +137,7 @@ int try_bpf_sampler(bool everybody, struct error *error)
                                       .frequency_hz = 1,
                                       .kernel = true,
                                       .user = true,
-                                      .means = CAPTURE_BPF,
+                                      .backend = CAPTURE_BPF,
                                       .unwind_pool_bytes = 1};
     int r = capture_new(&options, &capture, error);
     if (!r)
@@ -152,7 +152,7 @@ int try_ptrace_child(struct error *error)
     struct ptrace_sampler *sampler = NULL;
     pid_t child = fork();
     if (child < 0)
-        return error_set_errno(error, -errno, "No process can be started");
+        return error_set_errno(error, -errno, "Failed to start a process");
     if (!child)
         for (;;)
             pause();

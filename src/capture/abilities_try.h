@@ -27,7 +27,7 @@ int try_bpf_sampler(bool everybody, struct error *error);
 
 /* Traces a child of ours, as recordings do. */
 int try_ptrace_child(struct error *error);
-/* Traces a process that is no child, as `assay stacks` does. */
+/* Traces a process that is not a child, as `assay stacks` does. */
 int try_ptrace_other(void);
 
 /* The first address in /proc/kallsyms that isn't 0. */

@@ -9,18 +9,21 @@
 
 #include "base/clock.h"
 #include "base/memory.h"
+#include "capture/bpf/cgroups.h"
 
 #define POLLS_MAX 1025
-/* Samples that may be copied in each quarter of a second: all of them at usual rates. */
+/* Samples that may be copied in each BPF_COPY_TURN_NS: all of them at usual rates. */
 #define COPIES_MIN 64
 #define COPIES_MAX 512
-#define COPY_TURN_NS 250000000
 #define CHURN_NS 1000000000u
 #define STACKS_BYTES_DEFAULT (32u << 20)
 /* Of unwind rules the kernel has room for a number; files share them, but they are never fewer. */
 #define RULES_MAX (BPF_RULES_MAX - 1024)
 /* What a walk or an event on its way in another CPU can take, at the very most. */
 #define SETTLE_US 20000
+/* While there are no events of processes, what is known of them is looked up again so often. */
+#define DOUBT_AGAIN_NS 10000000000
+#define CGROUPS_NS 1000000000
 
 enum { REGISTER_IP = 16 }; /* by DWARF number */
 
@@ -30,19 +33,95 @@ static void forget_process(void *context, struct process *process)
     installer_forget(&bpf->installer, process);
 }
 
-int bpf_recorder_init(struct bpf_recorder *bpf, struct recorder *recorder,
-                      const struct bpf_sampler_options *options, struct error *error)
+/* The kernel's tables go away. */
+static void leave_kernel(struct bpf_recorder *bpf, struct process *process)
 {
-    *bpf = (struct bpf_recorder){.recorder = recorder, .stacks_bytes = STACKS_BYTES_DEFAULT};
+    installer_forget(&bpf->installer, process);
+    if (process->interpreter)
+        process->interpreter->place = NULL;
+}
+
+static int open_sources(struct bpf_recorder *bpf, const struct bpf_sampler_options *options,
+                        struct error *error)
+{
     pid_t everybody = -1;
-    /* First what happens to processes, then samples, so that no sample lacks its process. */
-    int r = perf_sampler_new(&(struct perf_options){.threads = &everybody, .thread_count = 1},
-                             &bpf->events, error);
+    struct perf_options events = {
+        .threads = &everybody, .thread_count = 1, .deep_buffers = options->deep_buffers};
+    int r = perf_sampler_new(&events, &bpf->events, error);
     if (r == -EACCES || r == -EPERM)
-        error_set(error, r, "BPF takes root, or CAP_BPF and CAP_PERFMON: `assay doctor` says how.");
+        error_set(error, r, "BPF requires root, or CAP_BPF and CAP_PERFMON: see `assay doctor`.");
+    if (r < 0)
+        return r;
+    uint64_t samples = (uint64_t)options->frequency_hz * (uint64_t)sysconf(_SC_NPROCESSORS_ONLN);
+    struct bpf_sampler_options wanted = *options;
+    wanted.copies = (unsigned)MAX(COPIES_MIN, MIN(samples / 2, COPIES_MAX));
+    return bpf_sampler_new(&wanted, &bpf->sampler, error);
+}
+
+/* What the processes are that exist already: from here on, events say what changes. */
+static void learn(struct bpf_recorder *bpf, const struct bpf_sampler_options *options,
+                  bool learn_all)
+{
+    struct processes *processes = &bpf->recorder->processes;
+    /* One that waits to execute a program is told by events. */
+    if (options->enable_on_exec) {
+        processes_get(processes, (uint32_t)options->pids[0]);
+        return;
+    }
+    processes_learn(processes, options->pids, options->pid_count, learn_all);
+    for (size_t i = 0; i < options->pid_count; i++) {
+        struct process *process = processes_find(processes, (uint32_t)options->pids[i]);
+        if (!process || !process->known)
+            continue;
+        interpreters_look(&bpf->recorder->interpreters, process, monotonic_ns());
+        installer_install(&bpf->installer, process, (uint64_t)process->caught_up_ns);
+    }
+}
+
+static void stop_collectors(struct bpf_recorder *bpf)
+{
+    for (size_t i = 0; i < bpf->collector_count; i++)
+        bpf->collectors[i].kind->stop(bpf->collectors[i].state);
+    bpf->collector_count = 0;
+}
+
+/* Those that may be missing leave a reason. */
+static int start_collectors(struct bpf_recorder *bpf, const struct bpf_recorder_options *options,
+                            struct error *error)
+{
+    struct collector_setup setup = {.recorder = bpf->recorder,
+                                    .sampler = bpf->sampler,
+                                    .modes = options->modes,
+                                    .cgroup = options->sampler.cgroup,
+                                    .collect = options->collect};
+    for (const struct collector_kind *const *kind = collector_kinds; *kind; kind++) {
+        unsigned asked = (*kind)->modes & options->modes;
+        if (!asked || bpf->collector_count == ARRAY_LENGTH(bpf->collectors))
+            continue;
+        struct collector *collector = &bpf->collectors[bpf->collector_count];
+        *collector = (struct collector){.kind = *kind};
+        int r = (*kind)->start(&setup, &collector->state, error);
+        if (!r)
+            bpf->collector_count++;
+        else if (asked & ~options->optional_modes)
+            return r;
+        else
+            bpf->missing = *error;
+    }
+    return 0;
+}
+
+int bpf_recorder_init(struct bpf_recorder *bpf, struct recorder *recorder,
+                      const struct bpf_recorder_options *wanted, struct error *error)
+{
+    const struct bpf_sampler_options *options = &wanted->sampler;
+    *bpf = (struct bpf_recorder){.recorder = recorder, .stacks_bytes = STACKS_BYTES_DEFAULT};
+    int r = open_sources(bpf, options, error);
     if (!r)
-        r = bpf_sampler_new(options, &bpf->sampler, error);
+        r = start_collectors(bpf, wanted, error);
     if (r < 0) {
+        stop_collectors(bpf);
+        bpf_sampler_free(bpf->sampler);
         perf_sampler_free(bpf->events);
         *bpf = (struct bpf_recorder){0};
         return r;
@@ -50,11 +129,11 @@ int bpf_recorder_init(struct bpf_recorder *bpf, struct recorder *recorder,
     installer_init(&bpf->installer, bpf->sampler, &recorder->modules, &recorder->segments);
     recorder->processes.forget = forget_process;
     recorder->processes.context = bpf;
+    recorder->interpreters.table = bpf_sampler_runtimes(bpf->sampler);
     recorder->only_known = !options->all && options->cgroup < 0;
-    uint64_t samples = (uint64_t)options->frequency_hz * (uint64_t)sysconf(_SC_NPROCESSORS_ONLN);
-    bpf->copies = (unsigned)MAX(COPIES_MIN, MIN(samples / 2, COPIES_MAX));
-    bpf_sampler_allow_copies(bpf->sampler, bpf->copies);
-    return 0;
+    /* First what happens to processes, then what they are, then samples: none lacks its process. */
+    learn(bpf, options, wanted->learn_all);
+    return bpf_sampler_start(bpf->sampler, error);
 }
 
 void bpf_recorder_release(struct bpf_recorder *bpf)
@@ -63,8 +142,10 @@ void bpf_recorder_release(struct bpf_recorder *bpf)
         return;
     struct processes *processes = &bpf->recorder->processes;
     for (size_t i = 0; i < processes->count; i++)
-        installer_forget(&bpf->installer, processes->list[i]);
+        leave_kernel(bpf, processes->list[i]);
+    bpf->recorder->interpreters.table = NULL;
     processes->forget = NULL;
+    stop_collectors(bpf);
     bpf_sampler_free(bpf->sampler);
     perf_sampler_free(bpf->events);
     installer_release(&bpf->installer);
@@ -103,10 +184,37 @@ static void take_stack(struct bpf_recorder *bpf, const struct bpf_stack_event *e
 
 static uint32_t user_frame(struct bpf_recorder *bpf, uint32_t pid, uint64_t word)
 {
+    if (BPF_IS_PYTHON(word))
+        return recorder_python_frame(bpf->recorder, word);
     if (word & BPF_FRAME_RAW)
-        return recorder_raw_frame(bpf->recorder, pid, word & ~BPF_FRAME_RAW);
+        return recorder_address_frame(bpf->recorder, processes_find(&bpf->recorder->processes, pid),
+                                      word & ~BPF_FRAME_RAW);
     return recorder_segment_frame(bpf->recorder, (uint32_t)(word >> BPF_FRAME_SEGMENT_SHIFT),
                                   word & BPF_FRAME_OFFSET_MASK);
+}
+
+static enum runtime_frame kind_of(const struct bpf_recorder *bpf, uint64_t word)
+{
+    const struct segments *segments = &bpf->recorder->segments;
+    uint32_t segment = (uint32_t)(word >> BPF_FRAME_SEGMENT_SHIFT);
+    if (BPF_IS_PYTHON(word))
+        return RUNTIME_FRAME_PROGRAM;
+    if (word & BPF_FRAME_RAW || !segment || segment >= segments->count)
+        return RUNTIME_FRAME_OTHER;
+    return module_frame_kind(segments->list[segment].module, word & BPF_FRAME_OFFSET_MASK);
+}
+
+/* Which frames of a user stack are shown. */
+static void choose_frames(const struct bpf_recorder *bpf, const struct known_stack *stack,
+                          uint8_t kinds[BPF_FRAMES_MAX])
+{
+    bool evaluates = false;
+    for (uint32_t i = 0; i < stack->count; i++) {
+        kinds[i] = (uint8_t)kind_of(bpf, stack->words[i]);
+        evaluates |= kinds[i] == RUNTIME_FRAME_EVALUATE;
+    }
+    if (evaluates && !bpf->recorder->interpreter_frames)
+        runtime_frames_hide(kinds, stack->count);
 }
 
 /* The frames of a stack in the profile of now. */
@@ -117,14 +225,19 @@ static void resolve(struct bpf_recorder *bpf, struct known_stack *stack, uint32_
         return;
     stack->epoch = bpf->recorder->epoch;
     stack->pid = pid;
-    for (uint32_t i = 0; i < stack->count; i++) {
-        uint64_t word = stack->words[stack->count - 1 - i];
-        if (kernel) {
-            stack->frames[i] = recorder_kernel_frame(bpf->recorder, word - 1);
-        } else {
-            stack->has_raw |= (word & BPF_FRAME_RAW) != 0;
-            stack->frames[i] = user_frame(bpf, pid, word);
-        }
+    stack->shown = 0;
+    uint8_t kinds[BPF_FRAMES_MAX] = {0};
+    if (!kernel)
+        choose_frames(bpf, stack, kinds);
+    for (uint32_t i = stack->count; i-- > 0;) {
+        uint64_t word = stack->words[i];
+        stack->has_raw |= !kernel && word & BPF_FRAME_RAW;
+        if (kinds[i] == RUNTIME_FRAME_HIDDEN)
+            continue;
+        uint32_t frame =
+            kernel ? recorder_kernel_frame(bpf->recorder, word - 1) : user_frame(bpf, pid, word);
+        if (frame != RECORDER_NO_FRAME)
+            stack->frames[stack->shown++] = frame;
     }
 }
 
@@ -138,15 +251,30 @@ static size_t add_stack(struct bpf_recorder *bpf, const struct bpf_sample_event 
     struct known_stack *stack = callers ? find_stack(bpf, callers) : NULL;
     if (stack) {
         resolve(bpf, stack, event->pid, kernel);
-        memcpy(frames, stack->frames, stack->count * sizeof(*frames));
-        count = stack->count;
+        memcpy(frames, stack->frames, stack->shown * sizeof(*frames));
+        count = stack->shown;
     } else if (callers) {
         bpf->unknown_stacks++;
         frames[count++] = recorder_mark(bpf->recorder, "[unknown]");
     }
-    frames[count++] =
+    if (!kernel && !bpf->recorder->interpreter_frames &&
+        kind_of(bpf, leaf) == RUNTIME_FRAME_EVALUATE)
+        return count;
+    uint32_t frame =
         kernel ? recorder_kernel_frame(bpf->recorder, leaf) : user_frame(bpf, event->pid, leaf);
+    if (frame != RECORDER_NO_FRAME)
+        frames[count++] = frame;
     return count;
+}
+
+/* The second stack of a sample. */
+static size_t add_second(struct bpf_recorder *bpf, const struct bpf_sample_event *event,
+                         uint32_t *frames)
+{
+    struct bpf_sample_event other = {.pid = event->second_pid,
+                                     .user_leaf = event->second_leaf,
+                                     .user_callers = event->second_callers};
+    return add_stack(bpf, &other, false, frames);
 }
 
 /* ---- samples ---- */
@@ -208,12 +336,28 @@ static size_t walk_copy(struct bpf_recorder *bpf, struct process *process,
     struct installer_view view = {.installer = &bpf->installer, .process = process};
     struct unwind_input input = copied_input(bpf, event, &view);
     size_t count = recorder_walk(bpf->recorder, &input, process, frames);
+    process->started = event->started;
     /* A walk in the kernel gets farther than the copy reaches. */
     if (event->sample.list)
         installer_load(&bpf->installer, process, event->sample.user_leaf);
     bool told = process->list && process->list->described.list == event->sample.list;
     if ((!told || process->changed) && !is_churning(process, event->sample.time_ns))
         installer_install(&bpf->installer, process, event->sample.time_ns);
+    return count;
+}
+
+/* A stack without the frames of interpreters, which the copy doesn't have. */
+static size_t native_stack(struct bpf_recorder *bpf, const struct bpf_sample_event *event,
+                           uint32_t *frames)
+{
+    const struct known_stack *stack =
+        event->user_callers ? find_stack(bpf, event->user_callers) : NULL;
+    size_t count = 0;
+    for (uint32_t i = stack ? stack->count : 0; i-- > 0;)
+        if (!BPF_IS_PYTHON(stack->words[i]))
+            frames[count++] = user_frame(bpf, event->pid, stack->words[i]);
+    if (!BPF_IS_PYTHON(event->user_leaf))
+        frames[count++] = user_frame(bpf, event->pid, event->user_leaf);
     return count;
 }
 
@@ -227,14 +371,16 @@ static void check_walk(struct bpf_recorder *bpf, const struct bpf_copy_event *ev
     struct installer_view view = {.installer = &bpf->installer, .process = process};
     struct unwind_input input = copied_input(bpf, event, &view);
     struct recorder before = *bpf->recorder;
+    bpf->recorder->checking = true;
     size_t our_count = recorder_walk(bpf->recorder, &input, process, ours);
+    bpf->recorder->checking = false;
     bool whole = bpf->recorder->ends[UNWIND_END_COMPLETE] > before.ends[UNWIND_END_COMPLETE];
     bool cut = bpf->recorder->ends[UNWIND_END_TRUNCATED] > before.ends[UNWIND_END_TRUNCATED];
     memcpy(bpf->recorder->ends, before.ends, sizeof(before.ends));
     bpf->recorder->walks = before.walks;
     if (cut) /* the copy is shorter than the stack */
         return;
-    size_t their_count = add_stack(bpf, &event->sample, false, theirs);
+    size_t their_count = native_stack(bpf, &event->sample, theirs);
     bpf->checked++;
     if (!whole || our_count != their_count || memcmp(ours, theirs, our_count * sizeof(*ours)))
         bpf->different++;
@@ -252,13 +398,69 @@ static bool is_between_programs(const struct process *process, const struct bpf_
                                          : is_stale(process, event);
 }
 
+/* The place where the thread ran is known, or asked for. */
+static void repair(struct bpf_recorder *bpf, struct process *process,
+                   const struct bpf_sample_event *event)
+{
+    const struct bpf_copy_event *copy = (const struct bpf_copy_event *)event;
+    if (event->kind == BPF_EVENT_COPY)
+        recorder_repair(bpf->recorder, process, copy->registers[REGISTER_IP], event->time_ns);
+    else if (event->user_leaf & BPF_FRAME_RAW)
+        recorder_repair(bpf->recorder, process, event->user_leaf & ~BPF_FRAME_RAW, event->time_ns);
+}
+
+static size_t add_user(struct bpf_recorder *bpf, struct process *process,
+                       const struct bpf_sample_event *event, uint32_t *frames)
+{
+    if (!(event->flags & BPF_SAMPLE_USER) || is_between_programs(process, event))
+        return 0;
+    repair(bpf, process, event);
+    return event->kind == BPF_EVENT_COPY
+               ? walk_copy(bpf, process, (const struct bpf_copy_event *)event, frames)
+               : add_walked(bpf, process, event, frames);
+}
+
+/* Without events, that a pid has another program or is another process by now is seen by the
+ * kernel's having dropped its list. */
+static void check_identity(struct bpf_recorder *bpf, const struct bpf_sample_event *event)
+{
+    struct process *process = processes_find(&bpf->recorder->processes, event->pid);
+    if (!bpf->flood.deaf || event->kind != BPF_EVENT_COPY || event->list || !process ||
+        !process->list)
+        return;
+    installer_forget(&bpf->installer, process);
+    process_execute(&bpf->recorder->processes, process, event->time_ns);
+    process->known = false;
+    process->caught_up_ns = 0;
+    process->name[0] = '\0';
+}
+
+/* To the collector that sent it; a tick of the CPU clock to the recorder and all that want it. */
+static void hand_over(struct bpf_recorder *bpf, const struct recorder_sample *sample,
+                      const struct bpf_sample_event *event)
+{
+    bool tick = event->collector == BPF_COLLECTOR_CPU;
+    if (tick)
+        recorder_add(bpf->recorder, sample);
+    for (size_t i = 0; i < bpf->collector_count; i++) {
+        const struct collector *collector = &bpf->collectors[i];
+        if (tick && collector->kind->take_tick)
+            collector->kind->take_tick(collector->state, sample);
+        else if (collector->kind->collector == event->collector && collector->kind->take_sample)
+            collector->kind->take_sample(collector->state, sample, event);
+    }
+}
+
 static void take_sample(struct bpf_recorder *bpf, const struct bpf_sample_event *event)
 {
     struct recorder *recorder = bpf->recorder;
     bool has_user = event->flags & BPF_SAMPLE_USER;
+    check_identity(bpf, event);
     struct process *process = recorder_process(recorder, event->pid, has_user);
-    if (!process || !recorder->profile)
+    if (!process || !recorder_wants(recorder, event->time_ns))
         return;
+    if (has_user && interpreters_look(&recorder->interpreters, process, monotonic_ns()))
+        installer_describe(&bpf->installer, process);
     char comm[sizeof(event->comm) + 1] = "";
     memcpy(comm, event->comm, sizeof(event->comm));
     if (!process->name[0] && event->pid == event->tid)
@@ -267,25 +469,79 @@ static void take_sample(struct bpf_recorder *bpf, const struct bpf_sample_event 
     size_t count = 0;
     if (recorder->root_by_process)
         frames[count++] = recorder_mark(recorder, process->name[0] ? process->name : comm);
-    if (has_user && is_between_programs(process, event))
-        has_user = false;
-    else if (event->kind == BPF_EVENT_COPY)
-        count += walk_copy(bpf, process, (const struct bpf_copy_event *)event, frames + count);
-    else if (has_user)
-        count += add_walked(bpf, process, event, frames + count);
+    count += add_user(bpf, process, event, frames + count);
     if (event->flags & BPF_SAMPLE_KERNEL)
         count += add_stack(bpf, event, true, frames + count);
-    recorder_add(recorder,
-                 &(struct recorder_sample){.pid = event->pid,
-                                           .tid = event->tid,
-                                           .comm = comm,
-                                           .time_ns = event->time_ns,
-                                           .cpu_ns = recorder_weight_ns(recorder, event->time_ns),
-                                           .frames = frames,
-                                           .frame_count = count});
+    struct recorder_sample sample = {.pid = event->pid,
+                                     .tid = event->tid,
+                                     .comm = comm,
+                                     .time_ns = event->time_ns,
+                                     .cpu_ns = recorder_weight_ns(recorder, event->time_ns),
+                                     .frames = frames,
+                                     .frame_count = count};
+    uint32_t second[RECORDER_FRAMES_MAX + 2];
+    if (event->second_leaf) {
+        sample.second_frames = second;
+        sample.second_count = add_second(bpf, event, second);
+    }
+    hand_over(bpf, &sample, event);
 }
 
 /* ---- events ---- */
+
+/* All that is known of processes may be wrong: it is looked up where it is needed. */
+static void doubt(struct bpf_recorder *bpf, int64_t now_ns)
+{
+    struct processes *processes = &bpf->recorder->processes;
+    bpf->doubted_ns = now_ns;
+    processes_doubt(processes, now_ns);
+    for (size_t i = 0; i < processes->count; i++)
+        installer_forget(&bpf->installer, processes->list[i]);
+}
+
+static void note_events(struct bpf_recorder *bpf, uint64_t count)
+{
+    int64_t now_ns = monotonic_ns();
+    uint32_t pid;
+    if (!flood_note(&bpf->flood, count, now_ns))
+        return;
+    perf_sampler_pause(bpf->events, true);
+    size_t dropped = perf_sampler_discard(bpf->events, &pid);
+    if (pid)
+        excess_note(bpf->excess, pid, "events", MAX(count, dropped), now_ns);
+    bpf_sampler_follow_ends(bpf->sampler, false);
+    doubt(bpf, now_ns);
+    bpf_sampler_forget_processes(bpf->sampler);
+}
+
+/* Whether a flood is over is seen by listening; without events, ends are looked for, and what has
+ * changed since. */
+static void watch_flood(struct bpf_recorder *bpf, int64_t now_ns)
+{
+    if (flood_over(&bpf->flood, now_ns)) {
+        bpf_sampler_follow_ends(bpf->sampler, true);
+        perf_sampler_pause(bpf->events, false);
+        doubt(bpf, now_ns);
+    } else if (bpf->flood.deaf && now_ns - bpf->doubted_ns >= DOUBT_AGAIN_NS) {
+        doubt(bpf, now_ns);
+        bpf_sampler_forget_processes(bpf->sampler);
+    }
+    if (bpf->forks_limit && now_ns - bpf->cgroups_ns >= CGROUPS_NS) {
+        bpf_cgroups_check(bpf_sampler_cgroups(bpf->sampler), bpf->forks_limit,
+                          now_ns - bpf->cgroups_ns, now_ns, bpf->excess);
+        bpf->cgroups_ns = now_ns;
+        excess_tidy(bpf->excess, now_ns);
+    }
+}
+
+void bpf_recorder_limit(struct bpf_recorder *bpf, unsigned events, unsigned forks,
+                        struct excess_list *excess)
+{
+    bpf->excess = excess;
+    bpf->forks_limit = forks;
+    bpf->cgroups_ns = monotonic_ns();
+    flood_init(&bpf->flood, events, bpf->cgroups_ns);
+}
 
 static void take_record(void *context, const struct perf_record *record)
 {
@@ -293,9 +549,11 @@ static void take_record(void *context, const struct perf_record *record)
     struct processes *processes = &bpf->recorder->processes;
     recorder_take(bpf->recorder, record);
     bpf->changes = bpf->changes || record->kind == PERF_MAPPED || record->executed;
-    if (record->kind == PERF_LOST)
+    if (record->kind == PERF_LOST) {
         for (size_t i = 0; i < processes->count; i++)
             installer_forget(&bpf->installer, processes->list[i]);
+        note_events(bpf, record->lost);
+    }
     if (record->kind == PERF_STARTED && record->pid != record->parent_pid) {
         struct process *child = processes_find(processes, record->pid);
         struct process *parent = processes_find(processes, record->parent_pid);
@@ -311,7 +569,18 @@ static void collect(struct bpf_recorder *bpf, uint64_t until_ns)
     if (until_ns <= bpf->collected_ns)
         return;
     bpf->collected_ns = (uint64_t)monotonic_ns();
+    size_t before = perf_sampler_waiting(bpf->events);
     perf_sampler_collect(bpf->events);
+    note_events(bpf, perf_sampler_waiting(bpf->events) - before);
+}
+
+static void take_note(struct bpf_recorder *bpf, const struct bpf_note *note)
+{
+    for (size_t i = 0; i < bpf->collector_count; i++) {
+        const struct collector *collector = &bpf->collectors[i];
+        if (collector->kind->collector == note->collector && collector->kind->take_note)
+            collector->kind->take_note(collector->state, note);
+    }
 }
 
 static void take_event(void *context, const void *data)
@@ -319,6 +588,14 @@ static void take_event(void *context, const void *data)
     struct bpf_recorder *bpf = context;
     if (*(const uint32_t *)data == BPF_EVENT_STACK) {
         take_stack(bpf, data);
+        return;
+    }
+    if (*(const uint32_t *)data == BPF_EVENT_CODE) {
+        interpreters_take_code(&bpf->recorder->interpreters, data);
+        return;
+    }
+    if (*(const uint32_t *)data == BPF_EVENT_NOTE) {
+        take_note(bpf, data);
         return;
     }
     const struct bpf_sample_event *event = data;
@@ -354,20 +631,19 @@ static void reset(struct bpf_recorder *bpf)
     if (modules_full(bpf))
         recorder_forget_modules(bpf->recorder);
     bpf_sampler_forget_stacks(bpf->sampler);
+    python_codes_clear(&bpf->recorder->interpreters.codes);
     bpf->stack_count = 0;
     id_table_clear(&bpf->index);
     arena_release(&bpf->arena);
     bpf->resets++;
 }
 
-static void keep_house(struct bpf_recorder *bpf, int64_t now_ns)
+static void maintain(struct bpf_recorder *bpf)
 {
-    if (now_ns - bpf->allowed_ns >= COPY_TURN_NS) {
-        bpf->allowed_ns = now_ns;
-        bpf_sampler_allow_copies(bpf->sampler, bpf->copies);
-    }
+    watch_flood(bpf, monotonic_ns());
     if (installer_full(&bpf->installer) || modules_full(bpf) ||
-        bpf->arena.total_bytes > bpf->stacks_bytes)
+        bpf->arena.total_bytes > bpf->stacks_bytes ||
+        python_codes_full(&bpf->recorder->interpreters.codes))
         reset(bpf);
 }
 
@@ -401,6 +677,57 @@ int bpf_recorder_read(struct bpf_recorder *bpf, int timeout_ms)
     collect(bpf, until_ns);
     perf_sampler_deliver(bpf->events, until_ns, take_record, bpf);
     install_changes(bpf, until_ns);
-    keep_house(bpf, monotonic_ns());
+    maintain(bpf);
+    for (size_t i = 0; i < bpf->collector_count; i++)
+        if (bpf->collectors[i].kind->turn && !bpf->collectors[i].off)
+            bpf->collectors[i].kind->turn(bpf->collectors[i].state, monotonic_ns());
     return 0;
+}
+
+void bpf_recorder_settle(struct bpf_recorder *bpf)
+{
+    for (size_t i = 0; i < bpf->collector_count; i++)
+        if (bpf->collectors[i].kind->look)
+            bpf->collectors[i].kind->look(bpf->collectors[i].state);
+    bpf_sampler_read(bpf->sampler, take_event, bpf);
+    for (size_t i = 0; i < bpf->collector_count; i++)
+        if (bpf->collectors[i].kind->settle)
+            bpf->collectors[i].kind->settle(bpf->collectors[i].state);
+}
+
+void bpf_recorder_begin(struct bpf_recorder *bpf)
+{
+    for (size_t i = 0; i < bpf->collector_count; i++)
+        if (bpf->collectors[i].kind->begin)
+            bpf->collectors[i].kind->begin(bpf->collectors[i].state);
+}
+
+/* Those that were turned off one by one stay off. */
+int bpf_recorder_pause(struct bpf_recorder *bpf, bool pause)
+{
+    int r = bpf_sampler_pause(bpf->sampler, pause);
+    for (size_t i = 0; i < bpf->collector_count; i++) {
+        const struct collector *collector = &bpf->collectors[i];
+        if (!collector->kind->set_rate || collector->off)
+            continue;
+        int done = collector->kind->set_rate(collector->state,
+                                             pause ? 0 : collector->kind->rate(collector->state));
+        r = r < 0 ? r : done;
+    }
+    return r;
+}
+
+int bpf_recorder_set_collector(struct bpf_recorder *bpf, const char *name, unsigned rate_hz)
+{
+    for (size_t i = 0; i < bpf->collector_count; i++) {
+        struct collector *collector = &bpf->collectors[i];
+        if (strcmp(collector->kind->name, name) != 0)
+            continue;
+        int r = collector->kind->set_rate ? collector->kind->set_rate(collector->state, rate_hz)
+                                          : -ENOTSUP;
+        if (!r)
+            collector->off = !rate_hz;
+        return r;
+    }
+    return -ENOENT;
 }

@@ -7,8 +7,11 @@
  */
 #pragma once
 
-#include "capture/installer.h"
-#include "capture/recorder.h"
+#include "capture/bpf/collector.h"
+#include "capture/bpf/installer.h"
+#include "capture/record/excess.h"
+#include "capture/record/flood.h"
+#include "capture/record/recorder.h"
 
 /* A chain of callers, and its frames in the profile of some epoch. */
 struct known_stack {
@@ -18,12 +21,23 @@ struct known_stack {
     uint32_t count;
     uint32_t epoch;
     uint32_t pid;
-    uint8_t end;  /* enum unwind_end */
-    bool has_raw; /* with code of no file: what it is depends on the process */
+    uint8_t end;    /* enum unwind_end */
+    bool has_raw;   /* with code of no file: what it is depends on the process */
+    uint32_t shown; /* frames; the others say nothing (runtime/frames.h) */
+};
+
+/* A collector at work. */
+struct collector {
+    const struct collector_kind *kind;
+    void *state;
+    bool off; /* its rate is 0 */
 };
 
 struct bpf_recorder {
     struct recorder *recorder;
+    struct collector collectors[CAPTURE_COLLECTORS_MAX - 1];
+    size_t collector_count;
+    struct error missing; /* why a collector that may be missing is; empty: none is */
     struct bpf_sampler *sampler;
     struct perf_sampler *events; /* of processes */
     uint64_t collected_ns; /* those that happened until then have been taken from the kernel */
@@ -33,17 +47,44 @@ struct bpf_recorder {
     struct id_table index;   /* of stacks, by hash */
     struct arena arena;      /* of their words and frames */
     uint64_t stacks_bytes;   /* beyond it all stacks are forgotten, here and in the kernel */
-    unsigned copies;         /* that are allowed at a time */
-    int64_t allowed_ns;      /* when they last were */
     bool changes;            /* some process has mapped something since the last look */
     uint64_t unknown_stacks; /* samples whose stack never came */
     uint64_t resets;
+    struct flood flood;          /* of events of processes */
+    unsigned forks_limit;        /* that one cgroup may start in a second; 0: any */
+    int64_t doubted_ns;          /* when all that is known of processes last was, in a flood */
+    int64_t cgroups_ns;          /* when cgroups were last looked at */
+    struct excess_list *excess;  /* who caused what was not followed; the owner's */
     uint64_t checked, different; /* walks of the kernel, compared with our own */
 };
 
+struct bpf_recorder_options {
+    struct bpf_sampler_options sampler;
+    unsigned modes, optional_modes; /* enum capture_mode */
+    const struct capture_collect *collect;
+    bool learn_all; /* every process that exists is known before the first sample is taken; else
+                       only those of the sampler's options are */
+};
 int bpf_recorder_init(struct bpf_recorder *bpf, struct recorder *recorder,
-                      const struct bpf_sampler_options *options, struct error *error);
+                      const struct bpf_recorder_options *options, struct error *error);
 void bpf_recorder_release(struct bpf_recorder *bpf);
+
+/* Beyond so many events of processes, and processes that a cgroup starts, in a second, they are not
+ * followed any more. Who it was goes to `excess`, which outlives this. */
+void bpf_recorder_limit(struct bpf_recorder *bpf, unsigned events, unsigned forks,
+                        struct excess_list *excess);
+
+/* With all that can be known up to now. */
+void bpf_recorder_settle(struct bpf_recorder *bpf);
+
+/* What was measured until now doesn't count. */
+void bpf_recorder_begin(struct bpf_recorder *bpf);
+
+/* No more samples until it is called with false. */
+int bpf_recorder_pause(struct bpf_recorder *bpf, bool pause);
+
+/* See capture_set_collector. */
+int bpf_recorder_set_collector(struct bpf_recorder *bpf, const char *name, unsigned rate_hz);
 
 /* Waits, at most so long, and takes what has come. */
 int bpf_recorder_read(struct bpf_recorder *bpf, int timeout_ms);

@@ -14,7 +14,8 @@
 #include "base/clock.h"
 #include "base/memory.h"
 #include "capture/bpf_recorder.h"
-#include "capture/ptrace_sampler.h"
+#include "capture/heap/preload.h"
+#include "capture/ptrace/sampler.h"
 
 #define PERF_STACK_BYTES 32768 /* of each sample; deeper stacks are cut and say so */
 #define GONE_WAIT_US 10000
@@ -22,30 +23,32 @@
 #define TIDY_NS 2000000000
 
 struct capture {
-    enum capture_means means;
+    enum capture_backend backend;
     struct recorder recorder;
     struct bpf_recorder bpf;
     struct perf_sampler *perf;
     struct ptrace_sampler *ptrace;
+    struct heap_preload *preload; /* the caller's */
     pid_t *pids;
     size_t pid_count;
     bool kernel_hidden;
+    bool others_hidden;  /* what processes of other users have mapped can't be read */
     struct error no_bpf; /* why there is no BPF, where there is none */
     char shortcoming[sizeof(((struct error *)0)->text) + 64];
+    struct excess_list excess;
     int64_t tidied_ns;
     char path[MODULE_PATH_BYTES]; /* what capture_locate gave last */
 };
 
-static const char *const means_names[] = {
-    [CAPTURE_ANY] = "any means",
-    [CAPTURE_BPF] = "BPF",
-    [CAPTURE_PERF] = "perf events",
-    [CAPTURE_PTRACE] = "ptrace",
+static const char *const backend_names[] = {
+    [CAPTURE_ANY] = "any backend",       [CAPTURE_BPF] = "BPF",
+    [CAPTURE_PERF] = "perf events",      [CAPTURE_PTRACE] = "ptrace",
+    [CAPTURE_PRELOAD] = "libassay_heap",
 };
 
-const char *capture_means_name(enum capture_means means)
+const char *capture_backend_name(enum capture_backend backend)
 {
-    return means_names[means];
+    return backend_names[backend];
 }
 
 /* All threads that the processes have now. */
@@ -81,25 +84,32 @@ static int start_bpf(struct capture *capture, const struct capture_options *opti
                                          .kernel = options->kernel,
                                          .user = options->user,
                                          .pool_bytes = options->unwind_pool_bytes,
+                                         .deep_buffers = options->deep_buffers,
+                                         .ticks = options->modes & (CAPTURE_CPU | CAPTURE_WALL),
+                                         .interpreter_frames = options->interpreter_frames,
                                          .check = options->check};
     if (!is_first_pid_namespace())
         return error_set(error, -ENOTSUP,
-                         "BPF works with the machine's process ids, and this pid namespace has "
-                         "others: share the host's (docker run --pid=host).");
+                         "BPF uses the host's process ids, but this pid namespace has its own: "
+                         "share the host's (docker run --pid=host).");
     if (options->cgroup) {
         wanted.cgroup = open(options->cgroup, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
         if (wanted.cgroup < 0)
-            return error_set_errno(error, -errno, "The cgroup %s cannot be opened",
-                                   options->cgroup);
+            return error_set_errno(error, -errno, "Failed to open the cgroup %s", options->cgroup);
     }
-    int r = bpf_recorder_init(&capture->bpf, &capture->recorder, &wanted, error);
+    struct bpf_recorder_options all = {.sampler = wanted,
+                                       .modes = options->modes,
+                                       .optional_modes = options->optional_modes,
+                                       .collect = &options->collect,
+                                       .learn_all = options->learn_all};
+    int r = bpf_recorder_init(&capture->bpf, &capture->recorder, &all, error);
     if (wanted.cgroup >= 0)
         close(wanted.cgroup);
+    if (!r)
+        bpf_recorder_limit(&capture->bpf, options->limits.events, options->limits.forks,
+                           &capture->excess);
     if (!r && options->stacks_bytes)
         capture->bpf.stacks_bytes = options->stacks_bytes;
-    /* What a command or its children do is told by events; nobody else is known yet. */
-    for (size_t i = 0; !r && i < options->pid_count; i++)
-        processes_get(&capture->recorder.processes, (uint32_t)options->pids[i]);
     return r;
 }
 
@@ -110,12 +120,12 @@ static int start_perf(struct capture *capture, const struct capture_options *opt
     size_t count = 0;
     pid_t everybody = -1;
     if (options->cgroup)
-        return error_set(error, -ENOTSUP,
-                         "A cgroup can be looked at by BPF only, which takes root, or CAP_BPF and "
-                         "CAP_PERFMON.");
+        return error_set(
+            error, -ENOTSUP,
+            "Recording a cgroup requires BPF, which needs root, or CAP_BPF and CAP_PERFMON.");
     int r = threads_of(options, &threads, &count);
     if (r < 0)
-        return error_set_errno(error, r, "The process cannot be looked at");
+        return error_set_errno(error, r, "Failed to inspect the process");
     struct perf_options wanted = {.threads = options->all ? &everybody : threads,
                                   .thread_count = options->all ? 1 : count,
                                   .frequency_hz = options->frequency_hz,
@@ -123,28 +133,36 @@ static int start_perf(struct capture *capture, const struct capture_options *opt
                                   .enable_on_exec = options->at_exec,
                                   .stack_bytes = PERF_STACK_BYTES};
     r = perf_sampler_new(&wanted, &capture->perf, error);
-    if (!r)
-        capture->kernel_hidden = options->kernel && !perf_sampler_sees_kernel(capture->perf);
-    return r;
+    if (r < 0)
+        return r;
+    capture->kernel_hidden = options->kernel && !perf_sampler_sees_kernel(capture->perf);
+    capture->others_hidden = options->all && geteuid() != 0;
+    processes_learn(&capture->recorder.processes, options->at_exec ? NULL : options->pids,
+                    options->at_exec ? 0 : options->pid_count, options->learn_all);
+    return 0;
 }
 
 static int start_ptrace(struct capture *capture, const struct capture_options *options,
                         struct error *error)
 {
     if (!options->at_exec || options->pid_count != 1)
-        return error_set(error, -ENOTSUP,
-                         "By ptrace, only a command that is started for it can be looked at.");
+        return error_set(error, -ENOTSUP, "ptrace can only record a command that assay starts.");
     int r = ptrace_sampler_new(options->pids[0], options->frequency_hz, &capture->ptrace, error);
     if (!r)
         capture->recorder.period_ns = (int64_t)ptrace_sampler_period_ns(capture->ptrace);
     return r;
 }
 
-static int start(struct capture *capture, enum capture_means means,
+static int start(struct capture *capture, enum capture_backend backend,
                  const struct capture_options *options, struct error *error)
 {
-    capture->means = means;
-    switch (means) {
+    capture->backend = backend;
+    switch (backend) {
+    case CAPTURE_PRELOAD:
+        capture->preload = options->preload;
+        capture->recorder.period_ns = 0; /* no CPU time is sampled */
+        heap_preload_into(capture->preload, &capture->recorder);
+        return 0;
     case CAPTURE_BPF:
         return start_bpf(capture, options, error);
     case CAPTURE_PERF:
@@ -159,8 +177,10 @@ static int start_any(struct capture *capture, const struct capture_options *opti
                      struct error *error)
 {
     struct error ignored = {0};
+    if (options->preload)
+        return start(capture, CAPTURE_PRELOAD, options, error);
     int r = start(capture, CAPTURE_BPF, options, error);
-    if (!r || options->cgroup)
+    if (!r || options->cgroup || options->modes & ~options->optional_modes & ~CAPTURE_CPU)
         return r;
     capture->no_bpf = *error;
     r = start(capture, CAPTURE_PERF, options, error);
@@ -169,26 +189,68 @@ static int start_any(struct capture *capture, const struct capture_options *opti
     return r;
 }
 
-int capture_new(const struct capture_options *options, struct capture **ret_capture,
+int capture_modes_parse(const char *text, unsigned *ret_modes, struct error *error)
+{
+    static const struct {
+        const char *name;
+        unsigned mode;
+    } names[] = {{"cpu", CAPTURE_CPU},   {"wall", CAPTURE_WALL}, {"offcpu", CAPTURE_OFF_CPU},
+                 {"lock", CAPTURE_LOCK}, {"io", CAPTURE_IO},     {"runq", CAPTURE_RUN_QUEUE},
+                 {"heap", CAPTURE_HEAP}};
+    unsigned modes = 0;
+    for (const char *at = text; *at;) {
+        size_t length = strcspn(at, ","), i = 0;
+        while (i < ARRAY_LENGTH(names) &&
+               (strlen(names[i].name) != length || memcmp(names[i].name, at, length) != 0))
+            i++;
+        if (i == ARRAY_LENGTH(names))
+            return error_set(error, -EINVAL,
+                             "\"%.*s\" is not a mode; the modes are cpu, wall, offcpu, lock, io, "
+                             "runq and heap.",
+                             (int)length, at);
+        modes |= names[i].mode;
+        at += length + (at[length] == ',');
+    }
+    if (!modes)
+        return error_set(error, -EINVAL, "--mode requires at least one mode.");
+    if (modes & CAPTURE_HEAP && modes != CAPTURE_HEAP)
+        return error_set(error, -EINVAL, "Mode heap cannot be combined with other modes.");
+    *ret_modes = modes;
+    return 0;
+}
+
+int capture_new(const struct capture_options *given, struct capture **ret_capture,
                 struct error *error)
 {
+    struct capture_options normal = *given, *options = &normal;
+    if (!normal.modes)
+        normal.modes = CAPTURE_CPU;
+    normal.collect.pids = normal.pids;
+    normal.collect.pid_count = normal.pid_count;
     for (size_t i = 0; i < options->pid_count; i++)
         if (kill(options->pids[i], 0) < 0 && errno == ESRCH)
-            return error_set(error, -ESRCH, "There is no process %d.", (int)options->pids[i]);
+            return error_set(error, -ESRCH, "No process %d.", (int)options->pids[i]);
     struct capture *capture = memory_zalloc(1, sizeof(*capture));
     recorder_init(&capture->recorder, options->frequency_hz);
+    capture->recorder.no_cpu = !(options->modes & CAPTURE_CPU);
     capture->recorder.label = options->label;
     capture->recorder.label_context = options->label_context;
     pace_init(&capture->recorder.modules.pace, options->learning_share, monotonic_ns());
     capture->recorder.processes.no_thread_names = options->label != NULL;
     capture->recorder.root_by_process = options->root_by_process;
+    capture->recorder.interpreter_frames = options->interpreter_frames;
+    processes_limit(&capture->recorder.processes,
+                    &(struct processes_limits){options->limits.process_mappings,
+                                               options->limits.mappings,
+                                               options->limits.lookup_ns});
     if (options->pid_count) {
         capture->pids = memory_zalloc(options->pid_count, sizeof(*capture->pids));
         memcpy(capture->pids, options->pids, options->pid_count * sizeof(*capture->pids));
         capture->pid_count = options->pid_count;
     }
-    int r = options->means == CAPTURE_ANY ? start_any(capture, options, error)
-                                          : start(capture, options->means, options, error);
+    int r = options->preload || options->backend == CAPTURE_ANY
+                ? start_any(capture, options, error)
+                : start(capture, options->backend, options, error);
     if (r < 0) {
         capture_free(capture);
         return r;
@@ -219,11 +281,11 @@ int capture_set_rate(struct capture *capture, unsigned frequency_hz, struct erro
     int r = capture_read(capture, 0, true, error);
     if (r < 0)
         return r;
-    r = capture->means == CAPTURE_BPF    ? bpf_sampler_set_rate(capture->bpf.sampler, frequency_hz)
-        : capture->means == CAPTURE_PERF ? perf_sampler_set_rate(capture->perf, frequency_hz)
-                                         : -ENOTSUP;
+    r = capture->backend == CAPTURE_BPF ? bpf_sampler_set_rate(capture->bpf.sampler, frequency_hz)
+        : capture->backend == CAPTURE_PERF ? perf_sampler_set_rate(capture->perf, frequency_hz)
+                                           : -ENOTSUP;
     if (r < 0)
-        return error_set_errno(error, r, "Samples cannot be taken %u times a second", frequency_hz);
+        return error_set_errno(error, r, "Failed to set the sampling rate to %u Hz", frequency_hz);
     /* What was taken since the last look stands for what it stood for. */
     recorder_set_rate(&capture->recorder, frequency_hz, (uint64_t)monotonic_ns());
     capture->recorder.period_set = true;
@@ -232,22 +294,32 @@ int capture_set_rate(struct capture *capture, unsigned frequency_hz, struct erro
 
 int capture_pause(struct capture *capture, bool pause, struct error *error)
 {
-    int r = capture->means == CAPTURE_BPF    ? bpf_sampler_pause(capture->bpf.sampler, pause)
-            : capture->means == CAPTURE_PERF ? perf_sampler_pause(capture->perf, pause)
-                                             : -ENOTSUP;
+    int r = capture->backend == CAPTURE_BPF    ? bpf_recorder_pause(&capture->bpf, pause)
+            : capture->backend == CAPTURE_PERF ? perf_sampler_pause(capture->perf, pause)
+                                               : -ENOTSUP;
     if (r < 0)
-        return error_set_errno(error, r, "Sampling cannot be turned %s", pause ? "off" : "on");
+        return error_set_errno(error, r, "Failed to turn sampling %s", pause ? "off" : "on");
     /* By perf events, samples and what happens to processes come from the same source. */
-    if (capture->means == CAPTURE_PERF && !pause)
+    if (capture->backend == CAPTURE_PERF && !pause)
         processes_doubt(&capture->recorder.processes, monotonic_ns());
     return 0;
 }
 
+void capture_set_span(struct capture *capture, int64_t from_ns, int64_t until_ns)
+{
+    capture->recorder.from_ns = (uint64_t)from_ns;
+    capture->recorder.until_ns = (uint64_t)until_ns;
+    if (capture->backend != CAPTURE_BPF)
+        return;
+    bpf_recorder_begin(&capture->bpf);
+    bpf_sampler_set_deadline(capture->bpf.sampler, (uint64_t)until_ns);
+}
+
 int capture_narrow(struct capture *capture, const uint32_t *pids, size_t count, struct error *error)
 {
-    bool can = capture->means == CAPTURE_BPF && !capture->pid_count;
+    bool can = capture->backend == CAPTURE_BPF && !capture->pid_count;
     int r = can ? bpf_sampler_narrow(capture->bpf.sampler, pids, count) : -ENOTSUP;
-    return r < 0 ? error_set_errno(error, r, "Processes cannot be left out") : 0;
+    return r < 0 ? error_set_errno(error, r, "Failed to exclude processes") : 0;
 }
 
 static int busier_first(const void *first, const void *second)
@@ -280,7 +352,7 @@ int capture_measure_all(void)
 
 void capture_measure(struct capture *capture)
 {
-    if (capture->means == CAPTURE_BPF)
+    if (capture->backend == CAPTURE_BPF)
         bpf_sampler_measure(capture->bpf.sampler);
 }
 
@@ -295,29 +367,38 @@ static bool all_gone(const struct capture *capture)
 int capture_read(struct capture *capture, int timeout_ms, bool all, struct error *error)
 {
     int r;
-    if (capture->means == CAPTURE_BPF) {
+    if (capture->backend == CAPTURE_BPF) {
         r = bpf_recorder_read(&capture->bpf, all ? 0 : timeout_ms);
+        if (!r && all)
+            bpf_recorder_settle(&capture->bpf);
         if (!r)
             r = all_gone(capture);
-    } else if (capture->means == CAPTURE_PERF) {
+    } else if (capture->backend == CAPTURE_PERF) {
         r = perf_sampler_read(capture->perf, all ? 0 : timeout_ms, all, recorder_take,
                               &capture->recorder);
         /* Rings without processes say "hang-up" at once: callers shall not spin. */
         if (r == 1)
             usleep(GONE_WAIT_US);
+    } else if (capture->backend == CAPTURE_PRELOAD) {
+        heap_preload_read(capture->preload, all ? 0 : timeout_ms);
+        if (all)
+            heap_preload_settle(capture->preload);
+        r = 0;
     } else {
         r = ptrace_sampler_read(capture->ptrace, all ? 0 : timeout_ms, recorder_take,
                                 &capture->recorder);
     }
     if (monotonic_ns() - capture->tidied_ns > TIDY_NS) {
         capture->tidied_ns = monotonic_ns();
+        if (capture->bpf.flood.deaf)
+            processes_suspect(&capture->recorder.processes, capture->tidied_ns);
         processes_tidy(&capture->recorder.processes, capture->tidied_ns);
         modules_tidy(&capture->recorder.modules);
         /* With BPF the kernel has to be told, too: bpf_recorder.c does. */
-        if (capture->means != CAPTURE_BPF && capture->recorder.modules.refused)
+        if (capture->backend != CAPTURE_BPF && capture->recorder.modules.refused)
             recorder_forget_modules(&capture->recorder);
     }
-    return r < 0 ? error_set_errno(error, r, "Samples cannot be read") : r;
+    return r < 0 ? error_set_errno(error, r, "Failed to read samples") : r;
 }
 
 bool capture_child_ended(struct capture *capture, pid_t child, int *ret_status)
@@ -357,9 +438,9 @@ struct shared_fd *capture_hold(struct capture *capture, const struct profile *fr
     return module && module->readable ? shared_fd_ref(module->held) : NULL;
 }
 
-enum capture_means capture_means(const struct capture *capture)
+enum capture_backend capture_backend(const struct capture *capture)
 {
-    return capture->means;
+    return capture->backend;
 }
 
 const char *capture_shortcoming(struct capture *capture)
@@ -367,44 +448,91 @@ const char *capture_shortcoming(struct capture *capture)
     /* Who could have had BPF wants to know why not. */
     if (capture->no_bpf.text[0] && capture->no_bpf.code != -EPERM &&
         capture->no_bpf.code != -EACCES) {
-        snprintf(capture->shortcoming, sizeof(capture->shortcoming), "%s Samples are taken by %s.",
-                 capture->no_bpf.text, capture_means_name(capture->means));
+        snprintf(capture->shortcoming, sizeof(capture->shortcoming), "%s Sampling by %s instead.",
+                 capture->no_bpf.text, capture_backend_name(capture->backend));
         return capture->shortcoming;
     }
-    if (capture->means == CAPTURE_PTRACE)
-        return "Without privilege: at most 49 samples a second, no kernel frames, only commands "
-               "that are started for it (`assay doctor` says more).";
+    if (capture->bpf.missing.text[0])
+        return capture->bpf.missing.text;
+    if (capture->backend == CAPTURE_PTRACE)
+        return "Without privileges: at most 49 samples a second, no kernel frames, and only "
+               "commands that assay starts (see `assay doctor`).";
+    if (capture->others_hidden)
+        return "Without root, stacks of other users' processes are unavailable and show as "
+               "[unknown mapping]. Run as root for the whole machine.";
     if (capture->kernel_hidden)
-        return "Without privilege: no kernel frames, and no processes of others (`assay doctor` "
-               "says more).";
+        return "Without privileges: no kernel frames, and no processes of other users (see `assay "
+               "doctor`).";
     return NULL;
 }
 
-/* ---- figures ---- */
+/* ---- stats ---- */
 
-struct capture_figures capture_figures(const struct capture *capture)
+int capture_set_collector(struct capture *capture, const char *name, unsigned rate_hz)
+{
+    return capture->backend == CAPTURE_BPF
+               ? bpf_recorder_set_collector(&capture->bpf, name, rate_hz)
+               : -ENOENT;
+}
+
+size_t capture_costs(const struct capture *capture, struct capture_cost *ret_costs)
+{
+    const struct bpf_recorder *bpf = &capture->bpf;
+    if (capture->backend != CAPTURE_BPF)
+        return 0;
+    struct bpf_cost cost = bpf_sampler_cost(bpf->sampler);
+    ret_costs[0] =
+        (struct capture_cost){.name = "cpu", .on = true, .run_ns = cost.run_ns, .runs = cost.runs};
+    for (size_t i = 0; i < bpf->collector_count; i++) {
+        const struct collector *collector = &bpf->collectors[i];
+        cost =
+            collector->kind->cost ? collector->kind->cost(collector->state) : (struct bpf_cost){0};
+        ret_costs[i + 1] = (struct capture_cost){.name = collector->kind->name,
+                                                 .on = !collector->off,
+                                                 .run_ns = cost.run_ns,
+                                                 .runs = cost.runs};
+    }
+    return bpf->collector_count + 1;
+}
+
+/* That programs ran; -1 without anybody who has it measured. */
+static int64_t bpf_ns(const struct capture *capture)
+{
+    struct capture_cost costs[CAPTURE_COLLECTORS_MAX];
+    size_t count = capture_costs(capture, costs);
+    int64_t total_ns = 0;
+    for (size_t i = 0; i < count; i++)
+        total_ns += (int64_t)costs[i].run_ns;
+    return total_ns || bpf_sampler_is_measuring(capture->bpf.sampler) ? total_ns : -1;
+}
+
+struct capture_stats capture_stats(const struct capture *capture)
 {
     const struct recorder *recorder = &capture->recorder;
-    struct capture_figures figures = {.samples = recorder->samples,
-                                      .cpu_ns = recorder->cpu_ns,
-                                      .processes = recorder->sampled_processes,
-                                      .walks = recorder->walks,
-                                      .unwanted = recorder->unwanted,
-                                      .tracked = recorder->processes.count,
-                                      .bpf_ns = -1};
-    memcpy(figures.ends, recorder->ends, sizeof(figures.ends));
-    if (capture->means == CAPTURE_BPF) {
+    struct capture_stats stats = {.samples = recorder->samples,
+                                  .cpu_ns = recorder->cpu_ns,
+                                  .processes = recorder->sampled_processes,
+                                  .walks = recorder->walks,
+                                  .unwanted = recorder->unwanted,
+                                  .unplaced = recorder->unplaced,
+                                  .tracked = recorder->processes.count,
+                                  .bpf_ns = -1};
+    memcpy(stats.ends, recorder->ends, sizeof(stats.ends));
+    if (capture->backend == CAPTURE_BPF) {
         uint64_t counters[BPF_COUNTERS];
         bpf_sampler_counters(capture->bpf.sampler, counters);
-        figures.lost = counters[BPF_COUNT_RING_FULL] + counters[BPF_COUNT_STACK_LOST];
-        figures.copies = counters[BPF_COUNT_COPIES];
-        figures.bpf_ns = bpf_sampler_run_ns(capture->bpf.sampler);
-        figures.checked = capture->bpf.checked;
-        figures.different = capture->bpf.different;
+        stats.lost = counters[BPF_COUNT_RING_FULL] + counters[BPF_COUNT_STACK_LOST];
+        stats.copies = counters[BPF_COUNT_COPIES];
+        stats.bpf_ns = bpf_ns(capture);
+        stats.checked = capture->bpf.checked;
+        stats.different = capture->bpf.different;
+    } else if (capture->backend == CAPTURE_PRELOAD) {
+        struct heap_preload_stats heap = heap_preload_stats(capture->preload);
+        stats.lost = heap.lost_allocs + heap.damaged;
     } else {
-        figures.lost = recorder->lost_events;
+        stats.lost = recorder->lost_events;
     }
-    return figures;
+    return stats;
 }
 
 static void note_loss(struct capture_loss *losses, size_t *count, const char *reason,
@@ -414,49 +542,108 @@ static void note_loss(struct capture_loss *losses, size_t *count, const char *re
         losses[(*count)++] = (struct capture_loss){.reason = reason, .what = what, .count = number};
 }
 
+static size_t note_heap(struct heap_preload_stats heap, struct capture_loss *losses)
+{
+    size_t count = 0;
+    note_loss(losses, &count, "heap_allocs_lost", "allocations lost: the ring was full",
+              heap.lost_allocs);
+    note_loss(losses, &count, "heap_frees_lost",
+              "releases lost: as many samples count as live that are not", heap.lost_frees);
+    note_loss(losses, &count, "heap_live_full",
+              "allocations don't count as live: too many were live at once", heap.live_refused);
+    note_loss(losses, &count, "heap_damaged", "damaged records in the ring", heap.damaged);
+    note_loss(losses, &count, "heap_waits", "times that the program waited for a full ring",
+              heap.waits);
+    return count;
+}
+
 size_t capture_losses(const struct capture *capture, struct capture_loss *losses)
 {
     const struct recorder *recorder = &capture->recorder;
     const struct bpf_recorder *bpf = &capture->bpf;
     size_t count = 0;
-    if (capture->means == CAPTURE_BPF) {
+    if (capture->backend == CAPTURE_BPF) {
         uint64_t counters[BPF_COUNTERS];
         bpf_sampler_counters(bpf->sampler, counters);
         note_loss(losses, &count, "ring_full", "samples lost: the ring buffer was full",
                   counters[BPF_COUNT_RING_FULL]);
         note_loss(losses, &count, "stack_ring_full",
-                  "samples lost: no room for a new stack in the ring buffer",
+                  "samples lost: no space for a new stack in the ring buffer",
                   counters[BPF_COUNT_STACK_LOST]);
         note_loss(losses, &count, "copies_refused",
-                  "stacks cut: too many at once that the kernel could not walk",
+                  "stacks truncated: too many at once that the kernel could not walk",
                   counters[BPF_COUNT_COPY_REFUSED]);
+        note_loss(losses, &count, "nested",
+                  "samples lost: too many BPF programs interrupted each other",
+                  counters[BPF_COUNT_NESTED]);
+        for (size_t i = 0; i < bpf->collector_count; i++)
+            if (bpf->collectors[i].kind->losses)
+                bpf->collectors[i].kind->losses(bpf->collectors[i].state, losses, &count);
         note_loss(losses, &count, "left_out",
-                  "samples of processes that were left out, since they were not the busiest",
+                  "samples of excluded processes, which were not the busiest",
                   counters[BPF_COUNT_LEFT_OUT]);
-        note_loss(losses, &count, "unknown_stacks", "stacks without callers: these never came",
+        note_loss(losses, &count, "unknown_stacks", "stacks without callers: the chains were lost",
                   bpf->unknown_stacks);
         note_loss(losses, &count, "kernel_tables_full",
-                  "processes that the kernel's tables had no room for",
+                  "processes that didn't fit the kernel's tables",
                   bpf_sampler_fork_full(bpf->sampler) + bpf->installer.refused);
-        note_loss(losses, &count, "resets", "times the kernel's tables were full and built anew",
+        note_loss(losses, &count, "resets", "times the kernel's tables were full and rebuilt",
                   bpf->resets);
-        note_loss(losses, &count, "events_lost", "events of processes lost", recorder->lost_events);
+        note_loss(losses, &count, "floods", "times that process events exceeded their limit",
+                  bpf->flood.times);
+        note_loss(losses, &count, "events_lost", "process events lost", recorder->lost_events);
+    } else if (capture->backend == CAPTURE_PRELOAD) {
+        count += note_heap(heap_preload_stats(capture->preload), losses);
     } else {
         note_loss(losses, &count, "records_lost", "records lost: the ring buffer was full",
                   recorder->lost_events);
     }
     if (capture->ptrace) {
-        note_loss(losses, &count, "too_short_ms", "ms of CPU in processes too short to be met",
+        note_loss(losses, &count, "too_short_ms",
+                  "ms of CPU in processes that ended before they were sampled",
                   ptrace_sampler_unsettled_ns(capture->ptrace) / 1000000);
-        note_loss(losses, &count, "threads_refused", "threads beyond the limit",
+        note_loss(losses, &count, "threads_refused", "threads above the limit",
                   ptrace_sampler_refused(capture->ptrace));
     }
-    note_loss(
-        losses, &count, "rows_postponed",
-        "times that stacks were cut to save CPU time: the unwind rows of a large file have to "
-        "wait",
-        recorder->modules.postponed);
-    note_loss(losses, &count, "tables_full", "processes, threads or mappings beyond the limits",
+    note_loss(losses, &count, "rows_postponed",
+              "times that stacks were truncated to save CPU time: unwind rows of a large file were "
+              "postponed",
+              recorder->modules.postponed);
+    note_loss(losses, &count, "python_unread",
+              "Python frames without a name: their code object was gone when it was read",
+              recorder->unread);
+    note_loss(losses, &count, "python_refused",
+              "Python interpreters whose structures could not be recognised",
+              recorder->interpreters.refused);
+    note_loss(losses, &count, "unplaced",
+              "samples in an [unknown mapping]: the process ended, or replaced its code, before "
+              "its mappings were read",
+              recorder->unplaced);
+    note_loss(losses, &count, "lookups_postponed",
+              "times that a process lookup was skipped to save CPU time",
+              recorder->processes.postponed);
+    note_loss(losses, &count, "tables_full", "processes, threads or mappings above the limits",
               recorder->processes.refused + recorder->modules.refused);
     return count;
+}
+
+/* Users to whom something was refused. */
+static size_t add_refused(const struct shares *shares, const char *what,
+                          struct capture_excess *ret_list, size_t count)
+{
+    for (size_t i = 1; i < shares->count && count < CAPTURE_EXCESS_MAX; i++)
+        if (shares->list[i].refused)
+            ret_list[count++] = (struct capture_excess){
+                .user = shares->list[i].owner, .what = what, .count = shares->list[i].refused};
+    return count;
+}
+
+size_t capture_excess(const struct capture *capture, struct capture_excess *ret_list)
+{
+    const struct processes *processes = &capture->recorder.processes;
+    size_t count = capture->excess.count;
+    for (size_t i = 0; i < count; i++)
+        ret_list[i] = capture->excess.list[i].excess;
+    count = add_refused(&processes->mappings, "mappings", ret_list, count);
+    return add_refused(&processes->lookups, "lookups", ret_list, count);
 }

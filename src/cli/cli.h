@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The subcommands: each is a file of this folder and a row of the table in main.c. */
+/* The subcommands: each is a file of this directory and a row of the table in main.c. */
 #pragma once
 
 /* argv[0] is the subcommand's name. Each returns the exit code. */
 int command_record(int argc, char **argv);
 int command_top(int argc, char **argv);
 int command_stacks(int argc, char **argv);
+int command_triage(int argc, char **argv);
 int command_doctor(int argc, char **argv);
 int command_report(int argc, char **argv);
 int command_convert(int argc, char **argv);
@@ -14,6 +15,7 @@ int command_flame(int argc, char **argv);
 int command_view(int argc, char **argv);
 int command_info(int argc, char **argv);
 int command_diff(int argc, char **argv);
+int command_gate(int argc, char **argv);
 int command_debuginfo(int argc, char **argv);
 int command_up(int argc, char **argv);
 int command_demo(int argc, char **argv);

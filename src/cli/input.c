@@ -26,6 +26,32 @@ static void show_progress(void *context, const char *path, size_t index, size_t 
     progress_file(context, path, index, count);
 }
 
+/* Warnings wait until the line of progress is gone. */
+struct warnings {
+    struct buffer lines; /* "name: sentence", each ended by NUL */
+    size_t count;
+};
+
+#define WARNINGS_SHOWN 20
+
+static void note_warning(void *context, const char *name, const char *warning)
+{
+    struct warnings *warnings = context;
+    if (warnings->count++ < WARNINGS_SHOWN) {
+        buffer_printf(&warnings->lines, "%s: %s", name, warning);
+        buffer_add_char(&warnings->lines, '\0');
+    }
+}
+
+static void show_warnings(const struct warnings *warnings)
+{
+    const char *end = warnings->lines.data + warnings->lines.length;
+    for (const char *line = warnings->lines.data; line < end; line += strlen(line) + 1)
+        log_warning("%s", line);
+    if (warnings->count > WARNINGS_SHOWN)
+        log_warning("Lines were skipped in %zu more files.", warnings->count - WARNINGS_SHOWN);
+}
+
 int input_read(const struct input_options *input, const char *const *paths, int count,
                struct profile *profile, const struct format **ret_format)
 {
@@ -33,7 +59,7 @@ int input_read(const struct input_options *input, const char *const *paths, int 
     if (input->format) {
         options.format = format_by_name(input->format);
         if (!options.format || !format_readable(options.format)) {
-            log_error("There is no input format \"%s\"; `assay convert --help` lists them.",
+            log_error("Unknown input format \"%s\"; `assay convert --help` lists the formats.",
                       input->format);
             return EXIT_USAGE;
         }
@@ -42,14 +68,22 @@ int input_read(const struct input_options *input, const char *const *paths, int 
     struct error error = {0};
     options.progress = show_progress;
     options.progress_context = progress;
+    struct warnings warnings = {0};
+    options.warn = note_warning;
+    options.warn_context = &warnings;
     int r = format_read_files(paths, (size_t)count, &options, profile, ret_format, &error);
     progress_stop(&progress);
+    show_warnings(&warnings);
+    buffer_release(&warnings.lines);
+    if (r >= 0 && !profile->samples.count)
+        log_warning("%s: contains no samples.", input_name(paths[count - 1]));
     return r < 0 ? fail(&error) : 0;
 }
 
 enum profile_detail input_filter_detail(const struct filter_options *filter)
 {
-    return filter->tags.count ? PROFILE_LABELS : 0;
+    return (filter->tags.count ? PROFILE_LABELS : 0) |
+           (filter->original_names ? PROFILE_ORIGINAL_NAMES : 0);
 }
 
 /* "k=v", "k!=v" or "k=~re", with the key's copy in `key`. False when there is no '='. */
@@ -111,7 +145,7 @@ static int compile(const struct filter_options *options, struct compiled_filter 
     for (size_t i = 0; i < options->tags.count; i++) {
         struct tag_filter *tag = &filter->tags[i];
         if (!split_tag(options->tags.values[i], &filter->tag_keys[i], tag))
-            return error_set(error, -EINVAL, "--tag wants KEY=VALUE, not \"%s\".",
+            return error_set(error, -EINVAL, "--tag requires KEY=VALUE, not \"%s\".",
                              options->tags.values[i]);
         if (tag->relation == TAG_MATCHES) {
             int r = regex_new(tag->value, false, "--tag", &filter->tag_patterns[i], error);

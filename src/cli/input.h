@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What commands that read profiles have in common: options, reading, filtering, sample types. */
+/* Shared by commands that read profiles: options, reading, filtering, sample types. */
 #pragma once
 
 #include "cli/options.h"
@@ -14,6 +14,7 @@ struct input_options {
 struct filter_options {
     const char *focus, *ignore, *hide;
     struct option_list tags;
+    bool original_names;
 };
 
 #define INPUT_OPTIONS(input)                                                                       \
@@ -21,19 +22,23 @@ struct filter_options {
         {"input-format",  0, OPTION_TEXT, "NAME", "read as this format instead of detecting it",   \
          &(input)->format},                                                                        \
     {                                                                                              \
-        "max-expand", 0, OPTION_SIZE, "SIZE", "most that compressed input may expand to (4G)",     \
+        "max-expand", 0, OPTION_SIZE, "SIZE", "limit for decompressed input (4G)",                 \
             &(input)->expansion_limit                                                              \
     }
 
-#define FILTER_OPTIONS(filter)                                                                     \
-    {"Filters (regular expressions match function, source file and binary)",                       \
-     .kind = OPTION_GROUP},                                                                        \
-        {"focus", 0, OPTION_TEXT, "RE", "only stacks with a matching frame", &(filter)->focus},    \
-        {"ignore", 0, OPTION_TEXT, "RE", "no stacks with a matching frame", &(filter)->ignore},    \
-        {"hide", 0, OPTION_TEXT, "RE", "take matching frames out of the stacks", &(filter)->hide}, \
-    {                                                                                              \
-        "tag", 0, OPTION_LIST, "K=V", "only samples with that label; also K!=V and K=~RE",         \
-            &(filter)->tags                                                                        \
+#define FILTER_OPTIONS(filter)                                                                       \
+    {"Filters (regular expressions match function, source file and binary)",                         \
+     .kind = OPTION_GROUP},                                                                          \
+        {"focus", 0, OPTION_TEXT, "RE", "only stacks with a matching frame", &(filter)->focus},      \
+        {"ignore", 0, OPTION_TEXT, "RE", "drop stacks with a matching frame", &(filter)->ignore},    \
+        {"hide", 0, OPTION_TEXT, "RE", "remove matching frames from the stacks", &(filter)->hide},   \
+        {"tag",          0, OPTION_LIST, "K=V", "only samples with this label; also K!=V and K=~RE", \
+         &(filter)->tags},                                                                           \
+        {"Names", .kind = OPTION_GROUP},                                                             \
+    {                                                                                                \
+        "original-names", 0, OPTION_FLAG, NULL,                                                      \
+            "don't demangle, and keep process-specific parts of generated names",                    \
+            &(filter)->original_names                                                                \
     }
 
 /* Reads one file, or several into one profile, shows progress on a terminal when it takes long,
@@ -44,7 +49,7 @@ int input_read(const struct input_options *input, const char *const *paths, int 
 /* Applies the options to the profile. Returns 0 or an exit code. */
 int input_filter(const struct filter_options *filter, const char *command, struct profile *profile);
 
-/* The label detail that the filters need, for profile_init. */
+/* Detail that the profile needs for the filters and the choice of names. */
 enum profile_detail input_filter_detail(const struct filter_options *filter);
 
 /* The chosen sample type, or the default one for NULL. Returns 0 or an exit code. */

@@ -9,7 +9,7 @@
 #include "base/memory.h"
 #include "cli/cli.h"
 #include "cli/options.h"
-#include "symbol/symbolizer.h"
+#include "symbol/naming/symbolizer.h"
 
 struct command {
     const char *name;
@@ -18,38 +18,40 @@ struct command {
 };
 
 static const struct command commands[] = {
-    {"record", command_record, "sample the CPU time of a command, of processes, of everything"},
-    {"top", command_top, "which functions the CPU time goes to, live"},
-    {"stacks", command_stacks, "what every thread of a process is doing now"},
-    {"doctor", command_doctor, "what can be recorded here, and how to get the rest"},
+    {"record", command_record, "sample the CPU time of a command, processes or the machine"},
+    {"top", command_top, "functions by CPU time, live"},
+    {"stacks", command_stacks, "stacks of all threads of a process"},
+    {"triage", command_triage, "where the time of a slow program goes, by cause"},
+    {"doctor", command_doctor, "what can be recorded here, and how to enable the rest"},
     {"report", command_report, "functions by cost, call trees, callers, lines"},
     {"flame", command_flame, "a flame graph as .html or .svg"},
-    {"view", command_view, "a profile, or two against each other, in the browser"},
-    {"diff", command_diff, "what changed between two profiles"},
-    {"info", command_info, "what a profile file holds"},
-    {"convert", command_convert, "from one format to another"},
-    {"merge", command_merge, "several profiles into one"},
-    {"debuginfo", command_debuginfo, "symbol indexes of binaries, and debug files for a server"},
+    {"view", command_view, "a profile, or a diff of two, in the browser"},
+    {"diff", command_diff, "differences between two profiles"},
+    {"gate", command_gate, "fail a pipeline on a regression that is certain"},
+    {"info", command_info, "contents of a profile file"},
+    {"convert", command_convert, "convert between formats"},
+    {"merge", command_merge, "merge profiles into one"},
+    {"debuginfo", command_debuginfo, "symbol indexes, and uploads of debug files to a server"},
     {"up", command_up, "server and agent on this machine, in one command"},
-    {"demo", command_demo, "a sample service that became slower, to try assay on"},
-    {"agent", command_agent, "samples this host all the time, for a server"},
-    {"server", command_server, "takes profiles from any tool, keeps them, answers questions"},
-    {"query", command_query, "asks a server"},
-    {"agents", command_agents, "which agents report to a server, and how they are"},
-    {"recording", command_recording, "has agents look closely at a service for a while"},
-    {"control", command_control, "turns capture off and on for agents of a server"},
-    {"simulate", command_simulate, "sends profiles of a made-up fleet to a server"},
-    {"token", command_token, "tokens that a server lets in"},
-    {"store", command_store, "checks, deletes, exports and imports what a server has stored"},
+    {"demo", command_demo, "a sample service with a slow version, to try assay"},
+    {"agent", command_agent, "sample this host continuously, for a server"},
+    {"server", command_server, "receive profiles from any tool, store and query them"},
+    {"query", command_query, "query a server"},
+    {"agents", command_agents, "agents of a server, with their state and cost"},
+    {"recording", command_recording, "record a service in detail through its agents"},
+    {"control", command_control, "turn capture off and on for agents of a server"},
+    {"simulate", command_simulate, "send profiles of a simulated fleet to a server"},
+    {"token", command_token, "create, list and revoke tokens of a server"},
+    {"store", command_store, "check, delete, export and import a server's data"},
 };
 
 static void print_help(FILE *out)
 {
-    fprintf(out, "assay shows where the time and the memory of programs go.\n\n"
-                 "Usage: assay COMMAND [options] ...\n\nCommands:\n");
+    fprintf(out, "assay shows where programs spend time and memory.\n\nUsage: assay COMMAND "
+                 "[options] ...\n\nCommands:\n");
     for (size_t i = 0; i < ARRAY_LENGTH(commands); i++)
         fprintf(out, "  %-10s  %s\n", commands[i].name, commands[i].summary);
-    fprintf(out, "\n`assay COMMAND --help` tells more; `man assay` is the manual.\n");
+    fprintf(out, "\nSee `assay COMMAND --help` and `man assay` for details.\n");
 }
 
 int main(int argc, char **argv)
@@ -81,11 +83,11 @@ int main(int argc, char **argv)
         if (!strcmp(name, commands[i].name)) {
             int code = commands[i].run(argc - 1, argv + 1);
             if (fflush(stdout) == EOF && code == EXIT_FINE) {
-                perror("assay: standard output cannot be written");
+                perror("assay: failed to write to standard output");
                 code = EXIT_FAILED;
             }
             return code;
         }
-    fprintf(stderr, "assay: there is no command \"%s\".\nTry `assay --help`.\n", name);
+    fprintf(stderr, "assay: unknown command \"%s\".\nTry `assay --help`.\n", name);
     return EXIT_USAGE;
 }

@@ -45,7 +45,7 @@ static void print_help(const struct command_line *line)
     printf("\n  -h, --help                  show this help\n");
     if (line->notes)
         printf("\n%s\n", line->notes);
-    printf("\nThe manual: man assay-%s\n", line->command);
+    printf("\nMan page: man assay-%s\n", line->command);
 }
 
 static const struct option *find_in(const struct option *options, const char *name, size_t length,
@@ -98,7 +98,7 @@ static int assign(const struct command_line *line, const struct option *option, 
     case OPTION_LIST: {
         struct option_list *list = option->target;
         if (list->count == OPTION_LIST_MAX)
-            return options_wrong(line->command, "--%s may be given at most %d times.", option->name,
+            return options_wrong(line->command, "--%s can be given at most %d times.", option->name,
                                  OPTION_LIST_MAX);
         list->values[list->count++] = value;
         break;
@@ -117,7 +117,7 @@ static int assign(const struct command_line *line, const struct option *option, 
     }
     if (valid)
         return -1;
-    return options_wrong(line->command, "--%s wants %s, not \"%s\".", option->name,
+    return options_wrong(line->command, "--%s requires %s, not \"%s\".", option->name,
                          option->kind == OPTION_SIZE ? "a size such as 512M or 4G" : "a number",
                          value);
 }
@@ -139,14 +139,15 @@ static int take_option(const struct command_line *line, int argc, char **argv, i
     if (!option)
         option = find_in(line->more_options, name, length, letter);
     if (!option)
-        return options_wrong(line->command, "there is no option %s.", word);
+        return options_wrong(line->command, "unknown option %s.", word);
     const char *value = equals ? equals + 1 : !is_long && name[1] ? name + 1 : NULL;
     if (option->kind == OPTION_FLAG) {
         if (value)
             return options_wrong(line->command, "%s takes no value.", word);
     } else if (!value) {
         if (*at + 1 >= argc)
-            return options_wrong(line->command, "%s wants a value (%s).", word, option->argument);
+            return options_wrong(line->command, "%s requires a value (%s).", word,
+                                 option->argument);
         value = argv[++*at];
     }
     return assign(line, option, value);
@@ -169,10 +170,10 @@ int options_parse(struct command_line *line, int argc, char **argv)
         }
     }
     if (line->count < line->least)
-        return options_wrong(line->command, "something is missing; say: assay %s %s", line->command,
+        return options_wrong(line->command, "missing argument; usage: assay %s %s", line->command,
                              line->arguments);
     if (line->most >= 0 && line->count > line->most)
-        return options_wrong(line->command, "there is an argument too many: \"%s\".",
+        return options_wrong(line->command, "unexpected argument \"%s\".",
                              line->values[line->most]);
     return -1;
 }

@@ -12,18 +12,16 @@ int output_format(const char *command, const char *name, const char *path,
                   const struct format **ret_format)
 {
     if (!path)
-        return options_wrong(command, "say where to write with -o FILE (- is standard output).");
+        return options_wrong(command, "specify the output with -o FILE (- is standard output).");
     const struct format *format = name ? format_by_name(name) : format_by_extension(path);
     if (!format && name)
-        return options_wrong(command, "there is no format \"%s\".", name);
+        return options_wrong(command, "unknown format \"%s\".", name);
     if (!format && !strcmp(path, "-"))
         return options_wrong(command, "standard output has no extension: choose a format with "
                                       "--to.");
     if (!format)
-        return options_wrong(command,
-                             "the extension of \"%s\" says no format; choose one with "
-                             "--to.",
-                             path);
+        return options_wrong(
+            command, "the extension of \"%s\" doesn't match a format; choose one with --to.", path);
     if (!format->write)
         return options_wrong(command, "the %s format can be read but not written.", format->name);
     *ret_format = format;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What commands that write profiles have in common: choosing the format. */
+/* Shared by commands that write profiles: choosing the format. */
 #pragma once
 
 #include "format/format.h"

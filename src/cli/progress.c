@@ -10,8 +10,9 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/condition.h"
 #include "base/memory.h"
-#include "format/source.h"
+#include "io/source.h"
 #include "profile/naming.h"
 
 #define FIRST_MS 2000
@@ -31,20 +32,15 @@ struct progress {
 static void *watch(void *argument)
 {
     struct progress *progress = argument;
-    struct timespec until;
-    clock_gettime(CLOCK_REALTIME, &until);
-    long wait_ms = FIRST_MS;
+    int64_t until_ns = monotonic_ns() + FIRST_MS * 1000000ll;
     pthread_mutex_lock(&progress->lock);
     while (!progress->stop) {
-        until.tv_nsec += wait_ms % 1000 * 1000000;
-        until.tv_sec += wait_ms / 1000 + until.tv_nsec / 1000000000;
-        until.tv_nsec %= 1000000000;
-        while (!progress->stop && !pthread_cond_timedwait(&progress->wake, &progress->lock, &until))
+        while (!progress->stop && !condition_wait_until(&progress->wake, &progress->lock, until_ns))
             ;
         if (progress->stop)
             break;
         progress->shown = true;
-        wait_ms = STEP_MS;
+        until_ns += STEP_MS * 1000000ll;
         if (*progress->text) {
             fprintf(stderr, "\r%s\033[K", progress->text);
             fflush(stderr);

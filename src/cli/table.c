@@ -122,7 +122,10 @@ static void write_row(const struct table *table, const size_t *widths, const str
         if (colour && !cells)
             start = BOLD;
         else if (colour && column->kind == COLUMN_CHANGE)
-            start = cells[i].number > 0 ? RED : cells[i].number < 0 ? BLUE : "";
+            start = cells[i].quiet        ? DIM
+                    : cells[i].number > 0 ? RED
+                    : cells[i].number < 0 ? BLUE
+                                          : "";
         else if (colour && column->kind == COLUMN_PERCENT)
             start = DIM;
         buffer_add_text(out, start);

@@ -35,9 +35,10 @@ struct cell {
     };
     const char *text; /* of COLUMN_NAME; copied by table_add */
     size_t length;
+    bool quiet; /* not coloured: the change is noise */
 };
 
-#define TABLE_COLUMNS_MAX 12
+#define TABLE_COLUMNS_MAX 16
 
 struct table {
     const struct column *columns;

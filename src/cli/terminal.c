@@ -131,7 +131,7 @@ int terminal_new(struct terminal **ret_terminal, struct error *error)
     sigset_t taken;
     if (tcgetattr(STDIN_FILENO, &terminal->before) < 0) {
         free(terminal);
-        return error_set_errno(error, -errno, "Standard input cannot be used as a terminal");
+        return error_set_errno(error, -errno, "Failed to use standard input as a terminal");
     }
     sigemptyset(&taken);
     for (size_t i = 0; i < ARRAY_LENGTH(taken_signals); i++)
@@ -142,7 +142,7 @@ int terminal_new(struct terminal **ret_terminal, struct error *error)
         int r = -errno;
         pthread_sigmask(SIG_SETMASK, &terminal->mask_before, NULL);
         free(terminal);
-        return error_set_errno(error, r, "Signals cannot be received");
+        return error_set_errno(error, r, "Failed to receive signals");
     }
     static bool at_exit;
     if (!at_exit)

@@ -12,7 +12,7 @@
 #include "base/buffer.h"
 #include "base/error.h"
 
-/* What a screen shows: text with escape sequences for colour only, a buffer per line. */
+/* Contents of a screen: text with escape sequences for colour only, a buffer per line. */
 struct screen {
     struct buffer *lines;
     size_t line_count;

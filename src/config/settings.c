@@ -55,7 +55,7 @@ void settings_open(struct settings *settings, struct problems *problems,
     if (node->kind == YAML_MAP)
         settings->map = node;
     else
-        problems_add(problems, node, "%s has to be a map of keys and values", where);
+        problems_add(problems, node, "%s must be a map of keys and values", where);
 }
 
 /* How many characters have to be changed, added, removed or swapped with their neighbour. */
@@ -98,10 +98,11 @@ static void complain_unknown(struct settings *settings, const struct yaml_node *
 {
     const char *meant = closest(key->text, settings->asked, settings->asked_count);
     if (meant)
-        problems_add(settings->problems, key, "%s has no \"%.100s\": did you mean \"%s\"?",
+        problems_add(settings->problems, key, "%s has no key \"%.100s\": did you mean \"%s\"?",
                      settings->where, key->text, meant);
     else
-        problems_add(settings->problems, key, "%s has no \"%.100s\"", settings->where, key->text);
+        problems_add(settings->problems, key, "%s has no key \"%.100s\"", settings->where,
+                     key->text);
 }
 
 void settings_close(struct settings *settings)
@@ -132,8 +133,7 @@ static const struct yaml_node *of_kind(struct settings *settings, const char *ke
     const struct yaml_node *node = settings_node(settings, key);
     if (!node || node->kind == kind)
         return node;
-    problems_add(settings->problems, node, "\"%s\" of %s has to be %s", key, settings->where,
-                 words);
+    problems_add(settings->problems, node, "\"%s\" of %s must be %s", key, settings->where, words);
     return NULL;
 }
 
@@ -149,11 +149,11 @@ const struct yaml_node *settings_map(struct settings *settings, const char *key)
 
 const struct yaml_node *settings_strings(struct settings *settings, const char *key)
 {
-    const struct yaml_node *list = of_kind(settings, key, YAML_LIST, "a list of texts");
+    const struct yaml_node *list = of_kind(settings, key, YAML_LIST, "a list of strings");
     for (size_t i = 0; list && i < list->count; i++)
         if (list->values[i]->kind != YAML_SCALAR) {
             problems_add(settings->problems, list->values[i],
-                         "\"%s\" of %s has to be a list of texts: entry %zu is none", key,
+                         "\"%s\" of %s must be a list of strings: entry %zu is not a string", key,
                          settings->where, i + 1);
             return NULL;
         }
@@ -168,7 +168,7 @@ static const struct yaml_node *scalar(struct settings *settings, const char *key
 static bool complain(struct settings *settings, const struct yaml_node *node, const char *key,
                      const char *words)
 {
-    problems_add(settings->problems, node, "\"%s\" of %s has to be %s, not \"%.100s\"", key,
+    problems_add(settings->problems, node, "\"%s\" of %s must be %s, not \"%.100s\"", key,
                  settings->where, words, node->text);
     return false;
 }

@@ -118,7 +118,7 @@ static int add_scalar(struct builder *builder, const yaml_event_t *event, size_t
     const char *text = (const char *)event->data.scalar.value;
     size_t length = event->data.scalar.length;
     if (memchr(text, '\0', length))
-        return fail(builder, -EBADMSG, line, "There is a NUL character in a value");
+        return fail(builder, -EBADMSG, line, "A value contains a NUL character");
     struct yaml_node *node = new_node(builder, YAML_SCALAR, line);
     node->text = arena_strndup(&builder->arena, text, length);
     node->quoted = event->data.scalar.style != YAML_PLAIN_SCALAR_STYLE;
@@ -134,7 +134,7 @@ static int add_alias(struct builder *builder, const yaml_event_t *event, size_t 
     for (size_t i = 0; i < builder->anchor_count; i++)
         if (!strcmp(builder->anchors[i].name, name))
             return place(builder, builder->anchors[i].node, line);
-    return fail(builder, -EBADMSG, line, "An alias has no anchor before it");
+    return fail(builder, -EBADMSG, line, "An alias refers to an unknown anchor");
 }
 
 static int open_node(struct builder *builder, enum yaml_kind kind, const yaml_char_t *anchor,
@@ -169,8 +169,9 @@ static int check_twice(struct builder *builder, const struct yaml_node *map)
         while ((other = id_table_next(&seen, &probe)) != ID_NONE)
             if (!strcmp(map->keys[other]->text, map->keys[i]->text)) {
                 result = error_set(builder->error, -EBADMSG,
-                                   "%s:%u: \"%.100s\" is there already, in line %u.", builder->name,
-                                   map->keys[i]->line, map->keys[i]->text, map->keys[other]->line);
+                                   "%s:%u: duplicate key \"%.100s\", first used in line %u.",
+                                   builder->name, map->keys[i]->line, map->keys[i]->text,
+                                   map->keys[other]->line);
                 break;
             }
         id_table_insert(&seen, hash, (uint32_t)i);
@@ -213,7 +214,7 @@ static int handle(struct builder *builder, const yaml_event_t *event, bool *ret_
         return 0;
     case YAML_DOCUMENT_START_EVENT:
         if (builder->root)
-            return fail(builder, -ENOTSUP, line, "There is a second document: one is expected");
+            return fail(builder, -ENOTSUP, line, "The file contains more than one document");
         return 0;
     case YAML_ALIAS_EVENT:
         return add_alias(builder, event, line);
@@ -240,14 +241,14 @@ static int handle(struct builder *builder, const yaml_event_t *event, bool *ret_
 static int complain(struct builder *builder, const yaml_parser_t *parser)
 {
     if (parser->error == YAML_MEMORY_ERROR)
-        return fail(builder, -ENOMEM, 1, "There is not enough memory to read this");
+        return fail(builder, -ENOMEM, 1, "Not enough memory to read this");
     size_t line = parser->problem_mark.line + 1;
-    const char *problem = parser->problem ? parser->problem : "this is no YAML";
+    const char *problem = parser->problem ? parser->problem : "invalid YAML";
     if (parser->context)
-        return error_set(builder->error, -EBADMSG, "%s:%zu: This is no valid YAML: %s, %s.",
-                         builder->name, line, parser->context, problem);
-    return error_set(builder->error, -EBADMSG, "%s:%zu: This is no valid YAML: %s.", builder->name,
-                     line, problem);
+        return error_set(builder->error, -EBADMSG, "%s:%zu: Invalid YAML: %s, %s.", builder->name,
+                         line, parser->context, problem);
+    return error_set(builder->error, -EBADMSG, "%s:%zu: Invalid YAML: %s.", builder->name, line,
+                     problem);
 }
 
 static int build(struct builder *builder, yaml_parser_t *parser)
@@ -275,7 +276,7 @@ int yaml_tree_read(const char *name, const char *text, size_t length, struct yam
     struct builder builder = {.name = name, .error = error};
     yaml_parser_t parser;
     if (!yaml_parser_initialize(&parser))
-        return error_set(error, -ENOMEM, "%s: there is not enough memory to read this.", name);
+        return error_set(error, -ENOMEM, "%s: not enough memory to read this.", name);
     yaml_parser_set_input_string(&parser, (const unsigned char *)text, length);
     int result = build(&builder, &parser);
     yaml_parser_delete(&parser);

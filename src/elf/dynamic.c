@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the dynamic section says: the way to the dynamic symbols where a file has lost its section
-// headers or is only an image in memory. See file.h.
+// The dynamic section: finds the dynamic symbols of files without section headers, and of images in
+// memory. See file.h.
 
 #include "elf/cursor.h"
 #include "elf/file.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What of an ELF file names addresses, as a file of its own: see extract.h.
+// Extracts the symbols of an ELF file into a separate file: see extract.h.
 
 #include "elf/extract.h"
 
@@ -84,11 +84,11 @@ static int read_headers(struct elf_file *file, Elf64_Ehdr *ret_header, struct bu
 {
     uint64_t bytes = file->section_count * sizeof(Elf64_Shdr);
     if (file->layout != ELF_LAYOUT_FILE || !file->section_count || file->sections_damaged)
-        return error_set(error, -ENODATA, "The file has no section headers that could be read.");
+        return error_set(error, -ENODATA, "The file has no readable section headers.");
     if (elf_read(file, 0, ret_header, sizeof(*ret_header)) < 0 ||
         elf_read_some(file, ret_header->e_shoff, bytes, ret_sections) < 0 ||
         ret_sections->length != bytes)
-        return error_set(error, -EBADMSG, "The file changes while it is read.");
+        return error_set(error, -EBADMSG, "The file changed while it was read.");
     return 0;
 }
 
@@ -100,7 +100,7 @@ static int place_sections(struct elf_extract *extract, size_t names, struct erro
     Elf64_Shdr *headers = (Elf64_Shdr *)extract->tail.data;
     if (names >= file->section_count || file->sections[names].type != SHT_STRTAB ||
         (file->sections[names].flags & (SHF_ALLOC | SHF_EXECINSTR)))
-        return error_set(error, -EBADMSG, "The sections' names are in no table of names.");
+        return error_set(error, -EBADMSG, "The section names are not in a string table.");
     uint64_t left = file->size_bytes;
     for (size_t i = 0; i < file->section_count; i++) {
         const struct elf_section *section = &file->sections[i];
@@ -116,10 +116,10 @@ static int place_sections(struct elf_extract *extract, size_t names, struct erro
             continue;
         }
         if (section->size_bytes > left || section->offset > file->size_bytes - section->size_bytes)
-            return error_set(error, -EBADMSG,
-                             "The section %.60s is not where the file says: it is cut short or "
-                             "damaged.",
-                             section->name);
+            return error_set(
+                error, -EBADMSG,
+                "The section %.60s is not at its stated offset: the file is truncated or damaged.",
+                section->name);
         left -= section->size_bytes;
         add_piece(extract, section->offset, NULL, section->size_bytes);
         header->sh_offset = extract->pieces[extract->piece_count - 1].at;
@@ -138,7 +138,7 @@ static int plan(struct elf_extract *extract, const struct elf_file *segments, st
     for (size_t i = 0; i < file->section_count; i++)
         any |= names_something(&file->sections[i]);
     if (!any)
-        return error_set(error, -ENODATA, "The file has nothing that names anything.");
+        return error_set(error, -ENODATA, "The file contains no symbols.");
     buffer_add(&extract->head, &header, sizeof(header));
     header.e_phnum = add_segments(&extract->head, segments ? segments : file);
     header.e_phoff = header.e_phnum ? sizeof(header) : 0;

@@ -263,7 +263,7 @@ static int load(struct elf_file *file, struct error *error)
     Elf64_Ehdr header;
     int r = elf_read(file, 0, &header, sizeof(header));
     if (r < 0 && r != -ENODATA)
-        return error_set_errno(error, r, "The file cannot be read");
+        return error_set_errno(error, r, "Failed to read the file");
     if (r < 0)
         return error_set(error, -EBADMSG, "The file is too short to be an ELF file.");
     if ((r = check_header(&header, file->any_machine, error)) < 0)
@@ -302,7 +302,7 @@ static int open_fd(int fd, bool any_machine, struct elf_file *ret_file, struct e
 {
     struct stat found;
     if (fstat(fd, &found) < 0)
-        return error_set_errno(error, -errno, "The file's size cannot be read");
+        return error_set_errno(error, -errno, "Failed to read the file's size");
     if (!S_ISREG(found.st_mode))
         return error_set(error, -EINVAL, "This is not a regular file.");
     return open_as((struct elf_file){.read = read_from_fd,
@@ -328,7 +328,7 @@ int elf_open(const char *path, struct elf_file *ret_file, struct error *error)
     /* O_NONBLOCK: a FIFO of that name must not hold us. */
     int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
     if (fd < 0)
-        return error_set_errno(error, -errno, "The file cannot be opened");
+        return error_set_errno(error, -errno, "Failed to open the file");
     int r = elf_open_fd(fd, ret_file, error);
     if (r < 0)
         close(fd);
@@ -468,7 +468,7 @@ int elf_read_section(struct elf_file *file, const struct elf_section *section, s
     if (section->open_ended)
         size = MIN(size, limit_bytes);
     if (size > limit_bytes)
-        return error_set(error, -E2BIG, "The section %s has %llu bytes; the limit is %zu.",
+        return error_set(error, -E2BIG, "The section %s is %llu bytes; the limit is %zu.",
                          section->name, (unsigned long long)size, limit_bytes);
     uint64_t offset = section->offset;
     if (file->layout == ELF_LAYOUT_MEMORY)
@@ -476,7 +476,7 @@ int elf_read_section(struct elf_file *file, const struct elf_section *section, s
     size_t before = ret_content->length;
     int r = elf_read_some(file, offset, size, ret_content);
     if (r < 0)
-        return error_set_errno(error, r, "The section %s cannot be read", section->name);
+        return error_set_errno(error, r, "Failed to read the section %s", section->name);
     if (!section->open_ended && ret_content->length - before != size) {
         ret_content->length = before;
         return error_set(error, -ENODATA, "The file ends within the section %s.", section->name);

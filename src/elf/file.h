@@ -143,7 +143,10 @@ bool elf_find_section(struct elf_file *file, const char *name, struct elf_sectio
  * -ENODATA when the file has none of it; an open-ended one gives what is there. */
 int elf_read_section(struct elf_file *file, const struct elf_section *section, size_t limit_bytes,
                      struct buffer *ret_content, struct error *error);
-/* The same, unpacked where it is compressed; the limit is for both. (unpack.c) */
+/* What all compressed sections of a file may have unpacked: debug information shrinks to a third or
+ * a tenth, and what claims to shrink far more is there to fill memory. (unpack.c) */
+uint64_t elf_unpack_limit(const struct elf_file *file);
+/* The same, unpacked where it is compressed; the limit is for both, and so is the file's. */
 int elf_unpack_section(struct elf_file *file, const struct elf_section *section, size_t limit_bytes,
                        struct buffer *ret_content, struct error *error);
 
@@ -168,3 +171,12 @@ bool elf_dynamic(struct elf_file *file, struct elf_dynamic *ret_dynamic);
 /* .dynsym and .dynstr by the dynamic section's word. */
 bool elf_dynamic_symbols(struct elf_file *file, struct elf_section *ret_section);
 bool elf_dynamic_strings(struct elf_file *file, struct elf_section *ret_section);
+
+/* ---- one dynamic symbol by its name (dynamic_symbol.c) ---- */
+
+struct elf_symbol {
+    uint64_t address, size_bytes;
+};
+/* By the file's GNU hash table, in a few reads whatever the number of symbols. False when it has no
+ * such symbol, or no such table. */
+bool elf_dynamic_symbol(struct elf_file *file, const char *name, struct elf_symbol *ret_symbol);

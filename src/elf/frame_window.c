@@ -17,7 +17,7 @@ int frame_window_init(struct frame_window *window, struct elf_file *file, uint64
     void *bytes = mmap(NULL, MAX(length, 1), PROT_READ | PROT_WRITE,
                        MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (bytes == MAP_FAILED)
-        return error_set_errno(error, -errno, "%zu bytes of address space are not to be had",
+        return error_set_errno(error, -errno, "failed to reserve %zu bytes of address space",
                                length);
     /* Blocks are dropped one by one, which doesn't go with large pages. */
     madvise(bytes, MAX(length, 1), MADV_NOHUGEPAGE);

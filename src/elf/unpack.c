@@ -14,6 +14,8 @@
 #define ZLIB_RATIO_MAX 1032 /* no stream of that kind expands by more */
 #define ZSTD_WINDOW_LOG_MAX 27
 #define PIECE_BYTES (256u << 10)
+#define UNPACKED_FLOOR (32u << 20)
+#define UNPACKED_RATIO_MAX 32
 
 static int damaged(const struct elf_section *section, struct error *error)
 {
@@ -28,7 +30,7 @@ static int unpack_zlib(const struct elf_section *section, struct cursor packed, 
         return damaged(section, error);
     struct libdeflate_decompressor *decompressor = libdeflate_alloc_decompressor();
     if (!decompressor)
-        return error_set(error, -ENOMEM, "There is no memory to unpack the section %s.",
+        return error_set(error, -ENOMEM, "Not enough memory to decompress the section %s.",
                          section->name);
     enum libdeflate_result result = libdeflate_zlib_decompress(
         decompressor, packed.at, cursor_left(&packed), buffer_reserve(ret_content, size_bytes),
@@ -53,8 +55,9 @@ static int unpack_zstd(const struct elf_section *section, struct cursor packed, 
         ZSTD_outBuffer output = {buffer_reserve(ret_content, PIECE_BYTES), PIECE_BYTES, 0};
         result = ZSTD_decompressStream(stream, &output, &input);
         ret_content->length += output.pos;
-        /* 0 ends a frame; a full piece may have more behind it. */
-        if (ZSTD_isError(result) || (output.pos < output.size && input.pos == input.size))
+        /* 0 ends a frame; otherwise a full piece may have more behind it. */
+        if (ZSTD_isError(result) ||
+            (input.pos == input.size && (!result || output.pos < output.size)))
             break;
     }
     ZSTD_freeDStream(stream);
@@ -84,6 +87,13 @@ static bool take_header(const struct elf_section *section, struct cursor *packed
     return !packed->bad;
 }
 
+uint64_t elf_unpack_limit(const struct elf_file *file)
+{
+    return file->size_bytes > UINT64_MAX / UNPACKED_RATIO_MAX - UNPACKED_FLOOR
+               ? UINT64_MAX
+               : UNPACKED_FLOOR + UNPACKED_RATIO_MAX * file->size_bytes;
+}
+
 int elf_unpack_section(struct elf_file *file, const struct elf_section *section, size_t limit_bytes,
                        struct buffer *ret_content, struct error *error)
 {
@@ -98,17 +108,18 @@ int elf_unpack_section(struct elf_file *file, const struct elf_section *section,
     uint64_t size_bytes;
     if (!take_header(section, &packed, &type, &size_bytes))
         return damaged(section, error);
-    if (size_bytes > limit_bytes)
-        return error_set(error, -E2BIG, "The section %s has %llu bytes; the limit is %zu.",
-                         section->name, (unsigned long long)size_bytes, limit_bytes);
+    uint64_t limit = MIN((uint64_t)limit_bytes, elf_unpack_limit(file));
+    if (size_bytes > limit)
+        return error_set(error, -E2BIG,
+                         "The section %s is %llu bytes decompressed; the limit is %llu.",
+                         section->name, (unsigned long long)size_bytes, (unsigned long long)limit);
     switch (type) {
     case ELFCOMPRESS_ZLIB:
         return unpack_zlib(section, packed, size_bytes, ret_content, error);
     case ELFCOMPRESS_ZSTD:
         return unpack_zstd(section, packed, size_bytes, ret_content, error);
     default:
-        return error_set(error, -ENOTSUP,
-                         "The section %s is compressed in a way that is not known (%u).",
+        return error_set(error, -ENOTSUP, "The section %s uses an unknown compression (%u).",
                          section->name, type);
     }
 }

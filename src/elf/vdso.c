@@ -18,6 +18,6 @@ int vdso_open(struct elf_file *ret_file, struct error *error)
     if (maps)
         fclose(maps);
     if (!image || !length)
-        return error_set(error, -ENOENT, "There is no vDSO.");
+        return error_set(error, -ENOENT, "No vDSO found.");
     return elf_open_memory((const void *)image, length, ELF_LAYOUT_FILE, ret_file, error);
 }

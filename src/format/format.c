@@ -17,6 +17,9 @@ static const struct format *const table[] = {
     &format_jfr,
     &format_speedscope,
     &format_cpuprofile,
+    &format_heapprofile,
+    &format_stackprof,
+    &format_flamebearer,
     &format_gperftools_cpu,
     &format_gperftools_heap,
     &format_perf_script,
@@ -69,7 +72,9 @@ const struct format *format_by_extension(const char *path)
 
 int format_detect(struct source *source, const struct format **ret_format, struct error *error)
 {
-    int r = source_need(source, FORMAT_SNIFF_BYTES, error);
+    int r = source_decode_text(source, error);
+    if (!r)
+        r = source_need(source, FORMAT_SNIFF_BYTES, error);
     if (r < 0)
         return r;
     size_t length = MIN(source_available(source), (size_t)FORMAT_SNIFF_BYTES);
@@ -84,10 +89,14 @@ int format_detect(struct source *source, const struct format **ret_format, struc
             best = table[i];
         }
     }
+    const char *foreign = surest < 2 ? format_foreign(source_data(source), length) : NULL;
+    if (foreign)
+        return error_set(error, -ENOTSUP, "%s is %s.", source->name, foreign);
     if (!best)
-        return error_set(error, -ENOTSUP,
-                         "%s is in no format that assay knows; `assay convert --help` lists them.",
-                         source->name);
+        return error_set(
+            error, -ENOTSUP,
+            "%s: unrecognised format; `assay convert --help` lists the supported ones.",
+            source->name);
     *ret_format = best;
     return 0;
 }
@@ -139,7 +148,7 @@ int format_write_file(const char *path, const struct format *format, const struc
         buffer_release(&content);
         content = compressed;
         if (r < 0)
-            return error_set_errno(error, r, "%s cannot be compressed", path);
+            return error_set_errno(error, r, "Failed to compress %s", path);
     }
     return file_write_atomic(path, content.data, content.length, error);
 }

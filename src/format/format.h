@@ -11,7 +11,7 @@
 
 #include "base/buffer.h"
 #include "base/error.h"
-#include "format/source.h"
+#include "io/source.h"
 #include "profile/profile.h"
 
 #define FORMAT_SNIFF_BYTES 4096
@@ -37,7 +37,8 @@ struct format {
     const char *name;
     const char *summary;    /* one line, for --help */
     const char *extensions; /* of files to write, space-separated, the longest match wins */
-    bool gzip;              /* output is gzip-compressed unless written with another extension */
+    bool text; /* input may be UTF-16, or begin with a byte order mark: see source_decode_text() */
+    bool gzip; /* output is gzip-compressed unless written with another extension */
     enum profile_detail detail; /* what a written file can hold; more need not be read */
 
     /*
@@ -55,10 +56,10 @@ struct format {
     int (*read)(struct source *source, struct profile *profile, struct error *error);
     const struct format_phases *phases; /* errors as those of read */
 
-    /* Reads into an empty profile and leaves its stacks loose, with digests of that seed: see
-     * profile/loose.h. Otherwise as read. NULL: cannot. */
-    int (*read_loose)(struct source *source, uint64_t seed, struct profile *profile,
-                      struct error *error);
+    /* Reads into an empty profile and leaves its stacks unresolved, with digests of that seed: see
+     * profile/unresolved.h. Otherwise as read. NULL: cannot. */
+    int (*read_unresolved)(struct source *source, uint64_t seed, struct profile *profile,
+                           struct error *error);
 
     /* Appends the whole file to `out`, which may have a drain: then it goes in pieces, and a writer
      * ends early, without an error of its own, when the drain wants no more. NULL: cannot be
@@ -78,6 +79,10 @@ const struct format *format_by_extension(const char *path);
 /* The format of what the source holds, by content. Consumes nothing. */
 int format_detect(struct source *source, const struct format **ret_format, struct error *error);
 
+/* "a ZIP archive; unpack it": what a file is that no format takes, and what to do about it; NULL
+ * when nobody knows. */
+const char *format_foreign(const uint8_t *bytes, size_t length);
+
 static inline bool format_readable(const struct format *format)
 {
     return format->read || format->phases;
@@ -90,6 +95,10 @@ struct read_options {
     /* Called before each file of format_read_files; may be NULL. */
     void (*progress)(void *context, const char *path, size_t index, size_t count);
     void *progress_context;
+
+    /* Called after each file of which a part was left out, with a sentence; may be NULL. */
+    void (*warn)(void *context, const char *name, const char *warning);
+    void *warn_context;
 };
 
 /* Opens, detects and reads a file (or "-") into `profile`; errors begin with the file's name.
@@ -119,4 +128,5 @@ int format_compress_gzip(const struct buffer *content, struct buffer *ret_compre
 /* One declaration per format; see the files of the same names. */
 extern const struct format format_pprof, format_otlp, format_otlp_json, format_folded,
     format_perf_script, format_speedscope, format_gperftools_cpu, format_gperftools_heap,
-    format_cpuprofile, format_jfr, format_svg, format_html;
+    format_cpuprofile, format_heapprofile, format_stackprof, format_flamebearer, format_jfr,
+    format_svg, format_html;

@@ -40,11 +40,13 @@ static void job_release(struct job *job)
 static int recognise(struct job *job, const struct read_options *options)
 {
     job->format = options ? options->format : NULL;
-    if (!job->format) {
-        int r = format_detect(&job->source, &job->format, &job->error);
-        if (r < 0)
-            return r;
-    }
+    int r = 0;
+    if (!job->format)
+        r = format_detect(&job->source, &job->format, &job->error);
+    else if (job->format->text)
+        r = source_decode_text(&job->source, &job->error);
+    if (r < 0)
+        return r;
     if (!format_readable(job->format))
         return error_set(&job->error, -ENOTSUP, "%s: the %s format can be written but not read.",
                          job->source.name, job->format->name);
@@ -64,8 +66,8 @@ static void job_collect(struct job *job, const struct read_options *options,
         job->result = name_error(job->source.name, inner.code, &inner, &job->error);
 }
 
-static int job_add(struct job *job, struct profile *profile, const struct format **ret_format,
-                   struct error *error)
+static int job_add(struct job *job, const struct read_options *options, struct profile *profile,
+                   const struct format **ret_format, struct error *error)
 {
     if (job->result < 0)
         return error_set(error, job->result, "%s", job->error.text);
@@ -74,6 +76,8 @@ static int job_add(struct job *job, struct profile *profile, const struct format
                                 : job->format->read(&job->source, profile, &inner);
     if (r < 0)
         return name_error(job->source.name, r, &inner, error);
+    if (job->source.warning[0] && options && options->warn)
+        options->warn(options->warn_context, job->source.name, job->source.warning);
     if (ret_format)
         *ret_format = job->format;
     return 0;
@@ -94,7 +98,7 @@ int format_read_file(const char *path, const struct read_options *options, struc
 {
     _cleanup_(job_release) struct job job;
     job_start(&job, path, options, profile->detail);
-    return job_add(&job, profile, ret_format, error);
+    return job_add(&job, options, profile, ret_format, error);
 }
 
 int format_read_memory(const char *name, const void *data, size_t length,
@@ -106,7 +110,7 @@ int format_read_memory(const char *name, const void *data, size_t length,
                                     options ? options->expansion_limit : 0, &job.error);
     if (job.result >= 0)
         job_collect(&job, options, profile->detail);
-    return job_add(&job, profile, ret_format, error);
+    return job_add(&job, options, profile, ret_format, error);
 }
 
 /* A ring of jobs: workers fill file `next`, the caller empties file `taken`. */
@@ -213,7 +217,7 @@ int format_read_files(const char *const *paths, size_t count, const struct read_
             options->progress(options->progress_context, paths[i], i, count);
         if (pipeline.worker_count) {
             struct job *job = wait_for(&pipeline, i);
-            r = job_add(job, profile, ret_format, error);
+            r = job_add(job, options, profile, ret_format, error);
             give_back(&pipeline, job);
         } else {
             r = format_read_file(paths[i], options, profile, ret_format, error);

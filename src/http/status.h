@@ -5,6 +5,9 @@
  */
 #pragma once
 
+/* In every answer of a server of ours, so that clients can tell it from a proxy's. */
+#define HTTP_SERVER_HEADER "X-Assay-Server"
+
 enum http_code {
     HTTP_CANCELED,
     HTTP_UNKNOWN,
@@ -33,7 +36,6 @@ unsigned http_code_status(enum http_code code);
 /* The code that names a status best: 413 is resource_exhausted, 415 invalid_argument. */
 enum http_code http_status_code(unsigned status);
 
-/* What a caller's mistake or ours is sent as: -EBADMSG and -EINVAL are 400, -E2BIG 413, -ENOTSUP
- * 415, -ENOENT 404, -EACCES 403, -EAGAIN and -ENOSPC 503, -ETIME 408, -ECANCELED 499, the rest
- * 500. */
+/* Status of an error code: -EBADMSG and -EINVAL are 400, -E2BIG 413, -ENOTSUP 415, -ENOENT 404,
+ * -EACCES 403, -EAGAIN and -ENOSPC 503, -ETIME 408, -ECANCELED 499, the rest 500. */
 unsigned http_status_of_error(int error_code);

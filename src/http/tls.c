@@ -52,16 +52,17 @@ static int check_pair(const struct chain *chain, const char *certificate_file, c
 {
     gnutls_certificate_credentials_t credentials;
     if (gnutls_certificate_allocate_credentials(&credentials) < 0)
-        return error_set(error, -ENOMEM, "GnuTLS has no memory for %s.", certificate_file);
+        return error_set(error, -ENOMEM, "GnuTLS failed to allocate memory for %s.",
+                         certificate_file);
     int r = gnutls_certificate_set_x509_key(credentials, (void *)chain->certificates,
                                             (int)chain->count, chain->key);
     gnutls_certificate_free_credentials(credentials);
     if (r < 0)
-        return error_set(error, -EINVAL, "The key in %s is not that of the certificate in %s: %s.",
+        return error_set(error, -EINVAL, "The key in %s doesn't match the certificate in %s: %s.",
                          key_file, certificate_file, gnutls_strerror(r));
     if (gnutls_x509_crt_get_expiration_time(chain->certificates[0]) < time(NULL))
         return error_set(error, -EINVAL,
-                         "The certificate in %s has expired: no client would accept it.",
+                         "The certificate in %s has expired: clients would reject it.",
                          certificate_file);
     return 0;
 }
@@ -81,7 +82,7 @@ static int load(const char *certificate_file, const char *key_file, struct chain
                                     GNUTLS_X509_CRT_LIST_IMPORT_FAIL_IF_EXCEED);
     if (status <= 0) {
         chain.count = 0;
-        return error_set(error, -EINVAL, "%s has no certificate in PEM form: %s.", certificate_file,
+        return error_set(error, -EINVAL, "%s contains no PEM certificate: %s.", certificate_file,
                          gnutls_strerror(status));
     }
     chain.count = (unsigned)status;
@@ -89,11 +90,11 @@ static int load(const char *certificate_file, const char *key_file, struct chain
     if (r < 0)
         return r;
     if (gnutls_x509_privkey_init(&chain.key) < 0)
-        return error_set(error, -ENOMEM, "GnuTLS has no memory for %s.", key_file);
+        return error_set(error, -ENOMEM, "GnuTLS failed to allocate memory for %s.", key_file);
     status = gnutls_x509_privkey_import2(chain.key, &datum, GNUTLS_X509_FMT_PEM, NULL, 0);
     gnutls_memset(key.data, 0, key.length);
     if (status < 0)
-        return error_set(error, -EINVAL, "%s has no private key in PEM form without password: %s.",
+        return error_set(error, -EINVAL, "%s contains no unencrypted PEM private key: %s.",
                          key_file, gnutls_strerror(status));
     r = check_pair(&chain, certificate_file, key_file, error);
     if (r < 0)
@@ -112,12 +113,11 @@ static int load_client_ca(struct http_tls *tls, const char *path, struct error *
         return r;
     gnutls_x509_trust_list_t list;
     if (gnutls_x509_trust_list_init(&list, 0) < 0)
-        return error_set(error, -ENOMEM, "GnuTLS has no memory for %s.", path);
+        return error_set(error, -ENOMEM, "GnuTLS failed to allocate memory for %s.", path);
     int found = gnutls_x509_trust_list_add_trust_mem(list, &datum, NULL, GNUTLS_X509_FMT_PEM, 0, 0);
     gnutls_x509_trust_list_deinit(list, 1);
     if (found <= 0)
-        return error_set(error, -EINVAL, "%s has no certificate of an authority in PEM form.",
-                         path);
+        return error_set(error, -EINVAL, "%s contains no PEM certificate of an authority.", path);
     tls->client_ca = memory_strndup(pem.data, pem.length);
     return 0;
 }

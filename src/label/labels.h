@@ -5,7 +5,7 @@
  *
  * The set owns its texts; pointers stay valid until labels_clear or labels_release, also when their
  * label is set anew or removed. A set that nobody changes can be read by any number of threads.
- * Whether names and values are UTF-8 and of bearable length is label/policy.h's concern.
+ * Whether names and values are UTF-8 and of bearable length is label/rules/policy.h's concern.
  */
 #pragma once
 
@@ -13,11 +13,30 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include <string.h>
+
 #include "base/arena.h"
 #include "base/buffer.h"
 
 /* The label that every series has. */
 #define LABEL_SERVICE_NAME "service_name"
+
+/* Set by the server on every series that comes in: who observed it ("agent", "push", "scrape"). */
+#define LABEL_SOURCE "__source__"
+
+/* Recordings on demand: series of their own, which answers leave out unless asked for them. */
+#define LABEL_RECORDING "recording"
+
+/* Set by the server: names of labels that samples brought, so that a series is a part of its
+ * process's profile only. */
+#define LABEL_SPLIT "__split__"
+#define LABEL_SPLIT_SEPARATOR "\n"
+
+/* Labels that no list shows. */
+static inline bool label_is_internal(const char *name)
+{
+    return !strcmp(name, LABEL_SOURCE) || !strcmp(name, LABEL_SPLIT);
+}
 
 struct label {
     const char *name; /* NUL-terminated, as is the value */

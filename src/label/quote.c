@@ -123,12 +123,12 @@ static const char *unescape_number(const char *text, size_t length, struct buffe
     int64_t value =
         first + count <= length ? digits(text + first, count, is_digit(kind) ? 8 : 16) : -1;
     if (value < 0)
-        return "an escape with too few digits or wrong ones";
+        return "an escape with missing or invalid digits";
     bool byte = is_digit(kind) || kind == 'x';
     if (value > (byte ? 0xff : 0x10ffff) || (!byte && value >= 0xd800 && value < 0xe000))
         return "an escape for a character that doesn't exist";
     if (value == 0)
-        return "a NUL character, which no label holds";
+        return "a NUL character, which labels can't contain";
     if (byte)
         buffer_add_char(out, (char)value);
     else
@@ -143,7 +143,7 @@ static const char *unescape(const char *text, size_t length, char quote, struct 
 {
     static const char letters[] = "abfnrtv\\", values[] = "\a\b\f\n\r\t\v\\";
     if (!length)
-        return "a string without its closing quote";
+        return "an unterminated string";
     char c = text[0];
     const char *letter = c ? strchr(letters, c) : NULL;
     if (letter || c == quote) {
@@ -153,8 +153,7 @@ static const char *unescape(const char *text, size_t length, char quote, struct 
     }
     if (c == 'x' || c == 'u' || c == 'U' || (c >= '0' && c <= '7'))
         return unescape_number(text, length, out, ret_length);
-    return "an escape that doesn't exist (a backslash in a regular expression is written as two, "
-           "or the string in backquotes)";
+    return "an unknown escape (double the backslashes of a regular expression, or use backquotes)";
 }
 
 const char *label_unquote(const char *text, size_t length, struct buffer *out, size_t *ret_length)
@@ -165,7 +164,7 @@ const char *label_unquote(const char *text, size_t length, struct buffer *out, s
         const char *wrong = NULL;
         used = 1;
         if (text[at] == '\0')
-            wrong = "a NUL character, which no label holds";
+            wrong = "a NUL character, which labels can't contain";
         else if (quote != '`' && text[at] == '\n')
             wrong = "a line break within a string";
         else if (quote != '`' && text[at] == '\\') {
@@ -180,7 +179,7 @@ const char *label_unquote(const char *text, size_t length, struct buffer *out, s
     }
     if (at >= length) {
         *ret_length = length;
-        return "a string without its closing quote";
+        return "an unterminated string";
     }
     if (out->length > start && !utf8_valid(out->data + start, out->length - start)) {
         *ret_length = 0;

@@ -62,14 +62,13 @@ static int fail_expected(const struct scanner *scanner, const char *expected)
     char what[200];
     size_t left = scanner->length - scanner->at;
     if (!left) {
-        snprintf(what, sizeof(what), "%s is missing, the text ends", expected);
+        snprintf(what, sizeof(what), "expected %s, but the text ends", expected);
         return fail_at(scanner, scanner->at, what);
     }
     size_t step = utf8_sequence(scanner->text + scanner->at, left);
     _cleanup_buffer_ struct buffer shown = {0};
     text_escape_terminal(&shown, scanner->text + scanner->at, step ? step : 1);
-    snprintf(what, sizeof(what), "%s is missing, there is %s instead", expected,
-             buffer_text(&shown));
+    snprintf(what, sizeof(what), "expected %s, got %s", expected, buffer_text(&shown));
     return fail_at(scanner, scanner->at, what);
 }
 
@@ -96,7 +95,7 @@ static int scan_string(struct scanner *scanner, struct buffer *out)
         label_unquote(scanner->text + scanner->at, scanner->length - scanner->at, out, &used);
     if (wrong) {
         char what[200];
-        snprintf(what, sizeof(what), "there is %s", wrong);
+        snprintf(what, sizeof(what), "found %s", wrong);
         return fail_at(scanner, scanner->at + used, what);
     }
     scanner->at += used;
@@ -203,7 +202,7 @@ static int scan_selector(struct scanner *scanner, struct selector *selector)
     scanner->at++;
     peek(scanner);
     if (scanner->at < scanner->length)
-        return fail_at(scanner, scanner->at, "there is text behind the closing }");
+        return fail_at(scanner, scanner->at, "unexpected text after the closing }");
     return 0;
 }
 
@@ -223,19 +222,24 @@ int selector_parse(const char *text, size_t length, struct selector *ret, struct
     return 0;
 }
 
+/* False as the result when the expression met its limit. */
+static enum regex_result test(const struct matcher *matcher, const char *value, bool *ret_matches)
+{
+    bool negative = matcher->kind == MATCH_NOT_EQUAL || matcher->kind == MATCH_NOT_REGEX;
+    enum regex_result found;
+    if (matcher->regex)
+        found = regex_find(matcher->regex, value, strlen(value), 0, NULL);
+    else
+        found = strcmp(matcher->value, value) == 0 ? REGEX_MATCH : REGEX_NO_MATCH;
+    *ret_matches = found == (negative ? REGEX_NO_MATCH : REGEX_MATCH);
+    return found;
+}
+
 bool matcher_matches(const struct matcher *matcher, const char *value)
 {
-    switch (matcher->kind) {
-    case MATCH_EQUAL:
-        return strcmp(matcher->value, value) == 0;
-    case MATCH_NOT_EQUAL:
-        return strcmp(matcher->value, value) != 0;
-    case MATCH_REGEX:
-        return regex_find(matcher->regex, value, strlen(value), 0, NULL) == REGEX_MATCH;
-    case MATCH_NOT_REGEX:
-        return regex_find(matcher->regex, value, strlen(value), 0, NULL) == REGEX_NO_MATCH;
-    }
-    return false;
+    bool matches;
+    test(matcher, value, &matches);
+    return matches;
 }
 
 bool selector_matches(const struct selector *selector, const struct labels *labels)
@@ -264,4 +268,20 @@ void selector_write(struct buffer *out, const struct selector *selector)
         label_write_quoted(out, matcher->value);
     }
     buffer_add_char(out, '}');
+}
+
+/* ---- many values ---- */
+
+int matching_test(struct matching *matching, const struct matcher *matcher, const char *value,
+                  bool *ret_matches, struct error *error)
+{
+    int r = matcher->regex ? matching_check(matching, error) : 0;
+    if (r < 0)
+        return r;
+    if (test(matcher, value, ret_matches) == REGEX_LIMIT)
+        return error_set(error, -EDOM,
+                         "The expression \"%.200s\" takes too many steps for a value of %.100s. "
+                         "Use a simpler one.",
+                         matcher->value, matcher->name);
+    return 0;
 }

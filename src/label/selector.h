@@ -14,8 +14,8 @@
 #include "base/arena.h"
 #include "base/buffer.h"
 #include "base/error.h"
+#include "io/regex.h"
 #include "label/labels.h"
-#include "profile/regex.h"
 
 #define SELECTOR_BYTES_MAX 65536
 #define SELECTOR_MATCHERS_MAX 128
@@ -47,9 +47,17 @@ int selector_add(struct selector *selector, enum matcher_kind kind, const char *
                  const char *value, struct error *error);
 
 /* `value` is the label's, "" when it isn't there. An expression that meets its match limit matches
- * nothing: =~ is then false, and so is !~. */
+ * nothing: =~ is then false, and so is !~. For the few values of an agent or a type; queries, which
+ * look at many, use matching_test. */
 bool matcher_matches(const struct matcher *matcher, const char *value);
 bool selector_matches(const struct selector *selector, const struct labels *labels);
 
 /* The same selector as text; equal matchers in equal order give equal texts. */
 void selector_write(struct buffer *out, const struct selector *selector);
+
+/* ---- many values ---- */
+
+/* As matcher_matches, within a budget (io/regex.h). -EDOM when an expression takes too many
+ * steps for this value, or all have used up the budget; -ECANCELED. */
+int matching_test(struct matching *matching, const struct matcher *matcher, const char *value,
+                  bool *ret_matches, struct error *error);

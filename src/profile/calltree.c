@@ -61,6 +61,8 @@ uint32_t calltree_function_id(struct calltree *tree, const struct calltree_funct
             !memcmp(known->name, function->name, known->length))
             break;
     }
+    if (id == ID_NONE && tables->frozen)
+        return ID_NONE;
     if (id == ID_NONE) {
         array_reserve(tree->functions, tables->function_capacity, (size_t)tree->function_count + 1);
         id = tree->function_count++;
@@ -83,25 +85,64 @@ uint32_t calltree_function_id(struct calltree *tree, const struct calltree_funct
     return id;
 }
 
+static uint64_t child_hash(const struct calltree *tree, uint32_t parent, uint32_t function)
+{
+    return hash_word(((uint64_t)parent << 32 | function) ^ tree->tables->seed);
+}
+
+static uint32_t find_child(const struct calltree *tree, uint32_t parent, uint32_t function)
+{
+    struct id_probe probe = id_probe_start(child_hash(tree, parent, function));
+    uint32_t id;
+    while ((id = id_table_next(&tree->tables->node_index, &probe)) != ID_NONE)
+        if (tree->nodes[id].parent == parent && tree->nodes[id].function == function)
+            break;
+    return id;
+}
+
 uint32_t calltree_child(struct calltree *tree, uint32_t parent, uint32_t function, bool inlined)
 {
     struct calltree_tables *tables = tree->tables;
-    uint64_t hash = hash_word(((uint64_t)parent << 32 | function) ^ tables->seed);
-    struct id_probe probe = id_probe_start(hash);
-    uint32_t id;
-    while ((id = id_table_next(&tables->node_index, &probe)) != ID_NONE) {
-        struct calltree_node *known = &tree->nodes[id];
-        if (known->parent == parent && known->function == function) {
-            known->inlined &= inlined;
-            return id;
-        }
+    uint32_t id = find_child(tree, parent, function);
+    if (id != ID_NONE) {
+        tree->nodes[id].inlined &= inlined;
+        return id;
     }
     array_reserve(tree->nodes, tables->node_capacity, (size_t)tree->node_count + 1);
     id = tree->node_count++;
     tree->nodes[id] =
         (struct calltree_node){.parent = parent, .function = function, .inlined = inlined};
-    id_table_insert(&tables->node_index, hash, id);
+    id_table_insert(&tables->node_index, child_hash(tree, parent, function), id);
     return id;
+}
+
+/* Of a frozen tree: the child that is there, or what stands for those that aren't. */
+static uint32_t frozen_child(struct calltree *tree, uint32_t parent, uint32_t function)
+{
+    uint32_t other = tree->tables->other;
+    if (parent && tree->nodes[parent].function == other)
+        return parent;
+    uint32_t id = function == ID_NONE ? ID_NONE : find_child(tree, parent, function);
+    return id == ID_NONE ? calltree_child(tree, parent, other, false) : id;
+}
+
+void calltree_freeze(struct calltree *tree)
+{
+    tree->tables->other = calltree_other(tree);
+    tree->tables->frozen = true;
+    for (unsigned type = 0; type < tree->type_count; type++)
+        for (int side = 0; side < CALLTREE_SIDES; side++)
+            if (tree->types[type].self[side])
+                memset(tree->types[type].self[side], 0,
+                       tree->tables->column_length * sizeof(int64_t));
+}
+
+uint32_t calltree_other(struct calltree *tree)
+{
+    return calltree_function_id(tree, &(struct calltree_function){.name = CALLTREE_OTHER,
+                                                                  .length = strlen(CALLTREE_OTHER),
+                                                                  .file = "",
+                                                                  .binary = ""});
 }
 
 /* The tree's copies of a profile's strings, by where those lie: any number of functions may share
@@ -189,10 +230,11 @@ static uint32_t *add_nodes(struct calltree *tree, const struct profile *profile)
         if (!used[i])
             continue;
         uint32_t entry = naming.of_frame[node->frame];
-        nodes[i] = entry == NAMING_NONE
-                       ? nodes[node->parent]
-                       : calltree_child(tree, nodes[node->parent], functions[entry],
-                                        profile->frames[node->frame].inlined);
+        uint32_t parent = nodes[node->parent];
+        nodes[i] = entry == NAMING_NONE   ? parent
+                   : tree->tables->frozen ? frozen_child(tree, parent, functions[entry])
+                                          : calltree_child(tree, parent, functions[entry],
+                                                           profile->frames[node->frame].inlined);
     }
     return nodes;
 }

@@ -89,8 +89,33 @@ void calltree_children(const struct calltree *tree, const int64_t *order, uint32
  */
 uint32_t calltree_limit(struct calltree *tree, uint32_t limit);
 
+/*
+ * Takes all values out, and lets what is added from now on make no new nodes: a stack that leaves
+ * the tree ends in the child "(other)" of the last node that it has there. So a tree whose nodes
+ * were chosen from a part of the data gets exact values by adding all of it once more.
+ */
+void calltree_freeze(struct calltree *tree);
+
 /* Leaves the part that these functions' names lead to from the root, and them. False when there is
  * none: the tree is as it was. */
 bool calltree_focus(struct calltree *tree, const char *const *names, size_t count);
 
 #define CALLTREE_OTHER "(other)"
+
+/* What of a column is under "(other)", folded there by calltree_limit or by the store that the
+ * profile came from: magnitudes, so that values that cancel out count, too. */
+int64_t calltree_folded(const struct calltree *tree, unsigned type, enum calltree_side side);
+
+/* How a tree is made simpler. A frame that is taken out leaves its value with its caller. */
+struct calltree_simpler {
+    const char *const *hide; /* functions, by name */
+    size_t hide_count;
+    const char *const *fold; /* binaries without their paths: a run of frames of one is one frame */
+    size_t fold_count;
+    const char *only; /* a binary: only the stacks through it. NULL: all */
+    bool recursion;   /* a recursive call is its outermost one */
+};
+
+#define CALLTREE_ALL_LIBRARIES "*" /* in `fold`: each library */
+
+void calltree_simplify(struct calltree *tree, const struct calltree_simpler *simpler);

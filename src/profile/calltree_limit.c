@@ -116,8 +116,7 @@ static bool *choose_nodes(const struct calltree *tree, uint32_t limit)
     return keep;
 }
 
-/* Moves every column to the new numbering, adding up what fell together. */
-static void move_columns(struct calltree *tree, const uint32_t *moved, uint32_t old_count)
+void calltree_move_columns(struct calltree *tree, const uint32_t *moved, uint32_t old_count)
 {
     for (unsigned type = 0; type < tree->type_count; type++) {
         for (int side = 0; side < CALLTREE_SIDES; side++) {
@@ -140,11 +139,7 @@ uint32_t calltree_limit(struct calltree *tree, uint32_t limit)
     if (tree->node_count <= limit)
         return 0;
     _cleanup_free_ bool *keep = choose_nodes(tree, limit);
-    uint32_t other = calltree_function_id(
-        tree,
-        &(struct calltree_function){
-            .name = CALLTREE_OTHER, .length = strlen(CALLTREE_OTHER), .file = "", .binary = ""});
-
+    uint32_t other = calltree_other(tree);
     uint32_t old_count = tree->node_count, folded = 0;
     _cleanup_free_ struct calltree_node *old = memory_zalloc(old_count, sizeof(*old));
     memcpy(old, tree->nodes, old_count * sizeof(*old));
@@ -161,7 +156,17 @@ uint32_t calltree_limit(struct calltree *tree, uint32_t limit)
             moved[node] = moved[parent];
         folded += !keep[node];
     }
-    move_columns(tree, moved, old_count);
+    calltree_move_columns(tree, moved, old_count);
+    return folded;
+}
+
+int64_t calltree_folded(const struct calltree *tree, unsigned type, enum calltree_side side)
+{
+    const int64_t *self = tree->types[type].self[side];
+    int64_t folded = 0;
+    for (uint32_t node = 1; self && node < tree->node_count; node++)
+        if (!strcmp(tree->functions[tree->nodes[node].function].name, CALLTREE_OTHER))
+            folded = add_saturated(folded, magnitude(self[node]));
     return folded;
 }
 
@@ -203,6 +208,6 @@ bool calltree_focus(struct calltree *tree, const char *const *names, size_t coun
             for (uint32_t node = 0; tree->types[type].self[side] && node < old_count; node++)
                 if (!inside[node])
                     tree->types[type].self[side][node] = 0;
-    move_columns(tree, moved, old_count);
+    calltree_move_columns(tree, moved, old_count);
     return true;
 }

@@ -9,6 +9,7 @@
 #include <xxhash.h>
 
 #include "base/memory.h"
+#include "profile/level.h"
 
 static int64_t side_total(const struct diff_side *side)
 {
@@ -19,21 +20,55 @@ static int64_t side_total(const struct diff_side *side)
     return total;
 }
 
-double diff_scale(const struct diff_side *base, const struct diff_side *new_side,
-                  enum diff_normalize normalize)
+static struct diff_sums sums_of(const struct diff_side *side)
+{
+    const struct profile *profile = side->profile;
+    bool known = side->type < profile->type_count;
+    const char *type = known ? profile_text(profile, profile->types[side->type].type) : "";
+    return (struct diff_sums){side_total(side), profile->duration_ns, level_is_sample_type(type)};
+}
+
+enum diff_normalize diff_resolve_of(const struct diff_sums *base, const struct diff_sums *new_side,
+                                    enum diff_normalize normalize)
+{
+    if (normalize != DIFF_DEFAULT)
+        return normalize;
+    if (base->level || new_side->level)
+        return DIFF_ABSOLUTE;
+    bool known = base->duration_ns > 0 && new_side->duration_ns > 0;
+    return known ? DIFF_BY_DURATION : DIFF_BY_TOTAL;
+}
+
+enum diff_normalize diff_resolve(const struct diff_side *base, const struct diff_side *new_side,
+                                 enum diff_normalize normalize)
+{
+    struct diff_sums from = sums_of(base), to = sums_of(new_side);
+    return diff_resolve_of(&from, &to, normalize);
+}
+
+double diff_scale_of(const struct diff_sums *base, const struct diff_sums *new_side,
+                     enum diff_normalize normalize)
 {
     double from = 0, to = 0;
+    normalize = diff_resolve_of(base, new_side, normalize);
     if (normalize == DIFF_BY_TOTAL) {
-        from = (double)side_total(base);
-        to = (double)side_total(new_side);
-    } else if (normalize == DIFF_BY_DURATION) {
-        from = (double)base->profile->duration_ns;
-        to = (double)new_side->profile->duration_ns;
+        from = (double)base->total;
+        to = (double)new_side->total;
+    } else if (normalize == DIFF_BY_DURATION && !new_side->level) {
+        from = (double)base->duration_ns;
+        to = (double)new_side->duration_ns;
     }
     return from > 0 && to > 0 ? to / from : 1;
 }
 
-static int64_t change(int64_t base, int64_t new_value, double scale)
+double diff_scale(const struct diff_side *base, const struct diff_side *new_side,
+                  enum diff_normalize normalize)
+{
+    struct diff_sums from = sums_of(base), to = sums_of(new_side);
+    return diff_scale_of(&from, &to, normalize);
+}
+
+int64_t diff_change(int64_t base, int64_t new_value, double scale)
 {
     if (scale == 1)
         return add_saturated(new_value, base == INT64_MIN ? INT64_MAX : -base);
@@ -101,8 +136,8 @@ void diff_functions(const struct diff_side *base, const struct diff_side *new_si
     id_table_release(&join.index);
     for (size_t i = 0; i < diff.count; i++) {
         struct diff_row *row = &diff.rows[i];
-        row->flat_change = change(row->base_flat, row->new_flat, scale);
-        row->cumulative_change = change(row->base_cumulative, row->new_cumulative, scale);
+        row->flat_change = diff_change(row->base_flat, row->new_flat, scale);
+        row->cumulative_change = diff_change(row->base_cumulative, row->new_cumulative, scale);
     }
     if (diff.count)
         qsort_r(diff.rows, diff.count, sizeof(*diff.rows), compare_changes, &order);

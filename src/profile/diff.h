@@ -29,12 +29,31 @@ struct diff {
     double scale;
 };
 
-enum diff_normalize { DIFF_BY_TOTAL, DIFF_BY_DURATION, DIFF_ABSOLUTE };
+enum diff_normalize { DIFF_BY_TOTAL, DIFF_BY_DURATION, DIFF_ABSOLUTE, DIFF_DEFAULT };
+
+/* What the default stands for: values per second; levels, as live memory, as they are; totals where
+ * a duration isn't known. Others stand for themselves. */
+enum diff_normalize diff_resolve(const struct diff_side *base, const struct diff_side *new_side,
+                                 enum diff_normalize normalize);
 
 /* What base values are multiplied by so that both have the same total or duration. 1 when that
- * cannot be (a total or duration is 0). */
+ * cannot be (a total or duration is 0), and for levels by duration. */
 double diff_scale(const struct diff_side *base, const struct diff_side *new_side,
                   enum diff_normalize normalize);
+
+struct diff_sums {
+    int64_t total, duration_ns;
+    bool level;
+};
+
+/* The same of sides whose sums are known. */
+enum diff_normalize diff_resolve_of(const struct diff_sums *base, const struct diff_sums *new_side,
+                                    enum diff_normalize normalize);
+double diff_scale_of(const struct diff_sums *base, const struct diff_sums *new_side,
+                     enum diff_normalize normalize);
+
+/* new - base * scale, rounded. */
+int64_t diff_change(int64_t base, int64_t new_value, double scale);
 
 /* Rows with the widest growth first, by flat or cumulative value; the greatest shrinkage is last.
  * Both sides must outlive the result. */

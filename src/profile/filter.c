@@ -189,8 +189,15 @@ int profile_prune(struct profile *profile, struct error *error)
     if (r < 0)
         return r;
     _cleanup_free_ bool *drops = memory_zalloc(profile->function_count, sizeof(bool));
-    for (uint32_t i = 1; i < profile->function_count; i++)
+    struct match_budget budget = {.limit_ns = MATCH_BUDGET_NS};
+    struct matching matching;
+    matching_begin(&matching, &budget);
+    for (uint32_t i = 1; !r && i < profile->function_count; i++) {
         drops[i] = name_drops(profile, i, drop, keep);
+        r = matching_check(&matching, error);
+    }
+    if (r < 0)
+        return error_prefix(error, "The profile's drop_frames and keep_frames");
 
     uint32_t count = profile->node_count;
     _cleanup_free_ bool *cut = memory_zalloc(count, sizeof(bool));

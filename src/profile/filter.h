@@ -5,8 +5,8 @@
  */
 #pragma once
 
+#include "io/regex.h"
 #include "profile/profile.h"
-#include "profile/regex.h"
 
 enum tag_relation { TAG_IS, TAG_IS_NOT, TAG_MATCHES };
 
@@ -31,6 +31,7 @@ void profile_filter(struct profile *profile, const struct profile_filter *filter
 /*
  * Applies the profile's own drop_frames and keep_frames as pprof does when it opens a file: a stack
  * ends at the first frame (from the root) whose name matches the one and not the other, unless
- * nothing would be left. An expression that doesn't compile is an error.
+ * nothing would be left. An expression that doesn't compile is an error; so is one that takes too
+ * long (-EDOM).
  */
 int profile_prune(struct profile *profile, struct error *error);

@@ -10,8 +10,9 @@
 #include <xxhash.h>
 
 #include "base/memory.h"
-#include "profile/loose.h"
+#include "profile/readable.h"
 #include "profile/tables.h"
+#include "profile/unresolved.h"
 
 void profile_init(struct profile *profile, enum profile_detail detail)
 {
@@ -38,8 +39,8 @@ void profile_release(struct profile *profile)
     struct profile_tables *tables = profile->tables;
     if (!tables)
         return;
-    if (profile->loose)
-        profile->loose->free(profile->loose);
+    if (profile->unresolved)
+        profile->unresolved->free(profile->unresolved);
     arena_release(&tables->text);
     free(tables->labels);
     free(tables->label_sets);
@@ -131,12 +132,32 @@ uint32_t profile_cstring(struct profile *profile, const char *text)
     return profile_string(profile, text, strlen(text));
 }
 
+static struct name_text name_text(const struct profile *profile, uint32_t string)
+{
+    return (struct name_text){profile->strings[string].data, profile->strings[string].length};
+}
+
+static void choose_name(struct profile *profile, struct profile_function *function)
+{
+    _cleanup_buffer_ struct buffer name = {0};
+    struct name_text own = name_text(profile, function->name);
+    struct name_text system = name_text(profile, function->system_name);
+    if (profile->detail & PROFILE_ORIGINAL_NAMES) {
+        if (name_readable(system.data, system.length, &name) && name.length == own.length &&
+            !memcmp(name.data, own.data, own.length))
+            function->name = function->system_name;
+    } else if (name_of_function(own, system, &name)) {
+        if (!function->system_name)
+            function->system_name = function->name;
+        function->name = profile_string(profile, name.data, name.length);
+    }
+}
+
 uint32_t profile_function(struct profile *profile, const struct profile_function *function)
 {
     struct profile_tables *tables = profile->tables;
     struct profile_function key = *function;
-    if (key.system_name == key.name)
-        key.system_name = 0;
+    choose_name(profile, &key);
     if (unlikely(tables->appended))
         index_appended(profile);
     uint64_t hash = hash_function(tables, &key);

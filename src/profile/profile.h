@@ -37,6 +37,7 @@ enum profile_detail {
     PROFILE_LINKS = 1 << 3,
     PROFILE_TIMES = 1 << 4, /* one row per event instead of one per stack */
     PROFILE_ALL = (1 << 5) - 1,
+    PROFILE_ORIGINAL_NAMES = 1 << 5, /* functions are called as their source did: see readable.h */
 };
 
 struct profile_string {
@@ -46,7 +47,7 @@ struct profile_string {
 
 struct profile_function {
     uint32_t name;        /* string; for people */
-    uint32_t system_name; /* string; as the linker knows it, 0 when the same */
+    uint32_t system_name; /* string; as the linker or the runtime knows it, 0 when not given */
     uint32_t file;        /* string */
     uint32_t start_line;
 };
@@ -150,7 +151,8 @@ struct profile {
     uint64_t source_count; /* profiles that were merged into this one */
 
     struct profile_tables *tables; /* indexes and label sets; private to src/profile */
-    struct loose_stacks *loose;    /* NULL, or what samples name instead of nodes: see loose.h */
+    struct unresolved_stacks
+        *unresolved; /* NULL, or what samples name instead of nodes: see unresolved.h */
 };
 
 void profile_init(struct profile *profile, enum profile_detail detail);
@@ -166,6 +168,10 @@ size_t profile_memory(const struct profile *profile);
  */
 uint32_t profile_string(struct profile *profile, const char *text, size_t length);
 uint32_t profile_cstring(struct profile *profile, const char *text);
+
+/* Functions get readable names (readable.h), and keep the original as system_name where there is no
+ * other. With PROFILE_ORIGINAL_NAMES it is the other way round: names that were made readable
+ * become the original again. */
 uint32_t profile_function(struct profile *profile, const struct profile_function *function);
 
 /* Mappings are the same when build ID (or, without one, file name) and offset are the same, so

@@ -7,8 +7,8 @@
 
 #include "base/memory.h"
 #include "base/text.h"
-#include "profile/loose.h"
 #include "profile/tables.h"
+#include "profile/unresolved.h"
 
 unsigned profile_type(struct profile *profile, uint32_t type, uint32_t unit)
 {

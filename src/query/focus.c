@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// One part of the call tree: what a page asks for again when it wants more detail there. Stacks
-// keep their beginning, so the part fits into the whole that it was asked for from.
+// One part of the call tree, which a page requests to show more detail there. Stacks keep their
+// beginning, so the part fits into the original tree.
 
 #include "query/focus.h"
 

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/hex.h"
 #include "base/memory.h"
 #include "query/graft.h"
 #include "query/query.h"
@@ -26,15 +27,12 @@ static bool parse_hex(const char *text, uint8_t *bytes, size_t count)
     size_t digits = 0;
     for (; *text; text++) {
         char c = *text;
-        unsigned digit = c >= '0' && c <= '9'   ? (unsigned)(c - '0')
-                         : c >= 'a' && c <= 'f' ? (unsigned)(c - 'a' + 10)
-                         : c >= 'A' && c <= 'F' ? (unsigned)(c - 'A' + 10)
-                                                : 16;
+        int digit = hex_digit(c);
         if (c == '-' && count == 16)
             continue;
-        if (digit > 15 || digits == count * 2)
+        if (digit < 0 || digits == count * 2)
             return false;
-        bytes[digits / 2] = (uint8_t)(bytes[digits / 2] << 4 | digit);
+        bytes[digits / 2] = (uint8_t)(bytes[digits / 2] << 4 | (unsigned)digit);
         digits++;
     }
     return digits == count * 2;
@@ -43,7 +41,7 @@ static bool parse_hex(const char *text, uint8_t *bytes, size_t count)
 static int add_id(struct query_link_ids *ids, const uint8_t id[16], struct error *error)
 {
     if (ids->count == QUERY_LINKS_MAX)
-        return error_set(error, -E2BIG, "More than %d traces or spans are asked for at once.",
+        return error_set(error, -E2BIG, "The query has more than %d traces or spans.",
                          QUERY_LINKS_MAX);
     array_reserve(ids->ids, ids->capacity, ids->count + 1);
     memcpy(ids->ids[ids->count++], id, 16);
@@ -64,7 +62,7 @@ int query_links_add(struct query_links *links, enum query_link_kind kind, const 
     if (kind != QUERY_TRACE && parse_hex(text, id, 8))
         return add_id(kind == QUERY_SPAN ? &links->kinds[kind] : &links->spans_of_profiles, id,
                       error);
-    return error_set(error, -EINVAL, "\"%.60s\" is no %s.", text, what[kind]);
+    return error_set(error, -EINVAL, "\"%.60s\" is not a %s.", text, what[kind]);
 }
 
 bool query_links_any(const struct query_links *links)
@@ -235,8 +233,9 @@ int query_merge_links(struct store *store, const struct store_selection *selecti
         r = store_exemplars(store, selection, NULL, limits, add_exemplar, &merging, error);
     graft_release(&merging.graft);
     if (merging.too_large)
-        return error_set(error, -E2BIG, "The samples asked for take more than %zu MiB of memory.",
+        return error_set(error, -E2BIG, "The query exceeds its memory limit of %zu MiB.",
                          merging.memory_limit >> 20);
+    merging.quality.damaged_files = store_damaged_files(store, selection);
     if (!r)
         *ret_quality = merging.quality;
     return r;

@@ -8,6 +8,8 @@
 
 #include "base/memory.h"
 #include "label/selector.h"
+#include "query/covered.h"
+#include "query/quality.h"
 
 #define LABEL_VERSION "version"
 
@@ -152,24 +154,6 @@ static struct selector select_part(const struct store_selection *selection,
     return selector;
 }
 
-static void add_quality(struct store_quality *sum, const struct store_quality *part)
-{
-    if (part->windows) {
-        sum->first_ns = sum->windows ? MIN(sum->first_ns, part->first_ns) : part->first_ns;
-        sum->last_ns = sum->windows ? MAX(sum->last_ns, part->last_ns) : part->last_ns;
-    }
-    sum->rows += part->rows;
-    sum->windows += part->windows;
-    sum->series += part->series;
-    sum->blocks += part->blocks;
-    sum->duration_ns = add_saturated(sum->duration_ns, part->duration_ns);
-    sum->total = add_saturated(sum->total, part->total);
-    sum->cut = add_saturated(sum->cut, part->cut);
-    sum->tiers |= part->tiers;
-    sum->damaged_blocks += part->damaged_blocks;
-    sum->damaged_files += part->damaged_files;
-}
-
 /* ---- merging ---- */
 
 struct merging {
@@ -210,7 +194,7 @@ static int merge_part(struct merging *merging, const struct store_selection *sel
     int r = 0;
     own.selector = &selector;
     if (limits.memory_bytes && taken >= limits.memory_bytes)
-        r = error_set(error, -E2BIG, "The answer takes more than %zu MiB of memory.",
+        r = error_set(error, -E2BIG, "The answer exceeds the memory limit of %zu MiB.",
                       limits.memory_bytes >> 20);
     else if (limits.memory_bytes)
         limits.memory_bytes -= taken;
@@ -220,7 +204,7 @@ static int merge_part(struct merging *merging, const struct store_selection *sel
     else if (!r)
         r = merging->merge(merging->context, &own, &limits, merging->profile, &quality, error);
     if (!r)
-        add_quality(&merging->quality, &quality);
+        query_quality_add(&merging->quality, &quality);
     free(selector.matchers);
     return r;
 }
@@ -297,6 +281,7 @@ static void add_points(struct group *to, const struct group *from)
             a == to->count || (b < from->count && from->points[b].time_ns <= to->points[a].time_ns);
         sum[count] = first ? to->points[a] : from->points[b];
         if (first && second) {
+            covered_add_point(&sum[count], &from->points[b]);
             sum[count].value = add_saturated(sum[count].value, from->points[b].value);
             sum[count].windows += from->points[b].windows;
         }
@@ -362,7 +347,7 @@ int query_maps_timeseries(struct symbol_maps *maps, struct store *store,
             asked.function = &function;
         }
         r = store_timeseries(store, &own, &asked, limits, keep_group, &groups, &quality, error);
-        add_quality(&sum, &quality);
+        query_quality_add(&sum, &quality);
         query_maps_free(named.names);
         free(selector.matchers);
     }
@@ -370,7 +355,7 @@ int query_maps_timeseries(struct symbol_maps *maps, struct store *store,
         *ret_quality = sum;
     if (groups.bytes > groups.limit_bytes && groups.limit_bytes)
         return error_set(error, -E2BIG,
-                         "The values take more than %zu MiB of memory; ask for longer steps, or "
+                         "The values exceed the memory limit of %zu MiB; use longer steps, or "
                          "group by fewer labels.",
                          groups.limit_bytes >> 20);
     return r < 0 ? r : give_groups(&groups, fn, context);

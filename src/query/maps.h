@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Names from source maps and mapping files, when a question is asked: profiles are stored with the
+ * Names from source maps and mapping files, when a query is asked: profiles are stored with the
  * names that a minifier or an obfuscator left, and a map for their service and version says what
  * the source calls them. What one function became of several, inlined, is several frames again.
  *
@@ -11,7 +11,7 @@
 
 #include "query/graft.h"
 #include "store/store.h"
-#include "symbol/map_store.h"
+#include "symbol/maps/store.h"
 
 /* ---- names of one service and version (maps_names.c) ---- */
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What frames are called in the source, by the maps of one service and version: see maps.h.
+// Source names of frames, by the maps of one service and version: see maps.h.
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,7 +13,7 @@
 #include "profile/naming.h"
 #include "profile/rename.h"
 #include "query/maps.h"
-#include "symbol/jit_name.h"
+#include "symbol/jit/name.h"
 
 #define ANONYMOUS "(anonymous)"
 

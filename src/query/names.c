@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Names for addresses at the time of the question, and how many have any: see names.h.
+// Names for addresses at the time of the query, and how many have any: see names.h.
 
 #include "query/names.h"
 
@@ -9,13 +9,14 @@
 
 #include "base/memory.h"
 #include "profile/rename.h"
-#include "symbol/naming.h"
+#include "symbol/naming/naming.h"
 #include "symbol/symbol.h"
 
 _Static_assert(SYMBOL_FRAMES_MAX <= PROFILE_EXPANSION_MAX, "all frames of an address fit");
 
 struct namer {
     struct symbol_store *symbols;
+    const char *tenant;
     struct symbol_source **sources; /* by mapping; NULL: not known */
     uint32_t mapping_count;
 };
@@ -48,7 +49,7 @@ static bool prepare(struct namer *namer, const struct profile *profile, query_un
         asked[mapping] = true;
         if (!symbol_key(profile_text(profile, profile->mappings[mapping].build_id), key))
             continue;
-        namer->sources[mapping] = symbol_store_source(namer->symbols, key);
+        namer->sources[mapping] = symbol_store_source(namer->symbols, namer->tenant, key);
         any |= namer->sources[mapping] != NULL;
         if (!namer->sources[mapping] && unknown)
             unknown(context, key, profile_text(profile, profile->mappings[mapping].file));
@@ -83,10 +84,10 @@ static size_t name_frame(void *context, const struct profile *from, uint32_t id,
     return count ? count : 1;
 }
 
-int query_name(struct profile *profile, struct symbol_store *symbols, query_unknown_fn *unknown,
-               void *context, struct error *error)
+int query_name(struct profile *profile, struct symbol_store *symbols, const char *tenant,
+               query_unknown_fn *unknown, void *context, struct error *error)
 {
-    _cleanup_(namer_release) struct namer namer = {.symbols = symbols};
+    _cleanup_(namer_release) struct namer namer = {.symbols = symbols, .tenant = tenant};
     struct profile named;
     if (!prepare(&namer, profile, unknown, context))
         return 0;
@@ -127,7 +128,7 @@ static struct symbol_source *late_source(struct query_late *late, const struct p
         array_reserve(late->sources, late->capacity, late->count + 1);
         struct query_late_source *new = &late->sources[late->count++];
         strcpy(new->key, key);
-        new->source = symbol_store_source(late->symbols, key);
+        new->source = symbol_store_source(late->symbols, late->tenant, key);
     }
     late->last = tables;
     late->last_mapping = mapping;

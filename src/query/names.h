@@ -9,23 +9,25 @@
 #include "base/error.h"
 #include "profile/profile.h"
 #include "store/store.h"
-#include "symbol/store.h"
+#include "symbol/store/store.h"
 #include "symbol/symbol.h"
 
 /* Told of each build that an address is in and that the store doesn't know; `key` as in
- * symbol/store.h. May be NULL. */
+ * symbol/store/store.h. May be NULL. */
 typedef void query_unknown_fn(void *context, const char *key, const char *file);
 
-/* Names what can be named in `profile`, which is replaced by another where that is anything. */
-int query_name(struct profile *profile, struct symbol_store *symbols, query_unknown_fn *unknown,
-               void *context, struct error *error);
+/* Names what can be named in `profile` with the symbols of a tenant; it is replaced by another
+ * where that is anything. */
+int query_name(struct profile *profile, struct symbol_store *symbols, const char *tenant,
+               query_unknown_fn *unknown, void *context, struct error *error);
 
 /* ---- frames of a store, one by one ---- */
 
-/* Remembers what it was asked for. One thread at a time; zeroes with `symbols` set (or NULL: none)
- * are ready. */
+/* Remembers what it was asked for. One thread at a time; zeroes with `symbols` (or NULL: none) and
+ * `tenant` set are ready. */
 struct query_late {
     struct symbol_store *symbols;
+    const char *tenant; /* whose they are; borrowed */
     struct query_late_source {
         char key[SYMBOL_KEY_BYTES];
         struct symbol_source *source; /* NULL: not known */

@@ -6,10 +6,30 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "label/rules/policy.h"
+#include "label/selector.h"
+#include "query/covered.h"
 #include "query/query.h"
 
 #define SECOND_NS 1000000000ll
-#define HOUR_NS (3600 * SECOND_NS)
+
+void query_quality_add(struct store_quality *sum, const struct store_quality *part)
+{
+    if (part->windows) {
+        sum->first_ns = sum->windows ? MIN(sum->first_ns, part->first_ns) : part->first_ns;
+        sum->last_ns = sum->windows ? MAX(sum->last_ns, part->last_ns) : part->last_ns;
+    }
+    covered_add(sum, part); /* before the totals */
+    sum->rows += part->rows;
+    sum->windows += part->windows;
+    sum->series += part->series;
+    sum->blocks += part->blocks;
+    sum->total = add_saturated(sum->total, part->total);
+    sum->cut = add_saturated(sum->cut, part->cut);
+    sum->tiers |= part->tiers;
+    sum->damaged_blocks += part->damaged_blocks;
+    sum->damaged_files = MAX(sum->damaged_files, part->damaged_files); /* of the same time */
+}
 
 static int count_text(void *context, const char *text)
 {
@@ -27,67 +47,59 @@ static int count_hosts(struct store *store, const struct store_selection *select
     return r;
 }
 
-/* ---- coverage ---- */
+/* ---- values over the limit ---- */
 
-struct coverage {
-    int64_t length_ns; /* of a window, at least a step */
-    int64_t end_ns;    /* what is covered up to here is counted */
-    int64_t to_ns;
-    int64_t covered_ns;
+#define NAMES_MAX 512
+
+struct names {
+    char *list[NAMES_MAX];
+    size_t count;
 };
 
-static int cover(void *context, const struct labels *group, const struct store_point *points,
-                 size_t count)
+static int keep_name(void *context, const char *name)
 {
-    struct coverage *coverage = context;
-    (void)group;
-    for (size_t i = 0; i < count; i++) {
-        if (!points[i].windows)
-            continue;
-        int64_t start = MAX(points[i].time_ns, coverage->end_ns);
-        int64_t end = MIN(add_saturated(points[i].time_ns, coverage->length_ns), coverage->to_ns);
-        coverage->covered_ns += MAX(end - start, (int64_t)0);
-        coverage->end_ns = MAX(coverage->end_ns, end);
-    }
-    return 0;
+    struct names *names = context;
+    names->list[names->count++] = memory_strdup(name);
+    return names->count == NAMES_MAX;
 }
 
-/* Steps that rollups can answer where the range is long: a figure about an answer must not cost
- * more than the answer. */
-static int64_t coverage_step(int64_t range_ns)
+static int find_one(void *context, const char *text)
 {
-    return range_ns <= 2 * HOUR_NS          ? 10 * SECOND_NS
-           : range_ns <= 2 * 24 * HOUR_NS   ? 600 * SECOND_NS
-           : range_ns <= 100 * 24 * HOUR_NS ? HOUR_NS
-                                            : 24 * HOUR_NS;
+    (void)context;
+    (void)text;
+    return 1;
 }
 
-static int measure_coverage(struct store *store, const struct store_selection *selection,
-                            const struct store_limits *limits, int64_t now_ns,
-                            struct query_quality *quality, struct error *error)
+/* Whether the selection has a series with the label name="other". */
+static int has_other(struct store *store, const struct store_selection *selection, const char *name,
+                     struct error *error)
 {
-    struct store_selection range = *selection;
-    range.from_ns = MAX(range.from_ns, (int64_t)0);
-    range.to_ns = MIN(range.to_ns, now_ns);
-    int64_t step = coverage_step(range.to_ns - range.from_ns);
-    if (step > 10 * SECOND_NS) {
-        range.from_ns = (range.from_ns + step - 1) / step * step;
-        /* What is going on now counts although it isn't over. */
-        bool open = selection->to_ns >= now_ns;
-        range.to_ns = (range.to_ns + (open ? step - 1 : 0)) / step * step;
-    }
-    quality->covered = -1;
-    quality->covered_step_ns = step;
-    if (range.to_ns - range.from_ns < step || !quality->found.windows)
+    const struct selector *asked = selection->selector;
+    size_t count = asked ? asked->count : 0;
+    if (count >= SELECTOR_MATCHERS_MAX)
         return 0;
-    int64_t length = quality->found.duration_ns / (int64_t)quality->found.windows;
-    struct coverage coverage = {
-        .length_ns = MAX(length, step), .end_ns = range.from_ns, .to_ns = range.to_ns};
-    struct store_timeseries_query query = {.step_ns = step, .presence = true};
-    int r = store_timeseries(store, &range, &query, limits, cover, &coverage, NULL, error);
-    if (!r)
-        quality->covered = (double)coverage.covered_ns / (double)(range.to_ns - range.from_ns);
-    return r;
+    _cleanup_free_ struct matcher *matchers = memory_zalloc(count + 1, sizeof(*matchers));
+    if (count)
+        memcpy(matchers, asked->matchers, count * sizeof(*matchers));
+    matchers[count] = (struct matcher){.kind = MATCH_EQUAL, .name = name, .value = LABEL_OTHER};
+    struct selector narrowed = {.matchers = matchers, .count = count + 1};
+    struct store_selection own = *selection;
+    own.selector = &narrowed;
+    return store_label_values(store, &own, name, find_one, NULL, error);
+}
+
+static int count_capped(struct store *store, const struct store_selection *selection,
+                        uint64_t *ret_capped, struct error *error)
+{
+    struct names *names = memory_zalloc(1, sizeof(*names));
+    int r = store_label_names(store, selection, keep_name, names, error);
+    for (size_t i = 0; i < names->count; i++) {
+        r = r < 0 ? r : has_other(store, selection, names->list[i], error);
+        *ret_capped += r == 1;
+        free(names->list[i]);
+    }
+    free(names);
+    return MIN(r, 0);
 }
 
 /* ---- losses ---- */
@@ -146,11 +158,13 @@ int query_quality_measure(struct store *store, const struct store_selection *sel
                           struct query_quality *quality, struct error *error)
 {
     quality->hosts = 0;
+    quality->capped_labels = 0;
     quality->has_dropped = false;
     quality->dropped = 0;
     int r = count_hosts(store, selection, &quality->hosts, error);
     if (!r)
-        r = measure_coverage(store, selection, limits, now_ns, quality, error);
+        r = count_capped(store, selection, &quality->capped_labels, error);
+    quality->covered = covered_share(selection, quality->found.covered_ns, now_ns);
     if (!r)
         r = add_losses(store, selection, limits, quality, error);
     return r;

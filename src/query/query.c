@@ -44,7 +44,7 @@ static int set_type(struct query *query, const char *text, size_t length, struct
         length--;
     }
     if (length >= sizeof(query->type))
-        return error_set(error, -EINVAL, "The query's profile type has %zu bytes; %zu may be.",
+        return error_set(error, -EINVAL, "The query's profile type is %zu bytes; the limit is %zu.",
                          length, sizeof(query->type) - 1);
     memcpy(query->type, text, length);
     query->type[length] = 0;
@@ -55,11 +55,11 @@ static int set_type(struct query *query, const char *text, size_t length, struct
     }
     for (const char *c = query->type; *c; c++)
         if ((unsigned char)*c < ' ' || strchr("}\"'", *c))
-            return error_set(error, -EINVAL, "\"%.100s\" is no profile type.", query->type);
+            return error_set(error, -EINVAL, "\"%.100s\" is not a profile type.", query->type);
     if (parts != 1 && parts != 5)
         return error_set(error, -EINVAL,
-                         "\"%.100s\" is no profile type: those are short names such as cpu, or "
-                         "have five parts, as in process_cpu:cpu:nanoseconds:cpu:nanoseconds.",
+                         "\"%.100s\" is not a profile type: use a short name such as cpu, or five "
+                         "parts, as in process_cpu:cpu:nanoseconds:cpu:nanoseconds.",
                          query->type);
     return 0;
 }
@@ -75,8 +75,8 @@ static int take_type(struct query *query, struct error *error)
         bool equal = matcher->kind == MATCH_EQUAL;
         if (!equal || (*query->type && strcmp(query->type, matcher->value)))
             return error_set(error, -EINVAL,
-                             "A query has one type: __profile_type__ goes with = only, and not "
-                             "with another type before the braces.");
+                             "A query has one type: __profile_type__ requires =, and excludes "
+                             "another type before the braces.");
         int r = set_type(query, matcher->value, strlen(matcher->value), error);
         if (r < 0)
             return r;
@@ -91,7 +91,7 @@ int query_parse(const char *text, struct query *ret_query, struct error *error)
 {
     size_t length = strlen(text), type_length = strcspn(text, "{");
     if (length > QUERY_BYTES_MAX)
-        return error_set(error, -E2BIG, "The query has %zu bytes; %d may be.", length,
+        return error_set(error, -E2BIG, "The query is %zu bytes; the limit is %d.", length,
                          QUERY_BYTES_MAX);
     _cleanup_query_ struct query query = {0};
     int r = set_type(&query, text, type_length, error);
@@ -215,27 +215,27 @@ static int consider(void *context, const char *id)
     return 0;
 }
 
-int query_resolve(struct query *query, struct store *store, const char *tenant, int64_t from_ns,
-                  int64_t to_ns, struct error *error)
+int query_resolve(struct query *query, struct store *store, const struct store_selection *selection,
+                  struct error *error)
 {
     if (strchr(query->type, ':'))
         return 0;
     if (!*query->type)
         return error_set(error, -EINVAL,
-                         "The query names no profile type; write it before the "
-                         "selector, as in cpu{service_name=\"x\"}.");
+                         "The query has no profile type; write it before the selector, as in "
+                         "cpu{service_name=\"x\"}.");
     struct choice choice = {.short_name = query->type};
-    struct store_selection selection = {
-        .tenant = tenant, .selector = &query->selector, .from_ns = from_ns, .to_ns = to_ns};
-    int r = store_types(store, &selection, consider, &choice, error);
+    struct store_selection untyped = *selection;
+    untyped.type = NULL;
+    untyped.selector = &query->selector;
+    int r = store_types(store, &untyped, consider, &choice, error);
     if (!r && !choice.worth)
-        r = error_set(
-            error, -ENOENT,
-            "Nothing of the type \"%.100s\" is stored for these labels and this time%s%s.",
-            query->type, choice.seen.length ? "; there is " : "", buffer_text(&choice.seen));
+        r = error_set(error, -ENOENT,
+                      "No data of the type \"%.100s\" for these labels and this time range%s%s.",
+                      query->type, choice.seen.length ? "; available: " : "",
+                      buffer_text(&choice.seen));
     if (!r && choice.equals > 1)
-        r = error_set(error, -EINVAL,
-                      "\"%.100s\" stands for %u types here; write the one that is meant: %s.",
+        r = error_set(error, -EINVAL, "\"%.100s\" matches %u types here; choose one: %s.",
                       query->type, choice.equals, buffer_text(&choice.equal));
     if (!r)
         strcpy(query->type, choice.best);

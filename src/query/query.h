@@ -11,8 +11,8 @@
 #include "store/store.h"
 
 #define QUERY_BYTES_MAX SELECTOR_BYTES_MAX
-#define QUERY_TYPE_BYTES 1025       /* with its NUL */
-#define QUERY_RECORDING "recording" /* the label, and another one for its name */
+#define QUERY_TYPE_BYTES 1025           /* with its NUL */
+#define QUERY_RECORDING LABEL_RECORDING /* and another label for its name */
 #define QUERY_RECORDING_NAME "recording_name"
 
 struct query {
@@ -32,10 +32,11 @@ int query_parse(const char *text, struct query *ret_query, struct error *error);
  * for `recording_name`, such as recording="r12" or recording=~".*". */
 int query_leave_recordings(struct query *query, struct error *error);
 
-/* Makes the type a full id: a short name becomes the best type that the selection has of it.
- * -ENOENT when there is none, -EINVAL when several are as good; the sentence lists them. */
-int query_resolve(struct query *query, struct store *store, const char *tenant, int64_t from_ns,
-                  int64_t to_ns, struct error *error);
+/* Makes the type a full id: a short name becomes the best type that the query's series have in the
+ * selection's time, whose own type and selector are not looked at. -ENOENT when there is none,
+ * -EINVAL when several are as good; the sentence lists them. */
+int query_resolve(struct query *query, struct store *store, const struct store_selection *selection,
+                  struct error *error);
 
 /* How well a full id answers to a short name: 0 not at all, else the more the better. */
 unsigned query_type_fits(const char *id, const char *short_name);

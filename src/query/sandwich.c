@@ -68,8 +68,8 @@ bool sandwich_init(struct sandwich *sandwich, const struct profile *profile,
                    const struct naming *naming, const char *function)
 {
     *sandwich = (struct sandwich){0};
-    profile_init(&sandwich->above, 0);
-    profile_init(&sandwich->below, 0);
+    profile_init(&sandwich->above, profile->detail & PROFILE_ORIGINAL_NAMES);
+    profile_init(&sandwich->below, profile->detail & PROFILE_ORIGINAL_NAMES);
     _cleanup_free_ bool *chosen = memory_zalloc(naming->count + 1u, sizeof(*chosen));
     bool known = false;
     for (uint32_t i = 0; i < naming->count; i++)

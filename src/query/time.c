@@ -16,7 +16,7 @@
 static int wrong(const char *text, struct error *error)
 {
     return error_set(error, -EINVAL,
-                     "\"%.60s\" is no time; write unix seconds, RFC 3339 as in "
+                     "\"%.60s\" is not a time; use unix seconds, RFC 3339 as in "
                      "2026-11-15T08:00:00Z, or now-1h.",
                      text);
 }

@@ -1,45 +1,41 @@
 // SPDX-License-Identifier: Apache-2.0
-// What only an admin may ask for: deleting, and reading the audit log.
+// Routes for admins: deleting, acknowledging damage, resuming retention, and reading the audit log.
 
 #include <stdio.h>
 #include <string.h>
 
 #include "base/text.h"
-#include "server/audit.h"
-#include "server/question.h"
+#include "server/audit/audit.h"
+#include "server/handler/parameters.h"
+#include "server/internal.h"
+#include "server/query/context.h"
 
 #define CONFIRM_HEADER "X-Assay-Confirm"
 #define AUDIT_LINES 1000
 #define AUDIT_LINES_MAX 100000
 
-void server_audit(struct server *server, struct http_request *request, const char *action,
-                  const char *target, const char *outcome)
-{
-    const struct http_identity *identity = http_request_identity(request);
-    audit_write(server->audit,
-                &(struct audit_entry){.actor = identity->token_name ? identity->token_name
-                                                                    : "somebody without a token",
-                                      .tenant = identity->tenant,
-                                      .action = action,
-                                      .target = target,
-                                      .outcome = outcome,
-                                      .remote = http_request_peer(request)});
-}
-
 /* A page elsewhere can make a browser post to us, but not with a header of its own. */
-static int check_request(struct http_request *request, struct error *error)
+static int check_confirmed(struct http_request *request, const char *word, struct error *error)
 {
     const char *confirm = http_request_header(request, CONFIRM_HEADER);
+    if (!confirm || strcmp(confirm, word))
+        return error_set(error, -EINVAL, "This can't be undone; confirm it with the header %s: %s.",
+                         CONFIRM_HEADER, word);
+    return 0;
+}
+
+static int check_request(struct http_request *request, struct error *error)
+{
     const char *const needed[] = {"query", "from", "to"};
-    if (!confirm || strcmp(confirm, "delete"))
-        return error_set(error, -EINVAL,
-                         "Deleting is for good; send the header " CONFIRM_HEADER ": delete.");
+    int r = check_confirmed(request, "delete", error);
+    if (r < 0)
+        return r;
     for (size_t i = 0; i < ARRAY_LENGTH(needed); i++) {
         const char *value = http_request_query(request, needed[i]);
         if (!value || !*value)
             return error_set(error, -EINVAL,
-                             "Deleting wants query, from and to, and %s is missing; the query {} "
-                             "is everything.",
+                             "Deleting requires query, from and to, but %s is missing; the query "
+                             "{} selects everything.",
                              needed[i]);
     }
     return 0;
@@ -67,7 +63,7 @@ static void respond_deleted(struct http_request *request, const struct store_del
 void admin_delete(struct http_request *request, void *userdata)
 {
     struct server *server = userdata;
-    _cleanup_question_ struct question question = {0};
+    _cleanup_query_context_ struct query_context query_context = {0};
     struct store_deleted deleted = {0};
     struct error error = {0};
     const char *dry = http_request_query(request, "dry_run");
@@ -76,7 +72,8 @@ void admin_delete(struct http_request *request, void *userdata)
         return;
     int r = check_request(request, &error);
     if (!r)
-        r = question_read(&question, request, server, "", false, &error);
+        r = query_context_read(&query_context, request, server, "", false, &error);
+    query_context.matching.cancelled = NULL; /* half of it would be worse */
     if (r < 0) {
         http_respond_failure(request, &error);
         return;
@@ -84,7 +81,7 @@ void admin_delete(struct http_request *request, void *userdata)
     char target[AUDIT_TEXT_MAX], outcome[ERROR_TEXT_BYTES + 96];
     snprintf(target, sizeof(target), "%s from %s to %s", http_request_query(request, "query"),
              http_request_query(request, "from"), http_request_query(request, "to"));
-    r = store_delete(server->store, &question.selection, dry_run, &deleted, &error);
+    r = store_delete(server->store, &query_context.selection, dry_run, &deleted, &error);
     snprintf(outcome, sizeof(outcome), "%llu windows, %llu samples%s%s",
              (unsigned long long)deleted.windows, (unsigned long long)deleted.rows,
              r < 0 ? "; " : "", r < 0 ? error.text : "");
@@ -96,6 +93,65 @@ void admin_delete(struct http_request *request, void *userdata)
         respond_deleted(request, &deleted, dry_run, r, &error);
 }
 
+static void respond_done(struct http_request *request)
+{
+    http_respond_text(request, 200, "application/json", "{}\n");
+}
+
+/* Whose files an admin may speak for; NULL: anybody's. */
+static const char *scope_of(struct http_request *request)
+{
+    const char *tenant = http_request_identity(request)->tenant;
+    return strcmp(tenant, TOKEN_DEFAULT_TENANT) ? tenant : NULL;
+}
+
+/* The parameter, which must be there; NULL: the request is answered. */
+static const char *need(struct http_request *request, const char *name)
+{
+    const char *value = http_request_query(request, name);
+    if (value && *value)
+        return value;
+    http_respond_error(request, 400, "The parameter %s is missing.", name);
+    return NULL;
+}
+
+void admin_acknowledge(struct http_request *request, void *userdata)
+{
+    struct server *server = userdata;
+    const char *file, *reason;
+    char path[PATH_MAX] = "";
+    struct error error = {0};
+    if (!parameters_known(request, "/api/v1/admin/acknowledge") ||
+        !(file = need(request, "file")) || !(reason = need(request, "reason")))
+        return;
+    if (check_confirmed(request, "acknowledge", &error) < 0 ||
+        store_acknowledge(server->store, scope_of(request), file, path, &error) < 0) {
+        http_respond_failure(request, &error);
+        return;
+    }
+    server_audit(server, request, "acknowledge", path, reason);
+    respond_done(request);
+}
+
+void admin_resume_retention(struct http_request *request, void *userdata)
+{
+    struct server *server = userdata;
+    const char *reason = http_request_query(request, "reason");
+    struct error error = {0};
+    if (!parameters_known(request, "/api/v1/admin/retention/resume"))
+        return;
+    int r = check_confirmed(request, "resume", &error);
+    if (!r && scope_of(request))
+        r = error_set(&error, -EACCES,
+                      "Retention requires an admin of the tenant " TOKEN_DEFAULT_TENANT ".");
+    if (r < 0 || store_resume_retention(server->store, &error) < 0) {
+        http_respond_failure(request, &error);
+        return;
+    }
+    server_audit(server, request, "retention resume", "store", reason && *reason ? reason : "done");
+    respond_done(request);
+}
+
 /* Lines as an array. What concerns the whole server is for admins of its first tenant. */
 void admin_audit(struct http_request *request, void *userdata)
 {
@@ -104,13 +160,11 @@ void admin_audit(struct http_request *request, void *userdata)
     _cleanup_buffer_ struct buffer lines = {0};
     struct buffer out = {0};
     uint64_t limit = AUDIT_LINES;
-    const char *tenant = http_request_identity(request)->tenant;
     if (!parameters_known(request, "/api/v1/audit"))
         return;
-    int r = question_number(request, "limit", 1, AUDIT_LINES_MAX, &limit, &error);
-    if (!r && server->options.data)
-        r = audit_read(server->options.data, strcmp(tenant, TOKEN_DEFAULT_TENANT) ? tenant : NULL,
-                       limit, &lines, &error);
+    int r = parameter_number(request, "limit", 1, AUDIT_LINES_MAX, &limit, &error);
+    if (!r && server->data)
+        r = audit_read(server->data, scope_of(request), limit, &lines, &error);
     if (r < 0) {
         http_respond_failure(request, &error);
         return;

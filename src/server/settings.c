@@ -7,7 +7,7 @@
 
 #include "base/memory.h"
 #include "server/server.h"
-#include "server/source_links.h"
+#include "server/symbols/api/source_links.h"
 
 #define DAY_NS 86400000000000ll
 
@@ -20,6 +20,7 @@ void server_options_defaults(struct server_options *options)
         .memory_limit_bytes = 256u << 20,
         .classes = {default_class},
         .class_count = 1,
+        .clock_limit_ns = 7 * DAY_NS,
         .limits = {.body_bytes = 64u << 20,
                    .expansion_bytes = 256u << 20,
                    .samples = 1000000,
@@ -42,14 +43,14 @@ static void read_listen(struct server_options *options, struct settings *setting
     }
     for (size_t i = 0; node->kind == YAML_LIST && i < node->count; i++) {
         if (node->values[i]->kind != YAML_SCALAR || options->listen_count == SERVER_LISTEN_MAX) {
-            problems_add(settings->problems, node, "listen is an address or up to %d of them",
-                         SERVER_LISTEN_MAX);
+            problems_add(settings->problems, node,
+                         "listen must be an address or at most %d of them", SERVER_LISTEN_MAX);
             return;
         }
         options->listen[options->listen_count++] = node->values[i]->text;
     }
     if (!options->listen_count)
-        problems_add(settings->problems, node, "listen is an address or a list of addresses");
+        problems_add(settings->problems, node, "listen must be an address or a list of addresses");
 }
 
 static void read_limits(struct server_options *options, struct settings *settings)
@@ -124,7 +125,7 @@ static void read_class(struct server_options *options, struct problems *problems
     struct store_class class = default_class;
     struct settings section;
     class.name = NULL;
-    settings_open(&section, problems, node, "A class of retention");
+    settings_open(&section, problems, node, "A retention class");
     settings_string(&section, "name", &class.name);
     const struct yaml_node *services = settings_strings(&section, "services");
     read_tiers(&section, &class);
@@ -133,11 +134,10 @@ static void read_class(struct server_options *options, struct problems *problems
         class.name = services ? "" : "default";
     if (!is_class_name(class.name))
         problems_add(problems, node,
-                     "A class of retention needs a name of at most 32 letters, digits and _");
+                     "A retention class requires a name of at most 32 letters, digits and _");
     for (size_t i = 0; i < options->class_count; i++)
         if (!strcmp(options->classes[i].name, class.name))
-            problems_add(problems, node, "There are two classes of retention called \"%s\"",
-                         class.name);
+            problems_add(problems, node, "Two retention classes have the name \"%s\"", class.name);
     if (services) {
         class.services = &options->class_services[*service_count];
         for (size_t i = 0; i < services->count; i++)
@@ -145,8 +145,9 @@ static void read_class(struct server_options *options, struct problems *problems
         options->class_services[(*service_count)++] = NULL;
     }
     if (options->class_count && !options->classes[options->class_count - 1].services)
-        problems_add(problems, node,
-                     "The class of retention without services is for all others, and comes last");
+        problems_add(
+            problems, node,
+            "The retention class without services is for all others, and must be the last");
     options->classes[options->class_count++] = class;
 }
 
@@ -155,8 +156,7 @@ static void read_classes(struct server_options *options, struct problems *proble
 {
     size_t room = 0, count = 0;
     if (list->count >= SERVER_CLASSES_MAX) {
-        problems_add(problems, list, "There can be %d classes of retention",
-                     SERVER_CLASSES_MAX - 1);
+        problems_add(problems, list, "The limit is %d retention classes", SERVER_CLASSES_MAX - 1);
         return;
     }
     for (size_t i = 0; i < list->count; i++) {
@@ -195,7 +195,7 @@ static void read_tls(struct server_options *options, struct settings *settings)
     settings_string(&section, "client_ca", &options->tls_client_ca);
     settings_close(&section);
     if (!options->tls_certificate != !options->tls_key)
-        problems_add(settings->problems, map, "tls wants both certificate and key");
+        problems_add(settings->problems, map, "tls requires both certificate and key");
 }
 
 void server_options_read(struct server_options *options, struct settings *settings)
@@ -216,6 +216,8 @@ void server_options_read(struct server_options *options, struct settings *settin
     read_limits(options, settings);
     read_rates(options, settings);
     read_retention(options, settings);
+    settings_duration(settings, "retention_clock_limit", 0, 3650 * DAY_NS,
+                      &options->clock_limit_ns);
     symbols_options_read(&options->symbols, settings);
     options->source_links = source_links_read(settings, &options->source_link_count);
     options->scrape = scrape_jobs_read(settings);

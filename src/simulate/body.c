@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What an agent of the fleet uploads: a profile of each of its services, encoded and compressed.
+// The uploads of a simulated agent: a profile of each of its services, encoded and compressed.
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -8,8 +8,8 @@
 
 #include "base/memory.h"
 #include "format/format.h"
-#include "format/otlp.h"
-#include "format/pprof.h"
+#include "format/otlp/otlp.h"
+#include "format/pprof/pprof.h"
 #include "simulate/parts.h"
 
 #define REGIONS 3

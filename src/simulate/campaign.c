@@ -39,12 +39,12 @@ struct campaign {
     uint64_t next, all, in_flight;
     bool priming;
     int64_t began_ns, told_ns;
-    int64_t stopped_ns; /* when the wish to stop was first seen; 0: it wasn't */
+    int64_t stopped_ns; /* when the symbol request to stop was first seen; 0: it wasn't */
 };
 
 /* ---- what the server takes ---- */
 
-/* Of a process or a thread, by its folder in /proc; -1: unknown. */
+/* Of a process or a thread, by its directory in /proc; -1: unknown. */
 static double cpu_seconds_in(const char *folder)
 {
     char path[128], text[1024];
@@ -71,12 +71,12 @@ static double cpu_seconds_of(int pid)
 
 static bool keeps_house(const char *name)
 {
-    return !strcmp(name, "housekeeping\n") || !strcmp(name, "symbols\n");
+    return !strcmp(name, "maintenance\n") || !strcmp(name, "symbols\n");
 }
 
 /* Of the server's threads that compact and roll up, and look what lacks names: these are not
  * between a socket and the disk. */
-static double housekeeping_seconds_of(int pid)
+static double maintenance_seconds_of(int pid)
 {
     char folder[64], path[128], name[64];
     double seconds = 0;
@@ -363,7 +363,7 @@ static void measured_run(struct campaign *campaign, uint64_t all)
     struct campaign_result *result = campaign->result;
     int pid = campaign->options->server_pid;
     double before = pid ? cpu_seconds_of(pid) : -1;
-    double house = pid ? housekeeping_seconds_of(pid) : 0;
+    double house = pid ? maintenance_seconds_of(pid) : 0;
     int64_t began = monotonic_ns(), cpu = clock_ns(CLOCK_PROCESS_CPUTIME_ID);
     run(campaign, "sending", all);
     result->seconds = (double)(monotonic_ns() - began) / 1e9;
@@ -372,7 +372,7 @@ static void measured_run(struct campaign *campaign, uint64_t all)
     if (before >= 0)
         result->server_cpu_seconds = cpu_seconds_of(pid) - before;
     if (pid)
-        result->server_housekeeping_seconds = housekeeping_seconds_of(pid) - house;
+        result->server_maintenance_seconds = maintenance_seconds_of(pid) - house;
     if (pid)
         read_memory(pid, &result->server_memory, &result->server_peak_memory);
 }
@@ -408,7 +408,7 @@ int campaign_run(const struct campaign_options *options, struct campaign_result 
     measured_run(&campaign, all);
     finish(&campaign);
     if (!ret_result->acknowledged && ret_result->answers[0] && !*options->stop)
-        return error_set(error, -ECONNREFUSED, "%s can't be reached: %s.", options->url,
+        return error_set(error, -ECONNREFUSED, "Failed to connect to %s: %s.", options->url,
                          ret_result->texts[0]);
     return 0;
 }

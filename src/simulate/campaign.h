@@ -41,7 +41,7 @@ struct campaign_result {
     double seconds;                      /* from the first upload to the last answer */
     double cpu_seconds;                  /* of the simulator meanwhile */
     double server_cpu_seconds;           /* meanwhile; < 0: unknown */
-    double server_housekeeping_seconds;  /* of these, compaction and rollups */
+    double server_maintenance_seconds;   /* of these, compaction and rollups */
     uint64_t server_memory, server_peak_memory; /* resident, at the end and at most; 0: unknown */
     double latency_p50_ms, latency_p99_ms;
     struct fleet_sum *sums; /* by service: all that was acknowledged, priming included */

@@ -67,8 +67,8 @@ static int resolve(struct courier *courier, struct error *error)
     struct addrinfo hints = {.ai_family = AF_UNSPEC, .ai_socktype = SOCK_STREAM}, *list = NULL;
     int r = getaddrinfo(name, port, &hints, &list);
     if (r || !list)
-        return error_set(error, -EHOSTUNREACH, "The address of %s can't be found: %s.",
-                         courier->host, gai_strerror(r));
+        return error_set(error, -EHOSTUNREACH, "Failed to resolve %s: %s.", courier->host,
+                         gai_strerror(r));
     memcpy(&courier->address, list->ai_addr, list->ai_addrlen);
     courier->address_length = list->ai_addrlen;
     freeaddrinfo(list);
@@ -79,10 +79,10 @@ int courier_new(const char *url, const char *token, uint32_t connections,
                 struct courier **ret_courier, struct error *error)
 {
     if (strncmp(url, "http://", 7) || strlen(url) >= sizeof(((struct courier *)0)->host))
-        return error_set(error, -EINVAL, "\"%s\" is no address to send to; write http://HOST:PORT.",
+        return error_set(error, -EINVAL, "\"%s\" is not a valid address; use http://HOST:PORT.",
                          url);
     if (token && (strlen(token) >= sizeof(((struct courier *)0)->token) || strpbrk(token, "\r\n")))
-        return error_set(error, -EINVAL, "The token can't be one.");
+        return error_set(error, -EINVAL, "Invalid token.");
     struct courier *courier = memory_zalloc(1, sizeof(*courier));
     courier->epoll = -1;
     snprintf(courier->host, sizeof(courier->host), "%s", url + 7);
@@ -90,7 +90,7 @@ int courier_new(const char *url, const char *token, uint32_t connections,
     snprintf(courier->token, sizeof(courier->token), "%s", token ? token : "");
     int r = resolve(courier, error);
     if (!r && (courier->epoll = epoll_create1(EPOLL_CLOEXEC)) < 0)
-        r = error_set_errno(error, -errno, "Connections can't be waited for");
+        r = error_set_errno(error, -errno, "Failed to set up polling");
     if (r < 0) {
         courier_free(courier);
         return r;

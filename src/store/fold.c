@@ -20,18 +20,40 @@ void plain_frames_release(struct plain_frames *plain)
 {
     free(plain->same);
     id_table_release(&plain->index);
+    free(plain->namesake);
+    id_table_release(&plain->names);
     *plain = (struct plain_frames){0};
 }
 
 size_t plain_frames_memory(const struct plain_frames *plain)
 {
-    return plain->capacity * sizeof(*plain->same) + table_memory(&plain->index);
+    return plain->capacity * sizeof(*plain->same) + table_memory(&plain->index) +
+           plain->function_capacity * sizeof(*plain->namesake) + table_memory(&plain->names);
 }
 
-static bool is_same(const struct profile_frame *a, const struct profile_frame *b)
+/* Functions that are shown by one name are one, whatever each process called its own. */
+static uint32_t find_namesake(struct plain_frames *plain, const struct profile *tables, uint32_t id)
 {
-    return a->function == b->function && a->mapping == b->mapping && a->kind == b->kind &&
-           a->inlined == b->inlined && a->folded == b->folded;
+    const struct profile_function *function = &tables->functions[id];
+    uint64_t hash = hash_word((uint64_t)function->name << 32 | function->file);
+    struct id_probe probe = id_probe_start(hash);
+    uint32_t known;
+    if (!id || !function->name)
+        return id;
+    while ((known = id_table_next(&plain->names, &probe)) != ID_NONE)
+        if (tables->functions[known].name == function->name &&
+            tables->functions[known].file == function->file)
+            return known;
+    id_table_insert(&plain->names, hash, id);
+    return id;
+}
+
+static bool is_same(const struct plain_frames *plain, const struct profile_frame *a,
+                    const struct profile_frame *b)
+{
+    return plain->namesake[a->function] == plain->namesake[b->function] &&
+           a->mapping == b->mapping && a->kind == b->kind && a->inlined == b->inlined &&
+           a->folded == b->folded;
 }
 
 static uint32_t find_same(struct plain_frames *plain, const struct profile *tables, uint32_t id)
@@ -39,11 +61,11 @@ static uint32_t find_same(struct plain_frames *plain, const struct profile *tabl
     const struct profile_frame *frame = &tables->frames[id];
     if (!frame->function) /* its address is all it has */
         return id;
-    uint64_t hash = hash_word((uint64_t)frame->function << 32 | frame->mapping);
+    uint64_t hash = hash_word((uint64_t)plain->namesake[frame->function] << 32 | frame->mapping);
     struct id_probe probe = id_probe_start(hash);
     uint32_t same;
     while ((same = id_table_next(&plain->index, &probe)) != ID_NONE)
-        if (is_same(&tables->frames[same], frame))
+        if (is_same(plain, &tables->frames[same], frame))
             return same;
     id_table_insert(&plain->index, hash, id);
     return id;
@@ -51,6 +73,10 @@ static uint32_t find_same(struct plain_frames *plain, const struct profile *tabl
 
 void plain_frames_refresh(struct plain_frames *plain, const struct profile *tables)
 {
+    array_reserve(plain->namesake, plain->function_capacity, tables->function_count);
+    for (; plain->function_count < tables->function_count; plain->function_count++)
+        plain->namesake[plain->function_count] =
+            find_namesake(plain, tables, plain->function_count);
     array_reserve(plain->same, plain->capacity, tables->frame_count);
     for (; plain->count < tables->frame_count; plain->count++)
         plain->same[plain->count] = find_same(plain, tables, plain->count);

@@ -14,6 +14,10 @@ struct plain_frames {
     uint32_t count;
     size_t capacity;
     struct id_table index; /* of those that are the first */
+    uint32_t *namesake;    /* of a function: the first that is called so in the same file */
+    uint32_t function_count;
+    size_t function_capacity;
+    struct id_table names; /* of those functions that are the first */
 };
 
 void plain_frames_release(struct plain_frames *plain);

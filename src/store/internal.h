@@ -60,6 +60,11 @@ struct store_operations {
     int (*stats)(struct store *store, struct store_stats *stats, struct error *error);
     int (*files)(struct store *store, store_file_fn *fn, void *context, struct error *error);
     int (*problems)(struct store *store, store_text_fn *fn, void *context, struct error *error);
+    unsigned (*damaged_files)(struct store *store, const struct store_selection *selection);
+    int (*writable)(struct store *store, struct error *error);
+    int (*acknowledge)(struct store *store, const char *tenant, const char *name,
+                       char ret_path[static PATH_MAX], struct error *error);
+    int (*resume_retention)(struct store *store, struct error *error);
     int (*tenants)(struct store *store, store_text_fn *fn, void *context, struct error *error);
     int (*check)(struct store *store, store_text_fn *fn, void *context, struct error *error);
 };
@@ -73,6 +78,8 @@ struct store {
 int texts_from_series(struct store *store, const struct store_selection *selection,
                       enum store_texts what, const char *name, struct text_set *set,
                       struct error *error);
+
+bool is_excluded(const struct store_selection *selection, const struct labels *labels);
 
 static inline bool is_cancelled(const struct store_limits *limits)
 {
@@ -97,21 +104,26 @@ static inline bool is_too_much(const struct store_limits *limits, size_t needed,
 static inline int error_memory(struct error *error, size_t limit_bytes)
 {
     return error_set(error, -E2BIG,
-                     "The answer needs more than the %zu MiB that a query may take; ask for a "
-                     "shorter time or fewer series.",
+                     "The answer exceeds the query memory limit of %zu MiB; select a shorter time "
+                     "range or fewer series.",
                      limit_bytes >> 20);
 }
 
-/* Adds a window to the figures. */
-void quality_add(struct store_quality *quality, int64_t first_ns, int64_t last_ns,
-                 int64_t duration_ns, uint64_t windows, uint64_t rows, int64_t total);
+/* Adds a window to the stats. */
+void quality_add(struct store_quality *quality, int64_t first_ns, int64_t last_ns, uint64_t windows,
+                 uint64_t rows, int64_t total);
+
+/* Sets its times when all windows are in. */
+struct covering;
+void quality_cover(struct store_quality *quality, const struct covering *covering);
 
 /* Groups of points, for time series. */
 struct point_group {
     struct labels labels;
     int64_t *values;
     uint64_t *windows; /* raw windows seen in each step */
-    int64_t sum;       /* of all values, where groups are ordered by it */
+    int64_t *covered_ns, *per_ns, *process_ns;
+    int64_t sum; /* of all values, where groups are ordered by it */
 };
 
 struct point_groups {
@@ -122,6 +134,7 @@ struct point_groups {
     size_t count, capacity;
     size_t label_bytes;
     struct id_table index;
+    struct digest_table moments; /* that a group has had */
 };
 
 /* Ready for groups; -E2BIG when there would be too many steps. */
@@ -133,5 +146,6 @@ void point_groups_release(struct point_groups *groups);
 uint32_t point_groups_find(struct point_groups *groups, const struct labels *series);
 void point_groups_add(struct point_groups *groups, uint32_t group, int64_t start_ns, int64_t value,
                       uint64_t windows);
+void point_groups_cover(struct point_groups *groups, const struct covering *covering);
 size_t point_groups_memory(const struct point_groups *groups);
 int point_groups_give(struct point_groups *groups, store_points_fn *fn, void *context);

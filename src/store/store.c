@@ -7,7 +7,8 @@
 #include <string.h>
 
 #include "base/memory.h"
-#include "profile/loose.h"
+#include "profile/level.h"
+#include "profile/unresolved.h"
 #include "store/internal.h"
 
 void store_close(struct store *store)
@@ -25,8 +26,8 @@ static int check_tenant(const char *tenant, struct error *error)
                (tenant[i] >= '0' && tenant[i] <= '9') || strchr("-_.", tenant[i]);
     if (!good)
         return error_set(error, -EINVAL,
-                         "A tenant is named by 1 to %d letters, digits, '-', '_' and '.', and not "
-                         "with a '.' first.",
+                         "The name of a tenant has 1 to %d letters, digits, '-', '_' and '.', and "
+                         "doesn't begin with '.'.",
                          STORE_TENANT_BYTES_MAX);
     return 0;
 }
@@ -39,7 +40,7 @@ static int check_type(const char *type, struct error *error)
     if (parts != 5 || strlen(type) > 1024)
         return error_set(error, -EINVAL,
                          "A profile type has five parts, as in "
-                         "process_cpu:cpu:nanoseconds:cpu:nanoseconds, and this has not: %.100s.",
+                         "process_cpu:cpu:nanoseconds:cpu:nanoseconds, unlike %.100s.",
                          type);
     return 0;
 }
@@ -50,29 +51,29 @@ static int check_labels(const struct labels *labels, struct error *error)
     for (size_t i = 0; i < labels->count; i++)
         bytes += strlen(labels->list[i].name) + strlen(labels->list[i].value) + 2;
     if (bytes > STORE_SERIES_BYTES_MAX)
-        return error_set(error, -E2BIG, "The labels of one series take %zu bytes; %d may be.",
+        return error_set(error, -E2BIG, "The labels of one series are %zu bytes; the limit is %d.",
                          bytes, STORE_SERIES_BYTES_MAX);
     if (!labels_get(labels, LABEL_SERVICE_NAME))
-        return error_set(error, -EINVAL,
-                         "A series without the label service_name can't be stored; "
-                         "give it one.");
+        return error_set(error, -EINVAL, "A series requires the label service_name.");
     return 0;
 }
 
 static int check_rows(const struct store_profile *window, struct error *error)
 {
     if (window->row_count > STORE_ROWS_MAX || window->exemplar_count > STORE_ROWS_MAX)
-        return error_set(error, -E2BIG, "A profile has %zu rows and %zu exemplars; %u may be.",
+        return error_set(error, -E2BIG,
+                         "A profile has %zu rows and %zu exemplars; the limit is %u.",
                          window->row_count, window->exemplar_count, STORE_ROWS_MAX);
-    const struct loose_stacks *loose = window->profile->loose;
-    uint32_t count = loose ? loose->count : window->profile->node_count;
+    const struct unresolved_stacks *unresolved = window->profile->unresolved;
+    uint32_t count = unresolved ? unresolved->count : window->profile->node_count;
     for (size_t i = 0; i < window->row_count; i++)
         if (window->rows[i].node >= count)
-            return error_set(error, -EINVAL, "Row %zu names stack %u, which isn't there.", i,
+            return error_set(error, -EINVAL, "Row %zu refers to stack %u, which doesn't exist.", i,
                              window->rows[i].node);
     for (size_t i = 0; i < window->exemplar_count; i++)
         if (window->exemplars[i].node >= count)
-            return error_set(error, -EINVAL, "Exemplar %zu names stack %u, which isn't there.", i,
+            return error_set(error, -EINVAL,
+                             "Exemplar %zu refers to stack %u, which doesn't exist.", i,
                              window->exemplars[i].node);
     return 0;
 }
@@ -84,8 +85,8 @@ static int too_deep(struct error *error)
 
 static int check_depths(const struct profile *profile, struct error *error)
 {
-    if (profile->loose)
-        return profile->loose->deepest <= STORE_DEPTH_MAX ? 0 : too_deep(error);
+    if (profile->unresolved)
+        return profile->unresolved->deepest <= STORE_DEPTH_MAX ? 0 : too_deep(error);
     _cleanup_free_ uint16_t *depth = memory_zalloc(profile->node_count, sizeof(*depth));
     for (uint32_t i = 1; i < profile->node_count; i++) {
         depth[i] = (uint16_t)(depth[profile->nodes[i].parent] + 1);
@@ -103,7 +104,7 @@ int store_write(struct store *store, const struct store_batch *batch, struct err
     if (r < 0)
         return r;
     if (batch->batch_id && strlen(batch->batch_id) > STORE_BATCH_ID_BYTES_MAX)
-        return error_set(error, -EINVAL, "A batch id has at most %d bytes.",
+        return error_set(error, -EINVAL, "The limit of a batch id is %d bytes.",
                          STORE_BATCH_ID_BYTES_MAX);
     for (size_t i = 0; i < batch->count; i++) {
         const struct store_profile *window = &batch->profiles[i];
@@ -111,7 +112,7 @@ int store_write(struct store *store, const struct store_batch *batch, struct err
             (r = check_type(window->type, error)) < 0 || (r = check_rows(window, error)) < 0)
             return r;
         if (window->time_ns <= 0 || window->duration_ns < 0)
-            return error_set(error, -EINVAL, "A profile has no time; each needs its start.");
+            return error_set(error, -EINVAL, "A profile has no time; each requires a start.");
         if ((!i || window->profile != batch->profiles[i - 1].profile) &&
             (r = check_depths(window->profile, error)) < 0)
             return r;
@@ -146,10 +147,22 @@ static int give_texts(struct store *store, const struct store_selection *selecti
     return r ? r : text_set_give(&set, fn, context);
 }
 
+struct shown {
+    store_text_fn *fn;
+    void *context;
+};
+
+static int give_shown(void *context, const char *name)
+{
+    struct shown *shown = context;
+    return label_is_internal(name) ? 0 : shown->fn(shown->context, name);
+}
+
 int store_label_names(struct store *store, const struct store_selection *selection,
                       store_text_fn *fn, void *context, struct error *error)
 {
-    return give_texts(store, selection, TEXTS_NAMES, NULL, fn, context, error);
+    struct shown shown = {.fn = fn, .context = context};
+    return give_texts(store, selection, TEXTS_NAMES, NULL, give_shown, &shown, error);
 }
 
 int store_label_values(struct store *store, const struct store_selection *selection,
@@ -183,7 +196,7 @@ static int add_type(struct profile *profile, const char *id, unsigned *ret_type,
     }
     unsigned type = profile_type(profile, part[1], part[2]);
     if (type == PROFILE_TYPES_MAX)
-        return error_set(error, -E2BIG, "The profile has %d sample types already.",
+        return error_set(error, -E2BIG, "The profile already has %d sample types.",
                          PROFILE_TYPES_MAX);
     profile_note_period(profile, part[3], part[4], 0);
     *ret_type = type;
@@ -193,8 +206,13 @@ static int add_type(struct profile *profile, const char *id, unsigned *ret_type,
 static int need_type(const struct store_selection *selection, struct error *error)
 {
     if (!selection->type)
-        return error_set(error, -EINVAL, "The query names no profile type.");
+        return error_set(error, -EINVAL, "The query has no profile type.");
     return check_type(selection->type, error);
+}
+
+unsigned store_damaged_files(struct store *store, const struct store_selection *selection)
+{
+    return store->operations->damaged_files(store, selection);
 }
 
 int store_merge(struct store *store, const struct store_selection *selection,
@@ -213,8 +231,10 @@ int store_merge(struct store *store, const struct store_selection *selection,
                                  &quality, error);
     if (r < 0)
         return r;
+    quality.damaged_files = store_damaged_files(store, selection);
     uint64_t sources = profile->source_count;
-    profile_note_source(profile, quality.first_ns, quality.duration_ns);
+    profile_note_source(profile, quality.first_ns,
+                        level_is_type(selection->type) ? quality.covered_ns : quality.per_ns);
     profile->source_count = sources + quality.windows;
     if (ret_quality)
         *ret_quality = quality;
@@ -233,12 +253,13 @@ int store_timeseries(struct store *store, const struct store_selection *selectio
     if (r < 0 || (r = need_type(selection, error)) < 0)
         return r;
     if (query->step_ns < 1000000000)
-        return error_set(error, -EINVAL, "A step is at least one second.");
+        return error_set(error, -EINVAL, "The minimum step is one second.");
     _cleanup_(point_groups_release) struct point_groups groups;
     r = point_groups_init(&groups, selection, query, error);
     if (!r)
         r = store->operations->timeseries(store, selection, query, limits ? limits : &no_limits,
                                           &groups, &quality, error);
+    quality.damaged_files = store_damaged_files(store, selection);
     if (!r && ret_quality)
         *ret_quality = quality;
     return r ? r : point_groups_give(&groups, fn, context);
@@ -333,6 +354,25 @@ int store_files(struct store *store, store_file_fn *fn, void *context, struct er
     return store->operations->files(store, fn, context, error);
 }
 
+int store_writable(struct store *store, struct error *error)
+{
+    struct error local;
+    return store->operations->writable(store, error ? error : &local);
+}
+
+int store_acknowledge(struct store *store, const char *tenant, const char *name,
+                      char ret_path[static PATH_MAX], struct error *error)
+{
+    struct error local;
+    return store->operations->acknowledge(store, tenant, name, ret_path, error ? error : &local);
+}
+
+int store_resume_retention(struct store *store, struct error *error)
+{
+    struct error local;
+    return store->operations->resume_retention(store, error ? error : &local);
+}
+
 int store_problems(struct store *store, store_text_fn *fn, void *context, struct error *error)
 {
     struct error local;
@@ -352,4 +392,48 @@ int store_check(struct store *store, store_text_fn *fn, void *context, struct er
     struct error local;
     error = error ? error : &local;
     return store->operations->check(store, fn, context, error);
+}
+
+static int compare_texts(const char *a, const char *b)
+{
+    return strcmp(a ? a : "", b ? b : "");
+}
+
+int store_exclusion_compare(const struct store_exclusion *a, const struct store_exclusion *b)
+{
+    int order = compare_texts(a->service, b->service);
+    order = order ? order : compare_texts(a->source, b->source);
+    return order ? order : compare_texts(a->value, b->value);
+}
+
+/* The first exclusion that is not before this one. */
+static const struct store_exclusion *find_exclusion(const struct store_selection *selection,
+                                                    const struct store_exclusion *wanted)
+{
+    size_t low = 0, high = selection->excluded_count;
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        if (store_exclusion_compare(&selection->excluded[middle], wanted) < 0)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low < selection->excluded_count ? &selection->excluded[low] : NULL;
+}
+
+bool is_excluded(const struct store_selection *selection, const struct labels *labels)
+{
+    if (!selection->excluded_count)
+        return false;
+    struct store_exclusion wanted = {.service = labels_get(labels, LABEL_SERVICE_NAME),
+                                     .source = labels_get(labels, LABEL_SOURCE)};
+    const struct store_exclusion *found = find_exclusion(selection, &wanted);
+    if (!found || compare_texts(found->service, wanted.service) ||
+        compare_texts(found->source, wanted.source))
+        return false;
+    if (!found->label)
+        return true;
+    wanted.value = labels_get(labels, found->label);
+    found = find_exclusion(selection, &wanted);
+    return found && !store_exclusion_compare(found, &wanted);
 }

@@ -18,12 +18,13 @@
  *
  * Errors: 0 or a negative code with a sentence in `error` (which may be NULL). Codes beside
  * errno's: -EALREADY the batch was stored before, -E2BIG a limit was met, -ECANCELED, -EINVAL what
- * was passed can't be (a sentence says why), -ERANGE older than what is kept, -ENOSPC the disk or
- * the disk limit is full, -EROFS/-EACCES the directory can't be written, -EAGAIN a query found no
- * memory free for some seconds.
+ * was passed can't be (a sentence says why), -EDOM matching a selector's expressions takes too
+ * long, -ERANGE older than what is kept, -ENOSPC the disk or the disk limit is full, -EROFS/-EACCES
+ * the directory can't be written, -EAGAIN a query found no memory free for some seconds.
  */
 #pragma once
 
+#include <limits.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
@@ -63,9 +64,15 @@ struct store_options {
     uint64_t disk_limit_bytes; /* 0: none */
     unsigned commit_ms;        /* how long a commit waits for company; 50 */
     unsigned late_ms;          /* how long after its end a ten-minute slot is rolled up; 120,000 */
-    /* What queries and housekeeping take their memory from, so that it is one account with pushes;
+    /* What queries and maintenance take their memory from, so that it is one account with pushes;
      * not owned. NULL: one of memory_limit_bytes. */
     struct budget *budget;
+    /* Retention stops when the clock is further than this from its last run, or ahead of the newest
+     * data: see store_resume_retention. 0: it never does. */
+    int64_t clock_limit_ns;
+    /* NULL, or told what store_maintain does by itself: which files retention removes. */
+    void (*note)(void *note_context, const char *text);
+    void *note_context;
     bool read_only;                /* reads only, beside a server too; embedded only */
     int64_t (*now)(void *context); /* wall clock in ns, for tests; NULL: the real one */
     void *now_context;
@@ -73,8 +80,8 @@ struct store_options {
 
 struct store;
 
-/* -EBUSY when another process has the directory open. Files that are newer than this program are
- * refused by name (-ENOTSUP); damaged ones are set aside under the name they had and ".damaged",
+/* -EBUSY when another process has the directory open. Files of other formats are refused by name
+ * (-ENOTSUP); damaged ones are set aside under the name they had and ".damaged",
  * which store_problems lists, and the others serve. */
 int store_open_embedded(const struct store_options *options, struct store **ret_store,
                         struct error *error);
@@ -85,7 +92,7 @@ void store_close(struct store *store); /* takes NULL */
 /* ---- writing ---- */
 
 struct store_row {
-    uint32_t node; /* of the window's profile, or one of its loose stacks when it has those */
+    uint32_t node; /* of the window's profile, or one of its unresolved stacks when it has those */
     int64_t value;
 };
 
@@ -100,9 +107,10 @@ struct store_profile {           /* one window */
     const struct labels *labels; /* service_name among them; the type is apart */
     const char *type;            /* the five-part id */
     int64_t time_ns, duration_ns;
-    const struct profile *profile; /* whose stacks the rows name; windows may share it. Of loose
-                                      stacks, those that the store doesn't know are added to it. */
-    const struct store_row *rows;  /* in any order; rows of one node add up */
+    const struct profile
+        *profile;                 /* whose stacks the rows name; windows may share it. Of unresolved
+                                     stacks, those that the store doesn't know are added to it. */
+    const struct store_row *rows; /* in any order; rows of one node add up */
     size_t row_count;
     const struct store_exemplar *exemplars;
     size_t exemplar_count;
@@ -128,16 +136,31 @@ struct store_batch {
  */
 int store_write(struct store *store, const struct store_batch *batch, struct error *error);
 
-/* What the digests of loose stacks are to be made with; others are refused. */
+/* What the digests of unresolved stacks are to be made with; others are refused. */
 uint64_t store_seed(const struct store *store);
 
 /* ---- reading ---- */
+
+/* Series of a service that have this label __source__, and another label of this value. */
+struct store_exclusion {
+    const char *service, *source;
+    const char *label; /* NULL: whatever other labels they have. One per service and source. */
+    const char *value; /* NULL without `label` */
+};
+int store_exclusion_compare(const struct store_exclusion *a, const struct store_exclusion *b);
 
 struct store_selection {
     const char *tenant;
     const char *type;                /* NULL: all types (not for merge and timeseries) */
     const struct selector *selector; /* NULL: all series */
     int64_t from_ns, to_ns;          /* [from, to) */
+    /* What the selector's expressions may cost, and whether somebody still waits for the result
+     * (label/selector.h); -EDOM when it is used up. NULL: without limit. */
+    struct match_budget *matching;
+    /* Left out of merges, time series, exemplars and scans; not of lists. In the order of
+     * store_exclusion_compare. */
+    const struct store_exclusion *excluded;
+    size_t excluded_count;
 };
 
 struct store_limits {
@@ -147,6 +170,10 @@ struct store_limits {
      * under one frame "(other)" of the node they hang on, so that a picture of a fleet needs no
      * million nodes. Looked at per file and service: a share is never overstated. 0: exact. */
     double smallest_share;
+    /* For merges: of the stacks of each service and file, one part of so many (a power of
+     * two), for what is too large at once. Each stack is in one part, also while others are stored;
+     * the quality is that of all. 0: all in one. */
+    uint32_t stack_part, stack_parts;
     bool raw_only;      /* don't use rollups */
     bool single_thread; /* don't take a second one to help */
     bool admitted; /* the caller has taken memory_bytes from the store's budget, and keeps it */
@@ -156,21 +183,39 @@ struct store_limits {
     void *more_context;
 };
 
+#define STORE_STACK_PARTS_MAX 256
+
+/* Whether a stack, by its node, is in the part that is merged. Neighbours share most frames, so
+ * they stay together; part n of as many is parts 2n and 2n + 1 of twice as many. */
+static inline bool store_limits_has(const struct store_limits *limits, uint32_t node)
+{
+    uint32_t slot = (node >> 8) % STORE_STACK_PARTS_MAX;
+    return limits->stack_parts <= 1 ||
+           slot * limits->stack_parts / STORE_STACK_PARTS_MAX == limits->stack_part;
+}
+
 /* How good an answer is. All but `series`, `blocks` and `tiers` are the same whichever tier is
- * read. */
+ * read; times are approximate where versions or processes come and go within a slot. */
 struct store_quality {
     uint64_t rows;    /* as they were written */
     uint64_t windows; /* pushes of series; see `rows` */
     uint64_t series;  /* distinct, of the tiers that were read */
     uint64_t blocks;
     int64_t first_ns, last_ns; /* starts of the first and the last window; 0 without any */
-    int64_t duration_ns;       /* sum over windows */
+    int64_t duration_ns;       /* covered time, summed over processes */
+    int64_t covered_ns;        /* covered time of the selection: docs/covered-time.md */
+    int64_t per_ns;            /* the total divided by this is its rate, or the average of a level
+                                  whose snapshots count a second each; 0: unknown */
     int64_t total;             /* sum of values */
     int64_t cut;               /* of it under "(other)" */
     unsigned tiers;            /* bit per enum store_tier that was read */
     unsigned damaged_blocks;   /* left out because their checksum is wrong */
-    unsigned damaged_files;    /* set aside during the call */
+    unsigned damaged_files;    /* see store_damaged_files */
 };
+
+/* How many files are damaged that have data of the selection's tenant (NULL: of any) and time, and
+ * that nobody has acknowledged. */
+unsigned store_damaged_files(struct store *store, const struct store_selection *selection);
 
 /* Each series once that has windows in the range, to the precision of a block (an hour). `first_ns`
  * and `last_ns` are what is stored of it anywhere in the range's days. Of days whose raw data is
@@ -205,7 +250,7 @@ enum store_count { STORE_FLAT, STORE_CUMULATIVE };
 enum store_late { STORE_LATE_NOTHING, STORE_LATE_WITHIN, STORE_LATE_INNERMOST };
 
 struct store_function {
-    const char *name; /* exactly */
+    const char *name; /* exactly, as it is shown or as its source called it */
     /* Whether a frame is the function's, instead of comparing names; NULL: names. On the caller's
      * thread, with locks held: it must not call the store. */
     bool (*is)(void *is_context, const struct profile *tables, uint32_t frame);
@@ -223,9 +268,8 @@ struct store_timeseries_query {
     size_t group_count;
     const struct store_function *function; /* only its value; NULL: all */
     enum store_count count;
+    bool moments;        /* windows of a group that begin in the same millisecond count as one */
     bool greatest_first; /* groups with the greatest sums come first, instead of by labels */
-    bool presence;       /* without groups: only which steps have windows is wanted. What can't
-                            add one isn't read, so that values and quality are those of a part. */
 };
 #define STORE_POINTS_MAX 100000
 #define STORE_GROUPS_MAX 10000
@@ -234,6 +278,8 @@ struct store_point {
     int64_t time_ns; /* from_ns + k * step_ns; points without a window are left out */
     int64_t value;
     uint64_t windows;
+    int64_t covered_ns, per_ns; /* as in struct store_quality, of the group in this step */
+    int64_t process_ns;         /* likewise, its duration_ns */
 };
 
 /* One call per group, in the order of their labels unless told otherwise; `group` holds the
@@ -284,8 +330,10 @@ struct store_deleted {
  * says what it would do. Where raw data is gone, a rollup can lose whole slots of whole services
  * and versions; when more is asked for, the rest is removed, and the result is -ENOTSUP.
  *
- * Names go when no query or push is under way for a moment; `pending` says that this wasn't so
- * within half a minute, and that store_maintain will do it. Files that were set aside as damaged
+ * Names go when no query or push is under way for a moment and the disk has room to rewrite their
+ * files; `pending` says that this wasn't so within half a minute, and that store_maintain will do
+ * it. On a full disk the rest needs no more room than the store has kept for that, and files of
+ * whole days that go give theirs back. Files that were set aside as damaged
  * are not touched. `ret_deleted` is set after failures too.
  */
 int store_delete(struct store *store, const struct store_selection *selection, bool dry_run,
@@ -304,6 +352,10 @@ struct store_stats {
     uint64_t memory_bytes;  /* caches */
     uint64_t services;      /* distinct, with data of any tier */
     int64_t first_ns[STORE_TIERS], last_ns[STORE_TIERS]; /* of windows; 0 without any */
+    uint64_t free_bytes;     /* of the file system that the directory is on; 0 in memory */
+    uint64_t damaged_files;  /* that nobody has acknowledged */
+    bool retention_stopped;  /* see store_resume_retention */
+    uint64_t write_failures; /* batches that the disk didn't take, since opened */
 };
 int store_stats(struct store *store, struct store_stats *ret_stats, struct error *error);
 
@@ -320,9 +372,23 @@ struct store_file {
 typedef int store_file_fn(void *context, const struct store_file *file);
 int store_files(struct store *store, store_file_fn *fn, void *context, struct error *error);
 
-/* What went wrong and is worth an operator's look, as sentences: files set aside, raw days dropped
- * for the disk limit. The latest 64. */
+/* What is wrong and worth an operator's look, as sentences: what store_writable says, files that
+ * are damaged, retention that is stopped; and of the last minute, raw days dropped for the disk
+ * limit and the like, at most 64. */
 int store_problems(struct store *store, store_text_fn *fn, void *context, struct error *error);
+
+/* 0 when a batch would be taken now; -ENOSPC, -EROFS, -EIO, -EAGAIN and why not. */
+int store_writable(struct store *store, struct error *error);
+
+/* A damaged file is somebody's business no longer: it gets another name, and neither problems nor
+ * the quality of answers speak of it. `name` is its path or the end of it, with or without what was
+ * appended when it was set aside; of one tenant's files, or any (NULL). `ret_path` is its path
+ * before. -ENOENT: there is no such file. */
+int store_acknowledge(struct store *store, const char *tenant, const char *name,
+                      char ret_path[static PATH_MAX], struct error *error);
+
+/* Retention goes on by what the clock says now. */
+int store_resume_retention(struct store *store, struct error *error);
 
 /* Tenants that have data, in ascending order. */
 int store_tenants(struct store *store, store_text_fn *fn, void *context, struct error *error);
@@ -363,5 +429,6 @@ int store_import(struct store *store, store_source_fn *source, void *context, co
                  struct store_transfer *ret_transfer, struct error *error);
 
 /* Reads everything: SQLite's own check, each block's checksum, each reference. `fn` gets a sentence
- * for each thing that is wrong; 0 when there was none, -EBADMSG else. */
+ * for each thing that is wrong, and for each damaged file that nobody has acknowledged; 0 when
+ * there was none, -EBADMSG else. */
 int store_check(struct store *store, store_text_fn *fn, void *context, struct error *error);

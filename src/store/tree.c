@@ -213,13 +213,20 @@ uint32_t node_map_node(struct node_map *map, uint32_t node)
 
 /* ---- functions ---- */
 
+/* By the name that it is shown by, or by the original. */
+static bool is_called(const struct profile *tables, const struct profile_function *function,
+                      const char *name)
+{
+    return !strcmp(profile_text(tables, function->name), name) ||
+           !strcmp(profile_text(tables, function->system_name), name);
+}
+
 static bool is_wanted(const struct profile *tables, uint32_t frame,
                       const struct store_function *function, bool cumulative)
 {
     uint32_t id = tables->frames[frame].function;
-    if (function->is
-            ? function->is(function->is_context, tables, frame)
-            : id && !strcmp(profile_text(tables, tables->functions[id].name), function->name))
+    if (function->is ? function->is(function->is_context, tables, frame)
+                     : id && is_called(tables, &tables->functions[id], function->name))
         return true;
     if (id || !function->late)
         return false;

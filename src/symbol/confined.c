@@ -16,6 +16,7 @@
 #include "base/clock.h"
 #include "base/file.h"
 
+#define ASK_EVERY_MS 200
 #define RUNNING_MAX 64
 #define OWN_FILE "/proc/self/exe"
 #define ENTER_WORD "--confined"
@@ -260,9 +261,14 @@ static size_t collect_all(const struct confined_jobs *jobs, struct confined_job 
         fds[i] = (struct pollfd){.fd = running[i].from_child, .events = POLLIN};
         wait_ms = MAX(0, MIN(wait_ms, running[i].deadline_ms - now_ms));
     }
+    if (jobs->go_on)
+        wait_ms = MIN(wait_ms, ASK_EVERY_MS);
     if (poll(fds, (nfds_t)count, (int)wait_ms) < 0)
         for (size_t i = 0; i < count; i++)
             fds[i].revents = 0;
+    if (jobs->go_on && !jobs->go_on(jobs->context))
+        for (size_t i = 0; i < count; i++)
+            running[i].deadline_ms = 0;
     size_t kept = 0;
     for (size_t i = 0; i < count; i++) {
         if (collect(&running[i], fds[i].revents != 0))

@@ -19,6 +19,7 @@
 #include "base/buffer.h"
 
 #define CONFINED_FILES_MAX 4
+#define CONFINED_MEMORY_FLOOR (512ull << 20)
 
 /* What a child is given. Files are open for reading; -1 where there is none. */
 struct confined_input {
@@ -33,7 +34,9 @@ void confined_write(const void *bytes, size_t length);
 struct confined_program {
     const char *name; /* what a fresh process is told to run; NULL: always forked */
     int (*run)(const struct confined_input *input); /* returns 0, or anything else for a failure */
-    uint64_t memory_bytes; /* beyond what is there at first and what its files take */
+    uint64_t memory_bytes; /* beyond what is there at first and what its files take, */
+    unsigned memory_ratio; /* and no more than CONFINED_MEMORY_FLOOR and so many times the size of
+                              its files; 0: no such limit */
     unsigned cpu_seconds;
     unsigned deadline_ms; /* from the start */
     size_t output_max_bytes;
@@ -69,6 +72,9 @@ struct confined_jobs {
     bool (*next)(void *context, struct confined_job *job);
     void (*done)(void *context, struct confined_job *job);
     void *context;
+    /* Asked a few times a second: when it says no, the jobs that run are late, and no more start.
+     * NULL: always yes. */
+    bool (*go_on)(void *context);
 };
 
 /* Runs all of them, one per CPU at a time, and returns when the last is done. */

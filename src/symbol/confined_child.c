@@ -47,12 +47,15 @@ static bool limit(int what, uint64_t value)
 
 static bool set_limits(const struct confined_program *program, const struct confined_input *input)
 {
-    uint64_t bytes = address_space_bytes() + program->memory_bytes;
+    uint64_t files = 0, memory = program->memory_bytes;
     for (int i = 0; i < CONFINED_FILES_MAX; i++) {
         struct stat found;
         if (input->files[i] >= 0 && fstat(input->files[i], &found) == 0 && found.st_size > 0)
-            bytes += (uint64_t)found.st_size;
+            files += (uint64_t)found.st_size;
     }
+    if (program->memory_ratio && files < memory / program->memory_ratio)
+        memory = MIN(memory, CONFINED_MEMORY_FLOOR + program->memory_ratio * files);
+    uint64_t bytes = address_space_bytes() + memory + files;
     return limit(RLIMIT_CORE, 0) && limit(RLIMIT_FSIZE, 0) &&
            limit(RLIMIT_NOFILE, CONFINED_FILES + CONFINED_FILES_MAX) &&
            limit(RLIMIT_CPU, program->cpu_seconds) && limit(RLIMIT_AS, bytes) &&

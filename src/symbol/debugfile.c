@@ -167,7 +167,7 @@ int debug_file_open(struct elf_file *file, const char *path, struct elf_file *re
 
 /* ---- what debug files share ---- */
 
-/* The folder that an open file is in, with its slash; empty when that can't be told. */
+/* The directory that an open file is in, with its slash; empty when that can't be told. */
 static void folder_of(const struct elf_file *file, struct buffer *ret_folder)
 {
     char link[64], target[PATH_BYTES_MAX];

@@ -17,8 +17,8 @@ int debug_file_open(struct elf_file *file, const char *path, struct elf_file *re
 
 /*
  * The file in which a debug file has what it shares with others, where dwz made it: by the build ID
- * that the debug file wants, or by the name that it gives, as seen from its own folder. Gives 0 or
- * -ENOENT. `path` is the program's, for its root.
+ * that the debug file wants, or by the name that it gives, as seen from its own directory. Gives 0
+ * or -ENOENT. `path` is the program's, for its root.
  */
 int debug_file_open_alternate(struct elf_file *debug, const char *path,
                               struct elf_file *ret_alternate);

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Names out of Go's own table of functions (elf/gopclntab.h). It has files, lines and inlined calls
- * for all Go code, is there in stripped programs too, and costs far less to read than debug
+ * Names out of Go's own table of functions (elf/go/gopclntab.h). It has files, lines and inlined
+ * calls for all Go code, is there in stripped programs too, and costs far less to read than debug
  * information: so where it covers code, nothing else is asked.
  */
 #pragma once
 
-#include "elf/gopclntab.h"
+#include "elf/go/gopclntab.h"
 #include "symbol/symbol.h"
 
 /* Is there Go code at an address? C code that Go's linker put into its program is in the table too,

@@ -5,8 +5,9 @@
 
 #include "base/arena.h"
 #include "base/file.h"
+#include "base/hex.h"
 #include "base/memory.h"
-#include "symbol/demangle.h"
+#include "profile/demangle.h"
 #include "symbol/table.h"
 
 #define PAGE_BYTES 4096ull
@@ -63,13 +64,10 @@ static bool parse_hex(const char **at, const char *end, uint64_t *ret_value)
     uint64_t value = 0;
     const char *start = *at;
     for (; *at < end && **at != ' '; ++*at) {
-        char c = **at;
-        unsigned digit = c >= '0' && c <= '9'   ? (unsigned)(c - '0')
-                         : c >= 'a' && c <= 'f' ? (unsigned)(c - 'a') + 10
-                                                : 16;
-        if (digit == 16)
+        int digit = hex_digit(**at);
+        if (digit < 0)
             return false;
-        value = value << 4 | digit;
+        value = value << 4 | (unsigned)digit;
     }
     *ret_value = value;
     return *at > start && *at - start <= 16;
@@ -166,13 +164,13 @@ int kernel_symbols_parse(const char *text, size_t length, struct kernel_symbols 
     }
     if (!symbols->count) {
         kernel_symbols_free(symbols);
-        return error_set(error, -ENODATA, "The kernel lists no functions of its own.");
+        return error_set(error, -ENODATA, "The kernel's symbol list is empty.");
     }
     if (all_hidden(symbols)) {
         kernel_symbols_free(symbols);
         return error_set(error, -EPERM,
                          "The kernel hides the addresses of its functions from this user: run as "
-                         "root, with kernel.kptr_restrict at 0 or 1.");
+                         "root, with kernel.kptr_restrict set to 0 or 1.");
     }
     qsort(symbols->functions, symbols->count, sizeof(*symbols->functions), compare_functions);
     choose_aliases(symbols);

@@ -13,7 +13,7 @@ static int say_why(lzma_ret result, struct error *error)
 {
     switch (result) {
     case LZMA_MEMLIMIT_ERROR:
-        return error_set(error, -E2BIG, "Unpacking .gnu_debugdata takes more than %u MiB.",
+        return error_set(error, -E2BIG, "Decompressing .gnu_debugdata takes more than %u MiB.",
                          MINIDEBUG_MEMORY_MAX >> 20);
     case LZMA_BUF_ERROR:
         return error_set(error, -EBADMSG, "The section .gnu_debugdata ends too early.");
@@ -32,7 +32,7 @@ int minidebug_unpack(const void *bytes, size_t length, struct buffer *content, s
     stream.avail_in = length;
     while (result == LZMA_OK) {
         if (content->length - before > MINIDEBUG_BYTES_MAX) {
-            r = error_set(error, -E2BIG, "The section .gnu_debugdata has more than %u MiB in it.",
+            r = error_set(error, -E2BIG, "The section .gnu_debugdata is larger than %u MiB.",
                           MINIDEBUG_BYTES_MAX >> 20);
             break;
         }

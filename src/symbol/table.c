@@ -4,10 +4,10 @@
 #include "symbol/table.h"
 
 #include "base/memory.h"
-#include "elf/ehframe.h"
-#include "elf/rows.h"
+#include "elf/cfi/ehframe.h"
+#include "elf/unwind/rows.h"
+#include "profile/demangle.h"
 #include "symbol/debugfile.h"
-#include "symbol/demangle.h"
 #include "symbol/gonames.h"
 #include "symbol/minidebug.h"
 

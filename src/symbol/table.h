@@ -17,7 +17,7 @@
 #include "base/arena.h"
 #include "base/error.h"
 #include "elf/file.h"
-#include "elf/gopclntab.h"
+#include "elf/go/gopclntab.h"
 #include "symbol/plt.h"
 #include "symbol/symbol.h"
 

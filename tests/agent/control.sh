@@ -79,7 +79,7 @@ for way in signal file server; do
     case $way in
     signal) check_off signal ;;
     file) check_off "$PWD/off" ;;
-    server) check_off 'server said so: an incident' ;;
+    server) check_off 'server: an incident' ;;
     esac
     # It is as true after a restart: nothing is sampled in between.
     stop_agent
@@ -156,7 +156,7 @@ refused '999 Hz at most' --service busy-service --rate 1000 --seconds 2
 refused 'No process of the service nothing' --service nothing --seconds 2
 "$ASSAY" recording start --server "$url" --service busy-service --seconds 6 --name long >/dev/null
 await 10 grep -q 'busy-service is running' one.log
-refused 'no more at once' --service other-service --seconds 2
+refused 'already running' --service other-service --seconds 2
 # Turning capture off ends it.
 touch off
 await 10 is_off

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # A busy program shows up under its service's name, with its functions and as much CPU time as the
 # kernel says it used; and what the environment says beside is left out.
+# Chance: CPU time from samples is an estimate, compared with the kernel's exact account.
 . "$ROOT/tests/agent/common.bash"
 
 start_server server --data store

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # `assay up --demo`: both versions show up under their names, and the difference between them is the
 # function that was made slow.
+# Chance: the difference of two sampled profiles is an estimate.
 . "$ROOT/tests/agent/common.bash"
 
 "$ASSAY" up --demo --listen 127.0.0.1:0 --data "$PWD/data" 2>up.log >up.out &

@@ -4,9 +4,10 @@
     fake_server.py LOG MODE-FILE [PORT]
 
 Prints its port. The mode file is read for each request: `ok`, `500`, `503`, `429 SECONDS`, `400`,
-`413`, `422`, `401`, `poison ID` (500 for that batch alone), `reset` (the connection breaks off), `lost` (the batch is stored, and the
-connection breaks off before the answer), `hang`, `garbage`, or `token WORD` (401 without that bearer
-token). Each line of the log is TIME WHAT ID: `stored` once for each batch that is stored, `again` for
+`413`, `422`, `401`, `proxy STATUS [ID]` (as from a proxy, which is no server of ours; for that batch
+alone), `poison ID` (500 for that batch alone), `reset` (the connection breaks off), `lost` (the batch is
+stored, and the connection breaks off before the answer), `hang`, `garbage`, or `token WORD` (401 without
+that bearer token). Each line of the log is TIME WHAT ID: `stored` once for each batch that is stored, `again` for
 one that was stored before, or the mode for one that wasn't. A stored batch is in LOG.d/ID, with its
 encoding as LOG.d/ID.gzip or .zstd.
 """
@@ -24,6 +25,7 @@ connections = 0
 
 class Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
+    mode = [""]
 
     def log_message(self, *arguments):
         pass
@@ -52,6 +54,8 @@ class Handler(BaseHTTPRequestHandler):
 
     def answer(self, status, headers=()):
         self.send_response(status)
+        if self.mode[0] != "proxy":
+            self.send_header("X-Assay-Server", "1")
         for name, value in headers:
             self.send_header(name, value)
         body = b"" if status == 200 else b"The fake server says so.\n"
@@ -78,12 +82,14 @@ class Handler(BaseHTTPRequestHandler):
         if not self.path.endswith("/v1development/profiles"):
             self.answer(404)
             return
-        mode = open(mode_path).read().split()
+        mode = self.mode = open(mode_path).read().split()
         if mode[0] == "token":
             good = self.headers.get("Authorization") == "Bearer " + mode[1]
             mode = ["ok"] if good else ["401"]
         if mode[0] == "poison":
             mode = ["500"] if batch == mode[1] else ["ok"]
+        if mode[0] == "proxy" and len(mode) > 2 and mode[2] != batch:
+            mode = ["ok"]
         if mode[0] in ("ok", "lost"):
             self.store(batch, body)
         else:
@@ -92,6 +98,8 @@ class Handler(BaseHTTPRequestHandler):
             self.answer(200)
         elif mode[0] == "429":
             self.answer(429, [("Retry-After", mode[1])])
+        elif mode[0] == "proxy":
+            self.answer(int(mode[1]))
         elif mode[0] in ("reset", "lost"):
             self.break_off()
         elif mode[0] == "hang":

@@ -3,7 +3,7 @@
 // seconds: feed [-k TOKEN-FILE] [-g] [-r BATCHES-PER-SECOND] [-t TIMEOUT-MS] [-l LIMIT-BYTES]
 // [-m MEMORY-BYTES] [-s BODY-BYTES] [-e FILE] URL FOLDER COUNT INTERVAL-MS. No more are put when
 // the file exists. Prints "put ID" for every batch that is on disk and "memory ID" for one that is
-// in memory alone, waits for the end of its standard input, and then prints the figures as JSON.
+// in memory alone, waits for the end of its standard input, and then prints the stats as JSON.
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -12,8 +12,8 @@
 #include <unistd.h>
 #include <zstd.h>
 
-#include "agent/spool.h"
-#include "agent/upload.h"
+#include "agent/send/spool.h"
+#include "agent/send/upload.h"
 #include "base/clock.h"
 #include "base/log.h"
 
@@ -34,9 +34,9 @@ static void make_body(const char *id, size_t bytes, struct buffer *body)
     body->length = ZSTD_compress(buffer_reserve(body, room), room, plain.data, plain.length, 1);
 }
 
-static void print_figures(struct spool *spool, const struct upload_figures *sent)
+static void print_stats(struct spool *spool, const struct upload_stats *sent)
 {
-    struct spool_figures kept = spool_figures(spool);
+    struct spool_stats kept = spool_stats(spool);
     const struct {
         const char *name;
         uint64_t value;
@@ -57,6 +57,7 @@ static void print_figures(struct spool *spool, const struct upload_figures *sent
         {"failures", sent->failures},
         {"throttled", sent->throttled},
         {"upload_refused", sent->refused},
+        {"kept", sent->kept},
         {"skipped", sent->skipped},
         {"trouble", kept.trouble[0] != '\0'},
     };
@@ -130,9 +131,9 @@ int main(int argc, char **argv)
     }
     while (getchar() != EOF)
         ;
-    struct upload_figures sent = uploader_figures(uploader);
+    struct upload_stats sent = uploader_stats(uploader);
     uploader_stop(uploader, 0);
-    print_figures(spool, &sent);
+    print_stats(spool, &sent);
     spool_close(spool);
     return 0;
 }

@@ -56,7 +56,7 @@ if ! grep 'Sampling by BPF' root.log >/dev/null; then echo "There is no BPF here
 confined "$agent" "$bounded"
 stop_agent
 
-# As root that becomes somebody else, who then owns the folder.
+# As root that becomes somebody else, who then owns the directory.
 printf 'user: nobody\nrate: 99\nbudget: {cpu_percent: 50}\n' >user.yaml
 start_agent becomes --config user.yaml
 confined "$agent" "$bounded"
@@ -70,7 +70,7 @@ echo 'user: nosuchuser' >user.yaml
 status=0
 "$ASSAY" agent --server "$url" --data "$PWD/nosuch" --config user.yaml 2>nosuch.log || status=$?
 [ "$status" -eq 1 ]
-grep 'There is no user called nosuchuser' nosuch.log >/dev/null
+grep 'Unknown user nosuchuser' nosuch.log >/dev/null
 
 # begin NAME CAPABILITY...: an agent that is started with these alone. All of them run at once.
 declare -A trials

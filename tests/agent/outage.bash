@@ -40,7 +40,7 @@ away_for_seconds() {
     about "$(seconds "{service_name=\"steady-$$\"}")" "$(cat used.txt)" agent
     get /api/v1/senders >senders.json
     json senders.json 'sum(s["pushes"] for s in d) >= 2'
-    grep 'The server takes profiles again' agent.log >/dev/null
+    grep 'The server accepts profiles again' agent.log >/dev/null
     stop_server
 }
 

@@ -5,6 +5,10 @@ type dpkg-deb dpkg-shlibdeps strip >/dev/null 2>&1 ||
     { echo "dpkg-deb, dpkg-shlibdeps or strip is missing."; exit 77; }
 
 package=$("$ROOT/packaging/package.sh" "$(dirname "$ASSAY")" out)
+# The same build gives the same bytes.
+again=$(umask 077 && "$ROOT/packaging/package.sh" "$(dirname "$ASSAY")" again)
+cmp "$package" "$again"
+cmp "${package%.deb}.cdx.json" "${again%.deb}.cdx.json"
 dpkg-deb -I "$package" >information.txt
 grep '^ Package: assay$' information.txt >/dev/null
 grep '^ Depends: .*libc6' information.txt >/dev/null
@@ -12,6 +16,7 @@ dpkg-deb -c "$package" >list.txt
 for file in usr/bin/assay usr/share/man/man1/assay-agent.1.gz usr/share/man/man1/assay-demo.1.gz \
     lib/systemd/system/assay-server.service lib/systemd/system/assay-agent.service \
     etc/assay/server.yaml etc/assay/agent.yaml usr/share/doc/assay/copyright \
+    usr/share/doc/assay/sbom.cdx.json \
     usr/share/doc/assay/agent.example.yaml usr/share/doc/assay/kubernetes/agent.yaml; do
     grep " root/root .* \./$file\$" list.txt >/dev/null || { echo "There is no $file."; exit 1; }
 done
@@ -24,6 +29,28 @@ for script in postinst prerm postrm; do sh -n "control/$script"; done
 root/usr/bin/assay agent --check-config --config root/etc/assay/agent.yaml
 root/usr/bin/assay server --check-config --config root/etc/assay/server.yaml
 root/usr/bin/assay demo --seconds 0.2 2>/dev/null | grep -c 'demo-shop [12].0: [1-9]' | grep -x 2
+
+# The SBOM describes this program: its digest, the BPF objects that it would load, its libraries.
+sbom=root/usr/share/doc/assay/sbom.cdx.json
+cmp "$sbom" "${package%.deb}.cdx.json"
+[ "$(jq -r '.metadata.component.hashes[0].content' "$sbom")" = \
+    "$(sha256sum root/usr/bin/assay | cut -d' ' -f1)" ]
+jq -r '.components[] | select(.type == "file") | "\(.name) \(.hashes[0].content)"' "$sbom" | sort >listed.txt
+{ root/usr/bin/assay doctor --json || true; } |
+    jq -r '.bpf_objects[] | "\(.name) \(.sha256)"' | sort >loaded.txt
+[ "$(wc -l <loaded.txt)" -ge 2 ]
+diff listed.txt loaded.txt
+jq -e '.bomFormat == "CycloneDX" and ([.components[]["bom-ref"]] | length == (unique | length))' \
+    "$sbom" >/dev/null
+jq -r '.components[].name' "$sbom" | grep -x -e libc6 -e libsqlite3-0 -e preact -e libiberty-dev |
+    wc -l | grep -x 4
+# Programs that lack a property are found out.
+printf 'int main(void) { return 0; }\n' >weak.c
+gcc -no-pie -fcf-protection=none -Wl,-z,norelro -Wl,-z,lazy -Wl,-z,execstack -Wl,-rpath,/tmp \
+    -o weak weak.c 2>/dev/null
+if python3 "$ROOT/packaging/hardening.py" weak >weak.txt; then exit 1; fi
+grep -c '^no ' weak.txt | grep -x 8
+grep -x 'yes  no writable code' weak.txt
 
 if type systemd-analyze >/dev/null 2>&1; then
     mkdir units
@@ -40,7 +67,7 @@ fi
 # The agent's capabilities are the same everywhere.
 # What it keeps, and what it drops after the start.
 {
-    sed -n 's/^ *CAP_\([A-Z_]*\),.*/\1/p' "$ROOT/src/agent/privilege.c"
+    sed -n 's/^ *CAP_\([A-Z_]*\),.*/\1/p' "$ROOT/src/agent/guard/privilege.c"
     echo SYS_ADMIN
 } | sort -u >kept.txt
 [ -s kept.txt ]
@@ -48,8 +75,8 @@ sed -n 's/^CapabilityBoundingSet=//p' root/lib/systemd/system/assay-agent.servic
     sed 's/^CAP_//' | sort -u | diff kept.txt -
 sed -n 's/^ *add: \[\(.*\)\]$/\1/p' "$ROOT/packaging/kubernetes/agent.yaml" | tr -d ' ' | tr ',' '\n' |
     sort -u | diff kept.txt -
-# And so is the folder that it keeps unwind rows in as root.
-grep '"/var/cache/assay/' "$ROOT/src/capture/rowcache.c" >/dev/null
+# And so is the directory that it keeps unwind rows in as root.
+grep '"/var/cache/assay/' "$ROOT/src/capture/record/rowcache.c" >/dev/null
 grep -x 'CacheDirectory=assay' root/lib/systemd/system/assay-agent.service >/dev/null
 
 # Manifests: every document has what Kubernetes asks of all, names fit each other, and the settings

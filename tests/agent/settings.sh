@@ -8,7 +8,7 @@ grep 'rules' wrong.txt >/dev/null
 if "$ASSAY" agent --data . 2>none.txt; then exit 1; fi
 grep -e '--server' none.txt >/dev/null
 if "$ASSAY" agent status --data . 2>none.txt; then exit 1; fi
-grep 'No agent answers at unix:./agent.sock' none.txt >/dev/null
+grep 'No agent is listening at unix:./agent.sock' none.txt >/dev/null
 if "$ASSAY" agent nonsense 2>none.txt; then exit 1; fi
 if "$ASSAY" agent --server ftp://x --data . 2>none.txt; then exit 1; fi
 grep 'http:// or https://' none.txt >/dev/null

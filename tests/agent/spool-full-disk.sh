@@ -20,7 +20,7 @@ enough() { [ "$(grep -c -E '^(put|memory)' feed.out)" -ge "$1" ]; }
 start_feed -s 10000 -m 100000 disk/spool 60 1
 until_true enough 60
 grep '^memory' feed.out >/dev/null
-grep 'takes no batch: No space left on device' feed.err >/dev/null
+grep 'Failed to write to the spool.*: No space left on device' feed.err >/dev/null
 behave ok
 stored_all() { [ "$(tail -n 1 fake.log | sed 's/.* //')" = "$(tail -n 1 feed.out | sed 's/.* //')" ]; }
 until_true stored_all
@@ -52,7 +52,7 @@ mount --bind disk/spool disk/spool
 mount -o remount,ro,bind disk/spool
 until_true enough 20
 grep '^memory' feed.out >/dev/null
-grep 'takes no batch: Read-only file system' feed.err >/dev/null
+grep 'Failed to write to the spool.*: Read-only file system' feed.err >/dev/null
 end_feed
 figure 'd["trouble"] == 1 and d["memory"] > 0'
 kept=$(grep -c '^put' feed.out)

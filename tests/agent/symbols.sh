@@ -64,12 +64,12 @@ grep "symbols upload.*$id.*secret-$$.*from the agent.*done" audit.txt >/dev/null
 sent=0
 for name in one two; do
     curl -sS --unix-socket "$name/agent.sock" http://localhost/metrics >"$name.metrics"
-    sent=$((sent + $(grep -c "asked for the symbols of secret-$$ and has them" "$name.log" || true)))
+    sent=$((sent + $(grep -c "Uploaded the symbols of secret-$$ that the server requested" "$name.log" || true)))
 done
 [ "$sent" = 1 ]
 [ "$(awk '/^assay_agent_symbols_sent_total/ { n += $2 } END { print n }' ./*.metrics)" -ge 2 ]
 [[ $(get /metrics) == *'assay_symbols_from_agents_total{outcome="taken"} '[1-9]* ]]
-[[ $("$ASSAY" agent status --data "$PWD/one")$("$ASSAY" agent status --data "$PWD/two") == *"files that the server asked for sent"* ]]
+[[ $("$ASSAY" agent status --data "$PWD/one")$("$ASSAY" agent status --data "$PWD/two") == *"requested files uploaded"* ]]
 
 # What was sent is a debug file, with lines and inlined functions and without what the program does.
 get /api/v1/symbols >list.json

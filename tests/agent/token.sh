@@ -23,10 +23,10 @@ await is_known
 token second ingest
 "$ASSAY" token revoke first --file tokens
 kill -HUP "$pid"
-await grep 'The server has no orders for us: .*401' agent.log >/dev/null
+await grep 'Failed to poll the control server: .*401' agent.log >/dev/null
 cp second.token token.new
 mv token.new token
-await grep 'The server has orders for us again' agent.log >/dev/null
+await grep 'Polling the control server works again' agent.log >/dev/null
 # Its word counts again.
 "$ASSAY" control off --server "$url" --token-file boss.token >/dev/null
 await grep 'Capture is off' agent.log >/dev/null

@@ -7,7 +7,7 @@
 behave ok
 start_fake
 start_feed -e enough spool 100000 20
-for mode in 500 "429 1" 503 401 reset garbage lost 404 hang; do
+for mode in 500 "429 1" 503 401 "proxy 400" "proxy 413" 413 "proxy 422" reset garbage lost 404 hang; do
     before=$(counted "${mode%% *}")
     behave "$mode"
     case $mode in
@@ -25,7 +25,7 @@ until_true gone
 check_arrived
 end_feed
 figure 'd["put"] == d["sent"] > 20 and d["dropped"] == 0 and d["batches"] == 0'
-figure 'd["failures"] >= 8 and d["throttled"] >= 2 and d["upload_refused"] == 0'
+figure 'd["failures"] >= 12 and d["throttled"] >= 2 and d["upload_refused"] == 0 and d["kept"] >= 4'
 check_sum
 [ "$(counted again)" -ge 1 ]
 
@@ -104,3 +104,23 @@ until_true gone
 end_feed
 check_sum
 figure 'd["sent"] == 8 and d["skipped"] >= 1 and d["dropped"] == 0 and d["refused"] == 0'
+
+# A proxy that refuses one batch for good, such as by its size, doesn't stand in the way of the rest, and
+# the batch is kept: when the proxy lets it pass, it arrives.
+: >feed.out
+behave "proxy 413"
+before=$(counted proxy)
+start_feed spool 6 1
+until_true has_counted proxy $((before + 6))
+enough() { [ "$(grep -c '^put' feed.out)" -ge 6 ]; }
+until_true enough
+large=$(acknowledged | sed -n 1p)
+behave "proxy 413 $large"
+all_but_one() { [ "$(find spool -maxdepth 1 -name '*.batch')" = "spool/$large.batch" ]; }
+until_true all_but_one
+grep 'A proxy rejected the batch' feed.err >/dev/null
+behave ok
+until_true gone
+end_feed
+check_sum
+figure 'd["sent"] == 6 and d["kept"] >= 6 and d["refused"] == 0 and d["dropped"] == 0'

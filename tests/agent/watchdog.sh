@@ -59,7 +59,7 @@ start_agent hangs --config settings.yaml
 python3 stop_thread.py "$agent" >stop.txt &
 agents+=("$!")
 await_end "$agent"
-grep 'The thread that takes samples has not moved for 4 s' hangs.log >/dev/null
+grep 'The thread that takes samples made no progress for 4 s' hangs.log >/dev/null
 sleep 2
 kill -CONT "$asleep"
 sleep 2
@@ -106,10 +106,10 @@ until_log 'Sampling by' 1
 child=$(pgrep -P "$up" -f "assay agent" | sed -n 1p)
 python3 stop_thread.py "$child" >/dev/null &
 agents+=("$!")
-until_log 'ended by signal 6' 1
+until_log 'terminated by signal 6' 1
 until_log 'Sampling by' 2
 kill -TERM "$up"
 wait "$up"
 
 await_end "$stuck"
-grep 'The thread that makes requests of windows has not moved for 15 s' stuck.log >/dev/null
+grep 'The thread that builds requests made no progress for 15 s' stuck.log >/dev/null

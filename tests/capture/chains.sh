@@ -15,9 +15,9 @@ cat >expected <<'END'
     recursion 60 main run recurse_200 recurse{200} recurse_leaf
     alloca 25 main run variable with_alloca alloca_leaf
     vla 25 main run variable with_vla vla_leaf
-    aligned 15 main run aligned aligned_local aligned_leaf
-    aligned-and-alloca 15 main run aligned aligned_both aligned_leaf
-    aligned-by-force 15 main run aligned aligned_forced aligned_leaf
+    aligned 6 main run aligned aligned_local aligned_leaf
+    aligned-and-alloca 6 main run aligned aligned_both aligned_leaf
+    aligned-by-force 6 main run aligned aligned_forced aligned_leaf
     tail-call 60 main run tail tail_leaf
     jump 50 main run jump jump_inner jump_leaf
     also main run jump ...

@@ -49,7 +49,7 @@ for ASSAY_SAMPLER in ${ASSAY_SAMPLERS:-bpf perf}; do
     export ASSAY_SAMPLER
     if "$ASSAY" record -q -F 99 -o probe.pb.gz -- true 2>probe.said; then
         samplers+=("$ASSAY_SAMPLER")
-    elif grep -E 'not available|perf_event_paranoid|no perf events|CAP_|root' probe.said >/dev/null; then
+    elif grep -E 'not available|perf_event_paranoid|no perf events|CAP_|root|pid namespace' probe.said >/dev/null; then
         reason="the sampler $ASSAY_SAMPLER cannot be used here: $(tr '\n' ' ' <probe.said)"
         skip_case "$ASSAY_SAMPLER" "$reason"
     else

@@ -14,6 +14,7 @@ import recording
 TOP = 20
 SIGMAS, POINTS = 4, 1
 # What has no name, and the outermost frames, which perf doesn't reach every time.
+PYTHON = r"\.py:|^<frozen "
 LEFT_OUT = r"^\[unknown\]$|\+0x|^start$|^libc_start_"
 
 
@@ -25,7 +26,8 @@ def canonical(name):
 def of_assay(path):
     own, with_calls, total = collections.Counter(), collections.Counter(), 0
     for sample in recording.read(path):
-        names = [canonical(frame.name) for frame in sample.frames]
+        # perf has no frames of Python, and those of its interpreter.
+        names = [canonical(f.name) for f in sample.frames if not re.search(PYTHON, f.name)]
         if not names:
             continue
         total += sample.count

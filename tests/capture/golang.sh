@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Go: goroutines with chains of their own, from where goroutines start to the leaf. What the runtime
 # does by itself is its own business.
+# Toolchains: go
 . "$ROOT/tests/capture/common.bash"
 need go python3
 
@@ -10,7 +11,8 @@ if ! (cd "$subjects/golang" && go build -trimpath -o "$work/golang" .) 2>said; t
     skip_all "Go cannot build here: $(tail -n 1 said)"
 fi
 other='(?!main\.).*{*}'
-start='runtime\.goexit.*{*} main\.main\.(func4|gowrap\d+){+} main\.repeat'
+# What a `go` statement with arguments calls is the compiler's: gowrap1 since Go 1.22, func5 before.
+start='runtime\.goexit.*{*} main\.main\.(func[45]|gowrap\d+){+} main\.repeat'
 cat >expected <<END
     outer 100 $start main\.main\.func1 main\.outer main\.inner main\.work
     also $start main\.main\.func1 main\.outer main\.inner main\.work $other

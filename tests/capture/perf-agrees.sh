@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # The same program under assay and under perf with DWARF stacks: the functions that matter have the
 # same shares, by themselves and with what they call.
+# Chance: two samplers see two different runs of the program.
 . "$ROOT/tests/capture/common.bash"
 need perf gcc python3
 
@@ -22,7 +23,7 @@ compare() {
     local name=$1 attempt
     shift
     for attempt in 1 2 3; do
-        "$ASSAY" record -q --user -F 999 -o "$name.pb.gz" -- "$@"
+        "$ASSAY" record -q --user --interpreter-frames -F 999 -o "$name.pb.gz" -- "$@"
         if python3 "$capture/compare_perf.py" "$name.pb.gz" "$name.txt"; then
             return 0
         fi

@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 # A Go HTTP server under load: goroutines, the garbage collector, the network poller.
+# Chance: which code a real program runs under load, and so which stacks are sampled, differs from
+# run to run.
+# Toolchains: go
 . "$ROOT/tests/capture/common.bash"
 need python3 go wrk
 

@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # PostgreSQL under pgbench: backends that the postmaster forks while it is recorded.
+# Chance: which code a real program runs under load, and so which stacks are sampled, differs from
+# run to run.
 . "$ROOT/tests/capture/common.bash"
 need python3 readelf pgbench
 programs=$(pg_config --bindir 2>/dev/null || true)

@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Redis under redis-benchmark.
+# Chance: which code a real program runs under load, and so which stacks are sampled, differs from
+# run to run.
 . "$ROOT/tests/capture/common.bash"
 need python3 readelf redis-benchmark
 # Debian's tools bring the server along under another name.

@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Known shares of time: 10 seconds at 999 Hz, within two points of what the program measures itself.
+# Chance: shares of samples are estimates, held to two points; another load can take more than
+# that from one run.
 . "$ROOT/tests/capture/common.bash"
 need gcc python3
 

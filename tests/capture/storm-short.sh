@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # Two seconds of each storm; tests/long has more of them.
+# Chance: how many processes of a storm live long enough to be sampled differs from run to run.
 . "$ROOT/tests/capture/common.bash"
 . "$ROOT/tests/capture/storm.bash"
 need gcc python3 nm

@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Threads with names: each has its own chain under its own name, and its share of the time.
+# Chance: shares of samples by thread are estimates, and what else runs takes time from one
+# thread.
 . "$ROOT/tests/capture/common.bash"
 need gcc python3
 

@@ -1,18 +1,143 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Includes point downward only: layers.py ROOT fails when a file under ROOT/src includes a header
-of a layer above its own, or when base includes anything but libc. ARCHITECTURE.md explains the
-layers."""
+"""Checks the include graph of the sources: layers.py ROOT [--print]. It fails when a file under
+ROOT/src includes a header of a directory that its own directory may not use, when an entry of the
+table is not used, when the table has a cycle, when a private header is included from outside its
+directory, when base uses anything but libc, or when a timed wait doesn't go through
+base/condition.h. ARCHITECTURE.md explains the directories."""
 
 import pathlib
 import re
 import sys
 
-# From the bottom up; a layer may include itself and those before it.
-LAYERS = [
-    "base", "config", "profile", "format", "elf", "symbol", "label", "http", "simulate",
-    "bpf", "capture", "agent", "store", "query", "server", "cli",
-]  # fmt: skip
+# Each directory below src/ and the directories whose headers it includes, from the bottom up.
+# "kernel" stands for all files that run in the kernel (*.bpf.c, *.bpf.h).
+USES = {
+    "base": "",
+    "agent/guard": "base",
+    "http": "base",
+    "http/client": "base http",
+    "io": "base",
+    "label": "base io",
+    "agent/identity": "base http/client io label",
+    "config": "base",
+    "label/redact": "base io label",
+    "label/rules": "base config io label label/redact",
+    "agent/settings": "agent/identity base config label label/rules",
+    "agent/send": "agent/settings base http/client",
+    "elf": "base",
+    "bpf": "elf",
+    "arch": "bpf",
+    "capture/perf": "base",
+    "elf/cfi": "base elf",
+    "arch/x86_64": "arch base elf elf/cfi",
+    "elf/go": "base elf",
+    "elf/unwind": "arch/x86_64 base elf elf/cfi elf/go",
+    "profile": "base io",
+    "compare": "base profile",
+    "compare/gate": "base compare config io",
+    "runtime": "base",
+    "runtime/python": "arch/x86_64 base bpf elf elf/cfi runtime",
+    "symbol": "base elf elf/cfi elf/go elf/unwind profile",
+    "symbol/jit": "base elf profile symbol",
+    "capture/record": "base capture/perf elf elf/unwind profile runtime runtime/python symbol/jit",
+    "elf/dwarf": "base elf",
+    "symbol/index": "base elf elf/dwarf profile symbol",
+    "symbol/naming": "base elf profile symbol symbol/index symbol/jit",
+    "capture/bpf": "base bpf capture/record elf/unwind profile symbol symbol/naming",
+    "capture/ptrace": "base capture/perf capture/record elf/unwind runtime/python",
+    "capture/wall": "arch base bpf capture/bpf capture/record",
+    "capture/heap": "base bpf capture/bpf capture/record elf",
+    "capture": (
+        "base capture/bpf capture/heap capture/ptrace capture/record capture/wall profile"
+    ),
+    "format": "base io profile",
+    "format/otlp": "base format io profile",
+    "http/access": "base io",
+    "http/server": "base format http http/access io",
+    "symbol/store": "base elf symbol/index",
+    "agent": (
+        "agent/guard agent/identity agent/send agent/settings base capture capture/bpf elf "
+        "format/otlp http/client http/server io profile symbol symbol/jit symbol/naming "
+        "symbol/store"
+    ),
+    "cli": "base format io profile symbol/naming",
+    "format/picture": "base format profile",
+    "format/jfr": "base format io profile",
+    "format/pprof": "base format io profile",
+    "store/block": "base",
+    "store": "base label profile store/block",
+    "symbol/maps": "base io",
+    "query": (
+        "base config label label/rules profile store symbol symbol/jit symbol/maps "
+        "symbol/naming symbol/store"
+    ),
+    "symbol/sources": "base",
+    "server/audit": "base",
+    "server/web": "base http/server",
+    "server/admission": "base http/server store",
+    "server/handler": "base format http/server io label server/admission server/audit",
+    "server/symbols": (
+        "base config http/client label profile query store symbol/maps symbol/sources "
+        "symbol/store"
+    ),
+    "server/query": "base io profile query server/admission server/handler server/symbols",
+    "server/control": "base io label server/audit server/handler server/symbols",
+    "server/symbols/api": (
+        "base config elf http/access label profile server/admission server/audit server/control "
+        "server/handler server/query server/symbols"
+    ),
+    "server/ingest": (
+        "base format format/jfr format/otlp io label label/rules profile query server/admission "
+        "server/handler store"
+    ),
+    "server/api": (
+        "base config format format/picture http/access http/server io label profile query "
+        "server/admission server/handler server/ingest server/query server/symbols "
+        "server/symbols/api store"
+    ),
+    "server/pyroscope": (
+        "base format format/pprof http/access http/server io profile query server/admission "
+        "server/api server/handler server/query server/symbols/api"
+    ),
+    "server/scrape": (
+        "base config format http/client io label label/rules server/admission server/handler "
+        "server/ingest"
+    ),
+    "server": (
+        "base config http http/server server/admission server/api server/audit server/control "
+        "server/handler server/ingest server/pyroscope server/query server/scrape "
+        "server/symbols server/symbols/api server/web store"
+    ),
+    "cli/compare": "base cli compare compare/gate format/picture profile",
+    "cli/file": (
+        "base cli compare format/picture http/client http/server profile server/api "
+        "server/query "
+        "server/web symbol/naming symbol/sources symbol/store"
+    ),
+    "cli/live": (
+        "base capture capture/bpf capture/heap capture/ptrace cli config profile symbol/jit "
+        "symbol/naming"
+    ),
+    "cli/remote": "base cli elf http/client io profile symbol/index symbol/sources symbol/store",
+    "simulate": "base format format/otlp format/pprof",
+    "cli/service": (
+        "agent base capture cli config http/access http/client io query server server/audit "
+        "simulate store"
+    ),
+    "format/gperftools": "base format io profile",
+    "format/speedscope": "base format io profile",
+    "format/text": "base format format/picture",
+    "format/v8": "base format io profile",
+    "format/ruby": "base format io",
+    "format/pyroscope": "base format io",
+    "kernel": "bpf",
+    "store/file": "base label profile store store/block",
+    "store/embedded": "base profile store store/block store/file",
+    "store/maintain": "base store/embedded",
+    "store/memory": "base profile store store/block store/file",
+    "store/transfer": "base store store/block store/embedded store/file",
+}
 
 INCLUDE = re.compile(r'^\s*#\s*include\s*(["<])([^">]+)[">]', re.MULTILINE)
 LIBC = re.compile(
@@ -22,21 +147,63 @@ LIBC = re.compile(
     r"|spawn|stdalign|stdarg|stdatomic|stdbool|stddef|stdint|stdio|stdlib|string|strings|syslog"
     r"|termios|threads|time|ucontext|unistd|wchar)\.h$"
 )
+# Headers for the files of one directory and those below it.
+PRIVATE = re.compile(r"(?:^|[_/])(?:internal|parts)\.h$")
+# These wait on the wall clock, or on whichever clock an attribute says.
+TIMED_WAIT = re.compile(
+    r"\b(pthread_cond_(?:timed|clock)wait|pthread_condattr_\w+|sem_(?:timed|clock)wait"
+    r"|pthread_mutex_(?:timed|clock)lock|pthread_rwlock_(?:timed|clock)(?:rd|wr)lock)\s*\("
+)
+WAITS = ("base", "condition.h")
 
 
-def complaints_about(path, layer):
-    """Yields one sentence per include in the file that may not be there."""
-    for match in INCLUDE.finditer(path.read_text(encoding="utf-8")):
+def directory_of(name):
+    """The entry of USES for a file or header, named as seen from src/."""
+    if re.search(r"\.bpf\.[ch]$", name):
+        return "kernel"
+    return name.rpartition("/")[0]
+
+
+def complaints_about(path, name, used):
+    """Yields one sentence per include or call in the file that may not be there."""
+    directory = directory_of(name)
+    text = path.read_text(encoding="utf-8")
+    if path.parts[-2:] != WAITS:
+        for match in TIMED_WAIT.finditer(text):
+            yield f"calls {match[1]}(): use base/condition.h, which waits on the monotonic clock"
+    for match in INCLUDE.finditer(text):
         system, header = match[1] == "<", match[2]
         if system:
-            if layer == "base" and not LIBC.match(header):
+            if directory == "base" and not LIBC.match(header):
                 yield f"includes <{header}>, but base uses libc only"
             continue
-        target = header.split("/")[0] if "/" in header else None
-        if target not in LAYERS:
-            yield f'includes "{header}", which names no layer: write it as seen from src/'
-        elif LAYERS.index(target) > LAYERS.index(layer):
-            yield f'includes "{header}" of a layer above {layer}'
+        target = directory_of(header)
+        if target not in USES or ".." in header:
+            yield f'includes "{header}", which names no directory: write it as seen from src/'
+            continue
+        used.add((directory, target))
+        if target != directory and target not in USES[directory].split():
+            yield f'includes "{header}", but {directory} may not use {target}'
+        elif PRIVATE.search(header) and not (name + "/").startswith(header.rpartition("/")[0] + "/"):
+            yield f'includes "{header}", which is private to its directory'
+
+
+def cycle():
+    """A directory that uses itself through others, or None."""
+    done, path = set(), []
+
+    def visit(directory):
+        if directory in path:
+            return " -> ".join(path[path.index(directory) :] + [directory])
+        if directory in done:
+            return None
+        path.append(directory)
+        found = next(filter(None, map(visit, USES[directory].split())), None)
+        path.pop()
+        done.add(directory)
+        return found
+
+    return next(filter(None, map(visit, USES)), None)
 
 
 def main():
@@ -44,18 +211,26 @@ def main():
     files = sorted(path for path in source.rglob("*") if path.suffix in (".c", ".h"))
     if not files:
         sys.exit(f"There are no C files under {source}.")
-    failed = False
+    complaints, used = [], set()
     for path in files:
-        relative = path.relative_to(source)
-        layer = relative.parts[0]
-        if layer not in LAYERS or len(relative.parts) < 2:
-            problems = [f"is in no known layer; {sys.argv[0]} lists them"]
-        else:
-            problems = list(complaints_about(path, layer))
-        for problem in problems:
-            print(f"src/{relative} {problem}.")
-            failed = True
-    sys.exit(1 if failed else 0)
+        name = str(path.relative_to(source))
+        if directory_of(name) not in USES:
+            complaints.append(f"src/{name} is in no known directory; {sys.argv[0]} lists them.")
+            continue
+        complaints += [f"src/{name} {text}." for text in complaints_about(path, name, used)]
+    if found := cycle():
+        complaints.append(f"The table has a cycle: {found}.")
+    present = {directory_of(str(path.relative_to(source))) for path in files}
+    for directory in present & USES.keys() if len(present) == len(USES) else ():
+        for target in USES[directory].split():
+            if (directory, target) not in used:
+                complaints.append(f"{directory} no longer uses {target}: remove it from the table.")
+    if "--print" in sys.argv:
+        for directory, targets in USES.items():
+            print(f"{directory}: {targets}")
+    for complaint in complaints:
+        print(complaint)
+    sys.exit(1 if complaints else 0)
 
 
 main()

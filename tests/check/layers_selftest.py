@@ -13,13 +13,21 @@ CHECKER = pathlib.Path(__file__).with_name("layers.py")
 CASES = [
     ("base/ok.c", '#include "base/error.h"\n#include <stdio.h>\n', None),
     ("cli/ok.c", '#include "base/error.h"\n#include "format/format.h"\n#include <zstd.h>\n', None),
-    ("base/up.c", '#include "profile/profile.h"\n', "above base"),
-    ("profile/up.h", "#pragma once\n  # include  \"format/wire.h\" // why\n", "above profile"),
-    ("format/up.c", '#include "cli/cli.h"\n', "above format"),
+    ("base/up.c", '#include "profile/profile.h"\n', "base may not use profile"),
+    ("io/up.h", '#pragma once\n  # include  "profile/profile.h" // why\n', "io may not use profile"),
+    ("format/up.c", '#include "cli/cli.h"\n', "format may not use cli"),
+    ("elf/cfi/up.c", '#include "elf/unwind/rows.h"\n', "elf/cfi may not use elf/unwind"),
+    ("format/otlp/side.c", '#include "format/jfr/jfr.h"\n', "may not use format/jfr"),
+    ("bpf/walk.bpf.h", '#include "arch/x86_64/x86_64.bpf.h"\n#include "bpf/shared.h"\n', None),
+    ("store/embedded/ok.c", '#include "store/internal.h"\n', None),
+    ("query/private.c", '#include "store/internal.h"\n', "private"),
     ("base/library.c", "#include <xxhash.h>\n", "libc only"),
-    ("format/bare.c", '#include "wire.h"\n', "names no layer"),
-    ("format/dots.c", '#include "../cli/cli.h"\n', "names no layer"),
-    ("misc/new.c", "#include <stdio.h>\n", "no known layer"),
+    ("format/bare.c", '#include "wire.h"\n', "names no directory"),
+    ("format/dots.c", '#include "../cli/cli.h"\n', "names no directory"),
+    ("base/condition.h", "int r = pthread_cond_clockwait(&a, &b, CLOCK_MONOTONIC, &c);\n", None),
+    ("cli/wait.c", "pthread_cond_timedwait(&a, &b, &c);\n", "monotonic clock"),
+    ("cli/lock.c", "pthread_rwlock_timedwrlock(&a, &b);\n", "monotonic clock"),
+    ("misc/new.c", "#include <stdio.h>\n", "no known directory"),
 ]
 
 

@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 # story.sh ROOT SHOTS: uses the server's page in a real browser as people do; pictures of its pages go
-# to the folder SHOTS.
+# to the directory SHOTS.
 set -euo pipefail
 
 browser=${CHROMIUM:-/usr/bin/chromium}

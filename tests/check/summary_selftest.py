@@ -22,6 +22,10 @@ CASES = [
     ("SKIP", "looking\nno perf here\n", "0 passed, 0 failed, 1 skipped"),
     ("OK", "ok 1 - a\nok 2 - b # SKIP no root\n", "1 passed, 0 failed, 1 skipped"),
     ("OK", "ok 1 - a\n# no data\nnot ok 2 # SKIP c\n", "1 passed, 0 failed, 1 skipped"),
+    ("OK", "1..2\nnot ok 1 # SKIP a\nok 2 - b\n", "1 passed, 1 failed"),
+    ("OK", "1..2\n# no root\nnot ok 1 # SKIP d\nnot ok 2 # SKIP e\n", "0 passed, 1 failed, 1 skipped"),
+    ("SKIP", "", "0 passed, 1 failed"),
+    ("SKIP", "no tool\n1..3\nok 1 - a # SKIP x\n", "0 passed, 0 failed, 1 skipped"),
     ("FAIL", "not ok - a\n  # why\nok - b\n1 check failed.\n", "1 passed, 1 failed"),
     ("OK", "# tests 7\n# pass 7\n# fail 0\n", "7 passed, 0 failed"),
 ]
@@ -68,7 +72,8 @@ def main():
         if tally.failed and not tally.excerpts:
             failed = True
             print(f"{result} {output!r}: the failure is not shown")
-    if total.skipped != ["x: no perf here", "x/b: no root", "x/c: no data"]:
+    if total.skipped != ["x: no perf here", "x/b: no root", "x/c: no data", "x/d: no root",
+                         "x: no tool"]:
         failed = True
         print(f"The reasons of skips are lost: {total.skipped}")
     sys.exit(1 if failed else 0)

@@ -131,7 +131,7 @@ wait "$!" || true
 if [ "$(cat /proc/2/comm 2>/dev/null)" = kthreadd ]; then
     try -p 2
 else
-    echo "assay: The process 2 (kthreadd) is a thread of the kernel: it has no stack that assay" \
-        "could read."
+    echo "assay: The process 2 (kthreadd) is a kernel thread, whose stack assay" \
+        "cannot read."
     echo "-> 1"
 fi

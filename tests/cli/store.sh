@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# A store's folder from the command line: statistics, deleting (from a server and from the folder),
+# A store's directory from the command line: statistics, deleting (from a server and from the directory),
 # export and import, and the audit log of all that.
 . "$ROOT/tests/server/common.bash"
 
@@ -51,10 +51,10 @@ done
 if grep -e hunter2 -e "${admin#assay_*_}" data/audit.log; then exit 1; fi
 kill -HUP "$pid"
 until grep -F '"reload"' data/audit.log >/dev/null; do sleep 0.1; done
-# A server has the folder: looking is fine, deleting is its business.
+# A server has the directory: looking is fine, deleting is its business.
 "$ASSAY" store stats data >/dev/null
 if "${delete[@]}" data --yes 2>busy.txt; then exit 1; fi
-grep 'used by another process' busy.txt >/dev/null
+grep 'in use by another process' busy.txt >/dev/null
 stop_server
 "$ASSAY" token revoke looker --file data/tokens
 [[ $("$ASSAY" store audit data -n 4) == *'"action":"stop"'*'"action":"token revoke","target":"looker"'* ]]
@@ -71,10 +71,10 @@ grep -F '3 windows with 6 rows in 1 batches' said.txt >/dev/null
 "$ASSAY" store import copy copy.export 2>said.txt
 grep -F '3 windows were stored' said.txt >/dev/null
 "$ASSAY" store import copy - <copy.export 2>said.txt
-grep -F '0 windows were stored; of 1 batches 1 were there already' said.txt >/dev/null
+grep -F '0 windows were stored; of 1 batches 1 existed already' said.txt >/dev/null
 "$ASSAY" store export data - 2>/dev/null | "$ASSAY" store import piped - 2>/dev/null
 for folder in copy piped; do
-    [ "$("$ASSAY" store check "$folder")" = 'All of it is in order.' ]
+    [ "$("$ASSAY" store check "$folder")" = 'No damage found.' ]
     [[ $("$ASSAY" store stats "$folder" | sed -n 1p) == '6 samples in 3 windows of 1 series'* ]]
 done
 [[ $("$ASSAY" store audit copy) == *'"action":"import","target":"copy.export","outcome":"3 windows"'* ]]
@@ -84,14 +84,14 @@ grep -F '0 windows' said.txt >/dev/null
 # Files that are none, or not whole.
 head -c 60 copy.export >short.export
 if "$ASSAY" store import bad short.export 2>said.txt; then exit 1; fi
-grep 'it was cut off' said.txt >/dev/null
+grep 'it is truncated' said.txt >/dev/null
 if "$ASSAY" store import bad stats.txt 2>said.txt; then exit 1; fi
-grep 'no file that assay store export has written' said.txt >/dev/null
+grep 'Not an export file of assay store export' said.txt >/dev/null
 [[ $("$ASSAY" store stats bad) == '0 samples in 0 windows'* ]]
 if "$ASSAY" store export nowhere x.export 2>said.txt; then exit 1; fi
 [ ! -e x.export ] && [ ! -e x.export.partial ]
 
-# From a folder that nobody has.
+# From a directory that nobody has.
 [ "$("$ASSAY" store delete copy --query '{user="bob"}' --from now-1h --to now+1h --dry-run)" = \
     '3 windows with 6 samples would be deleted.' ]
 [ "$("$ASSAY" store delete copy --query '{user="bob"}' --from now-1h --to now+1h --yes)" = \
@@ -101,4 +101,4 @@ if "$ASSAY" store export nowhere x.export 2>said.txt; then exit 1; fi
 if "$ASSAY" store delete nowhere --query '{}' --from 0 --to now --yes 2>/dev/null; then exit 1; fi
 [ ! -e nowhere ]
 if "$ASSAY" store delete copy --query '{}' 2>said.txt; then exit 1; fi
-grep -F 'delete wants --query, --from and --to' said.txt >/dev/null
+grep -F 'delete requires --query, --from and --to' said.txt >/dev/null

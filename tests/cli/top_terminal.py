@@ -83,6 +83,7 @@ def shell(arguments, environment, report, orders):
         os.setpgid(0, 0)
         os.tcsetpgrp(0, os.getpid())
         signal.signal(signal.SIGTTOU, signal.SIG_DFL)
+        signal.signal(signal.SIGHUP, signal.SIG_DFL)  # nohup has it ignored
         os.execve(arguments[0], arguments, environment)
     os.write(report, b"pid %d\n" % child)
     while True:
@@ -233,7 +234,7 @@ def whole_tour(assay, pid):
     top.wait("home", lambda lines: cursor(lines) == 4)
 
     top.press("\r")
-    top.wait("callers and callees", lambda lines: lines[2] == "Who calls burn, and what it calls"
+    top.wait("callers and callees", lambda lines: lines[2] == "Callers and callees of burn"
              and any(re.match(r"> *[0-9.]+% +[0-9.]+%   burn +known$", line) for line in lines)
              and any(re.match(r" +[0-9.]+%   called by eighty +known$", line)
                      for line in lines))  # fmt: skip

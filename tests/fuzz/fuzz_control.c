@@ -4,8 +4,8 @@
 
 #include <string.h>
 
-#include "format/json.h"
-#include "server/control.h"
+#include "io/json.h"
+#include "server/control/control.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t length);
 
@@ -37,9 +37,9 @@ static void read_report(const char *text, size_t length)
     }
     require(agent_id_valid(report.agent.id));
     require(report.update_count <= AGENT_UPDATES_MAX);
-    require(report.word_count <= WISH_WORDS_MAX);
+    require(report.word_count <= SYMBOL_REQUEST_WORDS_MAX);
     for (size_t i = 0; i < report.word_count; i++)
-        require(report.words[i].state <= WISH_REFUSED && *report.words[i].key &&
+        require(report.words[i].state <= SYMBOL_REQUEST_REFUSED && *report.words[i].key &&
                 strspn(report.words[i].key, "0123456789abcdef") == strlen(report.words[i].key));
     require(report.agent.labels.count <= AGENT_LABELS_MAX + 2);
     require(!report.agent.status || strlen(report.agent.status) <= AGENT_STATUS_BYTES + 2);

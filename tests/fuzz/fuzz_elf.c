@@ -6,8 +6,8 @@
 #include "base/memory.h"
 #include "elf/extract.h"
 #include "elf/file.h"
-#include "elf/rows.h"
-#include "elf/unwind.h"
+#include "elf/unwind/rows.h"
+#include "elf/unwind/unwind.h"
 
 #define SECTION_ADDRESS 0x10000
 #define STACK_ADDRESS 0x7fff00000000

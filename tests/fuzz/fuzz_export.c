@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "base/memory.h"
-#include "store/export_file.h"
+#include "store/transfer/export_file.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t length);
 

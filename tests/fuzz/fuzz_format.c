@@ -5,8 +5,8 @@
 
 #include "base/memory.h"
 #include "format/format.h"
-#include "profile/loose.h"
 #include "profile/naming.h"
+#include "profile/unresolved.h"
 
 #define EXPANSION_LIMIT (64u << 20)
 #define WRITE_NODES_MAX 5000
@@ -60,28 +60,29 @@ static void use(const struct profile *profile)
     }
 }
 
-/* Leaving stacks loose takes and refuses the same, and all of them can be put together. */
-static void read_loose(const struct format *format, const uint8_t *data, size_t length)
+/* Leaving stacks unresolved takes and refuses the same, and all of them can be put together. */
+static void read_unresolved(const struct format *format, const uint8_t *data, size_t length)
 {
     const enum profile_detail detail = PROFILE_ALL & ~PROFILE_TIMES;
     struct read_options options = {.format = format, .expansion_limit = EXPANSION_LIMIT};
-    _cleanup_profile_ struct profile plain, loose;
+    _cleanup_profile_ struct profile plain, unresolved;
     struct error error = {0};
     struct source source;
     profile_init(&plain, detail);
-    profile_init(&loose, detail);
+    profile_init(&unresolved, detail);
     int expected = format_read_memory("input", data, length, &options, &plain, NULL, &error);
     if (source_open_memory(&source, "input", data, length, EXPANSION_LIMIT, &error) < 0)
         return;
-    int r = format->read_loose(&source, 1, &loose, &error);
+    int r = format->read_unresolved(&source, 1, &unresolved, &error);
     source_release(&source);
     require(!r == !expected);
     if (r < 0)
         return;
-    require(loose.loose != NULL && loose.node_count == 1);
-    profile_settle(&loose);
-    check_model(&loose);
-    require(loose.samples.count == plain.samples.count && loose.frame_count <= plain.frame_count);
+    require(unresolved.unresolved != NULL && unresolved.node_count == 1);
+    profile_settle(&unresolved);
+    check_model(&unresolved);
+    require(unresolved.samples.count == plain.samples.count &&
+            unresolved.frame_count <= plain.frame_count);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t length)
@@ -102,7 +103,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t length)
     } else {
         require(error.code == r && error.text[0]);
     }
-    if (options.format && options.format->read_loose)
-        read_loose(options.format, data, length);
+    if (options.format && options.format->read_unresolved)
+        read_unresolved(options.format, data, length);
     return 0;
 }

@@ -3,7 +3,7 @@
 // as when all of it is in memory. The first byte says which section the rest is, as for fuzz_elf.
 
 #include "base/memory.h"
-#include "elf/rows.h"
+#include "elf/unwind/rows.h"
 
 #define SECTION_ADDRESS 0x10000
 #define SMALLEST_SHIFT 12

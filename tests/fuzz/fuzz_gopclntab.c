@@ -3,8 +3,8 @@
 // an ELF file with one. What is read is asked about everything, and compiled into rows.
 
 #include "base/memory.h"
-#include "elf/gopclntab.h"
-#include "elf/rows.h"
+#include "elf/go/gopclntab.h"
+#include "elf/unwind/rows.h"
 
 #define TABLE_ADDRESS 0x402000
 #define TEXT_ADDRESS 0x401000

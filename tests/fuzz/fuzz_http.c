@@ -5,9 +5,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "http/authorize.h"
-#include "http/client.h"
-#include "http/internal.h"
+#include "http/access/authorize.h"
+#include "http/client/client.h"
+#include "http/server/internal.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t length);
 

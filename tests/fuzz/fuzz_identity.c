@@ -5,8 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "agent/identity.h"
-#include "agent/pod_file.h"
+#include "agent/identity/identity.h"
+#include "agent/identity/pod_file.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t length);
 

@@ -3,7 +3,7 @@
 
 #include <stdlib.h>
 
-#include "format/jfr_labels.h"
+#include "format/jfr/labels.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t length);
 

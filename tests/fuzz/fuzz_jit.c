@@ -6,9 +6,9 @@
 #include <string.h>
 
 #include "base/memory.h"
-#include "symbol/jit_name.h"
-#include "symbol/jitdump.h"
-#include "symbol/perfmap.h"
+#include "symbol/jit/jitdump.h"
+#include "symbol/jit/name.h"
+#include "symbol/jit/perfmap.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t length);
 

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "symbol/map_build.h"
+#include "symbol/maps/build.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t length);
 

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "base/text.h"
-#include "label/redact.h"
+#include "label/redact/redact.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t length);
 

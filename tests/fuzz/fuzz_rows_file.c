@@ -6,7 +6,7 @@
 #include <xxhash.h>
 
 #include "base/memory.h"
-#include "elf/rows_file.h"
+#include "elf/unwind/rows_file.h"
 
 /* Where these are: docs/formats/unwind-rows.md. */
 #define VERSIONS_AT 8

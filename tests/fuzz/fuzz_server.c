@@ -8,10 +8,10 @@
 
 #include "query/links.h"
 #include "query/query.h"
-#include "server/ingest.h"
-#include "server/prefix_tree.h"
-#include "server/querier.h"
-#include "server/receive.h"
+#include "server/ingest/ingest.h"
+#include "server/ingest/prefix_tree.h"
+#include "server/ingest/receive.h"
+#include "server/pyroscope/querier.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t length);
 
@@ -59,14 +59,6 @@ __attribute__((unused)) static void fuzz_ingest_name(const uint8_t *data, size_t
     }
     labels_release(&labels);
     free(text);
-    /* The same as a function's name: it never gets longer. */
-    _cleanup_profile_ struct profile profile;
-    profile_init(&profile, PROFILE_ALL);
-    struct profile_function function = {.name =
-                                            profile_string(&profile, (const char *)data, length)};
-    uint32_t id = profile_function(&profile, &function);
-    ingest_merge_generated(&profile);
-    require(profile.strings[profile.functions[id].name].length <= length);
 }
 
 /* The first byte says which; values add up, and no name is longer than the input. */
@@ -122,7 +114,7 @@ __attribute__((unused)) static void fuzz_rpc(const uint8_t *data, size_t length)
 }
 
 /* Queries, times and ids as parameters have them, and pprof on its way to JSON. */
-__attribute__((unused)) static void fuzz_question(const uint8_t *data, size_t length)
+__attribute__((unused)) static void fuzz_query_context(const uint8_t *data, size_t length)
 {
     struct error error = {0};
     struct query query = {0};
@@ -153,19 +145,20 @@ __attribute__((unused)) static void fuzz_question(const uint8_t *data, size_t le
 /* Series of raw profiles: the first byte says in which form, and whose. Nothing is stored. */
 __attribute__((unused)) static void fuzz_series(const uint8_t *data, size_t length)
 {
-    static struct server server;
+    static struct ingest ingest;
+    static struct server server = {.ingest = &ingest};
     struct error error = {0};
     if (!server.store) {
         require(!store_open_memory(&(struct store_options){0}, &server.store, &error));
-        pthread_rwlock_init(&server.ingest.rules_lock, NULL);
-        label_rules_init(&server.ingest.rules);
-        server.ingest.store = server.store;
-        server.ingest.deltas = deltas_new(1u << 20);
-        server.ingest.limits = (struct ingest_limits){.expansion_bytes = 1u << 20,
-                                                      .samples = 10000,
-                                                      .series = 100,
-                                                      .depth = 64,
-                                                      .clock_skew_ns = 1};
+        pthread_rwlock_init(&ingest.rules_lock, NULL);
+        label_rules_init(&ingest.rules);
+        ingest.store = server.store;
+        ingest.deltas = deltas_new(1u << 20);
+        ingest.limits = (struct ingest_limits){.expansion_bytes = 1u << 20,
+                                               .samples = 10000,
+                                               .series = 100,
+                                               .depth = 64,
+                                               .clock_skew_ns = 1};
     }
     if (!length)
         return;
@@ -173,7 +166,7 @@ __attribute__((unused)) static void fuzz_series(const uint8_t *data, size_t leng
     receipt.source = (struct ingest_source){
         .labels = &receipt.labels, .factor = 1, .received_ns = 1794700000000000000};
     receipt.batch =
-        (struct ingest_batch){.ingest = &server.ingest, .tenant = "t", .seen = &receipt.seen};
+        (struct ingest_batch){.ingest = server.ingest, .tenant = "t", .seen = &receipt.seen};
     int r;
     if (data[0] & 1) {
         struct source source;

@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-#include "symbol/sources.h"
+#include "symbol/sources/sources.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t length);
 

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "agent/spool_file.h"
+#include "agent/send/spool_file.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t length);
 

@@ -8,8 +8,8 @@
 #include <xxhash.h>
 
 #include "base/memory.h"
-#include "store/block.h"
-#include "store/catalog.h"
+#include "store/block/block.h"
+#include "store/file/catalog.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t length);
 

@@ -6,7 +6,7 @@
 #include <xxhash.h>
 
 #include "base/buffer.h"
-#include "symbol/index_decode.h"
+#include "symbol/index/decode.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t length);
 

@@ -4,9 +4,9 @@
 // or, with the second bit, the one file that it was split into, which is packed.
 // The bits above say which few addresses are wanted, or all. Whatever is made must pass the check.
 
-#include "symbol/index_build.h"
-#include "symbol/index_splits.h"
-#include "symbol/split_package.h"
+#include "symbol/index/build.h"
+#include "symbol/index/split_package.h"
+#include "symbol/index/splits.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t length);
 

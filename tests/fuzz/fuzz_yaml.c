@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-#include "label/rules.h"
+#include "label/rules/rules.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t length);
 

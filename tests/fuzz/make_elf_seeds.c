@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Writes the seeds of fuzz_elf into a folder: cc -Isrc -Itests/unit tests/fuzz/make_elf_seeds.c
+// Writes the seeds of fuzz_elf into a directory: cc -Isrc -Itests/unit tests/fuzz/make_elf_seeds.c
 // src/base/buffer.c src/base/memory.c, then ./a.out tests/fuzz/seeds/elf.
 
 #include <stdbool.h>

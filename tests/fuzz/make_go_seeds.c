@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Writes the seeds of fuzz_gopclntab into a folder: cc -Isrc -Itests/unit
+// Writes the seeds of fuzz_gopclntab into a directory: cc -Isrc -Itests/unit
 // tests/fuzz/make_go_seeds.c src/base/buffer.c src/base/memory.c, then ./a.out
 // tests/fuzz/seeds/gopclntab.
 

@@ -11,7 +11,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "http/server.h"
+#include "http/server/server.h"
 
 /* What handlers have seen. */
 struct seen {

@@ -137,7 +137,7 @@ until_true "$agent" uploaded
 [[ $(within /usr/bin/assay agent status) == 'sampling  by '* ]]
 grep -E '^assay_agent_upload_failures_total 0$' metrics.txt >/dev/null
 [[ $(curl -sS "http://127.0.0.1:4040/api/v1/label/service_name/values") == '["'* ]]
-# Rows of binaries are kept for the next start. The folder's path is in no setting.
+# Rows of binaries are kept for the next start. The directory's path is in no setting.
 if grep 'Sampling by BPF' agent.log >/dev/null; then
     [ -n "$(find root/var/cache/assay/unwind -name '*.rows')" ]
 fi

@@ -6,7 +6,7 @@
 #include <sys/resource.h>
 
 #include "base/memory.h"
-#include "elf/rows.h"
+#include "elf/unwind/rows.h"
 
 static long peak_kib(void)
 {

@@ -4,7 +4,7 @@ command -v setarch >/dev/null || { echo "There is no setarch here, which ThreadS
 options=(-D_GNU_SOURCE '-DASSAY_VERSION="test"' -std=gnu17 -g -O1 -fsanitize=thread -I"$ROOT/src")
 libraries=(-lcmocka -lisal -ldeflate -lzstd -lxxhash -lpcre2-8 -lm -lpthread)
 cat >page.c <<'END'
-#include "format/page.h"
+#include "format/picture/page.h"
 const unsigned char flame_page[] = "";
 const size_t flame_page_length = 0;
 END

@@ -92,7 +92,8 @@ def summary_of_jfr(path):
 
 def folded(path, sample_type):
     sums = collections.Counter()
-    for line in assay("convert", path, "--to", "folded", "-t", sample_type, "-o", "-").split("\n"):
+    arguments = ("convert", path, "--original-names", "--to", "folded", "-t", sample_type, "-o", "-")
+    for line in assay(*arguments).split("\n"):
         if line:
             stack, value = line.rsplit(" ", 1)
             sums[stack] += int(value)

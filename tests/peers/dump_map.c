@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "base/file.h"
-#include "symbol/map.h"
+#include "symbol/maps/map.h"
 
 static void answer(const struct symbol_map *map, const char *asked)
 {

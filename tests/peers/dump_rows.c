@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // dump-rows FILE: what our unwind rows say about every byte of a file's code, as text for
-// compare_rows.py. The last lines are figures: they start with '#'.
+// compare_rows.py. The last lines are stats: they start with '#'.
 
 #include <inttypes.h>
 #include <stdio.h>
 #include <time.h>
 
 #include "base/memory.h"
-#include "elf/rows.h"
+#include "elf/unwind/rows.h"
 
 static double milliseconds(void)
 {

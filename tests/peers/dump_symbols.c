@@ -12,8 +12,8 @@
 #include <unistd.h>
 
 #include "elf/file.h"
-#include "symbol/split_package.h"
-#include "symbol/symbolizer.h"
+#include "symbol/index/split_package.h"
+#include "symbol/naming/symbolizer.h"
 #include "symbol/table.h"
 
 static void dump_symbols(struct elf_file *file, const char *path)
@@ -57,8 +57,7 @@ static void dump_frames(struct elf_file *file, const char *path)
         printf("\n");
     }
     fprintf(stderr, "%" PRIu64 " with debug information, %" PRIu64 " that failed\n",
-            symbolizer_figures(symbolizer).debug_files,
-            symbolizer_figures(symbolizer).debug_failed);
+            symbolizer_stats(symbolizer).debug_files, symbolizer_stats(symbolizer).debug_failed);
     symbolizer_free(symbolizer);
     free(offsets);
 }

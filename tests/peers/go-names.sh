@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # What we call addresses of Go programs, by the table that Go's own runtime uses, against what that
 # runtime says: functions, files, lines and inlined calls, in stripped programs too.
+# Toolchains: go
 
 command -v go >/dev/null || {
     echo "There is no Go toolchain here to compare with."

@@ -2,6 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 # Stacks of a Go program that we record against those of the runtime's own profiler, of the same run:
 # all whole, and the same shares of time. The shares are also those that the kernel says.
+# Chance: two profilers sample the same run at different moments.
+# Toolchains: go
 
 command -v go >/dev/null || {
     echo "There is no Go toolchain here to compare with."

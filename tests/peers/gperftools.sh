@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 # assay and `go tool pprof` must agree to the last digit on gperftools profiles and the other text
-# profiles: our fixtures and, when $ASSAY_DATA is set, the files in its gperftools folder. Left out
+# profiles: our fixtures and, when $ASSAY_DATA is set, the files in its gperftools directory. Left out
 # are fixtures on which assay knows more than pprof: file names with spaces, and Go's symbols in
 # comments, which are taken out here so that the addresses can be compared.
 
@@ -18,7 +18,7 @@ export PPROF
 
 files=()
 for name in cpu-32le.prof cpu-32be.prof cpu-no-trailer.prof heap.txt heap-v2.txt growth.txt \
-    contention.txt java-heap.txt java-contention.txt; do
+    contention.txt threads.txt java-heap.txt java-contention.txt; do
     files+=("$FIXTURES/gperftools/$name")
 done
 for name in heap-go goroutine mutex; do

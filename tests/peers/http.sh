@@ -85,7 +85,7 @@ check 'an answer before the body was read' 'Not even read' \
 check 'a large answer' 5000000 "$(ask "http://$address/stream?bytes=5000000" | wc -c)"
 check 'a compressed answer' "$(ask "http://$address/big?bytes=100000" | cksum)" \
     "$(ask --compressed "http://$address/big?bytes=100000" | cksum)"
-check 'a slow sender is told' 'came too slowly' "$(
+check 'a slow sender is told' 'arrived too slowly' "$(
     exec 3<>"/dev/tcp/${address%:*}/${address#*:}"
     printf 'POST /echo HTTP/1.1\r\nHost: localhost\r\nContent-Length: 9\r\n\r\nabc' >&3
     timeout 60 cat <&3
@@ -124,7 +124,7 @@ fi
 cp second.key now.key
 kill -HUP "$server"
 for _ in $(seq 100); do [ -s tls.err ] && break; sleep 0.1; done
-check 'a key of another certificate is refused' 'is not that of the certificate' "$(cat tls.err)"
+check 'a key of another certificate is refused' "doesn't match the certificate" "$(cat tls.err)"
 check 'and the old one stays' hello "$(ask --cacert first.pem "https://localhost:$port/hello")"
 cp second.pem now.pem
 kill -HUP "$server"
@@ -143,11 +143,11 @@ signed agent authority
 certificate stranger stranger
 serve mutual --tls first.pem first.key --client-ca authority.pem
 port=${address#*:}
-check 'no client certificate' 'wants a client certificate' \
+check 'no client certificate' 'requires a client certificate' \
     "$(ask --cacert first.pem "https://localhost:$port/hello")"
 check 'a client certificate' hello \
     "$(ask --cacert first.pem --cert agent.pem --key agent.key "https://localhost:$port/hello")"
-check "somebody else's client certificate" 'wants a client certificate' \
+check "somebody else's client certificate" 'requires a client certificate' \
     "$(ask --cacert first.pem --cert stranger.pem --key stranger.key "https://localhost:$port/hello")"
 end
 
@@ -166,26 +166,26 @@ line() { # ID ROLES TENANT EXPIRES NAME
 serve tokens --tokens tokens
 token() { echo "assay_t000000000$1_$secret"; }
 as() { ask -H "Authorization: Bearer $(token "$1")" "${@:2}"; }
-check 'no token' 'This needs a token' "$(ask "http://$address/big")"
+check 'no token' 'Token required' "$(ask "http://$address/big")"
 check 'no token, for programs' '"unauthenticated"' "$(ask "http://$address/big")"
 check 'what a browser sees' 'WWW-Authenticate: Basic' "$(ask -i "http://$address/big")"
 check 'no token needed' hello "$(ask "http://$address/hello")"
 check 'a token' 'tenant=acme token=grafana' "$(as 2 "http://$address/label/x/values")"
 check 'a token as password' 'tenant=acme token=grafana' \
     "$(ask -u "anybody:$(token 2)" "http://$address/label/x/values")"
-check 'a role that is missing' 'The token agent is for ingest, and this needs one for read.' \
+check 'a role that is missing' 'The token agent has the role ingest, but this request requires read.' \
     "$(as 1 "http://$address/label/x/values")"
 check 'a role that fits' bytes "$(as 1 -d bytes "http://$address/echo")"
 check 'readers do not write' 403 "$(as 2 -d bytes -o /dev/null -w '%{http_code}' "http://$address/echo")"
 check 'admins do everything' 'tenant=other' "$(as 3 "http://$address/rest/x")"
 check 'an old token' 'The token has expired' "$(as 4 "http://$address/label/x/values")"
-check 'a wrong token' 'not known here' "$(ask -H "Authorization: Bearer $(token 9)" "http://$address/big")"
+check 'a wrong token' 'Unknown token' "$(ask -H "Authorization: Bearer $(token 9)" "http://$address/big")"
 sed -i /grafana/d tokens
 for _ in $(seq 100); do
     answer=$(as 2 "http://$address/label/x/values")
     [[ $answer == *tenant=* ]] || break
     sleep 0.1
 done
-check 'a token that was revoked' 'not known here' "$answer"
+check 'a token that was revoked' 'Unknown token' "$answer"
 end
 exit $((failures > 0))

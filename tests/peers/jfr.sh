@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 # assay and the JDK's own `jfr` must agree on a fresh recording of two chunks and, when $ASSAY_DATA
-# is set, on the files in its jfr folder: counts, bytes and nanoseconds of each kind of event, by
+# is set, on the files in its jfr directory: counts, bytes and nanoseconds of each kind of event, by
 # whole stack and by thread.
 
 peers=$ROOT/tests/peers

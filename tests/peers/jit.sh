@@ -2,6 +2,9 @@
 # SPDX-License-Identifier: Apache-2.0
 # Just-in-time compiled code under `assay record`: functions of JavaScript by Node.js's maps and
 # dumps, and of Java by the map that it writes at its end.
+# Chance: when V8 and HotSpot compile a function, and so under which name it is sampled, is their
+# choice.
+# Toolchains: node
 
 ran=
 record() { "$ASSAY" record -q -F 499 -o recorded.pb.gz -- "$@" >output 2>errors; }

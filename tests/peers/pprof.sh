@@ -1,7 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 # assay and `go tool pprof` must agree to the last digit: on profiles of a Go program that is built
-# and run here, on our own fixtures and, when $ASSAY_DATA is set, on the files in its pprof folder.
+# and run here, on our own fixtures and, when $ASSAY_DATA is set, on the files in its pprof directory.
+# Toolchains: go
 
 peers=$ROOT/tests/peers
 

@@ -117,8 +117,10 @@ class Assay:
     def __init__(self, program):
         self.program = program
 
-    def run(self, *arguments):
-        return run([self.program, *arguments])
+    def run(self, command, *arguments):
+        """pprof shows names as they are."""
+        names = [] if command == "info" else ["--original-names"]
+        return run([self.program, command, *names, *arguments])
 
     def info(self, path):
         return json.loads(self.run("info", path, "--format", "json"))

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Pyroscope's Go SDK pushes CPU, heap, goroutine, mutex and block profiles of a real program; what is
 # queried back has the program's functions, with about the CPU time that it says it has used.
+# Chance: the Go runtime decides when it takes the samples that are compared.
 type go >/dev/null 2>&1 || { echo "go is missing."; exit 77; }
 . "$ROOT/tests/server/common.bash"
 seconds=${PYROSCOPE_SECONDS:-18}
@@ -9,7 +10,7 @@ mkdir service
 cp "$ROOT"/tests/peers/pyroscope/*.go service
 cd service
 printf 'module service\n\ngo 1.21\n' >go.mod
-# Modules go to a folder of this test's own, and come from where this machine's Go gets them.
+# Modules go to a directory of this test's own, and come from where this machine's Go gets them.
 export GOPATH=$PWD/path GOFLAGS=-modcacherw GOTOOLCHAIN=local
 if ! timeout 300 go get github.com/grafana/pyroscope-go@v1.2.7 >get.log 2>&1; then
     tail -n 3 get.log

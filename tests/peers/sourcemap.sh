@@ -2,6 +2,7 @@
 # Source maps of esbuild's: our reader beside Node.js's at random places of a real bundle; all of a
 # bundle's functions beside TypeScript's parser; and a minified program's CPU profile, which gets the
 # names of its source when the map is sent.
+# Toolchains: node
 . "$ROOT/tests/server/common.bash"
 type node >/dev/null || { echo "node is missing."; exit 77; }
 esbuild=$ROOT/web/node_modules/.bin/esbuild

@@ -37,8 +37,8 @@ id=$(readelf -n prog | sed -n 's/.*Build ID: //p')
 "$ASSAY" token create stranger --file tokens --tenant other -r read 2>/dev/null >stranger.token
 start_server server --in-memory --tokens tokens
 "$ASSAY" debuginfo upload --sources --server "$url" --token-file sender.token prog >said.txt
-[[ $(cat said.txt) == "1 sent ("*"Sources: 2 sent, 2 found here, 0 not found"* ]]
-# Under other names: gdb looks for sources in the current folder, too.
+[[ $(cat said.txt) == "1 sent ("*"Sources: 2 sent, 2 found locally, 0 not found"* ]]
+# Under other names: gdb looks for sources in the current directory, too.
 cp 'build/src/with blank%2F/prog.c' expected.source
 cp build/include/twice.h expected.header
 here=$PWD
@@ -52,7 +52,7 @@ find_source() { # TOKEN PATH: the file, through a cache of its own
         debuginfod-find source "$id" "$2" 2>find.txt
 }
 cmp expected.source "$(find_source reader "$here/build/src/with blank%2F/prog.c")"
-# As gdb asks: the folder in which the compiler ran, and what it was told.
+# As gdb asks: the directory in which the compiler ran, and what it was told.
 cmp expected.source "$(find_source reader "$here/build/obj/../src/with blank%2F/prog.c")"
 cmp expected.header "$(find_source reader "$here/build/obj/./../src//with blank%2F/../../include/twice.h")"
 for path in /etc/passwd "$here/prog.c" "$here/build/src/../../../../../../../../etc/passwd" \

@@ -29,7 +29,7 @@ for flags in "-O2 -fomit-frame-pointer" "-O0 -fno-omit-frame-pointer" "-O2 -stat
         grep -qE 'ptrace_scope|SYS_PTRACE' said && exit 77
         exit 1
     fi
-    cp "/proc/$known/maps" maps.txt
+    cat "/proc/$known/maps" >maps.txt
     # Without DWARF: inlined calls have no frame of their own here.
     gdb -nx -batch -iex 'set debuginfod enabled off' -iex 'set debug-file-directory /nowhere' \
         -p "$known" -ex 'set width 0' -ex 'set backtrace past-main on' \

@@ -12,7 +12,7 @@ files=()
 add() {
     local file
     for file in "$@"; do
-        file=$(readlink -f "$file")
+        file=$(readlink -f "$file") || continue
         # Another machine's, a script, or a program without call frame information (Go).
         [[ " ${files[*]} " != *" $file "* ]] || continue
         if [[ $(readelf -SW "$file" 2>/dev/null) =~ \ \.(eh|debug)_frame\  ]]; then

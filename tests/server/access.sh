@@ -48,13 +48,13 @@ status 200 -u "x:$reader" "$url/metrics" # as the password, too
 printf 'relabel_configs: [{target_label: zone, replacement: west}]\nretention: {raw: 0}\n' \
     >rules.yaml
 kill -HUP "$pid"
-until grep 'were read again' tokens.log >/dev/null; do sleep 0.05; done
+until grep 'Reloaded label rules' tokens.log >/dev/null; do sleep 0.05; done
 push_as "$ingest" later 200
 status 200 -H "Authorization: Bearer $reader" "$url/api/v1/label/zone/values?$always"
 [ "$(cat answer.txt)" = '["west"]' ]
 printf 'nonsense: 1\n' >rules.yaml
 kill -HUP "$pid"
-until grep 'stays as it was' tokens.log >/dev/null; do sleep 0.05; done
+until grep 'stays in effect' tokens.log >/dev/null; do sleep 0.05; done
 push_as "$ingest" after 200
 
 # What is wrong with one tenant's files is said to this one only.

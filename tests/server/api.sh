@@ -20,13 +20,24 @@ for time in 1794700060 1794700060.000 1794700060000 1794700060000000 17947000600
 done
 for time in yesterday -5 now-1x 2026-02-31 2026-11-14T25:00 nan 1e400 99999999999999999999; do
     status 400 "$url/api/v1/top?query=cpu&from=$time"
-    json answer.txt 'd["code"] == "invalid_argument" and "is no time; write unix seconds" in d["message"]'
+    json answer.txt 'd["code"] == "invalid_argument" and "is not a time; use unix seconds" in d["message"]'
 done
 status 400 "$url/api/v1/top?query=cpu&from=now&to=now-1h"
-json answer.txt 'd["message"] == "The time asked for ends before it begins."'
+json answer.txt 'd["message"] == "The time range ends before it begins."'
 status 404 "$url/api/v1/top?query=cpu&from=now-1m"
 status 404 "$url/api/v1/top?query=wall&$always"
-json answer.txt '"there is process_cpu:cpu:nanoseconds:cpu:nanoseconds" in d["message"]'
+json answer.txt '"available: process_cpu:cpu:nanoseconds:cpu:nanoseconds" in d["message"]'
+# A type is anybody's text, also where a part of it is a unit: every answer about it is JSON.
+for path in top 'callers&function=x' 'lines&function=x' timeseries exemplars diff; do
+    for type in 'a:b:c%5C:d:e' 'a:b%22:c%22:d:e'; do
+        curl -sS "$url/api/v1/${path%%&*}?query=$type&$always${path#"${path%%&*}"}" >odd.json
+        jq -e . odd.json >/dev/null || { echo "$path of $type is not JSON:"; cat odd.json; exit 1; }
+    done
+done
+for type in 'a:b:c%5C:d:e' 'a:b%22:c%22:d:e'; do
+    curl -sS "$url/pyroscope/render?query=$type&$always" >odd.json
+    jq -e . odd.json >/dev/null || { echo "render of $type is not JSON:"; cat odd.json; exit 1; }
+done
 status 400 "$url/api/v1/top?$always"
 status 400 "$url/api/v1/top?query=a:b&$always"
 
@@ -34,14 +45,14 @@ status 400 "$url/api/v1/top?query=a:b&$always"
 push one.pb 'service=other&name=elsewhere' >/dev/null
 push one.pb 'service=other&name=nowhere' >/dev/null
 status 400 "$url/api/v1/top?query=cpu%7Bservice%3D%22other%22%7D&$always"
-json answer.txt '"stands for 2 types here" in d["message"] and "elsewhere:cpu" in d["message"] and
+json answer.txt '"matches 2 types here" in d["message"] and "elsewhere:cpu" in d["message"] and
     "nowhere:cpu" in d["message"]'
 shop='query=cpu%7Bservice%3D%22shop%22%7D'
 
 # How good it is: hosts, what part of the time, and losses that somebody counted.
 get "/api/v1/top?$shop&from=1794700000&to=1794700100" >top.json
 json top.json 'd["quality"]["hosts"] == 2 and d["quality"]["windows_covered"] == 0.2 and
-    d["quality"]["window_seconds"] == 10 and d["quality"]["dropped"] is None and
+    d["quality"]["covered_seconds"] == 20 and d["quality"]["dropped"] is None and
     d["quality"]["unnamed_share"] == 0 and d["quality"]["duration_seconds"] == 20'
 get "/api/v1/top?query=cpu%7Bservice%3D%22other%22%7D&from=1794700000&to=1794700100" >top.json || true
 python3 - one.pb <<'PYTHON' >lost.pb
@@ -64,7 +75,7 @@ for ids in 'span_id=00000000000000a1 120' 'span_id=00000000000000A1&span_id=0000
     [ "$(awk '{sum += $NF} END {print sum + 0}' got.folded)" = "${ids#* }" ]
 done
 status 400 "$url/api/v1/top?$shop&$always&span_id=xyz"
-json answer.txt '"is no span id" in d["message"]'
+json answer.txt '"is not a span id" in d["message"]'
 get "/api/v1/exemplars?$shop&$always&function=query" >exemplars.json
 json exemplars.json 'sorted(e["value"] for e in d["exemplars"]) == [30, 90] and not d["more"] and
     all(e["stack"] == ["query", "handle", "main"] and e["span_id"] == "00000000000000a1"
@@ -149,12 +160,17 @@ done
 [ "$(given_up)" -gt 0 ]
 stop_server
 
-# A store on disk leaves the smallest out and says so, but where all is wanted.
+# A store on disk leaves the smallest out of a picture and says so. Tables leave nothing out, and
+# neither does what is taken along.
 start_server disk --data disk -c api.yaml
 push large.folded 'service=large' >/dev/null
-for question in "flame?max_nodes=1000000&$large" "top?$large"; do
-    get "/api/v1/$question" >part.json
-    json part.json 'd["quality"]["total"] == 60000 and 0 < d["quality"]["cut"] <= 60000'
-done
+get "/api/v1/flame?max_nodes=50000&$large" >part.json
+json part.json 'd["quality"]["total"] == 60000 == sum(d["flame"]["self"][0])'
+json part.json "0 < d[\"quality\"][\"cut\"] == d[\"flame\"][\"cut\"][0] <= 60000"
+get "/api/v1/top?$large&limit=2&sort=cum&search=f" >part.json
+json part.json 'd["quality"]["cut"] == 0 and d["matched"] == 60000 and d["function_count"] == 300 and
+    [(f["function"], f["cum"]) for f in d["functions"]] == [("f0", 200), ("f1", 200)]'
+get "/api/v1/top?$large&limit=2&sort=cum" >part.json
+json part.json 'd["function_count"] == 120301 and d["functions"][0]["cum"] == 60000'
 status 413 "$url/api/v1/flame?$large&format=folded"
 stop_server

@@ -51,8 +51,8 @@ send() {
         got=$(curl -sS -o answer.txt -w '%{http_code}' "${options[@]}" --data-binary "@$1" "$url$target")
     done
     [ "$got" = 413 ] || { echo "$1: $got $(<answer.txt)" >&2; return 1; }
-    local why="more than the 24 MiB that the server's memory limit leaves"
-    [ "$1" != zstd-window ] || why='take more memory than it may; compress it with a smaller window'
+    local why="more than 24 MiB, the limit for pushes"
+    [ "$1" != zstd-window ] || why='compress it with a smaller window'
     if [[ $(<answer.txt) != *"$why"* ]]; then
         echo "$1: $(<answer.txt)" >&2
         return 1

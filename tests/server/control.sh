@@ -107,7 +107,7 @@ jq -e '.recordings == []' orders.json >/dev/null
 "$ASSAY" recording show "$id" --server "$url" --token-file read.token >show.txt
 [[ $(cat show.txt) == *'is done with 41 samples'*'It was stopped.'* ]]
 if "$ASSAY" recording stop r0 --server "$url" --token-file admin.token 2>error.txt; then exit 1; fi
-[[ $(cat error.txt) == *'no recording r0'* ]]
+[[ $(cat error.txt) == *'No recording r0'* ]]
 # Nobody begins in time.
 order '{"service":"shop","wait_seconds":1}' admin recordings >brief.json
 tries=0
@@ -139,7 +139,7 @@ as admin "$url/api/v1/audit" >audit.json
 for action in 'capture off' 'capture on' 'recording start' 'recording stop'; do
     jq -e --arg action "$action" 'any(.[]; .action == $action and .actor == "admin")' audit.json >/dev/null
 done
-jq -e 'any(.[]; .action == "recording start" and (.outcome | test("No agent")))' audit.json >/dev/null
+jq -e 'any(.[]; .action == "recording start" and (.outcome | test("No reporting agent")))' audit.json >/dev/null
 stop_server
 
 # Orders that can't be read are no reason to go on as if there were none.

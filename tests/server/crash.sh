@@ -8,7 +8,7 @@ load kill --data killed --rounds "${CRASH_ROUNDS:-8}" --check-every "${CRASH_CHE
 load term --data ended --rounds "${END_ROUNDS:-3}"
 load hup --data reloaded --rounds "${RELOAD_ROUNDS:-20}"
 
-# One server at a time can have the folder: the second says so, and disturbs nobody.
+# One server at a time can have the directory: the second says so, and disturbs nobody.
 start_server first --data killed -c keep.yaml
 if "$ASSAY" server --listen 127.0.0.1:0 --data killed 2>second.log; then exit 1; fi
 grep '^assay: .*killed.*\.$' second.log >/dev/null || { cat second.log >&2; exit 1; }

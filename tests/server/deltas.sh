@@ -51,7 +51,7 @@ series ids 4 '' -H 'X-Assay-Batch-Id: two'
 series ids 5 '' -H 'X-Assay-Batch-Id: three'
 [ "$(total ids)" = $((4 * unit)) ]
 
-# What is refused leaves no trace: a second profile of the push can't be read.
+# What is refused leaves no trace: a second profile of the push is unreadable.
 series whole 1
 python3 - <<'PYTHON'
 import base64, json

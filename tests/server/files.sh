@@ -46,7 +46,7 @@ cp answer.txt converted.pb.gz
 ask 'diff?name=n&base_name=b' -F "base=@$man/base.pb.gz" -F "new=@$man/new.pb.gz"
 json answer.txt 'd["flame"]["kind"] == "diff" and d["flame"]["title"] == "n against b"'
 json answer.txt 'd["base"]["format"] == d["new"]["format"] == "pprof"'
-json answer.txt 'd["flame"]["normalize"] == "total"'
+json answer.txt 'd["flame"]["normalize"] == "duration"'
 json answer.txt 'len(d["flame"]["scale"]) == len(d["flame"]["types"])'
 ask 'diff?normalize=none' -F "base=@$man/base.pb.gz" -F "new=@$man/base.pb.gz"
 json answer.txt 'd["flame"]["self"] == d["flame"]["base"]'
@@ -60,7 +60,7 @@ status 400 -F base=@stacks.folded -F new=@stacks.folded "$url/api/v1/files/diff?
 status 400 -F "base=@$man/base.pb.gz" "$url/api/v1/files/diff"
 [[ $(cat answer.txt) == *"base and new"* ]]
 status 400 -F base=@stacks.folded -F "new=@$man/heap.pb.gz" "$url/api/v1/files/diff"
-[[ $(cat answer.txt) == *"samples/count"* && $(cat answer.txt) == *"nothing in common"* ]]
+[[ $(cat answer.txt) == *"samples/count"* && $(cat answer.txt) == *"no type in common"* ]]
 status 400 -F base=@stacks.folded -F new=@stacks.folded "$url/api/v1/files/diff?normalize=duration"
 status 400 -F base=@stacks.folded -F new=@stacks.folded "$url/api/v1/files/diff?normalize=wrong"
 
@@ -81,7 +81,7 @@ status 415 --data-binary @"$ROOT/LICENSE" "$url/api/v1/files/flame"
 head -c 300 "$man/cpu.pb.gz" >cut.pb.gz
 status 400 --data-binary @cut.pb.gz "$url/api/v1/files/flame"
 status 400 --data-binary @stacks.folded "$url/api/v1/files/flame?formt=pprof"
-[[ $(cat answer.txt) == *"the nearest is format"* ]]
+[[ $(cat answer.txt) == *"the closest is format"* ]]
 status 400 --data-binary @stacks.folded "$url/api/v1/files/flame?format=wrong"
 status 405 "$url/api/v1/files/flame"
 # Far more than a query may take, in few bytes.

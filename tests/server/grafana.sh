@@ -88,7 +88,7 @@ total() { jq -r '.flamegraph.total'; }
 [ "$(connect SelectMergeStacktraces "{$select,\"spanSelector\":[\"00000000000000a1\",\"00000000000000a2\"]}" | total)" = 200 ]
 [ "$(connect SelectMergeStacktraces "{$select,\"traceIdSelector\":[\"00000000000000000000000000000001\"]}" | total)" = 200 ]
 [ "$(connect SelectMergeStacktraces "{$select,\"traceIdSelector\":[\"00000000000000000000000000000002\"]}" | total)" = 0 ]
-[[ $(connect SelectMergeStacktraces "{$select,\"spanSelector\":[\"a1\"]}") == *invalid_argument*"no span id"* ]]
+[[ $(connect SelectMergeStacktraces "{$select,\"spanSelector\":[\"a1\"]}") == *invalid_argument*"not a span id"* ]]
 [ "$(connect SelectMergeStacktraces "{$select,\"stackTraceSelector\":{\"callSite\":[{\"name\":\"main\"},{\"name\":\"handle\"}]}}" | total)" = 200 ]
 
 # Heat maps: each push, or each sample of a span, is a point.

@@ -42,18 +42,15 @@ seeds = [
 for name in ["speedscope/sampled.speedscope.json", "cpuprofile/node20.cpuprofile", "perf-script/stacks.txt"]:
     seeds.append(("/api/v1/push?service=bad", {}, load(name)))
 # Every other route that takes a body, and every one that doesn't, as the program's table has them.
-table = open(os.path.join(os.environ["ROOT"], "src/server/server.c")).read()
-routes = re.findall(r'(?:GET_READ|POST_INGEST)\("([^"]+)"', table)
-routes += re.findall(r'\{"(?:GET|POST|PUT|DELETE)", "([^"]+)"', table)
-gets = re.findall(r'GET_READ\("([^"]+)"', table) + re.findall(r'\{"GET", "([^"]+)"', table)
+table = open(os.path.join(os.environ["ROOT"], "src/server/routes.c")).read()
+routes = re.findall(r'\{"(?:GET|POST|PUT|DELETE)", "([^"]+)"', table)
+gets = re.findall(r'\{"GET", "([^"]+)"', table)
 if len(routes) < 30 or len(gets) < 15: sys.exit("The table of routes isn't understood.")
 for route in routes:
     if route not in gets and not any(s[0].startswith(route.split("*")[0]) for s in seeds):
         seeds.append((route.replace("*", "x"), connect, b'{"start":"1","end":2}'))
 for method in re.findall(r'"(Select\w+|Label\w+|Series|ProfileTypes|Diff|Get\w+|Analyze\w+)"',
-                         "".join(open(os.path.join(os.environ["ROOT"], "src/server", f)).read()
-                                 for f in os.listdir(os.path.join(os.environ["ROOT"], "src/server"))
-                                 if f.startswith("querier"))):
+                         open(os.path.join(os.environ["ROOT"], "src/server/pyroscope/querier.c")).read()):
     seeds.append(("/querier.v1.QuerierService/" + method, connect, json.dumps({
         "profileTypeID": "process_cpu:cpu:nanoseconds:cpu:nanoseconds", "labelSelector": '{a=~".*"}',
         "start": "0", "end": "1894716000000", "name": "service_name", "step": 15,

@@ -47,7 +47,7 @@ json series.json 'd[0]["labels"]["pyroscope_spy"] == "scripting"'
 status 415 --data-binary @trie.bin "$url/ingest?name=x&format=nothing"
 head -c 12 trie.bin >cut.bin
 status 400 --data-binary @cut.bin "$url/ingest?name=x&format=trie"
-[[ $(cat answer.txt) == *'damaged or cut off'* ]]
+[[ $(cat answer.txt) == *'damaged or truncated'* ]]
 status 400 --data-binary @trie.bin "$url/ingest?name=x%20y&format=trie"
 
 # A form with what the Go client says of its types: cumulative ones are stored as differences, and

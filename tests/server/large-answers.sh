@@ -120,7 +120,7 @@ chunked() { # FILE curl-arguments...
     curl -sS --fail-with-body -D head.txt -o "$file" "$@"
     grep -i '^transfer-encoding: chunked' head.txt >/dev/null
 }
-chunked points.json "$url/api/v1/timeseries?query=cpu%7Bthread%3D~%22.%2B%22%7D&from=now-1h&to=now%2B1h&group_by=thread"
+chunked points.json "$url/api/v1/timeseries?query=cpu%7Bthread%3D~%22.%2B%22%7D&from=now-1h&to=now%2B1h&group_by=thread&step=120"
 json points.json 'len(d["series"]) == 600 and all(s["points"][0][1] == 2 for s in d["series"])'
 ask_list() { # FILE METHOD BODY
     chunked "$1" -H 'Content-Type: application/json' -d "$3" "$url/querier.v1.QuerierService/$2"

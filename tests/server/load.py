@@ -276,7 +276,7 @@ def term(arguments, server, load):
             sys.exit("The server ended with an error:\n" + server.text())
         load.end()
     for status, body in load.refusals:
-        if status != 503 or "stopping" not in body:
+        if status != 503 or "shutting down" not in body:
             sys.exit(f"A push was answered {status}: {body}")
     server.start()
     load.check("After ending it")

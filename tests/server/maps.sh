@@ -130,18 +130,18 @@ wrong() { # STATUS TEXT BODY QUERY
     status "$1" --data-binary "$3" "$url/api/v1/maps?$4"
     grep -F "$2" answer.txt >/dev/null || { cat answer.txt; exit 1; }
 }
-wrong 400 'of a service' '{}' 'version=1'
-wrong 400 'takes no parameter' '{}' 'service=shop&versoin=1'
+wrong 400 'requires the parameter service' '{}' 'version=1'
+wrong 400 'has no parameter' '{}' 'service=shop&versoin=1'
 wrong 400 'no mappings' '{}' 'service=shop&version=1&name=app.js'
-wrong 400 'no good segment' '{"version":3,"sources":[],"mappings":"AAAA"}' 'service=shop&version=1&name=app.js'
-wrong 400 'neither a source map nor a mapping file' 'nonsense' 'service=shop&version=1'
+wrong 400 'not in a valid segment' '{"version":3,"sources":[],"mappings":"AAAA"}' 'service=shop&version=1&name=app.js'
+wrong 400 'Not a source map or a mapping file' 'nonsense' 'service=shop&version=1'
 wrong 400 'empty' '' 'service=shop&version=1'
 if upload --service shop --version 1 one.cpuprofile 2>errors.txt >sent.txt; then exit 1; fi
 grep 'no mappings' errors.txt >/dev/null
 [ "$(cat sent.txt)" = '0 sent (0 bytes), 1 failed.' ]
 mkdir empty
 if upload --service shop --version 1 empty 2>errors.txt; then exit 1; fi
-grep 'no source map' errors.txt >/dev/null
+grep 'No source map' errors.txt >/dev/null
 for options in '--service shop' '--version 1'; do
     # shellcheck disable=SC2086 # two words
     if upload $options dist 2>errors.txt; then exit 1; fi

@@ -33,7 +33,7 @@ status 404 "$url/api/v1/flame?$wide&focus=work"
 [[ $(cat answer.txt) == *"begins with the frames of focus"* ]]
 status 404 "$url/api/v1/flame?$wide&focus=main&focus=main"
 status 404 "$url/api/v1/flame?$wide&focus="
-status 400 "$url/api/v1/top?$wide&focus=main"
+status 400 "$url/api/v1/top?$wide&max_nodes=20"
 
 # ---- a difference is cut in the same way ----
 get "/api/v1/diff?$wide&format=flame&max_nodes=20" >diff.json

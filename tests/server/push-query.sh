@@ -89,7 +89,7 @@ check_answers
 push "$file" 'service=shop&host=h1' -H 'X-Assay-Batch-Id: b1' >/dev/null
 check_answers
 
-# A folder can be looked at beside the server.
+# A directory can be looked at beside the server.
 "$ASSAY" store check store
 [[ $("$ASSAY" store stats store) == *" 14 windows of "* ]]
 if "$ASSAY" store delete store --query '{}' --from 0 --to now 2>error.txt; then exit 1; fi
@@ -107,8 +107,8 @@ ask top cpu -n 2 >table.txt
 [ "$(sed -n 1,3p table.txt)" = ' flat    cum  function              file
 310ms  310ms  runtime.asyncPreempt  runtime/preempt_amd64.s
 150ms  150ms  indexbytebody         internal/bytealg/indexbyte_amd64.s' ]
-[[ $(tail -n 1 table.txt) == '205 samples in 7 windows of '*' on 1 host; '*'% of the time is covered.' ]]
-[ "$(ask callers main.isOdd 'cpu{service="shop"}' | sed -n 1,4p)" = 'flat 110ms, with all it calls 260ms of 2.13s
+[[ $(tail -n 1 table.txt) == '205 samples in 7 windows of '*' on 1 host; '*'% of the range is covered.' ]]
+[ "$(ask callers main.isOdd 'cpu{service="shop"}' | sed -n 1,4p)" = 'flat 110ms, including callees 260ms of 2.13s
 
 Called by:
   cum  caller       file' ]
@@ -121,7 +121,7 @@ ask diff cpu -f svg -o diff.svg
 # Exit status 1 is the server's or the network's, with its sentence; 2 is the command line's.
 code() { local wanted=$1; shift; local got=0; "$@" >/dev/null 2>error.txt || got=$?; [ "$got" = "$wanted" ]; }
 code 1 ask callers nothing cpu
-[ "$(cat error.txt)" = 'assay: No stack of the selection has a function "nothing"; names are compared exactly, as top shows them.' ]
+[ "$(cat error.txt)" = 'assay: No stack of the selection has a function "nothing"; names must match exactly, as shown by top.' ]
 code 1 "$ASSAY" query -u http://127.0.0.1:1 types
 code 2 ask nonsense
 code 2 ask callers
@@ -134,6 +134,33 @@ grep 'selector is not valid' error.txt >/dev/null
 push "$file" 'service=bank' >/dev/null
 get "/api/v1/top?query=cpu&$always" >top.json
 json top.json 'd["total"] == 2 * 2130000000'
+stop_server
+
+# Names that each process makes up for itself are one function, until the originals are asked for.
+start_server names --data names-store
+for process in 14/1225373914 15/0x0000000800fd7318; do
+    printf 'a.Shop$$Lambda$%s.run;slices.Sort[go.shape.int] 5\n' "$process" >stacks.folded
+    push stacks.folded 'service=names' >/dev/null
+    "$ASSAY" convert stacks.folded -o stacks.pb.gz --original-names
+    push stacks.pb.gz 'service=names' >/dev/null
+done
+of_names='query=samples%7Bservice%3D%22names%22%7D'
+for names in readable original; do
+    get "/api/v1/top?$of_names&names=$names" >top.json
+    json top.json 'sorted(f["function"] + " " + str(f["cum"]) for f in d["functions"]) == sorted(
+        ["a.Shop$$Lambda_.run 20", "slices.Sort[...] 20"] if "'$names'" == "readable" else
+        ["a.Shop$$Lambda$14/1225373914.run 10", "a.Shop$$Lambda$15/0x0000000800fd7318.run 10",
+         "slices.Sort[go.shape.int] 20"])'
+done
+[ "$("$ASSAY" query -u "$url" flame 'samples{service="names"}' -f folded)" = 'a.Shop$$Lambda_.run;slices.Sort[...] 20' ]
+[ "$("$ASSAY" query -u "$url" flame 'samples{service="names"}' -f folded --original-names | wc -l)" = 2 ]
+for function in 'slices.Sort%5B...%5D' 'slices.Sort%5Bgo.shape.int%5D'; do
+    get "/api/v1/timeseries?$of_names&function=$function&count=cum&step=1h" >points.json
+    json points.json 'sum(p[1] for s in d["series"] for p in s["points"]) == 20'
+done
+get "/api/v1/callers?$of_names&names=original&function=slices.Sort%5Bgo.shape.int%5D" >callers.json
+json callers.json 'len(d["callers"]) == 2 and d["cum"] == 20'
+status 400 "$url/api/v1/top?$of_names&names=nice"
 stop_server
 
 # What should never have been stored goes, and nothing else.

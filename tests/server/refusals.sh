@@ -88,7 +88,7 @@ printf 'listen: 127.0.0.1:0\nlimitz: {}\n' >wrong.yaml
 if "$ASSAY" server --check-config -c wrong.yaml 2>error.txt; then exit 1; fi
 grep 'wrong.yaml:2: ' error.txt >/dev/null
 if "$ASSAY" server --in-memory --listen 0.0.0.0:0 2>error.txt; then exit 1; fi
-grep 'say insecure' error.txt >/dev/null
+grep 'set insecure' error.txt >/dev/null
 
 # What is turned away before anybody has looked at it is counted too: by its sender, and no asker's.
 printf 'limits: {body: 64KiB, requests_per_second: 1}\n' >limits.yaml

@@ -1,6 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 # A real Go program, scraped with the settings that nobody has to give: all five profiles, and an
 # alloc_space that is to the byte what the program allocated, through a restart.
+# Chance: the Go runtime updates its allocation counts at garbage collections, which come when it
+# likes.
+# Toolchains: go
 . "$ROOT/tests/server/common.bash"
 type go >/dev/null 2>&1 || { echo "go is missing."; exit 77; }
 

@@ -114,9 +114,9 @@ down endless "larger than 1048576 bytes"
 down unfollowed "answered 302"
 down nosecret "answered 401: who are you?"
 down lostsecret "none"
-down refused "cannot be reached"
-down wrongname "not to be trusted"
-down wrongca "not to be trusted"
+down refused "Failed to connect"
+down wrongname "is not trusted"
+down wrongca "is not trusted"
 
 # The first scrape is at once, whatever the interval.
 holds 't["rare"]["scrapes"] == 1 and t["rare"]["next_in_seconds"] > 60' scrape.log
@@ -151,7 +151,7 @@ now_holds "$count == 0"
 put targets/a.json "[{\"targets\":[\"127.0.0.1:$port\"],\"labels\":{\"service_name\":\"filed\"}}]"
 now_holds "$count == 1 and t['files']['health'] == 'up'"
 put targets/a.json '[{"targets":'
-until grep 'a.json has no groups of targets.*stay as they were' scrape.log >/dev/null; do sleep 0.1; done
+until grep 'a.json contains no valid groups of targets.*Keeping the previous targets' scrape.log >/dev/null; do sleep 0.1; done
 [ "$(metric assay_scrape_broken_files)" = 1 ]
 now_holds "$count == 1"
 put targets/b.yml "[{targets: ['127.0.0.1:$port'], labels: {service_name: other}}]"
@@ -179,7 +179,7 @@ printf 'scrape_configs: [{job_name: x, scheme: gopher}]\n' >wrong.yaml
 cp config.yaml good.yaml
 cp wrong.yaml config.yaml
 kill -HUP "$pid"
-until grep 'stays as it was' scrape.log >/dev/null; do sleep 0.1; done
+until grep 'stays in effect' scrape.log >/dev/null; do sleep 0.1; done
 now_holds 't["good"]["health"] == "up"'
 
 # A stop doesn't wait for those that hang.

@@ -54,7 +54,7 @@ json senders.json 'd[0]["cut"] == 1'
 python3 -c 'for i in range(3000): print(f"main;f{i} 1")' >large.folded
 push large.folded 'service_name=large' >/dev/null
 status 429 -D head.txt --data-binary @deep.folded "$url/api/v1/push?service_name=deep"
-[[ $(cat answer.txt) == *"more bytes than you may"* ]]
+[[ $(cat answer.txt) == *"Rate limit of bytes exceeded"* ]]
 [[ $(cat head.txt) =~ [Rr]etry-[Aa]fter:\ [1-9][0-9]* ]]
 get /api/v1/senders >senders.json
 json senders.json 'd[0]["refused"]["rate_limited"] == 1'
@@ -64,11 +64,11 @@ json senders.json 'd[0]["refused"]["rate_limited"] == 1'
 # named.
 sed -i -e '/rate_limits/d' -e 's/depth: 16/body: 2000, connections: 77/' keep.yaml
 kill -HUP "$pid"
-until grep 'were read again' limits.log >/dev/null; do sleep 0.05; done
+until grep 'Reloaded label rules' limits.log >/dev/null; do sleep 0.05; done
 push deep.folded 'service_name=deep' >/dev/null
 [[ $(get /metrics) == *'assay_ingest_stacks_cut_total 1'* ]]
 status 413 --data-binary @large.folded "$url/api/v1/push?service_name=large"
-grep 'limits.connections is another now: start the server again' limits.log >/dev/null
+grep 'limits.connections changed; restart the server' limits.log >/dev/null
 stop_server
 
 # Services are kept by classes of their own.
@@ -81,10 +81,10 @@ status 422 --data-binary @deep.folded "$url/api/v1/push?service_name=shop&from=n
 # Classes may change while it runs.
 printf 'retention: [{name: long, services: [till, shop], raw: 90d}, {raw: 1d}]\n' >classes.yaml
 kill -HUP "$pid"
-until grep 'were read again' classes.log >/dev/null; do sleep 0.05; done
+until grep 'Reloaded label rules' classes.log >/dev/null; do sleep 0.05; done
 push deep.folded 'service_name=shop&from=now-48h' >/dev/null
 printf 'retention: {raw: 1d}\n' >classes.yaml
 kill -HUP "$pid"
-until [ "$(grep -c 'were read again' classes.log)" = 2 ]; do sleep 0.05; done
+until [ "$(grep -c 'Reloaded label rules' classes.log)" = 2 ]; do sleep 0.05; done
 status 422 --data-binary @deep.folded "$url/api/v1/push?service_name=till&from=now-48h"
 stop_server

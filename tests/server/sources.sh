@@ -48,13 +48,13 @@ refused() { # TOKEN STATUS WORDS curl-arguments...
 as one-ingest --data-binary @addresses.pb "$url/api/v1/push?service=shop&commit=abc123&from=now-10s" >/dev/null
 as one-ingest --data-binary @addresses.pb "$url/api/v1/push?service=shop&commit=..%2F..%2Fx&zone=b&from=now-10s" >/dev/null
 
-# Only what is below the folders that were named is read, whatever debug information says.
+# Only what is below the directories that were named is read, whatever debug information says.
 upload() { "$ASSAY" debuginfo upload --sources --server "$url" --token-file "$top/one-ingest.token" "$@"; }
-[[ $(cd work && upload ../prog) == *"Sources: 1 sent, 1 found here, 1 not found below the folders of sources, such as $PWD/outside/secret.h."* ]]
-[[ $(upload --source-root work prog) == *"Sources: 0 sent, 1 found here, 1 not found"* ]]
+[[ $(cd work && upload ../prog) == *"Sources: 1 sent, 1 found locally, 1 not found below the source directories, such as $PWD/outside/secret.h."* ]]
+[[ $(upload --source-root work prog) == *"Sources: 0 sent, 1 found locally, 1 not found"* ]]
 ln -s "$PWD/outside/secret.h" work/src/link.h
-[[ $(upload --source-map "$PWD/outside/secret.h=work/src/link.h" prog) == *"0 sent, 0 found here, 2 not"* ]]
-[[ $(upload --source-root work --source-map "$PWD/outside=outside" prog) == *"Sources: 1 sent, 2 found here, 0 not"* ]]
+[[ $(upload --source-map "$PWD/outside/secret.h=work/src/link.h" prog) == *"0 sent, 0 found locally, 2 not"* ]]
+[[ $(upload --source-root work --source-map "$PWD/outside=outside" prog) == *"Sources: 1 sent, 2 found locally, 0 not"* ]]
 if upload --source-map nonsense prog 2>said.txt; then exit 1; fi
 grep 'OLD=NEW' said.txt >/dev/null
 if upload --source-root missing prog 2>said.txt; then exit 1; fi
@@ -100,22 +100,23 @@ done
 
 # Nobody else gets at it: not another tenant, also one that knows its hash, nor who has no token.
 as two-ingest --data-binary @addresses.pb "$url/api/v1/push?service=shop&from=now-10s" >/dev/null
+as two-ingest --data-binary @prog "$url/api/v1/debuginfo" >/dev/null # it has the names, too
 lines two-read
 json lines.json "d['lines'] and d['sources'] == []"
 refused two-read 404 'No sources of the build' "$url/api/v1/source?build_id=$id&path=$path"
 as two-ingest -o listed.json -d "$sum  $path" "$url/api/v1/sources?build_id=$id"
 json listed.json "d == {'build_id': '$id', 'files': 1, 'missing': ['$sum']}"
-refused two-read 404 'never sent' "$url/api/v1/source?build_id=$id&path=$path"
+refused two-read 404 'never uploaded' "$url/api/v1/source?build_id=$id&path=$path"
 status 404 "$url/buildid/$id/source$path"
-grep "without a token" answer.txt >/dev/null
+grep "require a token" answer.txt >/dev/null
 status 401 "$url/api/v1/source?build_id=$id&path=$path"
 
 # Paths are names. What is wrong with a list or a content is said, and nothing of it stays.
 for hostile in /etc/passwd ../../../../etc/passwd "$PWD/tokens" store/audit.log /proc/self/environ '%00' \
     "$path/../../../../../../../../../../etc/passwd" "$PWD/work/src" /; do
-    refused one-read 404 'was sent' -G "$url/api/v1/source" -d "build_id=$id" --data-urlencode "path=$hostile"
+    refused one-read 404 'was uploaded' -G "$url/api/v1/source" -d "build_id=$id" --data-urlencode "path=$hostile"
 done
-refused one-read 400 'no build ID' "$url/api/v1/source?build_id=x&path=/a"
+refused one-read 400 'not a build ID' "$url/api/v1/source?build_id=x&path=/a"
 refused one-read 400 'build_id is missing' "$url/api/v1/source?path=/a"
 refused one-read 400 'path is missing' "$url/api/v1/source?build_id=$id"
 (cd store/.symbols/sources && find . -type f | sort) >before.txt
@@ -124,17 +125,17 @@ list 400 'Line 1' 'nonsense'
 list 400 'is empty' ''
 list 400 'Line 2' "$sum  /a"$'\n'"$sum /b"
 list 400 'leads out' "$sum  ../a.c"
-list 400 'no build ID' "$sum  /a" x
+list 400 'not a build ID' "$sum  /a" x
 list 400 'build_id is missing' "$sum  /a" ''
 content() { refused one-ingest "$1" "$2" --data-binary "$3" "$url/api/v1/sources/$4"; }
 content 400 'nothing was stored' 'other' "$sum"
-content 400 'no SHA-256' 'other' "${sum^^}"
-content 400 'no SHA-256' 'other' '..%2F..%2Fincoming'
+content 400 'not a lower-case SHA-256' 'other' "${sum^^}"
+content 400 'not a lower-case SHA-256' 'other' '..%2F..%2Fincoming'
 head -c 70000 /dev/zero >large
 content 413 . @large "$(sha256sum <large | cut -d ' ' -f 1)"
 (cd store/.symbols/sources && find . -type f | sort) | diff before.txt -
-refused one-read 403 'needs one for ingest' -d "$sum  /a" "$url/api/v1/sources?build_id=$id"
-refused one-ingest 403 'needs one for read' "$url/api/v1/source?build_id=$id&path=$path"
+refused one-read 403 'requires ingest' -d "$sum  /a" "$url/api/v1/sources?build_id=$id"
+refused one-ingest 403 'requires read' "$url/api/v1/source?build_id=$id&path=$path"
 
 # Links: of the template that fits, with a commit that is one.
 links() { as "$1" -o links.json -G "$url/api/v1/source_links" -d from=now-2d -d to=now --data-urlencode "query=$2"; }
@@ -150,11 +151,11 @@ stop_server
 sed -i 's/, debuginfod_open: true//' config.yaml
 start_server second --data store --tokens tokens -c config.yaml
 report() { "$ASSAY" report --lines busy_outer "$@" named.pb.gz; }
-[[ $(report) == *"No source: the file isn't here; --source-path"* ]]
+[[ $(report) == *"No source: not found locally; set --source-path"* ]]
 [[ $(report --debuginfod "$url" --token-file one-read.token) == *"sink += i * n; /* the hot line */"* ]]
 [[ $(ASSAY_TOKEN=$(cat one-read.token) report --debuginfod "$url/") == *"/* the hot line */"* ]]
-[[ $(report --debuginfod "$url" --token-file two-read.token) == *"No source: it isn't here, and $url has no source of that name for the build $id."* ]]
-[[ $(report --debuginfod "$url") == *"No source: it isn't here, and "*" answered 401"* ]]
+[[ $(report --debuginfod "$url" --token-file two-read.token) == *"No source: not found locally, and $url has no such source for the build $id."* ]]
+[[ $(report --debuginfod "$url") == *"No source: not found locally, and "*" answered 401"* ]]
 [[ $(report --source-path hidden) == *"/* the hot line */"* ]]
 
 # What is here may have changed since; the server has the build's own.
@@ -172,7 +173,7 @@ as one-admin -X DELETE "$url/api/v1/symbols/$id" >/dev/null
 refused one-read 404 'No sources of the build' "$url/api/v1/source?build_id=$id&path=$path"
 text_of two-read "$path" | cmp - work/src/prog.c
 as two-admin -X DELETE "$url/api/v1/symbols/$id" >/dev/null
-refused two-admin 404 'nothing of the build' -X DELETE "$url/api/v1/symbols/$id"
+refused two-admin 404 'No symbols of the build' -X DELETE "$url/api/v1/symbols/$id"
 as one-admin "$url/api/v1/audit?limit=50" >audit.json
 grep "\"symbols delete\".*$id" audit.json >/dev/null
 as one-read "$url/metrics" >metrics.txt
@@ -182,5 +183,5 @@ stop_server
 # Templates that could run something, or that go elsewhere, stop the server from starting.
 printf 'source_links: [{url: "javascript:alert({path})"}, {url: "https://{commit}/{path}"}]\n' >bad.yaml
 if "$ASSAY" server --listen 127.0.0.1:0 --in-memory -c bad.yaml 2>bad.txt; then exit 1; fi
-grep 'bad.yaml:1: The url of a link in source_links has to begin with https:// or http://' bad.txt >/dev/null
-grep 'needs a host of its own' bad.txt >/dev/null
+grep 'bad.yaml:1: The url of a link in source_links must begin with https:// or http://' bad.txt >/dev/null
+grep 'requires a host' bad.txt >/dev/null

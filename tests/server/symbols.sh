@@ -31,6 +31,7 @@ strip -o prog.stripped prog
 objcopy --strip-debug prog prog.symbols
 id=$(readelf -n prog | sed -n 's/.*Build ID: //p')
 count=$(python3 "$ROOT/tests/server/address_pprof.py" addresses.pb prog 30)
+builds=store/.symbols/builds/$(printf anonymous | od -An -tx1 | tr -d " \n")
 symbol_files() { (cd store/.symbols && find . -type f | sort); }
 
 start_server first --data store
@@ -43,7 +44,7 @@ json missing.json "d['missing'][0]['build_id'] == '$id' and d['missing'][0]['val
 
 # A stripped binary has the dynamic linker's names only, and doesn't stand in the way of better.
 upload() { "$ASSAY" debuginfo upload --server "$url" "$@" | tee upload.txt; }
-[[ $(upload prog.stripped) == "1 sent ("*", 0 known, 0 no better"* ]]
+[[ $(upload prog.stripped) == "1 sent ("*", 0 known, 0 not better"* ]]
 get /api/v1/symbols >list.json
 json list.json "len(d['builds']) == 1 and d['builds'][0]['build_id'] == '$id' and d['builds'][0]['quality'] in ('starts', 'dynamic')"
 [[ $(functions) == "prog+0x"* ]]
@@ -56,7 +57,7 @@ json answer.txt "d == {'build_id': '$id', 'stored': True, 'quality': 'symbols'}"
 
 # Now it is as good as can be: a worse file changes nothing.
 symbol_files >before.txt
-sha256sum store/.symbols/*/*/index >sums.txt
+sha256sum "$builds"/*/*/index >sums.txt
 status 200 --data-binary @prog.stripped "$url/api/v1/debuginfo"
 json answer.txt "d == {'build_id': '$id', 'stored': False, 'quality': 'inlines'}"
 [[ $(upload prog.debug prog.stripped .) == "0 sent"*"0 failed."* ]]
@@ -93,9 +94,9 @@ wrong() { # STATUS TEXT FILE [QUERY]
     symbol_files | diff before.txt -
 }
 lie=00112233445566778899aabbccddeeff00112233
-wrong 400 "The file's build ID is $id, and it was sent as $lie" prog "build_id=$lie"
-wrong 400 'no build ID' prog 'build_id=x'
-wrong 400 'no binary or debug file' prog.c
+wrong 400 "The file's build ID is $id, but it was uploaded as $lie" prog "build_id=$lie"
+wrong 400 'not a build ID' prog 'build_id=x'
+wrong 400 'not a binary or debug file' prog.c
 : >empty
 wrong 400 'empty' empty
 head -c 3000 prog >"./cut"
@@ -122,6 +123,31 @@ while [ -n "$(ls store/.symbols/incoming)" ]; do sleep 0.05; [ $((tries += 1)) -
 symbol_files | diff before.txt -
 [ "$(functions)" = "spin_inner busy_outer main" ] || [ "$(functions)" = "busy_outer spin_inner main" ]
 
+# With equal names, a debug file with more sections is better for debuggers; one with fewer is worse,
+# and so is a stripped program than one that isn't.
+objcopy --remove-section=.debug_aranges prog.debug prog.thin
+status 200 -X DELETE "$url/api/v1/symbols/$id"
+file_of() { # KIND FILE
+    cmp "$builds/${id:0:2}/${id:2}/$1" "$2"
+}
+send() { # FILE STORED
+    status 200 --data-binary @"$1" "$url/api/v1/debuginfo"
+    json answer.txt "d['stored'] is $2 and d['quality'] == '${3:-inlines}'"
+}
+send prog.stripped True "$(json list.json "d['builds'][0]['quality']")"
+send prog.thin True
+send prog.debug True
+file_of debuginfo prog.debug
+send prog.thin False
+file_of debuginfo prog.debug
+status 200 -X DELETE "$url/api/v1/symbols/$id"
+send prog True
+send prog.debug False
+send prog.stripped False
+send prog.symbols False
+file_of executable prog
+[ "$(curl -sS "$url/buildid/$id/executable" | cmp - prog && echo same)" = same ]
+
 # As Pyroscope's clients send it.
 service=debuginfo.v1alpha1.DebuginfoService
 call() { curl -sS --fail-with-body -H 'Content-Type: application/json' -d "$2" "$url/$service/$1"; }
@@ -146,7 +172,7 @@ status 501 -H 'Content-Type: application/json' -d '{}' "$url/$service/Other"
 stop_server
 
 # After a restart all is there. An index that can't be read is made again; limits hold.
-printf 'nonsense' >"$(ls store/.symbols/*/*/index)"
+printf 'nonsense' >"$(ls "$builds"/*/*/index)"
 printf 'symbols: {file_limit: 1M, disk_limit: 1M, debuginfod_open: true}\n' >limits.yaml
 start_server second --data store -c limits.yaml
 tries=0
@@ -207,9 +233,9 @@ rm split/divided.dwo
 divided=$(readelf -n split/divided | sed -n 's/.*Build ID: //p')
 quality() { get /api/v1/symbols >list.json && json list.json "[b['quality'] for b in d['builds'] if b['build_id'] == '$divided'][0]"; }
 status 404 --data-binary @split/package "$url/api/v1/debuginfo?build_id=$divided"
-[[ $(cat answer.txt) == *"send the program before its package"* ]]
+[[ $(cat answer.txt) == *"upload the program before its package"* ]]
 status 400 --data-binary @split/package "$url/api/v1/debuginfo"
-[[ $(cat answer.txt) == *"say of which program it is"* ]]
+[[ $(cat answer.txt) == *"specify that of its program"* ]]
 [[ $(upload split/divided) == "1 sent"* ]]
 [ "$(quality)" = lines ]
 status 200 --data-binary @split/package "$url/api/v1/debuginfo?build_id=$id" # another program's
@@ -230,7 +256,7 @@ echo 'int other_one(int n) { return n + 1; }' >loose/other.c
     cc -Wl,--build-id=sha1 -o divided divided.o other.o)
 divided=$(readelf -n loose/divided | sed -n 's/.*Build ID: //p')
 mv loose/divided.dwo loose/other.dwo .
-[[ $(upload loose/divided 2>&1) == *"2 of the 2 files"*"not found"* ]]
+[[ $(upload loose/divided 2>&1) == *"2 of its 2 split files"*"not found"* ]]
 [ "$(quality)" = lines ]
 mv divided.dwo other.dwo loose
 [[ $(upload loose 2>&1) == "1 sent"* ]]
@@ -246,4 +272,15 @@ tries=0
 until [[ $(functions) == *spin_inner* ]]; do sleep 0.05; [ $((tries += 1)) -lt 400 ]; done
 stop_server
 pid=$upstream_pid
+stop_server
+
+# ---- while an agent may still send them, answers say that names are pending ----
+python3 "$ROOT/tests/server/address_pprof.py" pending.pb "$PWD/prog" 30 >/dev/null
+start_server pending --in-memory
+push pending.pb 'service=pending' >/dev/null
+get "/api/v1/top?query=cpu&$range" >/dev/null
+get "/api/v1/top?query=cpu&$range" >top.json
+json top.json 'd["quality"]["symbols_requested"] == 1 and d["quality"]["unnamed_share"] == 1'
+"$ASSAY" query top cpu -u "$url" --from now-2d >query.txt
+grep 'names pending: symbols of 1 binaries requested, 0 uploading' query.txt
 stop_server

@@ -23,8 +23,8 @@ refused() {
     if timeout 60 "$ASSAY" server --listen 127.0.0.1:0 --in-memory "$@" 2>refused.log; then return 1; fi
     grep "^assay: .*$said.*\.$" refused.log >/dev/null || { cat refused.log >&2; return 1; }
 }
-said='no certificate' refused --tls-cert first.key --tls-key first.key
-said='is not that of the certificate' refused --tls-cert first.pem --tls-key second.key
+said='no PEM certificate' refused --tls-cert first.key --tls-key first.key
+said="doesn't match the certificate" refused --tls-cert first.pem --tls-key second.key
 said='missing.pem' refused --tls-cert missing.pem --tls-key first.key
 openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -keyout old.key -out old.pem \
     -subj /CN=old -not_before 20200101000000Z -not_after 20200102000000Z 2>/dev/null ||
@@ -77,11 +77,11 @@ wait "$handshakes"
 # A key that doesn't fit changes nothing; a pair that does is used at once.
 cp second.key now.key
 kill -HUP "$pid"
-until grep 'is not that of the certificate' tls.log >/dev/null; do sleep 0.05; done
+until grep "doesn't match the certificate" tls.log >/dev/null; do sleep 0.05; done
 ask first /ready >/dev/null
 cp second.pem now.pem
 kill -HUP "$pid"
-until grep 'were read again' tls.log >/dev/null; do sleep 0.05; done
+until grep 'Reloaded label rules' tls.log >/dev/null; do sleep 0.05; done
 ask second /ready >/dev/null
 if ask first /ready 2>/dev/null; then exit 1; fi
 

@@ -68,7 +68,7 @@ status 404 "$url/assets/index.html/x"
 status 404 --path-as-is "$url/assets/../../etc/passwd"
 status 404 --path-as-is "$url/assets/%2e%2e/secret"
 status 404 "$url/nonsense"
-json answer.txt 'd["message"] == "There is nothing at /nonsense."'
+json answer.txt 'd["message"] == "Unknown route /nonsense."'
 status 404 -H 'Accept: text/html,*/*;q=0.8' "$url/nonsense"
 cmp answer.txt <(curl -sS "$url/explore") # which says what is missing
 status 404 -H 'Accept: text/html' -X POST -d x "$url/nonsense"

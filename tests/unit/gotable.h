@@ -5,7 +5,7 @@
 
 #include <elf.h>
 
-#include "elf/gopclntab.h"
+#include "elf/go/gopclntab.h"
 #include "frames.h"
 
 #define GO_TEXT 0x401000ull

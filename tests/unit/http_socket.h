@@ -75,9 +75,9 @@ static inline char *socket_ask(const char *address, const char *text)
     return socket_exchange(address, text, strlen(text));
 }
 
-#define assert_answers(address, question, words)                                                   \
+#define assert_answers(address, query_context, words)                                              \
     do {                                                                                           \
-        char *answer_ = socket_ask(address, question);                                             \
+        char *answer_ = socket_ask(address, query_context);                                        \
         if (!strstr(answer_, words))                                                               \
             fail_msg("\"%s\" doesn't say \"%s\"", answer_, words);                                 \
         free(answer_);                                                                             \

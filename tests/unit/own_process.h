@@ -12,8 +12,8 @@
 
 #include "base/memory.h"
 #include "elf/file.h"
-#include "elf/rows.h"
-#include "elf/unwind.h"
+#include "elf/unwind/rows.h"
+#include "elf/unwind/unwind.h"
 
 struct own_object {
     struct unwind_rows rows;

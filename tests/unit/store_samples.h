@@ -181,7 +181,7 @@ static inline void describe_quality(const struct store_quality *quality, struct 
                   (long long)quality->duration_ns, (long long)quality->total);
 }
 
-/* A merged profile with its figures; what went wrong in place of it. */
+/* A merged profile with its stats; what went wrong in place of it. */
 static inline void describe_merge(struct store *store, const struct store_selection *selection,
                                   const struct store_limits *limits, struct buffer *out)
 {

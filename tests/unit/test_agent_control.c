@@ -83,7 +83,7 @@ static void three_ways(void **state)
     assert_true(agent_control_off(control));
     assert_string_equal(control->id, id); /* and nothing in a reason becomes another line */
     agent_control_reason(control, reason);
-    assert_string_equal(reason, "the server said so: an incident agent other");
+    assert_string_equal(reason, "turned off by the server: an incident agent other");
     raise(SIGUSR2);
     assert_true(agent_control_off(control));
     control_server_says(control, false, "");

@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-#include "agent/guard.h"
+#include "agent/guard/guard.h"
 #include "base/memory.h"
 #include "unit.h"
 
@@ -113,7 +113,7 @@ static void test_rate_first(void **state)
     assert_true(share_of(&host, 600) <= 0.01);
     char text[GUARD_TEXT_BYTES];
     guard_describe(&host.guard, text, sizeof(text));
-    assert_string_equal(text, "9 times a second instead of 19");
+    assert_string_equal(text, "9 Hz (target 19)");
 }
 
 /* Whatever the load, the limit holds, and no longer than some seconds pass before it does. */
@@ -160,15 +160,15 @@ static void test_order_of_steps(void **state)
     }
     assert_int_equal(count, 6);
     assert_int_equal(guard_level_max(&host.guard), 6);
-    assert_int_equal(states[0].divisor, 2);
-    assert_int_equal(states[1].divisor, 4);
-    assert_int_equal(states[1].types_off, 0);
-    assert_int_equal(states[2].types_off, 1u << 1); /* the dearest */
-    assert_int_equal(states[3].types_off, 1u << 1 | 1u << 2);
+    assert_int_equal(states[0].types_off, 1u << 1); /* the most expensive */
+    assert_int_equal(states[1].types_off, 1u << 1 | 1u << 2);
+    assert_int_equal(states[1].divisor, 1);
+    assert_int_equal(states[2].divisor, 2);
+    assert_int_equal(states[3].divisor, 4);
     assert_false(states[3].busiest_only);
     assert_true(states[4].busiest_only && !states[4].rest);
     assert_true(states[5].rest);
-    for (size_t i = 2; i < count; i++)
+    for (size_t i = 3; i < count; i++)
         assert_int_equal(states[i].divisor, 4);
 
     /* And back, the same way. */

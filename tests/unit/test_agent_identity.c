@@ -5,8 +5,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "agent/identity.h"
-#include "agent/pod_file.h"
+#include "agent/identity/identity.h"
+#include "agent/identity/pod_file.h"
 #include "base/memory.h"
 #include "unit.h"
 

@@ -12,9 +12,9 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "agent/spool.h"
-#include "agent/spool_file.h"
-#include "agent/upload.h"
+#include "agent/send/spool.h"
+#include "agent/send/spool_file.h"
+#include "agent/send/upload.h"
 #include "base/file.h"
 #include "base/log.h"
 #include "unit.h"
@@ -76,11 +76,10 @@ static unsigned files_in(const char *folder)
 /* Nothing is lost without a number that says so. */
 static void check_sum(struct spool *spool)
 {
-    struct spool_figures figures = spool_figures(spool);
-    assert_int_equal(figures.put + figures.left, figures.sent + figures.refused + figures.damaged +
-                                                     figures.dropped + figures.batches);
-    assert_int_equal(figures.dropped,
-                     figures.dropped_full + figures.dropped_old + figures.dropped_memory);
+    struct spool_stats stats = spool_stats(spool);
+    assert_int_equal(stats.put + stats.left,
+                     stats.sent + stats.refused + stats.damaged + stats.dropped + stats.batches);
+    assert_int_equal(stats.dropped, stats.dropped_full + stats.dropped_old + stats.dropped_memory);
 }
 
 static void test_order(void **state)
@@ -99,7 +98,7 @@ static void test_order(void **state)
 
     /* Another process goes on where this one was. */
     spool = open_spool(0, 0);
-    assert_int_equal(spool_figures(spool).left, 2);
+    assert_int_equal(spool_stats(spool).left, 2);
     put_number(spool, 0);
     const int wanted[] = {0, 2, 3, -1};
     for (int i = 0; i < 4; i++)
@@ -140,7 +139,7 @@ static void test_damage(void **state)
         spool = open_spool(0, 0);
         put_number(spool, 2);
         assert_int_equal(next_number(spool, true), 2);
-        assert_int_equal(spool_figures(spool).damaged, 1);
+        assert_int_equal(spool_stats(spool).damaged, 1);
         check_sum(spool);
         spool_close(spool);
         assert_int_equal(files_in("spool"), 0);
@@ -152,7 +151,7 @@ static void test_damage(void **state)
     write_bytes("spool/0000000000000007-run.batch", whole.data, whole.length - 1);
     spool = open_spool(0, 0);
     assert_int_equal(next_number(spool, true), -1);
-    assert_int_equal(spool_figures(spool).damaged, 2);
+    assert_int_equal(spool_stats(spool).damaged, 2);
     check_sum(spool);
     spool_close(spool);
 }
@@ -170,7 +169,7 @@ static void test_no_descriptors(void **state)
     none.rlim_cur = 0;
     assert_int_equal(setrlimit(RLIMIT_NOFILE, &none), 0);
     int got = next_number(spool, true);
-    uint64_t damaged = spool_figures(spool).damaged;
+    uint64_t damaged = spool_stats(spool).damaged;
     assert_int_equal(setrlimit(RLIMIT_NOFILE, &before), 0);
     assert_int_equal(got, -1);
     assert_int_equal(damaged, 0);
@@ -187,10 +186,10 @@ static void test_bounds(void **state)
     struct spool *spool = open_spool(64 << 10, 0);
     for (unsigned i = 0; i < 50; i++)
         put(spool, i, large, sizeof(large));
-    struct spool_figures figures = spool_figures(spool);
-    assert_true(figures.bytes <= 64 << 10 && figures.bytes > 50 << 10);
-    assert_int_equal(figures.dropped_full, 50 - figures.batches);
-    assert_int_equal(files_in("spool"), figures.batches);
+    struct spool_stats stats = spool_stats(spool);
+    assert_true(stats.bytes <= 64 << 10 && stats.bytes > 50 << 10);
+    assert_int_equal(stats.dropped_full, 50 - stats.batches);
+    assert_int_equal(files_in("spool"), stats.batches);
     check_sum(spool);
 
     /* What is being sent is not dropped, or it would arrive and count as lost. */
@@ -200,13 +199,13 @@ static void test_bounds(void **state)
     for (unsigned i = 50; i < 70; i++)
         put(spool, i, large, sizeof(large));
     spool_done(spool, id, false);
-    assert_int_equal(spool_figures(spool).sent, 1);
+    assert_int_equal(spool_stats(spool).sent, 1);
     check_sum(spool);
     spool_close(spool);
 
     /* A limit that has become smaller holds from the start. */
     spool = open_spool(20 << 10, 0);
-    assert_true(spool_figures(spool).bytes <= 20 << 10);
+    assert_true(spool_stats(spool).bytes <= 20 << 10);
     check_sum(spool);
     spool_close(spool);
 }
@@ -223,7 +222,7 @@ static void test_refused(void **state)
         assert_int_equal(spool_next(spool, 0, id, &body), 1);
         spool_done(spool, id, true);
     }
-    assert_int_equal(spool_figures(spool).refused, 20);
+    assert_int_equal(spool_stats(spool).refused, 20);
     check_sum(spool);
     spool_close(spool);
     assert_int_equal(files_in("spool/refused"), (256 << 10) / 8 / (sizeof(large) + 32));
@@ -241,7 +240,7 @@ static void test_age(void **state)
                                {.tv_sec = time(NULL) - 8 * 86400}};
     assert_int_equal(utimensat(AT_FDCWD, DAMAGED_FILE, then, 0), 0);
     spool = open_spool(0, 0);
-    assert_int_equal(spool_figures(spool).dropped_old, 1);
+    assert_int_equal(spool_stats(spool).dropped_old, 1);
     check_sum(spool);
     assert_int_equal(next_number(spool, true), 2);
     spool_close(spool);
@@ -270,7 +269,7 @@ static void test_folder(void **state)
     assert_int_equal(system("rm -r spool"), 0);
     put_number(spool, 6);
     assert_int_equal(next_number(spool, true), 6);
-    assert_int_equal(spool_figures(spool).damaged, 1);
+    assert_int_equal(spool_stats(spool).damaged, 1);
     check_sum(spool);
     spool_close(spool);
 
@@ -281,7 +280,7 @@ static void test_folder(void **state)
     write_bytes("spool/notes.txt", "x", 1);
     assert_int_equal(symlink("/dev/zero", "spool/1.batch"), 0);
     spool = open_spool(0, 0);
-    assert_int_equal(spool_figures(spool).batches, 0);
+    assert_int_equal(spool_stats(spool).batches, 0);
     spool_close(spool);
     assert_int_equal(files_in("spool"), 3);
 
@@ -313,21 +312,21 @@ static void test_memory(void **state)
         snprintf(body, sizeof(body), "body of %u", i % 10);
         assert_int_equal(put(spool, i, body, 9), 1);
     }
-    struct spool_figures figures = spool_figures(spool);
+    struct spool_stats stats = spool_stats(spool);
     fill_disk(false);
-    assert_int_equal(figures.memory_batches, 11);
-    assert_int_equal(figures.dropped_memory, 9);
-    assert_true(figures.trouble[0]);
+    assert_int_equal(stats.memory_batches, 11);
+    assert_int_equal(stats.dropped_memory, 9);
+    assert_true(stats.trouble[0]);
     check_sum(spool);
     assert_int_equal(files_in("spool"), 1);
     assert_int_equal(next_number(spool, true), 1);
 
     /* The disk is back: all that waits goes there. */
     put_number(spool, 30);
-    figures = spool_figures(spool);
-    assert_int_equal(figures.memory_batches, 0);
-    assert_int_equal(figures.batches, 12);
-    assert_false(figures.trouble[0]);
+    stats = spool_stats(spool);
+    assert_int_equal(stats.memory_batches, 0);
+    assert_int_equal(stats.batches, 12);
+    assert_false(stats.trouble[0]);
     assert_int_equal(files_in("spool"), 12);
     check_sum(spool);
     spool_close(spool);
@@ -383,7 +382,7 @@ static void test_killed(void **state)
     for (unsigned i = 0; i < NUMBERS_MAX; i++)
         assert_false(acknowledged[i]);
     assert_true(extra <= KILLS);
-    assert_int_equal(spool_figures(spool).damaged, 0);
+    assert_int_equal(spool_stats(spool).damaged, 0);
     check_sum(spool);
     spool_close(spool);
     assert_int_equal(files_in("spool"), 0);

@@ -7,7 +7,7 @@
 
 #include "agent/symbols_parts.h"
 #include "base/memory.h"
-#include "symbol/store.h"
+#include "symbol/store/store.h"
 #include "unit.h"
 
 /* Nobody listens there. */
@@ -68,7 +68,7 @@ static void order(struct agent_symbols *symbols, const char *key)
 
 static void wait_for_refusal(struct agent_symbols *symbols)
 {
-    while (!agent_symbols_figures(symbols).refused)
+    while (!agent_symbols_stats(symbols).refused)
         usleep(1000);
 }
 
@@ -81,10 +81,10 @@ static void nothing_is_sent_unasked(void **state)
     assert_int_equal(out.length, 0);
     assert_int_equal(read_text(symbols, "{\"wanted\":[\"AB01\",\"ab01\",\"cd02\"],\"more\":{}}"),
                      0);
-    assert_int_equal(agent_symbols_figures(symbols).wanted, 2);
+    assert_int_equal(agent_symbols_stats(symbols).wanted, 2);
     /* What isn't at hand can't be ordered. */
     order(symbols, "ab01");
-    assert_int_equal(agent_symbols_figures(symbols).asked, 0);
+    assert_int_equal(agent_symbols_stats(symbols).asked, 0);
     offer(symbols, "ab01");
     agent_symbols_write(symbols, &out);
     assert_string_equal(buffer_text(&out),
@@ -111,8 +111,8 @@ static void another_file_is_not_sent(void **state)
     order(symbols, "ab01");
     wait_for_refusal(symbols);
     agent_symbols_write(symbols, &out);
-    assert_non_null(strstr(buffer_text(&out), "\"state\":\"refused\",\"reason\":\"The file is "
-                                              "another one by now"));
+    assert_non_null(strstr(buffer_text(&out), "\"state\":\"refused\",\"reason\":\"The file "
+                                              "changed: its build ID"));
     /* It is said once, and the file is closed. */
     out.length = 0;
     agent_symbols_write(symbols, &out);
@@ -133,7 +133,7 @@ static void too_large_is_not_sent(void **state)
     order(symbols, key);
     wait_for_refusal(symbols);
     settings.symbols_file_bytes = 1u << 30;
-    assert_non_null(strstr(agent_symbols_figures(symbols).error, "symbols.file_limit"));
+    assert_non_null(strstr(agent_symbols_stats(symbols).error, "symbols.file_limit"));
     agent_symbols_stop(symbols);
 }
 
@@ -148,7 +148,7 @@ static void a_server_that_is_away(void **state)
     offer(symbols, key);
     order(symbols, key);
     wait_for_refusal(symbols);
-    assert_non_null(strstr(agent_symbols_figures(symbols).error, "cannot be reached"));
+    assert_non_null(strstr(agent_symbols_stats(symbols).error, "Failed to connect"));
     agent_symbols_write(symbols, &out);
     assert_int_equal(out.length, 0);
     assert_string_equal(symbols->refused[0].key, key);
@@ -172,13 +172,13 @@ static void answers_that_are_none(void **state)
     /* What is no build, or too many of them. */
     _cleanup_buffer_ struct buffer many = {0};
     assert_int_equal(read_text(symbols, "{\"wanted\":[\"\",\"x\\u0000y\",\"a\"]}"), 0);
-    assert_int_equal(agent_symbols_figures(symbols).wanted, 0);
+    assert_int_equal(agent_symbols_stats(symbols).wanted, 0);
     buffer_add_text(&many, "{\"wanted\":[");
     for (int i = 0; i < 5000; i++)
         buffer_printf(&many, "%s\"%08x\"", i ? "," : "", (unsigned)i);
     buffer_add_text(&many, "]}");
     assert_int_equal(read_text(symbols, buffer_text(&many)), 0);
-    assert_int_equal(agent_symbols_figures(symbols).wanted, SYMBOLS_WANTED_MAX);
+    assert_int_equal(agent_symbols_stats(symbols).wanted, SYMBOLS_WANTED_MAX);
     agent_symbols_stop(symbols);
 }
 

@@ -11,7 +11,7 @@
 #include "base/clock.h"
 #include "base/memory.h"
 #include "elf/file.h"
-#include "format/otlp.h"
+#include "format/otlp/otlp.h"
 #include "unit.h"
 
 /* Something with a name of its own, in this very file. */
@@ -107,9 +107,9 @@ static void names(void **state)
             assert_int_not_equal(to.frames[i].address, 0x1234);
         }
         /* The second time nothing has to be looked for. */
-        struct namer_figures figures = namer_figures(namer);
-        assert_int_equal(figures.frames, 4 * (round + 1));
-        assert_int_equal(figures.found, 2);
+        struct namer_stats stats = namer_stats(namer);
+        assert_int_equal(stats.frames, 4 * (round + 1));
+        assert_int_equal(stats.found, 2);
     }
     namer_free(namer);
 }

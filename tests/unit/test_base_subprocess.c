@@ -65,7 +65,7 @@ static void says_what_cannot_be_run(void **state)
     const char *argv[] = {"assay-no-such-program", NULL};
     struct outcome outcome = run(argv, NULL);
     assert_int_equal(outcome.result, -ENOENT);
-    assert_says(&outcome.error, "assay-no-such-program cannot be run");
+    assert_says(&outcome.error, "Failed to run assay-no-such-program");
     assert_int_equal(outcome.status, -1);
     assert_null(outcome.output.data);
 }
@@ -119,7 +119,7 @@ static void check_timeout(const char *script)
     struct subprocess_options options = {.timeout_ms = 200};
     struct outcome outcome = run_shell(script, &options);
     assert_int_equal(outcome.result, -ETIME);
-    assert_says(&outcome.error, "sh was ended");
+    assert_says(&outcome.error, "sh was killed");
     assert_says(&outcome.error, "200 ms");
     assert_null(outcome.output.data);
     assert_int_equal(waitpid(-1, NULL, WNOHANG), -1);
@@ -151,7 +151,7 @@ static void ends_what_writes_too_much(void **state)
     const char *argv[] = {"cat", "/dev/zero", NULL};
     struct outcome outcome = run(argv, &options);
     assert_int_equal(outcome.result, -E2BIG);
-    assert_says(&outcome.error, "cat was ended");
+    assert_says(&outcome.error, "cat was killed");
     assert_says(&outcome.error, "100000 bytes");
     assert_null(outcome.output.data);
 }

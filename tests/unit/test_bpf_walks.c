@@ -42,7 +42,7 @@ static void walks_agree(void **state)
                                       .frequency_hz = 499,
                                       .kernel = true,
                                       .user = true,
-                                      .means = CAPTURE_BPF,
+                                      .backend = CAPTURE_BPF,
                                       .unwind_pool_bytes = 1, /* as little as there can be */
                                       .check = true};
     struct capture *capture = NULL;
@@ -57,24 +57,24 @@ static void walks_agree(void **state)
     pid_t loads[LOADS];
     for (int i = 0; i < LOADS; i++)
         loads[i] = start_load(i);
-    struct capture_figures figures = {0};
+    struct capture_stats stats = {0};
     int64_t started_ns = monotonic_ns();
-    while (figures.checked < CHECKED_MIN && monotonic_ns() - started_ns < PATIENCE_NS) {
+    while (stats.checked < CHECKED_MIN && monotonic_ns() - started_ns < PATIENCE_NS) {
         assert_return_code(capture_read(capture, 50, false, &error), 0);
-        figures = capture_figures(capture);
+        stats = capture_stats(capture);
     }
     for (int i = 0; i < LOADS; i++) {
         kill(loads[i], SIGKILL);
         waitpid(loads[i], NULL, 0);
     }
     capture_read(capture, 0, true, &error);
-    figures = capture_figures(capture);
+    stats = capture_stats(capture);
     print_message("%llu samples, %llu copies, %llu walks compared, %llu differ\n",
-                  (unsigned long long)figures.samples, (unsigned long long)figures.copies,
-                  (unsigned long long)figures.checked, (unsigned long long)figures.different);
-    assert_true(figures.checked >= CHECKED_MIN);
-    assert_int_equal(figures.different, 0);
-    assert_true(figures.copies > 0);
+                  (unsigned long long)stats.samples, (unsigned long long)stats.copies,
+                  (unsigned long long)stats.checked, (unsigned long long)stats.different);
+    assert_true(stats.checked >= CHECKED_MIN);
+    assert_int_equal(stats.different, 0);
+    assert_true(stats.copies > 0);
     capture_free(capture);
     profile_release(&profile);
 }

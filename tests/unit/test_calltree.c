@@ -3,6 +3,7 @@
 
 #include "base/memory.h"
 #include "profile/calltree.h"
+#include "profile/functions.h"
 #include "unit.h"
 
 static uint32_t frame_of(struct profile *profile, const char *name, uint32_t line, bool inlined)
@@ -527,6 +528,132 @@ static void test_states_one_by_one(void **state)
     assert_int_equal(tree.type_count, 1 + CALLTREE_STATES_MAX);
 }
 
+/* ---- exact tables ---- */
+
+static const struct function_row *row_of(const struct function_table *table, const char *name)
+{
+    for (size_t i = 0; i < table->count; i++)
+        if (!strcmp(function_text(table, table->rows[i].name), name))
+            return &table->rows[i];
+    return NULL;
+}
+
+static void check_row(const struct function_table *table, const char *name, int64_t flat,
+                      int64_t cumulative)
+{
+    const struct function_row *row = row_of(table, name);
+    assert_non_null(row);
+    assert_int_equal(row->flat[CALLTREE_NEW], flat);
+    assert_int_equal(row->cumulative[CALLTREE_NEW], cumulative);
+}
+
+static void add_tree(struct function_table *table, const struct calltree *tree,
+                     const struct function_choice *choice)
+{
+    assert_int_equal(function_table_add(table, tree, 0, CALLTREE_NEW, CALLTREE_NEW, choice, NULL),
+                     0);
+}
+
+static void make_recursive(struct calltree *tree)
+{
+    _cleanup_profile_ struct profile profile;
+    profile_init(&profile, PROFILE_ALL);
+    unsigned type = type_of(&profile, "cpu", "nanoseconds");
+    add_stack(&profile, type, "main;walk;visit;walk", 5);
+    add_stack(&profile, type, "main;walk", 2);
+    add_stack(&profile, type, "main;idle", 3);
+    assert_int_equal(calltree_add(tree, &profile, CALLTREE_NEW, NULL), 0);
+}
+
+static void test_table_counts_a_stack_once(void **state)
+{
+    (void)state;
+    _cleanup_calltree_ struct calltree tree;
+    _cleanup_function_table_ struct function_table table;
+    _cleanup_regex_ struct regex *search = NULL;
+    calltree_init(&tree);
+    function_table_init(&table);
+    make_recursive(&tree);
+    add_tree(&table, &tree, &(struct function_choice){0});
+    assert_int_equal(table.total[CALLTREE_NEW], 10);
+    check_row(&table, "walk", 7, 7);
+    check_row(&table, "main", 0, 10);
+    check_row(&table, "visit", 0, 5);
+    /* Another tree adds to it; of partitions each function is in one. */
+    add_tree(&table, &tree, &(struct function_choice){0});
+    check_row(&table, "walk", 14, 14);
+    size_t rows = 0;
+    for (uint32_t i = 0; i < 4; i++) {
+        _cleanup_function_table_ struct function_table part;
+        function_table_init(&part);
+        add_tree(&part, &tree, &(struct function_choice){.partition = i, .partitions = 4});
+        rows += part.count;
+    }
+    assert_int_equal(rows, table.count);
+    function_table_restrict(&table, 0, 1);
+    check_row(&table, "walk", 14, 14);
+    /* A stack with two matches counts once. */
+    assert_int_equal(regex_new("walk|visit", false, "the test", &search, NULL), 0);
+    _cleanup_function_table_ struct function_table found;
+    function_table_init(&found);
+    add_tree(&found, &tree, &(struct function_choice){.search = search});
+    assert_int_equal(found.count, 2);
+    assert_int_equal(found.matched[CALLTREE_NEW], 7);
+    struct function_sorting sorting = {.order = FUNCTIONS_BY_CUMULATIVE};
+    function_table_sort(&table, &sorting);
+    assert_string_equal(function_text(&table, table.rows[0].name), "main");
+}
+
+static void test_simpler_trees(void **state)
+{
+    (void)state;
+    static const char *const hide[] = {"visit"};
+    _cleanup_calltree_ struct calltree hidden, once;
+    _cleanup_function_table_ struct function_table table, recursion;
+    calltree_init(&hidden);
+    calltree_init(&once);
+    make_recursive(&hidden);
+    make_recursive(&once);
+    calltree_simplify(&hidden, &(struct calltree_simpler){.hide = hide, .hide_count = 1});
+    function_table_init(&table);
+    add_tree(&table, &hidden, &(struct function_choice){0});
+    assert_null(row_of(&table, "visit"));
+    check_row(&table, "walk", 7, 7);
+    calltree_simplify(&once, &(struct calltree_simpler){.recursion = true});
+    function_table_init(&recursion);
+    add_tree(&recursion, &once, &(struct function_choice){0});
+    assert_true(find_node(&once, "main;walk") && !find_node(&once, "main;walk;visit;walk"));
+    check_row(&recursion, "walk", 7, 7);
+}
+
+/* Nodes that were chosen from a part get the values of all. */
+static void test_frozen_trees_are_exact(void **state)
+{
+    (void)state;
+    _cleanup_calltree_ struct calltree tree;
+    _cleanup_profile_ struct profile part, whole;
+    profile_init(&part, 0);
+    profile_init(&whole, 0);
+    add_stack(&part, type_of(&part, "cpu", "nanoseconds"), "main;large", 9);
+    unsigned type = type_of(&whole, "cpu", "nanoseconds");
+    add_stack(&whole, type, "main;large", 90);
+    add_stack(&whole, type, "main;large;deep;deeper", 4);
+    add_stack(&whole, type, "main;small;smaller", 1);
+    add_stack(&whole, type, "other", 5);
+    calltree_init(&tree);
+    assert_int_equal(calltree_add(&tree, &part, CALLTREE_NEW, NULL), 0);
+    calltree_freeze(&tree);
+    assert_int_equal(calltree_add(&tree, &whole, CALLTREE_NEW, NULL), 0);
+    _cleanup_free_ int64_t *totals = calltree_totals(&tree, 0, CALLTREE_NEW);
+    assert_int_equal(totals[0], 100);
+    assert_int_equal(totals[find_node(&tree, "main")], 95);
+    assert_int_equal(totals[find_node(&tree, "main;large")], 94);
+    assert_int_equal(totals[find_node(&tree, "main;large;" CALLTREE_OTHER)], 4);
+    assert_int_equal(totals[find_node(&tree, "main;" CALLTREE_OTHER)], 1);
+    assert_int_equal(totals[find_node(&tree, CALLTREE_OTHER)], 5);
+    assert_int_equal(calltree_folded(&tree, 0, CALLTREE_NEW), 10);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -544,6 +671,9 @@ int main(void)
         cmocka_unit_test(test_focus_keeps_one_part),
         cmocka_unit_test(test_states),
         cmocka_unit_test(test_states_one_by_one),
+        cmocka_unit_test(test_table_counts_a_stack_once),
+        cmocka_unit_test(test_simpler_trees),
+        cmocka_unit_test(test_frozen_trees_are_exact),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

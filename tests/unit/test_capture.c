@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Processes, their mappings and modules; and what a recorder makes of records.
 
-#include "capture/recorder.h"
+#include "base/clock.h"
+#include "capture/record/recorder.h"
 #include "unit.h"
 
 struct table {
@@ -117,7 +118,7 @@ static void our_own_process(void **state)
     processes_start(&table->processes, 1, self);
     const struct process *child = processes_find(&table->processes, 1);
     assert_ptr_equal(process_find(child, start)->module, module);
-    process_execute(self, 5);
+    process_execute(&table->processes, self, 5);
     assert_null(process_find(self, (uint64_t)(uintptr_t)our_own_process));
     assert_int_equal(self->replaced_ns, 5);
 }
@@ -264,6 +265,82 @@ static void records_become_a_profile(void **state)
     profile_release(&profile);
 }
 
+/* The frame of a sample's innermost user function. */
+static const struct profile_frame *sampled(struct recorder *recorder, uint32_t pid, uint64_t ip)
+{
+    uint64_t before = recorder->samples;
+    recorder_take(recorder, &(struct perf_record){.kind = PERF_SAMPLE,
+                                                  .pid = pid,
+                                                  .tid = pid,
+                                                  .time_ns = (uint64_t)monotonic_ns(),
+                                                  .has_user = true,
+                                                  .ip = ip});
+    assert_int_equal(recorder->samples, before + 1);
+    const struct profile *profile = recorder->profile;
+    uint32_t node = profile->samples.node[profile->samples.count - 1];
+    return &profile->frames[profile->nodes[node].frame];
+}
+
+/* Code of a file is in its file, code of no file is a JIT's, and all else is in no known mapping.
+ */
+static void addresses_are_placed(void **state)
+{
+    (void)state;
+    struct profile profile;
+    struct recorder recorder;
+    profile_init(&profile, PROFILE_ALL);
+    recorder_init(&recorder, 100);
+    recorder_into(&recorder, &profile);
+    struct perf_record mapped = {
+        .kind = PERF_MAPPED, .pid = 4194000, .start = 0x1000, .length = 0x1000, .path = "//anon"};
+    recorder_take(
+        &recorder,
+        &(struct perf_record){
+            .kind = PERF_NAMED, .pid = 4194000, .tid = 4194000, .path = "shop", .executed = true});
+    recorder_take(&recorder, &mapped);
+    mapped.start = 0x8000;
+    mapped.path = "/no/such/shop";
+    recorder_take(&recorder, &mapped);
+    const struct profile_frame *frame = sampled(&recorder, 4194000, 0x1040);
+    assert_string_equal(profile_text(&profile, profile.mappings[frame->mapping].file),
+                        "[jit 4194000]");
+    frame = sampled(&recorder, 4194000, 0x8040);
+    assert_string_equal(profile_text(&profile, profile.mappings[frame->mapping].file),
+                        "/no/such/shop");
+    assert_int_equal(recorder.unplaced, 0);
+    frame = sampled(&recorder, 4194000, 0x99999);
+    assert_string_equal(profile_text(&profile, profile.functions[frame->function].name),
+                        "[unknown mapping]");
+    assert_int_equal(recorder.unplaced, 1);
+
+    /* Events of our own process were lost: /proc knows. */
+    uint32_t self = (uint32_t)getpid();
+    uint64_t here = (uint64_t)(uintptr_t)addresses_are_placed;
+    recorder_take(&recorder,
+                  &(struct perf_record){
+                      .kind = PERF_NAMED, .pid = self, .tid = self, .path = "x", .executed = true});
+    /* But not yet between two programs: it may know the next. */
+    frame = sampled(&recorder, self, here);
+    assert_string_equal(profile_text(&profile, profile.functions[frame->function].name),
+                        "[unknown mapping]");
+    mapped.pid = self;
+    recorder_take(&recorder, &mapped);
+    frame = sampled(&recorder, self, here);
+    const char *file = profile_text(&profile, profile.mappings[frame->mapping].file);
+    assert_non_null(strstr(file, "test_capture"));
+    assert_int_equal(recorder.unplaced, 2);
+
+    /* Only samples of the recording's own time count. */
+    recorder.until_ns = (uint64_t)monotonic_ns() - 1;
+    recorder_take(&recorder, &(struct perf_record){.kind = PERF_SAMPLE,
+                                                   .pid = self,
+                                                   .tid = self,
+                                                   .time_ns = (uint64_t)monotonic_ns()});
+    assert_int_equal(recorder.samples, 5);
+    recorder_release(&recorder);
+    profile_release(&profile);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -274,6 +351,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(ends_and_comes_again, setup, teardown),
         cmocka_unit_test_setup_teardown(replaced_code_is_noticed, setup, teardown),
         cmocka_unit_test(records_become_a_profile),
+        cmocka_unit_test(addresses_are_placed),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -41,7 +41,7 @@ static uint32_t label(void *context, const struct capture_process *process, stru
     return profile_label_set(profile, &one, 1);
 }
 
-static struct capture *start(enum capture_means means, struct labeller *labeller)
+static struct capture *start(enum capture_backend backend, struct labeller *labeller)
 {
     pid_t self = getpid();
     struct capture_options options = {.pids = &self,
@@ -49,7 +49,7 @@ static struct capture *start(enum capture_means means, struct labeller *labeller
                                       .frequency_hz = 100,
                                       .kernel = true,
                                       .user = true,
-                                      .means = means,
+                                      .backend = backend,
                                       .label = label,
                                       .label_context = labeller};
     struct capture *capture = NULL;
@@ -65,19 +65,19 @@ static struct capture *start(enum capture_means means, struct labeller *labeller
 static uint64_t measure(struct capture *capture, double seconds, int64_t *ret_cpu_ns)
 {
     struct error error = {0};
-    struct capture_figures before = capture_figures(capture);
+    struct capture_stats before = capture_stats(capture);
     use_cpu(seconds);
     assert_true(capture_read(capture, 0, true, &error) >= 0);
-    struct capture_figures after = capture_figures(capture);
+    struct capture_stats after = capture_stats(capture);
     *ret_cpu_ns = after.cpu_ns - before.cpu_ns;
     return after.samples - before.samples;
 }
 
-static void check_rates(enum capture_means means)
+static void check_rates(enum capture_backend backend)
 {
     struct labeller labeller = {0};
     struct error error = {0};
-    struct capture *capture = start(means, &labeller);
+    struct capture *capture = start(backend, &labeller);
     struct profile first, second;
     int64_t cpu_ns;
     if (!capture) {
@@ -99,7 +99,7 @@ static void check_rates(enum capture_means means)
     assert_in_range(cpu_ns, 250000000, 1000000000);
 
     /* What was taken before a change and is read after it stands for what it stood for. */
-    struct capture_figures before = capture_figures(capture);
+    struct capture_stats before = capture_stats(capture);
     int64_t used = clock_ns(CLOCK_THREAD_CPUTIME_ID);
     for (int i = 0; i < 10; i++) {
         use_cpu(0.05);
@@ -107,7 +107,7 @@ static void check_rates(enum capture_means means)
     }
     assert_true(capture_read(capture, 0, true, &error) >= 0);
     used = clock_ns(CLOCK_THREAD_CPUTIME_ID) - used;
-    cpu_ns = capture_figures(capture).cpu_ns - before.cpu_ns;
+    cpu_ns = capture_stats(capture).cpu_ns - before.cpu_ns;
     assert_in_range(cpu_ns, used / 2, used + used / 4);
 
     assert_int_equal(capture_pause(capture, true, &error), 0);
@@ -129,7 +129,7 @@ static void check_rates(enum capture_means means)
     capture_into(capture, &third);
     assert_int_equal(measure(capture, 0.2, &cpu_ns), 0);
     assert_int_equal(third.samples.count, 0);
-    assert_true(capture_figures(capture).unwanted > 0);
+    assert_true(capture_stats(capture).unwanted > 0);
     capture_into(capture, NULL);
     capture_free(capture);
     profile_release(&first);
@@ -146,11 +146,11 @@ static void *burn(void *stop)
 
 /* A thread that began before the rate was changed is sampled as it was, or as is said now: what its
  * samples stand for is what it used. */
-static void check_inherited(enum capture_means means)
+static void check_inherited(enum capture_backend backend)
 {
     struct labeller labeller = {0};
     struct error error = {0};
-    struct capture *capture = start(means, &labeller);
+    struct capture *capture = start(backend, &labeller);
     atomic_bool stop = false;
     struct profile profile;
     pthread_t thread;
@@ -163,7 +163,7 @@ static void check_inherited(enum capture_means means)
     assert_int_equal(pthread_create(&thread, NULL, burn, &stop), 0);
     use_cpu(0.05);
     assert_int_equal(capture_set_rate(capture, 10, &error), 0);
-    int64_t before_ns = capture_figures(capture).cpu_ns;
+    int64_t before_ns = capture_stats(capture).cpu_ns;
     int64_t used_ns = clock_ns(CLOCK_PROCESS_CPUTIME_ID);
     while (clock_ns(CLOCK_PROCESS_CPUTIME_ID) < used_ns + 1000000000)
         assert_true(capture_read(capture, 10, false, &error) >= 0);
@@ -171,7 +171,7 @@ static void check_inherited(enum capture_means means)
     used_ns = clock_ns(CLOCK_PROCESS_CPUTIME_ID) - used_ns;
     atomic_store(&stop, true);
     pthread_join(thread, NULL);
-    int64_t got_ns = capture_figures(capture).cpu_ns - before_ns;
+    int64_t got_ns = capture_stats(capture).cpu_ns - before_ns;
     assert_in_range(got_ns, used_ns / 2, used_ns * 3 / 2);
     capture_into(capture, NULL);
     capture_free(capture);

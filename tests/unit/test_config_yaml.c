@@ -67,19 +67,19 @@ static void refuses(void **state)
         int code;
         const char *says;
     } cases[] = {
-        {"a: [1\n", -EBADMSG, "f.yaml:2: This is no valid YAML"},
+        {"a: [1\n", -EBADMSG, "f.yaml:2: Invalid YAML"},
         {"a: 1\n b: 2\n", -EBADMSG, "f.yaml:2:"},
-        {"a: 1\nb: 2\na: 3\n", -EBADMSG, "f.yaml:3: \"a\" is there already, in line 1."},
+        {"a: 1\nb: 2\na: 3\n", -EBADMSG, "f.yaml:3: duplicate key \"a\", first used in line 1."},
         {"[a]: 1\n", -EBADMSG, "f.yaml:1: A list or map can't be a key."},
-        {"a: *x\n", -EBADMSG, "f.yaml:1: An alias has no anchor before it."},
-        {"a: &x [*x]\n", -EBADMSG, "An alias has no anchor"},
-        {"a: 1\n---\nb: 2\n", -ENOTSUP, "f.yaml:2: There is a second document"},
+        {"a: *x\n", -EBADMSG, "f.yaml:1: An alias refers to an unknown anchor."},
+        {"a: &x [*x]\n", -EBADMSG, "An alias refers to an unknown anchor"},
+        {"a: 1\n---\nb: 2\n", -ENOTSUP, "f.yaml:2: The file contains more than one document"},
         {"a: !!int 1\n", -ENOTSUP, "Tags are not supported"},
         {"a: !x {}\n", -ENOTSUP, "Tags are not supported"},
         {"a: &x {b: 1}\nc: {<<: *x}\n", -ENOTSUP, "f.yaml:2: Merge keys"},
         {"a: \"\\0\"\n", -EBADMSG, "NUL"},
-        {"\x01", -EBADMSG, "f.yaml:1: This is no valid YAML"},
-        {"a: \xff", -EBADMSG, "This is no valid YAML"},
+        {"\x01", -EBADMSG, "f.yaml:1: Invalid YAML"},
+        {"a: \xff", -EBADMSG, "Invalid YAML"},
     };
     for (size_t i = 0; i < ARRAY_LENGTH(cases); i++) {
         struct yaml_tree tree = {0};
@@ -295,21 +295,21 @@ static void tells_all_problems(void **state)
     settings_close(&settings);
     assert_string_equal(
         buffer_text(&problems.text),
-        "f.yaml:1: \"text\" of the file has to be a text.\n"
-        "f.yaml:2: \"flag\" of the file has to be true or false, not \"2\".\n"
-        "f.yaml:3: \"number\" of the file has to be a whole number from 0 to 7, not \"8\".\n"
-        "f.yaml:4: \"share\" of the file has to be a number from 0 to 1, not \"2\".\n"
-        "f.yaml:5: \"every\" of the file has to be a duration like 10s, 5m or 1h30m, not \"5\".\n"
-        "f.yaml:6: \"memory\" of the file has to be a size like 64KiB, 256MiB or 2GiB, not "
+        "f.yaml:1: \"text\" of the file must be a text.\n"
+        "f.yaml:2: \"flag\" of the file must be true or false, not \"2\".\n"
+        "f.yaml:3: \"number\" of the file must be a whole number from 0 to 7, not \"8\".\n"
+        "f.yaml:4: \"share\" of the file must be a number from 0 to 1, not \"2\".\n"
+        "f.yaml:5: \"every\" of the file must be a duration like 10s, 5m or 1h30m, not \"5\".\n"
+        "f.yaml:6: \"memory\" of the file must be a size like 64KiB, 256MiB or 2GiB, not "
         "\"1XB\".\n"
-        "f.yaml:7: \"mode\" of the file has to be one of slow, fast, not \"x\".\n"
-        "f.yaml:8: \"list\" of the file has to be a list.\n"
-        "f.yaml:9: \"map\" of the file has to be a map of keys and values.\n"
-        "f.yaml:10: \"texts\" of the file has to be a list of texts: entry 2 is none.\n"
-        "f.yaml:13: \"less\" of the file has to be a duration from 2 s to 3 s, not \"1s\".\n"
-        "f.yaml:14: \"more\" of the file has to be a whole number, at least 1, not \"x\".\n"
-        "f.yaml:11: the file has no \"lsit\": did you mean \"list\"?\n"
-        "f.yaml:12: the file has no \"wholly_unknown\".\n");
+        "f.yaml:7: \"mode\" of the file must be one of slow, fast, not \"x\".\n"
+        "f.yaml:8: \"list\" of the file must be a list.\n"
+        "f.yaml:9: \"map\" of the file must be a map of keys and values.\n"
+        "f.yaml:10: \"texts\" of the file must be a list of strings: entry 2 is not a string.\n"
+        "f.yaml:13: \"less\" of the file must be a duration from 2 s to 3 s, not \"1s\".\n"
+        "f.yaml:14: \"more\" of the file must be a whole number, at least 1, not \"x\".\n"
+        "f.yaml:11: the file has no key \"lsit\": did you mean \"list\"?\n"
+        "f.yaml:12: the file has no key \"wholly_unknown\".\n");
     assert_int_equal(problems.count, 14);
     /* No more than a screen or two of them, and nothing that drives the terminal. */
     for (int i = 0; i < 1000; i++)

@@ -6,7 +6,7 @@
 #define READER_FOLDER "cpuprofile"
 #include "reader.h"
 
-#include "format/json.h"
+#include "io/json.h"
 #include "profile/naming.h"
 
 /* Every row as "a;b;c count wall@time", in the order of rows. */
@@ -282,7 +282,7 @@ static void broken_trees(void **state)
     must_fail("{\"nodes\":[" NODE(4294967295, "a", "") "]}", -EBADMSG, "is too large");
     must_fail("{" NODES ",\"timeDeltas\":[1],\"timestamps\":[1]}", -EBADMSG,
               "both timeDeltas and timestamps");
-    must_fail("{\"head\":[]}", -EBADMSG, "an object, but there is an array");
+    must_fail("{\"head\":[]}", -EBADMSG, "an object, but has an array");
     must_fail("{\"head\":{\"id\":1,\"children\":[{\"id\":1}]}}", -EBADMSG,
               "A second node with the id 1");
 }

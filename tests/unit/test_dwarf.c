@@ -9,9 +9,9 @@
 #include "base/file.h"
 #include "elf/file.h"
 #include "profile/profile.h"
-#include "symbol/index_build.h"
-#include "symbol/naming.h"
-#include "symbol/symbolizer.h"
+#include "symbol/index/build.h"
+#include "symbol/naming/naming.h"
+#include "symbol/naming/symbolizer.h"
 #include "unit.h"
 
 /* ---- a real program ---- */
@@ -122,12 +122,12 @@ static void check_program(const char *path)
     count_chains(path, symbolizer, &outer, &chains);
     if (!chains)
         fail_msg("%s: no chain among %zu addresses", path, outer);
-    assert_int_equal(symbolizer_figures(symbolizer).debug_files, 1);
-    assert_int_equal(symbolizer_figures(symbolizer).debug_failed, 0);
+    assert_int_equal(symbolizer_stats(symbolizer).debug_files, 1);
+    assert_int_equal(symbolizer_stats(symbolizer).debug_failed, 0);
     /* What is known is not asked again. */
     count_chains(path, symbolizer, &outer, &chains);
     assert_true(chains);
-    assert_int_equal(symbolizer_figures(symbolizer).debug_files, 1);
+    assert_int_equal(symbolizer_stats(symbolizer).debug_files, 1);
     symbolizer_free(symbolizer);
 }
 
@@ -137,7 +137,7 @@ static void programs(void **state)
     static const char *const options[] = {
         "", "-gdwarf-4", "-gz=zlib", "-gz=zstd", "-flto", "-gdwarf-4 -fdebug-types-section"};
     if (!compile(""))
-        skip(); /* there is no compiler */
+        skip_because("There is no C compiler here.");
     for (size_t i = 0; i < ARRAY_LENGTH(options); i++)
         if (compile(options[i]))
             check_program("program");
@@ -150,7 +150,7 @@ static void separate(void **state)
 {
     (void)state;
     if (!compile("-Wl,--build-id=none") || !shell("objcopy --version"))
-        skip();
+        skip_because("There is no C compiler or no objcopy here.");
     assert_true(shell("objcopy --only-keep-debug program p.debug && strip -g program && "
                       "objcopy --add-gnu-debuglink=p.debug program"));
     check_program("program");
@@ -166,7 +166,7 @@ static void separate(void **state)
     count_chains("program", symbolizer, &outer, &chains);
     assert_true(outer);
     assert_int_equal(chains, 0);
-    assert_int_equal(symbolizer_figures(symbolizer).debug_files, 0);
+    assert_int_equal(symbolizer_stats(symbolizer).debug_files, 0);
     symbolizer_free(symbolizer);
 
     /* What several programs share, in a third file. */
@@ -180,7 +180,7 @@ static void split(void **state)
 {
     (void)state;
     if (!compile("-gsplit-dwarf"))
-        skip();
+        skip_because("There is no C compiler here that splits debug information off.");
     check_program("program");
     assert_true(shell("rm *.dwo"));
     struct symbolizer *symbolizer = symbolizer_new();
@@ -188,7 +188,7 @@ static void split(void **state)
     count_chains("program", symbolizer, &outer, &chains);
     assert_true(outer);
     assert_int_equal(chains, 0);
-    assert_int_equal(symbolizer_figures(symbolizer).debug_failed, 0);
+    assert_int_equal(symbolizer_stats(symbolizer).debug_failed, 0);
     symbolizer_free(symbolizer);
 }
 
@@ -256,7 +256,7 @@ static void damaged(void **state)
 {
     (void)state;
     if (!compile(""))
-        skip();
+        skip_because("There is no C compiler here.");
     _cleanup_(code_release) struct code code = code_of("program");
     _cleanup_buffer_ struct buffer image = {0};
     struct error error = {0};
@@ -299,7 +299,7 @@ static void symbols_stand_in(void **state)
 {
     (void)state;
     if (!compile(""))
-        skip();
+        skip_because("There is no C compiler here.");
     _cleanup_buffer_ struct buffer image = {0};
     struct error error = {0};
     assert_int_equal(file_read("program", 1 << 20, &image, &error), 0);
@@ -316,8 +316,8 @@ static void symbols_stand_in(void **state)
         count_chains("broken", symbolizer, &outer, &chains);
         assert_true(outer);
         assert_int_equal(chains, 0);
-        assert_int_equal(symbolizer_figures(symbolizer).debug_files, 0);
-        assert_int_equal(symbolizer_figures(symbolizer).debug_failed, 1); /* and not tried again */
+        assert_int_equal(symbolizer_stats(symbolizer).debug_files, 0);
+        assert_int_equal(symbolizer_stats(symbolizer).debug_failed, 1); /* and not tried again */
     }
     symbolizer_free(symbolizer);
 }
@@ -346,7 +346,7 @@ static void names_of_a_profile(void **state)
 {
     (void)state;
     if (!compile(""))
-        skip();
+        skip_because("There is no C compiler here.");
     _cleanup_profile_ struct profile from, to;
     _cleanup_(code_release) struct code code = code_of("program");
     struct error error = {0};

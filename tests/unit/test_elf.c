@@ -5,7 +5,7 @@
 #include <fcntl.h>
 #include <sys/stat.h>
 
-#include "elf/x86_64.h"
+#include "arch/x86_64/x86_64.h"
 #include "elf_image.h"
 #include "own_process.h"
 #include "unit.h"
@@ -41,7 +41,7 @@ static void headers_and_sections(void **state)
     assert_memory_equal(content.data, "a.debug", 8);
     struct error error = {0};
     assert_int_equal(elf_read_section(&file, &section, 15, &content, &error), -E2BIG);
-    assert_says(&error, ".gnu_debuglink has 16 bytes; the limit is 15");
+    assert_says(&error, ".gnu_debuglink is 16 bytes; the limit is 15");
 }
 
 static void identity(void **state)

@@ -161,6 +161,25 @@ static void prune_cuts_below_boring_frames(void **state)
     assert_says(&error, "drop_frames");
 }
 
+/* A profile's expressions come from whoever made it, and so do the names. */
+static void prune_gives_up(void **state)
+{
+    (void)state;
+    _cleanup_profile_ struct profile profile;
+    struct error error = {0};
+    char name[480];
+    profile_init(&profile, PROFILE_ALL);
+    memset(name, 'a', sizeof(name));
+    for (unsigned i = 0; i < 20000; i++) {
+        snprintf(name + 470, 10, "%u", i);
+        profile_function(&profile,
+                         &(struct profile_function){.name = profile_cstring(&profile, name)});
+    }
+    profile.drop_frames = profile_cstring(&profile, "(a|b|ab)*(a|bc|b)*(?:a?){300}a{300}[cd]");
+    assert_int_equal(profile_prune(&profile, &error), -EDOM);
+    assert_says(&error, "drop_frames");
+}
+
 static void patterns_have_limits(void **state)
 {
     (void)state;
@@ -189,6 +208,7 @@ int main(void)
         cmocka_unit_test(number_tags),
         cmocka_unit_test(rows_can_be_added_after_a_filter),
         cmocka_unit_test(prune_cuts_below_boring_frames),
+        cmocka_unit_test(prune_gives_up),
         cmocka_unit_test(patterns_have_limits),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

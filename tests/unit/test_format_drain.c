@@ -5,7 +5,7 @@
 #include <stdio.h>
 
 #include "format/format.h"
-#include "format/gzip.h"
+#include "io/gzip.h"
 #include "unit.h"
 
 #define PIECE_BYTES 4096

@@ -2,7 +2,7 @@
 // Sections in windows: the same rows as from whole ones, whatever is in memory and whatever the
 // section says.
 
-#include "elf/rows.h"
+#include "elf/unwind/rows.h"
 #include "frames.h"
 #include "unit.h"
 

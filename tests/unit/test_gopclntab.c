@@ -3,8 +3,8 @@
 // in unwind rows. Then the same with damage at every byte.
 
 #include "base/memory.h"
-#include "elf/rows.h"
-#include "elf/unwind.h"
+#include "elf/unwind/rows.h"
+#include "elf/unwind/unwind.h"
 #include "gotable.h"
 #include "unit.h"
 
@@ -183,7 +183,7 @@ static void test_no_table(void **state)
     /* Without the module data, nobody says where the code is. */
     memset(image.data + GO_IMAGE_DATA, 0, 0x800);
     assert_int_equal(gopclntab_load(&file, &table, &error), -EBADMSG);
-    assert_says(&error, "where the code starts");
+    assert_says(&error, "the start of the code");
     image.data[GO_IMAGE_TABLE + 7] = 4;
     assert_int_equal(gopclntab_load(&file, &table, &error), -ENOTSUP);
     image.data[GO_IMAGE_TABLE] = 0;

@@ -283,6 +283,20 @@ static void test_go_counts(void **state)
                           "1: main.main@/srv/shop/main.go:8 +46b0c0\n");
 }
 
+/* All threads of a process, of which some have the stack of the one before. */
+static void test_threads(void **state)
+{
+    (void)state;
+    _cleanup_profile_ struct profile profile, bare;
+    read_fixture("threads.txt", &profile);
+    assert_types(&profile, "thread/count");
+    assert_rows(&profile, "2:" SHOPD "3030" SHOPD "2020" SHOPD "1011\n"
+                          "1:" SHOPD "3030 /usr/lib/libm.so.6+1500\n");
+    read_text("--- Thread 1f (name: a/7) stack: ---\n0x10\n--- Thread 2f (name: b/8) stack: ---\n",
+              &bare);
+    assert_rows(&bare, "1: +10\n");
+}
+
 static void test_contention(void **state)
 {
     (void)state;
@@ -450,6 +464,7 @@ int main(void)
         cmocka_unit_test(test_growth),
         cmocka_unit_test(test_go_heap),
         cmocka_unit_test(test_go_counts),
+        cmocka_unit_test(test_threads),
         cmocka_unit_test(test_contention),
         cmocka_unit_test(test_java),
         cmocka_unit_test(test_odd_text),

@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // The parts of the HTTP server that need no socket: pipes, rates, addresses, texts of headers.
 
-#include "http/authorize.h"
-#include "http/internal.h"
+#include <arpa/inet.h>
+#include <netinet/in.h>
+
+#include "http/access/authorize.h"
+#include "http/server/internal.h"
 #include "unit.h"
 
 static void test_pipe(void **state)
@@ -79,6 +82,40 @@ static void test_pipe_expects(void **state)
     assert_int_equal(budget.used, 0);
 }
 
+/* So many in a minute that begins with the first, for all addresses that one sender has. */
+static void test_windows(void **state)
+{
+    (void)state;
+    struct rates *rates = rates_new_windows(20, 60000);
+    int64_t wait = 0;
+    for (int i = 0; i < 20; i++)
+        assert_true(rates_allow(rates, "a", 1000 + 1000 * i, &wait));
+    assert_false(rates_allow(rates, "a", 31000, &wait));
+    assert_int_equal(wait, 30000);
+    assert_true(rates_allow(rates, "b", 31000, &wait));
+    assert_false(rates_allow(rates, "a", 60999, &wait));
+    for (int i = 0; i < 20; i++)
+        assert_true(rates_allow(rates, "a", 61000, &wait));
+    assert_false(rates_allow(rates, "a", 61000, &wait));
+    rates_free(rates);
+    static const struct {
+        const char *address, *network;
+    } cases[] = {{"192.0.2.7", "192.0.2.7"},
+                 {"2001:db8:1:2:3:4:5:6", "2001:db8:1:2::"},
+                 {"2001:db8:1:2::9", "2001:db8:1:2::"},
+                 {"2001:db8:1:3::9", "2001:db8:1:3::"},
+                 {"::ffff:192.0.2.7", "192.0.2.7"}};
+    for (size_t i = 0; i < ARRAY_LENGTH(cases); i++) {
+        char network[64];
+        struct sockaddr_in v4 = {.sin_family = AF_INET};
+        struct sockaddr_in6 v6 = {.sin6_family = AF_INET6};
+        bool is_v4 = inet_pton(AF_INET, cases[i].address, &v4.sin_addr) == 1;
+        assert_true(is_v4 || inet_pton(AF_INET6, cases[i].address, &v6.sin6_addr) == 1);
+        rates_network(is_v4 ? (void *)&v4 : (void *)&v6, network, sizeof(network));
+        assert_string_equal(network, cases[i].network);
+    }
+}
+
 static void test_rates(void **state)
 {
     (void)state;
@@ -141,11 +178,11 @@ static void test_addresses(void **state)
     assert_int_equal(listen_check_exposure(found, 1, true, true, false, &error), 0);
     assert_int_equal(listen_check_exposure(found, 1, false, false, true, &error), 0);
     assert_int_equal(listen_check_exposure(found, 1, true, false, false, &error), -EPERM);
-    assert_says(&error, "there are no tokens: set tokens up");
+    assert_says(&error, "the server has no tokens: configure tokens");
     assert_int_equal(listen_check_exposure(found, 1, false, true, false, &error), -EPERM);
-    assert_says(&error, "there is no TLS: set a certificate and its key");
+    assert_says(&error, "no TLS: configure a certificate and its key");
     assert_int_equal(listen_check_exposure(found, 1, false, false, false, &error), -EPERM);
-    assert_says(&error, "0.0.0.0:4040 can be reached from other machines");
+    assert_says(&error, "0.0.0.0:4040 is reachable from other machines");
 }
 
 static void test_texts(void **state)
@@ -190,9 +227,9 @@ static void test_texts(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_pipe),  cmocka_unit_test(test_pipe_expects),
-        cmocka_unit_test(test_rates), cmocka_unit_test(test_addresses),
-        cmocka_unit_test(test_texts),
+        cmocka_unit_test(test_pipe),      cmocka_unit_test(test_pipe_expects),
+        cmocka_unit_test(test_rates),     cmocka_unit_test(test_windows),
+        cmocka_unit_test(test_addresses), cmocka_unit_test(test_texts),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The HTTP server against clients that behave, and against those that don't.
 
-#include "http/server.h"
+#include "http/server/server.h"
 
 #include <stdatomic.h>
 #include <sys/resource.h>
@@ -9,6 +9,7 @@
 
 #include "../http/routes.h"
 #include "http_socket.h"
+#include "io/base64.h"
 
 #define HEAD(line) line " HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n"
 
@@ -68,7 +69,7 @@ static void test_routes_and_errors(void **state)
                    "rest=x y tenant=anonymous token=- [a]=[1] [b]=[] [a]=[&]");
     assert_answers(at, HEAD("GET /label//values") "\r\n", "404 ");
     assert_answers(at, HEAD("GET /label/values") "\r\n", "404 ");
-    assert_answers(at, HEAD("GET /rest/a/b%00c") "\r\n", "rest=a/b%00c ");
+    assert_answers(at, HEAD("GET /rest/a/b%0%2500c") "\r\n", "rest=a/b%0%00c ");
     assert_answers(at, HEAD("GET /rest/") "\r\n", "404 ");
     char *head = socket_ask(at, HEAD("HEAD /hello") "\r\n");
     assert_null(strstr(head, "hello"));
@@ -107,7 +108,7 @@ static void test_bodies(void **state)
         socket_ask(at, HEAD("PUT /echo") "Expect: 100-continue\r\nContent-Length: 1001\r\n\r\n");
     assert_non_null(strstr(answer, "HTTP/1.1 413 "));
     assert_null(strstr(answer, "100 Continue"));
-    assert_non_null(strstr(answer, "\r\n\r\nThe body has 1001 bytes, and /echo takes 1000"));
+    assert_non_null(strstr(answer, "\r\n\r\nThe body is 1001 bytes; the limit of /echo is 1000"));
     free(answer);
     assert_answers(at, HEAD("GET /hello") "Content-Length: 3\r\n\r\nabc", "413 ");
     assert_int_equal(http_server_refused(seen.server, HTTP_REFUSED_TOO_LARGE), 3);
@@ -276,6 +277,118 @@ static void test_cut_and_flipped(void **state)
     }
     assert_answers(at, whole, "\r\n\r\nabc");
     wait_until(http_server_connections(seen.server) == 0);
+    stop();
+}
+
+/* What two readers of one stream could understand in two ways is refused, and by us: these are all
+ * things that libmicrohttpd takes. */
+static void test_strict(void **state)
+{
+    (void)state;
+#define BYTES(text) text, sizeof(text) - 1
+#define WITH(lines) BYTES(HEAD("GET /hello") lines "\r\n")
+    static const struct {
+        const char *bytes;
+        size_t length;
+    } bad[] = {
+        {BYTES("GET /hello HTTP/1.1\nHost: localhost\nConnection: close\n\n")},
+        {BYTES("GET /hello HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\n")},
+        {BYTES("GET /hello HTTP/1.1\nHost: localhost\r\nConnection: close\r\n\r\n")},
+        {WITH("X: y\nZ: w\r\n")},
+        {WITH("X: y\rZ: w\r\n")},
+        {WITH("X: y\r\r\n")},
+        {WITH("X\r: y\r\n")},
+        {WITH("X: a\0b\r\n")},
+        {WITH("X: a\0\r\n")},
+        {WITH("X: \0\r\n")},
+        {WITH("X: a\0\0Y: b\r\n")},
+        {WITH("X\0Y: b\r\n")},
+        {WITH("X: a\x01\r\n")},
+        {WITH("X: a\x7f\r\n")},
+        {WITH("X: a\r\n b\r\n")},
+        {WITH("X: a\r\n\tb\r\nY: c\r\n")},
+        {WITH("X: a\r\n b\r\n c\r\n")},
+        {BYTES("GET /hello HTTP/1.1\r\n X: y\r\nHost: localhost\r\n\r\n")},
+        {BYTES("GET /hello\0 HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")},
+        {BYTES("GET /hello\0x HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")},
+        {BYTES("GET /hello\0HTTP/1.1\0 HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")},
+        {BYTES("GE\0T /hello HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")},
+        {BYTES("GET  /hello HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")},
+        {BYTES("GET /hello?a=\0b HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")},
+        {BYTES(HEAD("GET /hello\r") "\r\n")},
+        {BYTES(HEAD("GET /rest/a%00") "\r\n")},
+        {BYTES(HEAD("GET /rest/a?b=%00") "\r\n")},
+        {BYTES(HEAD("GET /rest/\x1b[31m") "\r\n")},
+    };
+    const char *at = start();
+    for (size_t i = 0; i < ARRAY_LENGTH(bad); i++) {
+        char *answer = socket_exchange(at, bad[i].bytes, bad[i].length);
+        if (!strstr(answer, "HTTP/1.1 400 "))
+            fail_msg("%zu: \"%s\" was answered \"%s\"", i, bad[i].bytes, answer);
+        free(answer);
+    }
+    /* And what is fine stays so, also when it comes in pieces and fills the buffer nearly. */
+    assert_answers(at, HEAD("GET /hello") "X:y\r\nZ: \t w \r\nEmpty:\r\nU: \xc3\xa4\r\n\r\n",
+                   "hello");
+    assert_answers(at, "GET /hello HTTP/1.0\r\n\r\n", "hello");
+    struct buffer large = {0};
+    buffer_add_text(&large, "GET /hello?");
+    for (int i = 0; i < 100; i++)
+        buffer_printf(&large, "%sparameter%d=%032d", i ? "&" : "", i, i);
+    buffer_add_text(&large, " HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n");
+    for (int i = 0; i < 40; i++)
+        buffer_printf(&large, "X-%d: %064d\r\n", i, i);
+    buffer_add_text(&large, "\r\n");
+    int fd = socket_connect(at);
+    for (size_t sent = 0; sent < large.length; sent += 100) {
+        assert_true(socket_send(fd, large.data + sent, MIN(large.length - sent, (size_t)100)));
+        if (sent % 1000 == 0)
+            sleep_ms(1);
+    }
+    struct buffer got = {0};
+    assert_non_null(strstr(socket_read(fd, &got, NULL), "\r\n\r\nhello"));
+    close(fd);
+    buffer_release(&got);
+    buffer_release(&large);
+    stop();
+}
+
+/* What doesn't fit libmicrohttpd's memory is refused at once: parameters, cookies, lines of chunks.
+ */
+static void test_too_much(void **state)
+{
+    (void)state;
+    const char *at = start();
+    static const size_t counts[] = {129, 200, 1000, 5000};
+    for (size_t i = 0; i < ARRAY_LENGTH(counts); i++) {
+        struct buffer request = {0};
+        buffer_add_text(&request, "GET /rest/x?");
+        for (size_t k = 0; k < counts[i]; k++)
+            buffer_add_text(&request, k ? "&a" : "a");
+        buffer_add_text(&request, " HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n");
+        assert_answers(at, buffer_text(&request), "HTTP/1.1 414 ");
+        buffer_release(&request);
+    }
+    struct buffer request = {0};
+    buffer_add_text(&request, HEAD("GET /hello") "Cookie: a=b");
+    for (int i = 0; i < 300; i++)
+        buffer_printf(&request, "; c%d=d", i);
+    buffer_add_text(&request, "\r\n\r\n");
+    char *answer = socket_ask(at, buffer_text(&request)); /* or nothing, but now */
+    assert_true(!answer || !*answer || strstr(answer, "HTTP/1.1 431 "));
+    free(answer);
+    request.length = 0;
+    buffer_add_text(&request, HEAD("POST /echo") "Transfer-Encoding: chunked\r\n\r\n3;");
+    for (int i = 0; i < 40000; i++)
+        buffer_add_char(&request, 'x');
+    buffer_add_text(&request, "\r\nabc\r\n0\r\n\r\n");
+    answer = socket_ask(at, buffer_text(&request));
+    assert_true(!*answer || strstr(answer, "HTTP/1.1 413 ") || strstr(answer, "HTTP/1.1 400 "));
+    free(answer);
+    buffer_release(&request);
+    /* A handler's own 500 stays what it is. */
+    assert_answers(at, HEAD("GET /nothing") "\r\n", "HTTP/1.1 500 ");
+    assert_answers(at, HEAD("GET /hello") "\r\n", "hello");
     stop();
 }
 
@@ -615,6 +728,90 @@ static void test_browsers(void **state)
     stop();
 }
 
+/* With tokens, a browser adds the password that it was told; a page of another site must not use
+ * that. */
+static void test_browsers_with_tokens(void **state)
+{
+    (void)state;
+    struct tokens *tokens;
+    struct token token;
+    struct error error = {0};
+    struct buffer basic = {0}, bearer = {0};
+    char text[TOKEN_TEXT_BYTES], plain[TOKEN_TEXT_BYTES + 2];
+    assert_int_equal(token_create("tokens", "all", HTTP_ROLE_ADMIN, "t", 0, text, &token, &error),
+                     0);
+    assert_int_equal(tokens_open("tokens", &tokens, &error), 0);
+    snprintf(plain, sizeof(plain), "u:%s", text);
+    buffer_add_text(&basic, "Authorization: Basic ");
+    base64_encode(plain, strlen(plain), &basic);
+    buffer_printf(&bearer, "Authorization: Bearer %s", text);
+    static const struct {
+        const char *cors, *headers, *basic, *bearer;
+    } cases[] = {
+        {NULL, "", "200", "200"},
+        {NULL, "Origin: http://localhost:1\r\n", "200", "200"},
+        {NULL, "Origin: http://evil.example\r\n", "403", "200"},
+        {NULL, "Origin: http://localhost:2\r\n", "403", "200"},
+        {NULL, "Origin: null\r\n", "403", "200"},
+        {NULL, "Sec-Fetch-Site: cross-site\r\n", "403", "200"},
+        {NULL, "Sec-Fetch-Site: same-site\r\n", "403", "200"},
+        {NULL, "Sec-Fetch-Site: same-origin\r\n", "200", "200"},
+        {"*", "Origin: http://evil.example\r\n", "403", "200"},
+        {"http://ui.example", "Origin: http://ui.example\r\n", "200", "200"},
+        {"http://ui.example", "Origin: http://evil.example\r\n", "403", "200"},
+    };
+    for (size_t i = 0; i < ARRAY_LENGTH(cases); i++) {
+        const char *at = start_with(
+            (struct http_server_options){.tokens = tokens, .cors_origin = cases[i].cors});
+        for (int k = 0; k < 2; k++) {
+            struct buffer request = {0};
+            char wanted[32];
+            buffer_printf(&request,
+                          "POST /echo HTTP/1.1\r\nHost: localhost:1\r\nConnection: close\r\n"
+                          "%s%s\r\n\r\n",
+                          cases[i].headers, buffer_text(k ? &bearer : &basic));
+            snprintf(wanted, sizeof(wanted), "HTTP/1.1 %s ", k ? cases[i].bearer : cases[i].basic);
+            assert_answers(at, buffer_text(&request), wanted);
+            buffer_release(&request);
+        }
+        stop();
+    }
+    buffer_release(&basic);
+    buffer_release(&bearer);
+    tokens_free(tokens);
+}
+
+/* Wrong tokens are counted; a good one is let in whatever others try. */
+static void test_guessing(void **state)
+{
+    (void)state;
+    struct tokens *tokens;
+    struct token token;
+    struct error error = {0};
+    struct buffer request = {0};
+    char text[TOKEN_TEXT_BYTES];
+    assert_int_equal(token_create("tokens", "all", HTTP_ROLE_ADMIN, "t", 0, text, &token, &error),
+                     0);
+    assert_int_equal(tokens_open("tokens", &tokens, &error), 0);
+    const char *at = start_with((struct http_server_options){.tokens = tokens});
+    for (int i = 0; i < 20; i++)
+        assert_answers(at, HEAD("POST /echo") "Authorization: Bearer wrong\r\n\r\n", "401 ");
+    char *answer = socket_ask(at, HEAD("POST /echo") "Authorization: Bearer wrong\r\n\r\n");
+    assert_non_null(strstr(answer, "HTTP/1.1 429 "));
+    assert_non_null(strstr(answer, "Retry-After: "));
+    free(answer);
+    assert_answers(at, HEAD("POST /echo") "Authorization: Basic d3Jvbmc6d3Jvbmc=\r\n\r\n", "429 ");
+    assert_answers(at, HEAD("POST /echo") "\r\n", "401 "); /* no guess */
+    buffer_printf(&request, HEAD("POST /echo") "Authorization: Bearer %s\r\n\r\n", text);
+    assert_answers(at, buffer_text(&request), "200 OK");
+    assert_answers(at, HEAD("POST /echo") "Authorization: Bearer wrong\r\n\r\n", "429 ");
+    assert_int_equal(http_server_refused(seen.server, HTTP_REFUSED_GUESSING), 3);
+    assert_int_equal(http_server_refused(seen.server, HTTP_REFUSED_UNAUTHENTICATED), 21);
+    stop();
+    buffer_release(&request);
+    tokens_free(tokens);
+}
+
 /* Nothing that runs is lost, and nothing waits for ever. */
 static void test_stop(void **state)
 {
@@ -785,6 +982,8 @@ int main(void)
         cmocka_unit_test(test_pipelining),
         cmocka_unit_test(test_malformed),
         cmocka_unit_test(test_cut_and_flipped),
+        cmocka_unit_test(test_strict),
+        cmocka_unit_test(test_too_much),
         cmocka_unit_test(test_header_flood),
         cmocka_unit_test(test_slow_senders),
         cmocka_unit_test(test_slow_reader),
@@ -796,6 +995,8 @@ int main(void)
         cmocka_unit_test(test_computing),
         cmocka_unit_test(test_rate_limit),
         cmocka_unit_test(test_browsers),
+        cmocka_unit_test_setup_teardown(test_browsers_with_tokens, enter_folder, leave_folder),
+        cmocka_unit_test_setup_teardown(test_guessing, enter_folder, leave_folder),
         cmocka_unit_test(test_stop),
         cmocka_unit_test(test_many_connections),
         cmocka_unit_test(test_crowd),

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // Tokens: their file, and who may do what with one.
 
-#include "http/tokens.h"
+#include "http/access/tokens.h"
 
 #include <pthread.h>
 #include <sys/stat.h>
 
 #include "base/file.h"
-#include "http/authorize.h"
+#include "http/access/authorize.h"
 #include "unit.h"
 
 #define FILE_NAME "tokens"
@@ -68,7 +68,7 @@ static void test_life_of_a_token(void **state)
     assert_int_equal(file_write_atomic(FILE_NAME, "rubbish\n", 8, &error), 0);
     assert_int_equal(tokens_check(tokens, old, strlen(old), 900, &got), 0);
     assert_int_equal(tokens_reload(tokens, &error), -EBADMSG);
-    assert_says(&error, "line 1 that is no token");
+    assert_says(&error, "invalid token in line 1");
     tokens_free(tokens);
 }
 
@@ -175,7 +175,7 @@ static void test_bad_files(void **state)
     unsigned roles;
     assert_int_equal(token_roles_parse("read,admin", &roles, &error), 0);
     assert_int_equal(token_roles_parse("read,", &roles, &error), -EINVAL);
-    assert_says(&error, "is no role");
+    assert_says(&error, "is not a role");
 }
 
 static void *create_some(void *argument)
@@ -203,7 +203,7 @@ static void test_at_once(void **state)
     assert_int_equal(tokens.count, 80);
     token_list_release(&tokens);
     assert_int_equal(token_revoke(FILE_NAME, "same", &error), -EINVAL);
-    assert_says(&error, "give the id of one");
+    assert_says(&error, "use the id");
 }
 
 int main(void)

@@ -6,8 +6,8 @@
 
 #include "base/file.h"
 #include "format/format.h"
-#include "format/jfr_labels.h"
-#include "format/wire.h"
+#include "format/jfr/labels.h"
+#include "io/wire.h"
 #include "profile/profile.h"
 
 static void load(const char *name, struct buffer *ret_content)
@@ -192,7 +192,7 @@ static void test_unfinished(void **state)
     _cleanup_profile_ struct profile profile;
     read_fixture("unfinished", NO_TIMES, &profile);
     assert_int_equal(profile.comment_count, 1);
-    assert_non_null(strstr(profile_text(&profile, profile.comments[0]), "never finished"));
+    assert_non_null(strstr(profile_text(&profile, profile.comments[0]), "not finished"));
 }
 
 static void test_async(void **state)
@@ -428,11 +428,11 @@ static void test_bad_headers(void **state)
         int expected;
         const char *words;
     } cases[] = {
-        {0, "FLX", 3, -EBADMSG, "no flight recorder chunk at offset 0"},
+        {0, "FLX", 3, -EBADMSG, "No flight recorder chunk at offset 0"},
         {4, "\0\1", 2, -ENOTSUP, "version 1.1"},
-        {8, "\0\0\0\1\0\0\0\0", 8, -EBADMSG, "cut off"},
-        {8, "\0\0\0\0\0\0\0\7", 8, -EBADMSG, "impossible size"},
-        {8, "\xff\xff\xff\xff\xff\xff\xff\xff", 8, -EBADMSG, "impossible size"},
+        {8, "\0\0\0\1\0\0\0\0", 8, -EBADMSG, "truncated"},
+        {8, "\0\0\0\0\0\0\0\7", 8, -EBADMSG, "invalid size"},
+        {8, "\xff\xff\xff\xff\xff\xff\xff\xff", 8, -EBADMSG, "invalid size"},
         {56, "\0\0\0\0\0\0\0\0", 8, -EBADMSG, "clock"},
     };
     (void)state;

@@ -9,11 +9,11 @@
 #include <sys/stat.h>
 #include <sys/wait.h>
 
-#include "symbol/jit.h"
-#include "symbol/jit_code.h"
-#include "symbol/jit_files.h"
-#include "symbol/jit_name.h"
-#include "symbol/perfmap.h"
+#include "symbol/jit/code.h"
+#include "symbol/jit/files.h"
+#include "symbol/jit/jit.h"
+#include "symbol/jit/name.h"
+#include "symbol/jit/perfmap.h"
 #include "unit.h"
 
 /* ---- which piece has an address ---- */
@@ -312,7 +312,13 @@ static void names_are_taken_apart(void **state)
     check_name("Eval:~ [eval]:1:1", "(anonymous)", "[eval]", 1, FRAME_V8JS);
     check_name("JS:~a :1:2", "a", "", 0, FRAME_V8JS);
     check_name("JS:", "(anonymous)", "", 0, FRAME_V8JS);
-    check_name("JS:*f x:99999999999:1", "f x:99999999999:1", "", 0, FRAME_V8JS);
+    check_name("JS:*f x:99999999999:1", "f", "x:99999999999", 1, FRAME_V8JS);
+    check_name("JS:*f x:1:99999999999", "f x:1:99999999999", "", 0, FRAME_V8JS);
+    check_name("LazyCompile:*fib /srv/hot.js:12", "fib", "/srv/hot.js", 12, FRAME_V8JS);
+    check_name("Function:^ node:internal/main:7", "(anonymous)", "node:internal/main", 7,
+               FRAME_V8JS);
+    check_name("LazyCompile:~get p /a b/c2.js:3", "get p", "/a b/c2.js", 3, FRAME_V8JS);
+    check_name("Function:^a :4", "a", "", 0, FRAME_V8JS);
     check_name("Builtin:ArrayMap", "Builtin:ArrayMap", "", 0, FRAME_NATIVE);
     check_name("int Hot.fib(int)", "Hot.fib", "", 0, FRAME_JVM);
     check_name("void a.b.C$D.<init>(java.lang.String, int[])", "a.b.C$D.<init>", "", 0, FRAME_JVM);
@@ -389,11 +395,11 @@ static void our_own_map_is_found(void **state)
     assert_string_equal(frame.name, "late");
     assert_false(jit_names_find(names, pid, 0x3000, 0, &frame, &kind));
     assert_false(jit_names_find(names, 1, 0x2000, 0, &frame, &kind));
-    struct jit_figures figures = jit_names_figures(names);
-    assert_int_equal(figures.maps, 1);
-    assert_int_equal(figures.dumps, 0);
-    assert_int_equal(figures.codes, 2);
-    assert_int_equal(figures.processes, 1);
+    struct jit_stats stats = jit_names_stats(names);
+    assert_int_equal(stats.maps, 1);
+    assert_int_equal(stats.dumps, 0);
+    assert_int_equal(stats.codes, 2);
+    assert_int_equal(stats.processes, 1);
     jit_names_free(names);
     jit_names_free(NULL);
 }

@@ -4,8 +4,8 @@
 #include <fcntl.h>
 #include <sys/mman.h>
 
-#include "symbol/jit.h"
-#include "symbol/jitdump.h"
+#include "symbol/jit/jit.h"
+#include "symbol/jit/jitdump.h"
 #include "unit.h"
 
 /* ---- writing ---- */
@@ -417,8 +417,65 @@ static void the_mapping_leads_to_it(void **state)
     assert_true(jit_names_load(names, pid));
     assert_true(jit_names_find(names, pid, 0x7000, 0, &frame, &kind));
     assert_string_equal(frame.name, "later");
-    assert_int_equal(jit_names_figures(names).dumps, 1);
+    assert_int_equal(jit_names_stats(names).dumps, 1);
     jit_names_free(names);
+    close(fd);
+}
+
+/* With limits: only code that was sampled, also when it was somewhere else before. */
+static void sampled_code_is_found(void **state)
+{
+    (void)state;
+    static const struct written_line lines[] = {{0x1000, 1, "/x"}};
+    _cleanup_buffer_ struct buffer image = {0};
+    char path[64], name[JIT_MAPPING_NAME_BYTES];
+    uint32_t pid = (uint32_t)getpid();
+    struct symbol_frame frame;
+    enum frame_kind kind;
+    struct profile profile;
+    add_header(&image, 0);
+    for (uint32_t i = 0; i < 3000; i++) {
+        add_lines(&image, 0x100000 + i * 0x40, lines, 1);
+        add_load(&image, 10, 0x100000 + i * 0x40, 0x40, 100 + i, i == 77 ? "wanted" : "other");
+    }
+    add_lines(&image, 0x1000, lines, 1);
+    add_load(&image, 11, 0x1000, 0x10, 7, "moves");
+    add_move(&image, 20, 0x1000, 0x5000, 0x10, 7);
+    add_move(&image, 30, 0x5000, 0x9000, 0x10, 7);
+    add_u32(&image, 0); /* one whose size is forged */
+    add_u32(&image, UINT32_MAX);
+    add_u64(&image, 40);
+    snprintf(path, sizeof(path), "jit-%u.dump", pid);
+    int fd = open(path, O_RDWR | O_CREAT | O_EXCL, 0600);
+    assert_true(fd >= 0);
+    assert_int_equal(write(fd, image.data, image.length), image.length);
+    void *marker = mmap(NULL, 4096, PROT_READ | PROT_EXEC, MAP_PRIVATE, fd, 0);
+    assert_true(marker != MAP_FAILED);
+    profile_init(&profile, PROFILE_ALL);
+    jit_mapping_name(name, pid);
+    struct profile_mapping mapping = {.limit = UINT64_MAX, .file = profile_cstring(&profile, name)};
+    static const uint64_t sampled[] = {0x100000 + 77 * 0x40 + 4, 0x9004, 0x123456789};
+    for (size_t i = 0; i < 3; i++)
+        profile_frame(&profile,
+                      &(struct profile_frame){.address = sampled[i],
+                                              .mapping = profile_mapping(&profile, &mapping)});
+    struct jit_names *names = jit_names_new();
+    jit_names_limit(names, &(struct jit_limits){.memory_bytes = 1u << 20,
+                                                .process_bytes = 256u << 10,
+                                                .read_bytes = 1u << 20});
+    jit_names_load_sampled(names, &profile);
+    assert_true(jit_names_find(names, pid, sampled[0], 0, &frame, &kind));
+    assert_string_equal(frame.name, "wanted");
+    for (int round = 0; round < 3; round++)
+        jit_names_load_sampled(names, &profile);
+    assert_true(jit_names_find(names, pid, sampled[1], 0, &frame, &kind));
+    assert_string_equal(frame.name, "moves");
+    assert_int_equal(frame.line, 1);
+    assert_false(jit_names_find(names, pid, sampled[2], 0, &frame, &kind));
+    assert_true(jit_names_stats(names).codes < 8);
+    jit_names_free(names);
+    profile_release(&profile);
+    munmap(marker, 4096);
     close(fd);
 }
 
@@ -428,6 +485,7 @@ int main(void)
         cmocka_unit_test(records_are_read),
         cmocka_unit_test(a_growing_file),
         cmocka_unit_test(moved_code_keeps_its_lines),
+        cmocka_unit_test_setup_teardown(sampled_code_is_found, enter_folder, leave_folder),
         cmocka_unit_test(lines_of_other_code),
         cmocka_unit_test(lines_of_v8_are_shifted),
         cmocka_unit_test(lines_without_sense),

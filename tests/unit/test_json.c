@@ -4,7 +4,7 @@
 
 #include "unit.h"
 
-#include "format/json.h"
+#include "io/json.h"
 
 struct fixture {
     struct source source;
@@ -115,29 +115,29 @@ static void assert_fails(const char *document, int code, const char *words)
 static void malformed(void **state)
 {
     (void)state;
-    assert_fails("", -EBADMSG, "a value, but there is the end of the data at offset 0 (line 1).");
-    assert_fails("\n\n  x", -EBADMSG, "but there is 'x' at offset 4 (line 3).");
-    assert_fails("[1,]", -EBADMSG, "a value, but there is ']' at offset 3");
-    assert_fails("[,1]", -EBADMSG, "a value, but there is ','");
-    assert_fails("[1 2]", -EBADMSG, "',' or ']', but there is a number");
-    assert_fails("[1}", -EBADMSG, "',' or ']', but there is '}'");
+    assert_fails("", -EBADMSG, "a value, but has the end of the data at offset 0 (line 1).");
+    assert_fails("\n\n  x", -EBADMSG, "but has 'x' at offset 4 (line 3).");
+    assert_fails("[1,]", -EBADMSG, "a value, but has ']' at offset 3");
+    assert_fails("[,1]", -EBADMSG, "a value, but has ','");
+    assert_fails("[1 2]", -EBADMSG, "',' or ']', but has a number");
+    assert_fails("[1}", -EBADMSG, "',' or ']', but has '}'");
     assert_fails("[1", -EBADMSG, "the end of the data");
-    assert_fails("{\"a\" 1}", -EBADMSG, "':' after a key, but there is a number");
-    assert_fails("{\"a\":}", -EBADMSG, "a value, but there is '}'");
-    assert_fails("{\"a\":1,}", -EBADMSG, "a key, but there is '}'");
-    assert_fails("{a:1}", -EBADMSG, "a key, but there is 'a'");
-    assert_fails("{1:1}", -EBADMSG, "a key, but there is a number");
-    assert_fails("{\"a\":1 \"b\":2}", -EBADMSG, "',' or '}', but there is a string");
-    assert_fails("{} {}", -EBADMSG, "more after the end");
-    assert_fails("]", -EBADMSG, "there is ']'");
-    assert_fails("truth", -EBADMSG, "no whole 'true'");
-    assert_fails("nul", -EBADMSG, "no whole 'null'");
+    assert_fails("{\"a\" 1}", -EBADMSG, "':' after a key, but has a number");
+    assert_fails("{\"a\":}", -EBADMSG, "a value, but has '}'");
+    assert_fails("{\"a\":1,}", -EBADMSG, "a key, but has '}'");
+    assert_fails("{a:1}", -EBADMSG, "a key, but has 'a'");
+    assert_fails("{1:1}", -EBADMSG, "a key, but has a number");
+    assert_fails("{\"a\":1 \"b\":2}", -EBADMSG, "',' or '}', but has a string");
+    assert_fails("{} {}", -EBADMSG, "trailing data");
+    assert_fails("]", -EBADMSG, "has ']'");
+    assert_fails("truth", -EBADMSG, "incomplete 'true'");
+    assert_fails("nul", -EBADMSG, "incomplete 'null'");
     assert_fails("01", -EBADMSG, "malformed number");
     assert_fails("-", -EBADMSG, "malformed number");
     assert_fails("1.", -EBADMSG, "malformed number");
     assert_fails("[1.e3]", -EBADMSG, "malformed number");
     assert_fails("1e+", -EBADMSG, "malformed number");
-    assert_fails("+1", -EBADMSG, "there is '+'");
+    assert_fails("+1", -EBADMSG, "has '+'");
     assert_fails("\"abc", -EBADMSG, "ends inside the string");
     assert_fails("\"abc\\\"", -EBADMSG, "ends inside the string");
     assert_fails("\"a\nb\"", -EBADMSG, "a line break inside the string");
@@ -156,13 +156,13 @@ static void wrong_kinds(void **state)
     start(&f, "[]", 2);
     assert_int_equal(json_object(&f.json), -EBADMSG);
     assert_string_equal(f.error.text,
-                        "The JSON should have an object, but there is an array at offset 0 "
+                        "The JSON should have an object, but has an array at offset 0 "
                         "(line 1).");
     stop(&f);
     start(&f, "\"5\"", 3);
     assert_int_equal(json_i64(&f.json, &number), -EBADMSG);
     assert_int_equal(number, 7);
-    assert_says(&f.error, "a number, but there is a string");
+    assert_says(&f.error, "a number, but has a string");
     stop(&f);
     start(&f, "5", 1);
     assert_int_equal(json_string(&f.json, &text), -EBADMSG);
@@ -268,7 +268,7 @@ static void integers_as_text(void **state)
     assert_int_equal(i, -6);
     json_next_element(&f.json);
     assert_int_equal(json_i64_or_text(&f.json, &i), -EBADMSG);
-    assert_says(&f.error, "holds no 64-bit integer");
+    assert_says(&f.error, "is not a 64-bit integer");
     stop(&f);
 }
 

@@ -10,7 +10,7 @@
 
 #include <cmocka.h>
 
-#include "capture/kernel_names.h"
+#include "capture/bpf/kernel_names.h"
 #include "symbol/kernel.h"
 
 static void test_parse(void **state)

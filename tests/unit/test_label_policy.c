@@ -2,7 +2,7 @@
 // Allow-list, limits and the counting of values; and all label rules together, out of YAML.
 
 #include "base/memory.h"
-#include "label/rules.h"
+#include "label/rules/rules.h"
 #include "unit.h"
 
 #define SECOND 1000000000ll
@@ -147,11 +147,11 @@ static enum cardinality_answer note(struct cardinality *cardinality, const char 
     return cardinality_note(cardinality, "t", "n", value, at * SECOND);
 }
 
-static void look(void *context, const struct cardinality_figures *figures)
+static void look(void *context, const struct cardinality_stats *stats)
 {
-    assert_string_equal(figures->tenant, "t");
-    assert_string_equal(figures->name, "n");
-    *(struct cardinality_figures *)context = *figures;
+    assert_string_equal(stats->tenant, "t");
+    assert_string_equal(stats->name, "n");
+    *(struct cardinality_stats *)context = *stats;
 }
 
 static void forgets_what_stays_away(void **state)
@@ -168,10 +168,10 @@ static void forgets_what_stays_away(void **state)
     assert_int_equal(note(cardinality, "c", 11), CARDINALITY_FULL);
     assert_int_equal(note(cardinality, "a", 12), CARDINALITY_KNOWN);
     assert_int_equal(note(cardinality, "a", 5), CARDINALITY_KNOWN); /* a clock that steps back */
-    struct cardinality_figures figures = {0};
-    cardinality_each(cardinality, look, &figures);
-    assert_int_equal(figures.values, 2);
-    assert_int_equal(figures.refused, 2);
+    struct cardinality_stats stats = {0};
+    cardinality_each(cardinality, look, &stats);
+    assert_int_equal(stats.values, 2);
+    assert_int_equal(stats.refused, 2);
     /* In the third, b has stayed away for a whole window. */
     assert_int_equal(note(cardinality, "c", 22), CARDINALITY_NEW);
     assert_int_equal(note(cardinality, "b", 23), CARDINALITY_FULL);
@@ -298,19 +298,20 @@ static void tells_all_problems(void **state)
                "lables: {}\n",
                &problems, &rules);
     static const char *const expected[] = {
-        "c.yaml:2: The action replace needs a target_label.\n",
-        "c.yaml:3: \"action\" of A relabelling rule has to be one of replace, keep,",
-        "c.yaml:4: The action replace needs a target_label.\n",
-        "c.yaml:5: A relabelling rule has no \"source_label\": did you mean \"source_labels\"?\n",
-        "c.yaml:6: A relabelling rule has to be a map",
-        "c.yaml:7: \"source_labels\" of A relabelling rule has to be a list of texts",
-        "c.yaml:8: \"max_count\" of labels has to be a whole number from 1 to 1000, not \"0\".\n",
-        "c.yaml:8: labels has no \"alow\": did you mean \"allow\"?\n",
-        "c.yaml:10: \"email\" of detectors of redact has to be true or false, not \"maybe\".\n",
-        "c.yaml:10: detectors of redact has no \"mail\": did you mean \"email\"?\n",
-        "c.yaml:11: A redaction rule needs a name and a regex.\n",
+        "c.yaml:2: The action replace requires a target_label.\n",
+        "c.yaml:3: \"action\" of A relabelling rule must be one of replace, keep,",
+        "c.yaml:4: The action replace requires a target_label.\n",
+        "c.yaml:5: A relabelling rule has no key \"source_label\": did you mean "
+        "\"source_labels\"?\n",
+        "c.yaml:6: A relabelling rule must be a map",
+        "c.yaml:7: \"source_labels\" of A relabelling rule must be a list of strings",
+        "c.yaml:8: \"max_count\" of labels must be a whole number from 1 to 1000, not \"0\".\n",
+        "c.yaml:8: labels has no key \"alow\": did you mean \"allow\"?\n",
+        "c.yaml:10: \"email\" of detectors of redact must be true or false, not \"maybe\".\n",
+        "c.yaml:10: detectors of redact has no key \"mail\": did you mean \"email\"?\n",
+        "c.yaml:11: A redaction rule requires a name and a regex.\n",
         "c.yaml:11: The expression \"[\" of the redaction rule y is not valid at character 2",
-        "c.yaml:12: The file has no \"lables\": did you mean \"labels\"?\n",
+        "c.yaml:12: The file has no key \"lables\": did you mean \"labels\"?\n",
     };
     for (size_t i = 0; i < ARRAY_LENGTH(expected); i++)
         if (!strstr(buffer_text(&problems.text), expected[i]))

@@ -3,7 +3,7 @@
 // length.
 
 #include "base/memory.h"
-#include "label/redact.h"
+#include "label/redact/redact.h"
 #include "unit.h"
 
 /* Secrets in pieces, so that no scanner of source code takes this file for a leak. */
@@ -250,11 +250,6 @@ static void obeys_rules(void **state)
     redactor_free(redactor);
 }
 
-static void note(void *context, const char *name, uint64_t count)
-{
-    buffer_printf(context, count ? "%s=%d " : "", name, (int)count);
-}
-
 static void counts(void **state)
 {
     (void)state;
@@ -276,8 +271,12 @@ static void counts(void **state)
     assert_buffer(&out, "{__address__=\"10.0.0.1:80\",a=\"[vin] [vin] [email] [email]\","
                         "b=\"4111111111111111\",owner_mail=\"x@y.org\",peer=\"[ip]\"}");
     out.length = 0;
-    redactor_counts(redactor, note, &out);
-    assert_buffer(&out, "vin=2 email=2 ip=1 ");
+    redactor_write_metrics(redactor, "redactions", &out);
+    buffer_text(&out);
+    assert_non_null(strstr(out.data, "# TYPE redactions counter\nredactions{rule=\"vin\"} 2\n"));
+    assert_non_null(strstr(out.data, "\nredactions{detector=\"email\"} 2\n"));
+    assert_non_null(strstr(out.data, "\nredactions{detector=\"card\"} 0\n"));
+    assert_int_equal(redactor_total(redactor), 5);
     redactor_free(redactor);
 }
 
@@ -346,6 +345,15 @@ static void takes_linear_time(void **state)
         "\xc3",
         "aB3-4f/",
         "password:password:",
+        "%40",
+        "a%40",
+        "a%40b.",
+        "?code=",
+        "&sig=a1",
+        "sk-",
+        "SK0",
+        "hc-ping.com/",
+        "api.telegram.org/bot/",
     };
     struct redactor *redactor = redactor_new();
     for (size_t i = 0; i < ARRAY_LENGTH(pieces); i++) {

@@ -163,7 +163,7 @@ static void refuses_what_is_none(void **state)
         size_t at; /* the character, from 1 */
         const char *says;
     } cases[] = {
-        {"a", 1, "{ is missing"},
+        {"a", 1, "expected {"},
         {"{", 2, "the text ends"},
         {"{,}", 2, "name of a label"},
         {"{a=\"b\",,}", 8, "name of a label"},
@@ -173,14 +173,14 @@ static void refuses_what_is_none(void **state)
         {"{a=b}", 4, "a value in quotes"},
         {"{a=\"b\" c=\"d\"}", 8, "a comma or }"},
         {"{a=\"b\"", 7, "the text ends"},
-        {"{a=\"b\"}}", 8, "behind the closing }"},
-        {"{a=\"b\"} x", 9, "behind the closing }"},
+        {"{a=\"b\"}}", 8, "after the closing }"},
+        {"{a=\"b\"} x", 9, "after the closing }"},
         {"{.a=\"c\"}", 2, "name of a label"},
         {"{a.b}", 5, "one of = != =~ !~"},
         {"{a:b=\"c\"}", 3, "one of = != =~ !~"},
         {"{1a=\"c\"}", 2, "name of a label"},
-        {"{a=\"b}", 7, "closing quote"},
-        {"{a=`b}", 7, "closing quote"},
+        {"{a=\"b}", 7, "unterminated string"},
+        {"{a=`b}", 7, "unterminated string"},
         {"{a=\"b\n\"}", 6, "line break"},
         {"{a=\"\\d\"}", 5, "escape"},
         {"{a=\"\\'\"}", 5, "escape"},
@@ -197,8 +197,8 @@ static void refuses_what_is_none(void **state)
         /* Anchors are not put around the text, so this can't get out of them. */
         {"{a=~\"a)|(b\"}", 5, "parenthesis"},
         {"{a=~\"\\\\C\"}", 5, "\\C"},
-        {"{[", 2, "there is [ instead"},
-        {"{\x01", 2, "there is \\x01 instead"},
+        {"{[", 2, "got ["},
+        {"{\x01", 2, "got \\x01"},
     };
     for (size_t i = 0; i < ARRAY_LENGTH(cases); i++) {
         struct selector selector = {0};
@@ -321,15 +321,98 @@ static void gives_up_in_time(void **state)
     assert_false(selects("{a!~\"((a|aa)+)+[^b]\"}", &labels));
 }
 
+/* What a query gets to hear instead of an answer that leaves something out. */
+static void reports_what_costs_too_much(void **state)
+{
+    (void)state;
+    _cleanup_selector_ struct selector selector = {0};
+    const char *text = "{a=~\"((a|aa)+)+[^b]\",b=~\"x.*\"}";
+    atomic_bool cancelled = false;
+    struct match_budget budget = {.limit_ns = 1, .cancelled = &cancelled};
+    struct matching matching;
+    struct error error = {0};
+    bool matches = false;
+    assert_int_equal(selector_parse(text, strlen(text), &selector, &error), 0);
+    matching_begin(&matching, NULL);
+    assert_int_equal(matching_test(&matching, &selector.matchers[0],
+                                   "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaab", &matches, &error),
+                     -EDOM);
+    assert_says(&error, "takes too many steps for a value of a");
+    assert_int_equal(matching_test(&matching, &selector.matchers[1], "xy", &matches, &error), 0);
+    assert_true(matches);
+    matching_end(&matching);
+    /* Many that are cheap by themselves: the budget is looked at once a millisecond. */
+    int r = 0;
+    unsigned tried = 0;
+    matching_begin(&matching, &budget);
+    for (; !r && tried < 100000000; tried++)
+        r = matching_test(&matching, &selector.matchers[1], "xyz", &matches, &error);
+    matching_end(&matching);
+    assert_int_equal(r, -EDOM);
+    assert_says(&error, "took more than 0 ms of CPU time");
+    assert_true(budget.used_ns > budget.limit_ns);
+    cancelled = true;
+    matching_begin(&matching, &budget);
+    assert_int_equal(matching_test(&matching, &selector.matchers[1], "xyz", &matches, &error),
+                     -ECANCELED);
+    matching_end(&matching);
+}
+
+/* Lists of words are compared, not matched, with the same result. */
+static void knows_lists_of_words(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *expression, *value;
+        bool matches;
+    } cases[] = {
+        {"one|two", "one", true},
+        {"one|two", "two", true},
+        {"one|two", "one|two", false},
+        {"one|two", "on", false},
+        {"one|two", "onetwo", false},
+        {"one|two", "", false},
+        {"one|", "", true},
+        {"one|", "one", true},
+        {"|one", "", true},
+        {"", "", true},
+        {"", "x", false},
+        {"a\\.b|c\\|d", "a.b", true},
+        {"a\\.b|c\\|d", "axb", false},
+        {"a\\.b|c\\|d", "c|d", true},
+        {"a.b", "axb", true},
+        {"a||b", "", true},
+        {"a||b", "b", true},
+        {"w\\d", "w1", true},
+        {"w\\d", "wd", false},
+        {"x\\", "x", false},
+    };
+    for (size_t i = 0; i < ARRAY_LENGTH(cases); i++) {
+        _cleanup_selector_ struct selector selector = {0};
+        int r = selector_add(&selector, MATCH_REGEX, "a", cases[i].expression, NULL);
+        if ((r == 0 && matcher_matches(&selector.matchers[0], cases[i].value)) != cases[i].matches)
+            fail_msg("%s should %smatch \"%s\"", cases[i].expression,
+                     cases[i].matches ? "" : "not ", cases[i].value);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(keeps_sets_sorted),    cmocka_unit_test(takes_lengths),
-        cmocka_unit_test(compares_sets),        cmocka_unit_test(hashes_as_ever),
-        cmocka_unit_test(names_names),          cmocka_unit_test(reads_selectors),
-        cmocka_unit_test(refuses_what_is_none), cmocka_unit_test(refuses_too_much),
-        cmocka_unit_test(reads_cut_text),       cmocka_unit_test(selects_as_prometheus),
-        cmocka_unit_test(matches_long_values),  cmocka_unit_test(gives_up_in_time),
+        cmocka_unit_test(keeps_sets_sorted),
+        cmocka_unit_test(takes_lengths),
+        cmocka_unit_test(compares_sets),
+        cmocka_unit_test(hashes_as_ever),
+        cmocka_unit_test(names_names),
+        cmocka_unit_test(reads_selectors),
+        cmocka_unit_test(refuses_what_is_none),
+        cmocka_unit_test(refuses_too_much),
+        cmocka_unit_test(reads_cut_text),
+        cmocka_unit_test(selects_as_prometheus),
+        cmocka_unit_test(matches_long_values),
+        cmocka_unit_test(gives_up_in_time),
+        cmocka_unit_test(reports_what_costs_too_much),
+        cmocka_unit_test(knows_lists_of_words),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

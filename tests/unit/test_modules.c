@@ -16,7 +16,7 @@
 #include <sys/wait.h>
 
 #include "base/memory.h"
-#include "capture/module_file.h"
+#include "capture/record/module_file.h"
 #include "elf_image.h"
 #include "unit.h"
 
@@ -187,7 +187,7 @@ static void what_can_not_be_read(void **state)
     assert_null(module_rows(&modules, module));
     assert_null(module_open_path(module, path));
     assert_false(module_bias(module, 0, 0, &bias));
-    /* Not ELF, a FIFO, a folder. */
+    /* Not ELF, a FIFO, a directory. */
     static const char *const names[] = {"text", "fifo", "folder"};
     assert_int_equal(close(open("text", O_CREAT | O_WRONLY | O_CLOEXEC, 0644)), 0);
     assert_int_equal(mkfifo("fifo", 0600), 0);

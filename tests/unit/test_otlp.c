@@ -4,7 +4,7 @@
 
 #include "test_otlp.h"
 
-#include "format/wire.h"
+#include "io/wire.h"
 
 #define SUMS (PROFILE_ALL & ~PROFILE_TIMES)
 
@@ -129,14 +129,14 @@ static void refusals(void **state)
         int code;
         const char *words;
     } files[] = {
-        {"bad/1.5.pb", -ENOTSUP, "OTLP profiles 1.7 or older; 1.8 to 1.11 can be read"},
-        {"bad/1.7.pb", -ENOTSUP, "OTLP profiles 1.7 or older; 1.8 to 1.11 can be read"},
+        {"bad/1.5.pb", -ENOTSUP, "OTLP profiles 1.7 or older; supported are 1.8 to 1.11"},
+        {"bad/1.7.pb", -ENOTSUP, "OTLP profiles 1.7 or older; supported are 1.8 to 1.11"},
         {"bad/1.7.json", -EBADMSG, "belongs to OTLP profiles 1.7 or older"},
         {"bad/function-index.pb", -EBADMSG,
          "A location refers to entry 99 of the function table, which has 5 entries."},
         {"bad/string-index.pb", -EBADMSG,
          "A function refers to entry 1000 of the string table, which has 29 entries."},
-        {"bad/negative-index.pb", -EBADMSG, "has the index -1"},
+        {"bad/negative-index.pb", -EBADMSG, "has the invalid index -1"},
     };
     for (size_t i = 0; i < ARRAY_LENGTH(files); i++) {
         _cleanup_profile_ struct profile profile;
@@ -306,7 +306,7 @@ static void growth_is_bounded(void **state)
     struct error error = {0};
     profile_init(&profile, PROFILE_ALL);
     assert_int_equal(read_bytes(bytes.data, bytes.length, false, &profile, NULL, &error), -E2BIG);
-    assert_says(&error, "The stacks ask for more than an input of");
+    assert_says(&error, "The stacks exceed the limit for an input of");
 }
 
 /* ---- damage ---- */

@@ -6,7 +6,7 @@
 
 #include "base/file.h"
 #include "format/format.h"
-#include "format/otlp.h"
+#include "format/otlp/otlp.h"
 #include "unit.h"
 
 static inline int read_bytes(const void *data, size_t length, bool json, struct profile *profile,
@@ -70,10 +70,12 @@ static inline void describe_frames(struct buffer *out, const struct profile *pro
         const struct profile_mapping *mapping = &profile->mappings[frame->mapping];
         buffer_printf(
             out, "%s(%s)%s:%u+%u:%u %s+%llx[%s]%s%s%s;", profile_text(profile, function->name),
-            profile_text(profile, function->system_name), profile_text(profile, function->file),
-            function->start_line, frame->line, frame->column, profile_text(profile, mapping->file),
-            (unsigned long long)frame->address, profile_text(profile, mapping->build_id),
-            kinds[frame->kind], frame->inlined ? " inlined" : "", frame->folded ? " folded" : "");
+            profile_text(profile,
+                         function->system_name == function->name ? 0 : function->system_name),
+            profile_text(profile, function->file), function->start_line, frame->line, frame->column,
+            profile_text(profile, mapping->file), (unsigned long long)frame->address,
+            profile_text(profile, mapping->build_id), kinds[frame->kind],
+            frame->inlined ? " inlined" : "", frame->folded ? " folded" : "");
     }
 }
 

@@ -123,7 +123,7 @@ static void refused(void **state)
         {"{\"values\":{}}", "{}", "{}", "(line 1)"},
         {"{\"values\":[1],\"linkIndex\":2}", "{}", "{}",
          "entry 2 of the link table, which has 2 entries"},
-        {"{\"values\":[1],\"stackIndex\":-1}", "{}", "{}", "has the index -1"},
+        {"{\"values\":[1],\"stackIndex\":-1}", "{}", "{}", "has the invalid index -1"},
         {"{\"values\":[1],\"attributeIndices\":[5]}", "{}", "{}",
          "entry 5 of the attribute table, which has 2 entries"},
         {"{\"locations_start_index\":1}", "{}", "{}", "1.7 or older"},

@@ -3,7 +3,7 @@
 
 #include "test_otlp.h"
 
-#include "format/wire.h"
+#include "io/wire.h"
 
 static uint32_t text(struct profile *profile, const char *string)
 {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The text of `perf script`: every form of its lines, whole recordings, and damaged ones.
 
-#include "format/perfscript.h"
+#include "format/text/perfscript.h"
 
 #include "format/format.h"
 #include "unit.h"
@@ -248,6 +248,19 @@ static void test_samples(void **state)
     assert_reads("  a 8 1.5: 3 cycles:  20 f+0x1 (/x)\n  a 8 1.6: 4 cycles:  20 f\n",
                  "samples/count cycles/count ",
                  "comm=a tid=8 > f{/x}n 1 3 \ncomm=a tid=8 > f{} 1 4 \n");
+    /* Frames whose blanks somebody has trimmed away; a word that is hexadecimal by chance. */
+    assert_reads("java 8 cycles:\n"
+                 "ffffffff8103d0ca native_write ([kernel.kallsyms])\n"
+                 "7f72 Shop::sell(int) const (/lib/libshop.so)\n"
+                 "beef\n"
+                 "20 main (inlined)\n"
+                 "\n"
+                 "dead 9 cycles:\n"
+                 "7f72 _ZN4shop4sellEv+0x12 (/lib/libshop.so)\n",
+                 "samples/count ",
+                 "comm=java tid=8 > main{} > Shop::sell(int) const{/lib/libshop.so}n > "
+                 "native_write{[kernel.kallsyms]}k 1 \n"
+                 "comm=dead tid=9 > shop::sell{/lib/libshop.so}n 1 \n");
     /* A tracepoint's payload is no frame, and each event is one. */
     assert_reads("a 8 [000] 1.5: x:y: 12 (34)\n\t 20 f (/x)\n\na 8 [000] 1.5: x:y: dead (beef)\n\n",
                  "samples/count x:y/count ", "comm=a tid=8 > f{/x}n 1 1 \ncomm=a tid=8 1 1 \n");
@@ -326,6 +339,36 @@ static void test_default_type(void **state)
     assert_int_equal(profile_default_type(&clock), 2);
 }
 
+/* Samples of two events are two things, even if neither says how many of its kind they stand for.
+ */
+static void test_events_without_periods(void **state)
+{
+    (void)state;
+    assert_reads("a 8 cycles:u:\n\t 20 f (/x)\n\na 8 cycles:k:\n\t 20 f (/x)\n\n", "samples/count ",
+                 "comm=a tid=8 > f{/x}n 2 \n");
+    assert_reads("a 8 cycles:\n\t 20 f (/x)\n\na 8 cycles:\n\t 20 f (/x)\n\n"
+                 "a 8 instructions:\n\t 20 f (/x)\n\na 8 cycles:\n\t 30 g (/x)\n\n",
+                 "samples/count cycles/samples instructions/samples ",
+                 "comm=a tid=8 > f{/x}n 3 2 1 \ncomm=a tid=8 > g{/x}n 1 1 0 \n");
+    assert_reads("a 8 5 cycles:\n\t 20 f (/x)\n\na 8 instructions:\n\t 20 f (/x)\n\n",
+                 "samples/count cycles/count instructions/samples ",
+                 "comm=a tid=8 > f{/x}n 2 5 1 \n");
+    /* What another file had counted is none of this one's. */
+    const char *single = "a 8 cycles:\n\t 20 f (/x)\n\n";
+    const char *both = "a 8 cycles:\n\t 20 f (/x)\n\na 8 faults:\n\t 20 f (/x)\n\n";
+    _cleanup_profile_ struct profile profile;
+    struct error error = {0};
+    profile_init(&profile, PROFILE_LABELS);
+    assert_int_equal(format_read_memory("a", single, strlen(single), NULL, &profile, NULL, &error),
+                     0);
+    assert_int_equal(format_read_memory("b", both, strlen(both), NULL, &profile, NULL, &error), 0);
+    assert_int_equal(profile.samples.count, 1);
+    assert_int_equal(profile.samples.values[0][0], 3);
+    assert_int_equal(profile.samples.values[1][0], 1);
+    assert_int_equal(profile.samples.values[2][0], 1);
+    assert_string_equal(profile_text(&profile, profile.default_type), "cycles");
+}
+
 static void test_skipped_lines_are_counted(void **state)
 {
     (void)state;
@@ -334,7 +377,7 @@ static void test_skipped_lines_are_counted(void **state)
     assert_int_equal(read_text(text, strlen(text), PROFILE_ALL, &profile, NULL), 0);
     assert_int_equal(profile.comment_count, 1);
     assert_string_equal(profile_text(&profile, profile.comments[0]),
-                        "perf script: 2 lines that are no part of a sample were skipped, the first "
+                        "perf script: 2 lines that are not part of a sample were skipped, the first "
                         "of them line 1");
     struct error error = {0};
     text = "\nhello\nworld\n";
@@ -471,6 +514,7 @@ int main(void)
         cmocka_unit_test(test_source_lines),
         cmocka_unit_test(test_details),
         cmocka_unit_test(test_default_type),
+        cmocka_unit_test(test_events_without_periods),
         cmocka_unit_test(test_skipped_lines_are_counted),
         cmocka_unit_test(test_too_many_events),
         cmocka_unit_test(test_detects),

@@ -5,9 +5,9 @@
 #include "base/memory.h"
 #include "base/text.h"
 #include "format/format.h"
-#include "format/page.h"
-#include "format/pictures.h"
-#include "format/svg.h"
+#include "format/picture/page.h"
+#include "format/picture/pictures.h"
+#include "format/picture/svg.h"
 #include "profile/units.h"
 #include "unit.h"
 
@@ -230,7 +230,7 @@ static void test_flame_data(void **state)
                         "\"functions\":{\"name\":[1,4,3],\"file\":[2,2,2],\"binary\":[3,3,3]},\n"
                         "\"nodes\":{\"up\":[1,1,1],\"function\":[0,1,2],\"inlined\":[3]},\n"
                         "\"self\":[[0,4,0,3],[0,-5,0,30]],\n"
-                        "\"dropped\":7}");
+                        "\"cut\":[0,0],\n\"dropped\":7}");
 }
 
 static void test_flame_data_of_a_difference(void **state)
@@ -246,7 +246,8 @@ static void test_flame_data_of_a_difference(void **state)
     const char *text = buffer_text(&out);
     assert_non_null(strstr(text, "\"kind\":\"diff\",\"title\":\"\""));
     assert_non_null(strstr(text, "\"self\":[[0,0,5,0]],\n\"base\":[[0,0,4,6]],\n"
-                                 "\"scale\":[0.5],\"normalize\":\"total\",\n\"dropped\":0}"));
+                                 "\"scale\":[0.5],\"normalize\":\"total\",\n"
+                                 "\"cut\":[0],\n\"base_cut\":[0],\n\"dropped\":0}"));
 }
 
 static void test_nothing_to_draw(void **state)
@@ -265,7 +266,7 @@ static void test_nothing_to_draw(void **state)
     out.length = 0;
     assert_int_equal(format_svg.write(&out, &profile, &options, &error), 0);
     check_xml(&out);
-    assert_non_null(strstr(buffer_text(&out), "There is nothing to draw"));
+    assert_non_null(strstr(buffer_text(&out), "Nothing to draw"));
 }
 
 /* ---- the page ---- */
@@ -315,7 +316,7 @@ static void test_page_is_limited(void **state)
         parents[i] = profile_child(
             &profile, 0,
             profile_frame(&profile, &(struct profile_frame){.address = 1 + (uint64_t)i}));
-    for (uint64_t i = 0; i < 300000; i++) {
+    for (uint64_t i = 0; i < 1050000; i++) {
         uint32_t frame = profile_frame(&profile, &(struct profile_frame){.address = 16 + i});
         uint32_t node = profile_child(&profile, parents[i % 2], frame);
         profile_add_value(&profile, profile_sample(&profile, node, 0, 0, 0), type, 1);
@@ -328,6 +329,10 @@ static void test_page_is_limited(void **state)
     long count = atol(dropped + strlen("\"dropped\":"));
     assert_true(count >= 50000 && count <= 50010);
     assert_non_null(strstr(out.data, "\"" CALLTREE_OTHER "\""));
+    /* All functions are there, drawn or not, with their values; and how much isn't drawn. */
+    assert_non_null(strstr(out.data, "\"table\":{\"self\":[["));
+    const char *cut = strstr(out.data, "\"cut\":[");
+    assert_true(cut && atol(cut + strlen("\"cut\":[")) == count);
 
     _cleanup_calltree_ struct calltree tree;
     calltree_init(&tree);
@@ -335,7 +340,7 @@ static void test_page_is_limited(void **state)
     calltree_add(&tree, &profile, CALLTREE_BASE, NULL);
     out.length = 0;
     assert_int_equal(html_draw(&out, &tree, &(struct flame_options){0}, NULL), 0);
-    assert_true(tree.node_count <= 250000);
+    assert_true(tree.node_count <= 1000000);
     assert_non_null(strstr(buffer_text(&out), "\"kind\":\"diff\""));
 }
 
@@ -380,8 +385,7 @@ static void test_svg_geometry(void **state)
     assert_true(width[2] / width[1] > 0.499 && width[2] / width[1] < 0.501);
     assert_true(y[0] > y[1] && y[1] > y[2] && y[2] == y[3] && y[2] > y[4]); /* the root is lowest */
     assert_null(strstr(out.data, "gone"));
-    assert_non_null(
-        strstr(out.data, "Frames narrower than 0.1% are left out: 0.05% of the total is in them."));
+    assert_non_null(strstr(out.data, "Frames narrower than 0.1% are omitted: 0.05% of the total."));
 }
 
 static void test_svg_says_what_it_shows(void **state)
@@ -394,7 +398,7 @@ static void test_svg_says_what_it_shows(void **state)
     assert_non_null(strstr(svg, ">2,000 samples</text>"));
     assert_non_null(strstr(svg, "<title>a&#10;1,500, 75.0% of all</title>"));
     assert_non_null(strstr(svg, ">kernel</text>"));
-    assert_null(strstr(svg, "left out"));
+    assert_null(strstr(svg, "omitted"));
 }
 
 static void test_svg_is_the_same_every_time(void **state)
@@ -478,7 +482,7 @@ static void test_svg_of_a_difference(void **state)
                                 "values are multiplied by 0.5."));
     assert_non_null(strstr(svg, "blue shrank, grey is unchanged (within 1%), red grew"));
     assert_non_null(
-        strstr(svg, "10.0% of the base is in call paths that are gone and have no width."));
+        strstr(svg, "10.0% of the base is in removed call paths, which have no width."));
     assert_non_null(strstr(svg, "samples (count): 100 → 100 (0, 0%)"));
     assert_non_null(strstr(svg, "<title>grew&#10;30 → 60 (+30, +100%), 60.0% of all</title>"));
     assert_non_null(strstr(svg, "<title>fresh&#10;0 → 10 (+10, new), 10.0% of all</title>"));
@@ -520,7 +524,7 @@ static void test_svg_with_extreme_values(void **state)
                              3);
             assert_true(x >= 0 && width >= 0 && x + width <= 1200 && y >= 0);
         }
-        assert_int_equal(strstr(svg, "Negative values take no width") != NULL, i < 3);
+        assert_int_equal(strstr(svg, "Negative values have no width") != NULL, i < 3);
     }
 }
 
@@ -536,7 +540,7 @@ static void test_svg_of_deep_stacks(void **state)
     buffer_release(&folded);
     struct xml xml = check_xml(&out);
     assert_int_equal(xml.titles, 1 + 1000);
-    assert_non_null(strstr(buffer_text(&out), "Frames below a depth of 1,000 are left out: 100%"));
+    assert_non_null(strstr(buffer_text(&out), "Frames below a depth of 1,000 are omitted: 100%"));
 }
 
 static void test_notes(void **state)
@@ -558,7 +562,7 @@ static void test_notes(void **state)
     flame_notes_init(&notes, &profile, &tree, cpu);
     assert_int_equal(notes.count, 2);
     assert_string_equal(notes.list[0], "5 samples over 30\u00a0s, from 2 profiles");
-    assert_string_equal(notes.list[1], "25.0% of the time is in frames without a name");
+    assert_string_equal(notes.list[1], "25.0% of the time is missing symbols");
 }
 
 int main(void)

@@ -2,7 +2,7 @@
 // The sampler without privilege: children with known shares, threads, forks and signals are
 // sampled, and none of them behaves otherwise than alone.
 
-#include "capture/ptrace_sampler.h"
+#include "capture/ptrace/sampler.h"
 
 #include <fcntl.h>
 #include <grp.h>
@@ -21,7 +21,7 @@
 #include <sys/wait.h>
 
 #include "base/clock.h"
-#include "capture/stopped.h"
+#include "capture/ptrace/stopped.h"
 #include "own_process.h"
 #include "unit.h"
 
@@ -137,8 +137,10 @@ static int many_short_forks(void)
     return 6;
 }
 
+/* Leaves what the process has used so far, which goes on counting in the next program. */
 static void *exec_ourselves(void *mode)
 {
+    atomic_store(&shared->cpu_ns, clock_ns(CLOCK_PROCESS_CPUTIME_ID));
     execl("/proc/self/exe", "self", mode, NULL);
     return NULL;
 }
@@ -495,9 +497,9 @@ static void short_processes(void **state)
     assert_true(WIFEXITED(status) && WEXITSTATUS(status) == 6);
     assert_all_time(&seen, 201);
     assert_int_equal(seen.started, 200);
-    /* Each lives for a fraction of the time between looks, yet together they count in full. On a
-     * busy machine most looks come late, when a process begins or ends, but not all of them. */
-    assert_true(seen.samples > 0 && seen.sixty_ns > (uint64_t)atomic_load(&shared->cpu_ns) / 20);
+    /* Each lives for a fraction of the time between looks, yet together they count in full. Where
+     * in them depends on how late the looks come: shares() has that. */
+    assert_true(seen.samples > 0);
 }
 
 static void read_all(int fd, struct buffer *out)
@@ -541,7 +543,12 @@ static void programs(void **state)
     assert_int_equal(threaded.outside, 0);
     said.length = 0;
     read_all(fd, &said);
-    assert_true(threaded.period_ns > (uint64_t)atoll(buffer_text(&said)) * 9 / 10);
+    /* The time before the exec, which is long on a busy machine, may be in the samples or not. */
+    int64_t used_ns = atoll(buffer_text(&said));
+    int64_t after_ns = used_ns - atomic_load(&shared->cpu_ns);
+    assert_true(after_ns >= 50 * MS); /* about 400 ms at the speed that was measured, then lost */
+    assert_true(threaded.period_ns > (uint64_t)after_ns * 9 / 10);
+    assert_true(threaded.period_ns < (uint64_t)used_ns / 100 * 103 + 6 * MS);
 }
 
 static void sleepers_are_left_alone(void **state)
@@ -659,7 +666,7 @@ static void what_cannot_be_traced(void **state)
     waitid(P_PID, (id_t)pid, &info, WEXITED | WNOWAIT);
     waitpid(pid, NULL, 0);
     assert_int_equal(ptrace_sampler_new(pid, 49, &sampler, &error), -ESRCH);
-    assert_says(&error, "has ended");
+    assert_says(&error, "ended before");
 
     pid = fork();
     if (!pid) {
@@ -698,7 +705,7 @@ static int without_ptrace(int code)
     int r = ptrace_sampler_new(pid, 49, &sampler, &error);
     kill(pid, SIGKILL);
     waitpid(pid, NULL, 0);
-    return r == -code && strstr(error.text, "filter of system calls") ? 0 : 1;
+    return r == -code && strstr(error.text, "system-call filter") ? 0 : 1;
 }
 
 static void forbidden_by_a_filter(void **state)
@@ -712,7 +719,7 @@ static void forbidden_by_a_filter(void **state)
         int status;
         waitpid(pid, &status, 0);
         if (WEXITSTATUS(status) == 77)
-            skip();
+            skip_because("This kernel has no seccomp.");
         assert_int_equal(status, 0);
     }
 }
@@ -745,10 +752,10 @@ static void without_privilege(void **state)
 {
     (void)state;
     if (geteuid() != 0)
-        skip(); /* they have run without */
+        skip_because("This user has no privilege to drop: all cases have run without.");
     int r = run_again_as_nobody();
     if (r == 77)
-        skip();
+        skip_because("The test can't become another user here.");
     assert_int_equal(r, 0);
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The folder of compiled rows: found, missing, damaged, full, used by many at once.
+// The directory of compiled rows: found, missing, damaged, full, used by many at once.
 
 #include <dirent.h>
 #include <fcntl.h>
@@ -10,7 +10,7 @@
 #include <time.h>
 
 #include "base/memory.h"
-#include "capture/rowcache.h"
+#include "capture/record/rowcache.h"
 #include "unit.h"
 
 #define ROWS 2000

@@ -7,7 +7,7 @@
 #include <sys/stat.h>
 
 #include "base/file.h"
-#include "server/audit.h"
+#include "server/audit/audit.h"
 #include "unit.h"
 
 static struct audit *open_audit(void)
@@ -127,12 +127,42 @@ static void several_may_write(void **state)
     assert_int_equal(count_lines(NULL, 1000), 80);
 }
 
+/* Whoever can put a link there must not choose what we write to, or read. */
+static void links_are_not_followed(void **state)
+{
+    (void)state;
+    struct audit *audit;
+    struct error error = {0};
+    _cleanup_buffer_ struct buffer lines = {0};
+    assert_int_equal(symlink("elsewhere", AUDIT_FILE), 0);
+    assert_int_equal(audit_open(".", &audit, &error), -ELOOP);
+    assert_says(&error, "symbolic link");
+    assert_true(access("elsewhere", F_OK) < 0);
+    assert_int_equal(file_write_atomic("elsewhere", "{}\n", 3, NULL), 0);
+    assert_int_equal(audit_open(".", &audit, &error), -ELOOP);
+    assert_true(audit_read(".", NULL, 10, &lines, &error) < 0);
+    assert_int_equal(unlink(AUDIT_FILE), 0);
+    assert_int_equal(mkfifo(AUDIT_FILE, 0600), 0);
+    assert_true(audit_open(".", &audit, &error) < 0);
+    assert_int_equal(unlink(AUDIT_FILE), 0);
+    /* One that comes while it is open. */
+    audit = open_audit();
+    assert_int_equal(unlink(AUDIT_FILE), 0);
+    assert_int_equal(symlink("elsewhere", AUDIT_FILE), 0);
+    audit_write(audit, &(struct audit_entry){.action = "delete"});
+    audit_close(audit);
+    struct stat status;
+    assert_int_equal(stat("elsewhere", &status), 0);
+    assert_int_equal(status.st_size, 3);
+}
+
 int main(void)
 {
 #define CASE(test) cmocka_unit_test_setup_teardown(test, enter_folder, leave_folder)
     const struct CMUnitTest tests[] = {
-        CASE(lines_come_back),        CASE(a_torn_line_is_passed_over), CASE(its_size_is_bounded),
-        CASE(strangers_fill_no_disk), CASE(several_may_write),
+        CASE(lines_come_back),     CASE(a_torn_line_is_passed_over),
+        CASE(its_size_is_bounded), CASE(strangers_fill_no_disk),
+        CASE(several_may_write),   CASE(links_are_not_followed),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -15,7 +15,7 @@
 
 #include "base/clock.h"
 #include "base/file.h"
-#include "server/control.h"
+#include "server/control/control.h"
 
 #define SECOND 1000000000ll
 
@@ -40,19 +40,19 @@ static struct fleet_agent *put_agent(struct control_tenant *tenant, const char *
 }
 
 static struct recording *add(struct control_tenant *tenant, const char *selector, int64_t now_ns,
-                             int wanted)
+                             int expected)
 {
-    struct recording_wish wish = {.name = "",
-                                  .service = "shop",
-                                  .selector = selector,
-                                  .rate_hz = 999,
-                                  .seconds = 10,
-                                  .wait_s = 60,
-                                  .by = "me"};
+    struct recording_request wanted = {.name = "",
+                                       .service = "shop",
+                                       .selector = selector,
+                                       .rate_hz = 999,
+                                       .seconds = 10,
+                                       .wait_s = 60,
+                                       .by = "me"};
     struct recording *recording = NULL;
     struct error error = {0};
-    int r = recording_add(&tenant->book, &tenant->agents, &wish, now_ns, &recording, &error);
-    assert_int_equal(r, wanted);
+    int r = recording_add(&tenant->book, &tenant->agents, &wanted, now_ns, &recording, &error);
+    assert_int_equal(r, expected);
     assert_true(!r || error.text[0]);
     return recording;
 }

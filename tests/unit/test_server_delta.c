@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Differences of cumulative values, and stacks that are too deep.
 
-#include "server/delta.h"
+#include "server/ingest/delta.h"
 
-#include "server/ingest.h"
+#include "server/ingest/ingest.h"
 #include "unit.h"
 
 #define SECOND_NS 1000000000ll
@@ -96,7 +96,7 @@ static void differences(void **state)
 
     /* Another series knows nothing of it. */
     assert_int_equal(apply(deltas, 2, 17 * SECOND_NS, second, 3, sums), DELTA_FIRST);
-    assert_int_equal(deltas_figures(deltas).series, 2);
+    assert_int_equal(deltas_stats(deltas).series, 2);
     deltas_free(deltas);
 }
 
@@ -120,7 +120,7 @@ static void most_of_it_is_gone(void **state)
             deltas_commit(deltas, step);
             profile_release(&profile);
         }
-        assert_int_equal(deltas_figures(deltas).restarts, complete);
+        assert_int_equal(deltas_stats(deltas).restarts, complete);
         deltas_free(deltas);
     }
 }
@@ -155,7 +155,7 @@ static void restarts(void **state)
     assert_int_equal(sums[2], 11);
     assert_int_equal(apply(deltas, 1, 3, later, 2, sums), DELTA_KNOWN);
     assert_int_equal(sums[1], 100);
-    assert_int_equal(deltas_figures(deltas).restarts, 1);
+    assert_int_equal(deltas_stats(deltas).restarts, 1);
     /* What is older than what is known is no restart, and changes nothing. */
     assert_int_equal(apply(deltas, 1, 2, after, 2, sums), DELTA_STALE);
     assert_int_equal(sums[1], 0);
@@ -182,9 +182,9 @@ static void vanished_stacks(void **state)
     /* After long enough it is as good as new, and its memory is given back. */
     for (int i = 0; i < 30; i++)
         apply(deltas, 1, 20 + i, one, 1, sums);
-    size_t bytes = deltas_figures(deltas).bytes;
+    size_t bytes = deltas_stats(deltas).bytes;
     apply(deltas, 2, 1, one, 1, sums);
-    assert_int_equal(deltas_figures(deltas).bytes, 2 * bytes);
+    assert_int_equal(deltas_stats(deltas).bytes, 2 * bytes);
     deltas_free(deltas);
 }
 
@@ -200,8 +200,8 @@ static void taken_back(void **state)
     make(&profile[0], 1, stacks, 1);
     deltas_revert(deltas, deltas_apply(deltas, 1, cumulative, false, &profile[0]));
     profile_release(&profile[0]);
-    assert_int_equal(deltas_figures(deltas).series, 0);
-    assert_int_equal(deltas_figures(deltas).bytes, 0);
+    assert_int_equal(deltas_stats(deltas).series, 0);
+    assert_int_equal(deltas_stats(deltas).bytes, 0);
     assert_int_equal(apply(deltas, 1, 2, stacks, 1, sums), DELTA_FIRST);
     /* Three of one batch go back together. */
     for (unsigned i = 0; i < 3; i++) {
@@ -242,19 +242,19 @@ static void bounded(void **state)
     }
     for (uint64_t key = 1; key <= 1000; key++) {
         apply(deltas, key, 1, stacks, 20, sums);
-        assert_true(deltas_figures(deltas).bytes <= limit);
+        assert_true(deltas_stats(deltas).bytes <= limit);
         if (key > 1) /* this one is used again and again, and stays */
             assert_int_equal(apply(deltas, 1, (int64_t)key, stacks, 20, sums), DELTA_KNOWN);
     }
-    struct delta_figures figures = deltas_figures(deltas);
-    assert_true(figures.series > 5 && figures.series < 100);
-    assert_int_equal(figures.forgotten, 1000 - figures.series);
+    struct delta_stats stats = deltas_stats(deltas);
+    assert_true(stats.series > 5 && stats.series < 100);
+    assert_int_equal(stats.forgotten, 1000 - stats.series);
     assert_int_equal(apply(deltas, 2, 3, stacks, 20, sums), DELTA_FIRST);
     deltas_free(deltas);
     /* One that is too large for itself is refused memory, not the process's. */
     deltas = deltas_new(100);
     assert_int_equal(apply(deltas, 1, 1, stacks, 20, sums), DELTA_FIRST);
-    assert_int_equal(deltas_figures(deltas).bytes, 0);
+    assert_int_equal(deltas_stats(deltas).bytes, 0);
     deltas_free(deltas);
 }
 

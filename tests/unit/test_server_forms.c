@@ -9,11 +9,11 @@
 
 #include <cmocka.h>
 
-#include "base/base64.h"
-#include "format/wire.h"
-#include "server/prefix_tree.h"
-#include "server/receive.h"
-#include "server/rpc.h"
+#include "io/base64.h"
+#include "io/wire.h"
+#include "server/ingest/receive.h"
+#include "server/ingest/prefix_tree.h"
+#include "server/pyroscope/rpc.h"
 
 static const char form[] = "before\r\n--AaB\r\n"
                            "Content-Disposition: form-data; filename=\"n=1\"; name=\"profile\"\r\n"
@@ -119,36 +119,6 @@ static void names(void **state)
     assert_string_equal(ingest_suffix_type(plain, 0, &factor),
                         "process_cpu:cpu:nanoseconds:cpu:nanoseconds");
     assert_int_equal(factor, 10000000);
-}
-
-/* What a JVM has made while it ran, and what only looks like it. */
-static void generated_names(void **state)
-{
-    static const char *const names[][2] = {
-        {"a.Shop$$Lambda$669.0x0000000800fd7318.run", "a.Shop$$Lambda_.run"},
-        {"Fib$$Lambda.0x00007ffa600c4da0.run", "Fib$$Lambda_.run"},
-        {"a.Disk$$Lambda+0x000001c39a042338.1457410641.run", "a.Disk$$Lambda_.1457410641.run"},
-        {"a.Shop$$Lambda$14/0x12.run", "a.Shop$$Lambda_.run"},
-        {"a.Shop$$Lambda14.run", "a.Shop$$Lambda_.run"},
-        {"a.Shop$$Lambda", "a.Shop$$Lambda"},
-        {"a.Shop$$Lambda.", "a.Shop$$Lambda."},
-        {"a.Shop$$Lambda.0x", "a.Shop$$Lambda.0x"},
-        {"a.Shop$$Lambda.added", "a.Shop$$Lambda.added"},
-        {"jdk.internal.reflect.GeneratedMethodAccessor31.invoke",
-         "jdk.internal.reflect.GeneratedMethodAccessor_.invoke"},
-        {"a.B$$EnhancerBySpringCGLIB$$1f2e.go", "a.B$$EnhancerBySpringCGLIB$$_.go"},
-        {"main", "main"},
-    };
-    (void)state;
-    for (size_t i = 0; i < ARRAY_LENGTH(names); i++) {
-        struct profile profile;
-        profile_init(&profile, PROFILE_ALL);
-        struct profile_function function = {.name = profile_cstring(&profile, names[i][0])};
-        uint32_t id = profile_function(&profile, &function);
-        ingest_merge_generated(&profile);
-        assert_string_equal(profile_text(&profile, profile.functions[id].name), names[i][1]);
-        profile_release(&profile);
-    }
 }
 
 #define AT(member) offsetof(struct rpc_request, member)
@@ -319,9 +289,9 @@ static void call_sites(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(forms),      cmocka_unit_test(bad_forms),       cmocka_unit_test(base64),
-        cmocka_unit_test(names),      cmocka_unit_test(messages),        cmocka_unit_test(trees),
-        cmocka_unit_test(call_sites), cmocka_unit_test(generated_names),
+        cmocka_unit_test(forms),      cmocka_unit_test(bad_forms), cmocka_unit_test(base64),
+        cmocka_unit_test(names),      cmocka_unit_test(messages),  cmocka_unit_test(trees),
+        cmocka_unit_test(call_sites),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -6,8 +6,8 @@
 #include <sys/stat.h>
 
 #include "base/log.h"
-#include "server/quota.h"
-#include "server/scrape.h"
+#include "server/ingest/quota.h"
+#include "server/scrape/scrape.h"
 #include "server/server.h"
 #include "unit.h"
 
@@ -123,31 +123,31 @@ static void complaints(void **state)
     static const struct {
         const char *text, *says;
     } cases[] = {
-        {"scrape_configs: [{}]", "needs a job_name"},
-        {"scrape_configs: [{job_name: a}, {job_name: a}]", "two jobs of the name \"a\""},
+        {"scrape_configs: [{}]", "requires a job_name"},
+        {"scrape_configs: [{job_name: a}, {job_name: a}]", "Two jobs have the name \"a\""},
         {"scrape_configs: [{job_name: a, metrics_path: /x}]", "metrics_path"},
         {"scrape_configs: [{job_name: a, scheme: ftp}]", "scheme"},
         {"scrape_configs: [{job_name: a, scrape_interval: 1ms}]", "scrape_interval"},
-        {"scrape_configs: [{job_name: a, basic_auth: {password: x}}]", "needs a username"},
+        {"scrape_configs: [{job_name: a, basic_auth: {password: x}}]", "requires a username"},
         {"scrape_configs: [{job_name: a, basic_auth: {username: x, password: y, "
          "password_file: z}}]",
          "not both"},
         {"scrape_configs: [{job_name: a, basic_auth: {username: x}, bearer_token: t}]",
          "can't be used together"},
         {"scrape_configs: [{job_name: a, bearer_token: t, bearer_token_file: f}]", "Only one of"},
-        {"scrape_configs: [{job_name: a, authorization: {type: Bearer}}]", "one of both"},
+        {"scrape_configs: [{job_name: a, authorization: {type: Bearer}}]", "requires either"},
         {"scrape_configs: [{job_name: a, tls_config: {cert_file: x}}]", "both cert_file"},
         {"scrape_configs: [{job_name: a, static_configs: [{targets: ['http://x/']}]}]",
          "can't scrape \"http://x/\""},
         {"scrape_configs: [{job_name: a, static_configs: [{targets: [[x]]}]}]",
-         "a group of targets is"},
+         "a group of targets must be"},
         {"scrape_configs: [{job_name: a, static_configs: [{adresses: [x]}]}]",
-         "a group of targets is"},
-        {"scrape_configs: [{job_name: a, file_sd_configs: [{}]}]", "needs files"},
+         "a group of targets must be"},
+        {"scrape_configs: [{job_name: a, file_sd_configs: [{}]}]", "requires files"},
         {"scrape_configs: [{job_name: a, relabel_configs: [{action: keep, regex: '('}]}]", ":1:"},
         {"scrape_configs: [{job_name: a, params: {x: {y: z}}}]", "parameter's value"},
         {"scrape_configs: [{job_name: a, profiling_config: {pprof_config: {own: {}}}}]",
-         "needs a path"},
+         "requires a path"},
         {"scrape_configs: [{job_name: a, profiling_config: {pprof_config: {memory: {on: 1}}}}]",
          "\"on\""},
         {"scrape_configs: {job_name: a}", "scrape_configs"},

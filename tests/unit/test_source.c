@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Byte sources: every way of compressing, cutting off, damaging and trickling the same bytes.
 
-#include "format/source.h"
+#include "io/source.h"
 
 #include <libdeflate.h>
 #include <pthread.h>
@@ -167,7 +167,7 @@ static void truncation_is_an_error_at_every_byte(void **state)
             struct error error = {0};
             assert_int_equal(read_memory(&cut, 100, 0, &out, &error), -EBADMSG);
             assert_says(&error, "input ");
-            assert_says(&error, "cut off");
+            assert_says(&error, "truncated");
             assert_true(out.length <= text.length);
             assert_memory_equal(out.data ? out.data : "", text.data, out.length);
         }
@@ -249,7 +249,7 @@ static void need_all_has_a_limit(void **state)
         assert_memory_equal(source_data(&source), text.data, text.length);
         source_open_memory(&again, "input", input->data, input->length, 0, &error);
         assert_int_equal(source_need_all(&again, 899999, &error), -E2BIG);
-        assert_says(&error, "input is larger than the 899999 bytes");
+        assert_says(&error, "input is larger than 899999 bytes");
     }
 }
 
@@ -416,6 +416,71 @@ static void says_what_cannot_be_opened(void **state)
     assert_null(source.decoder);
 }
 
+/* Text as UTF-16, with surrogates and half of a pair; and the mark before UTF-8. */
+static void decodes_text(void **state)
+{
+    static const char little[] = "\xff\xfe"
+                                 "a\0;\0\xe4\0\x3d\xd8\x00\xde \0\x3d\xd8"
+                                 "7\0\n\0x";
+    static const char big[] = "\xfe\xff\0a\0;\0\xe4\xd8\x3d\xde\0\0 \xd8\x3d\0"
+                              "7\0\nx";
+    static const char expected[] = "a;\xc3\xa4\xf0\x9f\x98\x80 \xef\xbf\xbd"
+                                   "7\n\xef\xbf\xbd";
+    const struct {
+        const char *data;
+        size_t length;
+        const char *expected;
+    } cases[] = {{little, sizeof(little) - 1, expected},
+                 {big, sizeof(big) - 1, expected},
+                 {"\xef\xbb\xbf"
+                  "a;b 1\n",
+                  9, "a;b 1\n"},
+                 {"\xff\xfe", 2, ""},
+                 {"a;b 1\n", 6, "a;b 1\n"},
+                 {"", 0, ""}};
+    (void)state;
+    for (size_t i = 0; i < ARRAY_LENGTH(cases); i++) {
+        struct source source;
+        struct error error = {0};
+        assert_int_equal(
+            source_open_memory(&source, "text", cases[i].data, cases[i].length, 0, &error), 0);
+        assert_int_equal(source_decode_text(&source, &error), 0);
+        assert_int_equal(source_decode_text(&source, &error), 0);
+        assert_int_equal(source_need_all(&source, 1000, &error), 0);
+        assert_int_equal(source_available(&source), strlen(cases[i].expected));
+        assert_memory_equal(source_data(&source), cases[i].expected, strlen(cases[i].expected));
+        source_release(&source);
+    }
+}
+
+/* Of files that are read by nobody, what they are and what to do with them. */
+static void names_foreign_files(void **state)
+{
+    static const struct {
+        const char *data;
+        size_t length;
+        const char *words;
+    } cases[] = {
+        {"PK\x03\x04\x14\0\0\0", 8, "is a ZIP archive; unpack it"},
+        {"\x04\x08{\x0d:\x0cversionf", 12, "stackprof --json"},
+        {" {\"meta\":{\"interval\":1,\"processType\":0,\"preprocessedProfileVersion\":48}}", 72,
+         "is a profile of the Firefox Profiler"},
+        {"PERFILE2\x68\0\0\0", 12, "perf script -i"},
+        {"[{\"a\":1}]", 9, "unrecognised format"},
+    };
+    (void)state;
+    for (size_t i = 0; i < ARRAY_LENGTH(cases); i++) {
+        struct profile profile;
+        struct error error = {0};
+        profile_init(&profile, PROFILE_ALL);
+        assert_int_equal(format_read_memory("file", cases[i].data, cases[i].length, NULL, &profile,
+                                            NULL, &error),
+                         -ENOTSUP);
+        assert_says(&error, cases[i].words);
+        profile_release(&profile);
+    }
+}
+
 #define in_folder(test) cmocka_unit_test_setup_teardown(test, enter_folder, leave_folder)
 
 int main(void)
@@ -430,6 +495,8 @@ int main(void)
         cmocka_unit_test(expansion_has_a_limit),
         cmocka_unit_test(a_length_that_lies_costs_no_memory),
         cmocka_unit_test(need_all_has_a_limit),
+        cmocka_unit_test(decodes_text),
+        cmocka_unit_test(names_foreign_files),
         cmocka_unit_test(splits_lines),
         cmocka_unit_test(lines_may_cross_the_window),
         cmocka_unit_test(endless_lines_are_an_error),

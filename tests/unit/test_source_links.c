@@ -2,7 +2,7 @@
 // Links from lines to a repository: which templates are taken, which services they are for, and
 // which commits can get into them.
 
-#include "server/source_links.h"
+#include "server/symbols/api/source_links.h"
 #include "unit.h"
 
 static void checks_templates(void **state)

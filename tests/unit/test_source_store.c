@@ -7,7 +7,7 @@
 #include <time.h>
 
 #include "base/file.h"
-#include "symbol/sources.h"
+#include "symbol/sources/sources.h"
 #include "unit.h"
 
 #define KEY "abcdef0123456789"
@@ -191,7 +191,7 @@ static void keeps_tenants_apart(void **state)
     struct source_store *store = open_store(NULL);
     struct error error = {0};
     char hash[SOURCE_HASH_DIGITS + 1];
-    /* Names that would be other folders, were they taken as they are. */
+    /* Names that would be other directories, were they taken as they are. */
     static const char *const tenants[] = {"one", "../one", "/", "one/builds", ".."};
     assert_true(source_hash("secret", 6, hash));
     put_both(store, "one", KEY, "/a.c", "secret");
@@ -225,7 +225,7 @@ static void opens_no_paths(void **state)
     source_store_close(store);
 }
 
-/* The only file in a folder. */
+/* The only file in a directory. */
 static void find_only(const char *pattern, char ret_path[256])
 {
     char command[300];
@@ -288,8 +288,8 @@ static void forgets_the_unused(void **state)
     put_both(store, "two", KEY, "/old.c", "of another tenant");
     set_age("sources/6f6e65/builds/" KEY, 2 * 86400);
     source_store_maintain(store);
-    assert_int_equal(source_store_figures(store).builds, 2);
-    assert_int_equal(source_store_figures(store).removed, 1);
+    assert_int_equal(source_store_stats(store).builds, 2);
+    assert_int_equal(source_store_stats(store).removed, 1);
     assert_source(store, "one", KEY, "/old.c", NULL);
     assert_source(store, "one", OTHER, "/both.c", "both");
     assert_source(store, "two", KEY, "/old.c", "of another tenant");
@@ -338,10 +338,10 @@ static void keeps_limits(void **state)
         set_age(pattern, 3000 - i * 10);
     }
     source_store_maintain(store);
-    struct source_store_figures figures = source_store_figures(store);
-    assert_true(figures.bytes <= 256 << 10);
-    assert_in_range(figures.builds, 10, 59);
-    assert_true(figures.removed > 0);
+    struct source_store_stats stats = source_store_stats(store);
+    assert_true(stats.bytes <= 256 << 10);
+    assert_in_range(stats.builds, 10, 59);
+    assert_true(stats.removed > 0);
     assert_source(store, "one", "abcd003b", "/a.c", "text 59");
     assert_source(store, "one", "abcd0000", "/a.c", NULL);
     /* What has just come makes no room for what comes. */

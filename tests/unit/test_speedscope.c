@@ -6,7 +6,7 @@
 #define READER_FOLDER "speedscope"
 #include "reader.h"
 
-#include "format/json.h"
+#include "io/json.h"
 #include "profile/naming.h"
 
 /* Every row of one type as "label: a;b;c value@time", in the order of rows. */
@@ -135,9 +135,9 @@ static void evented_mismatches(void **state)
         {"{\"type\":\"O\",\"frame\":0}", "An event should have"},
         {"{\"type\":\"O\",\"at\":0}", "An event should have"},
         {"{\"type\":\"O\",\"at\":0,\"frame\":2}", "refers to frame 2, but the file has 2"},
-        {"{\"type\":\"O\",\"at\":0,\"frame\":-1}", "no integer from 0"},
+        {"{\"type\":\"O\",\"at\":0,\"frame\":-1}", "not an integer from 0"},
         {"{\"type\":\"O\",\"at\":0,\"frame\":4294967296}", "frame number 4294967296 is too large"},
-        {"7", "an object, but there is a number"},
+        {"7", "an object, but has a number"},
     };
     for (size_t i = 0; i < ARRAY_LENGTH(cases); i++) {
         char text[512];
@@ -157,15 +157,15 @@ static void sampled_mismatches(void **state)
         {"\"weights\":[1,2],\"samples\":[[0]]", "has 1 samples but 2 weights"},
         {"\"samples\":[[0]],\"weights\":[1,2]", "has 1 samples but 2 weights"},
         {"\"samples\":[[0,2]],\"weights\":[1]", "refers to frame 2, but the file has 2"},
-        {"\"samples\":[[0.5]],\"weights\":[1]", "no integer"},
-        {"\"samples\":[0],\"weights\":[1]", "an array, but there is a number"},
-        {"\"samples\":[[0]],\"weights\":[\"1\"]", "a number, but there is a string"},
+        {"\"samples\":[[0.5]],\"weights\":[1]", "not an integer"},
+        {"\"samples\":[0],\"weights\":[1]", "an array, but has a number"},
+        {"\"samples\":[[0]],\"weights\":[\"1\"]", "a number, but has a string"},
         {"\"samples\":[[0]],\"weights\":[1],\"samples\":[]", "a second list of samples"},
         {"\"samples\":[[0]],\"weights\":[1],\"weights\":[1]", "a second list of weights"},
         {"\"samples\":[[0]],\"weights\":[1],\"events\":[{\"type\":\"O\",\"at\":0,\"frame\":0}]",
          "both samples and events"},
         {"\"type\":\"folded\"", "\"sampled\" or \"evented\", but one is neither"},
-        {"\"unit\":5", "a string, but there is a number"},
+        {"\"unit\":5", "a string, but has a number"},
     };
     for (size_t i = 0; i < ARRAY_LENGTH(cases); i++) {
         char text[512];
@@ -173,8 +173,8 @@ static void sampled_mismatches(void **state)
         must_fail(text, -EBADMSG, cases[i].words);
     }
     must_fail("{}", -EBADMSG, "no \"profiles\"");
-    must_fail("[]", -EBADMSG, "an object, but there is an array");
-    must_fail("{\"profiles\":[]} x", -EBADMSG, "more after the end");
+    must_fail("[]", -EBADMSG, "an object, but has an array");
+    must_fail("{\"profiles\":[]} x", -EBADMSG, "trailing data");
     must_fail("{" FRAMES "," FRAMES ",\"profiles\":[]}", -EBADMSG, "a second list of frames");
 }
 

@@ -304,42 +304,6 @@ static void adds_up_time_series(void **state)
     assert_says(&error, "longer steps");
 }
 
-static int describe_times(void *context, const struct labels *group,
-                          const struct store_point *points, size_t count)
-{
-    (void)group;
-    for (size_t i = 0; i < count; i++) {
-        assert_true(points[i].windows > 0);
-        buffer_printf(context, "%lld ", (long long)(points[i].time_ns - TODAY_NS) / MINUTE_NS);
-    }
-    return 0;
-}
-
-/* What earlier series have already isn't read, what they lack is: before, between and after. */
-static void tells_which_steps_have_windows(void **state)
-{
-    struct store *store = ((struct fixture *)*state)->store;
-    struct error error;
-    static const int minutes[][6] = {{2, 3, 5},    {3},      {1, 2, 5, 7},
-                                     {2, 3, 4, 5}, {7, 130}, {0, 131}};
-    static const char *const services[] = {"a", "b", "c", "d", "e", "f"};
-    for (size_t i = 0; i < ARRAY_LENGTH(services); i++)
-        for (size_t k = 0; k < 6 && (!k || minutes[i][k]); k++)
-            write_small(store, services[i], TODAY_NS + minutes[i][k] * MINUTE_NS);
-    for (int compacted = 0; compacted < 2; compacted++) {
-        struct store_selection selection = everything();
-        struct store_timeseries_query query = {.step_ns = MINUTE_NS, .presence = true};
-        _cleanup_buffer_ struct buffer text = {0};
-        selection.from_ns = TODAY_NS;
-        selection.to_ns = TODAY_NS + 131 * MINUTE_NS;
-        assert_int_equal(
-            store_timeseries(store, &selection, &query, NULL, describe_times, &text, NULL, &error),
-            0);
-        assert_string_equal(buffer_text(&text), "0 1 2 3 4 5 7 130 ");
-        assert_true(store_maintain(store, NULL, &error) >= 0);
-    }
-}
-
 static void keeps_exemplars(void **state)
 {
     struct store *store = ((struct fixture *)*state)->store;
@@ -591,7 +555,6 @@ int main(void)
         BOTH(a_repeated_batch_changes_nothing),
         BOTH(lists_series_labels_and_types),
         BOTH(adds_up_time_series),
-        BOTH(tells_which_steps_have_windows),
         BOTH(keeps_exemplars),
         BOTH(refuses_what_can_not_be),
         BOTH(stops_when_told_or_at_the_limit),

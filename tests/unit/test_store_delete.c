@@ -47,7 +47,7 @@ static void write_secret(struct store *store, int64_t time_ns)
     profile_release(&profile);
 }
 
-/* How many of the folder's files hold the text. */
+/* How many of the directory's files hold the text. */
 static unsigned files_with(const char *text)
 {
     unsigned count = 0;
@@ -118,7 +118,7 @@ static void names_are_gone_from_every_file(void **state)
     store_close(memory);
 }
 
-/* A deletion that ends in a crash somewhere is finished by housekeeping. */
+/* A deletion that ends in a crash somewhere is finished by maintenance. */
 static void a_crash_leaves_work_and_no_harm(void **state)
 {
     (void)state;
@@ -212,7 +212,7 @@ static void rollups_lose_what_they_can(void **state)
     uint64_t before = windows_of(store, from, TODAY_NS);
     assert_int_equal(store_delete(store, &selection, true, &deleted, &error), -ENOTSUP);
     assert_int_equal(store_delete(store, &selection, false, &deleted, &error), -ENOTSUP);
-    assert_says(&error, "raw data is gone");
+    assert_says(&error, "rollups without raw data");
     assert_true(deleted.left_windows > 0 && !deleted.windows);
     assert_int_equal(windows_of(store, from, TODAY_NS), before);
     /* No series of theirs can be meant: that is no failure. */

@@ -237,6 +237,75 @@ static void drops_what_is_too_old(void **state)
     store_close(store);
 }
 
+static void take_note(void *context, const char *text)
+{
+    buffer_printf(context, "%s\n", text);
+}
+
+static size_t count_stopped(struct store *store)
+{
+    _cleanup_buffer_ struct buffer problems = {0};
+    assert_int_equal(store_problems(store, describe_text, &problems, NULL), 0);
+    return problems.length && strstr(buffer_text(&problems), "Retention is stopped") ? 1 : 0;
+}
+
+/* A clock that jumps makes nothing old: neither while the store is open, nor before it is. */
+static void a_jumping_clock_removes_nothing(void **state)
+{
+    (void)state;
+    _cleanup_buffer_ struct buffer notes = {0};
+    struct store_options settings = options();
+    settings.clock_limit_ns = 7 * DAY_NS;
+    settings.note = take_note;
+    settings.note_context = &notes;
+    test_now_ns = TODAY_NS + 12 * HOUR_NS;
+    struct store *store = open_with(&settings);
+    struct store_stats stats;
+    struct sample_batch batch;
+    sample_batch_make(&batch, 300, 8, TODAY_NS - DAY_NS, test_now_ns);
+    write_batch(store, &batch);
+    sample_batch_release(&batch);
+    maintain(store);
+    size_t files = count_files("data/acme", "");
+    static const int jumps[] = {400, -400, 8, 400};
+    for (size_t i = 0; i < ARRAY_LENGTH(jumps); i++) {
+        test_now_ns = TODAY_NS + 12 * HOUR_NS + jumps[i] * DAY_NS;
+        maintain(store);
+        assert_int_equal(count_stopped(store), 1);
+        assert_int_equal(store_stats(store, &stats, NULL), 0);
+        assert_int_equal(stats.expired_files, 0);
+        assert_true(stats.retention_stopped);
+        if (i % 2) { /* it runs on when the clock is right again */
+            test_now_ns = TODAY_NS + 13 * HOUR_NS;
+            maintain(store);
+            assert_int_equal(count_stopped(store), 0);
+        } else {
+            store_close(store);
+            store = open_with(&settings);
+        }
+    }
+    assert_true(count_files("data/acme", "raw-") >= 2);
+    assert_true(files > 0);
+    /* Without a word of the last run the data has to do. */
+    store_close(store);
+    unlink("data/retention");
+    test_now_ns = TODAY_NS + 400 * DAY_NS;
+    store = open_with(&settings);
+    maintain(store);
+    assert_int_equal(count_stopped(store), 1);
+    assert_int_equal(notes.length, 0);
+    /* Somebody says that it is so late. */
+    assert_int_equal(store_resume_retention(store, NULL), 0);
+    assert_int_equal(count_stopped(store), 0);
+    maintain(store);
+    assert_int_equal(store_stats(store, &stats, NULL), 0);
+    assert_true(stats.expired_files >= 2);
+    assert_int_equal(count_files("data/acme", "raw-"), 0);
+    assert_non_null(strstr(buffer_text(&notes), "Retention deleted data/acme/raw-default-"));
+    test_now_ns = TODAY_NS + 12 * HOUR_NS;
+    store_close(store);
+}
+
 static void a_batch_over_several_files_is_whole(void **state)
 {
     (void)state;
@@ -267,6 +336,33 @@ static void a_batch_over_several_files_is_whole(void **state)
     store_close(memory);
 }
 
+/* A batch of which one window can't be taken leaves neither series nor a file. */
+static void a_refused_batch_leaves_nothing(void **state)
+{
+    (void)state;
+    test_now_ns = TODAY_NS + 12 * HOUR_NS;
+    struct store *store = open_embedded();
+    struct store_stats stats;
+    struct error error;
+    struct sample_batch batch;
+    sample_batch_make(&batch, 310, 8, TODAY_NS, test_now_ns);
+    struct store_batch all = {.tenant = "acme", .profiles = batch.profiles, .count = batch.count};
+    int64_t good = batch.profiles[7].time_ns;
+    batch.profiles[7].time_ns = TODAY_NS - 100 * DAY_NS;
+    assert_int_equal(store_write(store, &all, &error), -ERANGE);
+    assert_int_equal(store_stats(store, &stats, NULL), 0);
+    assert_int_equal(stats.files[STORE_RAW], 0);
+    /* What is stored next takes nothing of it along. */
+    batch.profiles[7].time_ns = good;
+    all.profiles = &batch.profiles[7];
+    all.count = 1;
+    assert_int_equal(store_write(store, &all, &error), 0);
+    assert_int_equal(store_stats(store, &stats, NULL), 0);
+    assert_int_equal(stats.series, 1);
+    sample_batch_release(&batch);
+    store_close(store);
+}
+
 static void only_one_process_has_it(void **state)
 {
     (void)state;
@@ -274,7 +370,7 @@ static void only_one_process_has_it(void **state)
     struct store_options settings = options();
     struct error error;
     assert_int_equal(store_open_embedded(&settings, &second, &error), -EBUSY);
-    assert_says(&error, "used by another process");
+    assert_says(&error, "in use by another process");
     settings.read_only = true;
     assert_int_equal(store_open_embedded(&settings, &second, &error), 0);
     struct sample_batch batch;
@@ -340,6 +436,32 @@ static void a_damaged_file_is_set_aside(void **state)
     assert_true(windows_of(store, TODAY_NS - DAY_NS, TODAY_NS + DAY_NS) > 0);
     assert_int_equal(access(YESTERDAY ".damaged-2", F_OK), 0);
     store_close(store);
+
+    /* They are there until somebody says that they needn't be, who has to say which. */
+    store = open_embedded();
+    struct error error;
+    char path[PATH_MAX];
+    struct store_selection selection = {
+        .tenant = "acme", .from_ns = TODAY_NS - DAY_NS, .to_ns = TODAY_NS};
+    assert_int_equal(store_damaged_files(store, &selection), 2);
+    selection.tenant = "other";
+    assert_int_equal(store_damaged_files(store, &selection), 0);
+    selection = (struct store_selection){.from_ns = TODAY_NS, .to_ns = TODAY_NS + DAY_NS};
+    assert_int_equal(store_damaged_files(store, &selection), 0);
+    assert_int_equal(store_acknowledge(store, "acme", YESTERDAY, path, &error), -EINVAL);
+    assert_int_equal(store_acknowledge(store, "other", YESTERDAY ".damaged", path, &error),
+                     -ENOENT);
+    assert_int_equal(store_acknowledge(store, NULL, "acme", path, &error), -ENOENT);
+    assert_int_equal(store_acknowledge(store, NULL, "", path, &error), -ENOENT);
+    assert_int_equal(store_acknowledge(store, "acme", YESTERDAY ".damaged", path, &error), 0);
+    assert_string_equal(path, YESTERDAY ".damaged");
+    assert_int_equal(access(YESTERDAY ".acknowledged", F_OK), 0);
+    assert_int_equal(store_acknowledge(store, NULL, YESTERDAY ".damaged", path, &error), -ENOENT);
+    assert_int_equal(store_acknowledge(store, NULL, YESTERDAY ".damaged-2", path, &error), 0);
+    store_close(store);
+    store = open_embedded();
+    check_is_clean(store);
+    store_close(store);
 }
 
 static void change_yesterday(const char *sql)
@@ -378,7 +500,7 @@ static void a_damaged_series_is_noticed(void **state)
         assert_int_equal(access(YESTERDAY ".damaged", F_OK), 0);
         _cleanup_buffer_ struct buffer text = {0};
         assert_int_equal(store_problems(store, describe_text, &text, NULL), 0);
-        assert_non_null(strstr(buffer_text(&text), "the list of series can't be read"));
+        assert_non_null(strstr(buffer_text(&text), "the list of series is unreadable"));
         store_close(store);
     }
 }
@@ -411,12 +533,12 @@ static void a_damaged_block_is_left_out(void **state)
     struct error error;
     _cleanup_buffer_ struct buffer text = {0};
     assert_int_equal(store_check(store, describe_text, &text, &error), -EBADMSG);
-    assert_non_null(strstr(buffer_text(&text), YESTERDAY ": block 1 can't be read."));
+    assert_non_null(strstr(buffer_text(&text), YESTERDAY ": block 1 is unreadable."));
     maintain(store);
     store_close(store);
 }
 
-static void a_newer_format_is_refused_by_name(void **state)
+static void refuses_other_formats_by_name(void **state)
 {
     (void)state;
     make_two_days();
@@ -463,13 +585,13 @@ static void keeps_to_the_disk_limit(void **state)
     sample_batch_make(&batch, 5, 8, TODAY_NS - 6 * DAY_NS, TODAY_NS - 5 * DAY_NS);
     struct store_batch all = {.tenant = "acme", .profiles = batch.profiles, .count = 8};
     assert_int_equal(store_write(store, &all, &error), -ERANGE);
-    assert_says(&error, "raw data is gone");
+    assert_says(&error, "raw data of the profile");
     sample_batch_release(&batch);
     maintain(store);
     assert_int_equal(windows_of(store, TODAY_NS - 6 * DAY_NS, TODAY_NS - 5 * DAY_NS), before);
     _cleanup_buffer_ struct buffer text = {0};
     assert_int_equal(store_problems(store, describe_text, &text, NULL), 0);
-    assert_non_null(strstr(buffer_text(&text), "raw-default-2024-09-28.assay was dropped early"));
+    assert_non_null(strstr(buffer_text(&text), "raw-default-2024-09-28.assay was deleted early"));
     /* Nor when only the coarser ones are left. */
     store_close(store);
     (void)unlink("data/acme/raw-default-2024-09-28.assay");
@@ -519,12 +641,14 @@ int main(void)
         CASE(small_subtrees_can_be_cut),
         CASE(what_is_small_alone_may_be_large_together),
         CASE(drops_what_is_too_old),
+        CASE(a_jumping_clock_removes_nothing),
         CASE(a_batch_over_several_files_is_whole),
+        CASE(a_refused_batch_leaves_nothing),
         CASE(only_one_process_has_it),
         CASE(a_damaged_file_is_set_aside),
         CASE(a_damaged_series_is_noticed),
         CASE(a_damaged_block_is_left_out),
-        CASE(a_newer_format_is_refused_by_name),
+        CASE(refuses_other_formats_by_name),
         CASE(keeps_to_the_disk_limit),
         CASE(forgets_what_it_has_no_memory_for),
     };

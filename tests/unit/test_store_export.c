@@ -2,8 +2,8 @@
 // Export and import: what comes out of one store goes into another and answers the same; twice is
 // as once; files that are cut off or damaged are refused, and nothing but whole batches is stored.
 
-#include "store/export_file.h"
 #include "store/store.h"
+#include "store/transfer/export_file.h"
 #include "store_pair.h"
 #include "unit.h"
 
@@ -147,7 +147,7 @@ static void rollups_that_outlived_their_raw_data_come_along(void **state)
     /* The copy has ten-minute slots of that time, which are as good. */
     assert_int_equal(import_from(other, &content, &in, &error), 0);
     assert_true(in.refused_batches > 0 && !in.windows);
-    assert_non_null(strstr(in.refusal, "data of its own"));
+    assert_non_null(strstr(in.refusal, "already has data"));
     compare_slots(other, memory, from, TODAY_NS);
     store_close(other);
     assert_int_equal(system("rm -r other"), 0);

@@ -3,7 +3,10 @@
 // everything that can happen to them, as the store in memory has them; and merges that are the same
 // whoever makes them.
 
-#include "store/catalog.h"
+#include <pthread.h>
+#include <sched.h>
+
+#include "store/file/catalog.h"
 #include "store/store.h"
 #include "store_pair.h"
 #include "unit.h"
@@ -167,7 +170,9 @@ static void the_index_selects_as_matching_does(void **state)
         const char *text = texts[i / 2], *type = i % 2 ? CPU : NULL;
         assert_int_equal(selector_parse(text, strlen(text), &selector, NULL), 0);
         size_t count, at = 0;
-        _cleanup_free_ uint32_t *ids = catalog_select(&catalog, type, &selector, &count);
+        _cleanup_free_ uint32_t *ids = NULL;
+        assert_int_equal(catalog_select(&catalog, NULL, type, &selector, NULL, &ids, &count, NULL),
+                         0);
         for (uint32_t id = 0; id < catalog.series_count; id++)
             if ((!type || !strcmp(catalog.series[id].type, type)) &&
                 selector_matches(&selector, &catalog.series[id].labels)) {
@@ -177,6 +182,64 @@ static void the_index_selects_as_matching_does(void **state)
         assert_int_equal(at, count);
     }
     catalog_release(&catalog);
+}
+
+struct slow_query {
+    struct catalog catalog;
+    pthread_rwlock_t lock;
+    struct match_budget budget;
+    struct selector selector;
+    atomic_bool begun;
+    int result;
+};
+
+static void *run_slow_query(void *userdata)
+{
+    struct slow_query *query = userdata;
+    uint32_t *ids = NULL;
+    size_t count;
+    atomic_store(&query->begun, true);
+    query->result = catalog_select(&query->catalog, &query->lock, NULL, &query->selector,
+                                   &query->budget, &ids, &count, NULL);
+    free(ids);
+    return NULL;
+}
+
+/* Whoever adds a series doesn't wait for a query's expressions, and those end when nobody waits for
+ * the result. Were they run with the lock, they would be through before they can be cancelled. */
+static void expressions_run_unlocked(void **state)
+{
+    (void)state;
+    static struct slow_query query;
+    atomic_bool cancelled = false;
+    const char *text = "{a=~\".*x.*[yz]\"}";
+    char value[200];
+    memset(value, 'x', sizeof(value));
+    catalog_init(&query.catalog);
+    pthread_rwlock_init(&query.lock, NULL);
+    query.budget = (struct match_budget){.limit_ns = INT64_MAX, .cancelled = &cancelled};
+    assert_int_equal(selector_parse(text, strlen(text), &query.selector, NULL), 0);
+    for (unsigned i = 0; i < 20000; i++) {
+        _cleanup_labels_ struct labels labels = {0};
+        snprintf(value + 180, 20, "%u", i);
+        labels_set(&labels, "service_name", "x");
+        labels_set(&labels, "a", value);
+        catalog_series(&query.catalog, &labels, CPU);
+    }
+    pthread_t thread;
+    assert_int_equal(pthread_create(&thread, NULL, run_slow_query, &query), 0);
+    while (!atomic_load(&query.begun))
+        sched_yield();
+    while (!atomic_load(&query.budget.used_ns)) /* expressions have begun */
+        sched_yield();
+    pthread_rwlock_wrlock(&query.lock);
+    pthread_rwlock_unlock(&query.lock);
+    atomic_store(&cancelled, true);
+    pthread_join(thread, NULL);
+    assert_int_equal(query.result, -ECANCELED);
+    selector_release(&query.selector);
+    pthread_rwlock_destroy(&query.lock);
+    catalog_release(&query.catalog);
 }
 
 /* In the order that rows come in. */
@@ -250,11 +313,9 @@ int main(void)
 {
 #define CASE(test) cmocka_unit_test_setup_teardown(test, enter_folder, leave_folder)
     const struct CMUnitTest tests[] = {
-        CASE(labels_follow_everything),
-        CASE(ranges_within_an_hour),
-        CASE(the_index_selects_as_matching_does),
-        CASE(two_threads_merge_as_one_does),
-        CASE(both_threads_stop),
+        CASE(labels_follow_everything),           CASE(ranges_within_an_hour),
+        CASE(the_index_selects_as_matching_does), CASE(expressions_run_unlocked),
+        CASE(two_threads_merge_as_one_does),      CASE(both_threads_stop),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -8,10 +8,10 @@
 
 #include "base/file.h"
 #include "elf_image.h"
+#include "profile/demangle.h"
 #include "symbol/debugfile.h"
-#include "symbol/demangle.h"
 #include "symbol/kernel.h"
-#include "symbol/symbolizer.h"
+#include "symbol/naming/symbolizer.h"
 #include "symbol/table.h"
 #include "unit.h"
 
@@ -424,19 +424,19 @@ static void files_by_identity(void **state)
     write_image("b", &image);
     struct symbolizer *symbolizer = symbolizer_new();
     assert_false(symbolizer_find(symbolizer, "a", "0badc0de", IMAGE_CODE, &symbol));
-    assert_int_equal(symbolizer_figures(symbolizer).mismatched, 1);
+    assert_int_equal(symbolizer_stats(symbolizer).mismatched, 1);
     assert_false(symbolizer_find(symbolizer, "missing", "cafebabe", IMAGE_CODE, &symbol));
-    assert_int_equal(symbolizer_figures(symbolizer).unreadable, 1);
+    assert_int_equal(symbolizer_stats(symbolizer).unreadable, 1);
     assert_false(symbolizer_find(symbolizer, "missing", NULL, IMAGE_CODE, &symbol));
     assert_true(symbolizer_find(symbolizer, "a", "cafebabe", IMAGE_CODE + 0x45, &symbol));
     assert_string_equal(symbol.name, "inside");
     /* One build is read once. */
     assert_true(symbolizer_find(symbolizer, "b", NULL, IMAGE_CODE + 0x45, &symbol));
     assert_true(symbolizer_find(symbolizer, NULL, "cafebabe", IMAGE_CODE + 0x45, &symbol));
-    assert_int_equal(symbolizer_figures(symbolizer).files, 1);
+    assert_int_equal(symbolizer_stats(symbolizer).files, 1);
     /* Failures are remembered. */
     assert_false(symbolizer_find(symbolizer, "a", "0badc0de", IMAGE_CODE, &symbol));
-    assert_int_equal(symbolizer_figures(symbolizer).mismatched, 1);
+    assert_int_equal(symbolizer_stats(symbolizer).mismatched, 1);
 
     /* Without a build ID, a file that is replaced is another. */
     image.data[IMAGE_NOTES + 24 + 8] = 9;
@@ -449,7 +449,7 @@ static void files_by_identity(void **state)
     write_image("c", &other);
     assert_true(symbolizer_find(symbolizer, "c", NULL, IMAGE_CODE + 0x45, &symbol));
     assert_null(symbol.name);
-    assert_int_equal(symbolizer_figures(symbolizer).files, 3);
+    assert_int_equal(symbolizer_stats(symbolizer).files, 3);
     symbolizer_free(symbolizer);
 }
 

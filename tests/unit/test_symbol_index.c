@@ -3,15 +3,16 @@
 
 #include <fcntl.h>
 #include <signal.h>
+#include <sys/resource.h>
 #include <unistd.h>
 #include <xxhash.h>
 
 #include "base/file.h"
 #include "base/memory.h"
 #include "elf/file.h"
-#include "symbol/index.h"
-#include "symbol/index_build.h"
-#include "symbol/index_decode.h"
+#include "symbol/index/build.h"
+#include "symbol/index/decode.h"
+#include "symbol/index/index.h"
 #include "unit.h"
 
 static struct buffer program, content;
@@ -168,7 +169,7 @@ static void refuses_damage(void **state)
     struct symbol_index_header *header = (struct symbol_index_header *)(void *)copy.data;
     header->version++;
     assert_int_equal(symbol_index_open_memory(copy.data, copy.length, &index, &error), -ENOTSUP);
-    assert_says(&error, "Make it again");
+    assert_says(&error, "Rebuild it");
 }
 
 /* With checksums that fit, a hostile index gets past the door. */
@@ -241,7 +242,80 @@ static void is_made_in_a_child(void **state)
     assert_int_equal(symbol_index_open("x.symbols", &opened, &error), 0);
     symbol_index_close(&opened);
     assert_int_equal(symbol_index_open("no-elf", &opened, &error), -EBADMSG);
-    assert_says(&error, "no symbol index");
+    assert_says(&error, "Not a symbol index");
+}
+
+/* ---- files that fill memory ---- */
+
+/* A frame of zstd that stands for so many times 128 KiB of zeros: four bytes each. */
+static void put_zeros(struct buffer *out, uint32_t count)
+{
+    static const uint8_t head[] = {0x28, 0xb5, 0x2f, 0xfd, 0x00, 0x38}; /* a window of 128 KiB */
+    buffer_add(out, head, sizeof(head));
+    for (uint32_t i = 0; i < count; i++) {
+        uint32_t block = (128u << 10) << 3 | 1u << 1 | (i + 1 == count);
+        const uint8_t bytes[] = {(uint8_t)block, (uint8_t)(block >> 8), (uint8_t)(block >> 16), 0};
+        buffer_add(out, bytes, sizeof(bytes));
+    }
+}
+
+/* An ELF file with sections that unpack to `count` times 128 KiB each. */
+static void make_bomb(struct buffer *out, uint32_t count)
+{
+    static const char names[] = "\0.shstrtab\0.debug_info\0.debug_str\0.debug_line\0.debug_abbrev";
+    static const unsigned starts[] = {11, 23, 34, 46};
+    enum { SECTIONS = 2 + ARRAY_LENGTH(starts) };
+    Elf64_Ehdr header = {.e_ident = {0x7f, 'E', 'L', 'F', ELFCLASS64, ELFDATA2LSB, EV_CURRENT},
+                         .e_type = ET_DYN,
+                         .e_machine = EM_X86_64,
+                         .e_version = EV_CURRENT,
+                         .e_ehsize = sizeof(header),
+                         .e_shentsize = sizeof(Elf64_Shdr),
+                         .e_shnum = SECTIONS,
+                         .e_shstrndx = 1};
+    Elf64_Shdr sections[SECTIONS] = {{0}};
+    out->length = 0;
+    buffer_add(out, &header, sizeof(header));
+    sections[1] = (Elf64_Shdr){1, SHT_STRTAB, 0, 0, out->length, sizeof(names), 0, 0, 1, 0};
+    buffer_add(out, names, sizeof(names));
+    for (unsigned i = 2; i < SECTIONS; i++) {
+        Elf64_Chdr packed = {.ch_type = 2, .ch_size = (uint64_t)count << 17, .ch_addralign = 1};
+        size_t start = out->length;
+        buffer_add(out, &packed, sizeof(packed));
+        put_zeros(out, count);
+        sections[i] = (Elf64_Shdr){
+            starts[i - 2], SHT_PROGBITS, SHF_COMPRESSED, 0, start, out->length - start, 0, 0, 1, 0};
+    }
+    header.e_shoff = out->length;
+    buffer_add(out, sections, sizeof(sections));
+    memcpy(out->data, &header, sizeof(header));
+}
+
+static void refuses_bombs(void **state)
+{
+    (void)state;
+    struct error error = {0};
+    _cleanup_buffer_ struct buffer bomb = {0}, index = {0};
+    struct rusage before, after;
+    getrusage(RUSAGE_CHILDREN, &before);
+    /* Two gigabytes in each of four sections; and a little too much in all of them together. */
+    static const uint32_t counts[] = {16384, 120};
+    for (size_t i = 0; i < ARRAY_LENGTH(counts); i++) {
+        make_bomb(&bomb, counts[i]);
+        assert_int_equal(file_write_atomic("bomb", bomb.data, bomb.length, &error), 0);
+        assert_int_equal(symbol_index_build_path("bomb", NULL, &index, &error), -E2BIG);
+        assert_says(&error, "decompressed; the limit is");
+    }
+    getrusage(RUSAGE_CHILDREN, &after);
+    if (after.ru_maxrss > MAX(before.ru_maxrss, 768l << 10))
+        fail_msg("The child took %ld KiB.", after.ru_maxrss);
+    /* What unpacks to little is read, for what it is worth; its last piece is a whole one. */
+    error = (struct error){0};
+    make_bomb(&bomb, 8);
+    assert_int_equal(file_write_atomic("fine", bomb.data, bomb.length, &error), 0);
+    symbol_index_build_path("fine", NULL, &index, &error);
+    assert_null(strstr(error.text, "the limit is"));
+    assert_null(strstr(error.text, "compressed section"));
 }
 
 /* ---- children that don't survive their file ---- */
@@ -318,11 +392,11 @@ static void a_child_that_dies_is_a_refused_file(void **state)
     struct error error = {0};
     _cleanup_buffer_ struct buffer index = {0};
     refused_with(spin, -E2BIG, "more than 1 s of CPU time");
-    refused_with(spin, -ETIME, "took more than 0 s, so it was stopped");
-    refused_with(signal_somebody, -EBADMSG, "ended its reader (signal 31)");
-    refused_with(talk, -E2BIG, "names take more than 1 MiB");
+    refused_with(spin, -ETIME, "took more than 0 s and was stopped");
+    refused_with(signal_somebody, -EBADMSG, "crashed its reader (signal 31)");
+    refused_with(talk, -E2BIG, "names exceed the limit of 1 MiB");
     refused_with(lie, -EBADMSG, "");
-    refused_with(open_nothing, -EIO, "could not be started, or failed");
+    refused_with(open_nothing, -EIO, "Failed to start the process");
     refused_with(eat, -EBADMSG, "memory");
     assert_int_equal(symbol_index_build_path("/proc/self/exe", NULL, &index, &error), 0);
     assert_int_equal(index.length, content.length);
@@ -337,6 +411,7 @@ int main(void)
         cmocka_unit_test(survives_hostile_indexes),
         cmocka_unit_test(survives_hostile_binaries),
         cmocka_unit_test_setup_teardown(is_made_in_a_child, enter_folder, leave_folder),
+        cmocka_unit_test_setup_teardown(refuses_bombs, enter_folder, leave_folder),
         cmocka_unit_test(a_child_that_dies_is_a_refused_file),
     };
     return cmocka_run_group_tests(tests, index_ourselves, release);

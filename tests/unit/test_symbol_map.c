@@ -7,8 +7,8 @@
 #include <time.h>
 
 #include "base/file.h"
-#include "symbol/map_build.h"
-#include "symbol/map_store.h"
+#include "symbol/maps/build.h"
+#include "symbol/maps/store.h"
 #include "unit.h"
 
 static const struct symbol_map_key key = {"one", "shop", "1.0", "app.js"};
@@ -155,20 +155,21 @@ static void test_bad_source_maps(void **state)
         {"{", "end of the data"},
         {"{}", "no mappings"},
         {"{\"version\":2,\"mappings\":\"\"}", "version is 2"},
-        {"{\"version\":3,\"sources\":[\"a\"],\"mappings\":\"AA\"}", "no good segment"},
-        {"{\"version\":3,\"sources\":[\"a\"],\"mappings\":\"AAA\"}", "no good segment"},
-        {"{\"version\":3,\"sources\":[\"a\"],\"mappings\":\"AAAAAA\"}", "no good segment"},
-        {"{\"version\":3,\"sources\":[\"a\"],\"mappings\":\"A!\"}", "no good segment"},
-        {"{\"version\":3,\"sources\":[\"a\"],\"mappings\":\"Ag\"}", "no good segment"},
-        {"{\"version\":3,\"sources\":[\"a\"],\"mappings\":\"ACAA\"}", "no good segment"},
-        {"{\"version\":3,\"sources\":[\"a\"],\"mappings\":\"AAAAA\"}", "no good segment"},
-        {"{\"version\":3,\"sources\":[\"a\"],\"mappings\":\"DAAA\"}", "no good segment"},
-        {"{\"version\":3,\"sources\":[\"a\"],\"mappings\":\"AADA\"}", "no good segment"},
-        {"{\"version\":3,\"sources\":[\"a\"],\"mappings\":\"ggggggggA\"}", "no good segment"},
+        {"{\"version\":3,\"sources\":[\"a\"],\"mappings\":\"AA\"}", "not in a valid segment"},
+        {"{\"version\":3,\"sources\":[\"a\"],\"mappings\":\"AAA\"}", "not in a valid segment"},
+        {"{\"version\":3,\"sources\":[\"a\"],\"mappings\":\"AAAAAA\"}", "not in a valid segment"},
+        {"{\"version\":3,\"sources\":[\"a\"],\"mappings\":\"A!\"}", "not in a valid segment"},
+        {"{\"version\":3,\"sources\":[\"a\"],\"mappings\":\"Ag\"}", "not in a valid segment"},
+        {"{\"version\":3,\"sources\":[\"a\"],\"mappings\":\"ACAA\"}", "not in a valid segment"},
+        {"{\"version\":3,\"sources\":[\"a\"],\"mappings\":\"AAAAA\"}", "not in a valid segment"},
+        {"{\"version\":3,\"sources\":[\"a\"],\"mappings\":\"DAAA\"}", "not in a valid segment"},
+        {"{\"version\":3,\"sources\":[\"a\"],\"mappings\":\"AADA\"}", "not in a valid segment"},
+        {"{\"version\":3,\"sources\":[\"a\"],\"mappings\":\"ggggggggA\"}",
+         "not in a valid segment"},
         {"{\"version\":3,\"sources\":[\"a\"],\"sources\":[],\"mappings\":\"\"}", "second list"},
         {"{\"version\":3,\"sections\":[],\"mappings\":\"\"}", "both"},
         {"{\"version\":3,\"sections\":[{\"url\":\"x\"}]}", "another file"},
-        {"{\"version\":3,\"sections\":[{\"map\":{\"sections\":[]}}]}", "sections of its own"},
+        {"{\"version\":3,\"sections\":[{\"map\":{\"sections\":[]}}]}", "nested sections"},
         {"{\"version\":3,\"sections\":[{\"offset\":{\"line\":99999999}}]}", "beyond"},
         {"{\"version\":3,\"mappings\":\"\"} x", "offset"},
     };
@@ -275,13 +276,13 @@ static void test_bad_mapping_files(void **state)
     } bad[] = {
         {"", "no class"},
         {"# only a comment\n", "no class"},
-        {"hello world\n", "is no class"},
-        {"    void a() -> b\n", "is no member"},
+        {"hello world\n", "is not a class"},
+        {"    void a() -> b\n", "is not a member"},
         {"x.Y -> a:\n    void a()\n", "Line 2"},
-        {"x.Y -> :\n", "is no class"},
+        {"x.Y -> :\n", "is not a class"},
         {"\x7f"
          "ELF\x02\x01\x01",
-         "is no class"},
+         "is not a class"},
     };
     for (size_t i = 0; i < ARRAY_LENGTH(bad); i++) {
         struct buffer built = {0};
@@ -460,8 +461,8 @@ static void test_refused(void **state)
                      -EINVAL);
     assert_says(&error, "name of the generated file");
     assert_int_equal(put(maps, &key, "{", &error), -EBADMSG);
-    assert_int_equal(symbol_maps_figures(maps).refused, 3);
-    assert_int_equal(symbol_maps_figures(maps).entries, 0);
+    assert_int_equal(symbol_maps_stats(maps).refused, 3);
+    assert_int_equal(symbol_maps_stats(maps).entries, 0);
     assert_int_equal(put(maps, &key, one_map, &error), 0);
     symbol_maps_list(maps, "one", copy_id, id);
     assert_int_equal(symbol_maps_delete(maps, "two", id, &error), -ENOENT);
@@ -489,7 +490,7 @@ static void test_room(void **state)
     char id[SYMBOL_MAP_ID_BYTES] = "";
     struct symbol_map_key first = {"one", "a", "", "a.js"}, second = {"one", "b", "", "b.js"};
     assert_int_equal(put(maps, &first, one_map, &error), 0);
-    uint64_t bytes = symbol_maps_figures(maps).bytes;
+    uint64_t bytes = symbol_maps_stats(maps).bytes;
     symbol_maps_list(maps, "one", copy_id, id);
     symbol_maps_close(maps);
     set_used(id, time(NULL) - 1000);
@@ -498,7 +499,7 @@ static void test_room(void **state)
     assert_int_equal(put(maps, &second, one_map, &error), 0);
     assert_map(maps, &first, "a.js", "none");
     assert_map(maps, &second, "b.js", "one.ts");
-    assert_int_equal(symbol_maps_figures(maps).removed, 1);
+    assert_int_equal(symbol_maps_stats(maps).removed, 1);
     assert_int_equal(put(maps, &first, r8, &error), -ENOSPC);
     assert_says(&error, "maps_limit");
     symbol_maps_list(maps, "one", copy_id, id);
@@ -507,11 +508,11 @@ static void test_room(void **state)
     set_used(id, time(NULL) - 1000);
     maps = open_maps(0, 2000 * 1000000000ll);
     symbol_maps_maintain(maps);
-    assert_int_equal(symbol_maps_figures(maps).entries, 1);
+    assert_int_equal(symbol_maps_stats(maps).entries, 1);
     symbol_maps_close(maps);
     maps = open_maps(0, 500 * 1000000000ll);
     symbol_maps_maintain(maps);
-    assert_int_equal(symbol_maps_figures(maps).entries, 0);
+    assert_int_equal(symbol_maps_stats(maps).entries, 0);
     assert_true(access("maps", F_OK) == 0);
     symbol_maps_close(maps);
 }
@@ -532,14 +533,14 @@ static void test_damaged_file(void **state)
     content.data[content.length / 2] ^= 1;
     assert_int_equal(file_write_atomic(path, content.data, content.length, &error), 0);
     assert_map(maps, &key, "app.js", "none"); /* noticed when it is opened */
-    assert_int_equal(symbol_maps_figures(maps).entries, 0);
+    assert_int_equal(symbol_maps_stats(maps).entries, 0);
     assert_int_equal(access(path, F_OK), -1);
     content.data[content.length / 2] ^= 1;
     assert_int_equal(file_write_atomic(other, content.data, content.length, &error), 0);
     assert_int_equal(file_write_atomic("maps/half.XXXXXX", "x", 1, &error), 0);
     symbol_maps_close(maps);
     maps = open_maps(0, 0);
-    assert_int_equal(symbol_maps_figures(maps).entries, 0);
+    assert_int_equal(symbol_maps_stats(maps).entries, 0);
     assert_int_equal(access(other, F_OK), -1);
     assert_int_equal(access("maps/half.XXXXXX", F_OK), -1);
     symbol_maps_close(maps);
@@ -559,7 +560,7 @@ static void test_cache(void **state)
             if (!round)
                 assert_int_equal(put(maps, &whose, one_map, &error), 0);
             assert_map(maps, &whose, name, "one.ts");
-            assert_true(symbol_maps_figures(maps).open <= SYMBOL_MAPS_OPEN_MAX);
+            assert_true(symbol_maps_stats(maps).open <= SYMBOL_MAPS_OPEN_MAX);
         }
     symbol_maps_close(maps);
 }

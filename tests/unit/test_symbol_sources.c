@@ -6,14 +6,14 @@
 #include <lzma.h>
 #include <zstd.h>
 
-#include "elf/rows.h"
+#include "elf/unwind/rows.h"
 #include "elf/vdso.h"
 #include "frames.h"
 #include "profile/naming.h"
-#include "symbol/jit.h"
+#include "symbol/jit/jit.h"
 #include "symbol/kernel.h"
 #include "symbol/minidebug.h"
-#include "symbol/naming.h"
+#include "symbol/naming/naming.h"
 #include "symbol/table.h"
 #include "unit.h"
 
@@ -210,7 +210,7 @@ static void packed_symbols_have_limits(void **state)
     pack(zeros.data, length, MINIDEBUG_BYTES_MAX / length + 2, &packed);
     assert_true(packed.length < 1 << 20);
     assert_int_equal(minidebug_unpack(packed.data, packed.length, &out, &error), -E2BIG);
-    assert_says(&error, "more than 256 MiB");
+    assert_says(&error, "larger than 256 MiB");
     assert_int_equal(out.length, 0);
 
     /* A dictionary of 1 GiB, by the byte that says so, and the header's checksum made right. */
@@ -515,7 +515,7 @@ static void vdso_functions_have_names(void **state)
         if (symbolizer_find(symbolizer, "[vdso]", NULL, offset, &symbol) && symbol.name)
             found += !strcmp(symbol.name, "__vdso_clock_gettime");
     assert_true(found);
-    assert_int_equal(symbolizer_figures(symbolizer).files, 1);
+    assert_int_equal(symbolizer_stats(symbolizer).files, 1);
     symbolizer_free(symbolizer);
 }
 

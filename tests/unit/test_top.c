@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // `assay top`: what it counts, what keys do, and the lines that it shows, without a terminal.
 
+#include "cli/live/top_draw.c"
+#include "cli/live/top_view.c"
+#include "cli/live/top_window.c"
 #include "cli/terminal.c"
-#include "cli/top_draw.c"
-#include "cli/top_view.c"
-#include "cli/top_window.c"
 
 #include "unit.h"
 
@@ -333,7 +333,7 @@ static void fixture_init(struct fixture *fixture, struct top_slice *slice)
     *fixture = (struct fixture){.window = {.duration_ns = 5000 * MS}, .rows = 24, .columns = 80};
     top_view_init(&fixture->view);
     fixture->view.target = "all of here";
-    fixture->view.means = "BPF";
+    fixture->view.backend = "BPF";
     fixture->view.frequency_hz = 99;
     fixture->view.cpus = 2;
     top_window_add(&fixture->window, slice);
@@ -404,7 +404,7 @@ static void screen_of_functions(void **state)
     assert_string_equal(line(&fixture, 4),
                         ">  0.0%  100.0%   main                                      app");
     press(&fixture, KEY_ENTER);
-    assert_string_equal(line(&fixture, 2), "Who calls main, and what it calls in process 10 (app)");
+    assert_string_equal(line(&fixture, 2), "Callers and callees of main in process 10 (app)");
     assert_string_equal(line(&fixture, 5),
                         "          75.0%   calls work                                app");
     press(&fixture, KEY_DOWN);

@@ -3,8 +3,8 @@
 // here, as far as that is the same everywhere.
 
 #include "capture/abilities.h"
-#include "capture/record_queue.h"
-#include "capture/tracees.h"
+#include "capture/perf/record_queue.h"
+#include "capture/ptrace/tracees.h"
 #include "unit.h"
 
 #include <pthread.h>

@@ -272,6 +272,34 @@ static void frame_pointers_where_there_are_no_rows(void **state)
     make(&made, rules, 1);
     made.input.registers = unwind_registers_of(CODE + 0x800, STACK, STACK + sizeof(made.stack));
     assert_int_equal(walk_made(&made), UNWIND_END_TRUNCATED);
+    /* A word of 0 on the stack of code that has no frame pointers is not a thread's start. */
+    make(&made, rules, 1);
+    made.input.registers = unwind_registers_of(CODE + 0x800, STACK, STACK + 80);
+    made.stack[11] = 0;
+    assert_int_equal(walk_made(&made), UNWIND_END_NO_ROWS);
+    assert_int_equal(made.count, 1);
+}
+
+static bool find_generated(void *context, uint64_t address, struct unwind_place *ret_place)
+{
+    (void)context;
+    *ret_place = (struct unwind_place){.generated = true};
+    return address >= CODE && address < CODE + 0x1000;
+}
+
+/* No thread begins in a JIT's code, whatever its registers look like. */
+static void generated_code_is_no_start(void **state)
+{
+    (void)state;
+    struct unwind_rule rules[] = {{.cfa = UNWIND_CFA_END}};
+    struct made made;
+    make(&made, rules, 1);
+    made.input.find = find_generated;
+    made.input.registers = unwind_registers_of(CODE + 0x800, STACK, STACK + 80);
+    made.stack[10] = 0;
+    made.stack[11] = CODE + 0x900;
+    assert_int_equal(walk_made(&made), UNWIND_END_NO_ROWS);
+    assert_int_equal(made.count, 2);
 }
 
 static void every_end(void **state)
@@ -569,6 +597,7 @@ int main(void)
         cmocka_unit_test(what_an_epilogue_took_back_is_in_its_register),
         cmocka_unit_test(rbx_is_followed),
         cmocka_unit_test(frame_pointers_where_there_are_no_rows),
+        cmocka_unit_test(generated_code_is_no_start),
         cmocka_unit_test(every_end),
         cmocka_unit_test(signals_that_lead_around_end),
         cmocka_unit_test(the_own_stack),

@@ -2,7 +2,7 @@
 // The tables that walks in the kernel read: what is in them after loading, evicting and giving
 // back.
 
-#include "capture/unwind_pool.h"
+#include "capture/bpf/unwind_pool.h"
 
 #include "base/memory.h"
 #include "unit.h"

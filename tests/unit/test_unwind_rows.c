@@ -3,7 +3,7 @@
 // every form of entry and pointer, and damage of every kind.
 
 #include "base/memory.h"
-#include "elf/rows.h"
+#include "elf/unwind/rows.h"
 #include "frames.h"
 #include "unit.h"
 

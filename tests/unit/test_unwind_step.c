@@ -72,7 +72,7 @@ static __attribute__((noinline, optimize("no-optimize-sibling-calls"))) void ste
     realign(40);
     free(strdup(text));
     raise(SIGUSR1);
-    getenv("HOME");
+    shared->sink += getenv("HOME") != NULL;
     shared->done = 1;
     _exit(0);
 }

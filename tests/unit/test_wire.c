@@ -4,7 +4,7 @@
 
 #include "base/memory.h"
 #include "format/format.h"
-#include "format/wire.h"
+#include "io/wire.h"
 #include "unit.h"
 
 static bool read_varint(const void *bytes, size_t length, uint64_t *ret_value, size_t *ret_used)

@@ -13,14 +13,16 @@ import { frameItems, type Frame, type FrameActions } from './frame-menu';
 import { isOther } from './graft';
 import { GraphView, type Direction, type Hit, type Rectangle } from './graph';
 import { Help, listenForKeys } from './keyboard';
-import { Legend } from './legend';
+import { cutWords, Legend } from './legend';
 import { Menu } from './menu';
 import { Model } from './model';
 import { SandwichView } from './sandwich-view';
+import type { FunctionValues } from './functions';
+import type { Sandwich } from './sandwich';
 import { defaultState, transformed, type ColourBy, type State, type View } from './state';
 import type { StateTotals } from './states';
 import { Status } from './status';
-import { TopTable, type TableShown } from './table';
+import { FIRST_ROWS, TopTable, type Ranked, type Ranking, type TableShown } from './table';
 import { Theme } from './theme';
 import { Toolbar } from './toolbar';
 import { Tooltip } from './tooltip';
@@ -44,8 +46,39 @@ export interface MountOptions {
   onExpand?: (path: string[]) => void;
   // Whether the page can say which part of the profile was in which state, when colours ask for it.
   states?: () => boolean;
+  // Who has all stacks, where the profile has "(other)" for some; calls back when there is news.
+  exact?: (changed: () => void) => ExactViews;
   // Where the keyboard was in the one that this one replaces.
   focus?: Focus | null;
+}
+
+// What is looked at.
+export interface Seen {
+  source: Profile;
+  // The source with what is hidden or collapsed taken out.
+  profile: Profile;
+  state: State;
+  whole: number;
+}
+
+export interface Found {
+  count: number;
+  matched: number;
+  // Of that, below the frame that is zoomed to, when it is known.
+  inside: number | null;
+  // Why there is nothing to say yet; '' when there is.
+  note: string;
+}
+
+// Numbers of all stacks (exact.ts).
+export interface ExactViews {
+  ranked: (seen: Seen, ranking: Ranking) => { values: FunctionValues; ranked: Ranked };
+  found: (seen: Seen, ranking: Ranking) => Found;
+  // Null while it isn't known.
+  sandwich: (seen: Seen, func: number) => { profile: Profile; sandwich: Sandwich } | null;
+  // Whose functions the nodes of a sandwich's graph have; null for others.
+  profileOf: (graph: Graph) => Profile | null;
+  end: () => void;
 }
 
 // A field with what is selected in it, or the view.
@@ -103,10 +136,12 @@ class App implements FlameApp, Controls {
   // What undo goes back to.
   private readonly past: Transform[] = [];
   private frame = 0;
+  private readonly exact: ExactViews | null;
 
   constructor(element: HTMLElement, private readonly source: Profile, private options: MountOptions) {
     this.current = options.state ?? defaultState(source);
     this.model = new Model(derived(source, this.current).profile);
+    this.exact = options.exact?.(() => this.render()) ?? null;
     this.theme = options.theme ?? new Theme(this.life);
     this.life.onEnd(this.theme.subscribe(() => this.render()));
     this.colours = new PackageColours(this.profile, this.theme.scheme, this.current.colour);
@@ -158,7 +193,7 @@ class App implements FlameApp, Controls {
     return make('div', { class: 'flame' },
       this.toolbar.element,
       notes.length > 0
-        ? make('ul', { class: 'notes', 'aria-label': 'What the data is worth' },
+        ? make('ul', { class: 'notes', 'aria-label': 'Data quality' },
           ...notes.map((note) => make('li', {}, note)))
         : null,
       this.trail,
@@ -170,6 +205,7 @@ class App implements FlameApp, Controls {
   private makeTable(): TopTable {
     const table = new TopTable({
       label: 'Functions', compact: false, onPick: (func) => this.pick(func),
+      onPickName: this.options.onOpenFunction, onRank: () => this.render(),
       onMenu: (func, x, y) => this.openMenu({ node: -1, func }, x, y),
     });
     this.stage.prepend(table.element);
@@ -192,6 +228,8 @@ class App implements FlameApp, Controls {
   private makeSandwich(): SandwichView {
     const sandwich = new SandwichView({
       onPick: (func) => this.change(this.current.view === 'both' ? { picked: func } : { func }),
+      onPickName: this.options.onOpenFunction,
+      onRank: () => this.render(),
       onHover: (graph, hit, zoom, x, y) => this.hover(graph, hit, zoom, x, y),
       onSelect: (graph, node, zoom) => this.describe(graph, node, zoom),
       onMenu: (func, x, y) => this.openMenu({ node: -1, func }, x, y),
@@ -202,6 +240,7 @@ class App implements FlameApp, Controls {
 
   destroy(): void {
     cancelAnimationFrame(this.frame);
+    this.exact?.end();
     this.life.end();
     this.graph.destroy();
     this.table.now?.destroy();
@@ -323,7 +362,7 @@ class App implements FlameApp, Controls {
     const graph = this.graphNow();
     this.empty.hidden = graph.values.weight[0] > 0 || !this.hasGraph();
     this.empty.textContent = profile.kind === 'diff'
-      ? 'The new profile has no values of this type. The table lists what vanished.'
+      ? 'The new profile has no values of this type. The table lists the removed functions.'
       : 'The profile has no values of this type.';
     // What stands around the view comes first: it decides how much room the view has.
     this.legend.show(profile, current.type, graph, scheme, current.colour,
@@ -353,11 +392,34 @@ class App implements FlameApp, Controls {
     if (current.view === 'tree')
       this.tree.get().show({ profile, type, graph, zoom, open: current.open, matched });
     if (!this.hasSandwich()) return;
-    const sandwich = this.model.sandwich(type,
-      current.view === 'both' ? current.picked : current.func);
-    if (sandwich)
-      this.sandwichView.get().show(sandwich, profile.types[type].unit, this.colours,
-        this.tableShown(graph, matched, sandwich.func));
+    this.renderSandwich(graph, matched);
+  }
+
+  // Who is asked for what the picture can't tell; null where it can.
+  private asked(): ExactViews | null {
+    return this.model.isPruned(this.current.type) ? this.exact : null;
+  }
+
+  private seen(): Seen {
+    const { source, profile, current: state } = this;
+    return { source, profile, state, whole: this.graphNow().whole };
+  }
+
+  private renderSandwich(graph: Graph, matched: Uint8Array | null): void {
+    const { current, profile, model } = this;
+    const { type } = current;
+    const view = this.sandwichView.get();
+    const drawn = model.sandwich(type, current.view === 'both' ? current.picked : current.func);
+    if (!drawn) return;
+    const exact = this.asked()?.sandwich(this.seen(), drawn.func) ?? null;
+    const table = this.tableShown(graph, matched, drawn.func);
+    if (exact)
+      view.show(exact.sandwich, profile.types[type].unit,
+        new PackageColours(exact.profile, this.theme.scheme, current.colour),
+        { ...table, profile: exact.profile });
+    else
+      view.show(drawn, profile.types[type].unit, this.colours, table,
+        cutWords(profile, type, graph));
   }
 
   // The graph is painted before the table beside it is added up.
@@ -380,10 +442,18 @@ class App implements FlameApp, Controls {
     return flags;
   }
 
+  // One question serves all that is in view.
+  private ranking(): Ranking {
+    const { view } = this.current;
+    const table = view === 'sandwich' ? this.sandwichView.get().table : this.table.now;
+    return table?.ranking ?? { sort: '', descending: true, limit: FIRST_ROWS };
+  }
+
   private tableShown(graph: Graph, matched: Uint8Array | null, picked: number): TableShown {
     const { profile, model, current } = this;
-    const values = model.functionValues(current.type);
-    return { profile, type: current.type, values, whole: graph.whole, matched, picked };
+    const values = this.asked()?.ranked(this.seen(), this.ranking())
+      ?? { values: model.functionValues(current.type), ranked: null };
+    return { profile, type: current.type, whole: graph.whole, matched, picked, ...values };
   }
 
   private renderFound(): void {
@@ -395,15 +465,23 @@ class App implements FlameApp, Controls {
       this.toolbar.showFound('', error !== '');
       return;
     }
-    const { values, whole } = this.graphNow();
-    const share = formatPercent(model.matchedTotal(current.type, matches, 0) / whole);
-    let line = `${grouped(matches.count)} ${matches.count === 1 ? 'function' : 'functions'} matched: `
-      + `${share} of total`;
-    if (current.zoom !== 0 && this.hasGraph()) {
-      const inside = model.matchedTotal(current.type, matches, current.zoom);
-      line += `, ${formatPercent(inside / values.total[current.zoom])} of zoom`;
+    const { whole, values } = this.graphNow();
+    const zoom = this.hasGraph() ? current.zoom : 0;
+    const found = this.asked()?.found({ ...this.seen(), state: { ...current, zoom } }, this.ranking());
+    if (found && found.note !== '') {
+      this.found.textContent = found.note;
+      this.toolbar.showFound('', false);
+      return;
     }
-    this.found.textContent = line;
+    const count = found?.count ?? matches.count;
+    const [least, most] = found ? [found.matched, found.matched]
+      : model.matchedBounds(current.type, matches);
+    const inside = found ? found.inside : model.matchedTotal(current.type, matches, zoom);
+    const share = least === most ? formatPercent(least / whole)
+      : `${formatPercent(least / whole)} to ${formatPercent(most / whole)}`;
+    this.found.textContent = `${grouped(count)} ${count === 1 ? 'function' : 'functions'} matched: `
+      + `${share} of total`
+      + (zoom !== 0 && inside !== null ? `, ${formatPercent(inside / values.total[zoom])} of zoom` : '');
     this.toolbar.showFound(share, false);
   }
 
@@ -414,7 +492,7 @@ class App implements FlameApp, Controls {
   }
 
   private factsOf(graph: Graph, hit: Hit, zoom: number) {
-    return frameFacts(this.profile, this.profile.types[this.current.type], graph, hit, zoom,
+    return frameFacts(this.exact?.profileOf(graph) ?? this.profile, this.profile.types[this.current.type], graph, hit, zoom,
       graph === this.graphNow() ? this.model.states(this.current.type) : null);
   }
 

@@ -21,6 +21,6 @@ export function numberCell(column: Column, index: number): HTMLElement {
   cell.classList.toggle('noise', noise);
   cell.classList.toggle('grew', !noise && change > 0);
   cell.classList.toggle('shrank', !noise && change < 0);
-  if (noise) cell.title = 'Within what differs from one measurement to the next.';
+  if (noise) cell.title = 'Within the noise of the measurement.';
   return cell;
 }

@@ -39,7 +39,7 @@ export function commandsOf(controls: Controls): Command[] {
       run: () => controls.zoomOut() },
     { keys: ['Escape'], shown: 'Esc', help: 'back to the whole graph, then clear the search',
       typing: true, run: () => controls.escape() },
-    { keys: ['o', 'ContextMenu'], shown: 'o', help: 'what to do with the selected frame',
+    { keys: ['o', 'ContextMenu'], shown: 'o', help: 'menu of the selected frame',
       run: () => controls.actions() },
     { keys: ['h'], help: 'hide the selected function', run: () => controls.hideSelected() },
     { keys: ['z'], help: 'undo the last hiding or collapsing', run: () => controls.undo() },

@@ -3,6 +3,7 @@
 // length is checked here, once, so that nothing behind this file needs to check again. The
 // document comes from profiles and is hostile until it has passed through.
 
+import { cutOf } from './graft';
 import { shownName } from './names';
 import { STATES_MAX, type States } from './states';
 import type { Tree } from './tree';
@@ -33,9 +34,21 @@ export interface Profile {
   // In a diff: what is known of a function's change, by type and function; most have none.
   findings: Map<number, Finding>[];
   dropped: number;
+  // By type: what is under frames that stand for others, too small to be drawn.
+  cut: { value: number[]; base: number[] };
+  // Where that is anything: the values of all functions, drawn or not, of the document itself.
+  table: FunctionTable | null;
   states: States | null;
   // The sums of everything that was measured, by type, where the tree holds less than that.
   whole?: { value: number[]; base: number[] };
+}
+
+// Columns by type, one entry per function.
+export interface FunctionTable {
+  self: Float64Array[];
+  total: Float64Array[];
+  baseSelf: Float64Array[];
+  baseTotal: Float64Array[];
 }
 
 export type Verdict = 'grew' | 'shrank' | 'noise';
@@ -151,7 +164,7 @@ function readTree(value: unknown, functionCount: number): Tree {
   const nodes = object(value, 'nodes');
   const up = array(nodes.up, 'nodes.up');
   if (up.length >= MAX_NODES)
-    fail(`it has ${up.length} nodes, and a browser cannot hold more than ${MAX_NODES}.`);
+    fail(`it has ${up.length} nodes; the limit is ${MAX_NODES}.`);
   const listed = columnOf(nodes.function, up.length, 'nodes.function');
 
   // One loop, since a first picture waits for it, and plain operators, since no compiler has seen it yet.
@@ -193,7 +206,7 @@ function readScale(value: unknown, types: number): number[] {
   if (value === undefined) return new Array<number>(types).fill(1);
   return columnOf(value, types, 'scale').map((entry, i) => {
     if (!Number.isFinite(entry) || (entry as number) < 0)
-      fail(`scale[${i}] is ${show(entry)}, but must be a number that is not negative.`);
+      fail(`scale[${i}] is ${show(entry)}, but must be a non-negative number.`);
     return entry as number;
   });
 }
@@ -233,15 +246,30 @@ function readStates(value: unknown, size: number): States | null {
   const states = object(value, 'states');
   const names = texts(states.names, 'states.names');
   if (names.length > STATES_MAX)
-    fail(`it has ${names.length} states, but at most ${STATES_MAX} can be told apart.`);
+    fail(`it has ${names.length} states; the limit is ${STATES_MAX}.`);
   return { names, self: values(states.self, names.length, size, 'states.self') };
+}
+
+// `scale` is null unless this is a diff.
+function readTable(
+  value: unknown, types: number, functions: number, scale: number[] | null,
+): FunctionTable | null {
+  if (value === undefined) return null;
+  const table = object(value, 'table');
+  const columns = (key: string) => values(table[key], types, functions, `table.${key}`);
+  const scaled = (key: string) => scale
+    ? columns(key).map((column, t) => column.map((entry) => entry * scale[t])) : [];
+  return {
+    self: columns('self'), total: columns('total'),
+    baseSelf: scaled('base_self'), baseTotal: scaled('base_total'),
+  };
 }
 
 // Checks a parsed JSON document and returns what the page draws.
 export function readProfile(raw: unknown): Profile {
   const document = object(raw, 'the document');
   if (document.version !== 1)
-    fail(`its version is ${show(document.version)}, and this page reads version 1 only.`);
+    fail(`its version is ${show(document.version)}; this page supports version 1 only.`);
   const kind = document.kind;
   if (kind !== 'flame' && kind !== 'diff')
     fail(`its kind is ${show(kind)}, but must be "flame" or "diff".`);
@@ -264,6 +292,7 @@ export function readProfile(raw: unknown): Profile {
     });
   }
 
+  const table = readTable(document.table, types.length, names.length, kind === 'diff' ? scale : null);
   const defaultType = integer(document.default_type, 0, types.length - 1, 'default_type');
   return {
     kind,
@@ -281,6 +310,8 @@ export function readProfile(raw: unknown): Profile {
     normalize,
     findings: readFindings(kind === 'diff' ? document.changes : undefined, types.length,
       defaultType, names.length),
+    cut: cutOf(names, tree, self, base),
+    table,
     states: kind === 'flame' ? readStates(document.states, tree.size) : null,
     dropped: integer(document.dropped ?? 0, 0, Number.MAX_SAFE_INTEGER, 'dropped'),
   };
@@ -302,9 +333,19 @@ export function functionName(profile: Profile, func: number): string {
   return shownName(profile.names[func]) || '(unnamed)';
 }
 
+export interface FunctionPlace {
+  name: string;
+  file: string;
+  binary: string;
+}
+
+export function functionOf({ names, files, binaries }: Profile, func: number): FunctionPlace {
+  return { name: names[func], file: files[func], binary: binaries[func] };
+}
+
 // Where a function comes from, in one word: its binary, or its file; '' where its name says it.
-export function originOf(profile: Profile, func: number): string {
-  const path = profile.binaries[func] || profile.files[func];
+export function originOf({ name, file, binary }: FunctionPlace): string {
+  const path = binary || file;
   const base = path.slice(path.lastIndexOf('/') + 1);
-  return base === profile.names[func] ? '' : shownName(base);
+  return base === name ? '' : shownName(base);
 }

@@ -34,14 +34,14 @@ export function frameItems(
   const out: MenuItem[] = [];
   const add = (label: string, run: () => void, key?: string) => out.push({ label, run, key });
   if (isOther(name)) {
-    if (act.expand && node > 0) add('Show what is in it', () => act.expand!(node), 'Enter');
+    if (act.expand && node > 0) add('Show contents', () => act.expand!(node), 'Enter');
     else if (node > 0) add('Focus on this frame', () => act.focus(node), 'Enter');
     return out;
   }
   if (node > 0) add('Focus on this frame', () => act.focus(node), 'Enter');
   add('Callers and callees', () => act.sandwich(func), 's');
   if (act.openFunction && !collapsed) add('Open the function’s page', () => act.openFunction!(name));
-  if (act.compare && !collapsed) add('Compare with before', () => act.compare!(name));
+  if (act.compare && !collapsed) add('Compare with the previous period', () => act.compare!(name));
   add('Copy the name', () => act.copy(name));
   if (!collapsed) add('Hide this function', () => act.hide(func), 'h');
   if (binary === '') return out;

@@ -2,7 +2,7 @@
 // Puts more detail into a profile: a part of it that was asked for again, with frames that were
 // folded into "(other)" or "[other]" the first time, takes the place of what the profile had there.
 
-import { makeTree } from './tree';
+import { makeTree, type Tree } from './tree';
 import type { Profile } from './data';
 
 // Folded away by who made the document, and by the store that was asked.
@@ -10,6 +10,19 @@ const OTHERS = ['(other)', '[other]'];
 
 export function isOther(name: string): boolean {
   return OTHERS.includes(name);
+}
+
+// By type: what of the new and the old side is under such frames. Nothing less than that is missing
+// from the picture.
+export function cutOf(
+  names: readonly string[], tree: Tree, self: readonly Float64Array[], base: readonly Float64Array[],
+): Profile['cut'] {
+  const nodes: number[] = [];
+  const other = names.map(isOther);
+  if (other.includes(true))
+    for (let n = 1; n < tree.size; n++) if (other[tree.func[n]]) nodes.push(n);
+  const sum = (column: Float64Array) => nodes.reduce((all, n) => all + Math.abs(column[n]), 0);
+  return { value: self.map(sum), base: base.map(sum) };
 }
 
 // The node that a path of names leads to, or -1.
@@ -33,7 +46,7 @@ export function graft(whole: Profile, part: Profile, path: readonly string[]): P
   const out = findPath(part, path);
   if (into < 0 || out < 0 || whole.kind !== part.kind || whole.types.length !== part.types.length)
     return whole;
-  const functionOf = functionsOf(whole, part);
+  const functionOf = mergeFunctions(whole, part);
   const below = (tree: Profile['tree'], root: number) => {
     const inside = new Uint8Array(tree.size);
     inside[root] = 1;
@@ -68,12 +81,14 @@ export function graft(whole: Profile, part: Profile, path: readonly string[]): P
   }
   const column = (own: Float64Array, other: Float64Array) =>
     Float64Array.from(source, (n) => (n >= 0 ? own[n] : other[~n]));
+  const tree = makeTree(Int32Array.from(parent), Int32Array.from(func), Uint8Array.from(inlined));
+  const self = whole.self.map((own, t) => column(own, part.self[t]));
+  const base = whole.base.map((own, t) => column(own, part.base[t]));
   return {
     ...whole,
     names: functionOf.names, files: functionOf.files, binaries: functionOf.binaries,
-    tree: makeTree(Int32Array.from(parent), Int32Array.from(func), Uint8Array.from(inlined)),
-    self: whole.self.map((own, t) => column(own, part.self[t])),
-    base: whole.base.map((own, t) => column(own, part.base[t])),
+    tree, self, base,
+    cut: cutOf(functionOf.names, tree, self, base),
     states: statesOf(whole, part, column),
     dropped: Math.max(0, whole.dropped - (parent.length - whole.tree.size)),
   };
@@ -89,7 +104,8 @@ function statesOf(
   return { names: states.names, self: states.self.map((own, s) => column(own, others[s]!)) };
 }
 
-function functionsOf(whole: Profile, part: Profile) {
+// The functions of both: where each of the part's is.
+export function mergeFunctions(whole: Profile, part: Profile) {
   const names = whole.names.slice();
   const files = whole.files.slice();
   const binaries = whole.binaries.slice();

@@ -13,6 +13,19 @@ import type { Graph } from './tree';
 // Less than this is rounding.
 const LEAST_UNKNOWN = 0.0005;
 
+// The picture's footnote: what isn't drawn frame by frame.
+export function cutWords({ cut, types, kind }: Profile, type: number, graph: Graph): string {
+  const value = cut.value[type];
+  const base = cut.base[type] ?? 0;
+  const share = (part: number, whole: number) =>
+    `${formatValue(part, types[type].unit)}, ${formatPercent(part / whole)}`;
+  if (value === 0 && base === 0) return '';
+  return kind === 'diff'
+    ? `(other) stands for frames that are too small to draw: ${share(base, graph.wholeBase)} of the base, `
+      + `${share(value, graph.whole)} of the new total.`
+    : `(other) stands for frames that are too small to draw: ${share(value, graph.whole)} of total.`;
+}
+
 export class Legend {
   readonly element = make('div', { class: 'legend' });
 
@@ -23,9 +36,9 @@ export class Legend {
     const parts = profile.kind === 'diff'
       ? this.diff(profile, type, graph, scheme, vanished) : this.plain(profile, type, graph, scheme, colour, states);
     if (graph.values.weight !== graph.values.total)
-      parts.push('Some values are negative: they take no width, but the numbers count them.');
-    if (profile.dropped > 0)
-      parts.push(`${grouped(profile.dropped)} small frames were folded into (other).`);
+      parts.push('Negative values have no width, but are included in the numbers.');
+    const cut = cutWords(profile, type, graph);
+    if (cut !== '') parts.push(cut);
     this.element.replaceChildren(...parts.map((part) =>
       typeof part === 'string' ? make('span', {}, part) : part));
   }
@@ -36,8 +49,8 @@ export class Legend {
   ): (string | HTMLElement)[] {
     const { name, unit } = profile.types[type];
     return [
-      `Width is ${typeLabel(name, unit)}, ${formatValue(graph.whole, unit)} in all.`,
-      states ? 'Colour is the state that most of a frame was in:'
+      `Width is ${typeLabel(name, unit)}, ${formatValue(graph.whole, unit)} in total.`,
+      states ? 'Colour is the main state of a frame:'
         : colour === 'binary' ? 'Colour is the binary.' : 'Colour is the package or binary.',
       ...(states ? this.states(states, graph, scheme) : []),
     ];
@@ -72,8 +85,8 @@ export class Legend {
       out.push('Grey numbers are within the noise of the measurement.');
     if (vanished > 0)
       out.push(vanished === 1
-        ? '1 function vanished: it has no width here and is listed in the table.'
-        : `${grouped(vanished)} functions vanished: they have no width here and are listed in `
+        ? '1 function was removed: it has no width here and is listed in the table.'
+        : `${grouped(vanished)} functions were removed: they have no width here and are listed in `
           + 'the table.');
     return out;
   }

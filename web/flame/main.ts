@@ -17,7 +17,7 @@ interface FlameElement extends HTMLElement {
 function start(element: FlameElement): void {
   const block = document.getElementById('flame-data');
   if (!block)
-    throw new FlameDataError('This page carries no flame data: it is the empty template.');
+    throw new FlameDataError('This page contains no flame data: it is the empty template.');
   const profile = parseProfile(block.textContent ?? '');
   // The text is many times the size of the profile and is not needed again.
   block.remove();

@@ -3,6 +3,7 @@
 // and function values by type, outermost frames, the last search and the last sandwich.
 
 import { functionValues, heaviest, vanished, type FunctionValues } from './functions';
+import { isOther } from './graft';
 import { makeSandwich, type Sandwich } from './sandwich';
 import { makePattern, matchedTotal, matchNames, type Matches } from './search';
 import { stateTotals, type StateTotals } from './states';
@@ -57,9 +58,30 @@ export class Model {
     return this.functions[type] !== undefined;
   }
 
+  // Whether small frames are missing from the picture, so that it can't be added up by function.
+  isPruned(type: number): boolean {
+    const { cut } = this.profile;
+    return cut.value[type] > 0 || cut.base[type] > 0;
+  }
+
   functionValues(type: number): FunctionValues {
-    return (this.functions[type] ??= functionValues(
-      this.profile.tree, this.graph(type).values, this.profile.names.length, this.outermost()));
+    return (this.functions[type] ??= this.addUp(type));
+  }
+
+  private addUp(type: number): FunctionValues {
+    const { tree, names, table } = this.profile;
+    if (table)
+      return {
+        self: table.self[type], total: table.total[type],
+        baseSelf: table.baseSelf[type] ?? null, baseTotal: table.baseTotal[type] ?? null,
+      };
+    const values = functionValues(tree, this.graph(type).values, names.length, this.outermost());
+    // What stands for others is no function.
+    for (let f = 0; f < names.length; f++)
+      if (isOther(names[f]))
+        for (const column of [values.self, values.total, values.baseSelf, values.baseTotal])
+          if (column) column[f] = 0;
+    return values;
   }
 
   // Functions that only the old profile has; 0 unless this is a diff.
@@ -86,6 +108,32 @@ export class Model {
 
   matchedTotal(type: number, matches: Matches, root: number): number {
     return matchedTotal(this.profile.tree, this.graph(type).values.total, matches.flags, root);
+  }
+
+  // What the matches account for in all, at least and at most: equal unless stacks that aren't drawn
+  // may have several of them.
+  matchedBounds(type: number, { flags, count }: Matches): readonly [least: number, most: number] {
+    const { tree, names, cut } = this.profile;
+    const drawn = this.matchedTotal(type, { flags, count }, 0);
+    if (!this.isPruned(type) || !this.profile.table) return [drawn, drawn];
+    const { total } = this.functionValues(type);
+    const { values } = this.graph(type);
+    let largest = 0;
+    let sum = 0;
+    flags.forEach((flag, f) => {
+      if (!flag) return;
+      largest = Math.max(largest, total[f]);
+      sum += total[f];
+    });
+    // Others below a match are counted already.
+    const inMatch = new Uint8Array(tree.size);
+    let below = 0;
+    for (let n = 1; n < tree.size; n++) {
+      inMatch[n] = inMatch[tree.parent[n]] || flags[tree.func[n]];
+      if (inMatch[n] && isOther(names[tree.func[n]])) below += values.self[n];
+    }
+    const least = Math.max(drawn, largest);
+    return [least, Math.max(least, Math.min(sum, drawn + cut.value[type] - below))];
   }
 
   // A function of -1 means the one with the greatest self value. Null in an empty profile.

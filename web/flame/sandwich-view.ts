@@ -13,6 +13,8 @@ import type { Sandwich } from './sandwich';
 
 export interface SandwichOptions {
   onPick: (func: number) => void;
+  onPickName?: (name: string) => void;
+  onRank?: () => void;
   onHover: (graph: Graph, hit: Hit | null, zoom: number, x: number, y: number) => void;
   onSelect: (graph: Graph, node: number, zoom: number) => void;
   onMenu: (func: number, clientX: number, clientY: number) => void;
@@ -37,6 +39,7 @@ export class SandwichView {
   constructor(private readonly options: SandwichOptions) {
     this.table = new TopTable({
       label: 'Functions to choose from', compact: true, onPick: options.onPick, onMenu: options.onMenu,
+      onPickName: options.onPickName, onRank: options.onRank,
     });
     this.callers = this.side('Callers of the chosen function, as an inverted tree', true);
     this.callees = this.side('Callees of the chosen function', false);
@@ -47,9 +50,9 @@ export class SandwichView {
       this.table.element,
       make('div', { class: 'sandwich-graphs' },
         this.title,
-        caption('Callers', 'who calls it, nearest at the bottom'),
+        caption('Callers', 'nearest at the bottom'),
         this.callers.view.element,
-        caption('Callees', 'what it calls'),
+        caption('Callees', 'nearest at the top'),
         this.callees.view.element));
   }
 
@@ -85,7 +88,7 @@ export class SandwichView {
   }
 
   show(
-    sandwich: Sandwich, unit: string, colours: PackageColours, table: TableShown,
+    sandwich: Sandwich, unit: string, colours: PackageColours, table: TableShown, note = '',
   ): void {
     const { profile } = table;
     this.colours = colours;
@@ -95,7 +98,8 @@ export class SandwichView {
       make('span', { class: 'sandwich-name' }, functionName(profile, sandwich.func)),
       make('span', { class: 'quiet' },
         `${formatValue(total, unit)}, ${formatPercent(total / sandwich.callees.whole)} of total`
-        + (sandwich.truncated ? '; the deepest levels are left out' : '')));
+        + (sandwich.truncated ? '; the deepest levels are omitted' : '')
+        + (note === '' ? '' : `. ${note}`)));
     this.fill(this.callers, sandwich.callers);
     this.fill(this.callees, sandwich.callees);
     this.table.show(table);

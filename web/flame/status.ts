@@ -14,7 +14,7 @@ export class Status {
   constructor(onActions: (clientX: number, clientY: number) => void) {
     this.button = make('button', {
       type: 'button', class: 'button button-small', 'aria-haspopup': 'menu',
-      title: 'What to do with this frame (o)',
+      title: 'Menu of this frame (o)',
     }, 'Actions');
     this.button.addEventListener('click', () => {
       const { left, top } = this.button.getBoundingClientRect();

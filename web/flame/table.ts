@@ -4,8 +4,9 @@
 import { numberCell } from './cells';
 import { fitColumns, makeColumns, rowsOf, sortRows, type Column } from './columns';
 import { Lifetime, make } from './dom';
-import { functionName, originOf, type Profile } from './data';
+import { functionName, functionOf, originOf, type Profile } from './data';
 import { nameCell } from './name-cell';
+import { shownName } from './names';
 import { MAX_ROWS, Rows } from './rows';
 import { grouped } from './units';
 import type { FunctionValues } from './functions';
@@ -15,7 +16,11 @@ export interface TableOptions {
   // Fewer columns, for a place beside something else.
   compact: boolean;
   onPick: (func: number) => void;
+  // A row whose function the picture doesn't have.
+  onPickName?: (name: string) => void;
   onMenu?: (func: number, clientX: number, clientY: number) => void;
+  // Other rows are wanted of a table that somebody else ranks.
+  onRank?: () => void;
 }
 
 export interface TableShown {
@@ -27,7 +32,42 @@ export interface TableShown {
   matched: Uint8Array | null;
   // The function that the page is about, or -1.
   picked: number;
+  // Rows that somebody else has ranked; then `values` are theirs, and null lists all functions.
+  ranked: Ranked | null;
 }
+
+export interface TableRow {
+  name: string;
+  file: string;
+  binary: string;
+  self: number;
+  total: number;
+  baseSelf: number;
+  baseTotal: number;
+}
+
+// Which rows of a table are wanted.
+export interface Ranking {
+  // A column's key, or 'name'; '' for the first one's.
+  sort: string;
+  descending: boolean;
+  limit: number;
+}
+
+export interface Ranked {
+  rows: readonly TableRow[];
+  // The function of each row in the picture; -1 where it isn't there.
+  funcs: Int32Array;
+  // How many there are.
+  count: number;
+  // Why there are no rows yet; '' when there are.
+  note: string;
+}
+
+// Rows that are asked for at first, and by how much more when somebody has scrolled to the end.
+export const FIRST_ROWS = 1000;
+const MORE_ROWS = 4;
+const MOST_ROWS = 100_000;
 
 export class TopTable {
   readonly element: HTMLElement;
@@ -42,6 +82,7 @@ export class TopTable {
   private readonly rows: Rows;
   private sortKey = '';
   private descending = true;
+  private limit = FIRST_ROWS;
 
   constructor(private readonly options: TableOptions) {
     this.element = make('div', {
@@ -58,8 +99,29 @@ export class TopTable {
       if (index < 0 || !options.onMenu) return;
       e.preventDefault();
       this.rows.go(index);
-      options.onMenu(this.functions[index], e.clientX, e.clientY);
+      const func = this.funcAt(index);
+      if (func >= 0) options.onMenu(func, e.clientX, e.clientY);
     });
+    this.life.listen(this.element, 'scroll', () => this.askMore(), { passive: true });
+  }
+
+  // What a table that somebody else ranks is to have.
+  get ranking(): Ranking {
+    return { sort: this.sortKey, descending: this.descending, limit: this.limit };
+  }
+
+  private funcAt(index: number): number {
+    const row = this.functions[index];
+    return this.shown?.ranked ? this.shown.ranked.funcs[row] : row;
+  }
+
+  private askMore(): void {
+    const ranked = this.shown?.ranked;
+    if (!ranked || ranked.rows.length === 0 || ranked.rows.length >= ranked.count) return;
+    const { scrollTop, clientHeight, scrollHeight } = this.element;
+    if (scrollTop + clientHeight < scrollHeight - 2 * clientHeight || this.limit >= MOST_ROWS) return;
+    this.limit = Math.min(MOST_ROWS, this.limit * MORE_ROWS);
+    this.options.onRank?.();
   }
 
   destroy(): void {
@@ -70,13 +132,16 @@ export class TopTable {
   show(shown: TableShown): void {
     const before = this.shown;
     this.shown = shown;
-    if (before?.values === shown.values && before.matched === shown.matched) {
+    if (before?.values === shown.values && before.matched === shown.matched
+      && before.ranked?.note === shown.ranked?.note) {
       this.rows.render();
       return;
     }
-    this.rows.active = -1;
+    const grown = before?.ranked && shown.ranked && before.ranked.count === shown.ranked.count
+      && before.ranked.rows.length > 0;
+    if (!grown) this.rows.active = -1;
     this.rebuild();
-    this.element.scrollTop = 0;
+    if (!grown) this.element.scrollTop = 0;
   }
 
   private rebuild(): void {
@@ -85,20 +150,23 @@ export class TopTable {
     const unit = shown.profile.types[shown.type].unit;
     const findings = shown.profile.findings[shown.type];
     const { columns, narrow, room } = fitColumns(this.element,
-      makeColumns(shown.values, unit, shown.whole, (func) => findings.get(func)),
+      makeColumns(shown.values, unit, shown.whole,
+        (row) => findings.get(shown.ranked ? shown.ranked.funcs[row] : row)),
       this.options.compact);
     this.columns = columns;
     this.room = room;
     // At first: the greatest self value, or the widest growth of it.
     if (this.sortKey === '')
       this.sortKey = (this.columns.find((column) => column.isChange) ?? this.columns[0]).key;
-    this.functions = rowsOf(shown.values, shown.matched);
     const column = this.columns.find((c) => c.key === this.sortKey) ?? null;
-    sortRows(this.functions, column, shown.profile.names, this.descending);
+    const { ranked } = shown;
+    this.functions = rowsOf(shown.values, ranked ? null : shown.matched);
+    sortRows(this.functions, column, ranked ? ranked.rows.map((row) => row.name) : shown.profile.names,
+      this.descending);
     this.functions = this.functions.subarray(0, MAX_ROWS);
     this.empty.hidden = this.functions.length > 0;
-    this.empty.textContent = shown.matched
-      ? 'No function matches the search.' : 'The profile has no values of this type.';
+    this.empty.textContent = ranked?.note || (shown.matched
+      ? 'No function matches the search.' : 'The profile has no values of this type.');
     this.rows.resize(this.functions.length);
     this.renderHead(narrow);
     this.rows.render();
@@ -119,35 +187,56 @@ export class TopTable {
       }, button);
     };
     this.head.replaceChildren(
-      cell('name', 'Function', grouped(this.functions.length)),
+      cell('name', 'Function', this.countWords()),
       ...this.columns.map((column) => cell(column.key, narrow ? column.short : column.label, '')));
     // The button that was pressed is a new one now; the focus stays with its column.
     if (focused) this.head.querySelector<HTMLElement>(`[data-key="${this.sortKey}"]`)?.focus();
   }
 
+  private countWords(): string {
+    const rows = this.functions.length;
+    const count = this.shown?.ranked?.count ?? rows;
+    return count > rows ? `${grouped(rows)} of ${grouped(count)}` : grouped(rows);
+  }
+
   sortBy(key: string): void {
     this.descending = key === this.sortKey ? !this.descending : key !== 'name';
     this.sortKey = key;
+    const ranked = this.shown?.ranked;
+    if (ranked && ranked.rows.length < ranked.count) {
+      this.limit = FIRST_ROWS;
+      this.options.onRank?.();
+    }
     this.rows.active = -1;
     this.rebuild();
     this.element.scrollTop = 0;
   }
 
   private row(index: number): HTMLElement {
-    const { profile, picked } = this.shown!;
-    const func = this.functions[index];
-    const cell = nameCell(null, functionName(profile, func),
-      this.options.compact ? '' : originOf(profile, func), this.room);
+    const { profile, picked, ranked } = this.shown!;
+    const id = this.functions[index];
+    const func = this.funcAt(index);
+    const name = ranked ? shownName(ranked.rows[id].name) || '(unnamed)' : functionName(profile, func);
+    const origin = ranked ? originOf(ranked.rows[id]) : originOf(functionOf(profile, func));
+    const cell = nameCell(null, name, this.options.compact ? '' : origin, this.room);
     return make('div', {
-      class: 'table-row', role: 'row', 'aria-selected': func === picked ? 'true' : 'false',
-    }, cell, ...this.columns.map((column) => numberCell(column, func)));
+      class: 'table-row', role: 'row',
+      'aria-selected': func >= 0 && func === picked ? 'true' : 'false',
+    }, cell, ...this.columns.map((column) => numberCell(column, id)));
   }
 
   private click(event: MouseEvent): void {
     const index = Rows.at(event);
     if (index < 0) return;
     this.rows.active = index;
-    this.options.onPick(this.functions[index]);
+    this.pick(index);
+  }
+
+  private pick(index: number): void {
+    const func = this.funcAt(index);
+    const row = this.shown?.ranked?.rows[this.functions[index]];
+    if (func >= 0) this.options.onPick(func);
+    else if (row) this.options.onPickName?.(row.name);
   }
 
   move(step: number): void {
@@ -156,6 +245,6 @@ export class TopTable {
 
   // The function of the row that the arrow keys reached, or -1.
   activeFunction(): number {
-    return this.rows.active >= 0 ? this.functions[this.rows.active] : -1;
+    return this.rows.active >= 0 ? this.funcAt(this.rows.active) : -1;
   }
 }

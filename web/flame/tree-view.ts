@@ -5,7 +5,7 @@
 import { numberCell } from './cells';
 import { fitColumns, makeColumns, type Column } from './columns';
 import { icon, Lifetime, make } from './dom';
-import { functionName, originOf, type Profile } from './data';
+import { functionName, functionOf, originOf, type Profile } from './data';
 import { nameCell } from './name-cell';
 import { MAX_ROWS, Rows } from './rows';
 import { childrenOf, depthOf, type Graph } from './tree';
@@ -144,7 +144,7 @@ export class TreeView {
     if (inner) toggle.append(icon(CHEVRON));
     const indent = Math.min(MAX_INDENT_PX, level * INDENT_PX);
     const label = nameCell(toggle, functionName(profile, func),
-      func < 0 ? '' : originOf(profile, func), this.room - indent - TOGGLE_PX);
+      func < 0 ? '' : originOf(functionOf(profile, func)), this.room - indent - TOGGLE_PX);
     label.style.paddingLeft = `${8 + indent}px`;
     const row = make('div', { class: 'table-row', role: 'row', 'aria-level': level + 1 },
       label, ...this.columns.map((column) => numberCell(column, node)));

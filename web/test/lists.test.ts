@@ -40,13 +40,16 @@ test('series of one service add up, and its newest version comes first', () => {
   const answer: TimeSeries = {
     step_seconds: 10, type: 'cpu', quality: {} as Quality,
     series: [
-      { labels: { service_name: 'shop', version: '1' }, points: [[0, 1], [10, 2]] },
-      { labels: { service_name: 'shop', version: '2' }, points: [[10, 3], [20, 4]] },
-      { labels: {}, points: [[0, 5]] },
+      { labels: { service_name: 'shop', version: '1' }, points: [[0, 1, 0.1, 10], [10, 2, 0.2, 10]] },
+      { labels: { service_name: 'shop', version: '2' }, points: [[10, 3, 0.3, 10], [20, 4, 1, 4]] },
+      { labels: {}, points: [[0, 5, null, 0]] },
     ],
   };
   const [shop, nameless] = servicesOf(answer);
-  assert.deepEqual(shop, { name: 'shop', total: 10, points: [[0, 1], [10, 5], [20, 4]], versions: ['2', '1'] });
+  assert.deepEqual(shop.points, [[0, 0.1, 10], [10, 0.5, 10], [20, 1, 4]]);
+  assert.deepEqual(shop.versions, ['2', '1']);
+  assert.ok(Math.abs(shop.mean - 10 / 24) < 1e-9, 'per covered second, not per second of the range');
+  assert.equal(nameless.mean, 0.5, 'without durations, per second of the step');
   assert.equal(nameless.name, 'unknown_service');
 });
 

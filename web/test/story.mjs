@@ -10,6 +10,7 @@ import { demo, endAll, startServer } from './served.mjs';
 import * as control from './story_control.mjs';
 import * as file from './story_files.mjs';
 import * as pages from './story_pages.mjs';
+import * as tables from './story_tables.mjs';
 import { sources } from './story_source.mjs';
 import { check, complaints, failures, outdir, scratch } from './story_tools.mjs';
 import { startBrowser } from './support.mjs';
@@ -35,6 +36,8 @@ try {
   await check('files are opened, compared, and stored when asked', () => file.files(browser, main));
   await check('assay view shows files without a server', () => file.view(browser));
   await check('what was folded away can be opened', () => pages.others(browser, main));
+  await check('tables of a fleet are exact', () => tables.tables(browser, main));
+  await check('original names', () => pages.names(browser, main));
   await check('colours of states', () => pages.states(browser, main));
   // It takes its first window meanwhile.
   const real = control.startReal();

@@ -37,13 +37,13 @@ export async function recordings(browser, { url }) {
   assert.match(await page.getByRole('row', { name: /web-1/ }).innerText(), /19 Hz.*0\.40%/s);
   await shoot(page, 'agents');
   const id = await record(page, url, 'checkout');
-  await page.getByText('It is pending').waitFor();
+  await page.getByText('pending…').waitFor();
   await send(url, '/api/v1/agents/report', reportOf([{ id, state: 'running', samples: 12 }]));
-  await page.getByText('It is running').waitFor();
+  await page.getByText('running…').waitFor();
   await shoot(page, 'recording');
   await send(url, `/api/v1/push?service_name=checkout&recording=${id}&host=web-1`, PROFILES.new);
   await send(url, '/api/v1/agents/report', reportOf([{ id, state: 'done', samples: 990 }]));
-  await page.getByText('It is over: done').waitFor();
+  await page.getByText('Finished (done)').waitFor();
   await page.getByRole('link', { name: 'Open' }).click();
   await page.waitForURL(/\/explore/);
   await painted(page);
@@ -81,7 +81,7 @@ export async function realAgent(browser, real) {
   await page.goto(`${url}/agents`);
   await page.getByRole('row', { name: /Hz/ }).waitFor();
   // On a busy machine it may sample less, and says so.
-  assert.match(await page.getByRole('row', { name: /Hz/ }).innerText(), /(fine|instead of)[\s\S]*\d+ Hz/);
+  assert.match(await page.getByRole('row', { name: /Hz/ }).innerText(), /(\bok\b|target)[\s\S]*\d+ Hz|\d+ Hz[\s\S]*target/);
   // What is sampled all the time is there after its first window, under the program's own names.
   await page.goto(`${url}/?from=now-5m`);
   const service = page.getByRole('link', { name: /demo/ }).first();
@@ -94,7 +94,7 @@ export async function realAgent(browser, real) {
   await painted(page);
   await named(page, /find_discount|same_letters/);
   await record(page, url, name, '4');
-  await page.getByText('It is over: done').waitFor({ timeout: 2 * PATIENCE_MS });
+  await page.getByText('Finished (done)').waitFor({ timeout: 2 * PATIENCE_MS });
   await page.getByRole('status').filter({ hasText: /[1-9]\d* samples/ }).waitFor();
   await page.getByRole('link', { name: 'Open' }).click();
   await page.waitForURL(/\/explore/);
@@ -102,7 +102,7 @@ export async function realAgent(browser, real) {
   await named(page, /find_discount|same_letters/);
   await shoot(page, 'real-recording');
   await page.goBack();
-  await page.getByRole('link', { name: 'Compare with the hour before' }).click();
+  await page.getByRole('link', { name: 'Compare with the previous hour' }).click();
   await page.waitForURL(/\/compare/);
   await painted(page);
   await context.close();
@@ -114,9 +114,9 @@ export async function symbols(browser, { url }) {
     '{"version":3,"sources":["a.ts"],"names":[],"mappings":"AAAA"}');
   await page.goto(`${url}/symbols`);
   await page.getByRole('row', { name: /app\.js/ }).waitFor();
-  await page.getByText('Nothing in this range lacks names').waitFor();
+  await page.getByText('No symbols are missing in this range').waitFor();
   await page.locator('input[type=file]').setInputFiles('/usr/bin/env'); // every Linux has it
-  await page.getByText(/env: stored; it gives/).waitFor();
+  await page.getByText(/env: stored; it has/).waitFor();
   await page.getByRole('row', { name: /^env / }).waitFor();
   await shoot(page, 'symbols');
   await context.close();
@@ -148,10 +148,10 @@ export async function tokens(browser) {
   await page.getByLabel('Token', { exact: true }).waitFor();
   assert.equal(await page.title(), 'Log in · assay');
   await enter('assay_wrong_token');
-  await page.getByText('does not know this token').waitFor();
+  await page.getByText('Unknown token').waitFor();
   await shoot(page, 'login');
   await enter(sender);
-  await page.getByText(/is for ingest, and this needs one for read/).waitFor();
+  await page.getByText(/has the role ingest, but this request requires read/).waitFor();
   await enter(reader);
   await painted(page);
   assert.match(page.url(), /checkout/, 'the address is what it was');
@@ -161,11 +161,11 @@ export async function tokens(browser) {
   execFileSync(ASSAY, ['token', 'revoke', 'reader', '--file', file]);
   server.signal('SIGHUP');
   const refused = (words) => until(async () => {
-    const again = page.getByRole('button', { name: 'Ask again' });
+    const again = page.getByRole('button', { name: /Retry|Refresh/ }).first();
     if (await again.isVisible()) await again.click({ timeout: 2000 }).catch(() => {}); // it goes when the login comes
     await page.getByText(words).waitFor({ timeout: 1000 });
   });
-  await refused('not known here');
+  await refused('Unknown token');
   // A slow machine may take longer to log in than a token lasts: then one that lasts longer.
   for (const seconds of [5, 20, 80]) {
     const brief = make(`brief-${seconds}`, '--roles', 'read', '--expires', `${seconds}s`);
@@ -189,15 +189,15 @@ export async function cancelled(browser, { url }) {
   await page.route(/\/api\/v1\/flame/, (route) => { held.push(route); });
   await page.goto(`${url}/explore?query=${query('checkout')}`);
   await page.getByRole('button', { name: 'Cancel' }).click();
-  await page.getByText('This was cancelled').waitFor();
+  await page.getByText('The request was cancelled').waitFor();
   assert.equal(await page.locator('.flame').count(), 0);
   await shoot(page, 'cancelled');
   await Promise.all(held.map((route) => route.abort().catch(() => undefined)));
   held = [];
   await page.unroute(/\/api\/v1\/flame/);
-  await page.getByRole('main').getByRole('button', { name: 'Ask again' }).last().click();
+  await page.getByRole('main').getByRole('button', { name: 'Retry' }).last().click();
   await painted(page);
-  await page.getByText('This was cancelled').waitFor({ state: 'detached' });
+  await page.getByText('The request was cancelled').waitFor({ state: 'detached' });
   await context.close();
 }
 
@@ -209,7 +209,7 @@ export async function killed(browser) {
   await page.goto(`${server.url}/explore?query=${query('checkout')}`);
   await painted(page);
   await server.end('SIGKILL');
-  await page.getByRole('button', { name: 'Ask again' }).click();
+  await page.getByRole('button', { name: 'Refresh' }).click();
   await page.getByRole('alert').getByText('does not answer').waitFor();
   await painted(page); // what was there still is
   await shoot(page, 'killed');

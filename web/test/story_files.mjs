@@ -140,7 +140,7 @@ export async function view(browser) {
   await page.getByRole('heading', { name: 'dropped.pb' }).waitFor();
   await painted(page);
   await page.goto(served.url.replace(/[^/]+$/, '0'.repeat(32)));
-  await page.getByText('whole address').waitFor();
+  await page.getByText('complete URL').waitFor();
   await context.close();
   await served.end();
 }

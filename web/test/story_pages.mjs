@@ -19,9 +19,9 @@ export async function emptyServer(browser, { url }) {
   await page.goto(`${url}/agents`);
   await page.getByRole('heading', { name: 'No agents' }).waitFor();
   await page.goto(`${url}/recordings`);
-  await page.getByText('Nothing was recorded yet').waitFor();
+  await page.getByText('No recordings yet').waitFor();
   await page.goto(`${url}/nonsense`);
-  await page.getByText('There is no such page here').waitFor();
+  await page.getByText('Page not found').waitFor();
   await page.getByRole('link', { name: 'All services' }).click();
   await page.getByRole('heading', { name: 'No profiles yet' }).waitFor();
   await context.close();
@@ -75,6 +75,30 @@ async function dragChart(page) {
   await page.mouse.up();
 }
 
+// Generated names are readable unless the original ones are asked for, which is part of the address.
+export async function names(browser, { url }) {
+  const stack = 'main.main;slices.pdqsortOrdered[go.shape.string]';
+  // One for the last hour, and one to compare it with.
+  for (const ago of [60, 3660])
+    await send(url, '/api/v1/push?service_name=generic', pprof([[stack, 2e9]], { at: Math.floor(Date.now() / 1000) - ago }));
+  const { context, page } = await fresh(browser);
+  await page.goto(`${url}/explore?query=${query('generic')}&flame=view%3Dtable`);
+  const names = async () => (await page.locator('.flame .table-row').allInnerTexts()).join(' ');
+  await until(async () => assert.match(await names(), /pdqsortOrdered\[\.\.\.\]/));
+  const original = page.getByRole('button', { name: 'Original names' });
+  assert.equal(await original.getAttribute('aria-pressed'), 'false');
+  await original.click();
+  await page.waitForURL(/names=original/);
+  await until(async () => assert.match(await names(), /pdqsortOrdered\[go\.shape\.string\]/));
+  await page.locator('#content').getByRole('link', { name: 'Compare' }).click();
+  await page.waitForURL(/compare.*names=original/);
+  await page.goBack();
+  await original.click();
+  await page.waitForURL((to) => !to.searchParams.has('names'));
+  await until(async () => assert.match(await names(), /pdqsortOrdered\[\.\.\.\]/));
+  await context.close();
+}
+
 export async function explore(browser, { url }) {
   const { context, page } = await fresh(browser);
   await page.goto(`${url}/explore?query=${query('checkout')}`);
@@ -105,7 +129,7 @@ export async function explore(browser, { url }) {
   await field.focus();
   for (const letter of 'render') {
     await page.keyboard.type(letter);
-    await page.getByRole('button', { name: 'Ask again' }).evaluate((button) => button.click());
+    await page.getByRole('button', { name: 'Refresh' }).evaluate((button) => button.click());
   }
   await page.waitForURL(/search(%3D|=)render/);
   await page.getByText(/3\d\.\d%/).first().waitFor();
@@ -131,7 +155,7 @@ export async function explore(browser, { url }) {
 
   // A function of the table has its callers and callees beside the graph.
   await page.getByRole('gridcell', { name: 'template_exec' }).click();
-  await page.locator('.sandwich').getByText('what it calls').waitFor();
+  await page.locator('.sandwich').getByText('nearest at the top').waitFor();
   await painted(page, 3);
   await shoot(page, 'side-by-side');
   await context.close();
@@ -154,7 +178,7 @@ export async function others(browser, { url }) {
     await settle(page);
     assert.ok(await other.isVisible());
   });
-  const listed = await page.getByText(/small frames were folded/).count();
+  const listed = await page.getByText(/too small to draw/).count();
   await other.click();
   const [response] = await Promise.all([
     page.waitForResponse((one) => /\/api\/v1\/flame.*max_nodes/.test(one.url())),
@@ -206,7 +230,7 @@ export async function states(browser, { url }) {
 export async function compare(browser, { url }) {
   const { context, page } = await fresh(browser, {}, /404/); // there was nothing the hour before
   await page.goto(`${url}/compare?query=${query('checkout')}`);
-  await page.getByRole('button', { name: /previous version/ }).click();
+  await page.getByRole('button', { name: /previous version/i }).click();
   await page.waitForURL(/version/);
   const { searchParams } = new URL(page.url());
   assert.match(searchParams.get('query'), /version="2\.0"/);
@@ -222,8 +246,8 @@ export async function compare(browser, { url }) {
   await shoot(page, 'compare-apart');
   // The first version has none before it, and that is said.
   await page.goto(`${url}/compare?query=${query('checkout', ',version="1.9"')}`);
-  await page.getByRole('button', { name: /previous version/ }).click();
-  await page.getByText('Nothing of checkout ran before version 1.9').waitFor();
+  await page.getByRole('button', { name: /previous version/i }).click();
+  await page.getByText('No version of checkout before 1.9').waitFor();
   await context.close();
 }
 
@@ -244,7 +268,7 @@ export async function functionPage(browser, { url }) {
   const service = page.getByRole('combobox', { name: 'Service' });
   await service.fill('nobody');
   await service.press('Enter');
-  await page.getByText('Nothing of this selection is in this range').waitFor();
+  await page.getByText('No data for this selection in this range').waitFor();
   assert.equal(await page.locator('canvas').count(), 0, 'the picture of another service stays');
   await context.close();
 }

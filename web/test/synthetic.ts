@@ -168,7 +168,7 @@ export function service(nodes: number, seed = 7): Document {
   const samples = builder.self[0].reduce((sum, v) => sum + v, 0);
   return builder.document('orderd.cpu.pb.gz', [
     `${samples.toLocaleString('en-US')} samples over 30.0 s on 1 host`,
-    '2.1% of the time is in frames without a name',
+    '2.1% of the time is missing symbols',
     'no samples were lost',
   ], 1);
 }

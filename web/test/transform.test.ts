@@ -142,7 +142,7 @@ test('the menu offers what the page around it can do', () => {
   assert.ok(labels(0, 1, { ...act, openFunction: none }).includes('Open the function’s page'));
   assert.ok(!labels(0, -1, act).includes('Focus on this frame'));
   const other = source.names.indexOf('(other)');
-  assert.deepEqual(labels(other, 2, { ...act, expand: none }), ['Show what is in it']);
+  assert.deepEqual(labels(other, 2, { ...act, expand: none }), ['Show contents']);
   assert.deepEqual(labels(other, 2, act), ['Focus on this frame']);
 });
 

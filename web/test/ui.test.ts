@@ -8,7 +8,7 @@ import { moreParams } from '../ui/more';
 import { narrow } from '../ui/narrow';
 import { address } from '../ui/route';
 import { labelOf, parseQuery, quote, withLabel, writeQuery } from '../ui/selection';
-import { evenDigits, largest, meanOf, peakOf, SERIES_MAX, spread, stack } from '../ui/stack';
+import { evenDigits, largest, meanOf, peakOf, SERIES_MAX, spread, stack, type ChartSeries } from '../ui/stack';
 import { before, boundsOf, formatAge, formatBounds, formatDuration, formatRange, formatTick,
   formatTime, moved, parseTime, rangeFrom, rangeOf, rangeParams, stepOf, wider } from '../ui/time';
 import { formatRate, meaningOf, rate } from '../ui/values';
@@ -49,13 +49,14 @@ test('ways around a range: before, wider, earlier and later, never into the futu
   assert.deepEqual(moved({ from: NOW - 110, to: NOW - 10 }, 1, NOW), { from: NOW - 100, to: NOW });
 });
 
-test('steps are round and few', () => {
+test('steps are round, and no chart has fewer than 300 where windows of ten seconds make as many', () => {
   assert.equal(stepOf({ from: 0, to: 300 }), 10);
-  assert.equal(stepOf({ from: 0, to: 3600 }), 30);
-  assert.equal(stepOf({ from: 0, to: 14 * 86400 }), 21600);
+  assert.equal(stepOf({ from: 0, to: 3600 }), 10);
+  assert.equal(stepOf({ from: 0, to: 86400 }), 240);
+  assert.equal(stepOf({ from: 0, to: 14 * 86400 }), 3600);
   assert.equal(stepOf({ from: 0, to: 1e9 }), 86400);
   for (const span of [60, 1e3, 1e4, 1e5, 1e6])
-    assert.ok(span / stepOf({ from: 0, to: span }) <= 120);
+    assert.ok(span / stepOf({ from: 0, to: span }) >= Math.min(300, span / 10));
 });
 
 test('times for people', () => {
@@ -97,12 +98,13 @@ test('a label is set once, and the service comes first', () => {
 test('what values mean over time', () => {
   const cpu = meaningOf('process_cpu:cpu:nanoseconds:cpu:nanoseconds');
   assert.equal(cpu.words, 'CPU cores in use');
-  assert.equal(rate(cpu, 15e9, 10), 1.5);
+  assert.equal(rate(cpu, [0, 6e9, 1.5e9, 4], 10), 1.5, 'per covered second');
+  assert.equal(rate(cpu, [0, 15e9, null, 0], 10), 1.5);
   assert.equal(formatRate(cpu, 1.5), '1.50');
   assert.equal(formatRate(cpu, 0.0123), '0.012');
   const heap = meaningOf('memory:inuse_space:bytes:space:bytes');
   assert.ok(heap.level);
-  assert.equal(rate(heap, 4096, 10), 4096);
+  assert.equal(rate(heap, [0, 4096, 4096, 10], 10), 4096);
   assert.match(formatRate(heap, 4096), /^4.KiB$/);
   assert.match(formatRate(meaningOf('memory:alloc_space:bytes:space:bytes'), 4096), /^4.KiB\/s$/);
   assert.equal(meaningOf('off_cpu:wait:nanoseconds::').words, 'Seconds per second');
@@ -130,7 +132,7 @@ test('a chart has the largest series, and the others together', () => {
   assert.equal(shown.length, SERIES_MAX);
   assert.equal(shown[0].name, `s${SERIES_MAX + 2}`);
   assert.equal(shown[SERIES_MAX - 1].name, 'others');
-  const sum = (list: typeof series) =>
+  const sum = (list: ChartSeries[]) =>
     list.flatMap(({ points }) => points).reduce((total, [, value]) => total + value, 0);
   assert.equal(sum(shown), sum(series));
   assert.deepEqual(largest(series.slice(0, 2)).map(({ name }) => name), ['s1', 's0']);
@@ -138,16 +140,14 @@ test('a chart has the largest series, and the others together', () => {
 });
 
 test('what is looked at now and then stands for the time between', () => {
-  assert.deepEqual(spread([[0, 4], [10, 6], [20, 8]], 10, false), [[0, 4], [10, 6], [20, 8]]);
-  assert.deepEqual(spread([[0, 4], [20, 8], [40, 2]], 10, false),
-    [[0, 2], [10, 2], [20, 4], [30, 4], [40, 1], [50, 1]]);
-  assert.deepEqual(spread([[0, 4], [20, 8], [40, 2]], 10, true),
+  assert.deepEqual(spread([[0, 4], [10, 6], [20, 8]], 10), [[0, 4], [10, 6], [20, 8]]);
+  assert.deepEqual(spread([[0, 4, 5], [20, 8, 5], [40, 2, 5]], 10),
     [[0, 4], [10, 4], [20, 8], [30, 8], [40, 2], [50, 2]]);
   // A gap is one, and what comes early is not counted twice.
-  assert.deepEqual(spread([[0, 4], [20, 8], [100, 2], [110, 2], [130, 2]], 10, false).map(([time]) => time),
+  assert.deepEqual(spread([[0, 4], [20, 8], [100, 2], [110, 2], [130, 2]], 10).map(([time]) => time),
     [0, 10, 20, 30, 100, 110, 120, 130, 140]);
-  assert.deepEqual(spread([[0, 4]], 10, false), [[0, 4]]);
-  assert.deepEqual(spread([], 10, false), []);
+  assert.deepEqual(spread([[0, 4, 3]], 10), [[0, 4, 3]]);
+  assert.deepEqual(spread([], 10), []);
 });
 
 test('stacking aligns times and adds up from below', () => {
@@ -156,6 +156,9 @@ test('stacking aligns times and adds up from below', () => {
   ], 10);
   assert.deepEqual(data, [[10, 20, 30, 40], [1, 0, 3, 3], [1, 5, 10, 10]], 'the last step has an end');
   assert.deepEqual(stack([], 10).data, [[]]);
+  // Two short pushes in neighbouring steps of ten minutes are two points, and a gap is a gap.
+  assert.deepEqual(stack([{ name: 'a', points: [[0, 1, 10], [600, 2, 10], [1800, 3, 240]] }], 600).data,
+    [[0, 30, 600, 630, 1800, 2400], [1, null, 2, null, 3, 3]]);
   assert.deepEqual(own, [[1, null, 3], [null, 5, 7]]);
   assert.equal(meanOf([[10, 1], [30, 3]]), 2);
   assert.equal(peakOf([[10, 1], [30, 3]]), 3);

@@ -2,7 +2,7 @@
 // Talking to the server. The token, where the server wants one, goes into a header and never into a
 // cookie, so that no other site can make a browser use it.
 
-import { address, type Params } from './route';
+import { address, namesParam, type Params } from './route';
 
 const KEY = 'assay-token';
 // An event whose detail says why the server wants another token than it was given, if any.
@@ -82,7 +82,7 @@ export async function call(path: string, params: Params = {}, options: Call = {}
   } catch (error) {
     if (error instanceof DOMException && error.name === 'AbortError') throw error;
     throw new ApiError(0, 'unavailable',
-      'The server does not answer. See whether it runs and can be reached from here, then try again.');
+      'The server does not answer. Check that it is running and reachable, then try again.');
   }
   if (response.ok) return response;
   const error = await errorOf(response);
@@ -90,13 +90,18 @@ export async function call(path: string, params: Params = {}, options: Call = {}
   throw error;
 }
 
+// What names functions, and takes the choice of names.
+const NAMES_FUNCTIONS = new Set(['flame', 'profile', 'top', 'callers', 'lines', 'diff']);
+const withNames = (path: string, params: Params): Params =>
+  NAMES_FUNCTIONS.has(path) ? { ...namesParam(), ...params } : params;
+
 export async function get<T>(path: string, params: Params = {}, signal?: AbortSignal): Promise<T> {
-  const response = await call(`/api/v1/${path}`, params, { signal });
+  const response = await call(`/api/v1/${path}`, withNames(path, params), { signal });
   return await response.json() as T;
 }
 
 export async function getBlob(path: string, params: Params): Promise<Blob> {
-  return (await call(`/api/v1/${path}`, params)).blob();
+  return (await call(`/api/v1/${path}`, withNames(path, params))).blob();
 }
 
 export async function postBlob(path: string, params: Params, body: BodyInit): Promise<Blob> {
@@ -132,6 +137,15 @@ export interface ProfileType {
   period_unit: string;
 }
 
+// Of services that several observers report: which one an answer uses.
+export interface Source {
+  service: string;
+  source: string;
+  by?: string; // the label whose values have different sources
+  others?: string[];
+  unused: string[];
+}
+
 export interface Quality {
   samples: number;
   windows: number;
@@ -143,17 +157,28 @@ export interface Quality {
   cut: number;
   damaged_blocks: number;
   damaged_files: number;
+  capped_labels?: number;
   unnamed_share?: number | null;
   hosts?: number | null;
   windows_covered?: number | null;
+  covered_seconds?: number | null;
+  per_seconds?: number | null;
+  sources?: Source[];
   dropped?: number | null;
+  symbols_requested?: number; // builds that agents were asked for
+  symbols_uploading?: number;
 }
 
+// Unix seconds, the sum (of a level the average), that per covered second, covered seconds.
+export type Point = [time: number, value: number, rate: number | null, covered: number];
+
 export interface TimeSeries {
-  series: { labels: Record<string, string>; points: [number, number][] }[];
+  series: { labels: Record<string, string>; points: Point[] }[];
   step_seconds: number;
   type: string;
   quality: Quality;
+  // Of the whole selection, within each step: the lowest and the highest value per second of a piece.
+  variation?: { piece_seconds: number; points: [time: number, low: number, high: number][] };
 }
 
 export interface FlameAnswer {
@@ -194,7 +219,18 @@ export interface TopAnswer {
   total: number;
   quality: Quality;
   function_count: number;
+  matched?: number; // with a search
   functions: { function: string; file: string; binary: string; flat: number; cum: number }[];
+}
+
+export interface DiffAnswer {
+  scale: number;
+  function_count: number;
+  matched?: number;
+  functions: {
+    function: string; file: string; binary: string;
+    base_flat: number; base_cum: number; new_flat: number; new_cum: number;
+  }[];
 }
 
 export interface LinesAnswer {

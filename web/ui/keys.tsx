@@ -69,7 +69,7 @@ const EVERYWHERE: Rows = [
 
 const IN_TIME: Rows = [
   ['[ ]', 'earlier, later'],
-  ['-', 'a wider range'],
+  ['-', 'zoom out'],
 ];
 
 const IN_LISTS: Rows = [

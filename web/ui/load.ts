@@ -4,6 +4,7 @@
 
 import { useEffect, useLayoutEffect, useRef, useState } from 'preact/hooks';
 import { ApiError } from './api';
+import { namesParam } from './route';
 
 // Whoever asks to try again means all that failed, not the one part whose words are shown.
 const RETRY = 'assay:retry';
@@ -17,10 +18,11 @@ export interface Loaded<T> {
   cancel: () => void;
 }
 
-// Asks again when `key` changes; null asks nothing.
+// Asks again when `asked` or the choice of names changes; null asks nothing.
 export function useLoad<T>(
-  key: string | null, ask: (signal: AbortSignal) => Promise<T>,
+  asked: string | null, ask: (signal: AbortSignal) => Promise<T>,
 ): Loaded<T> {
+  const key = asked === null ? null : `${asked} ${namesParam().names ?? ''}`;
   const [value, setValue] = useState<T | null>(null);
   const [error, setError] = useState<ApiError | null>(null);
   const [loading, setLoading] = useState(key !== null);

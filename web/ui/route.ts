@@ -27,6 +27,12 @@ export function address(path: string, params: Params = {}): string {
   return text === '' ? path : `${path}?${text}`;
 }
 
+// Whether functions are shown as the profiler reported them. Part of the address, like everything
+// that a view shows; links from one view of functions to another keep it.
+export function namesParam(): Params {
+  return { names: currentRoute().params.get('names') === 'original' ? 'original' : undefined };
+}
+
 // `replace` is for changes that are no step worth going back to.
 export function go(to: string, replace = false): void {
   if (to === location.pathname + location.search) return;

@@ -4,36 +4,55 @@
 import { useEffect, useState } from 'preact/hooks';
 import { get, type TimeSeries, type TopAnswer } from './api';
 import { Queue } from './load';
+import type { ChartPoint } from './stack';
 import type { Bounds } from './time';
+import { meaningOf, rates } from './values';
 
 export interface Service {
   name: string;
-  total: number;
-  points: [number, number][];
+  mean: number; // over its covered time
+  points: ChartPoint[];
   versions: string[]; // the one that was seen last comes first
 }
 
 const NAMELESS = 'unknown_service';
 
+interface Found {
+  last: Map<string, number>;
+  sums: Map<number, ChartPoint>;
+}
+
+// The time that a step covers is the longest that one of its versions does.
+function addPoint(sums: Map<number, ChartPoint>, [time, value, covered = 0]: ChartPoint) {
+  const [, sum, seconds = 0] = sums.get(time) ?? [time, 0, 0];
+  sums.set(time, [time, sum + value, Math.max(seconds, covered)]);
+}
+
+// Steps count as much as they cover; where nothing says how much that is, all count the same.
+function meanOver(points: readonly ChartPoint[]): number {
+  const covered = points.reduce((sum, [, , seconds = 0]) => sum + seconds, 0);
+  const weight = (seconds = 0) => covered > 0 ? seconds / covered : 1 / points.length;
+  return points.reduce((sum, [, value, seconds]) => sum + value * weight(seconds), 0);
+}
+
 export function servicesOf(answer: TimeSeries): Service[] {
-  const services = new Map<string, Service & { last: Map<string, number>; sums: Map<number, number> }>();
+  const services = new Map<string, Found>();
+  const meaning = meaningOf(answer.type);
   for (const { labels, points } of answer.series) {
     const name = labels.service_name ?? NAMELESS;
-    const found = services.get(name)
-      ?? { name, total: 0, points: [], versions: [], last: new Map(), sums: new Map() };
-    for (const [time, value] of points) {
-      found.sums.set(time, (found.sums.get(time) ?? 0) + value);
-      found.total += value;
-    }
+    const found = services.get(name) ?? { last: new Map(), sums: new Map() };
+    for (const point of rates(meaning, points, answer.step_seconds)) addPoint(found.sums, point);
     if (labels.version && points.length > 0)
       found.last.set(labels.version, points[points.length - 1][0]);
     services.set(name, found);
   }
-  return [...services.values()].map(({ name, total, last, sums }) => ({
-    name, total,
-    points: [...sums].sort(([a], [b]) => a - b),
-    versions: [...last].sort(([, a], [, b]) => b - a).map(([version]) => version),
-  }));
+  return [...services].map(([name, { last, sums }]) => {
+    const points = [...sums.values()].sort(([a], [b]) => a - b);
+    return {
+      name, points, mean: meanOver(points),
+      versions: [...last].sort(([, a], [, b]) => b - a).map(([version]) => version),
+    };
+  });
 }
 
 const queue = new Queue(3); // a browser has six connections to a server

@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Many series as the layers of one chart: the largest by themselves, the others together.
 
+// Unix seconds, value, and how many seconds of the step it covers: without that, all of it.
+export type ChartPoint = [time: number, value: number, covered?: number];
+
 export interface ChartSeries {
   name: string;
-  points: [number, number][]; // unix seconds, value
+  points: ChartPoint[];
 }
 
 // As many as there are colours to tell them apart.
@@ -17,48 +20,78 @@ export function largest(series: ChartSeries[]): ChartSeries[] {
   const sorted = [...series].sort((a, b) => total(b) - total(a));
   if (sorted.length <= SERIES_MAX) return sorted;
   const sums = new Map<number, number>();
+  const covered = new Map<number, number>();
   for (const { points } of sorted.slice(SERIES_MAX - 1))
-    for (const [time, value] of points) sums.set(time, (sums.get(time) ?? 0) + value);
-  const others = [...sums].sort(([a], [b]) => a - b);
+    for (const [time, value, seconds = Infinity] of points) {
+      sums.set(time, (sums.get(time) ?? 0) + value);
+      covered.set(time, Math.max(covered.get(time) ?? 0, seconds));
+    }
+  const others = [...sums].sort(([a], [b]) => a - b)
+    .map(([time, sum]): ChartPoint => [time, sum, covered.get(time)]);
   return [...sorted.slice(0, SERIES_MAX - 1), { name: OTHERS, points: others }];
 }
 
 interface Stacked {
-  data: [number[], ...number[][]]; // sums of a series and all below it, and where the last one ends
+  // Sums of a series and all below it; null where nothing is known until the next time.
+  data: [number[], ...(number | null)[][]];
   own: (number | null)[][]; // each series' own values
 }
 
-// Steps are drawn from one point to the next: the last one needs an end, too.
+// Less than this share of a step is drawn as what it is, and more as all of the step: a scrape of
+// some seconds in every minute is no comb.
+const SPARSE = 0.1;
+const NARROWEST = 0.05;
+
+// When what is known of a step ends.
+function endsOf(series: ChartSeries[], step: number): Map<number, number> {
+  const ends = new Map<number, number>();
+  for (const { points } of series)
+    for (const [time, , covered = step] of points) {
+      const width = covered < SPARSE * step ? Math.max(covered, NARROWEST * step) : step;
+      ends.set(time, Math.max(ends.get(time) ?? 0, time + width));
+    }
+  return ends;
+}
+
+// Steps are drawn from one time to the next, so gaps have times of their own, and the last step has
+// an end.
 export function stack(series: ChartSeries[], step: number): Stacked {
-  const times = [...new Set(series.flatMap(({ points }) => points.map(([time]) => time)))]
-    .sort((a, b) => a - b);
+  const ends = endsOf(series, step);
+  const known = [...ends.keys()].sort((a, b) => a - b);
+  const times: number[] = [];
+  known.forEach((time, i) => {
+    const end = ends.get(time) ?? time + step;
+    times.push(time);
+    if (i + 1 < known.length && known[i + 1] > end + step / 1000) times.push(end);
+  });
   const own = series.map(({ points }) => {
-    const at = new Map(points);
+    const at = new Map(points.map(([time, value]) => [time, value]));
     return times.map((time) => at.get(time) ?? null);
   });
   const below = new Array<number>(times.length).fill(0);
-  const sums = own.map((values) => values.map((value, i) => (below[i] += value ?? 0)));
+  const sums = own.map((values) => values.map((value, i): number | null =>
+    ends.has(times[i]) ? (below[i] += value ?? 0) : null));
   if (times.length > 0) {
-    times.push(times[times.length - 1] + step);
+    times.push(ends.get(times[times.length - 1]) ?? times[times.length - 1] + step);
     for (const values of sums) values.push(values[values.length - 1]);
   }
   return { data: [times, ...sums], own };
 }
 
-type Points = readonly (readonly [number, number])[];
+type Points = readonly Readonly<ChartPoint>[];
 
 // Somebody who looks once a minute has no point for every step of half a minute: what was found then
-// stands for the steps until the next look, evenly, and a level for each of them. Without that, series
-// that are looked at in turn make a comb of their sum, and one alone is as many times too high.
-export function spread(points: Points, step: number, level: boolean): [number, number][] {
+// stands for the steps until the next look. Without that, series that are looked at in turn make a
+// comb of their sum.
+export function spread(points: Points, step: number): ChartPoint[] {
   const gaps = points.slice(1).map(([time], i) => Math.round((time - points[i][0]) / step))
     .sort((a, b) => a - b);
   const usual = Math.max(1, gaps[gaps.length >> 1] ?? 1);
-  return points.flatMap(([time, value], i) => {
+  return points.flatMap(([time, value, covered], i) => {
     const next = points[i + 1]?.[0] ?? Infinity;
     const count = Math.max(1, Math.min(usual, Math.round((next - time) / step)));
-    return Array.from({ length: count }, (_, k): [number, number] =>
-      [time + k * step, level ? value : value / usual]);
+    return Array.from({ length: count }, (_, k): ChartPoint =>
+      covered === undefined || count > 1 ? [time + k * step, value] : [time, value, covered]);
   });
 }
 

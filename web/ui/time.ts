@@ -85,11 +85,11 @@ export function moved(bounds: Bounds, direction: -1 | 1, now = Date.now() / 1000
   return { from: to - length, to };
 }
 
-// About as many points as a chart has room for, on round steps.
-export function stepOf(bounds: Bounds, points = 120): number {
-  const steps = [10, 15, 30, 60, 120, 300, 600, 1800, 3600, 7200, 21600, 43200, 86400];
-  const wanted = (bounds.to - bounds.from) / points;
-  return steps.find((step) => step >= wanted) ?? 86400;
+// At least as many points, on round steps; ten seconds is what one window takes.
+export function stepOf(bounds: Bounds, points = 300): number {
+  const steps = [86400, 43200, 21600, 14400, 7200, 3600, 1800, 1200, 600, 240, 120, 60, 30, 15];
+  const most = (bounds.to - bounds.from) / points;
+  return steps.find((step) => step <= most) ?? 10;
 }
 
 // ---- for people ----

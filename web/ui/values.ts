@@ -3,6 +3,8 @@
 // a rate, bytes in use are a level.
 
 import { formatValue } from '../flame/units';
+import type { Point } from './api';
+import type { ChartPoint } from './stack';
 
 export interface Meaning {
   unit: string; // of sums: "nanoseconds", "bytes", "count"
@@ -12,17 +14,21 @@ export interface Meaning {
 
 export function meaningOf(type: string): Meaning {
   const [name = '', sampleType = '', unit = ''] = type.split(':');
-  const level = /^(inuse|live|goroutine)/.test(sampleType) || /^goroutine/.test(name);
+  const level = /^(inuse_|live$|live_|goroutines?$|threads$|threadcreate$|rss$|rss_)/.test(sampleType);
   const words = unit === 'nanoseconds'
     ? (/cpu/.test(name) && !/off/.test(name) ? 'CPU cores in use' : 'Seconds per second')
     : level ? 'In use' : unit === 'bytes' ? 'Bytes per second' : 'Per second';
   return { unit, level, words };
 }
 
-// From the sum over a step of a chart to what the chart shows.
-export function rate(meaning: Meaning, sum: number, step: number): number {
-  if (meaning.level) return sum;
-  return meaning.unit === 'nanoseconds' ? sum / 1e9 / step : sum / step;
+// What a chart shows of a point: per covered second, or where that isn't known per second of the step.
+export function rate(meaning: Meaning, [, value, perSecond]: Point, step: number): number {
+  if (meaning.level) return value;
+  return (perSecond ?? value / step) / (meaning.unit === 'nanoseconds' ? 1e9 : 1);
+}
+
+export function rates(meaning: Meaning, points: readonly Point[], step: number): ChartPoint[] {
+  return points.map((point) => [point[0], rate(meaning, point, step), point[3]]);
 }
 
 export function formatRate(meaning: Meaning, value: number): string {

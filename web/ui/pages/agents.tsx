@@ -50,14 +50,14 @@ const lost = ({ status }: Agent) => status
 
 // The one sentence that matters, the worst first.
 function stateOf(agent: Agent): [words: string, wrong: boolean] {
-  if (agent.silent) return ['not heard of', true];
+  if (agent.silent) return ['silent', true];
   if (agent.status?.upload_error) return [agent.status.upload_error, true];
-  if (agent.capture === 'off') return [agent.capture_wanted === 'off' ? 'told not to sample' : 'does not sample', false];
+  if (agent.capture === 'off') return [agent.capture_wanted === 'off' ? 'capture off (server)' : 'capture off', false];
   if (agent.status?.budget_level) return [[agent.status.budget_what, agent.status.budget_why].filter(Boolean).join(': '), true];
   if (agent.status?.shortcoming) return [agent.status.shortcoming, true];
   if (Math.abs(agent.clock_offset_seconds) > 5)
-    return [`its clock is ${Math.round(Math.abs(agent.clock_offset_seconds))} s ${agent.clock_offset_seconds > 0 ? 'ahead' : 'behind'}`, true];
-  return ['fine', false];
+    return [`clock ${Math.round(Math.abs(agent.clock_offset_seconds))} s ${agent.clock_offset_seconds > 0 ? 'ahead' : 'behind'}`, true];
+  return ['ok', false];
 }
 
 function lossesOf({ status }: Agent): string {
@@ -95,8 +95,8 @@ function NoAgents() {
   return (
     <section class="first">
       <h1>No agents</h1>
-      <p>An agent samples a whole Linux machine all the time and sends what it finds here. Start one
-        on each host:</p>
+      <p>An agent samples a Linux machine continuously and sends the profiles to this server. Start
+        one on each host:</p>
       <pre>sudo assay agent --server {location.origin}{token() === null ? '' : ' --token-file FILE'}</pre>
     </section>
   );

@@ -5,20 +5,22 @@ import { useMemo, useRef, useState } from 'preact/hooks';
 import type { FlameApp } from '../../flame/app';
 import type { PageProps } from '../app';
 import { get, getBlob, type DiffFlameAnswer, type FlameAnswer, type SeriesRow } from '../api';
+import { askDiff, askTop } from '../exact';
 import { useLoad } from '../load';
 import { moreParams, WHOLE } from '../more';
 import { besides, CopyLink, DIFFERENCES, Export, foldedOf } from '../parts/export';
 import { Flame } from '../parts/flame';
+import { NamesSwitch } from '../parts/names';
 import { QualityLine } from '../parts/quality';
 import { SelectionBar } from '../parts/selection-bar';
 import { Failure, Nothing, Progress } from '../parts/status';
-import { address, go, type Params } from '../route';
+import { address, go, namesParam, type Params } from '../route';
 import { labelOf, parseQuery, withLabel, writeQuery, type Selection } from '../selection';
 import { before, boundsOf, rangeOf, type Bounds, type Range } from '../time';
 
 const DAY = 86400;
 const NORMALIZE: readonly (readonly [string, string])[] = [
-  ['total', 'Shares of the total'], ['duration', 'Per second'], ['none', 'As they are'],
+  ['', 'Per second'], ['total', '% of total'], ['none', 'Raw'],
 ];
 
 interface Side {
@@ -65,7 +67,8 @@ async function versionsOf(side: Side, signal: AbortSignal): Promise<Version[]> {
 }
 
 const functionLink = (side: Side, name: string) =>
-  address('/function', { query: side.text, name, from: side.range.from, to: side.range.to });
+  address('/function', {
+    query: side.text, name, from: side.range.from, to: side.range.to, ...namesParam() });
 
 const diffParams = (base: Side, side: Side, normalize: string): Params => ({
   query: side.text, ...times(side), base_query: base.text, base_from: times(base).from,
@@ -93,16 +96,17 @@ function Overlaid(props: { base: Side; side: Side; normalize: string; view: stri
     <>
       <Progress loaded={diff} />
       {diff.error?.status === 404
-        ? <Nothing><p>One of the two has nothing to compare: no profile of this type with these labels
-          in its range. Compare with another time or version, or choose fewer labels.</p></Nothing>
+        ? <Nothing><p>One side has no data: no profile of this type with these labels in its range.
+          Compare with another time or version, or remove labels.</p></Nothing>
         : <Failure loaded={diff} />}
       {diff.value && diff.error?.status !== 404 && <>
         <QualityLine quality={diff.value.base.quality} bounds={base.bounds} title="Before" />
         <QualityLine quality={diff.value.new.quality} bounds={side.bounds} title="After" />
         {empty && empty.length > 0
-          ? <Nothing><p>{empty.join(' and ')}: nothing of this selection is in this range, so there is
-            nothing to compare. Choose another range, or fewer labels.</p></Nothing>
+          ? <Nothing><p>{empty.join(' and ')}: no data for this selection in this range. Choose another
+            range, or remove labels.</p></Nothing>
           : <Flame data={diff.value.flame} state={view} onState={onView} onApp={onApp}
+            exact={askDiff(diffParams(base, side, normalize))}
             more={async (path, again, signal) => (await get<DiffFlameAnswer>('diff', {
               ...diffParams(base, side, normalize), format: 'flame', ...moreParams(path, again),
             }, signal)).flame}
@@ -124,8 +128,9 @@ function Half(props: { side: Side; title: string; view: string;
       {flame.value && <>
         <QualityLine quality={flame.value.quality} bounds={side.bounds} title={title} />
         {flame.value.quality.windows === 0
-          ? <Nothing><p>Nothing of this selection is in this range.</p></Nothing>
+          ? <Nothing><p>No data for this selection in this range.</p></Nothing>
           : <Flame data={flame.value.flame} state={view} onState={onView} onApp={onApp} apart
+            exact={askTop({ query: side.text, ...times(side) })}
             more={async (path, again, signal) => (await get<FlameAnswer>('flame', {
               query: side.text, ...times(side), ...moreParams(path, again),
             }, signal)).flame}
@@ -141,7 +146,7 @@ export function Compare({ route }: PageProps) {
   const [problem, setProblem] = useState('');
   const side = useMemo(() => sideOf(params, '', null, asked), [params, asked]);
   const base = useMemo(() => sideOf(params, 'base_', side, asked), [params, asked]);
-  const normalize = params.get('normalize') ?? 'total';
+  const normalize = params.get('normalize') ?? '';
   const apart = params.get('layout') === 'apart';
   const service = labelOf(side.selection, 'service_name');
   const flames = useRef<Record<string, FlameApp | null>>({}); // by what they show
@@ -152,9 +157,9 @@ export function Compare({ route }: PageProps) {
     return address('/compare', {
       query: side.text, from: side.range.from, to: side.range.to,
       base_query: base.text, base_from: base.range.from, base_to: base.range.to,
-      normalize: normalize === 'total' ? undefined : normalize,
+      normalize: normalize || undefined,
       layout: apart ? 'apart' : undefined, flame: params.get('flame') ?? undefined,
-      base_flame: params.get('base_flame') ?? undefined, ...change,
+      base_flame: params.get('base_flame') ?? undefined, ...namesParam(), ...change,
     });
   }
   const show = (change: Params, replace = false) => go(link(change), replace);
@@ -179,7 +184,7 @@ export function Compare({ route }: PageProps) {
       const at = asked === '' ? 0 : versions.findIndex(({ name }) => name === asked);
       const [now, previous] = at < 0 ? [] : versions.slice(at, at + 2);
       if (!now || !previous) {
-        setProblem(now ? `Nothing of ${service} ran before version ${now.name} in the last 14 days.`
+        setProblem(now ? `No version of ${service} before ${now.name} in the last 14 days.`
           : `No ${asked === '' ? 'version' : `version ${asked}`} of ${service} ran in the last 14 days.`);
         return;
       }
@@ -204,14 +209,14 @@ export function Compare({ route }: PageProps) {
       <div class="page-head">
         <span class="quiet">Compare with</span>
         <button type="button" class="button" onClick={() => against(before(side.bounds))}>
-          the same length before</button>
+          Previous period</button>
         <button type="button" class="button" onClick={() => against(before(side.bounds, DAY))}>
-          yesterday</button>
+          Yesterday</button>
         {service !== '' && <button type="button" class="button" onClick={againstVersion}>
-          the previous version</button>}
+          Previous version</button>}
         <span class="problem" role="alert">{problem}</span>
         <span class="space" />
-        {!apart && <select class="button whole" aria-label="What is compared" value={normalize}
+        {!apart && <select class="button whole" aria-label="Normalization" value={normalize}
           onChange={(event) => show({ normalize: event.currentTarget.value })}>
           {NORMALIZE.map(([id, title]) => <option key={id} value={id}>{title}</option>)}
         </select>}
@@ -221,6 +226,7 @@ export function Compare({ route }: PageProps) {
           <button type="button" class="button" aria-pressed={apart}
             onClick={() => show({ layout: 'apart', flame: undefined })}>Side by side</button>
         </div>
+        <NamesSwitch onChange={show} />
         <CopyLink link={pinned()} />
         <Export title={`${service || 'assay'}-diff`} formats={DIFFERENCES}
           picture={() => apart ? besides([picture('base'), picture('side')]) : picture('diff')}

@@ -7,6 +7,7 @@ import type { FlameApp } from '../../flame/app';
 import { shownName } from '../../flame/names';
 import type { PageProps } from '../app';
 import { get, getBlob, type FlameAnswer, type TimeSeries } from '../api';
+import { askTop } from '../exact';
 import { together, useLoad } from '../load';
 import { moreParams } from '../more';
 import { Chart } from '../parts/chart';
@@ -15,17 +16,18 @@ import { FirstProfile } from '../parts/first';
 import { Flame } from '../parts/flame';
 import { Icon } from '../parts/icon';
 import { Lines } from '../parts/lines';
+import { NamesSwitch } from '../parts/names';
 import { QualityLine } from '../parts/quality';
 import { Raw } from '../parts/raw';
 import { SelectionBar } from '../parts/selection-bar';
 import { Failure, Nothing, Progress } from '../parts/status';
 import { TimeSteps } from '../parts/time-steps';
-import { address, go, type Params } from '../route';
+import { address, go, namesParam, type Params } from '../route';
 import { labelOf, parseQuery, writeQuery, type Selection } from '../selection';
 import { spread } from '../stack';
 import { boundsOf, rangeFrom, rangeOf, rangeParams, stepOf, wider, type Range }
   from '../time';
-import { formatRate, meaningOf, rate } from '../values';
+import { formatRate, meaningOf, rate, rates } from '../values';
 
 const TABS: readonly (readonly [string, string])[] = [
   ['', 'Flame graph'], ['lines', 'Source lines'], ['raw', 'Raw'],
@@ -87,7 +89,8 @@ export function Explore({ route }: PageProps) {
   const pinned = rangeOf(bounds);
 
   const link = (change: Params) => address('/explore', {
-    query: text, ...rangeParams(range), group: chosen ?? undefined, tab, flame: view, ...change,
+    query: text, ...rangeParams(range), group: chosen ?? undefined, tab, flame: view, ...namesParam(),
+    ...change,
   });
   const show = (change: Params, replace = false) => go(link(change), replace);
   const select = (next: Selection) => show({ query: writeQuery(next) });
@@ -96,14 +99,17 @@ export function Explore({ route }: PageProps) {
     show({ from: undefined, to: undefined, ...rangeParams(next) });
   };
   const functionLink = (name: string) =>
-    address('/function', { query: text, name, ...rangeParams(range) });
+    address('/function', { query: text, name, ...rangeParams(range), ...namesParam() });
 
   const meaning = meaningOf(points.value?.type ?? '');
   const series = useMemo(() => (points.value?.series ?? []).map((one) => ({
     name: seriesName(one.labels, group),
-    points: spread(one.points, step, meaning.level)
-      .map(([time, sum]): [number, number] => [time, rate(meaning, sum, step)]),
+    points: spread(rates(meaning, one.points, step), step),
   })), [points.value]);
+  const variation = useMemo(() => points.value?.variation?.points
+    .map(([time, low, high]): [number, number, number] => [
+      time, rate(meaning, [time, low, low, 1], 1), rate(meaning, [time, high, high, 1], 1)]),
+  [points.value]);
   const empty = flame.value ? flame.value.quality.windows === 0 : flame.error?.status === 404;
   const answers = together(points, flame);
 
@@ -112,7 +118,7 @@ export function Explore({ route }: PageProps) {
       <SelectionBar selection={selection} range={range} bounds={bounds}
         onChange={(next, nextRange) => nextRange === range ? select(next) : setRange(nextRange)}>
         <TimeSteps bounds={bounds} onChange={(next) => setRange(rangeOf(next))} />
-        <button type="button" class="button button-icon" aria-label="Ask again" title="Ask again"
+        <button type="button" class="button button-icon" aria-label="Refresh" title="Refresh"
           onClick={() => setAsked(Date.now() / 1000)}><Icon name="refresh" /></button>
       </SelectionBar>
       <Progress loaded={answers} />
@@ -120,6 +126,7 @@ export function Explore({ route }: PageProps) {
       {points.value && series.length > 0 && (
         <Chart label={`${meaning.words} over time`} title={meaning.words} series={series} bounds={bounds}
           step={step} format={(value) => formatRate(meaning, value)}
+          variation={variation}
           onSelect={(next) => setRange(rangeOf(next))} onOut={() => setRange(rangeOf(wider(bounds)))}>
           <GroupPicker names={labels.value ?? []} group={group}
             onChange={(name) => show({ group: name || '-' })} />
@@ -133,7 +140,8 @@ export function Explore({ route }: PageProps) {
             ))}
           </nav>
           <QualityLine quality={flame.value.quality} bounds={bounds} />
-          <a class="button" href={address('/compare', { query: text, ...pinned })}>Compare</a>
+          <NamesSwitch onChange={show} />
+          <a class="button" href={address('/compare', { query: text, ...pinned, ...namesParam() })}>Compare</a>
           <CopyLink link={link({ ...pinned })} />
           <Export title={service || 'assay'} picture={() => flameApp.current?.picture()}
             make={(format) => getBlob('profile', { query: text, ...times, format })} />
@@ -143,8 +151,9 @@ export function Explore({ route }: PageProps) {
           onApp={(app) => { flameApp.current = app; }}
           onOpenFunction={(name) => go(functionLink(name))}
           onCompare={(name) => go(address('/compare', {
-            query: text, ...pinned, flame: new URLSearchParams({ search: name }).toString(),
+            query: text, ...pinned, ...namesParam(), flame: new URLSearchParams({ search: name }).toString(),
           }))}
+          exact={askTop({ query: text, ...times })}
           more={async (path, again, signal) => (await get<FlameAnswer>('flame', {
             query: text, ...times, ...moreParams(path, again),
           }, signal)).flame}
@@ -155,7 +164,7 @@ export function Explore({ route }: PageProps) {
       </>}
       {empty && (selection.matchers.length === 0
         ? <FirstProfile range={range} />
-        : <Nothing><p>Nothing of this selection is in this range. Choose a longer one, another type,
+        : <Nothing><p>No data for this selection in this range. Choose a longer one, another type,
           or fewer labels.</p></Nothing>)}
     </div>
   );

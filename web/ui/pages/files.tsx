@@ -27,7 +27,7 @@ import { useSettings } from '../settings';
 
 const STORED = 'stored';
 const NORMALIZE: readonly (readonly [string, string])[] = [
-  ['total', 'Shares of the total'], ['duration', 'Per second'], ['none', 'As they are'],
+  ['total', '% of total'], ['duration', 'Per second'], ['none', 'Raw'],
 ];
 
 function useFiles(): readonly OpenFile[] {
@@ -57,7 +57,7 @@ function Facts({ file, answer }: { file: OpenFile; answer: FileFlame }) {
     first > 0 ? formatBounds({ from: first, to: last }, utc) : '',
     ...notes.map((note) => note.replace(/\.$/, '')),
   ].filter((fact) => fact !== '');
-  return <p class="quality" aria-label="What this file holds">{facts.join(' · ')}</p>;
+  return <p class="quality" aria-label="Contents of this file">{facts.join(' · ')}</p>;
 }
 
 function Sides({ answer, file, base }: { answer: FileDiff; file: OpenFile; base: Base }) {
@@ -138,7 +138,7 @@ export function Files({ route }: PageProps) {
   const served = useLoad(viewSecret, loadServed);
   const file = findFile(params.get('file')) ?? (params.has('file') ? null : files[files.length - 1] ?? null);
   const base = baseOf(params, file);
-  const normalize = params.get('normalize') ?? 'total';
+  const normalize = params.get('normalize') ?? '';
 
   // Two files on the command line are there to be compared.
   useEffect(() => {
@@ -177,7 +177,7 @@ export function Files({ route }: PageProps) {
   }
   return (
     <div class="page explore">
-      <div class="page-head" role="group" aria-label="What is shown">
+      <div class="page-head" role="group" aria-label="Selection">
         <h1 class="file-name" title={file.name}>{file.name}</h1>
         {files.length > 1 && <select class="button" aria-label="File" value={file.id}
           onChange={(event) => go(address(filesPath(), { file: event.currentTarget.value }))}>
@@ -188,9 +188,9 @@ export function Files({ route }: PageProps) {
           onChange={(event) => compareWith(event.currentTarget.value)}>
           <option value="">nothing</option>
           {others.map(({ id, name }) => <option key={id} value={id}>{name}</option>)}
-          {viewSecret === null && <option value={STORED}>what is stored</option>}
+          {viewSecret === null && <option value={STORED}>stored profiles</option>}
         </select></label>
-        {base && <select class="button" aria-label="What is compared" value={normalize}
+        {base && <select class="button" aria-label="Normalization" value={normalize}
           onChange={(event) => show({ normalize: event.currentTarget.value })}>
           {NORMALIZE.map(([id, title]) => <option key={id} value={id}>{title}</option>)}
         </select>}

@@ -8,22 +8,24 @@ import { foldedStacks } from '../../flame/folded';
 import { shownName } from '../../flame/names';
 import { formatPercent, formatValue } from '../../flame/units';
 import type { PageProps } from '../app';
-import { get, type CallersAnswer, type FunctionRow, type TimeSeries } from '../api';
+import { get, type CallersAnswer, type FunctionRow, type Point, type TimeSeries } from '../api';
+import { askTop } from '../exact';
 import { useLoad } from '../load';
 import { Chart } from '../parts/chart';
 import { CopyLink, Export } from '../parts/export';
 import { Flame } from '../parts/flame';
 import { Lines } from '../parts/lines';
 import { Name } from '../parts/name';
+import { NamesSwitch } from '../parts/names';
 import { QualityLine } from '../parts/quality';
 import { SelectionBar } from '../parts/selection-bar';
 import { Failure, Nothing, Progress } from '../parts/status';
-import { address, go, type Params } from '../route';
+import { address, go, namesParam, type Params } from '../route';
 import { parseQuery, withLabel, writeQuery, type Selection } from '../selection';
-import { spread } from '../stack';
+import { spread, type ChartPoint } from '../stack';
 import { boundsOf, rangeFrom, rangeOf, rangeParams, stepOf, wider, type Bounds, type Range }
   from '../time';
-import { formatRate, meaningOf, rate } from '../values';
+import { formatRate, meaningOf, rates } from '../values';
 
 interface Asked {
   query: string;
@@ -49,14 +51,14 @@ function OverTime({ asked, onRange }: { asked: Asked; onRange: (bounds: Bounds) 
   // The parts of the stack: the function itself, and what it calls.
   const series = useMemo(() => {
     const even = (answer: TimeSeries | null) =>
-      spread(answer?.series[0]?.points ?? [], step, meaning.level);
-    const own = new Map(even(self.value));
+      spread(rates(meaning, answer?.series[0]?.points ?? [], step), step);
+    const own = new Map(even(self.value).map(([time, value]) => [time, value]));
     const all = even(total.value);
     return [
-      { name: 'itself', points: all.map(([time]): [number, number] =>
-        [time, rate(meaning, own.get(time) ?? 0, step)]) },
-      { name: 'what it calls', points: all.map(([time, sum]): [number, number] =>
-        [time, rate(meaning, sum - (own.get(time) ?? 0), step)]) },
+      { name: 'itself', points: all.map(([time, , covered]): ChartPoint =>
+        [time, own.get(time) ?? 0, covered]) },
+      { name: 'callees', points: all.map(([time, sum, covered]): ChartPoint =>
+        [time, sum - (own.get(time) ?? 0), covered]) },
     ];
   }, [self.value, total.value]);
   return (
@@ -78,7 +80,7 @@ function ByLabel({ asked, label, unit }: { asked: Asked; label: string; unit: st
     get<TimeSeries>('timeseries', {
       query: asked.query, ...times(asked.bounds), step: String(stepOf(asked.bounds)), group_by: [label],
     }, signal));
-  const sum = (points: [number, number][]) => points.reduce((total, [, value]) => total + value, 0);
+  const sum = (points: Point[]) => points.reduce((total, [, value]) => total + value, 0);
   const whole = new Map((all.value?.series ?? []).map(({ labels, points }) =>
     [labels[label] ?? '', sum(points)]));
   const rows = (own.value?.series ?? [])
@@ -91,7 +93,7 @@ function ByLabel({ asked, label, unit }: { asked: Asked; label: string; unit: st
       <h2>By {label}</h2>
       <table class="table plain">
         <thead><tr><th scope="col">{label}</th><th scope="col" class="number">Total</th>
-          <th scope="col" class="number">Of all in it</th></tr></thead>
+          <th scope="col" class="number">% of function</th></tr></thead>
         <tbody>
           {rows.slice(0, 20).map(({ value, total }) => (
             <tr key={value}>
@@ -155,7 +157,7 @@ function Neighbours(props: { title: string; rows: FunctionRow[]; answer: Callers
 
 type Part = 'callee_tree' | 'caller_tree' | 'lines';
 const PARTS: readonly (readonly [Part, string])[] = [
-  ['callee_tree', 'What it calls'], ['caller_tree', 'What calls it'], ['lines', 'Its lines'],
+  ['callee_tree', 'Callees'], ['caller_tree', 'Callers'], ['lines', 'Lines'],
 ];
 const ALL_NODES = '1048576';
 
@@ -174,14 +176,15 @@ export function FunctionPage({ route }: PageProps) {
 
   const here = (change: Params) => address('/function', {
     query, name, ...rangeParams(range), part: part === 'callee_tree' ? undefined : part, flame: view,
-    ...change,
+    ...namesParam(), ...change,
   });
   const show = (change: Params, replace = false) => go(here(change), replace);
   function change(selection: Selection, next: Range) {
     setMoment(Date.now() / 1000);
     show({ query: writeQuery(selection), from: undefined, to: undefined, ...rangeParams(next) });
   }
-  const link = (other: string) => address('/function', { query, name: other, ...rangeParams(range) });
+  const link = (other: string) =>
+    address('/function', { query, name: other, ...rangeParams(range), ...namesParam() });
   const found = answer.value;
 
   return (
@@ -192,10 +195,10 @@ export function FunctionPage({ route }: PageProps) {
         <h1 class="code function-name" title={shownName(name)}><Name name={name} /></h1>
         <span class="space" />
         <CopyLink link={here({ ...rangeOf(bounds) })} />
-        <a class="button" href={address('/explore', { query, ...rangeParams(range) })}>
+        <a class="button" href={address('/explore', { query, ...rangeParams(range), ...namesParam() })}>
           The whole flame graph</a>
       </div>
-      {name === '' && <Nothing><p>No function was named. Choose one in a flame graph.</p></Nothing>}
+      {name === '' && <Nothing><p>No function selected. Choose one in a flame graph.</p></Nothing>}
       <Failure loaded={answer} />
       {found && <Figures answer={found} />}
       {name !== '' && answer.error?.status !== 404 && <OverTime asked={asked}
@@ -216,6 +219,7 @@ export function FunctionPage({ route }: PageProps) {
             ))}
           </nav>
           <span class="space" />
+          <NamesSwitch onChange={show} />
           {part !== 'lines' && <Export title={name} formats={['folded']}
             picture={() => flameApp.current?.picture()}
             make={async () => {
@@ -226,6 +230,8 @@ export function FunctionPage({ route }: PageProps) {
         {part === 'lines'
           ? <Lines query={query} bounds={bounds} name={name} link={link} />
           : <Flame key={part} data={found[part]} state={view}
+            exact={askTop({ query, ...times(bounds) },
+              { [part === 'callee_tree' ? 'below' : 'above']: name })}
             onState={(state, step) => show({ flame: state }, !step)}
             onOpenFunction={(other) => go(link(other))}
             onApp={(app) => { flameApp.current = app; }}

@@ -16,7 +16,7 @@ import { address, go, type Params } from '../route';
 import { servicesOf, useTops, type Service } from '../services';
 import { writeQuery } from '../selection';
 import { boundsOf, rangeFrom, rangeParams, stepOf, type Bounds } from '../time';
-import { formatRate, meaningOf, rate, type Meaning } from '../values';
+import { formatRate, meaningOf, type Meaning } from '../values';
 
 interface Answer {
   type: string; // as queries name it
@@ -38,13 +38,12 @@ async function ask(wanted: string, bounds: Bounds, step: number, signal: AbortSi
   const types = await get<ProfileType[]>('types', times, signal);
   const type = types.find(({ id }) => id === wanted)?.id
     ?? types.find(({ sample_unit }) => sample_unit === 'nanoseconds')?.id ?? types[0]?.id;
-  if (type === undefined) throw new ApiError(404, 'not_found', 'There is nothing in this range.');
+  if (type === undefined) throw new ApiError(404, 'not_found', 'No data in this range.');
   return { type, types, points: await series(type) };
 }
 
 interface Row extends Service {
   share: number;
-  mean: number;
   top: TopAnswer | null;
 }
 
@@ -62,7 +61,7 @@ function columnsOf(meaning: Meaning, bounds: Bounds): Column<Row>[] {
     { id: 'time', title: 'Over time', quietTitle: true, minor: true,
       cell: ({ points }) => <Sparkline points={points} bounds={bounds} /> },
     { id: 'total', title: meaning.unit === 'nanoseconds' ? 'CPU cores' : meaning.words, number: true,
-      order: ({ total }) => total, cell: ({ mean }) => formatRate(meaning, mean) },
+      order: ({ mean }) => mean, cell: ({ mean }) => formatRate(meaning, mean) },
     { id: 'share', title: 'Share', number: true, order: ({ share }) => share,
       cell: ({ share }) => <>
         <span class="share-bar"><svg viewBox="0 0 100 4" preserveAspectRatio="none" aria-hidden="true">
@@ -104,7 +103,7 @@ export function Home({ route: { params } }: PageProps) {
   const services = useMemo(() => answer ? servicesOf(answer.points) : [], [answer]);
   const meaning = meaningOf(answer?.points.type ?? '');
   const columns = useMemo(() => columnsOf(meaning, bounds), [answer, bounds]);
-  const all = services.reduce((sum, { total }) => sum + total, 0);
+  const all = services.reduce((sum, { mean }) => sum + mean, 0);
   const found = services.filter(({ name }) => name.toLowerCase().includes(search.toLowerCase()));
   const queryOf = ({ name }: Service) => writeQuery({
     type: answer?.type ?? 'cpu', matchers: [{ name: 'service_name', operator: '=', value: name }],
@@ -113,8 +112,8 @@ export function Home({ route: { params } }: PageProps) {
   // Top functions cost the server a merge each: asked for what is on the page, or for all where
   // that is what is sorted by.
   const byTop = /^-?(top|unnamed)$/.test(sort);
-  const bare = found.map((service): Row => ({ ...service, top: null, share: all > 0 ? service.total / all : 0,
-    mean: rate(meaning, service.total, bounds.to - bounds.from) }));
+  const bare = found.map((service): Row => ({
+    ...service, top: null, share: all > 0 ? service.mean / all : 0 }));
   const ordered = sorted(bare, columns, sort);
   const tops = useTops((byTop ? ordered : ordered.slice(page * PAGE_ROWS, (page + 1) * PAGE_ROWS))
     .map(queryOf), bounds);
@@ -141,7 +140,7 @@ export function Home({ route: { params } }: PageProps) {
           </select>
         )}
         {services.length > 0 && <span class="quiet">{grouped(services.length)}{' '}
-          {services.length === 1 ? 'service' : 'services'}, together {formatRate(meaning, rate(meaning, all, bounds.to - bounds.from))}
+          {services.length === 1 ? 'service' : 'services'}, together {formatRate(meaning, all)}
           {meaning.unit === 'nanoseconds' ? ' cores' : ''}</span>}
         <span class="space" />
         <RangePicker range={range} onChange={(next) => {

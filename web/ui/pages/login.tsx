@@ -9,7 +9,7 @@ function explain(error: unknown): string {
   if (!(error instanceof ApiError)) return String(error);
   if (error.status === 401 && /expired/.test(error.message)) return error.message;
   if (error.status === 401)
-    return 'The server does not know this token. Was it copied whole? `assay token list` shows those there are.';
+    return 'Unknown token. Check that it was copied completely; `assay token list` shows the existing ones.';
   return error.message;
 }
 
@@ -39,8 +39,8 @@ export function Login({ reason, onDone }: { reason: string; onDone: () => void }
 
   return (
     <form class="login" onSubmit={enter}>
-      <h1>This server wants a token</h1>
-      <p>Use one with the role <code>read</code>. Whoever runs the server makes it:</p>
+      <h1>Sign in with a token</h1>
+      <p>Use a token with the role <code>read</code>. The administrator of the server creates it with:</p>
       <pre>assay token create me --roles read</pre>
       <label for="token">Token</label>
       <input id="token" ref={field} class="field" type="password" autocomplete="current-password"
@@ -49,11 +49,11 @@ export function Login({ reason, onDone }: { reason: string; onDone: () => void }
       <label class="check">
         <input type="checkbox" checked={remember}
           onChange={(event) => setRemember(event.currentTarget.checked)} />
-        Keep it in this browser, not only until the tab closes
+        Remember the token in this browser
       </label>
       <p id="token-problem" class="problem" role="alert">{problem}</p>
       <button class="button primary" type="submit" disabled={busy || text.trim() === ''}>
-        {busy ? 'Asking…' : 'Log in'}
+        {busy ? 'Signing in…' : 'Log in'}
       </button>
     </form>
   );

@@ -4,7 +4,7 @@
 export function Missing() {
   return (
     <div class="notice">
-      <p>There is no such page here. Was the address copied whole?</p>
+      <p>Page not found. Check that the URL was copied completely.</p>
       <p><a href="/">All services</a></p>
     </div>
   );

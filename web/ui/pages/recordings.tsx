@@ -102,14 +102,14 @@ function One({ id }: { id: string }) {
             (error: Error) => setProblem(error.message));
         }}>Stop</button>}
         <CopyLink link={address('/recordings', { id })} title="Copy a link to this recording" />
-        {ready && <a class="button" href={compareAddress(recording)}>Compare with the hour before</a>}
+        {ready && <a class="button" href={compareAddress(recording)}>Compare with the previous hour</a>}
         {ready && <a class="button primary" href={address('/explore', selectionOf(recording))}>Open</a>}
       </div>
       {problem !== '' && <p class="problem" role="alert">{problem}</p>}
       <Failure loaded={loaded} />
       <p class="quality" role="status">
-        {over(recording) ? `It is over: ${recording.state}.` : `It is ${recording.state}…`}
-        {' '}{formatValue(recording.samples, 'count')} samples so far.
+        {over(recording) ? `Finished (${recording.state})` : `${recording.state}…`}
+        , {formatValue(recording.samples, 'count')} samples
       </p>
       <table class="table plain" aria-label="Agents of this recording">
         <thead><tr><th scope="col">Host</th><th scope="col">State</th>
@@ -149,10 +149,10 @@ export function Recordings({ route: { params } }: PageProps) {
         <Progress loaded={loaded} />
         <Failure loaded={loaded} />
         {loaded.value?.length === 0 && <Nothing>
-          <p>Nothing was recorded yet. A recording samples one service more often than usual, on the
-            hosts that run it, for as long as you say.</p>
-          {agents.value && heard.length === 0 && <p>It takes an agent that is heard of, and there is
-            none: <a href="/agents">Agents</a> says how to start one.</p>}
+          <p>No recordings yet. A recording samples one service at a higher rate, on the hosts that
+            run it, for a limited time.</p>
+          {agents.value && heard.length === 0 && <p>A recording requires a reporting agent, and there is
+            none: see <a href="/agents">Agents</a>.</p>}
         </Nothing>}
         {loaded.value && loaded.value.length > 0 && <List label="Recordings" columns={columns}
           rows={sorted(loaded.value, columns, sort)} keyOf={(recording) => recording.id}

@@ -47,8 +47,8 @@ interface Uploaded {
 }
 
 const QUALITY: Record<string, string> = {
-  nothing: 'nothing of use', starts: 'where functions begin', dynamic: 'exported names',
-  symbols: 'all names', lines: 'names and lines', inlines: 'names, lines and inlined functions',
+  nothing: 'no symbols', starts: 'function starts', dynamic: 'exported symbols',
+  symbols: 'all symbols', lines: 'symbols and lines', inlines: 'symbols, lines and inlined functions',
 };
 const qualityWords = (quality: string | null) => quality === null ? 'nothing' : QUALITY[quality] ?? quality;
 const base = (path: string) => path.replace(/^.*\//, '') || path;
@@ -102,7 +102,7 @@ export function Symbols({ route: { params } }: PageProps) {
       setWords(`Sending ${file.name}…`);
       try {
         const done = await post<Uploaded>('debuginfo', { name: file.name }, file);
-        setWords(`${file.name}: ${done.stored ? 'stored' : 'nothing new in it'}; it gives ${qualityWords(done.quality)}.`);
+        setWords(`${file.name}: ${done.stored ? 'stored' : 'not better than the stored file'}; it has ${qualityWords(done.quality)}.`);
       } catch (error) {
         setWords(`${file.name}: ${(error as Error).message}`);
         return;
@@ -126,17 +126,17 @@ export function Symbols({ route: { params } }: PageProps) {
       <Progress loaded={survey} />
       <Failure loaded={survey} />
       {survey.value?.missing.length === 0 && <Nothing>
-        <p>Nothing in this range lacks names that a debug file could give.</p>
+        <p>No symbols are missing in this range.</p>
       </Nothing>}
       {survey.value && survey.value.missing.length > 0 && <>
-        <List label="Binaries without names" columns={columns} rows={sorted(survey.value.missing, columns, sort)}
+        <List label="Binaries with missing symbols" columns={columns} rows={sorted(survey.value.missing, columns, sort)}
           keyOf={({ build_id, service }) => `${build_id} ${service}`} sort={sort} onSort={(next) => show({ sort: next })} />
-        <p class="quality">Send the debug files of these: with Upload, or from where they are:{' '}
+        <p class="quality">Upload the debug files of these binaries here, or with{' '}
           <code>assay debuginfo upload --server {location.origin} FILE...</code>
-          {survey.value.cut && ' There are more than these.'}</p>
+          {survey.value.cut && ' The list is not complete.'}</p>
       </>}
       {builds.value && builds.value.builds.length > 0 && <>
-        <div class="page-head"><h2>What is there</h2>
+        <div class="page-head"><h2>Stored symbols</h2>
           <span class="quiet">{formatValue(builds.value.bytes, 'bytes')}</span></div>
         <List label="Builds with symbols" columns={BUILDS} rows={sorted(builds.value.builds, BUILDS, buildSort)}
           keyOf={({ build_id }) => build_id} sort={buildSort} onSort={setBuildSort} />

@@ -16,6 +16,8 @@ export interface ChartProps {
   step: number;
   format: (value: number) => string;
   height?: number;
+  // How all together varied within a step, in the chart's unit.
+  variation?: readonly (readonly [time: number, low: number, high: number])[];
   onSelect?: (bounds: Bounds) => void;
   onOut?: () => void; // a double click: a wider range
   children?: ComponentChildren; // controls beside the title
@@ -39,7 +41,26 @@ function unlessCut(plot: uPlot, time: number, text: string): string {
   return right <= plot.width ? text : '';
 }
 
-export function Chart({ label, title, children, series, bounds, step, format, height = 128, onSelect, onOut }: ChartProps) {
+// A line in each step from the lowest to the highest: a spike that is shorter than a step is seen.
+function drawVariation(plot: uPlot, variation: ChartProps['variation'] = [], step: number, colour: string): void {
+  const { ctx, bbox } = plot;
+  const width = Math.max(1, Math.round(uPlot.pxRatio));
+  ctx.save();
+  ctx.beginPath();
+  ctx.rect(bbox.left, bbox.top, bbox.width, bbox.height);
+  ctx.clip();
+  ctx.fillStyle = colour;
+  for (const [time, low, high] of variation) {
+    const x = plot.valToPos(time + step / 2, 'x', true);
+    const top = plot.valToPos(high, 'y', true);
+    ctx.fillRect(x - width / 2, top, width, Math.max(width, plot.valToPos(low, 'y', true) - top));
+  }
+  ctx.restore();
+}
+
+export function Chart(props: ChartProps) {
+  const { label, title, children, series, bounds, step, format, height = 128, onSelect, onOut, variation } = props;
+  const highest = useMemo(() => Math.max(0, ...(variation ?? []).map(([, , high]) => high)), [variation]);
   const settings = useSettings();
   const { dark, safe } = settings.theme.scheme;
   const box = useRef<HTMLDivElement>(null);
@@ -69,7 +90,7 @@ export function Chart({ label, title, children, series, bounds, step, format, he
         points: { show: false } },
       scales: {
         x: { time: true, range: () => [bounds.from, bounds.to] },
-        y: { range: (_, __, max) => [0, max > 0 ? max * 1.05 : 1] },
+        y: { range: (_, __, max) => [0, Math.max(max, highest) > 0 ? Math.max(max, highest) * 1.05 : 1] },
       },
       axes: [
         { ...axis, size: 30, values: (u, splits, _, __, apart) => splits.map((time) =>
@@ -86,6 +107,7 @@ export function Chart({ label, title, children, series, bounds, step, format, he
       // What is stacked on top is drawn over what is below: each fills down to the next.
       bands: shown.slice(1).map((_, i) => ({ series: [i + 2, i + 1] as [number, number] })),
       hooks: {
+        draw: [(u) => drawVariation(u, variation, step, quiet)],
         setCursor: [({ cursor: { idx } }) =>
           setHovered(idx == null ? null : Math.min(idx, stacked.data[0].length - 2))],
         setSelect: [(u) => {
@@ -104,7 +126,9 @@ export function Chart({ label, title, children, series, bounds, step, format, he
       observer.disconnect();
       chart.destroy();
     };
-  }, [stacked, dark, safe, settings.utc, bounds.from, bounds.to, step, height]);
+  }, [stacked, dark, safe, settings.utc, bounds.from, bounds.to, step, height, variation]);
+  const hoveredTime = hovered === null ? undefined : stacked.data[0][hovered];
+  const within = variation?.find(([time]) => hoveredTime !== undefined && Math.abs(time - hoveredTime) < step / 2);
 
   return (
     <figure class="chart" aria-label={label}>
@@ -114,6 +138,7 @@ export function Chart({ label, title, children, series, bounds, step, format, he
           {hovered === null || stacked.data[0][hovered] === undefined
             ? '' : formatTime(stacked.data[0][hovered], settings.utc)}
         </span>
+        {within && <span class="chart-name">lowest <b>{format(within[1])}</b> highest <b>{format(within[2])}</b></span>}
         {(shown.length > 1 || hovered !== null) && shown.map(({ name }, i) => (
           <span key={name} class="chart-name">
             <svg class="swatch" viewBox="0 0 10 10" aria-hidden="true">
@@ -133,6 +158,7 @@ export function Chart({ label, title, children, series, bounds, step, format, he
             <tr key={name}><th scope="row">{name}</th>
               <td>{format(meanOf(points))}</td><td>{format(peakOf(points))}</td></tr>
           ))}
+          {variation && <tr><th scope="row">all, within a step</th><td /><td>{format(highest)}</td></tr>}
         </tbody>
       </table>
       <div class="chart-plot" ref={box} style={{ height: `${height}px` }} onDblClick={onOut} />

@@ -6,8 +6,8 @@ import { addFiles, filesPath } from '../files';
 import { address, go } from '../route';
 import { Icon } from './icon';
 
-const FORMATS = 'pprof, perf script, folded stacks, speedscope, OTLP, JFR, V8 .cpuprofile, gperftools '
-  + 'CPU and heap; gzip and zstd are fine';
+const FORMATS = 'pprof, perf script, folded stacks, speedscope, OTLP, JFR, V8 .cpuprofile and .heapprofile, '
+  + 'stackprof, flamebearer, gperftools CPU and heap; also compressed with gzip or zstd';
 
 // Two that come together are compared, in the order they came.
 export function openAndShow(files: File[]): void {
@@ -36,8 +36,8 @@ export function DropZone() {
     <section class="drop-zone">
       <Icon name="file" />
       <h1>Drop a profile here</h1>
-      <p>It is drawn, compared and converted; nothing of it is stored unless you ask for that. Drop
-        two to see what changed from the first to the second.</p>
+      <p>You can view, compare and convert it; it is only stored if you choose to. Drop two
+        profiles to compare the first with the second.</p>
       <FilePicker label="Choose files…" primary onFiles={openAndShow} />
       <p class="quiet">{FORMATS}.</p>
       <p class="quiet">From a shell, without a server: <code>assay view FILE</code></p>

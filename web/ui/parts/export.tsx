@@ -88,10 +88,10 @@ export function Export({ make, formats, more = [], title, picture }: ExportProps
   function draw(): Promise<Blob> {
     const canvas = picture();
     return new Promise((resolve, reject) => {
-      if (!canvas) reject(new Error('Show the graph first: the picture is of it.'));
+      if (!canvas) reject(new Error('Show the graph first, to export it as a picture.'));
       else canvas.toBlob((blob) => {
         if (blob) resolve(blob);
-        else reject(new Error('The browser could not make a picture of a graph of this size.'));
+        else reject(new Error('The browser failed to draw a picture of this size.'));
       }, 'image/png');
     });
   }
@@ -132,7 +132,7 @@ export function CopyLink({ link, title }: { link: string; title?: string }) {
   }
   return (
     <button type="button" class="button" onClick={copy}
-      title={title ?? 'Copy a link with fixed times: it shows the same tomorrow'}>
+      title={title ?? 'Copy a link with fixed times'}>
       <Icon name="link" /> <span role="status">{done || 'Link'}</span>
     </button>
   );

@@ -31,11 +31,11 @@ function HowToSend() {
   const header = secret ? "-H \"Authorization: Bearer $TOKEN\" " : '';
   return (
     <>
-      {secret && <Commands title="A token that may send">
+      {secret && <Commands title="Create a token for senders">
         {'assay token create sender --roles ingest'}</Commands>}
-      <Commands title="All of a Linux machine, all the time">
+      <Commands title="Profile a Linux machine continuously">
         {`sudo assay agent --server ${origin}${secret ? ' --token-file FILE' : ''}`}</Commands>
-      <Commands title="One command, once">{`assay record -o app.pb.gz -- ./app
+      <Commands title="Record one command">{`assay record -o app.pb.gz -- ./app
 curl ${header}--data-binary @app.pb.gz '${origin}/api/v1/push?service_name=app'`}</Commands>
       <Commands title="From a Go program, with Pyroscope's client">{`pyroscope.Start(pyroscope.Config{
     ApplicationName: "app",
@@ -45,7 +45,7 @@ curl ${header}--data-binary @app.pb.gz '${origin}/api/v1/push?service_name=app'`
   otlphttp:
     profiles_endpoint: ${origin}/v1development/profiles${secret ? `
     headers: {Authorization: "Bearer \${env:TOKEN}"}` : ''}`}</Commands>
-      <Commands title="Just to look around: a made-up fleet">
+      <Commands title="Try it with a simulated fleet">
         {`assay simulate --server ${origin} --fast${secret ? ' --token-file FILE' : ''}`}</Commands>
     </>
   );
@@ -61,16 +61,16 @@ export function FirstProfile({ range }: { range: Range }) {
   return (
     <section class="first">
       {some ? <>
-        <h1>Nothing in this range</h1>
-        <p>No profile was taken in: {formatRange(range, utc)}. There are others in this server.</p>
+        <h1>No data in this range</h1>
+        <p>No profiles in {formatRange(range, utc)}. The server has profiles of other times.</p>
         <p><a class="button primary" href={address(path, {
           ...Object.fromEntries(params), from: 'now-14d', to: undefined,
         })}>Show the last 14 days</a></p>
-        <h2>To send more</h2>
+        <h2>Send profiles</h2>
       </> : <>
         <h1>No profiles yet</h1>
-        <p>This server is ready and has nothing to show. Any of these sends the first profile; it is
-          here a few seconds later. You can also <a href="/files">open a file</a>.</p>
+        <p>This server is ready. Each of these commands sends a profile, which appears here a few
+          seconds later. You can also <a href="/files">open a file</a>.</p>
       </>}
       <HowToSend />
     </section>

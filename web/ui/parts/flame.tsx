@@ -5,6 +5,7 @@
 import { useEffect, useMemo, useRef, useState } from 'preact/hooks';
 import { mount, type FlameApp, type Focus } from '../../flame/app';
 import { FlameDataError, parseProfile, readProfile, type Profile } from '../../flame/data';
+import { exactBy, type Ask } from '../../flame/exact';
 import { findPath, graft } from '../../flame/graft';
 import { findNodes, nodeKey } from '../../flame/keys';
 import { withStates } from '../../flame/states';
@@ -26,6 +27,7 @@ export interface FlameProps {
   onOpenFunction?: (name: string) => void;
   onCompare?: (name: string) => void;
   more?: AskMore;
+  exact?: Ask; // who has all stacks
   states?: AskStates;
   // Hears of the module when it is there, and of null when it is gone.
   onApp?: (app: FlameApp | null) => void;
@@ -125,7 +127,7 @@ export function Flame(props: FlameProps) {
       ? grown : { base, keys: [], profile: base };
     if (known.keys.length === keys.length) return undefined;
     const controller = new AbortController();
-    setBusy('Loading what was too small to draw…');
+    setBusy('Loading small frames…');
     grow(known, keys, more, controller.signal).then(
       (next) => {
         setBusy('');
@@ -150,6 +152,10 @@ export function Flame(props: FlameProps) {
       state: decodeState(latest.current.state, profile, view),
       theme: settings.theme,
       states: () => latest.current.states !== undefined,
+      exact: props.exact && exactBy({
+        table: (request, signal) => latest.current.exact!.table(request, signal),
+        around: props.exact.around && ((name, signal) => latest.current.exact!.around!(name, signal)),
+      }),
       keys: apart ? element.current : document,
       onOpenFunction: props.onOpenFunction && ((name) => latest.current.onOpenFunction?.(name)),
       onCompare: props.onCompare && ((name) => latest.current.onCompare?.(name)),

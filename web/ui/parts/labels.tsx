@@ -29,7 +29,7 @@ function Adding({ bounds, onAdd }: { bounds: Bounds; onAdd: (name: string, opera
     <span class="chip adding">
       <Suggest label="Label" value={name} options={(names.value ?? []).filter((n) => n !== 'service_name')}
         onChoose={setName} />
-      <select class="button" aria-label="How the value is compared" value={operator}
+      <select class="button" aria-label="Comparison operator" value={operator}
         onChange={(event) => setOperator(event.currentTarget.value as Operator)}>
         {OPERATORS.map((one) => <option key={one}>{one}</option>)}
       </select>

@@ -115,7 +115,7 @@ export function Lines({ query, bounds, name, link }: LinesProps) {
           })}
         {found.line_count > found.lines.length && (
           <p class="table-end quiet">The {grouped(found.lines.length)} of {grouped(found.line_count)}{' '}
-            lines that cost most.</p>
+            most expensive lines.</p>
         )}
       </>}
     </>

@@ -10,19 +10,35 @@ function plural(count: number, one: string, many = `${one}s`): string {
   return `${grouped(count)} ${count === 1 ? one : many}`;
 }
 
+// Names that are still to come: what has no name now may have one in a minute.
+export function pendingNames(quality: Quality): string[] {
+  const { symbols_requested: requested = 0, symbols_uploading: uploading = 0, unnamed_share: share } = quality;
+  const parts = [requested > 0 ? `${grouped(requested)} requested` : '', uploading > 0 ? `${grouped(uploading)} uploading` : '']
+    .filter((part) => part !== '');
+  return share === 0 || parts.length === 0 ? []
+    : [`names pending: symbols of ${plural(requested + uploading, 'binary', 'binaries')}, ${parts.join(', ')}`];
+}
+
 // Sentences on what a reader should know before believing the picture.
 function doubts(quality: Quality, bounds: Bounds): string[] {
   const out: string[] = [];
   const span = bounds.to - bounds.from;
   if (quality.windows > 0 && quality.first - bounds.from > Math.max(120, span / 20))
-    out.push(`nothing in the first ${formatDuration(quality.first - bounds.from)}`);
+    out.push(`no data for the first ${formatDuration(quality.first - bounds.from)}`);
   if (typeof quality.unnamed_share === 'number' && quality.unnamed_share > 0.05)
-    out.push(`${formatPercent(quality.unnamed_share)} in code without names`);
+    out.push(`${formatPercent(quality.unnamed_share)} missing symbols`);
+  out.push(...pendingNames(quality));
   if (quality.cut > 0 && quality.total > 0 && quality.cut / quality.total > 0.001)
-    out.push(`${formatPercent(quality.cut / quality.total)} in parts too small to draw`);
-  if (quality.dropped) out.push(`${plural(quality.dropped, 'sample')} lost on the way`);
+    out.push(`${formatPercent(quality.cut / quality.total)} in frames too small to draw`);
+  for (const { service, source, by, others, unused } of quality.sources ?? [])
+    out.push(by
+      ? `${service} from ${source}, and from ${(others ?? []).join(', ')} for some values of ${by}`
+      : `${service} from ${source}, ignoring ${unused.join(', ')}`);
+  if (quality.dropped) out.push(`${plural(quality.dropped, 'sample')} lost`);
+  if (quality.capped_labels)
+    out.push(`${plural(quality.capped_labels, 'label')} above the limit of values, folded into "other"`);
   if (quality.damaged_blocks > 0 || quality.damaged_files > 0)
-    out.push('some of the data is damaged and left out');
+    out.push('some data is damaged and missing');
   return out;
 }
 
@@ -40,7 +56,7 @@ export function QualityLine({ quality, bounds, title }: QualityLineProps) {
     plural(quality.windows, 'window'),
     typeof quality.hosts === 'number' ? plural(quality.hosts, 'host') : '',
     typeof quality.windows_covered === 'number'
-      ? `${formatPercent(quality.windows_covered)} of the time covered` : '',
+      ? `${formatPercent(quality.windows_covered)} of the range covered` : '',
     typeof quality.unnamed_share === 'number' && quality.unnamed_share <= 0.05
       ? `${formatPercent(1 - quality.unnamed_share)} named` : '',
   ].filter((fact) => fact !== '');
@@ -50,7 +66,7 @@ export function QualityLine({ quality, bounds, title }: QualityLineProps) {
   ];
   // A line breaks behind a fact, never within one.
   return (
-    <p class="quality" aria-label="What this answer rests on">
+    <p class="quality" aria-label="Data quality">
       {title && <b>{title}: </b>}
       {all.map(({ text, doubt }, i) => (
         <>{i > 0 && ' '}<span class={doubt ? 'fact doubt' : 'fact'}>

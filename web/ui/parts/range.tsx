@@ -19,7 +19,7 @@ export function RangePicker(props: { range: Range; onChange: (range: Range) => v
   const now = Date.now() / 1000;
   const start = parseTime(from, now), end = parseTime(to, now);
   const problem = start === null || end === null
-    ? 'Times are "now-2h30m", "2026-11-15 08:00" or unix seconds.'
+    ? 'Use a time such as "now-2h30m", "2026-11-15 08:00" or unix seconds.'
     : start >= end ? 'The range ends before it begins.' : '';
 
   function choose(next: Range) {

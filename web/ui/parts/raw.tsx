@@ -30,7 +30,7 @@ function Commands({ shown }: { shown: Shown }) {
   }
   return (
     <section class="card">
-      <h2>The same from a shell</h2>
+      <h2>Command line</h2>
       {lines.map((line, i) => (
         <div key={line} class="command">
           <pre>{line}</pre>
@@ -91,7 +91,7 @@ function Exemplars({ query, bounds }: { query: string; bounds: Bounds }) {
       <h2>Samples with a trace <span class="quiet">{grouped(rows.length)}</span></h2>
       <Progress loaded={found} /><Failure loaded={found} />
       {found.value && rows.length === 0
-        && <p class="quiet">None of these samples carries a trace or a span.</p>}
+        && <p class="quiet">None of these samples has a trace or a span.</p>}
       {rows.length > 0 && (
         <table class="table plain">
           <thead><tr><th scope="col">Time</th><th scope="col" class="number">Value</th>

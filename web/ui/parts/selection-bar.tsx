@@ -53,7 +53,7 @@ export function SelectionBar({ title, selection, range, bounds, onChange, childr
     get<string[]>('label/service_name/values', times, signal));
   const select = (next: Selection) => onChange(next, range);
   return (
-    <div class="page-head" role="group" aria-label={title ?? 'What is shown'}>
+    <div class="page-head" role="group" aria-label={title ?? 'Selection'}>
       {title && <span class="bar-word">{title}</span>}
       <Suggest label="Service" placeholder="All services" value={labelOf(selection, 'service_name')}
         options={services.value ?? []} onOpen={() => setWanted(true)}

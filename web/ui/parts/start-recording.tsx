@@ -54,10 +54,10 @@ export function StartRecording({ hosts, onStarted, onClose }: StartRecordingProp
           value={seconds} onInput={(event) => setSeconds(event.currentTarget.value)} /></label>
         <label>Host <select class="button" value={host}
           onChange={(event) => setHost(event.currentTarget.value)}>
-          <option value="">all that run it</option>
+          <option value="">all hosts that run it</option>
           {hosts.map((one) => <option key={one} value={one}>{one}</option>)}
         </select></label>
-        <label>Name, to find it again <input class="field" value={name} maxLength={64}
+        <label>Name <input class="field" value={name} maxLength={64}
           onInput={(event) => setName(event.currentTarget.value)} /></label>
         <p class="problem" role="alert">{problem}</p>
         <div class="dialog-end">

@@ -19,9 +19,9 @@ export function Progress({ loaded }: { loaded: Loaded<unknown> }) {
   if (!loaded.loading && loaded.cancelled)
     return (
       <div class="notice" role="status">
-        <p>This was cancelled before all of it was here.</p>
+        <p>The request was cancelled.</p>
         <div class="dialog-end">
-          <button type="button" class="button" onClick={loaded.retry}>Ask again</button>
+          <button type="button" class="button" onClick={loaded.retry}>Retry</button>
         </div>
       </div>
     );

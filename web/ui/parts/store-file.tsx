@@ -52,11 +52,11 @@ export function StoreFile(props: { file: OpenFile; content: Blob; onClose: () =>
           </div>
         </>
         : <form class="form" onSubmit={store}>
-          <p class="quiet">It is kept as if a program had sent it, at the time the profile says, or
-            now when it says none.</p>
+          <p class="quiet">The server stores it like a push, at the time of the profile, or at the
+            current time if the profile doesn't have one.</p>
           <label>Service <input class="field" required value={service}
             onInput={(event) => setService(event.currentTarget.value)} /></label>
-          <label>Version, if it has one <input class="field" value={version}
+          <label>Version (optional) <input class="field" value={version}
             onInput={(event) => setVersion(event.currentTarget.value)} /></label>
           <p class="problem" role="alert">{problem}</p>
           <div class="dialog-end">

@@ -1,0 +1,250 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * Python's frames in a walk: the same steps as src/runtime/python/walk.c. The thread's state is
+ * found by its thread-specific data; from there frames lead to their callers. The native walk says
+ * which part of the C stack a call of the evaluation function has, and frames are taken from the
+ * chain up to the one that this call began with.
+ *
+ * The interrupted thread is the only one that changes its chain, so what is read here is what it
+ * was at the moment of the sample.
+ */
+#pragma once
+
+#include "bpf/shared.h"
+#include "bpf/types.bpf.h"
+
+TABLE(runtimes, struct bpf_python, BPF_RUNTIMES_MAX);
+TABLE(known_codes, __u64, BPF_KNOWN_CODES_MAX);
+
+enum { PYTHON_ABSENT, PYTHON_UNSEEN, PYTHON_READY, PYTHON_BROKEN };
+
+static __always_inline const struct bpf_python *python_of(const struct walk *walk)
+{
+    struct bpf_python *all = table(&runtimes);
+    __u32 at = walk->runtime;
+    KEEP(at);
+    if (!all || !walk->runtime)
+        return NULL;
+    const struct bpf_python *python = &all[at & (BPF_RUNTIMES_MAX - 1)];
+    return python->generation == walk->runtime >> BPF_RUNTIME_GENERATION_SHIFT ? python : NULL;
+}
+
+static __always_inline void python_begin(struct walk *walk, __u32 runtime)
+{
+    struct python_walk *state = &walk->python;
+    walk->runtime = runtime;
+    state->state = PYTHON_ABSENT;
+    state->pending = 0;
+    state->segment = state->shown = 0;
+    state->evaluate[0] = state->evaluate[1] = state->cold[0] = state->cold[1] = 0;
+    if (!runtime)
+        return;
+    const struct bpf_python *python = python_of(walk);
+    if (!python)
+        return;
+    state->state = PYTHON_UNSEEN;
+    state->evaluate[0] = python->evaluate[0];
+    state->evaluate[1] = python->evaluate[1];
+    state->cold[0] = python->cold[0];
+    state->cold[1] = python->cold[1];
+}
+
+static __always_inline int python_evaluates(const struct walk *walk, __u64 address)
+{
+    const struct python_walk *state = &walk->python;
+    return (address >= state->evaluate[0] && address < state->evaluate[1]) ||
+           (address >= state->cold[0] && address < state->cold[1]);
+}
+
+/* Native frames of the interpreter outside of an evaluation: those through which its functions call
+ * each other. Deep recursion has several for each function, and there is no room for them. */
+static __always_inline int python_hides(const struct walk *walk, __u32 segment)
+{
+    return walk->python.segment && segment == walk->python.segment && !settings.interpreter;
+}
+
+static __always_inline int python_load(__u64 address, __u64 *ret_word)
+{
+    return address < 4096 ? -1 : (int)bpf_probe_read_user(ret_word, 8, (void *)address);
+}
+
+/* A field of a structure that was copied. */
+static __always_inline __u64 python_field(const __u8 *bytes, __u32 offset, __u32 room)
+{
+    KEEP(offset);
+    return offset > room - 8 ? 0 : *(const __u64 *)(bytes + offset);
+}
+
+/* The thread's state, and its innermost frame. */
+static __always_inline int python_find_thread(struct walk *walk, const struct bpf_python *python)
+{
+    struct python_walk *state = &walk->python;
+    __u64 at = bpf_get_current_task_btf()->thread.fsbase + (__s64)python->tsd_offset;
+    __u64 thread;
+    if (python_load(at, &thread))
+        return -1;
+    if (python->tsd_indirect && python_load(thread + (__s64)python->tsd_second, &thread))
+        return -1;
+    if (!thread) /* one that has never run Python */
+        return -1;
+    state->cframe = 0;
+    if (python->thread_cframe != BPF_PYTHON_NONE &&
+        python_load(thread + python->thread_cframe, &state->cframe))
+        return -1;
+    if (python->cframe_frame == BPF_PYTHON_NONE)
+        return python_load(thread + python->thread_frame, &state->frame);
+    return 0;
+}
+
+/* Before a call's frames: false when this call has none, since it has just begun or is about to
+ * end. [low, high) is its part of the C stack. */
+static __always_inline int python_enter(struct walk *walk, const struct bpf_python *python)
+{
+    struct python_walk *state = &walk->python;
+    if (python->thread_cframe == BPF_PYTHON_NONE)
+        return 1;
+    __u64 cframe = state->cframe;
+    if (cframe < state->low || cframe >= state->high)
+        return 0;
+    if (python->cframe_frame != BPF_PYTHON_NONE &&
+        python_load(cframe + python->cframe_frame, &state->frame))
+        return 0;
+    return !python_load(cframe + python->cframe_previous, &state->cframe);
+}
+
+/* Sends a code object that user space has not seen. */
+static __always_inline void python_send_code(const struct bpf_code_event *code, __u64 hash)
+{
+    __u64 *known = table(&known_codes);
+    __u32 place = hash >> (64 - BPF_KNOWN_CODES_SHIFT);
+    KEEP(place);
+    if (!known)
+        return;
+    known += place & (BPF_KNOWN_CODES_MAX - 1);
+    if (*known == hash)
+        return;
+    /* At once: the object may go away soon. */
+    if (!bpf_ringbuf_output(&events, (void *)code, sizeof(*code), BPF_RB_FORCE_WAKEUP))
+        *known = hash;
+}
+
+static __always_inline __u64 python_word(struct walk *walk, const struct bpf_python *python,
+                                         __u64 address)
+{
+    struct python_walk *state = &walk->python;
+    __u32 bytes = python->code_bytes;
+    KEEP(bytes);
+    if (bytes > BPF_PYTHON_CODE_BYTES || address < 4096 ||
+        bpf_probe_read_user(state->code, bytes, (void *)address))
+        return 0;
+#define CODE(offset) python_field(state->code, python->offset, BPF_PYTHON_CODE_BYTES)
+    if (CODE(code_type_at) != python->code_type)
+        return 0;
+    struct bpf_code_event code = {.kind = BPF_EVENT_CODE,
+                                  .pid = bpf_get_current_pid_tgid() >> 32,
+                                  .address = address,
+                                  .file = CODE(code_file),
+                                  .name = CODE(code_name),
+                                  .lines = CODE(code_lines),
+                                  .first_line = (__u32)CODE(code_first_line),
+                                  .runtime = walk->runtime};
+#undef CODE
+    __u64 hash = mix(mix(code.pid, address), code.file);
+    hash = mix(mix(mix(hash, code.name), code.lines), code.first_line);
+    code.identity = hash & BPF_PYTHON_IDENTITY_MASK;
+    if (!code.identity)
+        return 0;
+    python_send_code(&code, hash);
+    __u64 unit;
+    if (python->frame_unit != BPF_PYTHON_NONE)
+        unit = (__u32)python_field(state->bytes, python->frame_unit, BPF_PYTHON_FRAME_BYTES) >>
+               (python->unit_shift & 1);
+    else
+        unit = (python_field(state->bytes, python->frame_instruction, BPF_PYTHON_FRAME_BYTES) -
+                address - python->code_instructions) >>
+               1;
+    if (unit > BPF_PYTHON_UNIT_MASK) /* not begun: -1 */
+        unit = BPF_PYTHON_UNIT_MASK;
+    return BPF_FRAME_PYTHON | code.identity << BPF_PYTHON_UNIT_BITS | unit;
+}
+
+/* The frames of a call are done: its native frame follows, and the native walk goes on. */
+static __always_inline int python_leave(struct walk *walk)
+{
+    struct python_walk *state = &walk->python;
+    state->pending = 0;
+    if (walk->count > BPF_FRAMES_MAX)
+        return UNWIND_END_LIMIT;
+    /* The innermost one tells user space what the stack is of. */
+    if (!state->shown || settings.interpreter)
+        add_frame(walk, state->native);
+    state->shown = 1;
+    return state->result;
+}
+
+/* What was added in this call belongs to an outer one: this one has no frames yet, or any more. */
+static __always_inline int python_undo(struct walk *walk)
+{
+    struct python_walk *state = &walk->python;
+    walk->count = state->saved_count;
+    walk->hash = state->saved_hash;
+    walk->leaf = state->saved_leaf;
+    state->frame = state->saved_frame;
+    return python_leave(walk);
+}
+
+static __always_inline int python_fail(struct walk *walk)
+{
+    walk->python.state = PYTHON_BROKEN;
+    add_frame(walk, BPF_PYTHON_UNREAD);
+    return python_leave(walk);
+}
+
+/* One more frame of the call of the evaluation function that is pending. */
+__noinline int python_step(struct walk *walk)
+{
+    if (!walk)
+        return UNWIND_END_NO_TABLE;
+    struct python_walk *state = &walk->python;
+    const struct bpf_python *python = python_of(walk);
+    if (walk->count > BPF_FRAMES_MAX)
+        return UNWIND_END_LIMIT;
+    if (!python || state->state == PYTHON_BROKEN)
+        return python_leave(walk);
+    if (state->state == PYTHON_UNSEEN) {
+        if (python_find_thread(walk, python))
+            return python_fail(walk);
+        state->state = PYTHON_READY;
+    }
+    if (state->pending == 1) {
+        if (!python_enter(walk, python))
+            return python_leave(walk);
+        state->pending = 2;
+        state->saved_count = walk->count;
+        state->saved_hash = walk->hash;
+        state->saved_leaf = walk->leaf;
+        state->saved_frame = state->frame;
+    }
+    __u64 frame = state->frame;
+    __u32 bytes = python->frame_bytes;
+    KEEP(bytes);
+    if (!frame)
+        return python_leave(walk);
+    if (bytes > BPF_PYTHON_FRAME_BYTES || frame < 4096 ||
+        bpf_probe_read_user(state->bytes, bytes, (void *)frame))
+        return python_fail(walk);
+#define FRAME(offset) python_field(state->bytes, python->offset, BPF_PYTHON_FRAME_BYTES)
+    state->frame = FRAME(frame_previous);
+    __u8 entry = python->entry != BPF_PYTHON_ENTRY_EACH ? (__u8)FRAME(frame_entry) : 1;
+    if (python->entry == BPF_PYTHON_ENTRY_FRAME && entry >= BPF_PYTHON_OWNER_ENTRY) {
+        int ours = frame >= state->low && frame < state->high;
+        return ours || python->thread_cframe != BPF_PYTHON_NONE ? python_leave(walk)
+                                                                : python_undo(walk);
+    }
+    __u64 word = python_word(walk, python, FRAME(frame_code) & ~(__u64)python->tag_mask);
+#undef FRAME
+    if (!word)
+        return python_fail(walk);
+    add_frame(walk, word);
+    return python->entry != BPF_PYTHON_ENTRY_FRAME && entry ? python_leave(walk) : STEP_DONE;
+}

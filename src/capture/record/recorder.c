@@ -1,0 +1,479 @@
+// SPDX-License-Identifier: Apache-2.0
+// Samples into a profile: see recorder.h.
+
+#include "capture/record/recorder.h"
+
+#include <linux/perf_event.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/memory.h"
+#include "capture/record/vocabulary.h"
+#include "symbol/jit/jit.h"
+
+/* DWARF numbers of the registers that come with a sample, beside ip, sp and fp. */
+enum { REGISTER_BX = 3, REGISTER_DI = 5 };
+
+#define KERNEL_NAME "[kernel.kallsyms]"
+/* How often /proc is asked for a process whose mappings seem to be incomplete. */
+#define CATCH_UP_NS 500000000
+
+void recorder_init(struct recorder *recorder, unsigned frequency_hz)
+{
+    *recorder = (struct recorder){0};
+    modules_init(&recorder->modules);
+    processes_init(&recorder->processes, &recorder->modules);
+    segments_init(&recorder->segments);
+    interpreters_init(&recorder->interpreters);
+    recorder_set_rate(recorder, frequency_hz, 0);
+}
+
+void recorder_set_rate(struct recorder *recorder, unsigned frequency_hz, uint64_t now_ns)
+{
+    recorder->old_period_ns = recorder->period_ns;
+    recorder->changed_ns = now_ns;
+    recorder->period_ns = 1000000000 / frequency_hz;
+}
+
+int64_t recorder_weight_ns(const struct recorder *recorder, uint64_t time_ns)
+{
+    return time_ns <= recorder->changed_ns ? recorder->old_period_ns : recorder->period_ns;
+}
+
+bool recorder_wants(const struct recorder *recorder, uint64_t time_ns)
+{
+    return recorder->profile && time_ns >= recorder->from_ns &&
+           (!recorder->until_ns || time_ns <= recorder->until_ns);
+}
+
+void recorder_release(struct recorder *recorder)
+{
+    processes_release(&recorder->processes);
+    segments_release(&recorder->segments);
+    modules_release(&recorder->modules);
+    interpreters_release(&recorder->interpreters);
+}
+
+void recorder_forget_modules(struct recorder *recorder)
+{
+    struct processes *processes = &recorder->processes;
+    for (size_t i = 0; i < processes->count; i++)
+        processes->list[i]->count = 0, processes->list[i]->program = NULL;
+    processes_doubt(processes, monotonic_ns());
+    segments_clear(&recorder->segments);
+    struct pace pace = recorder->modules.pace;
+    uint64_t postponed = recorder->modules.postponed;
+    modules_release(&recorder->modules);
+    modules_init(&recorder->modules);
+    recorder->modules.pace = pace;
+    recorder->modules.postponed = postponed;
+}
+
+void recorder_into(struct recorder *recorder, struct profile *profile)
+{
+    recorder->profile = profile;
+    recorder->epoch++;
+    recorder->unplaced_mark = 0;
+    /* The clocks drift apart: over a long time by more than a sample. */
+    recorder->epoch_ns = clock_ns(CLOCK_REALTIME) - clock_ns(CLOCK_MONOTONIC);
+    if (!profile)
+        return;
+    uint32_t cpu = profile_cstring(profile, "cpu"), ns = profile_cstring(profile, "nanoseconds");
+    if (!recorder->no_cpu) {
+        recorder->samples_type = profile_type(profile, profile_cstring(profile, "samples"),
+                                              profile_cstring(profile, "count"));
+        recorder->cpu_type = profile_type(profile, cpu, ns);
+        profile->default_type = cpu;
+    }
+    if (recorder->period_ns)
+        profile_note_period(profile, cpu, ns, recorder->period_ns);
+    recorder->kernel_mapping = profile_mapping(
+        profile, &(struct profile_mapping){.limit = UINT64_MAX,
+                                           .file = profile_cstring(profile, KERNEL_NAME)});
+}
+
+/* ---- frames ---- */
+
+uint32_t recorder_mark(struct recorder *recorder, const char *word)
+{
+    struct profile *profile = recorder->profile;
+    struct profile_function function = {.name = profile_cstring(profile, word)};
+    return profile_frame(profile,
+                         &(struct profile_frame){.function = profile_function(profile, &function)});
+}
+
+uint32_t recorder_python_frame(struct recorder *recorder, uint64_t word)
+{
+    struct profile *profile = recorder->profile;
+    uint64_t identity = word >> BPF_PYTHON_UNIT_BITS & BPF_PYTHON_IDENTITY_MASK;
+    uint32_t unit = (uint32_t)(word & BPF_PYTHON_UNIT_MASK);
+    const struct python_known *known =
+        identity ? python_codes_find(&recorder->interpreters.codes, identity) : NULL;
+    if (!known || known->state != PYTHON_KNOWN_NAMED) {
+        recorder->unread++;
+        return recorder_mark(recorder, RECORDER_UNREAD);
+    }
+    /* Before its first instruction that counts, a frame is the interpreter's own business. */
+    if (unit < known->code.first_unit)
+        return RECORDER_NO_FRAME;
+    struct profile_function function = {.name = profile_cstring(profile, known->function),
+                                        .file = profile_cstring(profile, known->code.file),
+                                        .start_line = known->code.first_line};
+    return profile_frame(profile,
+                         &(struct profile_frame){.function = profile_function(profile, &function),
+                                                 .line = python_code_line(&known->code, unit),
+                                                 .kind = FRAME_CPYTHON});
+}
+
+const char *recorder_end_mark(enum unwind_end end)
+{
+    return end == UNWIND_END_COMPLETE                               ? NULL
+           : end == UNWIND_END_TRUNCATED || end == UNWIND_END_LIMIT ? "[truncated]"
+                                                                    : "[unknown]";
+}
+
+uint32_t recorder_segment_frame(struct recorder *recorder, uint32_t number, uint64_t offset)
+{
+    struct profile *profile = recorder->profile;
+    struct profile_frame frame = {.address = offset, .kind = FRAME_NATIVE};
+    if (number < recorder->segments.count) {
+        struct segment *segment = &recorder->segments.list[number];
+        if (segment->epoch != recorder->epoch) {
+            segment->epoch = recorder->epoch;
+            segment->mapping = profile_mapping(
+                profile, &(struct profile_mapping){
+                             .start = segment->start,
+                             .limit = segment->end,
+                             .offset = segment->offset,
+                             .file = profile_cstring(profile, segment->module->path),
+                             .build_id = profile_cstring(profile, segment->module->build_id)});
+        }
+        frame.mapping = segment->mapping;
+    }
+    return profile_frame(profile, &frame);
+}
+
+static uint32_t unplaced_frame(struct recorder *recorder)
+{
+    if (!recorder->unplaced_mark)
+        recorder->unplaced_mark = recorder_mark(recorder, RECORDER_UNPLACED);
+    return recorder->unplaced_mark;
+}
+
+static uint32_t generated_frame(struct recorder *recorder, uint32_t pid, uint64_t address)
+{
+    struct profile *profile = recorder->profile;
+    char name[JIT_MAPPING_NAME_BYTES];
+    jit_mapping_name(name, pid);
+    struct profile_mapping mapping = {.limit = UINT64_MAX, .file = profile_cstring(profile, name)};
+    return profile_frame(profile,
+                         &(struct profile_frame){.address = address,
+                                                 .mapping = profile_mapping(profile, &mapping),
+                                                 .kind = FRAME_NATIVE});
+}
+
+uint32_t recorder_kernel_frame(struct recorder *recorder, uint64_t address)
+{
+    return profile_frame(recorder->profile,
+                         &(struct profile_frame){.address = address,
+                                                 .mapping = recorder->kernel_mapping,
+                                                 .kind = FRAME_KERNEL});
+}
+
+uint32_t recorder_address_frame(struct recorder *recorder, const struct process *process,
+                                uint64_t address)
+{
+    struct mapping *mapping = process ? process_find(process, address) : NULL;
+    if (mapping && mapping->generated)
+        return generated_frame(recorder, process->pid, address);
+    uint32_t segment = mapping ? segments_of(&recorder->segments, mapping) : 0;
+    if (!segment)
+        return unplaced_frame(recorder);
+    return recorder_segment_frame(recorder, segment, address - mapping->start + mapping->offset);
+}
+
+/* A program that has just been executed has mapped nothing yet: its events follow, and /proc may
+ * know the next one already. */
+static bool is_between_programs(const struct process *process)
+{
+    return process->known && !process->count;
+}
+
+void recorder_repair(struct recorder *recorder, struct process *process, uint64_t address,
+                     uint64_t time_ns)
+{
+    if (!is_between_programs(process) && !process_find(process, address) &&
+        process->caught_up_ns < (int64_t)time_ns)
+        process_catch_up(&recorder->processes, process);
+}
+
+/* All of an interpreter's evaluation function is one place, as in the kernel's walk. */
+static uint64_t evaluation_start(const struct process *process, uint64_t address)
+{
+    return interpreter_evaluates(process->interpreter, address)
+               ? process->interpreter->python.offsets.walk.evaluate[0]
+               : address;
+}
+
+static enum runtime_frame kind_of(const struct process *process, uint64_t address)
+{
+    const struct mapping *mapping = process_find(process, address);
+    if (!mapping || !mapping->module)
+        return RUNTIME_FRAME_OTHER;
+    return module_frame_kind(mapping->module, address - mapping->start + mapping->offset);
+}
+
+/* The frames of a walk, outermost first. The copy of a stack doesn't have the interpreter's frames,
+ * which have changed since: where they belong is a mark. */
+static size_t place_frames(struct recorder *recorder, const struct process *process,
+                           const uint64_t *addresses, size_t count, uint32_t *ret_frames)
+{
+    uint8_t kinds[RECORDER_FRAMES_MAX];
+    size_t used = 0;
+    bool marks = process->interpreter && !recorder->checking;
+    for (size_t i = 0; i < count; i++)
+        kinds[i] = (uint8_t)(marks ? kind_of(process, addresses[i]) : RUNTIME_FRAME_OTHER);
+    bool evaluates[RECORDER_FRAMES_MAX];
+    for (size_t i = 0; i < count; i++)
+        evaluates[i] = kinds[i] == RUNTIME_FRAME_EVALUATE;
+    if (!recorder->interpreter_frames)
+        runtime_frames_hide(kinds, count);
+    for (size_t i = count; i-- > 0;) {
+        if (kinds[i] != RUNTIME_FRAME_HIDDEN)
+            ret_frames[used++] = recorder_address_frame(recorder, process, addresses[i]);
+        uint32_t mark = evaluates[i] ? recorder_mark(recorder, RECORDER_UNREAD) : 0;
+        if (evaluates[i] && (!used || ret_frames[used - 1] != mark))
+            ret_frames[used++] = mark;
+    }
+    return used;
+}
+
+size_t recorder_walk(struct recorder *recorder, struct unwind_input *input, struct process *process,
+                     uint32_t *ret_frames)
+{
+    struct unwind_frame walked[RECORDER_FRAMES_MAX - 8];
+    size_t count = 0, used = 0;
+    enum unwind_end end = unwind_walk(input, walked, ARRAY_LENGTH(walked), &count);
+    /* Perhaps something was mapped that nobody told us of. */
+    if (end == UNWIND_END_NO_MAPPING && !is_between_programs(process) &&
+        monotonic_ns() - process->caught_up_ns > CATCH_UP_NS) {
+        process_catch_up(&recorder->processes, process);
+        end = unwind_walk(input, walked, ARRAY_LENGTH(walked), &count);
+    }
+    recorder->ends[end]++;
+    recorder->walks++;
+    if (recorder_end_mark(end))
+        ret_frames[used++] = recorder_mark(recorder, recorder_end_mark(end));
+    bool below_signal = false; /* the trampoline that a signal's handler returns to */
+    uint64_t addresses[RECORDER_FRAMES_MAX];
+    for (size_t i = count; i-- > 0;) {
+        bool exact = walked[i].flags & UNWIND_FRAME_EXACT;
+        /* A return address is one behind the call: the call itself is meant. */
+        addresses[i] = evaluation_start(process, walked[i].address - !(exact || below_signal));
+        below_signal = exact && !(walked[i].flags & UNWIND_FRAME_PLANTED);
+    }
+    return used + place_frames(recorder, process, addresses, count, ret_frames + used);
+}
+
+/* ---- samples ---- */
+
+static size_t walk_record(struct recorder *recorder, struct process *process,
+                          const struct perf_record *record, uint32_t *frames)
+{
+    struct unwind_input input = {
+        .registers = unwind_registers_of(record->ip, record->sp, record->fp),
+        .stack = record->stack,
+        .stack_bytes = record->stack_bytes,
+        .stack_address = record->sp,
+        .rules = &recorder->modules.rules,
+        .find = process_place,
+        .context = process,
+    };
+    input.registers.value[REGISTER_BX] = record->bx;
+    input.registers.value[REGISTER_DI] = record->di;
+    input.registers.known |= 1u << REGISTER_BX | 1u << REGISTER_DI;
+    return recorder_walk(recorder, &input, process, frames);
+}
+
+static size_t add_kernel(struct recorder *recorder, const struct perf_record *record,
+                         uint32_t *frames)
+{
+    size_t used = 0;
+    for (size_t i = record->kernel_count; i-- > 0 && used < RECORDER_FRAMES_MAX;) {
+        uint64_t address;
+        memcpy(&address, &record->kernel_frames[i], sizeof(address));
+        if (address >= PERF_CONTEXT_MAX) /* a marker between parts of the chain */
+            continue;
+        frames[used++] = recorder_kernel_frame(recorder, address - (i > 1));
+    }
+    return used;
+}
+
+struct process *recorder_process(struct recorder *recorder, uint32_t pid, bool has_user)
+{
+    struct process *process = processes_get(&recorder->processes, pid);
+    if (!process)
+        return NULL;
+    recorder->sampled_processes += !process->sampled;
+    process->sampled = true;
+    process->samples++;
+    if (has_user && !process->known && monotonic_ns() - process->caught_up_ns > CATCH_UP_NS)
+        process_catch_up(&recorder->processes, process);
+    return process;
+}
+
+/* The labels that somebody has for the sample's process, asked for once per profile. */
+static uint32_t process_labels(struct recorder *recorder, const struct recorder_sample *sample)
+{
+    struct process *process = processes_find(&recorder->processes, sample->pid);
+    if (!process)
+        return CAPTURE_UNWANTED;
+    if (process->labels_epoch == recorder->epoch)
+        return process->labels;
+    if (!process->number)
+        process->number = ++recorder->numbers;
+    const struct python_binary *python = interpreters_binary(process);
+    struct capture_process described = {
+        .pid = process->pid,
+        .number = process->number,
+        .parent = process->parent,
+        .name = process->name[0] ? process->name : sample->comm,
+        .program = process->program ? process->program->path : NULL,
+        .build_id = process->program ? process->program->build_id : "",
+        .runtime = python ? "python" : "",
+        .runtime_version = python ? python->version : "",
+    };
+    process->labels_epoch = recorder->epoch;
+    process->labels = recorder->label(recorder->label_context, &described, recorder->profile);
+    return process->labels;
+}
+
+static uint32_t thread_labels(struct profile *profile, const struct recorder_sample *sample)
+{
+    struct profile_label labels[] = {
+        {.key = profile_cstring(profile, "comm"), .text = profile_cstring(profile, sample->comm)},
+        {.key = profile_cstring(profile, "pid"), .number = sample->pid},
+        {.key = profile_cstring(profile, "tid"), .number = sample->tid},
+    };
+    return profile_label_set(profile, labels, ARRAY_LENGTH(labels));
+}
+
+uint32_t recorder_labels(struct recorder *recorder, const struct recorder_sample *sample)
+{
+    return recorder->label ? process_labels(recorder, sample)
+                           : thread_labels(recorder->profile, sample);
+}
+
+void recorder_add(struct recorder *recorder, const struct recorder_sample *sample)
+{
+    struct profile *profile = recorder->profile;
+    uint32_t labels = recorder_labels(recorder, sample);
+    if (labels == CAPTURE_UNWANTED) {
+        recorder->unwanted++;
+        return;
+    }
+    recorder->samples++;
+    recorder->cpu_ns = add_saturated(recorder->cpu_ns, sample->cpu_ns);
+    if (recorder->no_cpu)
+        return;
+    size_t row =
+        profile_sample(profile, profile_stack(profile, sample->frames, sample->frame_count), labels,
+                       0, sample->time_ns + (uint64_t)recorder->epoch_ns);
+    profile_add_value(profile, row, recorder->samples_type, 1);
+    profile_add_value(profile, row, recorder->cpu_type, sample->cpu_ns);
+    for (size_t i = 0; recorder->unplaced_mark && i < sample->frame_count; i++)
+        if (sample->frames[i] == recorder->unplaced_mark) {
+            recorder->unplaced++;
+            break;
+        }
+}
+
+static void take_sample(struct recorder *recorder, const struct perf_record *record)
+{
+    struct process *process = recorder_process(recorder, record->pid, record->has_user);
+    if (!process || !recorder_wants(recorder, record->time_ns))
+        return;
+    uint32_t frames[2 * RECORDER_FRAMES_MAX + 2];
+    size_t count = 0;
+    if (recorder->root_by_process)
+        frames[count++] = recorder_mark(recorder, process->name);
+    if (record->has_user)
+        recorder_repair(recorder, process, record->ip, record->time_ns);
+    if (record->has_user && (!record->in_kernel || !is_between_programs(process)))
+        count += walk_record(recorder, process, record, frames + count);
+    count += add_kernel(recorder, record, frames + count);
+    recorder_add(recorder,
+                 &(struct recorder_sample){
+                     .pid = record->pid,
+                     .tid = record->tid,
+                     .comm = processes_thread_name(&recorder->processes, process, record->tid),
+                     .time_ns = record->time_ns,
+                     .cpu_ns = recorder->period_set && !record->inherited
+                                   ? recorder_weight_ns(recorder, record->time_ns)
+                                   : (int64_t)record->period,
+                     .frames = frames,
+                     .frame_count = count});
+}
+
+/* ---- processes ---- */
+
+static void take_name(struct recorder *recorder, struct process *process,
+                      const struct perf_record *record)
+{
+    if (record->pid == record->tid)
+        snprintf(process->name, sizeof(process->name), "%s", record->path);
+    else
+        processes_name_thread(&recorder->processes, record->tid, record->path);
+    if (record->executed)
+        process_execute(&recorder->processes, process, record->time_ns);
+}
+
+static void take_mapping(struct recorder *recorder, struct process *process,
+                         const struct perf_record *record)
+{
+    if (!process->known) /* all of it will be looked up */
+        return;
+    process_map(&recorder->processes, process,
+                &(struct mapping_event){.start = record->start,
+                                        .length = record->length,
+                                        .offset = record->offset,
+                                        .device = record->device,
+                                        .inode = record->inode,
+                                        .path = record->path,
+                                        .time_ns = record->time_ns});
+}
+
+void recorder_take(void *context, const struct perf_record *record)
+{
+    struct recorder *recorder = context;
+    struct processes *processes = &recorder->processes;
+    if (record->kind == PERF_SAMPLE) {
+        take_sample(recorder, record);
+        return;
+    }
+    if (record->kind == PERF_LOST) {
+        recorder->lost_events += record->lost;
+        processes_doubt(processes, monotonic_ns());
+        return;
+    }
+    if (record->kind == PERF_STARTED) {
+        if (record->pid != record->parent_pid)
+            processes_start(processes, record->pid, processes_find(processes, record->parent_pid));
+        return;
+    }
+    if (record->kind == PERF_ENDED) {
+        if (record->pid == record->tid)
+            processes_end(processes, record->pid, monotonic_ns());
+        return;
+    }
+    struct process *process = processes_find(processes, record->pid);
+    if (!process && record->kind == PERF_NAMED && record->executed && !recorder->only_known)
+        process = processes_get(processes, record->pid);
+    if (!process)
+        return;
+    if (record->kind == PERF_MAPPED)
+        take_mapping(recorder, process, record);
+    else if (record->kind == PERF_NAMED)
+        take_name(recorder, process, record);
+}

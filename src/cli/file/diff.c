@@ -1,0 +1,413 @@
+// SPDX-License-Identifier: Apache-2.0
+// `assay diff`: what changed between two profiles, as a table or a picture.
+
+#include "profile/diff.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+#define XXH_INLINE_ALL
+#include <xxhash.h>
+
+#include "base/file.h"
+#include "base/log.h"
+#include "base/text.h"
+#include "cli/cli.h"
+#include "cli/input.h"
+#include "cli/output.h"
+#include "cli/table.h"
+#include "compare/compare.h"
+#include "format/picture/pictures.h"
+#include "profile/filter.h"
+#include "profile/units.h"
+
+struct diff_options {
+    struct input_options input;
+    struct filter_options filter;
+    uint64_t top;
+    bool cumulative;
+    const char *type, *format, *output, *normalize;
+};
+
+/* Whether the changes are real. `comparison` has no rows when that can't be judged. */
+struct judgement {
+    struct compare_source sources[2];
+    struct compare_table table;
+    struct comparison comparison;
+    struct id_table by_name; /* positions of the table's functions */
+};
+
+struct diff_command {
+    const struct diff_options *options;
+    const char *paths[2]; /* base, new */
+    struct profile profiles[2];
+    struct naming namings[2];
+    struct diff_side sides[2];
+    enum diff_normalize asked, normalize; /* the latter of the table's type */
+    enum table_format format;
+    struct judgement judgement;
+};
+
+static void diff_command_release(struct diff_command *comparison)
+{
+    for (int i = 0; i < 2; i++) {
+        profile_release(&comparison->profiles[i]);
+        naming_release(&comparison->namings[i]);
+    }
+    compare_table_release(&comparison->judgement.table);
+    comparison_release(&comparison->judgement.comparison);
+    id_table_release(&comparison->judgement.by_name);
+}
+
+static int load(struct diff_command *comparison)
+{
+    const struct diff_options *options = comparison->options;
+    for (int i = 0; i < 2; i++) {
+        struct profile *profile = &comparison->profiles[i];
+        struct error error = {0};
+        profile_init(profile, input_filter_detail(&options->filter) | PROFILE_TIMES);
+        int r = input_read(&options->input, &comparison->paths[i], 1, profile, NULL);
+        if (!r && profile_prune(profile, &error) < 0)
+            return fail(&error);
+        if (!r)
+            r = input_filter(&options->filter, "diff", profile);
+        if (r)
+            return r;
+        naming_init(&comparison->namings[i], profile);
+        comparison->sides[i].profile = profile;
+        comparison->sides[i].naming = &comparison->namings[i];
+    }
+    return 0;
+}
+
+/* The new profile says which type; the base must have the same, or it is compared with nothing. */
+static int choose_type(struct diff_command *comparison)
+{
+    const struct profile *base = &comparison->profiles[0], *new_profile = &comparison->profiles[1];
+    unsigned type;
+    int r = input_type(new_profile, comparison->options->type, comparison->paths[1], &type);
+    if (r)
+        return r;
+    comparison->sides[1].type = type;
+    comparison->sides[0].type = PROFILE_TYPES_MAX;
+    if (type >= new_profile->type_count)
+        return 0;
+    const char *name = profile_text(new_profile, new_profile->types[type].type);
+    const char *unit = profile_text(new_profile, new_profile->types[type].unit);
+    for (unsigned i = 0; i < base->type_count; i++)
+        if (!strcmp(profile_text(base, base->types[i].type), name) &&
+            !strcmp(profile_text(base, base->types[i].unit), unit))
+            comparison->sides[0].type = i;
+    if (comparison->sides[0].type == PROFILE_TYPES_MAX && base->type_count) {
+        log_error("%s has no sample type %s/%s as %s does; choose a common one with --sample-type.",
+                  comparison->paths[0], name, unit, comparison->paths[1]);
+        return EXIT_FAILED;
+    }
+    return 0;
+}
+
+static const char *const normalize_names[] = {"total", "duration", "none"};
+
+static void add_heading(const struct diff_command *comparison, const struct diff *diff,
+                        size_t shown, struct buffer *out)
+{
+    const struct profile *profile = &comparison->profiles[1];
+    const struct profile_type *type = profile->types + comparison->sides[1].type;
+    const char *name = profile->type_count ? profile_text(profile, type->type) : "";
+    const char *unit = profile->type_count ? profile_text(profile, type->unit) : "";
+    if (comparison->format == TABLE_JSON) {
+        buffer_add_text(out, "{\"type\":");
+        text_escape_json(out, name, strlen(name));
+        buffer_add_text(out, ",\"unit\":");
+        text_escape_json(out, unit, strlen(unit));
+        buffer_printf(out,
+                      ",\"normalize\":\"%s\",\"scale\":%.9g,\"base_total\":%lld,\"new_total\":%lld,"
+                      "\"rows\":",
+                      normalize_names[comparison->normalize], diff->scale,
+                      (long long)diff->base_total, (long long)diff->new_total);
+        return;
+    }
+    if (comparison->format != TABLE_TEXT)
+        return;
+    text_escape_terminal(out, name, strlen(name));
+    buffer_add_text(out, ": ");
+    units_add(out, &units_terminal, (double)diff->base_total, unit);
+    buffer_add_text(out, " in the base, ");
+    units_add(out, &units_terminal, (double)diff->new_total, unit);
+    buffer_add_text(out, " in the new profile");
+    if (comparison->normalize == DIFF_ABSOLUTE)
+        buffer_add_text(out, "; not normalized");
+    else
+        buffer_printf(out, "; base values are scaled by %.4g to equal %s", diff->scale,
+                      comparison->normalize == DIFF_BY_TOTAL ? "totals" : "durations");
+    if (shown < diff->count)
+        buffer_printf(out, "; %zu of %zu functions", shown, diff->count);
+    buffer_add_char(out, '\n');
+}
+
+/* Judges what the table shows, with the same normalisation. A side without samples has nothing to
+ * be judged by. */
+static int judge(struct diff_command *comparison)
+{
+    static const enum compare_normalize normalize[] = {[DIFF_BY_TOTAL] = COMPARE_PER_TOTAL,
+                                                       [DIFF_BY_DURATION] = COMPARE_PER_SECOND,
+                                                       [DIFF_ABSOLUTE] = COMPARE_RAW};
+    struct judgement *judgement = &comparison->judgement;
+    struct error error = {0};
+    for (int i = 0; i < 2; i++) {
+        const struct diff_side *side = &comparison->sides[i];
+        if (side->type >= side->profile->type_count)
+            return 0;
+        judgement->sources[i] = (struct compare_source){.profile = side->profile,
+                                                        .naming = side->naming,
+                                                        .type = side->type,
+                                                        .requests_type = PROFILE_TYPES_MAX,
+                                                        .side = i ? COMPARE_NEW : COMPARE_BASE,
+                                                        .cluster = i ? "new" : "base",
+                                                        .factor = 1};
+    }
+    if (compare_table_build(judgement->sources, 2, &judgement->table, &error) < 0)
+        return fail(&error);
+    const double *values = judgement->table.value;
+    if (!(values[0] > 0) || !(values[1] > 0))
+        return 0;
+    struct compare_options options = {.normalize = normalize[comparison->normalize],
+                                      .false_discovery_rate = 0.05};
+    if (compare(&judgement->table, &options, &judgement->comparison, &error) < 0)
+        return fail(&error);
+    for (size_t i = 0; i < judgement->comparison.count; i++) {
+        const struct compare_function *function = &judgement->table.functions[i];
+        id_table_insert(&judgement->by_name, XXH3_64bits(function->name, function->length),
+                        (uint32_t)i);
+    }
+    return 0;
+}
+
+static const struct compare_measure *judged(const struct diff_command *comparison,
+                                            const struct naming_entry *entry)
+{
+    static const struct compare_measure unknown = {.p = 1, .verdict = COMPARE_TOO_FEW};
+    const struct judgement *judgement = &comparison->judgement;
+    struct id_probe probe = id_probe_start(XXH3_64bits(entry->name, entry->length));
+    uint32_t id;
+    while ((id = id_table_next(&judgement->by_name, &probe)) != ID_NONE) {
+        const struct compare_row *row = &judgement->comparison.rows[id];
+        if (row->function->length == entry->length &&
+            !memcmp(row->function->name, entry->name, entry->length))
+            return comparison->options->cumulative ? &row->total : &row->self;
+    }
+    return &unknown;
+}
+
+/* A bound of a change in the units that the table shows: those of the new profile. */
+static int64_t bound(const struct diff_command *comparison, double value)
+{
+    const double *exposure = comparison->judgement.comparison.exposure;
+    double scaled = value * (exposure[COMPARE_NEW] > 0 ? exposure[COMPARE_NEW] : 0);
+    return scaled >= 9.2e18 ? INT64_MAX : scaled <= -9.2e18 ? INT64_MIN : llround(scaled);
+}
+
+/* With a limit, the widest growth and the greatest shrinkage share it: both ends matter. */
+static size_t pick_rows(const struct diff *diff, uint64_t limit, size_t *ret_head)
+{
+    if (!limit || limit >= diff->count) {
+        *ret_head = diff->count;
+        return diff->count;
+    }
+    *ret_head = (size_t)(limit + 1) / 2;
+    return (size_t)limit;
+}
+
+static void print_table(const struct diff_command *comparison, const struct diff *diff)
+{
+    static const struct column columns[] = {
+        {"change", "flat_change", COLUMN_CHANGE},
+        {"change%", "flat_change_percent", COLUMN_PERCENT},
+        {"base", "base_flat", COLUMN_VALUE},
+        {"new", "new_flat", COLUMN_VALUE},
+        {"low", "low", COLUMN_CHANGE},
+        {"high", "high", COLUMN_CHANGE},
+        {NULL, "p", COLUMN_PERCENT},
+        {"verdict", "verdict", COLUMN_NAME},
+        {"cum change", "cum_change", COLUMN_CHANGE},
+        {NULL, "base_cum", COLUMN_VALUE},
+        {NULL, "new_cum", COLUMN_VALUE},
+        {"function", "function", COLUMN_NAME},
+        {NULL, "file", COLUMN_NAME},
+        {NULL, "binary", COLUMN_NAME},
+    };
+    const struct profile *profile = &comparison->profiles[1];
+    const char *unit = profile->type_count
+                           ? profile_text(profile, profile->types[comparison->sides[1].type].unit)
+                           : "";
+    size_t head, shown = pick_rows(diff, comparison->options->top, &head);
+    _cleanup_table_ struct table table = {0};
+    _cleanup_buffer_ struct buffer out = {0};
+    table_init(&table, columns, ARRAY_LENGTH(columns), unit);
+    int64_t whole = diff->new_total ? diff->new_total : diff->base_total;
+    for (size_t i = 0; i < shown; i++) {
+        const struct diff_row *row = &diff->rows[i < head ? i : diff->count - (shown - i)];
+        const struct compare_measure *measure = judged(comparison, row->entry);
+        struct cell cells[] = {cell_number(row->flat_change),
+                               cell_percent(row->flat_change, whole),
+                               cell_number(row->base_flat),
+                               cell_number(row->new_flat),
+                               cell_number(bound(comparison, measure->low)),
+                               cell_number(bound(comparison, measure->high)),
+                               {.real = measure->p},
+                               cell_text(compare_verdict_names[measure->verdict]),
+                               cell_number(row->cumulative_change),
+                               cell_number(row->base_cumulative),
+                               cell_number(row->new_cumulative),
+                               {.text = row->entry->name, .length = row->entry->length},
+                               cell_text(row->entry->file),
+                               cell_text(row->entry->binary)};
+        bool real = measure->verdict == COMPARE_GREW || measure->verdict == COMPARE_SHRANK;
+        cells[0].quiet = cells[4].quiet = cells[5].quiet = !real;
+        table_add(&table, cells);
+    }
+    add_heading(comparison, diff, shown, &out);
+    table_write(&table, comparison->format, terminal_colour(), &out);
+    if (comparison->format == TABLE_JSON)
+        buffer_add_text(&out, "}\n");
+    print_buffer(&out);
+}
+
+/* Each type of the tree has its own totals, so its own factor. */
+static void type_scales(const struct diff_command *comparison, const struct calltree *tree,
+                        double *scales)
+{
+    for (unsigned i = 0; i < tree->type_count; i++) {
+        struct diff_side sides[2] = {comparison->sides[0], comparison->sides[1]};
+        for (int side = 0; side < 2; side++) {
+            sides[side].type = PROFILE_TYPES_MAX;
+            const struct profile *profile = &comparison->profiles[side];
+            for (unsigned k = 0; k < profile->type_count; k++)
+                if (!strcmp(profile_text(profile, profile->types[k].type), tree->types[i].name) &&
+                    !strcmp(profile_text(profile, profile->types[k].unit), tree->types[i].unit))
+                    sides[side].type = k;
+        }
+        scales[i] = diff_scale(&sides[0], &sides[1], comparison->asked);
+    }
+}
+
+static int draw(const struct diff_command *comparison)
+{
+    const char *output = comparison->options->output;
+    const struct format *format;
+    int r = output_format("diff", NULL, output, &format);
+    if (r)
+        return r;
+    if (format != &format_svg && format != &format_html)
+        return options_wrong("diff", "-o requires a file that ends in .html or .svg.");
+    static const enum flame_normalize normalize[] = {
+        FLAME_NORMALIZE_TOTAL, FLAME_NORMALIZE_DURATION, FLAME_NORMALIZE_NONE};
+    _cleanup_calltree_ struct calltree tree;
+    _cleanup_buffer_ struct buffer content = {0};
+    double scales[PROFILE_TYPES_MAX];
+    struct error error = {0};
+    calltree_init(&tree);
+    /* The new side first, so that its types keep their order. */
+    r = calltree_add(&tree, &comparison->profiles[1], CALLTREE_NEW, &error);
+    if (!r)
+        r = calltree_add(&tree, &comparison->profiles[0], CALLTREE_BASE, &error);
+    if (r < 0)
+        return fail(&error);
+    type_scales(comparison, &tree, scales);
+    _cleanup_buffer_ struct buffer title = {0};
+    buffer_printf(&title, "%s against %s", path_base(input_name(comparison->paths[1])),
+                  path_base(input_name(comparison->paths[0])));
+    _cleanup_buffer_ struct buffer base_note = {0}, new_note = {0};
+    buffer_printf(&base_note, "Base: %s.", input_name(comparison->paths[0]));
+    buffer_printf(&new_note, "New: %s.", input_name(comparison->paths[1]));
+    const char *notes[] = {buffer_text(&base_note), buffer_text(&new_note)};
+    struct flame_options options = {.title = buffer_text(&title),
+                                    .notes = notes,
+                                    .note_count = ARRAY_LENGTH(notes),
+                                    .default_type = comparison->sides[1].type,
+                                    .normalize = normalize[comparison->normalize],
+                                    .scale = scales};
+    r = format == &format_html ? html_draw(&content, &tree, &options, &error)
+                               : svg_draw(&content, &tree, &options, &error);
+    if (!r)
+        r = file_write_atomic(output, content.data, content.length, &error);
+    return r < 0 ? fail(&error) : EXIT_FINE;
+}
+
+static int run(struct diff_command *comparison)
+{
+    int r = load(comparison);
+    if (!r)
+        r = choose_type(comparison);
+    if (r)
+        return r;
+    comparison->normalize =
+        diff_resolve(&comparison->sides[0], &comparison->sides[1], comparison->asked);
+    if (comparison->asked == DIFF_BY_DURATION &&
+        (!comparison->profiles[0].duration_ns || !comparison->profiles[1].duration_ns)) {
+        log_error("%s has no duration; use --normalize total or none.",
+                  comparison->paths[comparison->profiles[0].duration_ns ? 1 : 0]);
+        return EXIT_FAILED;
+    }
+    if (comparison->options->output)
+        return draw(comparison);
+    r = judge(comparison);
+    if (r)
+        return r;
+    _cleanup_diff_ struct diff diff = {0};
+    double scale = diff_scale(&comparison->sides[0], &comparison->sides[1], comparison->normalize);
+    diff_functions(&comparison->sides[0], &comparison->sides[1], scale,
+                   comparison->options->cumulative ? RANK_BY_CUMULATIVE : RANK_BY_FLAT, &diff);
+    print_table(comparison, &diff);
+    return EXIT_FINE;
+}
+
+int command_diff(int argc, char **argv)
+{
+    struct diff_options options = {.top = 20};
+    const struct option own[] = {
+        {"Output", .kind = OPTION_GROUP},
+        {"normalize", 0, OPTION_TEXT, "BY",
+         "duration: per second (default), total: shares, or none", &options.normalize},
+        {"top", 'n', OPTION_COUNT, "N", "number of rows to show (20); 0 for all", &options.top},
+        {"cum", 'c', OPTION_FLAG, NULL, "sort by the change of cumulative values",
+         &options.cumulative},
+        {"sample-type", 't', OPTION_TEXT, "T", "sample type to compare", &options.type},
+        {"format", 'f', OPTION_TEXT, "F", "text, json or csv", &options.format},
+        {"output", 'o', OPTION_TEXT, "OUT", "draw OUT.html or OUT.svg instead of a table",
+         &options.output},
+        {0}};
+    const struct option common[] = {
+        FILTER_OPTIONS(&options.filter), INPUT_OPTIONS(&options.input), {0}};
+    struct command_line line = {
+        .command = "diff",
+        .arguments = "BASE NEW",
+        .summary =
+            "Shows what changed from one profile to another, largest increase first. In\npictures, "
+            "red is growth, blue is shrinkage, grey is unchanged; width is the new value.",
+        .options = own,
+        .more_options = common,
+        .least = 2,
+        .most = 2,
+    };
+    int r = options_parse(&line, argc, argv);
+    if (r >= 0)
+        return r;
+    _cleanup_(diff_command_release) struct diff_command comparison = {.options = &options,
+                                                                      .asked = DIFF_DEFAULT};
+    if (!table_format_parse(options.format, &comparison.format))
+        return options_wrong("diff", "--format must be text, json or csv, not \"%s\".",
+                             options.format);
+    bool known = !options.normalize;
+    for (size_t i = 0; options.normalize && i < ARRAY_LENGTH(normalize_names); i++)
+        if (!strcmp(options.normalize, normalize_names[i])) {
+            comparison.asked = (enum diff_normalize)i;
+            known = true;
+        }
+    if (!known)
+        return options_wrong("diff", "--normalize must be total, duration or none, not \"%s\".",
+                             options.normalize);
+    comparison.paths[0] = line.values[0];
+    comparison.paths[1] = line.values[1];
+    return run(&comparison);
+}

@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The views of `assay report`: report.c chooses, report_tree.c and report_lines.c hold the larger
+ * ones. */
+#pragma once
+
+#include "cli/file/report_source.h"
+#include "cli/table.h"
+#include "profile/naming.h"
+#include "profile/profile.h"
+#include "profile/rank.h"
+
+struct report {
+    const char *title;
+    const struct profile *profile;
+    const struct naming *naming;
+    unsigned type;
+    int64_t whole;  /* what percentages are of: the total before filters */
+    uint64_t limit; /* rows; 0: all */
+    double least_percent;
+    enum table_format format;
+    bool colour;
+    struct report_sources *sources; /* of --lines */
+    struct buffer *out;
+};
+
+static inline const char *report_unit(const struct report *report)
+{
+    const struct profile *profile = report->profile;
+    return profile->type_count ? profile_text(profile, profile->types[report->type].unit) : "";
+}
+
+/* Opens and closes the JSON object around a table; in text a heading line. `key` and `what` say
+ * what the table is about, or are NULL. */
+void report_begin(struct report *report, const char *heading, const char *key, const char *what);
+void report_end(struct report *report);
+
+void report_tree(struct report *report);
+void report_lines(struct report *report, const bool *chosen);

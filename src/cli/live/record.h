@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Shared by the parts of `assay record`: the target (record_target.c) and the summary
+ * (record_report.c). */
+#pragma once
+
+#include <sys/types.h>
+
+#include "capture/capture.h"
+#include "symbol/naming/symbolizer.h"
+
+struct record_options {
+    uint64_t frequency_hz;
+    const char *output, *format, *pids, *cgroup;
+    double duration_s;       /* 0: until the end */
+    double naming_timeout_s; /* 0: no limit */
+    bool all, user, kernel, interpreter_frames, open, quiet;
+    const char *mode, *min_block;
+    int64_t min_block_ns;
+    unsigned modes; /* enum capture_mode; 0: the default */
+    uint64_t interval_bytes; /* CAPTURE_HEAP: mean between samples; 0: the default */
+};
+
+/* Target: our own child, or existing processes. */
+struct target {
+    pid_t command;                /* 0: none */
+    struct heap_preload *preload; /* what the command runs under; NULL: nothing */
+    int gate;                     /* a byte lets the command go; its end without one ends it */
+    int failure; /* gives an errno when the command could not be run, else the end */
+    bool ended;  /* the command has */
+    int status;  /* of the command, as waitpid gives it */
+    pid_t *pids;
+    size_t pid_count, pid_capacity;
+    int64_t began_ns;      /* when the recording did, */
+    int64_t cpu_before_ns; /* and what the processes had used by then */
+    int64_t cpu_ns;        /* that they used during the recording; 0: not known */
+    int priority;          /* our own, before target_raise_priority */
+    bool raised;
+};
+
+int target_open(const struct record_options *options, char *const argv[], struct target *target,
+                struct error *error);
+/* When nothing can be recorded: the command never ran. */
+void target_abandon(struct target *target);
+void target_release(struct target *target);
+
+/* As root, and unless the user has lowered it: so that we run in time on a machine that has no CPU
+ * time to spare. The command and what we start later have the one from before. */
+void target_raise_priority(struct target *target);
+void target_restore_priority(struct target *target);
+
+/* From here on signals end the recording instead of us, or are passed to the command. */
+void target_take_signals(const struct target *target);
+/* Signals that have come since then. */
+unsigned target_signals(void);
+/* Whether signals demand the end of the recording. */
+bool target_is_interrupted(const struct target *target);
+
+/* The recording begins, and lets a command go. */
+void target_begin(struct target *target);
+/* It is over, after so long: finds out the CPU time that was used in it, if that can be said. */
+void target_measure(struct target *target, int64_t duration_ns);
+
+/* Whether the command has ended, as the capture knows. */
+bool target_has_ended(struct target *target, struct capture *capture);
+/* The command could not be run: says why. */
+bool target_failed(const struct target *target, const char *name);
+/* Waits for a command that goes on; one that two signals did not end is ended. The exit code. */
+int target_wait(struct target *target, struct capture *capture);
+
+/* The closing lines of a heap profile with names: sites that hold and that allocate most. */
+void report_heap(const struct profile *profile);
+/* The closing lines. `late_files`: whose functions were not named in time. */
+void report_recording(const struct record_options *options, struct capture *capture,
+                      const struct target *target, uint64_t late_files);

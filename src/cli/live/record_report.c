@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+// The closing lines of `assay record`: how good the recording is and what is missing from it.
+
+#include <stdio.h>
+
+#include "base/memory.h"
+#include "cli/live/record.h"
+
+#define TIME_WORTH_NS 200000000 /* of CPU time, before it is compared with its samples */
+#define COVERED_PERCENT 98      /* from here on it is all, by what clocks can tell */
+
+/* The CPU time that the samples stand for, in percent of what was used; 100 where the difference
+ * can be chance. */
+static double covered_percent(const struct record_options *options,
+                              const struct capture_stats *stats, const struct target *target)
+{
+    double percent = 100;
+    if (options->modes == CAPTURE_HEAP)
+        return 100;
+    if (target->cpu_ns >= TIME_WORTH_NS) {
+        double due = (double)target->cpu_ns / 1e9 * (double)options->frequency_hz;
+        double missing = due - (double)stats->cpu_ns / 1e9 * (double)options->frequency_hz;
+        if (missing > 0 && missing * missing > 9 * due) /* three standard deviations */
+            percent = 100 * (1 - missing / due);
+    } else if (stats->samples) {
+        percent = 100.0 * (double)stats->samples / (double)(stats->samples + stats->lost);
+    }
+    return percent < COVERED_PERCENT ? percent : 100;
+}
+
+/* Without BPF each thread's time is counted from its start, so that what is left at its end, less
+ * than a period, is not seen: much of the time only when threads are short. */
+static void report_uncovered(const struct record_options *options, const struct capture *capture,
+                             const struct capture_stats *stats, const struct target *target)
+{
+    int64_t missing_ns = target->cpu_ns - stats->cpu_ns;
+    if (target->cpu_ns < TIME_WORTH_NS || covered_percent(options, stats, target) == 100)
+        return;
+    if (capture_backend(capture) == CAPTURE_BPF)
+        fprintf(stderr, "assay: %.2f s of CPU time was not sampled: the machine was too busy\n",
+                (double)missing_ns / 1e9);
+    else
+        fprintf(stderr,
+                "assay: %.2f s of CPU time was not sampled: by %s, threads that use less than %.0f "
+                "ms are missed (raise --frequency, or record as root)\n",
+                (double)missing_ns / 1e9, capture_backend_name(capture_backend(capture)),
+                1e3 / (double)options->frequency_hz);
+}
+
+static void report_ends(const struct capture_stats *stats)
+{
+    for (int end = 0; end < UNWIND_END_KINDS; end++)
+        if (end != UNWIND_END_COMPLETE && stats->ends[end])
+            fprintf(stderr, "assay: %llu stack%s incomplete: %s\n",
+                    (unsigned long long)stats->ends[end], stats->ends[end] == 1 ? " is" : "s are",
+                    unwind_end_reason((enum unwind_end)end));
+}
+
+static void report_first_line(const struct record_options *options, const struct capture *capture,
+                              const struct capture_stats *stats, const struct target *target)
+{
+    double covered = covered_percent(options, stats, target);
+    fprintf(stderr, "assay: %llu samples of %llu process%s by %s",
+            (unsigned long long)stats->samples, (unsigned long long)stats->processes,
+            stats->processes == 1 ? "" : "es", capture_backend_name(capture_backend(capture)));
+    if (stats->walks)
+        fprintf(stderr, ", %.4g%% of stacks complete",
+                100.0 * (double)stats->ends[UNWIND_END_COMPLETE] / (double)stats->walks);
+    if (covered < 100)
+        fprintf(stderr, ", %.0f%% of the CPU time covered", covered);
+    if (stats->unplaced)
+        fprintf(stderr, ", %llu in an [unknown mapping]", (unsigned long long)stats->unplaced);
+    fprintf(stderr, ", %llu lost, in %s\n", (unsigned long long)stats->lost, options->output);
+}
+
+void report_recording(const struct record_options *options, struct capture *capture,
+                      const struct target *target, uint64_t late_files)
+{
+    struct capture_stats stats = capture_stats(capture);
+    struct capture_loss losses[CAPTURE_LOSSES_MAX];
+    report_first_line(options, capture, &stats, target);
+    report_uncovered(options, capture, &stats, target);
+    report_ends(&stats);
+    if (stats.checked)
+        fprintf(stderr, "assay: %llu walks compared, %llu differ\n",
+                (unsigned long long)stats.checked, (unsigned long long)stats.different);
+    size_t count = capture_losses(capture, losses);
+    for (size_t i = 0; i < count; i++)
+        fprintf(stderr, "assay: %llu %s\n", (unsigned long long)losses[i].count, losses[i].what);
+    if (late_files)
+        fprintf(stderr,
+                "assay: symbols of %llu file%s are missing or without lines: the time limit was "
+                "exceeded (--naming-timeout). `assay convert --symbolize %s -o FILE` adds them\n",
+                (unsigned long long)late_files, late_files == 1 ? "" : "s", options->output);
+}

@@ -1,0 +1,296 @@
+// SPDX-License-Identifier: Apache-2.0
+// Judging limits: see gate.h.
+
+#include "compare/gate/gate.h"
+
+#include <errno.h>
+#include <math.h>
+#include <string.h>
+
+#include "base/memory.h"
+#include "compare/numbers.h"
+
+void gate_result_release(struct gate_result *result)
+{
+    free(result->checks);
+    *result = (struct gate_result){0};
+}
+
+struct judge {
+    const struct compare_table *table;
+    const struct gate_options *options;
+    struct comparison *comparisons; /* by normalisation; `rows` is NULL until it is needed */
+    const char *unit;
+    struct gate_result *result;
+};
+
+static int need(struct judge *judge, enum compare_normalize normalize, struct error *error)
+{
+    struct compare_options options = {.normalize = normalize,
+                                      .false_discovery_rate = judge->options->false_discovery_rate,
+                                      .min_share = judge->options->min_share};
+    if (judge->comparisons[normalize].rows)
+        return 0;
+    return compare(judge->table, &options, &judge->comparisons[normalize], error);
+}
+
+static struct gate_check *add_check(struct gate_result *result, const struct gate_check *check)
+{
+    array_reserve(result->checks, result->capacity, result->count + 1);
+    result->checks[result->count] = *check;
+    return &result->checks[result->count++];
+}
+
+/* Time on each side until a difference as large as `distance` would be certain. */
+static double time_needed(const struct judge *judge, double distance, double variance, double alpha)
+{
+    const double *covered = judge->table->seconds;
+    double needed = (numbers_t_quantile(alpha, NUMBERS_NORMAL_DF) + 0.8416) * sqrt(variance);
+    double factor = distance > 0 ? needed / distance : INFINITY;
+    return fmax((factor * factor - 1) * fmax(covered[0], covered[1]), 0);
+}
+
+static bool matches(const struct gate_limit *limit, const struct compare_row *row)
+{
+    /* A name that exceeds the match limit is judged rather than left out. */
+    return !limit->function || regex_find(limit->function, row->function->name,
+                                          row->function->length, 0, NULL) != REGEX_NO_MATCH;
+}
+
+/* Whether the limit names anything: one that doesn't would pass by accident. */
+static int count_matches(const struct comparison *comparison, const struct gate_limit *limit,
+                         struct error *error)
+{
+    for (size_t i = 0; i < comparison->count; i++)
+        if (matches(limit, &comparison->rows[i]))
+            return 0;
+    return error_set(error, -EINVAL,
+                     "No function of either side matches \"%s\"; correct the expression, or "
+                     "remove the limit.",
+                     limit->pattern);
+}
+
+/* A growth that is to be judged, with what came of it. */
+struct growth {
+    const struct compare_row *row; /* NULL: the whole */
+    const struct compare_measure *measure;
+    const char *name;
+};
+
+static void judge_growth_of(struct judge *judge, const struct comparison *comparison,
+                            const struct gate_limit *limit, const struct growth *growth, double p,
+                            double adjusted)
+{
+    const struct compare_measure *measure = growth->measure;
+    double rate = judge->options->false_discovery_rate;
+    struct gate_check check = {.limit = limit,
+                               .function = growth->row ? growth->row->function->name : NULL,
+                               .measure = growth->name,
+                               .base = measure->base,
+                               .value = measure->new_value,
+                               .growth = measure->growth,
+                               .change_low = measure->growth_low,
+                               .change_high = measure->growth_high,
+                               .p = p};
+    bool grew = measure->verdict == COMPARE_GREW ||
+                (!growth->row && measure->change > 0 && measure->p <= rate);
+    if (adjusted <= rate) {
+        check.outcome = GATE_FAILED;
+    } else if (grew && measure->growth > limit->limit) {
+        check.outcome = GATE_UNDECIDED;
+        double factor = 1 + limit->limit;
+        double variance = measure->variance[COMPARE_NEW] +
+                          factor * factor * measure->variance[COMPARE_BASE] -
+                          2 * factor * measure->covariance;
+        check.more_seconds = time_needed(judge, measure->new_value - factor * measure->base,
+                                         variance, (1 - comparison->level) / 2);
+    }
+    if (check.outcome != GATE_PASSED || !growth->row || limit->function)
+        add_check(judge->result, &check);
+}
+
+/* What the gate's sensitivity is measured by: all samples, or where they are 100% by definition
+ * the largest function. */
+static const struct compare_measure *yardstick(const struct comparison *comparison,
+                                               const char **ret_function)
+{
+    *ret_function = NULL;
+    const struct compare_measure *largest = &comparison->whole;
+    if (comparison->options.normalize != COMPARE_PER_TOTAL)
+        return largest;
+    for (size_t i = 0; i < comparison->count; i++) {
+        const struct compare_measure *self = &comparison->rows[i].self;
+        if (!*ret_function || self->base > largest->base) {
+            largest = self;
+            *ret_function = comparison->rows[i].function->name;
+        }
+    }
+    return largest;
+}
+
+/* Data that couldn't have shown a large growth must not pass for lack of evidence. */
+static void judge_sensitivity(struct judge *judge, const struct comparison *comparison,
+                              const struct gate_limit *limit)
+{
+    struct gate_check check = {.limit = limit, .measure = "sensitivity"};
+    const struct compare_measure *measure = yardstick(comparison, &check.function);
+    double wanted = fmax(4 * limit->limit, GATE_SENSITIVITY);
+    double t = numbers_t_quantile((1 - comparison->level) / 2, measure->df) + 0.8416;
+    double variance = measure->variance[COMPARE_NEW] + measure->variance[COMPARE_BASE];
+    check.base = wanted;
+    check.value = measure->base > 0 ? t * sqrt(variance) / measure->base : INFINITY;
+    check.change_low = check.change_high = check.growth = check.value;
+    if (check.value <= wanted)
+        return;
+    double factor = check.value / wanted;
+    const double *covered = judge->table->seconds;
+    check.outcome = GATE_UNDECIDED;
+    check.more_seconds = (factor * factor - 1) * fmax(covered[0], covered[1]);
+    add_check(judge->result, &check);
+}
+
+static int judge_growth(struct judge *judge, const struct gate_limit *limit, struct error *error)
+{
+    int r = need(judge, judge->options->normalize, error);
+    const struct comparison *comparison = &judge->comparisons[judge->options->normalize];
+    if (!r && limit->function)
+        r = count_matches(comparison, limit, error);
+    if (r < 0)
+        return r;
+    size_t count = 0, most = comparison->count * 2 + 1;
+    _cleanup_free_ struct growth *growths = memory_alloc(most * sizeof(*growths));
+    _cleanup_free_ double *p = memory_alloc(most * sizeof(*p));
+    _cleanup_free_ double *adjusted = memory_alloc(most * sizeof(*adjusted));
+    if (!limit->function)
+        growths[count++] = (struct growth){NULL, &comparison->whole, "total"};
+    for (size_t i = 0; i < comparison->count; i++) {
+        const struct compare_row *row = &comparison->rows[i];
+        if (!matches(limit, row))
+            continue;
+        if (row->total.judged)
+            growths[count++] = (struct growth){row, &row->total, "total"};
+        if (row->self.judged && row->self.counts[1] != row->total.counts[1])
+            growths[count++] = (struct growth){row, &row->self, "self"};
+    }
+    for (size_t i = 0; i < count; i++)
+        p[i] = compare_exceeds(comparison, growths[i].measure, 1 + limit->limit);
+    numbers_false_discovery(p, count, judge->options->false_discovery_rate, adjusted);
+    for (size_t i = 0; i < count; i++)
+        judge_growth_of(judge, comparison, limit, &growths[i], p[i], adjusted[i]);
+    if (!limit->function)
+        judge_sensitivity(judge, comparison, limit);
+    return 0;
+}
+
+/* Values in the limit's unit are values of the comparison divided by this. */
+static int unit_of(const struct judge *judge, const struct gate_limit *limit, double *ret_divisor,
+                   struct error *error)
+{
+    *ret_divisor = 1;
+    if (limit->kind != GATE_CORES)
+        return 0;
+    if (!strcmp(judge->unit, "nanoseconds"))
+        *ret_divisor = 1e9;
+    else if (!strcmp(judge->unit, "microseconds"))
+        *ret_divisor = 1e6;
+    else if (!strcmp(judge->unit, "milliseconds"))
+        *ret_divisor = 1e3;
+    else if (strcmp(judge->unit, "seconds"))
+        return error_set(error, -EINVAL,
+                         "The limit of %s is in cores, but the values are in %s; compare a type "
+                         "that is a time.",
+                         limit->name, judge->unit);
+    return 0;
+}
+
+static int judge_value(struct judge *judge, const struct gate_limit *limit, struct error *error)
+{
+    static const enum compare_normalize normalize[] = {[GATE_SHARE] = COMPARE_PER_TOTAL,
+                                                       [GATE_CORES] = COMPARE_PER_SECOND,
+                                                       [GATE_PER_REQUEST] = COMPARE_PER_REQUEST};
+    double divisor;
+    int r = unit_of(judge, limit, &divisor, error);
+    if (!r)
+        r = need(judge, normalize[limit->kind], error);
+    const struct comparison *comparison = &judge->comparisons[normalize[limit->kind]];
+    if (!r && limit->function)
+        r = count_matches(comparison, limit, error);
+    if (r < 0)
+        return r;
+    double rate = judge->options->false_discovery_rate, bound = limit->limit * divisor;
+    for (size_t i = 0; i <= comparison->count; i++) {
+        const struct compare_row *row = i < comparison->count ? &comparison->rows[i] : NULL;
+        /* Without an expression the limit is one of everything together. */
+        if (row ? !limit->function || !matches(limit, row) : limit->function != NULL)
+            continue;
+        const struct compare_measure *measure = row ? &row->total : &comparison->whole;
+        double above = compare_above(measure, COMPARE_NEW, bound);
+        double below = compare_below(measure, COMPARE_NEW, bound);
+        double width =
+            sqrt(measure->variance[COMPARE_NEW]) * numbers_t_quantile(rate / 2, measure->df);
+        struct gate_check check = {.limit = limit,
+                                   .function = row ? row->function->name : NULL,
+                                   .measure = "total",
+                                   .base = measure->base / divisor,
+                                   .value = measure->new_value / divisor,
+                                   .growth = measure->growth,
+                                   .change_low = fmax(measure->new_value - width, 0) / divisor,
+                                   .change_high = (measure->new_value + width) / divisor,
+                                   .p = above};
+        if (above <= rate)
+            check.outcome = GATE_FAILED;
+        else if (below > rate)
+            check.outcome = GATE_UNDECIDED;
+        if (check.outcome == GATE_UNDECIDED)
+            check.more_seconds = time_needed(judge, fabs(measure->new_value - bound),
+                                             measure->variance[COMPARE_NEW], rate);
+        add_check(judge->result, &check);
+    }
+    return 0;
+}
+
+static int compare_checks(const void *a, const void *b)
+{
+    static const int order[] = {[GATE_FAILED] = 0, [GATE_UNDECIDED] = 1, [GATE_PASSED] = 2};
+    const struct gate_check *x = a, *y = b;
+    if (x->outcome != y->outcome)
+        return order[x->outcome] - order[y->outcome];
+    double from = x->value - x->base, to = y->value - y->base;
+    if (from != to)
+        return from > to ? -1 : 1;
+    return strcmp(x->function ? x->function : "", y->function ? y->function : "");
+}
+
+int gate_judge(const struct compare_table *table, const struct gate_options *options,
+               const struct gate_limits *limits, const char *unit,
+               struct comparison comparisons[static COMPARE_NORMALIZES],
+               struct gate_result *ret_result, struct error *error)
+{
+    _cleanup_gate_result_ struct gate_result result = {0};
+    struct judge judge = {.table = table,
+                          .options = options,
+                          .comparisons = comparisons,
+                          .unit = unit,
+                          .result = &result};
+    int r = need(&judge, options->normalize, error);
+    for (size_t i = 0; !r && i < limits->count; i++)
+        r = limits->limits[i].kind == GATE_GROWTH ? judge_growth(&judge, &limits->limits[i], error)
+                                                  : judge_value(&judge, &limits->limits[i], error);
+    if (r < 0)
+        return r;
+    for (size_t i = 0; i < result.count; i++) {
+        result.failed += result.checks[i].outcome == GATE_FAILED;
+        result.undecided += result.checks[i].outcome == GATE_UNDECIDED;
+        result.more_seconds = fmax(result.more_seconds, result.checks[i].more_seconds);
+    }
+    double seconds = fmax(table->seconds[0], table->seconds[1]);
+    if (seconds > 0)
+        result.more_samples =
+            result.more_seconds / seconds * fmax(table->samples[0], table->samples[1]);
+    result.outcome = result.failed ? GATE_FAILED : result.undecided ? GATE_UNDECIDED : GATE_PASSED;
+    if (result.count)
+        qsort(result.checks, result.count, sizeof(*result.checks), compare_checks);
+    *ret_result = result;
+    result = (struct gate_result){0};
+    return 0;
+}

@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The observations of a comparison: how much each function took in each replicate. A replicate is
+ * a time window of one cluster; a cluster is a host or a file. docs/comparison.md has the terms.
+ *
+ * Names point into the sources' namings, which must outlive the table.
+ */
+#pragma once
+
+#include "base/error.h"
+#include "profile/naming.h"
+#include "profile/profile.h"
+
+enum compare_side { COMPARE_BASE, COMPARE_NEW, COMPARE_SIDES };
+
+/* A time that a source covers, from `from_ns` to before `to_ns`. */
+struct compare_span {
+    int64_t from_ns, to_ns;
+};
+
+struct compare_source {
+    const struct profile *profile;
+    const struct naming *naming;
+    unsigned type;          /* of the profile's: the values to compare */
+    unsigned requests_type; /* PROFILE_TYPES_MAX: it doesn't count requests */
+    enum compare_side side;
+    const char *cluster;              /* clusters of the same name on both sides are paired */
+    const struct compare_span *spans; /* NULL: from the profile's start for its duration */
+    size_t span_count;
+    int64_t granularity_ns; /* times are multiples of it from a span's start; 0: they are exact */
+    double factor;          /* values are multiplied by it: corrects for sampling rates */
+};
+
+struct compare_replicate {
+    enum compare_side side;
+    uint32_t cluster;
+    uint32_t window; /* of its side, from 0 */
+    double seconds;  /* covered */
+    double value;    /* sum over all its samples */
+    double requests;
+};
+
+/* What a function took in a replicate; replicates without any have no cell. */
+struct compare_cell {
+    uint32_t function, replicate;
+    double self, total;
+};
+
+struct compare_function {
+    const char *name;
+    size_t length;
+    const char *file, *binary;
+    size_t first_cell; /* its cells are those up to the next function's first */
+};
+
+struct compare_table {
+    struct compare_function *functions; /* one more than there are: the end of the cells */
+    size_t function_count;
+    struct compare_replicate *replicates;
+    size_t replicate_count;
+    struct compare_cell *cells; /* by function, then by replicate */
+    size_t cell_count;
+    uint32_t cluster_count;               /* distinct names */
+    uint32_t window_count[COMPARE_SIDES]; /* 1: the samples have no times */
+    int64_t window_ns;                    /* length of windows; 0 without times */
+    double seconds[COMPARE_SIDES];        /* covered, summed over clusters; 0: unknown */
+    double value[COMPARE_SIDES];          /* sums */
+    double requests[COMPARE_SIDES];       /* 0: not counted */
+    double samples[COMPARE_SIDES];        /* how many samples the values come from, about */
+    uint64_t inlined_pairs; /* caller and callee: the callee was inlined on one side only */
+};
+
+#define COMPARE_CELLS_MAX (64u << 20)
+#define COMPARE_SOURCES_MAX 4096
+#define COMPARE_WINDOWS 64 /* wanted on each side */
+
+/* -E2BIG when there are too many cells; -EINVAL when a value or duration makes no sense. */
+int compare_table_build(const struct compare_source *sources, size_t count,
+                        struct compare_table *ret_table, struct error *error);
+void compare_table_release(struct compare_table *table);
+#define _cleanup_compare_table_ __attribute__((cleanup(compare_table_release)))

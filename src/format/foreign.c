@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+// Files that people try to read, and that are none of our formats: what they are, and what to do
+// with them. Looked at only when no format takes the file.
+
+#include <string.h>
+
+#include "format/format.h"
+
+#define WORDS_MAX 3
+
+static const struct foreign {
+    const char *magic; /* at the beginning; NULL: any */
+    size_t magic_length;
+    const char *words[WORDS_MAX + 1]; /* all of them among the first bytes; NULL after the last */
+    const char *what;                 /* "X is WHAT." */
+} foreign[] = {
+    {"PK\x03\x04", 4, {NULL}, "a ZIP archive; unpack it and read the profiles in it"},
+    {"PK\x05\x06", 4, {NULL}, "an empty ZIP archive"},
+    {"\xfd"
+     "7zXZ",
+     5,
+     {NULL},
+     "compressed with xz; unpack it with `xz -d`"},
+    {"BZh", 3, {NULL}, "compressed with bzip2; unpack it with `bzip2 -d`"},
+    {"\x04\x22\x4d\x18", 4, {NULL}, "compressed with lz4; unpack it with `lz4 -d`"},
+    {"7z\xbc\xaf", 4, {NULL}, "a 7-Zip archive; unpack it and read the profiles in it"},
+    {"PERFILE2", 8, {NULL}, "a perf.data file; read the output of `perf script -i FILE`"},
+    {"\x7f"
+     "ELF",
+     4,
+     {NULL},
+     "an ELF binary, not a profile"},
+    {"JAVA PROFILE ", 13, {NULL}, "a Java heap dump (hprof); use a heap analyser such as MAT"},
+    {"Nettrace",
+     8,
+     {NULL},
+     "a .NET trace; convert it with `dotnet-trace convert --format Speedscope`"},
+    {"go 1.",
+     5,
+     {" trace"},
+     "a Go execution trace; get a profile of it with `go tool trace -pprof=TYPE FILE`"},
+    {"\x04\x08{",
+     3,
+     {NULL},
+     "a stackprof dump of Ruby; convert it with `stackprof --json FILE > x.json`"},
+    {"{",
+     1,
+     {"\"meta\"", "\"preprocessedProfileVersion\""},
+     "a profile of the Firefox Profiler, which is not supported; export the data as pprof or "
+     "folded stacks with the program that recorded it"},
+    {"{",
+     1,
+     {"\"meta\"", "\"interval\"", "\"processType\""},
+     "a profile of the Firefox Profiler, which is not supported; export the data as pprof or "
+     "folded stacks with the program that recorded it"},
+    {NULL,
+     0,
+     {"\"traceEvents\""},
+     "a Chrome trace; save a CPU profile (.cpuprofile) from the browser's tools instead"},
+    {"{",
+     1,
+     {"\"snapshot\"", "\"meta\"", "\"node_fields\""},
+     "a V8 heap snapshot; save an allocation or CPU profile instead"},
+    {NULL, 0, {"callgrind"}, "a Callgrind profile; convert it with `callgrind_annotate`"},
+};
+
+static bool begins(const struct foreign *kind, const char *bytes, size_t length)
+{
+    /* JSON may be indented. */
+    if (kind->magic && kind->magic_length == 1)
+        while (length && strchr(" \t\r\n", *bytes))
+            bytes++, length--;
+    return !kind->magic ||
+           (length >= kind->magic_length && !memcmp(bytes, kind->magic, kind->magic_length));
+}
+
+const char *format_foreign(const uint8_t *bytes, size_t length)
+{
+    for (size_t i = 0; i < ARRAY_LENGTH(foreign); i++) {
+        const struct foreign *kind = &foreign[i];
+        bool matches = begins(kind, (const char *)bytes, length);
+        for (size_t w = 0; matches && kind->words[w]; w++)
+            matches = memmem(bytes, length, kind->words[w], strlen(kind->words[w])) != NULL;
+        if (matches)
+            return kind->what;
+    }
+    return NULL;
+}

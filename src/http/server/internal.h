@@ -1,0 +1,216 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What the files of the HTTP server share. Threads: libmicrohttpd's (callbacks in connection.c),
+ * workers (handlers), and one watcher. A request is held by references of the connection, of its
+ * worker and of a streamed answer.
+ *
+ * Locks, outermost first: server->lock, request->lock, and whatever libmicrohttpd and the workers
+ * take.
+ */
+#pragma once
+
+#include <microhttpd.h>
+#include <pthread.h>
+#include <stdatomic.h>
+
+#include "base/arena.h"
+#include "http/access/rate.h"
+#include "http/server/listen.h"
+#include "http/server/pipe.h"
+#include "http/server/server.h"
+#include "http/server/workers.h"
+
+#define HTTP_LISTEN_MAX 16
+#define HTTP_STATUS_MAX 600
+
+struct http_field {
+    const char *name, *value;
+};
+
+/* Where a connection is, and what the watcher asks of it. */
+enum connection_phase {
+    PHASE_HEAD,    /* idle, or a head is coming: must end in time */
+    PHASE_BODY,    /* a body is coming: must keep up a rate */
+    PHASE_BUSY,    /* it is our turn */
+    PHASE_SENDING, /* the client is reading: must keep up a rate */
+};
+
+struct connection {
+    struct http_server *server;
+    struct connection *previous, *next; /* server->lock */
+    int fd;
+    bool tls, unix_socket, local;
+    bool certificate_checked, certificate_good; /* its I/O thread only */
+    atomic_bool shut;                           /* cut off: the socket was shut down */
+    bool ended;                                 /* the watcher's: its receiving side was */
+    char peer[64];
+    char network[64]; /* of the peer: its address, or for IPv6 what one subscriber has, a /64 */
+    /* Of the request that comes: where its target ends, and what was taken from it (raw.c). */
+    const char *target_end;
+    char *query; /* NULL: none */
+    bool target_bad;
+    atomic_int phase;
+    atomic_int_least64_t since_ms;  /* of the phase */
+    atomic_uint_least64_t received; /* bytes of bodies */
+    /* The watcher's own: where the current window began. */
+    int64_t window_ms;
+    uint64_t window_bytes;
+    int window_phase;
+};
+
+struct http_request {
+    atomic_int references;
+    struct http_server *server;
+    const struct http_route *route; /* NULL: none found */
+    struct connection *connection;  /* valid while !gone */
+    struct MHD_Connection *mhd;     /* valid while !gone */
+
+    struct arena arena;
+    const char *method, *path, *rest, *peer;
+    struct http_field *headers, *query;
+    size_t header_count, query_count, header_room, query_room;
+    struct http_identity identity;
+    struct token token;
+    bool head_only, too_many_parameters;
+    const char *problem;    /* with the head; NULL: none */
+    int64_t content_length; /* -1: chunked */
+    int64_t began_us;
+
+    pthread_mutex_t lock;
+    pthread_cond_t changed;
+    /* From here on under the lock. */
+    bool suspended; /* libmicrohttpd waits for us */
+    bool gone;      /* libmicrohttpd is done with it */
+    bool submitted; /* to the workers */
+    bool discard;   /* nobody wants the rest of the body */
+    bool body_ended;
+    int body_error; /* 0, -E2BIG, -ECONNRESET, -ETIME */
+    struct pipe body;
+    uint64_t received, discarded;
+
+    struct http_field *answer_headers;
+    size_t answer_header_count, answer_header_room;
+    struct MHD_Response *response;
+    unsigned status;
+    bool answered; /* there is a response: the handler's own view */
+    bool queued;   /* libmicrohttpd has it */
+    bool streaming, output_ended, output_failed;
+    struct pipe output;
+    struct gzip_stream *gzip; /* the handler's own */
+    int64_t waited_ms;        /* for a reader */
+    uint64_t sent;
+
+    bool aborted; /* the server stops */
+
+    atomic_bool cancelled;
+    struct http_request *next;                          /* in the workers' queue */
+    struct http_request *previous_active, *next_active; /* server->lock */
+};
+
+struct route_counters {
+    atomic_uint_least64_t status[HTTP_STATUS_MAX];
+    atomic_uint_least64_t received, sent, microseconds;
+};
+
+struct listener {
+    struct listen_address address;
+    int fd;
+    struct MHD_Daemon *daemon;
+    char text[LISTEN_TEXT_BYTES];
+};
+
+struct http_server {
+    struct http_server_options options; /* with defaults filled in */
+    struct listener listeners[HTTP_LISTEN_MAX];
+    size_t listener_count;
+    struct pipe_budget budget;
+    struct workers *workers;
+    struct rates *rates;
+    struct rates *failures; /* wrong tokens by network; NULL: there are no tokens */
+
+    pthread_mutex_t lock;
+    pthread_cond_t changed; /* a connection came at the limit, or a request ended */
+    struct connection *connections;
+    struct http_request *active; /* from the end of the head until the answer is sent */
+    atomic_size_t connection_count, active_count, stream_count;
+    bool crowded; /* connections are near the limit */
+    atomic_bool stopping;
+    bool watching, watcher_ends;
+    atomic_int_least64_t watched_ms; /* when the watcher last had a look */
+    pthread_t watcher;
+
+    struct route_counters *counters; /* one per route, one for no route */
+    atomic_uint_least64_t refusals[HTTP_REFUSAL_COUNT];
+};
+
+int64_t http_now_ms(void);
+int64_t http_now_us(void);
+
+/* May be set while requests come: see http_route_set_body_limit(). */
+static inline size_t route_body_limit(const struct http_route *route)
+{
+    return __atomic_load_n(&route->body_limit_bytes, __ATOMIC_RELAXED);
+}
+
+/* ---- connection.c: called by libmicrohttpd ---- */
+void connection_notify(void *server, struct MHD_Connection *mhd, void **context,
+                       enum MHD_ConnectionNotificationCode code);
+enum MHD_Result connection_accept(void *server, const struct sockaddr *address, socklen_t length);
+enum MHD_Result connection_access(void *server, struct MHD_Connection *mhd, const char *url,
+                                  const char *method, const char *version, const char *data,
+                                  size_t *length, void **context);
+void connection_completed(void *server, struct MHD_Connection *mhd, void **context,
+                          enum MHD_RequestTerminationCode code);
+void connection_set_phase(struct connection *connection, enum connection_phase phase);
+
+/* ---- head.c: may this request go on? ---- */
+/* Reads everything that is needed of the head; what is wrong with it is in request->problem. */
+void head_read(struct http_request *request, const char *url, const char *method,
+               const char *version);
+/* Finds the route and the asker, and checks limits. When the request is refused, it is answered
+ * and -1 is returned. */
+int head_check(struct http_request *request);
+size_t head_unescape(void *userdata, struct MHD_Connection *mhd, char *text);
+bool head_match(const char *pattern, const char *path, const char **ret_rest, size_t *ret_length);
+
+/* ---- raw.c: what libmicrohttpd takes and we don't ---- */
+/* Called by libmicrohttpd with the target before it is parsed. */
+void *raw_target(void *server, const char *target, struct MHD_Connection *mhd);
+/* False: there are more parameters than allowed. */
+bool raw_read_query(struct http_request *request);
+/* What is wrong with the head, as the end of a sentence; NULL: nothing. During the first call for a
+ * request only. */
+const char *raw_problem(const struct http_request *request, const char *method, const char *url,
+                        const char *version);
+/* Set while this thread hands over an answer of ours. */
+extern _Thread_local bool raw_own_answer;
+
+/* ---- request.c ---- */
+struct http_request *request_new(struct http_server *server, struct connection *connection,
+                                 struct MHD_Connection *mhd);
+struct http_request *request_ref(struct http_request *request);
+void request_unref(struct http_request *request);
+/* On a worker's thread: runs the handler and sees to it that there is an answer. */
+void request_run(struct http_request *request);
+/* With request->lock held. */
+void request_suspend(struct http_request *request, enum connection_phase phase);
+void request_resume(struct http_request *request);
+/* Without it. The handler has written all of a streamed answer, and whatever else ends with it. */
+void respond_end(struct http_request *request);
+/* Without it. Ends waiting for the client, because the server stops. */
+void request_abort(struct http_request *request);
+void request_refuse(struct http_request *request, enum http_refusal reason, unsigned status,
+                    const char *format, ...) __attribute__((format(printf, 4, 5)));
+
+/* ---- counters.c ---- */
+/* With request->lock held. */
+void counters_add(struct http_request *request);
+void counters_refused(struct http_server *server, enum http_refusal reason, const char *peer,
+                      const struct http_identity *identity, const struct http_request *request);
+
+/* ---- watch.c ---- */
+/* Counts why, and shuts the socket down; libmicrohttpd sees its end. Only while it is not gone. */
+void connection_cut(struct connection *connection, enum http_refusal reason,
+                    const struct http_identity *identity, const struct http_request *request);
+/* The watcher's thread. */
+void *watch_main(void *server);

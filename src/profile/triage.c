@@ -1,0 +1,222 @@
+// SPDX-License-Identifier: Apache-2.0
+// Sums by kind, and the stack that matters: see triage.h.
+
+#include "profile/triage.h"
+
+#include <string.h>
+
+#include "base/memory.h"
+
+#define SLEEP_SHARE 0.1 /* of busy time: below, timers are not what matters */
+
+static const struct {
+    const char *state; /* the label's value */
+    const char *name, *words;
+} kinds[TRIAGE_KINDS] = {
+    [TRIAGE_COMPUTING] = {"running", "computing", "computing"},
+    [TRIAGE_STARVED] = {"runnable", "starved", "waiting for a CPU"},
+    [TRIAGE_LOCK] = {"lock", "lock", "waiting for locks"},
+    [TRIAGE_DISK] = {"disk", "disk", "waiting for disks"},
+    [TRIAGE_NETWORK] = {"network", "network", "waiting for the network"},
+    [TRIAGE_PIPE] = {"pipe", "pipe", "waiting for other processes"},
+    [TRIAGE_CHILD] = {"child", "child", "waiting for children"},
+    [TRIAGE_IO_URING] = {"io_uring", "io_uring", "waiting for io_uring"},
+    [TRIAGE_SLEEPING] = {"sleep", "sleeping", "sleeping"},
+    [TRIAGE_OTHER] = {"other", "other", "waiting for something else"},
+    [TRIAGE_IDLE] = {"", "idle", "idle"},
+};
+
+/* Functions in which a thread waits for work, by the state that it waits in. Condition variables,
+ * event loops and parked workers; never mutexes. */
+static const struct {
+    enum triage_kind kind;
+    const char *function;
+} idle_rules[] = {
+    {TRIAGE_LOCK, "pthread_cond_wait"},
+    {TRIAGE_LOCK, "___pthread_cond_wait"},
+    {TRIAGE_LOCK, "__pthread_cond_wait"},
+    {TRIAGE_LOCK, "pthread_cond_timedwait"},
+    {TRIAGE_LOCK, "___pthread_cond_timedwait64"},
+    {TRIAGE_LOCK, "pthread_cond_clockwait"},
+    {TRIAGE_LOCK, "pthread_join"},
+    {TRIAGE_LOCK, "__pthread_clockjoin_ex"},
+    {TRIAGE_LOCK, "sem_wait"},
+    {TRIAGE_LOCK, "__new_sem_wait_slow64"},
+    {TRIAGE_LOCK, "uv_cond_wait"},
+    {TRIAGE_LOCK, "uv_sem_wait"},
+    {TRIAGE_LOCK, "runtime.futexsleep"},
+    {TRIAGE_LOCK, "runtime.notesleep"},
+    {TRIAGE_LOCK, "runtime.stopm"},
+    {TRIAGE_LOCK, "Unsafe_Park"},
+    {TRIAGE_NETWORK, "epoll_wait"},
+    {TRIAGE_NETWORK, "epoll_pwait"},
+    {TRIAGE_NETWORK, "accept"},
+    {TRIAGE_NETWORK, "accept4"},
+    {TRIAGE_NETWORK, "__libc_accept"},
+    {TRIAGE_NETWORK, "uv__io_poll"},
+    {TRIAGE_NETWORK, "runtime.netpoll"},
+    {TRIAGE_NETWORK, "poll"},
+    {TRIAGE_NETWORK, "__poll"},
+    {TRIAGE_NETWORK, "ppoll"},
+    {TRIAGE_NETWORK, "select"},
+    {TRIAGE_NETWORK, "__select"},
+    {TRIAGE_NETWORK, "pselect"},
+    {TRIAGE_OTHER, "sigwait"},
+    {TRIAGE_OTHER, "sigwaitinfo"},
+    {TRIAGE_OTHER, "__sigtimedwait"},
+    {TRIAGE_SLEEPING, "runtime.usleep"},
+};
+
+/* Functions that unlock: the holder is their caller. */
+static const char *const unlockers[] = {
+    "futex",
+    "lll_",
+    "pthread_mutex_unlock",
+    "pthread_rwlock_unlock",
+    "mutex_unlock",
+    "PyMutex_",
+    "__GI___pthread_mutex_un",
+    "pthread_cond_",
+    "runtime.futex",
+    "drop_gil",
+    "std::mutex::unlock",
+    "std::lock_guard",
+    "std::unique_lock",
+    "syscall",
+    "mtx_unlock",
+};
+
+const char *triage_kind_name(enum triage_kind kind)
+{
+    return kinds[kind].name;
+}
+
+const char *triage_kind_words(enum triage_kind kind)
+{
+    return kinds[kind].words;
+}
+
+static const char *function_of(const struct profile *profile, uint32_t node)
+{
+    uint32_t function = profile->frames[profile->nodes[node].frame].function;
+    return profile_text(profile, profile->functions[function].name);
+}
+
+static enum triage_kind state_of(const struct profile *profile, uint32_t label_set)
+{
+    size_t count = 0;
+    const struct profile_label *labels = profile_labels(profile, label_set, &count);
+    for (size_t i = 0; i < count; i++) {
+        if (strcmp(profile_text(profile, labels[i].key), "state") != 0)
+            continue;
+        for (unsigned kind = 0; kind < TRIAGE_IDLE; kind++)
+            if (!strcmp(profile_text(profile, labels[i].text), kinds[kind].state))
+                return (enum triage_kind)kind;
+        return TRIAGE_OTHER;
+    }
+    return TRIAGE_KINDS;
+}
+
+static bool is_idle(const struct profile *profile, uint32_t node, enum triage_kind kind)
+{
+    for (; node; node = profile->nodes[node].parent) {
+        const char *name = function_of(profile, node);
+        for (size_t i = 0; i < ARRAY_LENGTH(idle_rules); i++)
+            if (idle_rules[i].kind == kind && !strcmp(idle_rules[i].function, name))
+                return true;
+    }
+    return false;
+}
+
+static bool is_unlocker(const char *name)
+{
+    for (size_t i = 0; i < ARRAY_LENGTH(unlockers); i++)
+        if (strstr(name, unlockers[i]))
+            return true;
+    return false;
+}
+
+/* The function that held a lock: the innermost of the holder's stack that doesn't unlock. */
+static uint32_t holder_of(const struct profile *profile, uint32_t node)
+{
+    uint32_t found = 0;
+    for (; node; node = profile->nodes[node].parent) {
+        const char *name = function_of(profile, node);
+        if (!strcmp(name, TRIAGE_HOLDER_MARK))
+            return found;
+        if (!found && *name && !is_unlocker(name))
+            found = profile->frames[profile->nodes[node].frame].function;
+    }
+    return 0;
+}
+
+static enum triage_kind choose(const struct triage *triage)
+{
+    enum triage_kind most = TRIAGE_IDLE;
+    int64_t most_ns = 0;
+    for (unsigned kind = 0; kind < TRIAGE_IDLE; kind++)
+        if (kind != TRIAGE_SLEEPING && triage->ns[kind] > most_ns) {
+            most = (enum triage_kind)kind;
+            most_ns = triage->ns[kind];
+        }
+    if ((double)most_ns >= SLEEP_SHARE * (double)triage->busy_ns && most_ns)
+        return most;
+    return triage->ns[TRIAGE_SLEEPING] > most_ns ? TRIAGE_SLEEPING : most;
+}
+
+/* The largest of an array of sums, from 1 on; 0: all are 0. */
+static uint32_t largest(const int64_t *sums, uint32_t count, int64_t *ret_most)
+{
+    uint32_t at = 0;
+    int64_t most = 0;
+    for (uint32_t i = 1; i < count; i++)
+        if (sums[i] > most) {
+            most = sums[i];
+            at = i;
+        }
+    *ret_most = most;
+    return at;
+}
+
+int triage_profile(const struct profile *profile, struct triage *ret_triage, struct error *error)
+{
+    const struct profile_samples *samples = &profile->samples;
+    unsigned type = profile_find_type(profile, "wall");
+    struct triage triage = {0};
+    _cleanup_free_ uint8_t *row_kinds = memory_zalloc(samples->count + 1, sizeof(*row_kinds));
+    for (size_t row = 0; row < samples->count && type < PROFILE_TYPES_MAX; row++) {
+        enum triage_kind kind = state_of(profile, samples->labels[row]);
+        row_kinds[row] = (uint8_t)kind;
+        if (kind == TRIAGE_KINDS)
+            continue;
+        if (is_idle(profile, samples->node[row], kind))
+            row_kinds[row] = (uint8_t)(kind = TRIAGE_IDLE);
+        triage.ns[kind] = add_saturated(triage.ns[kind], MAX(samples->values[type][row], 0));
+    }
+    int64_t total_ns = 0;
+    for (unsigned kind = 0; kind < TRIAGE_KINDS; kind++)
+        total_ns = add_saturated(total_ns, triage.ns[kind]);
+    if (!total_ns)
+        return error_set(error, -ENODATA,
+                         "The profile contains no wall-clock time by state; record it with "
+                         "`assay record --mode wall,lock`.");
+    triage.busy_ns = total_ns - triage.ns[TRIAGE_IDLE];
+    triage.verdict = choose(&triage);
+    _cleanup_free_ int64_t *nodes = memory_zalloc(profile->node_count + 1, sizeof(*nodes));
+    _cleanup_free_ int64_t *holders = memory_zalloc(profile->function_count + 1, sizeof(*holders));
+    for (size_t row = 0; row < samples->count; row++) {
+        uint32_t node = samples->node[row];
+        int64_t value = MAX(samples->values[type][row], 0);
+        if (row_kinds[row] != triage.verdict)
+            continue;
+        nodes[node] = add_saturated(nodes[node], value);
+        if (triage.verdict == TRIAGE_LOCK) {
+            uint32_t holder = holder_of(profile, node);
+            holders[holder] = add_saturated(holders[holder], value);
+        }
+    }
+    triage.node = largest(nodes, profile->node_count, &triage.node_ns);
+    triage.holder = largest(holders, profile->function_count, &triage.holder_ns);
+    *ret_triage = triage;
+    return 0;
+}

@@ -1,0 +1,171 @@
+// SPDX-License-Identifier: Apache-2.0
+// Recognising interpreters in files: see binary.h.
+
+#include "runtime/python/binary.h"
+
+#include <ctype.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "arch/x86_64/code.h"
+#include "base/memory.h"
+#include "elf/cfi/ehframe.h"
+
+#define EVALUATE_BYTES_MAX (1u << 20) /* real ones have 35 to 60 KiB */
+#define CONSTANTS_BYTES_MAX (8u << 20)
+#define FRAMES_BYTES_MAX (32u << 20)
+#define JUMPS_MAX 4096
+
+/* ---- version ---- */
+
+static void set_version(struct python_binary *binary, unsigned major, unsigned minor,
+                        unsigned micro)
+{
+    binary->major = (uint8_t)major;
+    binary->minor = (uint8_t)minor;
+    binary->micro = (uint8_t)micro;
+    snprintf(binary->version, sizeof(binary->version), "%u.%u.%u", major, minor, micro);
+}
+
+/* File names have the minor version, that of the interpreter itself and that of the standard
+ * library: "libpython3.8.so.1.0", "python3.8". */
+static bool find_minor(const char *bytes, size_t length, unsigned *ret_minor)
+{
+    static const char name[] = "python3.";
+    const char *at = memmem(bytes, length, name, sizeof(name) - 1);
+    char text[3] = "";
+    if (!at)
+        return false;
+    at += sizeof(name) - 1;
+    memcpy(text, at, MIN((size_t)(bytes + length - at), sizeof(text) - 1));
+    return sscanf(text, "%2u", ret_minor) == 1;
+}
+
+/* The text that sys.version begins with, "3.8.18": a constant, or the end of another one. */
+static bool find_micro(const char *bytes, size_t length, unsigned minor, unsigned *ret_micro)
+{
+    char name[16];
+    int name_length = snprintf(name, sizeof(name), "3.%u.", minor);
+    const char *at = bytes, *end = bytes + length;
+    while ((at = memmem(at, (size_t)(end - at), name, (size_t)name_length))) {
+        bool begins = at > bytes && !isdigit((unsigned char)at[-1]) && at[-1] != '.';
+        unsigned micro = 0;
+        at += name_length;
+        const char *digits = at;
+        while (at < end && at - digits < 3 && isdigit((unsigned char)*at))
+            micro = micro * 10 + (unsigned)(*at++ - '0');
+        if (begins && at > digits && at < end && !*at && micro < 256) {
+            *ret_micro = micro;
+            return true;
+        }
+    }
+    return false;
+}
+
+static void find_version(struct elf_file *file, const char *path, struct python_binary *binary)
+{
+    struct elf_symbol symbol;
+    uint32_t number;
+    if (elf_dynamic_symbol(file, "Py_Version", &symbol) &&
+        elf_read_address(file, symbol.address, &number, sizeof(number)) == 0) {
+        set_version(binary, number >> 24, number >> 16 & 255, number >> 8 & 255);
+        return;
+    }
+    /* Before 3.11 there is no such symbol. */
+    struct elf_section constants;
+    _cleanup_buffer_ struct buffer content = {0};
+    unsigned minor, micro;
+    if (elf_find_section(file, ".rodata", &constants) &&
+        elf_read_section(file, &constants, CONSTANTS_BYTES_MAX, &content, NULL) == 0 &&
+        (find_minor(path, strlen(path), &minor) ||
+         find_minor(content.data, content.length, &minor)) &&
+        find_micro(content.data, content.length, minor, &micro))
+        set_version(binary, 3, minor, micro);
+}
+
+/* ---- the moved part ---- */
+
+/* Where jumps out of the function lead to. */
+static size_t find_jumps(const uint8_t *code, uint64_t start, size_t length,
+                         uint64_t ret_targets[JUMPS_MAX])
+{
+    size_t count = 0;
+    for (size_t at = 0; at < length && count < JUMPS_MAX;) {
+        struct x86_64_instruction instruction;
+        if (!x86_64_decode(code + at, length - at, &instruction)) {
+            at++;
+            continue;
+        }
+        at += instruction.length;
+        bool jumps = (instruction.map == 0 && instruction.opcode == 0xe9) ||
+                     (instruction.map == 1 && (instruction.opcode & 0xf0) == 0x80);
+        uint64_t target = start + at + (uint64_t)instruction.immediate;
+        if (jumps && (target < start || target >= start + length))
+            ret_targets[count++] = target;
+    }
+    return count;
+}
+
+/* Jumps into the middle of another unwind entry: a call at a function's end leads to its start, so
+ * this is code of the same function. The entry with the most of them is the part. */
+static void choose_part(struct frame_reader *reader, const uint64_t *targets, size_t count,
+                        struct python_binary *binary)
+{
+    struct frame_fde entry;
+    size_t most = 0;
+    while (frame_reader_next(reader, &entry) > 0) {
+        size_t inside = 0;
+        for (size_t i = 0; i < count; i++)
+            inside += targets[i] > entry.start && targets[i] < entry.end;
+        if (inside > most) {
+            most = inside;
+            binary->cold[0] = entry.start;
+            binary->cold[1] = entry.end;
+        }
+    }
+}
+
+static void find_cold(struct elf_file *file, struct python_binary *binary)
+{
+    size_t length = (size_t)(binary->evaluate[1] - binary->evaluate[0]);
+    if (length > EVALUATE_BYTES_MAX)
+        return;
+    _cleanup_free_ uint8_t *code = memory_alloc(length);
+    _cleanup_free_ uint64_t *targets = memory_zalloc(JUMPS_MAX, sizeof(*targets));
+    if (elf_read_address(file, binary->evaluate[0], code, length) < 0)
+        return;
+    size_t count = find_jumps(code, binary->evaluate[0], length, targets);
+    struct elf_section section;
+    _cleanup_buffer_ struct buffer content = {0};
+    if (!count || !elf_find_section(file, ".eh_frame", &section) ||
+        elf_read_section(file, &section, FRAMES_BYTES_MAX, &content, NULL) < 0)
+        return;
+    _cleanup_free_ struct frame_reader *reader = memory_zalloc(1, sizeof(*reader));
+    frame_reader_init(reader, &(struct frame_section){.bytes = (const uint8_t *)content.data,
+                                                      .length = content.length,
+                                                      .address = section.address,
+                                                      .open_ended = section.open_ended});
+    choose_part(reader, targets, count, binary);
+}
+
+bool python_binary_find(struct elf_file *file, const char *path, struct python_binary *ret_binary)
+{
+    struct elf_symbol runtime, code_type, evaluate;
+    if (!elf_dynamic_symbol(file, "_PyRuntime", &runtime) ||
+        !elf_dynamic_symbol(file, "PyCode_Type", &code_type) ||
+        !elf_dynamic_symbol(file, "_PyEval_EvalFrameDefault", &evaluate) || !evaluate.size_bytes ||
+        evaluate.address > UINT64_MAX - evaluate.size_bytes)
+        return false;
+    struct python_binary binary = {
+        .runtime = runtime.address,
+        .code_type = code_type.address,
+        .evaluate = {evaluate.address, evaluate.address + evaluate.size_bytes},
+    };
+    if (!elf_address_to_offset(file, evaluate.address, &binary.evaluate_offset))
+        return false;
+    find_version(file, path, &binary);
+    find_cold(file, &binary);
+    *ret_binary = binary;
+    return true;
+}

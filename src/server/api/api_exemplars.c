@@ -1,0 +1,200 @@
+// SPDX-License-Identifier: Apache-2.0
+// Samples with trace or span ids. The samples are gathered first, each stack once, and written
+// after the store is released, so that the store never waits for a client.
+
+#include <string.h>
+
+#include "query/graft.h"
+#include "query/maps.h"
+#include "query/names.h"
+#include "server/admission/admission.h"
+#include "server/api/api.h"
+#include "server/handler/answer.h"
+#include "server/symbols/symbols.h"
+
+#define EXEMPLARS_DEFAULT 100
+#define EXEMPLARS_MAX 100000
+
+struct found {
+    struct store_exemplar exemplar; /* its node is one of the gathered profile */
+    uint32_t labels;
+};
+
+struct gathering {
+    uint64_t limit;
+    size_t memory_bytes;       /* limit */
+    struct query_links *links; /* only exemplars of these; NULL: all */
+    struct found *list;
+    size_t count, capacity;
+    struct labels *labels; /* those of a series come together */
+    size_t label_count, label_capacity, label_bytes;
+    struct profile profile;
+    struct graft graft;
+    bool more; /* there are more than these */
+};
+
+static void gathering_clear(struct gathering *gathering)
+{
+    for (size_t i = 0; i < gathering->label_count; i++)
+        labels_release(&gathering->labels[i]);
+    graft_release(&gathering->graft);
+    profile_release(&gathering->profile);
+    profile_init(&gathering->profile, PROFILE_ALL);
+    gathering->graft.to = &gathering->profile;
+    gathering->count = gathering->label_count = gathering->label_bytes = 0;
+}
+
+static void gathering_release(struct gathering *gathering)
+{
+    gathering_clear(gathering);
+    profile_release(&gathering->profile);
+    free(gathering->list);
+    free(gathering->labels);
+}
+
+static size_t gathered_bytes(const struct gathering *gathering)
+{
+    return profile_memory(&gathering->profile) + gathering->label_bytes +
+           gathering->capacity * sizeof(*gathering->list) +
+           gathering->label_capacity * sizeof(*gathering->labels) +
+           (gathering->graft.frame_room + gathering->graft.node_room) * sizeof(uint32_t);
+}
+
+static uint32_t keep_labels(struct gathering *gathering, const struct labels *labels)
+{
+    size_t count = gathering->label_count;
+    if (count && labels_equal(&gathering->labels[count - 1], labels))
+        return (uint32_t)count - 1;
+    array_reserve(gathering->labels, gathering->label_capacity, count + 1);
+    struct labels *copy = &gathering->labels[gathering->label_count++];
+    *copy = (struct labels){0};
+    labels_copy(copy, labels);
+    gathering->label_bytes += labels_memory(copy);
+    return (uint32_t)count;
+}
+
+static int gather(void *context, const struct labels *labels, const struct profile *profile,
+                  const struct store_exemplar *exemplar)
+{
+    struct gathering *gathering = context;
+    if (gathering->links && !query_links_match(gathering->links, exemplar))
+        return 0;
+    gathering->more = gathering->count == gathering->limit;
+    if (gathering->more)
+        return 1;
+    struct found found = {.exemplar = *exemplar, .labels = keep_labels(gathering, labels)};
+    graft_from(&gathering->graft, profile);
+    found.exemplar.node = graft_node(&gathering->graft, exemplar->node);
+    array_reserve(gathering->list, gathering->capacity, gathering->count + 1);
+    gathering->list[gathering->count++] = found;
+    if (gathered_bytes(gathering) <= gathering->memory_bytes)
+        return 0;
+    if (admit_is_part())
+        return -E2BIG;
+    gathering->more = true;
+    return 1;
+}
+
+static int gather_all(struct gathering *gathering, struct query_context *query_context,
+                      struct server *server, const struct store_function *function,
+                      struct error *error)
+{
+    int r;
+    do {
+        gathering_clear(gathering);
+        gathering->memory_bytes = query_context->limits.memory_bytes;
+        r = query_maps_exemplars(symbols_maps(server->symbols), server->store,
+                                 &query_context->selection, function, &query_context->limits,
+                                 gather, gathering, error);
+    } while (query_context_again(query_context, &r, error));
+    graft_release(&gathering->graft);
+    return MIN(r, 0);
+}
+
+static void put_hex(struct buffer *out, const uint8_t *bytes, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        buffer_printf(out, "%02x", bytes[i]);
+}
+
+/* The innermost frame first. */
+static void put_stack(struct buffer *out, const struct profile *profile, uint32_t node,
+                      struct query_late *late)
+{
+    struct symbol_frame names[SYMBOL_FRAMES_MAX];
+    const char *comma = "";
+    for (; node && buffer_pass(out); node = profile->nodes[node].parent) {
+        const struct profile_frame *frame = &profile->frames[profile->nodes[node].frame];
+        size_t count = 1;
+        names[0].name = NULL;
+        if (frame->function)
+            names[0].name = profile_text(profile, profile->functions[frame->function].name);
+        else
+            count =
+                MAX(query_late_names(late, profile, profile->nodes[node].frame, names), (size_t)1);
+        for (size_t i = 0; i < count; i++, comma = ",") {
+            buffer_add_text(out, comma);
+            if (names[i].name)
+                json_put_text(out, names[i].name);
+            else
+                buffer_printf(out, "\"0x%llx\"", (unsigned long long)frame->address);
+        }
+    }
+}
+
+static void put_exemplars(const struct gathering *gathering, struct query_late *late,
+                          struct buffer *out)
+{
+    buffer_add_text(out, "{\"exemplars\":[");
+    for (size_t i = 0; i < gathering->count && buffer_pass(out); i++) {
+        const struct store_exemplar *exemplar = &gathering->list[i].exemplar;
+        buffer_printf(out, "%s{\"time\":%.3f,\"value\":%lld,\"trace_id\":\"", i ? ",\n" : "",
+                      (double)exemplar->time_ns / 1e9, (long long)exemplar->value);
+        put_hex(out, exemplar->link.trace_id, sizeof(exemplar->link.trace_id));
+        buffer_add_text(out, "\",\"span_id\":\"");
+        put_hex(out, exemplar->link.span_id, sizeof(exemplar->link.span_id));
+        buffer_add_text(out, "\",\"labels\":");
+        labels_write_json(&gathering->labels[gathering->list[i].labels],
+                          &(struct json_writer){.out = out});
+        buffer_add_text(out, ",\"stack\":[");
+        put_stack(out, &gathering->profile, exemplar->node, late);
+        buffer_add_text(out, "]}");
+    }
+    buffer_add_text(out, "],");
+}
+
+void api_exemplars(struct http_request *request, void *userdata)
+{
+    struct server *server = userdata;
+    _cleanup_query_context_ struct query_context query_context = {0};
+    struct error error = {0};
+    _cleanup_(gathering_release) struct gathering gathering = {.limit = EXEMPLARS_DEFAULT};
+    _cleanup_answer_ struct answer answer = {0};
+    const char *name = http_request_query(request, "function");
+    profile_init(&gathering.profile, PROFILE_ALL);
+    answer_init(&answer, request, "application/json");
+    if (!parameters_known(request, "/api/v1/exemplars"))
+        return;
+    _cleanup_query_late_ struct query_late late = {
+        .symbols = server->symbols ? symbols_store(server->symbols) : NULL,
+        .tenant = http_request_identity(request)->tenant};
+    struct store_function function = {.name = name, .late = query_late_match, .context = &late};
+    int r = parameter_number(request, "limit", 1, EXEMPLARS_MAX, &gathering.limit, &error);
+    if (!r)
+        r = query_context_read(&query_context, request, server, "", true, &error);
+    if (!r)
+        r = query_context_read_links(&query_context, request, &error);
+    gathering.links = query_links_any(&query_context.links) ? &query_context.links : NULL;
+    if (!r)
+        r = gather_all(&gathering, &query_context, server, name && *name ? &function : NULL,
+                       &error);
+    if (!r) {
+        answer.held_bytes = gathered_bytes(&gathering);
+        put_exemplars(&gathering, &late, &answer.out);
+        api_put_unit(&answer.out, query_context.query.type);
+        buffer_printf(&answer.out, ",\"more\":%s}\n", gathering.more ? "true" : "false");
+    }
+    r = answer_end(&answer, r, &error);
+    if (r < 0)
+        http_respond_failure(request, &error);
+}

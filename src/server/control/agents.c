@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: Apache-2.0
+// The table of agents: see agents.h. Reports are read in agents_report.c.
+
+#include "server/control/agents.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <xxhash.h>
+
+#include "base/memory.h"
+#include "base/text.h"
+#include "server/handler/handler.h"
+
+#define SILENT_NS (AGENT_INTERVAL_S * AGENT_MISSED * 1000000000ll)
+
+bool agent_id_valid(const char *id)
+{
+    size_t length = strlen(id);
+    return length && length < AGENT_ID_BYTES &&
+           strspn(id, "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ-._:") ==
+               length;
+}
+
+void fleet_agent_release(struct fleet_agent *agent)
+{
+    labels_release(&agent->labels);
+    free(agent->status);
+    *agent = (struct fleet_agent){0};
+}
+
+void agent_table_release(struct agent_table *table)
+{
+    for (size_t i = 0; i < table->count; i++) {
+        fleet_agent_release(table->list[i]);
+        free(table->list[i]);
+    }
+    free(table->list);
+    free(table->hashes);
+    *table = (struct agent_table){0};
+}
+
+static uint64_t hash_of(const char *id)
+{
+    return XXH3_64bits(id, strlen(id));
+}
+
+struct fleet_agent *agent_table_find(const struct agent_table *table, const char *id)
+{
+    uint64_t hash = hash_of(id);
+    for (size_t i = 0; i < table->count; i++)
+        if (table->hashes[i] == hash && !strcmp(table->list[i]->id, id))
+            return table->list[i];
+    return NULL;
+}
+
+bool agent_table_forget_oldest(struct agent_table *table)
+{
+    size_t oldest = 0;
+    if (!table->count)
+        return false;
+    for (size_t i = 1; i < table->count; i++)
+        if (table->list[i]->last_ns < table->list[oldest]->last_ns)
+            oldest = i;
+    fleet_agent_release(table->list[oldest]);
+    free(table->list[oldest]);
+    table->list[oldest] = table->list[--table->count];
+    table->hashes[oldest] = table->hashes[table->count];
+    table->forgotten++;
+    return true;
+}
+
+struct fleet_agent *agent_table_put(struct agent_table *table, struct fleet_agent *seen,
+                                    bool *ret_forgot)
+{
+    struct fleet_agent *known = agent_table_find(table, seen->id);
+    *ret_forgot = false;
+    if (known) {
+        seen->first_ns = known->first_ns;
+        seen->reports = known->reports;
+        fleet_agent_release(known);
+    } else {
+        *ret_forgot = table->count >= AGENTS_MAX && agent_table_forget_oldest(table);
+        array_reserve(table->list, table->capacity, table->count + 1);
+        array_reserve(table->hashes, table->hash_capacity, table->count + 1);
+        known = memory_zalloc(1, sizeof(*known));
+        table->hashes[table->count] = hash_of(seen->id);
+        table->list[table->count++] = known;
+    }
+    *known = *seen;
+    *seen = (struct fleet_agent){0};
+    return known;
+}
+
+bool agent_silent(const struct fleet_agent *agent, int64_t now_ns)
+{
+    return now_ns - agent->last_ns > SILENT_NS;
+}
+
+void fleet_agent_write(const struct fleet_agent *agent, int64_t now_ns, bool wanted,
+                       struct buffer *out)
+{
+    struct json_writer json = json_writer(out);
+    const char *status = agent->status ? agent->status : "null";
+    json_write_object(&json);
+    json_member_text(&json, "agent", agent->id);
+    json_member_text(&json, "host", agent->host);
+    json_member_text(&json, "version", agent->version);
+    json_write_key(&json, "labels");
+    labels_write_json(&agent->labels, &json);
+    json_member_fixed(&json, "first", (double)agent->first_ns / 1e9, 3);
+    json_member_fixed(&json, "last", (double)agent->last_ns / 1e9, 3);
+    json_member_bool(&json, "silent", agent_silent(agent, now_ns));
+    json_member_unsigned(&json, "reports", agent->reports);
+    json_member_fixed(&json, "clock_offset_seconds", agent->clock_offset_s, 3);
+    json_write_key(&json, "status");
+    json_write_raw(&json, status, strlen(status)); /* it was checked when it came */
+    json_member_text(&json, "capture", agent->off ? "off" : "on");
+    json_member_text(&json, "capture_wanted", wanted ? "on" : "off");
+    json_write_object_end(&json);
+}

@@ -1,0 +1,106 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What the server knows of its agents and wants of them: who reports and how they are (agents.h),
+ * whether they may capture, and recordings (recordings.h). Apart by tenant, bounded, and kept on
+ * disk: rules and recordings before whoever ordered them has the answer, agents once a minute.
+ *
+ * Nothing ever connects to an agent. It reports every ten seconds, and asks every 0.7 seconds
+ * whether there are other orders than those it has, by their version: an answer of no body most
+ * times.
+ *
+ * Any thread may call any of these.
+ */
+#pragma once
+
+#include <pthread.h>
+#include <stdint.h>
+
+#include "base/buffer.h"
+#include "base/error.h"
+#include "label/selector.h"
+#include "server/control/agents.h"
+#include "server/control/recordings.h"
+
+#define CONTROL_FILE "control.json"
+#define CONTROL_AGENTS_FILE "agents.json"
+#define CONTROL_RULES_MAX 256  /* of a tenant */
+#define CONTROL_TEXT_BYTES 257 /* of a reason, with its NUL */
+#define CONTROL_NAME_BYTES 65  /* of who and which tenant, with its NUL */
+#define CONTROL_VERSION_BYTES 40
+
+/* Of all rules that match an agent, the last one counts; without any, it captures. */
+struct control_rule {
+    bool on;
+    struct selector selector; /* over the agent's labels, with `agent` and `host` */
+    char *text;               /* of the selector */
+    int64_t since_ns;
+    char by[CONTROL_NAME_BYTES];
+    char reason[CONTROL_TEXT_BYTES];
+};
+
+struct control_tenant {
+    char name[CONTROL_NAME_BYTES];
+    struct agent_table agents;
+    struct control_rule *rules;
+    size_t rule_count, rule_capacity;
+    struct recording_book book;
+    uint64_t version; /* of all orders to any agent */
+};
+
+struct control {
+    char *directory;        /* NULL: nothing is kept */
+    uint64_t run;           /* of this process: versions of another one mean nothing */
+    pthread_mutex_t saving; /* taken before `lock`; over the files */
+    pthread_mutex_t lock;   /* over all that follows */
+    struct control_tenant **tenants;
+    size_t tenant_count, tenant_capacity;
+    size_t agent_count; /* of all tenants */
+    bool unsaved, agents_unsaved;
+    int64_t agents_saved_ns;
+};
+
+/* A file of orders that can't be read is an error: somebody may have turned capture off. */
+int control_open(const char *directory, struct control **ret_control, struct error *error);
+void control_close(struct control *control); /* takes NULL */
+
+/* From time to time: lets recordings expire and saves what has changed. Failures are logged, once
+ * each. */
+void control_keep(struct control *control);
+/* Now; returns when it is on disk. */
+int control_save(struct control *control, struct error *error);
+
+/* ---- with the lock held ---- */
+
+struct control_tenant *control_tenant(struct control *control, const char *name);
+/* Notes that there are other orders than before. */
+void control_changed(struct control *control, struct control_tenant *tenant);
+void control_version(const struct control *control, const struct control_tenant *tenant,
+                     char ret_text[CONTROL_VERSION_BYTES]);
+
+/* Capture for the agents that the selector matches; "" is all of them. -EINVAL, or -EBUSY when
+ * there are too many rules. */
+int control_set(struct control *control, struct control_tenant *tenant, bool on,
+                const char *selector, const char *by, const char *reason, int64_t now_ns,
+                struct error *error);
+/* The rule that counts for an agent; NULL: none, it captures. */
+const struct control_rule *control_rule_of(const struct control_tenant *tenant,
+                                           const struct fleet_agent *agent);
+
+/* What an agent is told: its orders as JSON, with `more` members (`,"x":...`) at the end. */
+void control_write_orders(const struct control *control, const struct control_tenant *tenant,
+                          const struct fleet_agent *agent, const char *more, struct buffer *out);
+/* {"version":...,"rules":[...],...} */
+void control_write(struct control *control, struct control_tenant *tenant, int64_t now_ns,
+                   struct buffer *out);
+
+/* Without the lock: stats of all tenants, for Prometheus. */
+void control_write_metrics(struct control *control, struct buffer *out);
+
+/* ---- control_file.c; with the lock held ---- */
+
+void control_write_file(const struct control *control, struct buffer *out);
+int control_read_file(struct control *control, const char *text, size_t length,
+                      struct error *error);
+void control_write_agents(const struct control *control, struct buffer *out);
+int control_read_agents(struct control *control, const char *text, size_t length,
+                        struct error *error);

@@ -1,0 +1,379 @@
+// SPDX-License-Identifier: Apache-2.0
+// Orders and agents on disk: JSON, written whole. docs/formats/control.md describes both files.
+
+#include <errno.h>
+#include <string.h>
+
+#include "base/memory.h"
+#include "base/text.h"
+#include "io/json.h"
+#include "server/control/control.h"
+#include "server/handler/handler.h"
+
+#define FILE_BYTES_MAX (256u << 20)
+#define FILE_VERSION 1
+
+/* ---- writing ---- */
+
+static void put(struct buffer *out, const char *key, const char *text)
+{
+    buffer_printf(out, "\"%s\":", key);
+    json_put_text(out, text);
+}
+
+static void put_next(struct buffer *out, const char *key, const char *text)
+{
+    buffer_add_char(out, ',');
+    put(out, key, text);
+}
+
+static void write_rules(const struct control_tenant *tenant, struct buffer *out)
+{
+    for (size_t i = 0; i < tenant->rule_count; i++) {
+        const struct control_rule *rule = &tenant->rules[i];
+        buffer_printf(out, "%s{\"on\":%s,\"since\":%lld,", i ? ",\n" : "",
+                      rule->on ? "true" : "false", (long long)rule->since_ns);
+        put(out, "selector", rule->text);
+        put_next(out, "by", rule->by);
+        put_next(out, "reason", rule->reason);
+        buffer_add_char(out, '}');
+    }
+}
+
+static void write_recording(const struct recording *recording, struct buffer *out)
+{
+    buffer_add_char(out, '{');
+    put(out, "id", recording->id);
+    put_next(out, "name", recording->name);
+    put_next(out, "by", recording->by);
+    put_next(out, "service", recording->service);
+    put_next(out, "selector", recording->selector);
+    buffer_printf(out,
+                  ",\"rate\":%llu,\"seconds\":%llu,\"created\":%lld,\"expires\":%lld,"
+                  "\"stopped\":%s,\"parts\":[",
+                  (unsigned long long)recording->rate_hz, (unsigned long long)recording->seconds,
+                  (long long)recording->created_ns, (long long)recording->expires_ns,
+                  recording->stopped ? "true" : "false");
+    for (size_t i = 0; i < recording->part_count; i++) {
+        const struct recording_part *part = &recording->parts[i];
+        buffer_add_text(out, i ? ",{" : "{");
+        put(out, "agent", part->agent);
+        put_next(out, "host", part->host);
+        put_next(out, "reason", part->reason);
+        put_next(out, "state", recording_state_name(part->state));
+        buffer_printf(out, ",\"samples\":%llu}", (unsigned long long)part->samples);
+    }
+    buffer_add_text(out, "]}");
+}
+
+void control_write_file(const struct control *control, struct buffer *out)
+{
+    buffer_printf(out, "{\"version\":%d,\"tenants\":[", FILE_VERSION);
+    for (size_t i = 0; i < control->tenant_count; i++) {
+        const struct control_tenant *tenant = control->tenants[i];
+        buffer_add_text(out, i ? ",\n{" : "\n{");
+        put(out, "name", tenant->name);
+        buffer_add_text(out, ",\"rules\":[");
+        write_rules(tenant, out);
+        buffer_add_text(out, "],\"recordings\":[");
+        for (size_t k = 0; k < tenant->book.count; k++) {
+            buffer_add_text(out, k ? ",\n" : "");
+            write_recording(tenant->book.list[k], out);
+        }
+        buffer_add_text(out, "]}");
+    }
+    buffer_add_text(out, "]}\n");
+}
+
+void control_write_agents(const struct control *control, struct buffer *out)
+{
+    buffer_printf(out, "{\"version\":%d,\"tenants\":[", FILE_VERSION);
+    for (size_t i = 0; i < control->tenant_count; i++) {
+        const struct control_tenant *tenant = control->tenants[i];
+        buffer_add_text(out, i ? ",\n{" : "\n{");
+        put(out, "name", tenant->name);
+        buffer_add_text(out, ",\"agents\":[");
+        for (size_t k = 0; k < tenant->agents.count; k++) {
+            const struct fleet_agent *agent = tenant->agents.list[k];
+            buffer_add_text(out, k ? ",\n{" : "{");
+            put(out, "id", agent->id);
+            put_next(out, "host", agent->host);
+            put_next(out, "version", agent->version);
+            buffer_printf(out, ",\"first\":%lld,\"last\":%lld,\"off\":%s,\"labels\":",
+                          (long long)agent->first_ns, (long long)agent->last_ns,
+                          agent->off ? "true" : "false");
+            labels_write_json(&agent->labels, &(struct json_writer){.out = out});
+            buffer_add_char(out, '}');
+        }
+        buffer_add_text(out, "]}");
+    }
+    buffer_add_text(out, "]}\n");
+}
+
+/* ---- reading: our own files, but disks and people have had them since ---- */
+
+/* Anything else would be longer when it is written again. */
+static bool is_text(const struct json_string *text)
+{
+    return utf8_valid(text->data, text->length) && !memchr(text->data, 0, text->length);
+}
+
+static int read_text(struct json *json, char *to, size_t room)
+{
+    struct json_string text;
+    int r = json_string(json, &text);
+    if (r < 0)
+        return r;
+    if (text.length >= room || !is_text(&text))
+        return json_fail(json, "A value is too long, or not a string");
+    memcpy(to, text.data, text.length);
+    to[text.length] = 0;
+    return 0;
+}
+
+static int read_copy(struct json *json, char **text)
+{
+    struct json_string found;
+    int r = json_string(json, &found);
+    if (r < 0)
+        return r;
+    if (!is_text(&found))
+        return json_fail(json, "A value is not a string");
+    free(*text);
+    *text = memory_strndup(found.data, found.length);
+    return 0;
+}
+
+static int read_rule(struct json *json, struct control *control, struct control_tenant *tenant)
+{
+    char by[CONTROL_NAME_BYTES] = "", reason[CONTROL_TEXT_BYTES] = "";
+    _cleanup_free_ char *selector = memory_strdup("");
+    struct json_string key;
+    bool on = true;
+    int64_t since_ns = 0;
+    int r = json_object(json);
+    while (r >= 0 && (r = json_next_key(json, &key)) > 0)
+        if (json_is(&key, "on"))
+            r = json_bool(json, &on);
+        else if (json_is(&key, "since"))
+            r = json_i64(json, &since_ns);
+        else if (json_is(&key, "selector"))
+            r = read_copy(json, &selector);
+        else if (json_is(&key, "by"))
+            r = read_text(json, by, sizeof(by));
+        else if (json_is(&key, "reason"))
+            r = read_text(json, reason, sizeof(reason));
+    if (r < 0)
+        return r;
+    return control_set(control, tenant, on, selector, by, reason, since_ns, json->error);
+}
+
+static int read_part(struct json *json, struct recording_part *part)
+{
+    struct json_string key;
+    char state[16] = "";
+    int r = json_object(json);
+    while (r >= 0 && (r = json_next_key(json, &key)) > 0)
+        if (json_is(&key, "agent"))
+            r = read_text(json, part->agent, sizeof(part->agent));
+        else if (json_is(&key, "host"))
+            r = read_copy(json, &part->host);
+        else if (json_is(&key, "reason"))
+            r = read_copy(json, &part->reason);
+        else if (json_is(&key, "state"))
+            r = read_text(json, state, sizeof(state));
+        else if (json_is(&key, "samples"))
+            r = json_u64(json, &part->samples);
+    part->state = recording_state_parse(state);
+    if (r >= 0 && part->state == RECORDING_STATES)
+        return json_fail(json, "\"%s\" is not a state of a recording", state);
+    return r;
+}
+
+static int read_parts(struct json *json, struct recording *recording)
+{
+    size_t capacity = 0;
+    int r = json_array(json);
+    while (r >= 0 && (r = json_next_element(json)) > 0) {
+        if (recording->part_count == RECORDING_PARTS_MAX)
+            return json_fail(json, "A recording has more than %d agents", RECORDING_PARTS_MAX);
+        array_reserve(recording->parts, capacity, recording->part_count + 1);
+        struct recording_part *part = &recording->parts[recording->part_count++];
+        *part = (struct recording_part){.host = memory_strdup(""), .reason = memory_strdup("")};
+        r = read_part(json, part);
+    }
+    return r;
+}
+
+static int read_members(struct json *json, struct recording *recording)
+{
+    struct json_string key;
+    int r = json_object(json);
+    while (r >= 0 && (r = json_next_key(json, &key)) > 0)
+        if (json_is(&key, "id"))
+            r = read_text(json, recording->id, sizeof(recording->id));
+        else if (json_is(&key, "name"))
+            r = read_text(json, recording->name, sizeof(recording->name));
+        else if (json_is(&key, "by"))
+            r = read_text(json, recording->by, sizeof(recording->by));
+        else if (json_is(&key, "service"))
+            r = read_copy(json, &recording->service);
+        else if (json_is(&key, "selector"))
+            r = read_copy(json, &recording->selector);
+        else if (json_is(&key, "rate"))
+            r = json_u64(json, &recording->rate_hz);
+        else if (json_is(&key, "seconds"))
+            r = json_u64(json, &recording->seconds);
+        else if (json_is(&key, "created"))
+            r = json_i64(json, &recording->created_ns);
+        else if (json_is(&key, "expires"))
+            r = json_i64(json, &recording->expires_ns);
+        else if (json_is(&key, "stopped"))
+            r = json_bool(json, &recording->stopped);
+        else if (json_is(&key, "parts"))
+            r = read_parts(json, recording);
+    if (r >= 0 && (recording->seconds > RECORDING_SECONDS_MAX || recording->expires_ns < 0 ||
+                   recording->expires_ns > INT64_MAX / 2))
+        return json_fail(json, "Invalid times of a recording");
+    return r;
+}
+
+static int read_recording(struct json *json, struct recording_book *book)
+{
+    struct recording *recording = memory_zalloc(1, sizeof(*recording));
+    recording->service = memory_strdup("");
+    recording->selector = memory_strdup("");
+    int r = book->count >= RECORDINGS_MAX
+                ? json_fail(json, "There are more than %d recordings", RECORDINGS_MAX)
+                : read_members(json, recording);
+    if (r < 0) {
+        recording_free(recording);
+        return r;
+    }
+    array_reserve(book->list, book->capacity, book->count + 1);
+    book->list[book->count++] = recording;
+    return 0;
+}
+
+static int read_labels(struct json *json, struct labels *labels)
+{
+    struct json_string key;
+    _cleanup_buffer_ struct buffer name = {0};
+    int r = json_object(json);
+    while (r >= 0 && (r = json_next_key(json, &key)) > 0) {
+        struct json_string value;
+        if (!is_text(&key))
+            return json_fail(json, "A label's name is not a string");
+        name.length = 0;
+        buffer_add(&name, key.data, key.length);
+        r = json_string(json, &value);
+        if (r >= 0 && !is_text(&value))
+            return json_fail(json, "A label's value is not a string");
+        if (r >= 0 && labels->count < AGENT_LABELS_MAX + 2)
+            labels_set_n(labels, buffer_text(&name), name.length, value.data, value.length);
+    }
+    return r;
+}
+
+static int read_agent(struct json *json, struct control *control, struct control_tenant *tenant)
+{
+    struct fleet_agent agent = {0};
+    struct json_string key;
+    bool forgot;
+    int r = json_object(json);
+    while (r >= 0 && (r = json_next_key(json, &key)) > 0)
+        if (json_is(&key, "id"))
+            r = read_text(json, agent.id, sizeof(agent.id));
+        else if (json_is(&key, "host"))
+            r = read_text(json, agent.host, sizeof(agent.host));
+        else if (json_is(&key, "version"))
+            r = read_text(json, agent.version, sizeof(agent.version));
+        else if (json_is(&key, "first"))
+            r = json_i64(json, &agent.first_ns);
+        else if (json_is(&key, "last"))
+            r = json_i64(json, &agent.last_ns);
+        else if (json_is(&key, "off"))
+            r = json_bool(json, &agent.off);
+        else if (json_is(&key, "labels"))
+            r = read_labels(json, &agent.labels);
+    bool good = r >= 0 && agent_id_valid(agent.id) && !agent_table_find(&tenant->agents, agent.id);
+    if (good && tenant->agents.count < AGENTS_MAX && control->agent_count < AGENTS_MAX_ALL) {
+        agent_table_put(&tenant->agents, &agent, &forgot);
+        control->agent_count++;
+    }
+    fleet_agent_release(&agent);
+    return r;
+}
+
+/* One list of a tenant, whichever this is. */
+static int read_list(struct json *json, struct control *control, struct control_tenant *tenant,
+                     const char *kind)
+{
+    int r = json_array(json);
+    while (r >= 0 && (r = json_next_element(json)) > 0)
+        r = !strcmp(kind, "rules")        ? read_rule(json, control, tenant)
+            : !strcmp(kind, "recordings") ? read_recording(json, &tenant->book)
+                                          : read_agent(json, control, tenant);
+    return r;
+}
+
+static int read_tenant(struct json *json, struct control *control)
+{
+    static const char *const kinds[] = {"rules", "recordings", "agents"};
+    struct control_tenant *tenant = NULL;
+    char name[CONTROL_NAME_BYTES];
+    struct json_string key;
+    int r = json_object(json);
+    while (r >= 0 && (r = json_next_key(json, &key)) > 0) {
+        const char *kind = NULL;
+        for (size_t i = 0; i < ARRAY_LENGTH(kinds); i++)
+            kind = json_is(&key, kinds[i]) ? kinds[i] : kind;
+        if (json_is(&key, "name") && (r = read_text(json, name, sizeof(name))) >= 0)
+            tenant = control_tenant(control, name);
+        else if (kind && !tenant)
+            r = json_fail(json, "A tenant must begin with its name");
+        else if (kind)
+            r = read_list(json, control, tenant, kind);
+    }
+    return r;
+}
+
+static int read_members_of_file(struct json *json, struct control *control)
+{
+    struct json_string key;
+    uint64_t version = 0;
+    int r = json_object(json);
+    while (r >= 0 && (r = json_next_key(json, &key)) > 0) {
+        if (json_is(&key, "version")) {
+            r = json_u64(json, &version);
+        } else if (json_is(&key, "tenants")) {
+            r = version == FILE_VERSION
+                    ? json_array(json)
+                    : json_fail(json, "Its version is %llu; this program supports version %d",
+                                (unsigned long long)version, FILE_VERSION);
+            while (r >= 0 && (r = json_next_element(json)) > 0)
+                r = read_tenant(json, control);
+        }
+    }
+    return r < 0 ? r : json_end(json);
+}
+
+int control_read_file(struct control *control, const char *text, size_t length, struct error *error)
+{
+    struct source source;
+    struct json json;
+    int r = source_open_memory(&source, "the file", text, length, FILE_BYTES_MAX, error);
+    if (r < 0)
+        return r;
+    json_init(&json, &source, error);
+    r = read_members_of_file(&json, control);
+    json_release(&json);
+    source_release(&source);
+    return r;
+}
+
+int control_read_agents(struct control *control, const char *text, size_t length,
+                        struct error *error)
+{
+    return control_read_file(control, text, length, error);
+}

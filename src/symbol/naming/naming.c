@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: Apache-2.0
+// Naming all frames of a profile: see naming.h.
+
+#include "symbol/naming/naming.h"
+
+#include "base/buffer.h"
+#include "base/memory.h"
+#include "profile/rename.h"
+
+_Static_assert(SYMBOL_FRAMES_MAX <= PROFILE_EXPANSION_MAX, "all frames of an address fit");
+
+/* What is known of a mapping's file, and which of its addresses are wanted. */
+struct named_mapping {
+    struct symbolizer_file *file; /* NULL: nothing */
+    uint64_t *offsets;
+    size_t count, capacity;
+    uint32_t jit_pid; /* the process, where the code is in no file; else 0 */
+};
+
+struct namer {
+    struct symbolizer *symbolizer;
+    struct named_mapping *mappings; /* by the id in the profile of addresses */
+    size_t mapping_count;
+};
+
+static void namer_release(struct namer *namer)
+{
+    for (size_t i = 0; i < namer->mapping_count; i++)
+        free(namer->mappings[i].offsets);
+    free(namer->mappings);
+}
+
+static bool is_address_in_file(const struct profile_frame *frame)
+{
+    return !frame->function && frame->mapping && frame->kind != FRAME_KERNEL;
+}
+
+/* Opens the files, and has everything looked up that will be asked for. */
+static void prepare(struct namer *namer, const struct profile *from, symbol_locate_fn locate,
+                    void *context)
+{
+    namer->mapping_count = from->mapping_count;
+    namer->mappings = memory_zalloc(from->mapping_count, sizeof(*namer->mappings));
+    for (uint32_t i = 1; i < from->frame_count; i++) {
+        const struct profile_frame *frame = &from->frames[i];
+        struct named_mapping *mapping = &namer->mappings[frame->mapping];
+        if (!is_address_in_file(frame))
+            continue;
+        array_reserve(mapping->offsets, mapping->capacity, mapping->count + 1);
+        mapping->offsets[mapping->count++] = frame->address;
+    }
+    for (uint32_t i = 1; i < from->mapping_count; i++) {
+        struct named_mapping *mapping = &namer->mappings[i];
+        const struct profile_mapping *described = &from->mappings[i];
+        if (!mapping->count ||
+            jit_mapping_pid(profile_text(from, described->file), &mapping->jit_pid))
+            continue;
+        if (!symbolizer_goes_on(namer->symbolizer, i - 1, from->mapping_count - 1))
+            continue;
+        const char *path = locate ? locate(context, from, i) : NULL;
+        mapping->file =
+            symbolizer_file(namer->symbolizer, path ? path : profile_text(from, described->file),
+                            profile_text(from, described->build_id));
+        if (mapping->file)
+            symbolizer_want(mapping->file, mapping->offsets, mapping->count);
+    }
+    symbolizer_look_up(namer->symbolizer);
+}
+
+uint32_t symbol_function(struct profile *to, const struct symbol_frame *frame)
+{
+    struct profile_function function = {.name = profile_cstring(to, frame->name),
+                                        .start_line = frame->start_line};
+    if (frame->system_name)
+        function.system_name = profile_cstring(to, frame->system_name);
+    if (frame->file)
+        function.file = profile_cstring(to, frame->file);
+    return profile_function(to, &function);
+}
+
+size_t symbol_put_frames(struct profile *to, const struct symbol_frame *frames, size_t count,
+                         struct profile_frame *renamed)
+{
+    struct profile_frame address = renamed[0];
+    for (size_t i = 0; i < count; i++) {
+        const struct symbol_frame *frame = &frames[count - 1 - i];
+        renamed[i] = address;
+        renamed[i].function = symbol_function(to, frame);
+        renamed[i].line = frame->line;
+        renamed[i].inlined = i > 0;
+    }
+    return count;
+}
+
+/* A module of the kernel is a binary of its own, called as perf calls it. */
+static void put_module(struct profile *to, const char *module, struct profile_frame *renamed)
+{
+    _cleanup_buffer_ struct buffer name = {0};
+    buffer_printf(&name, "[%s]", module);
+    renamed->mapping = profile_mapping(
+        to, &(struct profile_mapping){.limit = UINT64_MAX,
+                                      .file = profile_cstring(to, buffer_text(&name))});
+}
+
+static size_t name_frame(void *context, const struct profile *from, uint32_t id, struct profile *to,
+                         struct profile_frame renamed[PROFILE_EXPANSION_MAX])
+{
+    struct namer *namer = context;
+    const struct profile_frame *frame = &from->frames[id];
+    struct symbolizer_file *file = namer->mappings[frame->mapping].file;
+    uint32_t jit_pid = namer->mappings[frame->mapping].jit_pid;
+    struct symbol_frame frames[SYMBOL_FRAMES_MAX];
+    struct symbol symbol;
+    size_t count = 0;
+    if (frame->function) /* it has a name */
+        return 1;
+    if (frame->kind == FRAME_KERNEL) {
+        if (!symbolizer_find_kernel(namer->symbolizer, frame->address, &symbol))
+            return 1;
+        frames[0] = (struct symbol_frame){.name = symbol.name, .system_name = symbol.system_name};
+        if (symbol.module)
+            put_module(to, symbol.module, &renamed[0]);
+        count = 1;
+    } else if (jit_pid) {
+        enum frame_kind kind;
+        count = symbolizer_find_jit(namer->symbolizer, jit_pid, frame->address, frames, &kind);
+        if (count)
+            renamed[0].kind = (uint32_t)kind & 63;
+    } else if (file) {
+        count = symbolizer_file_frames(file, frame->address, frames);
+        /* A function without a name is where it starts. */
+        if (!count && symbolizer_file_find(file, frame->address, &symbol))
+            renamed[0].address -= symbol.distance;
+    }
+    return count ? symbol_put_frames(to, frames, count, renamed) : 1;
+}
+
+int symbol_name_profile(struct symbolizer *symbolizer, const struct profile *from,
+                        struct profile *to, symbol_locate_fn locate, void *context,
+                        struct error *error)
+{
+    _cleanup_(namer_release) struct namer namer = {.symbolizer = symbolizer};
+    prepare(&namer, from, locate, context);
+    return profile_rename(from, name_frame, &namer, to, error);
+}

@@ -1,0 +1,60 @@
+# SPDX-License-Identifier: Apache-2.0
+# Code without unwind tables and frame pointers: assembly, and static programs of musl. Its callers
+# are found, and what is called complete begins where the thread does.
+. "$ROOT/tests/capture/common.bash"
+need gcc python3
+
+cat >turn.S <<'END'
+    .text
+    .globl turn
+    .type turn, @function
+turn:
+    push %rbx
+    push %r12
+    mov %rdi, %rbx
+1:  imul %rbx, %r12
+    dec %rbx
+    jnz 1b
+    pop %r12
+    pop %rbx
+    ret
+    .size turn, . - turn
+    .section .note.GNU-stack, "", @progbits
+END
+cat >program.c <<'END'
+#include <pthread.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+static char a[65536], b[65536];
+static volatile uint64_t sink;
+#define CALL __attribute__((noinline, noclone))
+void turn(uint64_t n);
+CALL void copy(void) { for (int i = 0; i < 3000; i++) memcpy(a, b, sizeof(a)); sink++; }
+CALL void print(void) { for (int i = 0; i < 8000; i++) snprintf(a, sizeof(a), "%d %s %x", i, "text", 3 * i); sink++; }
+CALL void assembly(void) { turn(6000000); sink++; }
+CALL void work(void) { copy(); print(); assembly(); sink++; }
+CALL void *in_thread(void *none) { for (int i = 0; i < 60; i++) work(); sink++; return none; }
+int main(int argc, char **argv)
+{
+    pthread_t thread;
+    (void)argc;
+    pthread_create(&thread, 0, in_thread, argv);
+    for (int i = 0; i < 60; i++) work();
+    pthread_join(thread, 0);
+    return 0;
+}
+END
+builds=("gcc -O2 -fomit-frame-pointer -pthread")
+command -v musl-gcc >/dev/null && builds+=("musl-gcc -O2 -static") || skip_case musl "there is no musl-gcc here"
+for build in "${builds[@]}"; do
+    name=${build%% *}
+    # shellcheck disable=SC2086 # words
+    $build -o program program.c turn.S
+    for ASSAY_SAMPLER in "${samplers[@]}"; do
+        "$ASSAY" record -F 499 -o program.pb.gz -- ./program 2>said
+        sed 's/^/# /' said
+        check "$name ($ASSAY_SAMPLER)" python3 "$capture/no_tables.py" program.pb.gz said
+    done
+done

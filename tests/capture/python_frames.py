@@ -1,0 +1,161 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Checks Python frames of recordings (python.sh) and of `assay stacks` (python-names.sh). The first
+argument says what to check."""
+
+import json
+import re
+import sys
+
+import recording
+
+UNREAD = "[python frames not read]"
+
+
+def names_of(sample):
+    return [frame.name for frame in sample.frames]
+
+
+def share(all_samples, wanted):
+    total = sum(sample.count for sample in all_samples)
+    return sum(s.count for s in all_samples if wanted(names_of(s))) / max(total, 1)
+
+
+def require(holds, sentence):
+    if not holds:
+        sys.exit(sentence)
+
+
+def check_shares(path, points):
+    taken = recording.read(path)
+    for line in sys.stdin:
+        name, percent = line.split()
+        # Samples before the interpreter was known have no Python frames.
+        seen = [s for s in taken if any(n.endswith(":main") for n in names_of(s))]
+        found = 100 * share(seen, lambda names: any(n.split(":")[-1].split(".")[-1] == name for n in names))
+        print(f"{name}: {found:.2f}%, really {float(percent):.2f}%")
+        require(abs(found - float(percent)) <= points, f"{name} is off by more than {points} points")
+    whole = share(taken, lambda names: any(n == "shares_of.py:<module>" for n in names))
+    print(f"{100 * whole:.2f}% of {sum(s.count for s in taken)} samples have whole Python stacks")
+    require(whole >= 0.95, "too few samples have Python frames")
+
+
+def check_many(path):
+    taken = recording.read(path)
+    joined = {}
+    for sample in taken:
+        key = ";".join(names_of(sample))
+        joined[key] = joined.get(key, 0) + sample.count
+    text = "\n".join(joined)
+    for kind in ("recurse", "called_back", "in_thread", "in_child", "raising", "thrown_away"):
+        require(f"many_frames.py:{kind}" in text, f"no sample has {kind}")
+    deepest = max(key.count("many_frames.py:recurse") for key in joined)
+    require(deepest == 901, f"recursion is 901 deep, and {deepest} frames of it were seen")
+    require(
+        any(re.search(r"through_c;.*qsort.*called_back", key) for key in joined),
+        "called_back is not seen below qsort, and that below through_c",
+    )
+    made = re.findall(r"made_(\d+)\.py:made_(\d+)", text)
+    wrong = [pair for pair in made if pair[0] != pair[1]]
+    require(made, "no function that was thrown away was seen")
+    require(not wrong, f"frames with the name of one function and the file of another: {wrong}")
+    # The first stacks of a process come as copies, which have no Python frames: hiding the evaluation
+    # function would leave nothing of them.
+    shown = {key: count for key, count in joined.items() if "_PyEval_EvalFrameDefault" in key}
+    require(not any("many_frames.py:" in key for key in shown), "the evaluation function is not hidden")
+    require(
+        sum(shown.values()) <= sum(joined.values()) * 0.05,
+        f"{sum(shown.values())} samples have no Python frames",
+    )
+    # Each call of a frame has its caller: what calls what is known from the program's text.
+    callers = {"recurse": ("recurse", "main"), "through_c": ("main",), "in_child": ("main",)}
+    for key in joined:
+        python = [name.split(":")[-1] for name in key.split(";") if name.startswith("many_frames.py:")]
+        for caller, called in zip(python, python[1:]):
+            require(caller in callers.get(called, (caller,)), f"{caller} calls {called}: {key[-300:]}")
+    total = sum(joined.values())
+    unread = sum(count for key, count in joined.items() if UNREAD in key)
+    print(f"{unread} of {total} samples have frames that could not be read")
+    require(unread <= total * 0.05, "too many frames could not be read")
+
+
+def check_native(path):
+    found = share(recording.read(path), lambda names: any("_PyEval_EvalFrameDefault" in n for n in names))
+    require(found > 0.9, f"only {found:.0%} of samples show the evaluation function")
+
+
+def check_forged(path):
+    taken = recording.read(path)
+    total = sum(sample.count for sample in taken)
+    require(total > 5, f"only {total} samples")
+    for sample in taken:
+        for name in names_of(sample):
+            require(not name.startswith("name:") or name == "name:name", f"the name {name!r}")
+
+
+def stacks_of(path):
+    """By thread: functions (without what they are in), files and lines, innermost first."""
+    with open(path, encoding="utf-8") as file:
+        threads = json.load(file)["threads"]
+    return [
+        [
+            (frame["function"].split(":", 1)[-1].split(".")[-1], frame["file"], frame["line"])
+            for frame in thread["frames"]
+            if frame.get("kind") == "cpython"
+        ]
+        for thread in threads
+    ]
+
+
+def compare(ours, theirs):
+    """Without the thread that wrote theirs, which has moved on since."""
+    ours = sorted(stack for stack in ours if stack and stack[-1][0] != "<module>")
+    theirs = sorted(stack for stack in theirs if stack and stack[-1][0] != "<module>")
+    require(len(ours) == len(theirs), f"{len(ours)} threads, and {len(theirs)} by the other's count")
+    for mine, their in zip(ours, theirs):
+        # faulthandler stops after 100 frames.
+        if len(their) == 100:
+            mine = mine[:100]
+        require(mine == their, f"ours:   {mine}\ntheirs: {their}")
+    print(f"{len(ours)} threads, {sum(map(len, ours))} frames, all the same")
+
+
+def check_faulthandler(ours, theirs):
+    with open(theirs, encoding="utf-8") as file:
+        dumps = file.read().split("\n\n")
+    found = [
+        [
+            (name.split(".")[-1], path, int(line))
+            for path, line, name in re.findall(r'File "(.*)", line (\d+) in (.*)', dump)
+        ]
+        for dump in dumps
+    ]
+    compare(stacks_of(ours), found)
+
+
+def check_py_spy(ours, theirs):
+    with open(theirs, encoding="utf-8") as file:
+        threads = json.load(file)
+    found = [
+        # It shows the interpreter's own frames of constructors, too: they have no line.
+        [(f["name"].split(".")[-1], f["filename"], f["line"]) for f in thread["frames"] if f["line"]]
+        for thread in threads
+    ]
+    compare(stacks_of(ours), found)
+
+
+def main():
+    what, arguments = sys.argv[1], sys.argv[2:]
+    if what == "shares":
+        check_shares(arguments[0], float(arguments[1]))
+    else:
+        checks = {
+            "many": check_many,
+            "native": check_native,
+            "forged": check_forged,
+            "faulthandler": check_faulthandler,
+            "py-spy": check_py_spy,
+        }
+        checks[what](*arguments)
+
+
+main()

@@ -1,0 +1,95 @@
+# SPDX-License-Identifier: Apache-2.0
+# A recorder that is short of CPU time: beside 40 busy processes, with 5% of one CPU, and at the lowest
+# priority. Processes that were there before are known from their first sample, and code that is in a
+# file is never taken for a JIT's.
+# Chance: which of 40 busy processes get the CPU while the recorder is starved is the scheduler's
+# choice.
+. "$ROOT/tests/capture/common.bash"
+need gcc python3 nice
+
+cat >busy.c <<'END'
+#include <stdint.h>
+static volatile uint64_t sink;
+__attribute__((noinline)) void spin(void) { for (;;) sink += sink * sink; }
+__attribute__((noinline)) void work(void) { spin(); sink++; }
+int main(void) { work(); return 0; }
+END
+gcc -O2 -fomit-frame-pointer -o busy busy.c
+
+# start COUNT: starts so many; `pids` has them.
+start() {
+    local each
+    pids=
+    for each in $(seq "$1"); do
+        ./busy &
+        started+=("$!")
+        pids=$pids,$!
+    done
+    pids=${pids#,}
+}
+stop() {
+    local pid
+    for pid in ${pids//,/ }; do kill -9 "$pid" && wait "$pid" || true; done 2>/dev/null
+    started=()
+}
+
+# A cgroup with 5% of one CPU, where one can be made: cgroup 2's, or cgroup 1's.
+quota=
+make_quota() {
+    local folder=/sys/fs/cgroup
+    if [ -e $folder/cpu/cpu.cfs_quota_us ]; then
+        quota=$folder/cpu/assay-starved-$$
+        mkdir "$quota" 2>/dev/null && echo 5000 >"$quota/cpu.cfs_quota_us" || quota=
+    elif grep -qw cpu $folder/cgroup.subtree_control 2>/dev/null; then
+        quota=$folder/assay-starved-$$
+        mkdir "$quota" 2>/dev/null && echo "5000 100000" >"$quota/cpu.max" || quota=
+    fi
+} 2>/dev/null
+leave_quota() { [ -z "$quota" ] || rmdir "$quota" || true; }
+trap 'leave_quota; finish' EXIT
+
+# try NAME OPTION... -- COMMAND...: records, and checks what was recorded with the options.
+try() {
+    local name=$1 options=()
+    shift
+    while [ "$1" != -- ]; do options+=("$1") && shift; done
+    shift
+    "$@" 2>said || { cat said && fail "$name" && return 0; }
+    sed 's/^/# /' said
+    check "$name ($ASSAY_SAMPLER)" python3 "$capture/starved.py" starved.pb.gz busy spin "${options[@]}"
+}
+# shellcheck disable=SC2016 # the inner shell's
+in_quota() { sh -c 'echo $$ >"$0/cgroup.procs" && exec "$@"' "$quota" "$@"; }
+
+make_quota
+start 40
+for ASSAY_SAMPLER in "${samplers[@]}"; do
+    good=(--complete 99 --points 2 --least 10)
+    record=("$ASSAY" record -d 2 --naming-timeout 0 -o starved.pb.gz)
+    # By perf events each thread has a clock of its own, and little time here.
+    [ "$ASSAY_SAMPLER" = bpf ] || record+=(-F 499)
+    try "processes beside 40 busy ones" "${good[@]}" -- "${record[@]}" -p "$pids"
+    [ "$(id -u)" -ne 0 ] || try "everything beside 40 busy ones" "${good[@]}" -- "${record[@]}" -a
+    # Copies of stacks that nobody takes fill a ring of perf events, which says so.
+    [ "$ASSAY_SAMPLER" = bpf ] || continue
+    if [ -z "$quota" ]; then
+        skip_case "5% of a CPU" "no cgroup with a quota can be made here"
+        continue
+    fi
+    try "processes with 5% of a CPU" "${good[@]}" -- in_quota "${record[@]}" -p "$pids"
+    try "everything with 5% of a CPU" "${good[@]}" -- in_quota "${record[@]}" -a
+done
+stop
+
+# At the lowest priority less may be seen, and what is seen is right.
+for ASSAY_SAMPLER in "${samplers[@]}"; do
+    start 4
+    nice -n 19 "$ASSAY" record -p "$pids" -d 2 -o starved.pb.gz --naming-timeout 0 2>said &
+    recorder=$!
+    # Names take their time beside busy processes: those have been sampled by then.
+    wait_until 60 grep -q . said || stop
+    wait "$recorder" || { cat said && fail "the lowest priority"; }
+    stop
+    sed 's/^/# /' said
+    check "the lowest priority ($ASSAY_SAMPLER)" python3 "$capture/starved.py" starved.pb.gz busy spin
+done

@@ -1,0 +1,24 @@
+# SPDX-License-Identifier: Apache-2.0
+# Text that is not quite right: what can be read is read, and the rest is reported.
+show() { "$ASSAY" report --top 0 --format csv "$@" 2>error.txt | cut -d, -f1,5; cat error.txt; }
+echo "== bad lines"
+printf 'main;a 3\nno count\n// note\nmain;b 4\n' >bad.folded
+show bad.folded
+show bad.folded bad.folded | tail -n 2
+echo "== UTF-16"
+printf 'main;gr\303\266\303\237e 3\n' | python3 -c 'import sys; sys.stdout.buffer.write(sys.stdin.buffer.read().decode().encode("utf-16"))' >wide.folded
+show wide.folded
+echo "== nothing but a header"
+printf '# ========\n# captured on : today\n# perf version : 6.1\n' >header.txt
+show header.txt
+echo "== frames without blanks, two events without periods"
+printf 'java 8 cycles:\nffffffff81 wait ([kernel.kallsyms])\n7f72 _ZN4shop4sellEv+0x12 (/lib/libshop.so)\n\njava 8 faults:\n7f72 _ZN4shop4sellEv+0x12 (/lib/libshop.so)\n' >trimmed.txt
+"$ASSAY" info --format json trimmed.txt | jq -c '[.types[] | [.type, .unit, .total]]'
+show trimmed.txt
+echo "== threads"
+"$ASSAY" info --format json "$FIXTURES/gperftools/threads.txt" | jq -c '[.format, .types[0].type, .types[0].total]'
+echo "== files of others"
+printf 'PK\003\004xxxx' >x.zip
+printf '{"snapshot":{"meta":{"node_fields":["type"]}}}' >x.json
+for file in x.zip x.json; do "$ASSAY" report "$file" 2>&1 && exit 1; done
+true
