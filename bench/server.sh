@@ -7,6 +7,6 @@ set -euo pipefail
 root=$(cd "$(dirname "$0")/.." && pwd)
 build=${BUILD:-$root/build}
 [ -f "$build/build.ninja" ] || meson setup "$build" "$root" >/dev/null
-ninja -C "$build" assay >/dev/null
+ninja -C "$build" assay assay-simulate >/dev/null
 
 exec python3 -B "$root/bench/server.py" --assay "$build/assay" "$@"

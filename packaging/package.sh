@@ -28,9 +28,11 @@ put_gzip() { install -d "$tree/$(dirname "$2")" && gzip -9n <"$1" >"$tree/$2"; }
 version=$("$build/assay" --version | sed 's/^assay //')
 architecture=$(dpkg --print-architecture)
 
-put 755 "$build/assay" usr/bin/assay
 # Without debug information; with the symbols that name its own frames.
-strip --strip-debug --remove-section=.comment --remove-section=.note "$tree/usr/bin/assay"
+for program in assay assay-simulate; do
+    put 755 "$build/$program" "usr/bin/$program"
+    strip --strip-debug --remove-section=.comment --remove-section=.note "$tree/usr/bin/$program"
+done
 library=usr/lib/$(dpkg-architecture -qDEB_HOST_MULTIARCH)/assay/libassay_heap.so
 put 644 "$build/sdk/libassay_heap.so" "$library"
 strip --strip-unneeded --remove-section=.comment "$tree/$library"
@@ -61,7 +63,7 @@ put 644 "$work/sbom.json" usr/share/doc/assay/sbom.cdx.json
 # Which packages have the libraries it is linked with.
 mkdir -p "$work/debian"
 printf 'Source: assay\n\nPackage: assay\nArchitecture: any\nDescription: x\n' >"$work/debian/control"
-depends=$(cd "$work" && dpkg-shlibdeps -O -e"$tree/usr/bin/assay" 2>"$work/complaints" |
+depends=$(cd "$work" && dpkg-shlibdeps -O -e"$tree/usr/bin/assay" -e"$tree/usr/bin/assay-simulate" 2>"$work/complaints" |
     sed -n 's/^shlibs:Depends=//p')
 [ -n "$depends" ] || { cat "$work/complaints" >&2; exit 1; }
 

@@ -33,14 +33,14 @@ static const struct command commands[] = {
     {"merge", command_merge, "merge profiles into one"},
     {"debuginfo", command_debuginfo, "symbol indexes, and uploads of debug files to a server"},
     {"up", command_up, "server and agent on this machine, in one command"},
-    {"demo", command_demo, "a sample service with a slow version, to try assay"},
+    {"demo", command_simulated, "a sample service with a slow version, to try assay"},
     {"agent", command_agent, "sample this host continuously, for a server"},
     {"server", command_server, "receive profiles from any tool, store and query them"},
     {"query", command_query, "query a server"},
     {"agents", command_agents, "agents of a server, with their state and cost"},
     {"recording", command_recording, "record a service in detail through its agents"},
     {"control", command_control, "turn capture off and on for agents of a server"},
-    {"simulate", command_simulate, "send profiles of a simulated fleet to a server"},
+    {"simulate", command_simulated, "send profiles of a simulated fleet to a server"},
     {"token", command_token, "create, list and revoke tokens of a server"},
     {"store", command_store, "check, delete, export and import a server's data"},
 };
@@ -66,7 +66,7 @@ int main(int argc, char **argv)
     const char *name = argv[1];
     bool help = !strcmp(name, "help") || !strcmp(name, "--help") || !strcmp(name, "-h");
     if (help && argc > 2) {
-        name = argv[2];
+        name = argv[1] = argv[2];
         argv[2] = (char *)"--help";
         argc = 3;
         help = false;

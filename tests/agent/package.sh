@@ -13,7 +13,7 @@ dpkg-deb -I "$package" >information.txt
 grep '^ Package: assay$' information.txt >/dev/null
 grep '^ Depends: .*libc6' information.txt >/dev/null
 dpkg-deb -c "$package" >list.txt
-for file in usr/bin/assay usr/share/man/man1/assay-agent.1.gz usr/share/man/man1/assay-demo.1.gz \
+for file in usr/bin/assay usr/bin/assay-simulate usr/share/man/man1/assay-agent.1.gz usr/share/man/man1/assay-demo.1.gz \
     lib/systemd/system/assay-server.service lib/systemd/system/assay-agent.service \
     etc/assay/server.yaml etc/assay/agent.yaml usr/share/doc/assay/copyright \
     usr/share/doc/assay/sbom.cdx.json \

@@ -122,9 +122,9 @@ USES = {
     "cli/remote": "base cli elf http/client io profile symbol/index symbol/sources symbol/store",
     "simulate": "base format format/otlp format/pprof",
     "cli/service": (
-        "agent base capture cli config http/access http/client io query server server/audit "
-        "simulate store"
+        "agent base capture cli config http/access http/client io query server server/audit store"
     ),
+    "cli/simulate": "base cli config query simulate",
     "format/gperftools": "base format io profile",
     "format/speedscope": "base format io profile",
     "format/text": "base format format/picture",

@@ -432,6 +432,5 @@ int file_shrink(struct file *file, struct error *error)
             r = read_number(file, SQL_FREE_PAGES, &left, error);
     }
     pthread_mutex_unlock(&file->write_lock);
-    /* A file of format 1 keeps them. */
-    return r < 0 ? r : left < unused && left > pages / 64;
+    return r < 0 ? r : left < unused && left > pages / 64; /* not if nothing was given back */
 }

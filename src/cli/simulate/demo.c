@@ -13,9 +13,9 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "cli/cli.h"
 #include "cli/input.h"
 #include "cli/options.h"
+#include "cli/simulate/simulate.h"
 
 #define SERVICE "demo-shop"
 #define WORKERS 3
@@ -253,8 +253,8 @@ static void become(unsigned version, unsigned orders_per_second, double seconds)
     snprintf(attributes, sizeof(attributes), "service.version=%u.0", version);
     setenv("OTEL_SERVICE_NAME", SERVICE, 1);
     setenv("OTEL_RESOURCE_ATTRIBUTES", attributes, 1);
-    execl("/proc/self/exe", "assay", "demo", "--run", number, "--rate", rate, "--seconds", duration,
-          NULL);
+    execl("/proc/self/exe", "assay-simulate", "demo", "--run", number, "--rate", rate, "--seconds",
+          duration, NULL);
     perror("assay: failed to restart the program");
     _exit(127);
 }
@@ -294,7 +294,7 @@ static int run_versions(unsigned only, unsigned orders_per_second, double second
     return code;
 }
 
-int command_demo(int argc, char **argv)
+int simulate_shop(int argc, char **argv)
 {
     uint64_t run = 0, only = 0, rate = ORDERS_PER_SECOND;
     double seconds = 0;

@@ -11,8 +11,8 @@
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/text.h"
-#include "cli/cli.h"
 #include "cli/input.h"
+#include "cli/simulate/simulate.h"
 #include "config/quantity.h"
 #include "query/query.h"
 #include "simulate/campaign.h"
@@ -251,7 +251,7 @@ static int run(const struct simulate_options *options, struct campaign_options *
     return r;
 }
 
-int command_simulate(int argc, char **argv)
+int simulate_fleet(int argc, char **argv)
 {
     struct simulate_options options = {.agents = 10,
                                        .services = 10,
