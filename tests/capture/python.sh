@@ -11,12 +11,12 @@ while read -r version program; do
     minor=${minor%%.*}
     [[ $version == python3.* && $minor -ge 8 && $minor -le 14 ]] || continue
     tested=$((tested + 1))
-    "$ASSAY" record -q -F 999 -o shares.pb.gz -- "$program" "$subjects/shares_of.py" 4 >truth
+    "$ASSAY" record -q -F 999 -o shares.pb.gz -- "$program" "$subjects/shares_of.py" 2 >truth
     check "$version: shares" python3 "$capture/python_frames.py" shares shares.pb.gz 2 <truth
-    "$ASSAY" record -F 499 -o many.pb.gz -- "$program" "$subjects/many_frames.py" 3 2>said
+    "$ASSAY" record -F 499 -o many.pb.gz -- "$program" "$subjects/many_frames.py" 1.5 2>said
     sed 's/^/# /' said
     check "$version: frames of every kind" python3 "$capture/python_frames.py" many many.pb.gz
-    "$ASSAY" record -q --interpreter-frames -F 499 -o native.pb.gz -- "$program" "$subjects/shares_of.py" 1 >truth
+    "$ASSAY" record -q --interpreter-frames -F 499 -o native.pb.gz -- "$program" "$subjects/shares_of.py" 0.5 >truth
     check "$version: interpreter frames on demand" \
         python3 "$capture/python_frames.py" native native.pb.gz
 done < <(bash "$ROOT/tests/toolchains.sh" python3)

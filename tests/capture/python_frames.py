@@ -25,22 +25,26 @@ def require(holds, sentence):
         sys.exit(sentence)
 
 
+def measured(path):
+    """The samples since the program has set its threads' names: by then the interpreter is known.
+    Those before have no Python frames, and how many they are depends on the load of the machine."""
+    return [sample for sample in recording.read(path) if sample.labels["comm"] == "measured"]
+
+
 def check_shares(path, points):
-    taken = recording.read(path)
+    taken = measured(path)
     for line in sys.stdin:
         name, percent = line.split()
-        # Samples before the interpreter was known have no Python frames.
-        seen = [s for s in taken if any(n.endswith(":main") for n in names_of(s))]
-        found = 100 * share(seen, lambda names: any(n.split(":")[-1].split(".")[-1] == name for n in names))
+        found = 100 * share(taken, lambda names: any(n.split(":")[-1].split(".")[-1] == name for n in names))
         print(f"{name}: {found:.2f}%, really {float(percent):.2f}%")
         require(abs(found - float(percent)) <= points, f"{name} is off by more than {points} points")
     whole = share(taken, lambda names: any(n == "shares_of.py:<module>" for n in names))
     print(f"{100 * whole:.2f}% of {sum(s.count for s in taken)} samples have whole Python stacks")
-    require(whole >= 0.95, "too few samples have Python frames")
+    require(whole >= 0.98, "too few samples have Python frames")
 
 
 def check_many(path):
-    taken = recording.read(path)
+    taken = measured(path)
     joined = {}
     for sample in taken:
         key = ";".join(names_of(sample))
@@ -58,22 +62,20 @@ def check_many(path):
     wrong = [pair for pair in made if pair[0] != pair[1]]
     require(made, "no function that was thrown away was seen")
     require(not wrong, f"frames with the name of one function and the file of another: {wrong}")
-    # The first stacks of a process come as copies, which have no Python frames: hiding the evaluation
-    # function would leave nothing of them.
-    shown = {key: count for key, count in joined.items() if "_PyEval_EvalFrameDefault" in key}
-    require(not any("many_frames.py:" in key for key in shown), "the evaluation function is not hidden")
-    require(
-        sum(shown.values()) <= sum(joined.values()) * 0.05,
-        f"{sum(shown.values())} samples have no Python frames",
-    )
+    # A jump to it in the procedure linkage table ("_PyEval_EvalFrameDefault@plt") is outside of it, and
+    # is where such a sample really was.
+    shown = [key for key in joined if "_PyEval_EvalFrameDefault" in key.split(";")]
+    require(not shown, f"the evaluation function is not hidden: {shown[:1]}")
     # Each call of a frame has its caller: what calls what is known from the program's text.
     callers = {"recurse": ("recurse", "main"), "through_c": ("main",), "in_child": ("main",)}
     for key in joined:
         python = [name.split(":")[-1] for name in key.split(";") if name.startswith("many_frames.py:")]
         for caller, called in zip(python, python[1:]):
             require(caller in callers.get(called, (caller,)), f"{caller} calls {called}: {key[-300:]}")
-    total = sum(joined.values())
-    unread = sum(count for key, count in joined.items() if UNREAD in key)
+    # Of functions that were thrown away before the recorder had its turn, nothing is left to read.
+    kept = {key: count for key, count in joined.items() if "many_frames.py:thrown_away" not in key}
+    total = sum(kept.values())
+    unread = sum(count for key, count in kept.items() if UNREAD in key)
     print(f"{unread} of {total} samples have frames that could not be read")
     require(unread <= total * 0.05, "too many frames could not be read")
 
