@@ -5,7 +5,9 @@
 
 #include <fcntl.h>
 #include <libgen.h>
+#include <limits.h>
 #include <stdio.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -154,5 +156,26 @@ int file_write_atomic(const char *path, const void *data, size_t length, struct 
         return error_set_errno(error, r, "%s cannot be written", path);
     }
     sync_directory_of(place.target);
+    return 0;
+}
+
+int file_take_directory(const char *path, int *ret_fd, struct error *error)
+{
+    char name[PATH_MAX];
+    snprintf(name, sizeof(name), "%s/lock", path);
+    if (mkdir(path, 0700) < 0 && errno != EEXIST)
+        return error_set_errno(error, -errno, "Failed to create %s", path);
+    int fd = open(name, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+    if (fd < 0)
+        return error_set_errno(error, -errno, "Failed to open %s for writing", name);
+    if (flock(fd, LOCK_EX | LOCK_NB) < 0) {
+        int code = errno == EWOULDBLOCK ? -EBUSY : -errno;
+        close(fd);
+        return error_set(error, code,
+                         "%s is in use by another process; stop it first, or use another "
+                         "directory.",
+                         path);
+    }
+    *ret_fd = fd;
     return 0;
 }

@@ -20,5 +20,9 @@ int file_write_atomic(const char *path, const void *data, size_t length, struct 
 /* Whether file_write_atomic could write there now: found out before the work that fills it. */
 int file_can_write(const char *path, struct error *error);
 
+/* Makes the directory when it is missing, and locks it by a file "lock" in it until `ret_fd` is
+ * closed. -EBUSY: another process holds the lock. */
+int file_take_directory(const char *path, int *ret_fd, struct error *error);
+
 /* All of it, in the face of short writes and signals. */
 int file_write_all(int fd, const void *data, size_t length);

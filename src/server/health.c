@@ -88,7 +88,7 @@ static void write_store(struct json_writer *json, const struct server *server,
         bytes += stats->bytes[i];
     json_write_key(json, "store");
     json_write_object(json);
-    json_member_text(json, "kind", server->data ? "embedded" : "memory");
+    json_member_text(json, "kind", store_engine(server->store));
     json_member_unsigned(json, "samples", stats->rows);
     json_member_unsigned(json, "windows", stats->windows);
     json_member_unsigned(json, "series", stats->series);

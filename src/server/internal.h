@@ -19,6 +19,7 @@ struct server_process {
     struct admissions admissions;
     struct http_route routes[SERVER_ROUTES_MAX]; /* with the limits that are set */
     struct http_tls *tls;
+    int lock_fd; /* of the data directory, where the store is elsewhere; -1: none */
     pthread_t maintainer;
     bool maintains;
     char *problems; /* of the store, those that were logged already */

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/file.h"
 #include "base/log.h"
 #include "base/memory.h"
 #include "server/audit/audit.h"
@@ -105,16 +106,15 @@ static void log_note(void *context, const char *text)
 static int open_store(struct server_process *process, struct error *error)
 {
     const struct server_options *options = &process->options;
-    struct store_options store = {.directory = options->data,
-                                  .classes = options->classes,
+    const char *url = options->store ? options->store : options->data;
+    struct store_options store = {.classes = options->classes,
                                   .class_count = options->class_count,
                                   .memory_limit_bytes = options->memory_limit_bytes / 2,
                                   .disk_limit_bytes = options->disk_limit_bytes,
                                   .clock_limit_ns = options->clock_limit_ns,
                                   .note = log_note,
                                   .budget = &process->admissions.memory};
-    return options->data ? store_open_embedded(&store, &process->parts.store, error)
-                         : store_open_memory(&store, &process->parts.store, error);
+    return store_open(url ? url : "memory:", &store, &process->parts.store, error);
 }
 
 static int open_http(struct server_process *process, struct error *error)
@@ -188,6 +188,7 @@ static struct server_process *process_new(const struct server_options *options,
 {
     struct server_process *process = memory_zalloc(1, sizeof(*process));
     uint64_t memory = options->memory_limit_bytes;
+    process->lock_fd = -1;
     process->options = *options;
     process->options.data = options->in_memory ? NULL : options->data;
     process->options.symbols.mapped_bytes = memory / 8;
@@ -211,11 +212,27 @@ static struct server_process *process_new(const struct server_options *options,
     return process;
 }
 
+/* The embedded store takes the directory that it is in. */
+static int take_data(struct server_process *process, struct error *error)
+{
+    const struct server_options *options = &process->options;
+    if (!options->store || !options->data)
+        return 0;
+    const char *path = options->store;
+    path += strncmp(path, "file:", 5) ? 0 : 5;
+    path += strncmp(path, "//", 2) ? 0 : 2;
+    return strcmp(path, options->data)
+               ? file_take_directory(options->data, &process->lock_fd, error)
+               : 0;
+}
+
 static int open_parts(struct server_process *process, struct error *error)
 {
     const struct server_options *options = &process->options;
     struct server *server = &process->parts;
-    int r = open_store(process, error);
+    int r = take_data(process, error);
+    if (!r)
+        r = open_store(process, error);
     process->ingest.store = server->store;
     if (!r)
         log_problems(process);
@@ -281,6 +298,8 @@ void server_stop(struct server *server, unsigned grace_ms)
     admissions_release(&process->admissions);
     adhoc_free(server->adhoc);
     ingest_release(&process->ingest);
+    if (process->lock_fd >= 0)
+        close(process->lock_fd);
     free(process->problems);
     free(process);
 }
@@ -308,6 +327,7 @@ static void say_what_needs_a_start(const struct server_options *old,
     } settings[] = {
         {"listen", same_listen(old, new)},
         {"data", same_text(old->data, new->data) || old->in_memory},
+        {"store", same_text(old->store, new->store)},
         {"memory_limit", old->memory_limit_bytes == new->memory_limit_bytes},
         {"tls", same_text(old->tls_certificate, new->tls_certificate) &&
                     same_text(old->tls_key, new->tls_key) &&

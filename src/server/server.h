@@ -25,7 +25,8 @@ struct server_options {
     const char *listen[SERVER_LISTEN_MAX];
     size_t listen_count;
     const char *data;
-    bool in_memory; /* whatever `data` says: gone at the end */
+    bool in_memory;    /* whatever `data` says: gone at the end */
+    const char *store; /* URL of the profiles' store: see store_open(). NULL: in `data` */
     uint64_t memory_limit_bytes, disk_limit_bytes;
     bool insecure;
     const char *tls_certificate, *tls_key, *tls_client_ca;

@@ -204,6 +204,7 @@ void server_options_read(struct server_options *options, struct settings *settin
     read_listen(options, settings);
     settings_string(settings, "data", &options->data);
     settings_bool(settings, "in_memory", &options->in_memory);
+    settings_string(settings, "store", &options->store);
     settings_size(settings, "memory_limit", 32u << 20, 1ull << 50, &options->memory_limit_bytes);
     settings_size(settings, "disk_limit", 1u << 20, 1ull << 60, &options->disk_limit_bytes);
     settings_bool(settings, "insecure", &options->insecure);

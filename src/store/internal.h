@@ -22,17 +22,15 @@ enum store_texts { TEXTS_NAMES, TEXTS_VALUES, TEXTS_TYPES };
 
 struct point_groups;
 
-/* Every member is there in every implementation. Arguments were checked by store.c: tenants,
- * batches, types and steps are well-formed. */
+/* An engine. It must have the first group of operations; an engine that has nothing of the kind
+ * leaves members of the second one NULL, and store.c gives the answer that stands beside them.
+ * store.c has checked the arguments: tenants, batches, types and steps are well-formed. */
 struct store_operations {
+    const char *name; /* of the engine */
     void (*close)(struct store *store);
     int (*write)(struct store *store, const struct store_batch *batch, struct error *error);
     int (*series)(struct store *store, const struct store_selection *selection, store_series_fn *fn,
                   void *context, struct error *error);
-    /* Adds names of labels, values of the label `name`, or types. */
-    int (*texts)(struct store *store, const struct store_selection *selection,
-                 enum store_texts what, const char *name, struct text_set *set,
-                 struct error *error);
     int (*merge)(struct store *store, const struct store_selection *selection,
                  const struct store_limits *limits, struct profile *profile, unsigned type,
                  struct store_quality *quality, struct error *error);
@@ -52,20 +50,30 @@ struct store_operations {
                          struct error *error);
     int (*delete)(struct store *store, const struct store_selection *selection, bool dry_run,
                   struct store_deleted *deleted, struct error *error);
+    int (*stats)(struct store *store, struct store_stats *stats, struct error *error);
+    int (*tenants)(struct store *store, store_text_fn *fn, void *context, struct error *error);
+
+    /* Adds names of labels, values of the label `name`, or types; NULL: found by `series`. */
+    int (*texts)(struct store *store, const struct store_selection *selection,
+                 enum store_texts what, const char *name, struct text_set *set,
+                 struct error *error);
+    /* NULL: -ENOTSUP. */
     int (*export)(struct store *store, const struct store_selection *selection,
                   const struct store_limits *limits, store_sink_fn *sink, void *context,
                   struct store_transfer *transfer, struct error *error);
     int (*import)(struct store *store, store_source_fn *source, void *context, const char *tenant,
                   struct store_transfer *transfer, struct error *error);
-    int (*stats)(struct store *store, struct store_stats *stats, struct error *error);
+    /* NULL: there are none. */
     int (*files)(struct store *store, store_file_fn *fn, void *context, struct error *error);
     int (*problems)(struct store *store, store_text_fn *fn, void *context, struct error *error);
     unsigned (*damaged_files)(struct store *store, const struct store_selection *selection);
-    int (*writable)(struct store *store, struct error *error);
+    /* NULL: -ENOENT. */
     int (*acknowledge)(struct store *store, const char *tenant, const char *name,
                        char ret_path[static PATH_MAX], struct error *error);
+    /* NULL: always, and nothing to do. */
+    int (*writable)(struct store *store, struct error *error);
     int (*resume_retention)(struct store *store, struct error *error);
-    int (*tenants)(struct store *store, store_text_fn *fn, void *context, struct error *error);
+    /* NULL: nothing can be wrong. */
     int (*check)(struct store *store, store_text_fn *fn, void *context, struct error *error);
 };
 

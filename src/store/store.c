@@ -17,6 +17,53 @@ void store_close(struct store *store)
         store->operations->close(store);
 }
 
+/* ---- engines ---- */
+
+const char *store_engine(const struct store *store)
+{
+    return store->operations->name;
+}
+
+static int open_file(const char *rest, const struct store_options *options,
+                     struct store **ret_store, struct error *error)
+{
+    struct store_options own = *options;
+    own.directory = strncmp(rest, "//", 2) ? rest : rest + 2; /* file:///var/lib/assay */
+    if (!*own.directory)
+        return error_set(error, -EINVAL, "A store URL of the scheme file requires a directory.");
+    return store_open_embedded(&own, ret_store, error);
+}
+
+static int open_memory(const char *rest, const struct store_options *options,
+                       struct store **ret_store, struct error *error)
+{
+    if (*rest)
+        return error_set(error, -EINVAL, "The URL of a store in memory is \"memory:\".");
+    return store_open_memory(options, ret_store, error);
+}
+
+static const struct {
+    const char *scheme;
+    int (*open)(const char *rest, const struct store_options *options, struct store **ret_store,
+                struct error *error);
+} engines[] = {{"file", open_file}, {"memory", open_memory}};
+
+int store_open(const char *url, const struct store_options *options, struct store **ret_store,
+               struct error *error)
+{
+    struct error local;
+    error = error ? error : &local;
+    size_t length = strspn(url, "abcdefghijklmnopqrstuvwxyz0123456789+-.");
+    if (url[length] != ':')
+        return open_file(url, options, ret_store, error);
+    for (size_t i = 0; i < ARRAY_LENGTH(engines); i++)
+        if (strlen(engines[i].scheme) == length && !strncmp(engines[i].scheme, url, length))
+            return engines[i].open(url + length + 1, options, ret_store, error);
+    return error_set(error, -ENOTSUP,
+                     "No store engine has the scheme \"%.*s\"; use file:DIR or memory:.",
+                     (int)MIN(length, (size_t)40), url);
+}
+
 static int check_tenant(const char *tenant, struct error *error)
 {
     size_t length = tenant ? strlen(tenant) : 0;
@@ -143,7 +190,8 @@ static int give_texts(struct store *store, const struct store_selection *selecti
     _cleanup_(text_set_release) struct text_set set = {0};
     int r = check_tenant(selection->tenant, error);
     if (!r)
-        r = store->operations->texts(store, selection, what, name, &set, error);
+        r = (store->operations->texts ? store->operations->texts : texts_from_series)(
+            store, selection, what, name, &set, error);
     return r ? r : text_set_give(&set, fn, context);
 }
 
@@ -212,7 +260,8 @@ static int need_type(const struct store_selection *selection, struct error *erro
 
 unsigned store_damaged_files(struct store *store, const struct store_selection *selection)
 {
-    return store->operations->damaged_files(store, selection);
+    return store->operations->damaged_files ? store->operations->damaged_files(store, selection)
+                                            : 0;
 }
 
 int store_merge(struct store *store, const struct store_selection *selection,
@@ -332,6 +381,8 @@ int store_export(struct store *store, const struct store_selection *selection,
     error = error ? error : &local;
     *ret_transfer = (struct store_transfer){0};
     int r = selection->tenant ? check_tenant(selection->tenant, error) : 0;
+    if (!r && !store->operations->export)
+        r = error_set(error, -ENOTSUP, "This store doesn't support export.");
     struct store_limits limits = {.cancelled = cancelled};
     return r < 0 ? r
                  : store->operations->export(store, selection, &limits, sink, context, ret_transfer,
@@ -344,6 +395,8 @@ int store_import(struct store *store, store_source_fn *source, void *context, co
     struct error local;
     error = error ? error : &local;
     *ret_transfer = (struct store_transfer){0};
+    if (!store->operations->import)
+        return error_set(error, -ENOTSUP, "This store doesn't support import.");
     return store->operations->import(store, source, context, tenant, ret_transfer, error);
 }
 
@@ -351,33 +404,40 @@ int store_files(struct store *store, store_file_fn *fn, void *context, struct er
 {
     struct error local;
     error = error ? error : &local;
-    return store->operations->files(store, fn, context, error);
+    return store->operations->files ? store->operations->files(store, fn, context, error) : 0;
 }
 
 int store_writable(struct store *store, struct error *error)
 {
     struct error local;
-    return store->operations->writable(store, error ? error : &local);
+    return store->operations->writable ? store->operations->writable(store, error ? error : &local)
+                                       : 0;
 }
 
 int store_acknowledge(struct store *store, const char *tenant, const char *name,
                       char ret_path[static PATH_MAX], struct error *error)
 {
     struct error local;
-    return store->operations->acknowledge(store, tenant, name, ret_path, error ? error : &local);
+    error = error ? error : &local;
+    if (!store->operations->acknowledge)
+        return error_set(error, -ENOENT, "%.300s is not a damaged file: this store has no files.",
+                         name);
+    return store->operations->acknowledge(store, tenant, name, ret_path, error);
 }
 
 int store_resume_retention(struct store *store, struct error *error)
 {
     struct error local;
-    return store->operations->resume_retention(store, error ? error : &local);
+    return store->operations->resume_retention
+               ? store->operations->resume_retention(store, error ? error : &local)
+               : 0;
 }
 
 int store_problems(struct store *store, store_text_fn *fn, void *context, struct error *error)
 {
     struct error local;
     error = error ? error : &local;
-    return store->operations->problems(store, fn, context, error);
+    return store->operations->problems ? store->operations->problems(store, fn, context, error) : 0;
 }
 
 int store_tenants(struct store *store, store_text_fn *fn, void *context, struct error *error)
@@ -391,7 +451,7 @@ int store_check(struct store *store, store_text_fn *fn, void *context, struct er
 {
     struct error local;
     error = error ? error : &local;
-    return store->operations->check(store, fn, context, error);
+    return store->operations->check ? store->operations->check(store, fn, context, error) : 0;
 }
 
 static int compare_texts(const char *a, const char *b)

@@ -57,7 +57,7 @@ struct store_class {
 
 /* Copied by the open calls. Zero means the default. */
 struct store_options {
-    const char *directory;             /* embedded only; made when missing */
+    const char *directory;             /* for store_open_embedded; made when missing */
     const struct store_class *classes; /* none: default, kept 14, 30, 400 and 1200 days */
     size_t class_count;
     size_t memory_limit_bytes; /* of caches and work; 256 MiB. Never below 16 MiB. */
@@ -80,6 +80,14 @@ struct store_options {
 
 struct store;
 
+/*
+ * Opens the store that a URL names: "file:DIR", or a directory alone, is the embedded store in that
+ * directory; "memory:" is one in memory. -ENOTSUP: no engine has that scheme. `options->directory`
+ * is not looked at.
+ */
+int store_open(const char *url, const struct store_options *options, struct store **ret_store,
+               struct error *error);
+
 /* -EBUSY when another process has the directory open. Files of other formats are refused by name
  * (-ENOTSUP); damaged ones are set aside under the name they had and ".damaged",
  * which store_problems lists, and the others serve. */
@@ -88,6 +96,9 @@ int store_open_embedded(const struct store_options *options, struct store **ret_
 int store_open_memory(const struct store_options *options, struct store **ret_store,
                       struct error *error);
 void store_close(struct store *store); /* takes NULL */
+
+/* "embedded" or "memory": the engine. */
+const char *store_engine(const struct store *store);
 
 /* ---- writing ---- */
 

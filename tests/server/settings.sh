@@ -88,3 +88,17 @@ kill -HUP "$pid"
 until [ "$(grep -c 'Reloaded label rules' classes.log)" = 2 ]; do sleep 0.05; done
 status 422 --data-binary @deep.folded "$url/api/v1/push?service_name=till&from=now-48h"
 stop_server
+
+# The profiles can be in a store elsewhere, by its URL; everything else stays in the data directory,
+# which still belongs to one server.
+start_server elsewhere --data main --store "file:$PWD/profiles"
+push deep.folded 'service_name=shop' >/dev/null
+[[ $(get /api/v1/health) == *'"kind":"embedded"'* ]]
+ls profiles/*/raw-*.assay >/dev/null
+[ -e main/audit.log ]
+[ ! -e profiles/audit.log ]
+if "$ASSAY" server --data main --store memory: --listen 127.0.0.1:0 2>second.log; then exit 1; fi
+grep -F 'main is in use by another process' second.log
+stop_server
+if "$ASSAY" server --data main --store clickhouse://host 2>second.log; then exit 1; fi
+grep -F 'No store engine has the scheme "clickhouse"; use file:DIR or memory:.' second.log

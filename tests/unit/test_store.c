@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // The store's contract: one suite, run against the store in memory and the embedded one.
 
+#include <limits.h>
 #include <pthread.h>
 #include <sys/wait.h>
+#include <unistd.h>
 
 #include "store/store.h"
 #include "store_samples.h"
@@ -541,6 +543,59 @@ static void serves_many_threads(void **state)
     assert_int_equal(quality.total, (int64_t)quality.windows * 105);
 }
 
+static int open_url(const char *url, const char *engine)
+{
+    struct store_options options = {.now = test_clock};
+    struct store *store = NULL;
+    struct error error = {0};
+    int r = store_open(url, &options, &store, &error);
+    assert_true(!r == !error.text[0]);
+    if (!r)
+        assert_string_equal(store_engine(store), engine);
+    store_close(store);
+    return r;
+}
+
+static void opens_by_url(void **state)
+{
+    const char *folder = ((struct fixture *)*state)->folder;
+    char url[128];
+    static const char *const files[] = {"%s/a", "file:%s/b", "file://%s/c", "file:%s/a"};
+    for (size_t i = 0; i < sizeof(files) / sizeof(*files); i++) {
+        snprintf(url, sizeof(url), files[i], folder);
+        assert_int_equal(open_url(url, "embedded"), 0);
+        snprintf(url, sizeof(url), "%s/%c/lock", folder, "abca"[i]);
+        assert_int_equal(access(url, F_OK), 0);
+    }
+    assert_int_equal(open_url("memory:", "memory"), 0);
+    assert_int_equal(open_url("memory:x", NULL), -EINVAL);
+    assert_int_equal(open_url("file:", NULL), -EINVAL);
+    assert_int_equal(open_url("", NULL), -EINVAL);
+    assert_int_equal(open_url("clickhouse://host/assay", NULL), -ENOTSUP);
+    snprintf(url, sizeof(url), "file:%s/no/such", folder);
+    assert_int_equal(open_url(url, NULL), -ENOENT);
+}
+
+/* An engine need not have files, or a way to export them. */
+static void does_without_what_an_engine_lacks(void **state)
+{
+    struct store *store = ((struct fixture *)*state)->store;
+    struct store_selection selection = everything();
+    struct store_transfer transfer;
+    char path[PATH_MAX];
+    struct error error;
+    assert_int_equal(store_export(store, &selection, NULL, NULL, NULL, &transfer, &error),
+                     -ENOTSUP);
+    assert_int_equal(store_import(store, NULL, NULL, NULL, &transfer, &error), -ENOTSUP);
+    assert_int_equal(store_acknowledge(store, NULL, "x", path, &error), -ENOENT);
+    assert_int_equal(store_files(store, NULL, NULL, &error), 0);
+    assert_int_equal(store_check(store, NULL, NULL, &error), 0);
+    assert_int_equal(store_problems(store, NULL, NULL, &error), 0);
+    assert_int_equal(store_writable(store, &error), 0);
+    assert_int_equal(store_resume_retention(store, &error), 0);
+    assert_int_equal(store_damaged_files(store, &selection), 0);
+}
+
 #define BOTH(test)                                                                                 \
     {#test " (in memory)", test, in_memory, close_store, NULL},                                    \
     {                                                                                              \
@@ -561,6 +616,9 @@ int main(void)
         BOTH(deletes_what_is_selected),
         BOTH(gives_windows_that_can_be_written_again),
         BOTH(serves_many_threads),
+        {"opens_by_url", opens_by_url, in_memory, close_store, NULL},
+        {"does_without_what_an_engine_lacks", does_without_what_an_engine_lacks, in_memory,
+         close_store, NULL},
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

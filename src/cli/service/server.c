@@ -24,7 +24,7 @@
 
 struct server_flags {
     struct option_list listen;
-    const char *data, *config, *tls_certificate, *tls_key, *tokens, *log_format;
+    const char *data, *store, *config, *tls_certificate, *tls_key, *tokens, *log_format;
     uint64_t memory_limit, disk_limit;
     bool in_memory, insecure, check_config, access_log, local_files;
 };
@@ -55,6 +55,8 @@ static void apply_flags(const struct server_flags *flags, struct server_options 
     if (flags->data && !flags->in_memory)
         options->in_memory = false;
     options->in_memory |= flags->in_memory;
+    if (flags->store)
+        options->store = flags->store;
     if (flags->memory_limit)
         options->memory_limit_bytes = flags->memory_limit;
     if (flags->disk_limit)
@@ -233,7 +235,9 @@ int command_server(int argc, char **argv)
         {"check-config", 0, OPTION_FLAG, NULL, "check the configuration and exit",
          &flags.check_config},
         {"Store", .kind = OPTION_GROUP},
-        {"data", 'd', OPTION_TEXT, "DIR", "directory of the store (assay-data)", &flags.data},
+        {"data", 'd', OPTION_TEXT, "DIR", "data directory (assay-data)", &flags.data},
+        {"store", 0, OPTION_TEXT, "URL",
+         "store of profiles: file:DIR or memory: (the data directory)", &flags.store},
         {"in-memory", 0, OPTION_FLAG, NULL, "keep data in memory only, until the server stops",
          &flags.in_memory},
         {"memory-limit", 0, OPTION_SIZE, "SIZE", "memory limit for caches and work (256M)",

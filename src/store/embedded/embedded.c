@@ -9,12 +9,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/file.h>
 #include <sys/random.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/file.h"
 #include "base/memory.h"
 
 /* ---- classes, codecs ---- */
@@ -466,25 +466,6 @@ static int open_files(struct embedded *store, struct error *error)
     return r;
 }
 
-static int take_directory(struct embedded *store, struct error *error)
-{
-    if (!store->read_only && mkdir(store->directory, 0700) < 0 && errno != EEXIST)
-        return error_set_errno(error, -errno, "Failed to create %s", store->directory);
-    if (store->read_only)
-        return 0;
-    char path[PATH_MAX];
-    snprintf(path, sizeof(path), "%s/lock", store->directory);
-    store->lock_fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
-    if (store->lock_fd < 0)
-        return error_set_errno(error, -errno, "Failed to open %s for writing", path);
-    if (flock(store->lock_fd, LOCK_EX | LOCK_NB) < 0)
-        return error_set(
-            error, errno == EWOULDBLOCK ? -EBUSY : -errno,
-            "%s is in use by another process; stop it first, or use another directory.",
-            store->directory);
-    return 0;
-}
-
 void embedded_close(struct store *base)
 {
     struct embedded *store = embedded_of(base);
@@ -552,8 +533,8 @@ int store_open_embedded(const struct store_options *options, struct store **ret_
     pthread_cond_init(&store->queue_changed, NULL);
     store->last = &store->first;
     int r = embedded_set_retention(&store->store, options, error);
-    if (!r)
-        r = take_directory(store, error);
+    if (!r && !store->read_only)
+        r = file_take_directory(store->directory, &store->lock_fd, error);
     if (!r && !store->read_only)
         embedded_use_reserve(store);
     if (!r)

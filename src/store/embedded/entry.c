@@ -140,6 +140,7 @@ static int check(struct store *base, store_text_fn *fn, void *context, struct er
 }
 
 const struct store_operations embedded_operations = {
+    .name = "embedded",
     .close = embedded_close,
     .write = write_batch,
     .series = series,

@@ -651,36 +651,6 @@ static int memory_stats(struct store *base, struct store_stats *stats, struct er
     return 0;
 }
 
-static unsigned memory_damaged_files(struct store *base, const struct store_selection *selection)
-{
-    (void)base;
-    (void)selection;
-    return 0;
-}
-
-static int memory_writable(struct store *base, struct error *error)
-{
-    (void)base;
-    (void)error;
-    return 0;
-}
-
-static int memory_acknowledge(struct store *base, const char *tenant, const char *name,
-                              char ret_path[static PATH_MAX], struct error *error)
-{
-    (void)base;
-    (void)tenant;
-    (void)ret_path;
-    return error_set(error, -ENOENT, "%.300s is not a damaged file: the store is in memory.", name);
-}
-
-static int memory_resume_retention(struct store *base, struct error *error)
-{
-    (void)base;
-    (void)error;
-    return 0;
-}
-
 static int memory_tenants(struct store *base, store_text_fn *fn, void *context, struct error *error)
 {
     struct memory_store *store = of(base);
@@ -702,48 +672,6 @@ static int memory_tenants(struct store *base, store_text_fn *fn, void *context, 
     return 0;
 }
 
-static int no_export(struct store *base, const struct store_selection *selection,
-                     const struct store_limits *limits, store_sink_fn *sink, void *context,
-                     struct store_transfer *transfer, struct error *error)
-{
-    (void)base;
-    (void)selection;
-    (void)limits;
-    (void)sink;
-    (void)context;
-    (void)transfer;
-    return error_set(error, -ENOTSUP, "An in-memory store can't be exported.");
-}
-
-static int no_import(struct store *base, store_source_fn *source, void *context, const char *tenant,
-                     struct store_transfer *transfer, struct error *error)
-{
-    (void)base;
-    (void)source;
-    (void)context;
-    (void)tenant;
-    (void)transfer;
-    return error_set(error, -ENOTSUP, "An in-memory store doesn't support import.");
-}
-
-static int no_files(struct store *base, store_file_fn *fn, void *context, struct error *error)
-{
-    (void)base;
-    (void)fn;
-    (void)context;
-    (void)error;
-    return 0;
-}
-
-static int nothing_wrong(struct store *base, store_text_fn *fn, void *context, struct error *error)
-{
-    (void)base;
-    (void)fn;
-    (void)context;
-    (void)error;
-    return 0;
-}
-
 static unsigned raw_days(const struct store_options *options)
 {
     return options->class_count ? options->classes[options->class_count - 1].days[STORE_RAW] : 14;
@@ -761,10 +689,10 @@ static int memory_set_retention(struct store *base, const struct store_options *
 }
 
 static const struct store_operations operations = {
+    .name = "memory",
     .close = memory_close,
     .write = memory_write,
     .series = memory_series,
-    .texts = texts_from_series,
     .merge = memory_merge,
     .timeseries = memory_timeseries,
     .exemplars = memory_exemplars,
@@ -773,16 +701,7 @@ static const struct store_operations operations = {
     .set_retention = memory_set_retention,
     .delete = memory_delete,
     .stats = memory_stats,
-    .export = no_export,
-    .import = no_import,
-    .files = no_files,
-    .problems = nothing_wrong,
-    .writable = memory_writable,
-    .damaged_files = memory_damaged_files,
-    .acknowledge = memory_acknowledge,
-    .resume_retention = memory_resume_retention,
     .tenants = memory_tenants,
-    .check = nothing_wrong,
 };
 
 static int64_t wall_clock(void *context)
