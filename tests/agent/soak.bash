@@ -42,20 +42,21 @@ P
 }
 soak_memory() { sed -n "s/^$2:[^0-9]*\([0-9]*\) kB/\1/p" "/proc/$1/status"; }
 # Of sockets, pipes, events and maps; and of files, where binaries that are in use are kept open, up to
-# a limit: a quarter of what the process may have open, and 512 (MODULES_OPEN_MAX). The last is how often
-# the same file is open, by whatever names.
+# a limit: a quarter of what the process may have open, and 512 (MODULES_OPEN_MAX), with 128 more for
+# JITs' files and directories (JIT_DESCRIPTORS_MAX). The last is how often
+# the same file is open, by whatever names. Directories that the agent holds are not searched.
 soak_descriptors() { find "/proc/$1/fd" -mindepth 1 -not -lname '/*' | wc -l; }
 soak_files() { find "/proc/$1/fd" -mindepth 1 -lname '/*' | wc -l; }
 soak_files_max() {
-    awk '/^Max open files/ { most = $4 / 4; print int(most < 512 ? most : 512) + 16 }' "/proc/$1/limits"
+    awk '/^Max open files/ { most = $4 / 4; print int(most < 512 ? most : 512) + 128 + 16 }' "/proc/$1/limits"
 }
 soak_repeats() {
-    { find -L "/proc/$1/fd" -mindepth 1 -type f -printf '%D:%i\n' 2>/dev/null || true; } |
+    { find -L "/proc/$1/fd" -mindepth 1 -maxdepth 1 -type f -printf '%D:%i\n' 2>/dev/null || true; } |
         sort | uniq -c | sort -n | awk '{ most = $1 } END { print most + 0 }'
 }
 # Which one that is, for the log of a failure.
 soak_repeated() {
-    find -L "/proc/$1/fd" -mindepth 1 -type f -printf '%D:%i %p\n' 2>/dev/null | sort |
+    find -L "/proc/$1/fd" -mindepth 1 -maxdepth 1 -type f -printf '%D:%i %p\n' 2>/dev/null | sort |
         awk '{ count[$1]++; name[$1] = name[$1] " " $2 } END {
             for (id in count) if (count[id] > 4) print name[id] }' | tr ' ' '\n' | grep . |
         xargs -r ls -l --time-style=+ | sed 's/^.*fd/fd/' || true
