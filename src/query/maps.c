@@ -9,6 +9,7 @@
 #include "base/memory.h"
 #include "label/selector.h"
 #include "query/covered.h"
+#include "query/function.h"
 #include "query/quality.h"
 
 #define LABEL_VERSION "version"
@@ -308,18 +309,27 @@ static int give_groups(struct groups *groups, store_points_fn *fn, void *context
     return r;
 }
 
-struct named_function {
-    struct query_maps *names;
-    const char *function;
-};
-
-static bool is_named(void *context, const struct profile *tables, uint32_t frame)
+/* `names` and `late` may be NULL. */
+static int timeseries_of(struct store *store, const struct store_selection *selection,
+                         const struct store_timeseries_query *query, struct query_maps *names,
+                         struct query_late *late, const struct store_limits *limits,
+                         store_points_fn *fn, void *context, struct store_quality *ret_quality,
+                         struct error *error)
 {
-    struct named_function *named = context;
-    return query_maps_is(named->names, tables, frame, named->function);
+    _cleanup_query_function_ struct query_function function = {0};
+    struct store_timeseries_query asked = *query;
+    if (query->function) {
+        const struct query_function_names wanted = {
+            .name = query->function->name, .late = late, .maps = names};
+        int r = query_function_find(store, &wanted, selection, query, limits, &function, error);
+        if (r < 0)
+            return r;
+        asked.function = &function.found;
+    }
+    return store_timeseries(store, selection, &asked, limits, fn, context, ret_quality, error);
 }
 
-int query_maps_timeseries(struct symbol_maps *maps, struct store *store,
+int query_maps_timeseries(struct symbol_maps *maps, struct query_late *late, struct store *store,
                           const struct store_selection *selection,
                           const struct store_timeseries_query *query,
                           const struct store_limits *limits, store_points_fn *fn, void *context,
@@ -330,25 +340,21 @@ int query_maps_timeseries(struct symbol_maps *maps, struct store *store,
     struct store_quality sum = {0};
     int r = maps && query->function ? find_parts(maps, store, selection, &parts, error) : 0;
     if (!r && !parts.count)
-        return store_timeseries(store, selection, query, limits, fn, context, ret_quality, error);
+        return timeseries_of(store, selection, query, NULL, late, limits, fn, context, ret_quality,
+                             error);
     for (size_t at = 0; !r && at <= parts.count; at++) {
         struct store_selection own = *selection;
-        struct store_timeseries_query asked = *query;
         struct store_quality quality = {0};
-        struct named_function named = {.function = query->function->name};
-        struct store_function function = *query->function;
+        struct query_maps *names = NULL;
         struct selector selector = select_part(selection, &parts, at);
         own.selector = &selector;
-        if (at < parts.count && !parts.list[at].rest) {
-            named.names = query_maps_new(maps, selection->tenant, parts.list[at].service,
-                                         parts.list[at].version);
-            function.is = is_named;
-            function.is_context = &named;
-            asked.function = &function;
-        }
-        r = store_timeseries(store, &own, &asked, limits, keep_group, &groups, &quality, error);
+        if (at < parts.count && !parts.list[at].rest)
+            names = query_maps_new(maps, selection->tenant, parts.list[at].service,
+                                   parts.list[at].version);
+        r = timeseries_of(store, &own, query, names, late, limits, keep_group, &groups, &quality,
+                          error);
         query_quality_add(&sum, &quality);
-        query_maps_free(named.names);
+        query_maps_free(names);
         free(selector.matchers);
     }
     if (!r && ret_quality)
@@ -428,23 +434,39 @@ static int name_exemplars(struct symbol_maps *maps, struct store *store,
     return r;
 }
 
-int query_maps_exemplars(struct symbol_maps *maps, struct store *store,
-                         const struct store_selection *selection,
-                         const struct store_function *function, const struct store_limits *limits,
-                         store_exemplar_fn *fn, void *context, struct error *error)
+/* Of what has no maps. */
+static int plain_exemplars(struct store *store, const struct store_selection *selection,
+                           const char *name, struct query_late *late,
+                           const struct store_limits *limits, store_exemplar_fn *fn, void *context,
+                           struct error *error)
+{
+    _cleanup_query_function_ struct query_function function = {0};
+    struct store_limits raw = *limits;
+    raw.raw_only = true; /* as store_exemplars reads */
+    const struct query_function_names wanted = {.name = name, .late = late};
+    int r = name ? query_function_find(store, &wanted, selection, NULL, &raw, &function, error) : 0;
+    return r < 0 ? r
+                 : store_exemplars(store, selection, name ? &function.found : NULL, limits, fn,
+                                   context, error);
+}
+
+int query_maps_exemplars(struct symbol_maps *maps, struct query_late *late, struct store *store,
+                         const struct store_selection *selection, const char *function,
+                         const struct store_limits *limits, store_exemplar_fn *fn, void *context,
+                         struct error *error)
 {
     _cleanup_(parts_release) struct parts parts = {0};
     int r = maps ? find_parts(maps, store, selection, &parts, error) : 0;
     if (!r && !parts.count)
-        return store_exemplars(store, selection, function, limits, fn, context, error);
+        return plain_exemplars(store, selection, function, late, limits, fn, context, error);
     for (size_t at = 0; !r && at <= parts.count; at++) {
         struct store_selection own = *selection;
         struct selector selector = select_part(selection, &parts, at);
         own.selector = &selector;
         r = at < parts.count && !parts.list[at].rest
-                ? name_exemplars(maps, store, &own, &parts.list[at],
-                                 function ? function->name : NULL, limits, fn, context, error)
-                : store_exemplars(store, &own, function, limits, fn, context, error);
+                ? name_exemplars(maps, store, &own, &parts.list[at], function, limits, fn, context,
+                                 error)
+                : plain_exemplars(store, &own, function, late, limits, fn, context, error);
         free(selector.matchers);
     }
     return r;

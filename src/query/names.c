@@ -149,17 +149,6 @@ size_t query_late_names(struct query_late *late, const struct profile *tables, u
                   : 0;
 }
 
-enum store_late query_late_match(void *context, const struct profile *tables, uint32_t frame,
-                                 const char *name)
-{
-    struct symbol_frame names[SYMBOL_FRAMES_MAX];
-    size_t count = query_late_names(context, tables, frame, names);
-    for (size_t i = 0; i < count; i++)
-        if (names[i].name && !strcmp(names[i].name, name))
-            return i ? STORE_LATE_WITHIN : STORE_LATE_INNERMOST;
-    return STORE_LATE_NOTHING;
-}
-
 /* ---- how much has names ---- */
 
 void query_named_release(struct query_named *named)

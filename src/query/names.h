@@ -44,10 +44,6 @@ void query_late_release(struct query_late *late);
 size_t query_late_names(struct query_late *late, const struct profile *tables, uint32_t frame,
                         struct symbol_frame names[SYMBOL_FRAMES_MAX]);
 
-/* As struct store_function has it: `context` is a struct query_late. */
-enum store_late query_late_match(void *context, const struct profile *tables, uint32_t frame,
-                                 const char *name);
-
 /* ---- how much has names ---- */
 
 struct query_named {

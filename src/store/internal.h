@@ -39,6 +39,9 @@ struct store_operations {
                       const struct store_timeseries_query *query, const struct store_limits *limits,
                       struct point_groups *groups, struct store_quality *quality,
                       struct error *error);
+    int (*frames)(struct store *store, const struct store_selection *selection,
+                  const struct store_timeseries_query *query, const struct store_limits *limits,
+                  store_frame_fn *fn, void *context, struct error *error);
     int (*exemplars)(struct store *store, const struct store_selection *selection,
                      const struct store_function *function, const struct store_limits *limits,
                      store_exemplar_fn *fn, void *context, struct error *error);

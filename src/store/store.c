@@ -314,6 +314,18 @@ int store_timeseries(struct store *store, const struct store_selection *selectio
     return r ? r : point_groups_give(&groups, fn, context);
 }
 
+int store_frames(struct store *store, const struct store_selection *selection,
+                 const struct store_timeseries_query *query, const struct store_limits *limits,
+                 store_frame_fn *fn, void *context, struct error *error)
+{
+    struct error local;
+    error = error ? error : &local;
+    int r = check_tenant(selection->tenant, error);
+    return r < 0 ? r
+                 : store->operations->frames(store, selection, query, limits ? limits : &no_limits,
+                                             fn, context, error);
+}
+
 int store_exemplars(struct store *store, const struct store_selection *selection,
                     const struct store_function *function, const struct store_limits *limits,
                     store_exemplar_fn *fn, void *context, struct error *error)

@@ -13,8 +13,8 @@
  * Threads: every call may be made from any thread at any time, except that nothing may run during
  * store_close. Callbacks run on the caller's thread and must not call the store; what they are
  * given is valid until they return. A callback that returns non-zero ends the call, which returns
- * that. Those of series, exemplars and windows must not take long, since others may have to wait
- * for them; those of texts and points may.
+ * that. Those of series, frames, exemplars and windows must not take long, since others may have to
+ * wait for them; those of texts and points may.
  *
  * Errors: 0 or a negative code with a sentence in `error` (which may be NULL). Codes beside
  * errno's: -EALREADY the batch was stored before, -E2BIG a limit was met, -ECANCELED, -EINVAL what
@@ -257,20 +257,29 @@ int store_merge(struct store *store, const struct store_selection *selection,
 
 enum store_count { STORE_FLAT, STORE_CUMULATIVE };
 
-/* What a frame that is stored without a name has to do with a function. */
-enum store_late { STORE_LATE_NOTHING, STORE_LATE_WITHIN, STORE_LATE_INNERMOST };
+/* A frame by its content, as it is stored. Texts are "" where there is none. */
+struct store_frame {
+    uint64_t address; /* as in struct profile_frame, as are line, column and kind */
+    uint32_t line, column, start_line;
+    uint8_t kind;
+    const char *function, *system_name, *source; /* its function's names and file */
+    const char *file, *build_id;                 /* its mapping's */
+    /* In a filter: other functions are inlined into the one that is looked for at this address, so
+     * that the frame counts for what is called from it only. Not compared. */
+    bool encloses;
+};
 
+/* Texts are those of the tables. */
+void store_frame_read(const struct profile *tables, uint32_t frame, struct store_frame *ret_frame);
+int store_frame_compare(const struct store_frame *a, const struct store_frame *b);
+
+/* Which frames belong to a function: those that are stored with its name, as it is shown or as its
+ * source called it, unless `frames_only`; and those listed, whose names the store doesn't know. */
 struct store_function {
-    const char *name; /* exactly, as it is shown or as its source called it */
-    /* Whether a frame is the function's, instead of comparing names; NULL: names. On the caller's
-     * thread, with locks held: it must not call the store. */
-    bool (*is)(void *is_context, const struct profile *tables, uint32_t frame);
-    void *is_context;
-    /* Asked about frames without a function, whose names somebody else may know by now: several may
-     * be at one address, inlined into each other. NULL: nobody. One thread at a time. */
-    enum store_late (*late)(void *context, const struct profile *tables, uint32_t frame,
-                            const char *name);
-    void *context;
+    const char *name;
+    const struct store_frame *frames; /* in the order of store_frame_compare */
+    size_t frame_count;
+    bool frames_only;
 };
 
 struct store_timeseries_query {
@@ -301,6 +310,14 @@ int store_timeseries(struct store *store, const struct store_selection *selectio
                      const struct store_timeseries_query *query, const struct store_limits *limits,
                      store_points_fn *fn, void *context, struct store_quality *ret_quality,
                      struct error *error);
+
+/* Each frame of the selected stacks, and maybe of others, at least once: to find out which of them
+ * a struct store_function should list. `query` and `limits` as for the call that will use it; the
+ * query may be NULL. `tables` changes from call to call. */
+typedef int store_frame_fn(void *context, const struct profile *tables, uint32_t frame);
+int store_frames(struct store *store, const struct store_selection *selection,
+                 const struct store_timeseries_query *query, const struct store_limits *limits,
+                 store_frame_fn *fn, void *context, struct error *error);
 
 /* Exemplars, in no order; only those with `function` anywhere on their stack when it is given.
  * The node is one of `profile`, which changes from call to call. Raw data only. */

@@ -221,17 +221,61 @@ static bool is_called(const struct profile *tables, const struct profile_functio
            !strcmp(profile_text(tables, function->system_name), name);
 }
 
+void store_frame_read(const struct profile *tables, uint32_t id, struct store_frame *ret_frame)
+{
+    const struct profile_frame *frame = &tables->frames[id];
+    const struct profile_function *function = &tables->functions[frame->function];
+    const struct profile_mapping *mapping = &tables->mappings[frame->mapping];
+    *ret_frame = (struct store_frame){.address = frame->address,
+                                      .line = frame->line,
+                                      .column = frame->column,
+                                      .start_line = function->start_line,
+                                      .kind = (uint8_t)frame->kind,
+                                      .function = profile_text(tables, function->name),
+                                      .system_name = profile_text(tables, function->system_name),
+                                      .source = profile_text(tables, function->file),
+                                      .file = profile_text(tables, mapping->file),
+                                      .build_id = profile_text(tables, mapping->build_id)};
+}
+
+/* Numbers first: they tell most frames apart. */
+int store_frame_compare(const struct store_frame *a, const struct store_frame *b)
+{
+    if (a->address != b->address)
+        return a->address < b->address ? -1 : 1;
+    if (a->line != b->line)
+        return a->line < b->line ? -1 : 1;
+    if (a->column != b->column)
+        return a->column < b->column ? -1 : 1;
+    if (a->start_line != b->start_line)
+        return a->start_line < b->start_line ? -1 : 1;
+    if (a->kind != b->kind)
+        return a->kind < b->kind ? -1 : 1;
+    int order = strcmp(a->function, b->function);
+    order = order ? order : strcmp(a->build_id, b->build_id);
+    order = order ? order : strcmp(a->file, b->file);
+    order = order ? order : strcmp(a->source, b->source);
+    return order ? order : strcmp(a->system_name, b->system_name);
+}
+
+static int compare_frames(const void *a, const void *b)
+{
+    return store_frame_compare(a, b);
+}
+
 static bool is_wanted(const struct profile *tables, uint32_t frame,
                       const struct store_function *function, bool cumulative)
 {
     uint32_t id = tables->frames[frame].function;
-    if (function->is ? function->is(function->is_context, tables, frame)
-                     : id && is_called(tables, &tables->functions[id], function->name))
+    if (!function->frames_only && id && is_called(tables, &tables->functions[id], function->name))
         return true;
-    if (id || !function->late)
+    if (!function->frame_count)
         return false;
-    enum store_late found = function->late(function->context, tables, frame, function->name);
-    return found == STORE_LATE_INNERMOST || (cumulative && found == STORE_LATE_WITHIN);
+    struct store_frame wanted;
+    store_frame_read(tables, frame, &wanted);
+    const struct store_frame *found =
+        bsearch(&wanted, function->frames, function->frame_count, sizeof(wanted), compare_frames);
+    return found && (cumulative || !found->encloses);
 }
 
 /* Each frame is looked at once, and only those of the tree. */
@@ -248,4 +292,17 @@ bool *function_nodes(const struct profile *tables, const struct profile_node *no
         wanted[i] = frames[frame] == YES || (cumulative && wanted[nodes[i].parent]);
     }
     return wanted;
+}
+
+int give_frames(const struct profile *tables, const struct profile_node *nodes, uint32_t count,
+                store_frame_fn *fn, void *context)
+{
+    _cleanup_free_ bool *given = memory_zalloc(tables->frame_count + 1ul, sizeof(*given));
+    int r = 0;
+    for (uint32_t i = 1; !r && i < count; i++)
+        if (!given[nodes[i].frame]) {
+            given[nodes[i].frame] = true;
+            r = fn(context, tables, nodes[i].frame);
+        }
+    return r;
 }

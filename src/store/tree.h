@@ -71,3 +71,7 @@ uint32_t node_map_node(struct node_map *map, uint32_t node);
  * freed; one per node. */
 bool *function_nodes(const struct profile *tables, const struct profile_node *nodes, uint32_t count,
                      const struct store_function *function, bool cumulative);
+
+/* Gives each frame of a tree once. */
+int give_frames(const struct profile *tables, const struct profile_node *nodes, uint32_t count,
+                store_frame_fn *fn, void *context);

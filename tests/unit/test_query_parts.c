@@ -79,7 +79,7 @@ static void compare(struct symbol_maps *maps, struct store *store, uint64_t seed
         assert_int_equal(store_timeseries(store, &selection, &query, &limits, describe_points,
                                           &whole, &one, NULL),
                          0);
-        assert_int_equal(query_maps_timeseries(maps, store, &selection, &query, &limits,
+        assert_int_equal(query_maps_timeseries(maps, NULL, store, &selection, &query, &limits,
                                                describe_points, &parts, &other, NULL),
                          0);
         describe_quality(&one, &whole);
@@ -92,7 +92,8 @@ static void compare(struct symbol_maps *maps, struct store *store, uint64_t seed
         assert_int_equal(
             store_exemplars(store, &selection, function, &limits, describe_exemplar, &whole, NULL),
             0);
-        assert_int_equal(query_maps_exemplars(maps, store, &selection, function, &limits,
+        assert_int_equal(query_maps_exemplars(maps, NULL, store, &selection,
+                                              function ? function->name : NULL, &limits,
                                               describe_exemplar, &parts, NULL),
                          0);
         sort_lines(&whole);
@@ -218,8 +219,7 @@ static void test_rollups(void **state)
                 !strcmp(buffer_text(&text), "mixBits:0 p:0 "));
     /* Samples of spans have the names, too, and are found by them. */
     text.length = 0;
-    assert_int_equal(query_maps_exemplars(maps, store, &selection,
-                                          &(struct store_function){.name = "mixBits"}, &limits,
+    assert_int_equal(query_maps_exemplars(maps, NULL, store, &selection, "mixBits", &limits,
                                           describe_exemplar, &text, &error),
                      0);
     assert_string_equal(buffer_text(&text),

@@ -306,6 +306,83 @@ static void adds_up_time_series(void **state)
     assert_says(&error, "longer steps");
 }
 
+struct found_frames {
+    struct store_frame list[8];
+    char names[8][16];
+    size_t count;
+    const char *wanted; /* NULL: all */
+};
+
+static int find_frame(void *context, const struct profile *tables, uint32_t frame)
+{
+    struct found_frames *found = context;
+    struct store_frame read;
+    store_frame_read(tables, frame, &read);
+    for (size_t i = 0; i < found->count; i++)
+        if (!store_frame_compare(&found->list[i], &read))
+            return 0;
+    if (found->wanted && strcmp(found->wanted, read.function) != 0)
+        return 0;
+    assert_true(found->count < 8);
+    snprintf(found->names[found->count], sizeof(found->names[0]), "%s", read.function);
+    read.function = found->names[found->count];
+    assert_string_equal(read.system_name, "");
+    assert_string_equal(read.source, "");
+    assert_string_equal(read.file, "");
+    assert_string_equal(read.build_id, "");
+    read.system_name = read.source = read.file = read.build_id = "";
+    found->list[found->count++] = read;
+    return 0;
+}
+
+/* A function can also be given by its frames, which a query for frames finds. */
+static void filters_by_frames(void **state)
+{
+    struct store *store = ((struct fixture *)*state)->store;
+    struct error error;
+    write_small(store, "web", TODAY_NS);
+    struct store_selection selection = everything();
+    selection.from_ns = TODAY_NS;
+    selection.to_ns = TODAY_NS + MINUTE_NS;
+    struct found_frames all = {0}, a = {.wanted = "a"}, outside = {0};
+    assert_int_equal(store_frames(store, &selection, NULL, NULL, find_frame, &all, &error), 0);
+    assert_int_equal(all.count, 3);
+    assert_int_equal(store_frames(store, &selection, NULL, NULL, find_frame, &a, &error), 0);
+    assert_int_equal(a.count, 1);
+    selection.tenant = "other";
+    assert_int_equal(store_frames(store, &selection, NULL, NULL, find_frame, &outside, &error), 0);
+    assert_int_equal(outside.count, 0);
+    selection.tenant = "acme";
+    struct store_function function = {.name = "main", .frames = a.list, .frame_count = 1};
+    struct store_timeseries_query query = {.step_ns = MINUTE_NS, .function = &function};
+    _cleanup_buffer_ struct buffer text = {0};
+    static const struct {
+        bool frames_only, encloses;
+        enum store_count count;
+        const char *points;
+    } cases[] = {
+        {true, false, STORE_FLAT, "30"},         {true, true, STORE_FLAT, "0"},
+        {true, true, STORE_CUMULATIVE, "30"},    {true, false, STORE_CUMULATIVE, "30"},
+        {false, false, STORE_CUMULATIVE, "105"},
+    };
+    for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+        char expected[64];
+        function.frames_only = cases[i].frames_only;
+        a.list[0].encloses = cases[i].encloses;
+        query.count = cases[i].count;
+        text.length = 0;
+        assert_int_equal(
+            store_timeseries(store, &selection, &query, NULL, describe_points, &text, NULL, &error),
+            0);
+        snprintf(expected, sizeof(expected), "{} 1728000000000000000 %s 1\n", cases[i].points);
+        assert_string_equal(buffer_text(&text), expected);
+    }
+    text.length = 0;
+    assert_int_equal(
+        store_exemplars(store, &selection, &function, NULL, describe_exemplar, &text, &error), 0);
+    assert_true(text.length);
+}
+
 static void keeps_exemplars(void **state)
 {
     struct store *store = ((struct fixture *)*state)->store;
@@ -610,6 +687,7 @@ int main(void)
         BOTH(a_repeated_batch_changes_nothing),
         BOTH(lists_series_labels_and_types),
         BOTH(adds_up_time_series),
+        BOTH(filters_by_frames),
         BOTH(keeps_exemplars),
         BOTH(refuses_what_can_not_be),
         BOTH(stops_when_told_or_at_the_limit),

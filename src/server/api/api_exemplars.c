@@ -96,14 +96,14 @@ static int gather(void *context, const struct labels *labels, const struct profi
 }
 
 static int gather_all(struct gathering *gathering, struct query_context *query_context,
-                      struct server *server, const struct store_function *function,
+                      struct server *server, struct query_late *late, const char *function,
                       struct error *error)
 {
     int r;
     do {
         gathering_clear(gathering);
         gathering->memory_bytes = query_context->limits.memory_bytes;
-        r = query_maps_exemplars(symbols_maps(server->symbols), server->store,
+        r = query_maps_exemplars(symbols_maps(server->symbols), late, server->store,
                                  &query_context->selection, function, &query_context->limits,
                                  gather, gathering, error);
     } while (query_context_again(query_context, &r, error));
@@ -178,7 +178,6 @@ void api_exemplars(struct http_request *request, void *userdata)
     _cleanup_query_late_ struct query_late late = {
         .symbols = server->symbols ? symbols_store(server->symbols) : NULL,
         .tenant = http_request_identity(request)->tenant};
-    struct store_function function = {.name = name, .late = query_late_match, .context = &late};
     int r = parameter_number(request, "limit", 1, EXEMPLARS_MAX, &gathering.limit, &error);
     if (!r)
         r = query_context_read(&query_context, request, server, "", true, &error);
@@ -186,7 +185,7 @@ void api_exemplars(struct http_request *request, void *userdata)
         r = query_context_read_links(&query_context, request, &error);
     gathering.links = query_links_any(&query_context.links) ? &query_context.links : NULL;
     if (!r)
-        r = gather_all(&gathering, &query_context, server, name && *name ? &function : NULL,
+        r = gather_all(&gathering, &query_context, server, &late, name && *name ? name : NULL,
                        &error);
     if (!r) {
         answer.held_bytes = gathered_bytes(&gathering);

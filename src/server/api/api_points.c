@@ -229,7 +229,7 @@ void api_timeseries(struct http_request *request, void *userdata)
     _cleanup_query_late_ struct query_late late = {
         .symbols = server->symbols ? symbols_store(server->symbols) : NULL,
         .tenant = http_request_identity(request)->tenant};
-    struct store_function function = {.late = query_late_match, .context = &late};
+    struct store_function function = {0};
     int r = parameter_word(request, "count", counts, STORE_FLAT, &count, &error);
     query.count = (enum store_count)count;
     if (!r)
@@ -255,7 +255,7 @@ void api_timeseries(struct http_request *request, void *userdata)
         r = divide_steps(&query_context, &query, &points, &error);
     buffer_add_text(&answer.out, "{\"series\":[");
     while (!r) {
-        r = query_maps_timeseries(symbols_maps(server->symbols), server->store,
+        r = query_maps_timeseries(symbols_maps(server->symbols), &late, server->store,
                                   &query_context.selection, &query, &query_context.limits,
                                   points.aggregate == QUERY_AVERAGE ? put_points : put_moments,
                                   &points, &quality.found, &error);

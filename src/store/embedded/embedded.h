@@ -205,6 +205,9 @@ int embedded_texts(struct store *store, const struct store_selection *selection,
                    enum store_texts what, const char *name, struct text_set *set,
                    struct error *error);
 /* scan.c */
+int embedded_frames(struct store *store, const struct store_selection *selection,
+                    const struct store_timeseries_query *query, const struct store_limits *limits,
+                    store_frame_fn *fn, void *context, struct error *error);
 int embedded_exemplars(struct store *store, const struct store_selection *selection,
                        const struct store_function *function, const struct store_limits *limits,
                        store_exemplar_fn *fn, void *context, struct error *error);

@@ -105,6 +105,19 @@ static int timeseries(struct store *base, const struct store_selection *selectio
     return r;
 }
 
+static int frames(struct store *base, const struct store_selection *selection,
+                  const struct store_timeseries_query *query, const struct store_limits *limits,
+                  store_frame_fn *fn, void *context, struct error *error)
+{
+    struct store_limits granted;
+    int r = begin_query(embedded_of(base), limits, &granted, error);
+    if (r < 0)
+        return r;
+    r = embedded_frames(base, selection, query, &granted, fn, context, error);
+    end_query(embedded_of(base), &granted);
+    return r;
+}
+
 static int exemplars(struct store *base, const struct store_selection *selection,
                      const struct store_function *function, const struct store_limits *limits,
                      store_exemplar_fn *fn, void *context, struct error *error)
@@ -147,6 +160,7 @@ const struct store_operations embedded_operations = {
     .texts = texts,
     .merge = merge,
     .timeseries = timeseries,
+    .frames = frames,
     .exemplars = exemplars,
     .scan = scan,
     .maintain = embedded_maintain,

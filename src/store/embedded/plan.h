@@ -30,9 +30,9 @@ void plan_release(struct embedded *store, struct plan *plan);
 bool plan_is_rollup_label(const char *name);
 bool plan_selector_fits_rollups(const struct selector *selector);
 
-/* What reading a file calls. Any may be NULL but `block`. A service's series come one after the
- * other, between begin and end. A block's windows are open, its stacks are not: most series of a
- * day need none. Negative results end the reading. */
+/* What reading a file calls. Any may be NULL; without `block` no blocks are read. A service's
+ * series come one after the other, between begin and end. A block's windows are open, its stacks
+ * are not: most series of a day need none. Negative results end the reading. */
 struct reader;
 struct reader_calls {
     int (*begin)(struct reader *reader, struct file *file, uint32_t service, struct error *error);

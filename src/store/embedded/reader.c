@@ -403,7 +403,7 @@ static int read_unit(struct reader *reader, const struct reader_unit *unit, stru
         r = file_run(file, reader->connection, SQL_BEGIN_READ, error);
     if (!r && reader->calls->begin)
         r = reader->calls->begin(reader, file, service, error);
-    for (size_t i = 0; !r && i < unit->series_count; i++)
+    for (size_t i = 0; !r && reader->calls->block && i < unit->series_count; i++)
         r = read_series(reader, &unit->series[i], unit->ranges, unit->range_count, error);
     if (reader->covering) /* processes are of one service */
         covering_settle(reader->covering);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Queries of the embedded store other than merged values: exemplars and single windows.
+// Queries of the embedded store other than merged values: exemplars, frames and single windows.
 
 #include <stdlib.h>
 #include <string.h>
@@ -245,4 +245,48 @@ int embedded_exemplars(struct store *base, const struct store_selection *selecti
         .function = function,
         .context = context};
     return run_scan(store, &scan, error);
+}
+
+/* ---- frames ---- */
+
+struct frames {
+    struct reader reader;
+    store_frame_fn *fn;
+    void *context;
+};
+
+static int frames_begin(struct reader *reader, struct file *file, uint32_t service,
+                        struct error *error)
+{
+    struct frames *frames = (struct frames *)reader;
+    int r = file_load_tree(file, service, error);
+    if (r < 0)
+        return r;
+    if (is_cancelled(reader->limits))
+        return error_cancelled(error);
+    pthread_rwlock_rdlock(&file->lock);
+    const struct tree *tree = &file->catalog.services[service].tree;
+    r = give_frames(&file->catalog.tables, tree->nodes, tree->count, frames->fn, frames->context);
+    pthread_rwlock_unlock(&file->lock);
+    return r;
+}
+
+int embedded_frames(struct store *base, const struct store_selection *selection,
+                    const struct store_timeseries_query *query, const struct store_limits *limits,
+                    store_frame_fn *fn, void *context, struct error *error)
+{
+    static const struct reader_calls calls = {.begin = frames_begin};
+    struct embedded *store = embedded_of(base);
+    struct frames frames = {
+        .reader = {.store = store, .selection = selection, .limits = limits, .calls = &calls},
+        .fn = fn,
+        .context = context};
+    struct plan plan;
+    unsigned damaged = 0;
+    int r = plan_make(store, selection, query, limits, &plan, &damaged, error);
+    if (!r) {
+        r = reader_run(&frames.reader, &plan, error);
+        plan_release(store, &plan);
+    }
+    return r;
 }

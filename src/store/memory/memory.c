@@ -483,6 +483,21 @@ static int memory_timeseries(struct store *base, const struct store_selection *s
     return 0;
 }
 
+static int memory_frames(struct store *base, const struct store_selection *selection,
+                         const struct store_timeseries_query *query,
+                         const struct store_limits *limits, store_frame_fn *fn, void *context,
+                         struct error *error)
+{
+    struct memory_store *store = of(base);
+    (void)query;
+    (void)limits;
+    (void)error;
+    LOCKED(store);
+    struct memory_tenant *tenant = find_tenant(store, selection->tenant);
+    const struct profile *stacks = tenant ? &tenant->stacks : NULL;
+    return tenant ? give_frames(stacks, stacks->nodes, stacks->node_count, fn, context) : 0;
+}
+
 static int memory_exemplars(struct store *base, const struct store_selection *selection,
                             const struct store_function *function,
                             const struct store_limits *limits, store_exemplar_fn *fn, void *context,
@@ -695,6 +710,7 @@ static const struct store_operations operations = {
     .series = memory_series,
     .merge = memory_merge,
     .timeseries = memory_timeseries,
+    .frames = memory_frames,
     .exemplars = memory_exemplars,
     .scan = memory_scan,
     .maintain = memory_maintain,
