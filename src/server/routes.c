@@ -3,6 +3,8 @@
 
 #include "server/internal.h"
 
+#include <string.h>
+
 #include "base/memory.h"
 #include "http/server/server.h"
 #include "server/api/api.h"
@@ -40,6 +42,8 @@ static const struct server_route {
     /* clang-format off: a row is a line */
     {"POST", "/api/v1/push", HTTP_ROLE_INGEST, ADMIT_PUSH, BODY_PUSH, receive_push},
     {"POST", "/v1development/profiles", HTTP_ROLE_INGEST, ADMIT_PUSH, BODY_PUSH, receive_otlp},
+    {"POST", "/opentelemetry.proto.collector.profiles.v1development.ProfilesService/Export",
+     HTTP_ROLE_INGEST, ADMIT_PUSH, BODY_PUSH, receive_otlp},
     {"POST", "/ingest", HTTP_ROLE_INGEST, ADMIT_PUSH, BODY_PUSH, receive_ingest},
     {"POST", "/pyroscope/ingest", HTTP_ROLE_INGEST, ADMIT_PUSH, BODY_PUSH, receive_ingest},
     {"POST", "/push.v1.PusherService/Push", HTTP_ROLE_INGEST, ADMIT_PUSH, BODY_PUSH,
@@ -186,6 +190,13 @@ static void dispatch(struct http_request *request, void *userdata)
                        "later.");
 }
 
+/* Of a service: "/package.Service/Method". */
+static bool is_method(const struct server_route *route)
+{
+    size_t first = 1 + strcspn(route->pattern + 1, "/");
+    return memchr(route->pattern, '.', first);
+}
+
 void routes_init(struct server_process *process, struct http_server_options *http)
 {
     const struct server_options *options = &process->options;
@@ -198,6 +209,7 @@ void routes_init(struct server_process *process, struct http_server_options *htt
             .handle = dispatch,
             .body_limit_bytes = body_limit(routes[i].body, options),
             .flags = (routes[i].admission == ADMIT_PUSH ? HTTP_ROUTE_COMPUTES : 0) |
+                     (is_method(&routes[i]) ? HTTP_ROUTE_RPC : 0) |
                      (open ? HTTP_ROUTE_TOKEN_OPTIONAL : 0),
         };
     }

@@ -133,6 +133,7 @@ static int open_http(struct server_process *process, struct error *error)
         .listen = options->listen,
         .listen_count = options->listen_count,
         .insecure = options->insecure,
+        .http2 = true,
         .tls = process->tls,
         .tokens = server->tokens,
         .cors_origin = options->cors_origin,

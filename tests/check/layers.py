@@ -54,7 +54,8 @@ USES = {
     "format": "base io profile",
     "format/otlp": "base format io profile",
     "http/access": "base io",
-    "http/server": "base format http http/access io",
+    "http/grpc": "base http io",
+    "http/server": "base format http http/access http/grpc io",
     "symbol/store": "base elf symbol/index",
     "agent": (
         "agent/guard agent/identity agent/send agent/settings base capture capture/bpf elf "

@@ -57,19 +57,16 @@ static void set_peer(struct connection *connection, const struct sockaddr *addre
     rates_network(address, connection->network, sizeof(connection->network));
 }
 
-static void connection_begin(struct http_server *server, struct MHD_Connection *mhd, void **context)
+struct connection *connection_add(struct http_server *server, int fd,
+                                  const struct sockaddr *address)
 {
-    const union MHD_ConnectionInfo *info =
-        MHD_get_connection_info(mhd, MHD_CONNECTION_INFO_CONNECTION_FD);
     struct connection *connection = memory_zalloc(1, sizeof(*connection));
     connection->server = server;
-    connection->fd = info ? info->connect_fd : -1;
+    connection->fd = fd;
     connection->tls = server->options.tls;
-    info = MHD_get_connection_info(mhd, MHD_CONNECTION_INFO_CLIENT_ADDRESS);
-    set_peer(connection, info ? info->client_addr : NULL);
+    set_peer(connection, address);
     atomic_init(&connection->phase, PHASE_HEAD);
     atomic_init(&connection->since_ms, http_now_ms());
-    *context = connection;
 
     size_t count = atomic_fetch_add(&server->connection_count, 1) + 1;
     pthread_mutex_lock(&server->lock);
@@ -82,9 +79,19 @@ static void connection_begin(struct http_server *server, struct MHD_Connection *
         pthread_cond_broadcast(&server->changed);
     }
     pthread_mutex_unlock(&server->lock);
+    return connection;
 }
 
-static void connection_end(struct http_server *server, struct connection *connection)
+static struct connection *connection_begin(struct http_server *server, struct MHD_Connection *mhd)
+{
+    const union MHD_ConnectionInfo *info =
+        MHD_get_connection_info(mhd, MHD_CONNECTION_INFO_CONNECTION_FD);
+    int fd = info ? info->connect_fd : -1;
+    info = MHD_get_connection_info(mhd, MHD_CONNECTION_INFO_CLIENT_ADDRESS);
+    return connection_add(server, fd, info ? info->client_addr : NULL);
+}
+
+void connection_remove(struct http_server *server, struct connection *connection)
 {
     pthread_mutex_lock(&server->lock);
     if (connection->next)
@@ -104,9 +111,9 @@ void connection_notify(void *userdata, struct MHD_Connection *mhd, void **contex
 {
     struct http_server *server = userdata;
     if (code == MHD_CONNECTION_NOTIFY_STARTED) {
-        connection_begin(server, mhd, context);
+        *context = connection_begin(server, mhd);
     } else if (*context) {
-        connection_end(server, *context);
+        connection_remove(server, *context);
         *context = NULL;
     }
 }
@@ -125,7 +132,7 @@ enum MHD_Result connection_accept(void *userdata, const struct sockaddr *address
 
 /* ---- requests ---- */
 
-static void link_request(struct http_request *request)
+void request_link(struct http_request *request)
 {
     struct http_server *server = request->server;
     atomic_fetch_add(&server->active_count, 1);
@@ -182,7 +189,7 @@ static enum MHD_Result begin(struct http_server *server, struct MHD_Connection *
     *context = request;
     head_read(request, url, method, version);
     request->body.expected = (size_t)MAX(request->content_length, 0);
-    link_request(request);
+    request_link(request);
     bool refused = head_check(request) < 0;
     connection_set_phase(connection, PHASE_BODY);
     if (!refused || !request->content_length)
@@ -196,21 +203,33 @@ static enum MHD_Result begin(struct http_server *server, struct MHD_Connection *
     return MHD_YES;
 }
 
+bool request_await_handler(struct http_request *request)
+{
+    if (request->submitted)
+        return false;
+    request->submitted = true;
+    request_ref(request);
+    return true;
+}
+
 /* With the lock held: waits for the handler, which is started when there is none yet. *ret_submit:
  * do that when the lock is free again. A server that stops starts none. */
 static enum MHD_Result await_handler(struct http_request *request, bool *ret_submit)
 {
-    if (!request->submitted) {
-        if (request->aborted)
-            return MHD_NO;
-        request->submitted = *ret_submit = true;
-        request_ref(request);
-    }
+    if (!request->submitted && request->aborted)
+        return MHD_NO;
+    *ret_submit = request_await_handler(request);
     request_suspend(request, PHASE_BUSY);
     return MHD_YES;
 }
 
-static void too_large(struct http_request *request)
+void request_submit_whole(struct http_request *request)
+{
+    workers_submit(request->server->workers, request,
+                   request->route->flags & HTTP_ROUTE_COMPUTES ? WORK_COMPUTES : WORK_COMPLETE);
+}
+
+void request_too_large(struct http_request *request)
 {
     size_t limit = route_body_limit(request->route);
     request->body_error = -E2BIG;
@@ -235,7 +254,7 @@ static enum MHD_Result take_body(struct http_request *request, const char *data,
     connection_set_phase(request->connection, PHASE_BODY);
     pthread_mutex_lock(&request->lock);
     if (!request->discard && request->received + *length > route_body_limit(request->route))
-        too_large(request);
+        request_too_large(request);
     if (request->discard) {
         request->received += *length;
         request->discarded += *length;
@@ -275,8 +294,7 @@ static enum MHD_Result end_body(struct http_request *request)
     if (answered)
         return send_answer(request);
     if (submit)
-        workers_submit(request->server->workers, request,
-                       request->route->flags & HTTP_ROUTE_COMPUTES ? WORK_COMPUTES : WORK_COMPLETE);
+        request_submit_whole(request);
     return r;
 }
 
@@ -290,23 +308,16 @@ enum MHD_Result connection_access(void *userdata, struct MHD_Connection *mhd, co
     return *length ? take_body(request, data, length) : end_body(request);
 }
 
-void connection_completed(void *userdata, struct MHD_Connection *mhd, void **context,
-                          enum MHD_RequestTerminationCode code)
+void request_gone(struct http_request *request, bool complete)
 {
-    struct http_request *request = *context;
-    (void)userdata, (void)mhd;
-    if (!request)
-        return;
-    *context = NULL;
     unlink_request(request);
-    connection_set_phase(request->connection, PHASE_HEAD);
     pthread_mutex_lock(&request->lock);
     request->gone = true;
     request->suspended = false;
     if (!request->body_ended && !request->body_error)
         request->body_error = -ECONNRESET;
     struct MHD_Response *response = TAKE_PTR(request->response);
-    if (!request->queued || code != MHD_REQUEST_TERMINATED_COMPLETED_OK) {
+    if (!request->queued || !complete) {
         atomic_store(&request->cancelled, true);
         if (!request->queued)
             request->status = 499;
@@ -317,4 +328,16 @@ void connection_completed(void *userdata, struct MHD_Connection *mhd, void **con
     if (response)
         MHD_destroy_response(response);
     request_unref(request);
+}
+
+void connection_completed(void *userdata, struct MHD_Connection *mhd, void **context,
+                          enum MHD_RequestTerminationCode code)
+{
+    struct http_request *request = *context;
+    (void)userdata, (void)mhd;
+    if (!request)
+        return;
+    *context = NULL;
+    connection_set_phase(request->connection, PHASE_HEAD);
+    request_gone(request, code == MHD_REQUEST_TERMINATED_COMPLETED_OK);
 }

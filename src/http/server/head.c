@@ -12,6 +12,7 @@
 #include "base/hex.h"
 #include "base/text.h"
 #include "http/access/authorize.h"
+#include "http/server/h2.h"
 #include "http/server/internal.h"
 #include "http/tls.h"
 
@@ -37,37 +38,67 @@ size_t head_unescape(void *userdata, struct MHD_Connection *mhd, char *text)
     return (size_t)(out - text);
 }
 
-static const char *keep(struct http_request *request, const char *text)
+const char *head_keep(struct http_request *request, const char *text)
 {
     return arena_strndup(&request->arena, text ? text : "", text ? strlen(text) : 0);
+}
+
+void head_add_field(struct http_request *request, const char *name, size_t name_length,
+                    const char *value, size_t value_length)
+{
+    array_reserve(request->headers, request->header_room, request->header_count + 1);
+    request->headers[request->header_count++] =
+        (struct http_field){arena_strndup(&request->arena, name, name_length),
+                            arena_strndup(&request->arena, value, value_length)};
 }
 
 static enum MHD_Result add_header(void *userdata, enum MHD_ValueKind kind, const char *name,
                                   const char *value)
 {
-    struct http_request *request = userdata;
     (void)kind;
-    array_reserve(request->headers, request->header_room, request->header_count + 1);
-    request->headers[request->header_count++] =
-        (struct http_field){keep(request, name), keep(request, value)};
+    head_add_field(userdata, name, strlen(name), value ? value : "", value ? strlen(value) : 0);
     return MHD_YES;
+}
+
+/* Handlers see the message of a gRPC call as the body, and its type as the body's. */
+static void read_protocol(struct http_request *request)
+{
+    struct rpc_state *rpc = &request->rpc;
+    for (size_t i = 0; i < request->header_count; i++) {
+        struct http_field *field = &request->headers[i];
+        if (strcasecmp(field->name, "Content-Type"))
+            continue;
+        enum grpc_protocol protocol = grpc_protocol_of(field->value, &rpc->json);
+        if (protocol == GRPC_WEB || (protocol == GRPC_HTTP2 && request->stream)) {
+            rpc->protocol = protocol;
+            rpc->content_type = field->value;
+            field->value = rpc->json ? "application/json" : "application/proto";
+        }
+        return;
+    }
+}
+
+void head_read_fields(struct http_request *request)
+{
+    request->rest = "";
+    request->head_only = !strcmp(request->method, "HEAD");
+    request->too_many_parameters = !raw_read_query(request);
+    read_protocol(request);
+    const char *length = http_request_header(request, "Content-Length");
+    if (http_request_header(request, "Transfer-Encoding"))
+        request->content_length = -1;
+    else if (!length || !text_to_i64(length, strlen(length), &request->content_length))
+        request->content_length = 0;
 }
 
 void head_read(struct http_request *request, const char *url, const char *method,
                const char *version)
 {
     request->problem = raw_problem(request, method, url, version);
-    request->method = keep(request, method);
-    request->path = keep(request, url);
-    request->rest = "";
-    request->head_only = !strcmp(method, "HEAD");
+    request->method = head_keep(request, method);
+    request->path = head_keep(request, url);
     MHD_get_connection_values(request->mhd, MHD_HEADER_KIND, add_header, request);
-    request->too_many_parameters = !raw_read_query(request);
-    const char *length = http_request_header(request, "Content-Length");
-    if (http_request_header(request, "Transfer-Encoding"))
-        request->content_length = -1;
-    else if (!length || !text_to_i64(length, strlen(length), &request->content_length))
-        request->content_length = 0;
+    head_read_fields(request);
 }
 
 /* ---- checking ---- */
@@ -123,6 +154,8 @@ static int find_route(struct http_request *request)
         size_t length;
         if (!head_match(route->pattern, request->path, &rest, &length))
             continue;
+        if (request->rpc.protocol && !(route->flags & HTTP_ROUTE_RPC))
+            continue;
         if (is_method(request, route)) {
             request->route = route;
             request->rest = arena_strndup(&request->arena, rest, length);
@@ -131,6 +164,10 @@ static int find_route(struct http_request *request)
         size_t used = strlen(allowed);
         if (!strstr(allowed, route->method) && used + strlen(route->method) + 3 < sizeof(allowed))
             sprintf(allowed + used, "%s%s", used ? ", " : "", route->method);
+    }
+    if (request->rpc.protocol) {
+        http_respond_code(request, HTTP_UNIMPLEMENTED, "Unknown method %.200s.", request->path);
+        return -1;
     }
     if (allowed[0])
         return refuse_method(request, allowed);
@@ -204,6 +241,15 @@ static void put_wait(struct http_request *request, int64_t wait_ms)
     http_respond_header(request, "Retry-After", seconds);
 }
 
+static gnutls_session_t tls_session(const struct http_request *request)
+{
+    if (request->connection->h2)
+        return h2_tls_session(request->connection->h2);
+    const union MHD_ConnectionInfo *info =
+        MHD_get_connection_info(request->mhd, MHD_CONNECTION_INFO_GNUTLS_SESSION);
+    return info ? info->tls_session : NULL;
+}
+
 static int check_certificate(struct http_request *request)
 {
     struct connection *connection = request->connection;
@@ -211,14 +257,12 @@ static int check_certificate(struct http_request *request)
     if (!tls || !http_tls_client_ca(tls))
         return 0;
     if (!connection->certificate_checked) {
-        const union MHD_ConnectionInfo *info =
-            MHD_get_connection_info(request->mhd, MHD_CONNECTION_INFO_GNUTLS_SESSION);
+        gnutls_session_t session = tls_session(request);
         unsigned status = 0;
         gnutls_typed_vdata_st purpose = {.type = GNUTLS_DT_KEY_PURPOSE_OID,
                                          .data = (void *)GNUTLS_KP_TLS_WWW_CLIENT};
         connection->certificate_good =
-            info && info->tls_session &&
-            gnutls_certificate_verify_peers(info->tls_session, &purpose, 1, &status) == 0 &&
+            session && gnutls_certificate_verify_peers(session, &purpose, 1, &status) == 0 &&
             !status;
         connection->certificate_checked = true;
     }

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What the files of the HTTP server share. Threads: libmicrohttpd's (callbacks in connection.c),
- * workers (handlers), and one watcher. A request is held by references of the connection, of its
- * worker and of a streamed answer.
+ * the loops (h2_loop.c), which accept connections and serve HTTP/2, workers (handlers), and one
+ * watcher. A request is held by references of the connection, of its worker and of a streamed
+ * answer.
  *
- * Locks, outermost first: server->lock, request->lock, and whatever libmicrohttpd and the workers
- * take.
+ * Locks, outermost first: server->lock, request->lock, and whatever libmicrohttpd, a loop and the
+ * workers take.
  */
 #pragma once
 
@@ -15,6 +16,7 @@
 
 #include "base/arena.h"
 #include "http/access/rate.h"
+#include "http/grpc/grpc.h"
 #include "http/server/listen.h"
 #include "http/server/pipe.h"
 #include "http/server/server.h"
@@ -39,6 +41,7 @@ struct connection {
     struct http_server *server;
     struct connection *previous, *next; /* server->lock */
     int fd;
+    struct h2_connection *h2; /* NULL: libmicrohttpd has it */
     bool tls, unix_socket, local;
     bool certificate_checked, certificate_good; /* its I/O thread only */
     atomic_bool shut;                           /* cut off: the socket was shut down */
@@ -58,12 +61,45 @@ struct connection {
     int window_phase;
 };
 
+/* An answer as the transport takes it. */
+enum reply_kind { REPLY_WHOLE, REPLY_FILE, REPLY_STREAM };
+struct reply {
+    enum reply_kind kind;
+    const char *content_type; /* lives as long as the request; NULL: none */
+    struct buffer whole;
+    int fd;
+    uint64_t length;
+};
+
+/* What gRPC adds to a request; from `begun` on it is the handler's own. */
+struct rpc_state {
+    enum grpc_protocol protocol;
+    bool json;
+    const char *content_type; /* of the request and of the answer */
+    bool begun;               /* the prefix of the message was read */
+    bool compressed;          /* as grpc-encoding says */
+    bool messages;            /* the answer is a stream of messages */
+    uint64_t left;            /* bytes of the message */
+    /* An answer whose length isn't known is gathered: it stands before a message. */
+    bool gathering, overflowed;
+    unsigned gathered_status;
+    const char *gathered_type;
+    struct buffer gathered;
+    /* Of trailers. `failed` is set before the answer is published, or with the lock held. */
+    bool failed;
+    enum http_code code;
+    const char *message;
+};
+
 struct http_request {
     atomic_int references;
     struct http_server *server;
     const struct http_route *route; /* NULL: none found */
     struct connection *connection;  /* valid while !gone */
-    struct MHD_Connection *mhd;     /* valid while !gone */
+    struct MHD_Connection *mhd;     /* valid while !gone; NULL: HTTP/2 */
+    struct h2_stream *stream;       /* valid while !gone; NULL: HTTP/1.1 */
+    struct h2_load *load;           /* of its connection; NULL: HTTP/1.1 */
+    struct rpc_state rpc;
 
     struct arena arena;
     const char *method, *path, *rest, *peer;
@@ -90,10 +126,12 @@ struct http_request {
 
     struct http_field *answer_headers;
     size_t answer_header_count, answer_header_room;
-    struct MHD_Response *response;
+    struct MHD_Response *response; /* of HTTP/1.1 */
+    struct reply reply;            /* of HTTP/2 */
     unsigned status;
-    bool answered; /* there is a response: the handler's own view */
-    bool queued;   /* libmicrohttpd has it */
+    bool answered;  /* there is a response: the handler's own view */
+    bool published; /* of HTTP/2: `reply` is set */
+    bool queued;    /* the transport has it */
     bool streaming, output_ended, output_failed;
     struct pipe output;
     struct gzip_stream *gzip; /* the handler's own */
@@ -124,6 +162,9 @@ struct http_server {
     struct listener listeners[HTTP_LISTEN_MAX];
     size_t listener_count;
     struct pipe_budget budget;
+    struct h2_loop *loops; /* NULL: libmicrohttpd accepts connections itself */
+    size_t loop_count;
+    atomic_size_t h2_connections, h2_streams;
     struct workers *workers;
     struct rates *rates;
     struct rates *failures; /* wrong tokens by network; NULL: there are no tokens */
@@ -162,11 +203,29 @@ enum MHD_Result connection_access(void *server, struct MHD_Connection *mhd, cons
 void connection_completed(void *server, struct MHD_Connection *mhd, void **context,
                           enum MHD_RequestTerminationCode code);
 void connection_set_phase(struct connection *connection, enum connection_phase phase);
+/* Makes a connection and adds it to the server's list; removes it and frees it. */
+struct connection *connection_add(struct http_server *server, int fd,
+                                  const struct sockaddr *address);
+void connection_remove(struct http_server *server, struct connection *connection);
+
+/* What both transports do with a request: when its head was read, for each piece of its body, at
+ * the body's end, and when the client has its answer or has gone. */
+void request_link(struct http_request *request);
+/* With the lock held. True: submit it as `WORK_COMING` when the lock is free again. */
+bool request_await_handler(struct http_request *request);
+void request_too_large(struct http_request *request);
+void request_submit_whole(struct http_request *request);
+void request_gone(struct http_request *request, bool complete);
 
 /* ---- head.c: may this request go on? ---- */
 /* Reads everything that is needed of the head; what is wrong with it is in request->problem. */
 void head_read(struct http_request *request, const char *url, const char *method,
                const char *version);
+/* The parts of it: one header, and what follows from all of them. */
+void head_add_field(struct http_request *request, const char *name, size_t name_length,
+                    const char *value, size_t value_length);
+void head_read_fields(struct http_request *request);
+const char *head_keep(struct http_request *request, const char *text);
 /* Finds the route and the asker, and checks limits. When the request is refused, it is answered
  * and -1 is returned. */
 int head_check(struct http_request *request);
@@ -186,6 +245,9 @@ const char *raw_problem(const struct http_request *request, const char *method, 
 extern _Thread_local bool raw_own_answer;
 
 /* ---- request.c ---- */
+/* The body as it came, whatever is in it. */
+ssize_t request_read_raw(struct http_request *request, void *bytes, size_t room,
+                         struct error *error);
 struct http_request *request_new(struct http_server *server, struct connection *connection,
                                  struct MHD_Connection *mhd);
 struct http_request *request_ref(struct http_request *request);
@@ -201,6 +263,32 @@ void respond_end(struct http_request *request);
 void request_abort(struct http_request *request);
 void request_refuse(struct http_request *request, enum http_refusal reason, unsigned status,
                     const char *format, ...) __attribute__((format(printf, 4, 5)));
+
+/* ---- respond.c ---- */
+/* All headers of an answer, but for those of its framing. */
+void respond_each_header(const struct http_request *request, const char *content_type,
+                         void (*add)(void *context, const char *name, const char *value),
+                         void *context);
+/* Gives the answer to the transport. Takes the reply over. */
+void respond_publish(struct http_request *request, unsigned status, struct reply *reply);
+bool respond_has_header(const struct http_request *request, const char *name);
+
+/* ---- grpc_request.c: gRPC ---- */
+/* The message in the body. */
+ssize_t grpc_read_body(struct http_request *request, void *bytes, size_t room, struct error *error);
+/* Reads the prefix of the message; the body's own coding after it, or NULL. */
+int grpc_open_body(struct http_request *request, const char **ret_coding, struct error *error);
+void grpc_respond(struct http_request *request, unsigned status, struct buffer *body);
+void grpc_respond_error(struct http_request *request, unsigned status, enum http_code code,
+                        const char *message);
+int grpc_gather(struct http_request *request, unsigned status, const char *content_type);
+int grpc_gather_more(struct http_request *request, const void *bytes, size_t length);
+void grpc_gather_end(struct http_request *request);
+void grpc_release_state(struct http_request *request);
+/* Trailers as they are once the answer has ended. */
+void grpc_each_trailer(const struct http_request *request,
+                       void (*add)(void *context, const char *name, const char *value),
+                       void *context);
 
 /* ---- counters.c ---- */
 /* With request->lock held. */

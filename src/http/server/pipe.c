@@ -28,8 +28,8 @@ static void copy_out(const struct pipe *pipe, uint8_t *bytes, size_t count)
 }
 
 /* Makes room for `needed` bytes in all if the limits allow; otherwise for as many as they do.
- * False: the budget has not enough. */
-static bool resize(struct pipe *pipe, size_t needed)
+ * False: the budget has not enough, so many times over. */
+static bool resize_within(struct pipe *pipe, size_t needed, unsigned times)
 {
     size_t capacity = MAX(pipe->capacity, (size_t)PIPE_FIRST_BYTES);
     while (capacity < needed && capacity < pipe->limit)
@@ -39,7 +39,7 @@ static bool resize(struct pipe *pipe, size_t needed)
         return true;
     size_t extra = capacity - pipe->capacity;
     size_t used = atomic_fetch_add(&pipe->budget->used, extra);
-    if (pipe->capacity && used + extra > pipe->budget->limit) {
+    if (pipe->capacity && used + extra > pipe->budget->limit * times) {
         atomic_fetch_sub(&pipe->budget->used, extra);
         return false;
     }
@@ -50,6 +50,11 @@ static bool resize(struct pipe *pipe, size_t needed)
     pipe->capacity = capacity;
     pipe->start = 0;
     return true;
+}
+
+static bool resize(struct pipe *pipe, size_t needed)
+{
+    return resize_within(pipe, needed, 1);
 }
 
 /* What is said to come is believed up to a multiple of what has come. */
@@ -74,6 +79,21 @@ size_t pipe_put(struct pipe *pipe, const void *bytes, size_t length)
         memcpy(pipe->data, (const uint8_t *)bytes + first, count - first);
     pipe->length += count;
     return count;
+}
+
+bool pipe_put_all(struct pipe *pipe, const void *bytes, size_t length)
+{
+    size_t put = pipe_put(pipe, bytes, length);
+    if (put < length && resize_within(pipe, pipe->length + length - put, 2))
+        put += pipe_put(pipe, (const uint8_t *)bytes + put, length - put);
+    return put == length;
+}
+
+size_t pipe_room(struct pipe *pipe)
+{
+    if (pipe->capacity && pipe->capacity - pipe->length < PIPE_FIRST_BYTES / 2)
+        grow(pipe, pipe->length + PIPE_FIRST_BYTES / 2);
+    return MAX(pipe->capacity, MIN((size_t)PIPE_FIRST_BYTES, pipe->limit)) - pipe->length;
 }
 
 size_t pipe_take(struct pipe *pipe, void *bytes, size_t room)

@@ -6,6 +6,7 @@
 #pragma once
 
 #include <stdatomic.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -31,6 +32,13 @@ void pipe_release(struct pipe *pipe);
 
 /* Takes as many of the bytes as there is room for; returns how many. */
 size_t pipe_put(struct pipe *pipe, const void *bytes, size_t length);
+
+/* Takes all of them, beyond the budget if it has to be, for a sender who was allowed to send them:
+ * false when the budget is exceeded twice, or the pipe's limit is. */
+bool pipe_put_all(struct pipe *pipe, const void *bytes, size_t length);
+
+/* How many bytes may come: what is free, after growing where little is. */
+size_t pipe_room(struct pipe *pipe);
 
 /* Gives at most `room` bytes; returns how many. */
 size_t pipe_take(struct pipe *pipe, void *bytes, size_t room);

@@ -7,7 +7,9 @@
 #include <stdio.h>
 #include <strings.h>
 #include <time.h>
+#include <unistd.h>
 
+#include "http/server/h2.h"
 #include "http/server/internal.h"
 #include "io/gzip.h"
 
@@ -41,6 +43,12 @@ void request_unref(struct http_request *request)
         return;
     pipe_release(&request->body);
     pipe_release(&request->output);
+    grpc_release_state(request);
+    if (request->load)
+        h2_load_finish(request->load);
+    buffer_release(&request->reply.whole);
+    if (request->reply.kind == REPLY_FILE)
+        close(request->reply.fd);
     pthread_mutex_destroy(&request->lock);
     pthread_cond_destroy(&request->changed);
     arena_release(&request->arena);
@@ -61,7 +69,10 @@ void request_suspend(struct http_request *request, enum connection_phase phase)
 
 void request_resume(struct http_request *request)
 {
-    if (request->suspended && !request->gone) {
+    if (request->stream) {
+        if (!request->gone)
+            h2_wake(request);
+    } else if (request->suspended && !request->gone) {
         request->suspended = false;
         MHD_resume_connection(request->mhd);
     }
@@ -78,9 +89,20 @@ void request_abort(struct http_request *request)
     pthread_mutex_unlock(&request->lock);
 }
 
+/* Of HTTP/2 a client can cancel any number of requests cheaply; those that no worker has taken yet
+ * end here. */
+static bool was_cancelled(struct http_request *request)
+{
+    pthread_mutex_lock(&request->lock);
+    bool cancelled = request->stream && request->gone;
+    pthread_mutex_unlock(&request->lock);
+    return cancelled;
+}
+
 void request_run(struct http_request *request)
 {
-    request->route->handle(request, request->server->options.userdata);
+    if (!was_cancelled(request))
+        request->route->handle(request, request->server->options.userdata);
     if (!request->answered)
         http_respond_error(request, 500, "The server produced no answer to this request.");
     respond_end(request);
@@ -149,7 +171,14 @@ void http_request_query_at(const struct http_request *request, size_t index, con
 
 int64_t http_request_content_length(const struct http_request *request)
 {
-    return request->content_length;
+    struct http_request *own = (struct http_request *)request;
+    if (request->content_length >= 0 || !request->stream)
+        return request->content_length;
+    /* gRPC's clients don't say; most bodies have come before their handler runs. */
+    pthread_mutex_lock(&own->lock);
+    int64_t length = request->body_ended ? (int64_t)request->received : -1;
+    pthread_mutex_unlock(&own->lock);
+    return length;
 }
 
 uint64_t http_request_received(const struct http_request *request)
@@ -200,6 +229,13 @@ static int body_failure(struct http_request *request, int code, struct error *er
 
 ssize_t http_request_read(struct http_request *request, void *bytes, size_t room,
                           struct error *error)
+{
+    return request->rpc.protocol ? grpc_read_body(request, bytes, room, error)
+                                 : request_read_raw(request, bytes, room, error);
+}
+
+ssize_t request_read_raw(struct http_request *request, void *bytes, size_t room,
+                         struct error *error)
 {
     pthread_mutex_lock(&request->lock);
     while (!request->body.length && !request->body_ended && !request->body_error && room)
@@ -272,11 +308,18 @@ static const char *content_coding(const struct http_request *request)
 int http_source_open(struct http_request *request, uint64_t expansion_limit,
                      struct http_source **ret_source, struct error *error)
 {
-    const char *coding = content_coding(request);
+    const char *coding = NULL;
+    if (request->rpc.protocol) {
+        int opened = grpc_open_body(request, &coding, error);
+        if (opened < 0)
+            return opened;
+    } else {
+        coding = content_coding(request);
+    }
     if (coding && strcasecmp(coding, "gzip") && strcasecmp(coding, "x-gzip") &&
         strcasecmp(coding, "zstd"))
-        return error_set(error, -ENOTSUP,
-                         "The Content-Encoding %s is not supported: send gzip or zstd.", coding);
+        return error_set(error, -ENOTSUP, "The encoding %s is not supported: send gzip or zstd.",
+                         coding);
     struct http_source *source = memory_zalloc(1, sizeof(*source));
     source->request = request;
     size_t length = 0;

@@ -112,6 +112,19 @@ int http_write(struct http_request *request, const void *bytes, size_t length);
 /* After http_respond_stream: what was sent is not all there is, and the client shall notice. */
 void http_abort(struct http_request *request);
 
+/* ---- streams of messages: routes with HTTP_ROUTE_MESSAGES, called by gRPC ---- */
+
+/* Whether gRPC called, and not plain HTTP. */
+bool http_request_is_grpc(const struct http_request *request);
+
+/* The next message, decompressed, in place of what `message` holds. 1; 0 at the end; -E2BIG when it
+ * is larger than the limit; or what http_request_read() returns. */
+int http_message_read(struct http_request *request, size_t limit_bytes, struct buffer *message,
+                      struct error *error);
+
+/* Sends a message at once; the first begins the answer. As http_write(). */
+int http_message_write(struct http_request *request, const void *bytes, size_t length);
+
 /* {"code":"invalid_argument","message":"..."}, or the sentence alone on routes with plain errors.
  * Headers that were set go along. */
 void http_respond_error(struct http_request *request, unsigned status, const char *format, ...)

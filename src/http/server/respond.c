@@ -30,7 +30,7 @@ void http_respond_header(struct http_request *request, const char *name, const c
     buffer_release(&clean);
 }
 
-static bool has_header(const struct http_request *request, const char *name)
+bool respond_has_header(const struct http_request *request, const char *name)
 {
     for (size_t i = 0; i < request->answer_header_count; i++)
         if (!strcasecmp(request->answer_headers[i].name, name))
@@ -38,32 +38,72 @@ static bool has_header(const struct http_request *request, const char *name)
     return false;
 }
 
-static void add_headers(struct http_request *request, struct MHD_Response *response,
-                        const char *content_type)
+void respond_each_header(const struct http_request *request, const char *content_type,
+                         void (*add)(void *context, const char *name, const char *value),
+                         void *context)
 {
     const char *origin = request->server->options.cors_origin;
     if (content_type && content_type[0])
-        MHD_add_response_header(response, "Content-Type", content_type);
-    MHD_add_response_header(response, HTTP_SERVER_HEADER, "1");
+        add(context, "Content-Type", content_type);
+    add(context, HTTP_SERVER_HEADER, "1");
     /* What is shown in a browser came from senders: it is never guessed to be a page. */
-    MHD_add_response_header(response, "X-Content-Type-Options", "nosniff");
+    add(context, "X-Content-Type-Options", "nosniff");
     if (origin) {
-        MHD_add_response_header(response, "Access-Control-Allow-Origin", origin);
+        add(context, "Access-Control-Allow-Origin", origin);
         if (strcmp(origin, "*"))
-            MHD_add_response_header(response, "Vary", "Origin");
+            add(context, "Vary", "Origin");
     }
     for (size_t i = 0; i < request->answer_header_count; i++)
-        MHD_add_response_header(response, request->answer_headers[i].name,
-                                request->answer_headers[i].value);
+        add(context, request->answer_headers[i].name, request->answer_headers[i].value);
 }
 
-/* Gives the answer to the connection, and wakes it up. */
-static void publish(struct http_request *request, unsigned status, const char *content_type,
-                    struct MHD_Response *response, uint64_t length)
+static void add_header(void *response, const char *name, const char *value)
 {
-    if (!response)
+    MHD_add_response_header(response, name, value);
+}
+
+static ssize_t next_piece(void *userdata, uint64_t position, char *bytes, size_t room);
+static void stream_free(void *userdata);
+
+/* The same as libmicrohttpd has it. Takes over what the reply holds. */
+static struct MHD_Response *make_response(struct http_request *request, struct reply *reply)
+{
+    struct MHD_Response *response = NULL;
+    size_t length = reply->whole.length;
+    switch (reply->kind) {
+    case REPLY_WHOLE:
+        response = length ? MHD_create_response_from_buffer_with_free_callback(
+                                length, reply->whole.data, free)
+                          : MHD_create_response_from_buffer(0, (void *)"", MHD_RESPMEM_PERSISTENT);
+        if (!length || !response)
+            free(reply->whole.data);
+        break;
+    case REPLY_FILE:
+        response = MHD_create_response_from_fd64(reply->length, reply->fd);
+        if (!response)
+            close(reply->fd);
+        break;
+    case REPLY_STREAM:
+        response = MHD_create_response_from_callback(MHD_SIZE_UNKNOWN, 64u << 10, next_piece,
+                                                     request_ref(request), stream_free);
+        if (!response)
+            request_unref(request);
+        break;
+    }
+    if (response)
+        respond_each_header(request, reply->content_type, add_header, response);
+    *reply = (struct reply){0};
+    return response;
+}
+
+void respond_publish(struct http_request *request, unsigned status, struct reply *reply)
+{
+    struct MHD_Response *response = NULL;
+    uint64_t length = reply->kind == REPLY_WHOLE  ? reply->whole.length
+                      : reply->kind == REPLY_FILE ? reply->length
+                                                  : 0;
+    if (!request->stream && !(response = make_response(request, reply)))
         return;
-    add_headers(request, response, content_type);
     pthread_mutex_lock(&request->lock);
     request->answered = true;
     request->discard = true;
@@ -71,6 +111,10 @@ static void publish(struct http_request *request, unsigned status, const char *c
         request->status = status;
         request->sent = length;
         request->response = TAKE_PTR(response);
+    }
+    if (request->stream) {
+        request->reply = *reply; /* released with the request */
+        request->published = true;
     }
     request_resume(request);
     pthread_mutex_unlock(&request->lock);
@@ -93,7 +137,7 @@ static void compress(struct http_request *request, const char *content_type, str
 {
     const char *accepted = http_request_header(request, "Accept-Encoding");
     size_t least = MAX(request->server->options.compress_from_bytes, (size_t)16);
-    if (body->length < least || has_header(request, "Content-Encoding"))
+    if (body->length < least || respond_has_header(request, "Content-Encoding"))
         return;
     if (!compressible(content_type, body))
         return;
@@ -110,6 +154,11 @@ static void compress(struct http_request *request, const char *content_type, str
     buffer_release(&small);
 }
 
+static const char *keep_type(struct http_request *request, const char *content_type)
+{
+    return content_type && request->stream ? head_keep(request, content_type) : content_type;
+}
+
 void http_respond(struct http_request *request, unsigned status, const char *content_type,
                   struct buffer *body)
 {
@@ -118,15 +167,15 @@ void http_respond(struct http_request *request, unsigned status, const char *con
         *body = (struct buffer){0};
         return;
     }
+    if (request->rpc.protocol) {
+        grpc_respond(request, status, body);
+        return;
+    }
     compress(request, content_type, body);
-    size_t length = body->length;
-    struct MHD_Response *response =
-        length ? MHD_create_response_from_buffer_with_free_callback(length, body->data, free)
-               : MHD_create_response_from_buffer(0, (void *)"", MHD_RESPMEM_PERSISTENT);
-    if (!length || !response)
-        free(body->data);
+    struct reply reply = {.kind = REPLY_WHOLE, .content_type = keep_type(request, content_type)};
+    reply.whole = (struct buffer){.data = body->data, .length = body->length};
     *body = (struct buffer){0};
-    publish(request, status, content_type, response, length);
+    respond_publish(request, status, &reply);
 }
 
 void http_respond_text(struct http_request *request, unsigned status, const char *content_type,
@@ -144,10 +193,16 @@ void http_respond_file(struct http_request *request, unsigned status, const char
         close(fd);
         return;
     }
-    struct MHD_Response *response = MHD_create_response_from_fd64(length, fd);
-    if (!response)
+    if (request->rpc.protocol) {
         close(fd);
-    publish(request, status, content_type, response, length);
+        grpc_respond_error(request, 501, HTTP_UNIMPLEMENTED, "This answer is not a message.");
+        return;
+    }
+    struct reply reply = {.kind = REPLY_FILE,
+                          .content_type = keep_type(request, content_type),
+                          .fd = fd,
+                          .length = length};
+    respond_publish(request, status, &reply);
 }
 
 /* ---- streams ---- */
@@ -182,7 +237,7 @@ static void stream_free(void *userdata)
 static bool stream_compressible(struct http_request *request, const char *content_type)
 {
     const char *accepted = http_request_header(request, "Accept-Encoding");
-    if (has_header(request, "Content-Encoding") || !content_type ||
+    if (respond_has_header(request, "Content-Encoding") || !content_type ||
         !strcmp(content_type, "application/octet-stream") ||
         (!strncmp(content_type, "image/", 6) && !strstr(content_type, "svg")))
         return false;
@@ -195,21 +250,20 @@ int http_respond_stream(struct http_request *request, unsigned status, const cha
     struct http_server *server = request->server;
     if (request->answered)
         return 0;
+    if (request->rpc.protocol && !request->rpc.messages)
+        return grpc_gather(request, status, content_type);
     if (atomic_fetch_add(&server->stream_count, 1) >= server->options.stream_limit) {
         atomic_fetch_sub(&server->stream_count, 1);
         counters_refused(server, HTTP_REFUSED_OVERLOAD, request->peer, &request->identity, NULL);
         return -EAGAIN;
     }
     request->streaming = true;
-    if (stream_compressible(request, content_type)) {
+    if (!request->rpc.protocol && stream_compressible(request, content_type)) {
         http_respond_header(request, "Content-Encoding", "gzip");
         request->gzip = gzip_stream_new();
     }
-    struct MHD_Response *response = MHD_create_response_from_callback(
-        MHD_SIZE_UNKNOWN, 64u << 10, next_piece, request_ref(request), stream_free);
-    if (!response)
-        request_unref(request);
-    publish(request, status, content_type, response, 0);
+    struct reply reply = {.kind = REPLY_STREAM, .content_type = keep_type(request, content_type)};
+    respond_publish(request, status, &reply);
     return 0;
 }
 
@@ -252,7 +306,10 @@ static int write_out(void *context, const void *bytes, size_t length)
         if (length || request->output.length >= PIPE_FIRST_BYTES)
             request_resume(request);
         if (length && !wait_for_reader(request)) {
-            if (!request->gone)
+            if (!request->gone && request->stream)
+                counters_refused(request->server, HTTP_REFUSED_SLOW_READER, request->peer,
+                                 &request->identity, NULL);
+            else if (!request->gone)
                 connection_cut(request->connection, HTTP_REFUSED_SLOW_READER, &request->identity,
                                NULL);
             request->output_failed = true;
@@ -264,6 +321,8 @@ static int write_out(void *context, const void *bytes, size_t length)
 
 int http_write(struct http_request *request, const void *bytes, size_t length)
 {
+    if (request->rpc.gathering)
+        return grpc_gather_more(request, bytes, length);
     if (!request->streaming)
         return -EINVAL;
     if (request->head_only)
@@ -274,6 +333,8 @@ int http_write(struct http_request *request, const void *bytes, size_t length)
 
 void respond_end(struct http_request *request)
 {
+    if (request->rpc.gathering)
+        grpc_gather_end(request);
     if (request->gzip && !request->head_only)
         gzip_stream_end(request->gzip, write_out, request);
     if (request->streaming)
@@ -298,6 +359,10 @@ static void respond_message(struct http_request *request, unsigned status, enum 
                             const char *message)
 {
     struct buffer body = {0};
+    if (request->rpc.protocol) {
+        grpc_respond_error(request, status, code, message);
+        return;
+    }
     bool plain = request->route && request->route->flags & HTTP_ROUTE_PLAIN_ERRORS;
     if (plain) {
         text_escape_terminal(&body, message, strlen(message));
@@ -333,7 +398,7 @@ void http_respond_code(struct http_request *request, enum http_code code, const 
 void http_respond_failure(struct http_request *request, const struct error *error)
 {
     unsigned status = http_status_of_error(error->code);
-    if (status == 503 && !has_header(request, "Retry-After"))
+    if (status == 503 && !respond_has_header(request, "Retry-After"))
         http_respond_header(request, "Retry-After", "5");
     /* "the body ..." is what readers of formats call what they read, wherever it stands. */
     char message[ERROR_TEXT_BYTES];

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Starting and stopping the HTTP server: see server.h. Each address has a daemon of libmicrohttpd
-// with threads of its own; workers, limits and counters are shared.
+// with threads of its own; workers, limits and counters are shared, and so are the loops of HTTP/2.
 
 #include "http/server/server.h"
 
@@ -13,6 +13,7 @@
 
 #include "base/condition.h"
 #include "base/log.h"
+#include "http/server/h2.h"
 #include "http/server/internal.h"
 #include "http/tls.h"
 
@@ -127,12 +128,16 @@ static int start_daemon(struct http_server *server, struct listener *listener, s
             items[count++] = (struct MHD_OptionItem){MHD_OPTION_HTTPS_MEM_TRUST, 0,
                                                      (void *)http_tls_client_ca(options->tls)};
     }
+    if (options->http2) /* connections come from the loops: see h2.h */
+        flags |= MHD_USE_NO_LISTEN_SOCKET | MHD_USE_ITC;
+    else
+        items[count++] = (struct MHD_OptionItem){MHD_OPTION_LISTEN_SOCKET, listener->fd, NULL};
     items[count] = (struct MHD_OptionItem){MHD_OPTION_END, 0, NULL};
     /* libmicrohttpd splits its limit among threads; ours is in connection_accept. Its timeout is
      * for what the watcher can't see. */
     listener->daemon = MHD_start_daemon(
         flags, 0, connection_accept, server, connection_access, server, MHD_OPTION_EXTERNAL_LOGGER,
-        log_daemon, NULL, MHD_OPTION_LISTEN_SOCKET, listener->fd, MHD_OPTION_CONNECTION_LIMIT,
+        log_daemon, NULL, MHD_OPTION_CONNECTION_LIMIT,
         (unsigned)(options->connection_limit + 64) * options->io_threads,
         MHD_OPTION_CONNECTION_MEMORY_LIMIT, options->head_limit_bytes,
         MHD_OPTION_CONNECTION_TIMEOUT,
@@ -201,6 +206,8 @@ static int start_threads(struct http_server *server, struct error *error)
         server->watching = true;
     for (size_t i = 0; r == 0 && i < server->listener_count; i++)
         r = start_daemon(server, &server->listeners[i], error);
+    if (r == 0 && server->options.http2)
+        r = h2_start(server, error);
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     return r;
 }
@@ -266,9 +273,10 @@ static void stop_watcher(struct http_server *server)
  * take them out of their sets on their own time, and end the process when there is nothing. */
 static void close_listeners(struct http_server *server)
 {
+    h2_quiesce(server);
     for (size_t i = 0; i < server->listener_count; i++) {
         struct listener *listener = &server->listeners[i];
-        if (listener->daemon)
+        if (listener->daemon && !server->options.http2)
             MHD_quiesce_daemon(listener->daemon);
         shutdown(listener->fd, SHUT_RDWR);
         if (listener->address.address.ss_family == AF_UNIX)
@@ -287,6 +295,7 @@ void http_server_stop(struct http_server *server, unsigned grace_ms)
     workers_free(server->workers); /* now every handler has ended, and every answer is there */
     wait_for_requests(server, MIN(grace_ms, 1000u));
     stop_watcher(server);
+    h2_stop(server);
     for (size_t i = 0; i < server->listener_count; i++) {
         if (server->listeners[i].daemon)
             MHD_stop_daemon(server->listeners[i].daemon);

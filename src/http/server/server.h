@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The HTTP server: routes, limits, TLS, tokens, and threads that run handlers. libmicrohttpd does
- * sockets and parsing on a few threads of its own; a handler runs on a worker's thread, where it
- * may block, and reads and answers through request.h.
+ * HTTP/1.1 on a few threads of its own, nghttp2 HTTP/2 on ours; a handler runs on a worker's
+ * thread, where it may block, and reads and answers through request.h, whatever the protocol is.
  *
  * Everything has a limit. A body is held until it is complete or `body_buffer_bytes` are there;
  * then the handler starts, and reads the rest while it comes. Senders and readers below a minimum
@@ -36,6 +36,7 @@ enum http_refusal {
     HTTP_REFUSED_GUESSING,        /* a wrong token after many */
     HTTP_REFUSED_FORBIDDEN,       /* a token without the role; a host name that isn't ours */
     HTTP_REFUSED_MALFORMED,       /* contradicting headers and the like */
+    HTTP_REFUSED_FLOOD,           /* frames of HTTP/2 that cost more than they are worth */
     HTTP_REFUSED_STOPPING,
     HTTP_REFUSAL_COUNT,
 };
@@ -47,6 +48,11 @@ const char *http_refusal_name(enum http_refusal reason);
 #define HTTP_ROUTE_COMPUTES 2u
 /* Without a token a request goes on, with no role and the default tenant; with one, that counts. */
 #define HTTP_ROUTE_TOKEN_OPTIONAL 4u
+/* A method of a service, which gRPC may call; of other routes gRPC sees nothing. */
+#define HTTP_ROUTE_RPC 8u
+/* Messages go both ways at once: the handler starts before the body is complete, and uses
+ * http_message_read() and http_message_write(). */
+#define HTTP_ROUTE_MESSAGES 16u
 
 struct http_route {
     const char *method; /* "GET" (HEAD as well), "POST", ... */
@@ -81,6 +87,7 @@ struct http_server_options {
     size_t listen_count;
     mode_t unix_mode; /* 0: 0600 */
     bool insecure;    /* beyond loopback without TLS and tokens */
+    bool http2;       /* besides HTTP/1.1: by its preface, and by ALPN under TLS */
 
     const struct http_route *routes; /* the caller keeps them */
     size_t route_count;

@@ -18,6 +18,7 @@
 
 #define LOOK_MS 100
 #define SCAN_MS 1000
+#define LOOP_MS 5000
 
 void connection_cut(struct connection *connection, enum http_refusal reason,
                     const struct http_identity *identity, const struct http_request *request)
@@ -113,7 +114,8 @@ static void check_connections(struct http_server *server, int64_t now_ms)
         int phase = atomic_load_explicit(&at->phase, memory_order_acquire);
         int64_t since_ms = atomic_load_explicit(&at->since_ms, memory_order_relaxed);
         if (phase == PHASE_HEAD) {
-            if (now_ms - since_ms > server->options.idle_timeout_ms)
+            /* HTTP/2's own loop comes first, and says goodbye. */
+            if (now_ms - since_ms > server->options.idle_timeout_ms + (at->h2 ? LOOP_MS : 0))
                 shut(at, HTTP_REFUSED_SLOW_HEAD);
         } else if (phase != PHASE_BUSY && !(phase == PHASE_SENDING && at->unix_socket)) {
             check_rate(at, phase, now_ms);
@@ -131,7 +133,7 @@ static void wake_ended(struct http_server *server, int64_t now_ms)
     for (struct connection *at = server->connections; at && count < room; at = at->next) {
         int phase = atomic_load_explicit(&at->phase, memory_order_acquire);
         int64_t since_ms = atomic_load_explicit(&at->since_ms, memory_order_relaxed);
-        if (!at->shut && !at->ended && (phase == PHASE_HEAD || phase == PHASE_BODY) &&
+        if (!at->shut && !at->ended && !at->h2 && (phase == PHASE_HEAD || phase == PHASE_BODY) &&
             now_ms - since_ms >= SCAN_MS)
             sockets[count++] = (struct pollfd){.fd = at->fd, .events = POLLRDHUP};
     }
@@ -203,8 +205,9 @@ static bool look_for_left(struct http_server *server)
 {
     bool any = false;
     for (struct http_request *at = server->active; at; at = at->next_active) {
-        if (atomic_load_explicit(&at->connection->phase, memory_order_acquire) != PHASE_BUSY)
-            continue;
+        if (at->stream ||
+            atomic_load_explicit(&at->connection->phase, memory_order_acquire) != PHASE_BUSY)
+            continue; /* a loop sees by itself when its client leaves */
         any = true;
         if (http_request_cancelled(at))
             continue;

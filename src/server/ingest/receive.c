@@ -261,7 +261,8 @@ void receive_otlp(struct http_request *request, void *server)
     bool json = http_request_is_type(request, "application/json");
     int r = 0;
     if (!json && !http_request_is_type(request, "application/x-protobuf") &&
-        !http_request_is_type(request, "application/protobuf"))
+        !http_request_is_type(request, "application/protobuf") &&
+        !http_request_is_type(request, "application/proto")) /* Connect's name, and gRPC's */
         r = error_set(&error, -ENOTSUP,
                       "OTLP profiles must be application/x-protobuf or application/json.");
     if (!r)

@@ -286,7 +286,9 @@ static void receive_series(struct http_request *request, struct server *server, 
             r = receipt_read_json(&receipt, http_source(source), &error);
     } else if (http_request_is_type(request, "application/grpc") ||
                http_request_is_type(request, "application/grpc+proto")) {
-        r = error_set(&error, -ENOTSUP, "gRPC is not supported; use Connect or plain HTTP.");
+        r = error_set(&error, -ENOTSUP,
+                      "gRPC requires HTTP/2; over HTTP/1.1 use gRPC-Web, Connect "
+                      "or plain HTTP.");
     } else {
         r = receipt_body(&receipt, &source, &body, &length, &error);
         if (!r)

@@ -257,7 +257,7 @@ int rpc_read_large(struct http_request *http, uint64_t limit_bytes, const struct
     if (!request->json && !http_request_is_type(http, "application/proto"))
         return error_set(
             error, -ENOTSUP,
-            "Calls must be application/proto or application/json; gRPC is not supported.");
+            "Calls must be application/proto or application/json; gRPC requires HTTP/2.");
     int r = http_source_open(http, limit_bytes, &source, error);
     if (!r)
         r = parse(http_source(source), limit_bytes, fields, request, error);

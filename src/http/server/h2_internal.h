@@ -1,0 +1,136 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What the files of HTTP/2 share: h2_loop.c has the threads, accepts and looks at first bytes;
+ * h2_socket.c moves bytes, h2_session.c is what nghttp2 calls, h2_stream.c a stream and its
+ * request. Everything of a connection belongs to its loop's thread, but for the list of woken
+ * streams.
+ */
+#pragma once
+
+#include <nghttp2/nghttp2.h>
+
+#include "http/server/h2.h"
+#include "http/server/h2_frames.h"
+#include "http/server/internal.h"
+
+#define H2_STREAMS_MAX 100 /* of a connection, at once */
+#define H2_WINDOW_BYTES                                                                            \
+    PIPE_FIRST_BYTES           /* of a stream at first: for so much there is always room */
+#define H2_WINDOW_UNTOLD 65535 /* until the client has seen our settings */
+#define H2_CONNECTION_WINDOW (1 << 20)
+#define H2_SCRATCH_BYTES (64u << 10)
+#define H2_SETTINGS_MS 15000 /* in which our settings must be acknowledged */
+
+/* What an event of epoll is about; the first member of each. */
+enum h2_source { H2_SOURCE_WAKE, H2_SOURCE_LISTENER, H2_SOURCE_CONNECTION };
+
+enum h2_state {
+    H2_LOOKING,   /* at the first bytes */
+    H2_HANDSHAKE, /* of TLS */
+    H2_OPEN,
+};
+
+struct h2_load {
+    atomic_int references;
+    atomic_size_t unfinished;
+};
+
+struct h2_stream {
+    struct h2_connection *connection;
+    struct http_request *request;
+    int32_t id;
+    struct h2_stream *previous, *next;             /* of the connection */
+    struct h2_stream *previous_woken, *next_woken; /* loop->lock */
+    bool woken;                                    /* the same */
+    /* Of the head, while it comes. */
+    size_t head_bytes;
+    const char *target, *authority, *scheme;
+    bool head_too_large, begun;
+    int64_t window;      /* bytes that the client may still send */
+    int64_t deadline_ms; /* 0: none */
+    /* Of the answer. */
+    bool responded, deferred, complete, expired;
+    size_t position;
+    uint64_t taken; /* bytes of it that nghttp2 has taken */
+    /* Where the current window of rates began. */
+    int64_t rate_ms;
+    uint64_t rate_bytes;
+    bool rate_sends;
+};
+
+struct h2_connection {
+    enum h2_source source;
+    enum h2_state state;
+    struct h2_loop *loop;
+    struct connection *connection;
+    struct listener *listener;
+    int fd;
+    unsigned looks;
+    nghttp2_session *session;
+    gnutls_session_t tls;
+    struct h2_frames frames;
+    struct h2_load *load;
+    bool settings_known; /* the client has acknowledged ours */
+    int64_t opened_ms;
+    const char *problem; /* what the client does wrong; NULL: nothing */
+    struct buffer out;   /* what the socket didn't take */
+    size_t out_sent;
+    int64_t out_ms; /* when it last took something */
+    uint32_t events;
+    struct h2_stream *streams;
+    size_t stream_count;
+    struct h2_connection *previous, *next;
+};
+
+struct h2_listener {
+    enum h2_source source;
+    struct listener *listener;
+};
+
+struct h2_loop {
+    enum h2_source source;
+    struct http_server *server;
+    pthread_t thread;
+    bool started;
+    int epoll_fd, event_fd;
+    atomic_bool quiesce, stop;
+    bool quiesced;
+    struct h2_listener listeners[HTTP_LISTEN_MAX];
+    struct h2_connection *connections;
+    int64_t ticked_ms;
+    uint8_t scratch[H2_SCRATCH_BYTES];
+    pthread_mutex_t lock;
+    struct h2_stream *first_woken, *last_woken;   /* under it */
+    gnutls_certificate_credentials_t credentials; /* NULL: no TLS */
+};
+
+/* ---- h2_socket.c ---- */
+int h2_credentials(struct h2_loop *loop);
+int h2_tls_begin(struct h2_connection *connection);
+/* 0: done; -EAGAIN: goes on; else failed. */
+int h2_tls_handshake(struct h2_connection *connection);
+/* Bytes; 0: the client has closed; -EAGAIN; or failed. */
+ssize_t h2_socket_read(struct h2_connection *connection, void *bytes, size_t room);
+/* Sends what nghttp2 has, as far as it goes. Negative: the connection is broken. */
+int h2_flush(struct h2_connection *connection);
+void h2_set_events(struct h2_connection *connection, uint32_t events);
+
+/* ---- h2_session.c ---- */
+int h2_session_open(struct h2_connection *connection);
+/* Bytes from the client. Negative: the connection has to end, after what is left was sent. */
+int h2_session_take(struct h2_connection *connection, const uint8_t *bytes, size_t length);
+
+/* ---- h2_stream.c ---- */
+void h2_load_release(struct h2_load *load);
+struct h2_stream *h2_stream_new(struct h2_connection *connection, int32_t id);
+void h2_stream_free(struct h2_stream *stream);
+void h2_stream_field(struct h2_stream *stream, const char *name, size_t name_length,
+                     const char *value, size_t value_length);
+/* The head is there; the body is, too, when `ended`. */
+void h2_stream_begin(struct h2_stream *stream, bool ended);
+void h2_stream_data(struct h2_stream *stream, const void *bytes, size_t length);
+void h2_stream_end(struct h2_stream *stream);
+/* What may have changed since: an answer, more of it, room for more of the body. */
+void h2_stream_process(struct h2_stream *stream);
+/* Deadlines and rates. */
+void h2_stream_check(struct h2_stream *stream, int64_t now_ms);

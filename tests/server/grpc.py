@@ -1,0 +1,233 @@
+# SPDX-License-Identifier: Apache-2.0
+"""grpc.py PART ADDRESS FIXTURES [ARGUMENTS]: calls a server over HTTP/2, and compares."""
+
+import base64
+import gzip
+import http.client
+import json
+import struct
+import subprocess
+import sys
+import time
+
+import h2
+from protobuf import field, varint
+
+EXPORT = "/opentelemetry.proto.collector.profiles.v1development.ProfilesService/Export"
+WRITE_RAW = "/parca.profilestore.v1alpha1.ProfileStoreService/WriteRaw"
+PUSH = "/push.v1.PusherService/Push"
+QUERIER = "/querier.v1.QuerierService/"
+OK, CANCELLED, UNKNOWN, INVALID_ARGUMENT, DEADLINE_EXCEEDED, NOT_FOUND = range(6)
+PERMISSION_DENIED, RESOURCE_EXHAUSTED, UNIMPLEMENTED, INTERNAL, UNAVAILABLE, UNAUTHENTICATED = 7, 8, 12, 13, 14, 16
+
+
+def expect(got, wanted, what):
+    if got != wanted:
+        sys.exit(f"{what}: expected {wanted!r}, got {got!r}")
+
+
+def plain(address, method, path, body=b"", **headers):
+    connection = http.client.HTTPConnection(address, timeout=h2.PATIENCE)
+    connection.request(method, path, body, {k.replace("_", "-"): v for k, v in headers.items()})
+    answer = connection.getresponse()
+    data = answer.read()
+    connection.close()
+    return answer.status, data
+
+
+def otlp(service, value, start=None):
+    """An export of one sample, in the layout of 1.10."""
+    start = start or int(time.time()) * 10**9
+    strings = ["", "cpu", "nanoseconds", "main", "work", "service.name", service]
+    stack = field(1, varint(2) + varint(1))  # the innermost frame first
+    dictionary = b"".join([
+        field(1, b""), field(2, b""), field(2, field(3, field(1, 1))), field(2, field(3, field(1, 2))),
+        field(3, b""), field(3, field(1, 3)),
+        field(3, field(1, 4)), field(4, b""),
+        b"".join(field(5, s) for s in strings), field(6, b""), field(7, b""), field(7, stack)])
+    sample = field(1, 1) + field(4, varint(value)) + field(5, struct.pack("<Q", start))
+    profile = (field(1, field(1, 1) + field(2, 2)) + field(2, sample) +
+               varint(3 << 3 | 1) + struct.pack("<Q", start) + field(4, 10**10) +
+               field(5, field(1, 1) + field(2, 2)) + field(6, 10**7))
+    resource = field(1, field(1, field(1, "service.name") + field(2, field(1, service))))
+    return field(1, resource + field(2, field(2, profile))) + field(2, dictionary)
+
+
+def pprof(value, start=None):
+    strings = ["", "cpu", "nanoseconds", "main", "work"]
+    body = field(1, field(1, 1) + field(2, 2))
+    body += field(2, field(1, varint(2) + varint(1)) + field(2, varint(value)))
+    for i in (1, 2):
+        body += field(4, field(1, i) + field(4, field(1, i))) + field(5, field(1, i) + field(2, i + 2))
+    body += b"".join(field(6, s) for s in strings)
+    body += field(9, start or int(time.time()) * 10**9) + field(10, 10**10)
+    return body + field(11, field(1, 1) + field(2, 2)) + field(12, 10**7)
+
+
+def series(service, profile, parca):
+    labels = [("__name__", "process_cpu"), ("service_name", service)]
+    pairs = b"".join(field(1, field(1, n) + field(2, v)) for n, v in labels)
+    one = (field(1, pairs) if parca else pairs) + field(2, field(1, profile))
+    return field(2 if parca else 1, one)
+
+
+def total(address, service):
+    query = "process_cpu:cpu:nanoseconds:cpu:nanoseconds" + '{service_name="%s"}' % service
+    connection = http.client.HTTPConnection(address, timeout=h2.PATIENCE)
+    from urllib.parse import quote
+    connection.request("GET", f"/api/v1/profile?format=folded&query={quote(query)}&from=1980-01-01&to=now%2B1d")
+    answer = connection.getresponse()
+    text = answer.read().decode()
+    expect(answer.status, 200, f"profile of {service}: {text}")
+    return sorted(text.split("\n"))
+
+
+def same(address, fixtures):
+    """What is sent in different ways is stored the same."""
+    connection = h2.Connection(address)
+    now = int(time.time()) * 10**9
+    message = otlp("otlp-http", 7000, now)
+    expect(plain(address, "POST", "/v1development/profiles", message, Content_Type="application/x-protobuf")[0],
+           200, "OTLP over HTTP/1.1")
+    wanted = total(address, "otlp-http")
+    if "main;work 7000" not in wanted:
+        sys.exit(f"The profile is not as it was sent: {wanted}")
+    zstd = subprocess.run(["zstd", "-qc"], input=otlp("otlp-zstd", 7000, now), stdout=subprocess.PIPE, check=True).stdout
+    for service, sent, flags, headers in (
+            ("otlp-plain", otlp("otlp-plain", 7000, now), 0, ()),
+            ("otlp-gzip", gzip.compress(otlp("otlp-gzip", 7000, now)), 1, [("grpc-encoding", "gzip")]),
+            ("otlp-zstd", zstd, 1, [("grpc-encoding", "zstd")])):
+        answer = connection.call(EXPORT, sent, headers, flags)
+        expect((answer.status, answer.grpc, answer.body), (200, OK, b"\0\0\0\0\0"), f"{service}: {answer.headers}")
+        expect(answer.header("content-type"), "application/grpc", "the type")
+        expect(total(address, service), wanted, service)
+    for path, parca in ((PUSH, False), (WRITE_RAW, True)):
+        name = "parca" if parca else "push"
+        profile = pprof(9000, now)
+        expect(plain(address, "POST", path, series(name + "-connect", profile, parca), Content_Type="application/proto")[0],
+               200, path)
+        answer = connection.call(path, series(name + "-grpc", profile, parca))
+        expect(answer.grpc, OK, f"{path}: {answer.trailers or answer.headers}")
+        web = b"\0" + struct.pack(">I", len(series(name + "-web", profile, parca))) + series(name + "-web", profile, parca)
+        status, body = plain(address, "POST", path, web, Content_Type="application/grpc-web+proto")
+        expect((status, body[:5], body[5], b"grpc-status: 0" in body), (200, b"\0\0\0\0\0", 0x80, True), f"{path} as gRPC-Web")
+        wanted = total(address, name + "-connect")
+        if "main;work 9000" not in wanted:
+            sys.exit(f"{path}: the profile is not as it was sent: {wanted}")
+        expect(total(address, name + "-grpc"), wanted, path)
+        expect(total(address, name + "-web"), wanted, path)
+    same_queries(connection, address)
+    many_at_once(connection, address)
+
+
+def same_queries(connection, address):
+    start, end = 0, int(time.time() * 1000) + 86400000
+    kind = "process_cpu:cpu:nanoseconds:cpu:nanoseconds"
+    calls = {
+        "ProfileTypes": field(1, start) + field(2, end),
+        "LabelNames": field(2, start) + field(3, end),
+        "LabelValues": field(1, "service_name") + field(3, start) + field(4, end),
+        "Series": field(3, start) + field(4, end),
+        "SelectMergeStacktraces": field(1, kind) + field(2, "{}") + field(3, start) + field(4, end),
+        "SelectMergeProfile": field(1, kind) + field(2, "{}") + field(3, start) + field(4, end),
+    }
+    for method, request in calls.items():
+        status, connect = plain(address, "POST", QUERIER + method, request, Content_Type="application/proto")
+        expect(status, 200, method)
+        if not connect:
+            sys.exit(f"{method} has no answer")
+        answer = connection.call(QUERIER + method, request)
+        expect((answer.grpc, answer.message), (OK, connect), method)
+        packed = connection.call(QUERIER + method, request, [("grpc-accept-encoding", "identity,gzip")])
+        expect(gzip.decompress(packed.message) if packed.body[0] else packed.message, connect, method + " as gzip")
+        framed = b"\0" + struct.pack(">I", len(request)) + request
+        for over_h2 in (False, True):
+            if over_h2:
+                web = connection.request("POST", QUERIER + method, [("content-type", "application/grpc-web+proto")], framed).body
+            else:
+                _, web = plain(address, "POST", QUERIER + method, framed, Content_Type="application/grpc-web+proto")
+            length = struct.unpack(">I", web[1:5])[0]
+            expect(web[5:5 + length], connect, method + " as gRPC-Web")
+            expect(web[5 + length], 0x80, method + " as gRPC-Web: trailers")
+    answer = connection.call(QUERIER + "LabelNames", json.dumps({"start": start, "end": end}).encode(),
+                             content_type="application/grpc+json")
+    status, connect = plain(address, "POST", QUERIER + "LabelNames", json.dumps({"start": start, "end": end}).encode(),
+                            Content_Type="application/json")
+    expect((answer.grpc, answer.message), (OK, connect), "LabelNames as JSON")
+
+
+def many_at_once(connection, address):
+    """Streams side by side, with bodies larger than a window."""
+    before = 0
+    streams, filler = [], field(15, b"\0" * 300000)
+    for i in range(20):
+        message = otlp(f"many-{i}", 1000 + i) + filler
+        stream = connection.open("POST", EXPORT, [("content-type", "application/grpc")])
+        streams.append((stream, b"\0" + struct.pack(">I", len(message)) + message))
+    for stream, body in streams:
+        connection.data(stream, body)
+    for i, (stream, _) in enumerate(streams):
+        expect(connection.wait(stream).grpc, OK, f"stream {stream}")
+        if f"main;work {1000 + i}" not in total(address, f"many-{i}"):
+            sys.exit(f"The profile of stream {stream} is not as it was sent.")
+
+
+def status(address, fixtures):
+    connection = h2.Connection(address)
+
+    def code(wanted, path, message, **options):
+        answer = connection.call(path, message, **options)
+        expect(answer.grpc, wanted, f"{path}: {answer.header('grpc-message')}")
+        if wanted != OK and not answer.header("grpc-message"):
+            sys.exit(f"{path}: no message")
+        return answer
+
+    code(UNIMPLEMENTED, "/none.Service/Method", b"")
+    code(UNIMPLEMENTED, "/api/v1/push", b"x")  # not a method of a service
+    code(INVALID_ARGUMENT, EXPORT, b"\xff\xff\xff")
+    code(UNIMPLEMENTED, EXPORT, b"x", flags=1, headers=[("grpc-encoding", "br")])
+    code(INVALID_ARGUMENT, EXPORT, b"x", flags=1)
+    code(INVALID_ARGUMENT, EXPORT, b"not gzip", flags=1, headers=[("grpc-encoding", "gzip")])
+    code(INVALID_ARGUMENT, EXPORT, b"", flags=8)
+    code(OK, EXPORT, b"")
+    code(NOT_FOUND, QUERIER + "SelectMergeStacktraces", field(1, "nonsense"))
+    code(RESOURCE_EXHAUSTED, QUERIER + "LabelNames", b"\0" * (2 << 20))
+    for body in (b"", b"\0\0\0", b"\0\0\0\0\5abc", b"\0\0\0\0\0\0\0\0\0\0"):
+        answer = connection.request("POST", EXPORT, [("content-type", "application/grpc")], body)
+        expect(answer.grpc, INVALID_ARGUMENT, f"the body {body!r}")
+    answer = connection.request("POST", EXPORT, [("content-type", "application/grpc-web-text")], b"AAAAAAA=")
+    expect(answer.status, 415, "gRPC-Web as text")
+
+    # A deadline that passes while the body is coming; the connection goes on.
+    stream = connection.open("POST", EXPORT, [("content-type", "application/grpc"), ("grpc-timeout", "200m")])
+    expect(connection.wait(stream).grpc, DEADLINE_EXCEEDED, "the deadline")
+    # Cancelled, with and without a body.
+    for ended in (False, True):
+        stream = connection.open("POST", EXPORT, [("content-type", "application/grpc")], ended)
+        connection.send(h2.frame(h2.RST_STREAM, stream=stream, payload=struct.pack(">I", h2.CANCEL)))
+    code(OK, EXPORT, b"")
+    expect(connection.request("GET", "/ready").body, b"ready\n", "after all that")
+    expect(connection.goaway, None, "goodbye")
+    # HTTP/1.1 has no trailers that gRPC could use.
+    expect(plain(address, "POST", EXPORT, b"\0\0\0\0\0", Content_Type="application/grpc")[0], 415, "gRPC over HTTP/1.1")
+
+
+def tokens(address, fixtures, writer, reader):
+    connection = h2.Connection(address)
+
+    def code(wanted, path, message, token=None):
+        headers = [("authorization", "Bearer " + token)] if token else []
+        answer = connection.call(path, message, headers)
+        expect(answer.grpc, wanted, f"{path}: {answer.header('grpc-message')}")
+
+    request = field(2, 0) + field(3, int(time.time() * 1000) + 86400000)
+    code(UNAUTHENTICATED, EXPORT, otlp("a", 1))
+    code(UNAUTHENTICATED, EXPORT, otlp("a", 1), "assay_wrong")
+    code(OK, EXPORT, otlp("a", 1), writer)
+    code(PERMISSION_DENIED, EXPORT, otlp("a", 1), reader)
+    code(OK, QUERIER + "LabelNames", request, reader)
+    code(PERMISSION_DENIED, QUERIER + "LabelNames", request, writer)
+
+
+if __name__ == "__main__":
+    globals()[sys.argv[1]](*sys.argv[2:])
