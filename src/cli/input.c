@@ -9,6 +9,8 @@
 #include "base/log.h"
 #include "cli/progress.h"
 #include "profile/filter.h"
+#include "symbol/recorded/names.h"
+#include "symbol/recorded/walk.h"
 
 int fail(const struct error *error)
 {
@@ -66,12 +68,17 @@ int input_read(const struct input_options *input, const char *const *paths, int 
     }
     struct progress *progress = progress_start();
     struct error error = {0};
+    bool addresses = false;
+    options.ret_addresses = &addresses;
+    perf_data_set_walker(&symbol_walker);
     options.progress = show_progress;
     options.progress_context = progress;
     struct warnings warnings = {0};
     options.warn = note_warning;
     options.warn_context = &warnings;
     int r = format_read_files(paths, (size_t)count, &options, profile, ret_format, &error);
+    if (r >= 0 && addresses)
+        r = recorded_name(profile, profile->detail, &error);
     progress_stop(&progress);
     show_warnings(&warnings);
     buffer_release(&warnings.lines);

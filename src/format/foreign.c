@@ -24,7 +24,10 @@ static const struct foreign {
     {"BZh", 3, {NULL}, "compressed with bzip2; unpack it with `bzip2 -d`"},
     {"\x04\x22\x4d\x18", 4, {NULL}, "compressed with lz4; unpack it with `lz4 -d`"},
     {"7z\xbc\xaf", 4, {NULL}, "a 7-Zip archive; unpack it and read the profiles in it"},
-    {"PERFILE2", 8, {NULL}, "a perf.data file; read the output of `perf script -i FILE`"},
+    {"2ELIFREP",
+     8,
+     {NULL},
+     "a perf.data file of a big-endian machine; read the output of `perf script -i FILE`"},
     {"\x7f"
      "ELF",
      4,

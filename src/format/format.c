@@ -15,6 +15,7 @@ static const struct format *const table[] = {
     &format_otlp,
     &format_otlp_json,
     &format_jfr,
+    &format_perf_data,
     &format_speedscope,
     &format_cpuprofile,
     &format_heapprofile,

@@ -38,7 +38,8 @@ struct format {
     const char *summary;    /* one line, for --help */
     const char *extensions; /* of files to write, space-separated, the longest match wins */
     bool text; /* input may be UTF-16, or begin with a byte order mark: see source_decode_text() */
-    bool gzip; /* output is gzip-compressed unless written with another extension */
+    bool addresses; /* input has addresses where others have names: see input_read() */
+    bool gzip;      /* output is gzip-compressed unless written with another extension */
     enum profile_detail detail; /* what a written file can hold; more need not be read */
 
     /*
@@ -99,6 +100,9 @@ struct read_options {
     /* Called after each file of which a part was left out, with a sentence; may be NULL. */
     void (*warn)(void *context, const char *name, const char *warning);
     void *warn_context;
+
+    /* Set to true when a file has addresses where others have names; may be NULL. */
+    bool *ret_addresses;
 };
 
 /* Opens, detects and reads a file (or "-") into `profile`; errors begin with the file's name.
@@ -129,4 +133,4 @@ int format_compress_gzip(const struct buffer *content, struct buffer *ret_compre
 extern const struct format format_pprof, format_otlp, format_otlp_json, format_folded,
     format_perf_script, format_speedscope, format_gperftools_cpu, format_gperftools_heap,
     format_cpuprofile, format_heapprofile, format_stackprof, format_flamebearer, format_jfr,
-    format_svg, format_html;
+    format_perf_data, format_svg, format_html;

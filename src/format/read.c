@@ -78,6 +78,8 @@ static int job_add(struct job *job, const struct read_options *options, struct p
         return name_error(job->source.name, r, &inner, error);
     if (job->source.warning[0] && options && options->warn)
         options->warn(options->warn_context, job->source.name, job->source.warning);
+    if (options && options->ret_addresses && job->format->addresses)
+        *options->ret_addresses = true;
     if (ret_format)
         *ret_format = job->format;
     return 0;

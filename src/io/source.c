@@ -338,6 +338,33 @@ int source_fill(struct source *source, size_t needed, struct error *error)
     return 0;
 }
 
+ssize_t source_read_at(struct source *source, uint64_t offset, void *bytes, size_t length)
+{
+    const struct source_decoder *decoder = source->decoder;
+    if (source->ended && offset >= source->window_offset) {
+        uint64_t at = offset - source->window_offset;
+        size_t got = at < source->length ? MIN(length, source->length - (size_t)at) : 0;
+        if (got)
+            memcpy(bytes, source->window + at, got);
+        return (ssize_t)got;
+    }
+    if (!decoder || decoder->fd < 0 || decoder->compression != COMPRESSION_NONE ||
+        offset > INT64_MAX)
+        return -ENOTSUP;
+    size_t got = 0;
+    while (got < length) {
+        ssize_t r = pread(decoder->fd, (char *)bytes + got, length - got, (off_t)(offset + got));
+        if (r < 0 && errno == EINTR)
+            continue;
+        if (r < 0)
+            return errno == ESPIPE ? -ENOTSUP : -errno;
+        if (!r)
+            break;
+        got += (size_t)r;
+    }
+    return (ssize_t)got;
+}
+
 int source_need_all(struct source *source, size_t limit_bytes, struct error *error)
 {
     for (size_t needed = WINDOW_BYTES; source_available(source) <= limit_bytes; needed *= 2) {

@@ -114,6 +114,11 @@ static inline uint64_t source_offset(const struct source *source)
     return source->window_offset + source->position;
 }
 
+/* Bytes of the uncompressed stream wherever they are, ahead of the window too: where the input is
+ * a file that is not compressed, or all of it is in the window. Returns how many, fewer at the end,
+ * or -ENOTSUP. */
+ssize_t source_read_at(struct source *source, uint64_t offset, void *bytes, size_t length);
+
 /* The whole rest of the stream in the window, at most `limit_bytes` (-E2BIG beyond). */
 int source_need_all(struct source *source, size_t limit_bytes, struct error *error);
 

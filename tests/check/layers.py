@@ -39,6 +39,9 @@ USES = {
     "runtime": "base",
     "runtime/python": "arch/x86_64 base bpf elf elf/cfi runtime",
     "symbol": "base elf elf/cfi elf/go elf/unwind profile",
+    "symbol/recorded": (
+        "base elf elf/unwind format/perfdata profile symbol symbol/naming"
+    ),
     "symbol/jit": "base elf profile symbol",
     "capture/record": "base capture/perf elf elf/unwind profile runtime runtime/python symbol/jit",
     "elf/dwarf": "base elf",
@@ -62,7 +65,7 @@ USES = {
         "format/otlp http/client http/server io profile symbol symbol/jit symbol/naming "
         "symbol/store"
     ),
-    "cli": "base format io profile symbol/naming",
+    "cli": "base format io profile symbol/naming symbol/recorded",
     "format/picture": "base format profile",
     "format/jfr": "base format io profile",
     "format/pprof": "base format io profile",
@@ -114,7 +117,7 @@ USES = {
     "cli/file": (
         "base cli compare format/picture http/client http/server profile server/api "
         "server/query "
-        "server/web symbol/naming symbol/sources symbol/store"
+        "server/web symbol/recorded symbol/sources symbol/store"
     ),
     "cli/live": (
         "base capture capture/bpf capture/heap capture/ptrace cli config profile symbol/jit "
@@ -132,6 +135,7 @@ USES = {
     "format/v8": "base format io profile",
     "format/ruby": "base format io",
     "format/pyroscope": "base format io",
+    "format/perfdata": "base format",
     "kernel": "bpf",
     "store/file": "base label profile store store/block",
     "store/embedded": "base profile store store/block store/file",

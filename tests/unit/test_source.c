@@ -465,7 +465,7 @@ static void names_foreign_files(void **state)
         {"\x04\x08{\x0d:\x0cversionf", 12, "stackprof --json"},
         {" {\"meta\":{\"interval\":1,\"processType\":0,\"preprocessedProfileVersion\":48}}", 72,
          "is a profile of the Firefox Profiler"},
-        {"PERFILE2\x68\0\0\0", 12, "perf script -i"},
+        {"2ELIFREP\x68\0\0\0", 12, "perf script -i"},
         {"[{\"a\":1}]", 9, "unrecognised format"},
     };
     (void)state;

@@ -8,7 +8,7 @@
 #include "cli/input.h"
 #include "cli/output.h"
 #include "profile/naming.h"
-#include "symbol/naming/naming.h"
+#include "symbol/recorded/names.h"
 
 struct convert_options {
     struct input_options input;
@@ -17,31 +17,12 @@ struct convert_options {
     bool symbolize;
 };
 
-/* The kernel that runs here need not be the one that was recorded. */
-static bool no_kernel_names(void *context, uint64_t address, struct symbol *ret_symbol)
-{
-    (void)context;
-    (void)address;
-    (void)ret_symbol;
-    return false;
-}
-
 /* Names what has only an address, from the binaries of this machine that are the same by their
  * build ID. */
 static int symbolize(struct profile *profile, enum profile_detail detail)
 {
-    struct profile named;
     struct error error = {0};
-    struct symbolizer *symbolizer = symbolizer_new();
-    symbolizer_ask_kernel(symbolizer, no_kernel_names, NULL);
-    profile_init(&named, detail);
-    int r = symbol_name_profile(symbolizer, profile, &named, NULL, NULL, &error);
-    symbolizer_free(symbolizer);
-    profile_release(r < 0 ? &named : profile);
-    if (r < 0)
-        return fail(&error);
-    *profile = named;
-    return 0;
+    return recorded_name(profile, detail, &error) < 0 ? fail(&error) : 0;
 }
 
 static int run(const char *command, const struct convert_options *options,

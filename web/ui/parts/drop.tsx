@@ -6,7 +6,7 @@ import { addFiles, filesPath } from '../files';
 import { address, go } from '../route';
 import { Icon } from './icon';
 
-const FORMATS = 'pprof, perf script, folded stacks, speedscope, OTLP, JFR, V8 .cpuprofile and .heapprofile, '
+const FORMATS = 'pprof, perf.data, perf script, folded stacks, speedscope, OTLP, JFR, V8 .cpuprofile and .heapprofile, '
   + 'stackprof, flamebearer, gperftools CPU and heap; also compressed with gzip or zstd';
 
 // Two that come together are compared, in the order they came.
