@@ -16,6 +16,7 @@
 #include <unistd.h>
 
 #include "capture/heap/ring.h"
+#include "heap/registers.h"
 
 #define WAIT_NS 1000000 /* between looks at a full ring, */
 #define WAITS_MAX 1000  /* of which there are so many for one record */
@@ -226,7 +227,7 @@ static size_t copy_stack(uint64_t sp, void *buffer)
 
 __attribute__((noinline)) void writer_alloc(void *pointer, size_t size, uint64_t weight)
 {
-    uint64_t position, ip, sp, fp, bx;
+    uint64_t position;
     announce_child();
     struct heap_record *record = begin(HEAP_STACK_BYTES, &position);
     if (!record) {
@@ -234,16 +235,15 @@ __attribute__((noinline)) void writer_alloc(void *pointer, size_t size, uint64_t
         count(&ring->lost_alloc_bytes, weight);
         return;
     }
-    __asm__ volatile("lea 0(%%rip), %0\n\tmov %%rsp, %1\n\tmov %%rbp, %2\n\tmov %%rbx, %3"
-                     : "=&r"(ip), "=&r"(sp), "=&r"(fp), "=&r"(bx));
+    struct own_registers own = registers_read();
     record->pointer = (uint64_t)(uintptr_t)pointer;
     record->size = size;
     record->weight = weight;
-    record->ip = ip;
-    record->sp = sp;
-    record->fp = fp;
-    record->bx = bx;
-    record->bytes = (uint32_t)copy_stack(sp, record + 1);
+    record->ip = own.ip;
+    record->sp = own.sp;
+    record->fp = own.fp;
+    record->base = own.base;
+    record->bytes = (uint32_t)copy_stack(own.sp, record + 1);
     /* Most stacks are shorter than what was claimed. */
     uint32_t used = slots_for(record->bytes), claimed = slots_for(HEAP_STACK_BYTES);
     if (used < claimed)

@@ -239,7 +239,7 @@ static __always_inline int take_saved_registers(struct scratch *scratch)
     if ((registers.cs & 3) != 3)
         return -1;
     LOAD_REGISTERS(&registers, value);
-    scratch->walk.in_system_call = (__s64)registers.orig_ax >= 0;
+    scratch->walk.in_system_call = IN_SYSTEM_CALL(registers);
     if (scratch->walk.in_system_call)
         scratch->sample.flags |= BPF_SAMPLE_SYSTEM_CALL;
     __builtin_memcpy(scratch->registers, value, sizeof(scratch->registers));

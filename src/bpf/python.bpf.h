@@ -79,7 +79,7 @@ static __always_inline __u64 python_field(const __u8 *bytes, __u32 offset, __u32
 static __always_inline int python_find_thread(struct walk *walk, const struct bpf_python *python)
 {
     struct python_walk *state = &walk->python;
-    __u64 at = bpf_get_current_task_btf()->thread.fsbase + (__s64)python->tsd_offset;
+    __u64 at = THREAD_POINTER(bpf_get_current_task_btf()) + (__s64)python->tsd_offset;
     __u64 thread;
     if (python_load(at, &thread))
         return -1;

@@ -44,7 +44,7 @@ struct sched_info {
 };
 
 struct thread_struct {
-    unsigned long fsbase; /* x86-64: the thread pointer */
+    unsigned long fsbase; /* THREAD_POINTER() of x86_64.bpf.h */
 };
 
 struct kernfs_node {

@@ -241,8 +241,8 @@ __noinline int walk_find_rule(struct walk *walk, __u32 number, __u64 address)
 /* ---- a step ---- */
 
 struct caller {
-    __u64 ip, sp, fp, bx;
-    __u32 fp_known, bx_known;
+    __u64 ip, sp, fp, base;
+    __u32 fp_known, base_known;
 };
 
 enum { STEP_DONE = -1 }; /* otherwise an enum unwind_end */
@@ -256,10 +256,10 @@ static __always_inline void become(struct walk *walk, const struct caller *calle
 {
     walk->value[REGISTER_IP] = caller->ip;
     walk->value[REGISTER_SP] = caller->sp;
-    walk->value[REGISTER_BP] = caller->fp;
-    walk->value[REGISTER_BX] = caller->bx;
-    walk->known = 1u << REGISTER_IP | 1u << REGISTER_SP | caller->fp_known << REGISTER_BP |
-                  caller->bx_known << REGISTER_BX;
+    walk->value[REGISTER_FP] = caller->fp;
+    walk->value[REGISTER_BASE] = caller->base;
+    walk->known = 1u << REGISTER_IP | 1u << REGISTER_SP | caller->fp_known << REGISTER_FP |
+                  caller->base_known << REGISTER_BASE;
 }
 
 static __always_inline int step_by_frame_pointer(struct walk *walk,
@@ -268,11 +268,11 @@ static __always_inline int step_by_frame_pointer(struct walk *walk,
     /* Chains of frame pointers end with 0. It counts behind another frame of the chain: code that
      * has none uses the register, and words of the stack, for anything. */
     int may_end = walk->by_frame_pointer && walk->in_file;
-    __u64 fp = walk->value[REGISTER_BP], sp = walk->value[REGISTER_SP];
+    __u64 fp = walk->value[REGISTER_FP], sp = walk->value[REGISTER_SP];
     struct caller caller = {.fp_known = 1};
-    if (may_end && is_known(walk, REGISTER_BP) && !fp)
+    if (may_end && is_known(walk, REGISTER_FP) && !fp)
         return UNWIND_END_COMPLETE;
-    if (!is_known(walk, REGISTER_BP) || fp < sp || fp % 8 || fp > ~0ull - 16)
+    if (!is_known(walk, REGISTER_FP) || fp < sp || fp % 8 || fp > ~0ull - 16)
         return UNWIND_END_NO_ROWS;
     if (read_word(walk, fp, &caller.fp) || read_word(walk, fp + 8, &caller.ip))
         return fp - sp < (8u << 20) ? UNWIND_END_TRUNCATED : UNWIND_END_NO_ROWS;
@@ -291,8 +291,8 @@ static __always_inline int step_by_frame_pointer(struct walk *walk,
 static __always_inline int step_by_signal(struct walk *walk, const struct unwind_rule *rule)
 {
     __u64 at = walk->value[REGISTER_SP] + (__s64)rule->cfa_offset;
-    struct caller caller = {.fp_known = 1, .bx_known = 1};
-    if (read_word(walk, at - 40, &caller.fp) || read_word(walk, at - 32, &caller.bx) ||
+    struct caller caller = {.fp_known = 1, .base_known = 1};
+    if (read_word(walk, at - 40, &caller.fp) || read_word(walk, at - 32, &caller.base) ||
         read_word(walk, at, &caller.sp) || read_word(walk, at + 8, &caller.ip))
         return UNWIND_END_TRUNCATED;
     if (++walk->signal_frames > UNWIND_SIGNAL_FRAMES_MAX)
@@ -307,13 +307,13 @@ static __always_inline int find_cfa(struct walk *walk, const struct unwind_rule 
                                     __u64 *ret_cfa)
 {
     __s64 offset = rule->cfa_offset;
-    __u64 sp = walk->value[REGISTER_SP], fp = walk->value[REGISTER_BP], word;
+    __u64 sp = walk->value[REGISTER_SP], fp = walk->value[REGISTER_FP], word;
     __u32 cfa = rule->cfa, number = rule->argument;
     if (cfa == UNWIND_CFA_SP || cfa == UNWIND_CFA_IP_IN_REGISTER || cfa == UNWIND_CFA_CLONE) {
         *ret_cfa = sp + offset;
     } else if (cfa == UNWIND_CFA_FP || cfa == UNWIND_CFA_OTHER_STACK) {
         *ret_cfa = fp + offset;
-        if (!is_known(walk, REGISTER_BP))
+        if (!is_known(walk, REGISTER_FP))
             return UNWIND_END_UNSUPPORTED;
     } else if (cfa == UNWIND_CFA_PLT) {
         *ret_cfa = sp + offset + ((walk->value[REGISTER_IP] & 15) >= number ? 8 : 0);
@@ -322,7 +322,7 @@ static __always_inline int find_cfa(struct walk *walk, const struct unwind_rule 
             return UNWIND_END_UNSUPPORTED;
         *ret_cfa = walk->value[number] + offset;
     } else if (cfa == UNWIND_CFA_AT_SP || cfa == UNWIND_CFA_AT_FP) {
-        if (cfa == UNWIND_CFA_AT_FP && !is_known(walk, REGISTER_BP))
+        if (cfa == UNWIND_CFA_AT_FP && !is_known(walk, REGISTER_FP))
             return UNWIND_END_UNSUPPORTED;
         if (read_word(walk, (cfa == UNWIND_CFA_AT_FP ? fp : sp) + offset, &word))
             return UNWIND_END_TRUNCATED;
@@ -362,11 +362,11 @@ static __always_inline int find_ip(struct walk *walk, const struct bpf_mapping *
 static __always_inline int find_fp(struct walk *walk, const struct unwind_rule *rule,
                                    struct caller *caller)
 {
-    __u64 fp = walk->value[REGISTER_BP];
+    __u64 fp = walk->value[REGISTER_FP];
     __u32 where = UNWIND_SAVED_FP(rule->saved);
     __u64 slot = (__s64)rule->fp_slot * 8;
     caller->fp = fp;
-    caller->fp_known = is_known(walk, REGISTER_BP);
+    caller->fp_known = is_known(walk, REGISTER_FP);
     if (where == UNWIND_FP_SAME)
         return STEP_DONE;
     if (where == UNWIND_FP_AT_CFA) {
@@ -391,18 +391,18 @@ static __always_inline int find_fp(struct walk *walk, const struct unwind_rule *
     return slot < walk->value[REGISTER_SP] ? STEP_DONE : UNWIND_END_TRUNCATED;
 }
 
-static __always_inline void find_bx(struct walk *walk, const struct unwind_rule *rule,
-                                    struct caller *caller)
+static __always_inline void find_base(struct walk *walk, const struct unwind_rule *rule,
+                                      struct caller *caller)
 {
-    __u32 code = UNWIND_SAVED_RBX(rule->saved);
+    __u32 code = UNWIND_SAVED_BASE(rule->saved);
     __u64 slot = caller->sp - 8u * code;
-    if (code == UNWIND_RBX_UNKNOWN)
+    if (code == UNWIND_BASE_UNKNOWN)
         return;
-    caller->bx_known = code != UNWIND_RBX_SAME && !read_word(walk, slot, &caller->bx);
+    caller->base_known = code != UNWIND_BASE_SAME && !read_word(walk, slot, &caller->base);
     /* Still in the register or, as for fp, there again. */
-    if (code == UNWIND_RBX_SAME || (!caller->bx_known && slot < walk->value[REGISTER_SP])) {
-        caller->bx = walk->value[REGISTER_BX];
-        caller->bx_known = is_known(walk, REGISTER_BX);
+    if (code == UNWIND_BASE_SAME || (!caller->base_known && slot < walk->value[REGISTER_SP])) {
+        caller->base = walk->value[REGISTER_BASE];
+        caller->base_known = is_known(walk, REGISTER_BASE);
     }
 }
 
@@ -425,7 +425,7 @@ static __always_inline int apply(struct walk *walk, const struct bpf_mapping *al
         return r;
     if (!caller.ip)
         return UNWIND_END_COMPLETE;
-    find_bx(walk, rule, &caller);
+    find_base(walk, rule, &caller);
     become(walk, &caller);
     walk->exact = 0;
     walk->by_frame_pointer = 0;

@@ -241,7 +241,7 @@ static __always_inline int copy_sleeper(struct scratch *scratch, struct task_str
     sample->tid = (__u32)task->pid;
     bpf_probe_read_kernel_str(sample->comm, sizeof(sample->comm), task->comm);
     sample->flags = BPF_SAMPLE_USER;
-    if ((__s64)registers.orig_ax >= 0)
+    if (IN_SYSTEM_CALL(registers))
         sample->flags |= BPF_SAMPLE_SYSTEM_CALL;
     describe_wait(sample, spent, rate);
     if (!may_copy(scratch)) /* others with the same labels stand for it */

@@ -7,6 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "arch/x86_64/registers.h"
 #include "base/clock.h"
 #include "base/memory.h"
 #include "capture/bpf/cgroups.h"
@@ -24,8 +25,6 @@
 /* While there are no events of processes, what is known of them is looked up again so often. */
 #define DOUBT_AGAIN_NS 10000000000
 #define CGROUPS_NS 1000000000
-
-enum { REGISTER_IP = 16 }; /* by DWARF number */
 
 static void forget_process(void *context, struct process *process)
 {

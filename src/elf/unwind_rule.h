@@ -4,8 +4,8 @@
  * pointers. docs/formats/unwind-rows.md explains them. Raise UNWIND_RULE_VERSION with every change
  * of a size, a field or a number below: tables of another version are built again.
  *
- * The names are the machine's roles, not its registers: sp, fp and ip are rsp, rbp and rip on
- * x86-64. CFA is the caller's stack pointer just after this frame returns.
+ * The names are the machine's roles, not its registers: src/arch says which they are. CFA is the
+ * caller's stack pointer just after this frame returns.
  */
 #pragma once
 
@@ -36,14 +36,14 @@ enum unwind_cfa {
     UNWIND_CFA_FP = 4,          /* fp + cfa_offset */
     UNWIND_CFA_REGISTER = 5,    /* the register `argument` (DWARF number) + cfa_offset: can be
                                    followed where that register is known: in the innermost frame,
-                                   and rbx where it is tracked */
+                                   and the base where it is tracked */
     UNWIND_CFA_PLT = 6,         /* sp + cfa_offset + ((ip & 15) >= argument ? 8 : 0): a stub of the
                                    procedure linkage table, before and after its push */
     UNWIND_CFA_AT_SP = 7,       /* the 8 bytes at sp + cfa_offset, plus 8 * argument */
     UNWIND_CFA_AT_FP = 8,       /* the 8 bytes at fp + cfa_offset, plus 8 * argument: functions that
                                    align their stack */
     UNWIND_CFA_SIGNAL = 9,      /* a signal's trampoline: the interrupted sp is at sp + cfa_offset,
-                                   its ip 8 bytes behind it, its fp 40 and its rbx 32 bytes before
+                                   its ip 8 bytes behind it, its fp 40 and its base 32 bytes before
                                    it; the ip is exact, no return address */
     UNWIND_CFA_IP_IN_REGISTER = 10, /* sp + cfa_offset, and the caller's ip is in the register
                                        `argument`: innermost frame only, as for REGISTER */
@@ -65,26 +65,26 @@ enum unwind_fp {
 };
 
 /*
- * Where the caller's rbx (x86-64) is. Lazy binding finds its frame by rbx and calls other functions
- * of the loader meanwhile; so in the one or two files that have such code rbx is tracked, and in
- * all others it is not.
+ * Where the caller's base register is. Lazy binding finds its frame by it and calls other functions
+ * of the loader meanwhile; so in the one or two files that have such code it is tracked, and in all
+ * others it is not.
  */
-enum unwind_rbx {
-    UNWIND_RBX_UNKNOWN = 0,
-    UNWIND_RBX_SAME = 1, /* 2 to 15: at CFA - 8 * that */
+enum unwind_base {
+    UNWIND_BASE_UNKNOWN = 0,
+    UNWIND_BASE_SAME = 1, /* 2 to 15: at CFA - 8 * that */
 };
 
 /* 8 bytes, so that one load brings a rule in and no rule lies across two cache lines. */
 struct unwind_rule {
     unsigned char cfa;      /* enum unwind_cfa */
-    unsigned char saved;    /* low four bits enum unwind_fp, high four enum unwind_rbx */
+    unsigned char saved;    /* low four bits enum unwind_fp, high four enum unwind_base */
     unsigned char argument; /* see enum unwind_cfa; else 0 */
     signed char fp_slot;    /* in units of 8 bytes: 1 KiB either way; what is farther is LOST */
     int cfa_offset;         /* bytes */
 };
 
 #define UNWIND_SAVED_FP(saved) ((saved)&15)
-#define UNWIND_SAVED_RBX(saved) ((saved) >> 4)
+#define UNWIND_SAVED_BASE(saved) ((saved) >> 4)
 
 /* The first rules of every table. */
 enum { UNWIND_RULE_NONE = 0, UNWIND_RULE_END = 1, UNWIND_RULE_UNSUPPORTED = 2 };

@@ -3,6 +3,7 @@
 
 #include "symbol/plt.h"
 
+#include "arch/x86_64/x86_64.h"
 #include "base/memory.h"
 #include "elf/cursor.h"
 
@@ -11,9 +12,7 @@
 /* A stub before it has a name. */
 struct raw_stub {
     uint64_t start, end;
-    uint64_t slot;  /* of the global offset table */
-    uint32_t index; /* of the relocation, where the stub says that instead */
-    bool by_index;
+    struct x86_64_plt_stub jump;
 };
 
 struct relocation {
@@ -37,40 +36,6 @@ static void loader_release(struct plt_loader *loader)
     buffer_release(&loader->symbols);
 }
 
-/* ---- instructions ---- */
-
-static bool take_bytes(struct cursor *cursor, const char *bytes, size_t length)
-{
-    if (cursor_left(cursor) < length || memcmp(cursor->at, bytes, length) != 0)
-        return false;
-    cursor->at += length;
-    return true;
-}
-
-/*
- * What linkers write: `jmp *slot(%rip)`, maybe with a prefix and behind a landing pad; or, in the
- * table that lazy binding begins in, `push index; jmp`. The mold linker loads the index into r11
- * first; stubs against speculation load the slot into it.
- */
-static bool decode(const uint8_t *bytes, size_t length, uint64_t address, struct raw_stub *stub)
-{
-    struct cursor cursor = cursor_of(bytes, length);
-    take_bytes(&cursor, "\xf3\x0f\x1e\xfa", 4); /* endbr64 */
-    if (take_bytes(&cursor, "\x68", 1)) {
-        stub->index = cursor_u32(&cursor);
-        stub->by_index = true;
-        return !cursor.bad;
-    }
-    if (take_bytes(&cursor, "\x41\xbb", 2))
-        cursor_take(&cursor, 4);
-    take_bytes(&cursor, "\xf2", 1);
-    if (!take_bytes(&cursor, "\xff\x25", 2) && !take_bytes(&cursor, "\x4c\x8b\x1d", 3))
-        return false;
-    int32_t distance = (int32_t)cursor_u32(&cursor);
-    stub->slot = address + (uint64_t)(cursor.at - bytes) + (uint64_t)(int64_t)distance;
-    return !cursor.bad;
-}
-
 static void decode_section(struct plt_loader *loader, const struct elf_section *section,
                            const uint8_t *bytes, size_t length)
 {
@@ -80,7 +45,7 @@ static void decode_section(struct plt_loader *loader, const struct elf_section *
         struct raw_stub stub = {.start = section->address + at};
         size_t unit = short_stubs && bytes[at] == 0xff ? UNIT_BYTES / 2 : UNIT_BYTES;
         unit = MIN(unit, length - at);
-        if (decode(bytes + at, unit, stub.start, &stub)) {
+        if (x86_64_plt_stub(bytes + at, unit, stub.start, &stub.jump)) {
             stub.end = stub.start + unit;
             array_reserve(loader->stubs, loader->stub_capacity, loader->stub_count + 1);
             loader->stubs[loader->stub_count++] = stub;
@@ -201,8 +166,8 @@ static size_t read_relocations(struct plt_loader *loader, const char *name, bool
 static void name_by_index(struct plt_loader *loader, const struct relocation *list, size_t count)
 {
     for (size_t i = 0; i < loader->stub_count; i++)
-        if (loader->stubs[i].by_index && loader->stubs[i].index < count)
-            name_stub(loader, &loader->stubs[i], &list[loader->stubs[i].index]);
+        if (loader->stubs[i].jump.by_index && loader->stubs[i].jump.index < count)
+            name_stub(loader, &loader->stubs[i], &list[loader->stubs[i].jump.index]);
 }
 
 /* The others; those that are not found are kept. */
@@ -213,10 +178,11 @@ static void name_by_slot(struct plt_loader *loader, struct relocation *list, siz
         qsort(list, count, sizeof(*list), compare_slots);
     for (size_t i = 0; i < loader->stub_count; i++) {
         const struct raw_stub *stub = &loader->stubs[i];
-        const struct relocation *found = stub->by_index ? NULL : find_slot(list, count, stub->slot);
+        const struct relocation *found =
+            stub->jump.by_index ? NULL : find_slot(list, count, stub->jump.slot);
         if (found)
             name_stub(loader, stub, found);
-        else if (!stub->by_index)
+        else if (!stub->jump.by_index)
             loader->stubs[kept++] = *stub;
     }
     loader->stub_count = kept;

@@ -28,31 +28,35 @@ USES = {
     "elf": "base",
     "bpf": "elf",
     "arch": "bpf",
-    "capture/perf": "base",
     "elf/cfi": "base elf",
     "arch/x86_64": "arch base elf elf/cfi",
-    "elf/go": "base elf",
+    "capture/perf": "arch/x86_64 base",
+    "elf/usdt": "arch/x86_64 base elf",
+    "elf/go": "arch/x86_64 base elf",
     "elf/unwind": "arch/x86_64 base elf elf/cfi elf/go",
     "profile": "base io",
     "compare": "base profile",
     "compare/gate": "base compare config io",
     "runtime": "base",
     "runtime/python": "arch/x86_64 base bpf elf elf/cfi runtime",
-    "symbol": "base elf elf/cfi elf/go elf/unwind profile",
+    "symbol": "arch/x86_64 base elf elf/cfi elf/go elf/unwind profile",
     "symbol/recorded": (
         "base elf elf/unwind format/perfdata profile symbol symbol/naming"
     ),
     "symbol/jit": "base elf profile symbol",
-    "capture/record": "base capture/perf elf elf/unwind profile runtime runtime/python symbol/jit",
+    "capture/record": (
+        "arch/x86_64 base capture/perf elf elf/unwind profile runtime runtime/python symbol/jit"
+    ),
     "elf/dwarf": "base elf",
     "symbol/index": "base elf elf/dwarf profile symbol",
     "symbol/naming": "base elf profile symbol symbol/index symbol/jit",
     "capture/bpf": "base bpf capture/record elf/unwind profile symbol symbol/naming",
-    "capture/ptrace": "base capture/perf capture/record elf/unwind runtime/python",
+    "capture/ptrace": "arch/x86_64 base capture/perf capture/record elf/unwind runtime/python",
     "capture/wall": "arch base bpf capture/bpf capture/record",
-    "capture/heap": "base bpf capture/bpf capture/record elf",
+    "capture/heap": "arch/x86_64 base bpf capture/bpf capture/record elf/usdt",
     "capture": (
-        "base capture/bpf capture/heap capture/ptrace capture/record capture/wall profile"
+        "arch/x86_64 base capture/bpf capture/heap capture/ptrace capture/record capture/wall "
+        "profile"
     ),
     "format": "base io profile",
     "format/otlp": "base format io profile",

@@ -16,7 +16,7 @@
 #include "base/memory.h"
 #include "capture/heap/live.h"
 #include "capture/heap/reader.h"
-#include "elf/usdt.h"
+#include "elf/usdt/usdt.h"
 #include "heap/chance.h"
 #include "heap/live.h"
 

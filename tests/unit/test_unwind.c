@@ -220,7 +220,7 @@ static void rbx_is_followed(void **state)
     /* The loader's: an inner function saves rbx, its caller finds its frame by it. */
     struct unwind_rule rules[] = {
         {.cfa = UNWIND_CFA_SP, .cfa_offset = 24, .saved = 2 << 4},
-        {.cfa = UNWIND_CFA_SP, .cfa_offset = 8, .saved = UNWIND_RBX_SAME << 4},
+        {.cfa = UNWIND_CFA_SP, .cfa_offset = 8, .saved = UNWIND_BASE_SAME << 4},
         {.cfa = UNWIND_CFA_REGISTER, .argument = 3, .cfa_offset = 16},
         {.cfa = UNWIND_CFA_END},
     };

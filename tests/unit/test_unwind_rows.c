@@ -241,15 +241,15 @@ static void rbx_is_tracked_where_it_is_needed(void **state)
             PROGRAM(0x41, 0x0e, 16, 0x83, 2, 0x41, 0x83, 15, 0x41, 0x83, 16));
     compile_bytes(&fixture, false);
     for (int i = 0; i < 4; i++)
-        assert_int_equal(UNWIND_SAVED_RBX(rule_at(&fixture, CODE + i).saved), UNWIND_RBX_UNKNOWN);
+        assert_int_equal(UNWIND_SAVED_BASE(rule_at(&fixture, CODE + i).saved), UNWIND_BASE_UNKNOWN);
     put_fde(bytes, &usual_style, cie, SECTION, CODE + 16, CODE + 32, PROGRAM(0x0c, 3, 16));
     compile_bytes(&fixture, false);
     check_rows(&fixture.rows, &fixture.rules);
-    assert_int_equal(UNWIND_SAVED_RBX(rule_at(&fixture, CODE).saved), UNWIND_RBX_SAME);
-    assert_int_equal(UNWIND_SAVED_RBX(rule_at(&fixture, CODE + 1).saved), 2);
-    assert_int_equal(UNWIND_SAVED_RBX(rule_at(&fixture, CODE + 2).saved), 15);
-    assert_int_equal(UNWIND_SAVED_RBX(rule_at(&fixture, CODE + 3).saved), UNWIND_RBX_UNKNOWN);
-    assert_rule(&fixture, CODE + 16, UNWIND_CFA_REGISTER, UNWIND_RBX_SAME << 4, 3, 0, 16);
+    assert_int_equal(UNWIND_SAVED_BASE(rule_at(&fixture, CODE).saved), UNWIND_BASE_SAME);
+    assert_int_equal(UNWIND_SAVED_BASE(rule_at(&fixture, CODE + 1).saved), 2);
+    assert_int_equal(UNWIND_SAVED_BASE(rule_at(&fixture, CODE + 2).saved), 15);
+    assert_int_equal(UNWIND_SAVED_BASE(rule_at(&fixture, CODE + 3).saved), UNWIND_BASE_UNKNOWN);
+    assert_rule(&fixture, CODE + 16, UNWIND_CFA_REGISTER, UNWIND_BASE_SAME << 4, 3, 0, 16);
     assert_int_equal(fixture.rows.function_count, 2);
 }
 

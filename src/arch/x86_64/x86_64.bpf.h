@@ -11,7 +11,9 @@ struct pt_regs {
 };
 #pragma clang attribute pop
 #define SYSTEM_CALL(registers) ((registers)->orig_ax)
-#define SYSTEM_CALL_ARGUMENT(registers) ((registers)->di) /* the first */
+#define SYSTEM_CALL_ARGUMENT(registers) ((registers)->di)           /* the first */
+#define IN_SYSTEM_CALL(registers) ((__s64)(registers).orig_ax >= 0) /* struct user_registers */
+#define THREAD_POINTER(task) ((task)->thread.fsbase)
 #define NO_SYSTEM_CALL (~0ull) /* the kernel was entered by an exception or an interrupt */
 
 /* As the kernel saves them. A perf event's context begins with the same. */
@@ -22,7 +24,7 @@ struct user_registers {
 };
 
 /* DWARF numbers. */
-enum { REGISTER_BX = 3, REGISTER_BP = 6, REGISTER_SP = 7, REGISTER_IP = 16 };
+enum { REGISTER_BASE = 3, REGISTER_FP = 6, REGISTER_SP = 7, REGISTER_IP = 16 };
 enum { REGISTER_ARGUMENT = 5 }; /* a system call's first */
 
 #define REGISTERS_ALL ((1u << UNWIND_REGISTERS) - 1)

@@ -164,19 +164,19 @@ static bool set_cfa(const struct cfi_state *state, struct unwind_rule *rule)
 static unsigned rbx_code(const struct cfi_location *location)
 {
     if (location->where == CFI_SAME)
-        return UNWIND_RBX_SAME;
+        return UNWIND_BASE_SAME;
     int64_t slot = location->offset / -8;
     bool can_be_said = location->where == CFI_AT_CFA && location->offset < 0 &&
-                       location->offset % 8 == 0 && slot > UNWIND_RBX_SAME && slot <= 15;
-    return can_be_said ? (unsigned)slot : UNWIND_RBX_UNKNOWN;
+                       location->offset % 8 == 0 && slot > UNWIND_BASE_SAME && slot <= 15;
+    return can_be_said ? (unsigned)slot : UNWIND_BASE_UNKNOWN;
 }
 
-bool x86_64_needs_rbx(const struct unwind_rule *rule)
+bool x86_64_needs_base(const struct unwind_rule *rule)
 {
     return rule->cfa == UNWIND_CFA_REGISTER && rule->argument == X86_64_RBX;
 }
 
-struct unwind_rule x86_64_rule(const struct cfi_state *state, bool signal_frame, bool with_rbx)
+struct unwind_rule x86_64_rule(const struct cfi_state *state, bool signal_frame, bool with_base)
 {
     struct unwind_rule rule = {0};
     int64_t offset;
@@ -201,7 +201,7 @@ struct unwind_rule x86_64_rule(const struct cfi_state *state, bool signal_frame,
         return unsupported;
     }
     set_frame_pointer(&state->frame_pointer, &rule);
-    if (with_rbx)
+    if (with_base)
         rule.saved |= (unsigned char)(rbx_code(&state->extra) << 4);
     return rule;
 }

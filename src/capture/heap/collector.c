@@ -12,7 +12,7 @@
 #include "capture/bpf/object.h"
 #include "capture/heap/heap.h"
 #include "capture/heap/reader.h"
-#include "elf/usdt.h"
+#include "elf/usdt/usdt.h"
 
 #define FILES_MAX 4096 /* mapped by one process */
 #define MAP_LINE_BYTES 4600

@@ -10,6 +10,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "arch/x86_64/registers.h"
 #include "base/clock.h"
 #include "base/memory.h"
 #include "capture/heap/reader.h"
@@ -17,7 +18,6 @@
 #define LIBRARY HEAP_LIBRARY
 #define LOOK_NS 5000000
 #define SAMPLES_PER_SECOND 2000
-#define REGISTER_BX 3 /* in DWARF */
 
 struct heap_preload {
     struct heap_reader reader;
@@ -164,8 +164,8 @@ static void take_alloc(struct heap_preload *preload, const struct heap_record *r
         .find = process_place,
         .context = process,
     };
-    input.registers.value[REGISTER_BX] = record->bx;
-    input.registers.known |= 1u << REGISTER_BX;
+    input.registers.value[REGISTER_BASE] = record->base;
+    input.registers.known |= 1u << REGISTER_BASE;
     uint32_t frames[RECORDER_FRAMES_MAX];
     size_t count = recorder_walk(recorder, &input, process, frames);
     count = heap_caller_count(recorder, frames, count);

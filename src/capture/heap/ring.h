@@ -38,7 +38,7 @@ struct heap_record {
     char comm[16];
     uint64_t pointer;
     uint64_t size, weight; /* HEAP_RECORD_ALLOC */
-    uint64_t ip, sp, fp, bx;
+    uint64_t ip, sp, fp, base;
     uint32_t bytes; /* that follow: of the stack from sp on, or of text */
     uint32_t unused;
 };

@@ -3,7 +3,6 @@
 
 #include "capture/perf/perf_event.h"
 
-#include <asm/perf_regs.h>
 #include <dirent.h>
 #include <linux/perf_event.h>
 #include <poll.h>
@@ -17,6 +16,7 @@
 #include <sys/sysmacros.h>
 #include <unistd.h>
 
+#include "arch/x86_64/registers.h"
 #include "base/buffer.h"
 #include "base/clock.h"
 #include "base/memory.h"
@@ -29,11 +29,6 @@
 #define RING_PAGES_EVENTS_DEEP 512
 #define CPUS_MAX 1024
 #define BATCH_KEPT_BYTES (256u << 10)
-
-/* In the order in which the kernel writes them: by bit number. */
-#define USER_REGISTERS                                                                             \
-    (1ull << PERF_REG_X86_BX | 1ull << PERF_REG_X86_DI | 1ull << PERF_REG_X86_BP |                 \
-     1ull << PERF_REG_X86_SP | 1ull << PERF_REG_X86_IP)
 
 struct ring {
     int fd;
@@ -91,7 +86,7 @@ static int open_event(const struct perf_options *options, bool kernel, pid_t thr
         .enable_on_exec = options->enable_on_exec,
         .watermark = 1,
         .wakeup_watermark = 64 << 10,
-        .sample_regs_user = USER_REGISTERS,
+        .sample_regs_user = REGISTERS_PERF,
         .sample_stack_user = options->stack_bytes,
         .use_clockid = 1,
         .clockid = CLOCK_MONOTONIC,
@@ -378,11 +373,14 @@ static bool decode_sample(struct words *words, uint16_t misc, struct perf_record
     record->in_kernel = (misc & PERF_RECORD_MISC_CPUMODE_MASK) == PERF_RECORD_MISC_KERNEL;
     if (take_u64(words) != PERF_SAMPLE_REGS_ABI_NONE) {
         record->has_user = true;
-        record->bx = take_u64(words);
-        record->di = take_u64(words);
-        record->fp = take_u64(words);
-        record->sp = take_u64(words);
-        record->ip = take_u64(words);
+        uint64_t value[REGISTERS] = {0};
+        for (size_t i = 0; i < sizeof(registers_perf_order); i++)
+            value[registers_perf_order[i]] = take_u64(words);
+        record->ip = value[REGISTER_IP];
+        record->sp = value[REGISTER_SP];
+        record->fp = value[REGISTER_FP];
+        record->base = value[REGISTER_BASE];
+        record->argument = value[REGISTER_ARGUMENT];
     }
     uint64_t size = take_u64(words);
     if (size) {

@@ -39,8 +39,8 @@ struct perf_record {
     size_t kernel_count;
     bool has_user; /* the registers below are there */
     bool in_kernel;
-    uint64_t ip, sp, fp, bx, di;
-    const uint8_t *stack; /* from sp on */
+    uint64_t ip, sp, fp, base, argument; /* registers: src/arch/x86_64/registers.h */
+    const uint8_t *stack;                /* from sp on */
     size_t stack_bytes;
 
     /* PERF_MAPPED: executable memory */

@@ -87,22 +87,22 @@ static void report_name(struct ptrace_sampler *sampler, struct tracee *tracee, c
 static bool copy_sample(struct ptrace_sampler *sampler, struct tracee *tracee,
                         struct perf_record *ret_record)
 {
-    struct user_regs_struct user;
+    struct thread_registers registers;
     /* While the reader is behind, CPU time stays on its account. */
-    if (record_queue_busy(&sampler->queue) || stopped_registers(tracee->tid, &user) < 0)
+    if (record_queue_busy(&sampler->queue) || stopped_registers(tracee->tid, &registers) < 0)
         return false;
     if (tracee->seen_name[0] && strcmp(tracee->seen_name, tracee->name) != 0)
         report_name(sampler, tracee, tracee->seen_name, false);
     struct perf_record record = record_of(tracee, PERF_SAMPLE);
     record.has_user = true;
-    record.ip = user.rip;
-    record.sp = user.rsp;
-    record.fp = user.rbp;
-    record.bx = user.rbx;
-    record.di = user.rdi;
+    record.ip = registers.value[REGISTER_IP];
+    record.sp = registers.value[REGISTER_SP];
+    record.fp = registers.value[REGISTER_FP];
+    record.base = registers.value[REGISTER_BASE];
+    record.argument = registers.value[REGISTER_ARGUMENT];
     record.stack = sampler->stack;
-    record.stack_bytes =
-        stopped_memory(tracee->tid, user.rsp, sampler->stack, PTRACE_SAMPLER_STACK_BYTES);
+    record.stack_bytes = stopped_memory(tracee->tid, registers.value[REGISTER_SP], sampler->stack,
+                                        PTRACE_SAMPLER_STACK_BYTES);
     /* A process that ends soon takes its list of mappings with it; later changes can wait until it
      * goes on. */
     if (!tracee->process->mapping_count)

@@ -19,7 +19,6 @@
 
 #define KERNEL_THREAD 0x00200000u /* the flag in /proc/PID/stat */
 #define PAGE_BYTES 4096u
-#define REGISTER_SP 7 /* by DWARF */
 /* How long a lost SIGCHLD can delay us. */
 #define LOOK_EVERY_MS 20
 
@@ -159,15 +158,6 @@ static size_t stack_room(const struct tracer *tracer, uint64_t sp)
     return (size_t)(low < tracer->end_count ? MIN(room, tracer->ends[low] - sp) : room);
 }
 
-static struct unwind_registers dwarf_registers(const struct user_regs_struct *user)
-{
-    return (struct unwind_registers){.value = {user->rax, user->rdx, user->rcx, user->rbx,
-                                               user->rsi, user->rdi, user->rbp, user->rsp, user->r8,
-                                               user->r9, user->r10, user->r11, user->r12, user->r13,
-                                               user->r14, user->r15, user->rip},
-                                     .known = (1u << UNWIND_REGISTERS) - 1};
-}
-
 /* 1 once it has stopped, 0 when it doesn't in time, -ESRCH when it has ended. */
 static int wait_for_stop(pid_t tid, int *ret_status)
 {
@@ -190,15 +180,17 @@ static int wait_for_stop(pid_t tid, int *ret_status)
 /* The thread is stopped: registers and stack, and it goes on. */
 static void copy_and_release(struct tracer *tracer, struct snapshot_thread *thread, int status)
 {
-    struct user_regs_struct user;
+    struct thread_registers registers;
     size_t got = 0;
-    thread->read = stopped_registers(thread->tid, &user) == 0;
+    thread->read = stopped_registers(thread->tid, &registers) == 0;
     if (thread->read)
-        got = stopped_memory(thread->tid, user.rsp, tracer->copy, stack_room(tracer, user.rsp));
+        got = stopped_memory(thread->tid, registers.value[REGISTER_SP], tracer->copy,
+                             stack_room(tracer, registers.value[REGISTER_SP]));
     if (thread->read && tracer->interpreter) {
         struct runtime_memory memory = runtime_reader_of(&tracer->snapshot->interpreters.reader,
                                                          (uint32_t)tracer->snapshot->living_tid);
-        python_chain_read(&tracer->interpreter->python, &memory, user.fs_base, &thread->python);
+        python_chain_read(&tracer->interpreter->python, &memory, registers.thread_pointer,
+                          &thread->python);
     }
     /* A signal that came first is what it stopped for: it must not be lost. */
     long signal_number = status >> 16 ? 0 : WSTOPSIG(status);
@@ -206,8 +198,9 @@ static void copy_and_release(struct tracer *tracer, struct snapshot_thread *thre
     if (!thread->read)
         return;
     tracer->read++;
-    thread->registers = dwarf_registers(&user);
-    thread->in_system_call = (int64_t)user.orig_rax >= 0;
+    memcpy(thread->registers.value, registers.value, sizeof(registers.value));
+    thread->registers.known = (1u << UNWIND_REGISTERS) - 1;
+    thread->in_system_call = registers.in_system_call;
     thread->stack_bytes = got;
     thread->stack = memory_alloc(MAX(thread->stack_bytes, 1u));
     memcpy(thread->stack, tracer->copy, thread->stack_bytes);

@@ -54,9 +54,13 @@ int task_stat_read(pid_t pid, pid_t tid, struct task_stat *ret_stat)
     return 0;
 }
 
-int stopped_registers(pid_t tid, struct user_regs_struct *ret_registers)
+int stopped_registers(pid_t tid, struct thread_registers *ret_registers)
 {
-    return ptrace(PTRACE_GETREGS, tid, NULL, ret_registers) < 0 ? -errno : 0;
+    struct user_regs_struct user;
+    if (ptrace(PTRACE_GETREGS, tid, NULL, &user) < 0)
+        return -errno;
+    *ret_registers = registers_of_thread(&user);
+    return 0;
 }
 
 size_t stopped_memory(pid_t tid, uint64_t address, void *to, size_t length)

@@ -8,7 +8,8 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
-#include <sys/user.h>
+
+#include "arch/x86_64/registers.h"
 
 struct task_stat {
     char name[64];
@@ -24,7 +25,7 @@ int task_stat_read(pid_t pid, pid_t tid, struct task_stat *ret_stat);
 long task_status_number(pid_t pid, pid_t tid, const char *key);
 
 /* Of a thread that ptrace has stopped, by the thread that traces it. */
-int stopped_registers(pid_t tid, struct user_regs_struct *ret_registers);
+int stopped_registers(pid_t tid, struct thread_registers *ret_registers);
 
 /* Copies memory from an address on, as far as it goes. Returns the bytes. */
 size_t stopped_memory(pid_t tid, uint64_t address, void *to, size_t length);

@@ -7,13 +7,13 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "arch/x86_64/registers.h"
 #include "base/clock.h"
 #include "base/memory.h"
 #include "capture/record/vocabulary.h"
 #include "symbol/jit/jit.h"
 
 /* DWARF numbers of the registers that come with a sample, beside ip, sp and fp. */
-enum { REGISTER_BX = 3, REGISTER_DI = 5 };
 
 #define KERNEL_NAME "[kernel.kallsyms]"
 /* How often /proc is asked for a process whose mappings seem to be incomplete. */
@@ -290,9 +290,9 @@ static size_t walk_record(struct recorder *recorder, struct process *process,
         .find = process_place,
         .context = process,
     };
-    input.registers.value[REGISTER_BX] = record->bx;
-    input.registers.value[REGISTER_DI] = record->di;
-    input.registers.known |= 1u << REGISTER_BX | 1u << REGISTER_DI;
+    input.registers.value[REGISTER_BASE] = record->base;
+    input.registers.value[REGISTER_ARGUMENT] = record->argument;
+    input.registers.known |= 1u << REGISTER_BASE | 1u << REGISTER_ARGUMENT;
     return recorder_walk(recorder, &input, process, frames);
 }
 

@@ -5,6 +5,7 @@
 
 #include "elf/go/rows_go.h"
 
+#include "arch/x86_64/x86_64.h"
 #include "base/memory.h"
 #include "elf/go/gopclntab.h"
 
@@ -93,7 +94,7 @@ static enum kind kind_of(const struct gopclntab_function *function)
             return special[i].kind;
     if (function->flags & GOPCLNTAB_TOP_FRAME)
         return KIND_ROOT;
-    /* The runtime's own keep to the frame pointer's convention; others may use rbp for data. */
+    /* The runtime's own keep to the frame pointer's convention; others may use fp for data. */
     if (function->flags & GOPCLNTAB_SP_WRITE)
         return strncmp(function->name, "runtime.", 8) ? KIND_UNKNOWN : KIND_SWITCH;
     return KIND_USUAL;
@@ -140,49 +141,20 @@ static const uint8_t *code_at(struct go_rows *go, uint64_t address, size_t lengt
     return go->code + (address - go->code_address);
 }
 
-/*
- * Where the caller's rbp has been saved below the return address, given where the frame is first
- * there: since Go 1.21 that is behind `push %rbp`, before it is in front of `mov %rbp,n(%rsp)`.
- * 0 when it is not saved.
- */
+/* Where the caller's frame pointer has been saved, given where the frame is first there; 0 when it
+ * is not. */
 static uint64_t saved_from(struct go_rows *go, uint64_t frame_start, int32_t frame)
 {
     const uint8_t *code = code_at(go, frame_start - 1, 9);
-    uint32_t slot = (uint32_t)frame - 8;
-    if (!code)
-        return 0;
-    if (frame == 8 && code[0] == 0x55)
-        return frame_start;
-    if (code[1] != 0x48 || code[2] != 0x89 || code[4] != 0x24)
-        return 0;
-    if (code[3] == 0x2c && !slot)
-        return frame_start + 4;
-    if (code[3] == 0x6c && code[5] == slot && slot < 128)
-        return frame_start + 5;
-    return code[3] == 0xac && !memcmp(code + 5, &slot, 4) ? frame_start + 8 : 0;
-}
-
-/* The length of an instruction that loads rsp, by the forms that there are; 0 for all else. */
-static size_t sp_write_bytes(const uint8_t code[4])
-{
-    uint8_t prefix = code[0], operation = code[1], form = code[2];
-    unsigned mode = form >> 6, base = form & 7;
-    if ((prefix & 0xfb) == 0x48 && operation == 0x89 && mode == 3 && base == 4)
-        return 3; /* mov %reg,%rsp */
-    if (prefix == 0x48 && form == 0xe4 && (operation == 0x83 || operation == 0x81))
-        return operation == 0x83 ? 4 : 7; /* and $n,%rsp */
-    bool load = operation == 0x8b, compute = operation == 0x8d && base != 4;
-    if ((prefix & 0xfe) != 0x48 || (form >> 3 & 7) != 4 || mode == 3 || (!load && !compute))
-        return 0;
-    size_t displacement = mode == 1 ? 1 : mode == 2 || base == 5 ? 4 : 0;
-    return 3 + (base == 4) + displacement;
+    uint32_t bytes;
+    return code && x86_64_go_saves_fp(code, (uint32_t)frame, &bytes) ? frame_start + bytes : 0;
 }
 
 struct stretch {
     uint64_t start, end;
 };
 
-/* From the first write of rsp up to behind the last one. Nothing, when none is found; the whole
+/* From the first write of sp up to behind the last one. Nothing, when none is found; the whole
  * function, when the table says that there is one all the same. */
 static struct stretch find_sp_writes(struct go_rows *go, const struct gopclntab_function *function)
 {
@@ -190,7 +162,7 @@ static struct stretch find_sp_writes(struct go_rows *go, const struct gopclntab_
     unsigned count = 0;
     for (uint64_t at = function->start; at + 4 <= function->end; at++) {
         const uint8_t *code = code_at(go, at, 4);
-        size_t length = code ? sp_write_bytes(code) : 0;
+        size_t length = code ? x86_64_sp_write_bytes(code) : 0;
         if (!code)
             break;
         if (length) {
@@ -212,8 +184,8 @@ static struct stretch find_sp_writes(struct go_rows *go, const struct gopclntab_
 struct outline {
     enum kind kind;
     bool has_frame;      /* once it was there, `saved_from` is known */
-    uint64_t saved_from; /* 0: rbp is not saved */
-    bool keeps_fp;       /* while it is on another stack, rbp leads back */
+    uint64_t saved_from; /* 0: fp is not saved */
+    bool keeps_fp;       /* while it is on another stack, fp leads back */
     struct stretch away; /* where sp may be another stack's */
 };
 
@@ -230,7 +202,7 @@ static struct unwind_rule rule_at(const struct outline *outline, uint64_t addres
         rule.saved = UNWIND_FP_AT_CFA;
         rule.fp_slot = -2;
     }
-    /* Without a frame of its own, rbp is the caller's and leads to the caller's caller: one frame
+    /* Without a frame of its own, fp is the caller's and leads to the caller's caller: one frame
      * is missing, which is better than all. */
     if (away) {
         rule.cfa = UNWIND_CFA_OTHER_STACK;
@@ -265,7 +237,7 @@ void go_rows_compile(struct go_rows *go, uint32_t number, go_rows_put_fn put, vo
             outline.kind == KIND_ROOT ? root : signal);
         return;
     }
-    /* Up to Go 1.15 they kept sp in rbp. */
+    /* Up to Go 1.15 they kept sp in fp. */
     outline.keeps_fp = outline.kind == KIND_SWITCH && go->table.layout > GOPCLNTAB_1_2;
     if (outline.kind != KIND_USUAL)
         outline.away = find_sp_writes(go, &function);

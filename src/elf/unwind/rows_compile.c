@@ -124,7 +124,7 @@ struct compile {
     struct go_rows *go;           /* NULL when there is no Go code */
     uint16_t rule;                /* in force at the end of what has been written */
     uint32_t page;                /* being written */
-    bool with_rbx;
+    bool with_base;
     bool needs_rbx; /* a rule was met that can be followed only with it */
     size_t row_capacity;
     size_t function_capacity;
@@ -250,8 +250,8 @@ static void compile_function(struct compile *compile, const struct range *range,
         cfi_start(&compile->run, reader, &fde, &x86_64_machine))
         while ((r = cfi_next(&compile->run, &stretch)) > 0 && stretch.start < end) {
             struct unwind_rule rule =
-                x86_64_rule(stretch.state, compile->run.cie.signal_frame, compile->with_rbx);
-            compile->needs_rbx |= x86_64_needs_rbx(&rule);
+                x86_64_rule(stretch.state, compile->run.cie.signal_frame, compile->with_base);
+            compile->needs_rbx |= x86_64_needs_base(&rule);
             compile->rows.unsupported_rows += rule.cfa == UNWIND_CFA_UNSUPPORTED;
             if (rule.cfa == UNWIND_CFA_END && stretch.start == range->start)
                 put_clone(compile, range, base);
@@ -393,8 +393,8 @@ static void hand_over(struct compile *compile, struct unwind_rows *ret_rows)
     if (compile->list.count)
         lay_out(compile);
     compile_list(compile);
-    if (compile->needs_rbx && !compile->with_rbx) {
-        compile->with_rbx = true;
+    if (compile->needs_rbx && !compile->with_base) {
+        compile->with_base = true;
         compile_list(compile);
     }
     /* Rows stay for as long as a process runs: no slack. */

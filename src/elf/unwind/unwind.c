@@ -6,7 +6,7 @@
 
 #include <string.h>
 
-#include "arch/x86_64/x86_64.h"
+#include "arch/x86_64/registers.h"
 #include "base/memory.h"
 
 struct walk {
@@ -17,17 +17,17 @@ struct walk {
     bool by_frame_pointer; /* the last step was a guess */
 };
 
-_Static_assert(UNWIND_REGISTERS == X86_64_REGISTERS, "one machine's registers");
+_Static_assert(UNWIND_REGISTERS == REGISTERS, "one machine's registers");
 
 enum step { STEP_DONE = -1, STEP_PLANTED = -2 }; /* otherwise an enum unwind_end */
 
 struct unwind_registers unwind_registers_of(uint64_t ip, uint64_t sp, uint64_t fp)
 {
     struct unwind_registers registers = {0};
-    registers.value[X86_64_RIP] = ip;
-    registers.value[X86_64_RSP] = sp;
-    registers.value[X86_64_RBP] = fp;
-    registers.known = 1u << X86_64_RIP | 1u << X86_64_RSP | 1u << X86_64_RBP;
+    registers.value[REGISTER_IP] = ip;
+    registers.value[REGISTER_SP] = sp;
+    registers.value[REGISTER_FP] = fp;
+    registers.known = 1u << REGISTER_IP | 1u << REGISTER_SP | 1u << REGISTER_FP;
     return registers;
 }
 
@@ -83,34 +83,34 @@ static bool known(const struct walk *walk, unsigned number)
 
 /* What a step finds out about its caller. */
 struct caller {
-    uint64_t ip, sp, fp, rbx;
-    bool fp_known, rbx_known;
+    uint64_t ip, sp, fp, base;
+    bool fp_known, base_known;
 };
 
 static void become(struct walk *walk, const struct caller *caller)
 {
     uint64_t *value = walk->registers.value;
-    value[X86_64_RIP] = caller->ip;
-    value[X86_64_RSP] = caller->sp;
-    value[X86_64_RBP] = caller->fp;
-    value[X86_64_RBX] = caller->rbx;
-    walk->registers.known = 1u << X86_64_RIP | 1u << X86_64_RSP |
-                            (unsigned)caller->fp_known << X86_64_RBP |
-                            (unsigned)caller->rbx_known << X86_64_RBX;
+    value[REGISTER_IP] = caller->ip;
+    value[REGISTER_SP] = caller->sp;
+    value[REGISTER_FP] = caller->fp;
+    value[REGISTER_BASE] = caller->base;
+    walk->registers.known = 1u << REGISTER_IP | 1u << REGISTER_SP |
+                            (unsigned)caller->fp_known << REGISTER_FP |
+                            (unsigned)caller->base_known << REGISTER_BASE;
 }
 
 /* A frame pointer's frame: the caller's fp where it points to, the return address above. */
 static int step_by_frame_pointer(struct walk *walk, const struct unwind_place *from)
 {
-    uint64_t fp = walk->registers.value[X86_64_RBP], sp = walk->registers.value[X86_64_RSP];
+    uint64_t fp = walk->registers.value[REGISTER_FP], sp = walk->registers.value[REGISTER_SP];
     uint64_t ip, next_fp;
     struct unwind_place place;
     /* Chains of frame pointers end with 0. It counts behind another frame of the chain: code that
      * has none uses the register, and words of the stack, for anything. */
     bool may_end = walk->by_frame_pointer && !from->generated;
-    if (may_end && known(walk, X86_64_RBP) && !fp)
+    if (may_end && known(walk, REGISTER_FP) && !fp)
         return UNWIND_END_COMPLETE;
-    if (!known(walk, X86_64_RBP) || fp < sp || fp % 8 || fp > UINT64_MAX - 16)
+    if (!known(walk, REGISTER_FP) || fp < sp || fp % 8 || fp > UINT64_MAX - 16)
         return UNWIND_END_NO_ROWS;
     if (!read_word(walk, fp, &next_fp) || !read_word(walk, fp + 8, &ip))
         return fp - sp < (8u << 20) ? UNWIND_END_TRUNCATED : UNWIND_END_NO_ROWS;
@@ -126,10 +126,10 @@ static int step_by_frame_pointer(struct walk *walk, const struct unwind_place *f
 
 static int step_by_signal(struct walk *walk, const struct unwind_rule *rule)
 {
-    uint64_t at = walk->registers.value[X86_64_RSP] + (uint64_t)(int64_t)rule->cfa_offset;
-    struct caller caller = {.fp_known = true, .rbx_known = true};
+    uint64_t at = walk->registers.value[REGISTER_SP] + (uint64_t)(int64_t)rule->cfa_offset;
+    struct caller caller = {.fp_known = true, .base_known = true};
     if (!read_word(walk, at, &caller.sp) || !read_word(walk, at + 8, &caller.ip) ||
-        !read_word(walk, at - 40, &caller.fp) || !read_word(walk, at - 32, &caller.rbx))
+        !read_word(walk, at - 40, &caller.fp) || !read_word(walk, at - 32, &caller.base))
         return UNWIND_END_TRUNCATED;
     if (++walk->signal_frames > UNWIND_SIGNAL_FRAMES_MAX)
         return UNWIND_END_LOOP;
@@ -143,29 +143,29 @@ static int find_cfa(const struct walk *walk, const struct unwind_rule *rule, uin
 {
     const uint64_t *value = walk->registers.value;
     uint64_t offset = (uint64_t)(int64_t)rule->cfa_offset;
-    uint64_t fp_or_sp = value[X86_64_RSP], word;
+    uint64_t fp_or_sp = value[REGISTER_SP], word;
     switch (rule->cfa) {
     case UNWIND_CFA_SP:
     case UNWIND_CFA_IP_IN_REGISTER:
     case UNWIND_CFA_CLONE:
-        *ret_cfa = value[X86_64_RSP] + offset;
+        *ret_cfa = value[REGISTER_SP] + offset;
         return STEP_DONE;
     case UNWIND_CFA_PLT:
-        *ret_cfa = value[X86_64_RSP] + offset + ((value[X86_64_RIP] & 15) >= rule->argument) * 8;
+        *ret_cfa = value[REGISTER_SP] + offset + ((value[REGISTER_IP] & 15) >= rule->argument) * 8;
         return STEP_DONE;
     case UNWIND_CFA_FP:
     case UNWIND_CFA_OTHER_STACK:
-        *ret_cfa = value[X86_64_RBP] + offset;
-        return known(walk, X86_64_RBP) ? STEP_DONE : UNWIND_END_UNSUPPORTED;
+        *ret_cfa = value[REGISTER_FP] + offset;
+        return known(walk, REGISTER_FP) ? STEP_DONE : UNWIND_END_UNSUPPORTED;
     case UNWIND_CFA_REGISTER:
         if (rule->argument >= UNWIND_REGISTERS || !known(walk, rule->argument))
             return UNWIND_END_UNSUPPORTED;
         *ret_cfa = value[rule->argument] + offset;
         return STEP_DONE;
     case UNWIND_CFA_AT_FP:
-        if (!known(walk, X86_64_RBP))
+        if (!known(walk, REGISTER_FP))
             return UNWIND_END_UNSUPPORTED;
-        fp_or_sp = value[X86_64_RBP];
+        fp_or_sp = value[REGISTER_FP];
         /* fall through */
     case UNWIND_CFA_AT_SP:
         if (!read_word(walk, fp_or_sp + offset, &word))
@@ -181,8 +181,8 @@ static int find_fp(const struct walk *walk, const struct unwind_rule *rule, stru
 {
     uint64_t slot = (uint64_t)((int64_t)rule->fp_slot * 8);
     const uint64_t *value = walk->registers.value;
-    caller->fp = value[X86_64_RBP];
-    caller->fp_known = known(walk, X86_64_RBP);
+    caller->fp = value[REGISTER_FP];
+    caller->fp_known = known(walk, REGISTER_FP);
     switch (UNWIND_SAVED_FP(rule->saved)) {
     case UNWIND_FP_SAME:
         return STEP_DONE;
@@ -191,12 +191,12 @@ static int find_fp(const struct walk *walk, const struct unwind_rule *rule, stru
         break;
     case UNWIND_FP_AT_FP:
         /* gcc says so an instruction too early and two too late, where fp is the caller's. */
-        if (!caller->fp_known || value[X86_64_RBP] >= caller->sp)
+        if (!caller->fp_known || value[REGISTER_FP] >= caller->sp)
             return STEP_DONE;
-        slot += value[X86_64_RBP];
+        slot += value[REGISTER_FP];
         break;
     case UNWIND_FP_AT_SP:
-        slot += value[X86_64_RSP];
+        slot += value[REGISTER_SP];
         break;
     default:
         caller->fp_known = false;
@@ -208,28 +208,29 @@ static int find_fp(const struct walk *walk, const struct unwind_rule *rule, stru
     }
     /* gcc doesn't say when an epilogue has taken a register back: what was below the stack pointer
      * is in the register again, and a copy of the stack doesn't have it. */
-    return slot < value[X86_64_RSP] ? STEP_DONE : UNWIND_END_TRUNCATED;
+    return slot < value[REGISTER_SP] ? STEP_DONE : UNWIND_END_TRUNCATED;
 }
 
-static void find_rbx(const struct walk *walk, const struct unwind_rule *rule, struct caller *caller)
+static void find_base(const struct walk *walk, const struct unwind_rule *rule,
+                      struct caller *caller)
 {
-    unsigned code = UNWIND_SAVED_RBX(rule->saved);
+    unsigned code = UNWIND_SAVED_BASE(rule->saved);
     uint64_t slot = caller->sp - 8u * code;
-    if (code == UNWIND_RBX_UNKNOWN)
+    if (code == UNWIND_BASE_UNKNOWN)
         return;
-    caller->rbx_known = code != UNWIND_RBX_SAME && read_word(walk, slot, &caller->rbx);
+    caller->base_known = code != UNWIND_BASE_SAME && read_word(walk, slot, &caller->base);
     /* Still in the register or, as for fp, there again. */
-    if (code == UNWIND_RBX_SAME ||
-        (!caller->rbx_known && slot < walk->registers.value[X86_64_RSP])) {
-        caller->rbx = walk->registers.value[X86_64_RBX];
-        caller->rbx_known = known(walk, X86_64_RBX);
+    if (code == UNWIND_BASE_SAME ||
+        (!caller->base_known && slot < walk->registers.value[REGISTER_SP])) {
+        caller->base = walk->registers.value[REGISTER_BASE];
+        caller->base_known = known(walk, REGISTER_BASE);
     }
 }
 
 /* Where a register holds the return address, the call's own is off the stack. */
 static int find_ip(struct walk *walk, const struct unwind_rule *rule, struct caller *caller)
 {
-    uint64_t sp = walk->registers.value[X86_64_RSP];
+    uint64_t sp = walk->registers.value[REGISTER_SP];
     if (rule->cfa == UNWIND_CFA_IP_IN_REGISTER) {
         if (rule->argument >= UNWIND_REGISTERS || !known(walk, rule->argument))
             return UNWIND_END_UNSUPPORTED;
@@ -265,7 +266,7 @@ static int step_by_rule(struct walk *walk, const struct unwind_rule *rule)
         return r;
     if (!caller.ip)
         return UNWIND_END_COMPLETE;
-    find_rbx(walk, rule, &caller);
+    find_base(walk, rule, &caller);
     become(walk, &caller);
     walk->exact = false;
     walk->by_frame_pointer = false;
@@ -277,7 +278,7 @@ static int step_by_rule(struct walk *walk, const struct unwind_rule *rule)
 static bool is_planted(const struct walk *walk, const struct unwind_place *place)
 {
     return !walk->exact && place->rows &&
-           unwind_rows_find(place->rows, walk->registers.value[X86_64_RIP] - place->bias) !=
+           unwind_rows_find(place->rows, walk->registers.value[REGISTER_IP] - place->bias) !=
                UNWIND_RULE_NONE;
 }
 
@@ -309,12 +310,12 @@ enum unwind_end unwind_walk(const struct unwind_input *input, struct unwind_fram
                             size_t frame_limit, size_t *ret_count)
 {
     struct walk walk = {.input = input, .registers = input->registers, .exact = true};
-    uint32_t must = 1u << X86_64_RIP | 1u << X86_64_RSP;
+    uint32_t must = 1u << REGISTER_IP | 1u << REGISTER_SP;
     *ret_count = 0;
     if ((input->registers.known & must) != must)
         return UNWIND_END_UNSUPPORTED;
     for (size_t count = 0;; count++) {
-        uint64_t ip = walk.registers.value[X86_64_RIP];
+        uint64_t ip = walk.registers.value[REGISTER_IP];
         bool behind = !walk.exact || (!count && input->in_system_call);
         uint64_t lookup = behind ? ip - 1 : ip;
         struct unwind_place place = {0};
@@ -325,7 +326,7 @@ enum unwind_end unwind_walk(const struct unwind_input *input, struct unwind_fram
             return UNWIND_END_LIMIT;
         frames[count] =
             (struct unwind_frame){.address = ip,
-                                  .sp = walk.registers.value[X86_64_RSP],
+                                  .sp = walk.registers.value[REGISTER_SP],
                                   .flags = (walk.exact ? UNWIND_FRAME_EXACT : 0u) |
                                            (walk.by_frame_pointer ? UNWIND_FRAME_GUESSED : 0u)};
         *ret_count = count + 1;

@@ -1,50 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
 // Notes of static probes: see usdt.h. The format is that of SystemTap's sys/sdt.h, version 3.
 
-#include "elf/usdt.h"
+#include "elf/usdt/usdt.h"
 
 #include <stdlib.h>
 #include <string.h>
 
+#include "arch/x86_64/registers.h"
 #include "base/memory.h"
 
 #define NOTE_TYPE 3
 #define OWNER "stapsdt"
 
-/* Registers by their name and size, and their DWARF numbers. */
-static const struct {
-    const char *names[4]; /* of 8, 4, 2 and 1 bytes */
-    unsigned number;
-} registers[] = {
-    {{"rax", "eax", "ax", "al"}, 0},       {{"rdx", "edx", "dx", "dl"}, 1},
-    {{"rcx", "ecx", "cx", "cl"}, 2},       {{"rbx", "ebx", "bx", "bl"}, 3},
-    {{"rsi", "esi", "si", "sil"}, 4},      {{"rdi", "edi", "di", "dil"}, 5},
-    {{"rbp", "ebp", "bp", "bpl"}, 6},      {{"rsp", "esp", "sp", "spl"}, 7},
-    {{"r8", "r8d", "r8w", "r8b"}, 8},      {{"r9", "r9d", "r9w", "r9b"}, 9},
-    {{"r10", "r10d", "r10w", "r10b"}, 10}, {{"r11", "r11d", "r11w", "r11b"}, 11},
-    {{"r12", "r12d", "r12w", "r12b"}, 12}, {{"r13", "r13d", "r13w", "r13b"}, 13},
-    {{"r14", "r14d", "r14w", "r14b"}, 14}, {{"r15", "r15d", "r15w", "r15b"}, 15},
-};
-
-static bool find_register(const char *text, size_t length, unsigned *ret_number)
-{
-    for (size_t i = 0; i < ARRAY_LENGTH(registers); i++)
-        for (size_t j = 0; j < ARRAY_LENGTH(registers[i].names); j++)
-            if (strlen(registers[i].names[j]) == length &&
-                memcmp(registers[i].names[j], text, length) == 0) {
-                *ret_number = registers[i].number;
-                return true;
-            }
-    return false;
-}
-
-/* "%rdi", "-16(%rbp)" or "$3", up to the next space. */
+/* "%REGISTER", "-16(%REGISTER)" or "$3", up to the next space. */
 static bool parse_place(const char *text, size_t length, struct usdt_argument *argument)
 {
     char *end = NULL;
     if (length > 1 && text[0] == '%') {
         argument->kind = USDT_REGISTER;
-        return find_register(text + 1, length - 1, &argument->number);
+        return register_by_name(text + 1, length - 1, &argument->number);
     }
     if (length > 1 && text[0] == '$') {
         argument->kind = USDT_CONSTANT;
@@ -57,7 +31,7 @@ static bool parse_place(const char *text, size_t length, struct usdt_argument *a
     argument->kind = USDT_MEMORY;
     argument->offset = open > text ? strtoll(text, &end, 0) : 0;
     return (open == text || end == open) &&
-           find_register(open + 2, (size_t)(text + length - 1 - (open + 2)), &argument->number);
+           register_by_name(open + 2, (size_t)(text + length - 1 - (open + 2)), &argument->number);
 }
 
 static bool parse_argument(const char *text, size_t length, struct usdt_argument *ret_argument)

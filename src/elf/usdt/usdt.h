@@ -28,7 +28,7 @@ struct usdt_probe {
     unsigned argument_count;
 };
 
-/* "8@%rdi 8@-16(%rbp) -4@$3": false when an argument is of another form. */
+/* "8@%REGISTER 8@-16(%REGISTER) -4@$3": false when an argument is of another form. */
 bool usdt_parse_arguments(const char *text, struct usdt_probe *probe);
 
 /* The probes of this provider and name, at most USDT_PROBES_MAX. Returns how many; those whose
