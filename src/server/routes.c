@@ -10,7 +10,9 @@
 #include "server/api/api.h"
 #include "server/control/agents.h"
 #include "server/control/control_api.h"
+#include "server/grpc/services.h"
 #include "server/ingest/receive.h"
+#include "server/parca/parca.h"
 #include "server/pyroscope/pyroscope.h"
 #include "server/scrape/scrape.h"
 #include "server/symbols/api/symbols_api.h"
@@ -50,6 +52,8 @@ static const struct server_route {
      receive_connect_push},
     {"POST", "/parca.profilestore.v1alpha1.ProfileStoreService/WriteRaw", HTTP_ROLE_INGEST,
      ADMIT_PUSH, BODY_PUSH, receive_parca},
+    {"POST", "/parca.profilestore.v1alpha1.ProfileStoreService/*", HTTP_ROLE_INGEST, ADMIT_FREELY,
+     BODY_RPC, parca_arrow},
     {"POST", "/api/profiles/writeraw", HTTP_ROLE_INGEST, ADMIT_PUSH, BODY_PUSH, receive_parca},
     {"POST", "/v1/profiles", HTTP_ROLE_INGEST, ADMIT_PUSH, BODY_PUSH, receive_coroot},
     {"GET", "/api/v1/types", HTTP_ROLE_READ, ADMIT_FREELY, BODY_NONE, api_types},
@@ -107,6 +111,15 @@ static const struct server_route {
     {"GET", "/api/v1/debuginfo/*", HTTP_ROLE_INGEST, ADMIT_FREELY, BODY_NONE, symbols_known},
     {"POST", "/debuginfo.v1alpha1.DebuginfoService/*", HTTP_ROLE_INGEST, ADMIT_FREELY, BODY_SYMBOLS,
      symbols_call},
+    {"POST", "/parca.debuginfo.v1alpha1.DebuginfoService/Upload", HTTP_ROLE_INGEST, ADMIT_FREELY,
+     BODY_SYMBOLS, parca_debuginfo_upload},
+    {"POST", "/parca.debuginfo.v1alpha1.DebuginfoService/*", HTTP_ROLE_INGEST, ADMIT_FREELY,
+     BODY_RPC, parca_debuginfo},
+    {"POST", "/grpc.health.v1.Health/*", HTTP_ROLE_ANY, ADMIT_FREELY, BODY_RPC, grpc_health},
+    {"POST", "/grpc.reflection.v1.ServerReflection/ServerReflectionInfo", HTTP_ROLE_ANY,
+     ADMIT_FREELY, BODY_RPC, grpc_reflection},
+    {"POST", "/grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo", HTTP_ROLE_ANY,
+     ADMIT_FREELY, BODY_RPC, grpc_reflection},
     {"POST", "/api/v1/sources", HTTP_ROLE_INGEST, ADMIT_FREELY, BODY_SOURCE_LIST, sources_put_list},
     {"POST", "/api/v1/sources/*", HTTP_ROLE_INGEST, ADMIT_FREELY, BODY_SOURCE, sources_put},
     {"GET", "/api/v1/source", HTTP_ROLE_READ, ADMIT_FREELY, BODY_NONE, sources_get},
@@ -202,6 +215,8 @@ void routes_init(struct server_process *process, struct http_server_options *htt
     const struct server_options *options = &process->options;
     for (size_t i = 0; i < ARRAY_LENGTH(routes); i++) {
         bool open = routes[i].handle == debuginfod_get && options->symbols.open;
+        bool messages =
+            routes[i].handle == grpc_reflection || routes[i].handle == parca_debuginfo_upload;
         process->routes[i] = (struct http_route){
             .method = routes[i].method,
             .pattern = routes[i].pattern,
@@ -210,7 +225,7 @@ void routes_init(struct server_process *process, struct http_server_options *htt
             .body_limit_bytes = body_limit(routes[i].body, options),
             .flags = (routes[i].admission == ADMIT_PUSH ? HTTP_ROUTE_COMPUTES : 0) |
                      (is_method(&routes[i]) ? HTTP_ROUTE_RPC : 0) |
-                     (open ? HTTP_ROUTE_TOKEN_OPTIONAL : 0),
+                     (messages ? HTTP_ROUTE_MESSAGES : 0) | (open ? HTTP_ROUTE_TOKEN_OPTIONAL : 0),
         };
     }
     http->routes = process->routes;

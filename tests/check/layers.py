@@ -104,9 +104,13 @@ USES = {
         "server/admission server/handler server/ingest server/query server/symbols "
         "server/symbols/api store"
     ),
+    "server/grpc": "base io server/handler store",
     "server/pyroscope": (
         "base format format/pprof http/access http/server io profile query server/admission "
         "server/api server/handler server/query server/symbols/api"
+    ),
+    "server/parca": (
+        "io server/admission server/handler server/pyroscope server/symbols/api"
     ),
     "server/scrape": (
         "base config format http/client io label label/rules server/admission server/handler "
@@ -114,8 +118,8 @@ USES = {
     ),
     "server": (
         "base config http http/server server/admission server/api server/audit server/control "
-        "server/handler server/ingest server/pyroscope server/query server/scrape "
-        "server/symbols server/symbols/api server/web store"
+        "server/grpc server/handler server/ingest server/parca server/pyroscope server/query "
+        "server/scrape server/symbols server/symbols/api server/web store"
     ),
     "cli/compare": "base cli compare compare/gate format/picture profile",
     "cli/file": (

@@ -229,5 +229,78 @@ def tokens(address, fixtures, writer, reader):
     code(PERMISSION_DENIED, QUERIER + "LabelNames", request, writer)
 
 
+def messages(body):
+    while body:
+        length = struct.unpack(">I", body[1:5])[0]
+        yield body[5:5 + length]
+        body = body[5 + length:]
+
+
+def framed(message, flags=0):
+    return bytes([flags]) + struct.pack(">I", len(message)) + message
+
+
+def services(address, fixtures, binary, build_id):
+    """Reflection, health, and Parca's upload of symbols."""
+    connection = h2.Connection(address)
+    headers = [("content-type", "application/grpc")]
+    for version in ("v1", "v1alpha"):
+        path = f"/grpc.reflection.{version}.ServerReflection/ServerReflectionInfo"
+        # One after the other: each answer comes before the next request.
+        stream = connection.open("POST", path, headers)
+        answer = connection.answers[stream]
+        for count, (request, wanted) in enumerate((
+                (field(7, ""), b"querier.v1.QuerierService"),
+                (field(4, "push.v1.PusherService"), b"pyroscope_types.proto"),
+                (field(3, "health.proto"), b"HealthCheckRequest"),
+                (field(4, "none.Such"), b"Unknown symbol"),
+                (field(6, "push.v1.PushRequest"), b"push.v1.PushRequest"),
+                (b"\xff", b"Unknown request")), 1):
+            connection.data(stream, framed(request), ended=False)
+            connection.until(lambda: answer.ended or len(list(messages(answer.body))) == count, "reflection")
+            if wanted not in list(messages(answer.body))[-1]:
+                sys.exit(f"Reflection of {request!r}: {answer.body!r}")
+        connection.data(stream, b"")
+        expect(connection.wait(stream).grpc, OK, "reflection")
+        expect(connection.request("POST", path, headers).grpc, OK, "reflection without requests")
+        big = connection.open("POST", path, headers)
+        connection.data(big, framed(b"\0" * 5000))
+        expect(connection.wait(big).grpc, RESOURCE_EXHAUSTED, "reflection with a large request")
+
+    check = "/grpc.health.v1.Health/Check"
+    for name in ("", "push.v1.PusherService"):
+        answer = connection.call(check, field(1, name))
+        expect((answer.grpc, answer.message), (OK, field(1, 1)), "health")
+    expect(connection.call(check, field(1, "none")).grpc, NOT_FOUND, "health of an unknown service")
+    expect(connection.call("/grpc.health.v1.Health/Watch", b"").grpc, UNIMPLEMENTED, "watching health")
+
+    parca, data = "/parca.debuginfo.v1alpha1.DebuginfoService/", open(binary, "rb").read()
+    answer = connection.call(parca + "ShouldInitiateUpload", field(1, build_id))
+    expect((answer.grpc, answer.message[:2]), (OK, field(1, 1)), "whether to upload")
+    expect(connection.call(parca + "MarkUploadFinished", field(1, build_id)).grpc, NOT_FOUND, "before the upload")
+    answer = connection.call(parca + "InitiateUpload", field(1, build_id) + field(2, len(data)) + field(5, 1))
+    expect(answer.grpc, OK, "announcing an upload")
+    if field(3, 1) not in answer.message:
+        sys.exit("The upload is not by gRPC.")
+    pieces = [data[i:i + 100000] for i in range(0, len(data), 100000)]
+
+    def upload(sent):
+        stream = connection.open("POST", parca + "Upload", headers + [("grpc-encoding", "gzip")])
+        connection.data(stream, b"".join(sent))
+        return connection.wait(stream)
+
+    info = field(1, field(1, build_id) + field(2, "x"))
+    expect(upload([framed(field(2, data))]).grpc, INVALID_ARGUMENT, "an upload without a build")
+    expect(upload([framed(info)]).grpc, INVALID_ARGUMENT, "an upload without a file")
+    expect(upload([framed(info), framed(field(2, b"not ELF" * 100))]).grpc, INVALID_ARGUMENT, "an upload of nonsense")
+    answer = upload([framed(info)] + [framed(gzip.compress(field(2, piece), 1), 1) for piece in pieces])
+    expect((answer.grpc, answer.message), (OK, field(1, build_id) + field(2, len(data))), "the upload")
+    expect(connection.call(parca + "MarkUploadFinished", field(1, build_id)).grpc, OK, "after the upload")
+    expect(plain(address, "GET", f"/api/v1/debuginfo/{build_id}")[0], 200, "the symbols")
+    for method in ("Write", "WriteArrow"):
+        answer = connection.call("/parca.profilestore.v1alpha1.ProfileStoreService/" + method, b"")
+        expect(answer.grpc, UNIMPLEMENTED, method)
+
+
 if __name__ == "__main__":
     globals()[sys.argv[1]](*sys.argv[2:])

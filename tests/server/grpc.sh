@@ -6,6 +6,12 @@
 start_server grpc --data store -c keep.yaml --memory-limit 64M
 python3 "$ROOT/tests/server/grpc.py" same "${url#http://}" "$FIXTURES"
 python3 "$ROOT/tests/server/grpc.py" status "${url#http://}" "$FIXTURES"
+if type gcc readelf >/dev/null; then
+    printf 'int main(void) { return 0; }\n' >small.c
+    gcc -g -Wl,--build-id -o small small.c
+    id=$(readelf -n small | sed -n 's/.*Build ID: //p')
+    python3 "$ROOT/tests/server/grpc.py" services "${url#http://}" "$FIXTURES" small "$id"
+fi
 
 # curl: the same routes over both versions.
 if curl --version | grep -qw HTTP2; then

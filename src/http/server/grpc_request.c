@@ -341,15 +341,34 @@ void grpc_gather_end(struct http_request *request)
 
 /* ---- streams of messages ---- */
 
+void grpc_messages_end(struct http_request *request)
+{
+    _cleanup_buffer_ struct buffer trailers = {0};
+    add_web_trailers(request, &trailers);
+    if (trailers.length)
+        http_write(request, trailers.data, trailers.length);
+}
+
+static int begin_messages(struct http_request *request)
+{
+    if (request->answered)
+        return 0;
+    request->rpc.messages = true;
+    int r = http_respond_stream(request, 200, request->rpc.content_type);
+    request->rpc.messages = r >= 0;
+    return r;
+}
+
+void http_message_end(struct http_request *request)
+{
+    if (begin_messages(request) == -EAGAIN)
+        http_respond_error(request, 503, "Too many streamed answers are in progress; try again.");
+}
+
 int http_message_write(struct http_request *request, const void *bytes, size_t length)
 {
-    struct rpc_state *rpc = &request->rpc;
     uint8_t prefix[GRPC_PREFIX_BYTES];
-    int r = 0;
-    if (!request->answered) {
-        rpc->messages = true;
-        r = http_respond_stream(request, 200, rpc->content_type);
-    }
+    int r = begin_messages(request);
     grpc_put_prefix(prefix, 0, (uint32_t)length);
     if (!r)
         r = http_write(request, prefix, sizeof(prefix));

@@ -413,7 +413,7 @@ void h2_stream_process(struct h2_stream *stream)
         stream->deferred = false;
         nghttp2_session_resume_data(stream->connection->session, stream->id);
     }
-    if (!stream->responded)
+    if (!stream->responded || request->rpc.messages)
         open_window(stream);
 }
 
@@ -517,8 +517,8 @@ void h2_stream_check(struct h2_stream *stream, int64_t now_ms)
         expire(stream);
     pthread_mutex_lock(&request->lock);
     bool receives = !request->body_ended && !request->discard && !request->body_error &&
-                    stream->window > 0 && !stream->responded;
-    bool sends = stream->responded && !stream->complete && !stream->deferred;
+                    stream->window > 0 && (!stream->responded || request->rpc.messages);
+    bool sends = stream->responded && !stream->complete && !stream->deferred && !receives;
     uint64_t received = request->received;
     pthread_mutex_unlock(&request->lock);
     if (receives || sends)

@@ -284,6 +284,8 @@ void grpc_respond_error(struct http_request *request, unsigned status, enum http
 int grpc_gather(struct http_request *request, unsigned status, const char *content_type);
 int grpc_gather_more(struct http_request *request, const void *bytes, size_t length);
 void grpc_gather_end(struct http_request *request);
+/* All messages of a stream were written. */
+void grpc_messages_end(struct http_request *request);
 void grpc_release_state(struct http_request *request);
 /* Trailers as they are once the answer has ended. */
 void grpc_each_trailer(const struct http_request *request,

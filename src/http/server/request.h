@@ -125,6 +125,9 @@ int http_message_read(struct http_request *request, size_t limit_bytes, struct b
 /* Sends a message at once; the first begins the answer. As http_write(). */
 int http_message_write(struct http_request *request, const void *bytes, size_t length);
 
+/* The end, for a stream that may have had none. */
+void http_message_end(struct http_request *request);
+
 /* {"code":"invalid_argument","message":"..."}, or the sentence alone on routes with plain errors.
  * Headers that were set go along. */
 void http_respond_error(struct http_request *request, unsigned status, const char *format, ...)

@@ -106,7 +106,7 @@ void respond_publish(struct http_request *request, unsigned status, struct reply
         return;
     pthread_mutex_lock(&request->lock);
     request->answered = true;
-    request->discard = true;
+    request->discard = !request->rpc.messages; /* of which more may come */
     if (!request->gone) {
         request->status = status;
         request->sent = length;
@@ -335,6 +335,8 @@ void respond_end(struct http_request *request)
 {
     if (request->rpc.gathering)
         grpc_gather_end(request);
+    if (request->rpc.messages)
+        grpc_messages_end(request);
     if (request->gzip && !request->head_only)
         gzip_stream_end(request->gzip, write_out, request);
     if (request->streaming)

@@ -1,0 +1,11 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What gRPC's own tools ask of any server: which services there are, and whether they work. */
+#pragma once
+
+#include "server/handler/handler.h"
+
+server_handler grpc_health;     /* grpc.health.v1.Health: see health.c */
+server_handler grpc_reflection; /* grpc.reflection.v1 and v1alpha: see reflection.c */
+
+/* The answer to one request of reflection; for tests. */
+void grpc_reflection_answer(const void *request, size_t length, struct buffer *out);
