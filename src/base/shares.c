@@ -69,12 +69,13 @@ bool shares_take(struct shares *shares, uint32_t owner, uint64_t amount)
     return true;
 }
 
-void shares_charge(struct shares *shares, uint32_t owner, uint64_t amount)
+uint64_t shares_charge(struct shares *shares, uint32_t owner, uint64_t amount)
 {
     struct share *share = get(shares, owner);
     amount = MIN(amount, left_of(shares, share->held));
     share->held += amount;
     shares->held += amount;
+    return amount;
 }
 
 void shares_refuse(struct shares *shares, uint32_t owner)

@@ -32,8 +32,9 @@ void shares_release(struct shares *shares);
 
 /* False, and counted, when the owner would hold more than is free then. */
 bool shares_take(struct shares *shares, uint32_t owner, uint64_t amount);
-/* Takes as much of the amount as the owner may have: it was used before anybody could ask. */
-void shares_charge(struct shares *shares, uint32_t owner, uint64_t amount);
+/* Takes as much of the amount as the owner may have, and returns that: it was used before anybody
+ * could ask. */
+uint64_t shares_charge(struct shares *shares, uint32_t owner, uint64_t amount);
 /* Counts that the owner wanted more than it may have by other rules. */
 void shares_refuse(struct shares *shares, uint32_t owner);
 void shares_give(struct shares *shares, uint32_t owner, uint64_t amount);

@@ -6,6 +6,7 @@
 #include <sys/stat.h>
 #include <sys/wait.h>
 
+#include "base/clock.h"
 #include "capture/record/excess.h"
 #include "capture/record/flood.h"
 #include "capture/record/processes.h"
@@ -90,6 +91,34 @@ static void a_user_has_a_share_of_mappings(void **state)
     modules_release(&modules);
 }
 
+/* A worker that root's daemon has started, and that is its user's since. */
+static void who_changes_his_user_takes_along_what_he_holds(void **state)
+{
+    (void)state;
+    struct modules modules;
+    struct processes processes;
+    uint32_t before = geteuid() + 1, own = geteuid();
+    modules_init(&modules);
+    processes_init(&processes, &modules);
+    processes_limit(&processes,
+                    &(struct processes_limits){.process_mappings = 100, .mappings = 1200});
+    struct process *worker = processes_get(&processes, (uint32_t)getpid());
+    worker->user = before;
+    worker->user_ns = monotonic_ns();
+    for (uint64_t i = 0; i < 50; i++)
+        map_code(&processes, worker, i);
+    assert_int_equal(worker->charged, 50);
+    worker->user_ns -= 2 * SECOND;
+    map_code(&processes, worker, 50);
+    assert_int_equal(worker->user, own);
+    assert_int_equal(worker->charged_user, own);
+    assert_int_equal(processes.mappings.held, 51);
+    assert_int_equal(shares_left(&processes.mappings, before), (1200 - 51) / 2);
+    assert_int_equal(shares_left(&processes.mappings, own), (1200 - 2 * 51) / 2);
+    processes_release(&processes);
+    modules_release(&modules);
+}
+
 /* This process, with so many mappings that its list isn't read at once. */
 static void long_lists_take_a_share_of_time(void **state)
 {
@@ -152,6 +181,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(floods_end_listening_for_a_while),
         cmocka_unit_test(a_user_has_a_share_of_mappings),
+        cmocka_unit_test(who_changes_his_user_takes_along_what_he_holds),
         cmocka_unit_test(long_lists_take_a_share_of_time),
         cmocka_unit_test(the_culprit_is_named),
     };

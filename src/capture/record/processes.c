@@ -24,6 +24,8 @@
 #define LOOKUP_BYTES_MAX (16u << 20)
 #define LOOKUP_LEAST_NS 100000
 #define LOOKUPS_SPAN_NS 10000000000
+/* A process's user is looked at again after so long. */
+#define USER_REST_NS 1000000000
 /* What was refused to users who are gone is remembered for so long. */
 #define SHARES_REST_NS 300000000000
 
@@ -42,15 +44,25 @@ void processes_limit(struct processes *processes, const struct processes_limits 
 
 /* ---- what a user may have ---- */
 
-static uint32_t user_of(struct process *process)
+/* A process can change its user at any time: sessions and workers begin as root's. What it holds
+ * goes with it. */
+static uint32_t user_of(struct processes *processes, struct process *process)
 {
     char path[32];
     struct stat found;
-    if (process->user != PROCESS_USER_UNKNOWN)
+    int64_t now_ns = monotonic_ns();
+    if (process->user != PROCESS_USER_UNKNOWN && now_ns - process->user_ns < USER_REST_NS)
         return process->user;
     snprintf(path, sizeof(path), "/proc/%" PRIu32, process->pid);
     if (stat(path, &found) == 0)
         process->user = found.st_uid;
+    process->user_ns = now_ns;
+    if (process->charged && process->charged_user != process->user) {
+        uint32_t charged = process->charged;
+        shares_give(&processes->mappings, process->charged_user, charged);
+        process->charged_user = process->user;
+        process->charged = (uint32_t)shares_charge(&processes->mappings, process->user, charged);
+    }
     return process->user;
 }
 
@@ -58,8 +70,9 @@ static bool take_mappings(struct processes *processes, struct process *process, 
 {
     if (!processes->limits.mappings)
         return true;
+    uint32_t user = user_of(processes, process);
     if (!process->charged)
-        process->charged_user = user_of(process);
+        process->charged_user = user;
     if (!shares_take(&processes->mappings, process->charged_user, count))
         return false;
     process->charged += (uint32_t)count;
@@ -88,7 +101,7 @@ static bool may_look_up(struct processes *processes, struct process *process, in
         shares_clear(&processes->lookups);
     }
     *ret_expected_ns = MAX(process->lookup_ns, LOOKUP_LEAST_NS);
-    if (shares_take(&processes->lookups, user_of(process), (uint64_t)*ret_expected_ns))
+    if (shares_take(&processes->lookups, user_of(processes, process), (uint64_t)*ret_expected_ns))
         return true;
     processes->postponed++;
     return false;
@@ -101,7 +114,8 @@ static void note_lookup(struct processes *processes, struct process *process, in
     if (!processes->limits.lookup_ns)
         return;
     if (took_ns > expected_ns)
-        shares_charge(&processes->lookups, user_of(process), (uint64_t)(took_ns - expected_ns));
+        shares_charge(&processes->lookups, user_of(processes, process),
+                      (uint64_t)(took_ns - expected_ns));
     if (cut && process->lookup_bytes < LOOKUP_BYTES_MAX) {
         process->lookup_bytes *= LOOKUP_GROWTH;
         process->lookup_ns *= LOOKUP_GROWTH;
@@ -186,6 +200,7 @@ void processes_start(struct processes *processes, uint32_t pid, const struct pro
     if (!process)
         return;
     process->user = parent->user;
+    process->user_ns = parent->user_ns;
     if (!take_mappings(processes, process, parent->count)) {
         processes->refused++;
         return;
@@ -404,7 +419,7 @@ void process_map(struct processes *processes, struct process *process,
     unsigned limit = processes->limits.process_mappings;
     bool full = process->count >= (limit ? limit : MAPPINGS_MAX);
     if (full && processes->limits.mappings)
-        shares_refuse(&processes->mappings, user_of(process));
+        shares_refuse(&processes->mappings, user_of(processes, process));
     if (full || !take_mappings(processes, process, 1)) {
         processes->refused++;
         return;

@@ -43,6 +43,7 @@ struct process {
     uint32_t labels_epoch;
     uint64_t started;                /* when, as the kernel says it with samples; 0: it has not */
     uint32_t user;                   /* whom it belongs to; PROCESS_USER_UNKNOWN */
+    int64_t user_ns;                 /* when that was last read */
     uint32_t charged_user;           /* whose share its mappings are of, */
     uint32_t charged;                /* and how many of them */
     int64_t lookup_ns;               /* CPU time that asking /proc took the last time */
