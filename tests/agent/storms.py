@@ -4,17 +4,20 @@
 
 storms.py ASSAY STORM WINDOWS KIND... runs each kind of storm against an agent of its own and
 prints a table. The exit status is 1 when a window is beyond a limit, when the agent's own account is
-not the kernel's, when it stops sampling, or when it doesn't say whose storm it was.
+not the kernel's, when it stops sampling, when it doesn't say whose storm it was, or when the program
+of another user beside the storm loses its samples or their names.
 """
-import http.server
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
 import tempfile
-import threading
 import time
+import urllib.error
+import urllib.parse
+import urllib.request
 
 WINDOW_SECONDS = 10
 FIRST_LIMIT, LIMIT = 0.03, 0.01  # of all CPUs of the machine
@@ -78,26 +81,33 @@ def remove_cgroup(path):
             time.sleep(0.1)
 
 
-class Sink(http.server.BaseHTTPRequestHandler):
-    """A server that takes everything and wants nothing."""
-    protocol_version = "HTTP/1.1"
+class Server:
+    """A server that takes everything, and can be asked what came."""
+    def __init__(self, assay, data):
+        self.log = open(f"{data}.log", "w")
+        self.process = subprocess.Popen(
+            [assay, "server", "--listen", "127.0.0.1:0", "--data", data], stderr=self.log)
+        deadline = time.monotonic() + 120
+        while not (found := re.search("serving on (http://[^ \n]+)", open(f"{data}.log").read())):
+            assert self.process.poll() is None, open(f"{data}.log").read()
+            assert time.monotonic() < deadline, "The server doesn't start."
+            time.sleep(0.05)
+        self.url = found[1]
 
-    def do_POST(self):
-        self.rfile.read(int(self.headers.get("Content-Length", 0)))
-        self.send_response(200)
-        self.send_header("Content-Length", "2")
-        self.end_headers()
-        self.wfile.write(b"{}")
-    do_GET = do_POST
+    def stacks(self, service):
+        query = urllib.parse.quote(f'cpu{{service_name="{service}"}}')
+        try:
+            with urllib.request.urlopen(f"{self.url}/api/v1/profile?query={query}&from=now-1h"
+                                        "&to=now%2B1h&format=folded") as answer:
+                lines = answer.read().decode().splitlines()
+        except urllib.error.HTTPError as error:
+            print(error.read().decode())
+            return {}
+        return {stack: int(value) / 1e9 for stack, value in (line.rsplit(" ", 1) for line in lines)}
 
-    def log_message(self, *_):
-        pass
-
-
-def start_sink():
-    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Sink)
-    threading.Thread(target=server.serve_forever, daemon=True).start()
-    return f"http://127.0.0.1:{server.server_port}"
+    def stop(self):
+        self.process.terminate()
+        self.process.wait(60)
 
 
 class Agent:
@@ -126,6 +136,18 @@ class Agent:
         self.process.wait(60)
 
 
+def start_honest(storm, kind, seconds):
+    """The program, and the name of its service. It has none of the storm's cgroup and users."""
+    name = f"honest-{kind}-{os.getpid()}"
+    environment = dict(os.environ, OTEL_SERVICE_NAME=name)
+    return subprocess.Popen([storm, "honest", "1", str(seconds)], env=environment,
+                            stdout=subprocess.DEVNULL), name
+
+
+def child_of(pid):
+    return int(open(f"/proc/{pid}/task/{pid}/children").read().split()[0])
+
+
 def start_storm(storm, arguments, seconds, cgroup):
     def enter():
         os.nice(int(os.environ.get("ASSAY_STORM_NICE", "0")))
@@ -135,12 +157,13 @@ def start_storm(storm, arguments, seconds, cgroup):
     return subprocess.Popen([storm] + arguments, stdout=subprocess.DEVNULL, preexec_fn=enter)
 
 
-def run(assay, storm, url, windows, kind, folder):
+def run(assay, storm, server, windows, kind, folder):
     """Rows of the table: of each window its number, shares of the machine, memory; and what is wrong."""
-    agent = Agent(assay, url, f"{folder}/{kind}")
+    agent = Agent(assay, server.url, f"{folder}/{kind}")
     cgroup = own_cgroup(kind)
     rows = []
     try:
+        honest, service = start_honest(storm, kind, WINDOW_SECONDS * (windows + 2) + 10)
         time.sleep(WINDOW_SECONDS)  # the machine without the storm is learned
         hostile = start_storm(storm, KINDS[kind], WINDOW_SECONDS * windows + 5, cgroup)
         first, began = agent.status(), agent.used()
@@ -154,13 +177,33 @@ def run(assay, storm, url, windows, kind, folder):
                          "process": (then[0] - process) / passed,
                          "bpf": (then[1] - bpf) / passed, "memory": memory_kib(agent.pid)})
         status, ended = agent.status(), agent.used()
-        hostile.kill()
-        hostile.wait()
+        used = process_seconds(child_of(honest.pid))
+        for process in (hostile, honest):
+            process.kill()
+            process.wait()
     finally:
         agent.stop()
         if cgroup:
             remove_cgroup(cgroup)
-    return rows, check(kind, cgroup, first, status, began, ended)
+    return rows, (check(kind, cgroup, first, status, began, ended) +
+                  check_honest(kind, used, server.stacks(service)))
+
+
+def check_honest(kind, used, stacks):
+    """What the storm has taken from the program beside it. Samples count in whole periods of some 50 ms,
+    and 100 where the agent saves."""
+    own = {stack: value for stack, value in stacks.items() if "hostile" not in stack}
+    seen = sum(own.values())
+    jit = sum(value for stack, value in own.items() if "honest_function" in stack)
+    nameless = sum(value for stack, value in own.items() if "[jit" in stack or "[unknown mapping" in stack)
+    print(f"{kind}: the program beside it used {used:.2f} s; sampled {seen:.2f} s, of which "
+          f"{jit:.2f} s by its own name and {nameless:.2f} s without", flush=True)
+    bad = []
+    if used > 2 and seen < used / 4:
+        bad.append(f"{kind}: another user's program used {used:.2f} s, and {seen:.2f} s were sampled")
+    if used > 2 and jit < 3 * nameless:
+        bad.append(f"{kind}: another user's program lost its names: {own}")
+    return bad
 
 
 def check(kind, cgroup, first, status, began, ended):
@@ -202,12 +245,15 @@ def report(rows):
 
 def main():
     assay, storm, windows, *kinds = sys.argv[1:]
-    url = start_sink()
     bad = []
     folder = tempfile.mkdtemp(dir=".")
-    for kind in kinds or KINDS:
-        rows, wrong = run(assay, storm, url, int(windows), kind, folder)
-        bad += report(rows) + wrong
+    server = Server(assay, f"{folder}/server")
+    try:
+        for kind in kinds or KINDS:
+            rows, wrong = run(assay, storm, server, int(windows), kind, folder)
+            bad += report(rows) + wrong
+    finally:
+        server.stop()
     shutil.rmtree(folder)
     for line in bad:
         print(line, file=sys.stderr)
