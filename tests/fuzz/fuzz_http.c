@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The fuzzer of what the HTTP server and client take apart by hand: escapes in URLs, headers that
-// say who asks and whom, and the file of tokens. The first byte chooses.
+// say who asks and whom, the framing of requests, and the file of tokens. The first byte chooses.
 
 #include <stdlib.h>
 #include <string.h>
@@ -54,6 +54,23 @@ static void check_tokens(const char *text, size_t length)
     token_list_release(&tokens);
 }
 
+/* What is found doesn't depend on where the bytes are cut, and nothing is written beyond the room.
+ */
+static void check_framing(const char *bytes, size_t length)
+{
+    struct framing whole = {0}, pieces = {0};
+    char *copy = memory_strndup(bytes, length);
+    size_t passed = length ? framing_pass(&whole, copy, length, length) : 0;
+    require(passed == length);
+    memcpy(copy, bytes, length);
+    for (size_t at = 0, size = 1; at < length; at += size, size = MIN(size % 7 + 1, length - at))
+        require(framing_pass(&pieces, copy + at, size, size) == size);
+    require(whole.state == pieces.state && whole.heads == pieces.heads &&
+            whole.left == pieces.left && whole.bad_head == pieces.bad_head);
+    require(whole.state != FRAMING_REFUSED || whole.bad_head);
+    free(copy);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t length)
 {
     if (!length)
@@ -61,7 +78,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t length)
     uint8_t choice = data[0];
     char *text = memory_strndup((const char *)data + 1, length - 1);
     static const char *const names[] = {"a.example"};
-    switch (choice % 6) {
+    switch (choice % 7) {
     case 0:
         check_unescape(text);
         break;
@@ -78,8 +95,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t length)
     case 4:
         check_tokens((const char *)data + 1, length - 1);
         break;
-    default:
+    case 5:
         require(http_parse_retry_after(text, 1700000000) >= -1);
+        break;
+    default:
+        check_framing((const char *)data + 1, length - 1);
         break;
     }
     free(text);

@@ -76,6 +76,13 @@ def broken(chance, number):
         head(line, "Content-Length: 99999999999999999999999") + body,
         head("GET /ready HTTP/9.9"),
         b"nonsense\r\n\r\n",
+        b"\0\0\0\0 nonsense\r\n" + head("GET /ready HTTP/1.1"),
+        b"\n" + head("GET /ready HTTP/1.1"),
+        head(line, "Transfer-Encoding: chunked") + chunk.replace(b"\r\n", b"\n", 1) + b"0\r\n\r\n",
+        head(line, "Transfer-Encoding: chunked") + chunk[:-2] + b"\n0\r\n\r\n",
+        head(line, "Transfer-Encoding: chunked") + chunk + b"0\r\nX: y\r\n z\r\n\r\n",
+        head(line, "Transfer-Encoding: chunked") + chunk + b"0\n\n",
+        head(line.replace("1.1", "1.0"), "Transfer-Encoding: chunked") + chunk + b"0\r\n\r\n",
         head("GET /ready HTTP/1.1", "Bad Header: x\0y"),
     ])  # fmt: skip
     return Request(data, set(range(400, 600)), breaks=True)

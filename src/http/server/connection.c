@@ -112,7 +112,9 @@ void connection_notify(void *userdata, struct MHD_Connection *mhd, void **contex
     struct http_server *server = userdata;
     if (code == MHD_CONNECTION_NOTIFY_STARTED) {
         *context = connection_begin(server, mhd);
+        raw_attach(*context);
     } else if (*context) {
+        raw_detach(*context);
         connection_remove(server, *context);
         *context = NULL;
     }

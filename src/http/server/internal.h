@@ -17,6 +17,7 @@
 #include "base/arena.h"
 #include "http/access/rate.h"
 #include "http/grpc/grpc.h"
+#include "http/server/framing.h"
 #include "http/server/listen.h"
 #include "http/server/pipe.h"
 #include "http/server/server.h"
@@ -52,6 +53,9 @@ struct connection {
     const char *target_end;
     char *query; /* NULL: none */
     bool target_bad;
+    struct framing framing; /* of what was received; its I/O thread only */
+    bool followed;          /* it is valid */
+    uint64_t heads;         /* that libmicrohttpd has parsed */
     atomic_int phase;
     atomic_int_least64_t since_ms;  /* of the phase */
     atomic_uint_least64_t received; /* bytes of bodies */
@@ -233,13 +237,16 @@ size_t head_unescape(void *userdata, struct MHD_Connection *mhd, char *text);
 bool head_match(const char *pattern, const char *path, const char **ret_rest, size_t *ret_length);
 
 /* ---- raw.c: what libmicrohttpd takes and we don't ---- */
+/* The connection's bytes are followed from now on, or no longer. */
+void raw_attach(struct connection *connection);
+void raw_detach(struct connection *connection);
 /* Called by libmicrohttpd with the target before it is parsed. */
 void *raw_target(void *server, const char *target, struct MHD_Connection *mhd);
 /* False: there are more parameters than allowed. */
 bool raw_read_query(struct http_request *request);
 /* What is wrong with the head, as the end of a sentence; NULL: nothing. During the first call for a
  * request only. */
-const char *raw_problem(const struct http_request *request, const char *method, const char *url,
+const char *raw_problem(struct http_request *request, const char *method, const char *url,
                         const char *version);
 /* Set while this thread hands over an answer of ours. */
 extern _Thread_local bool raw_own_answer;

@@ -1,14 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 // What libmicrohttpd takes and we don't: lines that end in a bare LF, continued lines, NUL and
 // other control characters, more parameters than its memory holds. Where two readers of one stream,
-// a proxy and we, could disagree on what a request is, it is refused.
+// a proxy and we, could disagree on what a request is, it is refused. framing.c follows all bytes
+// before the library has them; what is checked here besides gives better reasons.
 //
 // Before 1.0 the library can't be told to be strict. It parses a head where it lies in its buffer:
 // spaces, colons, CR and LF become NULs, and names and values point between them. So what is
 // neither one of the pieces that it hands over nor one of those NULs is something that it skipped.
 
+#include <dlfcn.h>
+#include <gnutls/gnutls.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/socket.h>
 
 #include "base/memory.h"
 #include "http/server/internal.h"
@@ -130,10 +134,10 @@ static bool is_whole_line(const struct connection *connection, const char *metho
 #endif
 }
 
-const char *raw_problem(const struct http_request *request, const char *method, const char *url,
+const char *raw_problem(struct http_request *request, const char *method, const char *url,
                         const char *version)
 {
-    const struct connection *connection = request->connection;
+    struct connection *connection = request->connection;
     const union MHD_ConnectionInfo *info =
         MHD_get_connection_info(request->mhd, MHD_CONNECTION_INFO_REQUEST_HEADER_SIZE);
     if (connection->target_bad)
@@ -150,38 +154,120 @@ const char *raw_problem(const struct http_request *request, const char *method, 
     if (!cursor.whole || cursor.at + 2 != cursor.end || cursor.at[0] || cursor.at[1])
         return "has a header that is continued, has a NUL in it or doesn't end in CR and LF";
 #endif
+    if (++connection->heads > connection->framing.heads && connection->followed)
+        return "is malformed, or follows bytes that are not a request";
     return NULL;
 }
 
-/* ---- bodies ---- */
+/* ---- the library's own answers ---- */
 
 #if MHD_VERSION < 0x01000000
 
-#include <dlfcn.h>
+static const char *explain(unsigned status, const char **ret_code)
+{
+    *ret_code = "invalid_argument";
+    switch (status) {
+    case MHD_HTTP_CONTENT_TOO_LARGE:
+        *ret_code = "resource_exhausted";
+        return "A chunk of the body has a first line that is too long, or the body is too large.";
+    case MHD_HTTP_URI_TOO_LONG:
+        return "The address is too long.";
+    case MHD_HTTP_REQUEST_HEADER_FIELDS_TOO_LARGE:
+        *ret_code = "resource_exhausted";
+        return "The headers or trailers are too large.";
+    case MHD_HTTP_HTTP_VERSION_NOT_SUPPORTED:
+        *ret_code = "unimplemented";
+        return "Unsupported HTTP version: use HTTP/1.1.";
+    default:
+        return "The request is malformed.";
+    }
+}
 
-/* A chunk whose first line doesn't fit the buffer is the sender's fault, and the library answers
- * 500, that it is ours. Its own answers pass here, too: this definition comes before the library's,
- * unless that was linked to prefer its own. */
+static struct MHD_Response *make_answer(unsigned status)
+{
+    char text[256];
+    const char *code, *message = explain(status, &code);
+    int length =
+        snprintf(text, sizeof(text), "{\"code\":\"%s\",\"message\":\"%s\"}\n", code, message);
+    struct MHD_Response *answer =
+        MHD_create_response_from_buffer((size_t)length, text, MHD_RESPMEM_MUST_COPY);
+    if (answer)
+        MHD_add_response_header(answer, "Content-Type", "application/json");
+    return answer;
+}
+
+/* The library answers by itself what it can't parse, as a page of HTML, and answers 500 where a
+ * chunk's first line doesn't fit its buffer, which is the sender's fault. Its own answers pass
+ * here, too: this definition comes before the library's, unless that was linked to prefer its own.
+ */
 __attribute__((visibility("default"))) enum MHD_Result
 MHD_queue_response(struct MHD_Connection *mhd, unsigned status, struct MHD_Response *response)
 {
     static enum MHD_Result (*_Atomic next)(struct MHD_Connection *, unsigned,
                                            struct MHD_Response *);
-    static const char message[] = "{\"code\":\"resource_exhausted\",\"message\":\"A chunk of the "
-                                  "body has a first line that is too long.\"}\n";
     if (!next)
         next = (enum MHD_Result(*)(struct MHD_Connection *, unsigned, struct MHD_Response *))dlsym(
             RTLD_NEXT, "MHD_queue_response");
-    if (status != MHD_HTTP_INTERNAL_SERVER_ERROR || raw_own_answer)
+    if (status < MHD_HTTP_BAD_REQUEST || raw_own_answer)
         return next(mhd, status, response);
-    struct MHD_Response *answer = MHD_create_response_from_buffer(
-        sizeof(message) - 1, (void *)message, MHD_RESPMEM_PERSISTENT);
-    if (!answer)
-        return next(mhd, MHD_HTTP_CONTENT_TOO_LARGE, response);
-    MHD_add_response_header(answer, "Content-Type", "application/json");
-    enum MHD_Result r = next(mhd, MHD_HTTP_CONTENT_TOO_LARGE, answer);
-    MHD_destroy_response(answer);
+    if (status == MHD_HTTP_INTERNAL_SERVER_ERROR)
+        status = MHD_HTTP_CONTENT_TOO_LARGE;
+    struct MHD_Response *answer = make_answer(status);
+    enum MHD_Result r = next(mhd, status, answer ? answer : response);
+    if (answer)
+        MHD_destroy_response(answer);
     return r;
 }
 
 #endif
+
+/* ---- bytes as they come ---- */
+
+/* Connections by descriptor. One beyond the table isn't followed; its heads are checked above. */
+#define FOLLOWED_MAX (1 << 20)
+static _Atomic(struct connection *) followed[FOLLOWED_MAX];
+
+void raw_attach(struct connection *connection)
+{
+    connection->followed = connection->fd >= 0 && connection->fd < FOLLOWED_MAX;
+    if (connection->followed)
+        followed[connection->fd] = connection;
+}
+
+void raw_detach(struct connection *connection)
+{
+    if (connection->followed)
+        followed[connection->fd] = NULL;
+}
+
+static struct connection *follow(int fd, bool tls)
+{
+    struct connection *connection = fd >= 0 && fd < FOLLOWED_MAX ? followed[fd] : NULL;
+    return connection && connection->tls == tls ? connection : NULL;
+}
+
+/* libmicrohttpd has no place to look at bytes before they are parsed, but it receives them by these
+ * two functions, of which the program's own come before those of libraries. Everybody else's
+ * descriptors and sessions are not in the table. */
+__attribute__((visibility("default"))) ssize_t recv(int fd, void *data, size_t room, int flags)
+{
+    ssize_t got = recvfrom(fd, data, room, flags, NULL, NULL);
+    struct connection *connection = got > 0 && !(flags & MSG_PEEK) ? follow(fd, false) : NULL;
+    if (connection)
+        got = (ssize_t)framing_pass(&connection->framing, data, (size_t)got, room);
+    return got;
+}
+
+__attribute__((visibility("default"))) ssize_t gnutls_record_recv(gnutls_session_t session,
+                                                                  void *data, size_t room)
+{
+    static ssize_t (*_Atomic next)(gnutls_session_t, void *, size_t);
+    if (!next)
+        next = (ssize_t(*)(gnutls_session_t, void *, size_t))dlsym(RTLD_NEXT, "gnutls_record_recv");
+    ssize_t got = next(session, data, room);
+    struct connection *connection =
+        got > 0 ? follow(gnutls_transport_get_int(session), true) : NULL;
+    if (connection)
+        got = (ssize_t)framing_pass(&connection->framing, data, (size_t)got, room);
+    return got;
+}
