@@ -129,6 +129,9 @@ WRAP(ssize_t, sendmsg, (int fd, const struct msghdr *message, int flags), (fd, m
      fails(SOCKET), -1)
 WRAP(ssize_t, recv, (int fd, void *data, size_t length, int flags), (fd, data, length, flags),
      fails(SOCKET), -1)
+WRAP(ssize_t, recvfrom,
+     (int fd, void *data, size_t length, int flags, struct sockaddr *address, socklen_t *size),
+     (fd, data, length, flags, address, size), fails(SOCKET), -1)
 WRAP(int, setsockopt, (int fd, int level, int name, const void *value, socklen_t length),
      (fd, level, name, value, length), fails(SOCKET), -1)
 
