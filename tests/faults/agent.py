@@ -10,7 +10,7 @@ import argparse, json, os, signal, subprocess, sys, time
 
 from faults import ERRORS, Faults, spread
 
-STARTS_S, WINDOW_S = 60, 10
+STARTS_S, WINDOW_S = 300, 10
 
 
 class Agent:
@@ -37,7 +37,7 @@ class Agent:
 
     def stop(self):
         self.process.send_signal(signal.SIGTERM)
-        if self.process.wait(timeout=60):
+        if self.process.wait(timeout=300):
             sys.exit(f"It ended with {self.process.returncode} when asked to stop:\n{self.text()}")
 
     def explained(self, what):
@@ -81,7 +81,7 @@ def running(agent, kind, windows):
         if agent.process.poll() is not None:
             sys.exit(f"{kind}: the agent ended with {agent.process.returncode}:\n{agent.text()}")
     fired = agent.faults.failed(kind) - fired
-    before, deadline = agent.status(), time.monotonic() + 90
+    before, deadline = agent.status(), time.monotonic() + 300
     while True:
         now = agent.status()
         if now["uploads"] > before["uploads"] and now["spool_batches"] == 0:

@@ -212,7 +212,7 @@ static int failure(const struct http_transfer *transfer, CURLcode code, struct e
                          "the authority that signed it.",
                          place, shown, cause);
     case CURLE_UNSUPPORTED_PROTOCOL:
-        if (strstr(cause, "HTTP/0.9")) /* a connection, and no HTTP on it */
+        if (strstr(cause, "HTTP/0.9") || strstr(cause, "HTTP response")) /* it isn't HTTP */
             return error_set(error, -EIO, "%s didn't answer with HTTP.", place);
         /* fallthrough */
     case CURLE_URL_MALFORMAT:
