@@ -5,7 +5,6 @@
 
 #include <stdio.h>
 #include <string.h>
-#include <sys/random.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
@@ -13,6 +12,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/memory.h"
+#include "base/random.h"
 #include "http/server/server.h"
 
 #define READ_MS 250 /* at most, between looks at what has come */
@@ -317,8 +317,7 @@ int agent_start(struct agent_settings *settings, struct agent **ret_agent, struc
     pthread_mutex_init(&agent->lock, NULL);
     pthread_cond_init(&agent->changed, NULL);
     targets_init(&agent->targets, settings);
-    if (getrandom(&agent->run, sizeof(agent->run), 0) < 0)
-        agent->run = (uint64_t)clock_ns(CLOCK_REALTIME) ^ (uint64_t)getpid() << 40;
+    agent->run = random_bits();
     agent->namer = namer_new();
     agent->measuring = capture_measure_all();
     agent_guard_start(agent);

@@ -8,7 +8,6 @@
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/random.h>
 #include <unistd.h>
 
 #include "agent/control_parts.h"
@@ -16,6 +15,7 @@
 #include "base/file.h"
 #include "base/log.h"
 #include "base/memory.h"
+#include "base/random.h"
 #include "base/text.h"
 
 #define STATE_FILE "control"
@@ -42,14 +42,11 @@ void agent_control_catch_signals(void)
 static void make_id(char id[CONTROL_ID_BYTES])
 {
     char host[40] = "";
-    uint32_t random = 0;
     gethostname(host, sizeof(host) - 1);
     for (char *at = host; *at; at++)
         if (!strchr("0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ-.", *at))
             *at = '-';
-    if (getrandom(&random, sizeof(random), 0) < 0)
-        random = (uint32_t)monotonic_ns();
-    snprintf(id, CONTROL_ID_BYTES, "%s-%08" PRIx32, *host ? host : "host", random);
+    snprintf(id, CONTROL_ID_BYTES, "%s-%08" PRIx32, *host ? host : "host", (uint32_t)random_bits());
 }
 
 void control_state_save(struct agent_control *control)

@@ -4,14 +4,15 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/random.h>
 
 #include "agent/control_parts.h"
 #include "agent/send/client.h"
+#include "base/backoff.h"
 #include "base/clock.h"
 #include "base/condition.h"
 #include "base/log.h"
 #include "base/memory.h"
+#include "base/random.h"
 #include "base/text.h"
 #include "io/json.h"
 
@@ -237,22 +238,15 @@ static void turn(struct agent_control *control, bool urgent)
 /* Agents that began together, or lost their server together, don't ask together. */
 static int64_t wait_ms(const struct agent_control *control)
 {
-    uint32_t random = 0;
-    if (!control->failures)
-        return ASK_MS;
-    if (getrandom(&random, sizeof(random), 0) < 0)
-        random = (uint32_t)monotonic_ns();
-    int64_t longest = MIN((int64_t)BACKOFF_MS << MIN(control->failures, 8u), BACKOFF_MAX_MS);
-    return longest / 2 + random % (longest / 2);
+    static const struct backoff backoff = {.first_ms = 2 * BACKOFF_MS,
+                                           .longest_ms = BACKOFF_MAX_MS};
+    return control->failures ? backoff_ms(&backoff, control->failures, -1, random_bits()) : ASK_MS;
 }
 
 /* There are stats by then. */
 static int64_t first_wait_ms(void)
 {
-    uint32_t random = 0;
-    if (getrandom(&random, sizeof(random), 0) < 0)
-        random = (uint32_t)monotonic_ns();
-    return FIRST_MS + random % ASK_MS;
+    return FIRST_MS + (int64_t)(random_bits() % ASK_MS);
 }
 
 static bool rest(struct agent_control *control, int64_t ms)

@@ -5,12 +5,12 @@
 
 #include <stdlib.h>
 #include <string.h>
-#include <sys/random.h>
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 
 #include "base/arena.h"
 #include "base/memory.h"
+#include "base/random.h"
 #include "profile/calltree_tables.h"
 
 void calltree_init(struct calltree *tree)
@@ -18,8 +18,7 @@ void calltree_init(struct calltree *tree)
     *tree = (struct calltree){0};
     tree->tables = memory_zalloc(1, sizeof(*tree->tables));
     /* Early in boot there may be no entropy yet; a fixed seed is still correct. */
-    if (getrandom(&tree->tables->seed, sizeof(tree->tables->seed), GRND_NONBLOCK) < 0)
-        tree->tables->seed = 0;
+    tree->tables->seed = random_bits();
     calltree_clear_nodes(tree);
 }
 

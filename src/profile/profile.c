@@ -5,11 +5,11 @@
 #include "profile/profile.h"
 
 #include <string.h>
-#include <sys/random.h>
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 
 #include "base/memory.h"
+#include "base/random.h"
 #include "profile/readable.h"
 #include "profile/tables.h"
 #include "profile/unresolved.h"
@@ -22,8 +22,7 @@ void profile_init(struct profile *profile, enum profile_detail detail)
     profile->serial = ++last;
     struct profile_tables *tables = profile->tables = memory_zalloc(1, sizeof(*tables));
     /* Early in boot there may be no entropy yet; a fixed seed is still correct. */
-    if (getrandom(&tables->seed, sizeof(tables->seed), GRND_NONBLOCK) < 0)
-        tables->seed = 0;
+    tables->seed = random_bits();
     profile_string(profile, "", 0);
     table_add(profile, functions, function_count, function_capacity);
     table_add(profile, mappings, mapping_count, mapping_capacity);

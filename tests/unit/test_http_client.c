@@ -287,7 +287,8 @@ static void test_retries(void **state)
         assert_true(late >= 15000 && late <= 30000);
         unsigned told = http_retry_wait_ms(&standard, 1, 10000, random);
         assert_true(told >= 10000 && told <= 11000);
-        assert_int_equal(http_retry_wait_ms(&standard, 1, 86400000, random), 30000);
+        unsigned most = http_retry_wait_ms(&standard, 1, 86400000, random);
+        assert_true(most >= 30000 && most <= 33000);
     }
     assert_int_equal(http_parse_retry_after(" 120\r\n", 0), 120000);
     assert_int_equal(http_parse_retry_after("99999999999999999", 0), 86400000);

@@ -8,16 +8,17 @@
 #include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/random.h>
 #include <sys/stat.h>
 #include <unistd.h>
 #include <zstd.h>
 
+#include "base/backoff.h"
 #include "base/clock.h"
 #include "base/condition.h"
 #include "base/file.h"
 #include "base/log.h"
 #include "base/memory.h"
+#include "base/random.h"
 #include "http/client/client.h"
 
 #define PROFILES_PATH "/v1development/profiles"
@@ -67,16 +68,11 @@ struct uploader {
 int64_t upload_wait_ms(const struct upload_options *options, unsigned failures,
                        int64_t retry_after_ms, uint64_t random)
 {
-    uint64_t first = options->first_retry_ms ? options->first_retry_ms : 1000;
-    uint64_t longest = options->longest_retry_ms ? options->longest_retry_ms : 30000;
-    unsigned doublings = failures ? MIN(failures - 1, 20u) : 0;
-    uint64_t bound = MIN(first << doublings, longest);
-    if (retry_after_ms < 0)
-        return (int64_t)(random % (bound + 1));
-    int64_t asked = MIN(retry_after_ms, RETRY_AFTER_MAX_MS);
-    /* All who were told the same don't come back at once. */
-    uint64_t spread = MIN(bound, (uint64_t)asked / 4 + first);
-    return asked + (int64_t)(random % (spread + 1));
+    const struct backoff backoff = {
+        .first_ms = options->first_retry_ms ? options->first_retry_ms : 1000,
+        .longest_ms = options->longest_retry_ms ? options->longest_retry_ms : 30000,
+        .asked_longest_ms = RETRY_AFTER_MAX_MS};
+    return backoff_ms(&backoff, failures, retry_after_ms, random);
 }
 
 static void rest(struct uploader *uploader, int64_t wait_ms)
@@ -347,12 +343,9 @@ static void turn(struct uploader *uploader)
         spool_done(uploader->spool, id, r < 0);
         return;
     }
-    uint64_t random = 0;
-    if (getrandom(&random, sizeof(random), 0) < 0)
-        random = (uint64_t)monotonic_ns();
     uploader->attempt++;
-    rest(uploader,
-         upload_wait_ms(&uploader->options, uploader->attempt, outcome.retry_after_ms, random));
+    rest(uploader, upload_wait_ms(&uploader->options, uploader->attempt, outcome.retry_after_ms,
+                                  random_bits()));
 }
 
 static void *run(void *argument)

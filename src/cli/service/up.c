@@ -13,6 +13,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/backoff.h"
 #include "base/clock.h"
 #include "base/log.h"
 #include "capture/abilities.h"
@@ -21,9 +22,7 @@
 #include "cli/options.h"
 #include "cli/service/agent.h"
 
-#define STOP_MS 12000 /* that a child gets to end by itself */
-#define BACKOFF_MS 1000
-#define BACKOFF_MAX_MS 60000
+#define STOP_MS 12000         /* that a child gets to end by itself */
 #define QUICK_NS 5000000000ll /* an agent that ends sooner has not run */
 #define QUICK_ENDS_MAX 3
 #define ARGUMENTS_MAX 16
@@ -42,8 +41,8 @@ struct up {
     struct buffer line; /* of it, so far */
     char url[256];      /* "": the server isn't ready */
     int64_t agent_began_ns, agent_due_ns;
-    unsigned backoff_ms, quick_ends;
-    bool no_agent; /* it can't run here */
+    unsigned quick_ends; /* in a row */
+    bool no_agent;       /* it can't run here */
 };
 
 /* ---- children ---- */
@@ -167,13 +166,13 @@ static void agent_ended(struct up *up, int status)
     bool quick = monotonic_ns() - up->agent_began_ns < QUICK_NS;
     up->agent = 0;
     up->quick_ends = quick ? up->quick_ends + 1 : 0;
-    up->backoff_ms = quick ? MIN(MAX(up->backoff_ms * 2, BACKOFF_MS), BACKOFF_MAX_MS) : BACKOFF_MS;
     up->no_agent = up->quick_ends >= QUICK_ENDS_MAX;
     if (up->no_agent)
         say_instead(up);
     else if (WIFSIGNALED(status))
         log_warning("The agent was terminated by signal %d; restarting it.", WTERMSIG(status));
-    up->agent_due_ns = monotonic_ns() + up->backoff_ms * 1000000ll;
+    static const struct backoff backoff = {.first_ms = 1000, .longest_ms = 60000};
+    up->agent_due_ns = monotonic_ns() + backoff_bound_ms(&backoff, up->quick_ends) * 1000000;
 }
 
 /* ---- watching ---- */

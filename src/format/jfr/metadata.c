@@ -6,9 +6,9 @@
 #include "format/jfr/jfr.h"
 
 #include <string.h>
-#include <sys/random.h>
 
 #include "base/memory.h"
+#include "base/random.h"
 
 /* The trees that JVMs write are five levels deep. */
 #define ELEMENT_DEPTH_MAX 16
@@ -187,8 +187,7 @@ static uint64_t hash_id(const struct jfr_metadata *metadata, int64_t id)
 
 int jfr_metadata_read(struct jfr_metadata *metadata, struct jfr_cursor body, struct error *error)
 {
-    if (getrandom(&metadata->seed, sizeof(metadata->seed), GRND_NONBLOCK) < 0)
-        metadata->seed = 0;
+    metadata->seed = random_bits();
     jfr_read_long(&body); /* start time */
     jfr_read_long(&body); /* duration */
     jfr_read_long(&body); /* number of this description */

@@ -6,9 +6,10 @@
 
 #include <stddef.h>
 #include <string.h>
-#include <sys/random.h>
 #define XXH_INLINE_ALL
 #include <xxhash.h>
+
+#include "base/random.h"
 
 #define COMPACT_ROWS (1u << 18)
 #define COMMENTS_MAX 256
@@ -17,8 +18,7 @@ void otlp_model_init(struct otlp_model *model, struct profile *profile)
 {
     *model = (struct otlp_model){.profile = profile, .compact_at = COMPACT_ROWS};
     /* Early in boot there may be no entropy yet; a fixed seed is still correct. */
-    if (getrandom(&model->blobs.seed, sizeof(model->blobs.seed), GRND_NONBLOCK) < 0)
-        model->blobs.seed = 0;
+    model->blobs.seed = random_bits();
     otlp_blob(&model->blobs, NULL, 0);
 }
 

@@ -5,10 +5,10 @@
 
 #include <stdio.h>
 #include <stdlib.h>
-#include <sys/random.h>
 
 #include "base/hex.h"
 #include "base/memory.h"
+#include "base/random.h"
 #include "format/perfdata/perfdata.h"
 
 #define MAGIC "PERFILE2"
@@ -343,8 +343,7 @@ static int perf_data_read(struct source *source, struct profile *profile, struct
 {
     _cleanup_(release) struct perf_data *data = memory_zalloc(1, sizeof(*data));
     *data = (struct perf_data){.source = source, .profile = profile, .error = error};
-    if (getrandom(&data->seed, sizeof(data->seed), GRND_NONBLOCK) < 0)
-        data->seed = 0;
+    data->seed = random_bits();
     array_reserve(data->files, data->file_capacity, 1);
     data->files[data->file_count++] =
         (struct perf_file){.path = memory_strdup(""), .generated = true};

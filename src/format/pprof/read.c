@@ -5,11 +5,11 @@
 // lookups and no decoding of its location ids.
 
 #include <string.h>
-#include <sys/random.h>
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 
 #include "base/memory.h"
+#include "base/random.h"
 #include "format/pprof/reader.h"
 
 static void byte_set_release(struct byte_set *set)
@@ -522,8 +522,7 @@ static void *collect(struct source *source, enum profile_detail detail, struct e
     struct pprof_reader *reader = memory_zalloc(1, sizeof(*reader));
     reader->source = source;
     reader->want_labels = detail & PROFILE_LABELS;
-    if (getrandom(&reader->seed, sizeof(reader->seed), GRND_NONBLOCK) < 0)
-        reader->seed = (uintptr_t)reader;
+    reader->seed = random_bits();
     if (read_stream(reader, error) < 0 || pprof_link(reader, error) < 0) {
         pprof_reader_free(reader);
         return NULL;

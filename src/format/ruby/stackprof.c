@@ -3,9 +3,9 @@
 // id, and an array of stacks that refer to them. See docs/formats/stackprof.md.
 
 #include <stdlib.h>
-#include <sys/random.h>
 
 #include "base/memory.h"
+#include "base/random.h"
 #include "base/text.h"
 #include "format/format.h"
 #include "io/json.h"
@@ -258,8 +258,7 @@ static int stackprof_read(struct source *source, struct profile *profile, struct
     struct json_string key;
     bool has_frames = false;
     json_init(json, source, error);
-    if (getrandom(&file.seed, sizeof(file.seed), GRND_NONBLOCK) < 0)
-        file.seed = 0;
+    file.seed = random_bits();
     int r = json_object(json);
     while (r >= 0 && (r = json_next_key(json, &key)) > 0) {
         if (json_is(&key, "frames"))

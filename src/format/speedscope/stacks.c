@@ -3,11 +3,11 @@
 // file is known. See speedscope.h.
 
 #include <string.h>
-#include <sys/random.h>
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 
 #include "base/memory.h"
+#include "base/random.h"
 #include "format/speedscope/speedscope.h"
 
 void speedscope_init(struct speedscope *reader, struct source *source, struct profile *profile,
@@ -15,8 +15,7 @@ void speedscope_init(struct speedscope *reader, struct source *source, struct pr
 {
     *reader = (struct speedscope){.profile = profile, .active_profile = UINT64_MAX};
     json_init(&reader->json, source, error);
-    if (getrandom(&reader->seed, sizeof(reader->seed), GRND_NONBLOCK) < 0)
-        reader->seed = 0;
+    reader->seed = random_bits();
     array_reserve(reader->nodes, reader->node_capacity, 1);
     reader->nodes[reader->node_count++] = (struct profile_node){0};
 }

@@ -2,9 +2,9 @@
 // From the nodes, samples and times of a .cpuprofile to samples of the model. See cpuprofile.h.
 
 #include <stdlib.h>
-#include <sys/random.h>
 
 #include "base/memory.h"
+#include "base/random.h"
 #include "format/v8/cpuprofile.h"
 
 void cpuprofile_init(struct cpuprofile *file, struct source *source, struct profile *profile,
@@ -12,8 +12,7 @@ void cpuprofile_init(struct cpuprofile *file, struct source *source, struct prof
 {
     *file = (struct cpuprofile){.profile = profile};
     json_init(&file->json, source, error);
-    if (getrandom(&file->seed, sizeof(file->seed), GRND_NONBLOCK) < 0)
-        file->seed = 0;
+    file->seed = random_bits();
 }
 
 void cpuprofile_release(struct cpuprofile *file)

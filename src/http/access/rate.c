@@ -8,10 +8,10 @@
 #include <netinet/in.h>
 #include <pthread.h>
 #include <string.h>
-#include <sys/random.h>
 #include <xxhash.h>
 
 #include "base/memory.h"
+#include "base/random.h"
 
 #define SETS 1024
 #define WAYS 8
@@ -36,8 +36,7 @@ struct rates *rates_new(double per_second, double burst)
     pthread_mutex_init(&rates->lock, NULL);
     rates->per_ms = per_second / 1000;
     rates->burst = burst < 1 ? 1 : burst;
-    if (getrandom(&rates->seed, sizeof(rates->seed), GRND_NONBLOCK) < 0)
-        rates->seed = (uintptr_t)rates;
+    rates->seed = random_bits();
     return rates;
 }
 

@@ -2,9 +2,10 @@
 // Trying requests again: see client.h.
 
 #include <errno.h>
-#include <sys/random.h>
 #include <time.h>
 
+#include "base/backoff.h"
+#include "base/random.h"
 #include "base/text.h"
 #include "http/client/client.h"
 #include "http/client/client_wait.h"
@@ -38,16 +39,9 @@ bool http_may_retry(int code, unsigned status)
 unsigned http_retry_wait_ms(const struct http_retry *retry, unsigned attempt,
                             int64_t retry_after_ms, uint64_t random)
 {
-    uint64_t bound = retry->first_ms ? retry->first_ms : 500;
-    uint64_t longest = retry->longest_ms ? retry->longest_ms : 30000;
-    for (unsigned i = 1; i < attempt && bound < longest; i++)
-        bound *= 2;
-    bound = MIN(bound, longest);
-    uint64_t wait = bound / 2 + random % (bound - bound / 2 + 1);
-    /* All who were told the same time would come back together: a tenth more at random. */
-    if (retry_after_ms > (int64_t)wait)
-        wait = (uint64_t)retry_after_ms + random % ((uint64_t)retry_after_ms / 10 + 1);
-    return (unsigned)MIN(wait, longest);
+    const struct backoff backoff = {.first_ms = retry->first_ms ? retry->first_ms : 500,
+                                    .longest_ms = retry->longest_ms ? retry->longest_ms : 30000};
+    return (unsigned)backoff_ms(&backoff, attempt, retry_after_ms, random);
 }
 
 int http_client_call_retrying(struct http_client *client, const struct http_call *call,
@@ -65,10 +59,7 @@ int http_client_call_retrying(struct http_client *client, const struct http_call
         }
         int64_t after_ms = r == 0 ? reply.retry_after_ms : -1;
         http_reply_release(&reply);
-        uint64_t random = 0;
-        if (getrandom(&random, sizeof(random), GRND_NONBLOCK) < 0)
-            random = (uint64_t)time(NULL);
-        if (client_wait(client, http_retry_wait_ms(retry, attempt, after_ms, random)) < 0)
+        if (client_wait(client, http_retry_wait_ms(retry, attempt, after_ms, random_bits())) < 0)
             return error_set(error, -ECANCELED, "The retry was cancelled.");
     }
 }

@@ -6,12 +6,12 @@
 
 #include <pthread.h>
 #include <string.h>
-#include <sys/random.h>
 #include <time.h>
 #include <xxhash.h>
 
 #include "base/idtable.h"
 #include "base/memory.h"
+#include "base/random.h"
 
 #define FIRST_SLOTS 16
 
@@ -101,8 +101,7 @@ struct cardinality *cardinality_new(const struct cardinality_limits *limits)
     cardinality->limits = *limits;
     cardinality->window_end_ns = INT64_MIN;
     pthread_mutex_init(&cardinality->lock, NULL);
-    if (getrandom(&cardinality->seed, sizeof(cardinality->seed), GRND_NONBLOCK) < 0)
-        cardinality->seed = (uint64_t)time(NULL) ^ (uintptr_t)cardinality;
+    cardinality->seed = random_bits();
     return cardinality;
 }
 

@@ -5,13 +5,13 @@
 
 #include <stdio.h>
 #include <string.h>
-#include <sys/random.h>
 #include <unistd.h>
 
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/log.h"
 #include "base/memory.h"
+#include "base/random.h"
 #include "io/json_write.h"
 #include "server/handler/handler.h"
 
@@ -295,8 +295,7 @@ int control_open(const char *directory, struct control **ret_control, struct err
     struct control *control = memory_zalloc(1, sizeof(*control));
     pthread_mutex_init(&control->lock, NULL);
     pthread_mutex_init(&control->saving, NULL);
-    if (getrandom(&control->run, sizeof(control->run), 0) < 0)
-        control->run = (uint64_t)clock_ns(CLOCK_REALTIME);
+    control->run = random_bits();
     control->agents_saved_ns = monotonic_ns();
     control->directory = directory ? memory_strdup(directory) : NULL;
     struct error minor = {0}, found = {0};

@@ -5,10 +5,10 @@
 
 #include <stdio.h>
 #include <string.h>
-#include <sys/random.h>
 #include <time.h>
 
 #include "base/memory.h"
+#include "base/random.h"
 #include "base/text.h"
 #include "io/json_write.h"
 #include "label/selector.h"
@@ -255,14 +255,11 @@ static size_t whole(const char *text, size_t most)
 static void name_it(struct recording *recording, const struct recording_request *wanted,
                     int64_t now_ns)
 {
-    uint64_t random = (uint64_t)now_ns;
     char when[24];
     time_t seconds = now_ns / 1000000000;
     struct tm utc;
-    if (getrandom(&random, sizeof(random), 0) < 0)
-        random = (uint64_t)now_ns * 0x9e3779b97f4a7c15u;
     snprintf(recording->id, sizeof(recording->id), "r%010llx",
-             (unsigned long long)(random & 0xffffffffffu));
+             (unsigned long long)(random_bits() & 0xffffffffffu));
     gmtime_r(&seconds, &utc);
     strftime(when, sizeof(when), "%Y%m%d-%H%M%S", &utc);
     if (*wanted->name)

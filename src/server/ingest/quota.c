@@ -6,10 +6,10 @@
 #include <math.h>
 #include <pthread.h>
 #include <string.h>
-#include <sys/random.h>
 #include <xxhash.h>
 
 #include "base/memory.h"
+#include "base/random.h"
 
 #define SETS 512
 #define WAYS 8
@@ -50,8 +50,7 @@ struct quotas *quotas_new(const struct quota_limits *limits)
 {
     struct quotas *quotas = memory_zalloc(1, sizeof(*quotas));
     pthread_mutex_init(&quotas->lock, NULL);
-    if (getrandom(&quotas->seed, sizeof(quotas->seed), GRND_NONBLOCK) < 0)
-        quotas->seed = (uintptr_t)quotas;
+    quotas->seed = random_bits();
     quotas_set(quotas, limits);
     return quotas;
 }

@@ -6,9 +6,9 @@
 #include <pthread.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/random.h>
 
 #include "base/clock.h"
+#include "base/random.h"
 
 #define PROFILES_MAX 100
 
@@ -57,15 +57,12 @@ void adhoc_put(struct adhoc *adhoc, const char *tenant, const char *name,
                const struct buffer *bytes, size_t total_bytes, char ret_id[ADHOC_ID_BYTES],
                int64_t *ret_uploaded_ms)
 {
-    uint64_t random[2] = {0};
     struct adhoc_profile profile = {.tenant = memory_strdup(tenant),
                                     .name = memory_strdup(name),
                                     .uploaded_ms = clock_ns(CLOCK_REALTIME) / 1000000};
     /* Without entropy an id can be guessed, but only by the tenant whose profile it is. */
-    if (getrandom(random, sizeof(random), GRND_NONBLOCK) < 0)
-        random[0] = (uint64_t)clock_ns(CLOCK_MONOTONIC);
-    snprintf(profile.id, sizeof(profile.id), "%016llx%016llx", (unsigned long long)random[0],
-             (unsigned long long)random[1]);
+    snprintf(profile.id, sizeof(profile.id), "%016llx%016llx", (unsigned long long)random_bits(),
+             (unsigned long long)random_bits());
     buffer_add(&profile.bytes, bytes->data, bytes->length);
     pthread_mutex_lock(&adhoc->lock);
     while (adhoc->count &&

@@ -9,13 +9,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/random.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/memory.h"
+#include "base/random.h"
 
 /* ---- classes, codecs ---- */
 
@@ -518,8 +518,7 @@ int store_open_embedded(const struct store_options *options, struct store **ret_
     store->clock_limit_ns = options->clock_limit_ns;
     store->note = options->note;
     store->note_context = options->note_context;
-    if (getrandom(&store->store.seed, sizeof(store->store.seed), GRND_NONBLOCK) < 0)
-        store->store.seed = (uint64_t)monotonic_ns();
+    store->store.seed = random_bits();
     pthread_mutex_init(&store->lock, NULL);
     pthread_mutex_init(&store->queue_lock, NULL);
     sem_init(&store->preparing, 0, (unsigned)MAX(sysconf(_SC_NPROCESSORS_ONLN), 1) + 1);

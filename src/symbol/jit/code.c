@@ -4,17 +4,16 @@
 #include "symbol/jit/code.h"
 
 #include <string.h>
-#include <sys/random.h>
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 
 #include "base/memory.h"
+#include "base/random.h"
 
 void jit_codes_init(struct jit_codes *codes, bool has_times)
 {
     *codes = (struct jit_codes){.has_times = has_times};
-    if (getrandom(&codes->seed, sizeof(codes->seed), GRND_NONBLOCK) < 0)
-        codes->seed = (uintptr_t)codes;
+    codes->seed = random_bits();
 }
 
 void jit_codes_release(struct jit_codes *codes)
