@@ -13,32 +13,21 @@
 #include "bpf/shared.h"
 #include "bpf/types.bpf.h"
 
-TABLE(runtimes, struct bpf_python, BPF_RUNTIMES_MAX);
-TABLE(known_codes, __u64, BPF_KNOWN_CODES_MAX);
-
 enum { PYTHON_ABSENT, PYTHON_UNSEEN, PYTHON_READY, PYTHON_BROKEN };
 
 static __always_inline const struct bpf_python *python_of(const struct walk *walk)
 {
-    struct bpf_python *all = table(&runtimes);
-    __u32 at = walk->runtime;
-    KEEP(at);
-    if (!all || !walk->runtime)
-        return NULL;
-    const struct bpf_python *python = &all[at & (BPF_RUNTIMES_MAX - 1)];
-    return python->generation == walk->runtime >> BPF_RUNTIME_GENERATION_SHIFT ? python : NULL;
+    const struct bpf_runtime *runtime = runtime_of(walk, BPF_RUNTIME_PYTHON);
+    return runtime ? &runtime->python : NULL;
 }
 
-static __always_inline void python_begin(struct walk *walk, __u32 runtime)
+static __always_inline void python_begin(struct walk *walk)
 {
     struct python_walk *state = &walk->python;
-    walk->runtime = runtime;
     state->state = PYTHON_ABSENT;
     state->pending = 0;
     state->segment = state->shown = 0;
     state->evaluate[0] = state->evaluate[1] = state->cold[0] = state->cold[1] = 0;
-    if (!runtime)
-        return;
     const struct bpf_python *python = python_of(walk);
     if (!python)
         return;
@@ -63,36 +52,24 @@ static __always_inline int python_hides(const struct walk *walk, __u32 segment)
     return walk->python.segment && segment == walk->python.segment && !settings.interpreter;
 }
 
-static __always_inline int python_load(__u64 address, __u64 *ret_word)
-{
-    return address < 4096 ? -1 : (int)bpf_probe_read_user(ret_word, 8, (void *)address);
-}
-
-/* A field of a structure that was copied. */
-static __always_inline __u64 python_field(const __u8 *bytes, __u32 offset, __u32 room)
-{
-    KEEP(offset);
-    return offset > room - 8 ? 0 : *(const __u64 *)(bytes + offset);
-}
-
 /* The thread's state, and its innermost frame. */
 static __always_inline int python_find_thread(struct walk *walk, const struct bpf_python *python)
 {
     struct python_walk *state = &walk->python;
     __u64 at = THREAD_POINTER(bpf_get_current_task_btf()) + (__s64)python->tsd_offset;
     __u64 thread;
-    if (python_load(at, &thread))
+    if (load_word(at, &thread))
         return -1;
-    if (python->tsd_indirect && python_load(thread + (__s64)python->tsd_second, &thread))
+    if (python->tsd_indirect && load_word(thread + (__s64)python->tsd_second, &thread))
         return -1;
     if (!thread) /* one that has never run Python */
         return -1;
     state->cframe = 0;
     if (python->thread_cframe != BPF_PYTHON_NONE &&
-        python_load(thread + python->thread_cframe, &state->cframe))
+        load_word(thread + python->thread_cframe, &state->cframe))
         return -1;
     if (python->cframe_frame == BPF_PYTHON_NONE)
-        return python_load(thread + python->thread_frame, &state->frame);
+        return load_word(thread + python->thread_frame, &state->frame);
     return 0;
 }
 
@@ -107,25 +84,9 @@ static __always_inline int python_enter(struct walk *walk, const struct bpf_pyth
     if (cframe < state->low || cframe >= state->high)
         return 0;
     if (python->cframe_frame != BPF_PYTHON_NONE &&
-        python_load(cframe + python->cframe_frame, &state->frame))
+        load_word(cframe + python->cframe_frame, &state->frame))
         return 0;
-    return !python_load(cframe + python->cframe_previous, &state->cframe);
-}
-
-/* Sends a code object that user space has not seen. */
-static __always_inline void python_send_code(const struct bpf_code_event *code, __u64 hash)
-{
-    __u64 *known = table(&known_codes);
-    __u32 place = hash >> (64 - BPF_KNOWN_CODES_SHIFT);
-    KEEP(place);
-    if (!known)
-        return;
-    known += place & (BPF_KNOWN_CODES_MAX - 1);
-    if (*known == hash)
-        return;
-    /* At once: the object may go away soon. */
-    if (!bpf_ringbuf_output(&events, (void *)code, sizeof(*code), BPF_RB_FORCE_WAKEUP))
-        *known = hash;
+    return !load_word(cframe + python->cframe_previous, &state->cframe);
 }
 
 static __always_inline __u64 python_word(struct walk *walk, const struct bpf_python *python,
@@ -137,7 +98,7 @@ static __always_inline __u64 python_word(struct walk *walk, const struct bpf_pyt
     if (bytes > BPF_PYTHON_CODE_BYTES || address < 4096 ||
         bpf_probe_read_user(state->code, bytes, (void *)address))
         return 0;
-#define CODE(offset) python_field(state->code, python->offset, BPF_PYTHON_CODE_BYTES)
+#define CODE(offset) field_of(state->code, python->offset, BPF_PYTHON_CODE_BYTES)
     if (CODE(code_type_at) != python->code_type)
         return 0;
     struct bpf_code_event code = {.kind = BPF_EVENT_CODE,
@@ -154,13 +115,13 @@ static __always_inline __u64 python_word(struct walk *walk, const struct bpf_pyt
     code.identity = hash & BPF_PYTHON_IDENTITY_MASK;
     if (!code.identity)
         return 0;
-    python_send_code(&code, hash);
+    send_code(&code, hash);
     __u64 unit;
     if (python->frame_unit != BPF_PYTHON_NONE)
-        unit = (__u32)python_field(state->bytes, python->frame_unit, BPF_PYTHON_FRAME_BYTES) >>
+        unit = (__u32)field_of(state->bytes, python->frame_unit, BPF_PYTHON_FRAME_BYTES) >>
                (python->unit_shift & 1);
     else
-        unit = (python_field(state->bytes, python->frame_instruction, BPF_PYTHON_FRAME_BYTES) -
+        unit = (field_of(state->bytes, python->frame_instruction, BPF_PYTHON_FRAME_BYTES) -
                 address - python->code_instructions) >>
                1;
     if (unit > BPF_PYTHON_UNIT_MASK) /* not begun: -1 */
@@ -233,7 +194,7 @@ __noinline int python_step(struct walk *walk)
     if (bytes > BPF_PYTHON_FRAME_BYTES || frame < 4096 ||
         bpf_probe_read_user(state->bytes, bytes, (void *)frame))
         return python_fail(walk);
-#define FRAME(offset) python_field(state->bytes, python->offset, BPF_PYTHON_FRAME_BYTES)
+#define FRAME(offset) field_of(state->bytes, python->offset, BPF_PYTHON_FRAME_BYTES)
     state->frame = FRAME(frame_previous);
     __u8 entry = python->entry != BPF_PYTHON_ENTRY_EACH ? (__u8)FRAME(frame_entry) : 1;
     if (python->entry == BPF_PYTHON_ENTRY_FRAME && entry >= BPF_PYTHON_OWNER_ENTRY) {

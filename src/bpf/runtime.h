@@ -1,17 +1,21 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Frames of interpreters: what BPF programs and user space share. A process whose interpreter is
- * known has a description (struct bpf_python), found by a number in its struct bpf_process. When
- * the native walk reaches the interpreter's evaluation function, the frames that this call
- * evaluates are added before the native one: see python.bpf.h.
+ * Frames of interpreters and virtual machines: what BPF programs and user space share. A process
+ * whose runtime is known has a description (struct bpf_runtime), found by a number in its struct
+ * bpf_process. Python: when the native walk reaches the interpreter's evaluation function, the
+ * frames that this call evaluates are added before the native one (python.bpf.h). HotSpot: frames
+ * in its code cache are walked by what the machine knows of its code (hotspot.bpf.h).
  */
 #pragma once
 
+#include "bpf/hotspot.h"
+
 /*
- * A Python frame is one word: this bit, without BPF_FRAME_RAW; the identity of its code object, 42
- * bits; and the instruction in it, in units of two bytes. The identity is a hash of the process,
- * the object's address and what it says about itself, so that another object at the same address
- * has another identity. Each identity is sent once, in a struct bpf_code_event.
+ * A frame of a runtime is one word, here for Python: this bit, without BPF_FRAME_RAW; the identity
+ * of its code object, 42 bits; and the instruction in it, in units of two bytes. The identity is a
+ * hash of the process, the object's address and what it says about itself, so that another object
+ * at the same address has another identity. Each identity is sent once, in a struct bpf_code_event.
+ * HotSpot's frames are the same but for the unit, which hotspot.h has.
  */
 #define BPF_FRAME_PYTHON (1ull << 62)
 #define BPF_PYTHON_UNIT_BITS 20
@@ -34,7 +38,7 @@ enum bpf_python_entry {
 
 /* An interpreter in a process. Addresses are the process's, offsets are bytes. */
 struct bpf_python {
-    unsigned int generation;    /* as in bpf_process.runtime; 0: the place is free */
+    unsigned int unused_word;
     unsigned char entry;        /* enum bpf_python_entry */
     unsigned char unit_shift;   /* of frame_unit, where the frame has a number and not an address */
     unsigned char tag_mask;     /* bits of the code's address that are not part of it */
@@ -66,6 +70,17 @@ struct bpf_python {
 
 /* Who evaluates an entry frame: this or anything above. */
 #define BPF_PYTHON_OWNER_ENTRY 3
+
+enum bpf_runtime_kind { BPF_RUNTIME_PYTHON = 1, BPF_RUNTIME_HOTSPOT = 2 };
+
+struct bpf_runtime {
+    unsigned int generation; /* as in bpf_process.runtime; 0: the place is free */
+    unsigned int kind;       /* enum bpf_runtime_kind */
+    union {
+        struct bpf_python python;
+        struct bpf_hotspot hotspot;
+    };
+};
 
 /* bpf_process.runtime: a place in the table and its generation; 0: no interpreter. */
 #define BPF_RUNTIMES_MAX 4096 /* a power of two */

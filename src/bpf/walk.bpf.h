@@ -38,6 +38,16 @@ struct python_walk {
     __u8 code[BPF_PYTHON_CODE_BYTES];
 };
 
+/* Where a walk is in the code cache of HotSpot: see hotspot.bpf.h. */
+struct hotspot_walk {
+    __u64 low, high;  /* the code cache; empty: the process has none */
+    __u64 known_name; /* of a kind of code whose kind is known */
+    __u32 known_kind;
+    __u32 unused;
+    __u8 code[32]; /* around the instruction pointer */
+    __u8 bytes[BPF_HOTSPOT_BLOB_BYTES];
+};
+
 struct walk {
     __u64 value[UNWIND_REGISTERS];
     __u32 known; /* a bit for each register */
@@ -57,6 +67,7 @@ struct walk {
 
     __u32 runtime; /* of the process: see struct bpf_process */
     struct python_walk python;
+    struct hotspot_walk hotspot;
 
     __u64 hash;
     __u64 leaf;
@@ -245,7 +256,8 @@ struct caller {
     __u32 fp_known, base_known;
 };
 
-enum { STEP_DONE = -1 }; /* otherwise an enum unwind_end */
+/* Otherwise an enum unwind_end. */
+enum { STEP_DONE = -1, STEP_NATIVE = -2 /* a runtime's walk leaves it to the native one */ };
 
 static __always_inline __u32 is_known(const struct walk *walk, __u32 number)
 {
@@ -451,6 +463,9 @@ static __always_inline void add_frame(struct walk *walk, __u64 frame)
     walk->count++;
 }
 
+#include "bpf/runtime.bpf.h"
+
+#include "bpf/hotspot.bpf.h"
 #include "bpf/python.bpf.h"
 
 /* The evaluation function of an interpreter: its native frame, as if it had just been called,
@@ -524,7 +539,13 @@ __noinline int walk_step(struct walk *walk)
 static long walk_again(__u32 index, void *context)
 {
     struct walk **walk = context;
-    int r = (*walk)->python.pending ? python_step(*walk) : walk_step(*walk);
+    int r = STEP_NATIVE;
+    if ((*walk)->python.pending)
+        r = python_step(*walk);
+    else if (hotspot_covers(*walk))
+        r = hotspot_step(*walk);
+    if (r == STEP_NATIVE)
+        r = walk_step(*walk);
     if (r == STEP_DONE)
         return 0;
     (*walk)->end = (__u32)r;
@@ -571,7 +592,9 @@ static __always_inline int walk_begin(struct walk *walk, __u32 pid, __u64 time_n
     walk->other = process->first;
     walk->mapping_count = process->count;
     walk->list = process->list;
-    python_begin(walk, process->runtime);
+    walk->runtime = process->runtime;
+    python_begin(walk);
+    hotspot_begin(walk);
     /* Walks of one process mostly begin where the last one did. */
     struct bpf_mapping *all = table(&mappings);
     int at = all ? find_mapping(walk, all, walk->value[REGISTER_IP]) : -1;

@@ -176,15 +176,15 @@ static void take_stack(struct bpf_recorder *bpf, const struct bpf_stack_event *e
     memcpy(words, event + 1, event->count * sizeof(*words));
     stack.words = words;
     stack.frames = arena_alloc(&bpf->arena, event->count * sizeof(uint32_t));
+    stack.room = event->count;
     array_reserve(bpf->stacks, bpf->stack_capacity, bpf->stack_count + 1);
     id_table_insert(&bpf->index, hash_word(stack.hash), (uint32_t)bpf->stack_count);
     bpf->stacks[bpf->stack_count++] = stack;
 }
 
+/* Of native code. */
 static uint32_t user_frame(struct bpf_recorder *bpf, uint32_t pid, uint64_t word)
 {
-    if (BPF_IS_PYTHON(word))
-        return recorder_python_frame(bpf->recorder, word);
     if (word & BPF_FRAME_RAW)
         return recorder_address_frame(bpf->recorder, processes_find(&bpf->recorder->processes, pid),
                                       word & ~BPF_FRAME_RAW);
@@ -203,6 +203,16 @@ static enum runtime_frame kind_of(const struct bpf_recorder *bpf, uint64_t word)
     return module_frame_kind(segments->list[segment].module, word & BPF_FRAME_OFFSET_MASK);
 }
 
+/* All that a word stands for, outermost first: up to HOTSPOT_INLINED_MAX. */
+static size_t user_frames(struct bpf_recorder *bpf, uint32_t pid, uint64_t word,
+                          uint32_t *ret_frames)
+{
+    if (BPF_IS_PYTHON(word))
+        return recorder_runtime_frames(bpf->recorder, word, ret_frames);
+    *ret_frames = user_frame(bpf, pid, word);
+    return 1;
+}
+
 /* Which frames of a user stack are shown. */
 static void choose_frames(const struct bpf_recorder *bpf, const struct known_stack *stack,
                           uint8_t kinds[BPF_FRAMES_MAX])
@@ -214,6 +224,30 @@ static void choose_frames(const struct bpf_recorder *bpf, const struct known_sta
     }
     if (evaluates && !bpf->recorder->interpreter_frames)
         runtime_frames_hide(kinds, stack->count);
+}
+
+/* With room for inlined methods. `left` words follow, and have one frame at least. A stack with
+ * more than fit loses its outermost ones. */
+static void append_frames(struct bpf_recorder *bpf, struct known_stack *stack,
+                          const uint32_t *frames, uint32_t count, uint32_t left)
+{
+    uint32_t needed = stack->shown + count + left;
+    if (needed > stack->room && stack->room < BPF_FRAMES_MAX) {
+        uint32_t room = MIN(needed + needed / 2, (uint32_t)BPF_FRAMES_MAX);
+        uint32_t *moved = arena_alloc(&bpf->arena, room * sizeof(*moved));
+        memcpy(moved, stack->frames, stack->shown * sizeof(*moved));
+        stack->frames = moved;
+        stack->room = room;
+    }
+    if (stack->shown + count > stack->room) {
+        uint32_t excess = MIN(stack->shown, stack->shown + count - stack->room);
+        memmove(stack->frames, stack->frames + excess,
+                (stack->shown - excess) * sizeof(*stack->frames));
+        stack->shown -= excess;
+    }
+    count = MIN(count, stack->room - stack->shown);
+    memcpy(stack->frames + stack->shown, frames, count * sizeof(*frames));
+    stack->shown += count;
 }
 
 /* The frames of a stack in the profile of now. */
@@ -230,13 +264,16 @@ static void resolve(struct bpf_recorder *bpf, struct known_stack *stack, uint32_
         choose_frames(bpf, stack, kinds);
     for (uint32_t i = stack->count; i-- > 0;) {
         uint64_t word = stack->words[i];
+        uint32_t frames[HOTSPOT_INLINED_MAX];
+        size_t count = 1;
         stack->has_raw |= !kernel && word & BPF_FRAME_RAW;
         if (kinds[i] == RUNTIME_FRAME_HIDDEN)
             continue;
-        uint32_t frame =
-            kernel ? recorder_kernel_frame(bpf->recorder, word - 1) : user_frame(bpf, pid, word);
-        if (frame != RECORDER_NO_FRAME)
-            stack->frames[stack->shown++] = frame;
+        if (kernel)
+            frames[0] = recorder_kernel_frame(bpf->recorder, word - 1);
+        else
+            count = user_frames(bpf, pid, word, frames);
+        append_frames(bpf, stack, frames, (uint32_t)count, i);
     }
 }
 
@@ -259,10 +296,9 @@ static size_t add_stack(struct bpf_recorder *bpf, const struct bpf_sample_event 
     if (!kernel && !bpf->recorder->interpreter_frames &&
         kind_of(bpf, leaf) == RUNTIME_FRAME_EVALUATE)
         return count;
-    uint32_t frame =
-        kernel ? recorder_kernel_frame(bpf->recorder, leaf) : user_frame(bpf, event->pid, leaf);
-    if (frame != RECORDER_NO_FRAME)
-        frames[count++] = frame;
+    if (!kernel)
+        return count + user_frames(bpf, event->pid, leaf, frames + count);
+    frames[count++] = recorder_kernel_frame(bpf->recorder, leaf);
     return count;
 }
 
@@ -630,7 +666,7 @@ static void reset(struct bpf_recorder *bpf)
     if (modules_full(bpf))
         recorder_forget_modules(bpf->recorder);
     bpf_sampler_forget_stacks(bpf->sampler);
-    python_codes_clear(&bpf->recorder->interpreters.codes);
+    interpreters_clear_codes(&bpf->recorder->interpreters);
     bpf->stack_count = 0;
     id_table_clear(&bpf->index);
     arena_release(&bpf->arena);
@@ -642,7 +678,7 @@ static void maintain(struct bpf_recorder *bpf)
     watch_flood(bpf, monotonic_ns());
     if (installer_full(&bpf->installer) || modules_full(bpf) ||
         bpf->arena.total_bytes > bpf->stacks_bytes ||
-        python_codes_full(&bpf->recorder->interpreters.codes))
+        interpreters_codes_full(&bpf->recorder->interpreters))
         reset(bpf);
 }
 

@@ -24,6 +24,7 @@ struct known_stack {
     uint8_t end;    /* enum unwind_end */
     bool has_raw;   /* with code of no file: what it is depends on the process */
     uint32_t shown; /* frames; the others say nothing (runtime/frames.h) */
+    uint32_t room;  /* for frames */
 };
 
 /* A collector at work. */

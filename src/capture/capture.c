@@ -609,11 +609,11 @@ size_t capture_losses(const struct capture *capture, struct capture_loss *losses
               "times that stacks were truncated to save CPU time: unwind rows of a large file were "
               "postponed",
               recorder->modules.postponed);
-    note_loss(losses, &count, "python_unread",
-              "Python frames without a name: their code object was gone when it was read",
+    note_loss(losses, &count, "runtime_unread",
+              "frames of interpreters without a name: their code was gone when it was read",
               recorder->unread);
-    note_loss(losses, &count, "python_refused",
-              "Python interpreters whose structures could not be recognised",
+    note_loss(losses, &count, "runtime_refused",
+              "interpreters and virtual machines whose structures could not be recognised",
               recorder->interpreters.refused);
     note_loss(losses, &count, "unplaced",
               "samples in an [unknown mapping]: the process ended, or replaced its code, before "

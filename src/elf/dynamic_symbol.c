@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // One dynamic symbol by name, through DT_GNU_HASH: see file.h. A file without the symbol is nearly
-// always told by one word of its Bloom filter.
+// always told by one word of its Bloom filter. Old files have DT_HASH alone.
 
 #include <string.h>
 
@@ -58,30 +58,68 @@ static bool is_named(struct elf_file *file, const struct elf_dynamic *dynamic,
            !memcmp(text, name, length);
 }
 
+static bool read_symbol(struct elf_file *file, const struct elf_dynamic *dynamic, uint32_t number,
+                        const char *name, struct elf_symbol *ret_symbol)
+{
+    Elf64_Sym symbol;
+    if (elf_read_address(file, dynamic->symbol_table + (uint64_t)number * sizeof(symbol), &symbol,
+                         sizeof(symbol)) < 0 ||
+        symbol.st_shndx == SHN_UNDEF || !is_named(file, dynamic, &symbol, name))
+        return false;
+    *ret_symbol = (struct elf_symbol){.address = symbol.st_value, .size_bytes = symbol.st_size};
+    return true;
+}
+
+static uint32_t old_hash(const char *name)
+{
+    uint32_t hash = 0;
+    for (; *name; name++) {
+        hash = (hash << 4) + (uint8_t)*name;
+        hash = (hash ^ (hash & 0xf0000000) >> 24) & ~0xf0000000;
+    }
+    return hash;
+}
+
+static bool find_by_old_hash(struct elf_file *file, const struct elf_dynamic *dynamic,
+                             const char *name, struct elf_symbol *ret_symbol)
+{
+    uint32_t header[2], number; /* buckets, symbols */
+    if (!dynamic->hash || elf_read_address(file, dynamic->hash, header, sizeof(header)) < 0 ||
+        !header[0] || header[0] > BUCKETS_MAX)
+        return false;
+    uint64_t buckets = dynamic->hash + sizeof(header), chains = buckets + 4ull * header[0];
+    uint64_t at = buckets + 4ull * (old_hash(name) % header[0]);
+    for (unsigned i = 0; i < CHAIN_MAX; i++) {
+        if (elf_read_address(file, at, &number, sizeof(number)) < 0 || !number ||
+            number >= header[1])
+            return false;
+        if (read_symbol(file, dynamic, number, name, ret_symbol))
+            return true;
+        at = chains + 4ull * number;
+    }
+    return false;
+}
+
 bool elf_dynamic_symbol(struct elf_file *file, const char *name, struct elf_symbol *ret_symbol)
 {
     struct elf_dynamic dynamic;
     struct hash_table table;
     uint32_t hash = gnu_hash(name), number, link;
-    if (!elf_dynamic(file, &dynamic) || !open_table(file, dynamic.gnu_hash, &table) ||
-        !may_have(file, &table, hash) ||
+    if (!elf_dynamic(file, &dynamic))
+        return false;
+    if (!dynamic.gnu_hash)
+        return find_by_old_hash(file, &dynamic, name, ret_symbol);
+    if (!open_table(file, dynamic.gnu_hash, &table) || !may_have(file, &table, hash) ||
         elf_read_address(file, table.buckets + 4ull * (hash % table.bucket_count), &number,
                          sizeof(number)) < 0 ||
         number < table.first_symbol)
         return false;
     for (unsigned i = 0; i < CHAIN_MAX; i++, number++) {
-        Elf64_Sym symbol;
         if (elf_read_address(file, table.chains + 4ull * (number - table.first_symbol), &link,
                              sizeof(link)) < 0)
             return false;
-        if ((link | 1) == (hash | 1) &&
-            elf_read_address(file, dynamic.symbol_table + number * sizeof(symbol), &symbol,
-                             sizeof(symbol)) == 0 &&
-            symbol.st_shndx != SHN_UNDEF && is_named(file, &dynamic, &symbol, name)) {
-            *ret_symbol =
-                (struct elf_symbol){.address = symbol.st_value, .size_bytes = symbol.st_size};
+        if ((link | 1) == (hash | 1) && read_symbol(file, &dynamic, number, name, ret_symbol))
             return true;
-        }
         if (link & 1)
             return false;
     }

@@ -177,6 +177,6 @@ bool elf_dynamic_strings(struct elf_file *file, struct elf_section *ret_section)
 struct elf_symbol {
     uint64_t address, size_bytes;
 };
-/* By the file's GNU hash table, in a few reads whatever the number of symbols. False when it has no
+/* By the file's hash table, in a few reads whatever the number of symbols. False when it has no
  * such symbol, or no such table. */
 bool elf_dynamic_symbol(struct elf_file *file, const char *name, struct elf_symbol *ret_symbol);

@@ -38,6 +38,7 @@ USES = {
     "compare": "base profile",
     "compare/gate": "base compare config io",
     "runtime": "base",
+    "runtime/hotspot": "arch/x86_64 base bpf elf elf/unwind runtime",
     "runtime/python": "arch/x86_64 base bpf elf elf/cfi runtime",
     "symbol": "arch/x86_64 base elf elf/cfi elf/go elf/unwind profile",
     "symbol/recorded": (
@@ -45,7 +46,8 @@ USES = {
     ),
     "symbol/jit": "base elf profile symbol",
     "capture/record": (
-        "arch/x86_64 base capture/perf elf elf/unwind profile runtime runtime/python symbol/jit"
+        "arch/x86_64 base capture/perf elf elf/unwind profile runtime runtime/hotspot runtime/python "
+        "symbol/jit"
     ),
     "elf/dwarf": "base elf",
     "symbol/index": "base elf elf/dwarf profile symbol",

@@ -419,7 +419,7 @@ void bpf_sampler_forget_stacks(struct bpf_sampler *sampler)
     memset(sampler->tables[CODES].memory, 0, sampler->tables[CODES].bytes);
 }
 
-struct bpf_python *bpf_sampler_runtimes(const struct bpf_sampler *sampler)
+struct bpf_runtime *bpf_sampler_runtimes(const struct bpf_sampler *sampler)
 {
     return sampler->tables[RUNTIMES].memory;
 }

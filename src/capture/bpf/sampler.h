@@ -53,7 +53,7 @@ int bpf_sampler_follow_ends(struct bpf_sampler *sampler, bool follow);
 int bpf_sampler_cgroups(const struct bpf_sampler *sampler);
 void bpf_sampler_forget_processes(struct bpf_sampler *sampler);
 /* Descriptions of interpreters: BPF_RUNTIMES_MAX of them. */
-struct bpf_python *bpf_sampler_runtimes(const struct bpf_sampler *sampler);
+struct bpf_runtime *bpf_sampler_runtimes(const struct bpf_sampler *sampler);
 /* Every stack is sent anew, and every code object. */
 void bpf_sampler_forget_stacks(struct bpf_sampler *sampler);
 

@@ -186,7 +186,7 @@ static void copy_and_release(struct tracer *tracer, struct snapshot_thread *thre
     if (thread->read)
         got = stopped_memory(thread->tid, registers.value[REGISTER_SP], tracer->copy,
                              stack_room(tracer, registers.value[REGISTER_SP]));
-    if (thread->read && tracer->interpreter) {
+    if (thread->read && tracer->interpreter && tracer->interpreter->kind == BPF_RUNTIME_PYTHON) {
         struct runtime_memory memory = runtime_reader_of(&tracer->snapshot->interpreters.reader,
                                                          (uint32_t)tracer->snapshot->living_tid);
         python_chain_read(&tracer->interpreter->python, &memory, registers.thread_pointer,
@@ -343,12 +343,22 @@ struct frame_list {
     struct process *process;
     struct snapshot_frame *frames;
     uint8_t *kinds; /* enum runtime_frame */
-    size_t count;
+    size_t count, frame_capacity, kind_capacity;
 };
+
+static struct snapshot_frame *add_frame(struct frame_list *list, enum runtime_frame kind)
+{
+    array_reserve(list->frames, list->frame_capacity, list->count + 1);
+    array_reserve(list->kinds, list->kind_capacity, list->count + 1);
+    list->kinds[list->count] = (uint8_t)kind;
+    struct snapshot_frame *frame = &list->frames[list->count++];
+    *frame = (struct snapshot_frame){0};
+    return frame;
+}
 
 static void add_native(struct frame_list *list, uint64_t address)
 {
-    struct snapshot_frame *frame = &list->frames[list->count];
+    struct snapshot_frame *frame = add_frame(list, RUNTIME_FRAME_OTHER);
     frame->address = frame->offset = address;
     const struct mapping *mapping = process_find(list->process, address);
     if (mapping) {
@@ -356,7 +366,7 @@ static void add_native(struct frame_list *list, uint64_t address)
         if (mapping->module)
             frame->offset = address - mapping->start + mapping->offset;
     }
-    list->kinds[list->count++] =
+    list->kinds[list->count - 1] =
         (uint8_t)(interpreter_evaluates(list->process->interpreter, address)
                       ? RUNTIME_FRAME_EVALUATE
                   : frame->module ? frame->module->frame_kind
@@ -383,13 +393,30 @@ static void add_python(struct frame_list *list, struct snapshot_thread *thread, 
         bool named = known && known->state == PYTHON_KNOWN_NAMED;
         if (named && frames[i].unit < known->code.first_unit)
             continue;
-        list->kinds[list->count] = RUNTIME_FRAME_PROGRAM;
-        list->frames[list->count++] = (struct snapshot_frame){
-            .python = true,
+        *add_frame(list, RUNTIME_FRAME_PROGRAM) = (struct snapshot_frame){
+            .runtime = SNAPSHOT_PYTHON,
             .function = named ? known->function : NULL,
             .file = named ? known->code.file : NULL,
             .line = named ? python_code_line(&known->code, frames[i].unit) : 0};
     }
+}
+
+/* What a virtual machine's step stands for. */
+static void add_java(struct frame_list *list, const struct hotspot_step *step)
+{
+    struct hotspot_frame frames[HOTSPOT_INLINED_MAX];
+    if (step->hidden && !list->snapshot->interpreter_frames)
+        return;
+    size_t count =
+        interpreters_step_frames(&list->snapshot->interpreters, list->process, step, frames);
+    for (size_t i = 0; i < count; i++)
+        *add_frame(list, RUNTIME_FRAME_OTHER) =
+            (struct snapshot_frame){.runtime = SNAPSHOT_JAVA,
+                                    .function = frames[i].function,
+                                    .file = frames[i].file[0] ? frames[i].file : NULL,
+                                    .line = frames[i].line};
+    if (!count)
+        *add_frame(list, RUNTIME_FRAME_OTHER) = (struct snapshot_frame){.runtime = SNAPSHOT_JAVA};
 }
 
 static void walk(struct snapshot *snapshot, struct process *process, struct snapshot_thread *thread,
@@ -403,11 +430,11 @@ static void walk(struct snapshot *snapshot, struct process *process, struct snap
                                  .find = process_place,
                                  .context = process,
                                  .in_system_call = thread->in_system_call};
+    struct hotspot_walk runtime;
+    interpreters_walk(&snapshot->interpreters, process, &input, &runtime);
     thread->end = unwind_walk(&input, walked, SNAPSHOT_FRAMES_MAX, &thread->frame_count);
     struct frame_list list = {.snapshot = snapshot, .process = process};
-    list.frames = memory_zalloc(thread->frame_count + thread->python.count + 1,
-                                sizeof(*list.frames) + sizeof(*list.kinds));
-    list.kinds = (uint8_t *)(list.frames + thread->frame_count + thread->python.count + 1);
+    size_t steps = 0;
     for (size_t i = 0; i < thread->frame_count; i++) {
         bool exact = walked[i].flags & UNWIND_FRAME_EXACT && (i || !thread->in_system_call);
         /* A handler returns to the start of the code that ends signals; nobody called it. */
@@ -415,10 +442,15 @@ static void walk(struct snapshot *snapshot, struct process *process, struct snap
             (walked[i + 1].flags & (UNWIND_FRAME_EXACT | UNWIND_FRAME_PLANTED)) ==
                 UNWIND_FRAME_EXACT)
             exact = true;
+        if (walked[i].flags & UNWIND_FRAME_RUNTIME && steps < runtime.count) {
+            add_java(&list, &runtime.steps[steps++]);
+            continue;
+        }
         uint64_t high = i + 1 < thread->frame_count ? walked[i + 1].sp : UINT64_MAX;
         add_python(&list, thread, walked[i].address - !exact, walked[i].sp, high);
         add_native(&list, walked[i].address - !exact);
     }
+    hotspot_walk_release(&runtime);
     if (process->interpreter && !snapshot->interpreter_frames)
         runtime_frames_hide(list.kinds, list.count);
     thread->frame_count = 0;
@@ -426,6 +458,7 @@ static void walk(struct snapshot *snapshot, struct process *process, struct snap
         if (list.kinds[i] != RUNTIME_FRAME_HIDDEN)
             list.frames[thread->frame_count++] = list.frames[i];
     thread->frames = list.frames;
+    free(list.kinds);
     free(TAKE_PTR(thread->stack));
 }
 

@@ -17,12 +17,14 @@
 #define SNAPSHOT_FRAMES_MAX 4096          /* of one thread */
 #define SNAPSHOT_WAIT_MS 200              /* for a thread that does not stop */
 
+enum snapshot_runtime { SNAPSHOT_NATIVE, SNAPSHOT_PYTHON, SNAPSHOT_JAVA };
+
 struct snapshot_frame {
-    uint64_t address;            /* in the process; of the call, not behind it */
-    uint64_t offset;             /* the same in the file */
-    const struct module *module; /* NULL: code of no file */
-    bool python;                 /* a frame of Python: then these count, and not those above */
-    const char *function, *file; /* as long as the snapshot; NULL: it can't be read */
+    uint64_t address;              /* in the process; of the call, not behind it */
+    uint64_t offset;               /* the same in the file */
+    const struct module *module;   /* NULL: code of no file */
+    enum snapshot_runtime runtime; /* unless native, these count, and not those above: */
+    const char *function, *file;   /* as long as the snapshot; NULL: it can't be read */
     uint32_t line;
 };
 

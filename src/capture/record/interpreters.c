@@ -23,11 +23,12 @@ void interpreters_release(struct interpreters *interpreters)
 {
     runtime_reader_release(&interpreters->reader);
     python_codes_release(&interpreters->codes);
+    hotspot_codes_release(&interpreters->hotspot_codes);
 }
 
 bool interpreter_evaluates(const struct interpreter *interpreter, uint64_t address)
 {
-    if (!interpreter)
+    if (!interpreter || interpreter->kind != BPF_RUNTIME_PYTHON)
         return false;
     const struct bpf_python *python = &interpreter->python.offsets.walk;
     return (address >= python->evaluate[0] && address < python->evaluate[1]) ||
@@ -58,12 +59,16 @@ static void describe(struct interpreters *interpreters, struct interpreter *inte
 {
     for (uint32_t i = 0; interpreters->table && i < BPF_RUNTIMES_MAX; i++) {
         uint32_t at = interpreters->next_place++ % BPF_RUNTIMES_MAX;
-        struct bpf_python *place = &interpreters->table[at];
+        struct bpf_runtime *place = &interpreters->table[at];
         if (place->generation || interpreters->places[at])
             continue;
         uint32_t generation =
             1 + interpreters->generation++ % ((1u << (32 - BPF_RUNTIME_GENERATION_SHIFT)) - 1);
-        *place = interpreter->python.offsets.walk;
+        place->kind = interpreter->kind;
+        if (interpreter->kind == BPF_RUNTIME_PYTHON)
+            place->python = interpreter->python.offsets.walk;
+        else
+            place->hotspot = interpreter->hotspot.walk;
         place->generation = generation;
         interpreter->place = place;
         interpreter->runtime = generation << BPF_RUNTIME_GENERATION_SHIFT | at;
@@ -75,16 +80,49 @@ static void describe(struct interpreters *interpreters, struct interpreter *inte
 
 static const struct mapping *find_binary(const struct process *process)
 {
-    for (size_t i = 0; i < process->count; i++)
-        if (process->mappings[i].module && process->mappings[i].module->python)
+    for (size_t i = 0; i < process->count; i++) {
+        const struct module *module = process->mappings[i].module;
+        if (module && (module->python || module->hotspot))
             return &process->mappings[i];
+    }
     return NULL;
 }
 
-const struct python_binary *interpreters_binary(const struct process *process)
+void interpreters_describe(const struct process *process, const char **ret_name,
+                           const char **ret_version)
 {
     const struct mapping *mapping = find_binary(process);
-    return mapping ? mapping->module->python : NULL;
+    *ret_name = *ret_version = "";
+    if (!mapping)
+        return;
+    const struct interpreter *interpreter = process->interpreter;
+    *ret_name = mapping->module->python ? "python" : "java";
+    if (mapping->module->python)
+        *ret_version = mapping->module->python->version;
+    else if (interpreter && interpreter->kind == BPF_RUNTIME_HOTSPOT)
+        *ret_version = interpreter->hotspot.version;
+}
+
+enum attach { ATTACHED, NOT_YET, REFUSED };
+
+static enum attach attach_python(struct interpreter *interpreter, const struct mapping *mapping,
+                                 const struct runtime_memory *memory, const char **ret_reason)
+{
+    enum python_attach attached = python_attach(mapping->module->python, mapping->bias, memory,
+                                                &interpreter->python, ret_reason);
+    interpreter->kind = BPF_RUNTIME_PYTHON;
+    return attached == PYTHON_ATTACHED ? ATTACHED : attached == PYTHON_NOT_YET ? NOT_YET : REFUSED;
+}
+
+static enum attach attach_hotspot(struct interpreter *interpreter, const struct mapping *mapping,
+                                  const struct runtime_memory *memory, const char **ret_reason)
+{
+    enum hotspot_attach attached = hotspot_attach(mapping->module->hotspot, mapping->bias, memory,
+                                                  &interpreter->hotspot, ret_reason);
+    interpreter->kind = BPF_RUNTIME_HOTSPOT;
+    return attached == HOTSPOT_ATTACHED  ? ATTACHED
+           : attached == HOTSPOT_NOT_YET ? NOT_YET
+                                         : REFUSED;
 }
 
 bool interpreters_look(struct interpreters *interpreters, struct process *process, int64_t now_ns)
@@ -97,40 +135,102 @@ bool interpreters_look(struct interpreters *interpreters, struct process *proces
         return false;
     process->interpreter_next_ns = now_ns + (LOOK_FIRST_NS << process->interpreter_looks++);
     struct runtime_memory memory = runtime_reader_of(&interpreters->reader, process->pid);
-    struct python_process python;
+    struct interpreter found = {.users = 1, .owner = interpreters};
     const char *reason;
-    enum python_attach attached =
-        python_attach(mapping->module->python, mapping->bias, &memory, &python, &reason);
-    if (attached == PYTHON_REFUSED)
+    enum attach attached = mapping->module->python
+                               ? attach_python(&found, mapping, &memory, &reason)
+                               : attach_hotspot(&found, mapping, &memory, &reason);
+    if (attached == REFUSED)
         process->interpreter_looks = LOOKS_MAX;
-    if (attached != PYTHON_ATTACHED) {
+    if (attached != ATTACHED) {
         if (process->interpreter_looks == LOOKS_MAX) {
             interpreters->refused++;
             interpreters->refusal = reason;
         }
         return false;
     }
-    struct interpreter *interpreter = memory_zalloc(1, sizeof(*interpreter));
-    interpreter->users = 1;
-    interpreter->owner = interpreters;
-    interpreter->python = python;
+    struct interpreter *interpreter = memory_alloc(sizeof(*interpreter));
+    *interpreter = found;
     describe(interpreters, interpreter);
     process->interpreter = interpreter;
     interpreters->attached++;
     return true;
 }
 
+/* The runtime that an event is of; NULL: it is gone. */
+static const struct interpreter *sender_of(const struct interpreters *interpreters,
+                                           const struct bpf_code_event *event)
+{
+    const struct interpreter *interpreter = interpreters->places[event->runtime % BPF_RUNTIMES_MAX];
+    return interpreter && interpreter->runtime == event->runtime ? interpreter : NULL;
+}
+
+static void take_hotspot(struct interpreters *interpreters, const struct interpreter *interpreter,
+                         const struct bpf_code_event *event)
+{
+    struct hotspot_mark mark = {.address = event->address,
+                                .file = event->file,
+                                .name = event->name,
+                                .lines = event->lines,
+                                .kind = event->first_line};
+    struct runtime_memory memory = runtime_reader_of(&interpreters->reader, event->pid);
+    hotspot_codes_take(&interpreters->hotspot_codes, &interpreter->hotspot, &memory, event->pid,
+                       event->identity, &mark);
+}
+
 void interpreters_take_code(struct interpreters *interpreters, const struct bpf_code_event *event)
 {
+    const struct interpreter *interpreter = sender_of(interpreters, event);
+    if (interpreter && interpreter->kind == BPF_RUNTIME_HOTSPOT) {
+        take_hotspot(interpreters, interpreter, event);
+        return;
+    }
     struct python_code_mark mark = {.address = event->address,
                                     .file = event->file,
                                     .name = event->name,
                                     .lines = event->lines,
                                     .first_line = event->first_line};
-    const struct interpreter *interpreter = interpreters->places[event->runtime % BPF_RUNTIMES_MAX];
-    if (interpreter && interpreter->runtime != event->runtime)
-        interpreter = NULL;
     struct runtime_memory memory = runtime_reader_of(&interpreters->reader, event->pid);
     python_codes_take(&interpreters->codes, interpreter ? &interpreter->python : NULL, &memory,
                       event->pid, event->identity, &mark);
+}
+
+bool interpreters_walk(struct interpreters *interpreters, const struct process *process,
+                       struct unwind_input *input, struct hotspot_walk *walk)
+{
+    const struct interpreter *interpreter = process->interpreter;
+    *walk = (struct hotspot_walk){0};
+    if (interpreters->off || !interpreter || interpreter->kind != BPF_RUNTIME_HOTSPOT)
+        return false;
+    walk->machine = &interpreter->hotspot;
+    walk->memory = runtime_reader_of(&interpreters->reader, process->pid);
+    input->runtime = hotspot_walk_step;
+    input->runtime_context = walk;
+    return true;
+}
+
+size_t interpreters_step_frames(struct interpreters *interpreters, const struct process *process,
+                                const struct hotspot_step *step,
+                                struct hotspot_frame ret_frames[HOTSPOT_INLINED_MAX])
+{
+    const struct interpreter *interpreter = process->interpreter;
+    uint64_t identity = hotspot_mark_identity(process->pid, &step->mark);
+    struct runtime_memory memory = runtime_reader_of(&interpreters->reader, process->pid);
+    hotspot_codes_take(&interpreters->hotspot_codes, &interpreter->hotspot, &memory, process->pid,
+                       identity, &step->mark);
+    const struct hotspot_known *known = hotspot_codes_find(&interpreters->hotspot_codes, identity);
+    return known ? hotspot_codes_frames(&interpreters->hotspot_codes, known, step->unit, ret_frames)
+                 : 0;
+}
+
+void interpreters_clear_codes(struct interpreters *interpreters)
+{
+    python_codes_clear(&interpreters->codes);
+    hotspot_codes_clear(&interpreters->hotspot_codes);
+}
+
+bool interpreters_codes_full(const struct interpreters *interpreters)
+{
+    return python_codes_full(&interpreters->codes) ||
+           hotspot_codes_full(&interpreters->hotspot_codes);
 }

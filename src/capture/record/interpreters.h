@@ -6,6 +6,7 @@
  */
 #pragma once
 
+#include "runtime/hotspot/walk.h"
 #include "runtime/python/codes.h"
 
 struct process;
@@ -15,8 +16,12 @@ struct interpreter {
     uint32_t users;
     uint32_t runtime; /* as the kernel knows it (bpf/runtime.h); 0: it doesn't */
     struct interpreters *owner;
-    struct bpf_python *place; /* in the kernel's table; NULL: none */
-    struct python_process python;
+    struct bpf_runtime *place; /* in the kernel's table; NULL: none */
+    enum bpf_runtime_kind kind;
+    union {
+        struct python_process python;
+        struct hotspot_process hotspot;
+    };
 };
 
 /* All processes' together. */
@@ -24,7 +29,8 @@ struct interpreters {
     bool off; /* nobody wants frames of interpreters */
     struct runtime_reader reader;
     struct python_codes codes;
-    struct bpf_python *table; /* the kernel's, of BPF_RUNTIMES_MAX; NULL: there is none */
+    struct hotspot_codes hotspot_codes;
+    struct bpf_runtime *table; /* the kernel's, of BPF_RUNTIMES_MAX; NULL: there is none */
     struct interpreter *places[BPF_RUNTIMES_MAX]; /* who is in the table */
     uint32_t next_place, generation;
     uint64_t attached, refused, places_full;
@@ -38,13 +44,29 @@ void interpreters_release(struct interpreters *interpreters);
  * Returns whether it has been found by this call. */
 bool interpreters_look(struct interpreters *interpreters, struct process *process, int64_t now_ns);
 
-/* What a process has mapped, if it is an interpreter, whether or not its frames can be read. */
-const struct python_binary *interpreters_binary(const struct process *process);
+/* The runtime of a process, whether or not its frames can be read: its name ("python") and version,
+ * each empty when it has none or that isn't known yet. They live as long as the process. */
+void interpreters_describe(const struct process *process, const char **ret_name,
+                           const char **ret_version);
 
 /* A code object that the kernel has met, also in a process that nobody has been told of yet. */
 void interpreters_take_code(struct interpreters *interpreters, const struct bpf_code_event *event);
 
-/* Whether the address is in the evaluation function. NULL is no interpreter. */
+/* Lets a walk in user space step through the process's runtime, if that is one whose frames need
+ * it. `walk` is for the caller to release, also when false is returned: there is none. */
+bool interpreters_walk(struct interpreters *interpreters, const struct process *process,
+                       struct unwind_input *input, struct hotspot_walk *walk);
+/* What a step of that walk stands for: its code is read if need be. Innermost first; 0: it has no
+ * name. */
+size_t interpreters_step_frames(struct interpreters *interpreters, const struct process *process,
+                                const struct hotspot_step *step,
+                                struct hotspot_frame ret_frames[HOTSPOT_INLINED_MAX]);
+
+/* Beyond their limits all code objects are forgotten, and read when they are met again. */
+void interpreters_clear_codes(struct interpreters *interpreters);
+bool interpreters_codes_full(const struct interpreters *interpreters);
+
+/* Whether the address is in Python's evaluation function. NULL is no interpreter. */
 bool interpreter_evaluates(const struct interpreter *interpreter, uint64_t address);
 
 struct interpreter *interpreter_ref(struct interpreter *interpreter);

@@ -44,6 +44,7 @@ static void module_free(struct module *module)
     unwind_rows_release(&module->rows);
     elf_release(&module->headers);
     free(module->python);
+    free(module->hotspot);
     free(module->path);
     free(module->build_id);
     free(module);
@@ -117,8 +118,15 @@ static void find_same(struct modules *modules, struct module *module, uint32_t i
 static void find_interpreter(struct module *module, struct elf_file *file)
 {
     struct python_binary python;
+    struct hotspot_binary hotspot;
     module->frame_kind = runtime_frame_of_path(module->path);
-    if (module->is_vdso || !python_binary_find(file, module->path, &python))
+    if (module->is_vdso)
+        return;
+    if (hotspot_binary_find(file, &hotspot)) {
+        module->hotspot = memory_alloc(sizeof(hotspot));
+        *module->hotspot = hotspot;
+    }
+    if (!python_binary_find(file, module->path, &python))
         return;
     module->python = memory_alloc(sizeof(python));
     *module->python = python;

@@ -12,6 +12,7 @@
 #include "capture/record/rowcache.h"
 #include "elf/unwind/rows.h"
 #include "runtime/frames.h"
+#include "runtime/hotspot/binary.h"
 #include "runtime/python/binary.h"
 
 /* Information about a mapping. */
@@ -36,11 +37,12 @@ enum module_rows_state {
 
 /* A binary, as long as the table lives. */
 struct module {
-    char *path;                    /* as the process sees it */
-    char *build_id;                /* hex; "" when it has none */
-    bool readable;                 /* false: nothing is known but its name */
-    struct python_binary *python;  /* the interpreter in it; NULL: there is none */
-    enum runtime_frame frame_kind; /* what its frames are */
+    char *path;                     /* as the process sees it */
+    char *build_id;                 /* hex; "" when it has none */
+    bool readable;                  /* false: nothing is known but its name */
+    struct python_binary *python;   /* the interpreter in it; NULL: there is none */
+    struct hotspot_binary *hotspot; /* likewise */
+    enum runtime_frame frame_kind;  /* what its frames are */
 
     /* The rest is for modules.c and module_file.c. */
     struct modules *table;

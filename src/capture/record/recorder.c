@@ -103,7 +103,7 @@ uint32_t recorder_mark(struct recorder *recorder, const char *word)
                          &(struct profile_frame){.function = profile_function(profile, &function)});
 }
 
-uint32_t recorder_python_frame(struct recorder *recorder, uint64_t word)
+static uint32_t python_frame(struct recorder *recorder, uint64_t word)
 {
     struct profile *profile = recorder->profile;
     uint64_t identity = word >> BPF_PYTHON_UNIT_BITS & BPF_PYTHON_IDENTITY_MASK;
@@ -124,6 +124,46 @@ uint32_t recorder_python_frame(struct recorder *recorder, uint64_t word)
                          &(struct profile_frame){.function = profile_function(profile, &function),
                                                  .line = python_code_line(&known->code, unit),
                                                  .kind = FRAME_CPYTHON});
+}
+
+/* Inlined methods count as frames of their own; outermost first. */
+static size_t java_frames(struct recorder *recorder, const struct hotspot_frame *frames,
+                          size_t count, uint32_t *ret_frames)
+{
+    struct profile *profile = recorder->profile;
+    if (!count) {
+        recorder->unread++;
+        ret_frames[0] = recorder_mark(recorder, RECORDER_JAVA_UNREAD);
+        return 1;
+    }
+    for (size_t i = 0; i < count; i++) {
+        const struct hotspot_frame *frame = &frames[count - 1 - i];
+        struct profile_function function = {.name = profile_cstring(profile, frame->function),
+                                            .file = profile_cstring(profile, frame->file)};
+        ret_frames[i] = profile_frame(
+            profile, &(struct profile_frame){.function = profile_function(profile, &function),
+                                             .line = frame->line,
+                                             .kind = FRAME_JVM});
+    }
+    return count;
+}
+
+size_t recorder_runtime_frames(struct recorder *recorder, uint64_t word, uint32_t *ret_frames)
+{
+    uint64_t identity = word >> BPF_PYTHON_UNIT_BITS & BPF_PYTHON_IDENTITY_MASK;
+    const struct hotspot_known *known =
+        identity ? hotspot_codes_find(&recorder->interpreters.hotspot_codes, identity) : NULL;
+    if (known) {
+        struct hotspot_frame frames[HOTSPOT_INLINED_MAX];
+        size_t count = hotspot_codes_frames(&recorder->interpreters.hotspot_codes, known,
+                                            (uint32_t)(word & BPF_PYTHON_UNIT_MASK), frames);
+        return java_frames(recorder, frames, count, ret_frames);
+    }
+    uint32_t frame = python_frame(recorder, word);
+    if (frame == RECORDER_NO_FRAME)
+        return 0;
+    *ret_frames = frame;
+    return 1;
 }
 
 const char *recorder_end_mark(enum unwind_end end)
@@ -224,24 +264,56 @@ static enum runtime_frame kind_of(const struct process *process, uint64_t addres
     return module_frame_kind(mapping->module, address - mapping->start + mapping->offset);
 }
 
-/* The frames of a walk, outermost first. The copy of a stack doesn't have the interpreter's frames,
- * which have changed since: where they belong is a mark. */
-static size_t place_frames(struct recorder *recorder, const struct process *process,
-                           const uint64_t *addresses, size_t count, uint32_t *ret_frames)
+/* A walk in user space. */
+struct walked {
+    const struct process *process;
+    struct unwind_frame frames[RECORDER_FRAMES_MAX - 8];
+    uint64_t addresses[RECORDER_FRAMES_MAX];
+    size_t count;
+    struct hotspot_walk runtime;
+};
+
+/* What a runtime has stepped through, outermost first. */
+static size_t place_step(struct recorder *recorder, const struct walked *walked, size_t number,
+                         uint32_t *ret_frames)
 {
+    if (recorder->checking || number >= walked->runtime.count)
+        return 0;
+    const struct hotspot_step *step = &walked->runtime.steps[number];
+    struct hotspot_frame frames[HOTSPOT_INLINED_MAX];
+    if (step->hidden && !recorder->interpreter_frames)
+        return 0;
+    size_t count = interpreters_step_frames(&recorder->interpreters, walked->process, step, frames);
+    return java_frames(recorder, frames, count, ret_frames);
+}
+
+/* The frames of a walk, outermost first. The copy of a stack doesn't have Python's frames, which
+ * have changed since: where they belong is a mark. */
+static size_t place_frames(struct recorder *recorder, const struct walked *walked,
+                           uint32_t *ret_frames)
+{
+    const struct process *process = walked->process;
     uint8_t kinds[RECORDER_FRAMES_MAX];
-    size_t used = 0;
-    bool marks = process->interpreter && !recorder->checking;
-    for (size_t i = 0; i < count; i++)
-        kinds[i] = (uint8_t)(marks ? kind_of(process, addresses[i]) : RUNTIME_FRAME_OTHER);
+    size_t used = 0, steps = walked->runtime.count;
+    bool marks = process->interpreter && process->interpreter->kind == BPF_RUNTIME_PYTHON &&
+                 !recorder->checking;
+    for (size_t i = 0; i < walked->count; i++)
+        kinds[i] = (uint8_t)(marks ? kind_of(process, walked->addresses[i]) : RUNTIME_FRAME_OTHER);
     bool evaluates[RECORDER_FRAMES_MAX];
-    for (size_t i = 0; i < count; i++)
+    for (size_t i = 0; i < walked->count; i++)
         evaluates[i] = kinds[i] == RUNTIME_FRAME_EVALUATE;
     if (!recorder->interpreter_frames)
-        runtime_frames_hide(kinds, count);
-    for (size_t i = count; i-- > 0;) {
+        runtime_frames_hide(kinds, walked->count);
+    for (size_t i = walked->count; i-- > 0;) {
+        /* Inlined methods must leave room for the frames that follow. */
+        bool fits = used + i + HOTSPOT_INLINED_MAX + 8 < RECORDER_FRAMES_MAX;
+        if (walked->frames[i].flags & UNWIND_FRAME_RUNTIME) {
+            steps--;
+            used += fits ? place_step(recorder, walked, steps, ret_frames + used) : 0;
+            continue;
+        }
         if (kinds[i] != RUNTIME_FRAME_HIDDEN)
-            ret_frames[used++] = recorder_address_frame(recorder, process, addresses[i]);
+            ret_frames[used++] = recorder_address_frame(recorder, process, walked->addresses[i]);
         uint32_t mark = evaluates[i] ? recorder_mark(recorder, RECORDER_UNREAD) : 0;
         if (evaluates[i] && (!used || ret_frames[used - 1] != mark))
             ret_frames[used++] = mark;
@@ -252,28 +324,33 @@ static size_t place_frames(struct recorder *recorder, const struct process *proc
 size_t recorder_walk(struct recorder *recorder, struct unwind_input *input, struct process *process,
                      uint32_t *ret_frames)
 {
-    struct unwind_frame walked[RECORDER_FRAMES_MAX - 8];
-    size_t count = 0, used = 0;
-    enum unwind_end end = unwind_walk(input, walked, ARRAY_LENGTH(walked), &count);
+    struct walked walked = {.process = process};
+    size_t used = 0;
+    interpreters_walk(&recorder->interpreters, process, input, &walked.runtime);
+    enum unwind_end end =
+        unwind_walk(input, walked.frames, ARRAY_LENGTH(walked.frames), &walked.count);
     /* Perhaps something was mapped that nobody told us of. */
     if (end == UNWIND_END_NO_MAPPING && !is_between_programs(process) &&
         monotonic_ns() - process->caught_up_ns > CATCH_UP_NS) {
         process_catch_up(&recorder->processes, process);
-        end = unwind_walk(input, walked, ARRAY_LENGTH(walked), &count);
+        walked.runtime.count = 0;
+        end = unwind_walk(input, walked.frames, ARRAY_LENGTH(walked.frames), &walked.count);
     }
     recorder->ends[end]++;
     recorder->walks++;
     if (recorder_end_mark(end))
         ret_frames[used++] = recorder_mark(recorder, recorder_end_mark(end));
     bool below_signal = false; /* the trampoline that a signal's handler returns to */
-    uint64_t addresses[RECORDER_FRAMES_MAX];
-    for (size_t i = count; i-- > 0;) {
-        bool exact = walked[i].flags & UNWIND_FRAME_EXACT;
+    for (size_t i = walked.count; i-- > 0;) {
+        const struct unwind_frame *frame = &walked.frames[i];
+        bool exact = frame->flags & UNWIND_FRAME_EXACT;
         /* A return address is one behind the call: the call itself is meant. */
-        addresses[i] = evaluation_start(process, walked[i].address - !(exact || below_signal));
-        below_signal = exact && !(walked[i].flags & UNWIND_FRAME_PLANTED);
+        walked.addresses[i] = evaluation_start(process, frame->address - !(exact || below_signal));
+        below_signal = exact && !(frame->flags & UNWIND_FRAME_PLANTED);
     }
-    return used + place_frames(recorder, process, addresses, count, ret_frames + used);
+    used += place_frames(recorder, &walked, ret_frames + used);
+    hotspot_walk_release(&walked.runtime);
+    return used;
 }
 
 /* ---- samples ---- */
@@ -333,7 +410,8 @@ static uint32_t process_labels(struct recorder *recorder, const struct recorder_
         return process->labels;
     if (!process->number)
         process->number = ++recorder->numbers;
-    const struct python_binary *python = interpreters_binary(process);
+    const char *runtime, *version;
+    interpreters_describe(process, &runtime, &version);
     struct capture_process described = {
         .pid = process->pid,
         .number = process->number,
@@ -341,8 +419,8 @@ static uint32_t process_labels(struct recorder *recorder, const struct recorder_
         .name = process->name[0] ? process->name : sample->comm,
         .program = process->program ? process->program->path : NULL,
         .build_id = process->program ? process->program->build_id : "",
-        .runtime = python ? "python" : "",
-        .runtime_version = python ? python->version : "",
+        .runtime = runtime,
+        .runtime_version = version,
     };
     process->labels_epoch = recorder->epoch;
     process->labels = recorder->label(recorder->label_context, &described, recorder->profile);

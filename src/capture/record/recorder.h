@@ -12,7 +12,8 @@
 #include "elf/unwind/unwind.h"
 #include "profile/profile.h"
 
-#define RECORDER_FRAMES_MAX 1032 /* of one part of a stack: what the kernel walks, and marks */
+/* Of one part of a stack: what the kernel walks, methods inlined into the innermost, and marks. */
+#define RECORDER_FRAMES_MAX (1032 + HOTSPOT_INLINED_MAX)
 
 struct capture_process;
 typedef uint32_t (*recorder_label_fn)(void *context, const struct capture_process *process,
@@ -88,10 +89,12 @@ uint32_t recorder_address_frame(struct recorder *recorder, const struct process 
                                 uint64_t address);
 uint32_t recorder_kernel_frame(struct recorder *recorder, uint64_t address);
 uint32_t recorder_mark(struct recorder *recorder, const char *word);
-/* Of a word of the kind BPF_FRAME_PYTHON; RECORDER_NO_FRAME where it stands for none. */
 #define RECORDER_NO_FRAME UINT32_MAX
 #define RECORDER_UNREAD "[python frames not read]"
-uint32_t recorder_python_frame(struct recorder *recorder, uint64_t word);
+#define RECORDER_JAVA_UNREAD "[java frame not read]"
+/* Of a word of a runtime (BPF_FRAME_PYTHON), outermost first: none where it stands for none, up to
+ * HOTSPOT_INLINED_MAX where methods were inlined. */
+size_t recorder_runtime_frames(struct recorder *recorder, uint64_t word, uint32_t *ret_frames);
 /* A thread ran at `address` at that time, so there is code: if we don't know it, events were lost
  * or come late, and /proc is asked, unless it was after that time. */
 void recorder_repair(struct recorder *recorder, struct process *process, uint64_t address,

@@ -26,9 +26,10 @@ struct dump {
 
 static const char *binary_of(const struct snapshot_frame *frame)
 {
-    return frame->python   ? "[python]"
-           : frame->module ? path_base(frame->module->path)
-                           : "[anonymous]";
+    return frame->runtime == SNAPSHOT_PYTHON ? "[python]"
+           : frame->runtime == SNAPSHOT_JAVA ? "[java]"
+           : frame->module                   ? path_base(frame->module->path)
+                                             : "[anonymous]";
 }
 
 static struct symbolizer_file *file_of(const struct dump *dump, const struct snapshot_frame *frame)
@@ -60,7 +61,7 @@ static size_t name_frame(const struct dump *dump, const struct snapshot_frame *f
 {
     struct symbolizer_file *file = file_of(dump, frame);
     enum frame_kind kind;
-    if (frame->python) {
+    if (frame->runtime) {
         named[0] = (struct symbol_frame){
             .name = frame->function, .file = frame->file, .line = frame->line};
         return 1;
@@ -84,8 +85,9 @@ static void write_name(const struct dump *dump, const struct snapshot_frame *fra
     name->length = 0;
     if (named->name) {
         text_escape_terminal(name, named->name, strlen(named->name));
-    } else if (frame->python) {
-        buffer_add_text(name, "[python frame not read]");
+    } else if (frame->runtime) {
+        buffer_add_text(name, frame->runtime == SNAPSHOT_PYTHON ? "[python frame not read]"
+                                                                : "[java frame not read]");
     } else if (frame->module) {
         const char *binary = binary_of(frame);
         if (file)
@@ -183,8 +185,9 @@ static void write_json_frame(struct dump *dump, const struct snapshot_frame *fra
         add_json_text(out, named[i].name);
         buffer_add_text(out, ",\"binary\":");
         add_json_text(out, binary_of(frame));
-        if (frame->python)
-            buffer_add_text(out, ",\"kind\":\"cpython\"");
+        if (frame->runtime)
+            buffer_printf(out, ",\"kind\":\"%s\"",
+                          frame->runtime == SNAPSHOT_PYTHON ? "cpython" : "jvm");
         else
             buffer_printf(out, ",\"offset\":%" PRIu64, frame->offset);
         if (named[i].file) {

@@ -306,6 +306,24 @@ static int step(struct walk *walk, const struct unwind_place *place, uint64_t lo
     }
 }
 
+static bool read_for_runtime(void *context, uint64_t address, uint64_t *ret_word)
+{
+    return read_word(context, address, ret_word);
+}
+
+/* UNWIND_RUNTIME_NATIVE where no runtime knows the code. */
+static int step_by_runtime(struct walk *walk)
+{
+    const struct unwind_input *input = walk->input;
+    if (!input->runtime)
+        return UNWIND_RUNTIME_NATIVE;
+    int r = input->runtime(input->runtime_context, read_for_runtime, walk, walk->exact,
+                           &walk->registers);
+    if (r == UNWIND_RUNTIME_DONE)
+        walk->exact = walk->by_frame_pointer = false;
+    return r;
+}
+
 enum unwind_end unwind_walk(const struct unwind_input *input, struct unwind_frame *frames,
                             size_t frame_limit, size_t *ret_count)
 {
@@ -332,8 +350,12 @@ enum unwind_end unwind_walk(const struct unwind_input *input, struct unwind_fram
         *ret_count = count + 1;
         if (!mapped)
             return UNWIND_END_NO_MAPPING;
-        int r = step(&walk, &place, lookup);
-        if (r == STEP_PLANTED) {
+        int r = step_by_runtime(&walk);
+        if (r != UNWIND_RUNTIME_NATIVE)
+            frames[count].flags |= UNWIND_FRAME_RUNTIME;
+        else
+            r = step(&walk, &place, lookup);
+        if (r == STEP_PLANTED && !(frames[count].flags & UNWIND_FRAME_RUNTIME)) {
             frames[count].flags |= UNWIND_FRAME_EXACT | UNWIND_FRAME_PLANTED;
             return UNWIND_END_COMPLETE;
         }

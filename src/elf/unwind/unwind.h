@@ -29,6 +29,7 @@ enum {
     UNWIND_FRAME_GUESSED = 2, /* found by a frame pointer in code without rows */
     UNWIND_FRAME_PLANTED = 4, /* the first function of a coroutine: its start, which nobody called;
                                  exact, but not interrupted */
+    UNWIND_FRAME_RUNTIME = 8, /* a runtime has stepped through it */
 };
 
 struct unwind_frame {
@@ -49,6 +50,13 @@ typedef bool (*unwind_find_fn)(void *context, uint64_t address, struct unwind_pl
 /* 8 bytes of the process's memory; false when they can't be read. */
 typedef bool (*unwind_read_fn)(void *context, uint64_t address, uint64_t *ret_word);
 
+/* Code that a runtime knows to walk: steps to the caller. Returns UNWIND_RUNTIME_DONE, with the
+ * caller's registers, UNWIND_RUNTIME_NATIVE for other code, or how the walk ends. `read` is for the
+ * stack, and `exact` is as in frames. */
+enum { UNWIND_RUNTIME_DONE = -1, UNWIND_RUNTIME_NATIVE = -2 };
+typedef int (*unwind_runtime_fn)(void *context, unwind_read_fn read, void *read_context, bool exact,
+                                 struct unwind_registers *registers);
+
 struct unwind_input {
     struct unwind_registers registers;
     /* The copy: `stack_bytes` bytes from `stack_address` on. */
@@ -57,9 +65,11 @@ struct unwind_input {
     uint64_t stack_address;
     const struct unwind_rules *rules;
     unwind_find_fn find;
-    unwind_read_fn read; /* for what is not in the copy; may be NULL */
-    void *context;       /* for both */
-    bool in_system_call; /* ip is behind a `syscall` instruction */
+    unwind_read_fn read;       /* for what is not in the copy; may be NULL */
+    void *context;             /* for both */
+    bool in_system_call;       /* ip is behind a `syscall` instruction */
+    unwind_runtime_fn runtime; /* may be NULL */
+    void *runtime_context;
 };
 
 /* Frames from the innermost outwards: at most `frame_limit`, of which the first is registers.ip
