@@ -408,8 +408,7 @@ int campaign_run(const struct campaign_options *options, struct campaign_result 
     measured_run(&campaign, all);
     finish(&campaign);
     if (!ret_result->acknowledged && ret_result->answers[0] && !*options->stop)
-        return error_set(error, -ECONNREFUSED, "Failed to connect to %s: %s.", options->url,
-                         ret_result->texts[0]);
+        return error_set(error, -ECONNREFUSED, "%s", ret_result->texts[0]);
     return 0;
 }
 

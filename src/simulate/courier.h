@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Carries requests to a server over many kept connections, on one thread and cheaply: what a fleet
- * of agents looks like from the other side. HTTP/1.1 without TLS; each connection is one agent's,
- * stays open between its requests, and carries one at a time.
+ * Carries requests to a server over many kept connections, on one thread: what a fleet of agents
+ * looks like from the other side. Without TLS each connection is one agent's, stays open between
+ * its requests, and carries one at a time; with it, agents share connections.
  */
 #pragma once
 
@@ -14,7 +14,7 @@
 
 struct courier;
 
-/* `url` is http://HOST[:PORT][/]; `token` may be NULL. Connections are made when first used. */
+/* `url` is http[s]://HOST[:PORT][/]; `token` may be NULL. Connections are made when first used. */
 int courier_new(const char *url, const char *token, uint32_t connections,
                 struct courier **ret_courier, struct error *error);
 void courier_free(struct courier *courier); /* takes NULL */
@@ -38,5 +38,3 @@ struct courier_answer {
 
 /* Waits up to `timeout_ms` and gives an answer; false: none came. Call until false, then send. */
 bool courier_wait(struct courier *courier, int timeout_ms, struct courier_answer *ret_answer);
-
-uint64_t courier_bytes_sent(const struct courier *courier);

@@ -134,7 +134,7 @@ USES = {
         "symbol/naming"
     ),
     "cli/remote": "base cli elf http/client io profile symbol/index symbol/sources symbol/store",
-    "simulate": "base format format/otlp format/pprof",
+    "simulate": "base format format/otlp format/pprof http/client",
     "cli/service": (
         "agent base capture cli config http/access http/client io query server server/audit store"
     ),

@@ -19,8 +19,10 @@ struct http_client;
 struct http_client_options {
     /* PEM files; NULL: the system's authorities, and no certificate of our own. */
     const char *ca_file, *certificate_file, *key_file;
-    bool insecure;           /* any certificate will do */
-    const char *server_name; /* NULL, or whose certificate it has to be instead of the host's */
+    bool insecure; /* any certificate will do */
+    /* NULL, or whose certificate it has to be instead of the host's. Connections are kept by it:
+     * only calls with the same name share one. */
+    const char *server_name;
 
     /* A bearer token, or user and password. At most one of both. They go to the URL's own host
      * only, also after a redirect. */

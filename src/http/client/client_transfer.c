@@ -297,7 +297,7 @@ int http_transfer_begin(struct http_transfer *transfer, const struct http_call *
         transfer->headers = curl_slist_append(transfer->headers, call->headers[i]);
     /* Waiting for leave costs a round trip or a second. */
     transfer->headers = curl_slist_append(transfer->headers, "Expect:");
-    int r = transfer->server_name && secure ? rename_host(transfer, error) : 0;
+    int r = transfer->server_name ? rename_host(transfer, error) : 0;
     curl_easy_setopt(easy, CURLOPT_HTTPHEADER, transfer->headers);
     curl_easy_setopt(easy, CURLOPT_CONNECT_TO, transfer->connect_to);
     return r;
