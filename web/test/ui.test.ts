@@ -6,11 +6,13 @@ import assert from 'node:assert/strict';
 import test from 'node:test';
 import { moreParams } from '../ui/more';
 import { narrow } from '../ui/narrow';
+import { intervalOf } from '../ui/refresh';
 import { address } from '../ui/route';
 import { labelOf, parseQuery, quote, withLabel, writeQuery } from '../ui/selection';
 import { evenDigits, largest, meanOf, peakOf, SERIES_MAX, spread, stack, type ChartSeries } from '../ui/stack';
 import { before, boundsOf, formatAge, formatBounds, formatDuration, formatRange, formatTick,
-  formatTime, moved, parseTime, rangeFrom, rangeOf, rangeParams, stepOf, wider } from '../ui/time';
+  formatTime, addressProblem, moved, parseTime, rangeFrom, rangeOf, rangeParams, rangeProblem, shortRange, stepOf,
+  wider } from '../ui/time';
 import { formatRate, meaningOf, rate } from '../ui/values';
 
 const NOW = 1_800_000_000;
@@ -29,6 +31,29 @@ test('a range that makes no sense is the hour before its end', () => {
   assert.deepEqual(boundsOf({ from: 'now-1h', to: 'now' }, NOW), { from: NOW - 3600, to: NOW });
   assert.deepEqual(boundsOf({ from: 'now', to: 'now-1h' }, NOW), { from: NOW - 7200, to: NOW - 3600 });
   assert.deepEqual(boundsOf({ from: '??', to: '??' }, NOW), { from: NOW - 3600, to: NOW });
+});
+
+test('a time in an address that cannot be read is an error', () => {
+  assert.equal(rangeProblem({ from: 'now-1h', to: 'now' }, NOW), '');
+  assert.match(rangeProblem({ from: 'yesterday', to: 'now' }, NOW), /Invalid time “yesterday”/);
+  assert.match(rangeProblem({ from: 'now-1h', to: 'soon' }, NOW), /Invalid time “soon”/);
+  assert.match(rangeProblem({ from: 'now', to: 'now-1h' }, NOW), /ends before/);
+  assert.equal(addressProblem(new URLSearchParams('from=now-5m'), NOW), '');
+  assert.match(addressProblem(new URLSearchParams('base_from=x&base_to=now'), NOW), /Invalid time “x”/);
+});
+
+test('little data is shown in a short range', () => {
+  assert.deepEqual(shortRange(NOW - 60, NOW), { from: 'now-5m', to: 'now' });
+  assert.deepEqual(shortRange(NOW - 600, NOW), { from: 'now-15m', to: 'now' });
+  assert.equal(shortRange(NOW - 1200, NOW), null, 'the usual hour');
+  assert.equal(shortRange(NOW - 86400, NOW), null);
+});
+
+test('views refresh as often as the address says', () => {
+  assert.deepEqual(intervalOf(new URLSearchParams(''), 'off'), ['off', 0]);
+  assert.deepEqual(intervalOf(new URLSearchParams(''), '10s'), ['10s', 10]);
+  assert.deepEqual(intervalOf(new URLSearchParams('refresh=1m'), 'off'), ['1m', 60]);
+  assert.deepEqual(intervalOf(new URLSearchParams('refresh=1ms'), '10s'), ['off', 0]);
 });
 
 test('a range goes into an address and back, the default not at all', () => {

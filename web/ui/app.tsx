@@ -15,7 +15,7 @@ import { Icon } from './parts/icon';
 import { address, followLink, useRoute, type Route } from './route';
 import { labelOf, parseQuery } from './selection';
 import { useSettings } from './settings';
-import { rangeFrom, rangeParams } from './time';
+import { addressProblem, rangeFrom, rangeParams } from './time';
 
 export interface PageProps {
   route: Route;
@@ -108,6 +108,21 @@ function Switches({ onHelp }: { onHelp: () => void }) {
   );
 }
 
+// An address may hold any text: a time that can't be read is not replaced by another.
+function BadRange({ route, problem }: PageProps & { problem: string }) {
+  const params = { ...Object.fromEntries(route.params), from: undefined, to: undefined,
+    base_from: undefined, base_to: undefined };
+  return (
+    <div class="page">
+      <div class="page-head"><h1>Invalid time range</h1></div>
+      <div class="notice wrong" role="alert">
+        <p>{problem}</p>
+        <div class="dialog-end"><a class="button" href={address(route.path, params)}>Show the last hour</a></div>
+      </div>
+    </div>
+  );
+}
+
 // After a step to another page the keyboard is in that page, and not where the link was.
 function useFocusOnArrival(path: string, content: { current: HTMLElement | null }): void {
   const arrived = useRef(path);
@@ -129,6 +144,7 @@ export function App() {
   const page = pageOf(route.path);
   const title = titleOf(page, route);
   const PageNow = page?.component ?? Missing;
+  const problem = page?.timed ? addressProblem(route.params) : '';
 
   useLayoutEffect(() => { // before any answer can ask for one
     const want = (event: Event) => setReason((event as CustomEvent<string>).detail);
@@ -163,7 +179,7 @@ export function App() {
       <main id="content" class="content" ref={content} tabIndex={-1}>
         {reason !== null
           ? <Login reason={reason} onDone={() => setReason(null)} />
-          : <PageNow route={route} />}
+          : problem !== '' ? <BadRange route={route} problem={problem} /> : <PageNow route={route} />}
       </main>
       <p class="hidden" role="status">{title}</p>
       {reason === null && <DropTarget />}

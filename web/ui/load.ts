@@ -11,6 +11,8 @@ const RETRY = 'assay:retry';
 
 export interface Loaded<T> {
   value: T | null; // the last answer, also while the next is awaited or after a failure; not after a 404
+  answered: number; // when it came, in milliseconds; 0: there is none
+  stale: boolean; // it answers an earlier question
   error: ApiError | null;
   loading: boolean;
   cancelled: boolean; // by whoever waited for it
@@ -24,6 +26,8 @@ export function useLoad<T>(
 ): Loaded<T> {
   const key = asked === null ? null : `${asked} ${namesParam().names ?? ''}`;
   const [value, setValue] = useState<T | null>(null);
+  const [answered, setAnswered] = useState(0);
+  const [answeredKey, setAnsweredKey] = useState(key);
   const [error, setError] = useState<ApiError | null>(null);
   const [loading, setLoading] = useState(key !== null);
   const [cancelled, setCancelled] = useState(false);
@@ -44,6 +48,8 @@ export function useLoad<T>(
       (answer) => {
         if (controller.signal.aborted) return;
         setValue(() => answer);
+        setAnswered(Date.now());
+        setAnsweredKey(key);
         setError(null);
         setLoading(false);
       },
@@ -65,7 +71,8 @@ export function useLoad<T>(
   }, [error]);
 
   return {
-    value, error, loading, cancelled,
+    value, answered, error, loading, cancelled,
+    stale: value !== null && answeredKey !== key,
     retry: () => {
       if (error) window.dispatchEvent(new Event(RETRY));
       else setAttempt((count) => count + 1);
@@ -82,6 +89,8 @@ export function useLoad<T>(
 export function together(...parts: Loaded<unknown>[]): Loaded<unknown> {
   return {
     value: null,
+    answered: Math.min(...parts.map(({ answered }) => answered)),
+    stale: parts.some(({ stale }) => stale),
     error: parts.find(({ error }) => error)?.error ?? null,
     loading: parts.some(({ loading }) => loading),
     cancelled: parts.some(({ cancelled }) => cancelled),

@@ -48,6 +48,33 @@ export function boundsOf(range: Range, now = Date.now() / 1000): Bounds {
   return from < to ? { from, to } : { from: to - 3600, to };
 }
 
+// Why a range that an address names can't be shown; '' when it can.
+export function rangeProblem(range: Range, now = Date.now() / 1000): string {
+  const start = parseTime(range.from, now), end = parseTime(range.to, now);
+  const wrong = start === null ? range.from : end === null ? range.to : null;
+  if (wrong !== null)
+    return `Invalid time “${wrong}”. Use a time such as “now-2h30m”, “2026-11-15 08:00” or unix seconds.`;
+  return start! < end! ? '' : 'The range ends before it begins.';
+}
+
+// The same for all ranges of an address: the page's own, and the one it is compared with.
+export function addressProblem(params: URLSearchParams, now = Date.now() / 1000): string {
+  const from = params.get('base_from'), to = params.get('base_to');
+  return rangeProblem(rangeFrom(params), now)
+    || (from !== null && to !== null ? rangeProblem({ from, to }, now) : '');
+}
+
+// The shortest usual range that holds everything since a time, when that is shorter than the usual
+// one: the first minutes of an installation are not a sliver at the edge of an hour.
+export function shortRange(since: number, now: number): Range | null {
+  const usual = now - parseTime(DEFAULT_RANGE.from, now)!;
+  for (const [from] of QUICK_RANGES) {
+    const start = parseTime(from, now)!;
+    if (now - start < usual && start <= since) return { from, to: 'now' };
+  }
+  return null;
+}
+
 export function rangeOf(bounds: Bounds): Range {
   return { from: String(Math.floor(bounds.from)), to: String(Math.ceil(bounds.to)) };
 }

@@ -3,9 +3,11 @@
 
 import type { PageProps } from '../app';
 import { get, token } from '../api';
-import { useLoad, usePoll } from '../load';
+import { useLoad } from '../load';
 import { List, SearchField, sorted, type Column } from '../parts/list';
+import { Refresh } from '../parts/refresh';
 import { Failure, Progress } from '../parts/status';
+import { intervalOf, useNow } from '../refresh';
 import { address, go, type Params } from '../route';
 import { useSettings } from '../settings';
 import { formatAge, formatTime } from '../time';
@@ -104,17 +106,19 @@ function NoAgents() {
 
 export function Agents({ route: { params } }: PageProps) {
   const { utc } = useSettings();
-  const tick = usePoll(10_000);
+  const [interval, seconds] = intervalOf(params, '10s');
+  const [asked, renew] = useNow(seconds);
   const search = params.get('search') ?? '';
   const sort = params.get('sort') ?? 'host';
   const page = Number(params.get('page') ?? '1') - 1 || 0;
-  const loaded = useLoad(`agents ${tick}`, (signal) => get<Agent[]>('agents', {}, signal));
+  const loaded = useLoad(`agents ${asked}`, (signal) => get<Agent[]>('agents', {}, signal));
   const columns = columnsOf(Date.now() / 1000, utc);
   const agents = (loaded.value ?? []).filter(({ host, agent }) =>
     `${host} ${agent}`.toLowerCase().includes(search.toLowerCase()));
 
   function show(change: Params) {
-    go(address('/agents', { search, sort: sort === 'host' ? undefined : sort, ...change }), true);
+    go(address('/agents', { search, sort: sort === 'host' ? undefined : sort,
+      refresh: params.get('refresh') ?? undefined, ...change }), true);
   }
   return (
     <div class="page">
@@ -122,14 +126,19 @@ export function Agents({ route: { params } }: PageProps) {
         <h1>Agents</h1>
         {loaded.value && loaded.value.length > 0 && <SearchField label="Search hosts" value={search}
           onChange={(text) => show({ search: text })} />}
+        <span class="space" />
+        <Refresh interval={interval} answered={loaded.answered} onRefresh={renew}
+          onInterval={(id) => show({ refresh: id === '10s' ? undefined : id })} />
       </div>
       <Progress loaded={loaded} />
       <Failure loaded={loaded} />
       {loaded.value?.length === 0 && <NoAgents />}
+      <div data-hold>
       {agents.length > 0 && <List label="Agents" columns={columns} rows={sorted(agents, columns, sort)}
         keyOf={({ agent }) => agent} sort={sort} onSort={(next) => show({ sort: next })}
         link={({ host }) => address('/explore', { query: `cpu{host="${host.replace(/[\\"]/g, '\\$&')}"}` })}
         page={page} onPage={(next) => show({ page: next === 0 ? undefined : String(next + 1) })} />}
+      </div>
       {loaded.value && loaded.value.length > 0 && agents.length === 0
         && <div class="notice"><p>No host's name holds “{search}”.</p></div>}
     </div>

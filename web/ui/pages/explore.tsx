@@ -2,7 +2,7 @@
 // One selection over time: when it used how much, and where in the code. A region that is dragged on
 // the chart becomes the time range of everything below it.
 
-import { useMemo, useRef, useState } from 'preact/hooks';
+import { useMemo, useRef } from 'preact/hooks';
 import type { FlameApp } from '../../flame/app';
 import { shownName } from '../../flame/names';
 import type { PageProps } from '../app';
@@ -14,18 +14,19 @@ import { Chart } from '../parts/chart';
 import { CopyLink, Export } from '../parts/export';
 import { FirstProfile } from '../parts/first';
 import { Flame } from '../parts/flame';
-import { Icon } from '../parts/icon';
 import { Lines } from '../parts/lines';
 import { NamesSwitch } from '../parts/names';
 import { QualityLine } from '../parts/quality';
 import { Raw } from '../parts/raw';
+import { Refresh } from '../parts/refresh';
 import { SelectionBar } from '../parts/selection-bar';
 import { Failure, Nothing, Progress } from '../parts/status';
 import { TimeSteps } from '../parts/time-steps';
+import { intervalOf, useNow } from '../refresh';
 import { address, go, namesParam, type Params } from '../route';
 import { labelOf, parseQuery, writeQuery, type Selection } from '../selection';
 import { spread } from '../stack';
-import { boundsOf, rangeFrom, rangeOf, rangeParams, stepOf, wider, type Range }
+import { boundsOf, isRelative, rangeFrom, rangeOf, rangeParams, stepOf, wider, type Range }
   from '../time';
 import { formatRate, meaningOf, rate, rates } from '../values';
 
@@ -74,7 +75,9 @@ export function Explore({ route }: PageProps) {
   const group = chosen === '-' ? '' : chosen ?? (service ? '' : 'service_name');
   const tab = route.params.get('tab') ?? '';
   const view = route.params.get('flame') ?? '';
-  const [asked, setAsked] = useState(() => Date.now() / 1000);
+  const [interval, seconds] = intervalOf(route.params, 'off');
+  const fixed = !isRelative(range);
+  const [asked, renew] = useNow(fixed ? 0 : seconds);
   const bounds = useMemo(() => boundsOf(range, asked), [range.from, range.to, asked]);
   const flameApp = useRef<FlameApp | null>(null);
   const step = stepOf(bounds);
@@ -89,13 +92,13 @@ export function Explore({ route }: PageProps) {
   const pinned = rangeOf(bounds);
 
   const link = (change: Params) => address('/explore', {
-    query: text, ...rangeParams(range), group: chosen ?? undefined, tab, flame: view, ...namesParam(),
-    ...change,
+    query: text, ...rangeParams(range), group: chosen ?? undefined, tab, flame: view,
+    refresh: route.params.get('refresh') ?? undefined, ...namesParam(), ...change,
   });
   const show = (change: Params, replace = false) => go(link(change), replace);
   const select = (next: Selection) => show({ query: writeQuery(next) });
   const setRange = (next: Range) => {
-    setAsked(Date.now() / 1000);
+    renew();
     show({ from: undefined, to: undefined, ...rangeParams(next) });
   };
   const functionLink = (name: string) =>
@@ -114,12 +117,12 @@ export function Explore({ route }: PageProps) {
   const answers = together(points, flame);
 
   return (
-    <div class="page explore">
+    <div class={answers.stale ? 'page explore stale' : 'page explore'} aria-busy={answers.stale}>
       <SelectionBar selection={selection} range={range} bounds={bounds}
         onChange={(next, nextRange) => nextRange === range ? select(next) : setRange(nextRange)}>
         <TimeSteps bounds={bounds} onChange={(next) => setRange(rangeOf(next))} />
-        <button type="button" class="button button-icon" aria-label="Refresh" title="Refresh"
-          onClick={() => setAsked(Date.now() / 1000)}><Icon name="refresh" /></button>
+        <Refresh interval={interval} answered={answers.answered} fixed={fixed} onRefresh={renew}
+          onInterval={(id) => show({ refresh: id === 'off' ? undefined : id }, true)} />
       </SelectionBar>
       <Progress loaded={answers} />
       {answers.error && answers.error.status !== 404 && <Failure loaded={answers} />}

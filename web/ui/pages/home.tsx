@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The first page: every service, what it uses, and what of that is worth a look.
 
-import { useMemo, useState } from 'preact/hooks';
+import { useMemo } from 'preact/hooks';
 import { briefName, shownName } from '../../flame/names';
 import { formatPercent, grouped } from '../../flame/units';
 import type { PageProps } from '../app';
@@ -11,11 +11,13 @@ import { Sparkline } from '../parts/sparkline';
 import { FirstProfile } from '../parts/first';
 import { List, PAGE_ROWS, SearchField, sorted, type Column } from '../parts/list';
 import { RangePicker } from '../parts/range';
+import { Refresh } from '../parts/refresh';
 import { Failure, Progress } from '../parts/status';
+import { intervalOf, useFirstMinutes, useNow } from '../refresh';
 import { address, go, type Params } from '../route';
 import { servicesOf, useTops, type Service } from '../services';
 import { writeQuery } from '../selection';
-import { boundsOf, rangeFrom, rangeParams, stepOf, type Bounds } from '../time';
+import { boundsOf, isRelative, rangeFrom, rangeParams, stepOf, type Bounds } from '../time';
 import { formatRate, meaningOf, type Meaning } from '../values';
 
 interface Answer {
@@ -94,7 +96,9 @@ export function Home({ route: { params } }: PageProps) {
   const sort = params.get('sort') ?? DEFAULT_SORT;
   const wanted = params.get('type') ?? '';
   const page = Number(params.get('page') ?? '1') - 1 || 0;
-  const [asked, setAsked] = useState(() => Date.now() / 1000);
+  const [interval, seconds] = intervalOf(params, 'off');
+  const fixed = !isRelative(range);
+  const [asked, renew] = useNow(fixed ? 0 : seconds);
   const bounds = useMemo(() => boundsOf(range, asked), [range.from, range.to, asked]);
   const step = stepOf(bounds, 60);
   const loaded = useLoad(`${wanted} ${bounds.from} ${bounds.to}`,
@@ -122,8 +126,11 @@ export function Home({ route: { params } }: PageProps) {
 
   function show(change: Params, replace = false) {
     go(address('/', { ...rangeParams(range), search, type: wanted,
-      sort: sort === DEFAULT_SORT ? undefined : sort, ...change }), replace);
+      sort: sort === DEFAULT_SORT ? undefined : sort, refresh: params.get('refresh') ?? undefined,
+      ...change }), replace);
   }
+  useFirstMinutes(params, services.flatMap(({ points }) => points.slice(0, 1).map(([time]) => time)), asked,
+    (next) => show(rangeParams(next), true));
   const empty = !loaded.loading && services.length === 0
     && (loaded.value !== null || loaded.error?.status === 404);
   return (
@@ -143,18 +150,22 @@ export function Home({ route: { params } }: PageProps) {
           {services.length === 1 ? 'service' : 'services'}, together {formatRate(meaning, all)}
           {meaning.unit === 'nanoseconds' ? ' cores' : ''}</span>}
         <span class="space" />
+        <Refresh interval={interval} answered={loaded.answered} fixed={fixed} onRefresh={renew}
+          onInterval={(id) => show({ refresh: id === 'off' ? undefined : id }, true)} />
         <RangePicker range={range} onChange={(next) => {
-          setAsked(Date.now() / 1000);
+          renew();
           show({ from: undefined, to: undefined, ...rangeParams(next) });
         }} />
       </div>
       <Progress loaded={loaded} />
       {empty ? <FirstProfile range={range} /> : <>
         {loaded.error?.status !== 404 && <Failure loaded={loaded} />}
+        <div data-hold class={loaded.stale ? 'stale' : undefined} aria-busy={loaded.stale}>
         {rows.length > 0 && <List label="Services" columns={columns} rows={rows}
           keyOf={({ name }) => name} link={(row) => address('/explore', { query: queryOf(row), ...rangeParams(range) })}
           sort={sort} onSort={(next) => show({ sort: next === DEFAULT_SORT ? undefined : next }, true)}
           page={page} onPage={(next) => show({ page: next === 0 ? undefined : String(next + 1) })} />}
+        </div>
         {services.length > 0 && rows.length === 0
           && <div class="notice"><p>No service's name holds “{search}”.</p></div>}
       </>}

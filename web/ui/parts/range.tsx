@@ -3,7 +3,7 @@
 
 import { useEffect, useRef, useState } from 'preact/hooks';
 import { useSettings } from '../settings';
-import { formatRange, parseTime, QUICK_RANGES, type Range } from '../time';
+import { formatRange, parseTime, QUICK_RANGES, rangeProblem, type Range } from '../time';
 import { Icon } from './icon';
 
 export function RangePicker(props: { range: Range; onChange: (range: Range) => void }) {
@@ -16,11 +16,7 @@ export function RangePicker(props: { range: Range; onChange: (range: Range) => v
     setFrom(range.from);
     setTo(range.to);
   }, [range.from, range.to]);
-  const now = Date.now() / 1000;
-  const start = parseTime(from, now), end = parseTime(to, now);
-  const problem = start === null || end === null
-    ? 'Use a time such as "now-2h30m", "2026-11-15 08:00" or unix seconds.'
-    : start >= end ? 'The range ends before it begins.' : '';
+  const problem = rangeProblem({ from, to });
 
   function choose(next: Range) {
     if (details.current) details.current.open = false;
