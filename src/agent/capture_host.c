@@ -25,6 +25,8 @@
 #define LOOKUP_SPAN_NS 10000000000
 /* Of what the agent may cost. There is all to learn when it starts, and when programs do. */
 #define LEARNING_SHARE 0.25
+/* Likewise: beyond that, fewer threads are followed for wall-clock time. */
+#define WAITS_SHARE 0.4
 #define DESCRIPTORS_KEPT 128 /* for all that is no perf event */
 
 /* Processes of this user, the newest first, as far as descriptors go: each thread takes one for
@@ -74,7 +76,8 @@ int agent_capture_new(const struct agent_settings *settings, struct targets *tar
         .frequency_hz = (unsigned)settings->rate_hz,
         .modes = settings->wall ? CAPTURE_CPU | CAPTURE_WALL : CAPTURE_CPU,
         .optional_modes = CAPTURE_WALL,
-        .collect = {.waits_hz = (unsigned)settings->wall_rate_hz},
+        .collect = {.waits_hz = (unsigned)settings->wall_rate_hz,
+                    .cost_share = settings->budget_cpu_percent / 100 * WAITS_SHARE},
         .kernel = settings->kernel_frames,
         .user = true,
         .unwind_pool_bytes = settings->unwind_pool_bytes,

@@ -8,340 +8,90 @@
 // The hook is behind the switch, in the context of the thread that goes on, whose stack can be
 // walked there.
 
-#include "bpf/wall.h"
-#include "bpf/emit.bpf.h"
+#include "bpf/wall_send.bpf.h"
 
 char LICENSE[] SEC("license") = "Dual BSD/GPL";
 
-const volatile struct bpf_wall_constants constants SEC(".rodata.wall") = {0};
+#define LOCK_SPINS 1 /* LCB_F_SPIN, among the flags of a contended lock */
 
-#define CGROUP_LEVELS 32
-#define TRACING_FRAMES 2 /* of a tracepoint: the program, and what runs it */
-
-/* Threads by number, in buckets. User space reads them. */
-TABLE(threads, struct bpf_thread, BPF_THREADS_MAX);
-TABLE(wall, struct bpf_wall, 1);
-
-/* The place of a thread, or a free one. */
-static __always_inline struct bpf_thread *find_thread(struct bpf_thread *all, __u32 tid, int add)
+/* Many waits in a moment. */
+static __always_inline void send_fewer(struct bpf_wall *state, struct bpf_wall_cpu *cpu)
 {
-    __u32 bucket = tid * BPF_THREAD_WAYS;
-    KEEP(bucket);
-    struct bpf_thread *first = &all[bucket & (BPF_THREADS_MAX - 1) & ~(BPF_THREAD_WAYS - 1)];
-    if (first[0].tid == tid)
-        return &first[0];
-    for (int i = 1; i < BPF_THREAD_WAYS; i++)
-        if (first[i].tid == tid)
-            return &first[i];
-    if (!add)
-        return NULL;
-    for (int i = 0; i < BPF_THREAD_WAYS; i++)
-        if (!first[i].tid && !__sync_val_compare_and_swap(&first[i].tid, 0, tid))
-            return &first[i];
-    return NULL;
-}
-
-/* The next gap between waits that are sent, exponentially distributed: in units of 2^-32 of T. */
-static __always_inline __s64 draw_gap(const struct bpf_wall *state)
-{
-    __u32 random = bpf_get_prandom_u32(), at = random >> 16, between = random & 0xffff;
-    KEEP(at);
-    at &= BPF_GAPS - 1;
-    __u64 low = state->gaps[at], high = state->gaps[at + 1];
-    return (__s64)(low + ((high - low) * between >> 16));
-}
-
-/* By the kernel's own hierarchy, cgroup 2. */
-static __always_inline int is_in_cgroup(struct task_struct *task)
-{
-    struct cgroup *cgroup = BPF_CORE_READ(task, cgroups, dfl_cgrp);
-    struct cgroup___old *old = (void *)cgroup;
-    int level = BPF_CORE_READ(cgroup, level);
-    for (int i = 0; i < CGROUP_LEVELS && i <= level; i++) {
-        struct cgroup *ancestor = NULL;
-        __u64 id = 0;
-        if (bpf_core_field_exists(cgroup->ancestors)) {
-            bpf_probe_read_kernel(&ancestor, sizeof(ancestor), &cgroup->ancestors[i]);
-            id = BPF_CORE_READ(ancestor, kn, id);
-        } else {
-            bpf_probe_read_kernel(&id, sizeof(id), &old->ancestor_ids[i]);
-        }
-        if (id == constants.cgroup)
-            return 1;
-    }
-    return 0;
-}
-
-/* Whether somebody asked for a thread. */
-static __always_inline int is_wanted(struct task_struct *task)
-{
-    return constants.cgroup  ? is_in_cgroup(task)
-           : settings.filter ? is_target((__u32)task->tgid)
-                             : 1;
-}
-
-static __always_inline void start_thread(struct bpf_thread *thread, struct task_struct *task,
-                                         const struct bpf_wall *state, __u64 since_ns)
-{
-    thread->tgid = (__u32)task->tgid;
-    bpf_probe_read_kernel_str(thread->comm, sizeof(thread->comm), task->comm);
-    thread->since_ns = since_ns;
-    thread->run_ns = task->se.sum_exec_runtime;
-    thread->queued_ns = task->sched_info.run_delay;
-    /* What it has been queued by now is added when it gets its CPU. */
-    __u64 queued_ns = task->sched_info.last_queued;
-    if (queued_ns && queued_ns < since_ns)
-        thread->queued_ns += since_ns - queued_ns;
-    thread->preempted = task->nivcsw;
-    thread->voluntary = task->nvcsw;
-    thread->gap = draw_gap(state);
-}
-
-/* A thread is seen for the first time, or nobody asked for it until now. */
-static __always_inline int meet_thread(struct bpf_thread *thread, struct task_struct *task,
-                                       const struct bpf_wall *state, __u64 now_ns)
-{
-    /* A thread that nobody asked for may have been moved to the cgroup. */
-    __u64 groups = (__u64)task->cgroups;
-    if (thread->since_ns == BPF_THREAD_UNWANTED &&
-        (!constants.cgroup || thread->unwanted_groups == groups))
-        return 0;
-    if (!is_wanted(task)) {
-        thread->since_ns = BPF_THREAD_UNWANTED;
-        thread->unwanted_groups = groups;
-        return 0;
-    }
-    start_thread(thread, task, state, now_ns);
-    return 1;
-}
-
-/* What a thread that left the CPU by itself waits for, by the system call that it is in. */
-static __always_inline __u32 blocked_state(struct task_struct *task)
-{
-    const struct pt_regs *registers = (void *)bpf_task_pt_regs(task);
-    __u64 call = SYSTEM_CALL(registers);
-    if (BPF_CORE_READ_BITFIELD(task, in_iowait))
-        return BPF_STATE_DISK;
-    if (call >= BPF_SYSTEM_CALLS)
-        return call == NO_SYSTEM_CALL ? BPF_STATE_DISK /* a page fault */ : BPF_STATE_OTHER;
-    KEEP(call);
-    __u32 state = constants.system_call_states[call & (BPF_SYSTEM_CALLS - 1)];
-    return state ? state : BPF_STATE_OTHER;
-}
-
-/* Read and write: what the descriptor is. */
-static __always_inline __u32 descriptor_state(struct task_struct *task, __u64 descriptor)
-{
-    struct file *file = NULL;
-    struct file **all = BPF_CORE_READ(task, files, fdt, fd);
-    if (descriptor >= (__u64)BPF_CORE_READ(task, files, fdt, max_fds) ||
-        bpf_probe_read_kernel(&file, sizeof(file), all + descriptor) || !file)
-        return BPF_STATE_OTHER;
-    __u32 type = BPF_CORE_READ(file, f_inode, i_mode) & 0170000;
-    return type == 0140000                                         ? BPF_STATE_NETWORK
-           : type == 0010000                                       ? BPF_STATE_PIPE
-           : type == 0100000 || type == 0060000 || type == 0040000 ? BPF_STATE_DISK
-                                                                   : BPF_STATE_OTHER;
-}
-
-/* How a thread spent the time since it was last looked at, up to `now_ns`. */
-struct spent {
-    __u64 blocked_ns, queued_ns;
-    __u32 why; /* it was blocked: RUNNING when it was not */
-};
-
-static __always_inline void describe_wait(struct bpf_sample_event *sample,
-                                          const struct spent *spent, __u32 rate)
-{
-    struct bpf_wait *wait = (void *)sample->detail;
-    sample->value = spent->blocked_ns;
-    wait->queued_ns = spent->queued_ns;
-    wait->rate = rate;
-    wait->state = wait->account = (__u8)spent->why;
-}
-
-static __always_inline void describe_object(struct bpf_sample_event *sample,
-                                            struct task_struct *task, __u64 argument)
-{
-    struct bpf_wait *wait = (void *)sample->detail;
-    sample->id = argument;
-    if (wait->account == BPF_STATE_DESCRIPTOR)
-        wait->state = (__u8)descriptor_state(task, argument & 0xffffffff);
-}
-
-static __always_inline void describe_waker(struct bpf_sample_event *sample,
-                                           const struct bpf_thread *thread)
-{
-    struct bpf_wait *wait = (void *)sample->detail;
-    if (wait->account != BPF_STATE_LOCK || !thread->waker_tid)
+    if (++cpu->turn_sent < state->turn_sent_max)
         return;
-    wait->waker_tid = thread->waker_tid;
-    sample->second_pid = thread->waker_pid;
-    sample->second_leaf = thread->waker_leaf;
-    sample->second_callers = thread->waker_callers;
+    cpu->turn_sent = 0;
+    __u32 rate = state->rate / 2;
+    state->rate = rate ? rate : 1;
 }
 
-/* Sends the wait that has just ended, with where the thread waited. */
-static __always_inline void send_wait(void *ctx, struct task_struct *task,
-                                      const struct bpf_thread *thread, const struct spent *spent,
-                                      __u32 rate, __u64 now_ns)
+/* Many switches in a moment. Whoever is still followed stands for the others. */
+static __always_inline void follow_fewer(struct bpf_wall *state, struct bpf_wall_cpu *cpu,
+                                         __u64 now_ns)
 {
-    struct scratch *scratch = take_scratch();
-    if (!scratch)
+    if (now_ns - cpu->turn_ns >= BPF_WALL_TURN_NS) {
+        cpu->turn_ns = now_ns;
+        cpu->turn_sent = cpu->turn_switches = 0;
+    }
+    if (++cpu->turn_switches < state->turn_switches_max || !state->turn_switches_max)
         return;
-    begin_sample(scratch, BPF_COLLECTOR_WALL, now_ns);
-    describe_wait(&scratch->sample, spent, rate);
-    const struct pt_regs *registers = (void *)bpf_task_pt_regs(task);
-    describe_object(&scratch->sample, task, SYSTEM_CALL_ARGUMENT(registers));
-    describe_waker(&scratch->sample, thread);
-    if (!take_stacks(ctx, scratch, TRACING_FRAMES))
-        send_sample(scratch);
-    release_scratch(scratch);
+    cpu->turn_switches = 0;
+    __u32 follow = state->follow / 2;
+    if (follow >= BPF_FOLLOW_MIN)
+        state->follow = follow;
 }
 
-struct sleeper_state {
-    struct copy *copy;
-    struct task_struct *task;
-    __u64 sp;
-    __u32 bytes;
-};
-
-static long copy_sleeper_page(__u32 index, void *context)
+/* The thread has a CPU again after `spent`, and this wait was chosen. */
+static __always_inline void send_chosen(void *ctx, struct task_struct *task,
+                                        struct bpf_thread *thread, struct bpf_wall *state,
+                                        struct bpf_wall_cpu *cpu, const struct spent *spent,
+                                        __u64 now_ns)
 {
-    struct sleeper_state *state = context;
-    __u32 done = state->bytes;
-    __u32 length = 4096 - ((state->sp + done) & 4095);
-    KEEP(done);
-    KEEP(length);
-    if (!length || length > 4096 || done > BPF_COPY_BYTES - 4096)
-        return 1;
-    if (bpf_copy_from_user_task(state->copy->stack + done, length, (void *)(state->sp + done),
-                                state->task, 0))
-        return 1;
-    state->bytes = done + length;
-    return 0;
-}
-
-/* ... of a thread that still waits, which is not the current one: its stack goes as a copy. False
- * when it went on meanwhile, or there is no room. */
-static __always_inline int copy_sleeper(struct scratch *scratch, struct task_struct *task,
-                                        const struct spent *spent, __u32 rate)
-{
-    struct user_registers *saved = (void *)bpf_task_pt_regs(task), registers;
-    if (bpf_probe_read_kernel(&registers, sizeof(registers), saved) || (registers.cs & 3) != 3)
-        return 1;
-    __u64 arrived_ns = task->sched_info.last_arrival;
-    struct bpf_sample_event *sample = &scratch->sample;
-    /* A look after the deadline reports the wait up to the deadline. */
-    const __u64 *until_ns = table(&deadline);
-    __u64 now_ns = bpf_ktime_get_ns();
-    begin_sample(scratch, BPF_COLLECTOR_WALL,
-                 until_ns && *until_ns && now_ns > *until_ns ? *until_ns : now_ns);
-    sample->pid = (__u32)task->tgid;
-    sample->tid = (__u32)task->pid;
-    bpf_probe_read_kernel_str(sample->comm, sizeof(sample->comm), task->comm);
-    sample->flags = BPF_SAMPLE_USER;
-    if (IN_SYSTEM_CALL(registers))
-        sample->flags |= BPF_SAMPLE_SYSTEM_CALL;
-    describe_wait(sample, spent, rate);
-    if (!may_copy(scratch)) /* others with the same labels stand for it */
-        return 1;
-    LOAD_REGISTERS(&registers, scratch->copy.event.registers);
-    describe_object(sample, task, scratch->copy.event.registers[REGISTER_ARGUMENT]);
-    struct sleeper_state state = {.copy = &scratch->copy, .task = task, .sp = registers.sp};
-    bpf_loop(BPF_COPY_PAGES + 1, copy_sleeper_page, &state, 0);
-    if (task->sched_info.last_arrival != arrived_ns)
-        return 0;
-    if (settings.kernel)
-        take_task_kernel(task, scratch);
-    return send_copied(scratch, task->group_leader->start_time, state.sp, state.bytes,
-                       BPF_RB_NO_WAKEUP) == 0;
-}
-
-static __always_inline int send_sleeper(struct task_struct *task, const struct spent *spent,
-                                        __u32 rate)
-{
-    struct scratch *scratch = settings.user ? take_scratch() : NULL;
-    if (!scratch)
-        return 1;
-    int sent = copy_sleeper(scratch, task, spent, rate);
-    release_scratch(scratch);
-    return sent;
-}
-
-/* Takes time off that is beyond the deadline. */
-static __always_inline void cut(__u64 *over_ns, __u64 *ns)
-{
-    __u64 off_ns = *over_ns < *ns ? *over_ns : *ns;
-    *over_ns -= off_ns;
-    *ns -= off_ns;
-}
-
-/* Adds it to the thread's totals. True when this wait is to be sent. */
-static __always_inline int account(struct bpf_thread *thread, struct task_struct *task,
-                                   struct bpf_wall *state, __u64 now_ns, __u64 queued_ns,
-                                   struct spent *ret_spent)
-{
-    __u64 run_ns = task->se.sum_exec_runtime - thread->run_ns;
-    if ((__s64)run_ns < 0) /* more was counted while it ran */
-        run_ns = 0;
-    queued_ns += task->sched_info.run_delay - thread->queued_ns;
-    __s64 rest_ns = (__s64)(now_ns - thread->since_ns - run_ns - queued_ns);
-    __u32 why = BPF_STATE_RUNNING;
-    /* Preempted alone: else it was blocked, perhaps since before it was last looked at. */
-    if (task->nivcsw == thread->preempted || task->nvcsw != thread->voluntary)
-        why = blocked_state(task);
-    __u64 since_ns = thread->since_ns;
-    thread->since_ns = now_ns;
-    thread->run_ns += run_ns;
-    thread->queued_ns += queued_ns;
-    thread->preempted = task->nivcsw;
-    thread->voluntary = task->nvcsw;
-    if (rest_ns < 0)
-        rest_ns = 0;
-    const __u64 *until_ns = table(&deadline);
-    if (until_ns && *until_ns && now_ns + (__u64)state->clock_ns > *until_ns) {
-        __u64 over_ns = now_ns + (__u64)state->clock_ns - *until_ns;
-        if (over_ns >= now_ns - since_ns)
-            return 0;
-        cut(&over_ns, (__u64 *)&rest_ns);
-        cut(&over_ns, &queued_ns);
-        cut(&over_ns, &run_ns);
-    }
-    if (why != BPF_STATE_RUNNING && (__u64)rest_ns < constants.min_block_ns)
-        rest_ns = 0;
-    if (why == BPF_STATE_RUNNING) { /* interrupts, and what a hypervisor took: it could have run */
-        queued_ns += (__u64)rest_ns;
-        rest_ns = 0;
-    }
-    thread->ns[BPF_STATE_RUNNING] += run_ns;
-    thread->ns[BPF_STATE_RUNNABLE] += queued_ns;
-    KEEP(why);
-    why &= BPF_STATES_ROOM - 1;
-    if (why >= BPF_STATES)
-        return 0;
-    thread->ns[why] += (__u64)rest_ns;
-    ret_spent->why = why;
-    ret_spent->blocked_ns = why == BPF_STATE_RUNNING ? 0 : (__u64)rest_ns;
-    ret_spent->queued_ns = queued_ns;
-    thread->gap -= (__s64)((ret_spent->blocked_ns + queued_ns) * state->rate);
-    if (thread->gap > 0)
-        return 0;
+    __u64 time_ns = bpf_ktime_get_ns();
     thread->gap = draw_gap(state);
-    return 1;
+    state->clock_ns = (__s64)(time_ns - now_ns);
+    if (is_over(time_ns))
+        return;
+    send_wait(ctx, task, thread, spent, time_ns);
+    send_fewer(state, cpu);
+    cpu->sent++;
+    cpu->sent_ns += bpf_ktime_get_ns() - time_ns;
 }
 
-SEC("tp_btf/sched_exit_tp")
-int assay_switch(__u64 *ctx)
+/* Who has had this CPU: not the last one, which may be a thread of the kernel that ran for a
+ * moment, but the one that ran for the longest time lately. */
+static __always_inline __u32 note_runner(struct bpf_wall_cpu *cpu, __u32 tgid, __u64 now_ns)
 {
-    struct task_struct *task = bpf_get_current_task_btf();
-    struct bpf_thread *all = table(&threads);
+    __u64 ran_ns = cpu->since_ns && now_ns > cpu->since_ns ? now_ns - cpu->since_ns : 0;
+    __u64 busiest_ns = cpu->busiest_ns;
+    if (ran_ns >= busiest_ns) {
+        cpu->busiest = cpu->tgid;
+        cpu->busiest_ns = ran_ns;
+    } else {
+        cpu->busiest_ns = busiest_ns - (busiest_ns >> 2);
+    }
+    cpu->tgid = tgid;
+    cpu->since_ns = now_ns;
+    return cpu->busiest;
+}
+
+static __always_inline int take_switch(void *ctx, struct task_struct *task)
+{
+    struct bpf_wall_cpu *cpu = this_cpu();
     struct bpf_wall *state = table(&wall);
+    struct bpf_thread *all = table(&threads);
     __u32 tid = (__u32)task->pid;
-    if (!ctx[0] || !tid || !all || !state || !task->mm)
+    if (!cpu || !state || !all)
+        return 0;
+    if (!tid) { /* idle: nobody waits for it */
+        cpu->tgid = cpu->busiest = 0;
+        cpu->since_ns = cpu->busiest_ns = 0;
+        return 0;
+    }
+    __u64 now_ns = task->sched_info.last_arrival;
+    struct spent spent = {.other = note_runner(cpu, (__u32)task->tgid, now_ns)};
+    if (!task->mm || !bpf_wall_follows(state->follow, state->salt, tid))
         return 0;
     struct bpf_thread *thread = find_thread(all, tid, 1);
-    __u64 now_ns = task->sched_info.last_arrival;
     if (!thread) {
         __sync_fetch_and_add(&state->refused, 1);
         return 0;
@@ -351,40 +101,18 @@ int assay_switch(__u64 *ctx)
             state->clock_ns = (__s64)(bpf_ktime_get_ns() - now_ns);
         return 0;
     }
-    struct spent spent = {0};
-    if (account(thread, task, state, now_ns, 0, &spent)) {
-        __u64 time_ns = bpf_ktime_get_ns();
-        state->clock_ns = (__s64)(time_ns - now_ns);
-        if (!is_over(time_ns))
-            send_wait(ctx, task, thread, &spent, state->rate, time_ns);
-    }
-    if (thread->waker_tid)
-        thread->waker_tid = 0;
+    follow_fewer(state, cpu, now_ns);
+    if (account(thread, task, state, now_ns, 0, &spent))
+        send_chosen(ctx, task, thread, state, cpu, &spent, now_ns);
+    if (thread->flags & BPF_THREAD_WOKEN)
+        thread->flags &= ~BPF_THREAD_WOKEN;
     return 0;
 }
 
-/* The stack of the current thread, which is about to wake the one that `thread` describes. */
-static __always_inline void note_waker(void *ctx, struct bpf_thread *thread, __u64 now_ns)
+SEC("tp_btf/sched_exit_tp")
+int assay_switch(__u64 *ctx)
 {
-    struct scratch *scratch = take_scratch();
-    if (!scratch)
-        return;
-    struct bpf_sample_event *sample = &scratch->sample;
-    begin_sample(scratch, BPF_COLLECTOR_WALL, now_ns);
-    if (settings.user && !take_saved_registers(scratch) &&
-        walk_begin(&scratch->walk, sample->pid, now_ns)) {
-        struct walk *walk = &scratch->walk;
-        walk_run(walk);
-        __u32 frames = walk->count - 1;
-        if (walk->count &&
-            (!frames || send_stack(scratch, &walk->callers, walk->hash, frames, walk->end))) {
-            thread->waker_leaf = walk->leaf;
-            thread->waker_callers = walk->hash;
-            thread->waker_pid = sample->pid;
-            thread->waker_tid = sample->tid;
-        }
-    }
-    release_scratch(scratch);
+    return ctx[0] ? take_switch(ctx, bpf_get_current_task_btf()) : 0;
 }
 
 /* Who ends a wait for a lock: both are in futex(), so the waker is not an interrupt that happened
@@ -404,8 +132,34 @@ int assay_waking(__u64 *ctx)
     __u64 now_ns = bpf_ktime_get_ns();
     __s64 waited_ns = (__s64)(now_ns - (__u64)state->clock_ns - thread->since_ns -
                               (task->se.sum_exec_runtime - thread->run_ns));
+    if (waited_ns > (__s64)BPF_WAIT_NS_MAX)
+        waited_ns = BPF_WAIT_NS_MAX;
     if (waited_ns > 0 && thread->gap <= waited_ns * (__s64)state->rate)
-        note_waker(ctx, thread, now_ns);
+        note_waker(thread, now_ns);
+    return 0;
+}
+
+/* The current thread is about to wait for a lock of the kernel: a mutex, a semaphore, an rwsem.
+ * Those that spin are running meanwhile. */
+SEC("tp_btf/contention_begin")
+int assay_contention_begin(__u64 *ctx)
+{
+    struct bpf_thread *all = (__u32)ctx[1] & LOCK_SPINS ? NULL : table(&threads);
+    struct bpf_thread *thread = all ? find_thread(all, (__u32)bpf_get_current_pid_tgid(), 0) : NULL;
+    if (!thread)
+        return 0;
+    thread->kernel_lock = ctx[0];
+    thread->flags |= BPF_THREAD_KERNEL;
+    return 0;
+}
+
+SEC("tp_btf/contention_end")
+int assay_contention_end(__u64 *ctx)
+{
+    struct bpf_thread *all = table(&threads);
+    struct bpf_thread *thread = all ? find_thread(all, (__u32)bpf_get_current_pid_tgid(), 0) : NULL;
+    if (thread && thread->flags & BPF_THREAD_KERNEL)
+        thread->flags &= ~BPF_THREAD_KERNEL;
     return 0;
 }
 
@@ -417,7 +171,8 @@ int assay_threads(struct bpf_iter__task *ctx)
     struct task_struct *task = ctx->task;
     struct bpf_thread *all = table(&threads);
     struct bpf_wall *state = table(&wall);
-    if (!task || !all || !state || !task->mm || !state->clock_ns)
+    if (!task || !all || !state || !task->mm || !state->clock_ns ||
+        !bpf_wall_follows(state->follow, state->salt, (__u32)task->pid))
         return 0;
     struct bpf_thread *thread = find_thread(all, (__u32)task->pid, 1);
     __u64 now_ns = bpf_ktime_get_ns() - (__u64)state->clock_ns;
@@ -444,8 +199,14 @@ int assay_threads(struct bpf_iter__task *ctx)
     struct spent spent = {0};
     __u64 queued_ns = task->sched_info.last_queued;
     queued_ns = queued_ns && queued_ns < now_ns ? now_ns - queued_ns : 0;
-    if (account(thread, task, state, now_ns, queued_ns, &spent) &&
-        !send_sleeper(task, &spent, state->rate))
+    if (!account(thread, task, state, now_ns, queued_ns, &spent))
+        return 0;
+    thread->gap = draw_gap(state);
+    state->sleepers++;
+    if (state->sleepers_left <= 0 || bpf_get_prandom_u32() > state->sleeper_chance)
+        return 0; /* others with the same labels stand for it */
+    state->sleepers_left--;
+    if (!send_sleeper(task, thread, &spent))
         thread->gap = 0; /* the next time */
     return 0;
 }
@@ -455,7 +216,10 @@ static __always_inline void begin_thread(struct task_struct *task, int is_new)
 {
     struct bpf_thread *all = table(&threads);
     struct bpf_wall *state = table(&wall);
-    struct bpf_thread *thread = all && state ? find_thread(all, (__u32)task->pid, 1) : NULL;
+    __u32 tid = (__u32)task->pid;
+    struct bpf_thread *thread = all && state && bpf_wall_follows(state->follow, state->salt, tid)
+                                    ? find_thread(all, tid, 1)
+                                    : NULL;
     if (!thread || !state->clock_ns)
         return;
     if (!is_new && thread->since_ns > BPF_THREAD_UNWANTED)
@@ -463,7 +227,8 @@ static __always_inline void begin_thread(struct task_struct *task, int is_new)
     start_thread(thread, task, state, bpf_ktime_get_ns() - (__u64)state->clock_ns);
     if (!is_new)
         return;
-    thread->run_ns = thread->queued_ns = thread->preempted = thread->voluntary = 0;
+    thread->run_ns = thread->queued_ns = 0;
+    thread->preempted = thread->voluntary = 0;
 }
 
 /* A child is asked for when its parent is, by pid: what the sampler's own program notes. */
@@ -486,25 +251,58 @@ int assay_wall_exec(__u64 *ctx)
     return 0;
 }
 
+/* Whether this end of a thread is told: many short ones cost too much. */
+static __always_inline int is_told(const struct bpf_thread *thread, const struct bpf_wall *state)
+{
+    struct bpf_wall_cpu *cpu = this_cpu();
+    __u64 life_ns = 0;
+    for (int i = 0; i < BPF_STATES; i++)
+        life_ns += thread->ns[i];
+    if (!cpu || !life_ns)
+        return 0;
+    if (life_ns > BPF_WAIT_NS_MAX)
+        return 1;
+    cpu->end_gap -= (__s64)(life_ns * state->end_rate);
+    if (cpu->end_gap > 0)
+        return 0;
+    cpu->end_gap = draw_gap(state);
+    return 1;
+}
+
+static __always_inline void send_end(struct bpf_thread *thread, struct task_struct *task,
+                                     struct bpf_wall *state)
+{
+    thread->ns[BPF_STATE_RUNNING] += task->se.sum_exec_runtime - thread->run_ns;
+    if (!is_told(thread, state))
+        return;
+    bpf_probe_read_kernel_str(thread->comm, sizeof(thread->comm), task->comm);
+    struct bpf_thread_end *end = bpf_ringbuf_reserve(&events, sizeof(*end), 0);
+    if (!end) {
+        __sync_fetch_and_add(&state->lost, 1);
+        return;
+    }
+    end->note.kind = BPF_EVENT_NOTE;
+    end->note.collector = BPF_COLLECTOR_WALL;
+    end->note.bytes = sizeof(*end);
+    end->rate = state->end_rate;
+    end->unused = 0;
+    __builtin_memcpy(&end->thread, thread, sizeof(*thread));
+    bpf_ringbuf_submit(end, BPF_RB_NO_WAKEUP);
+}
+
 /* The end of a thread: what is still to be told of it. */
 SEC("tp_btf/sched_process_exit")
 int assay_wall_exit(__u64 *ctx)
 {
     struct task_struct *task = bpf_get_current_task_btf();
     struct bpf_thread *all = table(&threads);
-    struct bpf_thread *thread = all ? find_thread(all, (__u32)task->pid, 0) : NULL;
+    struct bpf_wall *state = table(&wall);
+    struct bpf_thread *thread = all && state ? find_thread(all, (__u32)task->pid, 0) : NULL;
     if (!thread)
         return 0;
-    if (thread->since_ns > BPF_THREAD_UNWANTED) {
-        thread->ns[BPF_STATE_RUNNING] += task->se.sum_exec_runtime - thread->run_ns;
-        thread->note.kind = BPF_EVENT_NOTE;
-        thread->note.collector = BPF_COLLECTOR_WALL;
-        thread->note.bytes = sizeof(*thread);
-        bpf_probe_read_kernel_str(thread->comm, sizeof(thread->comm), task->comm);
-        struct bpf_wall *state = table(&wall);
-        if (bpf_ringbuf_output(&events, thread, sizeof(*thread), BPF_RB_NO_WAKEUP) && state)
-            __sync_fetch_and_add(&state->lost, 1);
-    }
+    if (thread->since_ns > BPF_THREAD_UNWANTED &&
+        bpf_wall_follows(state->follow, state->salt, (__u32)task->pid))
+        send_end(thread, task, state);
     __builtin_memset(thread->ns, 0, sizeof(thread->ns));
     thread->since_ns = 0;
     thread->tid = 0;

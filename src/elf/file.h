@@ -180,3 +180,10 @@ struct elf_symbol {
 /* By the file's hash table, in a few reads whatever the number of symbols. False when it has no
  * such symbol, or no such table. */
 bool elf_dynamic_symbol(struct elf_file *file, const char *name, struct elf_symbol *ret_symbol);
+
+/* ---- the variable at an address (data_symbol.c) ---- */
+
+#define ELF_DATA_NAME_BYTES 128 /* longer names are cut */
+/* By .symtab, or else .dynsym. False when no variable is known there. */
+bool elf_data_symbol(struct elf_file *file, uint64_t address, char ret_name[ELF_DATA_NAME_BYTES],
+                     uint64_t *ret_offset);

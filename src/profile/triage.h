@@ -25,14 +25,27 @@ enum triage_kind {
     TRIAGE_KINDS,
 };
 
+/* Who had the CPU while threads waited for it. */
+#define TRIAGE_OTHERS_MAX 5
+struct triage_other {
+    uint32_t name, cgroup; /* strings; cgroup 0: not known */
+    int64_t ns;
+};
+
 struct triage {
     int64_t ns[TRIAGE_KINDS];
-    int64_t busy_ns; /* all but idle */
+    int64_t error_ns[TRIAGE_KINDS]; /* standard errors, as the recording has them */
+    double waits[TRIAGE_KINDS];     /* of how many independent waits stacks are; 0: not known */
+    int64_t busy_ns;                /* all but idle */
     enum triage_kind verdict;
     uint32_t node; /* the stack with most of the verdict's time; 0: none */
     int64_t node_ns;
     uint32_t holder;   /* of a lock: the function that held it, by its id; 0: not known */
     int64_t holder_ns; /* waiting that it caused */
+    uint32_t lock; /* the function whose name is that of the lock, "[lock NAME]"; 0: not known */
+    int64_t lock_ns;
+    struct triage_other others[TRIAGE_OTHERS_MAX]; /* most first */
+    size_t other_count;
 };
 
 /* -ENODATA when the profile has no wall-clock time by state. Its stacks must have names. */
@@ -42,5 +55,16 @@ int triage_profile(const struct profile *profile, struct triage *ret_triage, str
 const char *triage_kind_name(enum triage_kind kind);
 const char *triage_kind_words(enum triage_kind kind);
 
+/* The name in "[lock NAME]"; NULL: it is not one. */
+const char *triage_lock_name(const char *function, size_t *ret_length);
+
+/* The standard error of the share of a kind's time that one stack has; 0: not known. */
+double triage_share_error(const struct triage *triage, enum triage_kind kind, double share);
+
 /* The mark between where a thread waits for a lock and the stack of the lock's holder. */
 #define TRIAGE_HOLDER_MARK "[lock holder]"
+
+/* How exact the wall-clock time in a state is, as a comment of the profile: in seconds its total
+ * and the total's standard error, and of how many independent waits its stacks are. */
+#define TRIAGE_ERROR_FORMAT "wall time: %s %.6f s, standard error %.6f s, effective waits %.1f"
+#define TRIAGE_ERROR_BYTES 160

@@ -54,7 +54,7 @@ USES = {
     "symbol/naming": "base elf profile symbol symbol/index symbol/jit",
     "capture/bpf": "base bpf capture/record elf/unwind profile symbol symbol/naming",
     "capture/ptrace": "arch/x86_64 base capture/perf capture/record elf/unwind runtime/python",
-    "capture/wall": "arch base bpf capture/bpf capture/record",
+    "capture/wall": "arch base bpf capture/bpf capture/record elf profile",
     "capture/heap": "arch/x86_64 base bpf capture/bpf capture/record elf/usdt",
     "capture": (
         "arch/x86_64 base capture/bpf capture/heap capture/ptrace capture/record capture/wall "

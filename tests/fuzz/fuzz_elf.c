@@ -3,6 +3,8 @@
 // is: an ELF file, its image in memory, .eh_frame or .debug_frame. What compiles must keep what
 // rows promise, and is then walked with the input itself as the stack.
 
+#include <string.h>
+
 #include "base/memory.h"
 #include "elf/extract.h"
 #include "elf/file.h"
@@ -99,7 +101,11 @@ static void use_file(struct elf_file *file)
     size_t id_length;
     uint32_t crc;
     uint64_t value, back;
+    char name[ELF_DATA_NAME_BYTES];
     elf_kind_of(file);
+    for (size_t i = 0; i < file->segment_count && i < 4; i++)
+        require(!elf_data_symbol(file, file->segments[i].address + i * 8, name, &value) ||
+                strlen(name) < sizeof(name));
     check_extract(file);
     require(!elf_build_id(file, id, &id_length) || id_length <= sizeof(id));
     elf_go_build_id(file, &content);

@@ -48,7 +48,7 @@ struct agent_settings {
     char *status;          /* where to listen: "unix:PATH"; "" for nowhere */
 
     uint64_t rate_hz;
-    bool wall;             /* wall-clock time by state, where the kernel can measure it; off unless set */
+    bool wall;             /* wall-clock time by state, where the kernel can measure it */
     uint64_t wall_rate_hz; /* waits with their stacks, per second and CPU */
     bool kernel_frames;
     bool interpreter_frames; /* native frames of interpreters too */

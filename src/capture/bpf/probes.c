@@ -154,7 +154,13 @@ int bpf_probes_attach(struct bpf_probes *probes, const char *name)
         return program ? -ENOSPC : -ENOENT;
     probes->links[at].program = bpf_program__name(program);
     probes->links[at].link = bpf_program__attach(program);
-    return probes->links[at].link ? 0 : -errno;
+    if (!probes->links[at].link)
+        return -errno;
+    /* An iterator runs in our own read(), which the kernel counts as our time, and can be
+     * preempted, which it would count as the program's: the link is all that is needed of it. */
+    if (bpf_program__expected_attach_type(program) == BPF_TRACE_ITER)
+        bpf_program__unload(program);
+    return 0;
 }
 
 void bpf_probes_detach(struct bpf_probes *probes, const char *program)

@@ -29,6 +29,7 @@ struct capture_collect {
     size_t pid_count;
     int64_t min_block_ns; /* waits that are shorter are left out; 0: none */
     unsigned waits_hz;    /* with their stacks, per second and CPU; 0: the default */
+    double cost_share;    /* of all CPUs that programs may take, where it is measured; 0: any */
 };
 
 /* Cost of a collector. */

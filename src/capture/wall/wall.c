@@ -1,114 +1,82 @@
 // SPDX-License-Identifier: Apache-2.0
-// Exact totals and sampled waits into one profile: see wall.h.
+// The collector of wall-clock time: its programs, how much they send, and how much they cost. What
+// they say becomes rows in accounts.c.
 
 #include "capture/wall/wall.h"
 
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include <linux/magic.h>
+#include <sys/random.h>
 #include <sys/stat.h>
 #include <sys/vfs.h>
 
 #include "arch/system_calls.h"
 #include "base/clock.h"
-#include "base/idtable.h"
 #include "base/memory.h"
 #include "capture/bpf/object.h"
 #include "capture/record/vocabulary.h"
+#include "capture/wall/accounts.h"
 
-#define UNIT 4294967296.0 /* of rates and gaps in the kernel: 2^32 */
+#define UNIT 1099511627776.0 /* of rates and gaps in the kernel: 2^40 */
+#define ALL 4294967296.0     /* threads, of shares: 2^32 */
 #define MEAN_WAIT_NS_START 10e6
 #define MEAN_WAIT_NS_MIN 100e3
-#define MEAN_WAIT_NS_MAX 10e9
+#define MEAN_WAIT_NS_MAX 1000e9
+/* Ends of threads that lived for less than this are told in part; more of it when they are many. */
+#define MEAN_LIFE_NS_MIN 1e6
+#define MEAN_LIFE_NS_MAX 10e9
+#define ENDS_PER_SECOND 1000
 #define TUNE_NS 1000000000ll
 #define CLOCK_TRIES 200
 #define WAITS_HZ 99 /* with their stacks, per CPU */
+/* Stacks of threads that sleep, at one look; each is a copy. */
+#define SLEEPERS_MIN 64
+#define TURN_MIN 8
+/* Programs follow fewer threads by themselves beyond so many times of what they may cost. */
+#define TURN_BURST 2
+#define TURN_SWITCHES_MIN 100
+/* Programs that cost too much follow fewer threads, and then run for a part of the time. */
+#define FOLLOW_MIN (BPF_FOLLOW_MIN / ALL)
+#define SHARE_MIN (1.0 / 16)
+#define SLICE_NS 500000000ll
+#define CALM_NS 30000000000ll /* before more is followed again */
 
-/* What a thread spent in one state, exactly and by what was sampled. */
-struct account {
-    uint32_t pid, tid;
-    uint8_t state;
-    char comm[17];
-    uint32_t labels; /* without the state, once it is settled */
-    double weight_ns;
-    uint64_t exact_ns;
-};
+/* Without mode lock these are left out: they take time at each contended lock. */
+static const char *const lock_programs[] = {"assay_waking", "assay_contention_begin",
+                                            "assay_contention_end"};
 
-/* Time in one state of all threads that share their labels. */
-struct pool {
-    uint32_t labels;
-    uint8_t state;
-    double weight_ns;      /* of what was sampled */
-    uint64_t unsampled_ns; /* of threads of which nothing was */
-};
-
-/* A stack whose time is known when its account is settled. */
-struct pending {
-    uint32_t node;
-    uint32_t account;
-    uint64_t time_ns;
-    uint8_t state; /* finer than the account's */
-    double weight_ns;
-    double waits; /* that it stands for */
-};
-
-#define STATE(name) (1u << BPF_STATE_##name)
-#define STATES_ALL ((1u << BPF_STATES) - 1)
-
-/* The values of a row: which modes have them, and in which states. */
-static const struct value_type {
-    unsigned mode, states;
-    const char *name, *unit;
-    bool counts; /* waits instead of their time */
-} value_types[] = {
-    {CAPTURE_WALL, STATES_ALL, "wall", "nanoseconds", false},
-    {CAPTURE_OFF_CPU, STATES_ALL & ~STATE(RUNNING), "off_cpu", "nanoseconds", false},
-    {CAPTURE_LOCK, STATE(LOCK), "contentions", "count", true},
-    {CAPTURE_LOCK, STATE(LOCK), "delay", "nanoseconds", false},
-    {CAPTURE_IO, STATE(DISK) | STATE(NETWORK) | STATE(PIPE) | STATE(IO_URING), "io", "nanoseconds",
-     false},
-    {CAPTURE_RUN_QUEUE, STATE(RUNNABLE), "runq", "nanoseconds", false},
-};
-#define VALUE_TYPES ARRAY_LENGTH(value_types)
+/* Switches come last: everything that they need is there by then. */
+static const char *const thread_programs[] = {"assay_wall_fork", "assay_wall_exec",
+                                              "assay_wall_exit", "assay_switch"};
 
 struct wall {
-    struct recorder *recorder;
+    struct wall_accounts accounts;
     struct bpf_probes *probes;
     struct bpf_wall *shared;
     struct bpf_thread *threads;
-    bool off, looking;
-    struct bpf_thread *seen;     /* as they were at the last look */
-    uint32_t epoch;              /* of the recorder, that all below belongs to */
-    unsigned modes;              /* enum capture_mode */
-    unsigned types[VALUE_TYPES]; /* of the profile */
-    struct account *accounts;
-    size_t account_count, account_capacity;
-    struct id_table index; /* of accounts */
-    struct pool *pools;
-    size_t pool_count, pool_capacity;
-    struct id_table pool_index;
-    struct pending *pending;
-    size_t pending_count, pending_capacity;
+    struct bpf_wall_cpu *per_cpu;
+    bool locks; /* the programs above are there */
+    bool off;
+    struct bpf_thread *seen; /* as they were at the last look */
     unsigned cpus, target_hz;
-    uint64_t waits, tuned_waits;
+    uint64_t tuned_waits;
+    uint64_t ends, tuned_ends;
+    uint64_t looked_sleepers; /* of shared->sleepers, before the last look */
     int64_t tuned_ns;
-};
 
-const char *wall_state_name(enum bpf_state state)
-{
-    static const char *const names[BPF_STATES] = {
-        [BPF_STATE_RUNNING] = "running",   [BPF_STATE_RUNNABLE] = "runnable",
-        [BPF_STATE_LOCK] = "lock",         [BPF_STATE_DISK] = "disk",
-        [BPF_STATE_NETWORK] = "network",   [BPF_STATE_SLEEP] = "sleep",
-        [BPF_STATE_PIPE] = "pipe",         [BPF_STATE_CHILD] = "child",
-        [BPF_STATE_IO_URING] = "io_uring", [BPF_STATE_OTHER] = "other",
-        [BPF_STATE_DESCRIPTOR] = "other",
-    };
-    return (unsigned)state < BPF_STATES ? names[state] : "other";
-}
+    double cost_share; /* that programs may take of all CPUs; 0: any */
+    double share;      /* of the time, that is measured */
+    bool resting;      /* not in this slice */
+    int64_t slice_ns;  /* since when */
+    int64_t changed_ns;
+    struct bpf_cost tuned;
+    int64_t epoch_ns, measured_ns; /* the profile's beginning; time in slices before this one */
+};
 
 /* ---- the kernel side ---- */
 
@@ -116,6 +84,40 @@ static void set_mean(struct wall *wall, double mean_ns)
 {
     mean_ns = fmin(fmax(mean_ns, MEAN_WAIT_NS_MIN), MEAN_WAIT_NS_MAX);
     wall->shared->rate = (unsigned)fmax(UNIT / mean_ns, 1);
+}
+
+/* So many stacks a second, four times as many in a moment. */
+static void set_target(struct wall *wall, unsigned rate_hz)
+{
+    wall->target_hz = rate_hz * wall->cpus;
+    wall->shared->turn_sent_max =
+        MAX(rate_hz * 4 / (1000000000u / BPF_WALL_TURN_NS), (unsigned)TURN_MIN);
+}
+
+static void set_mean_life(struct wall *wall, double mean_ns)
+{
+    mean_ns = fmin(fmax(mean_ns, MEAN_LIFE_NS_MIN), MEAN_LIFE_NS_MAX);
+    wall->shared->end_rate = (unsigned)fmax(UNIT / mean_ns, 1);
+}
+
+static uint32_t draw(void)
+{
+    uint32_t random = 0;
+    return getrandom(&random, sizeof(random), GRND_NONBLOCK) < 0 ? (uint32_t)monotonic_ns()
+                                                                 : random;
+}
+
+/* The part of the threads that is followed; programs lower it, too. */
+static double followed(const struct wall *wall)
+{
+    return wall->shared->follow == BPF_FOLLOW_ALL ? 1 : wall->shared->follow / ALL;
+}
+
+static void set_follow(struct wall *wall, double follow)
+{
+    follow = fmin(fmax(follow, FOLLOW_MIN), 1);
+    wall->shared->salt = draw();
+    wall->shared->follow = follow >= 1 ? BPF_FOLLOW_ALL : (unsigned)(follow * (ALL - 1));
 }
 
 static void set_gaps(struct bpf_wall *shared)
@@ -156,10 +158,7 @@ static int set_cgroup(int cgroup, struct bpf_wall_constants *constants, struct e
 
 static int load_probes(struct wall *wall, const struct collector_setup *setup, struct error *error)
 {
-    struct bpf_wall_constants constants = {
-        .min_block_ns = (uint64_t)MAX(setup->collect->min_block_ns, 0),
-        .wakers = (setup->modes & CAPTURE_LOCK) != 0,
-    };
+    struct bpf_wall_constants constants = {0};
     memcpy(constants.system_call_states, system_call_states, sizeof(system_call_states));
     int r = set_cgroup(setup->cgroup, &constants, error);
     if (!r)
@@ -167,8 +166,8 @@ static int load_probes(struct wall *wall, const struct collector_setup *setup, s
                             &wall->probes, error);
     if (r < 0)
         return r;
-    if (!constants.wakers)
-        bpf_probes_leave_out(wall->probes, "assay_waking");
+    for (size_t i = 0; !wall->locks && i < ARRAY_LENGTH(lock_programs); i++)
+        bpf_probes_leave_out(wall->probes, lock_programs[i]);
     r = bpf_probes_set_constants(wall->probes, ".rodata.wall", &constants, sizeof(constants));
     if (!r)
         r = bpf_probes_load(wall->probes, error);
@@ -180,21 +179,22 @@ static int load_probes(struct wall *wall, const struct collector_setup *setup, s
         return r;
     wall->shared = bpf_probes_table(wall->probes, "wall");
     wall->threads = bpf_probes_table(wall->probes, "threads");
-    return wall->shared && wall->threads
+    wall->per_cpu = bpf_probes_table(wall->probes, "wall_cpus");
+    return wall->shared && wall->threads && wall->per_cpu
                ? 0
                : error_set_errno(error, -ENOMEM, "Cannot map the table of threads");
 }
 
-/* Switches come last: everything that they need is there by then. */
-static int attach_probes(struct wall *wall, bool wakers, struct error *error)
+static int attach_probes(struct wall *wall, struct error *error)
 {
-    static const char *const programs[] = {"assay_wall_fork", "assay_wall_exec", "assay_wall_exit",
-                                           "assay_threads", "assay_switch"};
-    int r = 0;
-    for (size_t i = 0; !r && i < ARRAY_LENGTH(programs); i++)
-        r = bpf_probes_attach(wall->probes, programs[i]);
-    if (!r && wakers)
-        r = bpf_probes_attach(wall->probes, "assay_waking");
+    int r = bpf_probes_attach(wall->probes, "assay_threads");
+    for (size_t i = 0; !r && i < ARRAY_LENGTH(thread_programs); i++)
+        r = bpf_probes_attach(wall->probes, thread_programs[i]);
+    if (!r && wall->locks)
+        r = bpf_probes_attach(wall->probes, lock_programs[0]);
+    /* Locks of the kernel are told where it has their tracepoints. */
+    for (size_t i = 1; !r && wall->locks && i < ARRAY_LENGTH(lock_programs); i++)
+        bpf_probes_attach(wall->probes, lock_programs[i]);
     if (!r)
         r = wait_for_clock(wall);
     if (!r)
@@ -209,11 +209,7 @@ static void wall_stop(void *state)
         return;
     bpf_probes_free(wall->probes);
     free(wall->seen);
-    free(wall->accounts);
-    free(wall->pools);
-    free(wall->pending);
-    id_table_release(&wall->index);
-    id_table_release(&wall->pool_index);
+    wall_accounts_release(&wall->accounts);
     free(wall);
 }
 
@@ -221,17 +217,23 @@ static int wall_start(const struct collector_setup *setup, void **ret_state, str
 {
     struct wall *wall = memory_zalloc(1, sizeof(*wall));
     unsigned waits_hz = setup->collect->waits_hz ? setup->collect->waits_hz : WAITS_HZ;
-    wall->modes = setup->modes;
-    wall->recorder = setup->recorder;
+    wall_accounts_init(&wall->accounts, setup->recorder, setup->modes);
+    wall->locks = setup->modes & CAPTURE_LOCK;
     wall->seen = memory_zalloc(BPF_THREADS_MAX, sizeof(*wall->seen));
     wall->cpus = (unsigned)MAX(sysconf(_SC_NPROCESSORS_ONLN), 1);
-    wall->target_hz = waits_hz * wall->cpus;
-    wall->tuned_ns = monotonic_ns();
+    wall->tuned_ns = wall->epoch_ns = wall->slice_ns = wall->changed_ns = monotonic_ns();
+    wall->cost_share = setup->collect->cost_share;
+    wall->share = 1;
     int r = load_probes(wall, setup, error);
     if (!r) {
+        wall->shared->min_block_ns = (uint64_t)MAX(setup->collect->min_block_ns, 0);
+        wall->shared->sleeper_chance = UINT32_MAX;
+        set_target(wall, waits_hz);
         set_gaps(wall->shared);
         set_mean(wall, MEAN_WAIT_NS_START);
-        r = attach_probes(wall, setup->modes & CAPTURE_LOCK, error);
+        set_mean_life(wall, MEAN_LIFE_NS_MIN);
+        set_follow(wall, 1);
+        r = attach_probes(wall, error);
     }
     if (r < 0) {
         wall_stop(wall);
@@ -241,274 +243,206 @@ static int wall_start(const struct collector_setup *setup, void **ret_state, str
     return 0;
 }
 
-static void wall_turn(void *state, int64_t now_ns)
-{
-    struct wall *wall = state;
-    int64_t passed_ns = now_ns - wall->tuned_ns;
-    if (passed_ns < TUNE_NS)
-        return;
-    double wanted = wall->target_hz * (double)passed_ns / 1e9;
-    double got = (double)(wall->waits - wall->tuned_waits);
-    double mean_ns = UNIT / wall->shared->rate;
-    /* Halfway, since load comes and goes. */
-    set_mean(wall, mean_ns * sqrt((got + 1) / (wanted + 1)));
-    wall->tuned_waits = wall->waits;
-    wall->tuned_ns = now_ns;
-}
-
-/* ---- accounts ---- */
-
-static void begin_epoch(struct wall *wall)
-{
-    struct profile *profile = wall->recorder->profile;
-    if (wall->epoch == wall->recorder->epoch)
-        return;
-    wall->epoch = wall->recorder->epoch;
-    wall->account_count = wall->pending_count = 0;
-    id_table_clear(&wall->index);
-    for (size_t i = 0; profile && i < VALUE_TYPES; i++)
-        if (wall->modes & value_types[i].mode)
-            wall->types[i] = profile_type(profile, profile_cstring(profile, value_types[i].name),
-                                          profile_cstring(profile, value_types[i].unit));
-    if (profile && wall->recorder->no_cpu && profile->type_count)
-        profile->default_type = profile->types[profile->type_count - 1].type;
-}
-
-static struct account *find_account(struct wall *wall, uint32_t pid, uint32_t tid, unsigned state,
-                                    const char *comm)
-{
-    uint64_t hash = hash_word((uint64_t)tid << 8 | state);
-    struct id_probe probe = id_probe_start(hash);
-    uint32_t id;
-    while ((id = id_table_next(&wall->index, &probe)) != ID_NONE) {
-        struct account *account = &wall->accounts[id];
-        if (account->tid != tid || account->state != state || account->pid != pid)
-            continue;
-        snprintf(account->comm, sizeof(account->comm), "%s", comm); /* the last name counts */
-        return account;
-    }
-    array_reserve(wall->accounts, wall->account_capacity, wall->account_count + 1);
-    id_table_insert(&wall->index, hash, (uint32_t)wall->account_count);
-    struct account *account = &wall->accounts[wall->account_count++];
-    *account = (struct account){.pid = pid, .tid = tid, .state = (uint8_t)state};
-    snprintf(account->comm, sizeof(account->comm), "%s", comm);
-    return account;
-}
-
-/* Where a thread waits; for a lock, with the stack of the thread that let it go on behind it: its
- * holder. */
-static uint32_t waiting_stack(struct wall *wall, const struct recorder_sample *sample,
-                              unsigned state)
-{
-    struct recorder *recorder = wall->recorder;
-    if (state != BPF_STATE_LOCK || !sample->second_count)
-        return profile_stack(recorder->profile, sample->frames, sample->frame_count);
-    uint32_t frames[3 * RECORDER_FRAMES_MAX];
-    size_t count = MIN(sample->frame_count, (size_t)2 * RECORDER_FRAMES_MAX - 1);
-    size_t second = MIN(sample->second_count, (size_t)RECORDER_FRAMES_MAX);
-    memcpy(frames, sample->frames, count * sizeof(*frames));
-    frames[count++] = recorder_mark(recorder, "[lock holder]");
-    memcpy(frames + count, sample->second_frames, second * sizeof(*frames));
-    return profile_stack(recorder->profile, frames, count + second);
-}
-
-static void add_pending(struct wall *wall, const struct recorder_sample *sample, unsigned state,
-                        unsigned accounted, double weight_ns, double waits)
-{
-    struct recorder *recorder = wall->recorder;
-    if (weight_ns <= 0)
-        return;
-    struct account *account = find_account(wall, sample->pid, sample->tid, accounted, sample->comm);
-    account->weight_ns += weight_ns;
-    array_reserve(wall->pending, wall->pending_capacity, wall->pending_count + 1);
-    wall->pending[wall->pending_count++] =
-        (struct pending){.node = waiting_stack(wall, sample, state),
-                         .account = (uint32_t)(account - wall->accounts),
-                         .time_ns = sample->time_ns + (uint64_t)recorder->epoch_ns,
-                         .state = (uint8_t)state,
-                         .weight_ns = weight_ns,
-                         .waits = waits};
-}
+/* ---- events ---- */
 
 static void wall_take_tick(void *state, const struct recorder_sample *sample)
 {
     struct wall *wall = state;
-    begin_epoch(wall);
-    add_pending(wall, sample, BPF_STATE_RUNNING, BPF_STATE_RUNNING, (double)sample->cpu_ns, 0);
+    if (bpf_wall_follows(wall->shared->follow, wall->shared->salt, sample->tid))
+        wall_accounts_tick(&wall->accounts, sample, 1 / followed(wall));
 }
 
 static void wall_take_sample(void *context, const struct recorder_sample *sample,
                              const struct bpf_sample_event *event)
 {
     struct wall *wall = context;
-    const struct bpf_wait *wait = (const struct bpf_wait *)event->detail;
-    begin_epoch(wall);
-    double length_ns = (double)event->value + (double)wait->queued_ns;
-    double chance = -expm1(-length_ns * wait->rate / UNIT);
-    unsigned state = MIN((unsigned)wait->state, BPF_STATES - 1u);
-    unsigned accounted = MIN((unsigned)wait->account, BPF_STATES - 1u);
-    if (!wall->looking)
-        wall->waits++;
-    if (chance <= 0)
-        return;
-    if (accounted != BPF_STATE_RUNNING)
-        add_pending(wall, sample, state, accounted, (double)event->value / chance, 1 / chance);
-    add_pending(wall, sample, BPF_STATE_RUNNABLE, BPF_STATE_RUNNABLE,
-                (double)wait->queued_ns / chance, 1 / chance);
-}
-
-/* ---- exact totals ---- */
-
-static void add_exact(struct wall *wall, const struct bpf_thread *thread,
-                      const struct bpf_thread *before)
-{
-    bool same = before->tid == thread->tid && before->tgid == thread->tgid;
-    char comm[sizeof(thread->comm) + 1] = "";
-    memcpy(comm, thread->comm, sizeof(thread->comm));
-    for (unsigned state = 0; state < BPF_STATES; state++) {
-        uint64_t start_ns = same ? before->ns[state] : 0;
-        if (thread->ns[state] > start_ns)
-            find_account(wall, thread->tgid, thread->tid, state, comm)->exact_ns +=
-                thread->ns[state] - start_ns;
-    }
+    wall_accounts_wait(&wall->accounts, sample, event, 1 / followed(wall));
 }
 
 /* The end of a thread. */
 static void wall_take_note(void *state, const struct bpf_note *note)
 {
     struct wall *wall = state;
-    const struct bpf_thread *thread = (const struct bpf_thread *)note;
-    if (note->bytes < sizeof(*thread))
+    const struct bpf_thread_end *end = (const struct bpf_thread_end *)note;
+    const struct bpf_thread *thread = &end->thread;
+    struct bpf_thread *before = NULL;
+    double life_ns = 0;
+    if (note->bytes < sizeof(*end))
         return;
-    begin_epoch(wall);
-    for (size_t way = 0; way < BPF_THREAD_WAYS; way++) {
+    for (unsigned i = 0; i < BPF_STATES; i++)
+        life_ns += (double)thread->ns[i];
+    double chance = life_ns > BPF_WAIT_NS_MAX ? 1 : -expm1(-life_ns * end->rate / UNIT);
+    if (chance <= 0)
+        return;
+    wall->ends++;
+    for (size_t way = 0; way < BPF_THREAD_WAYS && !before; way++) {
         struct bpf_thread *seen =
             &wall->seen[((size_t)thread->tid * BPF_THREAD_WAYS + way) & (BPF_THREADS_MAX - 1)];
-        if (seen->tid == thread->tid && seen->tgid == thread->tgid) {
-            add_exact(wall, thread, seen);
-            *seen = (struct bpf_thread){0};
-            return;
-        }
+        if (seen->tid == thread->tid && seen->tgid == thread->tgid)
+            before = seen;
     }
-    add_exact(wall, thread, &(struct bpf_thread){0});
+    wall_accounts_exact(&wall->accounts, thread, before, 1 / followed(wall) / chance);
+    if (before)
+        before->tid = 0;
 }
 
 static void take_threads(struct wall *wall)
 {
     for (size_t i = 0; i < BPF_THREADS_MAX; i++) {
-        struct bpf_thread thread = wall->threads[i];
-        if (!thread.tid || thread.since_ns <= BPF_THREAD_UNWANTED)
+        const struct bpf_thread *thread = &wall->threads[i];
+        if (!thread->tid || thread->since_ns <= BPF_THREAD_UNWANTED ||
+            !bpf_wall_follows(wall->shared->follow, wall->shared->salt, thread->tid))
             continue;
-        add_exact(wall, &thread, &wall->seen[i]);
-        wall->seen[i] = thread;
+        struct bpf_thread now = *thread;
+        wall_accounts_exact(&wall->accounts, &now, &wall->seen[i], 1 / followed(wall));
+        wall->seen[i] = now;
     }
 }
 
-/* ---- settling ---- */
+/* ---- how much is measured ---- */
 
-static struct pool *find_pool(struct wall *wall, uint32_t labels, unsigned state)
+/* Nothing is known of the time before: threads are met as they are now. Totals so far are in. */
+static void meet_again(struct wall *wall)
 {
-    uint64_t hash = hash_word((uint64_t)labels << 8 | state);
-    struct id_probe probe = id_probe_start(hash);
-    uint32_t id;
-    while ((id = id_table_next(&wall->pool_index, &probe)) != ID_NONE)
-        if (wall->pools[id].labels == labels && wall->pools[id].state == state)
-            return &wall->pools[id];
-    array_reserve(wall->pools, wall->pool_capacity, wall->pool_count + 1);
-    id_table_insert(&wall->pool_index, hash, (uint32_t)wall->pool_count);
-    wall->pools[wall->pool_count] = (struct pool){.labels = labels, .state = (uint8_t)state};
-    return &wall->pools[wall->pool_count++];
+    for (size_t i = 0; i < BPF_THREADS_MAX; i++)
+        if (wall->threads[i].tid)
+            wall->threads[i].since_ns = 0;
 }
 
-static void label_accounts(struct wall *wall)
+/* ... nor which threads have ended. */
+static void forget_threads(struct wall *wall)
 {
-    struct recorder *recorder = wall->recorder;
-    for (size_t i = 0; i < wall->account_count; i++) {
-        struct account *account = &wall->accounts[i];
-        struct recorder_sample sample = {
-            .pid = account->pid, .tid = account->tid, .comm = account->comm};
-        account->labels = recorder_process(recorder, account->pid, false)
-                              ? recorder_labels(recorder, &sample)
-                              : CAPTURE_UNWANTED;
-        if (account->labels == CAPTURE_UNWANTED)
-            continue;
-        struct pool *pool = find_pool(wall, account->labels, account->state);
-        if (account->weight_ns > 0)
-            pool->weight_ns += (double)account->exact_ns;
-        else
-            pool->unsampled_ns += account->exact_ns;
-    }
-}
-
-static bool has_values(const struct wall *wall, unsigned state)
-{
-    for (size_t i = 0; i < VALUE_TYPES; i++)
-        if (wall->modes & value_types[i].mode && value_types[i].states >> state & 1)
-            return true;
-    return false;
-}
-
-static uint32_t add_state(struct profile *profile, uint32_t labels, unsigned state)
-{
-    struct profile_label list[PROFILE_LABELS_MAX];
-    size_t count = 0;
-    const struct profile_label *base = profile_labels(profile, labels, &count);
-    count = MIN(count, (size_t)PROFILE_LABELS_MAX - 1);
-    memcpy(list, base, count * sizeof(*list));
-    list[count++] = (struct profile_label){
-        .key = profile_cstring(profile, "state"),
-        .text = profile_cstring(profile, wall_state_name((enum bpf_state)state))};
-    return profile_label_set(profile, list, count);
-}
-
-static void add_row(struct wall *wall, const struct pending *pending, uint32_t labels, double scale)
-{
-    struct profile *profile = wall->recorder->profile;
-    if (!has_values(wall, pending->state))
-        return;
-    size_t row = profile_sample(profile, pending->node, add_state(profile, labels, pending->state),
-                                0, pending->time_ns);
-    for (size_t i = 0; i < VALUE_TYPES; i++) {
-        const struct value_type *type = &value_types[i];
-        if (wall->modes & type->mode && type->states >> pending->state & 1)
-            profile_add_value(
-                profile, row, wall->types[i],
-                (int64_t)((type->counts ? pending->waits : pending->weight_ns) * scale + 0.5));
-    }
-}
-
-/* The waits of a thread add up to what it spent; and what threads without a sample spent is
- * thought to be spent as others with the same labels did. */
-static void add_sampled(struct wall *wall, const struct pending *pending)
-{
-    const struct account *account = &wall->accounts[pending->account];
-    if (account->labels == CAPTURE_UNWANTED || !account->exact_ns)
-        return;
-    const struct pool *pool = find_pool(wall, account->labels, account->state);
-    double scale = (double)account->exact_ns / account->weight_ns;
-    add_row(wall, pending, account->labels,
-            scale * (1 + (double)pool->unsampled_ns / pool->weight_ns));
-}
-
-static void add_unsampled(struct wall *wall, const struct pool *pool)
-{
-    struct recorder *recorder = wall->recorder;
-    uint32_t frame = recorder_mark(recorder, "[not sampled]");
-    add_row(wall,
-            &(struct pending){.node = profile_stack(recorder->profile, &frame, 1),
-                              .time_ns = (uint64_t)(monotonic_ns() + recorder->epoch_ns),
-                              .state = pool->state,
-                              .weight_ns = (double)pool->unsampled_ns},
-            pool->labels, 1);
+    for (size_t i = 0; i < BPF_THREADS_MAX; i++)
+        if (wall->threads[i].tid)
+            wall->threads[i] = (struct bpf_thread){0};
 }
 
 /* Threads that sleep all the time. */
 static void wall_look(void *state)
 {
     struct wall *wall = state;
-    wall->looking = true; /* its samples come all at once and say nothing about the rate */
-    if (!wall->off)
+    if (wall->off || wall->resting)
+        return;
+    uint64_t sleepers = wall->shared->sleepers - wall->looked_sleepers;
+    double most = MAX(2 * wall->target_hz, (unsigned)SLEEPERS_MIN);
+    wall->shared->sleeper_chance =
+        (double)sleepers <= most ? UINT32_MAX : (unsigned)(most / (double)sleepers * (ALL - 1));
+    wall->shared->sleepers_left = (long long)(2 * most);
+    wall->looked_sleepers = wall->shared->sleepers;
+    bpf_probes_iterate(wall->probes, "assay_threads");
+}
+
+/* Other threads are followed from now on. */
+static void follow_others(struct wall *wall, double follow)
+{
+    if (follow >= 1 && followed(wall) >= 1)
+        return;
+    wall_look(wall);
+    take_threads(wall);
+    set_follow(wall, follow);
+    meet_again(wall);
+    bpf_probes_iterate(wall->probes, "assay_threads");
+}
+
+static void end_slice(struct wall *wall, int64_t now_ns)
+{
+    if (wall->resting)
+        return;
+    wall->measured_ns += now_ns - wall->slice_ns;
+    wall_accounts_end_slice(&wall->accounts, now_ns - wall->slice_ns);
+}
+
+/* Nothing runs in the kernel, or everything. */
+static int rest(struct wall *wall, bool resting)
+{
+    int r = 0;
+    if (resting) {
+        wall_look(wall); /* all up to here counts */
+        take_threads(wall);
+        for (size_t i = ARRAY_LENGTH(thread_programs); i-- > 0;)
+            bpf_probes_detach(wall->probes, thread_programs[i]);
+        forget_threads(wall);
+        return 0;
+    }
+    for (size_t i = 0; !r && i < ARRAY_LENGTH(thread_programs); i++)
+        r = bpf_probes_attach(wall->probes, thread_programs[i]);
+    if (!r)
         bpf_probes_iterate(wall->probes, "assay_threads");
+    return r;
+}
+
+/* Each slice of time is measured or not, by chance. */
+static void turn_slice(struct wall *wall, int64_t now_ns)
+{
+    if (now_ns - wall->slice_ns < SLICE_NS || (wall->share >= 1 && !wall->resting))
+        return;
+    bool resting = draw() / ALL >= wall->share;
+    if (resting != wall->resting && rest(wall, resting) < 0)
+        return;
+    end_slice(wall, now_ns);
+    wall->resting = resting;
+    wall->slice_ns = now_ns;
+}
+
+/* Follows fewer threads, and then in a part of the time, as it costs. */
+static void tune_cost(struct wall *wall, int64_t now_ns, int64_t passed_ns)
+{
+    struct bpf_cost now = bpf_probes_cost(wall->probes);
+    double run_ns = (double)(now.run_ns - wall->tuned.run_ns);
+    double runs = (double)(now.runs - wall->tuned.runs);
+    double cost = run_ns / ((double)passed_ns * wall->cpus);
+    wall->tuned = now;
+    if (wall->cost_share <= 0 || wall->resting)
+        return;
+    if (runs > 0)
+        wall->shared->turn_switches_max = (unsigned)fmax(
+            TURN_BURST * wall->cost_share * BPF_WALL_TURN_NS / (run_ns / runs), TURN_SWITCHES_MIN);
+    double wanted = wall->cost_share / fmax(cost, 1e-9); /* of what it is */
+    if (cost * wall->share > wall->cost_share) {
+        wall->changed_ns = now_ns;
+        if (followed(wall) > FOLLOW_MIN)
+            follow_others(wall, followed(wall) * fmax(wanted, 0.25));
+        else
+            wall->share = fmax(wanted, SHARE_MIN);
+    } else if (cost * wall->share < wall->cost_share / 3 && now_ns - wall->changed_ns > CALM_NS) {
+        wall->changed_ns = now_ns;
+        if (wall->share < 1)
+            wall->share = fmin(2 * wall->share, 1);
+        else
+            follow_others(wall, 2 * followed(wall));
+    }
+}
+
+/* Waits that were sent when they ended; those of a look say nothing about the rate. */
+static uint64_t count_waits(const struct wall *wall)
+{
+    uint64_t waits = 0;
+    for (size_t i = 0; i < BPF_WALL_CPUS; i++)
+        waits += wall->per_cpu[i].sent;
+    return waits;
+}
+
+static void wall_turn(void *state, int64_t now_ns)
+{
+    struct wall *wall = state;
+    int64_t passed_ns = now_ns - wall->tuned_ns;
+    if (!wall->off)
+        turn_slice(wall, now_ns);
+    if (passed_ns < TUNE_NS)
+        return;
+    double seconds = (double)passed_ns / 1e9;
+    uint64_t waits = count_waits(wall);
+    double wanted = wall->target_hz * seconds, got = (double)(waits - wall->tuned_waits);
+    /* Halfway, since load comes and goes. */
+    set_mean(wall, UNIT / wall->shared->rate * sqrt((got + 1) / (wanted + 1)));
+    double ends = (double)(wall->ends - wall->tuned_ends);
+    set_mean_life(wall, UNIT / wall->shared->end_rate *
+                            sqrt((ends + 1) / (ENDS_PER_SECOND * seconds + 1)));
+    if (!wall->off)
+        tune_cost(wall, now_ns, passed_ns);
+    wall->tuned_waits = waits;
+    wall->tuned_ends = wall->ends;
+    wall->tuned_ns = now_ns;
 }
 
 /* From now on: totals up to here are known, and left out. */
@@ -517,25 +451,24 @@ static void wall_begin(void *state)
     struct wall *wall = state;
     wall_look(wall);
     memcpy(wall->seen, wall->threads, BPF_THREADS_MAX * sizeof(*wall->seen));
+    wall->epoch_ns = wall->slice_ns = monotonic_ns();
+    wall->measured_ns = 0;
 }
 
 static void wall_settle(void *state)
 {
     struct wall *wall = state;
-    wall->looking = false;
-    begin_epoch(wall);
+    int64_t now_ns = monotonic_ns();
     take_threads(wall);
-    if (wall->recorder->profile) {
-        label_accounts(wall);
-        for (size_t i = 0; i < wall->pending_count; i++)
-            add_sampled(wall, &wall->pending[i]);
-        for (size_t i = 0; i < wall->pool_count; i++)
-            if (wall->pools[i].unsampled_ns && wall->pools[i].weight_ns <= 0)
-                add_unsampled(wall, &wall->pools[i]);
-    }
-    wall->account_count = wall->pending_count = wall->pool_count = 0;
-    id_table_clear(&wall->index);
-    id_table_clear(&wall->pool_index);
+    end_slice(wall, now_ns);
+    double factor = wall->measured_ns > 0 && wall->share < 1
+                        ? (double)(now_ns - wall->epoch_ns) / (double)wall->measured_ns
+                        : 1;
+    wall_accounts_settle(&wall->accounts, factor);
+    wall->epoch_ns = wall->slice_ns = now_ns;
+    wall->measured_ns = 0;
+    if (followed(wall) < 1 && !wall->off && !wall->resting)
+        follow_others(wall, followed(wall));
 }
 
 static unsigned wall_rate(const void *state)
@@ -550,20 +483,17 @@ static int wall_set_rate(void *state, unsigned rate_hz)
     if (!rate_hz && wall->off)
         return 0;
     if (!rate_hz) {
-        wall_look(wall); /* all up to here counts */
-        bpf_probes_detach(wall->probes, "assay_switch");
+        if (!wall->resting)
+            rest(wall, true);
         wall->off = true;
         return 0;
     }
-    wall->target_hz = rate_hz * wall->cpus;
+    set_target(wall, rate_hz);
     if (!wall->off)
         return 0;
-    /* Nothing is known of the time in between. */
-    for (size_t i = 0; i < BPF_THREADS_MAX; i++)
-        wall->threads[i].since_ns = 0;
-    int r = bpf_probes_attach(wall->probes, "assay_switch");
+    int r = rest(wall, false);
     if (!r)
-        wall->off = false;
+        wall->off = wall->resting = false;
     return r;
 }
 
