@@ -3,6 +3,8 @@
 
 #include "profile/triage.h"
 
+#include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "base/memory.h"
@@ -136,18 +138,130 @@ static bool is_unlocker(const char *name)
     return false;
 }
 
-/* The function that held a lock: the innermost of the holder's stack that doesn't unlock. */
+/* Code that everybody shares: the kernel's and the C library's. */
+static bool is_shared(const struct profile *profile, uint32_t node)
+{
+    static const char *const files[] = {"[kernel", "libc.", "libc-", "libpthread", "ld-", "[vdso"};
+    const struct profile_frame *frame = &profile->frames[profile->nodes[node].frame];
+    const char *path = profile_text(profile, profile->mappings[frame->mapping].file);
+    const char *file = strrchr(path, '/') ? strrchr(path, '/') + 1 : path;
+    for (size_t i = 0; i < ARRAY_LENGTH(files); i++)
+        if (!strncmp(file, files[i], strlen(files[i])))
+            return true;
+    return false;
+}
+
+/* The function that held a lock: the innermost of the holder's stack that doesn't unlock, and of
+ * the program itself where there is one. */
 static uint32_t holder_of(const struct profile *profile, uint32_t node)
 {
-    uint32_t found = 0;
+    uint32_t found = 0, own = 0;
     for (; node; node = profile->nodes[node].parent) {
         const char *name = function_of(profile, node);
+        uint32_t function = profile->frames[profile->nodes[node].frame].function;
         if (!strcmp(name, TRIAGE_HOLDER_MARK))
-            return found;
-        if (!found && *name && !is_unlocker(name))
-            found = profile->frames[profile->nodes[node].frame].function;
+            return own ? own : found;
+        if (!*name || is_unlocker(name))
+            continue;
+        if (!found)
+            found = function;
+        if (!own && !is_shared(profile, node))
+            own = function;
     }
     return 0;
+}
+
+const char *triage_lock_name(const char *function, size_t *ret_length)
+{
+    size_t length = strlen(function), prefix = strlen("[lock ");
+    if (length <= prefix + 1 || strncmp(function, "[lock ", prefix) != 0 ||
+        function[length - 1] != ']' || !strcmp(function, TRIAGE_HOLDER_MARK))
+        return NULL;
+    *ret_length = length - prefix - 1;
+    return function + prefix;
+}
+
+/* The lock that a stack waits for. */
+static uint32_t lock_of(const struct profile *profile, uint32_t node)
+{
+    size_t length;
+    for (; node; node = profile->nodes[node].parent)
+        if (triage_lock_name(function_of(profile, node), &length))
+            return profile->frames[profile->nodes[node].frame].function;
+    return 0;
+}
+
+static uint32_t label_of(const struct profile *profile, uint32_t label_set, const char *key)
+{
+    size_t count = 0;
+    const struct profile_label *labels = profile_labels(profile, label_set, &count);
+    for (size_t i = 0; i < count; i++)
+        if (!strcmp(profile_text(profile, labels[i].key), key))
+            return labels[i].text;
+    return 0;
+}
+
+#define OTHERS_COUNTED 256 /* a recording has 64 names, each in a few cgroups */
+
+/* Who had the CPU while threads waited for it, most first. */
+static void find_others(const struct profile *profile, unsigned type, const uint8_t *row_kinds,
+                        struct triage *triage)
+{
+    struct triage_other all[OTHERS_COUNTED];
+    size_t count = 0;
+    for (size_t row = 0; row < profile->samples.count; row++) {
+        uint32_t labels = profile->samples.labels[row];
+        uint32_t name =
+            row_kinds[row] == TRIAGE_STARVED ? label_of(profile, labels, "ran_instead") : 0;
+        if (!name)
+            continue;
+        uint32_t cgroup = label_of(profile, labels, "ran_instead_cgroup");
+        size_t at = 0;
+        while (at < count && (all[at].name != name || all[at].cgroup != cgroup))
+            at++;
+        if (at == OTHERS_COUNTED)
+            continue;
+        if (at == count)
+            all[count++] = (struct triage_other){.name = name, .cgroup = cgroup};
+        all[at].ns = add_saturated(all[at].ns, MAX(profile->samples.values[type][row], 0));
+    }
+    while (triage->other_count < TRIAGE_OTHERS_MAX) {
+        size_t most = 0;
+        for (size_t i = 1; i < count; i++)
+            if (all[i].ns > all[most].ns)
+                most = i;
+        if (!count || !all[most].ns)
+            return;
+        triage->others[triage->other_count++] = all[most];
+        all[most].ns = 0;
+    }
+}
+
+/* Comments of several windows add up: their errors are independent. */
+static void find_errors(const struct profile *profile, struct triage *triage)
+{
+    double variances[TRIAGE_KINDS] = {0};
+    for (size_t i = 0; i < profile->comment_count; i++) {
+        char state[32];
+        double total, deviation, waits;
+        if (sscanf(profile_text(profile, profile->comments[i]),
+                   "wall time: %31s %lf s, standard error %lf s, effective waits %lf", state,
+                   &total, &deviation, &waits) != 4 ||
+            !isfinite(deviation) || !isfinite(waits) || waits < 0)
+            continue;
+        for (unsigned kind = 0; kind < TRIAGE_IDLE; kind++)
+            if (!strcmp(kinds[kind].state, state)) {
+                variances[kind] += deviation * deviation;
+                triage->waits[kind] += waits;
+            }
+    }
+    for (unsigned kind = 0; kind < TRIAGE_IDLE; kind++)
+        triage->error_ns[kind] = (int64_t)fmin(sqrt(variances[kind]) * 1e9, 9e18);
+}
+
+double triage_share_error(const struct triage *triage, enum triage_kind kind, double share)
+{
+    return triage->waits[kind] > 0 ? sqrt(share * (1 - share) / triage->waits[kind]) : 0;
 }
 
 static enum triage_kind choose(const struct triage *triage)
@@ -204,6 +318,7 @@ int triage_profile(const struct profile *profile, struct triage *ret_triage, str
     triage.verdict = choose(&triage);
     _cleanup_free_ int64_t *nodes = memory_zalloc(profile->node_count + 1, sizeof(*nodes));
     _cleanup_free_ int64_t *holders = memory_zalloc(profile->function_count + 1, sizeof(*holders));
+    _cleanup_free_ int64_t *locks = memory_zalloc(profile->function_count + 1, sizeof(*locks));
     for (size_t row = 0; row < samples->count; row++) {
         uint32_t node = samples->node[row];
         int64_t value = MAX(samples->values[type][row], 0);
@@ -213,10 +328,15 @@ int triage_profile(const struct profile *profile, struct triage *ret_triage, str
         if (triage.verdict == TRIAGE_LOCK) {
             uint32_t holder = holder_of(profile, node);
             holders[holder] = add_saturated(holders[holder], value);
+            uint32_t lock = lock_of(profile, node);
+            locks[lock] = add_saturated(locks[lock], value);
         }
     }
     triage.node = largest(nodes, profile->node_count, &triage.node_ns);
     triage.holder = largest(holders, profile->function_count, &triage.holder_ns);
+    triage.lock = largest(locks, profile->function_count, &triage.lock_ns);
+    find_others(profile, type, row_kinds, &triage);
+    find_errors(profile, &triage);
     *ret_triage = triage;
     return 0;
 }

@@ -1,0 +1,221 @@
+// SPDX-License-Identifier: Apache-2.0
+// Triage in words and numbers: see triage_report.h.
+
+#include "profile/triage_report.h"
+
+#include <string.h>
+
+#include "base/text.h"
+
+#define FRAMES_SHOWN 24
+
+static const char *name_of(const struct profile *profile, uint32_t node)
+{
+    uint32_t function = profile->frames[profile->nodes[node].frame].function;
+    const char *name = profile_text(profile, profile->functions[function].name);
+    return *name ? name : "[unknown]";
+}
+
+static bool is_kernel(const struct profile *profile, uint32_t node)
+{
+    const struct profile_frame *frame = &profile->frames[profile->nodes[node].frame];
+    const char *file = profile_text(profile, profile->mappings[frame->mapping].file);
+    return !strncmp(file, "[kernel", strlen("[kernel"));
+}
+
+/* Innermost first, as many as are shown; without the kernel's own functions. */
+static size_t list_stack(const struct profile *profile, uint32_t node, const char **ret_names)
+{
+    size_t count = 0;
+    for (; node && count < FRAMES_SHOWN; node = profile->nodes[node].parent)
+        if (!is_kernel(profile, node))
+            ret_names[count++] = name_of(profile, node);
+    return count;
+}
+
+static double percent(int64_t part, int64_t whole)
+{
+    return whole > 0 ? 100.0 * (double)part / (double)whole : 0;
+}
+
+static const char *advice(enum triage_kind verdict)
+{
+    switch (verdict) {
+    case TRIAGE_COMPUTING:
+        return "assay record -F 199 -p PID -o cpu.html: which functions use the CPU";
+    case TRIAGE_STARVED:
+        return "assay record -a -d 10 -o all.html: which processes use the CPUs instead";
+    case TRIAGE_LOCK:
+        return "assay record -m lock -d 10 -p PID -o lock.html: who holds which lock";
+    case TRIAGE_DISK:
+    case TRIAGE_NETWORK:
+    case TRIAGE_PIPE:
+    case TRIAGE_IO_URING:
+        return "assay record -m io -d 10 -p PID -o io.html: which calls wait";
+    case TRIAGE_IDLE:
+        return "nothing: the threads wait for work, so look at who calls this program";
+    default:
+        return "assay record -m wall -d 10 -p PID -o wall.html: where the threads wait";
+    }
+}
+
+/* "1.234 s", or "1.234 +- 0.012 s" where the error is known. */
+static void put_total(const struct triage *triage, enum triage_kind kind, struct buffer *out)
+{
+    buffer_printf(out, "%9.3f s", (double)triage->ns[kind] / 1e9);
+    if (triage->error_ns[kind] >= 1000000)
+        buffer_printf(out, " (+- %.3f)", (double)triage->error_ns[kind] / 1e9);
+}
+
+static void put_name(struct buffer *out, const char *name)
+{
+    text_escape_terminal(out, name, strlen(name));
+}
+
+static void put_lock(const struct profile *profile, const struct triage *triage, struct buffer *out)
+{
+    size_t length = 0;
+    const char *lock =
+        triage->lock ? triage_lock_name(
+                           profile_text(profile, profile->functions[triage->lock].name), &length)
+                     : NULL;
+    if (!triage->holder && !lock)
+        return;
+    buffer_add_text(out, "\nThe lock ");
+    if (lock) {
+        text_escape_terminal(out, lock, length);
+        buffer_printf(out, " (%.1f%% of that) ", percent(triage->lock_ns, triage->ns[TRIAGE_LOCK]));
+    }
+    if (triage->holder) {
+        buffer_add_text(out, "was held by ");
+        put_name(out, profile_text(profile, profile->functions[triage->holder].name));
+        buffer_printf(out, " for %.1f%% of that.\n",
+                      percent(triage->holder_ns, triage->ns[TRIAGE_LOCK]));
+    } else {
+        buffer_add_text(out, "is the one with the most waiting; its holder was not seen.\n");
+    }
+}
+
+static void put_others(const struct profile *profile, const struct triage *triage,
+                       const char *bullet, struct buffer *out)
+{
+    if (triage->verdict != TRIAGE_STARVED || !triage->other_count)
+        return;
+    buffer_add_text(out, "\nThese had the CPU instead:\n");
+    for (size_t i = 0; i < triage->other_count; i++) {
+        const struct triage_other *other = &triage->others[i];
+        buffer_printf(out, "%s%5.1f%% ", bullet, percent(other->ns, triage->ns[TRIAGE_STARVED]));
+        put_name(out, profile_text(profile, other->name));
+        if (other->cgroup) {
+            buffer_add_text(out, " in the cgroup ");
+            put_name(out, profile_text(profile, other->cgroup));
+        }
+        buffer_add_char(out, '\n');
+    }
+}
+
+void triage_put_text(const struct profile *profile, const struct triage *triage, bool markdown,
+                     struct buffer *out)
+{
+    const char *names[FRAMES_SHOWN], *bullet = markdown ? "- " : "  ";
+    int64_t total_ns = triage->busy_ns + triage->ns[TRIAGE_IDLE];
+    buffer_printf(
+        out, "%sMostly %s: %.1f%% of the %.2f s that threads were not idle.\n\n",
+        markdown ? "## " : "", triage_kind_words(triage->verdict),
+        triage->verdict == TRIAGE_IDLE ? 0 : percent(triage->ns[triage->verdict], triage->busy_ns),
+        (double)triage->busy_ns / 1e9);
+    for (unsigned kind = 0; kind < TRIAGE_KINDS; kind++) {
+        if (!triage->ns[kind])
+            continue;
+        buffer_printf(out, "%s%5.1f%% ", bullet, percent(triage->ns[kind], total_ns));
+        put_total(triage, (enum triage_kind)kind, out);
+        buffer_printf(out, " %s\n", triage_kind_words((enum triage_kind)kind));
+    }
+    put_lock(profile, triage, out);
+    put_others(profile, triage, bullet, out);
+    if (triage->node) {
+        double share = percent(triage->node_ns, triage->ns[triage->verdict]);
+        double error = 100 * triage_share_error(triage, triage->verdict, share / 100);
+        buffer_printf(out, "\nThe stack with most of it (%.1f%%", share);
+        if (error >= 0.05)
+            buffer_printf(out, " +- %.1f", error);
+        buffer_add_text(out, "), innermost first:\n");
+        size_t count = list_stack(profile, triage->node, names);
+        for (size_t i = 0; i < count; i++) {
+            buffer_add_text(out, bullet);
+            put_name(out, names[i]);
+            buffer_add_char(out, '\n');
+        }
+    }
+    buffer_printf(out, "\nNext: %s\n", advice(triage->verdict));
+}
+
+static void put_json_text(struct buffer *out, const char *key, const char *text, size_t length)
+{
+    buffer_printf(out, ",\"%s\":", key);
+    text_escape_json(out, text, length);
+}
+
+static void put_json_cstring(struct buffer *out, const char *key, const char *text)
+{
+    put_json_text(out, key, text, strlen(text));
+}
+
+static void put_json_numbers(struct buffer *out, const char *key, const int64_t *values)
+{
+    buffer_printf(out, ",\"%s\":{", key);
+    for (unsigned kind = 0; kind < TRIAGE_KINDS; kind++)
+        buffer_printf(out, "%s\"%s\":%lld", kind ? "," : "",
+                      triage_kind_name((enum triage_kind)kind), (long long)values[kind]);
+    buffer_add_char(out, '}');
+}
+
+static void put_json_lock(const struct profile *profile, const struct triage *triage,
+                          struct buffer *out)
+{
+    size_t length;
+    const char *lock =
+        triage->lock ? triage_lock_name(
+                           profile_text(profile, profile->functions[triage->lock].name), &length)
+                     : NULL;
+    if (triage->holder) {
+        put_json_cstring(out, "holder",
+                         profile_text(profile, profile->functions[triage->holder].name));
+        buffer_printf(out, ",\"holder_ns\":%lld", (long long)triage->holder_ns);
+    }
+    if (lock) {
+        put_json_text(out, "lock", lock, length);
+        buffer_printf(out, ",\"lock_ns\":%lld", (long long)triage->lock_ns);
+    }
+}
+
+void triage_put_json(const struct profile *profile, const struct triage *triage, struct buffer *out)
+{
+    const char *names[FRAMES_SHOWN];
+    buffer_printf(out, "{\"verdict\":\"%s\",\"words\":\"%s\",\"busy_ns\":%lld",
+                  triage_kind_name(triage->verdict), triage_kind_words(triage->verdict),
+                  (long long)triage->busy_ns);
+    put_json_numbers(out, "ns", triage->ns);
+    put_json_numbers(out, "error_ns", triage->error_ns);
+    put_json_lock(profile, triage, out);
+    buffer_add_text(out, ",\"ran_instead\":[");
+    for (size_t i = 0; i < triage->other_count; i++) {
+        const struct triage_other *other = &triage->others[i];
+        buffer_printf(out, "%s{\"ns\":%lld", i ? "," : "", (long long)other->ns);
+        put_json_cstring(out, "name", profile_text(profile, other->name));
+        if (other->cgroup)
+            put_json_cstring(out, "cgroup", profile_text(profile, other->cgroup));
+        buffer_add_char(out, '}');
+    }
+    double share = percent(triage->node_ns, triage->ns[triage->verdict]) / 100;
+    buffer_printf(out, "],\"stack_ns\":%lld,\"stack_share_error\":%.4f,\"stack\":[",
+                  (long long)triage->node_ns, triage_share_error(triage, triage->verdict, share));
+    size_t count = list_stack(profile, triage->node, names);
+    for (size_t i = 0; i < count; i++) {
+        buffer_add_text(out, i ? "," : "");
+        text_escape_json(out, names[i], strlen(names[i]));
+    }
+    buffer_add_char(out, ']');
+    put_json_cstring(out, "next", advice(triage->verdict));
+    buffer_add_text(out, "}\n");
+}
