@@ -12,9 +12,9 @@
 #include "base/memory.h"
 #include "capture/record/vocabulary.h"
 
-#define VALUES_MAX 64      /* distinct thread names of a service, and others that had a CPU */
-#define VALUES_MAX_SENT 16 /* of these, in windows that a server stores: each makes series there   \
-                            */
+#define VALUES_MAX 64 /* distinct thread names of a service, and others that had a CPU */
+/* Likewise in windows that a server stores, where each makes series. */
+#define VALUES_MAX_SENT 16
 #define BEYOND "other"
 #define SERVICE_LABEL "service_name"
 #define CGROUP_BYTES 256
