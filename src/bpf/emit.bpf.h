@@ -154,16 +154,43 @@ static __always_inline int take_task_kernel(struct task_struct *task, struct scr
         scratch, bpf_get_task_stack(task, scratch->kernel.frames, BPF_KERNEL_FRAMES_MAX * 8, 0));
 }
 
+/* The sample with `bytes` of its stack, which are in the scratch. */
+static __always_inline int send_bytes(struct copy *copy, __u32 kind, __u64 address, __u32 bytes,
+                                      __u64 flags)
+{
+    copy->event.sample.kind = kind;
+    copy->event.stack_address = address;
+    copy->event.stack_bytes = bytes;
+    KEEP(bytes);
+    if (bytes > BPF_COPY_BYTES)
+        return -1;
+    return bpf_ringbuf_output(&events, copy, sizeof(copy->event) + bytes, flags);
+}
+
 struct copy_state {
     struct copy *copy;
-    __u64 sp;    /* where the copy begins */
-    __u64 first; /* the stack pointer itself */
+    __u64 sp; /* where the copy, or its last part, begins */
     __u32 bytes;
+    __u32 parts; /* that may still be sent before the copy */
 };
+
+/* Sends what is in the scratch, if more may come behind it and there is much room. */
+static __always_inline int send_part(struct copy_state *state)
+{
+    if (!state->parts || bpf_ringbuf_query(&events, BPF_RB_AVAIL_DATA) > settings.crowded / 2 ||
+        send_bytes(state->copy, BPF_EVENT_PART, state->sp, state->bytes, BPF_RB_NO_WAKEUP))
+        return -1;
+    state->parts--;
+    state->sp += state->bytes;
+    state->bytes = 0;
+    return 0;
+}
 
 static long copy_page(__u32 index, void *context)
 {
     struct copy_state *state = context;
+    if (state->bytes > BPF_COPY_BYTES - 4096 && send_part(state))
+        return 1;
     __u32 done = state->bytes;
     __u32 length = 4096 - ((state->sp + done) & 4095);
     KEEP(done);
@@ -174,8 +201,9 @@ static long copy_page(__u32 index, void *context)
         state->bytes = done + length;
         return 0;
     }
-    /* What is below the stack pointer may be in a page that was never touched. */
-    if (done || state->sp + length > state->first)
+    /* What is below the stack pointer may be in a page that was never touched, and so may be the
+     * frame of a function that has just begun. */
+    if (done || state->parts != settings.parts - 1)
         return 1;
     state->sp += length;
     return 0;
@@ -185,28 +213,24 @@ static long copy_page(__u32 index, void *context)
 static __always_inline int send_copied(struct scratch *scratch, __u64 started, __u64 address,
                                        __u32 bytes, __u64 flags)
 {
-    struct copy *copy = &scratch->copy;
-    copy->event.sample = scratch->sample;
-    copy->event.sample.kind = BPF_EVENT_COPY;
-    copy->event.stack_address = address;
-    copy->event.stack_bytes = bytes;
-    copy->event.started = started;
-    KEEP(bytes);
-    if (bytes > BPF_COPY_BYTES)
-        return -1;
-    return bpf_ringbuf_output(&events, copy, sizeof(copy->event) + bytes, flags);
+    scratch->copy.event.sample = scratch->sample;
+    scratch->copy.event.started = started;
+    return send_bytes(&scratch->copy, BPF_EVENT_COPY, address, bytes, flags);
 }
 
 static __always_inline int send_copy(struct scratch *scratch)
 {
     struct copy *copy = &scratch->copy;
+    copy->event.sample = scratch->sample;
+    copy->event.started = process_started();
     __builtin_memcpy(copy->event.registers, scratch->registers, sizeof(scratch->registers));
     /* With what is just below the stack pointer: leaf functions keep registers there. */
     __u64 sp = copy->event.registers[REGISTER_SP];
-    struct copy_state state = {.copy = copy, .sp = sp - BPF_COPY_BELOW, .first = sp};
-    bpf_loop(BPF_COPY_PAGES + 1, copy_page, &state, 0);
+    struct copy_state state = {
+        .copy = copy, .sp = sp - BPF_COPY_BELOW, .parts = settings.parts - 1};
+    bpf_loop((BPF_COPY_PAGES + 1) * BPF_COPY_PARTS_MAX, copy_page, &state, 0);
     /* At once: the sooner user space knows the process, the fewer copies. */
-    return send_copied(scratch, process_started(), state.sp, state.bytes, BPF_RB_FORCE_WAKEUP);
+    return send_copied(scratch, copy->event.started, state.sp, state.bytes, BPF_RB_FORCE_WAKEUP);
 }
 
 static __always_inline int may_copy(struct scratch *scratch)
@@ -227,7 +251,8 @@ static __always_inline int may_copy(struct scratch *scratch)
     return 1;
 }
 
-/* The user's registers as the kernel saved them on entry. */
+/* The user's registers as the kernel saved them on entry. -1 when there is no user stack: also when
+ * a program has made way for the next one, whose registers are still to come. */
 static __always_inline int take_saved_registers(struct scratch *scratch)
 {
     __u64 *value = scratch->walk.value;
@@ -239,9 +264,15 @@ static __always_inline int take_saved_registers(struct scratch *scratch)
     if ((registers.cs & 3) != 3)
         return -1;
     LOAD_REGISTERS(&registers, value);
-    scratch->walk.in_system_call = IN_SYSTEM_CALL(registers);
-    if (scratch->walk.in_system_call)
+    int in_system_call = IN_SYSTEM_CALL(registers), in_exec = IN_EXEC(registers);
+    __u64 word;
+    if (in_exec && bpf_probe_read_user(&word, sizeof(word), (void *)registers.sp))
+        return -1;
+    scratch->walk.in_system_call = in_system_call && !in_exec;
+    if (in_system_call)
         scratch->sample.flags |= BPF_SAMPLE_SYSTEM_CALL;
+    if (in_exec)
+        scratch->sample.flags |= BPF_SAMPLE_EXEC;
     __builtin_memcpy(scratch->registers, value, sizeof(scratch->registers));
     return 0;
 }

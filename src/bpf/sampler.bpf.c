@@ -103,7 +103,7 @@ int assay_fork(__u64 *ctx)
         return 0;
     }
     struct bpf_process copy = *known;
-    copy.started = child->start_time;
+    copy.started = program_of(child);
     if (bpf_map_update_elem(&processes, &pid, &copy, BPF_ANY))
         count_full();
     return 0;

@@ -88,8 +88,9 @@ struct bpf_process {
     unsigned int count;
     unsigned int list;
     unsigned int hint;          /* the mapping that the last walk began in; written by walks */
-    unsigned long long started; /* when the process was, by the kernel's clock: another process with
-                                   its pid has another time; 0: not known */
+    unsigned long long started; /* when the process was, by the kernel's clock, and how many
+                                   programs were executed: tells it from another process with its
+                                   pid, and from what it runs later; 0: not known */
     unsigned int runtime;       /* its interpreter: see runtime.h */
     unsigned int unused;
 };
@@ -113,6 +114,7 @@ enum bpf_event_kind {
     BPF_EVENT_STACK = 2,
     BPF_EVENT_COPY = 3,  /* a sample with its stack as it is */
     BPF_EVENT_NOTE = 4,  /* of a collector, without stacks */
+    BPF_EVENT_PART = 5,  /* of a stack that is longer than a copy: the copy follows */
     BPF_EVENT_CODE = 16, /* of an interpreter: see runtime.h */
 };
 
@@ -129,6 +131,7 @@ enum {
     BPF_SAMPLE_KERNEL = 2,      /* it has a kernel stack */
     BPF_SAMPLE_SYSTEM_CALL = 4, /* the user's ip is behind a system call */
     BPF_SAMPLE_CHECK = 8,       /* a copy of a sample that was walked, to compare */
+    BPF_SAMPLE_EXEC = 16, /* with BPF_SAMPLE_SYSTEM_CALL: the ip may be a new program's first */
 };
 
 /* A chain of callers without its innermost frame: sent once, known by its hash from then on. */
@@ -170,12 +173,18 @@ struct bpf_note {
     unsigned short bytes; /* with this header */
 };
 
-/* A sample that could not be walked in the kernel, with what user space needs to do it. */
+/*
+ * A sample that could not be walked in the kernel, with what user space needs to do it. A stack
+ * that doesn't fit comes in parts, from the stack pointer on: each is an event of this form with
+ * BPF_EVENT_PART, and the last one is the copy. Those of one sample have the same CPU, thread,
+ * collector and time.
+ */
 #define BPF_COPY_PAGES 8
+#define BPF_COPY_PARTS_MAX 8 /* 256 KiB */
 #define BPF_COPY_BYTES (BPF_COPY_PAGES * 4096)
 #define BPF_COPY_BELOW 128 /* the red zone, which no signal's handler touches */
 struct bpf_copy_event {
-    struct bpf_sample_event sample; /* with BPF_EVENT_COPY */
+    struct bpf_sample_event sample; /* with BPF_EVENT_COPY or BPF_EVENT_PART */
     unsigned long long registers[UNWIND_REGISTERS];
     unsigned long long stack_address;
     unsigned long long started; /* as in struct bpf_process */
@@ -207,6 +216,7 @@ struct bpf_settings {
     unsigned int filter;      /* only processes among the targets */
     unsigned int check;       /* whole walks are sent as copies too, for user space to compare */
     unsigned int copies;      /* samples that may be sent as copies in each BPF_COPY_TURN_NS */
+    unsigned int parts;       /* of one copy, at most */
     unsigned int interpreter; /* native frames between an interpreter's are wanted */
 };
 

@@ -72,6 +72,7 @@ struct task_struct {
     struct mm_struct *mm;
     struct task_struct *group_leader;
     __u64 start_time;
+    __u64 self_exec_id; /* another one with each program that it executes */
     struct files_struct *files;
     struct css_set *cgroups;
     int on_cpu;

@@ -557,12 +557,19 @@ static long walk_again(__u32 index, void *context)
 /* Slots are marked as used by one walk in so many: each mark is a line of the cache. */
 #define USED_EVERY 8
 
-/* False when nothing is known of the process. */
-/* When the process that runs was started. */
+/* Which program of which process this is: another process with the same pid was started at another
+ * time, and each program that a process executes has another number. */
+static __always_inline __u64 program_of(const struct task_struct *leader)
+{
+    return leader->start_time + leader->self_exec_id;
+}
+
 static __always_inline __u64 process_started(void)
 {
-    return bpf_get_current_task_btf()->group_leader->start_time;
+    return program_of(bpf_get_current_task_btf()->group_leader);
 }
+
+/* False when nothing is known of the process. */
 
 static __always_inline int walk_begin(struct walk *walk, __u32 pid, __u64 time_ns)
 {
@@ -582,7 +589,8 @@ static __always_inline int walk_begin(struct walk *walk, __u32 pid, __u64 time_n
     walk->runtime = 0;
     if (!process)
         return 0;
-    /* Ends of processes are not always followed: the pid may be another one's by now. */
+    /* Ends of processes are not always followed, and user space may be late: the pid may be another
+     * one's by now, or have executed another program. */
     if (process->started && process->started != process_started())
         return 0;
     if ((time_ns >> 12) % USED_EVERY == 0)

@@ -157,7 +157,7 @@ static __always_inline int copy_sleeper(struct scratch *scratch, struct task_str
         return 0;
     if (settings.kernel)
         take_task_kernel(task, scratch);
-    return send_copied(scratch, task->group_leader->start_time, state.sp, state.bytes,
+    return send_copied(scratch, program_of(task->group_leader), state.sp, state.bytes,
                        BPF_RB_NO_WAKEUP) == 0;
 }
 

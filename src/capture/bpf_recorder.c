@@ -25,6 +25,8 @@
 /* While there are no events of processes, what is known of them is looked up again so often. */
 #define DOUBT_AGAIN_NS 10000000000
 #define CGROUPS_NS 1000000000
+/* Of CPU time for unwind rows, before the first sample. */
+#define PREPARE_CPU_NS 300000000
 
 static void forget_process(void *context, struct process *process)
 {
@@ -57,6 +59,17 @@ static int open_sources(struct bpf_recorder *bpf, const struct bpf_sampler_optio
     return bpf_sampler_new(&wanted, &bpf->sampler, error);
 }
 
+/* The kernel can walk the stacks of a process from its first sample on. Rows of files that no cache
+ * has take time to compile: those that come too late are loaded when they are needed. */
+static void introduce(struct bpf_recorder *bpf, struct process *process, int64_t until_cpu_ns)
+{
+    interpreters_look(&bpf->recorder->interpreters, process, monotonic_ns());
+    for (size_t i = 0; i < process->count; i++)
+        if (clock_ns(CLOCK_THREAD_CPUTIME_ID) < until_cpu_ns)
+            installer_prepare(&bpf->installer, &process->mappings[i]);
+    installer_install(&bpf->installer, process, (uint64_t)process->caught_up_ns);
+}
+
 /* What the processes are that exist already: from here on, events say what changes. */
 static void learn(struct bpf_recorder *bpf, const struct bpf_sampler_options *options,
                   bool learn_all)
@@ -68,13 +81,10 @@ static void learn(struct bpf_recorder *bpf, const struct bpf_sampler_options *op
         return;
     }
     processes_learn(processes, options->pids, options->pid_count, learn_all);
-    for (size_t i = 0; i < options->pid_count; i++) {
-        struct process *process = processes_find(processes, (uint32_t)options->pids[i]);
-        if (!process || !process->known)
-            continue;
-        interpreters_look(&bpf->recorder->interpreters, process, monotonic_ns());
-        installer_install(&bpf->installer, process, (uint64_t)process->caught_up_ns);
-    }
+    int64_t until_cpu_ns = clock_ns(CLOCK_THREAD_CPUTIME_ID) + PREPARE_CPU_NS;
+    for (size_t i = 0; i < processes->count && !installer_crowded(&bpf->installer); i++)
+        if (processes->list[i]->known)
+            introduce(bpf, processes->list[i], until_cpu_ns);
 }
 
 static void stop_collectors(struct bpf_recorder *bpf)
@@ -148,6 +158,7 @@ void bpf_recorder_release(struct bpf_recorder *bpf)
     bpf_sampler_free(bpf->sampler);
     perf_sampler_free(bpf->events);
     installer_release(&bpf->installer);
+    long_stacks_release(&bpf->long_stacks);
     free(bpf->stacks);
     id_table_release(&bpf->index);
     arena_release(&bpf->arena);
@@ -347,20 +358,20 @@ static bool is_churning(const struct process *process, uint64_t now_ns)
     return process->churned_ns && now_ns - process->churned_ns < CHURN_NS;
 }
 
-static struct unwind_input copied_input(const struct bpf_recorder *bpf,
+static struct unwind_input copied_input(struct bpf_recorder *bpf,
                                         const struct bpf_copy_event *event,
                                         struct installer_view *view)
 {
     struct unwind_input input = {
         .registers.known = (1u << UNWIND_REGISTERS) - 1,
-        .stack = (const uint8_t *)(event + 1),
-        .stack_bytes = event->stack_bytes,
-        .stack_address = event->stack_address,
         .rules = &bpf->recorder->modules.rules,
         .find = installer_place,
         .context = view,
-        .in_system_call = event->sample.flags & BPF_SAMPLE_SYSTEM_CALL,
+        .in_system_call = event->sample.flags & BPF_SAMPLE_SYSTEM_CALL &&
+                          !(event->sample.flags & BPF_SAMPLE_EXEC),
     };
+    input.stack =
+        long_stacks_join(&bpf->long_stacks, event, &input.stack_address, &input.stack_bytes);
     memcpy(input.registers.value, event->registers, sizeof(event->registers));
     return input;
 }
@@ -623,6 +634,10 @@ static void take_event(void *context, const void *data)
     struct bpf_recorder *bpf = context;
     if (*(const uint32_t *)data == BPF_EVENT_STACK) {
         take_stack(bpf, data);
+        return;
+    }
+    if (*(const uint32_t *)data == BPF_EVENT_PART) {
+        long_stacks_take(&bpf->long_stacks, data);
         return;
     }
     if (*(const uint32_t *)data == BPF_EVENT_CODE) {

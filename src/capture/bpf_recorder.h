@@ -9,6 +9,7 @@
 
 #include "capture/bpf/collector.h"
 #include "capture/bpf/installer.h"
+#include "capture/bpf/long_stacks.h"
 #include "capture/record/excess.h"
 #include "capture/record/flood.h"
 #include "capture/record/recorder.h"
@@ -43,6 +44,7 @@ struct bpf_recorder {
     struct perf_sampler *events; /* of processes */
     uint64_t collected_ns; /* those that happened until then have been taken from the kernel */
     struct installer installer;
+    struct long_stacks long_stacks;
     struct known_stack *stacks;
     size_t stack_count, stack_capacity;
     struct id_table index;   /* of stacks, by hash */

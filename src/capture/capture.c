@@ -428,7 +428,12 @@ const char *capture_locate(void *context, const struct profile *from, uint32_t m
 {
     struct capture *capture = context;
     const struct module *module = find_module(capture, from, mapping_id);
-    return module ? module_open_path(module, capture->path) : NULL;
+    const char *path = module ? module_open_path(module, capture->path) : NULL;
+    const struct profile_mapping *mapping = &from->mappings[mapping_id];
+    bool is_file = profile_text(from, mapping->file)[0] == '/';
+    /* Where its path leads now is another file, such as the host's of a container's name; only a
+     * build ID would tell. */
+    return path || !is_file || profile_text(from, mapping->build_id)[0] ? path : "";
 }
 
 struct shared_fd *capture_hold(struct capture *capture, const struct profile *from,

@@ -92,7 +92,8 @@ int capture_read(struct capture *capture, int timeout_ms, bool all, struct error
 bool capture_child_ended(struct capture *capture, pid_t child, int *ret_status);
 
 /* A symbol_locate_fn (symbol/naming/naming.h) with the capture as its context: where a mapping's
- * file can be opened now, also when it was deleted or is in another mount namespace. */
+ * file can be opened now, also when it was deleted or is in another mount namespace. "" when the
+ * file is gone and has no build ID: then whatever has its name now is another file. */
 const char *capture_locate(void *capture, const struct profile *from, uint32_t mapping_id);
 /* The same file, where the capture has it open, for as long as the caller holds it, also when the
  * capture is gone. NULL: it hasn't. */

@@ -48,15 +48,28 @@ make_quota() {
 leave_quota() { [ -z "$quota" ] || rmdir "$quota" || true; }
 trap 'leave_quota; finish' EXIT
 
-# try NAME OPTION... -- COMMAND...: records, and checks what was recorded with the options.
+# try NAME OPTION... -- COMMAND...: records; judge_all checks what was recorded with the options.
 try() {
     local name=$1 options=()
     shift
     while [ "$1" != -- ]; do options+=("$1") && shift; done
     shift
-    "$@" 2>said || { cat said && fail "$name" && return 0; }
+    "$@" -o "starved$((++tries)).pb.gz" 2>said || { cat said && fail "$name" && return 0; }
     sed 's/^/# /' said
-    check "$name ($ASSAY_SAMPLER)" python3 "$capture/starved.py" starved.pb.gz busy spin "${options[@]}"
+    judge+=("$name ($ASSAY_SAMPLER)|starved$tries.pb.gz|${options[*]}")
+}
+# Names are given afterwards: beside busy processes that takes most of the time.
+tries=0
+judge=()
+judge_all() {
+    local each name path options
+    for each in "${judge[@]}"; do
+        IFS='|' read -r name path options <<<"$each"
+        "$ASSAY" convert --symbolize "$path" -o named.pb.gz 2>said || { cat said && fail "$name" && continue; }
+        # shellcheck disable=SC2086 # words
+        check "$name" python3 "$capture/starved.py" named.pb.gz busy spin $options
+    done
+    judge=()
 }
 # shellcheck disable=SC2016 # the inner shell's
 in_quota() { sh -c 'echo $$ >"$0/cgroup.procs" && exec "$@"' "$quota" "$@"; }
@@ -65,9 +78,8 @@ make_quota
 start 40
 for ASSAY_SAMPLER in "${samplers[@]}"; do
     good=(--complete 99 --points 2 --least 10)
-    record=("$ASSAY" record -d 2 --naming-timeout 0 -o starved.pb.gz)
-    # By perf events each thread has a clock of its own, and little time here.
-    [ "$ASSAY_SAMPLER" = bpf ] || record+=(-F 499)
+    # Each has little time here, and by perf events each thread has a clock of its own.
+    record=("$ASSAY" record -d 2 -F 499 --naming-timeout 0.001)
     try "processes beside 40 busy ones" "${good[@]}" -- "${record[@]}" -p "$pids"
     [ "$(id -u)" -ne 0 ] || try "everything beside 40 busy ones" "${good[@]}" -- "${record[@]}" -a
     # Copies of stacks that nobody takes fill a ring of perf events, which says so.
@@ -80,16 +92,12 @@ for ASSAY_SAMPLER in "${samplers[@]}"; do
     try "everything with 5% of a CPU" "${good[@]}" -- in_quota "${record[@]}" -a
 done
 stop
+judge_all
 
 # At the lowest priority less may be seen, and what is seen is right.
 for ASSAY_SAMPLER in "${samplers[@]}"; do
     start 4
-    nice -n 19 "$ASSAY" record -p "$pids" -d 2 -o starved.pb.gz --naming-timeout 0 2>said &
-    recorder=$!
-    # Names take their time beside busy processes: those have been sampled by then.
-    wait_until 60 grep -q . said || stop
-    wait "$recorder" || { cat said && fail "the lowest priority"; }
+    try "the lowest priority" -- nice -n 19 "$ASSAY" record -p "$pids" -d 2 --naming-timeout 0.001
     stop
-    sed 's/^/# /' said
-    check "the lowest priority ($ASSAY_SAMPLER)" python3 "$capture/starved.py" starved.pb.gz busy spin
+    judge_all
 done

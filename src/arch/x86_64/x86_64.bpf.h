@@ -14,6 +14,8 @@ struct pt_regs {
 #define SYSTEM_CALL_ARGUMENT(registers) ((registers)->di)           /* the first */
 #define IN_SYSTEM_CALL(registers) ((__s64)(registers).orig_ax >= 0) /* struct user_registers */
 #define THREAD_POINTER(task) ((task)->thread.fsbase)
+/* execve and execveat */
+#define IN_EXEC(registers) ((registers).orig_ax == 59 || (registers).orig_ax == 322)
 #define NO_SYSTEM_CALL (~0ull) /* the kernel was entered by an exception or an interrupt */
 
 /* As the kernel saves them. A perf event's context begins with the same. */

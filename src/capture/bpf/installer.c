@@ -106,6 +106,13 @@ bool installer_place(void *context, uint64_t address, struct unwind_place *ret_p
     return true;
 }
 
+void installer_prepare(struct installer *installer, struct mapping *mapping)
+{
+    uint32_t segment = segments_of(installer->segments, mapping);
+    if (segment)
+        install_segment(installer, segment);
+}
+
 void installer_load(struct installer *installer, struct process *process, uint64_t address)
 {
     struct installer_view view = {.installer = installer, .process = process};
@@ -187,6 +194,13 @@ void installer_forget(struct installer *installer, struct process *process)
     bpf_sampler_forget_process(installer->sampler, process->pid);
     unwind_pool_leave_list(&installer->pool, process->list, monotonic_ns());
     process->list = NULL;
+}
+
+bool installer_crowded(const struct installer *installer)
+{
+    return installer_full(installer) || installer->pool.mappings_used > BPF_MAPPINGS_MAX / 2 ||
+           installer->pool.directory_used > BPF_DIRECTORY_MAX / 2 ||
+           installer->segments->count > BPF_SEGMENTS_MAX / 2;
 }
 
 bool installer_full(const struct installer *installer)

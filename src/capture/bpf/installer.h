@@ -41,6 +41,9 @@ struct installer_view {
 /* An unwind_find_fn for a `struct installer_view`. */
 bool installer_place(void *view, uint64_t address, struct unwind_place *ret_place);
 
+/* Brings in what walks will need of a mapping: a file with many rows only in part. */
+void installer_prepare(struct installer *installer, struct mapping *mapping);
+
 /* Brings in what a walk in the kernel lacked at an address. */
 void installer_load(struct installer *installer, struct process *process, uint64_t address);
 
@@ -54,6 +57,8 @@ void installer_share(struct installer *installer, struct process *child,
 /* The process has ended, or what was said of it is in doubt. */
 void installer_forget(struct installer *installer, struct process *process);
 
+/* Too little is free to tell the kernel what it may never need. */
+bool installer_crowded(const struct installer *installer);
 /* A table is full: everything in the kernel has to be said anew. */
 bool installer_full(const struct installer *installer);
 /* After the kernel has forgotten all processes and nothing of them is on its way any more. */

@@ -126,6 +126,7 @@ static int set_sizes(struct bpf_sampler *sampler, const struct bpf_sampler_optio
         .check = options->check,
         .interpreter = options->interpreter_frames || options->check,
         .copies = options->copies,
+        .parts = options->deep_buffers ? BPF_COPY_PARTS_MAX : 1,
     };
     uint32_t pool_bytes = sampler->slot_count * BPF_SLOT_ROWS * (uint32_t)sizeof(struct unwind_row);
     int r = bpf_map__set_initial_value(constants, &sampler->settings, sizeof(sampler->settings));
@@ -170,7 +171,7 @@ static int take_event(void *context, void *data, size_t length)
                  : kind == BPF_EVENT_NOTE  ? length >= note->bytes
                  : kind == BPF_EVENT_CODE  ? length >= sizeof(struct bpf_code_event)
                  : kind == BPF_EVENT_STACK ? length >= sizeof(*stack) + stack->count * 8u
-                 : kind == BPF_EVENT_COPY
+                 : kind == BPF_EVENT_COPY || kind == BPF_EVENT_PART
                      ? length >= sizeof(*copy) && length - sizeof(*copy) >= copy->stack_bytes
                      : false;
     if (whole && sampler->callback)

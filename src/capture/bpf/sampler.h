@@ -25,7 +25,7 @@ struct bpf_sampler_options {
     bool kernel, user;
     uint64_t pool_bytes;     /* 0: the default */
     unsigned copies;         /* samples that may come as copies in each BPF_COPY_TURN_NS */
-    bool deep_buffers;       /* room for seconds in which nobody reads */
+    bool deep_buffers;       /* room for seconds in which nobody reads, and for long copies */
     bool check;              /* whole walks come as copies too, to compare */
     bool ticks;              /* of the CPU clock */
     bool interpreter_frames; /* native frames of interpreters are wanted */

@@ -3,10 +3,12 @@
 
 #include "capture/record/module_file.h"
 
+#include <elf.h>
 #include <fcntl.h>
 #include <inttypes.h>
 #include <linux/openat2.h>
 #include <stdio.h>
+#include <string.h>
 #include <sys/syscall.h>
 #include <sys/sysmacros.h>
 #include <unistd.h>
@@ -15,22 +17,50 @@
  * terminal. */
 #define OPEN_FLAGS (O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY)
 
-enum way { WAY_MAPPING, WAY_PROCESS_ROOT, WAY_OUR_ROOT, WAYS };
+enum way {
+    WAY_MAPPING,
+    WAY_PROGRAM, /* of a process that runs from a memfd */
+    WAY_PROCESS_ROOT,
+    WAY_ANCESTOR_ROOT,
+    WAY_OUR_ROOT = WAY_ANCESTOR_ROOT + MODULE_ANCESTORS,
+    WAYS
+};
+
+bool module_file_is_memory(const char *path)
+{
+    static const char prefix[] = "/memfd:";
+    return !strncmp(path, prefix, sizeof(prefix) - 1);
+}
 
 /* ---- ways to a file ---- */
+
+/* Whose root a way begins in; 0: nobody's, or not known. */
+static uint32_t root_of(enum way way, const struct module_request *request)
+{
+    if (way == WAY_PROCESS_ROOT)
+        return request->pid;
+    return way >= WAY_ANCESTOR_ROOT && way < WAY_OUR_ROOT
+               ? request->ancestors[way - WAY_ANCESTOR_ROOT]
+               : 0;
+}
 
 /* As text; false when too little is known to go that way. */
 static bool path_of(enum way way, const struct module_request *request,
                     char buffer[MODULE_PATH_BYTES])
 {
     int length = -1;
+    /* No path leads to memory. */
+    if (module_file_is_memory(request->path) ? way > WAY_PROGRAM : way == WAY_PROGRAM)
+        return false;
     if (way == WAY_MAPPING && request->pid && request->start < request->end)
         length =
             snprintf(buffer, MODULE_PATH_BYTES, "/proc/%" PRIu32 "/map_files/%" PRIx64 "-%" PRIx64,
                      request->pid, request->start, request->end);
-    else if (way == WAY_PROCESS_ROOT && request->pid)
-        length = snprintf(buffer, MODULE_PATH_BYTES, "/proc/%" PRIu32 "/root%s", request->pid,
-                          request->path);
+    else if (way == WAY_PROGRAM && request->pid)
+        length = snprintf(buffer, MODULE_PATH_BYTES, "/proc/%" PRIu32 "/exe", request->pid);
+    else if (root_of(way, request))
+        length = snprintf(buffer, MODULE_PATH_BYTES, "/proc/%" PRIu32 "/root%s",
+                          root_of(way, request), request->path);
     else if (way == WAY_OUR_ROOT)
         length = snprintf(buffer, MODULE_PATH_BYTES, "%s", request->path);
     return length > 0 && length < MODULE_PATH_BYTES;
@@ -38,15 +68,15 @@ static bool path_of(enum way way, const struct module_request *request,
 
 /* A symbolic link in a container must not lead to a file of ours: it is followed as the process
  * would follow it. */
-static int open_in_root(const struct module_request *request)
+static int open_in_root(uint32_t pid, const char *path)
 {
     char root[64];
-    snprintf(root, sizeof(root), "/proc/%" PRIu32 "/root", request->pid);
+    snprintf(root, sizeof(root), "/proc/%" PRIu32 "/root", pid);
     int folder = open(root, O_PATH | O_DIRECTORY | O_CLOEXEC);
     if (folder < 0)
         return -errno;
     struct open_how how = {.flags = OPEN_FLAGS, .resolve = RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS};
-    int fd = (int)syscall(SYS_openat2, folder, request->path, &how, sizeof(how));
+    int fd = (int)syscall(SYS_openat2, folder, path, &how, sizeof(how));
     if (fd < 0)
         fd = -errno;
     close(folder);
@@ -58,8 +88,8 @@ static int open_way(struct modules *modules, enum way way, const struct module_r
     char path[MODULE_PATH_BYTES];
     if (!path_of(way, request, path) || (way == WAY_MAPPING && modules->no_map_files))
         return -ENOENT;
-    if (way == WAY_PROCESS_ROOT) {
-        int fd = open_in_root(request);
+    if (root_of(way, request)) {
+        int fd = open_in_root(root_of(way, request), request->path);
         if (fd != -ENOSYS)
             return fd;
     }
@@ -85,8 +115,14 @@ static bool is_asked_for(enum way way, const struct module_request *request,
     /* Something else may be mapped there by now. */
     if (found->st_ino != request->inode)
         return false;
-    return way == WAY_MAPPING || way == WAY_PROCESS_ROOT || found->st_dev == request->device ||
-           !major(found->st_dev);
+    return way <= WAY_PROCESS_ROOT || found->st_dev == request->device || !major(found->st_dev);
+}
+
+static bool is_elf(int fd)
+{
+    char magic[SELFMAG];
+    return pread(fd, magic, sizeof(magic), 0) == sizeof(magic) &&
+           !memcmp(magic, ELFMAG, sizeof(magic));
 }
 
 int module_file_find(struct modules *modules, const struct module_request *request,
@@ -101,7 +137,8 @@ int module_file_find(struct modules *modules, const struct module_request *reque
                 result = fd;
             continue;
         }
-        if (fstat(fd, &found) == 0 && is_asked_for(way, request, &found)) {
+        if (fstat(fd, &found) == 0 && is_asked_for(way, request, &found) &&
+            (!module_file_is_memory(request->path) || is_elf(fd))) {
             *ret_found = found;
             return fd;
         }
@@ -129,8 +166,10 @@ static bool same_stamp(const struct module *module, const struct stat *found)
 
 static struct module_request request_of(const struct module *module)
 {
-    return (struct module_request){
+    struct module_request request = {
         .path = module->path, .pid = module->pid, .start = module->start, .end = module->end};
+    memcpy(request.ancestors, module->ancestors, sizeof(request.ancestors));
+    return request;
 }
 
 const char *module_open_path(const struct module *module, char buffer[MODULE_PATH_BYTES])

@@ -9,10 +9,16 @@
 
 #include "capture/record/modules.h"
 
+/* A memfd: memory with a name that is no path. JITs put code there, and some programs run from it.
+ */
+bool module_file_is_memory(const char *path);
+
 /*
  * Opens the file of a mapping: through the mapping itself, which needs privilege and is always the
- * right file; by the path in the process's own root; by the path in ours. The last two count only
- * when the inode is the one asked for. Returns a descriptor or a negative errno.
+ * right file; by the path in the process's own root; by the path in its ancestors', which are there
+ * when it has ended; by the path in ours. All but the first count only when the inode is the one
+ * asked for. A memfd is opened through the mapping or as the process's program, if it is an ELF
+ * file. Returns a descriptor or a negative errno.
  */
 int module_file_find(struct modules *modules, const struct module_request *request,
                      struct stat *ret_found);

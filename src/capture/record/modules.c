@@ -266,6 +266,9 @@ static struct module *get_new(struct modules *modules, const struct module_reque
     struct stat found = {0};
     struct module *module;
     int fd = is_vdso ? -1 : module_file_find(modules, request, &found);
+    /* Shared memory without a program in it is a JIT's, and not worth a place in the table. */
+    if (fd < 0 && module_file_is_memory(request->path))
+        return NULL;
     if (!inode && !is_vdso) {
         device = found.st_dev;
         inode = found.st_ino;
@@ -294,8 +297,9 @@ static struct module *get_new(struct modules *modules, const struct module_reque
 
 struct module *modules_get(struct modules *modules, const struct module_request *request)
 {
-    bool is_vdso = !strcmp(request->path, VDSO_NAME);
-    if (!is_vdso && modules_is_no_file(request->path))
+    bool is_vdso = !strcmp(request->path, VDSO_NAME),
+         is_memory = module_file_is_memory(request->path);
+    if (!is_vdso && !is_memory && modules_is_no_file(request->path))
         return NULL;
     struct module_request plain = *request;
     struct module *module = NULL;
@@ -321,6 +325,7 @@ struct module *modules_get(struct modules *modules, const struct module_request 
         module->pid = plain.pid;
         module->start = plain.start;
         module->end = plain.end;
+        memcpy(module->ancestors, plain.ancestors, sizeof(module->ancestors));
     }
     return module;
 }

@@ -15,12 +15,17 @@
 #include "runtime/hotspot/binary.h"
 #include "runtime/python/binary.h"
 
+#define MODULE_ANCESTORS 3
+
 /* Information about a mapping. */
 struct module_request {
     const char *path;       /* as the process sees it; " (deleted)" behind it is taken off */
     uint32_t pid;           /* 0: not known */
     uint64_t start, end;    /* of the mapping now; start == end: not known */
     uint64_t device, inode; /* as the kernel gives them with mappings; inode 0: not known */
+    /* Processes that it descends from, nearest first; 0: not known. They have its root, nearly
+     * always: the way to files in a container when the process has ended. */
+    uint32_t ancestors[MODULE_ANCESTORS];
 };
 
 /* A file as stat sees it: equal ones have the same content. */
@@ -58,7 +63,8 @@ struct module {
     int64_t checked_ns;     /* when the file was last looked at */
     uint32_t pid;           /* of a process that had it mapped, and where */
     uint64_t start, end;
-    struct elf_file headers; /* its segments; nothing can be read through it */
+    uint32_t ancestors[MODULE_ANCESTORS]; /* of that process */
+    struct elf_file headers;              /* its segments; nothing can be read through it */
     struct rows_identity identity;
     enum module_rows_state rows_state;
     struct unwind_rows rows;
@@ -105,14 +111,14 @@ void modules_init(struct modules *modules);
 void modules_release(struct modules *modules);
 
 /* The kernel's names of mappings that are not binaries: [heap], //anon, anon_inode:..., and shared
- * memory, which JITs put code in. */
+ * memory, which JITs put code in; programs that run from a memfd (/memfd:...) are the exception. */
 bool modules_is_no_file(const char *path);
 
 /*
- * The module of a mapping. NULL for what is no file (anonymous and shared memory, what the kernel
- * maps by itself), and for files beyond the limit. "[vdso]" is the vDSO, which is the same in every
- * process. A file that is known by device, inode and path costs no system call, but one look at it
- * per second.
+ * The module of a mapping. NULL for what is no file (anonymous and shared memory other than an ELF
+ * file, what the kernel maps by itself), and for files beyond the limit. "[vdso]" is the vDSO,
+ * which is the same in every process. A file that is known by device, inode and path costs no
+ * system call, but one look at it per second.
  */
 struct module *modules_get(struct modules *modules, const struct module_request *request);
 

@@ -14,6 +14,7 @@
 #include "base/clock.h"
 #include "base/memory.h"
 #include "base/text.h"
+#include "capture/record/module_file.h"
 
 /* A process that has ended is kept for its last samples. */
 #define ENDED_REST_NS 1000000000
@@ -213,6 +214,9 @@ void processes_start(struct processes *processes, uint32_t pid, const struct pro
     process->program = parent->program;
     process->interpreter = interpreter_ref(parent->interpreter);
     process->parent = parent->number ? parent->number : parent->parent;
+    process->ancestors[0] = parent->pid;
+    memcpy(process->ancestors + 1, parent->ancestors,
+           sizeof(process->ancestors) - sizeof(process->ancestors[0]));
     memcpy(process->name, parent->name, sizeof(process->name));
 }
 
@@ -307,6 +311,7 @@ void process_execute(struct processes *processes, struct process *process, uint6
     process->interpreter_looks = 0;
     process->known = true;
     process->changed = true;
+    process->started = 0;
     process->replaced_ns = time_ns;
     process->program = NULL;
     process->parent = process->number ? process->number : process->parent;
@@ -395,15 +400,18 @@ void process_map(struct processes *processes, struct process *process,
     struct mapping mapping = {.start = event->start, .offset = event->offset};
     if (!event->length || __builtin_add_overflow(event->start, event->length, &mapping.end))
         return;
-    mapping.module = modules_get(processes->modules, &(struct module_request){
-                                                         .path = event->path,
-                                                         .pid = process->pid,
-                                                         .start = event->start,
-                                                         .end = mapping.end,
-                                                         .device = event->device,
-                                                         .inode = event->inode,
-                                                     });
-    mapping.generated = !mapping.module && modules_is_no_file(event->path);
+    struct module_request request = {.path = event->path,
+                                     .pid = process->pid,
+                                     .start = event->start,
+                                     .end = mapping.end,
+                                     .device = event->device,
+                                     .inode = event->inode};
+    memcpy(request.ancestors, process->ancestors, sizeof(request.ancestors));
+    mapping.module = modules_get(processes->modules, &request);
+    /* A JIT has written what is in no file; but what a program begins with is its own code, in a
+     * memfd that was gone before it could be read. */
+    bool is_first = !process->program && event->time_ns && module_file_is_memory(event->path);
+    mapping.generated = !mapping.module && !is_first && modules_is_no_file(event->path);
     if (!process->program)
         process->program = mapping.module;
     if (mapping.module)

@@ -39,7 +39,8 @@ struct process {
     struct module *program; /* the first that it mapped: what it runs; NULL: not known */
     uint64_t number;        /* another with each program that it runs; 0: nobody asked yet */
     uint64_t parent;        /* the number of whom it came from, or of what it ran before; or 0 */
-    uint32_t labels;        /* its samples' labels in the profile of `labels_epoch` */
+    uint32_t ancestors[MODULE_ANCESTORS]; /* pids, its parent's first; 0: not known */
+    uint32_t labels;                      /* its samples' labels in the profile of `labels_epoch` */
     uint32_t labels_epoch;
     uint64_t started;                /* when, as the kernel says it with samples; 0: it has not */
     uint32_t user;                   /* whom it belongs to; PROCESS_USER_UNKNOWN */

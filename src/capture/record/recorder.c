@@ -478,7 +478,9 @@ static void take_sample(struct recorder *recorder, const struct perf_record *rec
         frames[count++] = recorder_mark(recorder, process->name);
     if (record->has_user)
         recorder_repair(recorder, process, record->ip, record->time_ns);
-    if (record->has_user && (!record->in_kernel || !is_between_programs(process)))
+    /* In execve the old program's stack is gone before its registers are. */
+    bool no_stack = record->in_kernel && (!record->stack_bytes || is_between_programs(process));
+    if (record->has_user && !no_stack)
         count += walk_record(recorder, process, record, frames + count);
     count += add_kernel(recorder, record, frames + count);
     recorder_add(recorder,

@@ -17,7 +17,7 @@ size_t symbol_put_frames(struct profile *to, const struct symbol_frame *frames, 
                          struct profile_frame *renamed);
 
 /* Where the file of a mapping can be opened now, such as /proc/PID/root/usr/bin/x; NULL for the
- * mapping's own file name. The text has to live until the next call. */
+ * mapping's own file name, "" when it can't be. The text has to live until the next call. */
 typedef const char *(*symbol_locate_fn)(void *context, const struct profile *from,
                                         uint32_t mapping_id);
 
