@@ -140,6 +140,13 @@ def own_frames(frames, program, own):
     ]
 
 
+def without_lookup(frames):
+    for at, frame in enumerate(frames):
+        if frame.name.startswith("_dl_runtime_resolve") and frame.binary.startswith("ld-"):
+            return frames[:at]
+    return frames
+
+
 def find_own(chains):
     """What no other chain begins with: a sample that has come so far is this chain's."""
     for chain in chains:
@@ -184,6 +191,10 @@ def check(options, samples, lines):
                 continue
             frames = frames[1:]
         taken = [chain.take(stack_text(frames), sample.count, truncated) for chain in chains]
+        # The first call of any function in a library looks it up.
+        called = without_lookup(frames)
+        if not any(taken) and called != frames:
+            taken = [chain.take(stack_text(called), sample.count, truncated) for chain in chains]
         if not any(taken) and not is_outside(frames, options.program):
             impossible[show(frames)] += sample.count
     complaints = [
