@@ -16,6 +16,41 @@ void sandwich_release(struct sandwich *sandwich)
     profile_release(&sandwich->below);
 }
 
+int sandwich_simplify(const struct profile *profile, const struct calltree_simpler *simpler,
+                      struct profile *ret_simple, struct error *error)
+{
+    _cleanup_calltree_ struct calltree tree;
+    profile_init(ret_simple, profile->detail & PROFILE_ORIGINAL_NAMES);
+    calltree_init(&tree);
+    int r = calltree_add(&tree, profile, CALLTREE_NEW, error);
+    if (r < 0 || !tree.type_count)
+        return r;
+    calltree_simplify(&tree, simpler);
+    const struct calltree_type *type = &tree.types[0];
+    profile_type(ret_simple, profile_cstring(ret_simple, type->name),
+                 profile_cstring(ret_simple, type->unit));
+    _cleanup_free_ uint32_t *nodes = memory_zalloc(tree.node_count, sizeof(*nodes));
+    for (uint32_t i = 1; i < tree.node_count; i++) {
+        const struct calltree_function *function = &tree.functions[tree.nodes[i].function];
+        struct profile_frame frame = {.kind = function->kind, .inlined = tree.nodes[i].inlined};
+        frame.function = profile_function(
+            ret_simple, &(struct profile_function){
+                            .name = profile_string(ret_simple, function->name, function->length),
+                            .file = profile_cstring(ret_simple, function->file)});
+        if (function->binary[0])
+            frame.mapping = profile_mapping(
+                ret_simple,
+                &(struct profile_mapping){.limit = UINT64_MAX,
+                                          .file = profile_cstring(ret_simple, function->binary)});
+        nodes[i] = profile_child(ret_simple, nodes[tree.nodes[i].parent],
+                                 profile_frame(ret_simple, &frame));
+        if (type->self[CALLTREE_NEW][i])
+            profile_add_value(ret_simple, profile_sample(ret_simple, nodes[i], 0, 0, 0), 0,
+                              type->self[CALLTREE_NEW][i]);
+    }
+    return 0;
+}
+
 struct cutting {
     const struct profile *profile;
     const struct naming *naming;

@@ -6,6 +6,7 @@
  */
 #pragma once
 
+#include "profile/calltree.h"
 #include "profile/rank.h"
 
 struct sandwich {
@@ -16,6 +17,11 @@ struct sandwich {
 
 void sandwich_release(struct sandwich *sandwich);
 #define _cleanup_sandwich_ __attribute__((cleanup(sandwich_release)))
+
+/* The stacks of a profile's first type by function, made simpler: `ret_simple` is initialised here.
+ */
+int sandwich_simplify(const struct profile *profile, const struct calltree_simpler *simpler,
+                      struct profile *ret_simple, struct error *error);
 
 /* Of the profile's first type. False when no stack has a function of that name; release it even
  * then. */

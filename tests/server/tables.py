@@ -220,6 +220,51 @@ def check_callers(stacks):
         assert {f: v[1] for f, v in rows_of(table)} == {f: v[1] for f, v in functions_of(above).items()}
 
 
+def hide(stacks, hidden):
+    out = collections.Counter()
+    for path, value in stacks.items():
+        out[tuple(f for f in path if f not in hidden)] += value
+    return out
+
+
+def check_callers_simpler(stacks):
+    shown = hide(stacks, ("run", "entry_SYSCALL"))
+    for function in ("do_call7", "walk"):
+        answer = get("callers", function=function, limit=1000000, max_nodes=200,
+                     hide=["run", "entry_SYSCALL"])
+        assert (answer["flat"], answer["cum"]) == functions_of(shown)[function], function
+        callers, callees, below, above = around(shown, function)
+        assert {r["function"]: r["cum"] for r in answer["callers"]} == callers, function
+        assert {r["function"]: r["cum"] for r in answer["callees"]} == callees, function
+        check_tree(answer["callee_tree"], below)
+        check_tree(answer["caller_tree"], above)
+    # Of the stacks below another function.
+    part = around(stacks, "entry_SYSCALL")[2]
+    answer = get("callers", function="do_call7", below="entry_SYSCALL", max_nodes=200)
+    assert answer["cum"] == functions_of(part)["do_call7"][1]
+    check_tree(answer["caller_tree"], around(part, "do_call7")[3])
+
+
+def check_callers_diff(base, new):
+    for function in ("entry_SYSCALL", "svc3.step1"):
+        answer = get("callers", function=function, limit=1000000, max_nodes=200, normalize="none",
+                     **BASE_RANGE)
+        old, now = around(base, function), around(new, function)
+        assert (answer["flat"], answer["cum"]) == functions_of(new)[function], function
+        assert (answer["base_flat"], answer["base_cum"]) == functions_of(base)[function], function
+        assert (answer["base_total"], answer["total"]) == (sum(base.values()), sum(new.values()))
+        assert answer["scale"] == 1
+        for key, i in (("callers", 0), ("callees", 1)):
+            rows = {r["function"]: (r["base_cum"], r["cum"]) for r in answer[key]}
+            assert rows == {f: (old[i][f], now[i][f]) for f in old[i].keys() | now[i].keys()}, function
+        for key, i in (("callee_tree", 2), ("caller_tree", 3)):
+            check_tree(answer[key], now[i])
+            check_tree(answer[key], old[i], "base", "base_cut")
+    # Scaled as the comparison is.
+    answer = get("callers", function="walk", normalize="total", **BASE_RANGE)
+    assert abs(answer["scale"] - sum(new.values()) / sum(base.values())) < 1e-6
+
+
 def check_diff(base, new):
     old, now = functions_of(base), functions_of(new)
     answer = get("diff", limit=1000000, normalize="none", order="desc", **BASE_RANGE)
@@ -246,7 +291,9 @@ def main():
     check_simpler(new)
     check_flame(new)
     check_callers(new)
+    check_callers_simpler(new)
     check_diff(base, new)
+    check_callers_diff(base, new)
 
 
 main()

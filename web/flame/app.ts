@@ -59,6 +59,7 @@ export interface Seen {
   profile: Profile;
   state: State;
   whole: number;
+  wholeBase: number;
 }
 
 export interface Found {
@@ -70,12 +71,18 @@ export interface Found {
   note: string;
 }
 
+// A function's callers and callees.
+export interface Around {
+  shown: { profile: Profile; sandwich: Sandwich } | null;
+  // Why there is nothing to show yet; '' when nobody can be asked.
+  note: string;
+}
+
 // Numbers of all stacks (exact.ts).
 export interface ExactViews {
   ranked: (seen: Seen, ranking: Ranking) => { values: FunctionValues; ranked: Ranked };
   found: (seen: Seen, ranking: Ranking) => Found;
-  // Null while it isn't known.
-  sandwich: (seen: Seen, func: number) => { profile: Profile; sandwich: Sandwich } | null;
+  sandwich: (seen: Seen, func: number) => Around;
   // Whose functions the nodes of a sandwich's graph have; null for others.
   profileOf: (graph: Graph) => Profile | null;
   end: () => void;
@@ -402,7 +409,8 @@ class App implements FlameApp, Controls {
 
   private seen(): Seen {
     const { source, profile, current: state } = this;
-    return { source, profile, state, whole: this.graphNow().whole };
+    const { whole, wholeBase } = this.graphNow();
+    return { source, profile, state, whole, wholeBase };
   }
 
   private renderSandwich(graph: Graph, matched: Uint8Array | null): void {
@@ -411,12 +419,15 @@ class App implements FlameApp, Controls {
     const view = this.sandwichView.get();
     const drawn = model.sandwich(type, current.view === 'both' ? current.picked : current.func);
     if (!drawn) return;
-    const exact = this.asked()?.sandwich(this.seen(), drawn.func) ?? null;
+    const { shown: exact, note } = this.asked()?.sandwich(this.seen(), drawn.func)
+      ?? { shown: null, note: '' };
     const table = this.tableShown(graph, matched, drawn.func);
     if (exact)
       view.show(exact.sandwich, profile.types[type].unit,
         new PackageColours(exact.profile, this.theme.scheme, current.colour),
         { ...table, profile: exact.profile });
+    else if (note !== '')
+      view.wait(drawn.func, note, table);
     else
       view.show(drawn, profile.types[type].unit, this.colours, table,
         cutWords(profile, type, graph));

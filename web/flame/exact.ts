@@ -6,22 +6,30 @@
 import { mergeFunctions } from './graft';
 import { makeTree, makeValues, pathTo, type Graph } from './tree';
 import { derived } from './transform';
-import type { ExactViews, Found, Seen } from './app';
+import type { Around, ExactViews, Found, Seen } from './app';
 import type { Profile } from './data';
 import type { FunctionValues } from './functions';
 import type { Sandwich } from './sandwich';
+import type { State } from './state';
 import type { Ranked, Ranking, TableRow } from './table';
 
-export interface TableRequest extends Ranking {
-  search: string;
-  regex: boolean;
-  // The stacks that begin with these frames; a search looks from the last of them on.
-  focus: string[];
-  // As in Transform, by name.
+// As in Transform, by name.
+export interface Simpler {
   hide: string[];
   fold: readonly string[];
   only: string;
   recursion: boolean;
+}
+
+export interface TableRequest extends Ranking, Simpler {
+  search: string;
+  regex: boolean;
+  // The stacks that begin with these frames; a search looks from the last of them on.
+  focus: string[];
+}
+
+export interface AroundRequest extends Simpler {
+  name: string;
 }
 
 export interface TableAnswer {
@@ -40,7 +48,7 @@ export interface AroundAnswer {
 
 export interface Ask {
   table: (request: TableRequest, signal: AbortSignal) => Promise<TableAnswer>;
-  around?: (name: string, signal: AbortSignal) => Promise<AroundAnswer>;
+  around?: (request: AroundRequest, signal: AbortSignal) => Promise<AroundAnswer>;
 }
 
 export interface Asked<T> {
@@ -92,7 +100,7 @@ const TYPING_MS = 300;
 class Exact implements ExactViews {
   private readonly tables: Latest<TableRequest, TableAnswer>;
   private readonly insides: Latest<TableRequest, TableAnswer>;
-  private readonly arounds: Latest<string, AroundAnswer> | null;
+  private readonly arounds: Latest<AroundRequest, AroundAnswer> | null;
   // The last answers, as what the views read.
   private ranks: { answer: TableAnswer; values: FunctionValues; ranked: Ranked } | null = null;
   private around: { answer: AroundAnswer; profile: Profile; sandwich: Sandwich } | null = null;
@@ -135,15 +143,15 @@ class Exact implements ExactViews {
     return { ...value, inside: inside?.matched ?? null, note: '' };
   }
 
-  // What is hidden or collapsed is so in the picture alone.
-  sandwich(seen: Seen, func: number): { profile: Profile; sandwich: Sandwich } | null {
-    const { profile, source, whole } = seen;
-    if (func < 0 || profile !== source || profile.kind === 'diff') return null;
-    const answer = this.arounds?.get(profile.names[func]).value;
-    if (!answer) return null;
+  sandwich(seen: Seen, func: number): Around {
+    const { profile, source, state, whole, wholeBase } = seen;
+    if (func < 0 || !this.arounds) return { shown: null, note: '' };
+    const { value: answer, error } = this.arounds.get({
+      name: profile.names[func], ...simplerOf(source, state) });
+    if (!answer) return { shown: null, note: error || 'Loading callers and callees…' };
     if (this.around?.answer !== answer)
-      this.around = { answer, ...sandwichOf(profile, answer, func, whole) };
-    return this.around;
+      this.around = { answer, ...sandwichOf(profile, answer, func, whole, wholeBase) };
+    return { shown: this.around, note: '' };
   }
 
   profileOf(graph: Graph): Profile | null {
@@ -168,7 +176,12 @@ const NO_VALUES: FunctionValues = {
 function requestOf({ source, state }: Seen, ranking: Ranking): TableRequest {
   return {
     ...ranking, sort: ranking.sort || (source.kind === 'diff' ? 'self-change' : 'self'),
-    search: state.search, regex: state.regex, focus: [],
+    search: state.search, regex: state.regex, focus: [], ...simplerOf(source, state),
+  };
+}
+
+function simplerOf(source: Profile, state: State): Simpler {
+  return {
     hide: state.hidden.map((f) => source.names[f]),
     fold: state.fold, only: state.only, recursion: state.recursion,
   };
@@ -188,14 +201,15 @@ export function valuesOf(rows: readonly TableRow[], diff: boolean): FunctionValu
 }
 
 // The tree below the function, which is the root's only child, with the functions of another profile.
-function graphOf(part: Profile, functionOf: Int32Array, whole: number): Graph {
-  const { tree, self } = part;
+function graphOf(part: Profile, functionOf: Int32Array, whole: number, wholeBase: number): Graph {
+  const { tree, self, base } = part;
   const top = tree.firstChild[0];
   const idOf = new Int32Array(tree.size).fill(-1);
   const parent: number[] = [];
   const func: number[] = [];
   const inlined: number[] = [];
   const values: number[] = [];
+  const before: number[] = [];
   for (let n = Math.max(1, top); n < tree.size; n++) {
     if (n !== top && idOf[tree.parent[n]] < 0) continue;
     idOf[n] = parent.length;
@@ -203,14 +217,19 @@ function graphOf(part: Profile, functionOf: Int32Array, whole: number): Graph {
     func.push(functionOf[tree.func[n]]);
     inlined.push(tree.inlined[n]);
     values.push(self[0][n]);
+    if (base.length > 0) before.push(base[0][n]);
   }
   const made = makeTree(Int32Array.from(parent), Int32Array.from(func), Uint8Array.from(inlined));
-  return { tree: made, values: makeValues(made, Float64Array.from(values), null), whole, wholeBase: 0 };
+  return {
+    tree: made, whole, wholeBase,
+    values: makeValues(made, Float64Array.from(values),
+      base.length > 0 ? Float64Array.from(before) : null),
+  };
 }
 
 // A profile that has the functions of both, and the sandwich in its terms.
 export function sandwichOf(
-  profile: Profile, answer: AroundAnswer, func: number, whole: number,
+  profile: Profile, answer: AroundAnswer, func: number, whole: number, wholeBase = 0,
 ): { profile: Profile; sandwich: Sandwich } {
   const above = mergeFunctions(profile, answer.callers);
   const withAbove = { ...profile, names: above.names, files: above.files, binaries: above.binaries };
@@ -219,8 +238,8 @@ export function sandwichOf(
     profile: { ...profile, names: below.names, files: below.files, binaries: below.binaries },
     sandwich: {
       func,
-      callers: graphOf(answer.callers, above.of, whole),
-      callees: graphOf(answer.callees, below.of, whole),
+      callers: graphOf(answer.callers, above.of, whole, wholeBase),
+      callees: graphOf(answer.callees, below.of, whole, wholeBase),
       truncated: false,
     },
   };

@@ -105,7 +105,21 @@ export class SandwichView {
     this.table.show(table);
   }
 
+  // Until all stacks are known, nothing is shown of those that the picture has.
+  wait(func: number, note: string, table: TableShown): void {
+    this.shown = table;
+    this.title.replaceChildren(
+      make('span', { class: 'sandwich-name' }, functionName(table.profile, func)),
+      make('span', { class: 'quiet' }, note));
+    for (const side of [this.callers, this.callees]) {
+      side.graph = null;
+      side.view.element.hidden = true;
+    }
+    this.table.show(table);
+  }
+
   private fill(side: Side, graph: Graph): void {
+    side.view.element.hidden = false;
     if (side.graph !== graph) side.zoom = 0;
     side.graph = graph;
     this.draw(side);

@@ -3,7 +3,7 @@
 // accounts for, and a function's callers and callees.
 
 import { readProfile } from '../flame/data';
-import type { Ask, TableRequest } from '../flame/exact';
+import type { Ask, Simpler, TableRequest } from '../flame/exact';
 import { get, type CallersAnswer, type DiffAnswer, type TopAnswer } from './api';
 import type { Params } from './route';
 
@@ -12,11 +12,15 @@ const SORTS: Record<string, string> = {
   'self-base': 'base_flat', 'self-new': 'new_flat', 'total-base': 'base_cum', 'total-new': 'new_cum',
 };
 
+const simplerParams = ({ hide, fold, only, recursion }: Simpler): Params => ({
+  hide, fold: [...fold], only: only || undefined, recursion: recursion ? 'once' : undefined,
+});
+
 export function tableParams(request: TableRequest): Params {
-  const { search, regex, sort, descending, limit, focus, hide, fold, only, recursion } = request;
+  const { search, regex, sort, descending, limit, focus } = request;
   return {
-    sort: SORTS[sort] ?? 'flat', order: descending ? 'desc' : 'asc', limit: String(limit), focus, hide,
-    fold: [...fold], only: only || undefined, recursion: recursion ? 'once' : undefined,
+    sort: SORTS[sort] ?? 'flat', order: descending ? 'desc' : 'asc', limit: String(limit), focus,
+    ...simplerParams(request),
     [regex ? 'regex' : 'search']: search || undefined,
   };
 }
@@ -33,12 +37,15 @@ export function askTop(selection: Params, part: Params = {}): Ask {
           ({ name, file, binary, self: flat, total: cum, baseSelf: 0, baseTotal: 0 })),
       };
     },
-    around: Object.keys(part).length > 0 ? undefined : async (name, signal) => {
-      const answer = await get<CallersAnswer>('callers', { ...selection, function: name, limit: '1' }, signal);
-      return { callers: readProfile(answer.caller_tree), callees: readProfile(answer.callee_tree) };
-    },
+    around: askAround({ ...selection, ...part }),
   };
 }
+
+const askAround = (selection: Params): Ask['around'] => async (request, signal) => {
+  const answer = await get<CallersAnswer>('callers', {
+    ...selection, ...simplerParams(request), function: request.name, limit: '1' }, signal);
+  return { callers: readProfile(answer.caller_tree), callees: readProfile(answer.callee_tree) };
+};
 
 // Of a comparison: the base is scaled, as in its picture.
 export function askDiff(selection: Params): Ask {
@@ -54,5 +61,6 @@ export function askDiff(selection: Params): Ask {
         })),
       };
     },
+    around: askAround(selection),
   };
 }

@@ -3,6 +3,7 @@
 // server, which forgets them again. Those of `assay view` are already there.
 
 import { get, getBlob, post, postBlob, viewSecret, type Quality } from './api';
+import { WHOLE } from './more';
 import { currentRoute, type Params } from './route';
 
 export interface OpenFile {
@@ -133,12 +134,13 @@ function take({ path, params, body }: Question, format: string): Promise<Blob> {
   return body === null ? getBlob(path, all) : postBlob(path, all, body);
 }
 
-export function askFlame(file: OpenFile, signal: AbortSignal, more: Params = {}): Promise<FileFlame> {
+// Nobody else can be asked about a file: all of it comes, as far as a page can hold it.
+export function askFlame(file: OpenFile, signal: AbortSignal, more: Params = WHOLE): Promise<FileFlame> {
   return ask(aboutFile(file), more, signal);
 }
 
 export function askDiff(
-  file: OpenFile, base: Base, normalize: string, signal?: AbortSignal, more: Params = {},
+  file: OpenFile, base: Base, normalize: string, signal?: AbortSignal, more: Params = WHOLE,
 ): Promise<FileDiff> {
   return ask(aboutTwo(file, base, normalize), more, signal);
 }

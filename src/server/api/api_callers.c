@@ -4,6 +4,9 @@
 #include <string.h>
 
 #include "format/picture/flamedata.h"
+#include "profile/diff.h"
+#include "profile/level.h"
+#include "query/covered.h"
 #include "query/sandwich.h"
 #include "server/api/api.h"
 #include "server/api/table_query.h"
@@ -25,9 +28,18 @@ struct around {
     const char *function;
     uint32_t nodes, nodes_max; /* of a tree in the end, and before */
     struct direction above, below;
-    int64_t flat, cumulative, total;
+    int64_t flat[CALLTREE_SIDES], cumulative[CALLTREE_SIDES], total[CALLTREE_SIDES];
     bool filling; /* trees are frozen, and get their values */
     bool found;
+    struct table_query simple; /* what of it is left */
+
+    /* The selection, and what it is compared with. */
+    struct query_context contexts[CALLTREE_SIDES];
+    struct query_quality quality[CALLTREE_SIDES];
+    bool compared;
+    enum diff_normalize normalize;
+    double scale;            /* of the base */
+    enum calltree_side side; /* that is being added */
 };
 
 static void around_init(struct around *around)
@@ -46,10 +58,13 @@ static void around_release(struct around *around)
         function_table_release(&directions[i]->neighbours);
         calltree_release(&directions[i]->tree);
     }
+    table_query_release(&around->simple);
+    for (int side = 0; side < CALLTREE_SIDES; side++)
+        query_context_release(&around->contexts[side]);
 }
 
 static void add_neighbours(struct function_table *table, const struct naming *naming,
-                           const struct ranking *ranking)
+                           const struct ranking *ranking, enum calltree_side side)
 {
     static const struct naming_entry root = {.name = "", .file = "", .binary = ""};
     for (size_t i = 0; i < ranking->count; i++) {
@@ -58,8 +73,7 @@ static void add_neighbours(struct function_table *table, const struct naming *na
             from->entry == RANK_ROOT ? &root : &naming->entries[from->entry];
         struct function_row *row =
             function_table_row(table, entry->name, strlen(entry->name), entry->file, entry->binary);
-        row->cumulative[CALLTREE_NEW] =
-            add_saturated(row->cumulative[CALLTREE_NEW], from->cumulative);
+        row->cumulative[side] = add_saturated(row->cumulative[side], from->cumulative);
     }
 }
 
@@ -68,7 +82,7 @@ static int add_stacks(const struct around *around, struct direction *direction,
 {
     if (around->filling && !direction->limited)
         return 0; /* it has all */
-    int r = calltree_add(&direction->tree, stacks, CALLTREE_NEW, error);
+    int r = calltree_add(&direction->tree, stacks, around->side, error);
     if (!r && !around->filling && direction->tree.node_count > around->nodes_max) {
         direction->limited = true;
         direction->dropped += calltree_limit(&direction->tree, around->nodes_max / 2);
@@ -76,38 +90,84 @@ static int add_stacks(const struct around *around, struct direction *direction,
     return r;
 }
 
-static int add_part(void *context, struct profile *profile, struct error *error)
+static int add_profile(struct around *around, const struct profile *profile, struct error *error)
 {
-    struct around *around = context;
+    enum calltree_side side = around->side;
     _cleanup_naming_ struct naming naming = {0};
     _cleanup_sandwich_ struct sandwich sandwich;
     naming_init(&naming, profile);
-    bool found = sandwich_init(&sandwich, profile, &naming, around->function);
-    if (!around->filling && profile->type_count)
-        for (size_t row = 0; row < profile->samples.count; row++)
-            around->total = add_saturated(around->total, profile->samples.values[0][row]);
-    if (!found)
+    if (!sandwich_init(&sandwich, profile, &naming, around->function))
         return 0;
     if (!around->filling) {
         around->found = true;
-        around->flat = add_saturated(around->flat, sandwich.flat);
-        around->cumulative = add_saturated(around->cumulative, sandwich.cumulative);
-        add_neighbours(&around->above.neighbours, &naming, &sandwich.callers);
-        add_neighbours(&around->below.neighbours, &naming, &sandwich.callees);
+        around->flat[side] = add_saturated(around->flat[side], sandwich.flat);
+        around->cumulative[side] = add_saturated(around->cumulative[side], sandwich.cumulative);
+        add_neighbours(&around->above.neighbours, &naming, &sandwich.callers, side);
+        add_neighbours(&around->below.neighbours, &naming, &sandwich.callees, side);
     }
     int r = add_stacks(around, &around->above, &sandwich.above, error);
     return r < 0 ? r : add_stacks(around, &around->below, &sandwich.below, error);
 }
 
-static int look_around(struct around *around, struct query_context *query_context,
-                       struct query_quality *quality, struct error *error)
+static int add_simpler(struct around *around, const struct profile *profile, struct error *error)
+{
+    if (!table_query_simplifies(&around->simple))
+        return add_profile(around, profile, error);
+    _cleanup_profile_ struct profile simple;
+    int r = sandwich_simplify(profile, &around->simple.simpler, &simple, error);
+    return r < 0 ? r : add_profile(around, &simple, error);
+}
+
+static int add_part(void *context, struct profile *profile, struct error *error)
+{
+    struct around *around = context;
+    int64_t *total = &around->total[around->side];
+    if (!around->filling && profile->type_count)
+        for (size_t row = 0; row < profile->samples.count; row++)
+            *total = add_saturated(*total, profile->samples.values[0][row]);
+    const char *function = around->simple.below ? around->simple.below : around->simple.above;
+    if (!function)
+        return add_simpler(around, profile, error);
+    _cleanup_naming_ struct naming naming = {0};
+    _cleanup_sandwich_ struct sandwich cut;
+    naming_init(&naming, profile);
+    if (!sandwich_init(&cut, profile, &naming, function))
+        return 0;
+    return add_simpler(around, around->simple.below ? &cut.below : &cut.above, error);
+}
+
+static int add_sides(struct around *around, struct error *error)
+{
+    int r = 0;
+    for (int side = 0; !r && side <= (around->compared ? CALLTREE_BASE : CALLTREE_NEW); side++) {
+        around->side = (enum calltree_side)side;
+        r = query_context_each(&around->contexts[side], 0, add_part, around, &around->quality[side],
+                               error);
+    }
+    return r;
+}
+
+static void find_scale(struct around *around)
+{
+    const char *type = around->contexts[CALLTREE_NEW].query.type;
+    struct diff_sums sums[CALLTREE_SIDES];
+    for (int side = 0; side < CALLTREE_SIDES; side++)
+        sums[side] = (struct diff_sums){around->total[side],
+                                        covered_duration(type, &around->quality[side].found),
+                                        level_is_type(type)};
+    const struct diff_sums *base = &sums[CALLTREE_BASE], *new_side = &sums[CALLTREE_NEW];
+    around->normalize = diff_resolve_of(base, new_side, around->normalize);
+    around->scale = diff_scale_of(base, new_side, around->normalize);
+}
+
+static int look_around(struct around *around, struct error *error)
 {
     struct function_sorting sorting = {.order = FUNCTIONS_BY_CUMULATIVE};
     struct direction *directions[] = {&around->above, &around->below};
-    size_t memory = query_context->limits.memory_bytes;
+    size_t memory = around->contexts[CALLTREE_NEW].limits.memory_bytes;
     around->nodes_max =
         MAX(around->nodes, memory ? (uint32_t)MIN(memory / NODE_BYTES, NODES_MAX) : NODES_MAX);
-    int r = query_context_each(query_context, 0, add_part, around, quality, error);
+    int r = add_sides(around, error);
     if (!r && !around->found)
         r = api_missing_function(around->function, error);
     for (size_t i = 0; !r && i < ARRAY_LENGTH(directions); i++) {
@@ -118,61 +178,112 @@ static int look_around(struct around *around, struct query_context *query_contex
     }
     around->filling = around->above.limited || around->below.limited;
     if (!r && around->filling)
-        r = query_context_each(query_context, 0, add_part, around, quality, error);
+        r = add_sides(around, error);
     for (size_t i = 0; !r && around->filling && i < ARRAY_LENGTH(directions); i++)
         directions[i]->dropped += calltree_limit(&directions[i]->tree, around->nodes);
-    return r < 0 ? r : query_context_measure(query_context, quality, error);
+    for (int side = 0; !r && side <= (around->compared ? CALLTREE_BASE : CALLTREE_NEW); side++)
+        r = query_context_measure(&around->contexts[side], &around->quality[side], error);
+    if (!r && around->compared)
+        find_scale(around);
+    return r;
 }
 
 static void put_neighbours(struct buffer *out, const char *key, const struct function_table *table,
-                           uint64_t limit)
+                           bool compared, uint64_t limit)
 {
     buffer_printf(out, ",\n\"%s_count\":%zu,\"%s\":[", key, table->count, key);
     for (size_t i = 0; i < table->count && i < limit && buffer_pass(out); i++) {
         buffer_add_text(out, i ? ",\n" : "\n");
         table_put_function(out, table, &table->rows[i]);
-        buffer_printf(out, ",\"cum\":%lld}", (long long)table->rows[i].cumulative[CALLTREE_NEW]);
+        buffer_printf(out, ",\"cum\":%lld", (long long)table->rows[i].cumulative[CALLTREE_NEW]);
+        if (compared)
+            buffer_printf(out, ",\"base_cum\":%lld",
+                          (long long)table->rows[i].cumulative[CALLTREE_BASE]);
+        buffer_add_char(out, '}');
     }
     buffer_add_char(out, ']');
 }
 
-static int put_tree(struct buffer *out, const char *key, const struct direction *direction,
-                    const char *title, struct error *error)
+static int put_tree(struct buffer *out, const char *key, const struct around *around,
+                    const struct direction *direction, struct error *error)
 {
-    struct flame_options options = {.title = title, .dropped = direction->dropped};
+    static const enum flame_normalize normalize[] = {
+        FLAME_NORMALIZE_TOTAL, FLAME_NORMALIZE_DURATION, FLAME_NORMALIZE_NONE};
+    struct flame_options options = {.title = around->function, .dropped = direction->dropped};
+    if (around->compared) {
+        options.normalize = normalize[around->normalize];
+        options.scale = &around->scale;
+    }
     buffer_printf(out, ",\n\"%s\":", key);
     return flamedata_write(out, &direction->tree, &options, error);
 }
 
-static int write_callers(struct http_request *request, const struct around *around,
-                         const struct query_quality *quality, const char *type, uint64_t limit,
+static void put_sums(struct buffer *out, const struct around *around, const char *prefix,
+                     enum calltree_side side)
+{
+    buffer_printf(out, ",\"%sflat\":%lld,\"%scum\":%lld,\"%stotal\":%lld", prefix,
+                  (long long)around->flat[side], prefix, (long long)around->cumulative[side],
+                  prefix, (long long)around->total[side]);
+}
+
+static int write_callers(struct http_request *request, const struct around *around, uint64_t limit,
                          struct error *error)
 {
     _cleanup_answer_ struct answer answer = {0};
     struct buffer *out = &answer.out;
     answer_init(&answer, request, "application/json");
     buffer_add_char(out, '{');
-    api_put_unit(out, type);
+    api_put_unit(out, around->contexts[CALLTREE_NEW].query.type);
     buffer_add_text(out, ",\"function\":");
     json_put_text(out, around->function);
-    buffer_printf(out, ",\"flat\":%lld,\"cum\":%lld,\"total\":%lld,", (long long)around->flat,
-                  (long long)around->cumulative, (long long)around->total);
-    quality_write(quality, NULL, out);
-    put_neighbours(out, "callers", &around->above.neighbours, limit);
-    put_neighbours(out, "callees", &around->below.neighbours, limit);
-    int r = put_tree(out, "caller_tree", &around->above, around->function, error);
+    put_sums(out, around, "", CALLTREE_NEW);
+    buffer_add_char(out, ',');
+    quality_write(&around->quality[CALLTREE_NEW], NULL, out);
+    if (around->compared) {
+        put_sums(out, around, "base_", CALLTREE_BASE);
+        buffer_printf(out, ",\"scale\":%.9g,\"base\":{", around->scale);
+        quality_write(&around->quality[CALLTREE_BASE], NULL, out);
+        buffer_add_char(out, '}');
+    }
+    put_neighbours(out, "callers", &around->above.neighbours, around->compared, limit);
+    put_neighbours(out, "callees", &around->below.neighbours, around->compared, limit);
+    int r = put_tree(out, "caller_tree", around, &around->above, error);
     if (!r)
-        r = put_tree(out, "callee_tree", &around->below, around->function, error);
+        r = put_tree(out, "callee_tree", around, &around->below, error);
     buffer_add_text(out, "}\n");
     return answer_end(&answer, r, error);
 }
 
+/* The base is the selection, but for what its own parameters say. */
+static int read_base(struct around *around, struct http_request *request, struct server *server,
+                     struct error *error)
+{
+    static const char *const names[] = {"total", "duration", "none", NULL};
+    static const char *const own[] = {"base_query", "base_from", "base_to"};
+    for (size_t i = 0; i < ARRAY_LENGTH(own); i++)
+        around->compared |= http_request_query(request, own[i]) != NULL;
+    unsigned normalize;
+    int r = parameter_word(request, "normalize", names, DIFF_DEFAULT, &normalize, error);
+    if (r < 0 || !around->compared)
+        return r;
+    around->normalize = (enum diff_normalize)normalize;
+    const struct query_context *new_side = &around->contexts[CALLTREE_NEW];
+    struct query_context *base = &around->contexts[CALLTREE_BASE];
+    const char *query = http_request_query(request, "query");
+    r = query_context_read_from(base, request, server, "base_", query ? query : "",
+                                new_side->selection.from_ns, new_side->selection.to_ns, true,
+                                error);
+    if (r < 0)
+        return r;
+    if (strcmp(base->query.type, new_side->query.type))
+        return error_set(error, -EINVAL, "Profiles of different types can't be compared.");
+    return query_context_narrow(base, request, error);
+}
+
 void api_callers(struct http_request *request, void *server)
 {
-    _cleanup_query_context_ struct query_context query_context = {0};
     struct error error = {0};
     uint64_t limit = API_ROWS, nodes = DEFAULT_NODES;
-    struct query_quality quality = {0};
     _cleanup_(around_release) struct around around = {.function =
                                                           http_request_query(request, "function")};
     around_init(&around);
@@ -185,13 +296,17 @@ void api_callers(struct http_request *request, void *server)
         r = parameter_number(request, "max_nodes", 2, NODES_MAX, &nodes, &error);
     around.nodes = (uint32_t)nodes;
     if (!r)
-        r = query_context_read_level(&query_context, request, server, &error);
+        r = table_query_read_simpler(&around.simple, request, &error);
     if (!r)
-        r = query_context_read_links(&query_context, request, &error);
+        r = query_context_read_level(&around.contexts[CALLTREE_NEW], request, server, &error);
     if (!r)
-        r = look_around(&around, &query_context, &quality, &error);
+        r = read_base(&around, request, server, &error);
     if (!r)
-        r = write_callers(request, &around, &quality, query_context.query.type, limit, &error);
+        r = query_context_read_links(&around.contexts[CALLTREE_NEW], request, &error);
+    if (!r)
+        r = look_around(&around, &error);
+    if (!r)
+        r = write_callers(request, &around, limit, &error);
     if (r < 0)
         http_respond_failure(request, &error);
 }

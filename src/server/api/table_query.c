@@ -116,23 +116,12 @@ static const char *one_of(struct http_request *request, const char *name)
     return value && *value ? value : NULL;
 }
 
-int table_query_read(struct table_query *query, struct http_request *request, bool changes,
-                     struct error *error)
+int table_query_read_simpler(struct table_query *query, struct http_request *request,
+                             struct error *error)
 {
     static const char *const recursion[] = {"all", "once", NULL};
     unsigned once;
-    query->limit = API_ROWS;
-    int r = parameter_number(request, "limit", 1, API_ROWS_MAX, &query->limit, error);
-    if (!r)
-        r = parameter_number(request, "offset", 0, UINT32_MAX, &query->offset, error);
-    if (!r)
-        r = read_order(query, request, changes, error);
-    if (!r)
-        r = read_search(query, request, error);
-    if (!r)
-        r = tree_part_read_focus(&query->part, request, error);
-    if (!r)
-        r = parameter_word(request, "recursion", recursion, 0, &once, error);
+    int r = parameter_word(request, "recursion", recursion, 0, &once, error);
     if (r < 0)
         return r;
     query->hide = read_list(request, "hide", &query->simpler.hide_count);
@@ -146,6 +135,28 @@ int table_query_read(struct table_query *query, struct http_request *request, bo
     if (query->below && query->above)
         return error_set(error, -EINVAL, "Use either above or below.");
     return 0;
+}
+
+bool table_query_simplifies(const struct table_query *query)
+{
+    const struct calltree_simpler *simpler = &query->simpler;
+    return simpler->hide_count || simpler->fold_count || simpler->only || simpler->recursion;
+}
+
+int table_query_read(struct table_query *query, struct http_request *request, bool changes,
+                     struct error *error)
+{
+    query->limit = API_ROWS;
+    int r = parameter_number(request, "limit", 1, API_ROWS_MAX, &query->limit, error);
+    if (!r)
+        r = parameter_number(request, "offset", 0, UINT32_MAX, &query->offset, error);
+    if (!r)
+        r = read_order(query, request, changes, error);
+    if (!r)
+        r = read_search(query, request, error);
+    if (!r)
+        r = tree_part_read_focus(&query->part, request, error);
+    return r < 0 ? r : table_query_read_simpler(query, request, error);
 }
 
 /* ---- making ---- */

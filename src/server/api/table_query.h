@@ -29,6 +29,14 @@ void table_query_release(struct table_query *query);
 int table_query_read(struct table_query *query, struct http_request *request, bool changes,
                      struct error *error);
 
+/* What is left of stacks, by the parameters below, above, hide, fold, only and recursion: a part of
+ * the above. */
+int table_query_read_simpler(struct table_query *query, struct http_request *request,
+                             struct error *error);
+
+/* Whether any are. */
+bool table_query_simplifies(const struct table_query *query);
+
 struct table_side {
     struct query_context *query_context;
     enum calltree_side side;

@@ -25,7 +25,9 @@ static const struct {
     {"/api/v1/profile", SELECTION " agg names focus format max_nodes span_id trace_id"},
     {"/api/v1/top", SELECTION TABLE_PARAMETERS " agg names span_id trace_id"},
     {"/api/v1/lines", SELECTION " agg names function limit sort span_id trace_id"},
-    {"/api/v1/callers", SELECTION " agg names function limit max_nodes span_id trace_id"},
+    {"/api/v1/callers", SELECTION " agg names function limit max_nodes span_id trace_id base_query "
+                                  "base_from base_to normalize hide fold only recursion "
+                                  "below above"},
     {"/api/v1/diff", SELECTION TABLE_PARAMETERS
      " agg names base_query base_from base_to normalize format max_nodes"},
     {"/api/v1/files/flame", "name names focus format max_nodes"},

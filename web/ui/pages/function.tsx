@@ -4,6 +4,7 @@
 
 import { useMemo, useRef, useState } from 'preact/hooks';
 import type { FlameApp } from '../../flame/app';
+import { readProfile } from '../../flame/data';
 import { foldedStacks } from '../../flame/folded';
 import { shownName } from '../../flame/names';
 import { formatPercent, formatValue } from '../../flame/units';
@@ -11,6 +12,7 @@ import type { PageProps } from '../app';
 import { get, type CallersAnswer, type FunctionRow, type Point, type TimeSeries } from '../api';
 import { askTop } from '../exact';
 import { useLoad } from '../load';
+import { WHOLE } from '../more';
 import { Chart } from '../parts/chart';
 import { CopyLink, Export } from '../parts/export';
 import { Flame } from '../parts/flame';
@@ -159,7 +161,6 @@ type Part = 'callee_tree' | 'caller_tree' | 'lines';
 const PARTS: readonly (readonly [Part, string])[] = [
   ['callee_tree', 'Callees'], ['caller_tree', 'Callers'], ['lines', 'Lines'],
 ];
-const ALL_NODES = '1048576';
 
 export function FunctionPage({ route }: PageProps) {
   const range = rangeFrom(route.params);
@@ -223,8 +224,9 @@ export function FunctionPage({ route }: PageProps) {
           {part !== 'lines' && <Export title={name} formats={['folded']}
             picture={() => flameApp.current?.picture()}
             make={async () => {
-              const app = flameApp.current;
-              return new Blob([app ? foldedStacks(app.profile, app.state().type) : '']);
+              const whole = await get<CallersAnswer>('callers', {
+                query, function: name, ...times(bounds), ...WHOLE });
+              return new Blob([foldedStacks(readProfile(whole[part]), 0)]);
             }} />}
         </div>
         {part === 'lines'
@@ -236,7 +238,7 @@ export function FunctionPage({ route }: PageProps) {
             onOpenFunction={(other) => go(link(other))}
             onApp={(app) => { flameApp.current = app; }}
             more={async (_path, _again, signal) => (await get<CallersAnswer>('callers', {
-              query, function: name, ...times(bounds), max_nodes: ALL_NODES,
+              query, function: name, ...times(bounds), ...WHOLE,
             }, signal))[part]} />}
       </>}
     </div>

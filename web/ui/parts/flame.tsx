@@ -154,7 +154,8 @@ export function Flame(props: FlameProps) {
       states: () => latest.current.states !== undefined,
       exact: props.exact && exactBy({
         table: (request, signal) => latest.current.exact!.table(request, signal),
-        around: props.exact.around && ((name, signal) => latest.current.exact!.around!(name, signal)),
+        around: props.exact.around
+          && ((request, signal) => latest.current.exact!.around!(request, signal)),
       }),
       keys: apart ? element.current : document,
       onOpenFunction: props.onOpenFunction && ((name) => latest.current.onOpenFunction?.(name)),
