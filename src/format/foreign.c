@@ -48,23 +48,28 @@ static const struct foreign {
      "a stackprof dump of Ruby; convert it with `stackprof --json FILE > x.json`"},
     {"{",
      1,
-     {"\"meta\"", "\"preprocessedProfileVersion\""},
-     "a profile of the Firefox Profiler, which is not supported; export the data as pprof or "
-     "folded stacks with the program that recorded it"},
-    {"{",
-     1,
-     {"\"meta\"", "\"interval\"", "\"processType\""},
-     "a profile of the Firefox Profiler, which is not supported; export the data as pprof or "
-     "folded stacks with the program that recorded it"},
-    {NULL,
-     0,
-     {"\"traceEvents\""},
-     "a Chrome trace; save a CPU profile (.cpuprofile) from the browser's tools instead"},
-    {"{",
-     1,
      {"\"snapshot\"", "\"meta\"", "\"node_fields\""},
-     "a V8 heap snapshot; save an allocation or CPU profile instead"},
-    {NULL, 0, {"callgrind"}, "a Callgrind profile; convert it with `callgrind_annotate`"},
+     "a V8 heap snapshot (.heapsnapshot), which has objects and no stacks; load it in Chrome's "
+     "developer tools, or record a .heapprofile with `node --heap-prof`"},
+    {"memray",
+     6,
+     {NULL},
+     "a memray capture; convert it with `memray transform gprof2dot` or `memray stats --json`, or "
+     "record with `assay record --mode heap`"},
+    {"MOJ", 3, {NULL}, "Austin's binary format; convert it with `mojo2austin FILE x.austin`"},
+    {"bplist00",
+     8,
+     {NULL},
+     "a binary property list, as in Instruments' .trace; export it with `xcrun xctrace export "
+     "--input FILE.trace --toc`, or record with `sample PID -file x.txt`"},
+    {"<?xml",
+     5,
+     {"<trace-toc"},
+     "an export of Instruments; record with `sample PID -file x.txt`, which is supported"},
+    {"SQLite format 3",
+     15,
+     {"dd_"},
+     "a database of VTune; export it with `vtune -report hotspots -format csv -r DIRECTORY`"},
 };
 
 static bool begins(const struct foreign *kind, const char *bytes, size_t length)

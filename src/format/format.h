@@ -133,4 +133,6 @@ int format_compress_gzip(const struct buffer *content, struct buffer *ret_compre
 extern const struct format format_pprof, format_otlp, format_otlp_json, format_folded,
     format_perf_script, format_speedscope, format_gperftools_cpu, format_gperftools_heap,
     format_cpuprofile, format_heapprofile, format_stackprof, format_flamebearer, format_jfr,
-    format_perf_data, format_svg, format_html;
+    format_perf_data, format_chrome_trace, format_firefox, format_callgrind, format_massif,
+    format_heaptrack, format_pstats, format_austin, format_bpftrace, format_dtrace,
+    format_macos_sample, format_svg, format_html;

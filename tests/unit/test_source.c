@@ -463,8 +463,11 @@ static void names_foreign_files(void **state)
     } cases[] = {
         {"PK\x03\x04\x14\0\0\0", 8, "is a ZIP archive; unpack it"},
         {"\x04\x08{\x0d:\x0cversionf", 12, "stackprof --json"},
-        {" {\"meta\":{\"interval\":1,\"processType\":0,\"preprocessedProfileVersion\":48}}", 72,
-         "is a profile of the Firefox Profiler"},
+        {"memray\0\1\2\3\4", 11, "is a memray capture"},
+        {"bplist00abcd", 12, "xctrace export"},
+        {"MOJ\3abcdefg", 11, "mojo2austin"},
+        {"{\"snapshot\":{\"meta\":{\"node_fields\":[]}}}", 40, ".heapsnapshot"},
+        {"SQLite format 3\0\1dd_tables", 26, "vtune -report"},
         {"2ELIFREP\x68\0\0\0", 12, "perf script -i"},
         {"[{\"a\":1}]", 9, "unrecognised format"},
     };

@@ -232,37 +232,46 @@ static int read_times(struct cpuprofile *file, bool absolute)
     return r;
 }
 
+int cpuprofile_read_member(struct cpuprofile *file, const struct json_string *key)
+{
+    struct json *json = &file->json;
+    bool nodes = json_is(key, "nodes"), head = json_is(key, "head");
+    if ((nodes || head) && file->has_nodes)
+        return json_fail(json, "The file has a second tree of nodes");
+    file->has_nodes |= nodes || head;
+    if (nodes)
+        return read_nodes(file);
+    if (head)
+        return cpuprofile_read_head(file);
+    if (json_is(key, "samples"))
+        return read_samples(file);
+    if (json_is(key, "timeDeltas"))
+        return read_times(file, false);
+    if (json_is(key, "timestamps"))
+        return read_times(file, true);
+    if (json_is(key, "startTime")) {
+        file->has_start = true;
+        return json_number(json, &file->start);
+    }
+    if (json_is(key, "endTime")) {
+        file->has_end = true;
+        return json_number(json, &file->end);
+    }
+    return 0;
+}
+
 static int cpuprofile_read(struct source *source, struct profile *profile, struct error *error)
 {
     _cleanup_(cpuprofile_release) struct cpuprofile file;
     cpuprofile_init(&file, source, profile, error);
     struct json *json = &file.json;
     struct json_string key;
-    bool has_nodes = false;
     int r = json_object(json);
-    while (r >= 0 && (r = json_next_key(json, &key)) > 0) {
-        bool nodes = json_is(&key, "nodes"), head = json_is(&key, "head");
-        if ((nodes || head) && has_nodes)
-            r = json_fail(json, "The file has a second tree of nodes");
-        else if (nodes)
-            r = read_nodes(&file);
-        else if (head)
-            r = cpuprofile_read_head(&file);
-        else if (json_is(&key, "samples"))
-            r = read_samples(&file);
-        else if (json_is(&key, "timeDeltas"))
-            r = read_times(&file, false);
-        else if (json_is(&key, "timestamps"))
-            r = read_times(&file, true);
-        else if (json_is(&key, "startTime"))
-            r = json_number(json, &file.start), file.has_start = true;
-        else if (json_is(&key, "endTime"))
-            r = json_number(json, &file.end), file.has_end = true;
-        has_nodes |= nodes || head;
-    }
+    while (r >= 0 && (r = json_next_key(json, &key)) > 0)
+        r = cpuprofile_read_member(&file, &key);
     if (r >= 0)
         r = json_end(json);
-    if (r >= 0 && !has_nodes)
+    if (r >= 0 && !file.has_nodes)
         r = json_fail(json, "The file has neither \"nodes\" nor \"head\" before its end");
     return r < 0 ? r : cpuprofile_resolve(&file);
 }

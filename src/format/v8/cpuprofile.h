@@ -46,6 +46,7 @@ struct cpuprofile {
 
     struct json_number start, end;
     bool has_start, has_end;
+    bool has_nodes;
     bool nested; /* the old form, in which start and end are in seconds */
 };
 
@@ -56,6 +57,9 @@ void cpuprofile_release(struct cpuprofile *file);
 /* Adds a node, or fails when its id is taken. */
 int cpuprofile_add_node(struct cpuprofile *file, const struct cpuprofile_node *node,
                         uint32_t *ret_index);
+
+/* Reads the value of a key of a profile's object where it is one of its parts. */
+int cpuprofile_read_member(struct cpuprofile *file, const struct json_string *key);
 
 /* Reads a tree of nested nodes, with its functions in the nodes themselves or in call frames. */
 int cpuprofile_read_head(struct cpuprofile *file);

@@ -7,7 +7,8 @@ import { address, go } from '../route';
 import { Icon } from './icon';
 
 const FORMATS = 'pprof, perf.data, perf script, folded stacks, speedscope, OTLP, JFR, V8 .cpuprofile and .heapprofile, '
-  + 'stackprof, flamebearer, gperftools CPU and heap; also compressed with gzip or zstd';
+  + 'stackprof, flamebearer, gperftools CPU and heap, Chrome traces, Firefox Profiler, callgrind, massif, '
+  + 'heaptrack, cProfile, Austin, bpftrace, DTrace, macOS sample; also compressed with gzip or zstd';
 
 // Two that come together are compared, in the order they came.
 export function openAndShow(files: File[]): void {
