@@ -296,6 +296,7 @@ static int start_upload(struct agent *agent, struct error *error)
                                      .key_file = settings->key_file,
                                      .proxy = settings->proxy,
                                      .compression = settings->compression,
+                                     .protocol = settings->protocol,
                                      .batches_per_second =
                                          (double)settings->catch_up * 1e9 / AGENT_WINDOW_NS};
     _cleanup_buffer_ struct buffer folder = {0};

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // The agent's spool and upload without the capture, so that tests can have hundreds of windows in
-// seconds: feed [-k TOKEN-FILE] [-g] [-r BATCHES-PER-SECOND] [-t TIMEOUT-MS] [-l LIMIT-BYTES]
+// seconds: feed [-k TOKEN-FILE] [-g] [-p] [-b BODY-FILE] [-r BATCHES-PER-SECOND] [-t TIMEOUT-MS]
+// [-l LIMIT-BYTES]
 // [-m MEMORY-BYTES] [-s BODY-BYTES] [-e FILE] URL FOLDER COUNT INTERVAL-MS. No more are put when
-// the file exists. Prints "put ID" for every batch that is on disk and "memory ID" for one that is
-// in memory alone, waits for the end of its standard input, and then prints the stats as JSON.
+// the file exists; -p is gRPC. Prints "put ID" for every batch that is on disk and "memory ID" for
+// one that is in memory alone, waits for the end of its standard input, and then prints the stats
+// as JSON.
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -15,6 +17,7 @@
 #include "agent/send/spool.h"
 #include "agent/send/upload.h"
 #include "base/clock.h"
+#include "base/file.h"
 #include "base/log.h"
 
 static int fail(const struct error *error)
@@ -23,12 +26,16 @@ static int fail(const struct error *error)
     return 1;
 }
 
-/* A body that says which batch it is; what follows can't be compressed. */
-static void make_body(const char *id, size_t bytes, struct buffer *body)
+/* A body that says which batch it is; what follows can't be compressed. Or a given one. */
+static void make_body(const char *id, size_t bytes, const struct buffer *given, struct buffer *body)
 {
     _cleanup_buffer_ struct buffer plain = {0};
-    buffer_printf(&plain, "%s\n", id);
-    for (unsigned state = 1; plain.length < bytes; state = state * 1103515245 + 12345)
+    if (given->length)
+        buffer_add(&plain, given->data, given->length);
+    else
+        buffer_printf(&plain, "%s\n", id);
+    for (unsigned state = 1; !given->length && plain.length < bytes;
+         state = state * 1103515245 + 12345)
         buffer_add_char(&plain, (char)(state >> 16));
     size_t room = ZSTD_compressBound(plain.length);
     body->length = ZSTD_compress(buffer_reserve(body, room), room, plain.data, plain.length, 1);
@@ -73,15 +80,24 @@ int main(int argc, char **argv)
                                      .longest_retry_ms = 400,
                                      .batches_per_second = 1000,
                                      .timeout_ms = 1000};
+    _cleanup_buffer_ struct buffer given = {0};
+    struct error error = {0};
     size_t body_bytes = 2000;
     const char *end_file = NULL;
-    for (int option; (option = getopt(argc, argv, "k:gr:t:l:m:s:e:")) != -1;) {
+    for (int option; (option = getopt(argc, argv, "k:gpb:r:t:l:m:s:e:")) != -1;) {
         switch (option) {
         case 'k':
             options.token_file = optarg;
             break;
         case 'g':
             options.compression = UPLOAD_GZIP;
+            break;
+        case 'p':
+            options.protocol = UPLOAD_GRPC;
+            break;
+        case 'b':
+            if (file_read(optarg, 1u << 20, &given, &error) < 0)
+                return fail(&error);
             break;
         case 'r':
             options.batches_per_second = atof(optarg);
@@ -107,7 +123,6 @@ int main(int argc, char **argv)
     }
     if (argc - optind != 4)
         return 2;
-    struct error error = {0};
     struct spool *spool;
     struct uploader *uploader;
     options.url = argv[optind];
@@ -121,7 +136,7 @@ int main(int argc, char **argv)
         char id[SPOOL_ID_BYTES];
         snprintf(id, sizeof(id), "%016" PRIx64 "-%x", (uint64_t)clock_ns(CLOCK_REALTIME),
                  (unsigned)getpid());
-        make_body(id, body_bytes, &body);
+        make_body(id, body_bytes, &given, &body);
         int r = spool_put(spool, id, body.data, body.length, &error);
         if (r < 0)
             return fail(&error);

@@ -229,6 +229,16 @@ def tokens(address, fixtures, writer, reader):
     code(PERMISSION_DENIED, QUERIER + "LabelNames", request, writer)
 
 
+def body(address, fixtures, service, value, output):
+    """For others that send it."""
+    open(output, "wb").write(otlp(service, int(value)))
+
+
+def has(address, fixtures, service, value):
+    if f"main;work {value}" not in total(address, service):
+        sys.exit(f"{service}: {total(address, service)}")
+
+
 def messages(body):
     while body:
         length = struct.unpack(">I", body[1:5])[0]

@@ -20,8 +20,10 @@
 #include "base/memory.h"
 #include "base/random.h"
 #include "http/client/client.h"
+#include "http/grpc/grpc.h"
 
 #define PROFILES_PATH "/v1development/profiles"
+#define EXPORT_METHOD "/opentelemetry.proto.collector.profiles.v1development.ProfilesService/Export"
 #define WAIT_MS 1000
 #define GRACE_STEP_MS 20
 #define TOKEN_BYTES_MAX 4096
@@ -146,6 +148,61 @@ static void note_result(struct uploader *uploader, size_t bytes, const struct ou
         log_info("The server accepts profiles again.");
 }
 
+/* ---- the same by gRPC ---- */
+
+/* The HTTP status that stands for a call's. Without RetryInfo, "exhausted" is about the batch. */
+static unsigned status_of_call(const struct http_reply *reply)
+{
+    enum http_code code = grpc_code_of((uint64_t)reply->grpc_status);
+    if (!reply->grpc_status)
+        return 200;
+    return code == HTTP_RESOURCE_EXHAUSTED && reply->grpc_retry_ms < 0 ? 413
+                                                                       : http_code_status(code);
+}
+
+static int call_error(const struct http_reply *reply, struct error *error)
+{
+    if (reply->grpc_status < 0)
+        return error_set(error, -EPROTO,
+                         "The server's answer has no gRPC status: it may not support gRPC.");
+    return error_set(error, -EIO, "The server answered %s (gRPC status %d): %.400s",
+                     http_code_name(grpc_code_of((uint64_t)reply->grpc_status)), reply->grpc_status,
+                     reply->grpc_message);
+}
+
+static int post_call(struct uploader *uploader, const char *batch, const char *sent, bool gzip,
+                     const struct buffer *body, struct outcome *ret_outcome, struct error *error)
+{
+    _cleanup_buffer_ struct buffer message = {0};
+    _cleanup_http_reply_ struct http_reply reply = {.retry_after_ms = -1};
+    uint8_t prefix[GRPC_PREFIX_BYTES];
+    grpc_put_prefix(prefix, GRPC_COMPRESSED, (uint32_t)body->length);
+    buffer_add(&message, prefix, sizeof(prefix));
+    buffer_add(&message, body->data, body->length);
+    const char *headers[] = {"Content-Type: application/grpc+proto", "TE: trailers",
+                             gzip ? "grpc-encoding: gzip" : "grpc-encoding: zstd", batch, sent};
+    struct http_call call = {.method = "POST",
+                             .url = uploader->url,
+                             .headers = headers,
+                             .header_count = ARRAY_LENGTH(headers),
+                             .body = message.data,
+                             .body_length = message.length,
+                             .keep_compressed = true};
+    int r = http_client_call(uploader->client, &call, &reply, error);
+    *ret_outcome = (struct outcome){.retry_after_ms = -1};
+    if (r)
+        return r;
+    if (reply.status != 200) {
+        *ret_outcome = (struct outcome){reply.status, reply.is_ours, reply.retry_after_ms};
+        return http_reply_error(&call, &reply, error);
+    }
+    /* Without a status it is some other server's answer, or one that was cut off. */
+    unsigned status = reply.grpc_status < 0 ? 502 : status_of_call(&reply);
+    int64_t retry_ms = reply.grpc_retry_ms >= 0 ? reply.grpc_retry_ms : reply.retry_after_ms;
+    *ret_outcome = (struct outcome){status, reply.is_ours, retry_ms};
+    return status == 200 ? 0 : call_error(&reply, error);
+}
+
 /* Returns 0, or a negative code; in both cases *ret_outcome is set. */
 static int post(struct uploader *uploader, const char *id, const char *encoding,
                 const struct buffer *body, struct outcome *ret_outcome, struct error *error)
@@ -155,6 +212,8 @@ static int post(struct uploader *uploader, const char *id, const char *encoding,
     snprintf(batch, sizeof(batch), "X-Assay-Batch-Id: %s", id);
     snprintf(sent, sizeof(sent), "X-Assay-Sent-At: %lld.%09lld", (long long)(now / 1000000000),
              (long long)(now % 1000000000));
+    if (uploader->options.protocol == UPLOAD_GRPC)
+        return post_call(uploader, batch, sent, strstr(encoding, "gzip"), body, ret_outcome, error);
     const char *headers[] = {"Content-Type: application/x-protobuf", encoding, batch, sent};
     struct http_call call = {.method = "POST",
                              .url = uploader->url,
@@ -237,6 +296,7 @@ static int make_client(struct uploader *uploader, struct http_client **ret_clien
                                       .key_file = options->key_file,
                                       .proxy = options->proxy,
                                       .timeout_ms = options->timeout_ms,
+                                      .http2 = options->protocol == UPLOAD_GRPC,
                                       .bearer = options->token_file ? token.data : NULL},
         ret_client, error);
 }
@@ -372,7 +432,8 @@ static void copy_options(struct uploader *uploader, const struct upload_options 
             *texts[i] = uploader->texts[i] = memory_strdup(*texts[i]);
     while (length && options->url[length - 1] == '/')
         length--;
-    buffer_printf(&url, "%.*s%s", (int)length, options->url, PROFILES_PATH);
+    buffer_printf(&url, "%.*s%s", (int)length, options->url,
+                  options->protocol == UPLOAD_GRPC ? EXPORT_METHOD : PROFILES_PATH);
     buffer_text(&url);
     own->url = uploader->url = url.data;
     if (own->batches_per_second <= 0)

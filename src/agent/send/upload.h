@@ -3,9 +3,9 @@
  * From the spool to the server, in a thread of its own: oldest first, one at a time, each until the
  * server has it. Every batch has an id, so that one that is sent again is not stored again. After
  * an outage the backlog goes out at a bounded rate. Only what the server itself says it will never
- * take is given up: 400 and 422 with HTTP_SERVER_HEADER. A batch that the server fails on (500),
- * that is too large (413) or that something on the way refuses, again and again, while the next one
- * is taken, lets others go before it, and is tried now and then.
+ * take is given up: 400 and 422 with HTTP_SERVER_HEADER, or what gRPC has for them. A batch that
+ * the server fails on (500), that is too large (413) or that something on the way refuses, again
+ * and again, while the next one is taken, lets others go before it, and is tried now and then.
  */
 #pragma once
 
@@ -17,6 +17,7 @@
 struct uploader;
 
 enum upload_compression { UPLOAD_ZSTD, UPLOAD_GZIP };
+enum upload_protocol { UPLOAD_HTTP, UPLOAD_GRPC }; /* OTLP's two */
 
 struct upload_options {
     const char *url;        /* of the server: "http://127.0.0.1:4040" */
@@ -24,6 +25,7 @@ struct upload_options {
     const char *ca_file, *certificate_file, *key_file;
     const char *proxy;         /* NULL: none, whatever the environment says */
     unsigned compression;      /* enum upload_compression */
+    unsigned protocol;         /* enum upload_protocol */
     double batches_per_second; /* of a backlog; 0: 1, which is ten times what the agent makes */
     unsigned first_retry_ms, longest_retry_ms; /* 0: 1 s and 30 s */
     unsigned timeout_ms;                       /* of a request; 0: 30 s */

@@ -198,7 +198,7 @@ static void read_text(struct settings *section, const char *key, char **text)
 
 static void read_server(struct agent_settings *settings, struct settings *top)
 {
-    static const char *const compression[] = {"zstd", "gzip"};
+    static const char *const compression[] = {"zstd", "gzip"}, *const protocol[] = {"http", "grpc"};
     struct settings section;
     settings_open(&section, top->problems, settings_map(top, "server"), "server");
     read_text(&section, "url", &settings->server_url);
@@ -209,6 +209,7 @@ static void read_server(struct agent_settings *settings, struct settings *top)
     read_text(&section, "proxy", &settings->proxy);
     settings_choice(&section, "compression", compression, ARRAY_LENGTH(compression),
                     &settings->compression);
+    settings_choice(&section, "protocol", protocol, ARRAY_LENGTH(protocol), &settings->protocol);
     settings_u64(&section, "catch_up", 1, 1000, &settings->catch_up);
     settings_close(&section);
 }

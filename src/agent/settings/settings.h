@@ -59,6 +59,7 @@ struct agent_settings {
     uint64_t spool_bytes;
     int64_t spool_age_ns;
     unsigned compression; /* enum upload_compression */
+    unsigned protocol;    /* enum upload_protocol */
     uint64_t catch_up;    /* how many times as fast as windows come a backlog may go out */
 
     double budget_cpu_percent; /* of all CPUs of the host together */

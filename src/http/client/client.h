@@ -35,6 +35,7 @@ struct http_client_options {
     unsigned connect_timeout_ms; /* 0 is 10 s */
     size_t answer_limit_bytes;   /* 0 is 64 MiB */
     unsigned redirects;          /* at most; 0: none. Never from https to http. */
+    bool http2;                  /* only: without TLS the server has to know, as gRPC's do */
 };
 
 /* All texts are copied. */
@@ -70,6 +71,10 @@ struct http_reply {
     char content_type[128];
     int64_t retry_after_ms; /* -1: the server doesn't say */
     bool is_ours;           /* it has HTTP_SERVER_HEADER: no proxy made it up */
+    /* Of gRPC: from its headers or trailers. */
+    int grpc_status;        /* -1: none */
+    char grpc_message[512]; /* decoded */
+    int64_t grpc_retry_ms;  /* RetryInfo; -1: none */
 };
 void http_reply_release(struct http_reply *reply);
 #define _cleanup_http_reply_ _cleanup_(http_reply_release)

@@ -3,6 +3,7 @@
 
 #include "http/client/client_transfer.h"
 
+#include <limits.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <strings.h>
@@ -11,6 +12,7 @@
 
 #include "base/memory.h"
 #include "base/text.h"
+#include "http/grpc/grpc.h"
 #include "http/status.h"
 
 static bool take_room(struct http_transfer *transfer, size_t length)
@@ -63,6 +65,36 @@ static size_t take_answer(char *bytes, size_t size, size_t count, void *userdata
     return length;
 }
 
+/* The value of a header if it has that name, without blanks around it; NULL: it has another. */
+static const char *value_of(const char *bytes, size_t length, const char *name, size_t *ret_length)
+{
+    size_t at = strlen(name);
+    if (length <= at || bytes[at] != ':' || strncasecmp(bytes, name, at))
+        return NULL;
+    for (at++; at < length && strchr(" \t", bytes[at]); at++)
+        ;
+    while (length > at && strchr(" \t\r\n", bytes[length - 1]))
+        length--;
+    *ret_length = length - at;
+    return bytes + at;
+}
+
+static void take_grpc(struct http_reply *reply, const char *bytes, size_t length)
+{
+    size_t found;
+    uint64_t number;
+    const char *value = value_of(bytes, length, "grpc-status", &found);
+    if (value && text_to_u64(value, found, &number) && number <= INT_MAX)
+        reply->grpc_status = (int)number;
+    if ((value = value_of(bytes, length, "grpc-message", &found))) {
+        snprintf(reply->grpc_message, sizeof(reply->grpc_message), "%.*s", (int)MIN(found, 4096u),
+                 value);
+        grpc_message_decode(reply->grpc_message);
+    }
+    if ((value = value_of(bytes, length, "grpc-status-details-bin", &found)))
+        reply->grpc_retry_ms = grpc_retry_ms(value, found);
+}
+
 static size_t take_header(char *bytes, size_t size, size_t count, void *userdata)
 {
     struct http_transfer *transfer = userdata;
@@ -73,6 +105,8 @@ static size_t take_header(char *bytes, size_t size, size_t count, void *userdata
         transfer->reply.is_ours = false;
         give_back_room(transfer);
     }
+    if (length > 5 && !strncasecmp(bytes, "grpc-", 5))
+        take_grpc(&transfer->reply, bytes, length);
     if (length >= sizeof(ours) && !strncasecmp(bytes, ours, sizeof(ours) - 1))
         transfer->reply.is_ours = true;
     size_t name = sizeof(retry_after) - 1;
@@ -274,19 +308,33 @@ static void set_method(struct http_transfer *transfer)
         curl_easy_setopt(easy, CURLOPT_CUSTOMREQUEST, method);
 }
 
+/* libcurl 7.88 fails on a kept connection of prior knowledge (curl's issue 10634): there each call
+ * has its own. */
+static void set_http2(CURL *easy, bool secure)
+{
+    bool fails = curl_version_info(CURLVERSION_NOW)->version_num < 0x080000;
+    curl_easy_setopt(easy, CURLOPT_HTTP_VERSION,
+                     secure ? (long)CURL_HTTP_VERSION_2TLS
+                            : (long)CURL_HTTP_VERSION_2_PRIOR_KNOWLEDGE);
+    curl_easy_setopt(easy, CURLOPT_FORBID_REUSE, !secure && fails ? 1L : 0L);
+}
+
 int http_transfer_begin(struct http_transfer *transfer, const struct http_call *call,
                         struct error *error)
 {
     CURL *easy = transfer->easy;
     transfer->call = call;
     transfer->taken_bytes = 0;
-    transfer->reply = (struct http_reply){.retry_after_ms = -1};
+    transfer->reply =
+        (struct http_reply){.retry_after_ms = -1, .grpc_status = -1, .grpc_retry_ms = -1};
     transfer->cause[0] = 0;
     transfer->body_sent = 0;
     transfer->too_large = transfer->no_room = false;
     curl_easy_setopt(easy, CURLOPT_URL, call->url);
     /* A redirect may lead to https from anywhere, and to http only from http. */
     bool secure = !strncasecmp(call->url, "https:", 6);
+    if (transfer->http2)
+        set_http2(easy, secure);
     curl_easy_setopt(easy, CURLOPT_REDIR_PROTOCOLS_STR, secure ? "https" : "http,https");
     curl_easy_setopt(easy, CURLOPT_TIMEOUT_MS,
                      (long)(call->timeout_ms ? call->timeout_ms : transfer->timeout_ms));
@@ -356,6 +404,7 @@ int http_transfer_init(struct http_transfer *transfer, const struct http_client_
         return error_set(error, -EINVAL,
                          "A request can have a bearer token or a user and password, not both.");
     transfer->easy = curl_easy_init();
+    transfer->http2 = options->http2;
     transfer->timeout_ms = options->timeout_ms ? options->timeout_ms : 30000;
     transfer->answer_limit_bytes =
         options->answer_limit_bytes ? options->answer_limit_bytes : 64u << 20;

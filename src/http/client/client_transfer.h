@@ -11,6 +11,7 @@
 struct http_transfer {
     CURL *easy;
     unsigned timeout_ms;
+    bool http2;
     size_t answer_limit_bytes;
     char *server_name;     /* NULL: the URL's host */
     atomic_size_t *budget; /* NULL, or the bytes that all who share it may still hold */

@@ -145,6 +145,9 @@ void http_server_metrics(struct http_server *server, struct buffer *out)
         size_t value;
     } gauges[] = {
         {"assay_http_connections", "Open connections.", atomic_load(&server->connection_count)},
+        {"assay_http2_connections", "Open connections of HTTP/2.",
+         atomic_load(&server->h2_connections)},
+        {"assay_http2_streams", "Open streams of HTTP/2.", atomic_load(&server->h2_streams)},
         {"assay_http_requests_active", "Unfinished requests.", atomic_load(&server->active_count)},
         {"assay_http_requests_queued", "Requests waiting for a worker.",
          workers_queued(server->workers)},
