@@ -197,7 +197,7 @@ void agent_control_urge(struct agent_control *control)
     pthread_mutex_unlock(&control->lock);
 }
 
-void agent_control_write(struct agent_control *control, struct buffer *out)
+void agent_control_write(struct agent_control *control, struct json_writer *json)
 {
     const struct agent_settings *settings = control->agent->settings;
     char reason[AGENT_CONTROL_REASON_BYTES];
@@ -205,14 +205,16 @@ void agent_control_write(struct agent_control *control, struct buffer *out)
     write_reason(control, reason);
     bool off = control->is_off;
     pthread_mutex_unlock(&control->lock);
-    buffer_printf(out, ",\"agent\":\"%s\",\"capture\":\"%s\",\"capture_reason\":", control->id,
-                  off ? "off" : "on");
-    text_escape_json(out, reason, strlen(reason));
-    buffer_printf(out,
-                  ",\"recordings\":{\"allowed\":%s,\"rate_max\":%" PRIu64
-                  ",\"seconds_max\":%" PRIu64 ",\"at_once_max\":%" PRIu64 "}",
-                  settings->recordings ? "true" : "false", settings->recording_rate_max,
-                  settings->recording_seconds_max, settings->recordings_max);
+    json_member_text(json, "agent", control->id);
+    json_member_text(json, "capture", off ? "off" : "on");
+    json_member_text(json, "capture_reason", reason);
+    json_write_key(json, "recordings");
+    json_write_object(json);
+    json_member_bool(json, "allowed", settings->recordings);
+    json_member_unsigned(json, "rate_max", settings->recording_rate_max);
+    json_member_unsigned(json, "seconds_max", settings->recording_seconds_max);
+    json_member_unsigned(json, "at_once_max", settings->recordings_max);
+    json_write_object_end(json);
 }
 
 /* ---- lifecycle ---- */

@@ -14,6 +14,7 @@
 
 #include "base/buffer.h"
 #include "base/error.h"
+#include "io/json_write.h"
 
 struct agent;
 struct agent_control;
@@ -48,5 +49,5 @@ const char *agent_control_id(const struct agent_control *control);
 /* From any thread: the server is to be told at once of something new. */
 void agent_control_urge(struct agent_control *control);
 
-/* Members for the agent's status: `,"agent":"ID","capture":"on",...` */
-void agent_control_write(struct agent_control *control, struct buffer *out);
+/* Members for the agent's status: "agent", "capture", "capture_reason" and "recordings". */
+void agent_control_write(struct agent_control *control, struct json_writer *json);

@@ -12,6 +12,7 @@
 #include "base/memory.h"
 #include "base/text.h"
 #include "http/server/server.h"
+#include "io/json_write.h"
 
 /* All numbers at one moment. */
 struct status {
@@ -199,23 +200,23 @@ static size_t list_degraded(const struct status *status, struct capture_excess *
     return count;
 }
 
-static void put_degraded_json(struct buffer *out, const struct status *status)
+static void put_degraded_json(struct json_writer *json, const struct status *status)
 {
     struct capture_excess list[DEGRADED_MAX];
     size_t count = list_degraded(status, list);
-    buffer_add_text(out, ",\"degraded\":[");
+    json_write_key(json, "degraded");
+    json_write_array(json);
     for (size_t i = 0; i < count; i++) {
-        buffer_printf(out, "%s{\"what\":\"%s\",\"count\":%" PRIu64, i ? "," : "", list[i].what,
-                      list[i].count);
+        json_write_object(json);
+        json_member_text(json, "what", list[i].what);
+        json_member_unsigned(json, "count", list[i].count);
         if (list[i].user != CAPTURE_USER_UNKNOWN)
-            buffer_printf(out, ",\"user\":%" PRIu32, list[i].user);
-        if (list[i].cgroup[0]) {
-            buffer_add_text(out, ",\"cgroup\":");
-            text_escape_json(out, list[i].cgroup, strlen(list[i].cgroup));
-        }
-        buffer_add_char(out, '}');
+            json_member_unsigned(json, "user", list[i].user);
+        if (list[i].cgroup[0])
+            json_member_text(json, "cgroup", list[i].cgroup);
+        json_write_object_end(json);
     }
-    buffer_add_char(out, ']');
+    json_write_array_end(json);
 }
 
 static void put_degraded_metrics(struct buffer *out, const struct status *status)
@@ -248,40 +249,43 @@ static void put_degraded_text(struct buffer *out, const struct status *status)
 
 /* ---- forms ---- */
 
-static void put_json_text(struct buffer *out, const char *key, const char *text)
-{
-    buffer_printf(out, ",\"%s\":", key);
-    text_escape_json(out, text, strlen(text));
-}
-
 static void put_json(struct buffer *out, const struct status *status)
 {
     struct number numbers[NUMBERS_MAX];
     size_t count = list_numbers(status, numbers);
-    buffer_add_text(out, "{\"version\":\"" ASSAY_VERSION "\"");
-    put_json_text(out, "means", status->backend);
-    agent_control_write(status->control, out);
-    put_json_text(out, "shortcoming", status->shortcoming ? status->shortcoming : "");
-    put_json_text(out, "upload_error", status->upload.error);
-    put_json_text(out, "symbols_error", status->symbols.error);
-    put_json_text(out, "budget_reason", guard_reason_name(status->agent.guard.reason));
-    put_json_text(out, "budget_what", status->agent.guard.what);
-    put_json_text(out, "budget_why", status->agent.guard.level ? status->agent.guard_why : "");
-    put_degraded_json(out, status);
-    buffer_printf(out, ",\"paused\":%s", status->agent.paused ? "true" : "false");
+    const struct agent_stats *agent = &status->agent;
+    struct json_writer json = json_writer(out);
+    json_write_object(&json);
+    json_member_text(&json, "version", ASSAY_VERSION);
+    json_member_text(&json, "means", status->backend);
+    agent_control_write(status->control, &json);
+    json_member_text(&json, "shortcoming", status->shortcoming ? status->shortcoming : "");
+    json_member_text(&json, "upload_error", status->upload.error);
+    json_member_text(&json, "symbols_error", status->symbols.error);
+    json_member_text(&json, "budget_reason", guard_reason_name(agent->guard.reason));
+    json_member_text(&json, "budget_what", agent->guard.what);
+    json_member_text(&json, "budget_why", agent->guard.level ? agent->guard_why : "");
+    put_degraded_json(&json, status);
+    json_member_bool(&json, "paused", agent->paused);
     for (size_t i = 0; i < count; i++)
-        buffer_printf(out, ",\"%s\":%.15g", numbers[i].key, numbers[i].value);
-    buffer_add_text(out, ",\"collectors\":{");
-    for (size_t i = 0; i < status->agent.collector_count; i++)
-        buffer_printf(out, "%s\"%s\":{\"on\":%s,\"bpf_seconds\":%.9g}", i ? "," : "",
-                      status->agent.collectors[i].name,
-                      status->agent.collectors[i].on ? "true" : "false",
-                      (double)status->agent.collectors[i].run_ns / 1e9);
-    buffer_add_text(out, "},\"losses\":{");
-    for (size_t i = 0; i < status->agent.loss_count; i++)
-        buffer_printf(out, "%s\"%s\":%" PRIu64, i ? "," : "", status->agent.losses[i].reason,
-                      status->agent.losses[i].count);
-    buffer_add_text(out, "}}\n");
+        json_member_digits(&json, numbers[i].key, numbers[i].value, 15);
+    json_write_key(&json, "collectors");
+    json_write_object(&json);
+    for (size_t i = 0; i < agent->collector_count; i++) {
+        json_write_key(&json, agent->collectors[i].name);
+        json_write_object(&json);
+        json_member_bool(&json, "on", agent->collectors[i].on);
+        json_member_number(&json, "bpf_seconds", (double)agent->collectors[i].run_ns / 1e9);
+        json_write_object_end(&json);
+    }
+    json_write_object_end(&json);
+    json_write_key(&json, "losses");
+    json_write_object(&json);
+    for (size_t i = 0; i < agent->loss_count; i++)
+        json_member_unsigned(&json, agent->losses[i].reason, agent->losses[i].count);
+    json_write_object_end(&json);
+    json_write_object_end(&json);
+    buffer_add_char(out, '\n');
 }
 
 /* Why less is sampled than was asked for: one of them is 1, or none. */

@@ -50,6 +50,14 @@ void json_write_array_end(struct json_writer *writer)
     close_with(writer, ']');
 }
 
+void json_write_line(struct json_writer *writer)
+{
+    if (writer->comma)
+        buffer_add_char(writer->out, ',');
+    buffer_add_char(writer->out, '\n');
+    writer->comma = false;
+}
+
 void json_write_key(struct json_writer *writer, const char *key)
 {
     begin(writer);
@@ -81,13 +89,19 @@ void json_write_signed(struct json_writer *writer, int64_t value)
     buffer_printf(writer->out, "%" PRId64, value);
 }
 
+void json_write_digits(struct json_writer *writer, double value, int digits)
+{
+    if (!isfinite(value)) {
+        json_write_null(writer);
+        return;
+    }
+    begin(writer);
+    buffer_printf(writer->out, "%.*g", digits, value);
+}
+
 void json_write_number(struct json_writer *writer, double value)
 {
-    begin(writer);
-    if (isfinite(value))
-        buffer_printf(writer->out, "%.9g", value);
-    else
-        buffer_add_text(writer->out, "null");
+    json_write_digits(writer, value, 9);
 }
 
 void json_write_fixed(struct json_writer *writer, double value, int decimals)
@@ -139,6 +153,12 @@ void json_member_number(struct json_writer *writer, const char *key, double valu
 {
     json_write_key(writer, key);
     json_write_number(writer, value);
+}
+
+void json_member_digits(struct json_writer *writer, const char *key, double value, int digits)
+{
+    json_write_key(writer, key);
+    json_write_digits(writer, value, digits);
 }
 
 void json_member_fixed(struct json_writer *writer, const char *key, double value, int decimals)

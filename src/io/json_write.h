@@ -28,6 +28,9 @@ void json_write_object_end(struct json_writer *writer);
 void json_write_array(struct json_writer *writer);
 void json_write_array_end(struct json_writer *writer);
 
+/* The next key or value begins on a line of its own, for people who read long arrays. */
+void json_write_line(struct json_writer *writer);
+
 /* Of an object; its value has to follow. Any text will do. */
 void json_write_key(struct json_writer *writer, const char *key);
 
@@ -37,6 +40,8 @@ void json_write_unsigned(struct json_writer *writer, uint64_t value);
 void json_write_signed(struct json_writer *writer, int64_t value);
 /* With nine significant digits. JSON has no NaN and no infinity: those are null. */
 void json_write_number(struct json_writer *writer, double value);
+/* With so many significant digits; 17 give back the same number. */
+void json_write_digits(struct json_writer *writer, double value, int digits);
 /* With so many digits after the point. */
 void json_write_fixed(struct json_writer *writer, double value, int decimals);
 void json_write_bool(struct json_writer *writer, bool value);
@@ -49,6 +54,7 @@ void json_member_text(struct json_writer *writer, const char *key, const char *t
 void json_member_unsigned(struct json_writer *writer, const char *key, uint64_t value);
 void json_member_signed(struct json_writer *writer, const char *key, int64_t value);
 void json_member_number(struct json_writer *writer, const char *key, double value);
+void json_member_digits(struct json_writer *writer, const char *key, double value, int digits);
 void json_member_fixed(struct json_writer *writer, const char *key, double value, int decimals);
 void json_member_bool(struct json_writer *writer, const char *key, bool value);
 void json_member_null(struct json_writer *writer, const char *key);

@@ -94,7 +94,7 @@ USES = {
     "server/query": "base io profile query server/admission server/handler server/symbols",
     "server/control": "base io label server/audit server/handler server/symbols",
     "server/symbols/api": (
-        "base config elf http/access label profile server/admission server/audit server/control "
+        "base config elf http/access io label profile server/admission server/audit server/control "
         "server/handler server/query server/symbols"
     ),
     "server/ingest": (
@@ -125,7 +125,7 @@ USES = {
     ),
     "cli/compare": "base cli compare compare/gate format/picture profile",
     "cli/file": (
-        "base cli compare format/picture http/client http/server profile server/api "
+        "base cli compare format/picture http/client http/server io profile server/api "
         "server/query "
         "server/web symbol/recorded symbol/sources symbol/store"
     ),

@@ -9,6 +9,7 @@
 #include "cli/cli.h"
 #include "cli/input.h"
 #include "cli/table.h"
+#include "io/json_write.h"
 #include "profile/naming.h"
 #include "profile/rank.h"
 #include "profile/units.h"
@@ -108,43 +109,59 @@ static void count_labels(struct summary *summary)
     free(all);
 }
 
-static void add_json_text(struct buffer *out, const struct profile *profile, uint32_t string)
+static void add_json_text(struct json_writer *json, const char *key, const struct profile *profile,
+                          uint32_t string)
 {
-    text_escape_json(out, profile->strings[string].data, profile->strings[string].length);
+    json_write_key(json, key);
+    json_write_bytes(json, profile->strings[string].data, profile->strings[string].length);
 }
 
 static void write_json(const struct summary *summary, struct buffer *out)
 {
     const struct profile *profile = summary->profile;
-    buffer_add_text(out, "{\"file\":");
-    text_escape_json(out, summary->path, strlen(summary->path));
-    buffer_printf(out, ",\"format\":\"%s\",\"types\":[", summary->format->name);
+    struct json_writer json = json_writer(out);
+    json_write_object(&json);
+    json_member_text(&json, "file", summary->path);
+    json_member_text(&json, "format", summary->format->name);
+    json_write_key(&json, "types");
+    json_write_array(&json);
     for (unsigned i = 0; i < profile->type_count; i++) {
-        buffer_add_text(out, i ? ",{\"type\":" : "{\"type\":");
-        add_json_text(out, profile, profile->types[i].type);
-        buffer_add_text(out, ",\"unit\":");
-        add_json_text(out, profile, profile->types[i].unit);
-        buffer_printf(out, ",\"total\":%lld}", (long long)summary->total[i]);
+        json_write_object(&json);
+        add_json_text(&json, "type", profile, profile->types[i].type);
+        add_json_text(&json, "unit", profile, profile->types[i].unit);
+        json_member_signed(&json, "total", summary->total[i]);
+        json_write_object_end(&json);
     }
-    buffer_printf(out,
-                  "],\"default_type\":%u,\"samples\":%zu,\"stacks\":%zu,\"deepest\":%u,"
-                  "\"functions\":%u,\"mappings\":%u,\"start_ns\":%lld,\"duration_ns\":%lld,"
-                  "\"period\":%lld,\"unnamed_frames\":%.6g,\"unnamed_leaves\":%.6g,\"labels\":[",
-                  profile_default_type(profile), profile->samples.count, summary->stacks,
-                  summary->deepest, profile->function_count - 1, profile->mapping_count - 1,
-                  (long long)profile->time_ns, (long long)profile->duration_ns,
-                  (long long)profile->period, summary->unnamed_frames, summary->unnamed_leaves);
+    json_write_array_end(&json);
+    json_member_unsigned(&json, "default_type", profile_default_type(profile));
+    json_member_unsigned(&json, "samples", profile->samples.count);
+    json_member_unsigned(&json, "stacks", summary->stacks);
+    json_member_unsigned(&json, "deepest", summary->deepest);
+    json_member_unsigned(&json, "functions", profile->function_count - 1);
+    json_member_unsigned(&json, "mappings", profile->mapping_count - 1);
+    json_member_signed(&json, "start_ns", profile->time_ns);
+    json_member_signed(&json, "duration_ns", profile->duration_ns);
+    json_member_signed(&json, "period", profile->period);
+    json_member_digits(&json, "unnamed_frames", summary->unnamed_frames, 6);
+    json_member_digits(&json, "unnamed_leaves", summary->unnamed_leaves, 6);
+    json_write_key(&json, "labels");
+    json_write_array(&json);
     for (size_t i = 0; i < summary->key_count; i++) {
-        buffer_add_text(out, i ? ",{\"key\":" : "{\"key\":");
-        add_json_text(out, profile, summary->keys[i].key);
-        buffer_printf(out, ",\"values\":%zu}", summary->keys[i].values);
+        json_write_object(&json);
+        add_json_text(&json, "key", profile, summary->keys[i].key);
+        json_member_unsigned(&json, "values", summary->keys[i].values);
+        json_write_object_end(&json);
     }
-    buffer_add_text(out, "],\"comments\":[");
+    json_write_array_end(&json);
+    json_write_key(&json, "comments");
+    json_write_array(&json);
     for (size_t i = 0; i < profile->comment_count; i++) {
-        buffer_add_text(out, i ? "," : "");
-        add_json_text(out, profile, profile->comments[i]);
+        const struct profile_string *comment = &profile->strings[profile->comments[i]];
+        json_write_bytes(&json, comment->data, comment->length);
     }
-    buffer_add_text(out, "]}\n");
+    json_write_array_end(&json);
+    json_write_object_end(&json);
+    buffer_add_char(out, '\n');
 }
 
 static void add_line(struct buffer *out, const char *what)

@@ -8,6 +8,7 @@
 #include "base/clock.h"
 #include "base/text.h"
 #include "http/access/tokens.h"
+#include "io/json_write.h"
 #include "label/quote.h"
 #include "server/api/api.h"
 #include "server/api/series_list.h"
@@ -17,52 +18,43 @@
 #include "server/query/context.h"
 
 /* A JSON array in the making. */
-struct list {
-    struct buffer *out;
-    const char *comma;
-};
-
 static int list_text(void *context, const char *text)
 {
-    struct list *list = context;
-    buffer_add_text(list->out, list->comma);
-    json_put_text(list->out, text);
-    list->comma = ",";
-    return buffer_pass(list->out) ? 0 : list->out->drain->failure;
+    struct json_writer *json = context;
+    json_write_text(json, text);
+    return buffer_pass(json->out) ? 0 : json->out->drain->failure;
 }
 
 static int list_type(void *context, const char *id)
 {
     static const char *const keys[] = {"name", "sample_type", "sample_unit", "period_type",
                                        "period_unit"};
-    struct list *list = context;
-    buffer_printf(list->out, "%s{\"id\":", list->comma);
-    json_put_text(list->out, id);
+    struct json_writer *json = context;
+    json_write_object(json);
+    json_member_text(json, "id", id);
     for (unsigned i = 0; i < ARRAY_LENGTH(keys); i++) {
         size_t length;
         const char *part = query_type_part(id, i, &length);
-        buffer_printf(list->out, ",\"%s\":", keys[i]);
-        text_escape_json(list->out, part, length);
+        json_write_key(json, keys[i]);
+        json_write_bytes(json, part, length);
     }
-    buffer_add_char(list->out, '}');
-    list->comma = ",";
+    json_write_object_end(json);
     return 0;
 }
 
 static int list_series(void *context, const struct labels *labels, const char *type,
                        int64_t first_ns, int64_t last_ns)
 {
-    struct list *list = context;
-    buffer_printf(list->out, "%s{\"type\":", list->comma);
-    json_put_text(list->out, type);
-    buffer_printf(list->out, ",\"first\":%.3f,\"last\":%.3f,\"labels\":", (double)first_ns / 1e9,
-                  (double)last_ns / 1e9);
-    labels_write_json(labels, &(struct json_writer){.out = list->out});
+    struct json_writer *json = context;
     const char *source = labels_get(labels, LABEL_SOURCE);
-    buffer_add_text(list->out, ",\"source\":");
-    json_put_text(list->out, source ? source : "");
-    buffer_add_char(list->out, '}');
-    list->comma = ",";
+    json_write_object(json);
+    json_member_text(json, "type", type);
+    json_member_fixed(json, "first", (double)first_ns / 1e9, 3);
+    json_member_fixed(json, "last", (double)last_ns / 1e9, 3);
+    json_write_key(json, "labels");
+    labels_write_json(labels, json);
+    json_member_text(json, "source", source ? source : "");
+    json_write_object_end(json);
     return 0;
 }
 
@@ -77,24 +69,25 @@ static void respond_list(struct http_request *request, struct server *server, en
     _cleanup_query_context_ struct query_context query_context = {0};
     struct error error = {0};
     _cleanup_answer_ struct answer answer = {0};
-    struct list list = {.out = &answer.out, .comma = ""};
+    struct json_writer json = json_writer(&answer.out);
     answer_init(&answer, request, "application/json");
-    buffer_add_char(list.out, '[');
+    json_write_array(&json);
     int r = query_context_read(&query_context, request, server, "", false, &error);
     const struct store_selection *selection = &query_context.selection;
     if (!r && listing == LIST_TYPES)
-        r = store_types(server->store, selection, list_type, &list, &error);
+        r = store_types(server->store, selection, list_type, &json, &error);
     else if (!r && listing == LIST_NAMES)
-        r = store_label_names(server->store, selection, list_text, &list, &error);
+        r = store_label_names(server->store, selection, list_text, &json, &error);
     else if (!r && listing == LIST_VALUES)
         r = store_label_values(server->store, selection,
                                strcmp(http_request_rest(request), "service")
                                    ? http_request_rest(request)
                                    : LABEL_SERVICE_NAME,
-                               list_text, &list, &error);
+                               list_text, &json, &error);
     else if (!r)
-        r = series_list(server->store, selection, list.out, list_series, &list, &error);
-    buffer_add_text(list.out, "]\n");
+        r = series_list(server->store, selection, json.out, list_series, &json, &error);
+    json_write_array_end(&json);
+    buffer_add_char(json.out, '\n');
     r = answer_end(&answer, r, &error);
     if (r < 0)
         http_respond_failure(request, &error);

@@ -7,6 +7,7 @@
 #include "base/memory.h"
 #include "base/text.h"
 #include "io/json.h"
+#include "io/json_write.h"
 #include "server/control/control.h"
 #include "server/handler/handler.h"
 
@@ -15,99 +16,126 @@
 
 /* ---- writing ---- */
 
-static void put(struct buffer *out, const char *key, const char *text)
+static void write_rules(const struct control_tenant *tenant, struct json_writer *json)
 {
-    buffer_printf(out, "\"%s\":", key);
-    json_put_text(out, text);
-}
-
-static void put_next(struct buffer *out, const char *key, const char *text)
-{
-    buffer_add_char(out, ',');
-    put(out, key, text);
-}
-
-static void write_rules(const struct control_tenant *tenant, struct buffer *out)
-{
+    json_write_key(json, "rules");
+    json_write_array(json);
     for (size_t i = 0; i < tenant->rule_count; i++) {
         const struct control_rule *rule = &tenant->rules[i];
-        buffer_printf(out, "%s{\"on\":%s,\"since\":%lld,", i ? ",\n" : "",
-                      rule->on ? "true" : "false", (long long)rule->since_ns);
-        put(out, "selector", rule->text);
-        put_next(out, "by", rule->by);
-        put_next(out, "reason", rule->reason);
-        buffer_add_char(out, '}');
+        json_write_line(json);
+        json_write_object(json);
+        json_member_bool(json, "on", rule->on);
+        json_member_signed(json, "since", rule->since_ns);
+        json_member_text(json, "selector", rule->text);
+        json_member_text(json, "by", rule->by);
+        json_member_text(json, "reason", rule->reason);
+        json_write_object_end(json);
     }
+    json_write_array_end(json);
 }
 
-static void write_recording(const struct recording *recording, struct buffer *out)
+static void write_recording(const struct recording *recording, struct json_writer *json)
 {
-    buffer_add_char(out, '{');
-    put(out, "id", recording->id);
-    put_next(out, "name", recording->name);
-    put_next(out, "by", recording->by);
-    put_next(out, "service", recording->service);
-    put_next(out, "selector", recording->selector);
-    buffer_printf(out,
-                  ",\"rate\":%llu,\"seconds\":%llu,\"created\":%lld,\"expires\":%lld,"
-                  "\"stopped\":%s,\"parts\":[",
-                  (unsigned long long)recording->rate_hz, (unsigned long long)recording->seconds,
-                  (long long)recording->created_ns, (long long)recording->expires_ns,
-                  recording->stopped ? "true" : "false");
+    json_write_object(json);
+    json_member_text(json, "id", recording->id);
+    json_member_text(json, "name", recording->name);
+    json_member_text(json, "by", recording->by);
+    json_member_text(json, "service", recording->service);
+    json_member_text(json, "selector", recording->selector);
+    json_member_unsigned(json, "rate", recording->rate_hz);
+    json_member_unsigned(json, "seconds", recording->seconds);
+    json_member_signed(json, "created", recording->created_ns);
+    json_member_signed(json, "expires", recording->expires_ns);
+    json_member_bool(json, "stopped", recording->stopped);
+    json_write_key(json, "parts");
+    json_write_array(json);
     for (size_t i = 0; i < recording->part_count; i++) {
         const struct recording_part *part = &recording->parts[i];
-        buffer_add_text(out, i ? ",{" : "{");
-        put(out, "agent", part->agent);
-        put_next(out, "host", part->host);
-        put_next(out, "reason", part->reason);
-        put_next(out, "state", recording_state_name(part->state));
-        buffer_printf(out, ",\"samples\":%llu}", (unsigned long long)part->samples);
+        json_write_object(json);
+        json_member_text(json, "agent", part->agent);
+        json_member_text(json, "host", part->host);
+        json_member_text(json, "reason", part->reason);
+        json_member_text(json, "state", recording_state_name(part->state));
+        json_member_unsigned(json, "samples", part->samples);
+        json_write_object_end(json);
     }
-    buffer_add_text(out, "]}");
+    json_write_array_end(json);
+    json_write_object_end(json);
+}
+
+static void write_agent(const struct fleet_agent *agent, struct json_writer *json)
+{
+    json_write_object(json);
+    json_member_text(json, "id", agent->id);
+    json_member_text(json, "host", agent->host);
+    json_member_text(json, "version", agent->version);
+    json_member_signed(json, "first", agent->first_ns);
+    json_member_signed(json, "last", agent->last_ns);
+    json_member_bool(json, "off", agent->off);
+    json_write_key(json, "labels");
+    labels_write_json(&agent->labels, json);
+    json_write_object_end(json);
+}
+
+static void begin_file(struct json_writer *json)
+{
+    json_write_object(json);
+    json_member_signed(json, "version", FILE_VERSION);
+    json_write_key(json, "tenants");
+    json_write_array(json);
+}
+
+static void begin_tenant(struct json_writer *json, const struct control_tenant *tenant)
+{
+    json_write_line(json);
+    json_write_object(json);
+    json_member_text(json, "name", tenant->name);
+}
+
+static void end_file(struct json_writer *json)
+{
+    json_write_array_end(json);
+    json_write_object_end(json);
+    buffer_add_char(json->out, '\n');
 }
 
 void control_write_file(const struct control *control, struct buffer *out)
 {
-    buffer_printf(out, "{\"version\":%d,\"tenants\":[", FILE_VERSION);
+    struct json_writer json = json_writer(out);
+    begin_file(&json);
     for (size_t i = 0; i < control->tenant_count; i++) {
         const struct control_tenant *tenant = control->tenants[i];
-        buffer_add_text(out, i ? ",\n{" : "\n{");
-        put(out, "name", tenant->name);
-        buffer_add_text(out, ",\"rules\":[");
-        write_rules(tenant, out);
-        buffer_add_text(out, "],\"recordings\":[");
+        begin_tenant(&json, tenant);
+        write_rules(tenant, &json);
+        json_write_key(&json, "recordings");
+        json_write_array(&json);
         for (size_t k = 0; k < tenant->book.count; k++) {
-            buffer_add_text(out, k ? ",\n" : "");
-            write_recording(tenant->book.list[k], out);
+            json_write_line(&json);
+            write_recording(tenant->book.list[k], &json);
         }
-        buffer_add_text(out, "]}");
+        json_write_array_end(&json);
+        json_write_object_end(&json);
     }
-    buffer_add_text(out, "]}\n");
+    end_file(&json);
 }
 
 void control_write_agents(const struct control *control, struct buffer *out)
 {
-    buffer_printf(out, "{\"version\":%d,\"tenants\":[", FILE_VERSION);
+    struct json_writer json = json_writer(out);
+    begin_file(&json);
     for (size_t i = 0; i < control->tenant_count; i++) {
         const struct control_tenant *tenant = control->tenants[i];
-        buffer_add_text(out, i ? ",\n{" : "\n{");
-        put(out, "name", tenant->name);
-        buffer_add_text(out, ",\"agents\":[");
+        begin_tenant(&json, tenant);
+        json_write_key(&json, "agents");
+        json_write_array(&json);
         for (size_t k = 0; k < tenant->agents.count; k++) {
-            const struct fleet_agent *agent = tenant->agents.list[k];
-            buffer_add_text(out, k ? ",\n{" : "{");
-            put(out, "id", agent->id);
-            put_next(out, "host", agent->host);
-            put_next(out, "version", agent->version);
-            buffer_printf(out, ",\"first\":%lld,\"last\":%lld,\"off\":%s,\"labels\":",
-                          (long long)agent->first_ns, (long long)agent->last_ns,
-                          agent->off ? "true" : "false");
-            labels_write_json(&agent->labels, &(struct json_writer){.out = out});
-            buffer_add_char(out, '}');
+            json_write_line(&json);
+            write_agent(tenant->agents.list[k], &json);
         }
-        buffer_add_text(out, "]}");
+        json_write_array_end(&json);
+        json_write_object_end(&json);
     }
-    buffer_add_text(out, "]}\n");
+    end_file(&json);
 }
 
 /* ---- reading: our own files, but disks and people have had them since ---- */

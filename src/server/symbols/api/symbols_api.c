@@ -9,6 +9,7 @@
 #include "base/clock.h"
 #include "base/memory.h"
 #include "base/text.h"
+#include "io/json_write.h"
 #include "server/audit/audit.h"
 #include "server/control/agents.h"
 #include "server/query/context.h"
@@ -104,30 +105,35 @@ void symbols_upload(struct http_request *request, void *userdata)
         handler_respond_failure(request, &error);
         return;
     }
-    buffer_printf(&out, "{\"build_id\":\"%s\",\"stored\":%s,\"quality\":\"%s\"}\n", stored.key,
-                  stored.stored ? "true" : "false", symbols_quality_word(stored.quality));
+    struct json_writer json = json_writer(&out);
+    json_write_object(&json);
+    json_member_text(&json, "build_id", stored.key);
+    json_member_bool(&json, "stored", stored.stored);
+    json_member_text(&json, "quality", symbols_quality_word(stored.quality));
+    json_write_object_end(&json);
+    buffer_add_char(&out, '\n');
     api_respond(request, "application/json", &out);
     buffer_release(&out);
 }
 
 /* ---- what there is ---- */
 
-void symbols_put_entry(struct buffer *out, const struct symbol_entry *entry)
+static void put_entry(struct json_writer *json, const struct symbol_entry *entry)
 {
-    buffer_printf(out, "\"build_id\":\"%s\",\"name\":", entry->key);
-    json_put_text(out, entry->name);
-    buffer_printf(
-        out,
-        ",\"quality\":\"%s\",\"executable_bytes\":%llu,\"debuginfo_bytes\":%llu,"
-        "\"package_bytes\":%llu,\"index_bytes\":%llu,\"code_bytes\":%llu,\"named_bytes\":%llu,"
-        "\"line_bytes\":%llu,\"added\":%lld,\"used\":%lld",
-        symbols_quality_word(entry->quality),
-        (unsigned long long)entry->file_bytes[SYMBOL_EXECUTABLE],
-        (unsigned long long)entry->file_bytes[SYMBOL_DEBUGINFO],
-        (unsigned long long)entry->file_bytes[SYMBOL_PACKAGE],
-        (unsigned long long)entry->index_bytes, (unsigned long long)entry->code_bytes,
-        (unsigned long long)entry->named_bytes, (unsigned long long)entry->line_bytes,
-        (long long)entry->added, (long long)entry->used);
+    json_write_object(json);
+    json_member_text(json, "build_id", entry->key);
+    json_member_text(json, "name", entry->name);
+    json_member_text(json, "quality", symbols_quality_word(entry->quality));
+    json_member_unsigned(json, "executable_bytes", entry->file_bytes[SYMBOL_EXECUTABLE]);
+    json_member_unsigned(json, "debuginfo_bytes", entry->file_bytes[SYMBOL_DEBUGINFO]);
+    json_member_unsigned(json, "package_bytes", entry->file_bytes[SYMBOL_PACKAGE]);
+    json_member_unsigned(json, "index_bytes", entry->index_bytes);
+    json_member_unsigned(json, "code_bytes", entry->code_bytes);
+    json_member_unsigned(json, "named_bytes", entry->named_bytes);
+    json_member_unsigned(json, "line_bytes", entry->line_bytes);
+    json_member_signed(json, "added", entry->added);
+    json_member_signed(json, "used", entry->used);
+    json_write_object_end(json);
 }
 
 /* Whether a file is worth sending, for whoever is about to. */
@@ -148,24 +154,23 @@ void symbols_known(struct http_request *request, void *userdata)
         http_respond_failure(request, &error);
         return;
     }
-    buffer_add_char(&out, '{');
-    symbols_put_entry(&out, &entry);
-    buffer_add_text(&out, "}\n");
+    struct json_writer json = json_writer(&out);
+    put_entry(&json, &entry);
+    buffer_add_char(&out, '\n');
     api_respond(request, "application/json", &out);
     buffer_release(&out);
 }
 
 struct listing {
-    struct buffer out;
-    uint64_t count, bytes;
+    struct json_writer json;
+    uint64_t bytes;
 };
 
 static int list_entry(void *context, const struct symbol_entry *entry)
 {
     struct listing *listing = context;
-    buffer_add_text(&listing->out, listing->count++ ? ",\n{" : "\n{");
-    symbols_put_entry(&listing->out, entry);
-    buffer_add_char(&listing->out, '}');
+    json_write_line(&listing->json);
+    put_entry(&listing->json, entry);
     listing->bytes += entry->index_bytes;
     for (int i = 0; i < SYMBOL_FILES; i++)
         listing->bytes += entry->file_bytes[i];
@@ -175,19 +180,25 @@ static int list_entry(void *context, const struct symbol_entry *entry)
 void symbols_list(struct http_request *request, void *userdata)
 {
     struct server *server = userdata;
-    struct listing listing = {0};
+    struct buffer out = {0};
+    struct listing listing = {.json = json_writer(&out)};
     struct error error = {0};
     if (!parameters_known(request, "/api/v1/symbols"))
         return;
-    buffer_add_text(&listing.out, "{\"builds\":[");
+    json_write_object(&listing.json);
+    json_write_key(&listing.json, "builds");
+    json_write_array(&listing.json);
     if (symbol_store_list(symbols_store(server->symbols), http_request_identity(request)->tenant,
                           list_entry, &listing, &error) < 0) {
         http_respond_failure(request, &error);
     } else {
-        buffer_printf(&listing.out, "],\"bytes\":%llu}\n", (unsigned long long)listing.bytes);
-        api_respond(request, "application/json", &listing.out);
+        json_write_array_end(&listing.json);
+        json_member_unsigned(&listing.json, "bytes", listing.bytes);
+        json_write_object_end(&listing.json);
+        buffer_add_char(&out, '\n');
+        api_respond(request, "application/json", &out);
     }
-    buffer_release(&listing.out);
+    buffer_release(&out);
 }
 
 void symbols_delete(struct http_request *request, void *userdata)
@@ -214,25 +225,29 @@ void symbols_delete(struct http_request *request, void *userdata)
 
 /* ---- what is missing ---- */
 
-static void put_services(struct buffer *out, const struct symbols_survey *survey)
+static void put_services(struct json_writer *json, const struct symbols_survey *survey)
 {
-    buffer_add_text(out, "{\"services\":[");
+    json_write_key(json, "services");
+    json_write_array(json);
     for (size_t i = 0; i < survey->service_count; i++) {
         const struct symbols_service *service = &survey->services[i];
-        buffer_add_text(out, i ? ",\n{\"service\":" : "\n{\"service\":");
-        json_put_text(out, service->name);
-        buffer_add_text(out, ",\"type\":");
-        json_put_text(out, service->type);
-        buffer_printf(out, ",\"named_share\":%.6g,\"total\":%.17g}", service->named_share,
-                      service->total);
+        json_write_line(json);
+        json_write_object(json);
+        json_member_text(json, "service", service->name);
+        json_member_text(json, "type", service->type);
+        json_member_number(json, "named_share", service->named_share);
+        json_member_digits(json, "total", service->total, 17);
+        json_write_object_end(json);
     }
+    json_write_array_end(json);
 }
 
-static void put_missing(struct buffer *out, const struct symbols_survey *survey,
+static void put_missing(struct json_writer *json, const struct symbols_survey *survey,
                         struct symbols *symbols, uint64_t limit)
 {
     struct symbol_store *store = symbols_store(symbols);
-    buffer_add_text(out, "],\n\"missing\":[");
+    json_write_key(json, "missing");
+    json_write_array(json);
     for (size_t i = 0; i < survey->missing_count && i < limit; i++) {
         const struct symbols_missing *missing = &survey->missing[i];
         const struct symbols_service *service = &survey->services[missing->service];
@@ -243,25 +258,22 @@ static void put_missing(struct buffer *out, const struct symbols_survey *survey,
                      symbol_store_find(store, service->tenant, key, &entry);
         symbol_requests_say(symbols_requests(symbols), service->tenant, key,
                             monotonic_ns() / 1000000000, &upload);
-        buffer_add_text(out, i ? ",\n{\"build_id\":" : "\n{\"build_id\":");
-        json_put_text(out, missing->build_id);
-        buffer_add_text(out, ",\"file\":");
-        json_put_text(out, missing->file);
-        buffer_add_text(out, ",\"service\":");
-        json_put_text(out, service->name);
-        buffer_printf(out, ",\"value\":%.17g,\"share\":%.6g,\"frames\":%llu,\"quality\":",
-                      missing->value, service->total > 0 ? missing->value / service->total : 0,
-                      (unsigned long long)missing->frames);
+        json_write_line(json);
+        json_write_object(json);
+        json_member_text(json, "build_id", missing->build_id);
+        json_member_text(json, "file", missing->file);
+        json_member_text(json, "service", service->name);
+        json_member_digits(json, "value", missing->value, 17);
+        json_member_number(json, "share", service->total > 0 ? missing->value / service->total : 0);
+        json_member_unsigned(json, "frames", missing->frames);
         if (known)
-            buffer_printf(out, "\"%s\"", symbols_quality_word(entry.quality));
+            json_member_text(json, "quality", symbols_quality_word(entry.quality));
         else
-            buffer_add_text(out, "null");
-        buffer_add_text(out, ",\"upload\":");
-        json_put_text(out, buffer_text(&upload));
-        buffer_add_char(out, '}');
+            json_member_null(json, "quality");
+        json_member_text(json, "upload", buffer_text(&upload));
+        json_write_object_end(json);
     }
-    buffer_printf(out, "],\"cut\":%s}\n",
-                  survey->cut || survey->missing_count > limit ? "true" : "false");
+    json_write_array_end(json);
 }
 
 void symbols_missing(struct http_request *request, void *userdata)
@@ -287,8 +299,13 @@ void symbols_missing(struct http_request *request, void *userdata)
         http_respond_failure(request, &error);
         return;
     }
-    put_services(&out, &survey);
-    put_missing(&out, &survey, server->symbols, limit);
+    struct json_writer json = json_writer(&out);
+    json_write_object(&json);
+    put_services(&json, &survey);
+    put_missing(&json, &survey, server->symbols, limit);
+    json_member_bool(&json, "cut", survey.cut || survey.missing_count > limit);
+    json_write_object_end(&json);
+    buffer_add_char(&out, '\n');
     api_respond(request, "application/json", &out);
     buffer_release(&out);
 }

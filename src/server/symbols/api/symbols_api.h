@@ -9,9 +9,6 @@
 /* One word for a quality: nothing, starts, dynamic, symbols, lines, inlines. */
 const char *symbols_quality_word(enum symbol_index_quality quality);
 
-/* "build_id":...,"quality":... and the rest, without braces. */
-void symbols_put_entry(struct buffer *out, const struct symbol_entry *entry);
-
 /* Reads the body as a file of that build (NULL: of whichever it is) into the store. */
 int symbols_take_body(struct http_request *request, struct server *server, const char *key,
                       const char *name, struct symbol_stored *ret_stored, struct error *error);
