@@ -23,6 +23,7 @@ try {
   await demo(main.url);
   await check('services: numbers, search, sorting, keyboard', () => pages.home(browser, main));
   await check('views refresh, and bad times are errors', () => pages.refresh(browser, main));
+  await check('the functions of the fleet', () => pages.functions(browser, main));
   await check('explore: dragging, searching, focusing', () => pages.explore(browser, main));
   await check('two versions are compared', () => pages.compare(browser, main));
   await check('a function has its page', () => pages.functionPage(browser, main));

@@ -48,6 +48,26 @@ export async function refresh(browser, { url }) {
   await context.close();
 }
 
+// The fleet's functions in one click, as the server counts them.
+export async function functions(browser, { url }) {
+  const { context, page } = await fresh(browser, {}, /404/); // nothing to compare with
+  await page.goto(url);
+  await page.getByRole('navigation', { name: 'Pages' }).getByRole('link', { name: 'Functions' }).click();
+  const rows = page.locator('tbody tr');
+  await rows.first().waitFor();
+  const to = Math.floor(Date.now() / 1000);
+  const answer = await (await fetch(`${url}/api/v1/top?query=${encodeURIComponent('cpu{}')}&from=${to - 3600}&to=${to}&limit=1`)).json();
+  await until(async () => assert.equal((await rows.first().locator('th').innerText()).trim(), answer.functions[0].function));
+  await page.getByRole('button', { name: 'Total cores' }).click();
+  await page.waitForURL(/sort=-total/);
+  await page.getByLabel('Search functions').fill('escape_html');
+  await page.waitForFunction(() => document.querySelectorAll('tbody tr').length === 1);
+  await shoot(page, 'functions');
+  await rows.first().getByRole('link').click();
+  await page.waitForURL(/\/function\?.*escape_html/);
+  await context.close();
+}
+
 export async function home(browser, { url }) {
   const { context, page } = await fresh(browser);
   await page.goto(url);

@@ -224,7 +224,10 @@ export interface TopAnswer {
 }
 
 export interface DiffAnswer {
+  type: string;
+  new_total: number;
   scale: number;
+  new: { quality: Quality };
   function_count: number;
   matched?: number;
   functions: {

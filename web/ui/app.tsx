@@ -32,6 +32,7 @@ interface Page {
 const PAGES: readonly Page[] = [
   { path: '/', title: 'Services', component: Home, inMenu: true, timed: true },
   { path: '/explore', title: 'Explore', component: later('Explore'), inMenu: true, timed: true },
+  { path: '/functions', title: 'Functions', component: later('Functions'), inMenu: true, timed: true },
   { path: '/compare', title: 'Compare', component: later('Compare'), inMenu: true, timed: true },
   { path: '/function', title: 'Function', component: later('FunctionPage'), inMenu: false, timed: true },
   { path: '/files', title: 'Files', component: later('Files'), inMenu: true, timed: false },

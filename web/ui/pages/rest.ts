@@ -7,6 +7,7 @@ export { Compare } from './compare';
 export { Explore } from './explore';
 export { Files } from './files';
 export { FunctionPage } from './function';
+export { Functions } from './functions';
 export { Recordings } from './recordings';
 export { Symbols } from './symbols';
 export { warmUp } from '../../flame/warm';
