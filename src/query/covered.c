@@ -8,6 +8,7 @@
 #include "base/memory.h"
 #include "base/number.h"
 #include "profile/level.h"
+#include "store/cover.h"
 
 void covered_add(struct store_quality *sum, const struct store_quality *part)
 {
@@ -32,6 +33,17 @@ void covered_add_point(struct store_point *sum, const struct store_point *point)
     covered_add(&a, &b);
     sum->per_ns = a.per_ns;
     sum->covered_ns = a.covered_ns;
+}
+
+uint64_t covered_process(const struct labels *labels)
+{
+    return cover_process(labels);
+}
+
+double covered_used(const struct store_point *point)
+{
+    double value = (double)point->value;
+    return point->per_ns > 0 ? value * ((double)point->used_ns / (double)point->per_ns) : value;
 }
 
 double covered_rate(int64_t value, int64_t per_ns)

@@ -14,6 +14,7 @@
 #include "profile/level.h"
 
 #define SPANS_MAX 1024 /* of a process in a part: further ones extend the one before */
+#define USED_PART 10   /* of the time that is covered at least, for pauses to be filled */
 #define SECOND_NS 1000000000ll
 
 struct span {
@@ -41,7 +42,8 @@ struct cover_part {
     } covered, present;
     double process;
     double value;    /* of processes with covered time */
-    double estimate; /* what they would have while they were present */
+    double estimate; /* what they would have while they were present, */
+    double used;     /* likewise, where pauses between windows tell it */
 };
 
 void covering_init(struct covering *covering, const struct store_selection *selection,
@@ -266,7 +268,15 @@ static double united_length(const struct united *united)
     return MIN(united->sum, MAX(united->most, dense));
 }
 
-/* `per_ns` is what the value is to be divided by, and not 0. */
+/* Rare windows say too little of what is between them. */
+static int64_t used_time(int64_t covered_ns, int64_t with_pauses_ns)
+{
+    return covered_ns < with_pauses_ns && covered_ns >= with_pauses_ns / USED_PART ? with_pauses_ns
+                                                                                   : 0;
+}
+
+/* `per_ns` is what the value is to be divided by, and not 0; without `used_ns`, the value is what
+ * was used. */
 static void add_to_part(struct cover_part *part, const struct cover *cover, double value)
 {
     struct united covered = united_one(cover->begin_ns, cover->end_ns, cover->covered_ns);
@@ -276,6 +286,7 @@ static void add_to_part(struct cover_part *part, const struct cover *cover, doub
     part->process += (double)cover->process_ns;
     part->value += value;
     part->estimate += value / (double)cover->per_ns * (double)cover->present_ns;
+    part->used += cover->used_ns ? value / (double)cover->per_ns * (double)cover->used_ns : value;
 }
 
 void covering_slot(struct covering *covering, uint32_t group, const struct block_window *window)
@@ -290,8 +301,13 @@ void covering_slot(struct covering *covering, uint32_t group, const struct block
                           .from_ns = window->from_ns,
                           .to_ns = window->to_ns};
     if (cover.per_ns > 0 && cover.from_ns >= 0 && cover.to_ns >= cover.from_ns &&
-        cover.begin_ns >= 0 && cover.end_ns >= cover.begin_ns)
+        cover.begin_ns >= 0 && cover.end_ns >= cover.begin_ns) {
+        /* Without pauses of all processes at once, the rate has those of each. */
+        cover.used_ns = cover.covered_ns < cover.end_ns - cover.begin_ns
+                            ? used_time(cover.covered_ns, cover.present_ns)
+                            : cover.covered_ns;
         add_to_part(part, &cover, (double)magnitude(window->total));
+    }
 }
 
 /* When the process was there: from its first to its last window, and half a pause more at both
@@ -328,6 +344,12 @@ static void settle_cell(struct covering *covering, const struct cover_cell *cell
                           .present_ns = there.to_ns - there.from_ns,
                           .from_ns = there.from_ns,
                           .to_ns = there.to_ns};
+    /* Windows and the pauses behind them: as many as there are windows, of the same length. */
+    uint32_t count = cell->span_count;
+    if (count > 1 && !cell->crowded)
+        cover.used_ns =
+            used_time(length, (cell->spans[count - 1].from_ns - cell->spans[0].from_ns) /
+                                  (count - 1) * count);
     if (cell->level) {
         cover.covered_ns = cover.present_ns;
         cover.begin_ns = cover.from_ns;
@@ -429,6 +451,7 @@ static void add_part(struct cover_part *to, const struct cover_part *from)
     to->process += from->process;
     to->value += from->value;
     to->estimate += from->estimate;
+    to->used += from->used;
 }
 
 void covering_join(struct covering *covering, const struct covering *other)
@@ -442,7 +465,7 @@ void covering_join(struct covering *covering, const struct covering *other)
 
 struct sum {                       /* of parts, one after the other */
     double covered, value, amount; /* the amount is the rate times covered time */
-    double present, process;
+    double present, process, used;
     int64_t begin_ns, end_ns, from_ns, to_ns;
 };
 
@@ -460,6 +483,7 @@ static void sum_part(struct sum *sum, const struct cover_part *part)
     sum->present += present;
     sum->process += part->process;
     sum->value += part->value;
+    sum->used += part->used;
     sum->amount += part->estimate / present * covered;
 }
 
@@ -471,6 +495,7 @@ static int64_t to_ns(double ns)
 static struct cover finish(const struct sum *sum)
 {
     double per = sum->amount > 0 ? sum->value * sum->covered / sum->amount : sum->covered;
+    double used = sum->value > 0 ? sum->used / sum->value * per : per;
     return (struct cover){.covered_ns = to_ns(sum->covered),
                           .process_ns = to_ns(sum->process),
                           .per_ns = sum->covered > 0 ? MAX(to_ns(per), (int64_t)1) : 0,
@@ -478,7 +503,8 @@ static struct cover finish(const struct sum *sum)
                           .end_ns = sum->end_ns,
                           .present_ns = to_ns(sum->present),
                           .from_ns = sum->from_ns,
-                          .to_ns = sum->to_ns};
+                          .to_ns = sum->to_ns,
+                          .used_ns = to_ns(used)};
 }
 
 struct cover covering_total(const struct covering *covering, uint32_t group)

@@ -24,6 +24,8 @@ struct cover {
                            0: no window has a duration */
     int64_t present_ns; /* how long processes were there, in [from, to) */
     int64_t from_ns, to_ns;
+    int64_t used_ns; /* value / per_ns * used_ns: what was used, also in pauses between windows, if
+                        a tenth of the time is covered; a single window stands for itself */
 };
 
 struct cover_cell; /* windows of a process in a part */

@@ -133,7 +133,7 @@ struct point_group {
     struct labels labels;
     int64_t *values;
     uint64_t *windows; /* raw windows seen in each step */
-    int64_t *covered_ns, *per_ns, *process_ns;
+    int64_t *covered_ns, *per_ns, *process_ns, *used_ns;
     int64_t sum; /* of all values, where groups are ordered by it */
 };
 

@@ -300,6 +300,7 @@ struct store_point {
     uint64_t windows;
     int64_t covered_ns, per_ns; /* as in struct store_quality, of the group in this step */
     int64_t process_ns;         /* likewise, its duration_ns */
+    int64_t used_ns;            /* of struct cover: see covered_used() */
 };
 
 /* One call per group, in the order of their labels unless told otherwise; `group` holds the

@@ -51,6 +51,34 @@ json points.json 'len(d["series"][0]["points"]) == 2 and
 "$ASSAY" query timeseries 'cpu{service="scraped"}' --from $start --to $((start + 120)) --step 60s \
     -u "$url" >series.txt
 grep -q '0\.036 *24 s' series.txt
+# Pyroscope's clients divide a point by the step.
+cpu_type=$(json points.json 'd["type"]')
+# points SERVICE FROM TO STEP: values of Pyroscope's points
+points() {
+    rpc SelectSeries "{\"start\":\"$((start + $2))000\",\"end\":\"$((start + $3))000\",\"step\":$4,
+        \"profileTypeID\":\"$cpu_type\",\"labelSelector\":\"{service_name=\\\"$1\\\"}\"}" >points.json
+}
+points scraped 120 120 120
+json points.json 'abs(d["series"][0]["points"][0]["value"] / 120 - 0.036e9) < 0.0025e9'
+get "/pyroscope/render?query=$cpu_type%7Bservice_name%3D%22scraped%22%7D&from=$((start + 15))&until=$((start + 105))" \
+    >render.json
+json render.json 'all(abs(v / d["timeline"]["durationDelta"] - 0.036e9) < 0.004e9
+    for v in d["timeline"]["samples"][1:-1]) and len(d["timeline"]["samples"]) > 3'
+
+# A heat map counts a push once, whatever its samples' labels are.
+for type in cpu_type heap_type; do
+    if [ $type = heap_type ]; then
+        window inuse_space bytes $((start + 20)) 0 'main;a=3000,endpoint=x' 'main;b=4000,endpoint=y'
+        send service_name=labelled
+        get "/api/v1/top?$(query inuse labelled)&$(between 0 100)" >top.json
+        heap_type=$(json top.json 'd["type"]')
+    fi
+    rpc SelectHeatmap "{\"start\":\"$((start - 60))000\",\"end\":\"$((start + 60))000\",\"step\":120,
+        \"queryType\":\"HEATMAP_QUERY_TYPE_INDIVIDUAL\",\"profileTypeID\":\"${!type}\",
+        \"labelSelector\":\"{service_name=\\\"labelled\\\"}\"}" >heat.json
+    json heat.json '[(sum(s["counts"]), s["yMin"][0]) for s in d["series"][0]["slots"]] ==
+        [(1, '$([ $type = cpu_type ] && echo 300000000 || echo 7000)')]'
+done
 
 # Growth is growth, whatever share of its own total it is.
 window cpu nanoseconds $((start + 600)) 20 'main;a=292000000' 'main;b=292000000' 'main;c=292000000'
@@ -66,6 +94,8 @@ for at in 1300 1960; do
 done
 get "/api/v1/timeseries?$(query cpu rare)&$(between 600 3000)&step=600s" >points.json
 json points.json '[(p[2], p[3]) for p in d["series"][0]["points"]] == [(5e8, 10), (5e8, 10)]'
+points rare 2400 2400 1800
+json points.json '[p["value"] for p in d["series"][0]["points"]] == [10e9]'
 
 # Three hosts, one of which is looked at half of the time.
 for host in h1 h2 h3; do
@@ -77,6 +107,8 @@ for host in h1 h2 h3; do
 done
 get "/api/v1/timeseries?$(query cpu fleet)&$(between 0 600)&step=600s" >points.json
 json points.json 'abs(d["series"][0]["points"][0][2] - 0.3e9) < 1e5'
+points fleet 600 600 600
+json points.json 'abs(d["series"][0]["points"][0]["value"] / 600 - 0.3e9) < 0.03e9'
 
 # A level is its average over snapshots, summed over hosts, in every answer.
 for ((at = 0; at < 480; at += 60)); do

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "io/wire.h"
+#include "query/covered.h"
 #include "server/admission/admission.h"
 #include "server/pyroscope/querier.h"
 
@@ -19,7 +20,8 @@ enum { HEATMAP_INDIVIDUAL = 1, HEATMAP_SPAN };
 
 struct heat_point {
     uint32_t group;
-    int64_t slot; /* (slot - 1, slot] in steps from the range's start */
+    int64_t slot;  /* (slot - 1, slot] in steps from the range's start */
+    uint64_t push; /* of a process and time: label sets of samples are parts of one push */
     int64_t value;
     uint32_t exemplar; /* from 1; 0: none */
 };
@@ -102,22 +104,22 @@ static void keep_exemplar(struct heatmap *map, const struct labels *labels,
     map->exemplars[map->exemplar_count++].set = map->set_count - 1;
 }
 
-static int add_point(struct heatmap *map, const struct labels *labels, int64_t time_ns,
-                     int64_t value, const struct store_exemplar *exemplar)
+static int add_point(struct heatmap *map, const struct labels *labels, uint64_t push,
+                     int64_t time_ns, int64_t value, const struct store_exemplar *exemplar)
 {
     uint32_t group = find_group(map, labels);
     map->too_many |= is_full(map) || group == ID_NONE;
     if (map->too_many)
         return 1;
     int64_t after = time_ns - map->from_ns;
-    struct heat_point point = {
-        .group = group, .slot = (after + map->step_ns - 1) / map->step_ns, .value = value};
+    struct heat_point point = {.group = group,
+                               .slot = (after + map->step_ns - 1) / map->step_ns,
+                               .push = push,
+                               .value = value};
     if (exemplar) {
         keep_exemplar(map, labels, exemplar);
         point.exemplar = (uint32_t)map->exemplar_count;
     }
-    map->least = map->count ? MIN(map->least, value) : value;
-    map->most = map->count ? MAX(map->most, value) : value;
     array_reserve(map->points, map->capacity, map->count + 1);
     map->points[map->count++] = point;
     return 0;
@@ -128,7 +130,8 @@ static int add_window(void *context, const struct store_profile *window)
     struct heatmap *map = context;
     struct store_exemplar whole = {.time_ns = window->time_ns, .value = querier_sum(window)};
     bool wanted = map->call->request.exemplar_type >= EXEMPLARS_INDIVIDUAL;
-    return add_point(map, window->labels, whole.time_ns, whole.value, wanted ? &whole : NULL);
+    uint64_t push = hash_word(covered_process(window->labels) ^ hash_word((uint64_t)whole.time_ns));
+    return add_point(map, window->labels, push, whole.time_ns, whole.value, wanted ? &whole : NULL);
 }
 
 static int add_exemplar(void *context, const struct labels *labels, const struct profile *profile,
@@ -140,7 +143,8 @@ static int add_exemplar(void *context, const struct labels *labels, const struct
     bool wanted = map->call->request.exemplar_type >= EXEMPLARS_INDIVIDUAL;
     if (!memcmp(exemplar->link.span_id, no_span, sizeof(no_span)))
         return 0;
-    return add_point(map, labels, exemplar->time_ns, exemplar->value, wanted ? exemplar : NULL);
+    return add_point(map, labels, map->count, exemplar->time_ns, exemplar->value,
+                     wanted ? exemplar : NULL);
 }
 
 static int compare_points(const void *a, const void *b)
@@ -148,7 +152,35 @@ static int compare_points(const void *a, const void *b)
     const struct heat_point *x = a, *y = b;
     if (x->group != y->group)
         return x->group < y->group ? -1 : 1;
-    return x->slot < y->slot ? -1 : x->slot > y->slot;
+    if (x->slot != y->slot)
+        return x->slot < y->slot ? -1 : 1;
+    return x->push < y->push ? -1 : x->push > y->push;
+}
+
+/* Sorts the points, and makes those of one push one; of their exemplars the greatest stays. */
+static void join_points(struct heatmap *map)
+{
+    struct heat_point *points = map->points;
+    size_t count = 0;
+    if (map->count)
+        qsort(points, map->count, sizeof(*points), compare_points);
+    for (size_t i = 0; i < map->count; i++) {
+        struct heat_point *last = count ? &points[count - 1] : NULL;
+        if (!last || compare_points(last, &points[i])) {
+            points[count++] = points[i];
+            continue;
+        }
+        last->value = add_saturated(last->value, points[i].value);
+        if (last->exemplar && points[i].exemplar &&
+            map->exemplars[points[i].exemplar - 1].exemplar.value >
+                map->exemplars[last->exemplar - 1].exemplar.value)
+            last->exemplar = points[i].exemplar;
+    }
+    map->count = count;
+    for (size_t i = 0; i < count; i++) {
+        map->least = i ? MIN(map->least, points[i].value) : points[i].value;
+        map->most = i ? MAX(map->most, points[i].value) : points[i].value;
+    }
 }
 
 static size_t bucket_of(const struct heatmap *map, int64_t value)
@@ -288,8 +320,7 @@ static int put_all(struct heatmap *map, int64_t limit)
     _cleanup_free_ struct heat_run *runs = memory_zalloc(map->group_count + 1, sizeof(*runs));
     size_t count = 0;
     int r = 0;
-    if (map->count)
-        qsort(map->points, map->count, sizeof(*map->points), compare_points);
+    join_points(map);
     for (size_t i = 0; i < map->count; i++) {
         if (!i || map->points[i].group != map->points[i - 1].group)
             runs[count++] =

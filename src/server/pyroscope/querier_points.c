@@ -168,6 +168,9 @@ static void put_point(struct points *points, const struct store_point *point, ui
     /* Of whole profiles, whatever their samples' labels have made of them. */
     else if (call->request.aggregation == AVERAGE && point->windows)
         value /= (double)point->windows;
+    /* Clients divide by the step. */
+    else if (call->request.aggregation != AVERAGE)
+        value = covered_used(point);
     int64_t ms = (point->time_ns + points->shown_ns) / MS_NS;
     const struct found *found =
         exemplar_of(points, group, (point->time_ns - points->selection->from_ns) / points->step_ns);

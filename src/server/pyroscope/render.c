@@ -108,6 +108,8 @@ static int put_points(void *context, const struct labels *group, const struct st
             value = llround(covered_rate(value, points[i].per_ns));
         else if (timeline->averaged && points[i].windows)
             value /= (int64_t)points[i].windows;
+        else if (!timeline->averaged)
+            value = llround(covered_used(&points[i]));
         values[slot] = value;
         timeline->values[slot] = add_saturated(timeline->values[slot], value);
     }

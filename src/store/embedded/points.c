@@ -56,6 +56,7 @@ void point_groups_release(struct point_groups *groups)
         free(groups->groups[i].covered_ns);
         free(groups->groups[i].per_ns);
         free(groups->groups[i].process_ns);
+        free(groups->groups[i].used_ns);
     }
     free(groups->groups);
     id_table_release(&groups->index);
@@ -95,6 +96,7 @@ uint32_t point_groups_find(struct point_groups *groups, const struct labels *ser
         .covered_ns = memory_zalloc(groups->steps + 1, sizeof(int64_t)),
         .per_ns = memory_zalloc(groups->steps + 1, sizeof(int64_t)),
         .process_ns = memory_zalloc(groups->steps + 1, sizeof(int64_t)),
+        .used_ns = memory_zalloc(groups->steps + 1, sizeof(int64_t)),
     };
     labels_copy(&groups->groups[id].labels, &key);
     labels_release(&key);
@@ -139,6 +141,7 @@ static void cover_step(void *context, uint32_t group, int64_t step_ns, const str
     groups->groups[group].covered_ns[step] = cover->covered_ns;
     groups->groups[group].per_ns[step] = cover->per_ns;
     groups->groups[group].process_ns[step] = cover->process_ns;
+    groups->groups[group].used_ns[step] = cover->used_ns;
 }
 
 void point_groups_cover(struct point_groups *groups, const struct covering *covering)
@@ -182,6 +185,7 @@ int point_groups_give(struct point_groups *groups, store_points_fn *fn, void *co
                     .covered_ns = groups->groups[g].covered_ns[i],
                     .per_ns = groups->groups[g].per_ns[i],
                     .process_ns = groups->groups[g].process_ns[i],
+                    .used_ns = groups->groups[g].used_ns[i],
                 };
         int result = fn(context, &groups->groups[g].labels, points, count);
         if (result)
