@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "profile/idle.h"
 
 #define SLEEP_SHARE 0.1 /* of busy time: below, timers are not what matters */
 
@@ -26,47 +27,6 @@ static const struct {
     [TRIAGE_SLEEPING] = {"sleep", "sleeping", "sleeping"},
     [TRIAGE_OTHER] = {"other", "other", "waiting for something else"},
     [TRIAGE_IDLE] = {"", "idle", "idle"},
-};
-
-/* Functions in which a thread waits for work, by the state that it waits in. Condition variables,
- * event loops and parked workers; never mutexes. */
-static const struct {
-    enum triage_kind kind;
-    const char *function;
-} idle_rules[] = {
-    {TRIAGE_LOCK, "pthread_cond_wait"},
-    {TRIAGE_LOCK, "___pthread_cond_wait"},
-    {TRIAGE_LOCK, "__pthread_cond_wait"},
-    {TRIAGE_LOCK, "pthread_cond_timedwait"},
-    {TRIAGE_LOCK, "___pthread_cond_timedwait64"},
-    {TRIAGE_LOCK, "pthread_cond_clockwait"},
-    {TRIAGE_LOCK, "pthread_join"},
-    {TRIAGE_LOCK, "__pthread_clockjoin_ex"},
-    {TRIAGE_LOCK, "sem_wait"},
-    {TRIAGE_LOCK, "__new_sem_wait_slow64"},
-    {TRIAGE_LOCK, "uv_cond_wait"},
-    {TRIAGE_LOCK, "uv_sem_wait"},
-    {TRIAGE_LOCK, "runtime.futexsleep"},
-    {TRIAGE_LOCK, "runtime.notesleep"},
-    {TRIAGE_LOCK, "runtime.stopm"},
-    {TRIAGE_LOCK, "Unsafe_Park"},
-    {TRIAGE_NETWORK, "epoll_wait"},
-    {TRIAGE_NETWORK, "epoll_pwait"},
-    {TRIAGE_NETWORK, "accept"},
-    {TRIAGE_NETWORK, "accept4"},
-    {TRIAGE_NETWORK, "__libc_accept"},
-    {TRIAGE_NETWORK, "uv__io_poll"},
-    {TRIAGE_NETWORK, "runtime.netpoll"},
-    {TRIAGE_NETWORK, "poll"},
-    {TRIAGE_NETWORK, "__poll"},
-    {TRIAGE_NETWORK, "ppoll"},
-    {TRIAGE_NETWORK, "select"},
-    {TRIAGE_NETWORK, "__select"},
-    {TRIAGE_NETWORK, "pselect"},
-    {TRIAGE_OTHER, "sigwait"},
-    {TRIAGE_OTHER, "sigwaitinfo"},
-    {TRIAGE_OTHER, "__sigtimedwait"},
-    {TRIAGE_SLEEPING, "runtime.usleep"},
 };
 
 /* Functions that unlock: the holder is their caller. */
@@ -117,17 +77,6 @@ static enum triage_kind state_of(const struct profile *profile, uint32_t label_s
         return TRIAGE_OTHER;
     }
     return TRIAGE_KINDS;
-}
-
-static bool is_idle(const struct profile *profile, uint32_t node, enum triage_kind kind)
-{
-    for (; node; node = profile->nodes[node].parent) {
-        const char *name = function_of(profile, node);
-        for (size_t i = 0; i < ARRAY_LENGTH(idle_rules); i++)
-            if (idle_rules[i].kind == kind && !strcmp(idle_rules[i].function, name))
-                return true;
-    }
-    return false;
 }
 
 static bool is_unlocker(const char *name)
@@ -296,6 +245,7 @@ int triage_profile(const struct profile *profile, struct triage *ret_triage, str
 {
     const struct profile_samples *samples = &profile->samples;
     unsigned type = profile_find_type(profile, "wall");
+    const struct idle_rules *rules = idle_rules_default();
     struct triage triage = {0};
     _cleanup_free_ uint8_t *row_kinds = memory_zalloc(samples->count + 1, sizeof(*row_kinds));
     for (size_t row = 0; row < samples->count && type < PROFILE_TYPES_MAX; row++) {
@@ -303,7 +253,7 @@ int triage_profile(const struct profile *profile, struct triage *ret_triage, str
         row_kinds[row] = (uint8_t)kind;
         if (kind == TRIAGE_KINDS)
             continue;
-        if (is_idle(profile, samples->node[row], kind))
+        if (idle_matches(rules, profile, samples->node[row], kinds[kind].state))
             row_kinds[row] = (uint8_t)(kind = TRIAGE_IDLE);
         triage.ns[kind] = add_saturated(triage.ns[kind], MAX(samples->values[type][row], 0));
     }

@@ -63,10 +63,13 @@ def one(found, number, default=0):
     return found[number][-1] if number in found else default
 
 
-def read(path):
-    """The samples of a recording, without what is inlined: functions that have code of their own."""
+def read(path, kind=None):
+    """The samples of a recording, without what is inlined: functions that have code of their own.
+    `cpu_ns` is the value of the type called `kind`, or else the last."""
     top = message(gzip.open(path).read())
     strings = [text.decode("utf-8", "backslashreplace") for text in top[6]]
+    kinds = [strings[one(message(data), 1)] for data in top[1]]
+    column = kinds.index(kind) if kind else -1
     binaries, names, locations = {0: ""}, {}, {}
     for data in top[3]:
         entry = message(data)
@@ -91,7 +94,7 @@ def read(path):
         for label in map(message, entry[3]):
             labels[strings[one(label, 1)]] = strings[one(label, 2)] or one(label, 3)
         values = [n for value in entry[2] for n in numbers(value)]
-        samples.append(Sample(user, kernel, labels, values[0], values[-1]))
+        samples.append(Sample(user, kernel, labels, values[0], values[column]))
     return samples
 
 

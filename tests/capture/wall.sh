@@ -59,3 +59,40 @@ fi
 "$ASSAY" report --tag comm=holder --tag state=sleep long.pb.gz >holder
 check "waits below --min-block are left out" sh -c '! grep -q "in total, [1-9]" writer'
 check "waits above it are not" grep -E 'in total, (1\.|2)' holder
+
+# Threads without work are below one root, unless told otherwise.
+cat >pool.c <<'C'
+#include <pthread.h>
+#include <unistd.h>
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static pthread_cond_t work = PTHREAD_COND_INITIALIZER;
+static void *worker(void *unused)
+{
+    pthread_mutex_lock(&lock);
+    for (;;)
+        pthread_cond_wait(&work, &lock);
+    return unused;
+}
+int main(void)
+{
+    pthread_t thread;
+    for (int i = 0; i < 4; i++)
+        pthread_create(&thread, 0, worker, 0);
+    sleep(30);
+    return 0;
+}
+C
+gcc -O1 -g -pthread -o pool pool.c
+./pool &
+started+=($!)
+until [ "$(ls "/proc/$!/task" | wc -l)" -eq 5 ]; do sleep 0.05; done
+"$ASSAY" record -q -m wall -d 1 -p "$!" -o idle.pb.gz
+"$ASSAY" record -q -m wall --idle show -d 1 -p "$!" -o shown.pb.gz
+echo "sleep __clock_nanosleep" >rules
+"$ASSAY" record -q -m wall --idle-rules rules -d 1 -p "$!" -o rules.pb.gz
+end_process "$!"
+started=()
+for file in idle shown rules; do "$ASSAY" report $file.pb.gz >$file.txt; done
+check "a pool is idle" grep -E ' 4\.[0-9.]+s +(79|80)[0-9.]*%  \[idle\]$' idle.txt
+check "... unless told otherwise" sh -c '! grep -F "[idle]" shown.txt'
+check "... or by other rules" grep -E ' (1\.0|9[0-9]+m)[0-9.]*s +(19|20)[0-9.]*%  \[idle\]$' rules.txt

@@ -5,6 +5,7 @@
 
 #include <string.h>
 
+#include "profile/idle.h"
 #include "unit.h"
 
 #define MS INT64_C(1000000)
@@ -92,6 +93,66 @@ static void test_without_states(void **state)
     assert_non_null(strstr(error.text, "--mode wall,lock"));
 }
 
+static void test_rules(void **state)
+{
+    struct idle_rules *rules = NULL;
+    struct error error = {0};
+    struct profile profile;
+    (void)state;
+    profile_init(&profile, PROFILE_LABELS);
+    add(&profile, "lock", 5 * MS, (const char *[]){"main", "pool::take(int)", "futex", NULL});
+    add(&profile, "lock", 3 * MS, (const char *[]){"main", "pool::take(int)", "mutex", NULL});
+    add(&profile, "sleep", 2 * MS, (const char *[]){"main", "pool::take(int)", NULL});
+    static const char text[] = "lock pool::take* # a pool\n\nbusy mutex\r\n";
+    assert_int_equal(idle_rules_parse(text, strlen(text), "rules", &rules, &error), 0);
+    assert_int_equal(idle_fold(&profile, rules), 1);
+    assert_int_equal(idle_fold(&profile, rules), 0); /* it is there already */
+    idle_rules_free(rules);
+    static const char *const wrong[] = {"lock\n", "fine name\nlock \n", "lock a\0b\n"};
+    for (size_t i = 0; i < ARRAY_LENGTH(wrong); i++) {
+        assert_int_equal(
+            idle_rules_parse(wrong[i], i == 2 ? 9 : strlen(wrong[i]), "rules", &rules, &error),
+            -EINVAL);
+        assert_non_null(strstr(error.text, i == 1 ? "line 2" : "line 1"));
+    }
+    struct triage triage;
+    assert_int_equal(triage_profile(&profile, &triage, &error), 0);
+    assert_int_equal(triage.ns[TRIAGE_IDLE], 5 * MS);
+    profile_release(&profile);
+}
+
+static void test_names_and_errors(void **state)
+{
+    struct profile profile;
+    struct triage triage;
+    struct error error = {0};
+    size_t length = 0;
+    (void)state;
+    profile_init(&profile, PROFILE_LABELS);
+    add(&profile, "lock", 4 * MS,
+        (const char *[]){"main", "waiter", "pthread_mutex_lock", "[lock queue]", NULL});
+    profile_add_comment(
+        &profile,
+        profile_cstring(
+            &profile,
+            "wall time: lock 0.004000 s, standard error 0.003000 s, effective waits 4.0"));
+    profile_add_comment(
+        &profile,
+        profile_cstring(
+            &profile,
+            "wall time: lock 0.004000 s, standard error 0.004000 s, effective waits 5.0"));
+    profile_add_comment(&profile, profile_cstring(&profile, "wall time: lock nan s, standard error "
+                                                            "nan s, effective waits -1"));
+    assert_int_equal(triage_profile(&profile, &triage, &error), 0);
+    assert_string_equal(profile_text(&profile, profile.functions[triage.lock].name),
+                        "[lock queue]");
+    assert_int_equal(triage.error_ns[TRIAGE_LOCK], 5 * MS);
+    assert_true(triage.waits[TRIAGE_LOCK] == 9);
+    assert_true(triage_share_error(&triage, TRIAGE_LOCK, 0.5) > 0.16);
+    assert_null(triage_lock_name(TRIAGE_HOLDER_MARK, &length));
+    profile_release(&profile);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -99,6 +160,8 @@ int main(void)
         cmocka_unit_test(test_mutex_is_never_idle),
         cmocka_unit_test(test_only_idle_and_sleep),
         cmocka_unit_test(test_without_states),
+        cmocka_unit_test(test_rules),
+        cmocka_unit_test(test_names_and_errors),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -18,6 +18,7 @@
 #include "cli/output.h"
 #include "cli/progress.h"
 #include "config/quantity.h"
+#include "profile/idle.h"
 #include "profile/naming.h"
 #include "symbol/naming/naming.h"
 
@@ -108,6 +109,8 @@ static int write_recording(const struct record_options *options, const struct fo
     symbolizer_set_jit(symbolizer, jit);
     symbolizer_watch(symbolizer, watch_naming, &watch);
     int r = symbol_name_profile(symbolizer, addresses, &named, capture_locate, capture, &error);
+    if (!r && options->modes & CAPTURE_WAITS && options->idle_fold)
+        idle_fold(&named, options->idle_rules ? options->idle_rules : idle_rules_default());
     if (!r)
         r = format_write_file(options->output, format, &named,
                               &(struct write_options){.type = -1, .title = path_base(command)},
@@ -226,6 +229,26 @@ static int record(const struct record_options *options, const struct format *for
     return r;
 }
 
+/* Which waits are of threads without work, and what becomes of them. */
+static int read_idle(struct record_options *options)
+{
+    struct error error = {0};
+    _cleanup_buffer_ struct buffer content = {0};
+    bool waits = options->modes & CAPTURE_WAITS;
+    options->idle_fold = !options->idle || !strcmp(options->idle, "fold");
+    if (options->idle && (!waits || (!options->idle_fold && strcmp(options->idle, "show") != 0)))
+        return options_wrong("record", "--idle is fold or show, for modes of waits.");
+    if (!options->idle_rules_file)
+        return 0;
+    if (!waits)
+        return options_wrong("record", "--idle-rules is for modes of waits.");
+    int r = file_read(options->idle_rules_file, IDLE_FILE_BYTES_MAX, &content, &error);
+    if (!r)
+        r = idle_rules_parse(content.data, content.length, options->idle_rules_file,
+                             &options->idle_rules, &error);
+    return r < 0 ? fail(&error) : 0;
+}
+
 int command_record(int argc, char **argv)
 {
     struct record_options options = {.frequency_hz = 99, .naming_timeout_s = NAMING_TIMEOUT_S};
@@ -241,6 +264,11 @@ int command_record(int argc, char **argv)
          "what to record: cpu (default), wall, offcpu, lock, io, runq, heap", &options.mode},
         {"min-block", 0, OPTION_TEXT, "TIME", "leave out waits that are shorter (1ms, 20us)",
          &options.min_block},
+        {"idle", 0, OPTION_TEXT, "fold|show",
+         "waits of threads without work: below one root [idle] (default), or where they are",
+         &options.idle},
+        {"idle-rules", 0, OPTION_TEXT, "FILE", "rules that say which waits these are",
+         &options.idle_rules_file},
         {"duration", 'd', OPTION_NUMBER, "SECONDS", "stop recording after this time",
          &options.duration_s},
         {"frequency", 'F', OPTION_COUNT, "HZ", "samples per second of CPU time (99)",
@@ -290,14 +318,21 @@ int command_record(int argc, char **argv)
     if (options.min_block && (!quantity_duration(options.min_block, &options.min_block_ns) ||
                               options.min_block_ns < 0 || !(options.modes & CAPTURE_WAITS)))
         return options_wrong("record", "--min-block is a time such as 1ms, for modes of waits.");
+    r = read_idle(&options);
+    if (r)
+        return r;
     if (!options.output)
         options.output = options.open ? "assay.html" : "assay.pb.gz";
     const struct format *format;
     r = output_format("record", options.format, options.output, &format);
-    if (r)
+    if (r) {
+        idle_rules_free(options.idle_rules);
         return r;
+    }
     if (options.open && format != &format_html && format != &format_svg)
         return options_wrong("record", "--open requires .html or .svg.");
     line.values[line.count] = NULL;
-    return record(&options, format, (char *const *)line.values);
+    r = record(&options, format, (char *const *)line.values);
+    idle_rules_free(options.idle_rules);
+    return r;
 }
