@@ -464,6 +464,9 @@ static const char *const statements[SQL_STATEMENTS] = {
     [SQL_BLOCK] = "SELECT series, data FROM blocks WHERE id = ?1",
     [SQL_MOVE_BLOCK] = "UPDATE blocks SET series = ?2, data = ?3 WHERE id = ?1",
     [SQL_REMOVE_BLOCK] = "DELETE FROM blocks WHERE id = ?1",
+    [SQL_INDEX_ENTRIES] = "SELECT series, start, last, level, total, id FROM blocks"
+                          " INDEXED BY blocks_series ORDER BY series, start, last, level, total",
+    [SQL_BLOCK_ENTRIES] = "SELECT series, start, last, level, total, id FROM blocks NOT INDEXED",
     [SQL_SPANS] = "SELECT min(start), max(last) FROM blocks WHERE series = ?1",
     [SQL_ALL_SPANS] = "SELECT series, start, last FROM blocks ORDER BY series, start",
     [SQL_TOTALS] = "SELECT total, start, last FROM blocks WHERE series = ?1 AND start >= ?2"

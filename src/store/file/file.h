@@ -46,6 +46,8 @@ enum sql {
     SQL_BLOCK,
     SQL_MOVE_BLOCK,
     SQL_REMOVE_BLOCK,
+    SQL_INDEX_ENTRIES,
+    SQL_BLOCK_ENTRIES,
     SQL_SPANS,
     SQL_ALL_SPANS,
     SQL_TOTALS,
@@ -126,6 +128,7 @@ struct file {
     bool knows_rolled;
     _Atomic int64_t floor_ns; /* nothing older may be added: rollups of it are final */
     unsigned fresh;           /* small blocks since the last look for crowded places */
+    int64_t verified_ns;      /* when file_verify was last asked by maintenance; 0: not yet */
     bool swept;               /* has been looked through for crowded places since it was opened */
     uint64_t changes;         /* commits since it was opened */
     uint64_t quiet;           /* `changes` + 1 when there was nothing more to do for it */
@@ -201,6 +204,12 @@ int file_load_spans(struct file *file, struct error *error);
 enum span_answer { SPAN_NO, SPAN_YES, SPAN_MAYBE };
 enum span_answer file_span_meets(const struct file *file, uint32_t series, int64_t from_ns,
                                  int64_t to_ns);
+
+/* Whether the index of blocks, by which they are found, has each of them once and in order, and
+ * only of known series. Pages have no checksum of their own: one that was written to another's
+ * place can hide blocks without an error. -EBADMSG when it doesn't. With the series loaded, in a
+ * transaction. */
+int file_verify(struct file *file, struct connection *connection, struct error *error);
 
 /* ---- statements ---- */
 

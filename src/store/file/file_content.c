@@ -3,6 +3,8 @@
 
 #include <stdlib.h>
 #include <string.h>
+#define XXH_INLINE_ALL
+#include <xxhash.h>
 
 #include "base/memory.h"
 #include "store/file/file.h"
@@ -82,12 +84,65 @@ static int load_series(struct file *file, struct connection *connection, struct 
     return r;
 }
 
+/* Of an entry of the index: what it is sorted by, and the block's id. */
+#define ENTRY_COLUMNS 6
+
+struct entries {
+    int64_t last[ENTRY_COLUMNS];
+    uint64_t count, sum; /* of hashes, in any order */
+};
+
+/* The row that the statement is at; with `ordered`, it has to come after the one before. */
+static bool add_entry(struct entries *entries, sqlite3_stmt *statement, size_t series_count,
+                      bool ordered)
+{
+    bool greater = !ordered || !entries->count, equal = true;
+    for (int column = 0; column < ENTRY_COLUMNS; column++) {
+        int64_t value = sqlite3_column_int64(statement, column);
+        if (sqlite3_column_type(statement, column) != SQLITE_INTEGER)
+            return false;
+        greater |= equal && value > entries->last[column];
+        equal &= value == entries->last[column];
+        entries->last[column] = value;
+    }
+    entries->count++;
+    entries->sum += XXH3_64bits(entries->last, sizeof(entries->last));
+    return greater && entries->last[0] >= 0 && entries->last[0] < (int64_t)series_count;
+}
+
+static int read_entries(struct file *file, struct connection *connection, enum sql which,
+                        bool ordered, struct entries *entries, struct error *error)
+{
+    sqlite3_stmt *statement = file_sql(file, connection, which, error);
+    int r = statement ? 0 : error->code;
+    while (statement && (r = file_step(file, statement, error)) == 1) {
+        if (!add_entry(entries, statement, file->catalog.series_count, ordered)) {
+            sqlite3_reset(statement);
+            return damaged(file, "the index of blocks", error);
+        }
+    }
+    return r;
+}
+
+int file_verify(struct file *file, struct connection *connection, struct error *error)
+{
+    struct entries indexed = {0}, stored = {0};
+    int r = read_entries(file, connection, SQL_INDEX_ENTRIES, true, &indexed, error);
+    if (!r)
+        r = read_entries(file, connection, SQL_BLOCK_ENTRIES, false, &stored, error);
+    if (!r && (indexed.count != stored.count || indexed.sum != stored.sum))
+        return damaged(file, "the index of blocks", error);
+    return r;
+}
+
 static int load_lists(struct file *file, struct connection *connection, struct error *error)
 {
     catalog_init(&file->catalog);
     int r = load_services(file, connection, error);
     if (!r)
         r = load_series(file, connection, error);
+    if (!r)
+        r = file_verify(file, connection, error);
     if (r < 0)
         catalog_release(&file->catalog);
     return r;
@@ -303,10 +358,12 @@ static int add_catalog(struct file *file, struct marks *marks, struct error *err
 static void note_kept(struct file *file, const struct marks *marks)
 {
     struct catalog *catalog = &file->catalog;
-    memcpy(catalog->kept, marks->tables, sizeof(catalog->kept));
+    /* Tables and trees may have been loaded meanwhile, and then more of them is kept. */
+    for (unsigned table = 0; table < CATALOG_TABLES; table++)
+        catalog->kept[table] = MAX(catalog->kept[table], marks->tables[table]);
     catalog->kept_services = marks->services;
     catalog->kept_series = marks->series;
-    for (size_t i = 0; i < marks->services; i++) /* a tree may have been loaded meanwhile */
+    for (size_t i = 0; i < marks->services; i++)
         catalog->services[i].kept = MAX(catalog->services[i].kept, marks->nodes[i]);
 }
 

@@ -12,7 +12,8 @@
 #define PLACES_AT_ONCE 256 /* series and hours of one file in a round */
 #define PLACES_PER_COMMIT 16
 #define WORK_WAIT_MS 2000
-#define CHUNKS_MAX 64 /* pieces of one table before they are joined */
+#define CHUNKS_MAX 64             /* pieces of one table before they are joined */
+#define VERIFY_NS 3600000000000ll /* between looks at the index of a file */
 
 /* ---- compaction ---- */
 
@@ -278,6 +279,28 @@ static int join_chunks(struct file *file, unsigned least, struct error *error)
 
 /* ---- rounds ---- */
 
+/* Damage under a running server is found, too. */
+static int verify(struct embedded *store, struct file *file, struct error *error)
+{
+    int64_t now_ns = embedded_now(store);
+    int64_t since_ns = now_ns - file->verified_ns;
+    if (since_ns >= 0 && since_ns < VERIFY_NS)
+        return 0;
+    file->verified_ns = now_ns;
+    int r = file_load_series(file, error);
+    struct connection *connection = r ? NULL : file_borrow(file, error);
+    if (!connection)
+        return r ? r : error->code;
+    r = file_run(file, connection, SQL_BEGIN_READ, error);
+    pthread_rwlock_rdlock(&file->lock);
+    if (!r)
+        r = file_verify(file, connection, error);
+    pthread_rwlock_unlock(&file->lock);
+    file_run(file, connection, SQL_COMMIT, NULL);
+    file_return(file, connection);
+    return r;
+}
+
 /* Work on one file; 1 when there is more. Damage is dealt with here. */
 static int work_on_file(struct embedded *store, struct file *file, const atomic_bool *cancelled,
                         struct error *error)
@@ -290,9 +313,10 @@ static int work_on_file(struct embedded *store, struct file *file, const atomic_
     uint64_t changes = file->changes;
     file->fresh = 0;
     pthread_mutex_unlock(&file->write_lock);
-    if (quiet)
+    r = verify(store, file, error);
+    if (!r && quiet)
         return 0;
-    if (fresh) {
+    if (!r && fresh) {
         r = compact(store, file, cancelled, error);
         more |= r == 1;
         if (r >= 0)
