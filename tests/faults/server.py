@@ -169,6 +169,7 @@ class Campaign:
         if not fired:
             sys.exit(f"{kind}: none of the faults at {total} places happened.")
         self.restart(f"{kind}, after kill -9")
+        check_store(self.server)
         print(f"running   {kind:7} {total:6} places, {fired:4} faults: {refused} requests refused, "
               f"{ended} orderly ends", flush=True)
 

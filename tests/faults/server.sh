@@ -3,4 +3,6 @@
 # allocations.
 . "$ROOT/tests/server/common.bash"
 export PYTHONPATH="$ROOT/tests/server:$ROOT/tests/faults"
-python3 "$ROOT/tests/faults/server.py" --running 3 write sync large small
+python3 "$ROOT/tests/faults/server.py" --running 3 write large small
+# All of them: one that fails while a day's file is made must not leave half of it.
+python3 "$ROOT/tests/faults/server.py" --running 30 --data synced sync

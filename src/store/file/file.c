@@ -319,9 +319,21 @@ static int sync_folder(const char *path, struct error *error)
     return r < 0 ? error_set_errno(error, r, "Failed to write %s to disk", folder) : 0;
 }
 
-/* Under another name first, so that nobody ever finds half a schema. Closing it puts all into the
- * file itself and removes the log. A compacted block is some 7 KiB, and what is left of its last
- * page is lost: pages of 2 KiB make a day's file an eighth smaller than pages of 4 KiB. */
+/* With its log, which would become another file's of that name. */
+static void remove_database(const char *path)
+{
+    static const char *const ends[] = {"", "-wal", "-shm"};
+    char name[PATH_MAX];
+    for (unsigned i = 0; i < ARRAY_LENGTH(ends); i++) {
+        snprintf(name, sizeof(name), "%s%s", path, ends[i]);
+        unlink(name);
+    }
+}
+
+/* Under another name first, so that nobody ever finds half a schema. All of it is in the file
+ * itself before it gets its name, since the log doesn't go with it. A compacted block is some 7
+ * KiB, and what is left of its last page is lost: pages of 2 KiB make a day's file an eighth
+ * smaller than pages of 4 KiB. */
 int file_create(struct file *file, struct error *error)
 {
     char path[PATH_MAX];
@@ -329,7 +341,7 @@ int file_create(struct file *file, struct error *error)
     snprintf(path, sizeof(path), "%s.new", file->path);
     snprintf(pragmas, sizeof(pragmas), "PRAGMA application_id=%d; PRAGMA user_version=%d; COMMIT;",
              FILE_APPLICATION, FILE_FORMAT);
-    unlink(path);
+    remove_database(path);
     struct connection *connection;
     int r = open_database(path, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE, &connection, error);
     if (r < 0)
@@ -340,12 +352,16 @@ int file_create(struct file *file, struct error *error)
     int code = SQLITE_OK;
     for (unsigned i = 0; code == SQLITE_OK && i < ARRAY_LENGTH(steps); i++)
         code = sqlite3_exec(connection->db, steps[i], NULL, NULL, NULL);
+    /* Closing would do the same, and not say when it fails. */
+    if (code == SQLITE_OK)
+        code =
+            sqlite3_wal_checkpoint_v2(connection->db, NULL, SQLITE_CHECKPOINT_TRUNCATE, NULL, NULL);
     r = code == SQLITE_OK ? 0 : set_sql_error(path, connection->db, code, error);
     connection_close(connection);
     if (!r && rename(path, file->path) < 0)
         r = error_set_errno(error, -errno, "Failed to create %s", file->path);
     if (r < 0)
-        unlink(path);
+        remove_database(path);
     return r < 0 ? r : sync_folder(file->path, error);
 }
 
