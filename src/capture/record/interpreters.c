@@ -157,6 +157,15 @@ bool interpreters_look(struct interpreters *interpreters, struct process *proces
     return true;
 }
 
+void interpreters_look_for_walk(struct interpreters *interpreters, struct process *process,
+                                int64_t now_ns)
+{
+    const struct mapping *mapping =
+        process->interpreter || now_ns < process->interpreter_next_ns ? NULL : find_binary(process);
+    if (mapping && mapping->module->hotspot)
+        interpreters_look(interpreters, process, now_ns);
+}
+
 /* The runtime that an event is of; NULL: it is gone. */
 static const struct interpreter *sender_of(const struct interpreters *interpreters,
                                            const struct bpf_code_event *event)

@@ -44,6 +44,11 @@ void interpreters_release(struct interpreters *interpreters);
  * Returns whether it has been found by this call. */
 bool interpreters_look(struct interpreters *interpreters, struct process *process, int64_t now_ns);
 
+/* The same for walks of copied stacks: only a runtime that such walks can step through. Python's
+ * frames have changed by the time that the copy is walked. */
+void interpreters_look_for_walk(struct interpreters *interpreters, struct process *process,
+                                int64_t now_ns);
+
 /* The runtime of a process, whether or not its frames can be read: its name ("python") and version,
  * each empty when it has none or that isn't known yet. They live as long as the process. */
 void interpreters_describe(const struct process *process, const char **ret_name,

@@ -370,6 +370,7 @@ static size_t walk_record(struct recorder *recorder, struct process *process,
     input.registers.value[REGISTER_BASE] = record->base;
     input.registers.value[REGISTER_ARGUMENT] = record->argument;
     input.registers.known |= 1u << REGISTER_BASE | 1u << REGISTER_ARGUMENT;
+    interpreters_look_for_walk(&recorder->interpreters, process, monotonic_ns());
     return recorder_walk(recorder, &input, process, frames);
 }
 
