@@ -4,11 +4,13 @@
  * whose runtime is known has a description (struct bpf_runtime), found by a number in its struct
  * bpf_process. Python: when the native walk reaches the interpreter's evaluation function, the
  * frames that this call evaluates are added before the native one (python.bpf.h). HotSpot: frames
- * in its code cache are walked by what the machine knows of its code (hotspot.bpf.h).
+ * in its code cache are walked by what the machine knows of its code (hotspot.bpf.h). V8: its
+ * frames have a pointer to their function (v8.bpf.h).
  */
 #pragma once
 
 #include "bpf/hotspot.h"
+#include "bpf/v8.h"
 
 /*
  * A frame of a runtime is one word, here for Python: this bit, without BPF_FRAME_RAW; the identity
@@ -71,7 +73,7 @@ struct bpf_python {
 /* Who evaluates an entry frame: this or anything above. */
 #define BPF_PYTHON_OWNER_ENTRY 3
 
-enum bpf_runtime_kind { BPF_RUNTIME_PYTHON = 1, BPF_RUNTIME_HOTSPOT = 2 };
+enum bpf_runtime_kind { BPF_RUNTIME_PYTHON = 1, BPF_RUNTIME_HOTSPOT = 2, BPF_RUNTIME_V8 = 3 };
 
 struct bpf_runtime {
     unsigned int generation; /* as in bpf_process.runtime; 0: the place is free */
@@ -79,6 +81,7 @@ struct bpf_runtime {
     union {
         struct bpf_python python;
         struct bpf_hotspot hotspot;
+        struct bpf_v8 v8;
     };
 };
 

@@ -68,6 +68,9 @@ struct walk {
     __u32 runtime; /* of the process: see struct bpf_process */
     struct python_walk python;
     struct hotspot_walk hotspot;
+    __u32 v8; /* the process has V8 */
+    __u32 unused;
+    __u64 v8_word; /* see v8.bpf.h */
 
     __u64 hash;
     __u64 leaf;
@@ -467,6 +470,7 @@ static __always_inline void add_frame(struct walk *walk, __u64 frame)
 
 #include "bpf/hotspot.bpf.h"
 #include "bpf/python.bpf.h"
+#include "bpf/v8.bpf.h"
 
 /* The evaluation function of an interpreter: its native frame, as if it had just been called,
  * follows the frames that it evaluates. */
@@ -530,8 +534,13 @@ __noinline int walk_step(struct walk *walk)
         return UNWIND_END_NO_TABLE;
     __u64 low = walk->value[REGISTER_SP];
     int evaluates = segment && number >= 0 && python_evaluates(walk, lookup);
-    if (!evaluates && !python_hides(walk, segment))
+    /* V8's own code around a function says nothing, but for what runs now. */
+    int script = number == UNWIND_RULE_NONE && walk->v8 && v8_find(walk);
+    int hidden = script && (!segment || (walk->count && !settings.interpreter));
+    if (!evaluates && !hidden && !python_hides(walk, segment))
         add_frame(walk, frame);
+    if (script)
+        add_frame(walk, walk->v8_word);
     int r = number < 0 ? -number : apply(walk, all_mappings, rule);
     return evaluates ? begin_evaluation(walk, mapping, low, r) : r;
 }
@@ -587,6 +596,7 @@ static __always_inline int walk_begin(struct walk *walk, __u32 pid, __u64 time_n
     walk->used = 0;
     walk->list = 0;
     walk->runtime = 0;
+    walk->v8 = 0;
     if (!process)
         return 0;
     /* Ends of processes are not always followed, and user space may be late: the pid may be another
@@ -603,6 +613,7 @@ static __always_inline int walk_begin(struct walk *walk, __u32 pid, __u64 time_n
     walk->runtime = process->runtime;
     python_begin(walk);
     hotspot_begin(walk);
+    walk->v8 = runtime_of(walk, BPF_RUNTIME_V8) != NULL;
     /* Walks of one process mostly begin where the last one did. */
     struct bpf_mapping *all = table(&mappings);
     int at = all ? find_mapping(walk, all, walk->value[REGISTER_IP]) : -1;

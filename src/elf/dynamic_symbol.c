@@ -8,7 +8,7 @@
 
 #define BUCKETS_MAX (1u << 22)
 #define CHAIN_MAX 4096 /* real ones have a dozen links */
-#define NAME_MAX_BYTES 64
+#define NAME_MAX_BYTES 128
 
 static uint32_t gnu_hash(const char *name)
 {

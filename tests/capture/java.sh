@@ -19,6 +19,12 @@ while read -r version program; do
         check "$version ${how:-as it comes}: shares" \
             python3 "$capture/java_frames.py" shares shares.pb.gz 2 <truth
     done
+    # Stacks that were copied are walked by the same steps.
+    if [[ " ${samplers[*]} " == *" perf "* ]]; then
+        ASSAY_SAMPLER=perf "$ASSAY" record -q -F 999 -o shares.pb.gz -- "$program" -cp . JavaShares 2 >truth
+        check "$version by perf events: shares" \
+            python3 "$capture/java_frames.py" shares shares.pb.gz 2 <truth
+    fi
     "$ASSAY" record -F 499 -o many.pb.gz -- "$program" -Xmx128m -cp . JavaMany 4 2>said
     sed 's/^/# /' said
     check "$version: frames of every kind" python3 "$capture/java_frames.py" many many.pb.gz

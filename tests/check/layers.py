@@ -40,6 +40,7 @@ USES = {
     "compare/gate": "base compare config io",
     "runtime": "base",
     "runtime/hotspot": "arch/x86_64 base bpf elf elf/unwind runtime",
+    "runtime/v8": "base bpf elf runtime",
     "runtime/python": "arch/x86_64 base bpf elf elf/cfi runtime",
     "symbol": "arch/x86_64 base elf elf/cfi elf/go elf/unwind profile",
     "symbol/recorded": (
@@ -48,7 +49,7 @@ USES = {
     "symbol/jit": "base elf profile symbol",
     "capture/record": (
         "arch/x86_64 base capture/perf elf elf/unwind profile runtime runtime/hotspot runtime/python "
-        "symbol/jit"
+        "runtime/v8 symbol/jit"
     ),
     "elf/dwarf": "base elf",
     "symbol/index": "base elf elf/dwarf profile symbol",

@@ -24,6 +24,7 @@ void interpreters_release(struct interpreters *interpreters)
     runtime_reader_release(&interpreters->reader);
     python_codes_release(&interpreters->codes);
     hotspot_codes_release(&interpreters->hotspot_codes);
+    v8_codes_release(&interpreters->v8_codes);
 }
 
 bool interpreter_evaluates(const struct interpreter *interpreter, uint64_t address)
@@ -67,8 +68,10 @@ static void describe(struct interpreters *interpreters, struct interpreter *inte
         place->kind = interpreter->kind;
         if (interpreter->kind == BPF_RUNTIME_PYTHON)
             place->python = interpreter->python.offsets.walk;
-        else
+        else if (interpreter->kind == BPF_RUNTIME_HOTSPOT)
             place->hotspot = interpreter->hotspot.walk;
+        else
+            place->v8 = interpreter->v8.walk;
         place->generation = generation;
         interpreter->place = place;
         interpreter->runtime = generation << BPF_RUNTIME_GENERATION_SHIFT | at;
@@ -82,7 +85,7 @@ static const struct mapping *find_binary(const struct process *process)
 {
     for (size_t i = 0; i < process->count; i++) {
         const struct module *module = process->mappings[i].module;
-        if (module && (module->python || module->hotspot))
+        if (module && (module->python || module->hotspot || module->v8))
             return &process->mappings[i];
     }
     return NULL;
@@ -96,9 +99,11 @@ void interpreters_describe(const struct process *process, const char **ret_name,
     if (!mapping)
         return;
     const struct interpreter *interpreter = process->interpreter;
-    *ret_name = mapping->module->python ? "python" : "java";
+    *ret_name = mapping->module->python ? "python" : mapping->module->hotspot ? "java" : "v8";
     if (mapping->module->python)
         *ret_version = mapping->module->python->version;
+    else if (mapping->module->v8)
+        *ret_version = mapping->module->v8->version;
     else if (interpreter && interpreter->kind == BPF_RUNTIME_HOTSPOT)
         *ret_version = interpreter->hotspot.version;
 }
@@ -125,6 +130,14 @@ static enum attach attach_hotspot(struct interpreter *interpreter, const struct 
                                          : REFUSED;
 }
 
+/* All that is needed is in the file. */
+static enum attach attach_v8(struct interpreter *interpreter, const struct mapping *mapping)
+{
+    interpreter->v8 = *mapping->module->v8;
+    interpreter->kind = BPF_RUNTIME_V8;
+    return ATTACHED;
+}
+
 bool interpreters_look(struct interpreters *interpreters, struct process *process, int64_t now_ns)
 {
     if (interpreters->off || process->interpreter || process->interpreter_looks >= LOOKS_MAX ||
@@ -136,10 +149,11 @@ bool interpreters_look(struct interpreters *interpreters, struct process *proces
     process->interpreter_next_ns = now_ns + (LOOK_FIRST_NS << process->interpreter_looks++);
     struct runtime_memory memory = runtime_reader_of(&interpreters->reader, process->pid);
     struct interpreter found = {.users = 1, .owner = interpreters};
-    const char *reason;
-    enum attach attached = mapping->module->python
-                               ? attach_python(&found, mapping, &memory, &reason)
-                               : attach_hotspot(&found, mapping, &memory, &reason);
+    const char *reason = NULL;
+    enum attach attached =
+        mapping->module->python    ? attach_python(&found, mapping, &memory, &reason)
+        : mapping->module->hotspot ? attach_hotspot(&found, mapping, &memory, &reason)
+                                   : attach_v8(&found, mapping);
     if (attached == REFUSED)
         process->interpreter_looks = LOOKS_MAX;
     if (attached != ATTACHED) {
@@ -187,11 +201,24 @@ static void take_hotspot(struct interpreters *interpreters, const struct interpr
                        event->identity, &mark);
 }
 
+static void take_v8(struct interpreters *interpreters, const struct interpreter *interpreter,
+                    const struct bpf_code_event *event)
+{
+    struct v8_mark mark = {.shared = event->address, .name = event->name, .script = event->file};
+    struct runtime_memory memory = runtime_reader_of(&interpreters->reader, event->pid);
+    v8_codes_take(&interpreters->v8_codes, &interpreter->v8, &memory, event->pid, event->identity,
+                  &mark);
+}
+
 void interpreters_take_code(struct interpreters *interpreters, const struct bpf_code_event *event)
 {
     const struct interpreter *interpreter = sender_of(interpreters, event);
     if (interpreter && interpreter->kind == BPF_RUNTIME_HOTSPOT) {
         take_hotspot(interpreters, interpreter, event);
+        return;
+    }
+    if (interpreter && interpreter->kind == BPF_RUNTIME_V8) {
+        take_v8(interpreters, interpreter, event);
         return;
     }
     struct python_code_mark mark = {.address = event->address,
@@ -236,10 +263,12 @@ void interpreters_clear_codes(struct interpreters *interpreters)
 {
     python_codes_clear(&interpreters->codes);
     hotspot_codes_clear(&interpreters->hotspot_codes);
+    v8_codes_clear(&interpreters->v8_codes);
 }
 
 bool interpreters_codes_full(const struct interpreters *interpreters)
 {
     return python_codes_full(&interpreters->codes) ||
-           hotspot_codes_full(&interpreters->hotspot_codes);
+           hotspot_codes_full(&interpreters->hotspot_codes) ||
+           v8_codes_full(&interpreters->v8_codes);
 }

@@ -8,6 +8,7 @@
 
 #include "runtime/hotspot/walk.h"
 #include "runtime/python/codes.h"
+#include "runtime/v8/codes.h"
 
 struct process;
 
@@ -21,6 +22,7 @@ struct interpreter {
     union {
         struct python_process python;
         struct hotspot_process hotspot;
+        struct v8_binary v8;
     };
 };
 
@@ -30,6 +32,7 @@ struct interpreters {
     struct runtime_reader reader;
     struct python_codes codes;
     struct hotspot_codes hotspot_codes;
+    struct v8_codes v8_codes;
     struct bpf_runtime *table; /* the kernel's, of BPF_RUNTIMES_MAX; NULL: there is none */
     struct interpreter *places[BPF_RUNTIMES_MAX]; /* who is in the table */
     uint32_t next_place, generation;

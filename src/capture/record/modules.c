@@ -45,6 +45,7 @@ static void module_free(struct module *module)
     elf_release(&module->headers);
     free(module->python);
     free(module->hotspot);
+    free(module->v8);
     free(module->path);
     free(module->build_id);
     free(module);
@@ -125,6 +126,11 @@ static void find_interpreter(struct module *module, struct elf_file *file)
     if (hotspot_binary_find(file, &hotspot)) {
         module->hotspot = memory_alloc(sizeof(hotspot));
         *module->hotspot = hotspot;
+    }
+    struct v8_binary v8;
+    if (v8_binary_find(file, &v8)) {
+        module->v8 = memory_alloc(sizeof(v8));
+        *module->v8 = v8;
     }
     if (!python_binary_find(file, module->path, &python))
         return;

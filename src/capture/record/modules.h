@@ -14,6 +14,7 @@
 #include "runtime/frames.h"
 #include "runtime/hotspot/binary.h"
 #include "runtime/python/binary.h"
+#include "runtime/v8/binary.h"
 
 #define MODULE_ANCESTORS 3
 
@@ -47,7 +48,8 @@ struct module {
     bool readable;                  /* false: nothing is known but its name */
     struct python_binary *python;   /* the interpreter in it; NULL: there is none */
     struct hotspot_binary *hotspot; /* likewise */
-    enum runtime_frame frame_kind;  /* what its frames are */
+    struct v8_binary *v8;
+    enum runtime_frame frame_kind; /* what its frames are */
 
     /* The rest is for modules.c and module_file.c. */
     struct modules *table;

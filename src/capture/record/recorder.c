@@ -148,6 +148,20 @@ static size_t java_frames(struct recorder *recorder, const struct hotspot_frame 
     return count;
 }
 
+static uint32_t script_frame(struct recorder *recorder, const struct v8_known *known)
+{
+    struct profile *profile = recorder->profile;
+    if (!known->named || known->ambiguous) {
+        recorder->unread++;
+        return recorder_mark(recorder, RECORDER_SCRIPT_UNREAD);
+    }
+    struct profile_function function = {.name = profile_cstring(profile, known->function),
+                                        .file = profile_cstring(profile, known->file)};
+    return profile_frame(profile,
+                         &(struct profile_frame){.function = profile_function(profile, &function),
+                                                 .kind = FRAME_V8JS});
+}
+
 size_t recorder_runtime_frames(struct recorder *recorder, uint64_t word, uint32_t *ret_frames)
 {
     uint64_t identity = word >> BPF_PYTHON_UNIT_BITS & BPF_PYTHON_IDENTITY_MASK;
@@ -159,7 +173,9 @@ size_t recorder_runtime_frames(struct recorder *recorder, uint64_t word, uint32_
                                             (uint32_t)(word & BPF_PYTHON_UNIT_MASK), frames);
         return java_frames(recorder, frames, count, ret_frames);
     }
-    uint32_t frame = python_frame(recorder, word);
+    const struct v8_known *script =
+        identity ? v8_codes_find(&recorder->interpreters.v8_codes, identity) : NULL;
+    uint32_t frame = script ? script_frame(recorder, script) : python_frame(recorder, word);
     if (frame == RECORDER_NO_FRAME)
         return 0;
     *ret_frames = frame;

@@ -92,6 +92,7 @@ uint32_t recorder_mark(struct recorder *recorder, const char *word);
 #define RECORDER_NO_FRAME UINT32_MAX
 #define RECORDER_UNREAD "[python frames not read]"
 #define RECORDER_JAVA_UNREAD "[java frame not read]"
+#define RECORDER_SCRIPT_UNREAD "[javascript frame not read]"
 /* Of a word of a runtime (BPF_FRAME_PYTHON), outermost first: none where it stands for none, up to
  * HOTSPOT_INLINED_MAX where methods were inlined. */
 size_t recorder_runtime_frames(struct recorder *recorder, uint64_t word, uint32_t *ret_frames);

@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+// The fuzzer of what is read of a process with V8: its memory from address 0 on, with a function's
+// SharedFunctionInfo at 0x40. Whatever it is, reads are limited in number and length.
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/memory.h"
+#include "base/text.h"
+#include "runtime/v8/codes.h"
+
+#define READS_MAX 4000
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t length);
+
+struct image {
+    const uint8_t *bytes;
+    size_t length;
+    size_t reads;
+};
+
+/* What does not hold ends the process, so that the fuzzer keeps the input. */
+static void require(bool holds)
+{
+    if (!holds)
+        abort();
+}
+
+static bool read_image(void *context, uint64_t address, void *buffer, size_t length)
+{
+    struct image *image = context;
+    require(++image->reads < READS_MAX && length <= 4096);
+    if (address > image->length || length > image->length - address)
+        return false;
+    memcpy(buffer, image->bytes + address, length);
+    return true;
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t length)
+{
+    if (length < 0x80)
+        return 0;
+    struct image image = {.bytes = data, .length = length};
+    struct runtime_memory memory = {.read = read_image, .context = &image};
+    const struct v8_binary binary = {
+        .walk = {.map_type = 12, .shared_name = 16, .shared_script = 32},
+        .shared_type = 262,
+        .script_type = 167,
+        .scope_type = 261,
+        .first_other_type = 128,
+        .string_length = 12,
+        .string_chars = 16,
+        .script_name = 16,
+        .scope_locals = 2,
+        .scope_first = 3};
+    struct v8_mark mark = {.shared = 0x41};
+    memcpy(&mark.name, data + 0x50, sizeof(mark.name));
+    memcpy(&mark.script, data + 0x60, sizeof(mark.script));
+    struct v8_codes codes = {0};
+    v8_codes_take(&codes, &binary, &memory, 1, 1, &mark);
+    const struct v8_known *known = v8_codes_find(&codes, 1);
+    require(known);
+    if (known->named) {
+        require(utf8_valid(known->function, strlen(known->function)));
+        require(utf8_valid(known->file, strlen(known->file)));
+        require(strlen(known->function) <= 3 * V8_NAME_MAX);
+    }
+    v8_codes_release(&codes);
+    return 0;
+}
