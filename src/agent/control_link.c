@@ -15,6 +15,7 @@
 #include "base/random.h"
 #include "base/text.h"
 #include "io/json.h"
+#include "io/json_write.h"
 
 #define REPORT_NS 10000000000ll
 #define ASK_MS 700      /* with what else it takes, the switch is off within a second */
@@ -33,27 +34,26 @@ void control_write_report(struct agent_control *control, struct buffer *out)
     struct agent *agent = control->agent;
     const struct labels *labels = &agent->settings->external_labels;
     const char *host = labels_get(labels, "host");
-    buffer_printf(out, "{\"agent\":\"%s\",\"host\":", control->id);
-    text_escape_json(out, host ? host : "", host ? strlen(host) : 0);
     pthread_mutex_lock(&control->lock);
     bool off = control->is_off;
     pthread_mutex_unlock(&control->lock);
-    buffer_printf(
-        out, ",\"version\":\"" ASSAY_VERSION "\",\"sent_at\":%.3f,\"capture\":\"%s\",\"labels\":{",
-        (double)clock_ns(CLOCK_REALTIME) / 1e9, off ? "off" : "on");
-    for (size_t i = 0; i < labels->count; i++) {
-        if (i)
-            buffer_add_char(out, ',');
-        text_escape_json(out, labels->list[i].name, strlen(labels->list[i].name));
-        buffer_add_char(out, ':');
-        text_escape_json(out, labels->list[i].value, strlen(labels->list[i].value));
-    }
-    buffer_add_char(out, '}');
-    jobs_write(control, out);
-    agent_symbols_write(agent->symbols, out);
-    buffer_add_text(out, ",\"status\":");
+    struct json_writer json = json_writer(out);
+    json_write_object(&json);
+    json_member_text(&json, "agent", control->id);
+    json_member_text(&json, "host", host ? host : "");
+    json_member_text(&json, "version", ASSAY_VERSION);
+    json_member_fixed(&json, "sent_at", (double)clock_ns(CLOCK_REALTIME) / 1e9, 3);
+    json_member_text(&json, "capture", off ? "off" : "on");
+    json_write_key(&json, "labels");
+    json_write_object(&json);
+    for (size_t i = 0; i < labels->count; i++)
+        json_member_text(&json, labels->list[i].name, labels->list[i].value);
+    json_write_object_end(&json);
+    jobs_write(control, &json);
+    agent_symbols_write(agent->symbols, &json);
+    json_write_key(&json, "status");
     agent_status_json(agent, out);
-    buffer_add_char(out, '}');
+    json_write_object_end(&json);
 }
 
 /* ---- what is heard ---- */

@@ -89,4 +89,4 @@ const char *job_state_name(enum job_state state);
 void jobs_apply(struct agent_control *control, const struct recording_order *orders, size_t count);
 void jobs_stop(struct agent_control *control);
 /* ,"recordings":[...] */
-void jobs_write(struct agent_control *control, struct buffer *out);
+void jobs_write(struct agent_control *control, struct json_writer *json);

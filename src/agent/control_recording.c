@@ -352,21 +352,22 @@ void jobs_stop(struct agent_control *control)
             free_job(&control->jobs[i]);
 }
 
-void jobs_write(struct agent_control *control, struct buffer *out)
+void jobs_write(struct agent_control *control, struct json_writer *json)
 {
-    const char *comma = "";
-    buffer_add_text(out, ",\"recordings\":[");
+    json_write_key(json, "recordings");
+    json_write_array(json);
     pthread_mutex_lock(&control->lock);
     for (size_t i = 0; i < CONTROL_JOBS_MAX; i++) {
         const struct recording_job *job = &control->jobs[i];
         if (!*job->order.id || job->state == JOB_NONE)
             continue;
-        buffer_printf(out, "%s{\"id\":\"%s\",\"state\":\"%s\",\"samples\":%" PRIu64 ",\"reason\":",
-                      comma, job->order.id, names[job->state], job->samples);
-        text_escape_json(out, job->reason, strlen(job->reason));
-        buffer_add_char(out, '}');
-        comma = ",";
+        json_write_object(json);
+        json_member_text(json, "id", job->order.id);
+        json_member_text(json, "state", names[job->state]);
+        json_member_unsigned(json, "samples", job->samples);
+        json_member_text(json, "reason", job->reason);
+        json_write_object_end(json);
     }
     pthread_mutex_unlock(&control->lock);
-    buffer_add_char(out, ']');
+    json_write_array_end(json);
 }

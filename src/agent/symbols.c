@@ -129,10 +129,10 @@ bool agent_symbols_look(struct agent_symbols *symbols, struct capture *capture,
 
 /* ---- with the server ---- */
 
-void agent_symbols_write(struct agent_symbols *symbols, struct buffer *out)
+void agent_symbols_write(struct agent_symbols *symbols, struct json_writer *json)
 {
     static const char *const states[] = {"", "have", "have", "sending", "refused"};
-    const char *before = ",\"symbols\":[";
+    bool any = false;
     if (!symbols)
         return;
     pthread_mutex_lock(&symbols->lock);
@@ -141,16 +141,21 @@ void agent_symbols_write(struct agent_symbols *symbols, struct buffer *out)
         struct held_file *held = &symbols->held[i];
         if (held->state == HELD_NONE)
             continue;
-        buffer_printf(out, "%s{\"build_id\":\"%s\",\"state\":\"%s\",\"reason\":", before, held->key,
-                      states[held->state]);
-        text_escape_json(out, held->reason, strlen(held->reason));
-        buffer_add_char(out, '}');
-        before = ",";
-        if (held->state == HELD_REFUSED) /* it has been said */
+        if (!any) {
+            json_write_key(json, "symbols");
+            json_write_array(json);
+        }
+        any = true;
+        json_write_object(json);
+        json_member_text(json, "build_id", held->key);
+        json_member_text(json, "state", states[held->state]);
+        json_member_text(json, "reason", held->reason);
+        json_write_object_end(json);
+        if (held->state == HELD_REFUSED) /* the server knows now */
             held_file_release(held);
     }
-    if (before[1] == '\0')
-        buffer_add_char(out, ']');
+    if (any)
+        json_write_array_end(json);
     pthread_mutex_unlock(&symbols->lock);
 }
 

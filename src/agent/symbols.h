@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Files that the server asks for because it has addresses of them and no names. The server says
- * which builds it wants; a window that has samples of one makes its file known, by a descriptor, so
- * that it doesn't matter what becomes of process and path; the server says who of all that have it
- * is to send it; and a thread does, slowly. What goes out is what names addresses and neither code
- * nor data (elf/extract.h), unless the settings say otherwise.
+ * Uploads of symbols that the server requests because it has addresses without names. The server
+ * lists the builds it needs. When a window has samples of such a build, the agent opens the binary
+ * and keeps the descriptor, so that the process and the path may go away. Several agents may have
+ * the same build: the server picks one of them, and a thread of that agent uploads the file at a
+ * limited rate. Only the sections that name addresses are sent, no code and no data
+ * (elf/extract.h), unless the settings say otherwise.
  */
 #pragma once
 
@@ -15,6 +16,7 @@
 #include "base/buffer.h"
 #include "capture/capture.h"
 #include "io/json.h"
+#include "io/json_write.h"
 
 struct agent_symbols;
 
@@ -40,7 +42,7 @@ bool agent_symbols_look(struct agent_symbols *symbols, struct capture *capture,
                         const struct profile *profile);
 
 /* The control thread's. What a report says: ,"symbols":[...], or nothing; */
-void agent_symbols_write(struct agent_symbols *symbols, struct buffer *out);
+void agent_symbols_write(struct agent_symbols *symbols, struct json_writer *json);
 /* and what an answer says: {"wanted":[...],"send":[...]}. */
 int agent_symbols_read(struct agent_symbols *symbols, struct json *json);
 

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/text.h"
+#include "io/json_write.h"
 #include "server/audit/audit.h"
 #include "server/handler/parameters.h"
 #include "server/internal.h"
@@ -45,17 +46,17 @@ static void respond_deleted(struct http_request *request, const struct store_del
                             bool dry_run, int r, const struct error *error)
 {
     struct buffer out = {0};
-    buffer_printf(&out,
-                  "{\"windows\":%llu,\"samples\":%llu,\"dry_run\":%s,\"pending\":%s,"
-                  "\"left_windows\":%llu",
-                  (unsigned long long)deleted->windows, (unsigned long long)deleted->rows,
-                  dry_run ? "true" : "false", deleted->pending ? "true" : "false",
-                  (unsigned long long)deleted->left_windows);
-    if (r < 0) {
-        buffer_add_text(&out, ",\"message\":");
-        json_put_text(&out, error->text);
-    }
-    buffer_add_text(&out, "}\n");
+    struct json_writer json = json_writer(&out);
+    json_write_object(&json);
+    json_member_unsigned(&json, "windows", deleted->windows);
+    json_member_unsigned(&json, "samples", deleted->rows);
+    json_member_bool(&json, "dry_run", dry_run);
+    json_member_bool(&json, "pending", deleted->pending);
+    json_member_unsigned(&json, "left_windows", deleted->left_windows);
+    if (r < 0)
+        json_member_text(&json, "message", error->text);
+    json_write_object_end(&json);
+    buffer_add_char(&out, '\n');
     http_respond(request, r < 0 ? 409 : 200, "application/json", &out);
     buffer_release(&out);
 }

@@ -120,7 +120,7 @@ USES = {
         "server/ingest"
     ),
     "server": (
-        "base config http http/server server/admission server/api server/audit server/control "
+        "base config http http/server io server/admission server/api server/audit server/control "
         "server/grpc server/handler server/ingest server/parca server/pyroscope server/query "
         "server/scrape server/symbols server/symbols/api server/web store"
     ),
@@ -131,7 +131,7 @@ USES = {
         "server/web symbol/recorded symbol/sources symbol/store"
     ),
     "cli/live": (
-        "base capture capture/bpf capture/heap capture/ptrace cli config profile symbol/jit "
+        "base capture capture/bpf capture/heap capture/ptrace cli config io profile symbol/jit "
         "symbol/naming"
     ),
     "cli/remote": "base cli elf http/client io profile symbol/index symbol/sources symbol/store",

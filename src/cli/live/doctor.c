@@ -12,6 +12,7 @@
 #include "cli/cli.h"
 #include "cli/options.h"
 #include "cli/table.h"
+#include "io/json_write.h"
 
 #define COLUMNS 80
 #define STATE_COLUMNS 9
@@ -84,14 +85,8 @@ static void write_text(const struct abilities *abilities, bool colour, struct bu
     }
 }
 
-static void add_member(struct buffer *out, const char *key, const char *text)
-{
-    buffer_printf(out, ",\"%s\":", key);
-    text_escape_json(out, text, strlen(text));
-}
-
 /* Of the bytes that this program would load, so that they can be compared with the SBOM's. */
-static void add_bpf_objects(struct buffer *out)
+static void add_bpf_objects(struct json_writer *json)
 {
     for (size_t i = 0; i < bpf_embedded_count; i++) {
         const struct bpf_embedded *object = &bpf_embedded[i];
@@ -100,37 +95,51 @@ static void add_bpf_objects(struct buffer *out)
         if (!gnutls_hash_fast(GNUTLS_DIG_SHA256, object->bytes, *object->length, digest))
             for (size_t at = 0; at < sizeof(digest); at++)
                 snprintf(hex + 2 * at, 3, "%02x", digest[at]);
-        buffer_printf(out, "%s\n{\"bytes\":%zu", i ? "," : "", *object->length);
-        add_member(out, "name", object->name);
-        add_member(out, "sha256", hex);
-        buffer_add_char(out, '}');
+        json_write_line(json);
+        json_write_object(json);
+        json_member_unsigned(json, "bytes", *object->length);
+        json_member_text(json, "name", object->name);
+        json_member_text(json, "sha256", hex);
+        json_write_object_end(json);
     }
 }
 
 static void write_json(const struct abilities *abilities, struct buffer *out)
 {
-    buffer_add_text(out, "{\"commands\":[");
+    struct json_writer json = json_writer(out);
+    json_write_object(&json);
+    json_write_key(&json, "commands");
+    json_write_array(&json);
     for (size_t i = 0; i < ABILITY_COMMANDS; i++) {
         const struct ability_command *command = &abilities->commands[i];
-        buffer_printf(out, "%s\n{\"works\":%s", i ? "," : "", command->works ? "true" : "false");
-        add_member(out, "command", command->command);
-        add_member(out, "means", command->means);
-        buffer_add_char(out, '}');
+        json_write_line(&json);
+        json_write_object(&json);
+        json_member_bool(&json, "works", command->works);
+        json_member_text(&json, "command", command->command);
+        json_member_text(&json, "means", command->means);
+        json_write_object_end(&json);
     }
-    buffer_add_text(out, "],\n\"checks\":[");
+    json_write_array_end(&json);
+    json_write_key(&json, "checks");
+    json_write_array(&json);
     for (size_t i = 0; i < abilities->count; i++) {
         const struct ability *ability = &abilities->list[i];
-        buffer_printf(out, "%s\n{\"state\":\"%s\"", i ? "," : "",
-                      ability_state_name(ability->state));
-        add_member(out, "name", ability->name);
-        add_member(out, "found", ability->found);
-        add_member(out, "meaning", ability->meaning);
-        add_member(out, "fix", ability->fix);
-        buffer_add_char(out, '}');
+        json_write_line(&json);
+        json_write_object(&json);
+        json_member_text(&json, "state", ability_state_name(ability->state));
+        json_member_text(&json, "name", ability->name);
+        json_member_text(&json, "found", ability->found);
+        json_member_text(&json, "meaning", ability->meaning);
+        json_member_text(&json, "fix", ability->fix);
+        json_write_object_end(&json);
     }
-    buffer_add_text(out, "],\n\"bpf_objects\":[");
-    add_bpf_objects(out);
-    buffer_add_text(out, "]}\n");
+    json_write_array_end(&json);
+    json_write_key(&json, "bpf_objects");
+    json_write_array(&json);
+    add_bpf_objects(&json);
+    json_write_array_end(&json);
+    json_write_object_end(&json);
+    buffer_add_char(out, '\n');
 }
 
 int command_doctor(int argc, char **argv)

@@ -14,6 +14,7 @@
 #include "cli/input.h"
 #include "cli/table.h"
 #include "http/client/client.h"
+#include "io/json_write.h"
 
 #define TOKEN_BYTES_MAX 4096
 #define CALL_MS 30000
@@ -260,11 +261,12 @@ int command_control(int argc, char **argv)
         return options_wrong("control", "--agents and --reason are for off and on.");
     struct error error = {0};
     _cleanup_buffer_ struct buffer body = {0}, answer = {0};
-    buffer_printf(&body, "{\"capture\":\"%s\",\"selector\":", word);
-    text_escape_json(&body, selector ? selector : "", selector ? strlen(selector) : 0);
-    buffer_add_text(&body, ",\"reason\":");
-    text_escape_json(&body, reason ? reason : "", reason ? strlen(reason) : 0);
-    buffer_add_char(&body, '}');
+    struct json_writer writer = json_writer(&body);
+    json_write_object(&writer);
+    json_member_text(&writer, "capture", word);
+    json_member_text(&writer, "selector", selector ? selector : "");
+    json_member_text(&writer, "reason", reason ? reason : "");
+    json_write_object_end(&writer);
     r = server_link_open(&link, &error);
     if (!r)
         r = server_link_call(&link, status ? "GET" : "POST", "/api/v1/control",

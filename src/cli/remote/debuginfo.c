@@ -13,6 +13,7 @@
 #include "cli/options.h"
 #include "cli/remote/debuginfo.h"
 #include "cli/table.h"
+#include "io/json_write.h"
 #include "profile/naming.h"
 #include "symbol/index/build.h"
 #include "symbol/index/index.h"
@@ -102,29 +103,34 @@ static void flush(struct asking *asking, size_t beyond)
     asking->out.length = 0;
 }
 
-static void add_json_text(struct buffer *out, const char *name, const char *text)
+static void add_json_text(struct json_writer *json, const char *name, const char *text)
 {
-    if (!text)
-        return;
-    buffer_printf(out, ",\"%s\":", name);
-    text_escape_json(out, text, strlen(text));
+    if (text)
+        json_member_text(json, name, text);
 }
 
 static void add_json(struct asking *asking, uint64_t address, const struct symbol_frame *frames,
                      size_t count, uint64_t start)
 {
-    struct buffer *out = &asking->out;
-    buffer_printf(out, "%s{\"address\":%" PRIu64 ",\"start\":%" PRIu64 ",\"frames\":[",
-                  asking->asked ? ",\n" : "[", address, start);
+    struct json_writer json = json_writer(&asking->out);
+    buffer_add_text(&asking->out, asking->asked ? ",\n" : "[");
+    json_write_object(&json);
+    json_member_unsigned(&json, "address", address);
+    json_member_unsigned(&json, "start", start);
+    json_write_key(&json, "frames");
+    json_write_array(&json);
     for (size_t i = 0; i < count; i++) {
-        buffer_printf(out, "%s{\"inlined\":%s", i ? "," : "", i + 1 < count ? "true" : "false");
-        add_json_text(out, "function", frames[i].name);
-        add_json_text(out, "system_name", frames[i].system_name);
-        add_json_text(out, "file", frames[i].file);
-        buffer_printf(out, ",\"line\":%" PRIu32 ",\"start_line\":%" PRIu32 "}", frames[i].line,
-                      frames[i].start_line);
+        json_write_object(&json);
+        json_member_bool(&json, "inlined", i + 1 < count);
+        add_json_text(&json, "function", frames[i].name);
+        add_json_text(&json, "system_name", frames[i].system_name);
+        add_json_text(&json, "file", frames[i].file);
+        json_member_unsigned(&json, "line", frames[i].line);
+        json_member_unsigned(&json, "start_line", frames[i].start_line);
+        json_write_object_end(&json);
     }
-    buffer_add_text(out, "]}");
+    json_write_array_end(&json);
+    json_write_object_end(&json);
 }
 
 static void add_shown(struct buffer *out, const char *text)

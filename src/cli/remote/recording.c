@@ -11,6 +11,7 @@
 #include "cli/input.h"
 #include "cli/remote/control.h"
 #include "cli/table.h"
+#include "io/json_write.h"
 
 #define LOOK_MS 500
 
@@ -202,28 +203,24 @@ static int wait_for(struct recording_options *options, struct buffer *text)
     }
 }
 
-static void put(struct buffer *body, const char *key, const char *text)
-{
-    buffer_printf(body, ",\"%s\":", key);
-    text_escape_json(body, text, strlen(text));
-}
-
 static int start(struct recording_options *options)
 {
     struct error error = {0};
     _cleanup_buffer_ struct buffer body = {0}, answer = {0};
-    buffer_printf(&body, "{\"rate\":%llu,\"seconds\":%llu,\"wait_seconds\":%llu",
-                  (unsigned long long)options->rate, (unsigned long long)options->seconds,
-                  (unsigned long long)options->wait_seconds);
-    put(&body, "service", options->service);
-    put(&body, "name", options->name ? options->name : "");
-    put(&body, "selector", options->selector ? options->selector : "");
-    buffer_add_text(&body, ",\"hosts\":[");
-    for (size_t i = 0; i < options->hosts.count; i++) {
-        buffer_add_text(&body, i ? "," : "");
-        text_escape_json(&body, options->hosts.values[i], strlen(options->hosts.values[i]));
-    }
-    buffer_add_text(&body, "]}");
+    struct json_writer json = json_writer(&body);
+    json_write_object(&json);
+    json_member_unsigned(&json, "rate", options->rate);
+    json_member_unsigned(&json, "seconds", options->seconds);
+    json_member_unsigned(&json, "wait_seconds", options->wait_seconds);
+    json_member_text(&json, "service", options->service);
+    json_member_text(&json, "name", options->name ? options->name : "");
+    json_member_text(&json, "selector", options->selector ? options->selector : "");
+    json_write_key(&json, "hosts");
+    json_write_array(&json);
+    for (size_t i = 0; i < options->hosts.count; i++)
+        json_write_text(&json, options->hosts.values[i]);
+    json_write_array_end(&json);
+    json_write_object_end(&json);
     if (server_link_call(&options->link, "POST", "/api/v1/recordings", buffer_text(&body), &answer,
                          &error) < 0)
         return fail(&error);

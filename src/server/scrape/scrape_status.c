@@ -5,6 +5,7 @@
 
 #include "base/clock.h"
 #include "base/text.h"
+#include "io/json_write.h"
 #include "label/quote.h"
 #include "server/handler/parameters.h"
 #include "server/scrape/scrape_parts.h"
@@ -19,51 +20,42 @@ static const char *const failure_names[SCRAPE_FAILURES] = {
 
 /* ---- targets ---- */
 
-static void put_key(struct buffer *out, const char *key, const char *text)
+static void write_loop(const struct scrape_loop *loop, int64_t now_ns, struct json_writer *json)
 {
-    buffer_printf(out, "\"%s\":", key);
-    text_escape_json(out, text, strlen(text));
-    buffer_add_char(out, ',');
-}
-
-static void write_loop(const struct scrape_loop *loop, int64_t now_ns, struct buffer *out)
-{
-    buffer_add_char(out, '{');
-    put_key(out, "job", loop->job->name);
-    put_key(out, "profile", loop->profile->name);
-    put_key(out, "url", loop->url);
-    buffer_add_text(out, "\"labels\":");
-    labels_write_json(&loop->labels, &(struct json_writer){.out = out});
-    buffer_printf(out,
-                  ",\"health\":\"%s\",\"running\":%s,\"last_error\":", health_names[loop->health],
-                  loop->run ? "true" : "false");
-    text_escape_json(out, loop->error ? loop->error : "", loop->error ? strlen(loop->error) : 0);
-    buffer_printf(out,
-                  ",\"last_scrape\":%.3f,\"last_duration_seconds\":%.3f,"
-                  "\"next_in_seconds\":%.3f,\"interval_seconds\":%.3f,\"scrapes\":%llu,"
-                  "\"failures\":%llu,\"missed\":%llu}",
-                  (double)loop->last_ns / 1e9, (double)loop->duration_ns / 1e9,
-                  (double)MAX(loop->due_ns - now_ns, 0ll) / 1e9,
-                  (double)loop->job->interval_ns / 1e9, (unsigned long long)loop->scrapes,
-                  (unsigned long long)loop->failures, (unsigned long long)loop->missed);
+    json_write_object(json);
+    json_member_text(json, "job", loop->job->name);
+    json_member_text(json, "profile", loop->profile->name);
+    json_member_text(json, "url", loop->url);
+    json_write_key(json, "labels");
+    labels_write_json(&loop->labels, json);
+    json_member_text(json, "health", health_names[loop->health]);
+    json_member_bool(json, "running", loop->run);
+    json_member_text(json, "last_error", loop->error ? loop->error : "");
+    json_member_fixed(json, "last_scrape", (double)loop->last_ns / 1e9, 3);
+    json_member_fixed(json, "last_duration_seconds", (double)loop->duration_ns / 1e9, 3);
+    json_member_fixed(json, "next_in_seconds", (double)MAX(loop->due_ns - now_ns, 0ll) / 1e9, 3);
+    json_member_fixed(json, "interval_seconds", (double)loop->job->interval_ns / 1e9, 3);
+    json_member_unsigned(json, "scrapes", loop->scrapes);
+    json_member_unsigned(json, "failures", loop->failures);
+    json_member_unsigned(json, "missed", loop->missed);
+    json_write_object_end(json);
 }
 
 void scraper_write_targets(struct scraper *scraper, const char *tenant, struct buffer *out)
 {
-    const char *comma = "";
+    struct json_writer json = json_writer(out);
     int64_t now = monotonic_ns();
-    buffer_add_char(out, '[');
+    json_write_array(&json);
     pthread_mutex_lock(&scraper->lock);
     for (size_t i = 0; i < scraper->count; i++) {
         const struct scrape_loop *loop = scraper->loops[i];
         if (loop->gone || strcmp(loop->job->tenant, tenant))
             continue;
-        buffer_add_text(out, comma);
-        write_loop(loop, now, out);
-        comma = ",\n";
+        json_write_line(&json);
+        write_loop(loop, now, &json);
     }
     pthread_mutex_unlock(&scraper->lock);
-    buffer_add_char(out, ']');
+    json_write_array_end(&json);
 }
 
 /* ---- metrics ---- */

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "io/json_write.h"
 #include "server/admission/admission.h"
 #include "server/symbols/api/symbols_api.h"
 
@@ -19,17 +20,18 @@ static const char *parameter(struct http_request *request, const char *name)
 
 static int put_entry(void *context, const struct symbol_maps_entry *entry)
 {
-    struct buffer *out = context;
-    buffer_printf(out, "{\"id\":\"%s\",\"kind\":\"%s\",\"service\":", entry->id,
-                  entry->kind == SYMBOL_MAP_JVM ? "jvm" : "javascript");
-    json_put_text(out, entry->service);
-    buffer_add_text(out, ",\"version\":");
-    json_put_text(out, entry->version);
-    buffer_add_text(out, ",\"name\":");
-    json_put_text(out, entry->name);
-    buffer_printf(out, ",\"bytes\":%llu,\"source_bytes\":%llu,\"added\":%lld,\"used\":%lld}",
-                  (unsigned long long)entry->bytes, (unsigned long long)entry->source_bytes,
-                  (long long)entry->added, (long long)entry->used);
+    struct json_writer *json = context;
+    json_write_object(json);
+    json_member_text(json, "id", entry->id);
+    json_member_text(json, "kind", entry->kind == SYMBOL_MAP_JVM ? "jvm" : "javascript");
+    json_member_text(json, "service", entry->service);
+    json_member_text(json, "version", entry->version);
+    json_member_text(json, "name", entry->name);
+    json_member_unsigned(json, "bytes", entry->bytes);
+    json_member_unsigned(json, "source_bytes", entry->source_bytes);
+    json_member_signed(json, "added", entry->added);
+    json_member_signed(json, "used", entry->used);
+    json_write_object_end(json);
     return 0;
 }
 
@@ -60,6 +62,7 @@ static int store_map(struct http_request *request, struct server *server,
 {
     struct symbol_maps *maps = symbols_maps(server->symbols);
     uint64_t limit = symbol_maps_file_limit(maps);
+    struct json_writer json = json_writer(out);
     struct source source;
     int r = source_open(&source, upload->path, limit, error);
     if (r < 0)
@@ -70,7 +73,7 @@ static int store_map(struct http_request *request, struct server *server,
                               symbol_maps_memory(is_plain ? upload->bytes : limit));
     if (budget_wait(&server->admissions->memory, bytes, MEMORY_WAIT_MS,
                     http_request_cancel_flag(request))) {
-        r = symbol_maps_put(maps, &source, key, put_entry, out, error);
+        r = symbol_maps_put(maps, &source, key, put_entry, &json, error);
         budget_give(&server->admissions->memory, bytes);
     } else {
         r = error_set(error, -EAGAIN,
@@ -124,8 +127,8 @@ void maps_upload(struct http_request *request, void *userdata)
 
 struct listing {
     const char *service, *version, *name; /* NULL: any */
-    struct buffer out;
-    uint64_t count, bytes;
+    struct json_writer json;
+    uint64_t bytes;
 };
 
 static int list_entry(void *context, const struct symbol_maps_entry *entry)
@@ -135,25 +138,32 @@ static int list_entry(void *context, const struct symbol_maps_entry *entry)
         (listing->version && strcmp(listing->version, entry->version) != 0) ||
         (listing->name && strcmp(listing->name, entry->name) != 0))
         return 0;
-    buffer_add_text(&listing->out, listing->count++ ? ",\n" : "\n");
+    json_write_line(&listing->json);
     listing->bytes += entry->bytes;
-    return put_entry(&listing->out, entry);
+    return put_entry(&listing->json, entry);
 }
 
 void maps_list(struct http_request *request, void *userdata)
 {
     struct server *server = userdata;
-    struct listing listing = {.service = http_request_query(request, "service"),
+    struct buffer out = {0};
+    struct listing listing = {.json = json_writer(&out),
+                              .service = http_request_query(request, "service"),
                               .version = http_request_query(request, "version"),
                               .name = http_request_query(request, "name")};
     if (!parameters_known(request, "/api/v1/maps"))
         return;
-    buffer_add_text(&listing.out, "{\"maps\":[");
+    json_write_object(&listing.json);
+    json_write_key(&listing.json, "maps");
+    json_write_array(&listing.json);
     symbol_maps_list(symbols_maps(server->symbols), http_request_identity(request)->tenant,
                      list_entry, &listing);
-    buffer_printf(&listing.out, "],\"bytes\":%llu}\n", (unsigned long long)listing.bytes);
-    api_respond(request, "application/json", &listing.out);
-    buffer_release(&listing.out);
+    json_write_array_end(&listing.json);
+    json_member_unsigned(&listing.json, "bytes", listing.bytes);
+    json_write_object_end(&listing.json);
+    buffer_add_char(&out, '\n');
+    api_respond(request, "application/json", &out);
+    buffer_release(&out);
 }
 
 void maps_delete(struct http_request *request, void *userdata)

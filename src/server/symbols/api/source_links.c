@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "io/json_write.h"
 #include "label/glob.h"
 #include "server/handler/parameters.h"
 #include "server/query/context.h"
@@ -207,27 +208,25 @@ static int by_order(const void *left, const void *right)
     return order ? order : (a->link > b->link) - (a->link < b->link);
 }
 
-static bool put_answer(struct buffer *out, const struct answer *answer, const char *comma)
+static void put_answer(struct json_writer *json, const struct answer *answer)
 {
     _cleanup_buffer_ struct buffer url = {0};
     if (!source_link_fill(answer->link, answer->commit, &url))
-        return false;
-    buffer_printf(out, "%s\n{\"service\":", comma);
-    json_put_text(out, answer->service);
-    buffer_add_text(out, ",\"url\":");
-    json_put_text(out, buffer_text(&url));
-    buffer_add_text(out, ",\"commit\":");
+        return;
+    json_write_line(json);
+    json_write_object(json);
+    json_member_text(json, "service", answer->service);
+    json_member_text(json, "url", buffer_text(&url));
     if (answer->commit)
-        json_put_text(out, answer->commit);
+        json_member_text(json, "commit", answer->commit);
     else
-        buffer_add_text(out, "null");
-    buffer_add_text(out, ",\"strip\":[");
-    for (size_t i = 0; answer->link->strip && i < answer->link->strip->count; i++) {
-        buffer_add_text(out, i ? "," : "");
-        json_put_text(out, answer->link->strip->values[i]->text);
-    }
-    buffer_add_text(out, "]}");
-    return true;
+        json_member_null(json, "commit");
+    json_write_key(json, "strip");
+    json_write_array(json);
+    for (size_t i = 0; answer->link->strip && i < answer->link->strip->count; i++)
+        json_write_text(json, answer->link->strip->values[i]->text);
+    json_write_array_end(json);
+    json_write_object_end(json);
 }
 
 void source_links_get(struct http_request *request, void *userdata)
@@ -237,7 +236,7 @@ void source_links_get(struct http_request *request, void *userdata)
     _cleanup_free_ struct answers *answers = memory_zalloc(1, sizeof(*answers));
     struct error error = {0};
     struct buffer out = {0};
-    const char *comma = "";
+    struct json_writer json = json_writer(&out);
     if (!parameters_known(request, "/api/v1/source_links"))
         return;
     answers->server = server;
@@ -246,14 +245,17 @@ void source_links_get(struct http_request *request, void *userdata)
         r = store_series(server->store, &query_context.selection, note_series, answers, &error);
     if (answers->count)
         qsort(answers->list, answers->count, sizeof(*answers->list), by_order);
-    buffer_add_text(&out, "{\"links\":[");
+    json_write_object(&json);
+    json_write_key(&json, "links");
+    json_write_array(&json);
     for (size_t i = 0; i < answers->count; i++) {
-        if (put_answer(&out, &answers->list[i], comma))
-            comma = ",";
+        put_answer(&json, &answers->list[i]);
         free(answers->list[i].service);
         free(answers->list[i].commit);
     }
-    buffer_add_text(&out, "]}\n");
+    json_write_array_end(&json);
+    json_write_object_end(&json);
+    buffer_add_char(&out, '\n');
     if (r < 0)
         http_respond_failure(request, &error);
     else

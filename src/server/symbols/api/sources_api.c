@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "io/json_write.h"
 #include "profile/rank.h"
 #include "server/admission/admission.h"
 #include "server/symbols/api/symbols_api.h"
@@ -43,12 +44,13 @@ static size_t take_memory(struct http_request *request, struct server *server, u
 
 /* ---- in ---- */
 
-static void put_missing(struct buffer *out, struct buffer *missing)
+static void put_missing(struct json_writer *json, struct buffer *missing)
 {
     const char *line = buffer_text(missing), *end;
-    for (; (end = strchr(line, '\n')); line = end + 1)
-        buffer_printf(out, "%s\n\"%.*s\"", line == missing->data ? "" : ",", (int)(end - line),
-                      line);
+    for (; (end = strchr(line, '\n')); line = end + 1) {
+        json_write_line(json);
+        json_write_bytes(json, line, (size_t)(end - line));
+    }
 }
 
 void sources_put_list(struct http_request *request, void *userdata)
@@ -78,9 +80,16 @@ void sources_put_list(struct http_request *request, void *userdata)
         http_respond_failure(request, &error);
         return;
     }
-    buffer_printf(&out, "{\"build_id\":\"%s\",\"files\":%zu,\"missing\":[", key, files);
-    put_missing(&out, &missing);
-    buffer_add_text(&out, "]}\n");
+    struct json_writer json = json_writer(&out);
+    json_write_object(&json);
+    json_member_text(&json, "build_id", key);
+    json_member_unsigned(&json, "files", files);
+    json_write_key(&json, "missing");
+    json_write_array(&json);
+    put_missing(&json, &missing);
+    json_write_array_end(&json);
+    json_write_object_end(&json);
+    buffer_add_char(&out, '\n');
     api_respond(request, "application/json", &out);
 }
 
@@ -107,7 +116,11 @@ void sources_put(struct http_request *request, void *userdata)
         http_respond_failure(request, &error);
         return;
     }
-    buffer_printf(&out, "{\"bytes\":%llu}\n", (unsigned long long)upload.bytes);
+    struct json_writer json = json_writer(&out);
+    json_write_object(&json);
+    json_member_unsigned(&json, "bytes", upload.bytes);
+    json_write_object_end(&json);
+    buffer_add_char(&out, '\n');
     api_respond(request, "application/json", &out);
     buffer_release(&out);
 }
@@ -234,8 +247,9 @@ void sources_put_known(struct source_store *store, const char *tenant,
     _cleanup_free_ struct file_build *pairs = find_pairs(profile, wanted, &count);
     _cleanup_free_ struct build_pairs *builds = order_builds(profile, pairs, count, &build_count);
     _cleanup_buffer_ struct buffer path = {0};
-    const char *comma = "";
-    buffer_add_text(out, ",\"sources\":[");
+    struct json_writer json = {.out = out, .comma = true};
+    json_write_key(&json, "sources");
+    json_write_array(&json);
     for (size_t i = 0; i < build_count && lists < SOURCES_BUILDS_MAX; i++) {
         _cleanup_source_list_ struct source_list list = {0};
         char key[SYMBOL_KEY_BYTES];
@@ -249,11 +263,12 @@ void sources_put_known(struct source_store *store, const char *tenant,
                 !source_list_find(&list, path.data))
                 continue;
             wanted[pairs[k].file] = false; /* one build is enough */
-            buffer_printf(out, "%s\n{\"file\":", comma);
-            json_put_text(out, file->data);
-            buffer_printf(out, ",\"build_id\":\"%s\"}", key);
-            comma = ",";
+            json_write_line(&json);
+            json_write_object(&json);
+            json_member_text(&json, "file", file->data);
+            json_member_text(&json, "build_id", key);
+            json_write_object_end(&json);
         }
     }
-    buffer_add_char(out, ']');
+    json_write_array_end(&json);
 }
