@@ -51,7 +51,8 @@ const char *capture_backend_name(enum capture_backend backend)
     return backend_names[backend];
 }
 
-/* All threads that the processes have now. */
+/* All threads that the processes have now. One of several may have ended since it was listed;
+ * -ESRCH when all have. */
 static int threads_of(const struct capture_options *options, pid_t **ret_threads, size_t *ret_count)
 {
     size_t capacity = 0;
@@ -59,10 +60,10 @@ static int threads_of(const struct capture_options *options, pid_t **ret_threads
     *ret_count = 0;
     for (size_t i = 0; i < options->pid_count; i++) {
         int r = perf_threads_of(options->pids[i], ret_threads, ret_count, &capacity);
-        if (r < 0)
+        if (r < 0 && r != -ESRCH && r != -ENOENT)
             return r;
     }
-    return 0;
+    return options->pid_count && !*ret_count ? -ESRCH : 0;
 }
 
 /* BPF programs see the process ids of the machine. */
@@ -446,6 +447,11 @@ struct shared_fd *capture_hold(struct capture *capture, const struct profile *fr
 enum capture_backend capture_backend(const struct capture *capture)
 {
     return capture->backend;
+}
+
+bool capture_kernel_hidden(const struct capture *capture)
+{
+    return capture->kernel_hidden;
 }
 
 const char *capture_shortcoming(struct capture *capture)

@@ -103,6 +103,8 @@ struct shared_fd *capture_hold(struct capture *capture, const struct profile *fr
 enum capture_backend capture_backend(const struct capture *capture);
 /* "BPF", "perf events", "ptrace", "libassay_heap" */
 const char *capture_backend_name(enum capture_backend backend);
+/* Whether time in the kernel is not sampled at all because this user may not see it. */
+bool capture_kernel_hidden(const struct capture *capture);
 /* Limitations for lack of privileges or kernel features, in a sentence or two; NULL if there are
  * none. */
 const char *capture_shortcoming(struct capture *capture);

@@ -109,8 +109,11 @@ storm_tree() {
     gcc -O2 -fomit-frame-pointer -Wall -Wextra -pthread -o storm "$subjects/storm.c"
     for ASSAY_SAMPLER in "${samplers[@]}"; do
         storm_record tree.pb.gz ./storm tree "$1" "$2" || continue
-        # However the processes came to be, a stack grows by one call from parent to child.
-        check "processes ($ASSAY_SAMPLER)" chains tree.pb.gz storm <<'END'
+        # However the processes came to be, a stack grows by one call from parent to child. By perf
+        # events a starved recorder may find a process gone before its mappings were read; it says so.
+        local cut=1
+        [ "$ASSAY_SAMPLER" != perf ] || cut=25
+        check "processes ($ASSAY_SAMPLER)" chains --cut-percent "$cut" tree.pb.gz storm <<'END'
             also main tree{*} ...
             leaf 50+ main tree{*} grow{+} tree_leaf
             also main tree{*} grow{+} ...

@@ -60,7 +60,7 @@ means() { jq -r '.commands[0].means' "$1"; }
 echo "== as we are"
 doctor own.json "$ASSAY"
 "$ASSAY" doctor >own.txt || true
-sed -nE 's/^(assay [a-z]+ .*[^ ])  +(yes|no) .*/\1/p' own.txt
+sed -nE 's/^(assay [a-z]+( [^ ]+)+)  +(yes|no)( .*)?$/\1/p' own.txt
 diff <(sed -nE 's/^(ok|limited|no) +([a-z-]+) .*/\2 \1/p' own.txt) \
     <(jq -r '.checks[] | "\(.name) \(.state)"' own.json) && echo "text and JSON agree"
 awk 'length > 80 { print "too wide: " $0 }' own.txt

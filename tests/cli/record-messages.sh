@@ -47,7 +47,8 @@ grep -oE 'stacks are incomplete: a function has neither an unwind table' said | 
 
 # As another user: not the sysctl that doesn't help.
 if [ "$(id -u)" -ne 0 ] || ! command -v setpriv >/dev/null; then
-    printf '%s\n' "1: belongs to another user" "-a: only root"
+    printf '%s\n' "1: belongs to another user" "-a: only root" \
+        "were spent in the kernel, where samples need privileges"
 else
     folder=$(mktemp -d /tmp/assay-messages.XXXXXX)
     trap 'rm -rf "$folder"' EXIT
@@ -59,4 +60,12 @@ else
     # Where the kernel lets everybody look at everything, it says what is missing.
     as_nobody record -o /dev/null --to pprof -d 0.1 -a 2>said || true
     grep -E 'paranoid=' said || grep -E 'only root can|Run as root for the whole' said >/dev/null && echo "-a: only root"
+    # Time in the kernel is missing because it can't be seen, not because threads are short. Where there
+    # are no perf events for everybody, the sampler counts it.
+    as_nobody record -F 199 -o /dev/null --to pprof -- dd if=/dev/zero of=/dev/null bs=1 count=1500000 2>said
+    if grep 'by perf events' said >/dev/null; then
+        grep -oE 'were spent in the kernel, where samples need privileges' said || cat said
+    else
+        echo "were spent in the kernel, where samples need privileges"
+    fi
 fi

@@ -23,6 +23,11 @@ struct record_options {
 };
 
 /* Target: our own child, or existing processes. */
+/* CPU time, with what of it was spent in the kernel. */
+struct cpu_time {
+    int64_t all_ns, kernel_ns;
+};
+
 struct target {
     pid_t command;                /* 0: none */
     struct heap_preload *preload; /* what the command runs under; NULL: nothing */
@@ -32,10 +37,10 @@ struct target {
     int status;  /* of the command, as waitpid gives it */
     pid_t *pids;
     size_t pid_count, pid_capacity;
-    int64_t began_ns;      /* when the recording did, */
-    int64_t cpu_before_ns; /* and what the processes had used by then */
-    int64_t cpu_ns;        /* that they used during the recording; 0: not known */
-    int priority;          /* our own, before target_raise_priority */
+    int64_t began_ns;           /* when the recording did, */
+    struct cpu_time cpu_before; /* and what the processes had used by then */
+    struct cpu_time cpu;        /* that they used during the recording; 0: not known */
+    int priority;               /* our own, before target_raise_priority */
     bool raised;
 };
 

@@ -17,8 +17,8 @@ static double covered_percent(const struct record_options *options,
     double percent = 100;
     if (options->modes == CAPTURE_HEAP)
         return 100;
-    if (target->cpu_ns >= TIME_WORTH_NS) {
-        double due = (double)target->cpu_ns / 1e9 * (double)options->frequency_hz;
+    if (target->cpu.all_ns >= TIME_WORTH_NS) {
+        double due = (double)target->cpu.all_ns / 1e9 * (double)options->frequency_hz;
         double missing = due - (double)stats->cpu_ns / 1e9 * (double)options->frequency_hz;
         if (missing > 0 && missing * missing > 9 * due) /* three standard deviations */
             percent = 100 * (1 - missing / due);
@@ -33,10 +33,16 @@ static double covered_percent(const struct record_options *options,
 static void report_uncovered(const struct record_options *options, const struct capture *capture,
                              const struct capture_stats *stats, const struct target *target)
 {
-    int64_t missing_ns = target->cpu_ns - stats->cpu_ns;
-    if (target->cpu_ns < TIME_WORTH_NS || covered_percent(options, stats, target) == 100)
+    int64_t missing_ns = target->cpu.all_ns - stats->cpu_ns;
+    if (target->cpu.all_ns < TIME_WORTH_NS || covered_percent(options, stats, target) == 100)
         return;
-    if (capture_backend(capture) == CAPTURE_BPF)
+    /* Most of it: the rest is too little to have a reason of its own. */
+    if (capture_kernel_hidden(capture) && target->cpu.kernel_ns >= missing_ns / 2)
+        fprintf(stderr,
+                "assay: %.2f s of CPU time was not sampled: %.2f s were spent in the kernel, where "
+                "samples need privileges (record as root)\n",
+                (double)missing_ns / 1e9, (double)target->cpu.kernel_ns / 1e9);
+    else if (capture_backend(capture) == CAPTURE_BPF)
         fprintf(stderr, "assay: %.2f s of CPU time was not sampled: the machine was too busy\n",
                 (double)missing_ns / 1e9);
     else

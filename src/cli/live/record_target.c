@@ -169,43 +169,45 @@ bool target_is_interrupted(const struct target *target)
 /* ---- CPU time ---- */
 
 /* Of all children that have ended and were waited for, and of theirs. */
-static int64_t children_cpu_ns(void)
+static struct cpu_time children_cpu(void)
 {
     struct rusage used;
     if (getrusage(RUSAGE_CHILDREN, &used) < 0)
-        return 0;
-    return (used.ru_utime.tv_sec + used.ru_stime.tv_sec) * 1000000000ll +
-           (used.ru_utime.tv_usec + used.ru_stime.tv_usec) * 1000ll;
+        return (struct cpu_time){0};
+    int64_t user_ns = used.ru_utime.tv_sec * 1000000000ll + used.ru_utime.tv_usec * 1000ll;
+    int64_t kernel_ns = used.ru_stime.tv_sec * 1000000000ll + used.ru_stime.tv_usec * 1000ll;
+    return (struct cpu_time){.all_ns = user_ns + kernel_ns, .kernel_ns = kernel_ns};
 }
 
-/* Of a process with all its threads and the children that it has waited for; -1 when it is gone. */
-static int64_t process_cpu_ns(pid_t pid)
+/* Of a process with all its threads and the children that it has waited for; false when it is
+ * gone. */
+static bool process_cpu(pid_t pid, struct cpu_time *sum)
 {
     char path[64];
     _cleanup_buffer_ struct buffer content = {0};
     unsigned long long times[4];
     snprintf(path, sizeof(path), "/proc/%d/stat", (int)pid);
     if (file_read(path, 65536, &content, NULL) < 0)
-        return -1;
+        return false;
     /* Behind the name, which may have anything in it: the 14th to the 17th word. */
     const char *at = strrchr(buffer_text(&content), ')');
     if (!at || sscanf(at + 1, "%*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %llu %llu %llu %llu",
                       &times[0], &times[1], &times[2], &times[3]) != 4)
-        return -1;
-    return (int64_t)(times[0] + times[1] + times[2] + times[3]) *
-           (1000000000 / sysconf(_SC_CLK_TCK));
+        return false;
+    int64_t tick_ns = 1000000000 / sysconf(_SC_CLK_TCK);
+    sum->all_ns += (int64_t)(times[0] + times[1] + times[2] + times[3]) * tick_ns;
+    sum->kernel_ns += (int64_t)(times[1] + times[3]) * tick_ns;
+    return true;
 }
 
-static int64_t all_cpu_ns(const struct target *target)
+/* Of all processes; all_ns is -1 when one is gone. */
+static struct cpu_time all_cpu(const struct target *target)
 {
-    int64_t sum_ns = 0;
-    for (size_t i = 0; i < target->pid_count; i++) {
-        int64_t cpu_ns = process_cpu_ns(target->pids[i]);
-        if (cpu_ns < 0)
-            return -1;
-        sum_ns += cpu_ns;
-    }
-    return sum_ns;
+    struct cpu_time sum = {0};
+    for (size_t i = 0; i < target->pid_count; i++)
+        if (!process_cpu(target->pids[i], &sum))
+            return (struct cpu_time){.all_ns = -1};
+    return sum;
 }
 
 /* ---- beginning and end ---- */
@@ -216,22 +218,23 @@ void target_begin(struct target *target)
         file_write_all(target->gate, "", 1);
         close(target->gate);
     } else {
-        target->cpu_before_ns = all_cpu_ns(target);
+        target->cpu_before = all_cpu(target);
     }
     target->began_ns = monotonic_ns();
 }
 
 void target_measure(struct target *target, int64_t duration_ns)
 {
-    int64_t cpu_ns = target->ended ? children_cpu_ns() : all_cpu_ns(target);
+    struct cpu_time cpu = target->ended ? children_cpu() : all_cpu(target);
     int64_t passed_ns = monotonic_ns() - target->began_ns;
-    if (cpu_ns < 0 || target->cpu_before_ns < 0 || passed_ns > duration_ns + duration_ns / 10)
+    if (cpu.all_ns < 0 || target->cpu_before.all_ns < 0 ||
+        passed_ns > duration_ns + duration_ns / 10)
         return;
-    target->cpu_ns = cpu_ns - target->cpu_before_ns;
     /* We may be a little late. */
-    if (passed_ns > duration_ns)
-        target->cpu_ns =
-            (int64_t)((double)target->cpu_ns * (double)duration_ns / (double)passed_ns);
+    double part = passed_ns > duration_ns ? (double)duration_ns / (double)passed_ns : 1;
+    target->cpu.all_ns = (int64_t)((double)(cpu.all_ns - target->cpu_before.all_ns) * part);
+    target->cpu.kernel_ns =
+        (int64_t)((double)(cpu.kernel_ns - target->cpu_before.kernel_ns) * part);
 }
 
 bool target_has_ended(struct target *target, struct capture *capture)
