@@ -5,6 +5,7 @@ import base64
 import gzip
 import http.client
 import json
+import socket
 import struct
 import subprocess
 import sys
@@ -118,6 +119,13 @@ def same(address, fixtures):
         expect(total(address, name + "-web"), wanted, path)
     same_queries(connection, address)
     many_at_once(connection, address)
+    # A new connection, where the client has sent more than our window before it knows of it.
+    fresh = h2.Connection(address)
+    fresh.socket.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 1 << 20)
+    message = otlp("fresh", 77) + field(15, b"\0" * 200000)
+    stream = fresh.open("POST", EXPORT, [("content-type", "application/grpc")])
+    fresh.data(stream, b"\0" + struct.pack(">I", len(message)) + message)
+    expect(fresh.wait(stream).grpc, OK, "a large body on a new connection")
 
 
 def same_queries(connection, address):

@@ -104,6 +104,14 @@ struct h2_loop {
     gnutls_certificate_credentials_t credentials; /* NULL: no TLS */
 };
 
+/* ---- h2_loop.c ---- */
+struct h2_connection *h2_connection_open(struct h2_loop *loop, struct listener *listener, int fd,
+                                         const struct sockaddr *address);
+bool h2_open_session(struct h2_connection *connection);
+void h2_connection_close(struct h2_connection *connection);
+/* Answers, and what else has changed since the last time. */
+void h2_process_woken(struct h2_loop *loop);
+
 /* ---- h2_socket.c ---- */
 int h2_credentials(struct h2_loop *loop);
 int h2_tls_begin(struct h2_connection *connection);

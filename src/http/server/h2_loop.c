@@ -26,8 +26,8 @@
 
 /* ---- connections ---- */
 
-static struct h2_connection *connection_open(struct h2_loop *loop, struct listener *listener,
-                                             int fd, const struct sockaddr *address)
+struct h2_connection *h2_connection_open(struct h2_loop *loop, struct listener *listener, int fd,
+                                         const struct sockaddr *address)
 {
     struct h2_connection *connection = memory_zalloc(1, sizeof(*connection));
     connection->source = H2_SOURCE_CONNECTION;
@@ -63,7 +63,7 @@ static void connection_forget(struct h2_connection *connection)
     free(connection);
 }
 
-static void connection_close(struct h2_connection *connection)
+void h2_connection_close(struct h2_connection *connection)
 {
     int fd = connection->fd;
     epoll_ctl(connection->loop->epoll_fd, EPOLL_CTL_DEL, fd, NULL);
@@ -102,7 +102,7 @@ static void give_away(struct h2_connection *connection)
 
 /* ---- the first bytes ---- */
 
-static bool open_session(struct h2_connection *connection)
+bool h2_open_session(struct h2_connection *connection)
 {
     connection->load = memory_zalloc(1, sizeof(*connection->load));
     atomic_init(&connection->load->references, 1);
@@ -133,7 +133,7 @@ static void begin_handshake(struct h2_connection *connection)
 {
     connection->state = H2_HANDSHAKE;
     if (h2_tls_begin(connection) < 0)
-        connection_close(connection);
+        h2_connection_close(connection);
 }
 
 static void on_open(struct h2_connection *connection, uint32_t events);
@@ -143,8 +143,8 @@ static void on_handshake(struct h2_connection *connection)
     int r = h2_tls_handshake(connection);
     if (r == -EAGAIN)
         return;
-    if (r < 0 || !open_session(connection))
-        connection_close(connection);
+    if (r < 0 || !h2_open_session(connection))
+        h2_connection_close(connection);
     else
         on_open(connection, EPOLLIN);
 }
@@ -156,14 +156,14 @@ static void on_first_bytes(struct h2_connection *connection, uint32_t events)
         connection->looks++ < LOOKS_MAX)
         return;
     if (r == -ECONNRESET) {
-        connection_close(connection);
+        h2_connection_close(connection);
     } else if (r <= 0) { /* libmicrohttpd tells the client what is wrong with it */
         give_away(connection);
     } else if (connection->loop->credentials) {
         begin_handshake(connection);
         on_handshake(connection);
-    } else if (!open_session(connection)) {
-        connection_close(connection);
+    } else if (!h2_open_session(connection)) {
+        h2_connection_close(connection);
     } else {
         on_open(connection, EPOLLIN);
     }
@@ -201,7 +201,7 @@ static bool settle(struct h2_connection *connection, int r)
         connection_reject(connection);
     if (r >= 0 && sent >= 0 && !done)
         return true;
-    connection_close(connection);
+    h2_connection_close(connection);
     return false;
 }
 
@@ -240,12 +240,12 @@ static void accept_one(struct h2_loop *loop, struct listener *listener, int fd,
     }
     if (address->sa_family != AF_UNIX)
         setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &yes, sizeof(yes));
-    struct h2_connection *connection = connection_open(loop, listener, fd, address);
+    struct h2_connection *connection = h2_connection_open(loop, listener, fd, address);
     /* By edges: bytes that were looked at stay where they are. */
     connection->events = EPOLLIN | EPOLLRDHUP | EPOLLET;
     if (epoll_ctl(loop->epoll_fd, EPOLL_CTL_ADD, fd,
                   &(struct epoll_event){.events = connection->events, .data.ptr = connection}) < 0)
-        connection_close(connection);
+        h2_connection_close(connection);
 }
 
 static void on_listener(struct h2_loop *loop, struct listener *listener)
@@ -314,7 +314,7 @@ static struct h2_stream *take_woken(struct h2_loop *loop)
     return stream;
 }
 
-static void process_woken(struct h2_loop *loop)
+void h2_process_woken(struct h2_loop *loop)
 {
     struct h2_stream *stream;
     while ((stream = take_woken(loop))) {
@@ -347,7 +347,7 @@ static void check_idle(struct h2_connection *connection, int64_t now_ms)
     if (now_ms - since_ms <= options->idle_timeout_ms)
         return;
     connection_cut(connection->connection, HTTP_REFUSED_SLOW_HEAD, NULL, NULL);
-    connection_close(connection);
+    h2_connection_close(connection);
 }
 
 static void end_idle(struct h2_connection *connection, int64_t now_ms)
@@ -416,11 +416,11 @@ static void *loop_main(void *userdata)
             on_event(loop, &events[i]);
         if (atomic_load(&loop->quiesce) && !loop->quiesced)
             stop_accepting(loop);
-        process_woken(loop);
+        h2_process_woken(loop);
         wait_ms = tick(loop);
     }
     while (loop->connections)
-        connection_close(loop->connections);
+        h2_connection_close(loop->connections);
     return NULL;
 }
 

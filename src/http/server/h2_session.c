@@ -61,6 +61,9 @@ static void settings_known(struct h2_connection *connection)
     connection->settings_known = true;
     for (struct h2_stream *at = connection->streams; at; at = at->next)
         at->window -= H2_WINDOW_UNTOLD - (int64_t)H2_WINDOW_BYTES;
+    /* Those that had sent more than that wait for us now. */
+    for (struct h2_stream *at = connection->streams; at; at = at->next)
+        h2_stream_process(at);
     nghttp2_session_set_local_window_size(connection->session, NGHTTP2_FLAG_NONE, 0,
                                           H2_CONNECTION_WINDOW);
 }
