@@ -22,6 +22,10 @@
 #define RULES_MAX (BPF_RULES_MAX - 1024)
 /* What a walk or an event on its way in another CPU can take, at the very most. */
 #define SETTLE_US 20000
+/* Events are read for at most so long: they may come as fast as they are read, and there is more to
+ * do. The second is for when all of them are wanted. */
+#define READ_NS 250000000ll
+#define DRAIN_NS 5000000000ll
 /* While there are no events of processes, what is known of them is looked up again so often. */
 #define DOUBT_AGAIN_NS 10000000000
 #define CGROUPS_NS 1000000000
@@ -668,7 +672,7 @@ static void reset(struct bpf_recorder *bpf)
     struct processes *processes = &bpf->recorder->processes;
     bpf_sampler_forget_processes(bpf->sampler);
     usleep(SETTLE_US);
-    bpf_sampler_read(bpf->sampler, take_event, bpf);
+    bpf_sampler_read(bpf->sampler, DRAIN_NS, take_event, bpf);
     for (size_t i = 0; i < processes->count; i++) {
         struct process *process = processes->list[i];
         unwind_pool_leave_list(&bpf->installer.pool, process->list, monotonic_ns());
@@ -722,7 +726,7 @@ int bpf_recorder_read(struct bpf_recorder *bpf, int timeout_ms)
     size_t count = 1 + perf_sampler_descriptors(bpf->events, polls + 1, POLLS_MAX - 1);
     if (poll(polls, count, timeout_ms) < 0 && errno != EINTR)
         return -errno;
-    bpf_sampler_read(bpf->sampler, take_event, bpf);
+    bpf_sampler_read(bpf->sampler, READ_NS, take_event, bpf);
     uint64_t until_ns = (uint64_t)monotonic_ns();
     collect(bpf, until_ns);
     perf_sampler_deliver(bpf->events, until_ns, take_record, bpf);
@@ -739,7 +743,7 @@ void bpf_recorder_settle(struct bpf_recorder *bpf)
     for (size_t i = 0; i < bpf->collector_count; i++)
         if (bpf->collectors[i].kind->look)
             bpf->collectors[i].kind->look(bpf->collectors[i].state);
-    bpf_sampler_read(bpf->sampler, take_event, bpf);
+    bpf_sampler_read(bpf->sampler, DRAIN_NS, take_event, bpf);
     for (size_t i = 0; i < bpf->collector_count; i++)
         if (bpf->collectors[i].kind->settle)
             bpf->collectors[i].kind->settle(bpf->collectors[i].state);

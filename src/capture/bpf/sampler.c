@@ -13,6 +13,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/log.h"
 #include "base/memory.h"
 #include "capture/bpf/object.h"
@@ -69,6 +70,7 @@ struct bpf_sampler {
     int *events;
     size_t event_count, event_capacity;
     bool cycles;
+    int64_t read_until_ns;
     int measuring; /* while it is open, the kernel measures; -1: it doesn't for us */
     bpf_event_fn callback;
     void *context;
@@ -176,7 +178,8 @@ static int take_event(void *context, void *data, size_t length)
                      : false;
     if (whole && sampler->callback)
         sampler->callback(sampler->context, data);
-    return 0;
+    /* Events may come faster than they are read. */
+    return monotonic_ns() > sampler->read_until_ns ? -EAGAIN : 0;
 }
 
 static int explain_load(int code, struct error *error)
@@ -505,12 +508,14 @@ int bpf_sampler_descriptor(const struct bpf_sampler *sampler)
     return ring_buffer__epoll_fd(sampler->ring);
 }
 
-int bpf_sampler_read(struct bpf_sampler *sampler, bpf_event_fn callback, void *context)
+int bpf_sampler_read(struct bpf_sampler *sampler, int64_t limit_ns, bpf_event_fn callback,
+                     void *context)
 {
     sampler->callback = callback;
     sampler->context = context;
+    sampler->read_until_ns = monotonic_ns() + limit_ns;
     int r = ring_buffer__consume(sampler->ring);
-    return r < 0 ? r : 0;
+    return r < 0 && r != -EAGAIN ? r : 0;
 }
 
 void bpf_sampler_counters(const struct bpf_sampler *sampler, uint64_t ret_counters[BPF_COUNTERS])

@@ -78,8 +78,9 @@ int bpf_sampler_descriptor(const struct bpf_sampler *sampler);
 /* An event as bpf/shared.h describes it; its length has been checked. */
 typedef void (*bpf_event_fn)(void *context, const void *event);
 
-/* Hands over what has come. */
-int bpf_sampler_read(struct bpf_sampler *sampler, bpf_event_fn callback, void *context);
+/* Hands over what has come, for at most that long: what is left stays for the next time. */
+int bpf_sampler_read(struct bpf_sampler *sampler, int64_t limit_ns, bpf_event_fn callback,
+                     void *context);
 
 void bpf_sampler_counters(const struct bpf_sampler *sampler, uint64_t ret_counters[BPF_COUNTERS]);
 
