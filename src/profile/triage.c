@@ -58,6 +58,11 @@ const char *triage_kind_words(enum triage_kind kind)
     return kinds[kind].words;
 }
 
+const char *triage_kind_state(enum triage_kind kind)
+{
+    return kinds[kind].state;
+}
+
 static const char *function_of(const struct profile *profile, uint32_t node)
 {
     uint32_t function = profile->frames[profile->nodes[node].frame].function;

@@ -54,6 +54,8 @@ int triage_profile(const struct profile *profile, struct triage *ret_triage, str
 /* "computing", "lock": as JSON has it; and in words: "waiting for locks". */
 const char *triage_kind_name(enum triage_kind kind);
 const char *triage_kind_words(enum triage_kind kind);
+/* The value of the label `state`; "" of idle, which is not one. */
+const char *triage_kind_state(enum triage_kind kind);
 
 /* The name in "[lock NAME]"; NULL: it is not one. */
 const char *triage_lock_name(const char *function, size_t *ret_length);

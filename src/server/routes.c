@@ -63,6 +63,7 @@ static const struct server_route {
     {"GET", "/api/v1/flame", HTTP_ROLE_READ, ADMIT_QUERY, BODY_NONE, api_flame},
     {"GET", "/api/v1/profile", HTTP_ROLE_READ, ADMIT_QUERY, BODY_NONE, api_profile},
     {"GET", "/api/v1/top", HTTP_ROLE_READ, ADMIT_QUERY, BODY_NONE, api_top},
+    {"GET", "/api/v1/triage", HTTP_ROLE_READ, ADMIT_QUERY, BODY_NONE, api_triage},
     {"GET", "/api/v1/callers", HTTP_ROLE_READ, ADMIT_QUERY, BODY_NONE, api_callers},
     {"GET", "/api/v1/lines", HTTP_ROLE_READ, ADMIT_QUERY, BODY_NONE, api_lines},
     {"GET", "/api/v1/diff", HTTP_ROLE_READ, ADMIT_COMPARISON, BODY_NONE, api_diff},

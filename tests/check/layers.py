@@ -131,8 +131,8 @@ USES = {
         "server/web symbol/recorded symbol/sources symbol/store"
     ),
     "cli/live": (
-        "base capture capture/bpf capture/heap capture/ptrace cli config io profile symbol/jit "
-        "symbol/naming"
+        "base capture capture/bpf capture/heap capture/ptrace cli cli/remote config io profile "
+        "symbol/jit symbol/naming"
     ),
     "cli/remote": "base cli elf http/client io profile symbol/index symbol/sources symbol/store",
     "simulate": "base format format/otlp format/pprof http/client",

@@ -108,7 +108,8 @@ def try_operation(document, path, operation):
     needed += [n for n in ALWAYS if n in names and n not in needed] + NEEDED.get(path, [])
     real = path.replace("{name}", "endpoint").replace("{id}", RECORDING)
     real = real.replace("{build_id}", BUILD).replace("{path}", f"{BUILD}/executable")
-    base = [(n, VALUES[n]) for n in needed]
+    values = dict(VALUES, query="wall") if path == "/api/v1/triage" else VALUES
+    base = [(n, values[n]) for n in needed]
     count = 0
     for extra in [None] + [n for n in names if n not in needed]:
         pairs = base + ([(extra, VALUES[extra])] if extra else [])

@@ -4,6 +4,7 @@
 
 #include "profile/triage_report.h"
 
+#include <ctype.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,8 +12,10 @@
 
 #include "base/memory.h"
 #include "base/subprocess.h"
+#include "base/text.h"
 #include "cli/cli.h"
 #include "cli/input.h"
+#include "cli/remote/control.h"
 #include "cli/terminal.h"
 
 #define DURATION_S 10
@@ -20,7 +23,8 @@
 #define PATH_BYTES 64
 
 struct triage_options {
-    const char *pid, *cgroup, *output;
+    const char *pid, *cgroup, *output, *service, *from, *to;
+    struct server_link link;
     bool all, json, markdown;
     double duration_s;
     struct input_options input;
@@ -78,6 +82,43 @@ static int triage_file(const struct triage_options *options, const char *path)
     return ferror(stdout) ? EXIT_FAILURE : EXIT_SUCCESS;
 }
 
+/* ---- a server ---- */
+
+static void add_parameter(struct buffer *path, const char *name, const char *value)
+{
+    buffer_printf(path, "&%s=", name);
+    for (; *value; value++)
+        if (isalnum((unsigned char)*value) || strchr("-_.~", *value))
+            buffer_add_char(path, *value);
+        else
+            buffer_printf(path, "%%%02X", (unsigned char)*value);
+}
+
+/* What agents measured, as the server says it. */
+static int triage_service(struct triage_options *options)
+{
+    _cleanup_buffer_ struct buffer path = {0}, query = {0}, answer = {0};
+    struct error error = {0};
+    buffer_add_text(&query, "wall{service_name=");
+    text_escape_json(&query, options->service, strlen(options->service));
+    buffer_add_char(&query, '}');
+    buffer_printf(&path, "/api/v1/triage?format=%s",
+                  options->json       ? "json"
+                  : options->markdown ? "markdown"
+                                      : "text");
+    add_parameter(&path, "query", buffer_text(&query));
+    add_parameter(&path, "from", options->from ? options->from : "now-15m");
+    add_parameter(&path, "to", options->to ? options->to : "now");
+    int r = server_link_open(&options->link, &error);
+    if (!r)
+        r = server_link_call(&options->link, "GET", buffer_text(&path), NULL, &answer, &error);
+    server_link_close(&options->link);
+    if (r < 0)
+        return fail(&error);
+    fwrite(answer.data, 1, answer.length, stdout);
+    return ferror(stdout) ? EXIT_FAILURE : EXIT_SUCCESS;
+}
+
 static int triage_live(const struct triage_options *options)
 {
     char path[PATH_BYTES] = "/tmp/assay-triage-XXXXXX.pb.gz";
@@ -106,6 +147,13 @@ int command_triage(int argc, char **argv)
         {"all", 'a', OPTION_FLAG, NULL, "everything on this machine", &options.all},
         {"duration", 'd', OPTION_NUMBER, "SECONDS", "how long to record (10)", &options.duration_s},
         {"output", 'o', OPTION_TEXT, "FILE", "keep the recording here", &options.output},
+        {"Asking a server", .kind = OPTION_GROUP},
+        {"service", 0, OPTION_TEXT, "NAME", "what agents measured of this service",
+         &options.service},
+        {"from", 0, OPTION_TEXT, "T", "start: unix seconds, RFC 3339 or now-15m (default)",
+         &options.from},
+        {"to", 0, OPTION_TEXT, "T", "end, likewise (now)", &options.to},
+        SERVER_LINK_OPTIONS(options.link),
         {"Output", .kind = OPTION_GROUP},
         {"json", 0, OPTION_FLAG, NULL, "one JSON object", &options.json},
         {"markdown", 0, OPTION_FLAG, NULL, "Markdown", &options.markdown},
@@ -114,20 +162,29 @@ int command_triage(int argc, char **argv)
     struct command_line line = {
         .command = "triage",
         .arguments = "[FILE]",
-        .summary = "Says where the time of a slow program goes: computing, waiting for a CPU, for\n"
-                   "locks (and who holds them), for disks, for the network, or idle. Records\n"
-                   "wall-clock time, or reads a recording of `assay record --mode wall,lock`.",
+        .summary =
+            "Says where the time of a slow program goes: computing, waiting for a CPU, for\n"
+            "locks (and who holds them), for disks, for the network, or idle. Records\n"
+            "wall-clock time, reads a recording of `assay record --mode wall,lock`, or asks a\n"
+            "server what its agents measured.",
         .options = own,
         .most = 1,
     };
     int r = options_parse(&line, argc, argv);
     if (r >= 0)
         return r;
-    if ((line.count > 0) + !!options.pid + !!options.cgroup + options.all != 1)
-        return options_wrong("triage", "say one of --pid PID, --cgroup PATH, --all and FILE.");
+    if ((line.count > 0) + !!options.pid + !!options.cgroup + !!options.service + options.all != 1)
+        return options_wrong(
+            "triage", "specify one of --pid PID, --cgroup PATH, --all, --service NAME and FILE.");
+    if (!options.service && (options.from || options.to || options.link.url ||
+                             options.link.token_file || options.link.ca))
+        return options_wrong("triage", "--from, --to, --server, --token-file and --ca are for "
+                                       "--service.");
     if (options.duration_s <= 0 || options.duration_s > DURATION_S_MAX)
         return options_wrong("triage", "--duration is from 0 to 3600 seconds.");
     if (options.json && options.markdown)
         return options_wrong("triage", "--json and --markdown exclude each other.");
-    return line.count ? triage_file(&options, line.values[0]) : triage_live(&options);
+    return options.service ? triage_service(&options)
+           : line.count    ? triage_file(&options, line.values[0])
+                           : triage_live(&options);
 }

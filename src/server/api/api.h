@@ -38,6 +38,7 @@ server_handler api_types, api_labels, api_label_values, api_series, api_senders;
 server_handler api_build;
 server_handler api_flame, api_profile, api_top; /* api_profiles.c, api_top.c */
 server_handler api_callers, api_lines, api_diff;
+server_handler api_triage;
 server_handler api_files_flame, api_files_diff; /* api_files.c */
 server_handler api_timeseries, api_exemplars;   /* api_points.c, api_exemplars.c */
 server_handler api_document, api_page;          /* api_document.c */

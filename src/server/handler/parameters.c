@@ -24,6 +24,7 @@ static const struct {
     {"/api/v1/flame", SELECTION " agg names focus format max_nodes span_id trace_id"},
     {"/api/v1/profile", SELECTION " agg names focus format max_nodes span_id trace_id"},
     {"/api/v1/top", SELECTION TABLE_PARAMETERS " agg names span_id trace_id"},
+    {"/api/v1/triage", SELECTION " format names"},
     {"/api/v1/lines", SELECTION " agg names function limit sort span_id trace_id"},
     {"/api/v1/callers", SELECTION " agg names function limit max_nodes span_id trace_id base_query "
                                   "base_from base_to normalize hide fold only recursion "

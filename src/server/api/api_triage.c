@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+// Where the time of threads went, of a selection of wall-clock time: what `assay triage` says of a
+// recording.
+
+#include <string.h>
+
+#include "profile/triage_report.h"
+#include "server/api/api.h"
+#include "server/handler/parameters.h"
+#include "server/query/context.h"
+
+/* Each state is series of its own: they are merged one by one, so that stacks keep their state. */
+static int merge_state(struct query_context *query_context, const char *state,
+                       struct profile *profile, struct error *error)
+{
+    _cleanup_profile_ struct profile part;
+    struct store_quality quality = {0};
+    const struct matcher matcher = {.kind = MATCH_EQUAL, .name = "state", .value = state};
+    profile_init(&part, PROFILE_LABELS);
+    int r = query_context_merge_matching(query_context, &matcher, &part, &quality, error);
+    if (r == -ENOENT || r == -ENODATA) /* nobody was in it */
+        return 0;
+    if (r < 0)
+        return r;
+    struct profile_label label = {.key = profile_cstring(&part, "state"),
+                                  .text = profile_cstring(&part, state)};
+    uint32_t labels = profile_label_set(&part, &label, 1);
+    for (size_t row = 0; row < part.samples.count; row++)
+        part.samples.labels[row] = labels;
+    return profile_merge(profile, &part, error);
+}
+
+static int read_format(struct http_request *request, const char **ret_format, struct error *error)
+{
+    const char *format = http_request_query(request, "format");
+    if (!format)
+        format = "json";
+    if (strcmp(format, "json") != 0 && strcmp(format, "text") != 0 &&
+        strcmp(format, "markdown") != 0)
+        return error_set(error, -EINVAL, "The format is json, text or markdown.");
+    *ret_format = format;
+    return 0;
+}
+
+void api_triage(struct http_request *request, void *server)
+{
+    _cleanup_query_context_ struct query_context query_context = {0};
+    _cleanup_profile_ struct profile profile;
+    _cleanup_buffer_ struct buffer out = {0};
+    struct error error = {0};
+    struct triage triage;
+    const char *format = "json";
+    profile_init(&profile, PROFILE_LABELS);
+    if (!parameters_known(request, "/api/v1/triage"))
+        return;
+    int r = read_format(request, &format, &error);
+    if (!r)
+        r = query_context_read(&query_context, request, server, "", true, &error);
+    for (unsigned kind = 0; !r && kind < TRIAGE_KINDS; kind++)
+        if (*triage_kind_state((enum triage_kind)kind))
+            r = merge_state(&query_context, triage_kind_state((enum triage_kind)kind), &profile,
+                            &error);
+    if (!r && triage_profile(&profile, &triage, &error) < 0)
+        r = error_set(&error, -ENOENT,
+                      "No wall-clock time by state in this selection. Agents measure it where the "
+                      "kernel can: see `assay agent status`.");
+    if (r < 0) {
+        http_respond_failure(request, &error);
+        return;
+    }
+    if (!strcmp(format, "json"))
+        triage_put_json(&profile, &triage, &out);
+    else
+        triage_put_text(&profile, &triage, !strcmp(format, "markdown"), &out);
+    api_respond(request, !strcmp(format, "json") ? "application/json" : "text/plain; charset=utf-8",
+                &out);
+}
