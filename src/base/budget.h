@@ -26,8 +26,8 @@ struct budget {
 void budget_init(struct budget *budget, size_t limit_bytes);
 void budget_release(struct budget *budget);
 
-/* What is asked for, or the limit when that is less: work that needs more runs alone. The other
- * calls see to that themselves. */
+/* `bytes`, or the limit if that is less: work that needs more runs alone. The other calls apply
+ * this themselves. */
 size_t budget_fit(const struct budget *budget, size_t bytes);
 
 /* True: it is yours until budget_give. */

@@ -148,7 +148,7 @@ char *memory_strndup(const char *text, size_t length)
 void *memory_grow(void *array, size_t *capacity, size_t needed, size_t element_bytes)
 {
     size_t wanted = *capacity ? *capacity : 16;
-    /* What is small is doubled, since copying is what it costs; what is large isn't, since memory
+    /* Small arrays double, since copying is their main cost; large ones grow by half, since memory
      * is. */
     while (wanted < needed && wanted < SIZE_MAX / 2)
         wanted += wanted * element_bytes < DOUBLED_BYTES ? wanted : wanted / 2;

@@ -35,9 +35,9 @@ void *memory_grow(void *array, size_t *capacity, size_t needed, size_t element_b
     } while (0)
 
 /*
- * What a thread takes while it reads what somebody else has sent: arrays and blocks of at least
- * 64 KiB, as they grow. What is freed isn't taken off, so it is a bound from above, and only for a
- * short piece of work. Allocations never fail; readers ask memory_full() now and then, and stop.
+ * Memory that a thread allocates while it reads untrusted input: arrays and blocks of at least
+ * 64 KiB, as they grow. Freed memory isn't subtracted, so this is an upper bound, for short pieces
+ * of work. Allocations never fail; readers ask memory_full() now and then, and stop.
  */
 struct memory_meter {
     size_t used_bytes, granted_bytes;

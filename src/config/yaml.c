@@ -200,7 +200,7 @@ static int close_node(struct builder *builder, size_t line)
         result = remember(builder, open.anchor, open.node);
     if (result < 0)
         return result;
-    /* What is inside has been counted already. */
+    /* Its content has been counted already. */
     builder->total -= open.node->weight - 1;
     return place(builder, open.node, line);
 }

@@ -16,7 +16,7 @@ void gzip_stream_free(struct gzip_stream *stream); /* takes NULL */
 /* Gets what is compressed; negative ends the call, which returns that. */
 typedef int gzip_take_fn(void *context, const void *bytes, size_t length);
 
-/* What comes out may be of earlier pieces. */
+/* The output may be of earlier pieces. */
 int gzip_stream_put(struct gzip_stream *stream, const void *bytes, size_t length,
                     gzip_take_fn *take, void *context);
 

@@ -177,7 +177,7 @@ int json_array(struct json *json)
     return byte == '[' ? push(json, ']') : json_unexpected(json, "an array", byte);
 }
 
-/* What stands between elements. 1 when another follows, 0 when the closing bracket was consumed. */
+/* Reads a separator. 1 when another element follows, 0 when the closing bracket was consumed. */
 static int next_item(struct json *json, char closer)
 {
     if (json->failed)
@@ -259,7 +259,7 @@ int json_end(struct json *json)
 
 /* ---- skipping ---- */
 
-/* What a byte means to one who only looks for the end of an object or array. */
+/* Classes of bytes, for skipping to the end of an object or array. */
 enum skip_class { SKIP_PLAIN, SKIP_NEWLINE, SKIP_QUOTE, SKIP_OPEN, SKIP_CLOSE };
 static const uint8_t skip_classes[256] = {
     ['\n'] = SKIP_NEWLINE, ['"'] = SKIP_QUOTE, ['{'] = SKIP_OPEN,

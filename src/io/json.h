@@ -79,7 +79,7 @@ void json_init(struct json *json, struct source *source, struct error *error);
 void json_release(struct json *json);
 #define _cleanup_json_ __attribute__((cleanup(json_release)))
 
-/* What the value that comes next is: an enum json_kind, or an error. Consumes nothing. */
+/* The kind of the next value: an enum json_kind, or an error. Consumes nothing. */
 int json_kind(struct json *json);
 
 /* Goes into an object or array; fails when the next value is something else. */

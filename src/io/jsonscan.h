@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the two halves of the JSON reader share. Private to json.c and jsonvalue.c. */
+/* Shared by the two halves of the JSON reader. Private to json.c and jsonvalue.c. */
 #pragma once
 
 #include "io/json.h"

@@ -199,7 +199,7 @@ static const uint8_t *take_digits(const uint8_t *at, const uint8_t *end, struct 
     return at;
 }
 
-/* What follows the number at `at`, or NULL when it is malformed. */
+/* The end of the number at `at`, or NULL when it is malformed. */
 static const uint8_t *parse_number(const uint8_t *at, const uint8_t *end,
                                    struct json_number *ret_number)
 {

@@ -40,8 +40,8 @@ static int complain(const char *expression, const char *what, int code, PCRE2_SI
                      expression, what, offset + 1, (const char *)message);
 }
 
-/* What dashboards send where several values are chosen, one|two|three, is a list of words. NULL:
- * it is more than that. */
+/* Dashboards send one|two|three for several chosen values: a list of words. NULL: another
+ * expression. */
 static char *words_of(const char *expression)
 {
     static const char plain[] =
@@ -261,7 +261,7 @@ void matching_begin(struct matching *matching, struct match_budget *budget)
     }
 }
 
-/* What the budget's threads have used so far, with this one's up to now. */
+/* The cost so far of all threads of the budget, including this one. */
 static int64_t charge(struct matching *matching)
 {
     int64_t cpu_ns = clock_ns(CLOCK_THREAD_CPUTIME_ID), used_ns = cpu_ns - matching->cpu_ns;

@@ -63,7 +63,7 @@ bool regex_template_refers(const char *template);
 
 /* ---- many texts ---- */
 
-/* What all expressions of one query may cost together. The query's threads share it. */
+/* The limit on the cost of all expressions of one query, shared by its threads. */
 struct match_budget {
     int64_t limit_ns;             /* of CPU time */
     const atomic_bool *cancelled; /* NULL: never */

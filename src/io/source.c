@@ -2,8 +2,8 @@
 // Byte sources: reading, decompressing and the sliding window. See source.h.
 //
 // gzip goes through ISA-L's streaming inflater, whose output stays in the cache until it is parsed.
-// What is small and in memory already is decoded at once: by libdeflate, which is a seventh faster
-// then, or by zstd without buffers of its own.
+// Small input that is already in memory is decoded at once: by libdeflate, which is a seventh
+// faster then, or by zstd without buffers of its own.
 
 #include "io/source.h"
 
@@ -423,7 +423,7 @@ bool source_is_compressed(const struct source *source)
     return compression_of(source_data(source), source_available(source)) != COMPRESSION_NONE;
 }
 
-/* What the trailer of a gzip member says that it holds, or 0. */
+/* The decompressed size that the trailer of a gzip member gives, or 0. */
 static uint64_t gzip_size(const uint8_t *data, size_t length)
 {
     if (length < 18) /* the least that a header and a trailer have */
@@ -444,7 +444,8 @@ static bool inflate(const uint8_t *data, size_t length, uint8_t *out, size_t siz
     return whole;
 }
 
-/* What the header of a zstd frame says, or 0: not said, too much, or not the only frame. */
+/* The decompressed size in the header of a zstd frame, or 0: none, too large, or not the only
+ * frame. */
 static uint64_t zstd_size(const uint8_t *data, size_t length)
 {
     unsigned long long size = ZSTD_getFrameContentSize(data, length);

@@ -69,7 +69,7 @@ const char *labels_get(const struct labels *labels, const char *name);
 /* `to` becomes a copy of `from`; what it held is gone. */
 void labels_copy(struct labels *to, const struct labels *from);
 
-/* What it takes, besides the struct itself. */
+/* Its memory, besides the struct itself. */
 size_t labels_memory(const struct labels *labels);
 
 /* The same for equal sets, on every machine and in every version of the program. */

@@ -20,7 +20,7 @@ size_t label_name_plain_prefix(const char *text, size_t length);
 /* Names as Prometheus 3 allows them: any UTF-8 without NUL, not empty. */
 bool label_name_valid(const char *name, size_t length);
 
-/* What a protocol takes that knows plain names only: anything else becomes "_". */
+/* A name for protocols with plain names only: other characters become "_". */
 void label_name_sanitize(struct buffer *out, const char *name);
 
 /* A character as UTF-8. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What stands for a level over a range: its average, its last value or its greatest
+ * The value of a level over a range: its average, its last value or its greatest
  * (docs/levels.md). Last and greatest values are those of a *moment*: the shortest of some round
  * times in which each process has a snapshot, so that processes that are not observed at the same
  * time are still added up.

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What an answer's values are to be divided by: docs/covered-time.md and docs/levels.md. The store
- * measures covered time (store/cover.h); all that shows rates, averages and comparisons goes
- * through here.
+ * The divisor of an answer's values: docs/covered-time.md and docs/levels.md. The store measures
+ * covered time (store/cover.h); rates, averages and comparisons all use these functions.
  */
 #pragma once
 

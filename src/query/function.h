@@ -22,7 +22,7 @@ struct query_function {
 void query_function_release(struct query_function *function);
 #define _cleanup_query_function_ __attribute__((cleanup(query_function_release)))
 
-/* What is looked for, and where its names come from. `late` and `maps` may be NULL; with maps, only
+/* The function, and the sources of names. `late` and `maps` may be NULL; with maps, only
  * the names that these give count. */
 struct query_function_names {
     const char *name; /* borrowed until release */

@@ -22,7 +22,7 @@ struct graft {
 void graft_release(struct graft *graft);
 #define _cleanup_graft_ __attribute__((cleanup(graft_release)))
 
-/* What is copied from now on. The profile may have grown since, but hasn't changed otherwise. */
+/* Sets the source. The profile may have grown since, but must not have changed otherwise. */
 void graft_from(struct graft *graft, const struct profile *from);
 
 uint32_t graft_frame(struct graft *graft, uint32_t frame);

@@ -37,8 +37,8 @@ bool query_links_any(const struct query_links *links);
 /* Whether a sample has the traces and spans that are asked for. */
 bool query_links_match(struct query_links *links, const struct store_exemplar *exemplar);
 
-/* What stands for one window where clients want a profile's id: it is made of its labels and time,
- * so that the same window always has the same, and is found by it. */
+/* An id for one window, for clients that want profile ids. It is made of labels and time, so a
+ * window always has the same id and can be found by it. */
 void query_profile_id(const struct labels *labels, int64_t time_ns,
                       char ret_text[PROFILE_ID_BYTES]);
 

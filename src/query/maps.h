@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Names from source maps and mapping files, when a query is asked: profiles are stored with the
- * names that a minifier or an obfuscator left, and a map for their service and version says what
- * the source calls them. What one function became of several, inlined, is several frames again.
+ * Names from source maps and mapping files at query time: profiles are stored with minified or
+ * obfuscated names, and a map for their service and version has the names of the source. A frame
+ * that combines several inlined functions becomes several frames again.
  *
- * A selection is cut into parts of which each has one service and version with maps, and the rest,
- * which has none; an answer is put together from theirs.
+ * A selection is divided into one part for each service and version with maps, and the rest, which
+ * has none; the results of the parts are merged.
  */
 #pragma once
 

@@ -36,7 +36,7 @@ struct query_maps {
     struct arena arena; /* of one frame's texts */
 };
 
-/* What a frame is in the source. */
+/* A frame as the source has it. */
 struct original {
     const char *name, *file; /* file: NULL: not known */
     uint32_t line, column, start_line;
@@ -189,7 +189,7 @@ static size_t find_originals(struct query_maps *maps, const struct profile *prof
     return count;
 }
 
-/* What it was called stays as the name that the machine knows. */
+/* The stored name becomes the system name. */
 static size_t rename_frame(void *context, const struct profile *from, uint32_t id,
                            struct profile *to, struct profile_frame renamed[PROFILE_EXPANSION_MAX])
 {

@@ -14,18 +14,18 @@
 
 _Static_assert(SYMBOL_FRAMES_MAX <= PROFILE_EXPANSION_MAX, "all frames of an address fit");
 
-struct namer {
+struct symbol_sources {
     struct symbol_store *symbols;
     const char *tenant;
-    struct symbol_source **sources; /* by mapping; NULL: not known */
+    struct symbol_source **list; /* by mapping; NULL: not known */
     uint32_t mapping_count;
 };
 
-static void namer_release(struct namer *namer)
+static void sources_release(struct symbol_sources *sources)
 {
-    for (uint32_t i = 0; namer->sources && i < namer->mapping_count; i++)
-        symbol_source_release(namer->symbols, namer->sources[i]);
-    free(namer->sources);
+    for (uint32_t i = 0; sources->list && i < sources->mapping_count; i++)
+        symbol_source_release(sources->symbols, sources->list[i]);
+    free(sources->list);
 }
 
 static bool is_address(const struct profile_frame *frame)
@@ -34,13 +34,13 @@ static bool is_address(const struct profile_frame *frame)
 }
 
 /* Finds what is known of the files that have addresses; false when that is nothing. */
-static bool prepare(struct namer *namer, const struct profile *profile, query_unknown_fn *unknown,
-                    void *context)
+static bool prepare(struct symbol_sources *sources, const struct profile *profile,
+                    query_unknown_fn *unknown, void *context)
 {
     _cleanup_free_ bool *asked = memory_zalloc(profile->mapping_count + 1, sizeof(*asked));
     bool any = false;
-    namer->mapping_count = profile->mapping_count;
-    namer->sources = memory_zalloc(profile->mapping_count + 1, sizeof(*namer->sources));
+    sources->mapping_count = profile->mapping_count;
+    sources->list = memory_zalloc(profile->mapping_count + 1, sizeof(*sources->list));
     for (uint32_t i = 1; i < profile->frame_count; i++) {
         uint32_t mapping = profile->frames[i].mapping;
         char key[SYMBOL_KEY_BYTES];
@@ -49,50 +49,43 @@ static bool prepare(struct namer *namer, const struct profile *profile, query_un
         asked[mapping] = true;
         if (!symbol_key(profile_text(profile, profile->mappings[mapping].build_id), key))
             continue;
-        namer->sources[mapping] = symbol_store_source(namer->symbols, namer->tenant, key);
-        any |= namer->sources[mapping] != NULL;
-        if (!namer->sources[mapping] && unknown)
+        sources->list[mapping] = symbol_store_source(sources->symbols, sources->tenant, key);
+        any |= sources->list[mapping] != NULL;
+        if (!sources->list[mapping] && unknown)
             unknown(context, key, profile_text(profile, profile->mappings[mapping].file));
     }
     return any;
 }
 
-/* Of the frames of an address the innermost comes first; in a stack it comes last. */
 static size_t name_frame(void *context, const struct profile *from, uint32_t id, struct profile *to,
                          struct profile_frame renamed[PROFILE_EXPANSION_MAX])
 {
-    struct namer *namer = context;
+    struct symbol_sources *sources = context;
     const struct profile_frame *frame = &from->frames[id];
     const struct profile_mapping *mapping = &from->mappings[frame->mapping];
     struct symbol_frame frames[SYMBOL_FRAMES_MAX];
-    if (!is_address(frame) || !namer->sources[frame->mapping])
+    if (!is_address(frame) || !sources->list[frame->mapping])
         return 1;
     size_t count =
-        symbol_source_look_up(namer->sources[frame->mapping], frame->address, mapping->offset,
+        symbol_source_look_up(sources->list[frame->mapping], frame->address, mapping->offset,
                               mapping->limit - mapping->start, frames, SYMBOL_FRAMES_MAX);
-    struct profile_frame address = renamed[0];
-    for (size_t i = 0; i < count; i++) {
-        const struct symbol_frame *named = &frames[count - 1 - i];
-        renamed[i] = address;
-        if (named->name)
-            renamed[i].function = symbol_function(to, named);
-        renamed[i].line = named->line;
-        renamed[i].inlined = i > 0;
+    symbol_put_frames(to, frames, count, renamed);
+    for (size_t i = 0; i < count; i++)
         if (renamed[i].kind == FRAME_UNKNOWN)
             renamed[i].kind = FRAME_NATIVE;
-    }
     return count ? count : 1;
 }
 
 int query_name(struct profile *profile, struct symbol_store *symbols, const char *tenant,
                query_unknown_fn *unknown, void *context, struct error *error)
 {
-    _cleanup_(namer_release) struct namer namer = {.symbols = symbols, .tenant = tenant};
+    _cleanup_(sources_release) struct symbol_sources sources = {.symbols = symbols,
+                                                                .tenant = tenant};
     struct profile named;
-    if (!prepare(&namer, profile, unknown, context))
+    if (!prepare(&sources, profile, unknown, context))
         return 0;
     profile_init(&named, profile->detail);
-    int r = profile_rename(profile, name_frame, &namer, &named, error);
+    int r = profile_rename(profile, name_frame, &sources, &named, error);
     if (r < 0) {
         profile_release(&named);
         return r;

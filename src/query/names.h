@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Late names: profiles are stored with addresses where their sender had no names, and get them
- * when they are asked for, from whatever the symbol store knows by then. A function that was
- * inlined becomes a frame of its own. And: how much of a profile has names.
+ * Names at query time: profiles are stored with addresses where the sender had no names, and
+ * queries name them with the symbols available by then. An inlined function becomes a frame of its
+ * own. Also counts how much of a profile has names.
  */
 #pragma once
 
@@ -12,19 +12,19 @@
 #include "symbol/store/store.h"
 #include "symbol/symbol.h"
 
-/* Told of each build that an address is in and that the store doesn't know; `key` as in
+/* Called for each build with addresses whose symbols the store doesn't have; `key` as in
  * symbol/store/store.h. May be NULL. */
 typedef void query_unknown_fn(void *context, const char *key, const char *file);
 
-/* Names what can be named in `profile` with the symbols of a tenant; it is replaced by another
- * where that is anything. */
+/* Names the addresses of `profile` with the symbols of a tenant. Replaces the profile if there are
+ * any. */
 int query_name(struct profile *profile, struct symbol_store *symbols, const char *tenant,
                query_unknown_fn *unknown, void *context, struct error *error);
 
 /* ---- frames of a store, one by one ---- */
 
-/* Remembers what it was asked for. One thread at a time; zeroes with `symbols` (or NULL: none) and
- * `tenant` set are ready. */
+/* A cache of symbol sources. For one thread at a time; ready when zeroed with `symbols` (may be
+ * NULL) and `tenant` set. */
 struct query_late {
     struct symbol_store *symbols;
     const char *tenant; /* whose they are; borrowed */
@@ -33,7 +33,7 @@ struct query_late {
         struct symbol_source *source; /* NULL: not known */
     } * sources;
     size_t count, capacity;
-    const struct profile *last; /* whose mapping was asked for last, and what came of it */
+    const struct profile *last; /* the last mapping that was looked up, and its source */
     uint32_t last_mapping, last_index;
 };
 void query_late_release(struct query_late *late);
@@ -53,7 +53,7 @@ struct query_named {
         uint32_t mapping; /* of the profile */
         double value;     /* of the samples with such a frame on their stack */
         uint64_t frames;  /* distinct */
-    } * list;             /* the dearest first */
+    } * list;             /* most expensive first */
     size_t count;
 };
 void query_named_release(struct query_named *named);

@@ -14,7 +14,7 @@ struct query_quality {
      * different ones become (label/rules/policy.h). */
     uint64_t capped_labels;
     double covered; /* the share of the range that is covered; below 0: unknown */
-    /* What senders say they lost: the sum of their types `dropped` and `lost`. */
+    /* Losses that senders reported: the sum of their types `dropped` and `lost`. */
     const struct query_sources *sources; /* NULL: none had to be chosen */
     bool has_dropped;
     int64_t dropped;

@@ -120,7 +120,7 @@ int query_leave_recordings(struct query *query, struct error *error)
     return selector_add(&query->selector, MATCH_EQUAL, QUERY_RECORDING, "", error);
 }
 
-/* What a short name stands for: parts of ids, "" for any, the best first. */
+/* Types that a short name means: parts of ids, "" for any, in order of preference. */
 static const struct {
     const char *short_name, *name, *sample_type, *unit;
 } short_names[] = {

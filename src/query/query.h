@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What people ask the store: `type{selectors}` and times as they are written. The type is a full
- * id, process_cpu:cpu:nanoseconds:cpu:nanoseconds, or a short name, which stands for whichever type
- * of that kind the selection has.
+ * Queries as people write them: `type{selectors}` and times. The type is a full
+ * id, process_cpu:cpu:nanoseconds:cpu:nanoseconds, or a short name, which means the type of
+ * that kind that the selection has.
  */
 #pragma once
 

@@ -11,7 +11,7 @@
 #define QUERY_TYPE_LABELS 6
 extern const char *const query_type_labels[QUERY_TYPE_LABELS]; /* by name */
 
-/* What a type has for such a label; NULL when it is another label. Ends at `ret_length`. */
+/* The part of a type for such a label; NULL for other labels. Its length is `ret_length`. */
 const char *query_type_value(const char *id, const char *label, size_t *ret_length);
 
 /* Whether a selector has matchers of such labels, and whether a type meets those. */

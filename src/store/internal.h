@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the implementations of the store share. Private to src/store. */
+/* Shared by the implementations of the store. Private to src/store. */
 #pragma once
 
 #include "label/selector.h"
@@ -102,7 +102,7 @@ static inline int error_cancelled(struct error *error)
     return error_set(error, -ECANCELED, "The query was cancelled.");
 }
 
-/* Whether so much is more than there is of it, also after having asked for more. */
+/* Whether `needed` exceeds the memory, after asking for more. */
 static inline bool is_too_much(const struct store_limits *limits, size_t needed, size_t *memory)
 {
     if (likely(needed <= *memory))

@@ -13,14 +13,14 @@
  * Threads: every call may be made from any thread at any time, except that nothing may run during
  * store_close. Callbacks run on the caller's thread and must not call the store; what they are
  * given is valid until they return. A callback that returns non-zero ends the call, which returns
- * that. Those of series, frames, exemplars and windows must not take long, since others may have to
- * wait for them; those of texts and points may.
+ * that. Callbacks for series, frames, exemplars and windows must be quick, since a lock may be
+ * held; callbacks for texts and points may block.
  *
  * Errors: 0 or a negative code with a sentence in `error` (which may be NULL). Codes beside
- * errno's: -EALREADY the batch was stored before, -E2BIG a limit was met, -ECANCELED, -EINVAL what
- * was passed can't be (a sentence says why), -EDOM matching a selector's expressions takes too
- * long, -ERANGE older than what is kept, -ENOSPC the disk or the disk limit is full, -EROFS/-EACCES
- * the directory can't be written, -EAGAIN a query found no memory free for some seconds.
+ * errno's: -EALREADY the batch was stored before, -E2BIG a limit was exceeded, -ECANCELED, -EINVAL
+ * an invalid argument, -EDOM matching a selector's expressions takes too long, -ERANGE older than
+ * the retention period, -ENOSPC the disk is full or the disk limit reached, -EROFS/-EACCES the
+ * directory can't be written, -EAGAIN no memory was free for a query for some seconds.
  */
 #pragma once
 
@@ -42,7 +42,7 @@
 #define STORE_ROWS_MAX (1u << 24)    /* of one window */
 #define STORE_DEPTH_MAX 4096         /* frames of one stack */
 
-/* What is kept at which resolution. Rollups have one series per service_name, version and type. */
+/* Resolutions at which data is kept. Rollups have one series per service_name, version and type. */
 enum store_tier { STORE_RAW, STORE_TEN_MINUTES, STORE_HOUR, STORE_DAY, STORE_TIERS };
 
 struct budget; /* base/budget.h */
@@ -64,13 +64,13 @@ struct store_options {
     uint64_t disk_limit_bytes; /* 0: none */
     unsigned commit_ms;        /* how long a commit waits for company; 50 */
     unsigned late_ms;          /* how long after its end a ten-minute slot is rolled up; 120,000 */
-    /* What queries and maintenance take their memory from, so that it is one account with pushes;
-     * not owned. NULL: one of memory_limit_bytes. */
+    /* Memory for queries and maintenance, shared with pushes; not owned. NULL: the store makes one
+     * of memory_limit_bytes. */
     struct budget *budget;
     /* Retention stops when the clock is further than this from its last run, or ahead of the newest
      * data: see store_resume_retention. 0: it never does. */
     int64_t clock_limit_ns;
-    /* NULL, or told what store_maintain does by itself: which files retention removes. */
+    /* NULL, or called for each file that retention removes. */
     void (*note)(void *note_context, const char *text);
     void *note_context;
     bool read_only;                /* reads only, beside a server too; embedded only */
@@ -132,9 +132,9 @@ struct store_batch {
     const char *batch_id; /* NULL: none */
     const struct store_profile *profiles;
     size_t count;
-    /* NULL, or called on the caller's thread when nothing of the profiles will be read any more,
-     * which is long before the commit: their memory can go. Not when the batch is refused before
-     * that. Must not call the store. */
+    /* NULL, or called on the caller's thread when the store no longer reads the profiles, which is
+     * long before the commit: the caller can free them. Not called if the batch is rejected first.
+     * Must not call the store. */
     void (*done_reading)(void *context);
     void *context;
 };
@@ -143,11 +143,11 @@ struct store_batch {
  * Returns when all of the batch is durable, in one commit with batches of other threads. After any
  * failure, and after a crash, nothing of the batch is there, or all (a crash only). A batch id that
  * was stored before by this tenant changes nothing: -EALREADY. Reads nothing of the batch after
- * returning. A window without rows is stored too: it says that somebody looked.
+ * returning. A window without rows is stored too: it records that the process was observed.
  */
 int store_write(struct store *store, const struct store_batch *batch, struct error *error);
 
-/* What the digests of unresolved stacks are to be made with; others are refused. */
+/* Seed for the digests of unresolved stacks; the store rejects digests made with another one. */
 uint64_t store_seed(const struct store *store);
 
 /* ---- reading ---- */
@@ -165,8 +165,8 @@ struct store_selection {
     const char *type;                /* NULL: all types (not for merge and timeseries) */
     const struct selector *selector; /* NULL: all series */
     int64_t from_ns, to_ns;          /* [from, to) */
-    /* What the selector's expressions may cost, and whether somebody still waits for the result
-     * (label/selector.h); -EDOM when it is used up. NULL: without limit. */
+    /* Limits the cost of matching the selector's expressions, and ends it when the client is gone
+     * (label/selector.h); -EDOM when it is used up. NULL: no limit. */
     struct match_budget *matching;
     /* Left out of merges, time series, exemplars and scans; not of lists. In the order of
      * store_exclusion_compare. */
@@ -336,7 +336,7 @@ int store_scan(struct store *store, const struct store_selection *selection,
                const struct store_limits *limits, store_window_fn *fn, void *context,
                struct error *error);
 
-/* ---- keeping house ---- */
+/* ---- maintenance ---- */
 
 /* One round of compaction, rollups, retention and the disk limit; a background thread calls it
  * every few seconds. Crash-safe at any point. Returns 1 when there is more to do right away. */
@@ -401,22 +401,22 @@ struct store_file {
 typedef int store_file_fn(void *context, const struct store_file *file);
 int store_files(struct store *store, store_file_fn *fn, void *context, struct error *error);
 
-/* What is wrong and worth an operator's look, as sentences: what store_writable says, files that
- * are damaged, retention that is stopped; and of the last minute, raw days dropped for the disk
- * limit and the like, at most 64. */
+/* Problems that an operator should know about, as sentences: writes that fail (store_writable),
+ * damaged files, stopped retention; and events of the last minute, such as raw days deleted for the
+ * disk limit. At most 64. */
 int store_problems(struct store *store, store_text_fn *fn, void *context, struct error *error);
 
 /* 0 when a batch would be taken now; -ENOSPC, -EROFS, -EIO, -EAGAIN and why not. */
 int store_writable(struct store *store, struct error *error);
 
-/* A damaged file is somebody's business no longer: it gets another name, and neither problems nor
- * the quality of answers speak of it. `name` is its path or the end of it, with or without what was
- * appended when it was set aside; of one tenant's files, or any (NULL). `ret_path` is its path
- * before. -ENOENT: there is no such file. */
+/* Acknowledges a damaged file: it is renamed, and problems and the quality of answers no longer
+ * report it. `name` is its path or the end of it, with or without the suffix that it got when it
+ * was set aside; among the files of one tenant, or of all (NULL). `ret_path` is its previous path.
+ * -ENOENT: no such file. */
 int store_acknowledge(struct store *store, const char *tenant, const char *name,
                       char ret_path[static PATH_MAX], struct error *error);
 
-/* Retention goes on by what the clock says now. */
+/* Resumes retention with the current time. */
 int store_resume_retention(struct store *store, struct error *error);
 
 /* Tenants that have data, in ascending order. */

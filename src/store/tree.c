@@ -77,7 +77,7 @@ static uint32_t *widen(uint32_t *ids, uint32_t *count, uint32_t needed)
 {
     if (needed <= *count)
         return ids;
-    /* What grows while it is used grows again: some room beyond. */
+    /* A table that grows while it is in use grows again: leave some room. */
     uint32_t room = *count ? needed + needed / 4 : needed;
     ids = memory_resize(ids, room, sizeof(*ids));
     memset(ids + *count, 0, (room - *count) * sizeof(*ids));

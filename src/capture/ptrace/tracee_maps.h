@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What a traced process has mapped, told as records whenever something executable is new. Nobody
- * reports mappings to a tracer, so they are read from /proc when the size of the memory has
- * changed or code is met that isn't known, and not more often than is cheap.
+ * Mappings of a traced process: writes a record for each new executable mapping. ptrace doesn't
+ * report mappings, so they are read from /proc when the process's memory size has changed or a
+ * sample hits unknown code, at a limited rate.
  */
 #pragma once
 

@@ -258,7 +258,7 @@ bool detect_assignment(const struct detect_text *in, size_t at, bool options,
     return end > start;
 }
 
-/* What can start, or be recognised, at this position. */
+/* Detectors that can start or match at this position. */
 static bool detect_here(const struct detect_text *in, size_t at, unsigned detectors,
                         struct detect_span *span)
 {

@@ -53,7 +53,7 @@ static bool prefixed(const struct detect_text *in, size_t at, struct detect_span
 
 #define LINK_LEAST 16
 
-/* What is behind the address of a service that takes messages from whoever knows it. */
+/* Secret paths of webhook services, which accept messages from anybody who knows the URL. */
 static bool linked(const struct detect_text *in, size_t at, struct detect_span *span)
 {
     for (const char *const *link = redact_links; *link; link++) {
@@ -129,7 +129,7 @@ static bool is_bearer(char c)
     return detect_alnum(c) || (c && strchr("-._~+/", c));
 }
 
-/* What follows "Bearer " or "Basic ". */
+/* Credentials after "Bearer " or "Basic ". */
 bool detect_scheme(const struct detect_text *in, size_t at, struct detect_span *span)
 {
     bool bearer = in->length - at > 7 && !strncasecmp(in->text + at, "bearer ", 7);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What redaction goes by, as data: all names, prefixes, words and exceptions are in redact_rules.c,
+ * The rules of redaction, as data: all names, prefixes, words and exceptions are in redact_rules.c,
  * and the detectors (detect_*.c) only know how to read them. tests/fixtures/redact/corpus.tsv has
  * values for them, and values to leave alone. Lists of texts end with NULL, others with zeroes.
  */
@@ -10,7 +10,7 @@
 
 #include "label/redact/detect.h"
 
-/* What a detector is called in settings and metrics, and what it leaves in a text. */
+/* The name of a detector in settings and metrics, and its replacement text. */
 struct redact_detector {
     const char *name, *replacement;
 };
@@ -39,7 +39,7 @@ extern const char *const redact_secret_names[];
  * nothing: code=200. */
 extern const char *const redact_parameters[];
 
-/* What ends the names of systemd units, which look like e-mail addresses. */
+/* Suffixes of systemd units, which look like e-mail addresses. */
 extern const char *const redact_units[];
 
 /* Before four numbers: they are a version; with a '_' before them, whole words only, as server ends

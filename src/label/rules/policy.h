@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Which labels may be there, how long and how many, and how many different values a name may have.
- * What goes beyond is dropped, cut or replaced by "other", never the profile it came with, and each
- * such change is counted by its reason.
+ * Labels beyond the limits are dropped, cut or replaced by "other", but the profile is kept; each
+ * change is counted by reason.
  *
  * It is done in two steps, because redaction belongs between: names that are not wanted go before
  * anybody looks at their values, and values are cut only after redaction has seen them whole, or
@@ -21,7 +21,7 @@
 #include "label/labels.h"
 #include "label/rules/cardinality.h"
 
-/* What a value becomes that is one too many. */
+/* Replaces values above the limit. */
 #define LABEL_OTHER "other"
 
 enum label_reason {

@@ -32,7 +32,7 @@ enum relabel_action {
     RELABEL_ACTIONS,
 };
 
-/* What a rule is made of. NULL (and 0 for the modulus) is "not given": the default. */
+/* The parts of a rule. NULL (and 0 for the modulus) is "not given": the default. */
 struct relabel_config {
     const char *const *source_labels;
     size_t source_count;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the parts of the block codec share: block.c (reading) and block_write.c. Private to them. */
+/* Shared by the two halves of the block codec: block.c (reading) and block_write.c. Private. */
 #pragma once
 
 #include <zstd.h>

@@ -29,8 +29,8 @@
 
 struct request; /* write.c */
 
-/* Retention as it was set once. Whoever looks something up in it may go on reading, so that the
- * ones before stay until the store is closed: they are small, and few. */
+/* Retention classes of one configuration. Readers may still use previous ones, which are small and
+ * few, so these are freed when the store is closed. */
 struct classes {
     struct classes *before;
     size_t count;             /* at least one; the last takes what no other does */
@@ -97,8 +97,8 @@ struct embedded {
     void (*note)(void *context, const char *text);
     void *note_context;
 
-    /* Whoever uses ids of series and stacks, from finding them to being done, holds this shared;
-     * scrubbing, which changes them, alone. */
+    /* Held shared while ids of series and stacks are in use; exclusively by scrubbing, which
+     * changes them. */
     pthread_rwlock_t gate;
 };
 
@@ -128,16 +128,16 @@ struct file_list embedded_files(struct embedded *store, const char *tenant, int6
                                 int64_t to_ns);
 void embedded_release(struct embedded *store, struct file_list *list);
 
-/* A file that turned out to be damaged: renamed, and forgotten when the last reference goes. */
+/* Renames a damaged file, and forgets it with its last reference. */
 void embedded_set_aside(struct embedded *store, struct file *file, const char *why);
-/* Whether an error means that: it says so, or somebody else has just found out, and the file isn't
- * where it was. */
+/* Whether an error means that the file is damaged: by its code, or because another thread has just
+ * set the file aside. */
 bool embedded_is_damaged(struct embedded *store, const struct file *file, int code);
 
 /* Removes a file for good. */
 void embedded_remove(struct embedded *store, struct file *file);
 
-/* condition.c. An event that is worth an operator's look. */
+/* condition.c. Records an event for operators. */
 void embedded_problem(struct embedded *store, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 /* Renames a file that nobody uses any more, and remembers it. */
@@ -177,7 +177,7 @@ void embedded_stop_writer(struct embedded *store);
 int embedded_check_room(const struct embedded *store, struct error *error);
 int embedded_write(struct store *store, const struct store_batch *batch, struct error *error);
 
-/* reserve.c: gives its room back when the disk is full; takes it when there is so much. */
+/* reserve.c: frees the reserved space when the disk is full, and takes it again when it can. */
 void embedded_use_reserve(const struct embedded *store);
 void embedded_keep_reserve(const struct embedded *store);
 
@@ -228,8 +228,8 @@ int embedded_roll_up(struct embedded *store, struct file *file, struct error *er
 int embedded_delete(struct store *store, const struct store_selection *selection, bool dry_run,
                     struct store_deleted *deleted, struct error *error);
 
-/* scrub.c: takes out of files what only deleted windows used, as far as it is noted and nobody is
- * in the way. With `maintenance` held. 1 when something is left to be done. */
+/* scrub.c: removes data from files that only deleted windows used, where that is noted and no query
+ * uses the file. With `maintenance` held. 1 when work is left. */
 int embedded_scrub(struct embedded *store, struct error *error);
 /* Notes that a file is to be scrubbed; within the writer's transaction. */
 int file_note_scrub(struct file *file, struct error *error);

@@ -17,7 +17,8 @@ static void leave(struct embedded *store)
     pthread_rwlock_unlock(&store->gate);
 }
 
-/* What one query may take: as the caller says, or a quarter of all; never more than there is. */
+/* Memory of one query: the caller's limit, or a quarter of the budget; never more than all of it.
+ */
 static size_t query_memory(const struct embedded *store, const struct store_limits *limits)
 {
     size_t bytes = limits->memory_bytes ? limits->memory_bytes : store->memory_limit_bytes / 4;

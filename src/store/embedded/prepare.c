@@ -13,7 +13,7 @@
 #include "profile/unresolved.h"
 #include "store/embedded/write.h"
 
-/* What is remembered while windows of one profile go into one file. */
+/* State while windows of one profile are added to one file. */
 struct preparation {
     struct embedded *store;
     struct request *request;

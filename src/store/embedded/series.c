@@ -56,7 +56,7 @@ static int is_there(struct lister *lister, uint32_t series)
     return r;
 }
 
-/* What is stored of a series in the whole file. */
+/* The time range of a series in the whole file. */
 static int find_times(struct lister *lister, uint32_t id, int64_t *ret_first_ns,
                       int64_t *ret_last_ns)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What a store file's ids mean, in memory: strings, functions, mappings and frames (a profile
- * without samples), services with their stack trees, and series. Everything only grows. On disk it
- * is a list of chunks per table, each what one commit added; `kept` says how far that goes.
+ * The tables behind a store file's ids, in memory: strings, functions, mappings and frames (a
+ * profile without samples), services with their stack trees, and series. Tables only grow. On disk
+ * each is a list of chunks, one for each commit; `kept` is how much of it is on disk.
  *
  * The file that owns a catalog guards it: many readers or one that adds.
  */

@@ -247,7 +247,7 @@ static int run_with_id(struct file *file, enum sql which, const void *id, struct
     return file_step(file, statement, error);
 }
 
-/* What is in `unsure` after this is undecided still. */
+/* Batches that are still in `unsure` afterwards are undecided. */
 static int remove_settled(struct file *file, struct error *error)
 {
     int r = 0;

@@ -94,7 +94,7 @@ static int note_all_late(struct file *file, int64_t from_ns, int64_t to_ns, stru
     return r;
 }
 
-/* What has to follow is noted before anything goes. With the write lock held. */
+/* Notes the follow-up work before anything is deleted. With the write lock held. */
 static int note_removal(struct file *file, int64_t from_ns, int64_t to_ns, struct error *error)
 {
     int r = file_begin(file, error);

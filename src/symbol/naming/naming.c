@@ -17,17 +17,17 @@ struct named_mapping {
     uint32_t jit_pid; /* the process, where the code is in no file; else 0 */
 };
 
-struct namer {
+struct naming {
     struct symbolizer *symbolizer;
     struct named_mapping *mappings; /* by the id in the profile of addresses */
     size_t mapping_count;
 };
 
-static void namer_release(struct namer *namer)
+static void naming_release(struct naming *naming)
 {
-    for (size_t i = 0; i < namer->mapping_count; i++)
-        free(namer->mappings[i].offsets);
-    free(namer->mappings);
+    for (size_t i = 0; i < naming->mapping_count; i++)
+        free(naming->mappings[i].offsets);
+    free(naming->mappings);
 }
 
 static bool is_address_in_file(const struct profile_frame *frame)
@@ -36,35 +36,35 @@ static bool is_address_in_file(const struct profile_frame *frame)
 }
 
 /* Opens the files, and has everything looked up that will be asked for. */
-static void prepare(struct namer *namer, const struct profile *from, symbol_locate_fn locate,
+static void prepare(struct naming *naming, const struct profile *from, symbol_locate_fn locate,
                     void *context)
 {
-    namer->mapping_count = from->mapping_count;
-    namer->mappings = memory_zalloc(from->mapping_count, sizeof(*namer->mappings));
+    naming->mapping_count = from->mapping_count;
+    naming->mappings = memory_zalloc(from->mapping_count, sizeof(*naming->mappings));
     for (uint32_t i = 1; i < from->frame_count; i++) {
         const struct profile_frame *frame = &from->frames[i];
-        struct named_mapping *mapping = &namer->mappings[frame->mapping];
+        struct named_mapping *mapping = &naming->mappings[frame->mapping];
         if (!is_address_in_file(frame))
             continue;
         array_reserve(mapping->offsets, mapping->capacity, mapping->count + 1);
         mapping->offsets[mapping->count++] = frame->address;
     }
     for (uint32_t i = 1; i < from->mapping_count; i++) {
-        struct named_mapping *mapping = &namer->mappings[i];
+        struct named_mapping *mapping = &naming->mappings[i];
         const struct profile_mapping *described = &from->mappings[i];
         if (!mapping->count ||
             jit_mapping_pid(profile_text(from, described->file), &mapping->jit_pid))
             continue;
-        if (!symbolizer_goes_on(namer->symbolizer, i - 1, from->mapping_count - 1))
+        if (!symbolizer_goes_on(naming->symbolizer, i - 1, from->mapping_count - 1))
             continue;
         const char *path = locate ? locate(context, from, i) : NULL;
         mapping->file =
-            symbolizer_file(namer->symbolizer, path ? path : profile_text(from, described->file),
+            symbolizer_file(naming->symbolizer, path ? path : profile_text(from, described->file),
                             profile_text(from, described->build_id));
         if (mapping->file)
             symbolizer_want(mapping->file, mapping->offsets, mapping->count);
     }
-    symbolizer_look_up(namer->symbolizer);
+    symbolizer_look_up(naming->symbolizer);
 }
 
 uint32_t symbol_function(struct profile *to, const struct symbol_frame *frame)
@@ -85,7 +85,8 @@ size_t symbol_put_frames(struct profile *to, const struct symbol_frame *frames, 
     for (size_t i = 0; i < count; i++) {
         const struct symbol_frame *frame = &frames[count - 1 - i];
         renamed[i] = address;
-        renamed[i].function = symbol_function(to, frame);
+        if (frame->name)
+            renamed[i].function = symbol_function(to, frame);
         renamed[i].line = frame->line;
         renamed[i].inlined = i > 0;
     }
@@ -105,17 +106,17 @@ static void put_module(struct profile *to, const char *module, struct profile_fr
 static size_t name_frame(void *context, const struct profile *from, uint32_t id, struct profile *to,
                          struct profile_frame renamed[PROFILE_EXPANSION_MAX])
 {
-    struct namer *namer = context;
+    struct naming *naming = context;
     const struct profile_frame *frame = &from->frames[id];
-    struct symbolizer_file *file = namer->mappings[frame->mapping].file;
-    uint32_t jit_pid = namer->mappings[frame->mapping].jit_pid;
+    struct symbolizer_file *file = naming->mappings[frame->mapping].file;
+    uint32_t jit_pid = naming->mappings[frame->mapping].jit_pid;
     struct symbol_frame frames[SYMBOL_FRAMES_MAX];
     struct symbol symbol;
     size_t count = 0;
     if (frame->function) /* it has a name */
         return 1;
     if (frame->kind == FRAME_KERNEL) {
-        if (!symbolizer_find_kernel(namer->symbolizer, frame->address, &symbol))
+        if (!symbolizer_find_kernel(naming->symbolizer, frame->address, &symbol))
             return 1;
         frames[0] = (struct symbol_frame){.name = symbol.name, .system_name = symbol.system_name};
         if (symbol.module)
@@ -123,7 +124,7 @@ static size_t name_frame(void *context, const struct profile *from, uint32_t id,
         count = 1;
     } else if (jit_pid) {
         enum frame_kind kind;
-        count = symbolizer_find_jit(namer->symbolizer, jit_pid, frame->address, frames, &kind);
+        count = symbolizer_find_jit(naming->symbolizer, jit_pid, frame->address, frames, &kind);
         if (count)
             renamed[0].kind = (uint32_t)kind & 63;
     } else if (file) {
@@ -139,7 +140,7 @@ int symbol_name_profile(struct symbolizer *symbolizer, const struct profile *fro
                         struct profile *to, symbol_locate_fn locate, void *context,
                         struct error *error)
 {
-    _cleanup_(namer_release) struct namer namer = {.symbolizer = symbolizer};
-    prepare(&namer, from, locate, context);
-    return profile_rename(from, name_frame, &namer, to, error);
+    _cleanup_(naming_release) struct naming naming = {.symbolizer = symbolizer};
+    prepare(&naming, from, locate, context);
+    return profile_rename(from, name_frame, &naming, to, error);
 }

@@ -11,8 +11,8 @@
 /* The function of `to` that a frame names. */
 uint32_t symbol_function(struct profile *to, const struct symbol_frame *frame);
 
-/* Makes `renamed`, of which the first is the address, the frames that it stands for. Of those the
- * innermost comes first; in a stack it comes last. Returns how many there are. */
+/* Turns renamed[0], an address, into the frames at it, which are given innermost first; in a stack
+ * the innermost comes last. Frames without a name keep the address. Returns their number. */
 size_t symbol_put_frames(struct profile *to, const struct symbol_frame *frames, size_t count,
                          struct profile_frame *renamed);
 
