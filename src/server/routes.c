@@ -103,6 +103,7 @@ static const struct server_route {
     {"GET", "/explore", HTTP_ROLE_ANY, ADMIT_FREELY, BODY_NONE, web_page},
     {"GET", "/compare", HTTP_ROLE_ANY, ADMIT_FREELY, BODY_NONE, web_page},
     {"GET", "/function", HTTP_ROLE_ANY, ADMIT_FREELY, BODY_NONE, web_page},
+    {"GET", "/functions", HTTP_ROLE_ANY, ADMIT_FREELY, BODY_NONE, web_page},
     {"GET", "/files", HTTP_ROLE_ANY, ADMIT_FREELY, BODY_NONE, web_page},
     {"GET", "/recordings", HTTP_ROLE_ANY, ADMIT_FREELY, BODY_NONE, web_page},
     {"GET", "/agents", HTTP_ROLE_ANY, ADMIT_FREELY, BODY_NONE, web_page},

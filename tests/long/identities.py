@@ -14,8 +14,10 @@ RANGE = "from=1980-01-01&to=now%2B1d"
 QUERIES = ["", f"?{RANGE}", f"?query=process_cpu:samples:count::&{RANGE}",
            f"?query=process_cpu:samples:count::%7Bservice_name%3D%22service-of-one%22%7D&{RANGE}",
            f"?query=process_cpu:samples:count::&{RANGE}&tenant=one"]  # fmt: skip
-OPEN = {"/ready", "/api", "/api/v1/openapi.json", "/", "/explore", "/compare", "/function", "/files",
-        "/recordings", "/agents", "/symbols", "/assets/*"}  # fmt: skip
+OPEN = {"/ready", "/api", "/api/v1/openapi.json", "/", "/explore", "/compare", "/function", "/functions", "/files",
+        "/recordings", "/agents", "/symbols", "/assets/*", "/grpc.health.v1.Health/*",
+        "/grpc.reflection.v1.ServerReflection/ServerReflectionInfo",
+        "/grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo"}  # fmt: skip
 
 
 def identities():
