@@ -118,7 +118,8 @@ static void orders_are_taken(void **state)
     /* The settings allow none, and nobody here has begun the other. */
     assert_int_equal(job(control, "r1")->state, JOB_REFUSED);
     assert_int_equal(job(control, "r2")->state, JOB_FAILED);
-    jobs_write(control, &out);
+    struct json_writer json = json_writer(&out);
+    jobs_write(control, &json);
     assert_non_null(strstr(buffer_text(&out), "\"id\":\"r1\",\"state\":\"refused\""));
     /* Who knows of it asks no more, and it is forgotten. */
     static const char on[] = "{\"version\":\"1\",\"capture\":\"on\",\"recordings\":[]}";

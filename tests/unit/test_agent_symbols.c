@@ -72,12 +72,19 @@ static void wait_for_refusal(struct agent_symbols *symbols)
         usleep(1000);
 }
 
+/* A report's part. */
+static void write_report(struct agent_symbols *symbols, struct buffer *out)
+{
+    struct json_writer json = json_writer(out);
+    agent_symbols_write(symbols, &json);
+}
+
 static void nothing_is_sent_unasked(void **state)
 {
     (void)state;
     struct buffer out = {0};
     struct agent_symbols *symbols = start();
-    agent_symbols_write(symbols, &out);
+    write_report(symbols, &out);
     assert_int_equal(out.length, 0);
     assert_int_equal(read_text(symbols, "{\"wanted\":[\"AB01\",\"ab01\",\"cd02\"],\"more\":{}}"),
                      0);
@@ -86,10 +93,9 @@ static void nothing_is_sent_unasked(void **state)
     order(symbols, "ab01");
     assert_int_equal(agent_symbols_stats(symbols).asked, 0);
     offer(symbols, "ab01");
-    agent_symbols_write(symbols, &out);
-    assert_string_equal(buffer_text(&out),
-                        ",\"symbols\":[{\"build_id\":\"ab01\",\"state\":\"have\","
-                        "\"reason\":\"\"}]");
+    write_report(symbols, &out);
+    assert_string_equal(buffer_text(&out), "\"symbols\":[{\"build_id\":\"ab01\",\"state\":\"have\","
+                                           "\"reason\":\"\"}]");
     buffer_release(&out);
     agent_symbols_stop(symbols);
     settings.symbols = SYMBOLS_NONE;
@@ -110,12 +116,12 @@ static void another_file_is_not_sent(void **state)
     offer(symbols, "ab01");
     order(symbols, "ab01");
     wait_for_refusal(symbols);
-    agent_symbols_write(symbols, &out);
+    write_report(symbols, &out);
     assert_non_null(strstr(buffer_text(&out), "\"state\":\"refused\",\"reason\":\"The file "
                                               "changed: its build ID"));
     /* It is said once, and the file is closed. */
     out.length = 0;
-    agent_symbols_write(symbols, &out);
+    write_report(symbols, &out);
     assert_int_equal(out.length, 0);
     assert_int_equal(symbols->held[0].state, HELD_NONE);
     buffer_release(&out);
@@ -149,7 +155,7 @@ static void a_server_that_is_away(void **state)
     order(symbols, key);
     wait_for_refusal(symbols);
     assert_non_null(strstr(agent_symbols_stats(symbols).error, "Failed to connect"));
-    agent_symbols_write(symbols, &out);
+    write_report(symbols, &out);
     assert_int_equal(out.length, 0);
     assert_string_equal(symbols->refused[0].key, key);
     buffer_release(&out);
