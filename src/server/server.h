@@ -24,6 +24,7 @@
 struct server_options {
     const char *listen[SERVER_LISTEN_MAX];
     size_t listen_count;
+    const char *otlp_listen; /* one more address, OTLP's own; NULL: none. It serves the same. */
     const char *data;
     bool in_memory;    /* whatever `data` says: gone at the end */
     const char *store; /* URL of the profiles' store: see store_open(). NULL: in `data` */

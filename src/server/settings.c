@@ -202,6 +202,7 @@ void server_options_read(struct server_options *options, struct settings *settin
 {
     static const char *const log_formats[] = {"text", "json"};
     read_listen(options, settings);
+    settings_string(settings, "otlp_listen", &options->otlp_listen);
     settings_string(settings, "data", &options->data);
     settings_bool(settings, "in_memory", &options->in_memory);
     settings_string(settings, "store", &options->store);

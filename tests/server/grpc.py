@@ -6,6 +6,7 @@ import gzip
 import http.client
 import json
 import socket
+import ssl
 import struct
 import subprocess
 import sys
@@ -235,6 +236,43 @@ def tokens(address, fixtures, writer, reader):
     code(PERMISSION_DENIED, EXPORT, otlp("a", 1), reader)
     code(OK, QUERIER + "LabelNames", request, reader)
     code(PERMISSION_DENIED, QUERIER + "LabelNames", request, writer)
+
+
+def ready(address, fixtures):
+    expect(plain(address, "GET", "/ready")[0], 200, "HTTP/1.1")
+    expect(h2.Connection(address).call(EXPORT, b"").grpc, OK, "gRPC")
+
+
+def tls(address, fixtures, authority):
+    for protocols in (["h2"], ["http/1.1", "h2"]):
+        connection = h2.Connection(address, h2.tls_context(authority, protocols))
+        expect(connection.socket.selected_alpn_protocol(), "h2", "ALPN")
+        message = otlp("tls", 5) + field(15, b"\0" * 300000)
+        expect(connection.call(EXPORT, message).grpc, OK, "gRPC over TLS")
+        expect(len(connection.request("GET", "/api/v1/openapi.json").body) > 50000, True, "a large answer")
+        connection.close()
+    for protocols in (["http/1.1"], []):
+        context = h2.tls_context(authority, protocols or ["none"])
+        if not protocols:
+            context = ssl.create_default_context(cafile=authority)
+        client = http.client.HTTPSConnection("localhost", int(address.rpartition(":")[2]), context=context, timeout=h2.PATIENCE)
+        client.request("GET", "/ready")
+        expect(client.getresponse().read(), b"ready\n", "HTTP/1.1 over TLS")
+        client.close()
+    # Handshakes that never end, and what is none: others are served meanwhile.
+    host, _, port = address.rpartition(":")
+    stuck = [socket.create_connection((host, int(port)), timeout=h2.PATIENCE) for _ in range(20)]
+    for i, one in enumerate(stuck):
+        one.sendall((b"\x16\x03\x01\x02\x00\x01", b"nonsense\r\n\r\n", b"\x16")[i % 3])
+    connection = h2.Connection(address, h2.tls_context(authority))
+    expect(connection.call(EXPORT, b"").grpc, OK, "beside handshakes that never end")
+
+
+def mutual(address, fixtures, authority, certificate, key):
+    connection = h2.Connection(address, h2.tls_context(authority))
+    expect(connection.call(EXPORT, b"").grpc, UNAUTHENTICATED, "without a certificate")
+    connection = h2.Connection(address, h2.tls_context(authority, certificate=certificate, key=key))
+    expect(connection.call(EXPORT, b"").grpc, OK, "with a certificate")
 
 
 def body(address, fixtures, service, value, output):

@@ -3,7 +3,10 @@
 # status codes, retry information, deadlines, cancellation, tokens. tests/server/h2.py is the client.
 . "$ROOT/tests/server/common.bash"
 
-start_server grpc --data store -c keep.yaml --memory-limit 64M
+start_server grpc --data store -c keep.yaml --memory-limit 64M --otlp-listen 127.0.0.1:0
+otlp=$(sed -n '2s/^assay: serving on http:..//p' grpc.log)
+url=$(head -n 1 <<<"$url")
+python3 "$ROOT/tests/server/grpc.py" ready "$otlp" "$FIXTURES"
 python3 "$ROOT/tests/server/grpc.py" same "${url#http://}" "$FIXTURES"
 python3 "$ROOT/tests/server/grpc.py" status "${url#http://}" "$FIXTURES"
 if type gcc readelf >/dev/null; then
@@ -26,6 +29,30 @@ fi
 get /metrics >metrics.txt
 grep -q '^assay_http_requests_total{.*ProfilesService/Export",status="200"} [1-9]' metrics.txt
 stop_server
+
+# TLS: by ALPN, beside HTTP/1.1; a client's certificate is asked for as of others.
+if type openssl >/dev/null; then
+    certificate() { # NAME [options]
+        openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -days 2 -keyout "$1.key" \
+            -out "$1.pem" -subj "/CN=$1" -addext subjectAltName=DNS:localhost,IP:127.0.0.1 "${@:2}" 2>/dev/null
+    }
+    certificate server
+    certificate authority -addext keyUsage=keyCertSign
+    openssl req -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -keyout agent.key -out agent.csr \
+        -subj /CN=agent 2>/dev/null
+    openssl x509 -req -in agent.csr -CA authority.pem -CAkey authority.key -CAcreateserial -days 2 \
+        -out agent.pem 2>/dev/null
+    cp keep.yaml tls.yaml
+    echo 'tls: {certificate: server.pem, key: server.key}' >>tls.yaml
+    start_server tls --in-memory -c tls.yaml
+    python3 "$ROOT/tests/server/grpc.py" tls "${url#https://}" "$FIXTURES" server.pem
+    stop_server
+    cp keep.yaml mutual.yaml
+    echo 'tls: {certificate: server.pem, key: server.key, client_ca: authority.pem}' >>mutual.yaml
+    start_server mutual --in-memory -c mutual.yaml
+    python3 "$ROOT/tests/server/grpc.py" mutual "${url#https://}" "$FIXTURES" server.pem agent.pem agent.key
+    stop_server
+fi
 
 # Tokens and roles hold for gRPC as for everything else.
 "$ASSAY" token create writer --file tokens -r ingest --tenant red >writer.token 2>/dev/null

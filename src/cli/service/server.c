@@ -24,6 +24,7 @@
 
 struct server_flags {
     struct option_list listen;
+    const char *otlp_listen;
     const char *data, *store, *config, *tls_certificate, *tls_key, *tokens, *log_format;
     uint64_t memory_limit, disk_limit;
     bool in_memory, insecure, check_config, access_log, local_files;
@@ -51,6 +52,10 @@ static void apply_flags(const struct server_flags *flags, struct server_options 
         options->listen[options->listen_count++] = flags->listen.values[i];
     if (!options->listen_count)
         options->listen[options->listen_count++] = SERVER_DEFAULT_LISTEN;
+    if (flags->otlp_listen)
+        options->otlp_listen = flags->otlp_listen;
+    if (options->otlp_listen && *options->otlp_listen && options->listen_count < SERVER_LISTEN_MAX)
+        options->listen[options->listen_count++] = options->otlp_listen;
     options->data = flags->data ? flags->data : options->data;
     if (flags->data && !flags->in_memory)
         options->in_memory = false;
@@ -230,6 +235,8 @@ int command_server(int argc, char **argv)
         {"Serving", .kind = OPTION_GROUP},
         {"listen", 'l', OPTION_LIST, "ADDR", "listen address (127.0.0.1:4040); also unix:PATH",
          &flags.listen},
+        {"otlp-listen", 0, OPTION_TEXT, "ADDR",
+         "one more address for OTLP senders, such as 127.0.0.1:4317", &flags.otlp_listen},
         {"config", 'c', OPTION_TEXT, "FILE", "configuration in YAML; options override it",
          &flags.config},
         {"check-config", 0, OPTION_FLAG, NULL, "check the configuration and exit",
