@@ -79,6 +79,16 @@ static void *checked(void *pointer, size_t size_bytes)
     return pointer;
 }
 
+void memory_shortage(void)
+{
+    handle_shortage(MEMORY_NOTED_BYTES);
+}
+
+void memory_require(const void *made)
+{
+    checked((void *)made, MEMORY_NOTED_BYTES);
+}
+
 void *memory_alloc(size_t size_bytes)
 {
     note_large(size_bytes);

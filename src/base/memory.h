@@ -62,6 +62,22 @@ bool memory_reserved(void);
 uint64_t memory_shortages(void);
 
 #define MEMORY_NOTED_BYTES (64u << 10)
+
+/* For objects that a library allocates, as ZSTD_createDCtx() does: memory_create(CALL) makes the
+ * call, once more without the reserve if it returns NULL, and never gives NULL. */
+void memory_shortage(void);
+void memory_require(const void *made);
+#define memory_create(call)                                                                        \
+    ({                                                                                             \
+        __typeof__(call) made_ = (call);                                                           \
+        if (!made_) {                                                                              \
+            memory_shortage();                                                                     \
+            made_ = (call);                                                                        \
+            memory_require(made_);                                                                 \
+        }                                                                                          \
+        made_;                                                                                     \
+    })
+
 void memory_note(size_t bytes);
 
 static inline bool memory_full(void)

@@ -79,7 +79,7 @@ static ZSTD_DStream *zstd_decoder(uint64_t expansion_limit)
         decoder = decoders.idle[--decoders.count];
     pthread_mutex_unlock(&decoders.lock);
     if (!decoder)
-        decoder = ZSTD_createDStream();
+        decoder = memory_create(ZSTD_createDStream());
     ZSTD_DCtx_setParameter(decoder, ZSTD_d_windowLogMax, window_log);
     return decoder;
 }

@@ -16,10 +16,8 @@
 struct block_codec *block_codec_new(void)
 {
     struct block_codec *codec = memory_zalloc(1, sizeof(*codec));
-    codec->compressor = ZSTD_createCCtx();
-    codec->decompressor = ZSTD_createDCtx();
-    if (!codec->compressor || !codec->decompressor)
-        abort(); /* as memory_alloc does */
+    codec->compressor = memory_create(ZSTD_createCCtx());
+    codec->decompressor = memory_create(ZSTD_createDCtx());
     /* Columns of small numbers have few real repetitions; looking only for long ones makes both
      * ways a tenth to a quarter faster, and the result no larger. */
     ZSTD_CCtx_setParameter(codec->compressor, ZSTD_c_compressionLevel, 1);

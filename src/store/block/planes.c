@@ -24,10 +24,8 @@ static void pack_plane(struct plane_codec *codec, size_t count, struct buffer *o
     size_t room = ZSTD_compressBound(count);
     char *space = buffer_reserve(&packed, room);
     if (!codec->compressor)
-        codec->compressor = ZSTD_createCCtx();
-    size_t got = codec->compressor ? ZSTD_compressCCtx(codec->compressor, space, room,
-                                                       codec->plane.data, count, LEVEL)
-                                   : count;
+        codec->compressor = memory_create(ZSTD_createCCtx());
+    size_t got = ZSTD_compressCCtx(codec->compressor, space, room, codec->plane.data, count, LEVEL);
     bool smaller = !ZSTD_isError(got) && got < count;
     buffer_add_varint(out, smaller ? got : count);
     buffer_add(out, smaller ? space : codec->plane.data, smaller ? got : count);
@@ -61,8 +59,9 @@ void planes_release(struct planes *planes)
 static bool unpack_plane(struct plane_codec *codec, const void *stored, size_t length, uint8_t *out,
                          size_t count)
 {
-    if (!codec->decompressor && !(codec->decompressor = ZSTD_createDCtx()))
-        return false;
+    /* Without it, all would seem damaged. */
+    if (!codec->decompressor)
+        codec->decompressor = memory_create(ZSTD_createDCtx());
     /* Nothing is written beyond `count`, whatever the frame says of its length. */
     return ZSTD_decompressDCtx(codec->decompressor, out, count, stored, length) == count;
 }

@@ -5,6 +5,7 @@
 
 #include <ctype.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -99,6 +100,20 @@ void embedded_damaged(struct embedded *store, const struct file *file, const cha
     if (move_aside(file->path, base, target, &error) < 0)
         embedded_problem(store, "%s", error.text);
     add_damage(store, file, target, why);
+}
+
+void embedded_mark_damaged(struct embedded *store, const struct file *file, const char *why)
+{
+    char path[PATH_MAX];
+    snprintf(path, sizeof(path), "%s" SET_ASIDE, file->path);
+    int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+    if (fd < 0 && errno == EEXIST)
+        return; /* it is known already */
+    if (fd < 0)
+        embedded_problem(store, "Failed to create %s: %s.", path, strerror(errno));
+    else
+        close(fd);
+    add_damage(store, file, path, why);
 }
 
 /* The length of a damaged file's first name; 0: it isn't one. */

@@ -142,6 +142,8 @@ void embedded_problem(struct embedded *store, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 /* Renames a file that nobody uses any more, and remembers it. */
 void embedded_damaged(struct embedded *store, const struct file *file, const char *why);
+/* Remembers a file that stays in use though parts of it are lost: an empty file of that name. */
+void embedded_mark_damaged(struct embedded *store, const struct file *file, const char *why);
 /* One that was found under such a name; other names are passed over. */
 void embedded_remember_damaged(struct embedded *store, const char *tenant, const char *folder,
                                const char *name);

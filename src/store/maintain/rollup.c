@@ -277,6 +277,10 @@ static int make_slot(struct rollup *rollup, struct file *source, int64_t slot_ns
     pthread_mutex_unlock(&target->write_lock);
     if (r == -EBADMSG && !quality.damaged_files)
         embedded_set_aside(rollup->reader.store, target, error->text);
+    /* Who asks the rollup doesn't meet the damage any more. */
+    if (!r && quality.damaged_blocks)
+        embedded_mark_damaged(rollup->reader.store, source,
+                              "blocks of it are unreadable, and rollups were made without them");
     return r;
 }
 
