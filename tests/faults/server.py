@@ -120,6 +120,13 @@ class Campaign:
             return False
         sys.exit(f"{kind} {place}: the server ended with {self.server.process.returncode}:\n{text[-3000:]}")
 
+    def await_end(self):
+        """It may be ending, which takes a moment."""
+        try:
+            self.server.process.wait(5)
+        except subprocess.TimeoutExpired:
+            pass
+
     def recover(self, kind, place):
         """Without faults, everything works again."""
         deadline = time.monotonic() + RECOVERY_S
@@ -153,6 +160,8 @@ class Campaign:
             statuses = self.exercise.run()
             self.faults.disarm()
             fired += self.faults.failed(kind) > before
+            if kind == "small" and None in statuses:
+                self.await_end()
             if not self.alive(kind, place):
                 ended += 1
                 self.restart(f"{kind} {place}")
