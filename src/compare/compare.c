@@ -27,10 +27,7 @@ void comparison_release(struct comparison *comparison)
 
 static double contrast_variance(const struct compare_measure *measure, double factor)
 {
-    double variance = measure->variance[COMPARE_NEW] +
-                      factor * factor * measure->variance[COMPARE_BASE] -
-                      2 * factor * measure->covariance;
-    return fmax(variance, 0);
+    return measure->variance[COMPARE_NEW] + factor * factor * measure->variance[COMPARE_BASE];
 }
 
 /* P(T > t) where a variance of zero means that the replicates never differed. */
@@ -99,7 +96,7 @@ static void set_growth_interval(struct compare_measure *measure, double t)
 {
     double base = measure->base, now = measure->new_value, square = t * t;
     double a = base * base - square * measure->variance[COMPARE_BASE];
-    double b = base * now - square * measure->covariance;
+    double b = base * now;
     double c = now * now - square * measure->variance[COMPARE_NEW];
     double root = b * b - a * c;
     measure->growth = base > 0 ? now / base - 1 : now > 0 ? INFINITY : 0;
@@ -127,7 +124,6 @@ static void set_interval(struct compare_measure *measure, double alpha)
             double scale = needed * needed / (error * error);
             measure->variance[0] *= scale;
             measure->variance[1] *= scale;
-            measure->covariance *= scale;
         }
         error = fmax(error, needed);
     }
@@ -179,7 +175,9 @@ static void choose_judged(const struct compare_table *table, struct comparison *
         struct compare_measure *measures[] = {&row->self, &row->total};
         for (int k = 0; k < 2; k++) {
             struct compare_measure *measure = measures[k];
-            double samples = (measure->counts[0] + measure->counts[1]) * comparison->overdispersion;
+            double samples = measure->counts[0] + measure->counts[1];
+            if (comparison->method == COMPARE_BY_COUNTS)
+                samples *= comparison->overdispersion;
             /* Chosen by what both sides have together: that says nothing about the difference, so
              * choosing by it doesn't bias the verdicts. */
             double share = (measure->base * comparison->exposure[COMPARE_BASE] +

@@ -45,8 +45,8 @@ struct compare_measure {
     double p, adjusted; /* two-sided; adjusted by Benjamini-Hochberg */
     enum compare_verdict verdict;
     double more_seconds; /* covered on each side, to settle an undecided change; or 0 */
-    double variance[COMPARE_SIDES], covariance, df; /* what the interval was made of */
-    double counts[COMPARE_SIDES];                   /* samples, divided by the overdispersion */
+    double variance[COMPARE_SIDES], df; /* what the interval was made of */
+    double counts[COMPARE_SIDES];       /* samples; by counts, divided by the overdispersion */
     bool judged;
 };
 

@@ -20,6 +20,11 @@ double numbers_t_quantile(double p, double df);
 double numbers_binomial_upper(double x, double n, double p);
 double numbers_binomial_lower(double x, double n, double p);
 
+/* The derivatives of log gamma, for x > 0, and the x with trigamma(x) = y, for y > 0. */
+double numbers_digamma(double x);
+double numbers_trigamma(double x);
+double numbers_trigamma_inverse(double y);
+
 /* Median of a chi-square distribution divided by its degrees of freedom. */
 double numbers_chi_square_median(double df);
 

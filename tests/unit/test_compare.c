@@ -46,6 +46,8 @@ static void false_discoveries(void **state)
     assert_int_equal(numbers_false_discovery(p, 0, 0.05, adjusted), 0);
 }
 
+/* The method's constants were chosen with COMPARE_SEED=1 to 3; the seed here was not looked at
+ * before, and the bounds below are not adjusted to it. */
 static uint64_t seed = 0x9e3779b97f4a7c15;
 
 static double uniform(void)
@@ -79,7 +81,11 @@ struct load {
     double rate;        /* samples a second and host */
     double burst;       /* standard deviation of the load's logarithm */
     double memory;      /* autocorrelation of it from second to second */
+    double common;      /* standard deviation of bursts that all functions share */
+    double uneven;      /* of the logarithm of the functions' own burstiness */
+    double trend;       /* the load's growth from begin to end, of both sides */
     double host_spread; /* standard deviation of hosts' logarithms, by function */
+    bool pinned;        /* the machine is busy all the time: the number of samples is fixed */
     double shares[FUNCTIONS];
     bool timed;
 };
@@ -87,8 +93,12 @@ struct load {
 /* Hosts' own factors: the same hosts serve both sides. */
 static double host_factor[8][FUNCTIONS];
 
-static void make_hosts(double spread)
+static double unevenness[FUNCTIONS];
+
+static void make_hosts(double spread, double uneven)
 {
+    for (int i = 0; i < FUNCTIONS; i++)
+        unevenness[i] = exp(uneven * normal() - uneven * uneven / 2);
     for (int host = 0; host < 8; host++)
         for (int i = 0; i < FUNCTIONS; i++)
             host_factor[host][i] = exp(spread * normal() - spread * spread / 2);
@@ -100,37 +110,66 @@ struct side {
     struct compare_source sources[8];
 };
 
+static void add_samples(struct profile *profile, int function_index, int64_t count, uint64_t time)
+{
+    char name[16];
+    snprintf(name, sizeof(name), "f%d", function_index);
+    uint32_t function = profile_function(
+        profile, &(struct profile_function){.name = profile_cstring(profile, name)});
+    uint32_t frame = profile_frame(profile, &(struct profile_frame){.function = function});
+    unsigned type = profile_type(profile, profile_cstring(profile, "samples"),
+                                 profile_cstring(profile, "count"));
+    size_t row = profile_sample(profile, profile_stack(profile, &frame, 1), 0, 0, time);
+    profile_add_value(profile, row, type, count);
+}
+
+/* One second of one host. */
+static void simulate_second(struct profile *profile, const struct load *load, const double *means,
+                            uint64_t time)
+{
+    int64_t counts[FUNCTIONS] = {0};
+    double sum = 0;
+    for (int i = 0; i < FUNCTIONS; i++)
+        sum += means[i];
+    if (load->pinned) {
+        for (int64_t left = llround(load->rate); left > 0; left--) {
+            double at = uniform() * sum;
+            int i = 0;
+            while (i < FUNCTIONS - 1 && (at -= means[i]) > 0)
+                i++;
+            counts[i]++;
+        }
+    } else {
+        for (int i = 0; i < FUNCTIONS; i++)
+            counts[i] = poisson(means[i]);
+    }
+    for (int i = 0; i < FUNCTIONS; i++)
+        if (counts[i])
+            add_samples(profile, i, counts[i], time);
+}
+
 static void simulate(struct side *side, const struct load *load, enum compare_side which)
 {
     static const char *const hosts[] = {"a", "b", "c", "d", "e", "f", "g", "h"};
-    double bursts[FUNCTIONS] = {0};
-    double step = load->burst * sqrt(1 - load->memory * load->memory);
+    double bursts[FUNCTIONS] = {0}, shared = 0;
+    double fresh = sqrt(1 - load->memory * load->memory);
+    for (int i = 0; i < FUNCTIONS; i++)
+        bursts[i] = normal();
+    shared = normal();
     for (unsigned host = 0; host < load->hosts; host++)
         profile_init(&side->profiles[host], PROFILE_ALL);
     for (unsigned second = 0; second < load->seconds; second++) {
+        double level = load->rate * (1 + load->trend * second / load->seconds);
+        shared = load->memory * shared + fresh * normal();
         for (int i = 0; i < FUNCTIONS; i++)
-            bursts[i] = load->memory * bursts[i] + step * normal();
+            bursts[i] = load->memory * bursts[i] + fresh * normal();
         for (unsigned host = 0; host < load->hosts; host++) {
-            struct profile *profile = &side->profiles[host];
-            for (int i = 0; i < FUNCTIONS; i++) {
-                double mean = load->rate * load->shares[i] * host_factor[host][i] *
-                              exp(bursts[i] - load->burst * load->burst / 2);
-                char name[16];
-                snprintf(name, sizeof(name), "f%d", i);
-                int64_t count = poisson(mean);
-                if (!count)
-                    continue;
-                uint32_t function = profile_function(
-                    profile, &(struct profile_function){.name = profile_cstring(profile, name)});
-                uint32_t frame =
-                    profile_frame(profile, &(struct profile_frame){.function = function});
-                unsigned type = profile_type(profile, profile_cstring(profile, "samples"),
-                                             profile_cstring(profile, "count"));
-                uint64_t time = (uint64_t)(1000000 + second) * SECOND + SECOND / 2;
-                size_t row = profile_sample(profile, profile_stack(profile, &frame, 1), 0, 0,
-                                            load->timed ? time : 0);
-                profile_add_value(profile, row, type, count);
-            }
+            double means[FUNCTIONS];
+            for (int i = 0; i < FUNCTIONS; i++)
+                means[i] = level * load->shares[i] * host_factor[host][i] *
+                           exp(load->burst * unevenness[i] * bursts[i] + load->common * shared);
+            uint64_t time = (uint64_t)(1000000 + second) * SECOND + SECOND / 2;
+            simulate_second(&side->profiles[host], load, means, load->timed ? time : 0);
         }
     }
     for (unsigned host = 0; host < load->hosts; host++) {
@@ -155,7 +194,7 @@ static size_t run_once(const struct load *base, const struct load *now,
 {
     struct side sides[2] = {0};
     struct compare_source sources[16];
-    make_hosts(base->host_spread);
+    make_hosts(base->host_spread, base->uneven);
     simulate(&sides[0], base, COMPARE_BASE);
     simulate(&sides[1], now, COMPARE_NEW);
     memcpy(sources, sides[0].sources, base->hosts * sizeof(*sources));
@@ -226,6 +265,31 @@ static void same_code(void **state)
         {"bursty, shares",
          {.seconds = 120, .hosts = 1, .rate = 198, .burst = 0.5, .memory = 0.8, .timed = true},
          COMPARE_PER_TOTAL},
+        {"bursts of the whole load",
+         {.seconds = 120, .hosts = 1, .rate = 198, .common = 0.5, .memory = 0.8, .timed = true},
+         COMPARE_PER_SECOND},
+        {"both, and functions differ",
+         {.seconds = 120,
+          .hosts = 1,
+          .rate = 198,
+          .burst = 0.3,
+          .uneven = 0.7,
+          .common = 0.3,
+          .memory = 0.8,
+          .timed = true},
+         COMPARE_PER_SECOND},
+        {"a busy machine",
+         {.seconds = 60, .hosts = 1, .rate = 198, .pinned = true, .timed = true},
+         COMPARE_PER_SECOND},
+        {"a trend",
+         {.seconds = 120,
+          .hosts = 1,
+          .rate = 198,
+          .trend = 0.5,
+          .burst = 0.2,
+          .memory = 0.5,
+          .timed = true},
+         COMPARE_PER_SECOND},
         {"four hosts that differ",
          {.seconds = 60,
           .hosts = 4,
@@ -240,6 +304,9 @@ static void same_code(void **state)
          COMPARE_PER_SECOND},
         {"one file without times", {.seconds = 60, .hosts = 1, .rate = 198}, COMPARE_PER_SECOND},
     };
+    const char *given = getenv("COMPARE_SEED");
+    if (given)
+        seed ^= (uint64_t)atoi(given) * 0x2545f4914f6cdd1d;
     unsigned count = runs("COMPARE_RUNS", 100), bound = alarms_bound(count);
     for (size_t i = 0; i < ARRAY_LENGTH(cases); i++) {
         struct load load = cases[i].load;

@@ -100,8 +100,7 @@ static void judge_growth_of(struct judge *judge, const struct comparison *compar
         check.outcome = GATE_UNDECIDED;
         double factor = 1 + limit->limit;
         double variance = measure->variance[COMPARE_NEW] +
-                          factor * factor * measure->variance[COMPARE_BASE] -
-                          2 * factor * measure->covariance;
+                          factor * factor * measure->variance[COMPARE_BASE];
         check.more_seconds = time_needed(judge, measure->new_value - factor * measure->base,
                                          variance, (1 - comparison->level) / 2);
     }
