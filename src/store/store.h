@@ -174,6 +174,16 @@ struct store_selection {
     size_t excluded_count;
 };
 
+/* What a merge keeps apart: rows get the start of their step as their time, and the label. The
+ * profile must want times (PROFILE_TIMES) and, with a label, labels. Rollups are used where their
+ * slots fit into steps and they know the label. */
+struct store_apart {
+    int64_t step_ns;   /* from the range's start on; at least a second */
+    const char *label; /* NULL: none */
+};
+#define STORE_APART_STEPS_MAX 4096
+#define STORE_APART_VALUES_MAX 1024
+
 struct store_limits {
     const atomic_bool *cancelled; /* NULL: never. Looked at between blocks. */
     size_t memory_bytes;          /* for this call; 0: a quarter of the store's limit */
@@ -185,8 +195,9 @@ struct store_limits {
      * two), for what is too large at once. Each stack is in one part, also while others are stored;
      * the quality is that of all. 0: all in one. */
     uint32_t stack_part, stack_parts;
-    bool raw_only;      /* don't use rollups */
-    bool single_thread; /* don't take a second one to help */
+    const struct store_apart *apart; /* for merges without `smallest_share`; NULL: all in one */
+    bool raw_only;                   /* don't use rollups */
+    bool single_thread;              /* don't take a second one to help */
     bool admitted; /* the caller has taken memory_bytes from the store's budget, and keeps it */
     /* NULL, or asked when that isn't enough: returns what it may take from now on. From any thread,
      * one at a time; must not wait. */

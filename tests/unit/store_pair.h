@@ -98,6 +98,24 @@ static inline void compare_answers(struct store *embedded, struct store *memory,
         describe_merge(memory, &selection, &limits, &y);
         assert_string_equal(buffer_text(&x), buffer_text(&y));
 
+        const char *labels[] = {NULL, "version", "host"};
+        struct store_apart apart = {
+            .step_ns = MAX(units[2 + sample_random(&seed) % (ARRAY_LENGTH(units) - 2)],
+                           (selection.to_ns - selection.from_ns) / 1000),
+            .label = labels[sample_random(&seed) % ARRAY_LENGTH(labels)]};
+        struct store_timeseries_query steps = {
+            .step_ns = apart.step_ns, .group_by = &apart.label, .group_count = apart.label != NULL};
+        _cleanup_buffer_ struct buffer z = {0};
+        x.length = y.length = 0;
+        describe_apart(embedded, &selection, &apart, limits.raw_only, &x);
+        describe_apart(memory, &selection, &apart, limits.raw_only, &y);
+        assert_string_equal(buffer_text(&x), buffer_text(&y));
+        assert_int_equal(store_timeseries(memory, &selection, &steps, &limits,
+                                          describe_apart_points, &z, NULL, NULL),
+                         0);
+        assert_string_equal(buffer_text(&x), buffer_text(&z));
+        x.length = y.length = 0;
+
         const struct store_function function = {.name = "function4"};
         const char *by[] = {"service_name", "version"};
         struct store_timeseries_query query = {

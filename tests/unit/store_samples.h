@@ -197,6 +197,62 @@ static inline void describe_merge(struct store *store, const struct store_select
     describe_quality(&quality, out);
 }
 
+struct apart_sum {
+    char key[96];
+    int64_t value;
+};
+
+static inline int compare_apart_sums(const void *a, const void *b)
+{
+    return strcmp(((const struct apart_sum *)a)->key, ((const struct apart_sum *)b)->key);
+}
+
+/* A merge that keeps steps apart, as the sum of each step and value of the label. */
+static inline void describe_apart(struct store *store, const struct store_selection *selection,
+                                  const struct store_apart *apart, bool raw_only,
+                                  struct buffer *out)
+{
+    struct error error = {0};
+    struct store_limits limits = {.apart = apart, .raw_only = raw_only};
+    _cleanup_profile_ struct profile profile;
+    profile_init(&profile, PROFILE_ALL);
+    if (store_merge(store, selection, &limits, &profile, NULL, &error) < 0) {
+        buffer_printf(out, "%s\n", error.text);
+        return;
+    }
+    const struct profile_samples *samples = &profile.samples;
+    struct apart_sum *sums = memory_zalloc(samples->count + 1, sizeof(*sums));
+    for (size_t i = 0; i < samples->count; i++) {
+        size_t count;
+        const struct profile_label *labels = profile_labels(&profile, samples->labels[i], &count);
+        snprintf(sums[i].key, sizeof(sums[i].key), "%s %020llu",
+                 count ? profile_text(&profile, labels[0].text) : "",
+                 (unsigned long long)samples->time_ns[i]);
+        sums[i].value = samples->values[0][i];
+    }
+    qsort(sums, samples->count, sizeof(*sums), compare_apart_sums);
+    for (size_t i = 0; i < samples->count; i++) {
+        int64_t value = sums[i].value;
+        for (; i + 1 < samples->count && !strcmp(sums[i].key, sums[i + 1].key); i++)
+            value += sums[i + 1].value;
+        if (value)
+            buffer_printf(out, "%s %lld\n", sums[i].key, (long long)value);
+    }
+    free(sums);
+}
+
+/* The same from a time series, for comparing. */
+static inline int describe_apart_points(void *context, const struct labels *group,
+                                        const struct store_point *points, size_t count)
+{
+    struct buffer *out = context;
+    for (size_t i = 0; i < count; i++)
+        if (points[i].value)
+            buffer_printf(out, "%s %020lld %lld\n", group->count ? group->list[0].value : "",
+                          (long long)points[i].time_ns, (long long)points[i].value);
+    return 0;
+}
+
 static inline int describe_points(void *context, const struct labels *group,
                                   const struct store_point *points, size_t count)
 {

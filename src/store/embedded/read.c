@@ -8,6 +8,7 @@
 #include "base/memory.h"
 #include "base/number.h"
 #include "profile/calltree.h"
+#include "store/apart.h"
 #include "store/embedded/plan.h"
 
 #define FOLDED_PARTS 16 /* a subtree that is large enough may be put together from as many */
@@ -30,6 +31,7 @@ struct merge_result { /* used by whose turn it is */
     int64_t *rest;    /* by group: of its total, what is cut off */
     uint32_t *mapped; /* by group: the result's node */
     size_t rest_capacity, mapped_capacity;
+    struct apart_slots slots; /* where steps are kept apart */
 };
 
 struct merge { /* of one thread */
@@ -38,6 +40,8 @@ struct merge { /* of one thread */
     int64_t *sums;   /* by node of the service being read */
     int64_t *totals; /* with all below */
     struct fold fold;
+    struct apart_cells cells;
+    struct block_rows rows;
     uint64_t *block_sums;
     size_t sums_capacity, totals_capacity, block_sums_capacity;
     size_t scratch; /* of it, what the result knows of */
@@ -50,6 +54,8 @@ static void merge_release(struct merge *merge)
     free(merge->sums);
     free(merge->totals);
     free(merge->block_sums);
+    apart_cells_release(&merge->cells);
+    block_rows_release(&merge->rows);
     fold_release(&merge->fold);
 }
 
@@ -58,6 +64,7 @@ static void merge_result_release(struct merge_result *result)
     frame_map_release(&result->frames);
     free(result->rest);
     free(result->mapped);
+    apart_slots_release(&result->slots);
 }
 
 /* Whether lines and addresses are no part of the result. */
@@ -92,19 +99,83 @@ static int merge_begin(struct reader *reader, struct file *file, uint32_t servic
     pthread_rwlock_unlock(&file->lock);
     if (merge->result->smallest && is_plain(merge->result))
         refresh_plain(file); /* after the nodes were counted: their frames are there */
+    merge->any = false;
+    if (reader->limits->apart)
+        return 0;
     array_reserve(merge->sums, merge->sums_capacity, merge->node_count);
     memset(merge->sums, 0, merge->node_count * sizeof(*merge->sums));
-    merge->any = false;
     return 0;
+}
+
+/* All windows of a block in one step: its dictionary's sums, as a merge of all has them. */
+static int add_block_apart(struct merge *merge, struct block_view *view, size_t first, size_t count,
+                           uint32_t group)
+{
+    size_t entries = view->dictionary_count;
+    array_reserve(merge->block_sums, merge->block_sums_capacity, entries + 1);
+    memset(merge->block_sums, 0, entries * sizeof(*merge->block_sums));
+    int r = block_sum(view, first, count, merge->block_sums);
+    const struct apart_slots *slots = &merge->result->slots;
+    uint32_t step = apart_step(slots, view->windows[first].start_ns);
+    for (size_t i = 0; !r && i < entries; i++)
+        if (merge->block_sums[i])
+            apart_cells_add(&merge->cells, slots, group, step, view->dictionary[i],
+                            block_scale(view, merge->block_sums[i]));
+    return r;
+}
+
+static int add_windows_apart(struct merge *merge, struct block_view *view, size_t first,
+                             size_t count, uint32_t group)
+{
+    const struct apart_slots *slots = &merge->result->slots;
+    block_rows_clear(&merge->rows);
+    int r = block_decode(view, first, count, &merge->rows);
+    for (size_t w = 0; !r && w < merge->rows.window_count; w++) {
+        const struct block_window *window = &merge->rows.windows[w];
+        uint32_t step = apart_step(slots, window->start_ns);
+        for (uint32_t i = window->first_row; i < window->first_row + window->row_count; i++) {
+            if (merge->rows.nodes[i] >= merge->node_count)
+                return -EBADMSG;
+            apart_cells_add(&merge->cells, slots, group, step, merge->rows.nodes[i],
+                            merge->rows.values[i]);
+        }
+    }
+    return r;
+}
+
+static int merge_block_apart(struct reader *reader, struct file *file, uint32_t series,
+                             struct block_view *view, size_t first, size_t count,
+                             struct error *error)
+{
+    struct merge *merge = (struct merge *)reader;
+    struct merge_result *result = merge->result;
+    uint32_t group;
+    pthread_rwlock_rdlock(&file->lock);
+    int r = apart_group(&result->slots, &file->catalog.series[series].labels, &group, error);
+    pthread_rwlock_unlock(&file->lock);
+    if (r < 0 || !count)
+        return r;
+    if (block_open_stacks(view) < 0 ||
+        (view->dictionary_count &&
+         view->dictionary[view->dictionary_count - 1] >= merge->node_count))
+        return -EBADMSG;
+    merge->any = true;
+    bool one = apart_step(&result->slots, view->windows[first].start_ns) ==
+               apart_step(&result->slots, view->windows[first + count - 1].start_ns);
+    r = one ? add_block_apart(merge, view, first, count, group)
+            : add_windows_apart(merge, view, first, count, group);
+    size_t scratch = merge->cells.capacity * sizeof(*merge->cells.list);
+    if (!r && is_too_much(reader->limits, scratch, &result->memory_bytes))
+        return error_memory(error, result->memory_bytes);
+    return r;
 }
 
 static int merge_block(struct reader *reader, struct file *file, uint32_t series,
                        struct block_view *view, size_t first, size_t count, struct error *error)
 {
     struct merge *merge = (struct merge *)reader;
-    (void)file;
-    (void)series;
-    (void)error;
+    if (reader->limits->apart)
+        return merge_block_apart(reader, file, series, view, first, count, error);
     if (block_open_stacks(view) < 0)
         return -EBADMSG;
     size_t entries = view->dictionary_count;
@@ -187,10 +258,27 @@ static void add_all(struct merge *merge, const struct profile_node *nodes)
     node_map_release(&map);
 }
 
+/* Most stacks are in every step, so nodes are carried over once and for all. */
+static void add_apart(struct merge *merge, const struct profile_node *nodes)
+{
+    struct merge_result *result = merge->result;
+    struct node_map map;
+    node_map_init(&map, &result->frames, nodes, merge->node_count, NULL, result->profile);
+    for (size_t i = 0; i < merge->cells.count; i++) {
+        const struct apart_cell *cell = &merge->cells.list[i];
+        if (cell->value && store_limits_has(merge->reader.limits, cell->node))
+            apart_put(&result->slots, cell->slot, node_map_node(&map, cell->node), result->type,
+                      cell->value);
+    }
+    node_map_release(&map);
+    apart_cells_clear(&merge->cells);
+}
+
 static void note_scratch(struct merge *merge)
 {
     size_t scratch =
         (merge->sums_capacity + merge->totals_capacity + merge->block_sums_capacity) * 8 +
+        merge->cells.capacity * sizeof(*merge->cells.list) + block_rows_memory(&merge->rows) +
         fold_memory(&merge->fold) + covering_memory(merge->reader.covering);
     atomic_fetch_add(&merge->result->scratch, scratch - merge->scratch);
     merge->scratch = scratch;
@@ -213,6 +301,7 @@ static int merge_end(struct reader *reader, struct file *file, uint32_t service,
                    MAX(result->smallest / FOLDED_PARTS, (uint64_t)1));
         pthread_rwlock_unlock(&file->lock);
     }
+    apart_cells_settle(&merge->cells);
     note_scratch(merge);
     int r = reader_wait_turn(reader, error);
     if (r)
@@ -226,6 +315,8 @@ static int merge_end(struct reader *reader, struct file *file, uint32_t service,
     frame_map_refresh(&result->frames);
     if (result->smallest)
         add_large(merge);
+    else if (reader->limits->apart)
+        add_apart(merge, catalog->services[service].tree.nodes);
     else
         add_all(merge, catalog->services[service].tree.nodes);
     pthread_rwlock_unlock(&file->lock);
@@ -287,10 +378,18 @@ int embedded_merge(struct store *base, const struct store_selection *selection,
     second.reader.quality = &other;
     second.reader.covering = &coverings[1];
     struct plan plan;
-    int r = plan_make(store, selection, NULL, limits, &plan, &quality->damaged_files, error);
+    const struct store_apart *apart = limits->apart;
+    struct store_timeseries_query steps = {.step_ns = apart ? apart->step_ns : 0,
+                                           .group_by = apart ? &apart->label : NULL,
+                                           .group_count = apart && apart->label};
+    int r = apart ? apart_slots_init(&result.slots, apart, selection, profile, error) : 0;
     if (r < 0)
         return r;
-    if (limits->smallest_share > 0)
+    r = plan_make(store, selection, apart ? &steps : NULL, limits, &plan, &quality->damaged_files,
+                  error);
+    if (r < 0)
+        return r;
+    if (limits->smallest_share > 0 && !apart)
         r = set_smallest(&first, &plan, error);
     if (!r)
         r = reader_run_pair(&first.reader, !limits->single_thread ? &second.reader : NULL, &plan,

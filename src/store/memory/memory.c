@@ -10,6 +10,7 @@
 #include "base/memory.h"
 #include "base/number.h"
 #include "profile/unresolved.h"
+#include "store/apart.h"
 #include "store/block/block.h"
 #include "store/cover.h"
 #include "store/file/catalog.h"
@@ -350,11 +351,16 @@ static void cover_witnesses(struct covering *covering, const struct memory_tenan
 
 static int merge_series(const struct memory_series *series, const struct store_selection *selection,
                         const struct store_limits *limits, struct node_map *map, unsigned type,
-                        struct store_quality *quality, struct covering *covering,
-                        struct error *error)
+                        struct apart_slots *slots, struct store_quality *quality,
+                        struct covering *covering, struct error *error)
 {
     struct profile *profile = map->to_profile;
+    struct apart_cells cells = {0};
     bool any = false;
+    uint32_t group = 0;
+    int r = slots ? apart_group(slots, &series->labels, &group, error) : 0;
+    if (r < 0)
+        return r;
     covering_series(covering, 0, &series->labels, series->type);
     for (size_t w = 0; w < series->rows.window_count; w++) {
         const struct block_window *window = &series->rows.windows[w];
@@ -368,16 +374,27 @@ static int merge_series(const struct memory_series *series, const struct store_s
             if (!store_limits_has(limits, series->rows.nodes[i]))
                 continue;
             uint32_t node = node_map_node(map, series->rows.nodes[i]);
-            profile_add_value(profile, profile_sample(profile, node, 0, 0, 0), type,
-                              series->rows.values[i]);
+            if (slots)
+                apart_cells_add(&cells, slots, group, apart_step(slots, window->start_ns), node,
+                                series->rows.values[i]);
+            else
+                profile_add_value(profile, profile_sample(profile, node, 0, 0, 0), type,
+                                  series->rows.values[i]);
         }
         if (is_cancelled(limits))
-            return error_cancelled(error);
-        if (limits->memory_bytes && profile_memory(profile) > limits->memory_bytes)
-            return error_memory(error, limits->memory_bytes);
+            r = error_cancelled(error);
+        else if (limits->memory_bytes && profile_memory(profile) > limits->memory_bytes)
+            r = error_memory(error, limits->memory_bytes);
+        if (r < 0)
+            break;
     }
+    apart_cells_settle(&cells);
+    for (size_t i = 0; !r && i < cells.count; i++)
+        if (cells.list[i].value)
+            apart_put(slots, cells.list[i].slot, cells.list[i].node, type, cells.list[i].value);
+    apart_cells_release(&cells);
     quality->series += any;
-    return 0;
+    return r;
 }
 
 static int memory_merge(struct store *base, const struct store_selection *selection,
@@ -394,13 +411,18 @@ static int memory_merge(struct store *base, const struct store_selection *select
     struct frame_map frames;
     struct node_map map;
     struct covering covering;
+    _cleanup_(apart_slots_release) struct apart_slots slots = {0};
+    if (limits->apart)
+        r = apart_slots_init(&slots, limits->apart, selection, profile, error);
+    if (r < 0)
+        return r;
     covering_init(&covering, selection, 0);
     frame_map_init(&frames, &tenant->stacks, profile);
     node_map_init(&map, &frames, tenant->stacks.nodes, tenant->stacks.node_count, NULL, profile);
     for (size_t i = 0; !r && i < tenant->series_count; i++)
         if (is_chosen(&chosen, i) && !is_excluded(selection, &tenant->series[i].labels))
-            r = merge_series(&tenant->series[i], selection, limits, &map, type, quality, &covering,
-                             error);
+            r = merge_series(&tenant->series[i], selection, limits, &map, type,
+                             limits->apart ? &slots : NULL, quality, &covering, error);
     cover_witnesses(&covering, tenant, selection, &chosen);
     covering_settle(&covering);
     quality_cover(quality, &covering);
