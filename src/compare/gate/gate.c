@@ -99,8 +99,8 @@ static void judge_growth_of(struct judge *judge, const struct comparison *compar
     } else if (grew && measure->growth > limit->limit) {
         check.outcome = GATE_UNDECIDED;
         double factor = 1 + limit->limit;
-        double variance = measure->variance[COMPARE_NEW] +
-                          factor * factor * measure->variance[COMPARE_BASE];
+        double variance =
+            measure->variance[COMPARE_NEW] + factor * factor * measure->variance[COMPARE_BASE];
         check.more_seconds = time_needed(judge, measure->new_value - factor * measure->base,
                                          variance, (1 - comparison->level) / 2);
     }
