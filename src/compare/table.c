@@ -24,6 +24,12 @@ static void builder_release(struct table_builder *builder)
 {
     for (size_t i = 0; builder->function_of && i < builder->source_count; i++)
         free(builder->function_of[i]);
+    for (size_t i = 0; builder->cluster_of_set && i < builder->source_count; i++)
+        free(builder->cluster_of_set[i]);
+    for (size_t i = 0; builder->spans && i < builder->source_count; i++)
+        free(builder->spans[i].list);
+    free(builder->cluster_of_set);
+    free(builder->spans);
     free(builder->function_of);
     free(builder->clusters);
     free(builder->cluster_of);
@@ -64,21 +70,50 @@ static void join_functions(struct table_builder *builder)
     }
 }
 
+static uint32_t join_cluster(struct table_builder *builder, const char *name)
+{
+    uint32_t id = 0, count = builder->table->cluster_count;
+    while (id < count && strcmp(builder->clusters[id], name))
+        id++;
+    if (id == count) {
+        array_reserve(builder->clusters, builder->cluster_capacity, count + 1ul);
+        builder->clusters[builder->table->cluster_count++] = name;
+    }
+    return id;
+}
+
+/* Names of clusters that come from a label live in the profile. */
+static uint32_t *clusters_of_sets(struct table_builder *builder,
+                                  const struct compare_source *source)
+{
+    const struct profile *profile = source->profile;
+    uint32_t sets = profile_label_set_count(profile);
+    uint32_t *of_set = memory_zalloc(sets + 1ul, sizeof(*of_set));
+    for (uint32_t set = 0; set < sets; set++) {
+        size_t count;
+        const struct profile_label *labels = profile_labels(profile, set, &count);
+        const char *name = source->cluster;
+        for (size_t i = 0; i < count; i++)
+            if (labels[i].text &&
+                !strcmp(profile_text(profile, labels[i].key), source->cluster_label))
+                name = profile_text(profile, labels[i].text);
+        of_set[set] = join_cluster(builder, name);
+    }
+    return of_set;
+}
+
 static void join_clusters(struct table_builder *builder)
 {
-    uint32_t count = 0;
-    builder->clusters = memory_zalloc(builder->source_count, sizeof(*builder->clusters));
     builder->cluster_of = memory_zalloc(builder->source_count, sizeof(*builder->cluster_of));
+    builder->cluster_of_set =
+        memory_zalloc(builder->source_count, sizeof(*builder->cluster_of_set));
     for (size_t i = 0; i < builder->source_count; i++) {
-        const char *name = builder->sources[i].cluster;
-        uint32_t id = 0;
-        while (id < count && strcmp(builder->clusters[id], name))
-            id++;
-        if (id == count)
-            builder->clusters[count++] = name;
-        builder->cluster_of[i] = id;
+        const struct compare_source *source = &builder->sources[i];
+        if (source->cluster_label)
+            builder->cluster_of_set[i] = clusters_of_sets(builder, source);
+        else
+            builder->cluster_of[i] = join_cluster(builder, source->cluster);
     }
-    builder->table->cluster_count = count;
 }
 
 /* The function that each node counts for: frames that are judged at their caller have its. */
@@ -100,42 +135,63 @@ static uint32_t *functions_of_nodes(const struct table_builder *builder, size_t 
     return functions;
 }
 
-/* Adds up one replicate at a time; arrays are by function or node, and cleaned by their lists. */
+/* Nodes whose function isn't on the stack above: a function's total is the sum of what is below
+ * these, and recursion doesn't count twice. */
+static bool *outermost_nodes(const struct profile *profile, const uint32_t *function_of_node)
+{
+    bool *outermost = memory_zalloc(profile->node_count, sizeof(*outermost));
+    for (uint32_t node = 1; node < profile->node_count; node++) {
+        uint32_t above = profile->nodes[node].parent;
+        while (above && function_of_node[above] != function_of_node[node])
+            above = profile->nodes[above].parent;
+        outermost[node] = !above;
+    }
+    return outermost;
+}
+
+/* Adds up one replicate at a time; arrays are by function or node, and zero between replicates. */
 struct walk {
     struct table_builder *builder;
     const struct compare_source *source;
-    uint32_t *function_of_node;
+    const uint32_t *function_of_node;
+    const bool *outermost;
     double *node_value;
-    uint32_t *nodes; /* with a value */
-    size_t node_count;
     double *self, *total; /* by function */
-    uint32_t *stamp;      /* by function: the last stack that counted, so that recursion doesn't */
-    uint32_t *functions;  /* with a total */
+    bool *touched;        /* by function */
+    uint32_t *functions;  /* that are touched */
     size_t function_count;
-    uint32_t stack;
 };
+
+static void touch(struct walk *walk, uint32_t function)
+{
+    if (!walk->touched[function])
+        walk->functions[walk->function_count++] = function;
+    walk->touched[function] = true;
+}
+
+/* Parents come before their children, so that one pass from the end adds up whole subtrees. */
+static void add_up(struct walk *walk)
+{
+    const struct profile_node *nodes = walk->source->profile->nodes;
+    for (uint32_t node = walk->source->profile->node_count; --node;) {
+        double value = walk->node_value[node];
+        if (value == 0)
+            continue;
+        uint32_t function = walk->function_of_node[node];
+        walk->node_value[node] = 0;
+        walk->node_value[nodes[node].parent] += value;
+        if (function == ID_NONE || !walk->outermost[node])
+            continue;
+        touch(walk, function);
+        walk->total[function] += value;
+    }
+    walk->node_value[0] = 0;
+}
 
 static int flush(struct walk *walk, uint32_t replicate, struct error *error)
 {
     struct compare_table *table = walk->builder->table;
-    const struct profile *profile = walk->source->profile;
-    for (size_t i = 0; i < walk->node_count; i++) {
-        uint32_t leaf = walk->nodes[i];
-        double value = walk->node_value[leaf];
-        walk->node_value[leaf] = 0;
-        walk->stack++;
-        if (walk->function_of_node[leaf] != ID_NONE)
-            walk->self[walk->function_of_node[leaf]] += value;
-        for (uint32_t node = leaf; node; node = profile->nodes[node].parent) {
-            uint32_t function = walk->function_of_node[node];
-            if (function == ID_NONE || walk->stamp[function] == walk->stack)
-                continue;
-            if (!walk->stamp[function])
-                walk->functions[walk->function_count++] = function;
-            walk->stamp[function] = walk->stack;
-            walk->total[function] += value;
-        }
-    }
+    add_up(walk);
     if (table->cell_count + walk->function_count > COMPARE_CELLS_MAX)
         return error_set(error, -E2BIG,
                          "The comparison needs more than %u cells (functions times windows and "
@@ -148,10 +204,9 @@ static int flush(struct walk *walk, uint32_t replicate, struct error *error)
         table->cells[table->cell_count++] =
             (struct compare_cell){function, replicate, walk->self[function], walk->total[function]};
         walk->self[function] = walk->total[function] = 0;
-        walk->stamp[function] = 0;
+        walk->touched[function] = false;
     }
-    walk->node_count = walk->function_count = 0;
-    walk->stack = 0;
+    walk->function_count = 0;
     return 0;
 }
 
@@ -168,11 +223,12 @@ static void take_row(struct walk *walk, size_t row, struct compare_replicate *re
     uint32_t node = samples->node[row];
     if (!node)
         return;
-    if (walk->node_value[node] == 0)
-        walk->nodes[walk->node_count++] = node;
     walk->node_value[node] += weighted;
-    if (walk->node_value[node] == 0) /* cancelled out: keep the list free of repetitions */
-        walk->node_value[node] = 1e-300;
+    uint32_t function = walk->function_of_node[node];
+    if (function == ID_NONE)
+        return;
+    touch(walk, function); /* even if values cancel out */
+    walk->self[function] += weighted;
 }
 
 /* Row numbers, by replicate: where each replicate's begin, and how many rows have none. */
@@ -183,8 +239,7 @@ static uint32_t *sort_rows(const struct table_builder *builder, size_t source, s
     size_t *first = memory_zalloc(replicates + 2, sizeof(*first));
     uint32_t *of_row = memory_alloc((samples->count + 1) * sizeof(*of_row));
     for (size_t row = 0; row < samples->count; row++) {
-        uint32_t id =
-            table_replicate(builder, source, samples->time_ns ? samples->time_ns[row] : 0);
+        uint32_t id = table_replicate(builder, source, row);
         of_row[row] = id == COMPARE_NO_REPLICATE ? (uint32_t)replicates : id;
         first[of_row[row] + 1]++;
     }
@@ -208,21 +263,21 @@ static int add_source(struct table_builder *builder, size_t index, struct error 
     _cleanup_free_ size_t *first = NULL;
     _cleanup_free_ uint32_t *rows = sort_rows(builder, index, &first);
     _cleanup_free_ uint32_t *function_of_node = functions_of_nodes(builder, index);
+    _cleanup_free_ bool *outermost = outermost_nodes(profile, function_of_node);
     _cleanup_free_ double *node_value = memory_zalloc(profile->node_count, sizeof(double));
-    _cleanup_free_ uint32_t *nodes = memory_alloc(profile->node_count * sizeof(uint32_t));
     _cleanup_free_ double *self = memory_zalloc(functions, sizeof(double));
     _cleanup_free_ double *total = memory_zalloc(functions, sizeof(double));
-    _cleanup_free_ uint32_t *stamp = memory_zalloc(functions, sizeof(uint32_t));
-    _cleanup_free_ uint32_t *touched = memory_alloc(functions * sizeof(uint32_t));
+    _cleanup_free_ bool *touched = memory_zalloc(functions, sizeof(bool));
+    _cleanup_free_ uint32_t *list = memory_alloc(functions * sizeof(uint32_t));
     struct walk walk = {.builder = builder,
                         .source = source,
                         .function_of_node = function_of_node,
+                        .outermost = outermost,
                         .node_value = node_value,
-                        .nodes = nodes,
                         .self = self,
                         .total = total,
-                        .stamp = stamp,
-                        .functions = touched};
+                        .touched = touched,
+                        .functions = list};
     for (uint32_t i = 0; i < builder->table->replicate_count; i++) {
         if (first[i] == first[i + 1])
             continue;
@@ -308,6 +363,27 @@ static void add_sums(struct compare_table *table, const struct compare_source *s
         table->samples[sources[i].side] += sample_count(&sources[i]);
 }
 
+static unsigned find_type(const struct profile *profile, const char *type, const char *unit)
+{
+    for (unsigned i = 0; i < profile->type_count; i++)
+        if (!strcmp(profile_text(profile, profile->types[i].type), type) &&
+            !strcmp(profile_text(profile, profile->types[i].unit), unit))
+            return i;
+    return PROFILE_TYPES_MAX;
+}
+
+void compare_source_init(struct compare_source *source, const struct profile *profile,
+                         const struct naming *naming, unsigned type)
+{
+    *source = (struct compare_source){
+        .profile = profile,
+        .naming = naming,
+        .type = type,
+        .requests_type = find_type(profile, "requests", "count"),
+        .covered_type = find_type(profile, COMPARE_COVERED_TYPE, COMPARE_COVERED_UNIT),
+        .factor = 1};
+}
+
 int compare_table_build(const struct compare_source *sources, size_t count,
                         struct compare_table *ret_table, struct error *error)
 {
@@ -320,7 +396,9 @@ int compare_table_build(const struct compare_source *sources, size_t count,
     join_functions(&builder);
     join_clusters(&builder);
     table_find_inlined(&builder);
-    int r = table_add_replicates(&builder, error);
+    int r = table_find_spans(&builder, error);
+    if (!r)
+        r = table_add_replicates(&builder, error);
     for (size_t i = 0; !r && i < count; i++)
         r = add_source(&builder, i, error);
     if (r < 0)

@@ -4,6 +4,10 @@
  * a time window of one cluster; a cluster is a host or a file. docs/comparison.md has the terms.
  *
  * Names point into the sources' namings, which must outlive the table.
+ *
+ * A profile can say itself which hosts its samples are from (a label), and which times each of them
+ * covers: rows without a stack whose value of the type `covered/nanoseconds` is how much of the
+ * step that begins at their time is covered. The server writes such profiles (docs/comparison.md).
  */
 #pragma once
 
@@ -13,23 +17,24 @@
 
 enum compare_side { COMPARE_BASE, COMPARE_NEW, COMPARE_SIDES };
 
-/* A time that a source covers, from `from_ns` to before `to_ns`. */
-struct compare_span {
-    int64_t from_ns, to_ns;
-};
-
 struct compare_source {
     const struct profile *profile;
     const struct naming *naming;
     unsigned type;          /* of the profile's: the values to compare */
     unsigned requests_type; /* PROFILE_TYPES_MAX: it doesn't count requests */
+    unsigned covered_type;  /* PROFILE_TYPES_MAX: from the profile's start for its duration */
     enum compare_side side;
-    const char *cluster;              /* clusters of the same name on both sides are paired */
-    const struct compare_span *spans; /* NULL: from the profile's start for its duration */
-    size_t span_count;
-    int64_t granularity_ns; /* times are multiples of it from a span's start; 0: they are exact */
+    const char *cluster; /* clusters of the same name on both sides are paired */
+    /* NULL, or the label whose values are clusters that were observed at the same time, so that
+     * the source covers their time once. */
+    const char *cluster_label;
+    int64_t granularity_ns; /* times are multiples of it from the start; 0: they are exact */
     double factor;          /* values are multiplied by it: corrects for sampling rates */
 };
+
+/* Sets all but side, cluster and granularity, of a source with this sample type. */
+void compare_source_init(struct compare_source *source, const struct profile *profile,
+                         const struct naming *naming, unsigned type);
 
 struct compare_replicate {
     enum compare_side side;
@@ -70,6 +75,8 @@ struct compare_table {
     uint64_t inlined_pairs; /* caller and callee: the callee was inlined on one side only */
 };
 
+#define COMPARE_COVERED_TYPE "covered"
+#define COMPARE_COVERED_UNIT "nanoseconds"
 #define COMPARE_CELLS_MAX (64u << 20)
 #define COMPARE_SOURCES_MAX 4096
 #define COMPARE_WINDOWS 64 /* wanted on each side */

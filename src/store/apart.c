@@ -8,6 +8,7 @@
 
 #include "base/memory.h"
 #include "base/number.h"
+#include "store/internal.h"
 
 #define SETTLE_LEAST 65536 /* cells, before they are added up between */
 
@@ -15,17 +16,18 @@ int apart_slots_init(struct apart_slots *slots, const struct store_apart *apart,
                      const struct store_selection *selection, struct profile *profile,
                      struct error *error)
 {
-    uint64_t range = selection->to_ns > selection->from_ns
-                         ? (uint64_t)selection->to_ns - (uint64_t)selection->from_ns
-                         : 0;
     if (apart->step_ns < 1000000000)
         return error_set(error, -EINVAL, "A step must be at least a second.");
+    struct store_timeseries_query query = {.step_ns = apart->step_ns, .aligned = true};
+    struct store_selection steps_selection = selection_of_steps(selection, &query);
+    int64_t from = steps_selection.from_ns;
+    uint64_t range = selection->to_ns > from ? (uint64_t)selection->to_ns - (uint64_t)from : 0;
     uint64_t steps = range / (uint64_t)apart->step_ns + 1;
     if (steps > STORE_APART_STEPS_MAX)
         return error_set(error, -E2BIG, "The range has %llu steps; the limit is %d.",
                          (unsigned long long)steps, STORE_APART_STEPS_MAX);
-    *slots = (struct apart_slots){
-        .apart = apart, .from_ns = selection->from_ns, .profile = profile, .steps = steps};
+    *slots =
+        (struct apart_slots){.apart = apart, .from_ns = from, .profile = profile, .steps = steps};
     pthread_mutex_init(&slots->lock, NULL);
     return 0;
 }

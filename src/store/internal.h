@@ -149,6 +149,10 @@ struct point_groups {
 };
 
 /* Ready for groups; -E2BIG when there would be too many steps. */
+/* The selection with the start of its first step as its own. */
+struct store_selection selection_of_steps(const struct store_selection *selection,
+                                          const struct store_timeseries_query *query);
+
 int point_groups_init(struct point_groups *groups, const struct store_selection *selection,
                       const struct store_timeseries_query *query, struct error *error);
 void point_groups_release(struct point_groups *groups);

@@ -178,7 +178,7 @@ struct store_selection {
  * profile must want times (PROFILE_TIMES) and, with a label, labels. Rollups are used where their
  * slots fit into steps and they know the label. */
 struct store_apart {
-    int64_t step_ns;   /* from the range's start on; at least a second */
+    int64_t step_ns;   /* at least a second; steps begin at multiples of it since 1970 */
     const char *label; /* NULL: none */
 };
 #define STORE_APART_STEPS_MAX 4096
@@ -301,12 +301,13 @@ struct store_timeseries_query {
     enum store_count count;
     bool moments;        /* windows of a group that begin in the same millisecond count as one */
     bool greatest_first; /* groups with the greatest sums come first, instead of by labels */
+    bool aligned; /* steps begin at multiples of step_ns since 1970: the first may be cut short */
 };
 #define STORE_POINTS_MAX 100000
 #define STORE_GROUPS_MAX 10000
 
 struct store_point {
-    int64_t time_ns; /* from_ns + k * step_ns; points without a window are left out */
+    int64_t time_ns; /* of the step's start; points without a window are left out */
     int64_t value;
     uint64_t windows;
     int64_t covered_ns, per_ns; /* as in struct store_quality, of the group in this step */

@@ -103,8 +103,10 @@ static inline void compare_answers(struct store *embedded, struct store *memory,
             .step_ns = MAX(units[2 + sample_random(&seed) % (ARRAY_LENGTH(units) - 2)],
                            (selection.to_ns - selection.from_ns) / 1000),
             .label = labels[sample_random(&seed) % ARRAY_LENGTH(labels)]};
-        struct store_timeseries_query steps = {
-            .step_ns = apart.step_ns, .group_by = &apart.label, .group_count = apart.label != NULL};
+        struct store_timeseries_query steps = {.aligned = true,
+                                               .step_ns = apart.step_ns,
+                                               .group_by = &apart.label,
+                                               .group_count = apart.label != NULL};
         _cleanup_buffer_ struct buffer z = {0};
         x.length = y.length = 0;
         describe_apart(embedded, &selection, &apart, limits.raw_only, &x);

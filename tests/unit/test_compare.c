@@ -175,13 +175,10 @@ static void simulate(struct side *side, const struct load *load, enum compare_si
     for (unsigned host = 0; host < load->hosts; host++) {
         profile_note_source(&side->profiles[host], 1000000 * SECOND, load->seconds * SECOND);
         naming_init(&side->namings[host], &side->profiles[host]);
-        side->sources[host] = (struct compare_source){.profile = &side->profiles[host],
-                                                      .naming = &side->namings[host],
-                                                      .requests_type = PROFILE_TYPES_MAX,
-                                                      .side = which,
-                                                      .cluster = hosts[host],
-                                                      .granularity_ns = SECOND,
-                                                      .factor = 1};
+        compare_source_init(&side->sources[host], &side->profiles[host], &side->namings[host], 0);
+        side->sources[host].side = which;
+        side->sources[host].cluster = hosts[host];
+        side->sources[host].granularity_ns = SECOND;
     }
     /* A single file has a cluster of its own on each side. */
     if (load->hosts == 1)

@@ -69,13 +69,9 @@ static int add_source(struct sides *sides, size_t index, const char *path, enum 
         log_error("%s has no samples; nothing can be compared.", input_name(path));
         return EXIT_FAILED;
     }
-    sides->sources[index] =
-        (struct compare_source){.profile = profile,
-                                .naming = &sides->files[index].naming,
-                                .type = type,
-                                .requests_type = find_type(profile, "requests", "count"),
-                                .side = side,
-                                .factor = rate_factor(sides, profile)};
+    compare_source_init(&sides->sources[index], profile, &sides->files[index].naming, type);
+    sides->sources[index].side = side;
+    sides->sources[index].factor = rate_factor(sides, profile);
     return 0;
 }
 

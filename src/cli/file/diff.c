@@ -158,13 +158,9 @@ static int judge(struct diff_command *comparison)
         const struct diff_side *side = &comparison->sides[i];
         if (side->type >= side->profile->type_count)
             return 0;
-        judgement->sources[i] = (struct compare_source){.profile = side->profile,
-                                                        .naming = side->naming,
-                                                        .type = side->type,
-                                                        .requests_type = PROFILE_TYPES_MAX,
-                                                        .side = i ? COMPARE_NEW : COMPARE_BASE,
-                                                        .cluster = i ? "new" : "base",
-                                                        .factor = 1};
+        compare_source_init(&judgement->sources[i], side->profile, side->naming, side->type);
+        judgement->sources[i].side = i ? COMPARE_NEW : COMPARE_BASE;
+        judgement->sources[i].cluster = i ? "new" : "base";
     }
     if (compare_table_build(judgement->sources, 2, &judgement->table, &error) < 0)
         return fail(&error);

@@ -235,6 +235,7 @@ int plan_make(struct embedded *store, const struct store_selection *selection,
 {
     struct plan plan = {
         .list = embedded_files(store, selection->tenant, selection->from_ns, selection->to_ns)};
+    struct store_selection steps = query ? selection_of_steps(selection, query) : *selection;
     bool rollups = !limits->raw_only && plan_selector_fits_rollups(selection->selector);
     for (size_t i = 0; i < selection->excluded_count; i++)
         rollups &= !selection->excluded[i].label;
@@ -254,7 +255,7 @@ int plan_make(struct embedded *store, const struct store_selection *selection,
         if (rollups)
             r = read_coverage(store, &plan.list, first, end, &coverage, damaged_files, error);
         if (!r)
-            cover(&coverage, selection, query ? query->step_ns : 0, rollups,
+            cover(&coverage, &steps, query ? query->step_ns : 0, rollups,
                   MAX(from, selection->from_ns), MIN(to, selection->to_ns), &spans);
         if (!r)
             widen_raw(&spans, &plan.list, first, end);

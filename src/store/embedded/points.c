@@ -31,9 +31,23 @@ void quality_cover(struct store_quality *quality, const struct covering *coverin
     quality->per_ns = cover.per_ns;
 }
 
-int point_groups_init(struct point_groups *groups, const struct store_selection *selection,
+struct store_selection selection_of_steps(const struct store_selection *selection,
+                                          const struct store_timeseries_query *query)
+{
+    struct store_selection steps = *selection;
+    int64_t past = query->aligned ? selection->from_ns % query->step_ns : 0;
+    if (past < 0)
+        past += query->step_ns;
+    if (__builtin_sub_overflow(selection->from_ns, past, &steps.from_ns))
+        steps.from_ns = selection->from_ns;
+    return steps;
+}
+
+int point_groups_init(struct point_groups *groups, const struct store_selection *asked,
                       const struct store_timeseries_query *query, struct error *error)
 {
+    struct store_selection steps_selection = selection_of_steps(asked, query);
+    const struct store_selection *selection = &steps_selection;
     *groups = (struct point_groups){.query = query, .from_ns = selection->from_ns};
     uint64_t range = selection->to_ns > selection->from_ns
                          ? (uint64_t)selection->to_ns - (uint64_t)selection->from_ns

@@ -380,6 +380,7 @@ int embedded_merge(struct store *base, const struct store_selection *selection,
     struct plan plan;
     const struct store_apart *apart = limits->apart;
     struct store_timeseries_query steps = {.step_ns = apart ? apart->step_ns : 0,
+                                           .aligned = true,
                                            .group_by = apart ? &apart->label : NULL,
                                            .group_count = apart && apart->label};
     int r = apart ? apart_slots_init(&result.slots, apart, selection, profile, error) : 0;
@@ -480,7 +481,8 @@ int embedded_timeseries(struct store *base, const struct store_selection *select
 {
     struct embedded *store = embedded_of(base);
     struct covering covering;
-    covering_init(&covering, selection, query->step_ns);
+    struct store_selection steps = selection_of_steps(selection, query);
+    covering_init(&covering, &steps, query->step_ns);
     struct timeseries series = {.reader = {.store = store,
                                            .selection = selection,
                                            .limits = limits,

@@ -468,7 +468,8 @@ static int memory_timeseries(struct store *base, const struct store_selection *s
     _cleanup_free_ bool *wanted =
         query->function ? nodes_of(&tenant->stacks, query->function, query->count) : NULL;
     _cleanup_(covering_release) struct covering covering;
-    covering_init(&covering, selection, query->step_ns);
+    struct store_selection steps = selection_of_steps(selection, query);
+    covering_init(&covering, &steps, query->step_ns);
     for (size_t i = 0; i < tenant->series_count; i++) {
         const struct memory_series *series = &tenant->series[i];
         if (!is_chosen(&chosen, i) || is_excluded(selection, &series->labels))
