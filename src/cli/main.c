@@ -37,6 +37,8 @@ static const struct command commands[] = {
     {"agent", command_agent, "sample this host continuously, for a server"},
     {"server", command_server, "receive profiles from any tool, store and query them"},
     {"query", command_query, "query a server"},
+    {"push", command_push, "send profiles from a pipeline to a server"},
+    {"baseline", command_baseline, "name good states on a server, for gates"},
     {"agents", command_agents, "agents of a server, with their state and cost"},
     {"recording", command_recording, "record a service in detail through its agents"},
     {"control", command_control, "turn capture off and on for agents of a server"},

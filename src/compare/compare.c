@@ -52,7 +52,7 @@ double compare_exceeds(const struct comparison *comparison, const struct compare
     double p = tail(measure->new_value - factor * measure->base, contrast_variance(measure, factor),
                     measure->df);
     double count = measure->counts[COMPARE_BASE] + measure->counts[COMPARE_NEW];
-    if (count > 0 && count < EXACT_BELOW)
+    if (comparison->counted && count > 0 && count < EXACT_BELOW)
         p = fmax(p, numbers_binomial_upper(measure->counts[COMPARE_NEW], count,
                                            expected_part(comparison, factor)));
     return p;
@@ -64,7 +64,7 @@ double compare_stays_below(const struct comparison *comparison,
     double p = tail(factor * measure->base - measure->new_value, contrast_variance(measure, factor),
                     measure->df);
     double count = measure->counts[COMPARE_BASE] + measure->counts[COMPARE_NEW];
-    if (count > 0 && count < EXACT_BELOW)
+    if (comparison->counted && count > 0 && count < EXACT_BELOW)
         p = fmax(p, numbers_binomial_lower(measure->counts[COMPARE_NEW], count,
                                            expected_part(comparison, factor)));
     return p;

@@ -62,6 +62,7 @@ struct comparison {
     struct compare_measure whole; /* the sum of all samples */
     struct compare_options options;
     enum compare_method method;
+    bool counted;                   /* numbers of samples are known, so that they can be tested */
     double overdispersion;          /* factor on the variance; at least 1 */
     size_t judged, found;           /* hypotheses, and how many of them are changes */
     double level;                   /* of the intervals, 0.95 with one hypothesis */

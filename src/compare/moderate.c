@@ -9,8 +9,10 @@
 #include "base/memory.h"
 #include "compare/numbers.h"
 
-#define EXCESS_GAIN 0.95  /* of the scatter that is left, for an excess to be believed */
-#define FUNCTIONS_LEAST 8 /* below that the scatter between functions can't be measured */
+#define EXCESS_GAIN 0.95       /* of the scatter that is left, for an excess to be believed */
+#define OWN_DF_LEAST 4         /* for a function's own estimate to hold against the others' */
+#define CORRELATION_DF_LEAST 3 /* to see which functions rise and fall together */
+#define FUNCTIONS_LEAST 8      /* below that the scatter between functions can't be measured */
 
 void moderation_init(struct moderation *moderation, size_t length, double own_df)
 {
@@ -86,7 +88,12 @@ static double independent_count(const struct moderation *moderation)
     return n / (1 + (n - 1) * squared);
 }
 
-void moderation_fit(struct moderation *moderation)
+double moderation_independence(const struct moderation *moderation)
+{
+    return moderation->count > 1 ? independent_count(moderation) / (double)moderation->count : 1;
+}
+
+void moderation_fit(struct moderation *moderation, double independence)
 {
     double half = moderation->own_df / 2, mean;
     moderation->typical = 1;
@@ -98,7 +105,9 @@ void moderation_fit(struct moderation *moderation)
     /* The mean and variance of the logarithm of a chi-square divided by its degrees of freedom. */
     mean -= numbers_digamma(half) - log(half);
     double more = scatter - numbers_trigamma(half);
-    double most = moderation->own_df * independent_count(moderation);
+    bool measurable = moderation->own_df >= CORRELATION_DF_LEAST || !(independence > 0);
+    double most = moderation->own_df * (measurable ? independent_count(moderation)
+                                                   : independence * (double)moderation->count);
     if (more > 0) {
         double df = 2 * numbers_trigamma_inverse(more);
         moderation->typical = exp(mean + numbers_digamma(df / 2) - log(df / 2));
@@ -115,6 +124,7 @@ double moderation_ratio(const struct moderation *moderation, double own, double 
     double typical = moderation->typical * (1 + moderation->excess * samples);
     *ret_df = moderation->df + moderation->own_df;
     double moderated = (moderation->df * typical + moderation->own_df * own) / *ret_df;
-    /* A function that varies more than others do may be one of its kind: believe it. */
-    return fmax(moderated, own);
+    /* A function that varies more than others do may be one of its kind: believe it, unless it
+     * takes no more than chance to look so. */
+    return moderation->own_df >= OWN_DF_LEAST ? fmax(moderated, own) : moderated;
 }

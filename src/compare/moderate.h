@@ -39,9 +39,14 @@ void moderation_add(struct moderation *moderation, double ratio, double samples,
                     const double *observations);
 
 /* Sets `typical`, `excess` and `df`. Functions that rise and fall together are fewer than they
- * seem: `df` is at most what as many independent ones would be worth. */
-void moderation_fit(struct moderation *moderation);
+ * seem: `df` is at most what as many independent ones would be worth. Two or three hosts can't show
+ * that; `independence`, if above 0, is what something else has shown. */
+void moderation_fit(struct moderation *moderation, double independence);
 
-/* The corrected ratio of a function, never below its own, and its degrees of freedom. */
+/* The share of the functions that is independent of the others. */
+double moderation_independence(const struct moderation *moderation);
+
+/* The corrected ratio of a function and its degrees of freedom. It is never below its own where
+ * that has several degrees of freedom. */
 double moderation_ratio(const struct moderation *moderation, double own, double samples,
                         double *ret_df);

@@ -89,8 +89,13 @@ static uint32_t *clusters_of_sets(struct table_builder *builder,
     const struct profile *profile = source->profile;
     uint32_t sets = profile_label_set_count(profile);
     uint32_t *of_set = memory_zalloc(sets + 1ul, sizeof(*of_set));
+    _cleanup_free_ bool *used = memory_zalloc(sets + 1ul, sizeof(*used));
+    for (size_t row = 0; row < profile->samples.count; row++)
+        used[profile->samples.labels[row]] = true;
     for (uint32_t set = 0; set < sets; set++) {
         size_t count;
+        if (!used[set])
+            continue;
         const struct profile_label *labels = profile_labels(profile, set, &count);
         const char *name = source->cluster;
         for (size_t i = 0; i < count; i++)
@@ -330,9 +335,31 @@ static double column_sum(const struct profile *profile, unsigned type)
     return sum;
 }
 
-/* How many samples a source's values come from. Profiles say it in a column of their own, or by
- * their period; where neither is known, each row counts as one, which errs on the careful side. */
-static double sample_count(const struct compare_source *source)
+/* Times of samples are multiples of the sampling period, whatever they were added up to: their
+ * greatest common divisor, where it is long enough to be one. 0: no such period. */
+static double period_of_times(const struct profile *profile, unsigned type, const char *unit)
+{
+    uint64_t divisor = 0;
+    double shortest = !strcmp(unit, "nanoseconds")    ? 1e5
+                      : !strcmp(unit, "microseconds") ? 1e2
+                                                      : INFINITY;
+    for (size_t row = 0; row < profile->samples.count; row++) {
+        uint64_t value = (uint64_t)llabs(profile->samples.values[type][row]);
+        while (value) {
+            uint64_t rest = divisor % value;
+            divisor = value;
+            value = rest;
+        }
+        if (divisor && (double)divisor < shortest)
+            return 0;
+    }
+    return (double)divisor;
+}
+
+/* How many samples a source's values come from. Profiles say it in a column of their own, by their
+ * period, or by what all values are multiples of; where nothing is known, each row counts as one,
+ * which errs on the careful side. */
+static double sample_count(const struct compare_source *source, bool *known)
 {
     const struct profile *profile = source->profile;
     const char *unit = profile_text(profile, profile->types[source->type].unit);
@@ -346,8 +373,16 @@ static double sample_count(const struct compare_source *source)
     for (unsigned i = 0; profile->period > 0 && i < profile->type_count; i++)
         if (!strcmp(profile_text(profile, profile->types[i].unit), period_unit))
             return column_sum(profile, i) / (double)profile->period;
-    return strcmp(unit, "count") ? (double)profile->samples.count
-                                 : column_sum(profile, source->type);
+    if (!strcmp(unit, "count"))
+        return column_sum(profile, source->type);
+    double period = period_of_times(profile, source->type, unit);
+    if (period > 0)
+        return column_sum(profile, source->type) / period;
+    *known = false;
+    double rows = 0;
+    for (size_t row = 0; row < profile->samples.count; row++)
+        rows += profile->samples.values[source->type][row] != 0;
+    return rows;
 }
 
 static void add_sums(struct compare_table *table, const struct compare_source *sources,
@@ -359,8 +394,9 @@ static void add_sums(struct compare_table *table, const struct compare_source *s
         table->value[replicate->side] += replicate->value;
         table->requests[replicate->side] += replicate->requests;
     }
+    table->samples_known = true;
     for (size_t i = 0; i < count; i++)
-        table->samples[sources[i].side] += sample_count(&sources[i]);
+        table->samples[sources[i].side] += sample_count(&sources[i], &table->samples_known);
 }
 
 static unsigned find_type(const struct profile *profile, const char *type, const char *unit)

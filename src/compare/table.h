@@ -72,6 +72,7 @@ struct compare_table {
     double value[COMPARE_SIDES];          /* sums */
     double requests[COMPARE_SIDES];       /* 0: not counted */
     double samples[COMPARE_SIDES];        /* how many samples the values come from, about */
+    bool samples_known;                   /* else a number of rows: fewer than there were */
     uint64_t inlined_pairs; /* caller and callee: the callee was inlined on one side only */
 };
 

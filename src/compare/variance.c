@@ -64,6 +64,9 @@ static void set_counted(const struct compare_table *table, const struct comparis
         estimate->counted[side] = shares ? poisson * (1 - share) : poisson;
         bool steady = shares || comparison->method == COMPARE_BY_WINDOWS;
         estimate->floor[side] = steady ? poisson * (1 - share) : poisson;
+        /* Windows tell by themselves where nobody knows how many samples there were. */
+        if (!table->samples_known && comparison->method == COMPARE_BY_WINDOWS)
+            estimate->floor[side] = 0;
     }
 }
 
@@ -263,9 +266,13 @@ static void settle_all(const struct series *series, struct comparison *compariso
                        struct graph *graph)
 {
     bool windows = comparison->method == COMPARE_BY_WINDOWS;
-    for (int side = 0; windows && side < COMPARE_SIDES; side++)
-        moderation_fit(&graph->windows[side]);
-    moderation_fit(graph->clusters);
+    double independence = 0;
+    for (int side = 0; windows && side < COMPARE_SIDES; side++) {
+        moderation_fit(&graph->windows[side], 0);
+        double own = moderation_independence(&graph->windows[side]);
+        independence = side ? fmin(independence, own) : own;
+    }
+    moderation_fit(graph->clusters, independence);
     for (size_t i = 0; i < graph->count; i++)
         settle(series, graph, &graph->estimates[i]);
     if (windows)
@@ -294,6 +301,7 @@ void variance_estimate(const struct compare_table *table, struct comparison *com
                             .value = value};
     struct graph graph = {
         .estimates = estimates, .windows = moderations, .clusters = &moderations[2]};
+    comparison->counted = table->samples_known;
     bool windows = MIN(table->window_count[0], table->window_count[1]) >= WINDOWS_LEAST;
     if (windows)
         comparison->method = COMPARE_BY_WINDOWS;

@@ -8,6 +8,7 @@
 #include "base/memory.h"
 #include "http/server/server.h"
 #include "server/api/api.h"
+#include "server/compare/compare_api.h"
 #include "server/control/agents.h"
 #include "server/control/control_api.h"
 #include "server/grpc/services.h"
@@ -67,6 +68,14 @@ static const struct server_route {
     {"GET", "/api/v1/callers", HTTP_ROLE_READ, ADMIT_QUERY, BODY_NONE, api_callers},
     {"GET", "/api/v1/lines", HTTP_ROLE_READ, ADMIT_QUERY, BODY_NONE, api_lines},
     {"GET", "/api/v1/diff", HTTP_ROLE_READ, ADMIT_COMPARISON, BODY_NONE, api_diff},
+    {"GET", "/api/v1/compare", HTTP_ROLE_READ, ADMIT_COMPARISON, BODY_NONE, compare_verdicts},
+    {"GET", "/api/v1/replicates", HTTP_ROLE_READ, ADMIT_QUERY, BODY_NONE, compare_replicates},
+    {"GET", "/api/v1/baselines", HTTP_ROLE_READ, ADMIT_FREELY, BODY_NONE, baselines_list},
+    {"POST", "/api/v1/baselines", HTTP_ROLE_INGEST, ADMIT_QUERY_WHOLE, BODY_PUSH,
+     baselines_save_one},
+    {"GET", "/api/v1/baselines/*", HTTP_ROLE_READ, ADMIT_FREELY, BODY_NONE, baselines_get},
+    {"DELETE", "/api/v1/baselines/*", HTTP_ROLE_ADMIN, ADMIT_FREELY, BODY_NONE,
+     baselines_delete_one},
     {"POST", "/api/v1/files/flame", HTTP_ROLE_READ, ADMIT_QUERY_WHOLE, BODY_PUSH, api_files_flame},
     {"POST", "/api/v1/files/diff", HTTP_ROLE_READ, ADMIT_COMPARISON_WHOLE, BODY_PUSH,
      api_files_diff},

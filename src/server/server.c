@@ -205,6 +205,8 @@ static struct server_process *process_new(const struct server_options *options,
     process->parts = (struct server){.ingest = &process->ingest,
                                      .admissions = &process->admissions,
                                      .adhoc = adhoc_new(),
+                                     .baselines = baselines_new(process->options.data,
+                                                                &options->baselines),
                                      .source_links = options->source_links,
                                      .source_link_count = options->source_link_count,
                                      .data = process->options.data,
@@ -298,6 +300,7 @@ void server_stop(struct server *server, unsigned grace_ms)
     audit_close(server->audit);
     admissions_release(&process->admissions);
     adhoc_free(server->adhoc);
+    baselines_free(server->baselines);
     ingest_release(&process->ingest);
     if (process->lock_fd >= 0)
         close(process->lock_fd);

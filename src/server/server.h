@@ -8,6 +8,7 @@
 #include "base/error.h"
 #include "config/settings.h"
 #include "http/server/server.h"
+#include "server/compare/baselines.h"
 #include "server/control/control.h"
 #include "server/ingest/ingest.h"
 #include "server/ingest/quota.h"
@@ -39,6 +40,7 @@ struct server_options {
     const char **class_services; /* what the classes' lists are parts of; owned */
     struct ingest_limits limits;
     struct quota_limits rate;
+    struct baselines_limits baselines;
     uint64_t delta_memory_bytes; /* for the last values of cumulative types */
     struct scrape_jobs *scrape;  /* owned; NULL: none */
     uint64_t query_memory_bytes; /* of one query */

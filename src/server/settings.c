@@ -28,6 +28,7 @@ void server_options_defaults(struct server_options *options)
                    .depth = 1024,
                    .clock_skew_ns = 600000000000ll},
         .rate = {.burst_ns = 10000000000ll},
+        .baselines = {.bytes = BASELINES_BYTES_DEFAULT, .count = BASELINES_COUNT_DEFAULT},
     };
 }
 
@@ -72,6 +73,15 @@ static void read_limits(struct server_options *options, struct settings *setting
     settings_duration(&section, "idle_timeout", 1000000000, DAY_NS, &options->idle_timeout_ns);
     settings_size(&section, "delta_memory", 1u << 20, 1ull << 40, &options->delta_memory_bytes);
     settings_size(&section, "query_memory", 1u << 20, 1ull << 40, &options->query_memory_bytes);
+    settings_close(&section);
+}
+
+static void read_baselines(struct server_options *options, struct settings *settings)
+{
+    struct settings section;
+    settings_open(&section, settings->problems, settings_map(settings, "baselines"), "baselines");
+    settings_size(&section, "bytes", 1u << 20, 1ull << 40, &options->baselines.bytes);
+    settings_u64(&section, "count", 1, 100000, &options->baselines.count);
     settings_close(&section);
 }
 
@@ -216,6 +226,7 @@ void server_options_read(struct server_options *options, struct settings *settin
     settings_bool(settings, "access_log", &options->access_log);
     read_tls(options, settings);
     read_limits(options, settings);
+    read_baselines(options, settings);
     read_rates(options, settings);
     read_retention(options, settings);
     settings_duration(settings, "retention_clock_limit", 0, 3650 * DAY_NS,

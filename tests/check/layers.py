@@ -102,6 +102,9 @@ USES = {
         "base format format/jfr format/otlp io label label/rules profile query server/admission "
         "server/handler store"
     ),
+    "server/compare": (
+        "base compare format query server/admission server/api server/handler server/query"
+    ),
     "server/api": (
         "base config format format/picture http/access http/server io label profile query "
         "server/admission server/handler server/ingest server/query server/symbols "
@@ -120,13 +123,14 @@ USES = {
         "server/ingest"
     ),
     "server": (
-        "base config http http/server io server/admission server/api server/audit server/control "
-        "server/grpc server/handler server/ingest server/parca server/pyroscope server/query "
-        "server/scrape server/symbols server/symbols/api server/web store"
+        "base config http http/server io server/admission server/api server/audit server/compare "
+        "server/control server/grpc server/handler server/ingest server/parca server/pyroscope "
+        "server/query server/scrape server/symbols server/symbols/api server/web store"
     ),
-    "cli/compare": "base cli compare compare/gate format/picture profile",
+    "cli/compare": "base cli cli/remote compare compare/gate format/picture profile",
     "cli/file": (
-        "base cli compare format/picture http/client http/server io profile server/api "
+        "base cli cli/compare compare format/picture http/client http/server io profile "
+        "server/api "
         "server/query "
         "server/web symbol/recorded symbol/sources symbol/store"
     ),
@@ -134,7 +138,9 @@ USES = {
         "base capture capture/bpf capture/heap capture/ptrace cli cli/remote config io profile "
         "symbol/jit symbol/naming"
     ),
-    "cli/remote": "base cli elf http/client io profile symbol/index symbol/sources symbol/store",
+    "cli/remote": (
+        "base cli compare elf http/client io profile symbol/index symbol/sources symbol/store"
+    ),
     "simulate": "base format format/otlp format/pprof http/client",
     "cli/service": (
         "agent base capture cli config http/access http/client io query server server/audit store"

@@ -6,13 +6,15 @@ cat >>keep.yaml <<'Y'
 source_links:
   - {url: "https://git.example/{commit}/{path}#L{line}", commit: main}
 Y
-start_server memory --in-memory -c keep.yaml
+start_server disk --data data -c keep.yaml
 push "$FIXTURES/man/base.pb.gz" 'service=shop&host=h1' >/dev/null
 python3 "$ROOT/tests/server/window_pprof.py" wall.pb wall nanoseconds "$(date +%s)" 10 \
     'main;serve=1000000000,state=running' 'main;take=2000000000,state=lock'
 push wall.pb 'service=shop&host=h1' >/dev/null
 curl -sS --fail-with-body -o orders.json -d '{"agent":"a1","host":"h1","status":{"rate_hz":19,"losses":{"ring_full":2}}}' \
     "$url/api/v1/agents/report"
+curl -sS --fail-with-body -o saved.json --data-binary @"$FIXTURES/man/base.pb.gz" \
+    "$url/api/v1/baselines?name=endpoint"
 recording=$(curl -sS --fail-with-body -H 'Content-Type: application/json' -d '{"service":"shop"}' \
     "$url/api/v1/recordings" | python3 -c 'import json, sys; print(json.load(sys.stdin)["id"])')
 curl -sS --fail-with-body -o control.json -H 'Content-Type: application/json' \

@@ -24,8 +24,8 @@ senders='/api/v1/push /v1development/profiles /ingest /pyroscope/ingest /push.v1
 /parca.debuginfo.v1alpha1.DebuginfoService/*'
 admins='/api/v1/admin/delete /api/v1/admin/acknowledge /api/v1/admin/retention/resume /api/v1/audit /api/v1/control'
 # One address, and who may what depends on the method.
-admin_methods='POST/api/v1/recordings DELETE/api/v1/recordings/* DELETE/api/v1/symbols/* DELETE/api/v1/maps/*'
-sender_methods='POST/api/v1/maps'
+admin_methods='POST/api/v1/recordings DELETE/api/v1/recordings/* DELETE/api/v1/symbols/* DELETE/api/v1/maps/* DELETE/api/v1/baselines/*'
+sender_methods='POST/api/v1/maps POST/api/v1/baselines'
 sed -n 's/^ *{"\([A-Z]*\)", "\([^"]*\)".*/\1 \2/p' "$ROOT/src/server/routes.c" >routes.txt
 [ "$(wc -l <routes.txt)" -gt 30 ]
 role_of() {

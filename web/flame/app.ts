@@ -372,7 +372,7 @@ class App implements FlameApp, Controls {
       ? 'The new profile has no values of this type. The table lists the removed functions.'
       : 'The profile has no values of this type.';
     // What stands around the view comes first: it decides how much room the view has.
-    this.legend.show(profile, current.type, graph, scheme, current.colour,
+    this.legend.show(profile, current.type, graph, scheme, current.colour, current.width,
       model.vanished(current.type), this.hasGraph() ? this.statesNow() : null);
     this.renderFound();
     this.chips.show(this.source, current);
@@ -389,7 +389,7 @@ class App implements FlameApp, Controls {
     const { type, zoom } = current;
     if (this.hasGraph())
       this.graph.show({
-        graph, zoom, flip: current.flip, matched: matched ?? this.pickedFlags(),
+        graph: current.width === 'change' ? this.model.changes(type) : graph, zoom, flip: current.flip, matched: matched ?? this.pickedFlags(),
         look: makeLook(profile, type, graph, this.colours, this.statesNow()),
       });
     if (current.view === 'both' && !this.model.hasFunctionValues(type)) this.renderLater();

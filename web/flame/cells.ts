@@ -2,6 +2,7 @@
 // A number in a table: its text, a quieter one beside it, a bar, and the colour of a change.
 
 import { make } from './dom';
+import { isCertain } from './data';
 import type { Column } from './columns';
 
 export function numberCell(column: Column, index: number): HTMLElement {
@@ -16,11 +17,14 @@ export function numberCell(column: Column, index: number): HTMLElement {
   if (!column.isChange) return cell;
   const finding = column.finding?.(index);
   const change = column.value(index);
-  const noise = finding?.verdict === 'noise';
+  const noise = finding !== undefined && !isCertain(finding);
   cell.classList.add('table-change');
   cell.classList.toggle('noise', noise);
   cell.classList.toggle('grew', !noise && change > 0);
   cell.classList.toggle('shrank', !noise && change < 0);
-  if (noise) cell.title = 'Within the noise of the measurement.';
+  if (noise)
+    cell.title = finding.verdict === 'undecided'
+      ? 'Undecided: suspicious alone, but not among so many functions.'
+      : 'Within the noise of the measurement.';
   return cell;
 }

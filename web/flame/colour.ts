@@ -5,7 +5,7 @@
 import { isUnnamed, packageEnd, placeOf } from './names';
 import { NONE, type StateTotals } from './states';
 import { binaryName } from './transform';
-import type { Profile } from './data';
+import { isCertain, type Profile } from './data';
 import type { ColourBy } from './state';
 import type { Graph, Values } from './tree';
 
@@ -203,9 +203,11 @@ export function makeLook(
     const steps: number[] = [];
     for (let s = -DIFF_STEPS; s <= DIFF_STEPS; s++) steps.push(pixelOf(diffColour(s, scheme)));
     const findings = profile.findings[type];
-    return frame(scheme, (node) => findings.get(func[node])?.verdict === 'noise'
-      ? steps[DIFF_STEPS]
-      : steps[diffStep(relativeChange(graph.values, node)) + DIFF_STEPS]);
+    return frame(scheme, (node) => {
+      const finding = findings.get(func[node]);
+      return finding && !isCertain(finding)
+        ? steps[DIFF_STEPS] : steps[diffStep(relativeChange(graph.values, node)) + DIFF_STEPS];
+    });
   }
   if (states) {
     const fills = states.names.map((name) => pixelOf(stateColour(name, scheme)));

@@ -99,9 +99,30 @@ function changed(
   ];
 }
 
+const VERDICTS = ['', 'noise', 'undecided', 'shrank', 'grew'];
+
+// Whether a change is certain, as a word; sorted, what grew comes first.
+function verdictColumn(finding: FindingOf): Column {
+  const word = (f: number) => finding(f)?.verdict ?? '';
+  return {
+    key: 'verdict',
+    label: 'Verdict',
+    short: 'Verdict',
+    width: 96,
+    narrow: 88,
+    bare: 80,
+    isChange: false,
+    minor: true,
+    value: (f) => VERDICTS.indexOf(word(f)),
+    text: word,
+    aside: null,
+    bar: null,
+  };
+}
+
 // `finding` is about totals. Indexes are functions, or nodes when the values are by node.
 export function makeColumns(
-  values: FunctionValues, unit: string, whole: number, finding?: FindingOf,
+  values: FunctionValues, unit: string, whole: number, finding?: FindingOf, verdicts = false,
 ): Column[] {
   const { self, total, baseSelf, baseTotal } = values;
   if (!baseSelf || !baseTotal)
@@ -109,6 +130,7 @@ export function makeColumns(
   return [
     ...changed('self', 'Self', baseSelf, self, unit),
     ...changed('total', 'Total', baseTotal, total, unit, finding),
+    ...(finding && verdicts ? [verdictColumn(finding)] : []),
   ];
 }
 

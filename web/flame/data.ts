@@ -51,7 +51,10 @@ export interface FunctionTable {
   baseTotal: Float64Array[];
 }
 
-export type Verdict = 'grew' | 'shrank' | 'noise';
+export type Verdict = 'grew' | 'shrank' | 'noise' | 'undecided';
+
+// Changes that are not certain have no colour.
+export const isCertain = ({ verdict }: Finding) => verdict !== 'noise' && verdict !== 'undecided';
 
 // How sure a change of a function's total value is.
 export interface Finding {
@@ -220,9 +223,11 @@ function readFinding(entry: Json, where: string): Finding {
     finding.interval = [low, high];
   }
   const { verdict } = entry;
-  if (verdict === 'grew' || verdict === 'shrank' || verdict === 'noise') finding.verdict = verdict;
+  if (verdict === 'grew' || verdict === 'shrank' || verdict === 'noise' || verdict === 'undecided')
+    finding.verdict = verdict;
   else if (verdict !== undefined)
-    fail(`${where}.verdict is ${show(verdict)}, but must be "grew", "shrank" or "noise".`);
+    fail(`${where}.verdict is ${show(verdict)}, but must be "grew", "shrank", "noise" or `
+      + '"undecided".');
   return finding;
 }
 

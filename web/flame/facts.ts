@@ -65,7 +65,8 @@ function stateRows(states: StateTotals, graph: Graph, node: number, unit: string
       label, cells: [formatValue(value, unit), formatPercent(value / graph.whole)] }));
 }
 
-const VERDICTS = { grew: 'it grew', shrank: 'it shrank', noise: 'within the noise' } as const;
+const VERDICTS = { grew: 'it grew', shrank: 'it shrank', noise: 'within the noise',
+  undecided: 'undecided' } as const;
 
 // What a measurement says of a function's change, as a sentence.
 export function findingWords({ interval, verdict }: Finding, unit: string): string {

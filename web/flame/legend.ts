@@ -6,7 +6,7 @@ import { make } from './dom';
 import { shownName } from './names';
 import { formatChange, formatGrowth, formatPercent, formatValue, grouped, typeLabel } from './units';
 import type { Profile } from './data';
-import type { ColourBy } from './state';
+import type { ColourBy, WidthBy } from './state';
 import type { StateTotals } from './states';
 import type { Graph } from './tree';
 
@@ -30,11 +30,11 @@ export class Legend {
   readonly element = make('div', { class: 'legend' });
 
   show(
-    profile: Profile, type: number, graph: Graph, scheme: Scheme, colour: ColourBy, vanished: number,
-    states: StateTotals | null,
+    profile: Profile, type: number, graph: Graph, scheme: Scheme, colour: ColourBy, width: WidthBy,
+    vanished: number, states: StateTotals | null,
   ): void {
     const parts = profile.kind === 'diff'
-      ? this.diff(profile, type, graph, scheme, vanished) : this.plain(profile, type, graph, scheme, colour, states);
+      ? this.diff(profile, type, graph, scheme, width, vanished) : this.plain(profile, type, graph, scheme, colour, states);
     if (graph.values.weight !== graph.values.total)
       parts.push('Negative values have no width, but are included in the numbers.');
     const cut = cutWords(profile, type, graph);
@@ -70,19 +70,19 @@ export class Legend {
   }
 
   private diff(
-    profile: Profile, type: number, graph: Graph, scheme: Scheme, vanished: number,
+    profile: Profile, type: number, graph: Graph, scheme: Scheme, width: WidthBy, vanished: number,
   ): (string | HTMLElement)[] {
     const { name, unit } = profile.types[type];
     const { whole, wholeBase } = graph;
     const out: (string | HTMLElement)[] = [
       this.ramp(scheme),
-      `Width is the new value; ${diffWords(scheme)}.`,
+      `Width is the ${width === 'change' ? 'size of the change' : 'new value'}; ${diffWords(scheme)}.`,
       `${typeLabel(name, unit)}: ${formatValue(wholeBase, unit)} → ${formatValue(whole, unit)} `
         + `(${formatChange(whole - wholeBase, unit)}, ${formatGrowth(wholeBase, whole)}).`,
       this.normalisation(profile, type),
     ];
     if (profile.findings[type].size > 0)
-      out.push('Grey numbers are within the noise of the measurement.');
+      out.push('Grey frames and numbers are not certain to have changed.');
     if (vanished > 0)
       out.push(vanished === 1
         ? '1 function was removed: it has no width here and is listed in the table.'

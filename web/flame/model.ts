@@ -7,7 +7,7 @@ import { isOther } from './graft';
 import { makeSandwich, type Sandwich } from './sandwich';
 import { makePattern, matchedTotal, matchNames, type Matches } from './search';
 import { stateTotals, type StateTotals } from './states';
-import { makeValues, outermost, type Graph } from './tree';
+import { byChange, makeValues, outermost, type Graph } from './tree';
 import type { Profile } from './data';
 
 export interface Search {
@@ -18,6 +18,7 @@ export interface Search {
 
 export class Model {
   private readonly graphs: Graph[] = [];
+  private readonly changed: Graph[] = [];
   private readonly functions: FunctionValues[] = [];
   private outer: Uint8Array | null = null;
   private searched = { text: '', regex: false, result: { matches: null, error: '' } as Search };
@@ -48,6 +49,11 @@ export class Model {
       this.graphs[type] = graph;
     }
     return graph;
+  }
+
+  // As graph(), as wide as changes are.
+  changes(type: number): Graph {
+    return (this.changed[type] ??= byChange(this.graph(type)));
   }
 
   private outermost(): Uint8Array {

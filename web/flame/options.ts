@@ -4,7 +4,7 @@
 import { icon, Lazy, Lifetime, make } from './dom';
 import { ALL_LIBRARIES, binariesOf, isLibrary } from './transform';
 import type { Profile } from './data';
-import type { ColourBy, State } from './state';
+import type { ColourBy, State, WidthBy } from './state';
 
 const SLIDERS = 'M2 4.5h7M12.5 4.5H14M2 11.5h2M7.5 11.5H14M10.7 2.8a1.7 1.7 0 1 0 0 3.4 1.7 1.7 0 0 0 0-3.4ZM5.7 9.8a1.7 1.7 0 1 0 0 3.4 1.7 1.7 0 0 0 0-3.4Z';
 // A list longer than this is no list to choose from.
@@ -16,6 +16,8 @@ class Panel {
   private readonly libraries = make('input', { type: 'checkbox', 'aria-label': 'Collapse libraries' });
   private readonly colour = make('select', { class: 'button', 'aria-label': 'Colour by' },
     make('option', { value: 'package' }, 'Package'), make('option', { value: 'binary' }, 'Binary'));
+  private readonly width = make('select', { class: 'button', 'aria-label': 'Width' },
+    make('option', { value: 'value' }, 'New value'), make('option', { value: 'change' }, 'Size of change'));
   private readonly only = make('select', { class: 'button', 'aria-label': 'Stacks through' });
   private fold: readonly string[] = [];
 
@@ -30,6 +32,7 @@ class Panel {
     });
     this.colour.addEventListener('change', () =>
       change({ colour: this.colour.value as ColourBy }));
+    this.width.addEventListener('change', () => change({ width: this.width.value as WidthBy }));
     this.only.addEventListener('change', () => change({ only: this.only.value }));
     const binaries = binariesOf(profile).slice(0, BINARIES_MAX);
     this.only.append(make('option', { value: '' }, 'All binaries'),
@@ -44,7 +47,7 @@ class Panel {
       check(this.recursion, 'Collapse recursion', 'r'),
       check(this.libraries, 'Collapse libraries', 'l'),
       choice(this.only, 'Stacks through'),
-      profile.kind === 'diff' ? null : choice(this.colour, 'Colour by'));
+      profile.kind === 'diff' ? choice(this.width, 'Width') : choice(this.colour, 'Colour by'));
   }
 
   show(state: State): void {
@@ -54,6 +57,7 @@ class Panel {
     this.recursion.checked = state.recursion;
     this.libraries.checked = state.fold.includes(ALL_LIBRARIES);
     this.colour.value = state.colour;
+    this.width.value = state.width;
     this.only.value = state.only;
   }
 }

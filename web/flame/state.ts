@@ -8,6 +8,7 @@ import type { Profile } from './data';
 
 export type View = 'both' | 'graph' | 'table' | 'tree' | 'sandwich';
 export type ColourBy = 'package' | 'binary' | 'state';
+export type WidthBy = 'value' | 'change';
 
 const VIEWS: readonly View[] = ['both', 'graph', 'table', 'tree', 'sandwich'];
 
@@ -26,6 +27,8 @@ export interface State extends Transform {
   // The function that stands out in the graph beside the table; -1 for none.
   picked: number;
   colour: ColourBy;
+  // Of a diff's frames: the new value, or the size of the change.
+  width: WidthBy;
   // The call tree's open nodes; null opens its heaviest path.
   open: readonly number[] | null;
 }
@@ -42,6 +45,7 @@ export function defaultState(profile: Profile, view: View = 'graph'): State {
     func: -1,
     picked: -1,
     colour: 'package',
+    width: 'value',
     hidden: [],
     recursion: false,
     fold: [],
@@ -69,6 +73,7 @@ export function encodeState(state: State, source: Profile, view: View = 'graph')
   if (state.search !== '') out.set(state.regex ? 'regex' : 'search', state.search);
   if (state.flip) out.set('flip', '1');
   if (state.colour !== 'package') out.set('colour', state.colour);
+  if (state.width !== 'value') out.set('width', state.width);
   if (state.hidden.length > 0)
     out.set('hide', state.hidden.slice(0, HIDDEN_MAX).map((f) => functionKey(source.names[f])).join('.'));
   if (state.recursion) out.set('recursion', 'once');
@@ -99,6 +104,7 @@ export function decodeState(fragment: string, source: Profile, view: View = 'gra
   state.flip = given.get('flip') === '1';
   const colour = given.get('colour');
   if (colour === 'binary' || colour === 'state') state.colour = colour;
+  if (given.get('width') === 'change' && source.kind === 'diff') state.width = 'change';
   state.hidden = findFunctions(source.names, keys(given.get('hide'), HIDDEN_MAX));
   state.recursion = given.get('recursion') === 'once';
   const binaries = given.has('fold') || given.has('only') ? binariesOf(source) : [];

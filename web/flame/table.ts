@@ -151,7 +151,7 @@ export class TopTable {
     const findings = shown.profile.findings[shown.type];
     const { columns, narrow, room } = fitColumns(this.element,
       makeColumns(shown.values, unit, shown.whole,
-        (row) => findings.get(shown.ranked ? shown.ranked.funcs[row] : row)),
+        (row) => findings.get(shown.ranked ? shown.ranked.funcs[row] : row), findings.size > 0),
       this.options.compact);
     this.columns = columns;
     this.room = room;

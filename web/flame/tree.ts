@@ -77,6 +77,18 @@ export function makeValues(tree: Tree, self: Float64Array, baseSelf: Float64Arra
   };
 }
 
+// The same with widths that stand for the size of the change: of each node's own, added up, so that
+// growth and shrinkage don't cancel out.
+export function byChange(graph: Graph): Graph {
+  const { tree, values } = graph;
+  const { self, baseSelf } = values;
+  if (!baseSelf) return graph;
+  return {
+    ...graph,
+    values: { ...values, weight: totalsOf(tree, self.map((value, n) => Math.abs(value - baseSelf[n]))) },
+  };
+}
+
 // Widest first, and by id where widths are equal.
 export function childrenOf({ tree, values }: Graph, node: number): number[] {
   const { weight } = values;

@@ -10,7 +10,7 @@ import { layoutGraph, rectangleAt, rectangleOfNode } from '../flame/layout';
 import { Model } from '../flame/model';
 import { poseAt, startMotion } from '../flame/motion';
 import { makePattern, matchedTotal, matchNames } from '../flame/search';
-import { isInside, makeValues, outermost, pathTo, type Graph } from '../flame/tree';
+import { byChange, isInside, makeTree, makeValues, outermost, pathTo, type Graph } from '../flame/tree';
 import { DocumentBuilder, large, service, serviceDiff } from './synthetic';
 
 // Each stack is root-first, separated by semicolons, with its value.
@@ -249,4 +249,12 @@ test('a diff knows what vanished', () => {
   assert.equal(vanished(byFunction), 1);
   const graph = { tree: profile.tree, values, whole: 5, wholeBase: 7 };
   assert.deepEqual([...layoutGraph(graph, 0, 100).node], [0, 1, 2]);
+});
+
+test('widths can stand for the size of a change', () => {
+  const tree = makeTree(Int32Array.of(-1, 0, 0), Int32Array.of(-1, 0, 1), new Uint8Array(3));
+  const values = makeValues(tree, Float64Array.of(0, 10, 30), Float64Array.of(0, 40, 25));
+  const { values: changed } = byChange({ tree, values, whole: 40, wholeBase: 65 });
+  assert.deepEqual([...changed.weight], [35, 30, 5]);
+  assert.deepEqual([...changed.total], [40, 10, 30]);
 });

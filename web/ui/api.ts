@@ -213,6 +213,23 @@ export interface DiffFlameAnswer {
   flame: unknown;
 }
 
+// Values are per second, share or request; times the new side's exposure they are in the type's unit.
+export interface ComparedMeasure {
+  low: number | null;
+  high: number | null;
+  verdict: 'grew' | 'shrank' | 'noise' | 'undecided' | 'too few';
+}
+
+export interface CompareAnswer {
+  method: string;
+  hosts: number;
+  judged: number;
+  found: number;
+  requests: string;
+  new: { exposure: number; windows: number };
+  functions: { function: string; self: ComparedMeasure; total: ComparedMeasure }[];
+}
+
 export interface TopAnswer {
   type: string;
   unit: string;

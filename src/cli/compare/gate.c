@@ -177,8 +177,10 @@ static int judge(struct gate_command *command)
 static int check_words(const struct gate_command *command)
 {
     const struct sides_options *sides = &command->sides;
-    if (!sides->files[COMPARE_BASE].count || !sides->files[COMPARE_NEW].count)
-        return options_wrong("gate", "A gate needs --base FILE and --new FILE.");
+    for (int side = 0; side < COMPARE_SIDES; side++)
+        if (!sides->files[side].count && !sides->remote.query[side])
+            return options_wrong("gate", "A gate needs --base FILE and --new FILE, or selections "
+                                         "with --base-query and --new-query.");
     if (command->undecided && strcmp(command->undecided, "pass") &&
         strcmp(command->undecided, "fail"))
         return options_wrong("gate", "--undecided is pass or fail, not \"%s\".",
@@ -204,10 +206,12 @@ int command_gate(int argc, char **argv)
     struct sides_options *sides = &command.sides;
     const struct option own[] = {
         {"Sides (each option may be given several times)", .kind = OPTION_GROUP},
-        {"base", 'b', OPTION_LIST, "FILE", "a profile of the good state",
+        {"base", 'b', OPTION_LIST, "FILE", "a profile of the good state, or baseline:NAME",
          &sides->files[COMPARE_BASE]},
         {"new", 'n', OPTION_LIST, "FILE", "a profile of what is to be judged",
          &sides->files[COMPARE_NEW]},
+        REMOTE_INPUT_OPTIONS(sides->remote),
+        {"Values", .kind = OPTION_GROUP},
         {"base-requests", 0, OPTION_NUMBER, "N", "requests that the base served",
          &sides->requests[COMPARE_BASE]},
         {"new-requests", 0, OPTION_NUMBER, "N", "requests that the new side served",
@@ -243,7 +247,8 @@ int command_gate(int argc, char **argv)
         .arguments = "--base FILE --new FILE",
         .summary = "Compares profiles and fails when a function certainly grew beyond its limit.\n"
                    "Exit codes: 0 passed, 3 failed, 4 undecided, 2 wrong usage, 1 another error.",
-        .notes = "`assay gate bisect` finds where in a series of profiles a change entered.",
+        .notes = "FILE can also be baseline:NAME or query:SELECTION of the server at --url.\n"
+                 "`assay gate bisect` finds where in a series of profiles a change entered.",
         .options = own,
         .more_options = common,
         .least = 0,

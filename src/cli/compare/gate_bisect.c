@@ -54,7 +54,10 @@ static int compare_with(struct bisect *bisect, size_t index, bool *ret_grew)
     if (r)
         return r;
     bool seconds = sides.table.seconds[0] > 0 && sides.table.seconds[1] > 0;
-    struct compare_options options = {.normalize = seconds ? COMPARE_PER_SECOND : COMPARE_PER_TOTAL,
+    bool requests = sides.table.requests[0] > 0 && sides.table.requests[1] > 0;
+    struct compare_options options = {.normalize = requests  ? COMPARE_PER_REQUEST
+                                                   : seconds ? COMPARE_PER_SECOND
+                                                             : COMPARE_PER_TOTAL,
                                       .false_discovery_rate = 0.05,
                                       .min_share = 0.001};
     if (compare(&sides.table, &options, &comparison, &error) < 0)
@@ -110,6 +113,7 @@ int gate_bisect(int argc, char **argv)
                                   "follow this one (the one that grew most)", &bisect.function},
                                  {"sample-type", 't', OPTION_TEXT, "T",
                                   "which of the profiles' values to compare", &bisect.options.type},
+                                 REMOTE_INPUT_OPTIONS(bisect.options.remote),
                                  {0}};
     const struct option common[] = {
         FILTER_OPTIONS(&bisect.options.filter), INPUT_OPTIONS(&bisect.options.input), {0}};

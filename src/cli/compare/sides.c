@@ -22,12 +22,63 @@ void sides_release(struct sides *sides)
     *sides = (struct sides){0};
 }
 
-static int read_file(const struct sides_options *options, const char *command, const char *path,
+const char *sides_host_label(const struct profile *profile)
+{
+    static const char *const names[] = {"host", "host.name", "hostname", "instance"};
+    for (size_t k = 0; k < ARRAY_LENGTH(names); k++) {
+        uint32_t first = 0;
+        for (uint32_t set = 1; set < profile_label_set_count(profile); set++) {
+            size_t count;
+            const struct profile_label *labels = profile_labels(profile, set, &count);
+            for (size_t i = 0; i < count; i++) {
+                if (!labels[i].text || strcmp(profile_text(profile, labels[i].key), names[k]))
+                    continue;
+                if (first && labels[i].text != first)
+                    return names[k];
+                first = labels[i].text;
+            }
+        }
+    }
+    return NULL;
+}
+
+static bool is_value(const struct profile *profile, unsigned type)
+{
+    const char *name = profile_text(profile, profile->types[type].type);
+    return strcmp(name, COMPARE_COVERED_TYPE) && strcmp(name, "requests");
+}
+
+int sides_type(const struct profile *profile, const char *name, const char *command,
+               unsigned *ret_type)
+{
+    int r = input_type(profile, name, command, ret_type);
+    if (r || name || *ret_type >= profile->type_count || is_value(profile, *ret_type))
+        return r;
+    for (unsigned i = profile->type_count; i-- > 0;)
+        if (is_value(profile, i)) {
+            *ret_type = i;
+            return 0;
+        }
+    return 0;
+}
+
+/* A file, or a part of what a server has. */
+struct input {
+    const char *path;
+    unsigned part;
+    enum compare_side side;
+};
+
+static int read_file(struct sides_options *options, const char *command, const struct input *input,
                      struct sides_file *file)
 {
     struct error error = {0};
-    profile_init(&file->profile, input_filter_detail(&options->filter) | PROFILE_TIMES);
-    int r = input_read(&options->input, &path, 1, &file->profile, NULL);
+    profile_init(&file->profile,
+                 input_filter_detail(&options->filter) | PROFILE_TIMES | PROFILE_LABELS);
+    int r = remote_input_is(input->path)
+                ? remote_input_read(&options->remote, input->path, input->part, input->side,
+                                    options->input.expansion_limit, &file->profile)
+                : input_read(&options->input, &input->path, 1, &file->profile, NULL);
     if (!r && profile_prune(&file->profile, &error) < 0)
         return fail(&error);
     if (!r)
@@ -88,43 +139,75 @@ static int check_factors(const struct sides *sides)
     return EXIT_FAILED;
 }
 
-static int read_all(const struct sides_options *options, const char *command, struct sides *sides)
+static void add_input(struct input **inputs, size_t *count, size_t *capacity, const char *path,
+                      unsigned part, enum compare_side side)
 {
-    const struct option_list *files = options->files;
-    size_t total = files[0].count + files[1].count;
+    array_reserve(*inputs, *capacity, *count + 1);
+    (*inputs)[(*count)++] = (struct input){path, part, side};
+}
+
+/* What both sides are made of, those of the base first. */
+static int list_inputs(struct sides_options *options, struct input **ret_inputs, size_t *ret_count)
+{
+    struct input *inputs = NULL;
+    size_t count = 0, capacity = 0;
+    int r = 0;
+    for (int side = 0; !r && side < COMPARE_SIDES; side++)
+        for (size_t i = 0; !r && i < options->files[side].count; i++) {
+            const char *path = options->files[side].values[i];
+            unsigned parts = 1;
+            if (remote_input_is(path))
+                r = remote_input_count(&options->remote, path, &parts);
+            for (unsigned part = 0; !r && part < parts; part++)
+                add_input(&inputs, &count, &capacity, path, part, (enum compare_side)side);
+        }
+    *ret_inputs = inputs;
+    *ret_count = count;
+    return r;
+}
+
+static const struct input *first_new(const struct input *inputs, size_t count)
+{
+    size_t at = 0;
+    while (at + 1 < count && inputs[at].side != COMPARE_NEW)
+        at++;
+    return &inputs[at];
+}
+
+static int read_all(struct sides_options *options, const char *command, struct sides *sides)
+{
+    _cleanup_free_ struct input *inputs = NULL;
+    size_t total;
+    int r = list_inputs(options, &inputs, &total);
+    if (r)
+        return r;
     sides->files = memory_zalloc(total, sizeof(*sides->files));
     sides->sources = memory_zalloc(total, sizeof(*sides->sources));
-    for (; sides->count < total; sides->count++) {
-        size_t i = sides->count;
-        const char *path =
-            i < files[0].count ? files[0].values[i] : files[1].values[i - files[0].count];
-        int r = read_file(options, command, path, &sides->files[i]);
-        if (r) {
-            sides->count++;
-            return r;
-        }
+    while (!r && sides->count < total) {
+        size_t at = sides->count++;
+        r = read_file(options, command, &inputs[at], &sides->files[at]);
     }
-    const struct profile *first = &sides->files[files[0].count].profile;
+    if (r)
+        return r;
+    const struct input *leading = first_new(inputs, total);
+    const struct profile *first = &sides->files[leading - inputs].profile;
     unsigned type;
-    int r = input_type(first, options->type, command, &type);
+    r = sides_type(first, options->type, command, &type);
     if (!r && type >= first->type_count) {
-        log_error("%s has no values.", input_name(files[1].values[0]));
+        log_error("%s has no values.", input_name(leading->path));
         r = EXIT_FAILED;
     }
     if (r)
         return r;
     sides->type = profile_text(first, first->types[type].type);
     sides->unit = profile_text(first, first->types[type].unit);
-    for (size_t i = 0; !r && i < total; i++) {
-        bool base = i < files[0].count;
-        r = add_source(sides, i, base ? files[0].values[i] : files[1].values[i - files[0].count],
-                       base ? COMPARE_BASE : COMPARE_NEW);
-    }
+    for (size_t i = 0; !r && i < total; i++)
+        r = add_source(sides, i, inputs[i].path, inputs[i].side);
     return r ? r : check_factors(sides);
 }
 
 /* Requests that were given divide over time as that is covered. */
-static void set_requests(struct compare_table *table, const double *requests)
+void sides_set_requests(struct compare_table *table, const double *requests)
 {
     for (int side = 0; side < COMPARE_SIDES; side++) {
         if (!(requests[side] > 0))
@@ -144,21 +227,53 @@ static void set_requests(struct compare_table *table, const double *requests)
     }
 }
 
-int sides_read(const struct sides_options *options, const char *command, struct sides *ret_sides)
+/* A selection is one more input of its side. */
+static int add_queries(struct sides_options *options, char *texts[COMPARE_SIDES])
+{
+    for (int side = 0; side < COMPARE_SIDES; side++) {
+        struct option_list *files = &options->files[side];
+        const char *query = options->remote.query[side];
+        if (!query)
+            continue;
+        if (files->count == OPTION_LIST_MAX) {
+            log_error("A side takes at most %d inputs.", OPTION_LIST_MAX);
+            return EXIT_USAGE;
+        }
+        struct buffer text = {0};
+        buffer_printf(&text, "query:%s", query);
+        texts[side] = memory_strdup(buffer_text(&text));
+        buffer_release(&text);
+        files->values[files->count++] = texts[side];
+    }
+    return 0;
+}
+
+int sides_read(struct sides_options *options, const char *command, struct sides *ret_sides)
 {
     _cleanup_sides_ struct sides sides = {0};
-    int r = read_all(options, command, &sides);
+    char *texts[COMPARE_SIDES] = {0};
+    int r = add_queries(options, texts);
+    if (!r)
+        r = read_all(options, command, &sides);
+    remote_inputs_close(&options->remote);
+    for (int side = 0; side < COMPARE_SIDES; side++) {
+        if (texts[side])
+            options->files[side].count--;
+        free(texts[side]);
+    }
     if (r)
         return r;
-    char names[2 * OPTION_LIST_MAX][8]; /* each file is a cluster of its own */
+    /* Each file is a cluster of its own; one with hosts has those. */
+    _cleanup_free_ char(*names)[16] = memory_alloc((sides.count + 1) * sizeof(*names));
     for (size_t i = 0; i < sides.count; i++) {
         snprintf(names[i], sizeof(names[i]), "%zu", i);
         sides.sources[i].cluster = names[i];
+        sides.sources[i].cluster_label = sides_host_label(&sides.files[i].profile);
     }
     struct error error = {0};
     if (compare_table_build(sides.sources, sides.count, &sides.table, &error) < 0)
         return fail(&error);
-    set_requests(&sides.table, options->requests);
+    sides_set_requests(&sides.table, options->requests);
     *ret_sides = sides;
     sides = (struct sides){0};
     return 0;

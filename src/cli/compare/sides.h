@@ -4,6 +4,7 @@
 #pragma once
 
 #include "cli/input.h"
+#include "cli/remote/inputs.h"
 #include "compare/table.h"
 
 struct sides_options {
@@ -12,7 +13,19 @@ struct sides_options {
     const char *type;
     struct option_list files[COMPARE_SIDES];
     double requests[COMPARE_SIDES]; /* 0: not given */
+    struct remote_inputs remote;
 };
+
+/* The label of a profile's samples that names hosts, when it has several values; NULL: none. */
+const char *sides_host_label(const struct profile *profile);
+
+/* Sets requests that were given, by side; 0: those that the profiles count, if they do. */
+void sides_set_requests(struct compare_table *table, const double *requests);
+
+/* The sample type that is compared: `name`, or the default one; never what a profile says of
+ * itself beside its values (covered times and requests). Returns 0 or an exit code. */
+int sides_type(const struct profile *profile, const char *name, const char *command,
+               unsigned *ret_type);
 
 struct sides_file {
     struct profile profile;
@@ -28,6 +41,6 @@ struct sides {
 };
 
 /* Reads and checks everything, and explains on stderr what is wrong. Returns 0 or an exit code. */
-int sides_read(const struct sides_options *options, const char *command, struct sides *ret_sides);
+int sides_read(struct sides_options *options, const char *command, struct sides *ret_sides);
 void sides_release(struct sides *sides);
 #define _cleanup_sides_ __attribute__((cleanup(sides_release)))

@@ -13,6 +13,8 @@
 #include "base/log.h"
 #include "base/text.h"
 #include "cli/cli.h"
+#include "cli/compare/sides.h"
+#include "cli/file/diff_lines.h"
 #include "cli/input.h"
 #include "cli/output.h"
 #include "cli/table.h"
@@ -26,7 +28,9 @@ struct diff_options {
     struct filter_options filter;
     uint64_t top;
     bool cumulative;
-    const char *type, *format, *output, *normalize;
+    const char *type, *format, *output, *normalize, *lines;
+    double requests[2];
+    struct remote_inputs remote;
 };
 
 /* Whether the changes are real. `comparison` has no rows when that can't be judged. */
@@ -38,12 +42,13 @@ struct judgement {
 };
 
 struct diff_command {
-    const struct diff_options *options;
+    struct diff_options *options;
     const char *paths[2]; /* base, new */
     struct profile profiles[2];
     struct naming namings[2];
     struct diff_side sides[2];
     enum diff_normalize asked, normalize; /* the latter of the table's type */
+    bool per_request;                     /* instead */
     enum table_format format;
     struct judgement judgement;
 };
@@ -59,20 +64,42 @@ static void diff_command_release(struct diff_command *comparison)
     id_table_release(&comparison->judgement.by_name);
 }
 
+/* A file, a selection, or all profiles of a baseline added up. */
+static int read_side(struct diff_options *options, const char *path, enum compare_side side,
+                     struct profile *profile)
+{
+    unsigned parts = 1;
+    if (!remote_input_is(path))
+        return input_read(&options->input, &path, 1, profile, NULL);
+    int r = remote_input_count(&options->remote, path, &parts);
+    for (unsigned part = 0; !r && part < parts; part++)
+        r = remote_input_read(&options->remote, path, part, side, options->input.expansion_limit,
+                              profile);
+    return r;
+}
+
 static int load(struct diff_command *comparison)
 {
-    const struct diff_options *options = comparison->options;
+    struct diff_options *options = comparison->options;
+    size_t found = 0;
     for (int i = 0; i < 2; i++) {
         struct profile *profile = &comparison->profiles[i];
         struct error error = {0};
-        profile_init(profile, input_filter_detail(&options->filter) | PROFILE_TIMES);
-        int r = input_read(&options->input, &comparison->paths[i], 1, profile, NULL);
+        profile_init(profile, input_filter_detail(&options->filter) | PROFILE_TIMES |
+                                  (options->lines ? PROFILE_LINES : 0));
+        int r = read_side(options, comparison->paths[i], (enum compare_side)i, profile);
         if (!r && profile_prune(profile, &error) < 0)
             return fail(&error);
         if (!r)
             r = input_filter(&options->filter, "diff", profile);
         if (r)
             return r;
+        if (options->lines)
+            found += diff_lines_of(profile, options->lines);
+        if (options->lines && i && !found) {
+            log_error("No stack of either profile has a function \"%s\".", options->lines);
+            return EXIT_FAILED;
+        }
         naming_init(&comparison->namings[i], profile);
         comparison->sides[i].profile = profile;
         comparison->sides[i].naming = &comparison->namings[i];
@@ -85,7 +112,7 @@ static int choose_type(struct diff_command *comparison)
 {
     const struct profile *base = &comparison->profiles[0], *new_profile = &comparison->profiles[1];
     unsigned type;
-    int r = input_type(new_profile, comparison->options->type, comparison->paths[1], &type);
+    int r = sides_type(new_profile, comparison->options->type, comparison->paths[1], &type);
     if (r)
         return r;
     comparison->sides[1].type = type;
@@ -106,13 +133,14 @@ static int choose_type(struct diff_command *comparison)
     return 0;
 }
 
-static const char *const normalize_names[] = {"total", "duration", "none"};
+static const char *const normalize_names[] = {"total", "duration", "none", "requests"};
 
 static void add_heading(const struct diff_command *comparison, const struct diff *diff,
                         size_t shown, struct buffer *out)
 {
     const struct profile *profile = &comparison->profiles[1];
     const struct profile_type *type = profile->types + comparison->sides[1].type;
+    const double *requests = comparison->judgement.table.requests;
     const char *name = profile->type_count ? profile_text(profile, type->type) : "";
     const char *unit = profile->type_count ? profile_text(profile, type->unit) : "";
     if (comparison->format == TABLE_JSON) {
@@ -121,9 +149,10 @@ static void add_heading(const struct diff_command *comparison, const struct diff
         buffer_add_text(out, ",\"unit\":");
         text_escape_json(out, unit, strlen(unit));
         buffer_printf(out,
-                      ",\"normalize\":\"%s\",\"scale\":%.9g,\"base_total\":%lld,\"new_total\":%lld,"
-                      "\"rows\":",
-                      normalize_names[comparison->normalize], diff->scale,
+                      ",\"normalize\":\"%s\",\"requests\":\"%s\",\"scale\":%.9g,"
+                      "\"base_total\":%lld,\"new_total\":%lld,\"rows\":",
+                      comparison->per_request ? "requests" : normalize_names[comparison->normalize],
+                      requests[0] > 0 && requests[1] > 0 ? "known" : "unknown", diff->scale,
                       (long long)diff->base_total, (long long)diff->new_total);
         return;
     }
@@ -135,7 +164,10 @@ static void add_heading(const struct diff_command *comparison, const struct diff
     buffer_add_text(out, " in the base, ");
     units_add(out, &units_terminal, (double)diff->new_total, unit);
     buffer_add_text(out, " in the new profile");
-    if (comparison->normalize == DIFF_ABSOLUTE)
+    if (comparison->per_request)
+        buffer_printf(out, "; %.0f and %.0f requests, base values are scaled by %.4g to equal them",
+                      requests[0], requests[1], diff->scale);
+    else if (comparison->normalize == DIFF_ABSOLUTE)
         buffer_add_text(out, "; not normalized");
     else
         buffer_printf(out, "; base values are scaled by %.4g to equal %s", diff->scale,
@@ -167,7 +199,12 @@ static int judge(struct diff_command *comparison)
     const double *values = judgement->table.value;
     if (!(values[0] > 0) || !(values[1] > 0))
         return 0;
-    struct compare_options options = {.normalize = normalize[comparison->normalize],
+    sides_set_requests(&judgement->table, comparison->options->requests);
+    if (comparison->options->requests[0] > 0 && !comparison->options->normalize)
+        comparison->per_request = true;
+    struct compare_options options = {.normalize = comparison->per_request
+                                                       ? COMPARE_PER_REQUEST
+                                                       : normalize[comparison->normalize],
                                       .false_discovery_rate = 0.05};
     if (compare(&judgement->table, &options, &judgement->comparison, &error) < 0)
         return fail(&error);
@@ -243,6 +280,8 @@ static void print_table(const struct diff_command *comparison, const struct diff
     int64_t whole = diff->new_total ? diff->new_total : diff->base_total;
     for (size_t i = 0; i < shown; i++) {
         const struct diff_row *row = &diff->rows[i < head ? i : diff->count - (shown - i)];
+        if (comparison->options->lines && !diff_lines_is_line(row->entry->name))
+            continue;
         const struct compare_measure *measure = judged(comparison, row->entry);
         struct cell cells[] = {cell_number(row->flat_change),
                                cell_percent(row->flat_change, whole),
@@ -351,7 +390,11 @@ static int run(struct diff_command *comparison)
     if (r)
         return r;
     _cleanup_diff_ struct diff diff = {0};
-    double scale = diff_scale(&comparison->sides[0], &comparison->sides[1], comparison->normalize);
+    const double *requests = comparison->judgement.table.requests;
+    double scale =
+        comparison->per_request && requests[0] > 0
+            ? requests[1] / requests[0]
+            : diff_scale(&comparison->sides[0], &comparison->sides[1], comparison->normalize);
     diff_functions(&comparison->sides[0], &comparison->sides[1], scale,
                    comparison->options->cumulative ? RANK_BY_CUMULATIVE : RANK_BY_FLAT, &diff);
     print_table(comparison, &diff);
@@ -364,14 +407,20 @@ int command_diff(int argc, char **argv)
     const struct option own[] = {
         {"Output", .kind = OPTION_GROUP},
         {"normalize", 0, OPTION_TEXT, "BY",
-         "duration: per second (default), total: shares, or none", &options.normalize},
+         "duration: per second (default), total: shares, requests or none", &options.normalize},
         {"top", 'n', OPTION_COUNT, "N", "number of rows to show (20); 0 for all", &options.top},
         {"cum", 'c', OPTION_FLAG, NULL, "sort by the change of cumulative values",
          &options.cumulative},
         {"sample-type", 't', OPTION_TEXT, "T", "sample type to compare", &options.type},
+        {"lines", 0, OPTION_TEXT, "FUNCTION", "compare the lines of this function", &options.lines},
+        {"base-requests", 0, OPTION_NUMBER, "N", "requests that the base served",
+         &options.requests[0]},
+        {"new-requests", 0, OPTION_NUMBER, "N", "requests that the new side served",
+         &options.requests[1]},
         {"format", 'f', OPTION_TEXT, "F", "text, json or csv", &options.format},
         {"output", 'o', OPTION_TEXT, "OUT", "draw OUT.html or OUT.svg instead of a table",
          &options.output},
+        REMOTE_INPUT_OPTIONS(options.remote),
         {0}};
     const struct option common[] = {
         FILTER_OPTIONS(&options.filter), INPUT_OPTIONS(&options.input), {0}};
@@ -383,7 +432,7 @@ int command_diff(int argc, char **argv)
             "red is growth, blue is shrinkage, grey is unchanged; width is the new value.",
         .options = own,
         .more_options = common,
-        .least = 2,
+        .least = 0,
         .most = 2,
     };
     int r = options_parse(&line, argc, argv);
@@ -394,16 +443,40 @@ int command_diff(int argc, char **argv)
     if (!table_format_parse(options.format, &comparison.format))
         return options_wrong("diff", "--format must be text, json or csv, not \"%s\".",
                              options.format);
+    if (!(options.requests[0] >= 0) || !(options.requests[1] >= 0) ||
+        !(options.requests[0] > 0) != !(options.requests[1] > 0))
+        return options_wrong("diff",
+                             "--base-requests and --new-requests are numbers above 0, and go "
+                             "together.");
     bool known = !options.normalize;
     for (size_t i = 0; options.normalize && i < ARRAY_LENGTH(normalize_names); i++)
         if (!strcmp(options.normalize, normalize_names[i])) {
-            comparison.asked = (enum diff_normalize)i;
+            comparison.per_request = !strcmp(options.normalize, "requests");
+            comparison.asked = comparison.per_request ? DIFF_DEFAULT : (enum diff_normalize)i;
             known = true;
         }
     if (!known)
-        return options_wrong("diff", "--normalize must be total, duration or none, not \"%s\".",
+        return options_wrong("diff",
+                             "--normalize must be total, duration, requests or none, not \"%s\".",
                              options.normalize);
-    comparison.paths[0] = line.values[0];
-    comparison.paths[1] = line.values[1];
-    return run(&comparison);
+    char *texts[2] = {NULL, NULL};
+    int given = 0;
+    for (int i = 0; i < 2; i++) {
+        struct buffer text = {0};
+        buffer_printf(&text, "query:%s", options.remote.query[i] ? options.remote.query[i] : "");
+        texts[i] = memory_strdup(buffer_text(&text));
+        buffer_release(&text);
+        comparison.paths[i] = options.remote.query[i] ? texts[i]
+                              : given < line.count    ? line.values[given++]
+                                                      : NULL;
+    }
+    if (!comparison.paths[0] || !comparison.paths[1] || given < line.count)
+        r = options_wrong("diff", "A diff needs a base and a new profile: two files, or "
+                                  "--base-query and --new-query.");
+    else
+        r = run(&comparison);
+    remote_inputs_close(&options.remote);
+    for (int i = 0; i < 2; i++)
+        free(texts[i]);
+    return r;
 }

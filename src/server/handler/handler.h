@@ -24,6 +24,7 @@ struct server {
     struct control *control;
     struct scraper *scraper;
     struct adhoc *adhoc;
+    struct baselines *baselines;
     struct admissions *admissions;
     struct audit *audit; /* NULL: in memory only */
     struct tokens *tokens;

@@ -31,6 +31,10 @@ static const struct {
                                   "below above"},
     {"/api/v1/diff", SELECTION TABLE_PARAMETERS
      " agg names base_query base_from base_to normalize format max_nodes"},
+    {"/api/v1/compare", SELECTION " names base_query base_from base_to normalize limit"},
+    {"/api/v1/replicates", SELECTION " names"},
+    {"/api/v1/baselines", SELECTION " name part parts replace"},
+    {"/api/v1/baselines/*", "part"},
     {"/api/v1/files/flame", "name names focus format max_nodes"},
     {"/api/v1/files/diff", SELECTION " base_query base_from base_to name base_name names normalize "
                                      "focus format max_nodes"},

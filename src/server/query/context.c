@@ -267,7 +267,8 @@ int query_context_merge(struct query_context *query_context, struct profile *pro
         return r;
     profile->time_ns = ret_quality->first_ns;
     profile->duration_ns = covered_duration(query_context->selection.type, ret_quality);
-    covered_settle(query_context->selection.type, profile, ret_quality);
+    if (!query_context->limits.apart) /* steps have covered times of their own */
+        covered_settle(query_context->selection.type, profile, ret_quality);
     return 0;
 }
 

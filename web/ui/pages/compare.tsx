@@ -4,7 +4,7 @@
 import { useMemo, useRef, useState } from 'preact/hooks';
 import type { FlameApp } from '../../flame/app';
 import type { PageProps } from '../app';
-import { get, getBlob, type DiffFlameAnswer, type FlameAnswer, type SeriesRow } from '../api';
+import { get, getBlob, type CompareAnswer, type DiffFlameAnswer, type FlameAnswer, type SeriesRow } from '../api';
 import { askDiff, askTop } from '../exact';
 import { useLoad } from '../load';
 import { moreParams, WHOLE } from '../more';
@@ -75,6 +75,33 @@ const diffParams = (base: Side, side: Side, normalize: string): Params => ({
   base_to: times(base).to, normalize,
 });
 
+// The picture's document with what is known of each function's change.
+export function withVerdicts(flame: unknown, compared: CompareAnswer): unknown {
+  const { strings, functions } = flame as { strings: string[]; functions: { name: number[] } };
+  const measures = new Map(compared.functions.map((row) => [row.function, row.total]));
+  const changes: unknown[] = [];
+  functions.name.forEach((name, index) => {
+    const measure = measures.get(strings[name]);
+    if (!measure) return;
+    const { low, high, verdict } = measure;
+    const { exposure } = compared.new;
+    changes.push({
+      function: index,
+      ...(low !== null && high !== null ? { interval: [low * exposure, high * exposure] } : {}),
+      verdict: verdict === 'too few' ? 'noise' : verdict,
+    });
+  });
+  return { ...(flame as object), changes };
+}
+
+function verdictWords({ found, judged, method, hosts, requests, new: side }: CompareAnswer): string {
+  const by = method === 'counts' ? 'by counts alone'
+    : `by ${side.windows} windows${hosts > 1 ? ` and ${hosts} hosts` : ''}`;
+  return `${found === 0 ? 'No change is certain' : `${found} certain change${found === 1 ? '' : 's'}`}`
+    + ` among ${judged} comparisons, judged ${by}. More calls or slower ones: `
+    + `${requests === 'unknown' ? 'unknown without requests' : 'see the values per request'}.`;
+}
+
 // Both layouts are of the same difference.
 async function difference(base: Side, side: Side, normalize: string, format: string): Promise<Blob> {
   const params = diffParams(base, side, normalize);
@@ -90,6 +117,11 @@ function Overlaid(props: { base: Side; side: Side; normalize: string; view: stri
   const diff = useLoad(key, (signal) => get<DiffFlameAnswer>('diff', {
     ...diffParams(base, side, normalize), format: 'flame',
   }, signal));
+  // Verdicts follow the picture: it doesn't wait for them, and does without where there are none.
+  const compared = useLoad(diff.value ? `verdicts ${key}` : null, (signal) =>
+    get<CompareAnswer>('compare', { ...diffParams(base, side, normalize), limit: '20000' }, signal));
+  const flame = useMemo(() => diff.value && (compared.value && !compared.stale
+    ? withVerdicts(diff.value.flame, compared.value) : diff.value.flame), [diff.value, compared.value, compared.stale]);
   const missing = diff.value && [['Before', diff.value.base], ['After', diff.value.new]] as const;
   const empty = missing?.filter(([, { quality }]) => quality.windows === 0).map(([title]) => title);
   return (
@@ -102,10 +134,11 @@ function Overlaid(props: { base: Side; side: Side; normalize: string; view: stri
       {diff.value && diff.error?.status !== 404 && <>
         <QualityLine quality={diff.value.base.quality} bounds={base.bounds} title="Before" />
         <QualityLine quality={diff.value.new.quality} bounds={side.bounds} title="After" />
+        {compared.value && !compared.stale && <p class="quiet verdicts">{verdictWords(compared.value)}</p>}
         {empty && empty.length > 0
           ? <Nothing><p>{empty.join(' and ')}: no data for this selection in this range. Choose another
             range, or remove labels.</p></Nothing>
-          : <Flame data={diff.value.flame} state={view} onState={onView} onApp={onApp}
+          : <Flame data={flame} state={view} onState={onView} onApp={onApp}
             exact={askDiff(diffParams(base, side, normalize))}
             more={async (path, again, signal) => (await get<DiffFlameAnswer>('diff', {
               ...diffParams(base, side, normalize), format: 'flame', ...moreParams(path, again),

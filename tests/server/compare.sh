@@ -1,0 +1,87 @@
+# SPDX-License-Identifier: Apache-2.0
+# Comparisons with a server: verdicts of its API, selections and baselines as sides of a gate, and
+# pushes from a pipeline. compare_fleet.py says what the truth is.
+. "$ROOT/tests/server/common.bash"
+
+start=$(($(date +%s) / 3600 * 3600 - 4 * 3600))
+start_server fleet --data data -c keep.yaml
+python3 "$ROOT/tests/server/compare_fleet.py" "$url" "$start"
+version() { echo "cpu{service=\"shop\",version=\"$1\"}"; }
+encode() { python3 -c 'import sys, urllib.parse; print(urllib.parse.quote(sys.argv[1]))' "$1"; }
+compare() { get "/api/v1/compare?query=$(encode "$(version "$1")")&from=$start&to=now&base_query=$(encode "$(version v1)")&$2"; }
+grew='[f["function"] for f in d["functions"] if f["self"]["verdict"] == "grew"]'
+
+# The slow function is found, by windows of two hosts; twice the traffic is twice the time of all,
+# and nothing per request.
+compare v2 normalize=duration >slow.json
+json slow.json "$grew == ['parse'] and d['hosts'] == 2 and d['method'] == 'windows'"
+json slow.json 'all(m["low"] <= m["change"] <= m["high"] for f in d["functions"] for m in (f["self"], f["total"]))'
+compare v3 normalize=duration >traffic.json
+json traffic.json 'd["found"] >= 22'
+compare v3 normalize=requests >requests.json
+json requests.json 'd["found"] == 0 and d["requests"] == "cost per request" and d["new"]["requests"] == 240000'
+status 404 "$url/api/v1/compare?query=cpu%7Bservice%3D%22nobody%22%7D&from=$start"
+status 400 "$url/api/v1/compare?query=cpu&normalise=total"
+
+gate() { local code=0; "$ASSAY" gate --url "$url" --base-from "$start" --new-from "$start" "$@" >gate.txt 2>&1 || code=$?; echo "$code"; }
+[ "$(gate --base-query "$(version v1)" --new-query "$(version v2)")" = 3 ]
+grep -q '^failed     parse: ' gate.txt
+[ "$(gate --base-query "$(version v1)" --new-query "$(version v3)")" = 0 ]
+[ "$(gate --base-query "$(version v1)" --new-query 'cpu{service="nobody"}')" = 1 ]
+[ "$(gate --base baseline:none --new-query "$(version v2)")" = 1 ]
+"$ASSAY" gate bisect --url "$url" --base-from "$start" --new-from "$start" "query:$(version v1)" \
+    "query:$(version v3)" "query:$(version v2)" >bisect.txt && exit 1
+grep -q '^parse grew between query:.*v3.* and query:.*v2.*; 2 comparisons.$' bisect.txt
+"$ASSAY" diff --url "$url" --base-from "$start" --new-from "$start" --base-query "$(version v1)" \
+    --new-query "$(version v2)" -n 1 | grep -q ' grew .* parse$'
+
+# A baseline outlives what it was made of.
+"$ASSAY" baseline save good --url "$url" --query "$(version v1)" --from "$start"
+"$ASSAY" baseline save good --url "$url" --query "$(version v1)" --from "$start" 2>taken.txt && exit 1
+grep -q 'There is a baseline "good" already' taken.txt
+curl -sS --fail-with-body -H 'X-Assay-Confirm: delete' -d '' -o deleted.json \
+    "$url/api/v1/admin/delete?query=$(encode '{service="shop",version="v1"}')&from=$start&to=now"
+[ "$(gate --base baseline:good --new-query "$(version v2)")" = 3 ]
+[ "$(gate --base baseline:good --new-query "$(version v3)")" = 0 ]
+"$ASSAY" baseline save files --url "$url" "$FIXTURES/man/base.pb.gz" "$FIXTURES/man/new.pb.gz"
+"$ASSAY" baseline list --url "$url" -f csv | cut -d, -f1,4 >list.csv
+printf 'name,parts\nfiles,2\ngood,1\n' | diff - list.csv
+[ "$(gate --base baseline:files --new "$FIXTURES/man/base.pb.gz" --undecided pass --max-growth 100000%)" = 0 ]
+"$ASSAY" baseline show files --url "$url" | grep -q '2 files'
+"$ASSAY" baseline delete files --url "$url"
+[ "$(gate --base baseline:files --new "$FIXTURES/man/base.pb.gz")" = 1 ]
+: >empty.pb
+"$ASSAY" baseline save empty --url "$url" empty.pb 2>/dev/null && exit 1
+for name in .hidden a/b '' '..'; do
+    status 400 --data-binary @"$FIXTURES/man/base.pb.gz" "$url/api/v1/baselines?name=$(encode "$name")"
+done
+status 415 --data-binary 'no profile' "$url/api/v1/baselines?name=x"
+status 400 --data-binary @"$FIXTURES/man/base.pb.gz" "$url/api/v1/baselines?name=x&part=1&parts=2"
+status 404 "$url/api/v1/baselines/good?part=1"
+status 404 -X DELETE "$url/api/v1/baselines/nothing"
+
+# A push from a pipeline is stored once, however often the step runs.
+"$ASSAY" push "$FIXTURES/man/cpu.pb.gz" --url "$url" --service ci --label version=7 >push.txt
+grep -Eq ': [1-9][0-9]* windows, [1-9][0-9]* samples$' push.txt
+"$ASSAY" push "$FIXTURES/man/cpu.pb.gz" --url "$url" --service ci --label version=7 | grep -q ': stored before$'
+"$ASSAY" push "$FIXTURES/man/cpu.pb.gz" --url "$url" --service ci --label version=8 | grep -q ' windows, '
+get "/api/v1/label/version/values?query=%7Bservice%3D%22ci%22%7D&$always" >versions.json
+json versions.json 'd == ["7", "8"]'
+code=0
+"$ASSAY" push "$FIXTURES/man/cpu.pb.gz" --url "$url" --label nothing 2>/dev/null || code=$?
+[ "$code" = 2 ]
+"$ASSAY" push "$FIXTURES/man/cpu.pb.gz" --url "$url" 2>/dev/null || code=$?
+[ "$code" = 2 ]
+"$ASSAY" push empty.pb --url "$url" --service ci 2>/dev/null && exit 1
+stop_server
+
+# The quota holds, and a server without a directory says that it keeps nothing.
+printf 'baselines: {count: 1}\n' >>keep.yaml
+start_server fleet --data data -c keep.yaml
+status 413 --data-binary @"$FIXTURES/man/base.pb.gz" "$url/api/v1/baselines?name=second"
+json answer.txt '"the limit is 1 (baselines.count)" in d["message"]'
+status 200 --data-binary @"$FIXTURES/man/base.pb.gz" "$url/api/v1/baselines?name=good&replace=true"
+stop_server
+start_server memory --in-memory -c keep.yaml
+status 501 "$url/api/v1/baselines"
+stop_server
