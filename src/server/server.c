@@ -202,15 +202,15 @@ static struct server_process *process_new(const struct server_options *options,
     process->ingest.quotas = quotas_new(&options->rate);
     refusals_init(&process->ingest.refusals);
     pthread_rwlock_init(&process->ingest.rules_lock, NULL);
-    process->parts = (struct server){.ingest = &process->ingest,
-                                     .admissions = &process->admissions,
-                                     .adhoc = adhoc_new(),
-                                     .baselines = baselines_new(process->options.data,
-                                                                &options->baselines),
-                                     .source_links = options->source_links,
-                                     .source_link_count = options->source_link_count,
-                                     .data = process->options.data,
-                                     .started_ns = monotonic_ns()};
+    process->parts =
+        (struct server){.ingest = &process->ingest,
+                        .admissions = &process->admissions,
+                        .adhoc = adhoc_new(),
+                        .baselines = baselines_new(process->options.data, &options->baselines),
+                        .source_links = options->source_links,
+                        .source_link_count = options->source_link_count,
+                        .data = process->options.data,
+                        .started_ns = monotonic_ns()};
     share_memory(process);
     return process;
 }
