@@ -204,3 +204,26 @@ const char *text_number_before(const char *text, const char *end, uint32_t *ret_
     *ret_number = (uint32_t)number;
     return at - 1;
 }
+
+#define DISTANCE_BYTES 31
+
+uint32_t text_distance(const char *a, size_t a_length, const char *b, size_t b_length)
+{
+    uint32_t rows[DISTANCE_BYTES + 1][DISTANCE_BYTES + 1];
+    if (a_length > DISTANCE_BYTES || b_length > DISTANCE_BYTES)
+        return UINT32_MAX;
+    for (size_t i = 0; i <= a_length; i++)
+        for (size_t k = 0; k <= b_length; k++) {
+            if (!i || !k) {
+                rows[i][k] = (uint32_t)(i + k);
+                continue;
+            }
+            uint32_t best = rows[i - 1][k - 1] + (a[i - 1] != b[k - 1]);
+            best = MIN(best, rows[i - 1][k] + 1);
+            best = MIN(best, rows[i][k - 1] + 1);
+            if (i > 1 && k > 1 && a[i - 1] == b[k - 2] && a[i - 2] == b[k - 1])
+                best = MIN(best, rows[i - 2][k - 2] + 1);
+            rows[i][k] = best;
+        }
+    return rows[a_length][b_length];
+}

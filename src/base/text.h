@@ -38,3 +38,12 @@ bool text_to_double(const char *text, double *ret_value);
 
 /* ":12" before `end`, as places in files end; gives where it starts, or NULL. */
 const char *text_number_before(const char *text, const char *end, uint32_t *ret_number);
+
+/* How many characters have to be inserted, left out, replaced or swapped with their neighbour to
+ * make one word of the other; UINT32_MAX for words of more than 31 bytes. For "did you mean". */
+uint32_t text_distance(const char *a, size_t a_length, const char *b, size_t b_length);
+/* Whether words at that distance are likely meant for each other. */
+static inline bool text_similar(uint32_t distance, size_t length)
+{
+    return distance <= (length < 4 ? 1 : length < 8 ? 2 : 3) && distance < length;
+}

@@ -180,6 +180,16 @@ int input_filter(const struct filter_options *options, const char *command, stru
     return 0;
 }
 
+int input_group(struct group_options *group, const char *command)
+{
+    struct error error = {0};
+    if (!group->by)
+        return 0;
+    return profile_group_parse(group->by, &group->keys, &error) < 0
+               ? options_wrong(command, "%s", error.text)
+               : 0;
+}
+
 int input_type(const struct profile *profile, const char *name, const char *command,
                unsigned *ret_type)
 {

@@ -4,6 +4,7 @@
 
 #include "cli/options.h"
 #include "format/format.h"
+#include "profile/group.h"
 #include "profile/profile.h"
 
 struct input_options {
@@ -16,6 +17,17 @@ struct filter_options {
     struct option_list tags;
     bool original_names;
 };
+
+/* Of commands that divide samples into groups. */
+struct group_options {
+    const char *by;
+    struct profile_group_keys keys;
+};
+
+#define GROUP_OPTION(group)                                                                        \
+    {                                                                                              \
+        "by", 0, OPTION_TEXT, "KEY[,KEY]", "by comm, pid, tid, binary or any label", &(group)->by  \
+    }
 
 #define INPUT_OPTIONS(input)                                                                       \
     {"Reading", .kind = OPTION_GROUP},                                                             \
@@ -45,6 +57,9 @@ struct filter_options {
  * and explains what went wrong on stderr. Returns 0 or an exit code. */
 int input_read(const struct input_options *input, const char *const *paths, int count,
                struct profile *profile, const struct format **ret_format);
+
+/* Reads --by. Returns 0 or an exit code. To be released. */
+int input_group(struct group_options *group, const char *command);
 
 /* Applies the options to the profile. Returns 0 or an exit code. */
 int input_filter(const struct filter_options *filter, const char *command, struct profile *profile);

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "base/text.h"
 #include "cli/cli.h"
 #include "cli/options.h"
 #include "symbol/naming/symbolizer.h"
@@ -56,6 +57,22 @@ static void print_help(FILE *out)
     fprintf(out, "\nSee `assay COMMAND --help` and `man assay` for details.\n");
 }
 
+/* The command that is most like a word; NULL when none is. */
+static const char *meant_command(const char *name)
+{
+    const char *best = NULL;
+    uint32_t nearest = UINT32_MAX;
+    for (size_t i = 0; i < ARRAY_LENGTH(commands); i++) {
+        uint32_t distance =
+            text_distance(name, strlen(name), commands[i].name, strlen(commands[i].name));
+        if (distance < nearest) {
+            nearest = distance;
+            best = commands[i].name;
+        }
+    }
+    return text_similar(nearest, strlen(name)) ? best : NULL;
+}
+
 int main(int argc, char **argv)
 {
     symbolizer_enter(argc, argv);
@@ -90,6 +107,11 @@ int main(int argc, char **argv)
             }
             return code;
         }
-    fprintf(stderr, "assay: unknown command \"%s\".\nTry `assay --help`.\n", name);
+    const char *meant = meant_command(name);
+    if (meant)
+        fprintf(stderr, "assay: unknown command \"%s\"; did you mean \"%s\"?\n", name, meant);
+    else
+        fprintf(stderr, "assay: unknown command \"%s\".\n", name);
+    fprintf(stderr, "Try `assay --help`.\n");
     return EXIT_USAGE;
 }

@@ -122,6 +122,30 @@ static int assign(const struct command_line *line, const struct option *option, 
                          value);
 }
 
+/* The option that is most like a word; NULL when none is. */
+static const char *meant_option(const struct command_line *line, const char *name, size_t length)
+{
+    const struct option *tables[] = {line->options, line->more_options};
+    const char *best = NULL;
+    uint32_t nearest = UINT32_MAX;
+    for (size_t i = 0; i < ARRAY_LENGTH(tables); i++)
+        for (const struct option *option = tables[i]; option && option->name; option++) {
+            size_t own = strlen(option->name);
+            uint32_t distance = option->kind == OPTION_GROUP
+                                    ? UINT32_MAX
+                                    : text_distance(name, length, option->name, own);
+            /* "--dur" is short for "--duration". */
+            if (option->kind != OPTION_GROUP && length >= 3 && length < own &&
+                !memcmp(name, option->name, length))
+                distance = 1;
+            if (distance < nearest) {
+                nearest = distance;
+                best = option->name;
+            }
+        }
+    return text_similar(nearest, length) ? best : NULL;
+}
+
 /* Handles argv[*at] as an option; moves *at past its value when it takes one. */
 static int take_option(const struct command_line *line, int argc, char **argv, int *at)
 {
@@ -138,8 +162,12 @@ static int take_option(const struct command_line *line, int argc, char **argv, i
     const struct option *option = find_in(line->options, name, length, letter);
     if (!option)
         option = find_in(line->more_options, name, length, letter);
-    if (!option)
-        return options_wrong(line->command, "unknown option %s.", word);
+    if (!option) {
+        const char *meant = is_long ? meant_option(line, name, length) : NULL;
+        return meant ? options_wrong(line->command, "unknown option %s; did you mean --%s?", word,
+                                     meant)
+                     : options_wrong(line->command, "unknown option %s.", word);
+    }
     const char *value = equals ? equals + 1 : !is_long && name[1] ? name + 1 : NULL;
     if (option->kind == OPTION_FLAG) {
         if (value)

@@ -135,7 +135,7 @@ USES = {
         "server/web symbol/recorded symbol/sources symbol/store"
     ),
     "cli/live": (
-        "base capture capture/bpf capture/heap capture/ptrace cli cli/remote config io profile "
+        "base capture capture/bpf capture/heap capture/ptrace cli cli/remote config elf io profile "
         "symbol/jit symbol/naming"
     ),
     "cli/remote": (

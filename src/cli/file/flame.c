@@ -12,6 +12,7 @@
 struct flame_command_options {
     struct input_options input;
     struct filter_options filter;
+    struct group_options group;
     const char *output, *type, *title;
 };
 
@@ -25,13 +26,16 @@ static int run(const struct flame_command_options *options, const struct command
         return options_wrong(
             "flame", "flame draws .html and .svg; `assay convert` writes the other formats.");
     _cleanup_profile_ struct profile profile;
-    profile_init(&profile, format->detail | input_filter_detail(&options->filter));
+    profile_init(&profile, format->detail | input_filter_detail(&options->filter) |
+                               profile_group_detail(&options->group.keys));
     r = input_read(&options->input, line->values, line->count, &profile, NULL);
     struct error error = {0};
     if (!r && profile_prune(&profile, &error) < 0)
         return fail(&error);
     if (!r)
         r = input_filter(&options->filter, "flame", &profile);
+    if (!r)
+        profile_group(&profile, &options->group.keys, PROFILE_GROUP_ROOTS);
     unsigned type;
     if (!r)
         r = input_type(&profile, options->type, line->values[0], &type);
@@ -54,6 +58,7 @@ int command_flame(int argc, char **argv)
         {"output", 'o', OPTION_TEXT, "OUT", "OUT.html, an interactive page, or OUT.svg, to print",
          &options.output},
         {"sample-type", 't', OPTION_TEXT, "T", "sample type to show first", &options.type},
+        GROUP_OPTION(&options.group),
         {"title", 0, OPTION_TEXT, "TEXT", "the title (default: the file name)", &options.title},
         {0}};
     const struct option common[] = {
@@ -70,5 +75,11 @@ int command_flame(int argc, char **argv)
         .most = -1,
     };
     int r = options_parse(&line, argc, argv);
-    return r >= 0 ? r : run(&options, &line);
+    if (r >= 0)
+        return r;
+    r = input_group(&options.group, "flame");
+    if (!r)
+        r = run(&options, &line);
+    profile_group_release(&options.group.keys);
+    return r;
 }

@@ -20,9 +20,16 @@
 
 struct label_key {
     uint32_t key;
-    size_t sets;   /* label sets that have it */
-    size_t values; /* distinct values */
-    struct profile_label examples[VALUES_SHOWN];
+    size_t sets;                                 /* label sets that have it */
+    size_t values;                               /* distinct values */
+    struct profile_label examples[VALUES_SHOWN]; /* those with the most of the default type */
+    int64_t amounts[VALUES_SHOWN];
+};
+
+/* A label of a set, and what its samples have of the default type. */
+struct label_amount {
+    struct profile_label label;
+    int64_t amount;
 };
 
 struct summary {
@@ -70,7 +77,8 @@ static void count_stacks(struct summary *summary)
 
 static int compare_label_rows(const void *a, const void *b)
 {
-    const struct profile_label *x = a, *y = b;
+    const struct profile_label *x = &((const struct label_amount *)a)->label;
+    const struct profile_label *y = &((const struct label_amount *)b)->label;
     if (x->key != y->key)
         return x->key < y->key ? -1 : 1;
     if (x->text != y->text)
@@ -78,33 +86,55 @@ static int compare_label_rows(const void *a, const void *b)
     return x->number < y->number ? -1 : x->number > y->number;
 }
 
+/* Keeps the value among the largest of its key. */
+static void note_value(struct label_key *key, const struct label_amount *value)
+{
+    size_t place = MIN(key->values, (size_t)VALUES_SHOWN);
+    key->values++;
+    while (place && magnitude(key->amounts[place - 1]) < magnitude(value->amount))
+        place--;
+    if (place == VALUES_SHOWN)
+        return;
+    size_t behind = VALUES_SHOWN - 1 - place;
+    memmove(key->examples + place + 1, key->examples + place, behind * sizeof(*key->examples));
+    memmove(key->amounts + place + 1, key->amounts + place, behind * sizeof(*key->amounts));
+    key->examples[place] = value->label;
+    key->amounts[place] = value->amount;
+}
+
 static void count_labels(struct summary *summary)
 {
     const struct profile *profile = summary->profile;
-    struct profile_label *all = NULL;
+    struct label_amount *all = NULL;
     size_t count = 0, capacity = 0, key_capacity = 0;
-    for (uint32_t set = 1; set < profile_label_set_count(profile); set++) {
+    unsigned type = profile_default_type(profile);
+    uint32_t sets = profile_label_set_count(profile);
+    _cleanup_free_ int64_t *amounts = memory_zalloc(sets, sizeof(*amounts));
+    for (size_t row = 0; type < profile->type_count && row < profile->samples.count; row++) {
+        int64_t *amount = &amounts[profile->samples.labels[row]];
+        *amount = add_saturated(*amount, profile->samples.values[type][row]);
+    }
+    for (uint32_t set = 1; set < sets; set++) {
         size_t labels;
         const struct profile_label *label = profile_labels(profile, set, &labels);
         array_reserve(all, capacity, count + labels);
-        memcpy(all + count, label, labels * sizeof(*label));
-        count += labels;
+        for (size_t i = 0; i < labels; i++)
+            all[count++] = (struct label_amount){label[i], amounts[set]};
     }
     if (count)
         qsort(all, count, sizeof(*all), compare_label_rows);
     struct label_key *key = NULL;
     for (size_t i = 0; i < count; i++) {
-        if (!key || key->key != all[i].key) {
+        if (!key || key->key != all[i].label.key) {
             array_reserve(summary->keys, key_capacity, summary->key_count + 1);
             key = &summary->keys[summary->key_count++];
-            *key = (struct label_key){.key = all[i].key};
+            *key = (struct label_key){.key = all[i].label.key};
         }
         key->sets++;
-        if (i && key->values && !compare_label_rows(&all[i], &all[i - 1]))
-            continue;
-        if (key->values < VALUES_SHOWN)
-            key->examples[key->values] = all[i];
-        key->values++;
+        if (i + 1 < count && !compare_label_rows(&all[i], &all[i + 1]))
+            all[i + 1].amount = add_saturated(all[i + 1].amount, all[i].amount);
+        else
+            note_value(key, &all[i]);
     }
     free(all);
 }
@@ -150,6 +180,19 @@ static void write_json(const struct summary *summary, struct buffer *out)
         json_write_object(&json);
         add_json_text(&json, "key", profile, summary->keys[i].key);
         json_member_unsigned(&json, "values", summary->keys[i].values);
+        json_write_key(&json, "largest");
+        json_write_array(&json);
+        for (size_t k = 0; k < MIN(summary->keys[i].values, (size_t)VALUES_SHOWN); k++) {
+            const struct profile_label *label = &summary->keys[i].examples[k];
+            json_write_object(&json);
+            if (label->text)
+                add_json_text(&json, "value", profile, label->text);
+            else
+                json_member_signed(&json, "value", label->number);
+            json_member_signed(&json, "amount", summary->keys[i].amounts[k]);
+            json_write_object_end(&json);
+        }
+        json_write_array_end(&json);
         json_write_object_end(&json);
     }
     json_write_array_end(&json);
@@ -192,6 +235,13 @@ static void write_labels(const struct summary *summary, struct buffer *out)
                           profile_text(profile, label->unit));
             else
                 buffer_add_i64(out, label->number); /* more often an id than an amount */
+            unsigned type = profile_default_type(profile);
+            if (type >= profile->type_count)
+                continue;
+            buffer_add_text(out, " (");
+            units_add(out, &units_terminal, (double)key->amounts[k],
+                      profile_text(profile, profile->types[type].unit));
+            buffer_add_char(out, ')');
         }
         buffer_add_text(out, key->values > VALUES_SHOWN ? ", ...\n" : "\n");
     }

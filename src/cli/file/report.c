@@ -16,6 +16,7 @@
 struct report_options {
     struct input_options input;
     struct filter_options filter;
+    struct group_options group;
     uint64_t top;
     bool tree, cumulative;
     const char *callers, *callees, *lines, *type, *format;
@@ -247,8 +248,9 @@ static int run_report(struct report_options *options, const struct command_line 
         return options_wrong("report", "--format must be text, json or csv, not \"%s\".",
                              options->format);
     _cleanup_profile_ struct profile profile;
-    profile_init(&profile,
-                 input_filter_detail(&options->filter) | (options->lines ? PROFILE_LINES : 0));
+    profile_init(&profile, input_filter_detail(&options->filter) |
+                               (options->lines ? PROFILE_LINES : 0) |
+                               profile_group_detail(&options->group.keys));
     int r = input_read(&options->input, line->values, line->count, &profile, NULL);
     if (!r)
         r = input_type(&profile, options->type, line->values[0], &report.type);
@@ -261,6 +263,9 @@ static int run_report(struct report_options *options, const struct command_line 
     r = input_filter(&options->filter, "report", &profile);
     if (r)
         return r;
+    bool tables = !options->tree && !options->callers && !options->callees && !options->lines;
+    profile_group(&profile, &options->group.keys,
+                  tables ? PROFILE_GROUP_ONLY : PROFILE_GROUP_ROOTS);
     _cleanup_naming_ struct naming naming;
     naming_init(&naming, &profile);
     _cleanup_buffer_ struct buffer out = {0};
@@ -289,6 +294,7 @@ int command_report(int argc, char **argv)
         {"callees", 0, OPTION_TEXT, "FN", "callees of FN", &options.callees},
         {"lines", 0, OPTION_TEXT, "FN", "the lines of FN, with the source if available",
          &options.lines},
+        GROUP_OPTION(&options.group),
         {"source-path", 0, OPTION_LIST, "DIR", "directory where --lines looks for sources first",
          &options.sources.folders},
         {"debuginfod", 0, OPTION_TEXT, "URL", "debuginfod server for the sources of --lines",
@@ -319,7 +325,10 @@ int command_report(int argc, char **argv)
     if (options.tree + !!options.callers + !!options.callees + !!options.lines > 1)
         return options_wrong("report",
                              "--tree, --callers, --callees and --lines are mutually exclusive.");
-    r = run_report(&options, &line);
+    r = input_group(&options.group, "report");
+    if (!r)
+        r = run_report(&options, &line);
+    profile_group_release(&options.group.keys);
     report_sources_release(&options.sources);
     return r;
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // `assay record -- CMD`: runs a command and samples where its CPU time goes.
 
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -18,6 +19,7 @@
 #include "cli/output.h"
 #include "cli/progress.h"
 #include "config/quantity.h"
+#include "profile/filter.h"
 #include "profile/idle.h"
 #include "profile/naming.h"
 #include "symbol/naming/naming.h"
@@ -137,6 +139,23 @@ static void open_page(const char *path)
         log_warning("Failed to open a browser with xdg-open; the page is %s.", path);
 }
 
+/* Of the processes' samples, those of the threads that were asked for. */
+static int keep_threads(const char *tids, struct profile *profile, struct error *error)
+{
+    _cleanup_regex_ struct regex *pattern = NULL;
+    _cleanup_buffer_ struct buffer text = {0};
+    buffer_add_text(&text, "^(?:");
+    for (const char *at = tids; *at; at++)
+        buffer_add_char(&text, *at == ',' ? '|' : *at);
+    buffer_add_text(&text, ")$");
+    int r = regex_new(buffer_text(&text), false, "--tid", &pattern, error);
+    if (r < 0)
+        return r;
+    struct tag_filter tag = {.key = "tid", .relation = TAG_MATCHES, .pattern = pattern};
+    profile_filter(profile, &(struct profile_filter){.tags = &tag, .tag_count = 1});
+    return 0;
+}
+
 /* With the target and the capture open: samples, names, writes. Returns an exit code. */
 static int record_target(const struct record_options *options, const struct format *format,
                          struct target *target, struct capture *capture, struct jit_names *jit,
@@ -145,13 +164,16 @@ static int record_target(const struct record_options *options, const struct form
     _cleanup_profile_ struct profile addresses;
     struct error error = {0};
     uint64_t late_files = 0;
-    profile_init(&addresses, format->detail | PROFILE_ADDRESSES);
+    profile_init(&addresses,
+                 format->detail | PROFILE_ADDRESSES | (options->tids ? PROFILE_LABELS : 0));
     capture_into(capture, &addresses);
     target_begin(target);
     int r = sample_until_end(options, target, capture, &addresses, jit, &error);
     target_restore_priority(target);
     if (target_failed(target, name))
         return target_wait(target, capture);
+    if (r >= 0 && options->tids)
+        r = keep_threads(options->tids, &addresses, &error);
     r = r < 0 ? fail(&error)
               : write_recording(options, format, &addresses, capture, jit, name, &late_files);
     capture_into(capture, NULL);
@@ -218,6 +240,7 @@ static int record(const struct record_options *options, const struct format *for
         const char *name = options->all      ? "this machine"
                            : options->cgroup ? options->cgroup
                            : options->pids   ? options->pids
+                           : options->tids   ? options->tids
                                              : argv[0];
         struct jit_names *jit = jit_names_new();
         r = record_target(options, format, &target, capture, jit, name);
@@ -249,15 +272,26 @@ static int read_idle(struct record_options *options)
     return r < 0 ? fail(&error) : 0;
 }
 
+/* "1,2,3" of all that was given; NULL when nothing was. */
+static const char *join_list(const struct option_list *list, struct buffer *out)
+{
+    for (size_t i = 0; i < list->count; i++)
+        buffer_printf(out, "%s%s", i ? "," : "", list->values[i]);
+    return list->count ? buffer_text(out) : NULL;
+}
+
 int command_record(int argc, char **argv)
 {
-    struct record_options options = {.frequency_hz = 99, .naming_timeout_s = NAMING_TIMEOUT_S};
+    struct record_options options = {
+        .frequency_hz = 99, .naming_timeout_s = NAMING_TIMEOUT_S, .duration_s = NAN};
     const struct option own[] = {
         {"Recording", .kind = OPTION_GROUP},
         {"all", 'a', OPTION_FLAG, NULL, "record everything on this machine instead of a command",
          &options.all},
-        {"pid", 'p', OPTION_TEXT, "PID[,PID]", "record running processes instead of a command",
-         &options.pids},
+        {"pid", 'p', OPTION_LIST, "PID[,PID]", "record running processes instead of a command",
+         &options.pid_list},
+        {"tid", 't', OPTION_LIST, "TID[,TID]", "record these threads of running processes",
+         &options.tid_list},
         {"cgroup", 0, OPTION_TEXT, "PATH",
          "record this cgroup and those below it instead of a command", &options.cgroup},
         {"mode", 'm', OPTION_TEXT, "MODE[,MODE]",
@@ -300,13 +334,20 @@ int command_record(int argc, char **argv)
     int r = options_parse(&line, argc, argv);
     if (r >= 0)
         return r;
-    if ((line.count > 0) + !!options.pids + !!options.cgroup + options.all != 1)
+    _cleanup_buffer_ struct buffer pids = {0}, tids = {0};
+    options.pids = join_list(&options.pid_list, &pids);
+    options.tids = join_list(&options.tid_list, &tids);
+    if (options.pids && options.tids)
+        return options_wrong("record", "--pid and --tid are mutually exclusive.");
+    if ((line.count > 0) + !!options.pids + !!options.tids + !!options.cgroup + options.all != 1)
         return options_wrong("record",
                              "specify one of -- CMD [ARG...], --pid PID, --cgroup PATH and --all.");
     if (options.user && options.kernel)
         return options_wrong("record", "--user and --kernel are mutually exclusive.");
-    if (options.duration_s < 0)
-        return options_wrong("record", "--duration must be a number of seconds.");
+    if (isnan(options.duration_s))
+        options.duration_s = 0; /* not given */
+    else if (!(options.duration_s > 0))
+        return options_wrong("record", "--duration must be a number of seconds above 0.");
     if (options.naming_timeout_s < 0)
         return options_wrong("record", "--naming-timeout must be a number of seconds.");
     if (options.frequency_hz < 1 || options.frequency_hz > 10000)

@@ -6,13 +6,15 @@
 #include <sys/types.h>
 
 #include "capture/capture.h"
+#include "cli/options.h"
 #include "symbol/naming/symbolizer.h"
 
 struct record_options {
     uint64_t frequency_hz;
-    const char *output, *format, *pids, *cgroup;
-    double duration_s;       /* 0: until the end */
-    double naming_timeout_s; /* 0: no limit */
+    const char *output, *format, *pids, *tids, *cgroup;
+    struct option_list pid_list, tid_list; /* as they were given */
+    double duration_s;                     /* 0: until the end */
+    double naming_timeout_s;               /* 0: no limit */
     bool all, user, kernel, interpreter_frames, open, quiet;
     const char *mode, *min_block, *idle, *idle_rules_file;
     bool idle_fold;

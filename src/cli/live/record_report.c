@@ -2,6 +2,7 @@
 // The closing lines of `assay record`: how good the recording is and what is missing from it.
 
 #include <stdio.h>
+#include <string.h>
 
 #include "base/memory.h"
 #include "cli/live/record.h"
@@ -79,12 +80,37 @@ static void report_first_line(const struct record_options *options, const struct
     fprintf(stderr, ", %llu lost, in %s\n", (unsigned long long)stats->lost, options->output);
 }
 
+/* An idle program has no samples, which is an answer, too. */
+static void report_idle(const struct record_options *options, const struct target *target)
+{
+    double period_ms = 1e3 / (double)options->frequency_hz;
+    if (target->cpu_ns > 0)
+        fprintf(stderr, "assay: no samples: %.3g ms of CPU time was used",
+                (double)target->cpu_ns / 1e6);
+    else
+        fprintf(stderr, "assay: no samples: too little CPU time was used");
+    fprintf(
+        stderr,
+        ", and a sample is taken every %.3g ms of it. Raise --frequency, or record waiting with "
+        "`--mode wall`\n",
+        period_ms);
+}
+
+/* Pages and pictures are a browser's. */
+static const char *opener(const char *path)
+{
+    const char *dot = strrchr(path, '.');
+    return dot && (!strcmp(dot, ".html") || !strcmp(dot, ".svg")) ? "xdg-open" : "assay view";
+}
+
 void report_recording(const struct record_options *options, struct capture *capture,
                       const struct target *target, uint64_t late_files)
 {
     struct capture_stats stats = capture_stats(capture);
     struct capture_loss losses[CAPTURE_LOSSES_MAX];
     report_first_line(options, capture, &stats, target);
+    if (!stats.samples && !options->modes)
+        report_idle(options, target);
     report_uncovered(options, capture, &stats, target);
     report_ends(&stats);
     if (stats.checked)
@@ -98,4 +124,5 @@ void report_recording(const struct record_options *options, struct capture *capt
                 "assay: symbols of %llu file%s are missing or without lines: the time limit was "
                 "exceeded (--naming-timeout). `assay convert --symbolize %s -o FILE` adds them\n",
                 (unsigned long long)late_files, late_files == 1 ? "" : "s", options->output);
+    fprintf(stderr, "assay: show it with `%s %s`\n", opener(options->output), options->output);
 }

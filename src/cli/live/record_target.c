@@ -63,11 +63,47 @@ static void add_pid(struct target *target, pid_t pid)
     target->pids[target->pid_count++] = pid;
 }
 
+/* The process of a thread; 0 when there is none. */
+static pid_t process_of(uint64_t tid)
+{
+    char path[64];
+    _cleanup_buffer_ struct buffer content = {0};
+    int pid;
+    snprintf(path, sizeof(path), "/proc/%llu/status", (unsigned long long)tid);
+    if (file_read(path, 65536, &content, NULL) < 0)
+        return 0;
+    const char *line = strstr(buffer_text(&content), "\nTgid:");
+    return line && sscanf(line + 6, "%d", &pid) == 1 ? (pid_t)pid : 0;
+}
+
+/* Their processes are recorded; the others' samples are left out at the end. */
+static int open_threads(const char *tids, struct target *target, struct error *error)
+{
+    for (const char *at = tids; *at;) {
+        size_t length = strcspn(at, ",");
+        uint64_t tid;
+        if (!text_to_u64(at, length, &tid) || !tid || tid > INT32_MAX)
+            return error_set(error, -EINVAL, "--tid requires thread ids, not \"%s\".", tids);
+        pid_t pid = process_of(tid);
+        if (!pid)
+            return error_set(error, -ESRCH, "There is no thread %llu.", (unsigned long long)tid);
+        bool known = false;
+        for (size_t i = 0; i < target->pid_count; i++)
+            known |= target->pids[i] == pid;
+        if (!known)
+            add_pid(target, pid);
+        at += length + (at[length] == ',');
+    }
+    return 0;
+}
+
 int target_open(const struct record_options *options, char *const argv[], struct target *target,
                 struct error *error)
 {
     if (options->all || options->cgroup)
         return 0;
+    if (options->tids)
+        return open_threads(options->tids, target, error);
     if (!options->pids) {
         int r = start_command(argv, target);
         if (r < 0)

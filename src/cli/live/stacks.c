@@ -10,6 +10,7 @@
 #include "cli/cli.h"
 #include "cli/input.h"
 #include "cli/table.h"
+#include "elf/vdso.h"
 #include "profile/naming.h"
 #include "symbol/jit/jit.h"
 #include "symbol/naming/symbolizer.h"
@@ -22,7 +23,16 @@ struct dump {
     struct symbolizer *symbolizer;
     struct jit_names *jit;
     struct buffer out;
+    bool separate; /* each thread is shown */
 };
+
+/* Threads that do the same. */
+struct thread_group {
+    size_t *members; /* indexes of the snapshot's threads */
+    size_t count;
+};
+
+#define IDS_SHOWN 16
 
 static const char *binary_of(const struct snapshot_frame *frame)
 {
@@ -36,6 +46,8 @@ static struct symbolizer_file *file_of(const struct dump *dump, const struct sna
 {
     char path[MODULE_PATH_BYTES];
     const char *place = frame->module ? module_open_path(frame->module, path) : NULL;
+    if (frame->module && !strcmp(frame->module->path, VDSO_NAME))
+        place = VDSO_NAME;
     return place ? symbolizer_file(dump->symbolizer, place, frame->module->build_id) : NULL;
 }
 
@@ -126,14 +138,29 @@ static size_t widest_name(struct dump *dump, const struct snapshot_thread *threa
     return widest;
 }
 
-static void write_thread(struct dump *dump, const struct snapshot_thread *thread)
+/* "thread 12 "name" state", or of all that do the same "threads 12, 13, 14 "name" state". */
+static void write_heading(struct dump *dump, const struct thread_group *group)
 {
     struct buffer *out = &dump->out;
+    const struct snapshot_thread *first = &dump->snapshot->threads[group->members[0]];
+    buffer_add_text(out, group->count > 1 ? "threads " : "thread ");
+    for (size_t i = 0; i < MIN(group->count, (size_t)IDS_SHOWN); i++)
+        buffer_printf(out, "%s%d", i ? ", " : "",
+                      (int)dump->snapshot->threads[group->members[i]].tid);
+    if (group->count > IDS_SHOWN)
+        buffer_printf(out, " and %zu more", group->count - IDS_SHOWN);
+    buffer_add_text(out, " \"");
+    text_escape_terminal(out, first->name, strlen(first->name));
+    buffer_printf(out, "\" %s\n", snapshot_state_name(first->state));
+}
+
+static void write_threads(struct dump *dump, const struct thread_group *group)
+{
+    struct buffer *out = &dump->out;
+    const struct snapshot_thread *thread = &dump->snapshot->threads[group->members[0]];
     _cleanup_buffer_ struct buffer name = {0};
     struct symbol_frame named[SYMBOL_FRAMES_MAX];
-    buffer_printf(out, "thread %d \"", (int)thread->tid);
-    text_escape_terminal(out, thread->name, strlen(thread->name));
-    buffer_printf(out, "\" %s\n", snapshot_state_name(thread->state));
+    write_heading(dump, group);
     int digits = MAX(snprintf(NULL, 0, "%zu", thread->frame_count), 2);
     size_t widest = widest_name(dump, thread), number = 0;
     for (size_t i = 0; i < thread->frame_count; i++) {
@@ -158,12 +185,46 @@ static void write_thread(struct dump *dump, const struct snapshot_thread *thread
     add_end(out, thread);
 }
 
+static bool same_frame(const struct snapshot_frame *a, const struct snapshot_frame *b)
+{
+    if (a->runtime != b->runtime)
+        return false;
+    if (a->runtime == SNAPSHOT_NATIVE)
+        return a->address == b->address;
+    return a->line == b->line && a->function && b->function && !strcmp(a->function, b->function) &&
+           !strcmp(a->file ? a->file : "", b->file ? b->file : "");
+}
+
+static bool same_stack(const struct snapshot_thread *a, const struct snapshot_thread *b)
+{
+    if (!a->read || !b->read || a->frame_count != b->frame_count || !a->frame_count ||
+        a->state != b->state || a->end != b->end || strcmp(a->name, b->name))
+        return false;
+    for (size_t i = 0; i < a->frame_count; i++)
+        if (!same_frame(&a->frames[i], &b->frames[i]))
+            return false;
+    return true;
+}
+
+/* Threads of one name with the same stack and state are shown once. */
 static void write_text(struct dump *dump)
 {
-    for (size_t i = 0; i < dump->snapshot->count; i++) {
+    const struct snapshot *snapshot = dump->snapshot;
+    _cleanup_free_ bool *done = memory_zalloc(snapshot->count + 1, sizeof(*done));
+    _cleanup_free_ size_t *members = memory_zalloc(snapshot->count + 1, sizeof(*members));
+    for (size_t i = 0; i < snapshot->count; i++) {
+        if (done[i])
+            continue;
+        struct thread_group group = {.members = members};
+        for (size_t k = i; k < snapshot->count; k++)
+            if (k == i || (!done[k] && !dump->separate &&
+                           same_stack(&snapshot->threads[i], &snapshot->threads[k]))) {
+                members[group.count++] = k;
+                done[k] = true;
+            }
         if (i)
             buffer_add_char(&dump->out, '\n');
-        write_thread(dump, &dump->snapshot->threads[i]);
+        write_threads(dump, &group);
     }
 }
 
@@ -241,7 +302,7 @@ static void say_what_was_read(const struct snapshot *snapshot)
     fprintf(stderr, "%s\n", buffer_text(&said));
 }
 
-static int dump_stacks(pid_t pid, enum table_format format, bool interpreter_frames)
+static int dump_stacks(pid_t pid, enum table_format format, bool interpreter_frames, bool separate)
 {
     struct snapshot snapshot;
     struct error error = {0};
@@ -249,8 +310,10 @@ static int dump_stacks(pid_t pid, enum table_format format, bool interpreter_fra
     if (r < 0) {
         r = fail(&error);
     } else {
-        struct dump dump = {
-            .snapshot = &snapshot, .symbolizer = symbolizer_new(), .jit = jit_names_new()};
+        struct dump dump = {.snapshot = &snapshot,
+                            .symbolizer = symbolizer_new(),
+                            .jit = jit_names_new(),
+                            .separate = separate};
         symbolizer_set_jit(dump.symbolizer, dump.jit);
         look_up(&dump);
         if (format == TABLE_JSON)
@@ -271,7 +334,7 @@ static int dump_stacks(pid_t pid, enum table_format format, bool interpreter_fra
 int command_stacks(int argc, char **argv)
 {
     const char *pid_text = NULL, *format_name = NULL;
-    bool interpreter_frames = false;
+    bool interpreter_frames = false, separate = false;
     const struct option own[] = {
         {"Input", .kind = OPTION_GROUP},
         {"pid", 'p', OPTION_TEXT, "PID", "the process to inspect", &pid_text},
@@ -279,14 +342,18 @@ int command_stacks(int argc, char **argv)
         {"format", 'f', OPTION_TEXT, "F", "text or json", &format_name},
         {"interpreter-frames", 0, OPTION_FLAG, NULL, "show native frames of interpreters too",
          &interpreter_frames},
+        {"all-threads", 0, OPTION_FLAG, NULL, "show threads with the same stack separately",
+         &separate},
         {0}};
     struct command_line line = {
         .command = "stacks",
-        .arguments = "-p PID",
+        .arguments = "PID",
         .summary = "Shows the call stack and the state of every thread of a process, once. "
                    "Each\nthread is stopped only while its stack is copied; stacks are complete "
-                   "even for\nprograms built without frame pointers.",
+                   "even for\nprograms built without frame pointers. Threads with the same stack "
+                   "are shown\ntogether.",
         .options = own,
+        .most = 1,
     };
     int r = options_parse(&line, argc, argv);
     if (r >= 0)
@@ -295,9 +362,13 @@ int command_stacks(int argc, char **argv)
     uint64_t pid;
     if (!table_format_parse(format_name, &format) || format == TABLE_CSV)
         return options_wrong("stacks", "--format must be text or json, not \"%s\".", format_name);
+    if (pid_text && line.count)
+        return options_wrong("stacks", "unexpected argument \"%s\".", line.values[0]);
+    if (line.count)
+        pid_text = line.values[0];
     if (!pid_text)
         return options_wrong("stacks", "specify the process with --pid PID.");
     if (!text_to_u64(pid_text, strlen(pid_text), &pid) || !pid || pid > INT32_MAX)
         return options_wrong("stacks", "--pid requires a process id, not \"%s\".", pid_text);
-    return dump_stacks((pid_t)pid, format, interpreter_frames);
+    return dump_stacks((pid_t)pid, format, interpreter_frames, separate);
 }

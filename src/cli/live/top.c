@@ -25,6 +25,7 @@ struct top_options {
     uint64_t frequency_hz, rows;
     double refresh_s, window_s;
     bool all, cumulative, once;
+    struct group_options group;
 };
 
 struct top_target {
@@ -232,7 +233,8 @@ static int top(const struct top_options *options, struct top_target *target)
                                       .user = true};
     struct top_sampler *sampler = NULL;
     struct error error = {0};
-    int r = top_sampler_new(&capture, (int64_t)(options->refresh_s * 1e9), &sampler, &error);
+    int r = top_sampler_new(&capture, (int64_t)(options->refresh_s * 1e9), &options->group.keys,
+                            &sampler, &error);
     if (r < 0)
         return fail(&error);
     struct top_window window = {.duration_ns = (int64_t)(options->window_s * 1e9)};
@@ -283,6 +285,7 @@ int command_top(int argc, char **argv)
         {"window", 'w', OPTION_NUMBER, "SECONDS", "time window of the shown values (5)",
          &options.window_s},
         {"cum", 0, OPTION_FLAG, NULL, "sort by total instead of self", &options.cumulative},
+        GROUP_OPTION(&options.group),
         {"once", 0, OPTION_FLAG, NULL, "print one table after the first refresh and exit",
          &options.once},
         {"rows", 'n', OPTION_COUNT, "N", "rows of this table (20; 0: all)", &options.rows},
@@ -299,6 +302,8 @@ int command_top(int argc, char **argv)
     if (r >= 0)
         return r;
     r = check(&options);
+    if (!r)
+        r = input_group(&options.group, "top");
     if (r)
         return r;
     struct top_target *target = memory_zalloc(1, sizeof(*target));
@@ -307,6 +312,7 @@ int command_top(int argc, char **argv)
     describe(&options, target);
     r = r < 0 ? options_wrong("top", "%s", error.text) : top(&options, target);
     buffer_release(&target->description);
+    profile_group_release(&options.group.keys);
     free(target);
     return r;
 }

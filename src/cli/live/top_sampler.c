@@ -28,6 +28,7 @@ struct top_sampler {
     int64_t renewed_ns;          /* when the symbolizer began */
     struct jit_names *jit;
     struct profile addresses; /* what the capture adds to */
+    const struct profile_group_keys *group;
     int64_t refresh_ns;
     int64_t began_ns;       /* of the slice that is being sampled */
     uint64_t samples, lost; /* until then */
@@ -63,12 +64,14 @@ static void renew_symbolizer(struct top_sampler *sampler)
 }
 
 int top_sampler_new(const struct capture_options *options, int64_t refresh_ns,
-                    struct top_sampler **ret_sampler, struct error *error)
+                    const struct profile_group_keys *group, struct top_sampler **ret_sampler,
+                    struct error *error)
 {
     struct top_sampler *sampler = memory_zalloc(1, sizeof(*sampler));
     struct capture_options rooted = *options;
     rooted.root_by_process = true;
     sampler->refresh_ns = refresh_ns;
+    sampler->group = group;
     sampler->ready = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     pthread_mutex_init(&sampler->lock, NULL);
     int r = sampler->ready < 0 ? error_set_errno(error, -errno, "Failed to create an eventfd")
@@ -180,6 +183,7 @@ int top_sampler_take(struct top_sampler *sampler, struct top_slice **ret_slice, 
         top_slice_free(slice);
         return r;
     }
+    profile_group(&slice->profile, sampler->group, PROFILE_GROUP_UNDER_ROOT);
     keep_within_limits(sampler);
     *ret_slice = slice;
     return state;

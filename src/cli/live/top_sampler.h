@@ -8,12 +8,15 @@
 
 #include "capture/capture.h"
 #include "cli/live/top_window.h"
+#include "profile/group.h"
 
 struct top_sampler;
 
-/* Samples are taken from here on. */
+/* Samples are taken from here on. With keys of `group`, which must outlive it, the groups take the
+ * place of functions. */
 int top_sampler_new(const struct capture_options *options, int64_t refresh_ns,
-                    struct top_sampler **ret_sampler, struct error *error);
+                    const struct profile_group_keys *group, struct top_sampler **ret_sampler,
+                    struct error *error);
 void top_sampler_free(struct top_sampler *sampler);
 
 /* Without a thread: waits for one refresh and gives what was sampled; the caller frees it. Returns
