@@ -37,6 +37,8 @@ static const struct format *const table[] = {
     &format_folded,
     &format_svg,
     &format_html,
+    &format_autofdo,
+    &format_autofdo_gcc,
     NULL,
 };
 

@@ -135,4 +135,4 @@ extern const struct format format_pprof, format_otlp, format_otlp_json, format_f
     format_cpuprofile, format_heapprofile, format_stackprof, format_flamebearer, format_jfr,
     format_perf_data, format_chrome_trace, format_firefox, format_callgrind, format_massif,
     format_heaptrack, format_pstats, format_austin, format_bpftrace, format_dtrace,
-    format_macos_sample, format_svg, format_html;
+    format_macos_sample, format_autofdo, format_autofdo_gcc, format_svg, format_html;

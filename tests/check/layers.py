@@ -154,6 +154,7 @@ USES = {
     "format/pyroscope": "base format io",
     "format/perfdata": "base format",
     "format/graph": "base profile",
+    "format/autofdo": "base format",
     "format/valgrind": "base format format/graph",
     "format/python": "base format format/graph",
     "format/heaptrack": "base format",
