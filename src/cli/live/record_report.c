@@ -84,9 +84,9 @@ static void report_first_line(const struct record_options *options, const struct
 static void report_idle(const struct record_options *options, const struct target *target)
 {
     double period_ms = 1e3 / (double)options->frequency_hz;
-    if (target->cpu_ns > 0)
+    if (target->cpu.all_ns > 0)
         fprintf(stderr, "assay: no samples: %.3g ms of CPU time was used",
-                (double)target->cpu_ns / 1e6);
+                (double)target->cpu.all_ns / 1e6);
     else
         fprintf(stderr, "assay: no samples: too little CPU time was used");
     fprintf(
