@@ -13,17 +13,17 @@ cp "$ROOT/tests/peers/perfload/load.c" load.c
 gcc -O2 -g -pthread -o load load.c
 perf record -q -e cpu-clock -F 999 -o load.data ./load >/dev/null 2>record.log ||
     skip "perf may not record here: $(tr '\n' ' ' <record.log)"
-"$ASSAY" convert load.data -o load.prof
+"$ASSAY" convert load.data -o load.afdo.txt
 "$ASSAY" convert load.data -o load.afdo
-grep -E '^heavy:[0-9]+:[0-9]+$' load.prof >/dev/null
-grep -E '^ [0-9]+: mix:[0-9]+$' load.prof >/dev/null
+grep -E '^heavy:[0-9]+:[0-9]+$' load.afdo.txt >/dev/null
+grep -E '^ [0-9]+: mix:[0-9]+$' load.afdo.txt >/dev/null
 
 if command -v llvm-profdata >/dev/null; then
-    llvm-profdata show --sample load.prof >shown.txt
+    llvm-profdata show --sample load.afdo.txt >shown.txt
     grep 'Function: heavy' shown.txt >/dev/null
 fi
 if command -v clang >/dev/null; then
-    clang -O2 -g -pthread -fprofile-sample-use=load.prof -S -emit-llvm -o load.ll load.c
+    clang -O2 -g -pthread -fprofile-sample-use=load.afdo.txt -S -emit-llvm -o load.ll load.c
     grep 'branch_weights' load.ll >/dev/null
 fi
 gcc -O2 -g -pthread -fauto-profile=load.afdo -fdump-tree-optimized-blocks-details -c load.c -o load.o

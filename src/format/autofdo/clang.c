@@ -56,7 +56,7 @@ static int clang_write(struct buffer *out, const struct profile *profile,
 const struct format format_autofdo = {
     .name = "autofdo",
     .summary = "AutoFDO's sample profile for clang",
-    .extensions = ".afdo.txt .prof",
+    .extensions = ".afdo.txt",
     .detail = PROFILE_LINES | PROFILE_ADDRESSES,
     .write = clang_write,
 };
