@@ -5,6 +5,9 @@
  */
 #pragma once
 
+/* Room for a function or its SharedFunctionInfo, up to the fields below. */
+#define BPF_V8_BYTES 64
+
 /* Offsets are bytes, of objects from their beginning: pointers to them have a tag of 1. */
 struct bpf_v8 {
     short frame_context; /* from the frame pointer */

@@ -48,6 +48,15 @@ struct hotspot_walk {
     __u8 bytes[BPF_HOTSPOT_BLOB_BYTES];
 };
 
+/* JavaScript functions: see v8.bpf.h. */
+struct v8_walk {
+    __u32 present; /* the process has V8 */
+    __u32 unused;
+    __u64 word; /* the frame of the function that was found last */
+    __u64 map;  /* of functions: its type has been checked; 0: none */
+    __u8 bytes[BPF_V8_BYTES];
+};
+
 struct walk {
     __u64 value[UNWIND_REGISTERS];
     __u32 known; /* a bit for each register */
@@ -68,9 +77,7 @@ struct walk {
     __u32 runtime; /* of the process: see struct bpf_process */
     struct python_walk python;
     struct hotspot_walk hotspot;
-    __u32 v8; /* the process has V8 */
-    __u32 unused;
-    __u64 v8_word; /* see v8.bpf.h */
+    struct v8_walk v8;
 
     __u64 hash;
     __u64 leaf;
@@ -535,12 +542,12 @@ __noinline int walk_step(struct walk *walk)
     __u64 low = walk->value[REGISTER_SP];
     int evaluates = segment && number >= 0 && python_evaluates(walk, lookup);
     /* V8's own code around a function says nothing, but for what runs now. */
-    int script = number == UNWIND_RULE_NONE && walk->v8 && v8_find(walk);
+    int script = number == UNWIND_RULE_NONE && walk->v8.present && v8_find(walk);
     int hidden = script && (!segment || (walk->count && !settings.interpreter));
     if (!evaluates && !hidden && !python_hides(walk, segment))
         add_frame(walk, frame);
     if (script)
-        add_frame(walk, walk->v8_word);
+        add_frame(walk, walk->v8.word);
     int r = number < 0 ? -number : apply(walk, all_mappings, rule);
     return evaluates ? begin_evaluation(walk, mapping, low, r) : r;
 }
@@ -596,7 +603,7 @@ static __always_inline int walk_begin(struct walk *walk, __u32 pid, __u64 time_n
     walk->used = 0;
     walk->list = 0;
     walk->runtime = 0;
-    walk->v8 = 0;
+    walk->v8.present = 0;
     if (!process)
         return 0;
     /* Ends of processes are not always followed, and user space may be late: the pid may be another
@@ -613,7 +620,8 @@ static __always_inline int walk_begin(struct walk *walk, __u32 pid, __u64 time_n
     walk->runtime = process->runtime;
     python_begin(walk);
     hotspot_begin(walk);
-    walk->v8 = runtime_of(walk, BPF_RUNTIME_V8) != NULL;
+    walk->v8.present = runtime_of(walk, BPF_RUNTIME_V8) != NULL;
+    walk->v8.map = 0;
     /* Walks of one process mostly begin where the last one did. */
     struct bpf_mapping *all = table(&mappings);
     int at = all ? find_mapping(walk, all, walk->value[REGISTER_IP]) : -1;

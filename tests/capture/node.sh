@@ -1,4 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
+# Chance: shares of two thousand samples are compared, within four standard deviations.
 # JavaScript functions of Node.js, with every version that is here, without any flag: shares of time,
 # in code that is interpreted, and as it comes.
 . "$ROOT/tests/capture/common.bash"

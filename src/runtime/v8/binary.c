@@ -107,6 +107,9 @@ bool v8_binary_find(struct elf_file *file, struct v8_binary *ret_binary)
     if (!read_number(file, NAMES("v8dbg_SmiShiftSize"), &shift) || shift != SMI_SHIFT ||
         !read_offsets(file, &binary) || !read_types(file, &binary))
         return false;
+    const struct bpf_v8 *walk = &binary.walk;
+    if (MAX(walk->function_shared, MAX(walk->shared_name, walk->shared_script)) > BPF_V8_BYTES - 8)
+        return false;
     find_version(file, &binary);
     *ret_binary = binary;
     return true;
