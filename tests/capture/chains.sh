@@ -34,6 +34,7 @@ cat >expected <<'END'
     signal 3+ main run signals with_signals interrupted interrupted_leaf .*@libc\..* handler handler_leaf
     also main run signals with_signals interrupted .*@libc\..* handler handler_leaf
     also main run signals with_signals .*@libc\..* handler handler_leaf
+    also main run signals with_signals .*@libc\..* .*@libc\..* handler handler_leaf
     also main run signals with_signals ...
     also main run signals ...
 END
@@ -55,6 +56,7 @@ cat >expected-deep <<'END'
     signal-apart 3+ main run signals_apart with_signals interrupted interrupted_leaf .*@libc\..* handler handler_leaf
     also main run signals_apart with_signals interrupted .*@libc\..* handler handler_leaf
     also main run signals_apart with_signals .*@libc\..* handler handler_leaf
+    also main run signals_apart with_signals .*@libc\..* .*@libc\..* handler handler_leaf
     also main run signals_apart with_signals ...
     also main run signals_apart ...
 END
