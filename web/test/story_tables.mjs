@@ -92,9 +92,10 @@ export async function tables(browser, { url }) {
   const title = page.locator('.sandwich-title');
   await page.getByRole('grid', { name: 'Functions to choose from' }).getByText('entry_syscall').first().click();
   const entry = known.get('entry_syscall').total[1];
-  await until(async () => assert.match(await title.textContent(), new RegExp(
+  const entryIsExact = () => until(async () => assert.match(await title.textContent(), new RegExp(
     `^entry_syscall${formatValue(entry, 'nanoseconds')}, ${formatPercent(entry / whole)} of total$`
       .replaceAll('.', '\\.'))));
+  await entryIsExact();
   // The page that is taken along has all functions.
   const { content } = await exported(page, 'Page (HTML)');
   const data = JSON.parse(/id="flame-data">(.*?)<\/script>/s.exec(content.toString())[1]);
@@ -112,5 +113,9 @@ export async function tables(browser, { url }) {
     }
     assert.equal(rows[0][0], grown[0].name);
   });
+  await page.goto(`${url}/compare?${selection}&base_from=${at - 3660}&base_to=${at - 3540}&normalize=none&flame=${
+    encodeURIComponent('view=sandwich&search=entry')}`);
+  await page.getByRole('grid', { name: 'Functions to choose from' }).getByText('entry_syscall').first().click();
+  await entryIsExact();
   await context.close();
 }
