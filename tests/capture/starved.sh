@@ -14,14 +14,16 @@ __attribute__((noinline)) void spin(void) { for (;;) sink += sink * sink; }
 __attribute__((noinline)) void work(void) { spin(); sink++; }
 int main(void) { work(); return 0; }
 END
-gcc -O2 -fomit-frame-pointer -o busy busy.c
+# Others may call theirs the same.
+busy=starve-$$
+gcc -O2 -fomit-frame-pointer -o "$busy" busy.c
 
 # start COUNT: starts so many; `pids` has them.
 start() {
     local each
     pids=
     for each in $(seq "$1"); do
-        ./busy &
+        "./$busy" &
         started+=("$!")
         pids=$pids,$!
     done
@@ -67,7 +69,7 @@ judge_all() {
         IFS='|' read -r name path options <<<"$each"
         "$ASSAY" convert --symbolize "$path" -o named.pb.gz 2>said || { cat said && fail "$name" && continue; }
         # shellcheck disable=SC2086 # words
-        check "$name" python3 "$capture/starved.py" named.pb.gz busy spin $options
+        check "$name" python3 "$capture/starved.py" named.pb.gz "$busy" spin $options
     done
     judge=()
 }
