@@ -47,6 +47,7 @@ struct kernel_stack {
 struct copy {
     struct bpf_copy_event event;
     __u8 stack[BPF_COPY_BYTES];
+    __u8 zero[4096]; /* is never written */
 };
 
 struct scratch {
@@ -171,8 +172,13 @@ struct copy_state {
     struct copy *copy;
     __u64 sp; /* where the copy, or its last part, begins */
     __u32 bytes;
+    __u32 solid; /* of them, up to the end of the last page that was there */
     __u32 parts; /* that may still be sent before the copy */
+    __u32 holes; /* pages in a row that were not there */
 };
+
+/* Pages of a large frame that were never touched are not there; a stack goes on behind so many. */
+#define COPY_HOLES_MAX 16
 
 /* Sends what is in the scratch, if more may come behind it and there is much room. */
 static __always_inline int send_part(struct copy_state *state)
@@ -182,7 +188,7 @@ static __always_inline int send_part(struct copy_state *state)
         return -1;
     state->parts--;
     state->sp += state->bytes;
-    state->bytes = 0;
+    state->bytes = state->solid = 0;
     return 0;
 }
 
@@ -198,14 +204,20 @@ static long copy_page(__u32 index, void *context)
     if (length > 4096 || done > BPF_COPY_BYTES - 4096)
         return 1;
     if (!bpf_probe_read_user(state->copy->stack + done, length, (void *)(state->sp + done))) {
-        state->bytes = done + length;
+        state->bytes = state->solid = done + length;
+        state->holes = 0;
         return 0;
     }
     /* What is below the stack pointer may be in a page that was never touched, and so may be the
      * frame of a function that has just begun. */
-    if (done || state->parts != settings.parts - 1)
+    if (!done && state->parts == settings.parts - 1) {
+        state->sp += length;
+        return 0;
+    }
+    if (++state->holes > COPY_HOLES_MAX ||
+        bpf_probe_read_kernel(state->copy->stack + done, length, state->copy->zero))
         return 1;
-    state->sp += length;
+    state->bytes = done + length;
     return 0;
 }
 
@@ -230,7 +242,7 @@ static __always_inline int send_copy(struct scratch *scratch)
         .copy = copy, .sp = sp - BPF_COPY_BELOW, .parts = settings.parts - 1};
     bpf_loop((BPF_COPY_PAGES + 1) * BPF_COPY_PARTS_MAX, copy_page, &state, 0);
     /* At once: the sooner user space knows the process, the fewer copies. */
-    return send_copied(scratch, copy->event.started, state.sp, state.bytes, BPF_RB_FORCE_WAKEUP);
+    return send_copied(scratch, copy->event.started, state.sp, state.solid, BPF_RB_FORCE_WAKEUP);
 }
 
 static __always_inline int may_copy(struct scratch *scratch)

@@ -47,7 +47,7 @@ int main(int argc, char **argv)
 END
 
 # all_in FILE COMM[|COMM...] FUNCTION LEAST: nearly all samples of a program are in the function, at
-# least so many, and all are whole.
+# least so many, and they are whole.
 all_in() {
     python3 - "$@" <<'END'
 import os, sys
@@ -63,7 +63,8 @@ for sample in cut:
     print("cut:", " ".join(f"{f.name}@{f.binary}" for f in sample.frames[:8]))
 wrong = {f.name for s in samples for f in s.frames if "decoy" in f.name or f.binary.startswith("[jit")}
 # The beginning and the end of a program are short.
-sys.exit(bool(total < int(least) or inside < 0.8 * total or cut or wrong))
+incomplete = sum(s.count for s in cut) > max(1, total // 100)
+sys.exit(bool(total < int(least) or inside < 0.8 * total or incomplete or wrong))
 END
 }
 
