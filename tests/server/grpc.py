@@ -238,6 +238,25 @@ def tokens(address, fixtures, writer, reader):
     code(PERMISSION_DENIED, QUERIER + "LabelNames", request, writer)
 
 
+def retry(address, fixtures):
+    connection = h2.Connection(address)
+    head = connection.head("POST", EXPORT, [("content-type", "application/grpc")])
+    streams = range(1, 180, 2)  # all in one write, many times the rate
+    for stream in streams:
+        connection.answers[stream] = h2.Answer()
+    connection.send(b"".join(h2.frame(h2.HEADERS, h2.END_HEADERS, s, head) +
+                             h2.frame(h2.DATA, h2.END_STREAM, s, b"\0" * 5) for s in streams))
+    answers = [connection.wait(stream) for stream in streams]
+    answer = next((a for a in answers if a.grpc == RESOURCE_EXHAUSTED), answers[0])
+    expect(answer.grpc, RESOURCE_EXHAUSTED, "too many calls")
+    details = answer.header("grpc-status-details-bin")
+    wait = int(answer.header("retry-after"))
+    details = base64.b64decode(details + "=" * (-len(details) % 4))
+    info = field(1, "type.googleapis.com/google.rpc.RetryInfo") + field(2, field(1, field(1, wait)))
+    if wait < 1 or field(1, RESOURCE_EXHAUSTED) not in details or field(3, info) not in details:
+        sys.exit(f"No RetryInfo of {wait} s: {details!r}")
+
+
 def ready(address, fixtures):
     expect(plain(address, "GET", "/ready")[0], 200, "HTTP/1.1")
     expect(h2.Connection(address).call(EXPORT, b"").grpc, OK, "gRPC")

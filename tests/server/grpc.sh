@@ -30,6 +30,13 @@ get /metrics >metrics.txt
 grep -q '^assay_http_requests_total{.*ProfilesService/Export",status="200"} [1-9]' metrics.txt
 stop_server
 
+# A sender above its rate is told when to try again.
+cp keep.yaml rate.yaml
+echo 'limits: {requests_per_second: 1}' >>rate.yaml
+start_server rate --in-memory -c rate.yaml
+python3 "$ROOT/tests/server/grpc.py" retry "${url#http://}" "$FIXTURES"
+stop_server
+
 # TLS: by ALPN, beside HTTP/1.1; a client's certificate is asked for as of others.
 if type openssl >/dev/null; then
     certificate() { # NAME [options]
