@@ -14,22 +14,18 @@
 #include <time.h>
 #include <unistd.h>
 #define XXH_INLINE_ALL
-#include <xxhash.h>
 
 #include "base/clock.h"
-#include "base/condition.h"
 #include "base/log.h"
 #include "base/memory.h"
 #include "base/text.h"
 #include "config/settings.h"
 #include "query/names.h"
+#include "server/symbols/lookup_queue.h"
 #include "store/store.h"
 
 #define FOLDER ".symbols" /* no tenant begins with a point */
 #define DAY_NS 86400000000000ll
-#define WANTED_MAX 256           /* builds that wait to be looked for */
-#define TRIED_MAX 4096           /* builds that were looked for, and when */
-#define AGAIN_S 600              /* what wasn't found is looked for again after this */
 #define SURVEY_S 60              /* how often what is missing is counted, */
 #define SURVEY_LOCAL_S 10        /* and looked for where that is near; */
 #define SURVEY_FIRST_S 5         /* sooner at first: somebody is waiting */
@@ -37,13 +33,6 @@
 #define SURVEY_BYTES (32u << 20)
 #define MAINTAIN_S 600
 #define WAIT_NS 2000000000ll
-
-struct wanted {
-    char key[SYMBOL_KEY_BYTES];
-    char tenant[SYMBOL_REQUEST_TENANT_BYTES];
-    char *file;
-    int64_t bytes; /* of it here; 0: not known yet or not here */
-};
 
 struct symbols {
     struct symbols_options options;
@@ -58,16 +47,10 @@ struct symbols {
     pthread_t worker;
     bool runs;
     atomic_bool stopping;
-    pthread_mutex_t lock;
-    pthread_cond_t more;
-    struct wanted wanted[WANTED_MAX];
-    size_t wanted_count;
-    struct {
-        uint64_t hash;
-        int64_t when;
-    } tried[TRIED_MAX];
+    struct lookup_queue *lookups;
+    pthread_mutex_t lock;         /* over what follows, up to the requests */
     struct symbols_survey survey; /* the last */
-    uint64_t found, not_found, dropped;
+    uint64_t found, not_found;
     struct symbol_requests symbol_requests;
 };
 
@@ -109,7 +92,7 @@ void symbols_options_read(struct symbols_options *options, struct settings *sett
 /* ---- looking for a build ---- */
 
 /* A path as some process sees it, which may be in another root than ours. */
-static bool index_elsewhere(struct symbols *symbols, const struct wanted *wanted)
+static bool index_elsewhere(struct symbols *symbols, const struct lookup *wanted)
 {
     DIR *processes = opendir("/proc");
     struct dirent *entry;
@@ -129,7 +112,7 @@ static bool index_elsewhere(struct symbols *symbols, const struct wanted *wanted
     return done;
 }
 
-static bool find_local(struct symbols *symbols, const struct wanted *wanted)
+static bool find_local(struct symbols *symbols, const struct lookup *wanted)
 {
     if (wanted->file[0] != '/')
         return false;
@@ -138,7 +121,7 @@ static bool find_local(struct symbols *symbols, const struct wanted *wanted)
            index_elsewhere(symbols, wanted);
 }
 
-static void look_for(struct symbols *symbols, const struct wanted *wanted)
+static void look_for(struct symbols *symbols, const struct lookup *wanted)
 {
     struct error error = {0};
     bool found = symbols->options.local_files && find_local(symbols, wanted);
@@ -155,24 +138,6 @@ static void look_for(struct symbols *symbols, const struct wanted *wanted)
     symbols->found += found;
     symbols->not_found += !found;
     pthread_mutex_unlock(&symbols->lock);
-}
-
-/* The smallest file first: one of a gigabyte shall not keep all others waiting. With the lock. */
-static struct wanted take_wanted(struct symbols *symbols)
-{
-    size_t best = 0;
-    for (size_t i = 0; i < symbols->wanted_count; i++) {
-        struct wanted *wanted = &symbols->wanted[i];
-        struct stat status;
-        if (!wanted->bytes && stat(wanted->file, &status) == 0)
-            wanted->bytes = status.st_size;
-        if (wanted->bytes < symbols->wanted[best].bytes)
-            best = i;
-    }
-    struct wanted taken = symbols->wanted[best];
-    memmove(symbols->wanted + best, symbols->wanted + best + 1,
-            (--symbols->wanted_count - best) * sizeof(*symbols->wanted));
-    return taken;
 }
 
 static int add_tenant(void *context, const char *text)
@@ -225,14 +190,10 @@ static void *work(void *userdata)
             surveyed = now;
             every_s = MIN(2 * every_s, symbols->options.local_files ? SURVEY_LOCAL_S : SURVEY_S);
         }
-        pthread_mutex_lock(&symbols->lock);
-        if (!symbols->wanted_count)
-            condition_wait_for(&symbols->more, &symbols->lock, WAIT_NS);
-        struct wanted wanted = {0};
-        if (symbols->wanted_count && !atomic_load(&symbols->stopping))
-            wanted = take_wanted(symbols);
-        pthread_mutex_unlock(&symbols->lock);
-        if (wanted.file)
+        struct lookup wanted;
+        if (!lookup_queue_take(symbols->lookups, symbols->options.local_files, WAIT_NS, &wanted))
+            continue;
+        if (!atomic_load(&symbols->stopping))
             look_for(symbols, &wanted);
         free(wanted.file);
     }
@@ -244,8 +205,8 @@ struct asking {
     const char *tenant;
 };
 
-/* Each build is looked for once in a while; a list that is full forgets whom it replaces. Agents
- * are asked for what isn't to be had nearer, and for files only: what is called [vdso] is none. */
+/* Queues a build for the worker. Without a place to look it up, agents are asked at once, for files
+ * only: [vdso] isn't one. */
 static void want(void *context, const char *key, const char *file)
 {
     struct asking *asking = context;
@@ -255,25 +216,7 @@ static void want(void *context, const char *key, const char *file)
             symbol_requests_add(&symbols->symbol_requests, asking->tenant, key, seconds_now());
         return;
     }
-    uint64_t hash =
-        XXH3_64bits_withSeed(key, strlen(key), XXH3_64bits(asking->tenant, strlen(asking->tenant)));
-    size_t slot = hash % TRIED_MAX;
-    int64_t now = seconds_now();
-    pthread_mutex_lock(&symbols->lock);
-    bool tried = symbols->tried[slot].hash == hash && now - symbols->tried[slot].when < AGAIN_S;
-    if (!tried && symbols->wanted_count == WANTED_MAX) {
-        symbols->dropped++;
-    } else if (!tried) {
-        struct wanted *wanted = &symbols->wanted[symbols->wanted_count++];
-        strcpy(wanted->key, key);
-        snprintf(wanted->tenant, sizeof(wanted->tenant), "%s", asking->tenant);
-        wanted->file = memory_strdup(file);
-        wanted->bytes = 0;
-        symbols->tried[slot].hash = hash;
-        symbols->tried[slot].when = now;
-        pthread_cond_signal(&symbols->more);
-    }
-    pthread_mutex_unlock(&symbols->lock);
+    lookup_queue_add(symbols->lookups, asking->tenant, key, file, seconds_now());
 }
 
 /* ---- the service ---- */
@@ -368,7 +311,7 @@ int symbols_open(const struct symbols_options *options, const char *data, struct
     symbols->profiles = store;
     symbols->sources = open_sources(symbols);
     pthread_mutex_init(&symbols->lock, NULL);
-    pthread_cond_init(&symbols->more, NULL);
+    symbols->lookups = lookup_queue_new();
     symbol_requests_init(&symbols->symbol_requests);
     int r =
         symbol_store_open(&(struct symbol_store_options){.directory = symbols->folder,
@@ -409,9 +352,7 @@ void symbols_close(struct symbols *symbols)
     atomic_store(&symbols->stopping, true);
     if (symbols->upstream)
         symbols_upstream_cancel(symbols->upstream);
-    pthread_mutex_lock(&symbols->lock);
-    pthread_cond_signal(&symbols->more);
-    pthread_mutex_unlock(&symbols->lock);
+    lookup_queue_wake(symbols->lookups);
     if (symbols->runs)
         pthread_join(symbols->worker, NULL);
     if (symbols->temporary) /* that of a server in memory goes with it */
@@ -422,10 +363,8 @@ void symbols_close(struct symbols *symbols)
     symbols_upstream_free(symbols->upstream);
     symbols_survey_release(&symbols->survey);
     symbol_requests_release(&symbols->symbol_requests);
-    for (size_t i = 0; i < symbols->wanted_count; i++)
-        free(symbols->wanted[i].file);
+    lookup_queue_free(symbols->lookups);
     pthread_mutex_destroy(&symbols->lock);
-    pthread_cond_destroy(&symbols->more);
     free(symbols->folder);
     free(symbols);
 }
@@ -487,7 +426,8 @@ void symbols_write_metrics(struct symbols *symbols, const char *tenant, struct b
     metric(out, "assay_symbols_not_found_total", "counter", "Builds not found locally or upstream.",
            symbols->not_found);
     metric(out, "assay_symbols_not_sought_total", "counter",
-           "Builds skipped because the lookup queue was full.", symbols->dropped);
+           "Builds skipped because the lookup queue was full.",
+           lookup_queue_dropped(symbols->lookups));
     buffer_add_text(out,
                     "# HELP assay_symbols_named_ratio Share of resolved frames in the last "
                     "minutes' CPU samples, by service.\n# TYPE assay_symbols_named_ratio gauge\n");
