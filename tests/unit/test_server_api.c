@@ -221,7 +221,7 @@ static void parameters_agree(void **state)
     unsigned strict = 0;
     for (size_t i = 0; i < operation_count; i++) {
         const struct operation *operation = &operations[i];
-        const char *names = parameters_of(operation->pattern);
+        const char *names = parameters_of(operation->method, operation->pattern);
         if (operation->open == (names != NULL))
             fail_msg("whether %s refuses other parameters isn't what the document says",
                      operation->pattern);

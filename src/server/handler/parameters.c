@@ -16,6 +16,7 @@
 
 static const struct {
     const char *pattern, *names;
+    const char *method; /* NULL: all that the address has */
 } known[] = {
     {"/api/v1/types", SELECTION},
     {"/api/v1/labels", SELECTION},
@@ -33,8 +34,10 @@ static const struct {
      " agg names base_query base_from base_to normalize format max_nodes"},
     {"/api/v1/compare", SELECTION " names base_query base_from base_to normalize limit"},
     {"/api/v1/replicates", SELECTION " names"},
-    {"/api/v1/baselines", SELECTION " name part parts replace"},
-    {"/api/v1/baselines/*", "part"},
+    {"/api/v1/baselines", "", "GET"},
+    {"/api/v1/baselines", SELECTION " name part parts replace", "POST"},
+    {"/api/v1/baselines/*", "part", "GET"},
+    {"/api/v1/baselines/*", "", "DELETE"},
     {"/api/v1/files/flame", "name names focus format max_nodes"},
     {"/api/v1/files/diff", SELECTION " base_query base_from base_to name base_name names normalize "
                                      "focus format max_nodes"},
@@ -69,10 +72,11 @@ static const struct {
     {"/api", ""},
 };
 
-const char *parameters_of(const char *pattern)
+const char *parameters_of(const char *method, const char *pattern)
 {
     for (size_t i = 0; i < ARRAY_LENGTH(known); i++)
-        if (!strcmp(known[i].pattern, pattern))
+        if (!strcmp(known[i].pattern, pattern) &&
+            (!known[i].method || !strcmp(known[i].method, method)))
             return known[i].names;
     return NULL;
 }
@@ -116,7 +120,7 @@ static bool is_known(const char *names, const char *name, const char **ret_neare
 
 bool parameters_known(struct http_request *request, const char *pattern)
 {
-    const char *names = parameters_of(pattern);
+    const char *names = parameters_of(http_request_method(request), pattern);
     for (size_t i = 0; names && i < http_request_query_count(request); i++) {
         const char *name, *value, *nearest = NULL;
         size_t length = 0;

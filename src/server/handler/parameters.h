@@ -11,7 +11,7 @@
 
 /* The parameters of an address of the API, separated by blanks; NULL: it takes any. `pattern` is
  * that of the table of routes. */
-const char *parameters_of(const char *pattern);
+const char *parameters_of(const char *method, const char *pattern);
 
 /* Answers 400 and returns false when the request has a parameter that its address doesn't know. */
 bool parameters_known(struct http_request *request, const char *pattern);
