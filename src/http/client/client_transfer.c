@@ -308,7 +308,7 @@ static void set_method(struct http_transfer *transfer)
         curl_easy_setopt(easy, CURLOPT_CUSTOMREQUEST, method);
 }
 
-/* libcurl 7.88 fails on a kept connection of prior knowledge (curl's issue 10634): there each call
+/* libcurl 7.88 fails on a kept connection of prior knowledge (curl bug 10634): there each call
  * has its own. */
 static void set_http2(CURL *easy, bool secure)
 {
