@@ -8,7 +8,7 @@
 #include "base/hex.h"
 #include "base/memory.h"
 
-#define LENGTH_DIGITS_MAX 18
+#define LENGTH_DIGITS_MAX 19
 #define SIZE_DIGITS_MAX 15
 /* An invalid line, again and again: as a chunk's size, in a trailer and behind a chunk. */
 static const char invalid[] = "\x01\r\n";

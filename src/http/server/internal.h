@@ -71,6 +71,7 @@ struct reply {
     enum reply_kind kind;
     const char *content_type; /* lives as long as the request; NULL: none */
     struct buffer whole;
+    bool constant; /* the bytes of `whole` outlive the server: nobody frees them */
     int fd;
     uint64_t length;
 };

@@ -46,7 +46,8 @@ void request_unref(struct http_request *request)
     grpc_release_state(request);
     if (request->load)
         h2_load_finish(request->load);
-    buffer_release(&request->reply.whole);
+    if (!request->reply.constant)
+        buffer_release(&request->reply.whole);
     if (request->reply.kind == REPLY_FILE)
         close(request->reply.fd);
     pthread_mutex_destroy(&request->lock);

@@ -92,6 +92,9 @@ void http_respond_header(struct http_request *request, const char *name, const c
  * takes it. */
 void http_respond(struct http_request *request, unsigned status, const char *content_type,
                   struct buffer *body);
+/* With bytes that outlive the server and are not copied, however many clients don't read them. */
+void http_respond_constant(struct http_request *request, unsigned status, const char *content_type,
+                           const void *bytes, size_t length);
 void http_respond_text(struct http_request *request, unsigned status, const char *content_type,
                        const char *text);
 

@@ -72,6 +72,11 @@ static struct MHD_Response *make_response(struct http_request *request, struct r
     size_t length = reply->whole.length;
     switch (reply->kind) {
     case REPLY_WHOLE:
+        if (reply->constant) {
+            response =
+                MHD_create_response_from_buffer(length, reply->whole.data, MHD_RESPMEM_PERSISTENT);
+            break;
+        }
         response = length ? MHD_create_response_from_buffer_with_free_callback(
                                 length, reply->whole.data, free)
                           : MHD_create_response_from_buffer(0, (void *)"", MHD_RESPMEM_PERSISTENT);
@@ -133,25 +138,35 @@ static bool compressible(const char *content_type, const struct buffer *body)
     return !content_type || strncmp(content_type, "image/", 6) || strstr(content_type, "svg");
 }
 
-static void compress(struct http_request *request, const char *content_type, struct buffer *body)
+/* Where it pays and the client takes it, `body` is a compressed copy from then on; who had the
+ * other bytes still has them. */
+static bool compressed_copy(struct http_request *request, const char *content_type,
+                            struct buffer *body)
 {
     const char *accepted = http_request_header(request, "Accept-Encoding");
     size_t least = MAX(request->server->options.compress_from_bytes, (size_t)16);
     if (body->length < least || respond_has_header(request, "Content-Encoding"))
-        return;
+        return false;
     if (!compressible(content_type, body))
-        return;
+        return false;
     http_respond_header(request, "Vary", "Accept-Encoding");
     struct buffer small = {0};
     if (!accepted || !authorize_gzip(accepted) || format_compress_gzip(body, &small) < 0)
-        return;
-    if (small.length < body->length) {
-        struct buffer large = *body;
-        *body = small;
-        small = large;
-        http_respond_header(request, "Content-Encoding", "gzip");
+        return false;
+    if (small.length >= body->length) {
+        buffer_release(&small);
+        return false;
     }
-    buffer_release(&small);
+    *body = small;
+    http_respond_header(request, "Content-Encoding", "gzip");
+    return true;
+}
+
+static void compress(struct http_request *request, const char *content_type, struct buffer *body)
+{
+    struct buffer large = *body;
+    if (compressed_copy(request, content_type, body))
+        buffer_release(&large);
 }
 
 static const char *keep_type(struct http_request *request, const char *content_type)
@@ -175,6 +190,27 @@ void http_respond(struct http_request *request, unsigned status, const char *con
     struct reply reply = {.kind = REPLY_WHOLE, .content_type = keep_type(request, content_type)};
     reply.whole = (struct buffer){.data = body->data, .length = body->length};
     *body = (struct buffer){0};
+    respond_publish(request, status, &reply);
+}
+
+void http_respond_constant(struct http_request *request, unsigned status, const char *content_type,
+                           const void *bytes, size_t length)
+{
+    struct buffer body = {0};
+    if (request->answered)
+        return;
+    if (request->rpc.protocol) {
+        buffer_add(&body, bytes, length);
+        grpc_respond(request, status, &body);
+        return;
+    }
+    /* As large as it is; compressing gives bytes of our own, and far fewer. */
+    body = (struct buffer){.data = (char *)bytes, .length = length};
+    bool constant = !compressed_copy(request, content_type, &body);
+    struct reply reply = {.kind = REPLY_WHOLE,
+                          .content_type = keep_type(request, content_type),
+                          .whole = body,
+                          .constant = constant};
     respond_publish(request, status, &reply);
 }
 

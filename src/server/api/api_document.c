@@ -25,10 +25,7 @@ static void respond_document(struct http_request *request, const char *content_t
         http_respond_text(request, 304, NULL, "");
         return;
     }
-    struct buffer body = {0};
-    buffer_add(&body, data, length);
-    http_respond(request, 200, content_type, &body);
-    buffer_release(&body);
+    http_respond_constant(request, 200, content_type, data, length);
 }
 
 void api_document(struct http_request *request, void *server)

@@ -31,13 +31,11 @@ static const char *type_of(const char *name)
 
 static void respond(struct http_request *request, unsigned status, const struct web_file *file)
 {
-    struct buffer body = {0};
     http_respond_header(request, "Content-Security-Policy", POLICY);
     http_respond_header(request, "X-Content-Type-Options", "nosniff");
     http_respond_header(request, "Referrer-Policy", "same-origin");
     http_respond_header(request, "Cross-Origin-Opener-Policy", "same-origin");
-    buffer_add(&body, file->bytes, file->length);
-    http_respond(request, status, type_of(file->name), &body);
+    http_respond_constant(request, status, type_of(file->name), file->bytes, file->length);
 }
 
 void web_page(struct http_request *request, void *userdata)
