@@ -93,6 +93,6 @@ echo "sleep __clock_nanosleep" >rules
 end_process "$!"
 started=()
 for file in idle shown rules; do "$ASSAY" report $file.pb.gz >$file.txt; done
-check "a pool is idle" grep -E ' 4\.[0-9.]+s +(79|80)[0-9.]*%  \[idle\]$' idle.txt
+check "a pool is idle" grep -E ' (3\.9|4\.)[0-9]*s +(79|80)[0-9.]*%  \[idle\]$' idle.txt
 check "... unless told otherwise" sh -c '! grep -F "[idle]" shown.txt'
-check "... or by other rules" grep -E ' (1\.0|9[0-9]+m)[0-9.]*s +(19|20)[0-9.]*%  \[idle\]$' rules.txt
+check "... or by other rules" grep -E ' (1\.0[0-9]*|9[0-9]*m|10+m)s +(19|20)[0-9.]*%  \[idle\]$' rules.txt
