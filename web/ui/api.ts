@@ -215,6 +215,8 @@ export interface DiffFlameAnswer {
 
 // Values are per second, share or request; times the new side's exposure they are in the type's unit.
 export interface ComparedMeasure {
+  base: number;
+  new: number;
   low: number | null;
   high: number | null;
   verdict: 'grew' | 'shrank' | 'noise' | 'undecided' | 'too few';

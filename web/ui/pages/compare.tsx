@@ -82,7 +82,8 @@ export function withVerdicts(flame: unknown, compared: CompareAnswer): unknown {
   const changes: unknown[] = [];
   functions.name.forEach((name, index) => {
     const measure = measures.get(strings[name]);
-    if (!measure) return;
+    // A function that was inlined on one side only is judged at its caller, and has no values here.
+    if (!measure || (measure.base === 0 && measure.new === 0)) return;
     const { low, high, verdict } = measure;
     const { exposure } = compared.new;
     changes.push({
