@@ -47,7 +47,7 @@ static void remember(struct model *model, const char *format, ...)
 
 static int64_t day_start(unsigned day)
 {
-    return TODAY_NS - (int64_t)(DAYS - 1 - day) * DAY_NS;
+    return TODAY_NS + ((int64_t)day + 1 - DAYS) * DAY_NS;
 }
 
 static bool any_suspect(const struct model *model)

@@ -78,7 +78,8 @@ static uint32_t add_labels(struct profile *profile, uint32_t labels,
     size_t count = 0;
     const struct profile_label *base = profile_labels(profile, labels, &count);
     count = MIN(count, (size_t)PROFILE_LABELS_MAX - more_count);
-    memcpy(list, base, count * sizeof(*list));
+    if (count)
+        memcpy(list, base, count * sizeof(*list));
     memcpy(list + count, more, more_count * sizeof(*list));
     return profile_label_set(profile, list, count + more_count);
 }

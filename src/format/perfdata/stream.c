@@ -53,6 +53,8 @@ static int flush(struct perf_data *data, uint64_t limit)
 {
     size_t done = 0, kept_bytes = 0;
     int r = 0;
+    if (!data->entry_count)
+        return 0;
     qsort(data->entries, data->entry_count, sizeof(*data->entries), compare_entries);
     for (; done < data->entry_count && data->entries[done].time <= limit && !r; done++)
         r = deliver(data, (const void *)(data->queue.data + data->entries[done].offset));
