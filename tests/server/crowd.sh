@@ -43,18 +43,20 @@ cat >many.py <<'PYTHON'
 import http.client, socket, sys, urllib.parse
 url = urllib.parse.urlsplit(sys.argv[1])
 def dial(source): return socket.create_connection((url.hostname, url.port), 60, (source, 0))
+def ready(client):
+    client.sendall(b"GET /ready HTTP/1.1\r\nHost: localhost\r\n\r\n")
+    answer = client.recv(1000)
+    if not answer.startswith(b"HTTP/1.1 200"):
+        sys.exit(f"A quiet client was cut off: {answer!r}")
 quiet = [dial("127.0.0.2") for _ in range(5)]
+for s in quiet: ready(s) # the server has accepted them before the others come
 greedy = []
 for _ in range(1000):
     try:
         greedy.append(dial("127.0.0.3"))
     except OSError:
         pass
-for s in quiet: # they were there first, and are few: still served
-    s.sendall(b"GET /ready HTTP/1.1\r\nHost: localhost\r\n\r\n")
-    answer = s.recv(1000)
-    if not answer.startswith(b"HTTP/1.1 200"):
-        sys.exit(f"A quiet client was cut off: {answer!r}")
+for s in quiet: ready(s) # they were there first, and are few: still served
 for _ in range(20):
     for attempt in range(50):
         try:
