@@ -99,7 +99,7 @@ static void respond_done(struct http_request *request)
     http_respond_text(request, 200, "application/json", "{}\n");
 }
 
-/* Whose files an admin may speak for; NULL: anybody's. */
+/* The tenant whose files an admin may act on; NULL: all tenants. */
 static const char *scope_of(struct http_request *request)
 {
     const char *tenant = http_request_identity(request)->tenant;
@@ -153,7 +153,7 @@ void admin_resume_retention(struct http_request *request, void *userdata)
     respond_done(request);
 }
 
-/* Lines as an array. What concerns the whole server is for admins of its first tenant. */
+/* Lines as an array. Lines about the whole server are for admins of its first tenant. */
 void admin_audit(struct http_request *request, void *userdata)
 {
     struct server *server = userdata;

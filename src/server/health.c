@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Whether the server does what it is for, now and in the last minute: for load balancers, for
-// whoever looks after it, and for its page.
+// Whether the server does its work, now and in the last minute: for load balancers, for operators
+// and for its page.
 
 #include "server/internal.h"
 
@@ -45,8 +45,8 @@ static void add_problem(struct health *health, const char *text)
     json_write_text(&health->list, text);
 }
 
-/* Sentences name files, and directories are called after tenants: the others' are nobody's
- * business. */
+/* Sentences name files, and directories are called after tenants, so each tenant sees only its
+ * own. */
 static int list_problem(void *context, const char *text)
 {
     struct health *health = context;

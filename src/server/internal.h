@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What only the files directly in src/server know: all of a running server. */
+/* A whole running server, for the files directly in src/server only. */
 #pragma once
 
 #include <pthread.h>

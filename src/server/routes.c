@@ -21,7 +21,7 @@
 
 #define SYMBOLS_BODY_DEFAULT (2ull << 30)
 
-/* What a body may be; where the configuration has a limit, that. */
+/* The limit of a body; where the configuration has one, that. */
 enum body_class {
     BODY_NONE,
     BODY_PUSH,

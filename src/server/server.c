@@ -149,7 +149,7 @@ static int open_http(struct server_process *process, struct error *error)
     return http_server_start(&http, &server->http, error);
 }
 
-/* Those of pushes and queries. What needs memory is within the limit that the server was started
+/* The limits of pushes and queries. Those on memory are within the limit that the server started
  * with. */
 static void set_limits(struct server_process *process, const struct server_options *options)
 {
@@ -167,9 +167,9 @@ static void set_limits(struct server_process *process, const struct server_optio
 
 /*
  * How the memory limit is shared: 3/8 work (pushes, queries, maintenance), 1/4 the store's caches,
- * 1/8 each bodies that come, cumulative profiles seen before, and scraping; symbol indexes that are
- * open and not in use take 1/8 of pages that the kernel can have back. What malloc keeps for
- * itself is held small: every arena can hold as much unused memory as the busiest time needed.
+ * 1/8 each bodies being received, earlier cumulative profiles, and scraping; open symbol indexes
+ * that are not in use take 1/8 of pages that the kernel can reclaim. malloc's own reserve is held
+ * small: every arena can keep as much unused memory as it needed at its peak.
  */
 static void share_memory(struct server_process *process)
 {
@@ -183,7 +183,7 @@ static void share_memory(struct server_process *process)
     mallopt(M_TRIM_THRESHOLD, MALLOC_TRIM_BYTES);
 }
 
-/* What can't fail, in the order in which the parts need each other. */
+/* The steps that can't fail, in the order in which the parts need each other. */
 static struct server_process *process_new(const struct server_options *options,
                                           struct label_rules *rules)
 {
@@ -321,7 +321,7 @@ static bool same_listen(const struct server_options *a, const struct server_opti
     return same;
 }
 
-/* What is other than it was at the start and can't be changed while the server runs. */
+/* Settings that differ from those at the start and can't change while the server runs. */
 static void say_what_needs_a_start(const struct server_options *old,
                                    const struct server_options *new)
 {

@@ -27,7 +27,7 @@ struct server_options {
     size_t listen_count;
     const char *otlp_listen; /* one more address, OTLP's own; NULL: none. It serves the same. */
     const char *data;
-    bool in_memory;    /* whatever `data` says: gone at the end */
+    bool in_memory;    /* ignores `data`; everything is lost at the end */
     const char *store; /* URL of the profiles' store: see store_open(). NULL: in `data` */
     uint64_t memory_limit_bytes, disk_limit_bytes;
     bool insecure;
@@ -69,9 +69,9 @@ int server_start(const struct server_options *options, struct label_rules *rules
 /* Ends what runs within `grace_ms`, then closes the store. Takes NULL. */
 void server_stop(struct server *server, unsigned grace_ms);
 
-/* Other rules (taken over), limits of pushes and queries, rates, retention, disk limit and targets
- * from now on; certificate and tokens are read again. What else differs in `options` needs another
- * start, which the log says. */
+/* Applies other rules (takes ownership), limits of pushes and queries, rates, retention, disk limit
+ * and targets; reads certificate and tokens again. Other differences in `options` need a restart,
+ * which the log says. */
 int server_reload(struct server *server, const struct server_options *options,
                   struct label_rules *rules, struct error *error);
 

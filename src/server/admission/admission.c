@@ -13,7 +13,7 @@
 #include "store/store.h"
 
 #define EXPANSION 12             /* bytes in memory for each that is sent, most of the time */
-#define PUSH_BYTES (128u << 10)  /* whatever its length */
+#define PUSH_BYTES (128u << 10)  /* of any length */
 #define UNKNOWN_BYTES (1u << 20) /* when the sender doesn't say its length */
 #define PUSH_WAIT_MS 250
 #define STEP_BYTES (1u << 20) /* taken at once when more is needed */
@@ -24,9 +24,9 @@
 #define FIRST_SHARE 4      /* of a profile's memory: what a query begins with */
 #define FIRST_BYTES_MIN (64u << 10)
 
-/* What the query of this thread has, so that it can take more, or give a part back early. */
+/* The memory of this thread's query, so that it can take more or give a part back early. */
 static _Thread_local struct taken {
-    struct admissions *admissions; /* NULL: there is none */
+    struct admissions *admissions; /* NULL: no query */
     const atomic_bool *cancelled;
     size_t bytes, rest_bytes; /* the rest is what it may still take */
     size_t profile_bytes;     /* of them, for each profile that it merges */
@@ -114,8 +114,8 @@ static size_t push_memory(const struct admissions *admissions, const struct http
     return (size_t)MIN(bytes, (uint64_t)admissions->memory.limit_bytes / 2);
 }
 
-/* What a query begins with: nothing less than all where there is no room for several, or where it
- * is known that it will need it. */
+/* The memory that a query begins with: all of it where there is no room for several queries, or
+ * where it is known to need that. */
 static size_t first_bytes(struct admissions *admissions, enum admission_class class,
                           size_t profile_bytes)
 {
@@ -156,7 +156,7 @@ static bool take_first(struct admissions *admissions, enum admission_class class
     return true;
 }
 
-/* It has begun, and is no more one of those that may have to wait for the rest. */
+/* The query has begun; it no longer counts among those that may have to wait for the rest. */
 static void end_start(struct taken *query)
 {
     if (query->rest_bytes)

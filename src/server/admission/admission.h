@@ -22,7 +22,7 @@ struct admissions {
 void admissions_init(struct admissions *admissions, size_t memory_bytes);
 void admissions_release(struct admissions *admissions);
 
-/* What a route's requests need before their handler runs. */
+/* The memory that a route's requests need before their handler runs. */
 enum admission_class {
     ADMIT_FREELY,           /* little memory, or the handler takes it */
     ADMIT_PUSH,             /* by the length of the body */
@@ -62,7 +62,7 @@ void admission_kept(size_t before, size_t bytes);
 
 struct store_limits;
 
-/* What each profile that the query of this thread merges may take by now. */
+/* The memory that each profile which this thread's query merges may take so far. */
 size_t admit_profile_bytes(struct admissions *admissions);
 
 /* Sets what it may take, and how the store asks for more when that is to be had at once. */

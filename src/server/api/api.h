@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What answers of our own API have in common. Private to src/server. */
+/* Shared by the answers of our own API. Private to src/server. */
 #pragma once
 
 #include "format/format.h"
@@ -11,7 +11,7 @@
 #define API_ROWS 100 /* of a table, unless `limit` says otherwise */
 #define API_ROWS_MAX 1000000
 
-/* The format that is asked for; NULL for JSON. */
+/* The requested format; NULL for JSON. */
 int api_asked_format(struct http_request *request, const char *otherwise,
                      const struct format **ret_format, struct error *error);
 const char *api_content_type(const struct format *format);

@@ -85,7 +85,7 @@ static void put_row(struct buffer *out, const struct function_table *table,
 static void put_rows(struct buffer *out, const struct table_query *query,
                      const struct function_table *table)
 {
-    /* Unless an order is asked for, both ends matter: the widest growth and the greatest
+    /* Unless the request has an order, both ends matter: the largest growth and the largest
      * shrinkage. */
     size_t left = table->count - MIN(table->count, query->offset);
     size_t shown = MIN(left, query->limit), head = query->ends ? (shown + 1) / 2 : shown;

@@ -18,7 +18,7 @@
 
 /* ---- answers ---- */
 
-/* What can be said of a profile that no store has counted. */
+/* The quality of a profile that isn't in a store. */
 static void put_quality(struct buffer *out, const struct file_profile *file,
                         const struct calltree *tree, enum calltree_side side)
 {

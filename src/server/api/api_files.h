@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the page shows of profiles that aren't stored: files that were dropped on it, and those of
- * `assay view`. Also for src/cli/file/view.c, which has no server around it.
+ * Profiles on the page that aren't stored: files that were dropped on it, and those of `assay
+ * view`. Also for src/cli/file/view.c, which has no server around it.
  */
 #pragma once
 

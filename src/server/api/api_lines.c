@@ -25,7 +25,7 @@ static int compare_cumulative(const void *a, const void *b)
     return (x->flat < y->flat) - (x->flat > y->flat);
 }
 
-/* The entries to look at: all, or those of one name. False when there is none. */
+/* The entries to look at: all, or those of one name. False when the name is unknown. */
 static bool choose(const struct naming *naming, const char *function, bool *chosen)
 {
     bool any = false;

@@ -65,7 +65,7 @@ static int put_moments(void *context, const struct labels *group, const struct s
     return put_points(context, group, chosen, count);
 }
 
-/* Divides steps into moments where the last or the greatest value of a level is asked for. */
+/* Divides steps into moments for requests of the last or the greatest value of a level. */
 static int divide_steps(struct query_context *query_context, struct store_timeseries_query *query,
                         struct points *points, struct error *error)
 {
@@ -190,7 +190,7 @@ static int64_t usual_step(int64_t range_ns)
     return SECOND_NS;
 }
 
-/* A step that is asked for, or the longest round one that gives at least 300 points. */
+/* The requested step, or the longest round one that gives at least 300 points. */
 static int read_step(struct http_request *request, const struct store_selection *selection,
                      int64_t *ret_ns, struct error *error)
 {

@@ -155,7 +155,7 @@ static int gather_state(void *context, const char *text)
     return 0;
 }
 
-/* The store has a state as a label of series: each is asked for by itself. */
+/* The store has a state as a label of series, so each state is a query of its own. */
 static int add_states(struct query_context *query_context, const struct tree_part *part,
                       struct calltree *tree, unsigned type, struct error *error)
 {
@@ -223,7 +223,7 @@ static void respond_profile(struct http_request *request, struct server *server,
         r = query_context_read_level(&query_context, request, server, &error);
     if (!r)
         r = query_context_read_links(&query_context, request, &error);
-    /* A picture of so many nodes has none that is smaller; a fleet has them by the million. */
+    /* Smaller frames can't be in a picture of so many nodes; a fleet has millions of them. */
     query_context.whole = format != NULL;
     if (!format && !part.focus_count)
         query_context.limits.smallest_share = 1 / (4.0 * (double)part.nodes);

@@ -18,7 +18,7 @@ static int merge_state(struct query_context *query_context, const char *state,
     const struct matcher matcher = {.kind = MATCH_EQUAL, .name = "state", .value = state};
     profile_init(&part, PROFILE_LABELS);
     int r = query_context_merge_matching(query_context, &matcher, &part, &quality, error);
-    if (r == -ENOENT || r == -ENODATA) /* nobody was in it */
+    if (r == -ENOENT || r == -ENODATA) /* no thread was in this state */
         return 0;
     if (r < 0)
         return r;

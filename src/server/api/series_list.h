@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Lists of series that may be long. Callbacks of the store must not wait for a client, so series
- * are asked for service by service and some at a time, and what was written of them is sent in
- * between. Private to src/server.
+ * Lists of series that may be long. Callbacks of the store must not wait for a client, so this asks
+ * for series service by service, some at a time, and sends what it has written in between. Private
+ * to src/server.
  */
 #pragma once
 

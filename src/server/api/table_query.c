@@ -244,7 +244,7 @@ static int make_partition(struct making *making, const struct table_side *sides,
     return r;
 }
 
-/* What a page wants of each part is what it wants of the whole. */
+/* A page applies the same choices to each part as to the whole. */
 static void keep_wanted(const struct table_query *query, struct function_table *table)
 {
     function_table_sort(table, &query->sorting);

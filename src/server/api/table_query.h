@@ -29,8 +29,8 @@ void table_query_release(struct table_query *query);
 int table_query_read(struct table_query *query, struct http_request *request, bool changes,
                      struct error *error);
 
-/* What is left of stacks, by the parameters below, above, hide, fold, only and recursion: a part of
- * the above. */
+/* The parts of stacks that the parameters below, above, hide, fold, only and recursion leave: a
+ * part of the above. */
 int table_query_read_simpler(struct table_query *query, struct http_request *request,
                              struct error *error);
 
@@ -43,7 +43,7 @@ struct table_side {
     struct query_quality *quality; /* set */
 };
 
-/* What the base is multiplied by, once all is added up. */
+/* The factor for the base, after everything is added up. */
 typedef double table_scale_fn(void *context, const struct function_table *table);
 
 /* Makes the table, sorted, with the rows up to the last that is wanted. Rows that don't fit into

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * How much of a call tree a picture shows: the part below some frames, the parameters `focus`, and
- * at most so many nodes, `max_nodes`. A page that folded something into "(other)" asks for it so.
+ * How much of a call tree a picture shows: the part below some frames (parameter `focus`), and a
+ * maximum of nodes (`max_nodes`). A page uses this to ask for what it folded into "(other)".
  */
 #pragma once
 

@@ -35,8 +35,8 @@ struct audit {
     int64_t minute_ns;
 };
 
-/* Not by a link, which would have us write to a file that somebody else chose, and only a file: a
- * pipe would have us wait. */
+/* Follows no link, since that could make us write to a file of somebody else's choice, and opens
+ * regular files only: writing to a pipe can block. */
 static int open_log(const char *path)
 {
     struct stat status;
@@ -140,7 +140,7 @@ static void rotate(struct audit *audit)
     audit->fd = -1;
 }
 
-/* True when the file ends in the middle of a line: whoever wrote it didn't get to its end. */
+/* True when the file ends in the middle of a line, because its writer was interrupted. */
 static bool is_torn(const struct audit *audit, const struct stat *status)
 {
     char last = '\n';

@@ -33,7 +33,7 @@ struct audit;
 int audit_open(const char *directory, struct audit **ret_audit, struct error *error);
 void audit_close(struct audit *audit); /* writes what audit_note has; takes NULL */
 
-/* `audit` may be NULL: nothing is noted then. What can't be written is logged as an error. */
+/* `audit` may be NULL: then nothing is noted. A failure to write is logged as an error. */
 void audit_write(struct audit *audit, const struct audit_entry *entry);
 
 /* For what strangers can cause, such as refused logins: returns at once, is written by audit_flush,
@@ -45,6 +45,6 @@ void audit_flush(struct audit *audit);
 #define AUDIT_ACTOR_BYTES 80
 const char *audit_local_actor(char text[AUDIT_ACTOR_BYTES]);
 
-/* The last `limit` lines, oldest first, of one tenant or of all (NULL). No log is no lines. */
+/* The last `limit` lines, oldest first, of one tenant or of all (NULL). Without a log: no lines. */
 int audit_read(const char *directory, const char *tenant, size_t limit, struct buffer *ret_lines,
                struct error *error);

@@ -23,7 +23,7 @@
 
 struct baselines {
     pthread_mutex_t lock; /* of the directories */
-    char *directory;      /* NULL: there is none */
+    char *directory;      /* NULL: baselines are not kept */
     struct baselines_limits limits;
 };
 
@@ -114,7 +114,7 @@ static int remove_directory(const char *path, struct error *error)
     return rmdir(path) < 0 ? error_set_errno(error, -errno, "Failed to remove %s", path) : 0;
 }
 
-/* What a tenant has; `name` (may be NULL) isn't counted, since it will be replaced. */
+/* The bytes of a tenant without `name` (may be NULL), which is about to be replaced. */
 static void tenant_usage(const struct baselines *baselines, const char *tenant, const char *name,
                          uint64_t *count, uint64_t *bytes)
 {

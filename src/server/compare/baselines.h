@@ -56,7 +56,7 @@ struct baseline_part {
 int baselines_save(struct baselines *baselines, const struct baseline_part *part,
                    struct error *error);
 
-/* -ENOENT: there is no such baseline, or part. */
+/* -ENOENT: unknown baseline or part. */
 int baselines_read(struct baselines *baselines, const char *tenant, const char *name, unsigned part,
                    struct buffer *ret_content, unsigned *ret_parts, struct error *error);
 int baselines_delete(struct baselines *baselines, const char *tenant, const char *name,

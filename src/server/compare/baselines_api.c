@@ -28,7 +28,7 @@ static void respond_failure(struct http_request *request, const struct error *er
         http_respond_failure(request, error);
 }
 
-/* Whatever a gate couldn't use isn't saved: it would only be noticed when it is needed. */
+/* Refuses data that a gate couldn't use: otherwise the user would notice only on using it. */
 static int check_content(const struct buffer *content, struct error *error)
 {
     _cleanup_profile_ struct profile profile;

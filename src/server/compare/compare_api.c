@@ -91,7 +91,7 @@ static int read_compared(struct compared *compared, struct http_request *request
     return compare_table_build(compared->sources, COMPARE_SIDES, &compared->table, error);
 }
 
-/* Whatever isn't a number in JSON is null: unbounded, or unknown. */
+/* Values that JSON has no number for are null: unbounded, or unknown. */
 static void put_number(struct json_writer *json, const char *key, double value)
 {
     if (isfinite(value))

@@ -45,7 +45,7 @@ struct agent_table {
     uint64_t forgotten;
 };
 
-/* What an agent says about an order that it has. */
+/* An agent's report about one of its orders. */
 struct agent_update {
     char id[24];
     char state[16];
@@ -79,7 +79,7 @@ struct fleet_agent *agent_table_find(const struct agent_table *table, const char
 /* Takes over what `seen` has. *ret_forgot: another one made room for it. */
 struct fleet_agent *agent_table_put(struct agent_table *table, struct fleet_agent *seen,
                                     bool *ret_forgot);
-/* Leaves the one that was heard of longest ago out; false: there is none. */
+/* Removes the agent with the oldest report; false: the table is empty. */
 bool agent_table_forget_oldest(struct agent_table *table);
 
 bool agent_silent(const struct fleet_agent *agent, int64_t now_ns);

@@ -13,8 +13,8 @@
 
 #define OFFSET_MAX_S 1e9
 
-/* Room in the table for one more of any tenant: whoever was heard of longest ago goes. The lock is
- * held. */
+/* Makes room in the table for one more agent of any tenant by removing the one with the oldest
+ * report. The caller holds the lock. */
 static void make_room(struct control *control, struct control_tenant *tenant)
 {
     struct control_tenant *from = tenant->agents.count ? tenant : NULL;

@@ -70,7 +70,7 @@ static void remove_rule(struct control_tenant *tenant, size_t position)
             (--tenant->rule_count - position) * sizeof(*tenant->rules));
 }
 
-/* A rule for all makes those before it idle, and one that turns on what nobody turned off is. */
+/* A rule for all agents replaces those before it; a rule that turns on what is on has no effect. */
 static void tidy_rules(struct control_tenant *tenant)
 {
     for (size_t i = tenant->rule_count; i-- > 0;)

@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the server knows of its agents and wants of them: who reports and how they are (agents.h),
- * whether they may capture, and recordings (recordings.h). Apart by tenant, bounded, and kept on
- * disk: rules and recordings before whoever ordered them has the answer, agents once a minute.
+ * The server's side of agents: which agents report and their state (agents.h), whether they may
+ * capture, and recordings (recordings.h). Separate by tenant, bounded, and kept on disk: rules and
+ * recordings before their sender gets the answer, agents once a minute.
  *
- * Nothing ever connects to an agent. It reports every ten seconds, and asks every 0.7 seconds
- * whether there are other orders than those it has, by their version: an answer of no body most
- * times.
+ * Nothing ever connects to an agent. It reports every ten seconds, and asks every 0.7 seconds, with
+ * the version of its orders, whether they have changed: the answer is usually empty.
  *
  * Any thread may call any of these.
  */
@@ -59,7 +58,7 @@ struct control {
     int64_t agents_saved_ns;
 };
 
-/* A file of orders that can't be read is an error: somebody may have turned capture off. */
+/* An unreadable file of orders is an error: it may turn capture off. */
 int control_open(const char *directory, struct control **ret_control, struct error *error);
 void control_close(struct control *control); /* takes NULL */
 
@@ -86,7 +85,7 @@ int control_set(struct control *control, struct control_tenant *tenant, bool on,
 const struct control_rule *control_rule_of(const struct control_tenant *tenant,
                                            const struct fleet_agent *agent);
 
-/* What an agent is told: its orders as JSON, with `more` members (`,"x":...`) at the end. */
+/* The answer to an agent: its orders as JSON, with `more` members (`,"x":...`) at the end. */
 void control_write_orders(const struct control *control, const struct control_tenant *tenant,
                           const struct fleet_agent *agent, const char *more, struct buffer *out);
 /* {"version":...,"rules":[...],...} */

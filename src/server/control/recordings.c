@@ -62,7 +62,7 @@ void recording_book_release(struct recording_book *book)
 
 /* ---- states ---- */
 
-/* What goes on counts before what is over, and what worked before what didn't. */
+/* Running ones count before ended ones, and successes before failures. */
 enum recording_state recording_state(const struct recording *recording)
 {
     static const enum recording_state order[] = {
@@ -133,7 +133,7 @@ bool recording_update(struct recording_book *book, const char *agent,
 {
     struct recording *recording = recording_find(book, update->id);
     enum recording_state state = recording_state_parse(update->state);
-    /* Stopped and expired are ours to say, and pending says nothing. */
+    /* Only the server sets stopped and expired, and pending carries no information. */
     if (!recording || state == RECORDING_PENDING || state > RECORDING_FAILED)
         return false;
     for (size_t i = 0; i < recording->part_count; i++) {
@@ -242,7 +242,7 @@ static int add_parts(struct recording *recording, const struct agent_table *agen
                      agents->count, silent);
 }
 
-/* How many bytes of a text are whole characters, of at most so many. */
+/* The number of bytes, of at most `limit`, that are whole characters of a text. */
 static size_t whole(const char *text, size_t most)
 {
     size_t length = 0, all = strlen(text), next;

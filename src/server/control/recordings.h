@@ -34,7 +34,7 @@ enum recording_state {
     RECORDING_STATES,
 };
 const char *recording_state_name(enum recording_state state);
-/* RECORDING_STATES: there is none of that name. */
+/* RECORDING_STATES: unknown name. */
 enum recording_state recording_state_parse(const char *name);
 
 struct recording_part {
@@ -62,7 +62,7 @@ struct recording_book {
     size_t count, capacity;
 };
 
-/* What somebody wants. Texts are the caller's. */
+/* A requested recording. The caller owns the texts. */
 struct recording_request {
     const char *name; /* "": one is made up */
     const char *service;
@@ -83,13 +83,13 @@ int recording_add(struct recording_book *book, const struct agent_table *agents,
                   struct error *error);
 struct recording *recording_find(const struct recording_book *book, const char *id);
 
-/* What has not begun never will; what runs is to end. False: it was over already. */
+/* Cancels pending parts and ends running ones. False: the recording had ended already. */
 bool recording_stop(struct recording *recording);
-/* What time does to them. True: something has changed. */
+/* Applies expiry. True: something has changed. */
 bool recording_book_expire(struct recording_book *book, int64_t now_ns);
 
-/* What an agent says of its part. Going back, and what is none of its business, has no effect.
- * True: something has changed. */
+/* Applies an agent's report about its part. Steps back, and reports about parts of other agents,
+ * have no effect. True: something has changed. */
 bool recording_update(struct recording_book *book, const char *agent,
                       const struct agent_update *update);
 

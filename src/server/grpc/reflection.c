@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// gRPC's server reflection: grpcurl and others learn which services there are and what their
-// messages look like. It says nothing of data, so it needs no token, like the API's document.
+// gRPC's server reflection: grpcurl and others learn the services and the types of their messages.
+// It reveals no data, so it needs no token, like the API's document.
 
 #include <string.h>
 

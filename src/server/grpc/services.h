@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What gRPC's own tools ask of any server: which services there are, and whether they work. */
+/* Services that gRPC's own tools use with any server: reflection and health. */
 #pragma once
 
 #include "server/handler/handler.h"

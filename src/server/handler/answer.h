@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Answers that may be large. What fits into a few hundred KiB is sent whole, with its length;
- * of more than that, pieces go to the client while the rest is written, so that no answer is ever
- * whole in memory. A client that reads slowly holds its writer up; one that goes away ends it.
- * Private to src/server.
+ * Answers that may be large. Up to a few hundred KiB are sent whole, with their length; larger
+ * answers go to the client in pieces while the rest is written, so that no answer is ever whole in
+ * memory. A client that reads slowly blocks its writer; one that disconnects ends it. Private to
+ * src/server.
  */
 #pragma once
 

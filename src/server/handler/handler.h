@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What all handlers share: the parts of a running server, bodies, answers and the audit log. A
- * handler includes the header of a part to use it, so that the include graph says which handlers
- * depend on which parts. Private to src/server.
+ * Shared by all handlers: the parts of a running server, bodies, answers and the audit log. A
+ * handler includes the header of each part that it uses, so that the include graph shows which
+ * handlers depend on which parts. Private to src/server.
  */
 #pragma once
 
@@ -43,8 +43,9 @@ typedef void server_handler(struct http_request *request, void *userdata);
 
 #define HANDLER_JSON_BYTES (64u << 10)
 
-/* The body as JSON: `read` takes its members. Answers and returns false when it is none. A page
- * elsewhere can make a browser post to us, but not with this type, so it has to be there. */
+/* The body as JSON: `read` takes its members. Answers and returns false when it isn't JSON. A page
+ * of another origin can make a browser post to us, but not with this content type, so the type is
+ * required. */
 bool handler_read_json(struct http_request *request, const char *pattern,
                        int (*read)(struct json *json, void *context), void *context);
 
@@ -54,7 +55,7 @@ int handler_read_text(struct json *json, char *to, size_t room);
 /* As http_respond_failure(), but 409 for -EBUSY. */
 void handler_respond_failure(struct http_request *request, const struct error *error);
 
-/* Who asks, as it is written into rules and recordings. */
+/* The sender of the request, as written into rules and recordings. */
 const char *handler_actor(struct http_request *request);
 
 /* ---- answers ---- */

@@ -11,7 +11,7 @@
 
 #define NAME_BYTES_MAX 64
 
-/* What all queries about a selection have in common. */
+/* The parameters of all queries about a selection. */
 #define SELECTION "query from to"
 
 static const struct {

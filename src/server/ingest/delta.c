@@ -22,7 +22,7 @@ struct delta_table {
     int64_t *values;
 };
 
-/* What is remembered of one series. */
+/* The last values of one series. */
 struct delta_series {
     struct delta_series *chain;           /* of its bucket */
     struct delta_series *older, *younger; /* by when they were used */
@@ -164,7 +164,7 @@ static struct sample_hash *order_samples(const struct profile *profile)
     return order;
 }
 
-/* What the profile says now. */
+/* The profile's current values. */
 static struct delta_table *table_of(const struct profile *profile, const bool *cumulative,
                                     unsigned types, const struct sample_hash *order)
 {
@@ -383,7 +383,7 @@ void deltas_revert(struct deltas *deltas, struct delta_step *step)
 {
     pthread_mutex_lock(&deltas->lock);
     struct delta_series *series = *series_place(deltas, step->key);
-    /* Another profile may have gone on from this one: then there is no way back. */
+    /* Another profile may have continued from this one: then it can't be undone. */
     if (series && step->version && series->version == step->version) {
         struct delta_table *undone = series->table;
         set_table(deltas, series, step->before);

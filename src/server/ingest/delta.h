@@ -39,9 +39,9 @@ struct delta_step {
 };
 
 /* Replaces the values of the types for which `cumulative` is true: by differences, or by zeroes
- * when the outcome is another than DELTA_KNOWN. `key` names the series. `complete`: whoever counts
- * never leaves a stack out, as Go's runtime; when most of what there was is gone, it is another
- * process, though no value of those that are there went down. */
+ * when the outcome is not DELTA_KNOWN. `key` names the series. `complete`: the sender never omits a
+ * stack, as Go's runtime; when most stacks are gone, it is another process, even if no value of the
+ * remaining ones went down. */
 struct delta_step *deltas_apply(struct deltas *deltas, uint64_t key, const bool *cumulative,
                                 bool complete, struct profile *profile);
 

@@ -122,8 +122,8 @@ static bool take_link(const struct profile *profile, const struct profile_label 
     return true;
 }
 
-/* OpenTelemetry's names for what others call by shorter ones: what groups and rollups go by has one
- * name, whoever sent it. */
+/* OpenTelemetry's names for labels that other senders have under shorter names: groups and rollups
+ * need one name for all senders. */
 static const char *label_name(const char *name)
 {
     static const struct {
@@ -190,7 +190,7 @@ static void set_labels(struct split *split, uint32_t set, struct labels *labels)
         const char *name = attributes ? label_name(key->data) : key->data;
         if (!strncmp(name, "__", 2) || is_unkept(split->source, name))
             continue;
-        /* What the sender says of the whole is so, as Pyroscope has it. */
+        /* The sender's labels of the whole profile win, as in Pyroscope. */
         if (!attributes && labels_get(split->source->labels, name))
             continue;
         if (list[i].text) {
@@ -229,7 +229,7 @@ static void keep_split(struct labels *labels, const struct labels *before)
     labels_set(labels, LABEL_SPLIT, buffer_text(&names));
 }
 
-/* What the server knows of a series, whatever the sender says. */
+/* Labels that the server sets, whatever the sender's are. */
 static void set_internal(struct split *split, struct labels *labels, const struct labels *before)
 {
     const struct ingest_source *source = split->source;
@@ -375,7 +375,7 @@ static void add_windows(struct split *split, struct ingest_part *part, unsigned 
     int64_t since_ns = part->types[type].since_ns;
     for (size_t g = 0; g < split->count; g++) {
         const struct group *group = &split->groups[g];
-        /* An empty window says that somebody looked; per label set that would be noise. */
+        /* An empty window shows that the process was sampled; per label set that would be noise. */
         if (group->dropped || (!group->rows && split->count > 1))
             continue;
         array_reserve(batch->windows, batch->capacity, batch->count + 1);

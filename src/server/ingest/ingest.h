@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * From profiles as they were read to windows of series in the store: named types, a split by sample
- * labels, label rules, times that can be. One batch is one push, whatever it holds: all of it is
- * stored or nothing.
+ * Turns profiles that were read into windows of series in the store: named types, a split by sample
+ * labels, label rules, plausible times. One batch is one push: it is stored whole or not at all.
  */
 #pragma once
 
@@ -17,7 +16,7 @@
 #include "server/ingest/senders.h"
 #include "store/store.h"
 
-/* What one push may hold; the rest is refused. */
+/* Limits of one push; the rest is refused. */
 struct ingest_limits {
     uint64_t body_bytes;      /* as sent */
     uint64_t expansion_bytes; /* decompressed */
@@ -25,7 +24,7 @@ struct ingest_limits {
     uint64_t series;          /* of one push */
     uint64_t depth;           /* frames of a stack; its outermost beyond that are cut off */
     int64_t clock_skew_ns;    /* beyond, a sender's times are corrected */
-    int64_t age_ns;           /* older is refused; 0: whatever the store keeps */
+    int64_t age_ns;           /* older is refused; 0: the store's retention decides */
 };
 
 struct ingest {
@@ -40,16 +39,16 @@ struct ingest {
     struct ingest_limits limits; /* see ingest_limits() */
 };
 
-/* What holds now. */
+/* The current settings. */
 struct ingest_limits ingest_limits(struct ingest *ingest);
 
-/* What a sample type is called where its profile's name is made of it. */
+/* The name of a sample type in the name of its profile. */
 struct ingest_display {
     const char *type, *name; /* a NULL type ends a list */
 };
 #define INGEST_CONFIG_TYPES 64
 
-/* What is known of a profile beside its content. */
+/* Facts about a profile that are not in its content. */
 struct ingest_source {
     const struct labels *labels; /* of all its series; service_name may be missing */
     const char *name;            /* first part of its types' ids; NULL: by the sample types */
@@ -97,7 +96,7 @@ int ingest_batch_add(struct ingest_batch *batch, const struct ingest_source *sou
 /* Returns when all of it is durable; -EALREADY when a batch of that id is there already. */
 int ingest_batch_write(struct ingest_batch *batch, const char *batch_id, struct error *error);
 
-/* What profiles for ingest are read with. */
+/* The options for reading profiles of pushes. */
 #define INGEST_DETAIL ((enum profile_detail)(PROFILE_ALL & ~PROFILE_TIMES))
 
 /* ---- ingest_redact.c ---- */
@@ -132,7 +131,7 @@ struct ingest_type {
     int64_t since_ns; /* of a difference: from the profile before until this one's time */
 };
 
-/* What each type of the profile is called in the store. The caller frees the ids. */
+/* The store's name of each type of the profile. The caller frees the ids. */
 void ingest_types(const struct profile *profile, const struct ingest_source *source,
                   struct ingest_type *ret_types);
 
@@ -152,6 +151,7 @@ void ingest_deltas_end(struct ingest_batch *batch, bool stored);
  * service_name. */
 int ingest_parse_name(const char *text, struct labels *labels, struct error *error);
 
-/* For what has one unnamed type: the end of an application's name says which, "app.cpu". Cuts it
- * off and gives the id (a constant) and the factor for so many samples per second. */
+/* For profiles with one unnamed type: the end of an application's name, as in "app.cpu", names it.
+ * Cuts the end off and gives the id (a constant) and the factor for the number of samples per
+ * second. */
 const char *ingest_suffix_type(char *application, uint64_t sample_rate, int64_t *ret_factor);

@@ -8,7 +8,7 @@
 #include "base/memory.h"
 #include "server/ingest/ingest.h"
 
-/* What a sample type's name has in it tells the name of its profile; a whole one, when `whole`. */
+/* Parts of a sample type's name that give its profile's name; whole names, when `whole`. */
 static const struct {
     const char *part, *name;
     bool whole;
@@ -144,7 +144,7 @@ static bool is_timed(const struct profile *profile)
     return false;
 }
 
-/* Whether the values of the only type can be what the source says they are: time is no memory. */
+/* Whether the values of the only type fit the source's claim: time isn't memory. */
 static bool fits(const struct profile *profile, const struct ingest_source *source)
 {
     const char *unit = profile_text(profile, profile->types[0].unit);

@@ -25,7 +25,7 @@ int multipart_init(struct multipart *parts, const char *content_type, const void
     }
     if (!parts->boundary_length)
         return error_set(error, -EINVAL, "The form's Content-Type has no boundary.");
-    /* What stands before the first boundary means nothing. */
+    /* Bytes before the first boundary are ignored. */
     const char *first =
         length ? memmem(body, length, parts->boundary, parts->boundary_length) : NULL;
     if (!first)

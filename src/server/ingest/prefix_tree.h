@@ -11,7 +11,7 @@
 
 #include "profile/profile.h"
 
-/* Adds what is in it to the profile, as its type samples/count. -EBADMSG when it is no such tree,
- * -E2BIG when it has more than `limit` nodes with a value. */
+/* Adds the tree's content to the profile, as its type samples/count. -EBADMSG when it isn't such a
+ * tree, -E2BIG when it has more than `limit` nodes with a value. */
 int prefix_tree_read(const void *data, size_t length, bool trie, uint64_t limit,
                      struct profile *profile, struct error *error);

@@ -28,7 +28,7 @@ struct quotas {
     pthread_mutex_t lock;
     double per_ms[RESOURCES], burst[RESOURCES]; /* 0: no limit */
     bool per_tenant, any;
-    uint64_t seed; /* nobody can choose names that share a set */
+    uint64_t seed; /* random, so that names which share a set can't be chosen */
     struct account accounts[SETS][WAYS];
 };
 

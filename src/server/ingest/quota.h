@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * How much a sender may send per second: requests, bytes and samples, each with a burst of some
- * seconds' worth. What a push holds is known only when it was read, so a push may overdraw; then
- * the next ones are refused until that is made up for. The table has a fixed size: senders beyond
- * it take the place of who hasn't sent for longest. Any thread may call any of these.
+ * seconds' worth. The content of a push is known only after reading it, so a push may overdraw;
+ * then the next ones are refused until the debt is paid. The table has a fixed size: new senders
+ * replace the one with the oldest push. Any thread may call any of these.
  */
 #pragma once
 
@@ -28,6 +28,6 @@ void quotas_set(struct quotas *quotas, const struct quota_limits *limits);
 bool quotas_allow(struct quotas *quotas, const char *tenant, const char *sender, int64_t now_ms,
                   int64_t *ret_wait_ms, const char **ret_what);
 
-/* What a push that was allowed really held. */
+/* The content of a push that was admitted. */
 void quotas_charge(struct quotas *quotas, const char *tenant, const char *sender, uint64_t bytes,
                    uint64_t samples, int64_t now_ms);

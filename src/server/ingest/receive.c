@@ -34,8 +34,8 @@ static bool admit(struct receipt *receipt)
     return false;
 }
 
-/* What the sender's clock says; answers when that can't be read, since without it a profile may be
- * stored where nobody looks for it. */
+/* The sender's clock; answers when its header is invalid, since without it a profile may be stored
+ * at a time where nobody looks for it. */
 static bool take_clock(struct receipt *receipt)
 {
     const char *sent = http_request_header(receipt->request, "X-Assay-Sent-At");
@@ -144,7 +144,7 @@ int receipt_read(struct receipt *receipt, struct source *source, const struct fo
                 ? format->read_unresolved(source, store_seed(receipt->server->store), &profile,
                                           error)
                 : receive_format(source, &format, &profile, error);
-    /* Nobody would see a warning: senders of text are told to send all of it right. */
+    /* Senders of text would never see a warning, so one bad line fails the push. */
     if (!r && format == &format_folded && source->warning[0])
         r = error_set(error, -EBADMSG, "The body has malformed lines: %s", source->warning);
     if (!r && format == &format_jfr && receipt->context_labels)

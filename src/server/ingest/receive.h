@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the handlers that take profiles have in common. Private to src/server. */
+/* Shared by the handlers that receive profiles. Private to src/server. */
 #pragma once
 
 #include "format/format.h"
@@ -21,12 +21,12 @@ struct receipt {
     size_t context_labels_length;
     enum receipt_scripts scripts;
     bool parca;        /* of series: their messages differ a little */
-    bool files;        /* of series: somebody's files, no process that goes on */
+    bool files;        /* of series: uploaded files, not a running process */
     bool unnamed;      /* of series: one of their profiles has no id */
     char batch_id[48]; /* "": what the header says */
 };
 
-/* False when the sender has sent more than it may: that is answered then. */
+/* False when the sender is over its quota; then this has answered. */
 bool receipt_init(struct receipt *receipt, struct http_request *request, struct server *server);
 void receipt_release(struct receipt *receipt);
 #define _cleanup_receipt_ _cleanup_(receipt_release)
@@ -83,5 +83,5 @@ server_handler receive_push, receive_otlp;                          /* receive.c
 server_handler receive_ingest;                                      /* receive_ingest.c */
 server_handler receive_connect_push, receive_parca, receive_coroot; /* receive_series.c */
 
-/* Answers and counts a push for which there is no memory now. */
+/* Answers and counts a push that doesn't fit into memory now. */
 server_handler receive_refuse_memory;

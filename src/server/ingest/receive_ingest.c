@@ -67,8 +67,9 @@ static const struct ingest_format *choose_format(struct http_request *request, s
 
 /* ---- forms ---- */
 
-/* What clients say of sample types: {"alloc_space":{"cumulative":true,"display-name":"x"}}. Units
- * and aggregation are there as well; a profile says its units itself, and values are added up. */
+/* Clients' settings of sample types: {"alloc_space":{"cumulative":true,"display-name":"x"}}. They
+ * also have units and aggregation, which are ignored: a profile has its own units, and values are
+ * added up. */
 struct type_config {
     struct arena arena;
     const char *cumulative[INGEST_CONFIG_TYPES + 1]; /* ended by NULL */
@@ -138,8 +139,8 @@ static int read_context_labels(struct receipt *receipt, const struct multipart_p
     return 0;
 }
 
-/* The parts come in any order, and the profile wants what is said of its types and contexts first.
- */
+/* The parts come in any order, and the profile needs the settings of its types and contexts
+ * first. */
 static int ingest_form(struct receipt *receipt, const void *body, size_t length,
                        const struct format *format, struct error *error)
 {
@@ -168,7 +169,7 @@ static int ingest_form(struct receipt *receipt, const void *body, size_t length,
                           "send deltas.");
         } else if (!strcmp(part.name, "profile") || !strcmp(part.name, "jfr")) {
             found = true;
-            /* Nothing happened since the last one: that is no error of the sender's. */
+            /* Nothing happened since the last profile; that is not an error. */
             if (part.length || format != &format_pprof)
                 r = receipt_read_memory(receipt, part.data, part.length, format, error);
         }

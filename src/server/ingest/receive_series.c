@@ -28,8 +28,8 @@ static void series_label(struct receipt *receipt, const char *name, size_t name_
     labels_set_n(&receipt->labels, name, name_length, value, value_length);
 }
 
-/* Go's allocations and waits count from the start of the process unless it is said that they don't.
- */
+/* Go's allocations and waits count from the start of the process unless the sender says
+ * otherwise. */
 static bool counts_from_start(const struct labels *labels)
 {
     static const char *const names[] = {"memory", "mutex", "block"};
@@ -47,8 +47,8 @@ static const char *parca_service(const struct labels *labels)
     return labels_get(labels, LABEL_SERVICE_NAME) ? NULL : job ? job : labels_get(labels, "comm");
 }
 
-/* The name is part of the type, no label of its own. What Go's delta profiler has made is called
- * like what it has made it of, and is none of the latter. */
+/* The name is part of the type, not a label. Types of Go's delta profiler get the name of the
+ * profile that the deltas are of, and are not cumulative. */
 static int series_profile(struct receipt *receipt, const void *data, size_t length,
                           struct error *error)
 {
@@ -156,8 +156,8 @@ int receipt_read_wire(struct receipt *receipt, const void *body, size_t length, 
     }
     if (r < 0)
         return malformed(error);
-    /* Profiles with ids that come again, in the same message, are those that are there: whoever
-     * sends it saw no answer. */
+    /* A profile whose id was in an earlier copy of this message is stored already: the sender
+     * repeats it because it got no answer. */
     if (!receipt->unnamed) {
         XXH128_hash_t hash = XXH3_128bits(body, length);
         snprintf(receipt->batch_id, sizeof(receipt->batch_id), "push-%016llx%016llx",

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Who sends what, and what of it was refused why: a row per tenant and sender (a token's name, or
- * an address). Any thread may call any of these. A full table forgets who was heard of longest ago.
+ * What each sender sent and what was refused, with the reason: a row per tenant and sender (a
+ * token's name, or an address). Any thread may call any of these. A full table drops the row with
+ * the oldest push.
  */
 #pragma once
 
@@ -20,7 +21,7 @@ enum ingest_refusal {
     REFUSED_RELABELLED, /* the rules dropped all of it */
     REFUSED_BROKEN_OFF, /* the sender went away or was too slow */
     REFUSED_STORE,      /* full, read-only or failing */
-    REFUSED_RATE,       /* more than it may send */
+    REFUSED_RATE,       /* over its quota */
     INGEST_REFUSALS,
 };
 const char *ingest_refusal_name(enum ingest_refusal reason);

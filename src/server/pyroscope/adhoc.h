@@ -19,8 +19,7 @@ void adhoc_put(struct adhoc *adhoc, const char *tenant, const char *name,
                const struct buffer *bytes, size_t total_bytes, char ret_id[ADHOC_ID_BYTES],
                int64_t *ret_uploaded_ms);
 
-/* Appends a copy of its bytes; false when there is none of that id. The name is the caller's to
- * free. */
+/* Appends a copy of its bytes; false when the id is unknown. The caller frees the name. */
 bool adhoc_get(struct adhoc *adhoc, const char *tenant, const char *id, struct buffer *ret_bytes,
                char **ret_name, int64_t *ret_uploaded_ms);
 

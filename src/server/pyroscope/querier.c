@@ -306,7 +306,7 @@ void querier_no_settings(struct http_request *request, void *server)
     respond_fixed(request, "", "{\"settings\":[]}");
 }
 
-/* What Pyroscope's servers may have switched on; nothing of that is here. */
+/* Optional features of Pyroscope's servers; this one has none of them. */
 void querier_no_features(struct http_request *request, void *server)
 {
     (void)server;

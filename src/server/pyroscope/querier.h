@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the methods of Pyroscope's query API have in common. Private to src/server. */
+/* Shared by the methods of Pyroscope's query API. Private to src/server. */
 #pragma once
 
 #include "base/idtable.h"
@@ -21,7 +21,7 @@ struct call {
     struct id_table index;
 };
 
-/* For callbacks that may wait for the client: 0, or why there is no use in going on. */
+/* For callbacks that may wait for the client: 0, or the reason to stop. */
 static inline int querier_pass(struct call *call)
 {
     return buffer_pass(call->out) ? 0 : call->out->drain->failure;
@@ -96,5 +96,5 @@ void render_put_metadata(struct buffer *out, const char *format, const char *typ
 
 /* ---- protojson.c ---- */
 
-/* A pprof message (google.v1.Profile) as JSON. -EBADMSG when it is none. */
+/* A pprof message (google.v1.Profile) as JSON. -EBADMSG when it isn't one. */
 int protojson_profile(const void *data, size_t length, struct buffer *out, struct error *error);

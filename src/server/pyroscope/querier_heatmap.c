@@ -314,7 +314,7 @@ static int compare_runs(const void *a, const void *b)
     return labels_compare(x->labels, y->labels);
 }
 
-/* Where there are more series than are asked for, those with the most points. */
+/* With more series than requested, those with the most points. */
 static int put_all(struct heatmap *map, int64_t limit)
 {
     _cleanup_free_ struct heat_run *runs = memory_zalloc(map->group_count + 1, sizeof(*runs));

@@ -358,7 +358,7 @@ static int no_points(void *context, const struct labels *group, const struct sto
     return 0;
 }
 
-/* What would be read, from a count of it: the whole has bytes, and this is a share of its rows. */
+/* An estimate of the bytes to read: the share of rows of the whole store's bytes. */
 static int analyze(struct call *call, struct query_context *query_context, struct extent *extent,
                    struct store_quality *quality, uint64_t *ret_bytes, struct error *error)
 {

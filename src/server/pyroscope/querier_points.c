@@ -44,7 +44,7 @@ static void points_release(struct points *points)
 
 /* ---- exemplars ---- */
 
-/* What is known of the same kind, or a new one; NULL when no more are looked at. */
+/* The entry of the same kind, or a new one; NULL when the limit is reached. */
 static struct found *find_known(struct points *points, const struct labels *labels,
                                 const struct store_exemplar *exemplar, bool of_span, bool *ret_new)
 {
@@ -165,7 +165,7 @@ static void put_point(struct points *points, const struct store_point *point, ui
     double value = (double)point->value;
     if (level_is_type(points->type) && point->per_ns)
         value = covered_rate(point->value, point->per_ns);
-    /* Of whole profiles, whatever their samples' labels have made of them. */
+    /* Of whole profiles, also where labels of samples divided them. */
     else if (call->request.aggregation == AVERAGE && point->windows)
         value /= (double)point->windows;
     /* Clients divide by the step. */

@@ -23,9 +23,9 @@ static int add_links(struct query_links *links, enum query_link_kind kind,
     return r;
 }
 
-/* What Pyroscope's answers say of themselves: periods by the type's name, and the end of the time
- * that was asked for. The parts of a push that its samples' labels made all have its duration:
- * their sum would be taken for how long was measured. */
+/* The period and time of Pyroscope's answers: a period by the type's name, and the end of the
+ * requested range. The parts into which the sample labels divide a push all have its duration, so
+ * their sum would be too long. */
 static void describe(struct profile *profile, const char *type, int64_t end_ms)
 {
     size_t name_length, type_length, unit_length;
@@ -82,7 +82,7 @@ static uint32_t node_limit(int64_t nodes)
 
 /* ---- answers ---- */
 
-/* What is there already, without another copy of it. */
+/* The existing text, not copied. */
 static void put_pieces(struct call *call, const char *data, size_t length)
 {
     for (size_t at = 0, piece; at < length && buffer_pass(call->out); at += piece) {

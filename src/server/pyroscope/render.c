@@ -123,7 +123,7 @@ static int put_points(void *context, const struct labels *group, const struct st
     return timeline->groups.length > timeline->groups_bytes_max ? -E2BIG : 0;
 }
 
-/* "timeline":{...},"groups":{...}: the latter by a label, where one is asked for. */
+/* "timeline":{...},"groups":{...}: the latter by a label, if the request has one. */
 static int write_timeline(struct query_context *query_context, const char *group_by, bool averaged,
                           struct buffer *out, struct error *error)
 {

@@ -122,7 +122,7 @@ static int read_wire(struct wire wire, const struct rpc_field *fields, struct rp
 
 /* ---- JSON ---- */
 
-/* Of newer clients' values, Connect's servers make none at all; what is none here is -1. */
+/* Connect's servers ignore unknown values of newer clients; here they are -1. */
 static int read_enum(struct json *json, const struct rpc_field *field, int64_t *member)
 {
     struct json_string text;
@@ -247,8 +247,8 @@ int rpc_read_large(struct http_request *http, uint64_t limit_bytes, const struct
     const struct http_identity *identity = http_request_identity(http);
     const char *tenant = http_request_header(http, "X-Scope-OrgID");
     init(request);
-    /* Tokens say whose data it is; whoever asks for another's shall not take ours for it. Without
-     * tokens there is one tenant, whatever the header says. */
+    /* Tokens decide whose data it is; a request for another tenant's must fail rather than get
+     * ours. Without tokens there is one tenant, and the header is ignored. */
     if (identity->token_id && tenant && *tenant && strcmp(tenant, identity->tenant))
         return error_set(error, -EACCES,
                          "The token belongs to the tenant %s, not to that of X-Scope-OrgID.",

@@ -121,7 +121,7 @@ static int list_all(struct server *server, const char *tenant, const struct rpc_
     return r;
 }
 
-/* Who may send may not throw away. */
+/* The role that uploads may not delete. */
 static int delete_one(struct server *server, struct http_request *http,
                       const struct rpc_request *request, struct buffer *out, struct error *error)
 {

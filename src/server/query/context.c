@@ -27,7 +27,7 @@ void query_context_release(struct query_context *query_context)
     query_sources_release(&query_context->sources);
 }
 
-/* What the selector says of the type is so, or there is nothing: no series has such a label. */
+/* The selector's type holds, or the answer is empty: series have no such label. */
 static int settle_type(struct query_context *query_context, struct error *error)
 {
     struct query *query = &query_context->query;
@@ -356,7 +356,7 @@ void quality_note_cut(struct query_quality *quality, const struct profile *profi
     quality->found.cut = drawn < tree->type_count ? calltree_folded(tree, drawn, side) : 0;
 }
 
-/* Numbers that may be unknown are null then: 0 would say that somebody counted. */
+/* Unknown numbers are null: 0 would be a count. */
 static void put_unless(struct json_writer *json, const char *key, bool known, double value)
 {
     if (known)
@@ -438,7 +438,7 @@ void quality_write(const struct query_quality *quality, const struct profile *pr
     put_unless(json, "per_seconds", found->per_ns, (double)found->per_ns / 1e9);
     put_sources(json, quality->sources);
     put_unless(json, "dropped", quality->has_dropped, (double)quality->dropped);
-    /* What is under "(other)" has names, too, which this profile doesn't know. */
+    /* Frames under "(other)" have names, too, which this profile doesn't contain. */
     bool whole = profile && !found->cut;
     put_unless(json, "unnamed_share", whole || quality->has_unnamed,
                quality->has_unnamed ? quality->unnamed_share

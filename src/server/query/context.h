@@ -59,13 +59,13 @@ int query_context_read_level(struct query_context *query_context, struct http_re
 int query_context_read_links(struct query_context *query_context, struct http_request *request,
                              struct error *error);
 
-/* Merges all that is asked for into a profile that the caller has initialised. Its time and
- * duration are what was found. When that takes more memory than a query may, the smallest
- * subtrees are left out, as many as needed; the quality says how much they are worth. */
+/* Merges the selection into a profile that the caller has initialised, and sets its time and
+ * duration to those of the data. When that takes more memory than the limit of a query, it leaves
+ * out as many of the smallest subtrees as needed; the quality has their amount. */
 int query_context_merge(struct query_context *query_context, struct profile *profile,
                         struct store_quality *ret_quality, struct error *error);
 
-/* The error of a query that takes more memory than it may, with how to make it smaller. */
+/* The error of a query over its memory limit, with how to make it smaller. */
 int query_context_too_large(const struct query_context *query_context, struct error *error);
 
 /* Whether to ask once more, with more memory: *r is what asking ended with, and what taking more
@@ -78,9 +78,9 @@ int query_context_merge_matching(struct query_context *query_context, const stru
                                  struct error *error);
 
 /*
- * Gives all that is asked for to `fn`, with nothing left out: as one profile, or where that takes
- * more memory than a query may, as several of some services each. What is added up over stacks is
- * the same either way. `fn` may change the profile. Of the quality, what is found and the unnamed
+ * Gives the whole selection to `fn`, with nothing left out: as one profile, or where that takes
+ * more memory than the limit of a query, as several of some services each. Sums over stacks are the
+ * same either way. `fn` may change the profile. Of the quality, the found part and the unnamed
  * share are set. -E2BIG when one service is too large.
  */
 typedef int query_context_part_fn(void *context, struct profile *profile, struct error *error);
@@ -105,8 +105,8 @@ int query_context_measure(struct query_context *query_context, struct query_qual
 /* Of the values of a profile's first type, those whose innermost frame has no name, and all. */
 void quality_count_unnamed(const struct profile *profile, double *unnamed, double *all);
 
-/* What of one of the profile's types a picture of it leaves out: what is under "(other)" in the
- * tree by now, whoever folded it. */
+/* The amount, of one of the profile's types, that a picture of it leaves out: everything under
+ * "(other)" in the tree. */
 void quality_note_cut(struct query_quality *quality, const struct profile *profile, unsigned type,
                       const struct calltree *tree, enum calltree_side side);
 

@@ -81,7 +81,7 @@ static char *make_query(const struct scrape_job *job, const struct labels *label
     return out.data;
 }
 
-/* What remains for the store: labels without underscores before them, and a service. */
+/* The labels for the store: those without leading underscores, and a service. */
 static void finish_labels(const struct scrape_job *job, struct labels *labels)
 {
     if (!labels_get(labels, "instance"))

@@ -26,8 +26,8 @@ struct target_groups {
 };
 void target_groups_release(struct target_groups *groups);
 
-/* A list of {targets: [address, ...], labels: {name: value}}. What was read before a failure is
- * released. */
+/* A list of {targets: [address, ...], labels: {name: value}}. A failure releases what was read
+ * before it. */
 int target_groups_read_yaml(const struct yaml_node *list, struct target_groups *ret_groups,
                             struct error *error);
 /* The same from a file whose name ends in .json, .yml or .yaml, or from what such a file holds. */
@@ -47,7 +47,7 @@ struct discovery_file {
     bool there, broken;
 };
 
-/* What the files of one job say. Zero-initialised knows nothing. */
+/* The content of one job's files. Zero-initialised: nothing read yet. */
 struct discovery {
     char *job;
     struct discovery_file *files;

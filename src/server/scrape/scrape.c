@@ -234,7 +234,7 @@ int scraper_reload(struct scraper *scraper, struct scrape_jobs *jobs, struct err
     scraper->reloaded = true;
     pthread_cond_signal(&scraper->wanted);
     pthread_mutex_unlock(&scraper->lock);
-    /* Who scrapes nothing has no threads for it. */
+    /* Without jobs there are no threads. */
     return jobs->count ? start_threads(scraper, error) : 0;
 }
 

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Scraping: the server asks programs for profiles, where they don't send any themselves. Each
- * target has a loop per profile that it is asked for. A loop asks at once when it is new, and then
- * once per interval, at a time within it that its hash says, so that a fleet isn't asked all at the
- * same moment.
+ * Scraping: the server fetches profiles from programs that don't send any themselves. Each target
+ * has a loop per profile. A loop begins at once when it is new, and then runs once per interval, at
+ * a time within it that depends on its hash, so that targets of a fleet are spread over the
+ * interval.
  *
- * One thread runs all requests, since most of them wait for a CPU profile to be taken; two store
- * what came, many profiles in one commit; one looks for changed files of targets.
+ * One thread runs all requests, since most of them wait for a CPU profile; two store the results,
+ * many profiles in one commit; one looks for changed files of targets.
  */
 #pragma once
 
@@ -25,7 +25,7 @@ struct scraper;
 int scraper_start(struct ingest *ingest, struct budget *memory, struct scrape_jobs *jobs,
                   size_t answer_bytes, struct scraper **ret_scraper, struct error *error);
 
-/* Other jobs from now on. What stays the same keeps its state. */
+/* Replaces the jobs. Targets that stay the same keep their state. */
 int scraper_reload(struct scraper *scraper, struct scrape_jobs *jobs, struct error *error);
 
 /* Ends what is under way. Takes NULL. */

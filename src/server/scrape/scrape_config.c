@@ -19,7 +19,7 @@ struct reader {
     int64_t interval_ns, timeout_ns;
 };
 
-/* What is asked for unless it is said otherwise. `delta` adds ?seconds=N. */
+/* The profiles to fetch by default. `delta` adds ?seconds=N. */
 static const struct {
     const char *name, *path;
     bool enabled, delta, cumulative;
@@ -102,7 +102,7 @@ static void read_profile(struct reader *reader, struct scrape_job *job, const ch
         problems_add(reader->problems, node, "The limit is %d profiles", SCRAPE_PROFILES_MAX);
         return;
     }
-    /* What the target makes differences of is called as what they are differences of. */
+    /* Differences that the target computes have the name of the values they are differences of. */
     size_t prefix = !strncmp(name, GODELTAPROF, strlen(GODELTAPROF)) ? strlen(GODELTAPROF) : 0;
     profile.name = copy(reader->jobs, name + prefix);
     job->profiles[job->profile_count++] = profile;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What to scrape and how: `scrape_configs` of a configuration file, in Prometheus's form, with the
- * choice of profiles as users of Parca and Alloy know it.
+ * The targets and how to scrape them: `scrape_configs` of a configuration file, in Prometheus's
+ * form, with the choice of profiles as users of Parca and Alloy know it.
  */
 #pragma once
 
@@ -15,7 +15,7 @@
 #define SCRAPE_DEFAULT_INTERVAL_NS 15000000000ll
 #define SCRAPE_DEFAULT_TIMEOUT_NS 10000000000ll
 
-/* One of the things that a target is asked for. */
+/* One profile to fetch from a target. */
 struct scrape_profile {
     const char *name; /* first part of its types' ids: "memory" */
     const char *path;

@@ -15,7 +15,7 @@
 #define LOOK_NS 5000000000ll /* at files, at least so often */
 #define WAIT_NS 200000000ll
 
-/* What the thread knows. */
+/* The thread's own state. */
 struct finder {
     struct scraper *scraper;
     struct scrape_jobs *jobs;
@@ -173,7 +173,7 @@ static void find_all(struct finder *finder)
 
 /* ---- files and reloads ---- */
 
-/* What files said before a reload still holds where the job is still there. */
+/* Jobs that remain keep the targets that their files had before the reload. */
 static void take_jobs(struct finder *finder, struct scrape_jobs *jobs)
 {
     struct discovery *discoveries = memory_zalloc(MAX(jobs->count, 1u), sizeof(*discoveries));
@@ -218,7 +218,7 @@ static bool look_at_files(struct finder *finder)
     return changed;
 }
 
-/* Waits for other jobs; NULL: there are none yet, but files may have changed. */
+/* Waits for other jobs; NULL: the jobs are the same, but files may have changed. */
 static struct scrape_jobs *wait_for_jobs(struct scraper *scraper)
 {
     struct scrape_jobs *jobs = NULL;

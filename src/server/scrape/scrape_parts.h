@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the files of scraping share. Private to src/server/scrape*.c. */
+/* Shared by the files of scraping. Private to src/server/scrape*.c. */
 #pragma once
 
 #include <pthread.h>

@@ -78,7 +78,7 @@ static int add_profile(struct scraper *scraper, struct scrape_run *run, struct i
                                    .observer = "scrape",
                                    .received_ns = run->received_ns,
                                    .known_cumulative = run->profile->cumulative};
-    /* What was taken for us just now ended when it was sent. */
+    /* A profile that was taken for this request ended when it was sent. */
     if (profile.time_ns > 0 && profile.duration_ns >= 0)
         source.sent_ns = add_saturated(profile.time_ns, profile.duration_ns);
     batch->seen = &run->seen;

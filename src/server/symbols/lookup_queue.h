@@ -16,7 +16,7 @@ struct lookup {
     char key[SYMBOL_KEY_BYTES];
     char tenant[SYMBOL_REQUEST_TENANT_BYTES];
     char *file;    /* as the sender named it */
-    int64_t bytes; /* of that file here; 0: there is none; -1: not measured yet */
+    int64_t bytes; /* of that file here; 0: not stored; -1: not measured yet */
 };
 
 struct lookup_queue;

@@ -49,8 +49,8 @@ static bool is_leased_to(const struct symbol_request *symbol_request, const char
     return is_leased(symbol_request, now_s) && !strcmp(symbol_request->agent, agent);
 }
 
-/* Leases whose agents fell silent end; so do symbol requests that nobody has any more, but not what
- * is remembered of refusals. */
+/* Ends leases of agents that fell silent, and symbol requests for files that no agent has any more;
+ * refusals are kept. */
 static void tidy(struct symbol_requests *symbol_requests, int64_t now_s)
 {
     for (size_t i = symbol_requests->count; i-- > 0;) {
@@ -138,7 +138,7 @@ void symbol_requests_fulfil(struct symbol_requests *symbol_requests, const char 
 
 /* ---- agents ---- */
 
-/* The dearest of what an agent has, if it may send one now. */
+/* The most expensive file that an agent has, if it may send one now. */
 static void lease(struct symbol_requests *symbol_requests, const char *tenant, const char *agent,
                   const struct symbol_request_word *words, size_t count, int64_t now_s)
 {

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Builds that profiles have addresses of and nobody has sent, and which agent is to send each: one
- * at a time, so that a file that runs on thousands of hosts travels once. Agents say which of what
- * is wanted they have; one of them gets a lease, which lasts as long as it goes on saying that it
- * sends. What was refused isn't asked for again for a day.
+ * Builds whose addresses are in profiles but whose files are missing, and which agent sends each:
+ * one agent at a time, so that a file that runs on thousands of hosts travels once. Agents report
+ * which of the requested files they have; one of them gets a lease, which lasts as long as it
+ * reports that it is sending. A refused file isn't requested again for a day.
  *
- * Apart by tenant: nobody learns from it what another one runs. Bounded; what nobody asked for in a
- * quarter of an hour is forgotten. Any thread may call.
+ * Separate by tenant: nobody learns from it what another tenant runs. Bounded; builds that no query
+ * needed for a quarter of an hour are dropped. Any thread may call.
  */
 #pragma once
 
@@ -33,7 +33,7 @@
 
 enum symbol_request_state { SYMBOL_REQUEST_HAVE, SYMBOL_REQUEST_SENDING, SYMBOL_REQUEST_REFUSED };
 
-/* What an agent says of one of them. */
+/* An agent's report about one of them. */
 struct symbol_request_word {
     char key[SYMBOL_KEY_BYTES]; /* as symbol_key() gives it */
     enum symbol_request_state state;
@@ -47,7 +47,7 @@ struct symbol_requests {
         char key[SYMBOL_KEY_BYTES];
         double value;             /* of samples with such an address, at the last look */
         int64_t first_s, asked_s; /* for the first and for the last time */
-        char agent[SYMBOL_REQUEST_AGENT_BYTES]; /* who is to send it; "": nobody */
+        char agent[SYMBOL_REQUEST_AGENT_BYTES]; /* holds the lease; "": no agent */
         int64_t leased_until_s;
         int64_t not_before_s; /* after refusals */
         unsigned refusals;
@@ -81,7 +81,7 @@ void symbol_requests_write(struct symbol_requests *symbol_requests, const char *
 /* -EBUSY: it isn't this agent's to send, or not any more. */
 int symbol_requests_begin(struct symbol_requests *symbol_requests, const char *tenant,
                           const char *agent, const char *key, int64_t now_s, struct error *error);
-/* How that ended: `failure` is NULL when it was taken. `final`: nobody's would be. */
+/* The end of an upload: `failure` is NULL on success. `final`: every agent's would fail. */
 void symbol_requests_end(struct symbol_requests *symbol_requests, const char *tenant,
                          const char *agent, const char *key, const char *failure, bool final,
                          int64_t now_s);

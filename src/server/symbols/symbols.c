@@ -28,7 +28,7 @@
 #define DAY_NS 86400000000000ll
 #define SURVEY_S 60              /* how often what is missing is counted, */
 #define SURVEY_LOCAL_S 10        /* and looked for where that is near; */
-#define SURVEY_FIRST_S 5         /* sooner at first: somebody is waiting */
+#define SURVEY_FIRST_S 5         /* sooner at first: a new user is waiting */
 #define SURVEY_NS 300000000000ll /* what it looks at: the last five minutes */
 #define SURVEY_BYTES (32u << 20)
 #define MAINTAIN_S 600
@@ -253,7 +253,7 @@ struct symbol_requests *symbols_requests(struct symbols *symbols)
     return &symbols->symbol_requests;
 }
 
-/* What came another way in the meantime isn't to be sent. */
+/* A file that arrived in another way in the meantime is no longer requested. */
 void symbols_hear_agent(struct symbols *symbols, const char *tenant, const char *agent,
                         const struct symbol_request_word *words, size_t count, struct buffer *out)
 {

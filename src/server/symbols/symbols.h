@@ -81,7 +81,7 @@ struct symbols_survey {
         char *build_id, *file;
         double value; /* of samples with such a frame */
         uint64_t frames;
-    } * missing; /* the dearest first */
+    } * missing; /* most expensive first */
     size_t missing_count, missing_capacity;
     bool cut; /* there are more services than were looked at */
 };

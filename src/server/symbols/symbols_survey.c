@@ -85,7 +85,7 @@ static int add_name(void *context, const char *text)
     return 0;
 }
 
-/* One service's samples of the type. What it hasn't is no error. */
+/* One service's samples of the type. A service without any is not an error. */
 static int survey_service(struct symbols *symbols, struct store *store,
                           const struct store_selection *all, const struct query *query,
                           const char *text, const char *name, const struct store_limits *limits,

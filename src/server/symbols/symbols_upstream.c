@@ -13,7 +13,7 @@
 #define FETCH_BYTES_MAX (1ull << 30)
 #define FETCH_MS 120000
 #define FAILURES_MAX 3        /* in a row, then it is left alone, */
-#define REST_NS 60000000000ll /* for so long */
+#define REST_NS 60000000000ll /* pause after a failure */
 
 struct symbols_upstream {
     struct http_client *client;

@@ -7,8 +7,8 @@
 
 #include "base/buffer.h"
 
-/* Nothing but what comes from here, and no script or style within a page. uPlot and the canvas set
- * styles by script, which is no inline style. Pictures are for "save as PNG". */
+/* Everything must come from this server, and no script or style may be inline. uPlot and the canvas
+ * set styles by script, which isn't inline style. Pictures are for "save as PNG". */
 #define POLICY                                                                                     \
     "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; "                \
     "img-src 'self' data: blob:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"

@@ -35,7 +35,7 @@ static int put_entry(void *context, const struct symbol_maps_entry *entry)
     return 0;
 }
 
-/* To a file first: who sends slowly keeps nobody waiting. */
+/* To a file first, so that a slow sender keeps nobody waiting. */
 static int take_body(struct http_request *request, struct symbol_upload *upload, uint64_t limit,
                      struct error *error)
 {
@@ -55,7 +55,7 @@ static int take_body(struct http_request *request, struct symbol_upload *upload,
     return r;
 }
 
-/* What is compressed may become as large as is allowed. */
+/* The limit of the decompressed size. */
 static int store_map(struct http_request *request, struct server *server,
                      const struct symbol_upload *upload, const struct symbol_map_key *key,
                      struct buffer *out, struct error *error)

@@ -107,7 +107,7 @@ bool source_link_is_for(const struct source_link *link, const char *service)
 
 /* ---- commits ---- */
 
-/* Labels come from anybody who sends profiles. */
+/* Labels are untrusted: every sender of profiles chooses its own. */
 static bool is_commit(const char *text)
 {
     size_t length = strlen(text);

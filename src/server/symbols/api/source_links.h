@@ -29,8 +29,8 @@ const char *source_link_problem(const char *url);
 
 bool source_link_is_for(const struct source_link *link, const char *service);
 
-/* Which commit a series is of; NULL: neither its labels nor the configuration say, or what they say
- * is no commit. */
+/* The commit of a series; NULL: neither its labels nor the configuration have one, or it isn't a
+ * valid commit. */
 const char *source_link_commit(const struct source_link *link, const struct labels *labels);
 
 /* The template with its commit, which may be NULL. {path} and {line} stay. False: it needs one. */

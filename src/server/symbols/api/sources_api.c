@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Source files in and out by our own API: a list of a build's files, the contents that are missing,
-// and the text of one for whoever looks at lines. Each tenant has its own.
+// and the text of one for views of lines. Each tenant has its own.
 
 #include <stdio.h>
 #include <string.h>
@@ -29,7 +29,7 @@ static int asked_build(struct http_request *request, char ret_key[SYMBOL_KEY_BYT
                : error_set(error, -EINVAL, "build_id is missing: sources belong to a build.");
 }
 
-/* From the account of all pushes and queries; 0: there is none left. */
+/* From the account of all pushes and queries; 0: it is used up. */
 static size_t take_memory(struct http_request *request, struct server *server, uint64_t bytes,
                           struct error *error)
 {

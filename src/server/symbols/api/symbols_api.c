@@ -57,8 +57,8 @@ int symbols_take_body(struct http_request *request, struct server *server, const
     return r;
 }
 
-/* From an agent that was asked for it: only while it is that one's to send. Who sent what of which
- * program is in the audit log. */
+/* From an agent with a symbol request: accepted only while the agent holds its lease. The audit log
+ * has who sent which file of which program. */
 static int take_from_agent(struct http_request *request, struct server *server, const char *agent,
                            const char *key, const char *name, struct symbol_stored *ret_stored,
                            struct error *error)
@@ -136,7 +136,7 @@ static void put_entry(struct json_writer *json, const struct symbol_entry *entry
     json_write_object_end(json);
 }
 
-/* Whether a file is worth sending, for whoever is about to. */
+/* Whether a file is worth sending; senders ask first. */
 void symbols_known(struct http_request *request, void *userdata)
 {
     struct server *server = userdata;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the handlers of the symbol service share. Private to src/server. */
+/* Shared by the handlers of the symbol service. Private to src/server. */
 #pragma once
 
 #include "server/handler/handler.h"
@@ -13,14 +13,14 @@ const char *symbols_quality_word(enum symbol_index_quality quality);
 int symbols_take_body(struct http_request *request, struct server *server, const char *key,
                       const char *name, struct symbol_stored *ret_stored, struct error *error);
 
-/* The text of a source of the request's tenant; -EAGAIN: there is no memory for it now. */
+/* The text of a source of the request's tenant; -EAGAIN: not enough memory now. */
 int sources_read(struct http_request *request, struct server *server, const char *key,
                  const char *path, struct buffer *ret_text, struct error *error);
 
 #define SOURCES_BUILDS_MAX 32 /* of one answer that are looked at */
 
-/* ,"sources":[{"file":...,"build_id":...}]: those files, wanted[string], whose text there is. What
- * is found is no longer wanted. */
+/* ,"sources":[{"file":...,"build_id":...}]: those of the files wanted[string] whose text is stored.
+ * Removes them from `wanted`. */
 void sources_put_known(struct source_store *store, const char *tenant,
                        const struct profile *profile, bool *wanted, struct buffer *out);
 

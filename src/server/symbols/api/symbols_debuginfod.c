@@ -92,7 +92,7 @@ static bool respond_section(struct http_request *request, const struct server *s
     return found;
 }
 
-/* Sources are a tenant's own: without a token, where tokens are wanted, there is no tenant. */
+/* Sources belong to a tenant: without a token, on a server with tokens, there are none. */
 static void respond_source(struct http_request *request, struct server *server, const char *key,
                            const char *path)
 {
