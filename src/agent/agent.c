@@ -135,6 +135,8 @@ static int tick(struct agent *agent, int64_t now_ns, struct error *error)
     stats->backend = agent->capture ? capture_backend(agent->capture) : stats->backend;
     stats->cost = measure(&stats->cost, bpf_ns, now_ns - agent->ticked_ns);
     stats->rate_hz = agent->rate_hz;
+    stats->sampling = agent->sampling;
+    memcpy(stats->sampling_text, agent->sampling_text, sizeof(stats->sampling_text));
     stats->paused = agent->paused;
     if (agent->capture && agent->guard.state.rest && agent->ticked_ns) {
         stats->rest_ns += now_ns - agent->ticked_ns;
@@ -169,6 +171,8 @@ static void begin_window(struct agent *agent)
     if (agent->window_end_ns - now_ns > AGENT_WINDOW_NS - TICK_NS / 2)
         agent->window->time_ns = agent->window_end_ns - AGENT_WINDOW_NS;
     capture_into(agent->capture, &agent->window->profile);
+    if (agent->sampling.ordered)
+        window_note(agent->window, "sampling: %s", agent->sampling_text);
     agent_guard_note(agent, agent->window);
 }
 
@@ -210,7 +214,9 @@ static bool window_over(const struct agent *agent)
 
 static int turn_on(struct agent *agent, struct error *error)
 {
-    int r = agent_capture_new(agent->settings, &agent->targets, &agent->capture, error);
+    int r = agent_capture_new(agent->settings, &agent->sampling, &agent->targets, &agent->capture,
+                              error);
+    agent->wall_loaded = agent->sampling.wall;
     return r < 0 ? r : agent_guard_attach(agent, error);
 }
 
@@ -246,12 +252,76 @@ static int follow_switch(struct agent *agent, struct error *error)
     return r;
 }
 
-int agent_run(struct agent *agent, struct error *error)
+/* ---- rates and collectors ---- */
+
+static void find_sampling(struct agent *agent)
+{
+    agent_control_sampling(agent->control, &agent->order);
+    agent->sampling = sampling_within(agent->settings, &agent->order);
+    sampling_explain(&agent->sampling, &agent->order, agent->sampling_text);
+}
+
+/* Does what the server has ordered since, or the settings say now. A collector that was never
+ * loaded takes a new capture. */
+static int follow_sampling(struct agent *agent, struct error *error)
+{
+    struct sampling before = agent->sampling;
+    char text[SAMPLING_TEXT_BYTES];
+    memcpy(text, agent->sampling_text, sizeof(text));
+    find_sampling(agent);
+    if (sampling_same(&before, &agent->sampling) && !strcmp(text, agent->sampling_text))
+        return 0;
+    log_info("Sampling from now on: %s.", agent->sampling_text);
+    if (!agent->capture)
+        return 0;
+    if (agent->window)
+        window_note(agent->window, "sampling: from here on %s", agent->sampling_text);
+    if (agent->sampling.wall && !agent->wall_loaded) {
+        struct error failure = {0};
+        int r = turn_off(agent, error);
+        if (r < 0)
+            return r;
+        if (turn_on(agent, &failure) < 0)
+            log_warning("Failed to turn capture on: %s", failure.text);
+        return 0;
+    }
+    return agent_guard_follow(agent, error);
+}
+
+/* Of a running agent's settings, these change. */
+static void reload(struct agent *agent, agent_reload_fn read, void *context)
+{
+    struct agent_settings fresh = {0}, *now = agent->settings;
+    int r = read ? read(context, &fresh) : -ENOENT;
+    if (r == -ENOENT)
+        log_info("SIGHUP: the agent was started without a configuration file; nothing to reload.");
+    else if (r < 0)
+        log_warning("SIGHUP: the configuration is invalid; the agent keeps its settings.");
+    if (!r) {
+        now->rate_hz = fresh.rate_hz;
+        now->wall = fresh.wall;
+        now->wall_rate_hz = fresh.wall_rate_hz;
+        now->sampling_allowed = fresh.sampling_allowed;
+        now->sampling_rate_max = fresh.sampling_rate_max;
+        now->sampling_wall_rate_max = fresh.sampling_wall_rate_max;
+        log_info("SIGHUP: rates, collectors and their limits are reloaded; other settings change "
+                 "when the agent restarts.");
+    }
+    agent_settings_release(&fresh);
+}
+
+int agent_run(struct agent *agent, agent_reload_fn read, void *context, struct error *error)
 {
     int r = 0;
     while (r >= 0 && !atomic_load(&agent->stopping)) {
         watchdog_beat(agent->watchdog, WATCHDOG_CAPTURE);
+        if (agent_control_reload())
+            reload(agent, read, context);
         r = follow_switch(agent, error);
+        if (r >= 0)
+            r = follow_sampling(agent, error);
+        if (r < 0)
+            break;
         if (!agent->capture) {
             nanosleep(&(struct timespec){.tv_nsec = READ_MS * 1000000ll}, NULL);
             if (monotonic_ns() - agent->ticked_ns >= TICK_NS)
@@ -313,7 +383,6 @@ int agent_start(struct agent_settings *settings, struct agent **ret_agent, struc
     memory_reserve(SHORTAGE_BYTES);
     struct agent *agent = memory_zalloc(1, sizeof(*agent));
     agent->settings = settings;
-    agent->wanted_hz = agent->rate_hz = (unsigned)settings->rate_hz;
     agent->stats.cost.bpf_ns = -1;
     pthread_mutex_init(&agent->lock, NULL);
     pthread_cond_init(&agent->changed, NULL);
@@ -321,8 +390,10 @@ int agent_start(struct agent_settings *settings, struct agent **ret_agent, struc
     agent->run = random_bits();
     agent->namer = namer_new();
     agent->measuring = capture_measure_all();
-    agent_guard_start(agent);
     int r = agent_control_open(agent, &agent->control, error);
+    if (!r)
+        find_sampling(agent);
+    agent_guard_start(agent);
     if (!r && !agent_control_off(agent->control))
         r = turn_on(agent, error);
     /* Threads have what the one has that starts them. */

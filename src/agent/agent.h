@@ -13,6 +13,7 @@
 #include "agent/guard/guard.h"
 #include "agent/guard/watchdog.h"
 #include "agent/naming.h"
+#include "agent/sampling.h"
 #include "agent/send/spool.h"
 #include "agent/send/upload.h"
 #include "agent/settings/settings.h"
@@ -51,6 +52,8 @@ struct agent_stats {
     size_t collector_count;
     struct guard_stats guard;
     char guard_why[GUARD_TEXT_BYTES]; /* of its last step down */
+    struct sampling sampling;
+    char sampling_text[SAMPLING_TEXT_BYTES];
     struct namer_stats names;
     struct capture_excess excess[CAPTURE_EXCESS_MAX]; /* who is not followed as others are */
     size_t excess_count;
@@ -77,8 +80,11 @@ struct agent {
     int64_t window_began_ns; /* by the steady one */
     struct agent_stats last; /* at the end of the last window */
     int64_t ticked_ns;
-    unsigned wanted_hz; /* without the guard */
-    unsigned rate_hz;   /* with it */
+    struct sampling sampling;    /* without the guard */
+    struct sampling_order order; /* the server's, that it comes from */
+    char sampling_text[SAMPLING_TEXT_BYTES];
+    bool wall_loaded;          /* the capture was asked for wall time */
+    unsigned rate_hz, wall_hz; /* with it */
     bool paused;
     int64_t window_rest_ns; /* of the window, in which nothing was sampled */
     bool silent;            /* the capture is paused, for that or because the guard wants a rest */
@@ -108,17 +114,20 @@ struct agent {
     struct agent_stats stats;
 };
 
+/* Reads the settings again, for SIGHUP; says on stderr what is wrong with them, and returns 0 or a
+ * negative code. */
+typedef int (*agent_reload_fn)(void *context, struct agent_settings *ret_settings);
+
 /* Settings stay the caller's and outlive it. When it returns 0, samples are taken. */
 int agent_start(struct agent_settings *settings, struct agent **ret_agent, struct error *error);
 /* Waits at most `grace_ms` until the samples are sent. Takes NULL. */
 void agent_stop(struct agent *agent, unsigned grace_ms);
 
-/* Captures until agent_interrupt() is called. */
-int agent_run(struct agent *agent, struct error *error);
+/* Captures until agent_interrupt() is called. `reload` may be NULL. */
+int agent_run(struct agent *agent, agent_reload_fn reload, void *context, struct error *error);
 void agent_interrupt(struct agent *agent); /* from any thread, and from signals' handlers */
 
-/* The capturing thread's: another rate, or no samples for a while. */
-int agent_set_rate(struct agent *agent, unsigned rate_hz, struct error *error);
+/* The capturing thread's: no samples for a while. */
 int agent_pause(struct agent *agent, bool pause, struct error *error);
 
 struct agent_stats agent_stats(struct agent *agent);
@@ -140,16 +149,18 @@ bool agent_has_unsent(struct agent *agent, const char *suffix);
 double agent_learning_share(const struct agent_settings *settings);
 
 /* The most that can be looked at here: the host, or else the processes of this user. */
-int agent_capture_new(const struct agent_settings *settings, struct targets *targets,
-                      struct capture **ret_capture, struct error *error);
+int agent_capture_new(const struct agent_settings *settings, const struct sampling *sampling,
+                      struct targets *targets, struct capture **ret_capture, struct error *error);
 
-/* ---- guard_apply.c: the capturing thread's, as agent_set_rate() and agent_pause() are ---- */
+/* ---- guard_apply.c: the capturing thread's, as agent_pause() is ---- */
 
 void agent_guard_start(struct agent *agent);
 /* Once a second, after the cost was measured. */
 int agent_guard_tick(struct agent *agent, int64_t now_ns, struct error *error);
 /* A new capture is as the guard wants it. */
 int agent_guard_attach(struct agent *agent, struct error *error);
+/* Other rates or collectors are wanted. */
+int agent_guard_follow(struct agent *agent, struct error *error);
 /* Says in a new window what of it is sampled, where that is not everything. */
 void agent_guard_note(const struct agent *agent, struct window *window);
 

@@ -66,17 +66,17 @@ double agent_learning_share(const struct agent_settings *settings)
     return settings->budget_cpu_percent / 100 * cpus * LEARNING_SHARE;
 }
 
-int agent_capture_new(const struct agent_settings *settings, struct targets *targets,
-                      struct capture **ret_capture, struct error *error)
+int agent_capture_new(const struct agent_settings *settings, const struct sampling *sampling,
+                      struct targets *targets, struct capture **ret_capture, struct error *error)
 {
     pid_t pids[PIDS_MAX_OWN];
     unsigned cpus = (unsigned)MAX(sysconf(_SC_NPROCESSORS_ONLN), 1);
     struct capture_options options = {
         .all = true,
-        .frequency_hz = (unsigned)settings->rate_hz,
-        .modes = settings->wall ? CAPTURE_CPU | CAPTURE_WALL : CAPTURE_CPU,
+        .frequency_hz = sampling->rate_hz,
+        .modes = sampling->wall ? CAPTURE_CPU | CAPTURE_WALL : CAPTURE_CPU,
         .optional_modes = CAPTURE_WALL,
-        .collect = {.waits_hz = (unsigned)settings->wall_rate_hz,
+        .collect = {.waits_hz = sampling->wall_rate_hz,
                     .cost_share = settings->budget_cpu_percent / 100 * WAITS_SHARE},
         .kernel = settings->kernel_frames,
         .user = true,

@@ -23,10 +23,14 @@
 
 /* The last signal that nobody has looked at: handlers can't do more. */
 static _Atomic int signalled;
+static atomic_bool hung_up;
 
 static void note_signal(int number)
 {
-    atomic_store(&signalled, number);
+    if (number == SIGHUP)
+        atomic_store(&hung_up, true);
+    else
+        atomic_store(&signalled, number);
 }
 
 void agent_control_catch_signals(void)
@@ -34,6 +38,7 @@ void agent_control_catch_signals(void)
     struct sigaction action = {.sa_handler = note_signal, .sa_flags = SA_RESTART};
     sigaction(SIGUSR1, &action, NULL);
     sigaction(SIGUSR2, &action, NULL);
+    sigaction(SIGHUP, &action, NULL);
 }
 
 /* ---- what was said before ---- */
@@ -58,20 +63,44 @@ void control_state_save(struct agent_control *control)
         buffer_add_text(&text, "off signal\n");
     if (control->by_server)
         buffer_printf(&text, "off server %s\n", control->server_reason);
+    if (control->sampling.given)
+        buffer_printf(&text, "sampling %u %s %u %s\n", control->sampling.rate_hz,
+                      !control->sampling.has_wall ? "-"
+                      : control->sampling.wall    ? "on"
+                                                  : "off",
+                      control->sampling.wall_rate_hz, control->sampling.reason);
     if (file_write_atomic(control->state_path, text.data, text.length, &error) < 0)
         log_warning("Failed to store the capture state, which a restart of the agent will lose: %s",
                     error.text);
     buffer_release(&text);
 }
 
+/* A line that isn't one of ours is no order. */
+static void read_sampling(struct sampling_order *order, const char *line, size_t length)
+{
+    struct sampling_order read = {.given = true};
+    char text[SAMPLING_REASON_BYTES + 64], wall[4];
+    int used = 0;
+    snprintf(text, sizeof(text), "%.*s", (int)length, line);
+    if (sscanf(text, "sampling %u %3s %u%n", &read.rate_hz, wall, &read.wall_rate_hz, &used) != 3 ||
+        !used || read.rate_hz > AGENT_RATE_MAX || read.wall_rate_hz > AGENT_RATE_MAX)
+        return;
+    read.has_wall = strcmp(wall, "-") != 0;
+    read.wall = !strcmp(wall, "on");
+    snprintf(read.reason, sizeof(read.reason), "%s", text[used] ? text + used + 1 : "");
+    *order = read;
+}
+
 static void read_line(struct agent_control *control, const char *line, size_t length)
 {
-    static const char agent[] = "agent ", server[] = "off server";
+    static const char agent[] = "agent ", server[] = "off server", sampling[] = "sampling ";
     if (length > strlen(agent) && !strncmp(line, agent, strlen(agent))) {
         snprintf(control->id, sizeof(control->id), "%.*s", (int)(length - strlen(agent)),
                  line + strlen(agent));
     } else if (length == strlen("off signal") && !strncmp(line, "off signal", length)) {
         control->by_signal = true;
+    } else if (length > strlen(sampling) && !strncmp(line, sampling, strlen(sampling))) {
+        read_sampling(&control->sampling, line, length);
     } else if (length >= strlen(server) && !strncmp(line, server, strlen(server))) {
         control->by_server = true;
         size_t skip = MIN(strlen(server) + 1, length);
@@ -168,13 +197,47 @@ void agent_control_switched(struct agent_control *control, bool off)
         log_info("Capture is on.");
 }
 
+/* So that nothing in a reason becomes another line of the file. */
+static void clean_text(char *text)
+{
+    for (; *text; text++)
+        if ((unsigned char)*text < ' ')
+            *text = ' ';
+}
+
+bool agent_control_reload(void)
+{
+    return atomic_exchange(&hung_up, false);
+}
+
+void agent_control_sampling(struct agent_control *control, struct sampling_order *ret_order)
+{
+    pthread_mutex_lock(&control->lock);
+    *ret_order = control->sampling;
+    pthread_mutex_unlock(&control->lock);
+}
+
+void control_server_samples(struct agent_control *control, const struct sampling_order *order)
+{
+    struct sampling_order clean = *order;
+    clean_text(clean.reason);
+    pthread_mutex_lock(&control->lock);
+    const struct sampling_order *now = &control->sampling;
+    bool same = now->given == clean.given && now->rate_hz == clean.rate_hz &&
+                now->wall_rate_hz == clean.wall_rate_hz && now->has_wall == clean.has_wall &&
+                now->wall == clean.wall && !strcmp(now->reason, clean.reason);
+    if (!same) {
+        control->sampling = clean;
+        control_state_save(control);
+    }
+    pthread_mutex_unlock(&control->lock);
+}
+
 void control_server_says(struct agent_control *control, bool off, const char *reason)
 {
     char clean[sizeof(control->server_reason)];
     snprintf(clean, sizeof(clean), "%s", off ? reason : "");
-    for (char *at = clean; *at; at++)
-        if ((unsigned char)*at < ' ')
-            *at = ' ';
+    clean_text(clean);
     pthread_mutex_lock(&control->lock);
     if (control->by_server != off || strcmp(control->server_reason, clean)) {
         control->by_server = off;

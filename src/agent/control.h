@@ -12,6 +12,7 @@
 
 #include <stdbool.h>
 
+#include "agent/sampling.h"
 #include "base/buffer.h"
 #include "base/error.h"
 #include "io/json_write.h"
@@ -21,8 +22,8 @@ struct agent_control;
 
 #define AGENT_CONTROL_REASON_BYTES 400
 
-/* SIGUSR1 and SIGUSR2 are this from now on. For the beginning of the program: before that, either
- * signal ends it. */
+/* SIGUSR1, SIGUSR2 and SIGHUP are this from now on. For the beginning of the program: before that,
+ * each of them ends it. */
 void agent_control_catch_signals(void);
 
 /* Reads what was said before, and looks at the file: agent_control_off() is right from here on. */
@@ -37,6 +38,10 @@ void agent_control_free(struct agent_control *control); /* takes NULL */
 /* The capturing thread's, several times a second: takes note of signals and the file, and returns
  * whether capture is to be off. */
 bool agent_control_off(struct agent_control *control);
+/* Likewise: the server's order for rates and collectors, as kept in the data directory. */
+void agent_control_sampling(struct agent_control *control, struct sampling_order *ret_order);
+/* Whether SIGHUP has come since the last call. */
+bool agent_control_reload(void);
 /* Applies this state, and reports it to the server at once. */
 void agent_control_switched(struct agent_control *control, bool off);
 

@@ -109,9 +109,31 @@ static int read_orders(struct json *json, struct recording_order *orders, size_t
     return r;
 }
 
+/* Rates and collectors: a newer server's members that this agent doesn't know are skipped. */
+static int read_sampling(struct json *json, struct sampling_order *order)
+{
+    struct json_string key;
+    uint64_t rate = 0, wall_rate = 0;
+    int r = json_object(json);
+    while (r >= 0 && (r = json_next_key(json, &key)) > 0)
+        if (json_is(&key, "rate"))
+            r = json_u64(json, &rate);
+        else if (json_is(&key, "wall_rate"))
+            r = json_u64(json, &wall_rate);
+        else if (json_is(&key, "wall") && (r = json_bool(json, &order->wall)) >= 0)
+            order->has_wall = true;
+        else if (json_is(&key, "reason"))
+            r = read_text(json, order->reason, sizeof(order->reason));
+    order->rate_hz = (unsigned)MIN(rate, (uint64_t)AGENT_RATE_MAX);
+    order->wall_rate_hz = (unsigned)MIN(wall_rate, (uint64_t)AGENT_RATE_MAX);
+    order->given = true;
+    return r;
+}
+
 struct answer {
     struct agent_symbols *symbols; /* told at once */
     char version[64], capture[8], reason[257];
+    struct sampling_order sampling;
     struct recording_order orders[ORDERS_MAX];
     size_t order_count;
 };
@@ -127,6 +149,8 @@ static int read_answer(struct json *json, struct answer *answer)
             r = read_text(json, answer->capture, sizeof(answer->capture));
         else if (json_is(&key, "reason"))
             r = read_text(json, answer->reason, sizeof(answer->reason));
+        else if (json_is(&key, "sampling"))
+            r = read_sampling(json, &answer->sampling);
         else if (json_is(&key, "recordings"))
             r = read_orders(json, answer->orders, &answer->order_count);
         else if (json_is(&key, "symbols"))
@@ -157,6 +181,7 @@ int control_take_orders(struct agent_control *control, const char *text, size_t 
     snprintf(control->version, sizeof(control->version), "If-None-Match: \"%s\"", answer->version);
     /* Whatever else it says: only this one word turns capture off. */
     control_server_says(control, !strcmp(answer->capture, "off"), answer->reason);
+    control_server_samples(control, &answer->sampling);
     jobs_apply(control, answer->orders, answer->order_count);
     return 0;
 }

@@ -51,8 +51,9 @@ struct agent_control {
     pthread_cond_t wake;
     bool by_signal, by_file, by_server;
     char server_reason[257];
-    bool is_off; /* as the capturing thread has it */
-    bool urgent; /* something has changed that the server wants to know */
+    struct sampling_order sampling; /* that the server wants */
+    bool is_off;                    /* as the capturing thread has it */
+    bool urgent;                    /* something has changed that the server wants to know */
     bool ends;
     struct recording_job jobs[CONTROL_JOBS_MAX];
 
@@ -72,6 +73,8 @@ int control_state_load(struct agent_control *control, struct error *error);
 
 /* The server's word on capture. */
 void control_server_says(struct agent_control *control, bool off, const char *reason);
+/* Its order for rates and collectors; one that isn't `given` ends the last. */
+void control_server_samples(struct agent_control *control, const struct sampling_order *order);
 
 /* ---- control_link.c ---- */
 

@@ -24,12 +24,11 @@
 
 static unsigned wanted_rate(const struct agent *agent)
 {
-    return MAX(agent->wanted_hz / agent->guard.state.divisor, 1u);
+    return MAX(agent->sampling.rate_hz / agent->guard.state.divisor, 1u);
 }
 
-int agent_set_rate(struct agent *agent, unsigned rate_hz, struct error *error)
+static int apply_rate(struct agent *agent, struct error *error)
 {
-    agent->wanted_hz = rate_hz;
     unsigned rate = wanted_rate(agent);
     int r = rate == agent->rate_hz ? 0 : capture_set_rate(agent->capture, rate, error);
     if (!r)
@@ -98,31 +97,46 @@ static void apply_collectors(struct agent *agent)
     size_t count = capture_costs(agent->capture, costs);
     unsigned divisor = agent->guard.state.divisor;
     for (size_t i = 1; i < count; i++) {
-        bool off = agent->guard.state.types_off & 1u << i;
-        unsigned rate = (unsigned)agent->settings->wall_rate_hz / divisor;
-        if (off == costs[i].on)
-            capture_set_collector(agent->capture, costs[i].name, off ? 0 : MAX(rate, 1u));
+        bool off = (agent->guard.state.types_off | agent->guard.unwanted) & 1u << i;
+        unsigned rate = MAX(agent->sampling.wall_rate_hz / divisor, 1u);
+        if (off == costs[i].on || (!off && rate != agent->wall_hz))
+            capture_set_collector(agent->capture, costs[i].name, off ? 0 : rate);
+        agent->wall_hz = off ? 0 : rate;
     }
 }
 
 static int apply(struct agent *agent, int64_t now_ns, struct error *error)
 {
-    int r = agent_set_rate(agent, agent->wanted_hz, error);
+    int r = apply_rate(agent, error);
     apply_collectors(agent);
     if (!r)
         r = apply_choice(agent, now_ns, error);
     return r < 0 ? r : apply_pause(agent, error);
 }
 
+/* The collectors of the capture, and those that nobody wants now. */
+static void set_types(struct agent *agent)
+{
+    struct capture_cost costs[CAPTURE_COLLECTORS_MAX];
+    size_t count = capture_costs(agent->capture, costs);
+    guard_set_types(&agent->guard, (unsigned)count, agent->sampling.wall ? 0 : ~0u);
+}
+
+int agent_guard_follow(struct agent *agent, struct error *error)
+{
+    set_types(agent);
+    agent->guard.rate_hz = agent->sampling.rate_hz;
+    return apply(agent, monotonic_ns(), error);
+}
+
 int agent_guard_attach(struct agent *agent, struct error *error)
 {
-    agent->rate_hz = (unsigned)agent->settings->rate_hz;
+    agent->rate_hz = agent->sampling.rate_hz;
+    agent->wall_hz = agent->sampling.wall_rate_hz;
     agent->silent = agent->narrowed = false;
     agent->chosen_ns = 0;
     agent->guard.can_choose = capture_backend(agent->capture) == CAPTURE_BPF;
-    struct capture_cost costs[CAPTURE_COLLECTORS_MAX];
-    guard_set_types(&agent->guard, (unsigned)capture_costs(agent->capture, costs));
-    return apply(agent, monotonic_ns(), error);
+    return agent_guard_follow(agent, error);
 }
 
 /* ---- what is said ---- */
@@ -178,7 +192,7 @@ int agent_guard_tick(struct agent *agent, int64_t now_ns, struct error *error)
     for (size_t i = 1; i < agent->stats.collector_count; i++)
         cost.type_ns[i] = (int64_t)agent->stats.collectors[i].run_ns;
     pthread_mutex_unlock(&agent->lock);
-    guard->rate_hz = agent->wanted_hz;
+    guard->rate_hz = agent->sampling.rate_hz;
     unsigned before = guard->level;
     enum guard_action action = guard_tick(guard, now_ns, &cost);
     if (action == GUARD_DROP_CACHES)
@@ -202,6 +216,6 @@ void agent_guard_start(struct agent *agent)
                                   .patience_ns = settings->budget_patience_ns};
     mallopt(M_ARENA_MAX, ARENAS_MAX);
     guard_init(&agent->guard, &limits, (unsigned)MAX(sysconf(_SC_NPROCESSORS_ONLN), 1),
-               agent->wanted_hz, 1, false);
+               agent->sampling.rate_hz, 1, false);
     agent->stats.guard = guard_stats(&agent->guard);
 }

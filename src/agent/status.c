@@ -54,6 +54,11 @@ static size_t list_numbers(const struct status *status, struct number *numbers)
     const struct number list[] = {
         {"rate_hz", "sample_rate_hertz", "Current samples per second and CPU.", true,
          agent->paused || status->off || agent->guard.rest ? 0 : agent->rate_hz},
+        {"rate_wanted_hz", "sample_rate_wanted_hertz",
+         "Samples per second and CPU by the settings or the server's order, without throttling.",
+         true, agent->sampling.rate_hz},
+        {"sampling_ordered", "sampling_ordered",
+         "Whether the server ordered the rates and collectors.", true, agent->sampling.ordered},
         {"capture_off", "capture_off", "Whether capture is turned off.", true, status->off},
         {"samples", "samples_total", "Samples taken.", false, (double)capture->samples},
         {"samples_unwanted", "samples_unwanted_total",
@@ -265,6 +270,15 @@ static void put_json(struct buffer *out, const struct status *status)
     json_member_text(&json, "budget_reason", guard_reason_name(agent->guard.reason));
     json_member_text(&json, "budget_what", agent->guard.what);
     json_member_text(&json, "budget_why", agent->guard.level ? agent->guard_why : "");
+    json_write_key(&json, "sampling");
+    json_write_object(&json);
+    json_member_unsigned(&json, "rate", agent->sampling.rate_hz);
+    json_member_bool(&json, "wall", agent->sampling.wall);
+    json_member_unsigned(&json, "wall_rate", agent->sampling.wall_rate_hz);
+    json_member_bool(&json, "ordered", agent->sampling.ordered);
+    json_member_bool(&json, "cut", agent->sampling.cut);
+    json_member_text(&json, "text", agent->sampling_text);
+    json_write_object_end(&json);
     put_degraded_json(&json, status);
     json_member_bool(&json, "paused", agent->paused);
     for (size_t i = 0; i < count; i++)
@@ -396,6 +410,8 @@ static void put_text(struct buffer *out, const struct status *status)
     else
         buffer_printf(out, "sampling  by %s, %u times a second on each CPU\n", status->backend,
                       agent->rate_hz);
+    if (agent->sampling.ordered)
+        buffer_printf(out, "          %s\n", agent->sampling_text);
     if (status->shortcoming)
         buffer_printf(out, "          %s\n", status->shortcoming);
     buffer_printf(out, "samples   %" PRIu64 " of %" PRIu64 " processes, %.1f s of CPU time\n",

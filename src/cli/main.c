@@ -42,7 +42,7 @@ static const struct command commands[] = {
     {"baseline", command_baseline, "name good states on a server, for gates"},
     {"agents", command_agents, "agents of a server, with their state and cost"},
     {"recording", command_recording, "record a service in detail through its agents"},
-    {"control", command_control, "turn capture off and on for agents of a server"},
+    {"control", command_control, "turn capture off and on, and set rates, for agents of a server"},
     {"simulate", command_simulated, "send profiles of a simulated fleet to a server"},
     {"token", command_token, "create, list and revoke tokens of a server"},
     {"store", command_store, "check, delete, export and import a server's data"},

@@ -56,6 +56,28 @@ report ingest a1 web1 '"capture":"off"' >/dev/null
 as read "$url/api/v1/agents" >agents.json
 jq -e '(map({(.agent): .capture_wanted}) | add) == {"a1": "off", "a2": "on"}' agents.json >/dev/null
 
+# Rates and collectors, for those that match; on disk, in the audit log, and gone when they are reset.
+limit_rate() { "$ASSAY" control sampling --server "$url" --token-file admin.token "$@"; }
+limit_rate --rate 9 --wall off -a '{host="web1"}' -m 'save CPU' >sampling.txt
+[[ $(cat sampling.txt) == *'9 Hz, wall time off'*'host="web1"'*admin*'save CPU'* ]]
+report ingest a1 web1 >orders.json
+jq -e '.sampling == {"rate":9,"wall":false,"reason":"save CPU"} and .capture == "off"' orders.json >/dev/null
+report ingest a2 db1 | jq -e 'has("sampling") | not' >/dev/null
+order '{"sampling":{"wall_rate":5}}' >control.json
+jq -e '(.sampling | length) == 1 and .sampling[0].sampling == {"wall_rate":5}' control.json >/dev/null
+for wrong in '{"sampling":{"rate":0}}' '{"sampling":{"rate":1000}}' '{"sampling":{"colour":1}}' '{"sampling":9}' \
+    '{"sampling":{"rate":9},"capture":"on"}' '{"sampling":{"rate":9},"selector":"{"}' '{}'; do
+    status 400 -H "Authorization: Bearer $(cat admin.token)" -H 'Content-Type: application/json' -d "$wrong" "$url/api/v1/control"
+done
+status 403 -H "Authorization: Bearer $(cat read.token)" -H 'Content-Type: application/json' -d '{"sampling":{}}' "$url/api/v1/control"
+for wrong in '' '--wall maybe' '--rate 9 --reset'; do
+    # shellcheck disable=SC2086
+    if limit_rate $wrong 2>error.txt; then exit 1; fi
+    [[ $(cat error.txt) == *--* ]]
+done
+if "$ASSAY" control off --server "$url" --token-file admin.token --rate 9 2>error.txt; then exit 1; fi
+[[ $(cat error.txt) == *'for sampling'* ]]
+
 # Recordings: for who matches, and not for who doesn't report.
 order '{"service":"shop","rate":999,"seconds":7,"hosts":["db1"],"name":"slow checkout"}' admin recordings >recording.json
 id=$(jq -r .id recording.json)
@@ -85,7 +107,9 @@ status 403 -H "Authorization: Bearer $(cat read.token)" -H 'Content-Type: applic
 kill -9 "$pid"
 wait "$pid" || true
 start_server control2 --data store --tokens tokens -c keep.yaml
-report ingest a1 web1 | jq -e '.capture == "off" and .reason == "everybody"' >/dev/null
+report ingest a1 web1 | jq -e '.capture == "off" and .reason == "everybody" and .sampling.wall_rate == 5' >/dev/null
+limit_rate --reset >sampling.txt
+report ingest a1 web1 | jq -e 'has("sampling") | not' >/dev/null
 report ingest a2 db1 >orders.json
 jq -e --arg id "$id" '.capture == "on" and (.recordings | map(.id)) == [$id]' orders.json >/dev/null
 stop_server
@@ -131,14 +155,16 @@ as read --get --data-urlencode 'query={service_name="shop"}' "$url/api/v1/label/
 jq -e --arg id "$id" '. == [$id]' values.json >/dev/null
 
 as read "$url/metrics" >metrics.txt
+grep -x 'assay_sampling_orders 0' metrics.txt >/dev/null
 grep -x 'assay_recordings{state="done"} 1' metrics.txt >/dev/null
 grep -x 'assay_agents{state="reporting"} 2' metrics.txt >/dev/null || grep -x 'assay_agents{state="silent"} 2' metrics.txt >/dev/null
 
 # All that was ordered is in the audit log, with who did it; what came to nothing as well.
 as admin "$url/api/v1/audit" >audit.json
-for action in 'capture off' 'capture on' 'recording start' 'recording stop'; do
+for action in 'capture off' 'capture on' sampling 'recording start' 'recording stop'; do
     jq -e --arg action "$action" 'any(.[]; .action == $action and .actor == "admin")' audit.json >/dev/null
 done
+jq -e 'any(.[]; .action == "sampling" and .outcome == "done" and (.target | test("web1.*9 Hz, wall time off: save CPU")))' audit.json >/dev/null
 jq -e 'any(.[]; .action == "recording start" and (.outcome | test("No reporting agent")))' audit.json >/dev/null
 stop_server
 

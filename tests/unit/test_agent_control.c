@@ -130,6 +130,77 @@ static void orders_are_taken(void **state)
     agent_control_free(control);
 }
 
+static void samples_as_ordered(void **state)
+{
+    (void)state;
+    static const char order[] =
+        "{\"version\":\"1\",\"capture\":\"on\",\"sampling\":{\"rate\":500,\"wall\":true,"
+        "\"wall_rate\":5,\"colour\":[1],\"reason\":\"an\\nincident\"},\"recordings\":[]}";
+    static const char none[] = "{\"version\":\"2\",\"capture\":\"on\",\"recordings\":[]}";
+    struct sampling_order wanted;
+    char text[SAMPLING_TEXT_BYTES];
+    struct agent_control *control = open_control();
+    settings.rate_hz = settings.wall_rate_hz = 19;
+    settings.sampling_allowed = true;
+    settings.sampling_rate_max = settings.sampling_wall_rate_max = 99;
+    agent_control_sampling(control, &wanted);
+    assert_false(wanted.given);
+    struct sampling sampling = sampling_within(&settings, &wanted);
+    assert_true(sampling.rate_hz == 19 && !sampling.wall && !sampling.ordered && !sampling.cut);
+    assert_int_equal(control_take_orders(control, order, strlen(order), NULL), 0);
+    control = again(control); /* it is kept */
+    agent_control_sampling(control, &wanted);
+    assert_true(wanted.given && wanted.has_wall && wanted.wall);
+    assert_string_equal(wanted.reason, "an incident");
+    /* Never above this host's limits: not the rate, and not a collector that is off here. */
+    sampling = sampling_within(&settings, &wanted);
+    assert_int_equal(sampling.rate_hz, 99);
+    assert_int_equal(sampling.wall_rate_hz, 5);
+    assert_true(!sampling.wall && sampling.cut && sampling.ordered);
+    sampling_explain(&sampling, &wanted, text);
+    assert_string_equal(text, "99 Hz, wall time off, ordered by the server (more than this host's "
+                              "limits permit): an incident");
+    settings.rate_hz = 200; /* what the host does by itself is permitted */
+    settings.wall = true;
+    sampling = sampling_within(&settings, &wanted);
+    assert_true(sampling.rate_hz == 200 && sampling.wall);
+    settings.sampling_allowed = false;
+    sampling = sampling_within(&settings, &wanted);
+    assert_true(sampling.rate_hz == 200 && sampling.wall_rate_hz == 19 && sampling.cut);
+    assert_int_equal(control_take_orders(control, none, strlen(none), NULL), 0);
+    control = again(control);
+    agent_control_sampling(control, &wanted);
+    assert_false(wanted.given);
+    settings.wall = false;
+    agent_control_free(control);
+}
+
+static void a_damaged_order_is_none(void **state)
+{
+    (void)state;
+    static const char *const wrong[] = {"sampling \n", "sampling x on 5 \n", "sampling 9 on\n",
+                                        "sampling 5000 on 5 \n", "sampling 9 maybe 5 \n"};
+    for (size_t i = 0; i < ARRAY_LENGTH(wrong); i++) {
+        struct sampling_order wanted;
+        char file[128];
+        snprintf(file, sizeof(file), "agent a-1\n%s", wrong[i]);
+        assert_int_equal(file_write_atomic(state_file, file, strlen(file), NULL), 0);
+        struct agent_control *control = open_control();
+        agent_control_sampling(control, &wanted);
+        assert_false(wanted.given);
+        agent_control_free(control);
+    }
+}
+
+static void hanging_up_is_noticed_once(void **state)
+{
+    (void)state;
+    assert_false(agent_control_reload());
+    raise(SIGHUP);
+    assert_true(agent_control_reload());
+    assert_false(agent_control_reload());
+}
+
 static void limits_hold(void **state)
 {
     (void)state;
@@ -191,6 +262,9 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(three_ways),
         cmocka_unit_test(orders_are_taken),
+        cmocka_unit_test(samples_as_ordered),
+        cmocka_unit_test(a_damaged_order_is_none),
+        cmocka_unit_test(hanging_up_is_noticed_once),
         cmocka_unit_test(limits_hold),
         cmocka_unit_test(orders_that_are_none),
     };

@@ -341,6 +341,74 @@ static void the_last_rule_counts(void **state)
     control_close(control);
 }
 
+static void order(struct control *control, struct control_tenant *tenant, const char *text,
+                  const char *selector, int wanted)
+{
+    struct sampling_wish wish = {0};
+    struct error error = {0};
+    struct source source;
+    struct json json;
+    assert_int_equal(source_open_memory(&source, "x", text, strlen(text), 1000, &error), 0);
+    json_init(&json, &source, &error);
+    int r = sampling_wish_read(&json, &wish);
+    json_release(&json);
+    source_release(&source);
+    if (r >= 0)
+        r = control_set_sampling(control, tenant, &wish, selector, "me", "why", SECOND, &error);
+    assert_int_equal(r < 0 ? r : 0, wanted);
+}
+
+static const char *ordered(struct control *control, struct control_tenant *tenant, const char *id)
+{
+    static char text[512];
+    struct buffer out = {0};
+    control_write_orders(control, tenant, agent_table_find(&tenant->agents, id), "", &out);
+    const char *at = strstr(buffer_text(&out), "\"sampling\":");
+    snprintf(text, sizeof(text), "%.*s", at ? (int)(strchr(at, '}') + 1 - at) : 0, at ? at : "");
+    buffer_release(&out);
+    return text;
+}
+
+static void the_last_sampling_order_applies(void **state)
+{
+    (void)state;
+    struct control *control = open_control(NULL);
+    struct control_tenant *tenant = control_tenant(control, "t");
+    put_agent(tenant, "a", "h1", SECOND);
+    put_agent(tenant, "b", "h2", SECOND);
+    assert_string_equal(ordered(control, tenant, "a"), "");
+    order(control, tenant, "{\"rate\":9}", "{host=\"h1\"}", 0);
+    assert_string_equal(ordered(control, tenant, "a"),
+                        "\"sampling\":{\"rate\":9,\"reason\":\"why\"}");
+    assert_string_equal(ordered(control, tenant, "b"), "");
+    order(control, tenant, "{\"wall\":false,\"wall_rate\":5}", "", 0);
+    assert_int_equal(tenant->sampling.count, 1);
+    assert_string_equal(ordered(control, tenant, "a"),
+                        "\"sampling\":{\"wall\":false,\"wall_rate\":5,\"reason\":\"why\"}");
+    /* One that orders nothing takes an agent out, and ends everything for all. */
+    order(control, tenant, "{}", "{host=\"h2\"}", 0);
+    assert_string_equal(ordered(control, tenant, "b"), "");
+    order(control, tenant, "{}", "", 0);
+    assert_int_equal(tenant->sampling.count, 0);
+    uint64_t version = tenant->version;
+    static const char *const wrong[] = {"{\"rate\":0}",       "{\"rate\":1000}", "{\"rate\":-1}",
+                                        "{\"wall\":\"off\"}", "{\"speed\":9}",   "[]",
+                                        "{\"wall_rate\":1e9}"};
+    for (size_t i = 0; i < ARRAY_LENGTH(wrong); i++)
+        order(control, tenant, wrong[i], "", -EBADMSG);
+    order(control, tenant, "{\"rate\":9}", "{host=", -EINVAL);
+    assert_int_equal(tenant->version, version);
+    for (int i = 0; i < SAMPLING_RULES_MAX; i++) {
+        char selector[32];
+        snprintf(selector, sizeof(selector), "{host=\"x%d\"}", i);
+        order(control, tenant, "{\"rate\":9}", selector, 0);
+    }
+    order(control, tenant, "{\"rate\":9}", "{host=\"y\"}", -EBUSY);
+    order(control, tenant, "{\"rate\":9}", "", 0); /* for everybody always works */
+    assert_int_equal(tenant->sampling.count, 1);
+    control_close(control);
+}
+
 /* ---- on disk ---- */
 
 static struct control *filled(const char *directory)
@@ -356,6 +424,7 @@ static struct control *filled(const char *directory)
     update(tenant, recording->id, "a", "refused", 0);
     set(control, tenant, false, "{host=~\"h.*\"}", 0);
     set(control, tenant, true, "{host=\"h1\"}", 0);
+    order(control, tenant, "{\"rate\":9,\"wall\":false}", "{host=\"h1\"}", 0);
     return control;
 }
 
@@ -375,6 +444,10 @@ static void a_restart_forgets_nothing(void **state)
     assert_true(may(tenant, "a"));
     assert_false(may(tenant, "b"));
     assert_string_equal(tenant->rules[0].reason, "why");
+    assert_int_equal(tenant->sampling.count, 1);
+    assert_string_equal(ordered(control, tenant, "a"),
+                        "\"sampling\":{\"rate\":9,\"wall\":false,\"reason\":\"why\"}");
+    assert_int_equal(tenant->sampling.list[0].since_ns, SECOND);
     assert_int_equal(tenant->book.count, 1);
     assert_int_equal(tenant->book.list[0]->parts[0].state, RECORDING_REFUSED);
     assert_int_equal(tenant->book.list[0]->parts[1].state, RECORDING_PENDING);
@@ -432,6 +505,7 @@ int main(void)
         cmocka_unit_test(bad_reports_are_refused),
         cmocka_unit_test(large_reports_stay_small),
         cmocka_unit_test(the_last_rule_counts),
+        cmocka_unit_test(the_last_sampling_order_applies),
         cmocka_unit_test(a_restart_forgets_nothing),
         cmocka_unit_test(damaged_files_are_noticed),
     };

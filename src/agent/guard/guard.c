@@ -35,7 +35,7 @@ static unsigned rate_levels(const struct guard *guard)
 
 static unsigned type_levels(const struct guard *guard)
 {
-    return guard->type_count - 1;
+    return guard->type_count - 1 - (unsigned)__builtin_popcount(guard->unwanted);
 }
 
 unsigned guard_level_max(const struct guard *guard)
@@ -52,7 +52,7 @@ static unsigned most_expensive(const struct guard *guard)
     int64_t most = -1;
     for (unsigned i = 1; i < guard->type_count; i++) {
         int64_t took = last->type_ns[i] - first->type_ns[i];
-        if (!(guard->state.types_off & 1u << i) && took > most) {
+        if (!((guard->state.types_off | guard->unwanted) & 1u << i) && took > most) {
             most = took;
             costliest = i;
         }
@@ -101,12 +101,14 @@ void guard_init(struct guard *guard, const struct guard_limits *limits, unsigned
                             .backoff = 1};
 }
 
-void guard_set_types(struct guard *guard, unsigned type_count)
+void guard_set_types(struct guard *guard, unsigned type_count, unsigned unwanted)
 {
     unsigned count = MAX(MIN(type_count, GUARD_TYPES_MAX), 1u);
-    if (count == guard->type_count)
+    unwanted &= (1u << count) - 2; /* the CPU clock is always wanted */
+    if (count == guard->type_count && unwanted == guard->unwanted)
         return;
     guard->type_count = count;
+    guard->unwanted = unwanted;
     guard->state.types_off = 0;
     guard->count = MIN(guard->count, (size_t)1);
     set_level(guard, MIN(guard->level, guard_level_max(guard)));

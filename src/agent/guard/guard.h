@@ -47,6 +47,7 @@ struct guard {
     unsigned cpus;
     unsigned rate_hz;    /* of the type that has the highest */
     unsigned type_count; /* of collectors: at least 1, which is never turned off */
+    unsigned unwanted;   /* a bit for each collector that is off anyway: not the guard's to turn */
     bool can_choose;     /* there is a way to sample the busiest only */
 
     unsigned level; /* how many steps down; 0: everything is sampled as it was asked for */
@@ -88,8 +89,8 @@ enum guard_action {
 void guard_init(struct guard *guard, const struct guard_limits *limits, unsigned cpus,
                 unsigned rate_hz, unsigned type_count, bool can_choose);
 
-/* Another number of collectors: the capture is a new one. */
-void guard_set_types(struct guard *guard, unsigned type_count);
+/* Other collectors: the capture is a new one, or some are off by order (`unwanted`, a bit each). */
+void guard_set_types(struct guard *guard, unsigned type_count, unsigned unwanted);
 
 /* To be called about once a second. */
 enum guard_action guard_tick(struct guard *guard, int64_t now_ns, const struct guard_cost *cost);

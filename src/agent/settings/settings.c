@@ -244,6 +244,11 @@ static void read_control(struct agent_settings *settings, struct settings *top)
     settings_u64(&section, "seconds_max", 1, 3600, &settings->recording_seconds_max);
     settings_u64(&section, "at_once_max", 1, 4, &settings->recordings_max);
     settings_close(&section);
+    settings_open(&section, top->problems, settings_map(top, "sampling"), "sampling");
+    settings_bool(&section, "allowed", &settings->sampling_allowed);
+    settings_u64(&section, "rate_max", 1, AGENT_RATE_MAX, &settings->sampling_rate_max);
+    settings_u64(&section, "wall_rate_max", 1, AGENT_RATE_MAX, &settings->sampling_wall_rate_max);
+    settings_close(&section);
 }
 
 static void read_budget(struct agent_settings *settings, struct settings *top)
@@ -264,6 +269,9 @@ static void set_defaults(struct agent_settings *settings)
     gethostname(host, sizeof(host) - 1);
     *settings = (struct agent_settings){.rate_hz = AGENT_RATE_DEFAULT,
                                         .wall_rate_hz = AGENT_RATE_DEFAULT,
+                                        .sampling_allowed = true,
+                                        .sampling_rate_max = AGENT_ORDERED_RATE_MAX,
+                                        .sampling_wall_rate_max = AGENT_ORDERED_RATE_MAX,
                                         .kernel_frames = true,
                                         .unwind_pool_bytes = POOL_BYTES_DEFAULT,
                                         .spool_bytes = SPOOL_BYTES_DEFAULT,

@@ -10,6 +10,7 @@
 
 #define AGENT_RATE_DEFAULT 19
 #define AGENT_RATE_MAX 999
+#define AGENT_ORDERED_RATE_MAX 99 /* of the server's orders, by default */
 #define AGENT_WINDOW_NS 10000000000ll
 #define AGENT_RULES_MAX 1000
 #define AGENT_OFF_FILE "/run/assay/off"
@@ -50,6 +51,8 @@ struct agent_settings {
     uint64_t rate_hz;
     bool wall;             /* wall-clock time by state, where the kernel can measure it */
     uint64_t wall_rate_hz; /* waits with their stacks, per second and CPU */
+    bool sampling_allowed; /* the server may change these three, up to: */
+    uint64_t sampling_rate_max, sampling_wall_rate_max;
     bool kernel_frames;
     bool interpreter_frames; /* native frames of interpreters too */
     uint64_t unwind_pool_bytes;

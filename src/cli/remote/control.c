@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// `assay control`: turns capture off and on for all agents of a server, or for some.
+// `assay control`: turns capture off and on, and sets rates and collectors, for all agents of a
+// server or for some.
 
 #include "cli/remote/control.h"
 
@@ -153,22 +154,56 @@ static const struct column columns[] = {{"capture", "capture", COLUMN_NAME},
                                         {"by", "by", COLUMN_NAME},
                                         {"reason", "reason", COLUMN_NAME}};
 
+static const struct column sampling_columns[] = {{"sampling", "sampling", COLUMN_NAME},
+                                                 {"agents", "selector", COLUMN_NAME},
+                                                 {"since", "since", COLUMN_NAME},
+                                                 {"by", "by", COLUMN_NAME},
+                                                 {"reason", "reason", COLUMN_NAME}};
+
 struct control_answer {
-    struct table table;
+    struct table table, sampling;
     double known, silent, off, wanted_off, not_off_yet;
 };
 
+/* {"rate":9,"wall":false,"wall_rate":5} as text. */
+static int read_sampling(struct json *json, char *text, size_t room)
+{
+    struct json_string key;
+    double rate = 0, wall_rate = 0;
+    bool has_wall = false, wall = false;
+    int r = json_object(json);
+    while (r >= 0 && (r = json_next_key(json, &key)) > 0)
+        if (json_is(&key, "rate"))
+            r = answer_number(json, &rate);
+        else if (json_is(&key, "wall_rate"))
+            r = answer_number(json, &wall_rate);
+        else if (json_is(&key, "wall"))
+            r = answer_bool(json, &wall), has_wall = true;
+    _cleanup_buffer_ struct buffer out = {0};
+    if (rate > 0)
+        buffer_printf(&out, "%.0f Hz", rate);
+    if (has_wall)
+        buffer_printf(&out, "%swall time %s", out.length ? ", " : "", wall ? "on" : "off");
+    if (wall_rate > 0)
+        buffer_printf(&out, "%swaits at %.0f Hz", out.length ? ", " : "", wall_rate);
+    snprintf(text, room, "%s", out.length ? buffer_text(&out) : "own settings");
+    return r;
+}
+
+/* Rules for capture, or for sampling. */
 static int read_rules(struct json *json, struct table *table)
 {
     int r = json_array(json);
     while (r >= 0 && (r = json_next_element(json)) > 0) {
-        char capture[8] = "", selector[2048] = "", by[80] = "", reason[300] = "", age[24];
+        char what[80] = "", selector[2048] = "", by[80] = "", reason[300] = "", age[24];
         double since = 0;
         struct json_string key;
         r = json_object(json);
         while (r >= 0 && (r = json_next_key(json, &key)) > 0)
             if (json_is(&key, "capture"))
-                r = answer_text(json, capture, sizeof(capture));
+                r = answer_text(json, what, sizeof(what));
+            else if (json_is(&key, "sampling"))
+                r = read_sampling(json, what, sizeof(what));
             else if (json_is(&key, "selector"))
                 r = answer_text(json, selector, sizeof(selector));
             else if (json_is(&key, "by"))
@@ -177,7 +212,7 @@ static int read_rules(struct json *json, struct table *table)
                 r = answer_text(json, reason, sizeof(reason));
             else if (json_is(&key, "since"))
                 r = answer_number(json, &since);
-        const struct cell cells[] = {cell_text(capture), cell_text(selector),
+        const struct cell cells[] = {cell_text(what), cell_text(selector),
                                      cell_text(answer_age(since, age)), cell_text(by),
                                      cell_text(reason)};
         table_add(table, cells);
@@ -193,6 +228,8 @@ static int read_control(struct json *json, void *context)
     while (r >= 0 && (r = json_next_key(json, &key)) > 0) {
         if (json_is(&key, "rules")) {
             r = read_rules(json, &answer->table);
+        } else if (json_is(&key, "sampling")) {
+            r = read_rules(json, &answer->sampling);
         } else if (json_is(&key, "agents")) {
             r = json_object(json);
             while (r >= 0 && (r = json_next_key(json, &key)) > 0)
@@ -212,11 +249,14 @@ static int show(const struct buffer *text, struct error *error)
     struct control_answer answer = {0};
     _cleanup_buffer_ struct buffer out = {0};
     table_init(&answer.table, columns, ARRAY_LENGTH(columns), "");
+    table_init(&answer.sampling, sampling_columns, ARRAY_LENGTH(sampling_columns), "");
     int r = server_link_read(text, read_control, &answer, error);
     if (!r && answer.table.row_count)
         table_write(&answer.table, TABLE_TEXT, false, &out);
     else if (!r)
         buffer_add_text(&out, "Capture is on for all agents.\n");
+    if (!r && answer.sampling.row_count)
+        table_write(&answer.sampling, TABLE_TEXT, false, &out);
     if (!r)
         buffer_printf(&out, "%.0f agents known, %.0f of them silent; %.0f don't capture.\n",
                       answer.known, answer.silent, answer.off);
@@ -224,28 +264,87 @@ static int show(const struct buffer *text, struct error *error)
         buffer_printf(&out, "%.0f agents have not turned capture off yet.\n", answer.not_off_yet);
     print_buffer(&out);
     table_release(&answer.table);
+    table_release(&answer.sampling);
     return r;
+}
+
+/* The options of an order. */
+struct order {
+    const char *selector, *reason, *wall;
+    uint64_t rate_hz, wall_rate_hz;
+    bool reset;
+};
+
+static bool has_sampling(const struct order *order)
+{
+    return order->rate_hz || order->wall_rate_hz || order->wall || order->reset;
+}
+
+/* NULL, or why the options don't make this order. */
+static const char *wrong_order(const char *word, const struct order *order)
+{
+    bool status = !strcmp(word, "status"), sampling = !strcmp(word, "sampling");
+    if (status && (order->selector || order->reason))
+        return "--agents and --reason are for off, on and sampling.";
+    if (!sampling && has_sampling(order))
+        return "--rate, --wall, --wall-rate and --reset are for sampling.";
+    if (sampling && !has_sampling(order))
+        return "Specify --rate, --wall or --wall-rate, or --reset for the agents' own settings.";
+    if (order->reset && (order->rate_hz || order->wall_rate_hz || order->wall))
+        return "--reset can't be combined with --rate, --wall and --wall-rate.";
+    if (order->wall && strcmp(order->wall, "on") && strcmp(order->wall, "off"))
+        return "--wall must be on or off.";
+    return NULL;
+}
+
+static void write_order(const char *word, const struct order *order, struct buffer *out)
+{
+    struct json_writer json = json_writer(out);
+    json_write_object(&json);
+    if (has_sampling(order)) {
+        json_write_key(&json, "sampling");
+        json_write_object(&json);
+        if (order->rate_hz)
+            json_member_unsigned(&json, "rate", order->rate_hz);
+        if (order->wall)
+            json_member_bool(&json, "wall", !strcmp(order->wall, "on"));
+        if (order->wall_rate_hz)
+            json_member_unsigned(&json, "wall_rate", order->wall_rate_hz);
+        json_write_object_end(&json);
+    } else {
+        json_member_text(&json, "capture", word);
+    }
+    json_member_text(&json, "selector", order->selector ? order->selector : "");
+    json_member_text(&json, "reason", order->reason ? order->reason : "");
+    json_write_object_end(&json);
 }
 
 int command_control(int argc, char **argv)
 {
     struct server_link link = {.url = SERVER_LINK_URL};
-    const char *selector = NULL, *reason = NULL;
+    struct order order = {0};
     bool json = false;
     const struct option own[] = {
         {"Order", .kind = OPTION_GROUP},
         {"agents", 'a', OPTION_TEXT, "SELECTOR",
-         "only matching agents, such as '{host=~\"web.*\"}'", &selector},
+         "only matching agents, such as '{host=~\"web.*\"}'", &order.selector},
         {"reason", 'm', OPTION_TEXT, "TEXT", "reason, shown by agents and in the audit log",
-         &reason},
+         &order.reason},
+        {"Sampling", .kind = OPTION_GROUP},
+        {"rate", 'r', OPTION_COUNT, "HZ", "samples per second on each CPU", &order.rate_hz},
+        {"wall", 'w', OPTION_TEXT, "on|off", "wall-clock time by state", &order.wall},
+        {"wall-rate", 0, OPTION_COUNT, "HZ", "waits with their stacks, per second on each CPU",
+         &order.wall_rate_hz},
+        {"reset", 0, OPTION_FLAG, NULL, "the agents' own settings again", &order.reset},
         {"Server", .kind = OPTION_GROUP},
         SERVER_LINK_OPTIONS(link),
         {"json", 'j', OPTION_FLAG, NULL, "print the answer as JSON", &json},
         {0}};
     struct command_line line = {
         .command = "control",
-        .arguments = "off|on|status",
-        .summary = "Turns capture off and on for all agents of a server, or for some.",
+        .arguments = "off|on|sampling|status",
+        .summary =
+            "Turns capture off and on, and sets rates and collectors, for agents of a server.",
         .options = own,
         .least = 1,
         .most = 1,
@@ -255,18 +354,15 @@ int command_control(int argc, char **argv)
         return r;
     const char *word = line.values[0];
     bool status = !strcmp(word, "status");
-    if (!status && strcmp(word, "on") && strcmp(word, "off"))
-        return options_wrong("control", "Unknown action \"%s\": use off, on or status.", word);
-    if (status && (selector || reason))
-        return options_wrong("control", "--agents and --reason are for off and on.");
+    if (!status && strcmp(word, "on") && strcmp(word, "off") && strcmp(word, "sampling"))
+        return options_wrong("control", "Unknown action \"%s\": use off, on, sampling or status.",
+                             word);
+    const char *wrong = wrong_order(word, &order);
+    if (wrong)
+        return options_wrong("control", "%s", wrong);
     struct error error = {0};
     _cleanup_buffer_ struct buffer body = {0}, answer = {0};
-    struct json_writer writer = json_writer(&body);
-    json_write_object(&writer);
-    json_member_text(&writer, "capture", word);
-    json_member_text(&writer, "selector", selector ? selector : "");
-    json_member_text(&writer, "reason", reason ? reason : "");
-    json_write_object_end(&writer);
+    write_order(word, &order, &body);
     r = server_link_open(&link, &error);
     if (!r)
         r = server_link_call(&link, status ? "GET" : "POST", "/api/v1/control",

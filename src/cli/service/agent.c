@@ -112,7 +112,16 @@ static int configure(const struct agent_flags *flags, struct agent_settings *set
     return count ? EXIT_FAILED : EXIT_FINE;
 }
 
-static int run(struct agent_settings *settings)
+/* For SIGHUP; the flags apply again. */
+static int reload(void *context, struct agent_settings *ret_settings)
+{
+    const struct agent_flags *flags = context;
+    if (!flags->config)
+        return -ENOENT;
+    return configure(flags, ret_settings) == EXIT_FINE ? 0 : -EINVAL;
+}
+
+static int run(struct agent_flags *flags, struct agent_settings *settings)
 {
     struct error error = {0};
     struct agent *agent;
@@ -130,10 +139,10 @@ static int run(struct agent_settings *settings)
     if (agent->capture)
         log_info("Sampling by %s, %llu times a second on each CPU, for %s.",
                  capture_backend_name(capture_backend(agent->capture)),
-                 (unsigned long long)settings->rate_hz, settings->server_url);
+                 (unsigned long long)agent->sampling.rate_hz, settings->server_url);
     if (agent->capture && capture_shortcoming(agent->capture))
         log_warning("%s", capture_shortcoming(agent->capture));
-    int r = agent_run(agent, &error);
+    int r = agent_run(agent, reload, flags, &error);
     running = NULL;
     agent_stop(agent, GRACE_MS);
     return r < 0 ? fail(&error) : EXIT_FINE;
@@ -222,5 +231,5 @@ int command_agent(int argc, char **argv)
     if (!settings.server_url)
         return options_wrong("agent", "Specify the server with --server.");
     log_set_level(LOG_INFO);
-    return run(&settings);
+    return run(&flags, &settings);
 }

@@ -44,6 +44,7 @@ static void tenant_free(struct control_tenant *tenant)
     for (size_t i = 0; i < tenant->rule_count; i++)
         rule_release(&tenant->rules[i]);
     free(tenant->rules);
+    sampling_rules_release(&tenant->sampling);
     recording_book_release(&tenant->book);
     free(tenant);
 }
@@ -114,6 +115,16 @@ int control_set(struct control *control, struct control_tenant *tenant, bool on,
     return 0;
 }
 
+int control_set_sampling(struct control *control, struct control_tenant *tenant,
+                         const struct sampling_wish *wish, const char *selector, const char *by,
+                         const char *reason, int64_t now_ns, struct error *error)
+{
+    int r = sampling_rules_add(&tenant->sampling, wish, selector, by, reason, now_ns, error);
+    if (!r)
+        control_changed(control, tenant);
+    return r;
+}
+
 const struct control_rule *control_rule_of(const struct control_tenant *tenant,
                                            const struct fleet_agent *agent)
 {
@@ -137,6 +148,14 @@ void control_write_orders(const struct control *control, const struct control_te
     json_member_unsigned(&json, "report_seconds", AGENT_INTERVAL_S);
     json_member_text(&json, "capture", rule && !rule->on ? "off" : "on");
     json_member_text(&json, "reason", rule ? rule->reason : "");
+    const struct sampling_rule *sampling = sampling_rule_of(&tenant->sampling, &agent->labels);
+    if (sampling && !sampling_wish_empty(&sampling->wish)) {
+        json_write_key(&json, "sampling");
+        json_write_object(&json);
+        sampling_wish_members(&sampling->wish, &json);
+        json_member_text(&json, "reason", sampling->reason);
+        json_write_object_end(&json);
+    }
     json_write_key(&json, "recordings");
     recording_write_orders(&tenant->book, agent->id, out);
     buffer_printf(out, "%s}\n", more);
@@ -176,6 +195,8 @@ void control_write(struct control *control, struct control_tenant *tenant, int64
     for (size_t i = 0; i < tenant->rule_count; i++)
         write_rule(&tenant->rules[i], &json);
     json_write_array_end(&json);
+    json_write_key(&json, "sampling");
+    sampling_rules_write(&tenant->sampling, false, &json);
     json_write_key(&json, "agents");
     json_write_object(&json);
     json_member_unsigned(&json, "known", tenant->agents.count);
@@ -190,12 +211,13 @@ void control_write(struct control *control, struct control_tenant *tenant, int64
 
 void control_write_metrics(struct control *control, struct buffer *out)
 {
-    size_t known = 0, silent = 0, off = 0, states[RECORDING_STATES] = {0};
+    size_t known = 0, silent = 0, off = 0, sampling = 0, states[RECORDING_STATES] = {0};
     int64_t now_ns = clock_ns(CLOCK_REALTIME);
     pthread_mutex_lock(&control->lock);
     for (size_t i = 0; i < control->tenant_count; i++) {
         const struct control_tenant *tenant = control->tenants[i];
         known += tenant->agents.count;
+        sampling += tenant->sampling.count;
         for (size_t k = 0; k < tenant->agents.count; k++) {
             silent += agent_silent(tenant->agents.list[k], now_ns);
             off += tenant->agents.list[k]->off;
@@ -208,9 +230,11 @@ void control_write_metrics(struct control *control, struct buffer *out)
                   "# HELP assay_agents Known agents, by state.\n# TYPE assay_agents "
                   "gauge\nassay_agents{state=\"reporting\"} %zu\nassay_agents{state=\"silent\"} "
                   "%zu\n# HELP assay_agents_off Agents with capture turned off.\n# TYPE "
-                  "assay_agents_off gauge\nassay_agents_off %zu\n# HELP assay_recordings Known "
+                  "assay_agents_off gauge\nassay_agents_off %zu\n# HELP assay_sampling_orders "
+                  "Orders for rates and collectors.\n# TYPE assay_sampling_orders "
+                  "gauge\nassay_sampling_orders %zu\n# HELP assay_recordings Known "
                   "recordings, by state.\n# TYPE assay_recordings gauge\n",
-                  known - silent, silent, off);
+                  known - silent, silent, off, sampling);
     for (unsigned i = 0; i < RECORDING_STATES; i++)
         buffer_printf(out, "assay_recordings{state=\"%s\"} %zu\n", recording_state_name(i),
                       states[i]);

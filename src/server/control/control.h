@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The server's side of agents: which agents report and their state (agents.h), whether they may
- * capture, and recordings (recordings.h). Separate by tenant, bounded, and kept on disk: rules and
- * recordings before their sender gets the answer, agents once a minute.
+ * capture, at which rates (sampling.h), and recordings (recordings.h). Separate by tenant, bounded,
+ * and kept on disk: rules and recordings before their sender gets the answer, agents once a minute.
  *
  * Nothing ever connects to an agent. It reports every ten seconds, and asks every 0.7 seconds, with
  * the version of its orders, whether they have changed: the answer is usually empty.
@@ -19,6 +19,7 @@
 #include "label/selector.h"
 #include "server/control/agents.h"
 #include "server/control/recordings.h"
+#include "server/control/sampling.h"
 
 #define CONTROL_FILE "control.json"
 #define CONTROL_AGENTS_FILE "agents.json"
@@ -42,6 +43,7 @@ struct control_tenant {
     struct agent_table agents;
     struct control_rule *rules;
     size_t rule_count, rule_capacity;
+    struct sampling_rules sampling;
     struct recording_book book;
     uint64_t version; /* of all orders to any agent */
 };
@@ -81,6 +83,10 @@ void control_version(const struct control *control, const struct control_tenant 
 int control_set(struct control *control, struct control_tenant *tenant, bool on,
                 const char *selector, const char *by, const char *reason, int64_t now_ns,
                 struct error *error);
+/* Rates and collectors, likewise. */
+int control_set_sampling(struct control *control, struct control_tenant *tenant,
+                         const struct sampling_wish *wish, const char *selector, const char *by,
+                         const char *reason, int64_t now_ns, struct error *error);
 /* The rule that counts for an agent; NULL: none, it captures. */
 const struct control_rule *control_rule_of(const struct control_tenant *tenant,
                                            const struct fleet_agent *agent);

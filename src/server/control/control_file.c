@@ -107,6 +107,8 @@ void control_write_file(const struct control *control, struct buffer *out)
         const struct control_tenant *tenant = control->tenants[i];
         begin_tenant(&json, tenant);
         write_rules(tenant, &json);
+        json_write_key(&json, "sampling");
+        sampling_rules_write(&tenant->sampling, true, &json);
         json_write_key(&json, "recordings");
         json_write_array(&json);
         for (size_t k = 0; k < tenant->book.count; k++) {
@@ -340,6 +342,7 @@ static int read_list(struct json *json, struct control *control, struct control_
     int r = json_array(json);
     while (r >= 0 && (r = json_next_element(json)) > 0)
         r = !strcmp(kind, "rules")        ? read_rule(json, control, tenant)
+            : !strcmp(kind, "sampling")   ? sampling_rule_read(json, &tenant->sampling)
             : !strcmp(kind, "recordings") ? read_recording(json, &tenant->book)
                                           : read_agent(json, control, tenant);
     return r;
@@ -347,7 +350,7 @@ static int read_list(struct json *json, struct control *control, struct control_
 
 static int read_tenant(struct json *json, struct control *control)
 {
-    static const char *const kinds[] = {"rules", "recordings", "agents"};
+    static const char *const kinds[] = {"rules", "sampling", "recordings", "agents"};
     struct control_tenant *tenant = NULL;
     char name[CONTROL_NAME_BYTES];
     struct json_string key;
