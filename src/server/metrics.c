@@ -5,6 +5,8 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "server/compare/baselines.h"
+#include "server/compare/compared.h"
 #include "server/internal.h"
 #include "server/scrape/scrape.h"
 
@@ -102,6 +104,30 @@ static void memory_metrics(struct server *server, struct buffer *out)
            "Allocations that failed and used the reserve.", (double)memory_shortages());
 }
 
+static void comparison_metrics(struct server *server, struct buffer *out)
+{
+    const struct comparisons *stats = server->comparisons;
+    struct baselines_stats baselines = baselines_stats(server->baselines);
+    metric(out, "assay_comparisons_total", "counter", "Comparisons made.",
+           (double)atomic_load(&stats->made));
+    metric(out, "assay_comparisons_failed_total", "counter",
+           "Comparisons that failed, such as for lack of data.",
+           (double)atomic_load(&stats->failed));
+    metric(out, "assay_comparisons_changed_total", "counter",
+           "Comparisons with at least one certain change.", (double)atomic_load(&stats->changed));
+    metric(out, "assay_comparisons_judged_total", "counter",
+           "Values of functions that comparisons judged.", (double)atomic_load(&stats->judged));
+    metric(out, "assay_comparisons_found_total", "counter", "Certain changes among them.",
+           (double)atomic_load(&stats->found));
+    metric(out, "assay_comparisons_seconds_total", "counter", "Time spent on comparisons.",
+           (double)atomic_load(&stats->busy_ns) / 1e9);
+    metric(out, "assay_baselines", "gauge", "Baselines of all tenants.", (double)baselines.count);
+    metric(out, "assay_baseline_bytes", "gauge", "Size of the baselines of all tenants.",
+           (double)baselines.bytes);
+    metric(out, "assay_baselines_refused_total", "counter", "Baselines rejected by a quota.",
+           (double)baselines.refused);
+}
+
 static double resident_bytes(void)
 {
     long pages = 0;
@@ -127,6 +153,7 @@ void api_metrics(struct http_request *request, void *userdata)
     ingest_metrics(server, &out);
     store_metrics(server, &out);
     memory_metrics(server, &out);
+    comparison_metrics(server, &out);
     control_write_metrics(server->control, &out);
     symbols_write_metrics(server->symbols,
                           server->tokens ? http_request_identity(request)->tenant : NULL, &out);

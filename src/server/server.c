@@ -14,6 +14,7 @@
 #include "base/log.h"
 #include "base/memory.h"
 #include "server/audit/audit.h"
+#include "server/compare/compared.h"
 #include "server/internal.h"
 #include "server/pyroscope/adhoc.h"
 
@@ -207,6 +208,7 @@ static struct server_process *process_new(const struct server_options *options,
                         .admissions = &process->admissions,
                         .adhoc = adhoc_new(),
                         .baselines = baselines_new(process->options.data, &options->baselines),
+                        .comparisons = memory_zalloc(1, sizeof(struct comparisons)),
                         .source_links = options->source_links,
                         .source_link_count = options->source_link_count,
                         .data = process->options.data,
@@ -301,6 +303,7 @@ void server_stop(struct server *server, unsigned grace_ms)
     admissions_release(&process->admissions);
     adhoc_free(server->adhoc);
     baselines_free(server->baselines);
+    free(server->comparisons);
     ingest_release(&process->ingest);
     if (process->lock_fd >= 0)
         close(process->lock_fd);

@@ -35,6 +35,16 @@ grep -q '^parse grew between query:.*v3.* and query:.*v2.*; 2 comparisons.$' bis
 "$ASSAY" diff --url "$url" --base-from "$start" --new-from "$start" --base-query "$(version v1)" \
     --new-query "$(version v2)" -n 1 | grep -q ' grew .* parse$'
 
+# What comparisons found is in the metrics.
+metric() { curl -sS "$url/metrics" | sed -n "s/^$1 //p"; }
+before=$(metric assay_comparisons_total) failed=$(metric assay_comparisons_failed_total)
+compare v2 normalize=duration >/dev/null
+status 404 "$url/api/v1/compare?query=cpu%7Bservice%3D%22nobody%22%7D&from=$start"
+[ "$(metric assay_comparisons_total)" = $((before + 1)) ]
+[ "$(metric assay_comparisons_failed_total)" = $((failed + 1)) ]
+[ "$(metric assay_comparisons_changed_total)" -ge 3 ]
+[ "$(metric assay_comparisons_found_total)" -gt 22 ]
+
 # A baseline outlives what it was made of.
 "$ASSAY" baseline save good --url "$url" --query "$(version v1)" --from "$start"
 "$ASSAY" baseline save good --url "$url" --query "$(version v1)" --from "$start" 2>taken.txt && exit 1
@@ -73,6 +83,10 @@ code=0
 "$ASSAY" push "$FIXTURES/man/cpu.pb.gz" --url "$url" 2>/dev/null || code=$?
 [ "$code" = 2 ]
 "$ASSAY" push empty.pb --url "$url" --service ci 2>/dev/null && exit 1
+
+[ "$(metric assay_baselines)" = 1 ]
+[ "$(metric assay_baseline_bytes)" = "$(($(cat data/baselines/*/good/* | wc -c)))" ]
+[ "$(metric assay_baselines_refused_total)" = 0 ]
 stop_server
 
 # The quota holds, and a server without a directory says that it keeps nothing.
@@ -80,6 +94,7 @@ printf 'baselines: {count: 1}\n' >>keep.yaml
 start_server fleet --data data -c keep.yaml
 status 413 --data-binary @"$FIXTURES/man/base.pb.gz" "$url/api/v1/baselines?name=second"
 json answer.txt '"the limit is 1 (baselines.count)" in d["message"]'
+[ "$(metric assay_baselines_refused_total)" = 1 ]
 status 200 --data-binary @"$FIXTURES/man/base.pb.gz" "$url/api/v1/baselines?name=good&replace=true"
 stop_server
 start_server memory --in-memory -c keep.yaml

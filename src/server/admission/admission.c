@@ -187,6 +187,14 @@ static bool run_push(struct admissions *admissions, uint64_t limit_bytes,
     return true;
 }
 
+static void give_back(struct taken *query)
+{
+    end_start(query);
+    budget_give(&query->admissions->memory, query->bytes);
+    query->admissions = NULL;
+    query->bytes = 0;
+}
+
 bool admissions_run(struct admissions *admissions, enum admission_class class,
                     uint64_t push_limit_bytes, struct http_request *request,
                     void (*handler)(struct http_request *request, void *userdata), void *userdata)
@@ -197,13 +205,22 @@ bool admissions_run(struct admissions *admissions, enum admission_class class,
     if (class != ADMIT_FREELY && !take_first(admissions, class))
         return false;
     handler(request, userdata);
-    if (class != ADMIT_FREELY) {
-        end_start(&taken);
-        budget_give(&admissions->memory, taken.bytes);
-        taken.admissions = NULL;
-        taken.bytes = 0;
-    }
+    if (class != ADMIT_FREELY)
+        give_back(&taken);
     return true;
+}
+
+bool admissions_run_job(struct admissions *admissions, enum admission_class class,
+                        const atomic_bool *cancelled, void (*job)(void *context), void *context)
+{
+    taken.cancelled = cancelled;
+    bool admitted = take_first(admissions, class);
+    if (admitted) {
+        job(context);
+        give_back(&taken);
+    }
+    taken.cancelled = NULL;
+    return admitted;
 }
 
 size_t admit_profile_bytes(struct admissions *admissions)

@@ -38,6 +38,12 @@ bool admissions_run(struct admissions *admissions, enum admission_class class,
                     uint64_t push_limit_bytes, struct http_request *request,
                     void (*handler)(struct http_request *request, void *userdata), void *userdata);
 
+/* The same for a job of the server itself, which makes queries in a thread that serves no request.
+ * `class` is one of queries or comparisons. False when the memory isn't free within some time, or
+ * `cancelled` is set: the job hasn't run. */
+bool admissions_run_job(struct admissions *admissions, enum admission_class class,
+                        const atomic_bool *cancelled, void (*job)(void *context), void *context);
+
 struct admission {
     struct memory_meter meter; /* of the thread, from begin to end */
     struct budget *budget;

@@ -25,6 +25,8 @@ struct baselines {
     pthread_mutex_t lock; /* of the directories */
     char *directory;      /* NULL: baselines are not kept */
     struct baselines_limits limits;
+    struct baselines_stats stats;
+    bool counted; /* nothing was written since */
 };
 
 struct baselines *baselines_new(const char *data, const struct baselines_limits *limits)
@@ -231,6 +233,8 @@ int baselines_save(struct baselines *baselines, const struct baseline_part *part
         return r;
     pthread_mutex_lock(&baselines->lock);
     r = save_locked(baselines, part, error);
+    baselines->stats.refused += r == -EDQUOT;
+    baselines->counted = false;
     pthread_mutex_unlock(&baselines->lock);
     return r;
 }
@@ -314,20 +318,32 @@ int baselines_delete(struct baselines *baselines, const char *tenant, const char
     pthread_mutex_lock(&baselines->lock);
     path_of(baselines, path, tenant, "", name, "");
     r = stat(path, &status) < 0 ? missing(name, error) : remove_directory(path, error);
+    baselines->counted = false;
     pthread_mutex_unlock(&baselines->lock);
     return r;
 }
 
-void baselines_stats(struct baselines *baselines, uint64_t *ret_count, uint64_t *ret_bytes)
+/* Called with the lock held. */
+static void count_all(struct baselines *baselines)
 {
-    *ret_count = *ret_bytes = 0;
     DIR *directory = baselines->directory ? opendir(baselines->directory) : NULL;
     struct dirent *entry;
-    pthread_mutex_lock(&baselines->lock);
+    baselines->stats.count = baselines->stats.bytes = 0;
     while (directory && (entry = readdir(directory)))
         if (*entry->d_name != '.')
-            tenant_usage(baselines, entry->d_name, NULL, ret_count, ret_bytes);
-    pthread_mutex_unlock(&baselines->lock);
+            tenant_usage(baselines, entry->d_name, NULL, &baselines->stats.count,
+                         &baselines->stats.bytes);
     if (directory)
         closedir(directory);
+    baselines->counted = true;
+}
+
+struct baselines_stats baselines_stats(struct baselines *baselines)
+{
+    pthread_mutex_lock(&baselines->lock);
+    if (!baselines->counted)
+        count_all(baselines);
+    struct baselines_stats stats = baselines->stats;
+    pthread_mutex_unlock(&baselines->lock);
+    return stats;
 }

@@ -62,5 +62,8 @@ int baselines_read(struct baselines *baselines, const char *tenant, const char *
 int baselines_delete(struct baselines *baselines, const char *tenant, const char *name,
                      struct error *error);
 
-/* All tenants together, for /metrics. */
-void baselines_stats(struct baselines *baselines, uint64_t *ret_count, uint64_t *ret_bytes);
+/* All tenants together, for /metrics; `refused` by a quota since the start. */
+struct baselines_stats {
+    uint64_t count, bytes, refused;
+};
+struct baselines_stats baselines_stats(struct baselines *baselines);

@@ -9,87 +9,15 @@
 #include <string.h>
 
 #include "base/memory.h"
-#include "compare/compare.h"
 #include "format/format.h"
 #include "server/api/api.h"
+#include "server/compare/compared.h"
 #include "server/compare/replicates.h"
 #include "server/handler/answer.h"
 #include "server/handler/parameters.h"
 
 #define LIMIT_DEFAULT 1000
 #define LIMIT_MAX 100000
-
-struct compared_side {
-    struct query_context context;
-    struct profile profile;
-    struct naming naming;
-    struct store_quality quality;
-};
-
-struct compared {
-    struct compared_side sides[COMPARE_SIDES];
-    struct compare_source sources[COMPARE_SIDES];
-    struct compare_table table;
-    struct comparison comparison;
-};
-
-static void compared_release(struct compared *compared)
-{
-    comparison_release(&compared->comparison);
-    compare_table_release(&compared->table);
-    for (int i = 0; i < COMPARE_SIDES; i++) {
-        query_context_release(&compared->sides[i].context);
-        naming_release(&compared->sides[i].naming);
-        profile_release(&compared->sides[i].profile);
-    }
-}
-
-static int read_side(struct compared *compared, enum compare_side which, struct error *error)
-{
-    static const char *const names[] = {"base", "new"};
-    struct compared_side *side = &compared->sides[which];
-    struct compare_source *source = &compared->sources[which];
-    const char *label;
-    int r = replicates_merge(&side->context, &side->profile, &side->quality, &label, error);
-    if (r < 0)
-        return r;
-    naming_init(&side->naming, &side->profile);
-    compare_source_init(source, &side->profile, &side->naming, 0);
-    source->side = which;
-    source->cluster = names[which];
-    source->cluster_label = label;
-    return 0;
-}
-
-/* Hosts are paired, or tell how far hosts differ, only where both sides know them. */
-static void agree_on_hosts(struct compared *compared)
-{
-    bool both = compared->sources[0].cluster_label && compared->sources[1].cluster_label;
-    for (int i = 0; i < COMPARE_SIDES; i++)
-        if (!both)
-            compared->sources[i].cluster_label = NULL;
-}
-
-static int read_compared(struct compared *compared, struct http_request *request,
-                         struct server *server, struct error *error)
-{
-    struct query_context *base = &compared->sides[COMPARE_BASE].context;
-    struct query_context *new_side = &compared->sides[COMPARE_NEW].context;
-    const char *query = http_request_query(request, "query");
-    int r = query_context_read(new_side, request, server, "", true, error);
-    if (!r)
-        r = query_context_read_from(base, request, server, "base_", query ? query : "",
-                                    new_side->selection.from_ns, new_side->selection.to_ns, true,
-                                    error);
-    if (!r && strcmp(base->query.type, new_side->query.type))
-        r = error_set(error, -EINVAL, "Profiles of different types can't be compared.");
-    for (int i = 0; !r && i < COMPARE_SIDES; i++)
-        r = read_side(compared, (enum compare_side)i, error);
-    if (r < 0)
-        return r;
-    agree_on_hosts(compared);
-    return compare_table_build(compared->sources, COMPARE_SIDES, &compared->table, error);
-}
 
 /* Values that JSON has no number for are null: unbounded, or unknown. */
 static void put_number(struct json_writer *json, const char *key, double value)
@@ -190,8 +118,7 @@ static int write_compared(struct http_request *request, const struct compared *c
     json_member_text(&json, "method", compare_method_names[comparison->method]);
     put_number(&json, "overdispersion", comparison->overdispersion);
     put_number(&json, "level", comparison->level);
-    json_member_unsigned(&json, "hosts",
-                         compared->sources[0].cluster_label ? compared->table.cluster_count : 0);
+    json_member_unsigned(&json, "hosts", compared_hosts(compared));
     json_member_unsigned(&json, "judged", comparison->judged);
     json_member_unsigned(&json, "found", comparison->found);
     json_member_text(&json, "requests", cause(compared));
@@ -222,28 +149,27 @@ void compare_verdicts(struct http_request *request, void *server)
     static const char *const words[] = {"total", "duration", "none", "requests", NULL};
     static const enum compare_normalize normalize[] = {COMPARE_PER_TOTAL, COMPARE_PER_SECOND,
                                                        COMPARE_RAW, COMPARE_PER_REQUEST};
-    _cleanup_(compared_release) struct compared compared = {0};
+    struct compare_options options = COMPARED_OPTIONS_DEFAULT;
+    struct compared compared;
     struct error error = {0};
     uint64_t limit = LIMIT_DEFAULT;
     unsigned asked;
     if (!parameters_known(request, "/api/v1/compare"))
         return;
-    for (int i = 0; i < COMPARE_SIDES; i++)
-        profile_init(&compared.sides[i].profile, REPLICATES_DETAIL);
     int r = parameter_word(request, "normalize", words, 1, &asked, &error);
     if (!r)
         r = parameter_number(request, "limit", 1, LIMIT_MAX, &limit, &error);
-    if (!r)
-        r = read_compared(&compared, request, server, &error);
-    struct compare_options options = {.false_discovery_rate = 0.05};
-    if (!r) {
-        options.normalize = normalize[asked];
-        r = compare(&compared.table, &options, &compared.comparison, &error);
+    if (r < 0) {
+        http_respond_failure(request, &error);
+        return;
     }
+    options.normalize = normalize[asked];
+    r = compared_read(&compared, request, server, &options, &error);
     if (!r)
         r = write_compared(request, &compared, limit, &error);
     if (r < 0)
         http_respond_failure(request, &error);
+    compared_release(&compared);
 }
 
 void compare_replicates(struct http_request *request, void *server)

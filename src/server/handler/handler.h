@@ -25,6 +25,7 @@ struct server {
     struct scraper *scraper;
     struct adhoc *adhoc;
     struct baselines *baselines;
+    struct comparisons *comparisons;
     struct admissions *admissions;
     struct audit *audit; /* NULL: in memory only */
     struct tokens *tokens;

@@ -39,30 +39,47 @@ static int settle_type(struct query_context *query_context, struct error *error)
     return fits ? 0 : selector_add(&query->selector, MATCH_EQUAL, "__name__", "-", error);
 }
 
+int query_asker_read(struct http_request *request, struct query_asker *ret_asker,
+                     struct error *error)
+{
+    ret_asker->tenant = http_request_identity(request)->tenant;
+    ret_asker->cancelled = http_request_cancel_flag(request);
+    return parameter_names(request, &ret_asker->names, error);
+}
+
 int query_context_init(struct query_context *query_context, struct http_request *request,
                        struct server *server, const char *query, int64_t from_ns, int64_t to_ns,
                        bool typed, struct error *error)
 {
-    *query_context = (struct query_context){.server = server};
-    int r = parameter_names(request, &query_context->names, error);
-    if (!r)
-        r = query_parse(query, &query_context->query, error);
+    struct query_asker asker = {0};
+    *query_context = (struct query_context){0};
+    int r = query_asker_read(request, &asker, error);
+    return r < 0 ? r
+                 : query_context_open(query_context, server, &asker, query, from_ns, to_ns, typed,
+                                      error);
+}
+
+int query_context_open(struct query_context *query_context, struct server *server,
+                       const struct query_asker *asker, const char *query, int64_t from_ns,
+                       int64_t to_ns, bool typed, struct error *error)
+{
+    *query_context = (struct query_context){.server = server, .names = asker->names};
+    int r = query_parse(query, &query_context->query, error);
     if (!r && typed)
         r = query_leave_recordings(&query_context->query, error);
     if (r < 0)
         return r;
     if (from_ns >= to_ns)
         return error_set(error, -EINVAL, "The time range ends before it begins.");
-    const char *tenant = http_request_identity(request)->tenant;
-    query_context->matching = (struct match_budget){.limit_ns = MATCH_BUDGET_NS,
-                                                    .cancelled = http_request_cancel_flag(request)};
-    query_context->selection = (struct store_selection){.tenant = tenant,
+    query_context->matching =
+        (struct match_budget){.limit_ns = MATCH_BUDGET_NS, .cancelled = asker->cancelled};
+    query_context->selection = (struct store_selection){.tenant = asker->tenant,
                                                         .selector = &query_context->query.selector,
                                                         .from_ns = from_ns,
                                                         .to_ns = to_ns,
                                                         .matching = &query_context->matching};
     query_context->limits =
-        (struct store_limits){.cancelled = http_request_cancel_flag(request),
+        (struct store_limits){.cancelled = asker->cancelled,
                               .memory_bytes = admit_profile_bytes(server->admissions),
                               .admitted = true};
     if (typed || *query_context->query.type)

@@ -28,7 +28,24 @@ struct query_context {
 void query_context_release(struct query_context *query_context);
 #define _cleanup_query_context_ _cleanup_(query_context_release)
 
-/* From a query's text and times in ns, `typed` when a type must come of it. */
+/* Who asks: the client of a request, or a job of the server itself. */
+struct query_asker {
+    const char *tenant;
+    const atomic_bool *cancelled; /* stops the query; may be NULL */
+    enum profile_detail names;    /* PROFILE_ORIGINAL_NAMES, or 0 for readable ones */
+};
+
+/* From a query's text and times in ns, `typed` when a type must come of it. The asker's tenant must
+ * outlive the context. */
+int query_context_open(struct query_context *query_context, struct server *server,
+                       const struct query_asker *asker, const char *query, int64_t from_ns,
+                       int64_t to_ns, bool typed, struct error *error);
+
+/* The client of a request, whose parameter `names` is read. */
+int query_asker_read(struct http_request *request, struct query_asker *ret_asker,
+                     struct error *error);
+
+/* Both. */
 int query_context_init(struct query_context *query_context, struct http_request *request,
                        struct server *server, const char *query, int64_t from_ns, int64_t to_ns,
                        bool typed, struct error *error);
