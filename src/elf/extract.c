@@ -16,7 +16,7 @@ static bool begins(const char *text, const char *start)
     return !strncmp(text, start, strlen(start));
 }
 
-/* By name, as tools that read them find them. Code is never among them, whatever it is called. */
+/* By name, as other tools find them. Never code, whatever its name. */
 static bool has_kept_name(const struct elf_section *section)
 {
     static const char *const names[] = {
@@ -110,7 +110,7 @@ static int place_sections(struct elf_extract *extract, size_t names, struct erro
         if (i != names && !has_kept_name(section)) {
             header->sh_type = SHT_NOBITS;
             header->sh_offset = extract->size_bytes;
-            /* What isn't in memory either is nowhere now. */
+            /* Data that isn't in memory either is gone. */
             header->sh_size = section->flags & SHF_ALLOC ? header->sh_size : 0;
             header->sh_flags &= ~(uint64_t)SHF_COMPRESSED;
             continue;

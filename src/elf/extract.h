@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * An ELF file without its code and data: what names addresses, and nothing else. The result is what
- * a debug file is: all sections are there, but only debug information, symbol tables, Go's tables,
+ * An ELF file without its code and data: only the parts that name addresses. The result is like a
+ * debug file: all sections are there, but only debug information, symbol tables, Go's tables,
  * unwind information and build IDs have content. Segments stay as they are in the original, so that
- * the place of code in that is known.
+ * the place of code in it is known.
  *
- * Nothing is copied: an extract is a plan of pieces, which are read from the original when somebody
- * asks for bytes. What it takes of memory is the file's headers.
+ * Nothing is copied: an extract is a plan of pieces, which are read from the original when they are
+ * sent. It takes the memory of the file's headers.
  */
 #pragma once
 

@@ -61,7 +61,7 @@ int elf_read_some(struct elf_file *file, uint64_t offset, uint64_t length,
     if (offset > file->size_bytes)
         return 0;
     length = MIN(length, file->size_bytes - offset);
-    /* Memory is asked for as content comes, so that a length that lies costs nothing. */
+    /* Memory is allocated as content arrives, so that a false length costs nothing. */
     for (size_t piece = 256 << 10; length; piece = MIN(piece * 2, (size_t)16 << 20)) {
         size_t want = (size_t)MIN(length, piece);
         ssize_t got = read_fully(file, offset, buffer_reserve(ret_content, want), want);
@@ -222,7 +222,7 @@ static int read_names(struct elf_file *file, const Elf64_Shdr *section)
     return 0;
 }
 
-/* Whatever is wrong with them, the file is used without. */
+/* On any error in them, the file is used without. */
 static int read_sections(struct elf_file *file, const Elf64_Ehdr *header)
 {
     Elf64_Shdr first;

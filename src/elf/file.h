@@ -2,11 +2,11 @@
 /*
  * An ELF file as the profiler needs it: segments, sections, identity. Files are read in pieces by
  * pread and never mapped, so a file that shrinks or is replaced while it is read gives an error and
- * not a signal, and a binary of hundreds of megabytes costs only the pieces that are asked for.
+ * not a signal, and a binary of hundreds of megabytes costs only the pieces that are read.
  *
- * What a file says about itself is not believed: each table is read within the file's real size and
- * within a limit. Damaged section headers are dropped (`sections_damaged`), since a process runs by
- * its segments alone; a file whose segments can't be read is refused.
+ * Nothing in a file is trusted: each table is read within the file's real size and within a limit.
+ * Damaged section headers are dropped (`sections_damaged`), since a process runs by its segments
+ * alone; a file whose segments can't be read is refused.
  *
  * 64-bit little-endian only, and x86-64 unless any machine will do. A `struct elf_file` is used by
  * one thread at a time.
@@ -72,7 +72,7 @@ struct elf_file {
     elf_read_fn read;
     void *context;
     int fd;              /* closed on release; -1 when there is none */
-    uint64_t size_bytes; /* UINT64_MAX when nobody knows */
+    uint64_t size_bytes; /* UINT64_MAX when unknown */
     enum elf_layout layout;
     bool any_machine; /* not only ours */
     uint16_t type;
@@ -103,8 +103,8 @@ int elf_open_memory(const void *bytes, size_t length, enum elf_layout layout,
 /* Anything that can be read, such as another process's memory. */
 int elf_open_reader(elf_read_fn read, void *context, uint64_t size_bytes, enum elf_layout layout,
                     struct elf_file *ret_file, struct error *error);
-/* The same as those of the name, for programs of any 64-bit little-endian machine: names and debug
- * information are no machine's, while unwinding and stubs are. */
+/* The same for programs of any 64-bit little-endian machine: names and debug information don't
+ * depend on the machine, while unwinding and stubs do. */
 int elf_open_foreign_fd(int fd, struct elf_file *ret_file, struct error *error);
 int elf_open_foreign_memory(const void *bytes, size_t length, struct elf_file *ret_file,
                             struct error *error);
@@ -139,12 +139,13 @@ const struct elf_segment *elf_find_segment(const struct elf_file *file, uint32_t
  */
 bool elf_find_section(struct elf_file *file, const char *name, struct elf_section *ret_section);
 
-/* The section's bytes as they are in the file (compressed ones stay so). -E2BIG beyond the limit,
- * -ENODATA when the file has none of it; an open-ended one gives what is there. */
+/* The section's bytes as they are in the file (compressed ones stay so). -E2BIG beyond the
+ * limit, -ENODATA when the file ends before it; a section of unknown size gives the bytes that
+ * are there. */
 int elf_read_section(struct elf_file *file, const struct elf_section *section, size_t limit_bytes,
                      struct buffer *ret_content, struct error *error);
-/* What all compressed sections of a file may have unpacked: debug information shrinks to a third or
- * a tenth, and what claims to shrink far more is there to fill memory. (unpack.c) */
+/* The limit of all compressed sections of a file together, unpacked: debug information shrinks to a
+ * third or a tenth, and a file that claims far more would only fill memory. (unpack.c) */
 uint64_t elf_unpack_limit(const struct elf_file *file);
 /* The same, unpacked where it is compressed; the limit is for both, and so is the file's. */
 int elf_unpack_section(struct elf_file *file, const struct elf_section *section, size_t limit_bytes,
@@ -177,8 +178,8 @@ bool elf_dynamic_strings(struct elf_file *file, struct elf_section *ret_section)
 struct elf_symbol {
     uint64_t address, size_bytes;
 };
-/* By the file's hash table, in a few reads whatever the number of symbols. False when it has no
- * such symbol, or no such table. */
+/* By the file's hash table, in a few reads for any number of symbols. False when it has no such
+ * symbol, or no such table. */
 bool elf_dynamic_symbol(struct elf_file *file, const char *name, struct elf_symbol *ret_symbol);
 
 /* ---- the variable at an address (data_symbol.c) ---- */

@@ -42,7 +42,7 @@ int frame_window_open(struct frame_window *window, struct elf_file *file,
     if (file->layout != ELF_LAYOUT_FILE || (section->flags & SHF_COMPRESSED) ||
         size < FRAME_WINDOW_SECTION_MIN || section->type == SHT_NOBITS)
         return 0;
-    /* What is wrong with these is said where whole sections are read. */
+    /* Readers of whole sections report errors in these. */
     if (section->offset > file->size_bytes || size > file->size_bytes - section->offset ||
         size > limit_bytes)
         return 0;

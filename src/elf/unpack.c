@@ -68,7 +68,7 @@ static int unpack_zstd(const struct elf_section *section, struct cursor packed, 
     return 0;
 }
 
-/* What stands before the compressed bytes; the older kind has its own name and no flag. */
+/* The header of the compressed bytes; the older kind has its own section name and no flag. */
 static bool take_header(const struct elf_section *section, struct cursor *packed,
                         uint32_t *ret_type, uint64_t *ret_size_bytes)
 {

@@ -30,7 +30,7 @@ struct unwind_row {
 enum unwind_cfa {
     UNWIND_CFA_NONE = 0, /* code without unwind information: try fp as a frame pointer, which is a
                             guess in code that was not built for it */
-    UNWIND_CFA_END = 1,  /* the thread's first function: nobody called it */
+    UNWIND_CFA_END = 1,  /* the thread's first function, without a caller */
     UNWIND_CFA_UNSUPPORTED = 2, /* there is a rule, and it can't be said in this form */
     UNWIND_CFA_SP = 3,          /* sp + cfa_offset */
     UNWIND_CFA_FP = 4,          /* fp + cfa_offset */
@@ -96,8 +96,8 @@ enum unwind_end {
     UNWIND_END_COMPLETE,    /* the thread's first frame was reached */
     UNWIND_END_TRUNCATED,   /* the copy of the stack ends before the stack does, or memory of it
                                could not be read */
-    UNWIND_END_NO_MAPPING,  /* an address that is no code of the process */
-    UNWIND_END_NO_ROWS,     /* code without unwind information, and fp is no frame pointer */
+    UNWIND_END_NO_MAPPING,  /* an address outside of the process's code */
+    UNWIND_END_NO_ROWS,     /* code without unwind information, and fp isn't a frame pointer */
     UNWIND_END_UNSUPPORTED, /* a rule that can't be followed here */
     UNWIND_END_LOOP,        /* the next frame is not above this one */
     UNWIND_END_LIMIT,       /* more frames than there is room for */

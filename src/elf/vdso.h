@@ -6,6 +6,6 @@
 
 #define VDSO_NAME "[vdso]" /* what its mapping is called */
 
-/* Our own stands for everybody's: one kernel maps one image. The struct must stay where it is.
+/* This process's image stands for all: one kernel maps one image. The struct must stay where it is.
  * -ENOENT when there is none. */
 int vdso_open(struct elf_file *ret_file, struct error *error);

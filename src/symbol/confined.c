@@ -38,7 +38,7 @@ void confined_enter(int argc, char **argv, const struct confined_program *const 
 
 /* ---- starting ---- */
 
-/* What the child finds at CONFINED_OUTPUT and after it. */
+/* The layout at CONFINED_OUTPUT and after it. */
 struct child_files {
     int fds[2 + CONFINED_FILES_MAX];
     int null; /* instead of the standard ones */

@@ -21,7 +21,7 @@
 #define CONFINED_FILES_MAX 4
 #define CONFINED_MEMORY_FLOOR (512ull << 20)
 
-/* What a child is given. Files are open for reading; -1 where there is none. */
+/* The child's input. Files are open for reading; -1 for a missing one. */
 struct confined_input {
     const void *request; /* NULL when it is empty */
     size_t request_bytes;
@@ -32,11 +32,11 @@ struct confined_input {
 void confined_write(const void *bytes, size_t length);
 
 struct confined_program {
-    const char *name; /* what a fresh process is told to run; NULL: always forked */
+    const char *name; /* the program that a fresh process executes; NULL: always forked */
     int (*run)(const struct confined_input *input); /* returns 0, or anything else for a failure */
     uint64_t memory_bytes; /* beyond what is there at first and what its files take, */
-    unsigned memory_ratio; /* and no more than CONFINED_MEMORY_FLOOR and so many times the size of
-                              its files; 0: no such limit */
+    unsigned memory_ratio; /* limit: CONFINED_MEMORY_FLOOR and this many times the size of its
+                            * files; 0: no such limit */
     unsigned cpu_seconds;
     unsigned deadline_ms; /* from the start */
     size_t output_max_bytes;
@@ -66,8 +66,8 @@ struct confined_job {
     int64_t deadline_ms;
 };
 
-/* Where jobs come from and go to: called until `next` says there is no more. `done` may take the
- * output; the job is released after it. */
+/* Gives out jobs and takes results: called until `next` returns false. `done` may take the output;
+ * the job is released after it. */
 struct confined_jobs {
     bool (*next)(void *context, struct confined_job *job);
     void (*done)(void *context, struct confined_job *job);

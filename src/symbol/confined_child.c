@@ -23,7 +23,7 @@ void confined_write(const void *bytes, size_t length)
         _exit(EXIT_FAILED);
 }
 
-/* What the process has mapped already. A sanitizer's share is terabytes. */
+/* The size of the process's existing mappings. A sanitizer's share is terabytes. */
 static uint64_t address_space_bytes(void)
 {
     char text[64] = {0};
@@ -63,8 +63,8 @@ static bool set_limits(const struct confined_program *program, const struct conf
 }
 
 /*
- * What allocation and reading need. Whatever opens files by name fails as if they were not there,
- * since libraries try that; anything else ends the process.
+ * The system calls that allocation and reading need. Calls that open files by name fail as if the
+ * files were missing, since libraries try that; any other call ends the process.
  */
 static bool filter_calls(void)
 {

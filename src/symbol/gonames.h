@@ -9,8 +9,8 @@
 #include "elf/go/gopclntab.h"
 #include "symbol/symbol.h"
 
-/* Is there Go code at an address? C code that Go's linker put into its program is in the table too,
- * but only by name: others know more about it. An empty table has none. */
+/* Whether an address is Go code. C code that Go's linker put into its program is in the table too,
+ * but only by name: other tables know more about it. An empty table contains no code. */
 bool go_covers(const struct gopclntab *table, uint64_t address);
 
 /* By address, Go's or not; the pointers live with the table. */

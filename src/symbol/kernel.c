@@ -83,7 +83,7 @@ static void parse_line(struct kernel_symbols *symbols, const char *line, const c
     line += 3;
     const char *tab = memchr(line, '\t', (size_t)(end - line));
     size_t length = (size_t)((tab ? tab : end) - line);
-    /* Absolute ones are no addresses of memory. */
+    /* Absolute symbols are not addresses of memory. */
     if (type == 'A' || type == 'a' || !length || length > SYMBOL_NAME_MAX)
         return;
     uint32_t module = 0;

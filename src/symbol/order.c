@@ -133,8 +133,8 @@ static void close_until(struct symbol_table *table, struct open_functions *open,
     }
 }
 
-/* Where functions overlap, the one that begins last has the code. What has no size and stands
- * inside a function is a label of it and no function. */
+/* Where functions overlap, the one that begins last has the code. A symbol without a size inside a
+ * function is a label of it, not a function. */
 static void make_stretches(struct symbol_table *table)
 {
     /* Each function begins one and ends at most one. */

@@ -16,7 +16,7 @@ struct plt_stub {
     uint64_t start, end;
     const char *name;     /* the symbol's; NULL when the function has none */
     uint64_t resolver;    /* without a symbol: address of what chooses the function when it runs */
-    const char *readable; /* for whoever shows it; NULL at first */
+    const char *readable; /* set when first shown; NULL before */
     const char *system;
 };
 

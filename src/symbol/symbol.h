@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What an address is called. */
+/* The name and place of an address. */
 #pragma once
 
 #include <stdint.h>

@@ -11,7 +11,7 @@
 #include "symbol/gonames.h"
 #include "symbol/minidebug.h"
 
-/* What a symbol takes at the most: as it is in the file, as a function, and two stretches. */
+/* The maximum memory of a symbol: as it is in the file, as a function, and two stretches. */
 #define SYMBOL_BYTES                                                                               \
     (sizeof(Elf64_Sym) + 2 * sizeof(struct function_symbol) + 2 * sizeof(struct symbol_stretch))
 #define UNPACKED_TIMES 8 /* .gnu_debugdata, with its decoder */
@@ -38,7 +38,7 @@ static void load_code(struct symbol_table *table, const struct elf_file *file)
     symbol_code_sort(table->code, table->code_count);
 }
 
-/* What offsets are turned into addresses by, when the file is closed. */
+/* What turns offsets into addresses after the file is closed. */
 static void keep_layout(struct symbol_table *table, const struct elf_file *file)
 {
     table->layout = (struct elf_file){.fd = -1, .segment_count = file->segment_count};

@@ -2,11 +2,11 @@
 /*
  * The functions of one ELF file, by address: from .symtab, or else from the .symtab of its separate
  * debug file, or else of the one that is packed into .gnu_debugdata, together with .dynsym. Linkage
- * stubs are called after what they lead to. Where no symbol has an address, the range of its unwind
- * entry (FDE) still says which function it is in.
+ * stubs get the name of their target. Where no symbol has an address, the range of its unwind entry
+ * (FDE) still identifies its function.
  *
  * Files lie: a symbol outside of the file's code is left out, names end within their section, and
- * whatever can't be read is simply no name. A table is used by one thread at a time.
+ * an unreadable name counts as missing. A table is used by one thread at a time.
  */
 #pragma once
 
@@ -23,7 +23,7 @@
 
 #define SYMBOLS_BYTES_MAX (192u << 20) /* of a symbol table: 8 million symbols */
 #define SYMBOL_STRINGS_MAX (1u << 30)
-#define SYMBOL_NAME_MAX 65536 /* a function of a longer name has none */
+#define SYMBOL_NAME_MAX 65536 /* longer names are dropped */
 #define SYMBOL_CODE_MAX 65536
 
 /* A stretch of the file's code: an executable section, or a segment where there are none. */
@@ -34,7 +34,7 @@ struct symbol_code {
 struct function_symbol {
     uint64_t start, end;
     char *name;
-    const char *readable; /* of the demangled name, once somebody asked; `name` when that is it */
+    const char *readable; /* of the demangled name, made on demand; `name` when it is the same */
     uint8_t rank;         /* of its kind and binding; the lowest is taken first */
     bool guessed_end;     /* the symbol has no size */
 };

@@ -284,7 +284,7 @@ int cfi_next(struct cfi_run *run, struct cfi_stretch *ret_stretch)
         execute(run);
         if (run->bad || run->location == start)
             continue;
-        /* What moves changes nothing else: the state is still that of the stretch. */
+        /* A change of the location changes nothing else: the state is still that of the stretch. */
         *ret_stretch = (struct cfi_stretch){
             .start = start, .end = MIN(run->location, run->end), .state = &run->state};
         return 1;

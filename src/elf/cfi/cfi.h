@@ -41,7 +41,7 @@ struct cfi_state {
     int64_t cfa_offset;
     struct cfi_expression cfa_expression;
     struct cfi_location frame_pointer;
-    struct cfi_location stack_pointer; /* SAME, which is said by none, means the CFA */
+    struct cfi_location stack_pointer; /* SAME, which no rule sets, means the CFA */
     struct cfi_location extra;         /* a register that a few functions find their frame by */
     struct cfi_location return_address;
 };

@@ -144,7 +144,7 @@ static bool read_augmentation(const char *letters, struct cursor *cursor, struct
     if (!letters[0])
         return true;
     if (letters[0] != 'z')
-        return false; /* "eh" of the nineties, and what nobody has thought of yet */
+        return false; /* "eh" of the nineties, or an unknown extension */
     cie->has_augmentation_data = true;
     uint64_t length = cursor_uleb(cursor);
     const uint8_t *start = cursor_take(cursor, length);

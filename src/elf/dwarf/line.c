@@ -114,7 +114,7 @@ static bool read_sizes(struct header *header, struct debug_lines *lines, struct 
         return false;
     if (lines->version == 5) {
         header->address_bytes = cursor_u8(cursor);
-        cursor_u8(cursor); /* segment selectors: nobody has any */
+        cursor_u8(cursor); /* size of segment selectors, which no compiler writes */
     }
     *ret_header_end = cursor_number(cursor, header->offset_bytes);
     return !cursor->bad && *ret_header_end <= cursor_left(cursor) &&
@@ -268,7 +268,7 @@ static void standard(const struct header *header, struct cursor *cursor, uint8_t
         machine->address += cursor_u16(cursor);
         break;
     default:
-        /* What doesn't matter here, and what is not known, says how many operands it has. */
+        /* Instructions that don't matter here, or are unknown, state their number of operands. */
         for (uint8_t i = 0; i < header->opcode_lengths[opcode - 1]; i++)
             cursor_uleb(cursor);
         break;
@@ -296,7 +296,7 @@ static void run(const struct header *header, struct debug_lines *lines, debug_is
             standard(header, &cursor, opcode, &machine);
         }
     }
-    /* What no end was seen of has none. */
+    /* A sequence without an end is left out. */
     lines->row_count = machine.first;
 }
 

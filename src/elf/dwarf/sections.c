@@ -11,7 +11,7 @@ static const char *const section_names[DEBUG_SECTION_COUNT] = {
     [DEBUG_RNGLISTS] = "rnglists", [DEBUG_CU_INDEX] = "cu_index",
 };
 
-/* What the name says after ".debug_" or ".zdebug_"; NULL when it is another kind of section. */
+/* The name after ".debug_" or ".zdebug_"; NULL when it is another kind of section. */
 static const char *debug_part_of_name(const char *name)
 {
     if (!strncmp(name, ".debug_", 7))
@@ -60,7 +60,7 @@ static int load_section(struct debug_sections *sections, struct elf_file *file,
     return 0;
 }
 
-/* What a section has unpacked, by its own word. */
+/* The unpacked size that a section states. */
 static uint64_t unpacked_bytes(struct elf_file *file, const struct elf_section *section)
 {
     Elf64_Chdr header;
@@ -83,7 +83,7 @@ int debug_sections_load(struct debug_sections *sections, struct elf_file *file, 
             continue;
         sections->total_bytes += MIN(unpacked_bytes(file, section), UINT32_MAX);
         for (int kind = 0; kind < DEBUG_SECTION_COUNT; kind++) {
-            /* A package's index is no part of any unit, and is called so. */
+            /* A package's index belongs to no unit, so it has its own name. */
             if (!name_is(part, section_names[kind], split && kind != DEBUG_CU_INDEX))
                 continue;
             int r = load_section(sections, file, section, (enum debug_section)kind, limit_bytes,

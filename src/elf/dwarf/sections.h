@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The sections of debug information (DWARF 2 to 5) of one file, unpacked where they are compressed,
- * and what can be told of them without knowing units: strings, and where a package (.dwp) has the
- * parts of a unit. What reads them is in dwarf_unit.h, dwarf_ranges.h and dwarf_line.h.
+ * The sections of debug information (DWARF 2 to 5) of one file, decompressed where needed, and the
+ * parts that can be read without knowing units: strings, and where a package (.dwp) has the parts
+ * of a unit. Their readers are in dwarf_unit.h, dwarf_ranges.h and dwarf_line.h.
  *
  * All of it is for files that are in memory as a whole (elf_open_memory), a mapping for instance:
- * sections that are not compressed are not copied. Nothing in them is believed.
+ * sections that are not compressed are not copied. Everything in them is checked.
  */
 #pragma once
 

@@ -109,7 +109,7 @@ static bool read_first_entry(struct debug_unit *unit, struct debug_abbreviation_
     }
     if (attributes.bad)
         return false;
-    /* A split unit has none of its own, but its other half's. */
+    /* A split unit has no base of its own, but that of its skeleton. */
     debug_value_address(unit, &unit->low_value, &unit->low);
     return true;
 }

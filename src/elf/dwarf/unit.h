@@ -108,8 +108,8 @@ bool debug_unit_skip(struct debug_bytes info, uint64_t offset, uint64_t *ret_nex
 const struct debug_abbreviations *debug_unit_abbreviations(const struct debug_unit *unit,
                                                            struct debug_abbreviation_cache *cache);
 
-/* Where the attributes of an abbreviation begin, without keeping the unit's table: most units are
- * asked for no other than that of their first entry. */
+/* Where the attributes of an abbreviation begin, without keeping the unit's table: most units need
+ * only that of their first entry. */
 bool debug_abbreviation_scan(const struct debug_unit *unit, struct debug_abbreviation_cache *cache,
                              uint64_t code, uint16_t *ret_tag, struct cursor *ret_attributes);
 
@@ -125,7 +125,7 @@ bool debug_entry_skip(const struct debug_unit *unit, struct cursor *cursor,
                       const struct debug_abbreviations *table,
                       const struct debug_abbreviation *abbreviation);
 
-/* NULL when it is no string, or in a file that isn't there. `shared` may be NULL. */
+/* NULL when it isn't a string, or is in a missing file. `shared` may be NULL. */
 const char *debug_value_string(const struct debug_unit *unit, const struct debug_value *value,
                                const struct debug_sections *shared);
 bool debug_value_address(const struct debug_unit *unit, const struct debug_value *value,

@@ -341,8 +341,8 @@ bool gopclntab_run_next(struct gopclntab_run *run)
 
 /* ---- names ---- */
 
-/* What is asked about one address. The steps of all answers together are limited, since a caller of
- * an inlined call may be said to be anywhere in the function. */
+/* A query for one address. The steps of all answers together are limited, since the table can claim
+ * any place in the function as the caller of an inlined call. */
 struct query_context {
     const struct gopclntab *table;
     struct gopclntab_function function;

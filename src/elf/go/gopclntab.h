@@ -50,7 +50,7 @@ struct gopclntab {
 
 /*
  * Finds and reads the table of a file: by its section, and in a file that looks like Go's without
- * one, by its first bytes. -ENOENT when there is none, which is no error of the file.
+ * one, by its first bytes. -ENOENT when the file has no table, which is not an error.
  */
 int gopclntab_load(struct elf_file *file, struct gopclntab *ret_table, struct error *error);
 void gopclntab_release(struct gopclntab *table);
@@ -73,7 +73,7 @@ size_t gopclntab_bytes(const struct gopclntab *table);
 /* ---- functions ---- */
 
 enum {
-    GOPCLNTAB_TOP_FRAME = 1, /* nobody called it; told since Go 1.17 */
+    GOPCLNTAB_TOP_FRAME = 1, /* has no caller; marked since Go 1.17 */
     GOPCLNTAB_SP_WRITE = 2,  /* puts another value into sp: `sp_values` don't say all */
 };
 
@@ -124,8 +124,8 @@ struct gopclntab_frame {
     uint32_t start_line;
 };
 
-/* What an address stands for: the innermost function first, all but the last inlined into the next.
- * Returns how many, at most `limit`; 0 when no function of the table has the address. Beyond the
- * limit those in the middle are left out. */
+/* The functions at an address: the innermost first, all but the last inlined into the next. Returns
+ * their number, at most `limit`; 0 when no function of the table has the address. Beyond the limit
+ * those in the middle are left out. */
 size_t gopclntab_frames(const struct gopclntab *table, uint64_t address,
                         struct gopclntab_frame *frames, size_t limit);

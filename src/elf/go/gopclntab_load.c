@@ -8,11 +8,11 @@
 #define SEARCH_PIECE (1u << 20)
 #define SEARCH_BYTES_MAX (512ull << 20) /* of segments that are searched for one thing */
 #define CANDIDATES_MAX 64               /* of what looks like it at first sight */
-#define TREE_BYTES_MAX (64u << 10)      /* of the last inline tree, whose end nobody says */
+#define TREE_BYTES_MAX (64u << 10)      /* of the last inline tree, whose end isn't recorded */
 
 /* ---- searching ---- */
 
-/* What looks right at `address`; true ends the search. */
+/* Checks whether `address` looks right; true ends the search. */
 typedef bool (*search_fn)(void *context, uint64_t address);
 
 struct search {

@@ -50,10 +50,10 @@ uint32_t go_rows_count(const struct go_rows *go)
 
 enum kind {
     KIND_USUAL,
-    KIND_ROOT,    /* nobody called it */
+    KIND_ROOT,    /* has no caller */
     KIND_SIGNAL,  /* what a signal's handler returns to */
     KIND_SWITCH,  /* goes on on another stack: its frame pointer leads back */
-    KIND_LEAVE,   /* goes on on another stack for good: what was before is no caller */
+    KIND_LEAVE,   /* continues on another stack for good: the code before isn't a caller */
     KIND_UNKNOWN, /* writes sp in a way that the table can't say */
 };
 

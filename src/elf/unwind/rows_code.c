@@ -29,7 +29,7 @@ static int by_start(const void *left, const void *right)
     return a->end > b->end ? -1 : a->end < b->end;
 }
 
-/* Assemblers leave the type and the size of a function to whoever writes it. */
+/* Hand-written assembly may lack a function's type and size. */
 static bool is_function(const Elf64_Sym *symbol)
 {
     unsigned type = ELF64_ST_TYPE(symbol->st_info);

@@ -163,7 +163,7 @@ static void list_section(struct compile *compile, uint16_t number)
     settle_ranges(&compile->list);
 }
 
-/* What C code in the same file says about itself counts more. */
+/* C code's own tables in the same file take precedence. */
 static void list_go(struct compile *compile)
 {
     size_t before = compile->list.count;
@@ -225,7 +225,7 @@ static void put(struct compile *compile, uint64_t at, uint16_t rule)
     add_row(compile, offset, rule);
 }
 
-/* What comes before the first code of a thread may be where the one who started it goes on. */
+/* Code before the first code of a thread may be where its creator continues. */
 static void put_clone(struct compile *compile, const struct range *range, uint64_t base)
 {
     uint8_t code[X86_64_CLONE_BYTES_MAX + 2];
@@ -307,7 +307,7 @@ static void lay_out(struct compile *compile)
     rows->page_count = (uint32_t)((last - base) >> UNWIND_PAGE_SHIFT) + 1;
 }
 
-/* There is room. What has several rules without an FDE is one function all the same. */
+/* There is room. Code with several rules but without an FDE is still one function. */
 static void add_function(struct unwind_rows *rows, const struct range *range, uint64_t base)
 {
     uint32_t start = (uint32_t)(range->start - base);
@@ -507,8 +507,8 @@ static void list_init(struct compile *compile, struct elf_file *file)
     }
 }
 
-/* Where the kernel starts a program nobody has called. The dynamic loader says nothing about its
- * own start; code up to the next function belongs to it, if that is near. */
+/* The kernel starts a program here, so this code has no caller. The dynamic loader's start has no
+ * tables; code up to the next function belongs to it, if that is near. */
 static void list_entry(struct compile *compile, struct elf_file *file)
 {
     struct range_list *list = &compile->list;
@@ -606,7 +606,7 @@ static int load_section(struct elf_file *file, const char *name, struct loaded_s
     return ret_section->length > 0;
 }
 
-/* What is executable and really in the file. */
+/* The ranges that are executable and really in the file. */
 static size_t code_of(const struct elf_file *file, struct unwind_code code[UNWIND_CODE_MAX])
 {
     size_t count = 0;

@@ -150,7 +150,7 @@ static bool page_is_sound(const struct unwind_row *rows, uint32_t count, uint32_
     return !bad && before < UNWIND_PAGE_BYTES;
 }
 
-/* What unwind_rows_find and copies into the kernel rely on. */
+/* Properties on which unwind_rows_find and copies into the kernel rely. */
 static bool rows_are_sound(const struct unwind_rows *rows, uint32_t rule_count)
 {
     if (rows->pages[0] || rows->pages[rows->page_count] != rows->row_count)

@@ -22,7 +22,7 @@ struct rows_identity {
 };
 
 /* Appends the file's content. The same rows give the same bytes, whatever else the table of rules
- * holds. Functions are not kept: a walk doesn't need them. */
+ * contains. Functions are not kept: a walk doesn't need them. */
 void rows_file_write(const struct rows_identity *identity, const struct unwind_rows *rows,
                      const struct unwind_rules *rules, struct buffer *out);
 

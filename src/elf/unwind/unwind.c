@@ -81,7 +81,7 @@ static bool known(const struct walk *walk, unsigned number)
     return walk->registers.known >> number & 1;
 }
 
-/* What a step finds out about its caller. */
+/* The result of a step: the caller's registers. */
 struct caller {
     uint64_t ip, sp, fp, base;
     bool fp_known, base_known;
@@ -105,8 +105,8 @@ static int step_by_frame_pointer(struct walk *walk, const struct unwind_place *f
     uint64_t fp = walk->registers.value[REGISTER_FP], sp = walk->registers.value[REGISTER_SP];
     uint64_t ip, next_fp;
     struct unwind_place place;
-    /* Chains of frame pointers end with 0. It counts behind another frame of the chain: code that
-     * has none uses the register, and words of the stack, for anything. */
+    /* Chains of frame pointers end with 0. It counts only after another frame of the chain: code
+     * without frame pointers uses the register, and words of the stack, for anything. */
     bool may_end = walk->by_frame_pointer && !from->generated;
     if (may_end && known(walk, REGISTER_FP) && !fp)
         return UNWIND_END_COMPLETE;

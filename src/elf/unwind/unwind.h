@@ -8,8 +8,8 @@
 
 #include "elf/unwind/rows.h"
 
-/* By DWARF number; which ones the innermost frame knows is said by `known`, a bit for each. ip, sp
- * and fp are enough for all but a few instructions of hand-written code. */
+/* By DWARF number; `known` has a bit for each that the innermost frame knows. ip, sp and fp are
+ * enough for all but a few instructions of hand-written code. */
 struct unwind_registers {
     uint64_t value[UNWIND_REGISTERS];
     uint32_t known;
@@ -73,6 +73,6 @@ struct unwind_input {
 };
 
 /* Frames from the innermost outwards: at most `frame_limit`, of which the first is registers.ip
- * itself. Addresses that are no code are not added. */
+ * itself. Addresses outside of code are not added. */
 enum unwind_end unwind_walk(const struct unwind_input *input, struct unwind_frame *frames,
                             size_t frame_limit, size_t *ret_count);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Static probes of a file, from its section .note.stapsdt: where they are, the counter by which a
- * program learns that somebody is interested, and where their arguments are when one is passed.
+ * Static probes of a file, from its section .note.stapsdt: their places, the counter by which a
+ * program learns that a tool is attached, and where their arguments are.
  */
 #pragma once
 

@@ -45,8 +45,8 @@ int symbol_index_build(const struct symbol_index_input *input, struct buffer *re
 int symbol_index_build_path(const char *path, const char *debug, struct buffer *ret_index,
                             struct error *error);
 
-/* What belongs to a file by name, found in the same way; -1 for the rest. To be closed by
- * symbol_index_close_input. `path` has to outlive the input. */
+/* Files that belong to a file by name, found in the same way; -1 for the rest.
+ * symbol_index_close_input closes them. `path` has to outlive the input. */
 struct symbol_index_found {
     struct symbol_index_input input;
     char build_id[BUILD_ID_TEXT_BYTES]; /* of the file */
@@ -56,8 +56,8 @@ int symbol_index_find(const char *path, const char *debug, struct symbol_index_f
                       struct error *error);
 void symbol_index_close_input(struct symbol_index_input *input);
 
-/* All .dwo files of a program in one (index_splits.h); *ret_fd is -1 where none was found.
- * *ret_units is how many there should be. With a package there is no need of them. */
+/* All .dwo files of a program in one (index_splits.h); *ret_fd is -1 if none was found. *ret_units
+ * is how many there should be. A package makes them unnecessary. */
 int symbol_index_collect_splits(const struct symbol_index_input *input, int *ret_fd,
                                 size_t *ret_units, struct error *error);
 

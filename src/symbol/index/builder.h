@@ -127,12 +127,12 @@ struct index_scope {
     bool is_resolved; /* a node was asked for */
 };
 
-/* What the functions of a unit are declared in: entries of functions, types and namespaces. */
+/* The scopes of a unit's functions: entries of functions, types and namespaces. */
 struct index_contexts {
     const uint8_t *unit; /* its first byte */
     struct index_context {
         const uint8_t *place;
-        uint32_t parent; /* counted from 1; 0 is none */
+        uint32_t parent; /* counted from 1; 0: the unit */
         uint16_t tag;
     } * list; /* in the order of places */
     size_t count, capacity;
@@ -155,7 +155,7 @@ struct index_builder {
     struct symbol_table *symbols;       /* of the file */
     struct symbol_table *debug_symbols; /* of its debug file, or NULL */
     const struct symbol_code *last_code;
-    const uint64_t *wanted; /* the only addresses that are asked for, sorted; NULL for all */
+    const uint64_t *wanted; /* restricts the result to these addresses, sorted; NULL for all */
     size_t wanted_count;
 
     struct debug_abbreviation_cache abbreviations;
@@ -196,7 +196,7 @@ struct index_builder {
 };
 
 bool index_is_code(struct index_builder *builder, uint64_t address);
-/* The next address that is asked for, from one on; UINT64_MAX when there is none. */
+/* The next wanted address, `from` included; UINT64_MAX at the end. */
 uint64_t index_next_wanted(const struct index_builder *builder, uint64_t from);
 
 /* Lists the units of a file. (index_unit.c) */

@@ -10,7 +10,7 @@ enum { INDEX_CHILD_FILE, INDEX_CHILD_DEBUG, INDEX_CHILD_SHARED, INDEX_CHILD_SPLI
 
 struct index_child_request {
     uint64_t has_splits; /* the last file is many (index_splits.h), and no package */
-    uint64_t wanted[];   /* the only addresses that are asked for, sorted; none when all are */
+    uint64_t wanted[];   /* restricts the result to these addresses, sorted; empty for all */
 };
 
 #define INDEX_CHILD_RESULT 'R'

@@ -72,8 +72,8 @@ static inline uint32_t take_short(uint64_t *word, uint32_t there, uint32_t *long
 
 /*
  * A row whose numbers are all short, as nearly all are: it fits a word. Which of them are there,
- * and how long they are, is as good as random, so no branch depends on it. False: it is no such
- * row.
+ * and their lengths, are as good as random, so no branch depends on them. False: the row isn't
+ * short.
  */
 static inline bool next_short(struct symbol_index_rows *rows)
 {

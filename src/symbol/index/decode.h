@@ -39,14 +39,14 @@ bool symbol_index_rows_next(struct symbol_index_rows *rows);
 /* The row that an address is in; the group starts at or before it. */
 bool symbol_index_row_find(const struct symbol_index *index, uint32_t group, uint32_t address,
                            struct symbol_index_row *ret_row);
-/* The nodes of a group as far as somebody needed them: what a node is inlined into is mostly there
- * too. `count` is 0 at first. */
+/* The nodes of a group, decoded on demand: the node that one is inlined into is usually in the same
+ * group. `count` is 0 at first. */
 struct symbol_index_nodes {
     uint32_t group, count;
     struct symbol_index_node list[SYMBOL_INDEX_NODES_PER_GROUP];
 };
 
-/* Nodes count from 1. NULL when there is none, or its group makes no sense. */
+/* Nodes count from 1. NULL when the number is invalid, or its group is damaged. */
 const struct symbol_index_node *symbol_index_node_find(const struct symbol_index *index,
                                                        uint32_t number,
                                                        struct symbol_index_nodes *nodes);

@@ -219,7 +219,7 @@ size_t symbol_index_look_up(const struct symbol_index *index, uint64_t address,
             break;
         frames[count] = (struct symbol_frame){.file = symbol_index_file(index, file), .line = line};
         set_function(index, content->function, &frames[count]);
-        /* An inlined function that has no name is none. */
+        /* An inlined function without a name is left out. */
         if (frames[count].name || (!content->parent && !count))
             count++;
         file = content->file;

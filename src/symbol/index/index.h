@@ -55,8 +55,8 @@ struct symbol_index {
     uint32_t group_count, node_group_count, function_count, file_count;
 };
 
-/* Of a file, which is mapped. -EBADMSG for what is no index or a damaged one, -ENOTSUP for one of
- * another version, which has to be made again. */
+/* Of a file, which is mapped. -EBADMSG when it isn't an index or is damaged, -ENOTSUP for another
+ * version, which has to be built again. */
 int symbol_index_open(const char *path, struct symbol_index *ret_index, struct error *error);
 /* Of bytes, which are borrowed and aligned to 8. */
 int symbol_index_open_memory(const void *bytes, size_t length, struct symbol_index *ret_index,
@@ -70,9 +70,9 @@ enum symbol_index_quality symbol_index_quality(const struct symbol_index *index)
 const char *symbol_index_quality_text(enum symbol_index_quality quality);
 
 /*
- * What an address of the file stands for: the innermost function first, each of the others where it
- * was inlined into the next. Returns how many, at most `most`: beyond that the outer ones are left
- * out. 0: nothing is known. Strings live as long as the index. A single frame may have no name:
+ * The functions at an address of the file: the innermost first, each of the others where the one
+ * before was inlined into it. Returns their number, at most `most`: beyond that the outer ones are
+ * left out. 0: unknown address. Strings live as long as the index. A single frame may have no name:
  * then the start of its function is known, or its line. *ret_start, which may be NULL, is the
  * address of the (outermost) function's first instruction, and 0 when it isn't known.
  */

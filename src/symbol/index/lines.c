@@ -75,8 +75,8 @@ static uint32_t scope_node(struct index_builder *builder, uint32_t number)
         uint32_t parent = scope->parent ? builder->scopes[scope->parent].node : 0;
         uint32_t function = index_name_entry(builder, scope->place);
         scope->is_resolved = true;
-        /* What has no name is a part of what it is in, and what is in a function without one is
-         * left to the symbols. */
+        /* A part without a name belongs to the function around it; within a function without a
+         * name, the symbols decide. */
         if (!function || (scope->parent && !parent))
             scope->node = parent;
         else if (scope->parent)

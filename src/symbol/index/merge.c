@@ -195,7 +195,7 @@ static void put_run(struct merge *merge, const struct index_run *run, uint64_t s
     }
 }
 
-/* What is known of code that no unit has a function for. */
+/* Lines of code for which no unit has a function. */
 static void fill(struct merge *merge, uint64_t from, uint64_t to)
 {
     while (from < to && merge->line < merge->line_count && merge->lines[merge->line].start < to) {

@@ -138,7 +138,7 @@ static void attach_lines(struct jit_dump *dump, const struct jit_codes *codes, c
     code->compiled += shift;
 }
 
-/* Nobody wants the code that they come before. */
+/* Code that these lines describe was not wanted. */
 static void drop_lines(struct jit_dump *dump, struct jit_codes *codes)
 {
     if (dump->line_count && dump->line_start + dump->line_count == codes->line_count)
@@ -152,7 +152,7 @@ static bool read_load(struct jit_dump *dump, const struct record *record, struct
         look(dump, record->at, (size_t)MIN(LOAD_BYTES, record->end - record->at));
     struct jit_code code = {.time_ns = record->time_ns};
     const char *name;
-    cursor_take(&cursor, 16); /* process, thread, and an address that is used by nobody */
+    cursor_take(&cursor, 16); /* process, thread, and an unused address */
     code.start = code.compiled = cursor_u64(&cursor);
     uint64_t size = cursor_u64(&cursor), index = cursor_u64(&cursor);
     if (cursor.bad || __builtin_add_overflow(code.start, size, &code.end))

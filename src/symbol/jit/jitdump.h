@@ -40,8 +40,8 @@ struct jit_dump {
     size_t number_count, number_capacity;
     struct id_table by_index;
 
-    /* Where wanted code was moved from that was not kept, since nobody wanted it there: to be
-     * wanted when the file is read again. */
+    /* Former addresses of wanted code that was not kept, since it was not wanted there: wanted when
+     * the file is read again. */
     uint64_t moved_from[JIT_DUMP_MOVED_MAX];
     size_t moved_count;
 
@@ -52,7 +52,7 @@ struct jit_dump {
 
 void jit_dump_release(struct jit_dump *dump);
 
-/* Adds what came since the last time; 0, or 1 when the allowance ended before the file. A record
- * that is not whole yet is left for the next. -EBADMSG when the file is none of this kind, or makes
- * no sense from somewhere on. */
+/* Adds the records since the last call; 0, or 1 when the allowance ended before the file. An
+ * incomplete record is left for the next call. -EBADMSG when the file isn't a jitdump, or is
+ * damaged from somewhere on. */
 int jit_dump_read(struct jit_dump *dump, struct jit_codes *codes);

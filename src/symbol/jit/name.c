@@ -48,7 +48,7 @@ static const char *file_start(const char *text, const char *end)
     return found ? found : memrchr(text, ' ', (size_t)(end - text));
 }
 
-/* The end of the file's name, or NULL when there is no place. */
+/* The end of the file's name, or NULL without a place. */
 static const char *place_start(const char *text, uint32_t *ret_line)
 {
     uint32_t line;

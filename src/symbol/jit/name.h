@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What compilers call their code, taken apart: V8's, Java's and CPython's names say in their own
- * ways which function it is and where that is written. Interpreted, quickly and well compiled
- * versions of a function get one name.
+ * Takes compilers' names of their code apart: V8's, Java's and CPython's each contain the function
+ * and its place in the source in their own way. Interpreted, quickly and well compiled versions of
+ * a function get one name.
  */
 #pragma once
 

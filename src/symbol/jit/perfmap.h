@@ -25,9 +25,9 @@ struct perf_map {
 };
 
 /*
- * Adds what the file has beyond what was read before; all of it where it is another file by now.
- * `final`: nobody writes any more, so a last line without an end is whole. 0, 1 when the
- * allowance ended before the file, or a negative errno.
+ * Adds the content that is new since the last call; all of it where it is another file by now.
+ * `final`: the process has ended, so a last line without an end is whole. 0, 1 when the allowance
+ * ended before the file, or a negative errno.
  */
 int perf_map_read(struct perf_map *map, int fd, bool final, struct jit_codes *codes);
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Names of sampled code of processes that can't be trusted: what is read, and what is kept of it,
-// is limited in all and for each user, so that whoever writes gigabytes loses his own names alone.
+// Names of sampled code of untrusted processes: limits, in total and per user, on the bytes that
+// are read and kept, so that a user who writes gigabytes loses only his own names.
 
 #include <fcntl.h>
 #include <string.h>
@@ -9,8 +9,8 @@
 #include "base/memory.h"
 #include "symbol/jit/internal.h"
 
-/* Processes without samples are forgotten after so many rounds; and so often it is looked again
- * whether a process has a dump by now. */
+/* Processes without samples are forgotten after this many rounds; this often, a process without a
+ * dump is checked for one. */
 #define IDLE_ROUNDS 6
 #define LOOK_ROUNDS 6
 #define PROCESSES_MAX 1024
@@ -93,7 +93,7 @@ static void remove_idle(struct jit_names *names)
         id_table_insert(&names->index, hash_word(names->list[i]->place.pid), (uint32_t)i);
 }
 
-/* Whoever has more than his share has nothing. */
+/* A user over his share has no room left. */
 static void account(struct jit_names *names, struct jit_process *process)
 {
     size_t bytes = jit_source_bytes(&process->mapped) + jit_source_bytes(&process->dumped) +
@@ -163,7 +163,7 @@ static int by_size(const void *left, const void *right)
     return a->wanted < b->wanted ? -1 : a->wanted > b->wanted;
 }
 
-/* Who wants little gets it; what is left is for the others, in equal parts. In order of size. */
+/* Small requests are granted; the others share the rest equally. In order of size. */
 static void grant(struct demand *list, size_t count, uint64_t bytes)
 {
     for (size_t i = 0; i < count; i++) {
@@ -203,8 +203,8 @@ static uint64_t size_of(int fd)
     return fd >= 0 && fstat(fd, &found) == 0 && found.st_size > 0 ? (uint64_t)found.st_size : 0;
 }
 
-/* What is still to be read of a file of this size. Of one that is there at least something: it may
- * be another one by now, as it is when it is smaller. */
+/* The bytes to read of a file of this size. At least some of an existing one: it may have been
+ * replaced, as it certainly was when it is smaller. */
 static uint64_t left_of(const struct jit_pass *pass, uint64_t size, uint64_t offset)
 {
     uint64_t from = (!pass->runs && pass->again) || size < offset ? 0 : offset;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the readers of source maps and of mapping files put together. Private to src/symbol. */
+/* Shared by the readers of source maps and of mapping files. Private to src/symbol. */
 #pragma once
 
 #include "base/idtable.h"

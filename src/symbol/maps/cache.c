@@ -78,7 +78,7 @@ static void make_place(struct symbol_maps *maps)
     drop(maps, oldest);
 }
 
-/* With the lock. One that was damaged since is no longer there. */
+/* With the lock. A file that was found damaged since is gone. */
 static struct symbol_map_use *take(struct symbol_maps *maps, size_t at)
 {
     struct symbol_maps_entry *entry = &maps->entries[at];

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The layout of a name map, as docs/formats/name-map.md specifies it: what its writer and its
- * reader share. Numbers are little-endian; texts are offsets into the part of texts, 0 is none. */
+/* The layout of a name map, as docs/formats/name-map.md specifies it, for its writer and its
+ * reader. Numbers are little-endian; texts are offsets into the part of texts, 0 means no text. */
 #pragma once
 
 #include <stdint.h>
@@ -36,7 +36,7 @@ struct symbol_map_header {
 /* Of a source map: from this column of the generated line on. */
 struct symbol_map_segment {
     uint32_t column;                     /* from 0 */
-    uint32_t source;                     /* text; 0: this is nobody's code */
+    uint32_t source;                     /* text; 0: generated code without a source */
     uint32_t source_line, source_column; /* from 1 */
     uint32_t name;                       /* text: what the source calls what stands here */
 };

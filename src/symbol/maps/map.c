@@ -81,7 +81,7 @@ static bool are_texts(const struct symbol_map *map, const uint32_t *texts, size_
     return true;
 }
 
-/* Texts of one byte or more; 0, which is none, only where there need be none. */
+/* Texts of one byte or more; 0, no text, only where it is optional. */
 static bool are_names(const struct symbol_map *map, const uint32_t *texts, size_t count,
                       bool optional)
 {
@@ -238,7 +238,7 @@ bool symbol_map_find_line(const struct symbol_map *map, uint32_t line,
     return give(map, found, ret_position);
 }
 
-/* What a name is long, as columns count: in units of UTF-16. */
+/* The length of a name as columns count: in units of UTF-16. */
 static uint32_t columns_of(const char *text)
 {
     uint32_t count = 0;

@@ -18,7 +18,7 @@
 #include "io/source.h"
 #include "symbol/maps/format.h"
 
-/* What one file may have; more is refused with -E2BIG. */
+/* The limits of one file; -E2BIG beyond them. */
 #define SYMBOL_MAP_SEGMENTS_MAX (4u << 20)
 #define SYMBOL_MAP_LINES_MAX (4u << 20)
 #define SYMBOL_MAP_METHODS_MAX (4u << 20)
@@ -35,8 +35,8 @@ struct symbol_map_key {
 
 /* ---- making one (map_build.c, sourcemap.c, proguard.c) ---- */
 
-/* What the source is, is seen by how it begins. Without a name in the key, a source map's is the
- * file that it says it is of. -EBADMSG: it can't be read. */
+/* The kind of source is detected by its beginning. Without a name in the key, a source map's is the
+ * file that it claims to describe. -EBADMSG: it can't be read. */
 int symbol_map_build(struct source *source, const struct symbol_map_key *key, int64_t added,
                      struct buffer *ret_map, struct error *error);
 
@@ -83,9 +83,9 @@ bool symbol_map_find_line(const struct symbol_map *map, uint32_t line,
                           struct symbol_map_position *ret_position);
 
 /*
- * What the source calls the function that is called `generated` in the generated file and starts
- * at that place, as V8 counts it: at the bracket before its parameters, or at an arrow function's
- * first token. NULL: the map doesn't say that it was renamed.
+ * The source's name of the function that is called `generated` in the generated file and starts at
+ * that place, as V8 counts it: at the bracket before its parameters, or at an arrow function's
+ * first token. NULL: the map doesn't rename it.
  */
 const char *symbol_map_function(const struct symbol_map *map, uint32_t line, uint32_t column,
                                 const char *generated);
@@ -101,10 +101,10 @@ struct symbol_map_frame {
 };
 
 /*
- * What `class.method` (or class/with/slashes.method) at a line (0: not known) was in the source:
- * the outermost function first, those that were inlined into it after it. Several methods may have
- * got one name; where no line tells which it is, all are named, as in `com.example.Class.add|put`.
- * 0: nothing is known of the class.
+ * The source's names of `class.method` (or class/with/slashes.method) at a line (0: not known): the
+ * outermost function first, those that were inlined into it after it. Several methods may have got
+ * one name; where no line distinguishes them, all are named, as in `com.example.Class.add|put`. 0:
+ * unknown class.
  */
 size_t symbol_map_method(const struct symbol_map *map, const char *name, uint32_t line,
                          struct arena *arena, struct symbol_map_frame *frames, size_t most);

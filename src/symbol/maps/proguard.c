@@ -132,7 +132,7 @@ static bool take_range(const char **at, const char *end, uint32_t *ret_first, ui
     return *ret_first <= *ret_last;
 }
 
-/* What is behind the brackets: nothing, ":line" or ":first:last". */
+/* The text after the brackets: nothing, ":line" or ":first:last". */
 static void read_original_range(struct span text, struct symbol_map_method *method)
 {
     const char *at = text.start + 1;

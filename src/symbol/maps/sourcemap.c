@@ -33,7 +33,7 @@ static void sourcemap_release(struct sourcemap *map)
 
 /* ---- numbers ---- */
 
-/* The next number, of 32 bits with its sign; false when there is none. */
+/* The next number, of 32 bits with its sign; false at the end. */
 static bool take_number(const char **at, const char *end, int64_t *ret_value)
 {
     uint64_t value = 0;
@@ -51,7 +51,7 @@ static bool take_number(const char **at, const char *end, int64_t *ret_value)
     return false;
 }
 
-/* What numbers in a string of mappings count from. */
+/* The values to which numbers in a string of mappings are relative. */
 struct decoding {
     int64_t column, source, line, source_column, name;
 };
@@ -153,7 +153,7 @@ static int read_names(struct sourcemap *map)
     return r;
 }
 
-/* A source may be null: then nobody says where that code is from. */
+/* A source may be null: the origin of that code is unknown. */
 static int read_sources(struct sourcemap *map)
 {
     struct json_string text;
@@ -284,8 +284,7 @@ static int read_sections(struct sourcemap *map)
     return r;
 }
 
-/* Servers put )]}' before JSON, so that no page can run it as a script; the line is no part of it.
- */
+/* Servers put )]}' before JSON, so that no page can run it as a script; the line isn't JSON. */
 static int skip_guard(struct source *source, struct error *error)
 {
     const char *line;

@@ -148,8 +148,8 @@ static struct symbol_maps_entry entry_of(const struct symbol_map *map, int64_t u
 
 /* ---- opening ---- */
 
-/* Files on their way in when the last one ended have a longer name; what can't be read, or isn't
- * what its name says, is nobody's. */
+/* Files that were being written when the server ended have a longer name. Those, unreadable ones
+ * and ones whose name doesn't match are removed. */
 static void load(struct symbol_maps *maps, const char *name)
 {
     _cleanup_buffer_ struct buffer path = {0};

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The store of name maps (map.h): which service and version of which tenant has which. The newest
- * of a name replaces the one before it. A list of what there is, is in memory; maps are opened when
- * they are asked for, and a bounded number stays open. docs/symbols.md describes the directory.
+ * The store of name maps (map.h) by tenant, service and version. A new map replaces the older one
+ * of its name. The list of all maps is in memory; maps are opened on demand, and a bounded number
+ * stays open. docs/symbols.md describes the directory.
  *
  * Any thread may call anything but close.
  */
@@ -19,8 +19,8 @@ struct symbol_maps;
 struct symbol_maps_options {
     const char *directory;    /* made when missing */
     uint64_t file_bytes_max;  /* of what is sent; 0: 256 MiB */
-    uint64_t total_bytes_max; /* of what is kept; 0: 2 GiB. What was used longest ago makes room. */
-    int64_t unused_ns;        /* what wasn't used for so long goes; 0: nothing does */
+    uint64_t total_bytes_max; /* of all maps; 0: 2 GiB. The least recently used ones make room. */
+    int64_t unused_ns;        /* maps that were unused for this long are removed; 0: never */
 };
 
 int symbol_maps_open(const struct symbol_maps_options *options, struct symbol_maps **ret_maps,
@@ -48,7 +48,7 @@ uint64_t symbol_maps_file_limit(const struct symbol_maps *maps);
  * this store. */
 int symbol_maps_list(struct symbol_maps *maps, const char *tenant, symbol_maps_fn *fn,
                      void *context);
-/* -ENOENT: the tenant has none with that id. */
+/* -ENOENT: the tenant has no map with that id. */
 int symbol_maps_delete(struct symbol_maps *maps, const char *tenant, const char *id,
                        struct error *error);
 /* Removes what is unused for too long; a round in minutes. */

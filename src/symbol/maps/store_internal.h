@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the files of the store of name maps share. Private to src/symbol/map_*.c. */
+/* Shared by the files of the store of name maps. Private to src/symbol/map_*.c. */
 #pragma once
 
 #include <pthread.h>
@@ -25,7 +25,7 @@ void symbol_maps_path(const struct symbol_maps *maps, const char *id, struct buf
 /* With the lock: the first entry of a service and version, and how many there are. */
 size_t symbol_maps_range(const struct symbol_maps *maps, const struct symbol_map_key *key,
                          size_t *ret_count);
-/* With the lock: what is open of it is no longer true. */
+/* With the lock: an open copy of it is outdated. */
 void symbol_maps_forget(struct symbol_maps *maps, const char *id);
 /* With the lock. */
 void symbol_maps_remove(struct symbol_maps *maps, size_t at);

@@ -42,7 +42,7 @@ static int compare_addresses(const void *left, const void *right)
     return a < b ? -1 : a > b;
 }
 
-/* What is left to ask: each address once, and none that was asked before. */
+/* The addresses to look up: each once, without earlier ones. */
 static void order_wanted(struct debug_info *info)
 {
     size_t kept = 0;
@@ -72,7 +72,7 @@ static bool goes_on(void *context)
     return !reading->watch || reading->watch(reading->watch_context, reading->next, reading->count);
 }
 
-/* False when there is no debug information: no failure, unless the file says that it has some. */
+/* False without debug information: not a failure, unless the file claims to have some. */
 static bool ask(struct debug_info *info, struct confined_job *job, struct debug_info_stats *stats)
 {
     struct symbol_index_found found;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What debug information says about a file's addresses: functions, what is inlined in them, files
- * and lines. It is read by confined children (index_build.h), each for all wanted addresses of one
- * file. A file whose child fails has no debug information from then on, and its symbols still have.
+ * The debug information of a file about addresses: functions, what is inlined in them, files and
+ * lines. Confined children (index_build.h) read it, each for all wanted addresses of one file. If a
+ * file's child fails, the file counts as one without debug information; its symbols still work.
  */
 #pragma once
 
@@ -29,7 +29,7 @@ struct debug_info {
     } * asked;
     size_t asked_count, asked_capacity;
     struct id_table asked_index; /* by address */
-    bool over;                   /* there is none, or it can't be read */
+    bool over;                   /* missing, or can't be read */
 };
 
 struct debug_info_stats {

@@ -9,7 +9,7 @@
 
 _Static_assert(SYMBOL_FRAMES_MAX <= PROFILE_EXPANSION_MAX, "all frames of an address fit");
 
-/* What is known of a mapping's file, and which of its addresses are wanted. */
+/* A mapping's file, and the addresses to look up in it. */
 struct named_mapping {
     struct symbolizer_file *file; /* NULL: nothing */
     uint64_t *offsets;

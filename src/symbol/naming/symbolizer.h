@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * From a frame, as a profile holds it (a file and an offset in it), to a function's name. Each file
- * is read once, whatever it is called; how many, and what they take, is limited. All pointers that
- * are given live as long as the symbolizer. One thread at a time.
+ * is read once, under any number of names; the number of files and their memory are limited. All
+ * returned pointers live as long as the symbolizer. One thread at a time.
  */
 #pragma once
 
@@ -19,7 +19,7 @@
 
 struct symbolizer;
 
-/* What could not be named, for whoever asks why; counted once for each file. */
+/* Why names are missing; counted once for each file. */
 struct symbolizer_stats {
     uint64_t files;        /* that were read */
     uint64_t unreadable;   /* that could not be */
@@ -44,7 +44,7 @@ struct symbolizer *symbolizer_new(void);
 void symbolizer_free(struct symbolizer *symbolizer);
 
 /* From now on names come from symbol tables alone: no children are started to read debug
- * information, for whoever needs an answer at once. Before the first query. */
+ * information, for callers that need an answer at once. Before the first query. */
 void symbolizer_use_tables_only(struct symbolizer *symbolizer);
 
 /* Asked before files are read and a few times a second meanwhile; once it says no, files that are
@@ -75,8 +75,8 @@ struct symbolizer_file *symbolizer_file(struct symbolizer *symbolizer, const cha
 void symbolizer_want(struct symbolizer_file *file, const uint64_t *file_offsets, size_t count);
 void symbolizer_look_up(struct symbolizer *symbolizer);
 
-/* The function and what is inlined there; 0 when there is no name. Without symbolizer_look_up, only
- * what symbol tables say. */
+/* The function and those inlined there; 0 without a name. Without symbolizer_look_up, only the
+ * symbol tables' names. */
 size_t symbolizer_file_frames(struct symbolizer_file *file, uint64_t file_offset,
                               struct symbol_frame ret_frames[SYMBOL_FRAMES_MAX]);
 bool symbolizer_file_find(struct symbolizer_file *file, uint64_t file_offset,
@@ -87,8 +87,8 @@ bool symbolizer_find_kernel(struct symbolizer *symbolizer, uint64_t address,
 /* Why the kernel's functions have no names, in a sentence; NULL when they have. */
 const char *symbolizer_kernel_reason(struct symbolizer *symbolizer);
 
-/* Who is asked for each of the kernel's addresses instead of /proc/kallsyms. What the symbol points
- * to lives until the next query. The context must outlive the symbolizer. */
+/* The source of names of the kernel's addresses, instead of /proc/kallsyms. The symbol's pointers
+ * live until the next query. The context must outlive the symbolizer. */
 typedef bool symbolizer_kernel_fn(void *context, uint64_t address, struct symbol *ret_symbol);
 void symbolizer_ask_kernel(struct symbolizer *symbolizer, symbolizer_kernel_fn *fn, void *context);
 

@@ -10,7 +10,7 @@
 struct recorded_binary {
     const char *path;
     const char *build_id; /* lower-case hexadecimal; "": not known */
-    uint64_t inode;       /* has to agree where there is no build ID; 0: not known */
+    uint64_t inode;       /* has to match if there is no build ID; 0: unknown */
 };
 
 /* Opens it. `ret_path`, which may be NULL, is where it was found. */

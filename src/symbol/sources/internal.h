@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the files of the store of sources share. Private to src/symbol/source_*.c. */
+/* Shared by the files of the store of sources. Private to src/symbol/source_*.c. */
 #pragma once
 
 #include <pthread.h>

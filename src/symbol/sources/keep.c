@@ -16,7 +16,7 @@
 #include "base/memory.h"
 #include "symbol/sources/internal.h"
 
-#define NEW_S 3600 /* so long a content may wait for a list that names it */
+#define NEW_S 3600 /* how long a content may wait for a list that names it */
 #define HELD_S 600 /* what was used since then isn't removed for room: it may be on its way in */
 #define SPARE 16   /* parts of the limit: one of them is made room for at a time */
 

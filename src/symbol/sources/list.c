@@ -20,7 +20,7 @@ static bool is_plain(const char *path, size_t length)
     return length && length <= SOURCE_PATH_BYTES_MAX;
 }
 
-/* One step up; false when there is none, which an absolute path's root puts up with. */
+/* One step up; false at the top, which is not an error for absolute paths. */
 static bool step_up(struct buffer *path, bool absolute)
 {
     if (!path->length)

@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Source files that builds were made of, as they were sent: for each tenant and build a list of
- * paths with the SHA-256 of what is there, and each content once, compressed. Paths are keys and
- * nothing else: no path that anybody sends or asks for is ever opened. docs/symbols.md describes
- * the directory.
+ * Source files of builds, as their senders uploaded them: for each tenant and build a list of paths
+ * with the SHA-256 of each content, and each content once, compressed. Paths are only keys: no path
+ * of a request is ever opened. docs/symbols.md describes the directory.
  *
- * Sources say more than names do, so tenants share nothing: a list that names the hash of another
- * tenant's file doesn't get at it.
+ * Sources reveal more than names do, so tenants share nothing: a list that names the hash of
+ * another tenant's file doesn't give access to it.
  *
  * Any thread may call anything but close.
  */
@@ -28,8 +27,8 @@
 
 /* ---- paths and lists (source_list.c) ---- */
 
-/* Without "." and double slashes, and with ".." worked out as names go, as debuginfod does. False
- * for what is no file's path: empty, too long, with control characters, or out of its own root. */
+/* Without "." and double slashes, and with ".." resolved by name, as debuginfod does. False for
+ * invalid paths: empty, too long, with control characters, or above their own root. */
 bool source_path(const char *path, size_t length, struct buffer *ret_path);
 
 struct source_item {
@@ -53,7 +52,7 @@ int source_list_read(struct source_list *list, const char *text, size_t length,
 /* In the order of paths, each once. */
 void source_list_sort(struct source_list *list);
 void source_list_write(const struct source_list *list, struct buffer *out);
-/* Of a sorted list, by a path of source_path(); NULL: there is none. */
+/* Of a sorted list, by a path of source_path(); NULL: not in the list. */
 const struct source_item *source_list_find(const struct source_list *list, const char *path);
 
 bool source_is_hash(const char *text);
@@ -67,8 +66,8 @@ struct source_store;
 struct source_store_options {
     const char *directory;    /* made when something comes */
     uint64_t file_bytes_max;  /* of one file as it is; 0: 16 MiB */
-    uint64_t total_bytes_max; /* on disk; 0: 5 GiB. What was used longest ago makes room. */
-    int64_t unused_ns;        /* what wasn't used for so long goes; 0: nothing does */
+    uint64_t total_bytes_max; /* on disk; 0: 5 GiB. The least recently used ones make room. */
+    int64_t unused_ns;        /* lists that were unused for this long are removed; 0: never */
 };
 
 struct source_store *source_store_open(const struct source_store_options *options);
@@ -108,7 +107,7 @@ int source_store_read(struct source_store *store, const char *tenant, const char
 int source_store_list(struct source_store *store, const char *tenant, const char *key,
                       struct source_list *ret_list, struct error *error);
 
-/* -ENOENT: there is no list. Contents go when nothing names them any more. */
+/* -ENOENT: unknown list. Contents are removed with the last list that names them. */
 int source_store_delete(struct source_store *store, const char *tenant, const char *key,
                         struct error *error);
 

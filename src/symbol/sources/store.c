@@ -61,8 +61,8 @@ static int make_folders(const struct source_store *store, const char *tenant, co
     return r < 0 ? error_set_errno(error, r, "Failed to create %s", buffer_text(&path)) : 0;
 }
 
-/* The directory is made when something comes: a disk that is full or can't be written to is no
- * reason not to serve what there is. */
+/* The directory is made when the first file comes: a disk that is full or read-only must not keep
+ * the server from serving existing files. */
 struct source_store *source_store_open(const struct source_store_options *options)
 {
     struct source_store *store = memory_zalloc(1, sizeof(*store));
@@ -356,7 +356,7 @@ static int read_content(struct source_store *store, const char *tenant, const ch
         return error_set(error, -ENOENT, "This source is on a list, but was never uploaded.");
     if (unpack(&packed, limit, &text) < 0 || !source_hash(text.data, text.length, found) ||
         strcmp(found, hash)) {
-        unlink(buffer_text(&path)); /* so that it is asked for again */
+        unlink(buffer_text(&path)); /* so that it is requested again */
         return error_set(error, -ENOENT,
                          "The stored source is damaged and was deleted: upload it again.");
     }

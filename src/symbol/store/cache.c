@@ -122,8 +122,8 @@ static bool is_full(const struct symbol_store *store)
     return store->source_count == SYMBOL_STORE_OPEN_MAX || (most && store->mapped_bytes > most);
 }
 
-/* What was used longest ago goes first, and nothing that is in use: somebody would have it open all
- * the same. With the lock held. */
+/* Evicts the least recently used first, and nothing that is in use, since its users keep it open
+ * anyway. With the lock held. */
 static void make_room(struct symbol_store *store)
 {
     while (is_full(store)) {

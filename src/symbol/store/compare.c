@@ -17,7 +17,7 @@ enum symbol_file symbol_file_of(const struct symbol_identity *identity)
                                 : SYMBOL_DEBUGINFO;
 }
 
-/* More names beat fewer, whatever they are from; and knowing where code lies in its file beats not
+/* More names beat fewer, whatever their source; and knowing where code lies in its file beats not
  * knowing. */
 static int compare(const struct symbol_index *a, const struct symbol_index *b)
 {
@@ -31,7 +31,7 @@ static int compare(const struct symbol_index *a, const struct symbol_index *b)
     return (x->named_bytes > y->named_bytes) - (x->named_bytes < y->named_bytes);
 }
 
-/* What strip(1) takes away: which of these sections have content, a bit each. */
+/* The sections that strip(1) removes: which of them have content, a bit each. */
 static unsigned debug_sections(const struct elf_file *file)
 {
     static const char *const names[] = {
@@ -67,8 +67,8 @@ static bool open_copy(int fd, struct elf_file *ret_file)
     return false;
 }
 
-/* What a new file has that the one of its kind in the store lacks, and the other way round. A file
- * that is the first of its kind, or whose predecessor can't be read, lacks nothing. */
+/* What a new file has that the stored one of its kind lacks, and the reverse. A file that is the
+ * first of its kind, or whose predecessor can't be read, lacks nothing. */
 struct difference {
     bool first, gains, lacks;
 };

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Contents of the symbol store, each on disk once: CONTENTS/ab/cdef... for the SHA-256 abcdef...,
 // and hard links to it from the builds of tenants. The file system counts the references; a content
-// with no other link is nobody's. See store.h.
+// with no other link is unused. See store.h.
 
 #include <dirent.h>
 #include <fcntl.h>

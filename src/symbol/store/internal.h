@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the files of the symbol store share. Private to src/symbol/store*.c. */
+/* Shared by the files of the symbol store. Private to src/symbol/store*.c. */
 #pragma once
 
 #include <pthread.h>
@@ -54,7 +54,7 @@ bool symbol_store_improves(struct symbol_store *store, const char *tenant,
 /* Whether an index knows where code lies in its file: that of a debug file alone doesn't. */
 bool symbol_store_is_placed(const struct symbol_index *index);
 
-/* What is open of a build is no longer true. */
+/* An open index of the build is outdated. */
 void symbol_store_forget(struct symbol_store *store, const char *tenant, const char *key);
 
 /* Throws out what was used longest ago until there is room for so much more; -ENOSPC. With the lock
@@ -62,8 +62,7 @@ void symbol_store_forget(struct symbol_store *store, const char *tenant, const c
 int symbol_store_make_room(struct symbol_store *store, uint64_t bytes, struct error *error);
 /* All of a build; with `making` held. */
 void symbol_store_remove(struct symbol_store *store, const char *tenant, const char *key);
-/* Makes the index of a build that has none that can be read, or removes the build; with `making`
- * held. */
+/* Makes the index of a build without a readable one, or removes the build; with `making` held. */
 void symbol_store_mend(struct symbol_store *store, const char *tenant, const char *key);
 /* Notes that a build is used now. */
 void symbol_store_touch(struct symbol_store *store, const char *tenant, const char *key);

@@ -286,7 +286,7 @@ static int by_use(const void *a, const void *b)
     return (x->used > y->used) - (x->used < y->used);
 }
 
-/* What goes from the disk with a build: what no other one links to. */
+/* The bytes that removing a build frees: files that no other build links to. */
 static uint64_t own_bytes(struct symbol_store *store, const char *tenant, const char *key)
 {
     struct stat status;
@@ -308,8 +308,8 @@ static void remove_item(struct inventory *inventory, struct inventory_item *item
     inventory->store->removed++;
 }
 
-/* The longest unused build of the tenant that has most: nobody can push out what others have by
- * sending more than they do. Items are by use. */
+/* The least recently used build of the tenant with the most bytes: a tenant can't push out others'
+ * builds by sending more. Items are in order of use. */
 static struct inventory_item *next_to_go(struct inventory *inventory)
 {
     size_t most = 0;

@@ -72,7 +72,7 @@ static void close_files(struct symbol_index_input *input, int borrowed)
             close(files[i]);
 }
 
-/* What dwz put into a file of its own has its own build ID, and was sent as such. */
+/* A file of shared parts that dwz made has its own build ID and its own upload. */
 static int open_shared(struct symbol_store *store, const char *tenant, int debug)
 {
     _cleanup_elf_ struct elf_file file = {.fd = -1};
@@ -230,7 +230,7 @@ static int write_index(struct symbol_store *store, const char *tenant, const cha
     if (!r)
         r = symbol_content_place(store, upload.fd, upload.path, buffer_text(&path), error);
     symbol_store_forget(store, tenant, key);
-    if (!r) { /* stats are right again at the next round, whatever was replaced */
+    if (!r) { /* the next round corrects the stats, whatever was replaced */
         store->made++;
         store->builds += first;
         store->bytes += index->length;

@@ -29,7 +29,7 @@ void symbol_store_path(const struct symbol_store *store, const char *tenant, con
     buffer_text(ret_path);
 }
 
-/* What was on its way in when the last one ended is nobody's. */
+/* Uploads that the end of the server interrupted. */
 static void clear_incoming(const char *folder)
 {
     DIR *listing = opendir(folder);

@@ -8,7 +8,7 @@
  * A key is a build ID in lower-case hexadecimal: a GNU build ID's bytes, the text of Go's, or, for
  * a file that has neither, OpenTelemetry's hash of its content.
  *
- * Any thread may call anything but close. Indexes are made one at a time, by confined children.
+ * Any thread may call anything but close. Confined children make indexes, one at a time.
  */
 #pragma once
 
@@ -31,9 +31,9 @@ struct symbol_store_options {
     uint64_t file_bytes_max;   /* of one file; 0: 2 GiB */
     uint64_t total_bytes_max;  /* 0: 20 GiB. Of the tenant that has most, what was used longest
                                   ago makes room. */
-    int64_t unused_ns;         /* what wasn't used for so long goes; 0: nothing does */
+    int64_t unused_ns;         /* builds that were unused for this long are removed; 0: never */
     uint64_t mapped_bytes_max; /* of indexes that are open and not in use; 0: 256 of any size */
-    struct budget *memory;     /* what an index takes until it is written; NULL: nobody counts */
+    struct budget *memory;     /* charged for an index until it is written; NULL: not counted */
 };
 
 int symbol_store_open(const struct symbol_store_options *options, struct symbol_store **ret_store,
@@ -42,7 +42,8 @@ void symbol_store_close(struct symbol_store *store); /* takes NULL */
 
 /* ---- keys (store_key.c) ---- */
 
-/* Of a build ID as profiles and people write it: hexadecimal, or Go's text. False: it is none. */
+/* Of a build ID as profiles and people write it: hexadecimal, or Go's text. False: it is
+ * neither. */
 bool symbol_key(const char *build_id, char ret_key[SYMBOL_KEY_BYTES]);
 
 struct symbol_identity {
@@ -50,7 +51,7 @@ struct symbol_identity {
     char other[SYMBOL_KEY_BYTES]; /* Go's, beside a GNU one; else "" */
     bool has_code;                /* false: a debug file alone */
     bool has_debug_information;
-    bool is_package; /* its key is no build's: it says nowhere which program it is of */
+    bool is_package; /* its key isn't a build's: a package doesn't name its program */
 };
 int symbol_identify(struct elf_file *file, struct symbol_identity *ret_identity,
                     struct error *error);
@@ -110,7 +111,7 @@ bool symbol_store_find(struct symbol_store *store, const char *tenant, const cha
 int symbol_store_list(struct symbol_store *store, const char *tenant,
                       int (*fn)(void *context, const struct symbol_entry *entry), void *context,
                       struct error *error);
-/* -ENOENT: the tenant has none. */
+/* -ENOENT: the tenant doesn't have it. */
 int symbol_store_delete(struct symbol_store *store, const char *tenant, const char *key,
                         struct error *error);
 /* A descriptor, or -1. */
@@ -130,8 +131,8 @@ struct symbol_store_stats symbol_store_stats(struct symbol_store *store);
 
 /* ---- asking (store_cache.c) ---- */
 
-/* An index that stays open until it is given back, also when a better one comes; NULL: there is
- * none. */
+/* An index that stays open until it is given back, also when a better one comes; NULL: not
+ * stored. */
 struct symbol_source;
 struct symbol_source *symbol_store_source(struct symbol_store *store, const char *tenant,
                                           const char *key);
