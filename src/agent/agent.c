@@ -92,7 +92,7 @@ static void add_capture(struct agent_stats *sum, const struct capture *capture)
     }
 }
 
-/* Whoever is new among those that are not followed as others are is in the log. */
+/* Logs users and cgroups that are newly left out of normal tracking. */
 static void update_excess(struct agent *agent)
 {
     struct capture_excess now[CAPTURE_EXCESS_MAX];
@@ -117,7 +117,7 @@ static void update_excess(struct agent *agent)
     stats->excess_count = count;
 }
 
-/* Once a second: the place for whoever acts on what the agent costs. */
+/* Once a second: acts on the agent's own cost. */
 static int tick(struct agent *agent, int64_t now_ns, struct error *error)
 {
     memory_reserved(); /* if a shortage has used it */
@@ -220,7 +220,7 @@ static int turn_on(struct agent *agent, struct error *error)
     return r < 0 ? r : agent_guard_attach(agent, error);
 }
 
-/* All of it goes: events, BPF programs and their maps. What there is of the window is sent. */
+/* Everything is closed: events, BPF programs and their maps. The unfinished window is sent. */
 static int turn_off(struct agent *agent, struct error *error)
 {
     int r = agent->window ? end_window(agent, error) : 0;

@@ -16,8 +16,8 @@
 
 #define STACKS_BYTES (8u << 20)
 #define PIDS_MAX_OWN 256
-/* What may be followed: a busy build makes a thousand events and starts a hundred processes in a
- * second on each CPU; a process has a few hundred mappings of code at the very most. */
+/* Limits of what is tracked: a busy build makes a thousand events and starts a hundred processes in
+ * a second on each CPU; a process has a few hundred mappings of code at the very most. */
 #define EVENTS_PER_CPU 3000
 #define FORKS_PER_CPU 500
 #define PROCESS_MAPPINGS_MAX 1024
@@ -27,7 +27,7 @@
 #define LEARNING_SHARE 0.25
 /* Likewise: beyond that, fewer threads are followed for wall-clock time. */
 #define WAITS_SHARE 0.4
-#define DESCRIPTORS_KEPT 128 /* for all that is no perf event */
+#define DESCRIPTORS_KEPT 128 /* for everything but perf events */
 
 /* Processes of this user, the newest first, as far as descriptors go: each thread takes one for
  * each CPU. */

@@ -21,7 +21,7 @@
 #define STATE_FILE "control"
 #define STATE_BYTES_MAX 4096
 
-/* The last signal that nobody has looked at: handlers can't do more. */
+/* The last signal that is not handled yet: a signal handler can't do more. */
 static _Atomic int signalled;
 static atomic_bool hung_up;
 
@@ -41,7 +41,7 @@ void agent_control_catch_signals(void)
     sigaction(SIGHUP, &action, NULL);
 }
 
-/* ---- what was said before ---- */
+/* ---- saved state ---- */
 
 /* The host's name, so that people recognise it, and something that no other host has. */
 static void make_id(char id[CONTROL_ID_BYTES])
@@ -184,7 +184,7 @@ void agent_control_switched(struct agent_control *control, bool off)
     pthread_mutex_lock(&control->lock);
     bool changed = control->is_off != off;
     control->is_off = off;
-    /* It is said many times a second that nothing is new. */
+    /* Usually nothing has changed: this runs many times a second. */
     if (changed) {
         control->urgent = true;
         pthread_cond_broadcast(&control->wake);

@@ -26,7 +26,7 @@ struct agent_control;
  * each of them ends it. */
 void agent_control_catch_signals(void);
 
-/* Reads what was said before, and looks at the file: agent_control_off() is right from here on. */
+/* Reads the saved state, and looks at the file: agent_control_off() is right from here on. */
 int agent_control_open(struct agent *agent, struct agent_control **ret_control,
                        struct error *error);
 /* From here on the server is heard. */

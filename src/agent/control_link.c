@@ -19,7 +19,7 @@
 
 #define REPORT_NS 10000000000ll
 #define ASK_MS 700      /* with what else it takes, the switch is off within a second */
-#define URGENT_MS 50    /* so that what comes together is told together */
+#define URGENT_MS 50    /* so that several changes go into one report */
 #define BACKOFF_MS 1000 /* after a failure, and twice as long after each more */
 #define BACKOFF_MAX_MS 16000
 #define ANSWER_BYTES_MAX (1u << 20)
@@ -27,7 +27,7 @@
 #define CALL_MS 10000
 #define FIRST_MS 500
 
-/* ---- what is said ---- */
+/* ---- reports ---- */
 
 void control_write_report(struct agent_control *control, struct buffer *out)
 {
@@ -179,7 +179,7 @@ int control_take_orders(struct agent_control *control, const char *text, size_t 
         if (!strchr("0123456789abcdefghijklmnopqrstuvwxyz-", *at))
             return error_set(error, -EBADMSG, "The server's orders have no version.");
     snprintf(control->version, sizeof(control->version), "If-None-Match: \"%s\"", answer->version);
-    /* Whatever else it says: only this one word turns capture off. */
+    /* Only this one word turns capture off; unknown ones don't. */
     control_server_says(control, !strcmp(answer->capture, "off"), answer->reason);
     control_server_samples(control, &answer->sampling);
     jobs_apply(control, answer->orders, answer->order_count);
@@ -198,7 +198,7 @@ static void renew_client(struct agent_control *control)
     pthread_mutex_lock(&control->lock);
     old = control->client;
     control->client = client;
-    /* Who stops us has either cancelled the old one or will cancel this one. */
+    /* The thread that stops us has either cancelled the old one or will cancel this one. */
     if (control->ends)
         http_client_cancel(client);
     pthread_mutex_unlock(&control->lock);

@@ -67,7 +67,7 @@ struct agent_control {
     unsigned failures; /* in a row */
 };
 
-/* Writes what was said to disk; the lock is held. What can't be is logged. */
+/* Writes the state to disk; the lock is held. Failures are logged. */
 void control_state_save(struct agent_control *control);
 int control_state_load(struct agent_control *control, struct error *error);
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Recordings: a second capture, of the processes of one service, for so long and not longer. Its
-// windows go the way of all others, with two labels more.
+// Recordings: a second capture, of the processes of one service, for a limited time. Its windows go
+// the way of all others, with two more labels.
 
 #include <dirent.h>
 #include <inttypes.h>
@@ -256,7 +256,7 @@ static size_t running_jobs(struct agent_control *control)
     return count;
 }
 
-/* What this host's settings have against it. */
+/* Checks the request against this host's settings. */
 static int check_limits(struct agent_control *control, const struct recording_order *order,
                         struct error *error)
 {

@@ -105,8 +105,7 @@ static void *encode(void *argument)
         _cleanup_buffer_ struct buffer body = {0};
         struct error error = {0};
         char id[SPOOL_ID_BYTES];
-        /* By time, so that the oldest goes first; and no two have the same, whatever is done to the
-         * clock. */
+        /* By time, so that the oldest goes first; unique, even if the clock is set back. */
         snprintf(id, sizeof(id), "%016" PRIx64 "-%016" PRIx64 "%s", (uint64_t)window->time_ns,
                  agent->run++, window->suffix);
         agent->patience_ns = monotonic_ns() + PAUSE_MAX_NS;

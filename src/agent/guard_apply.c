@@ -14,7 +14,7 @@
 
 /* The busiest: as few as are worth a name each, many enough for a host that does a few things. */
 #define BUSIEST_MAX 32
-/* Who is the busiest is found out again: for so long everybody is sampled, after so long. */
+/* How long all users are sampled to find the busiest, and how often. */
 #define LOOK_AROUND_NS 5000000000ll
 #define CHOOSE_AGAIN_NS 60000000000ll
 /* Threads share what they allocate from: each arena of its own keeps what it once needed. */
@@ -63,7 +63,7 @@ static int choose_busiest(struct agent *agent, struct error *error)
     return capture_narrow(agent->capture, pids, count, error);
 }
 
-/* Whoever is left out has no samples to be ranked by: now and then nobody is. */
+/* Users that are left out have no samples to rank them by, so now and then all are sampled. */
 static int apply_choice(struct agent *agent, int64_t now_ns, struct error *error)
 {
     if (!agent->guard.state.busiest_only) {
@@ -139,7 +139,7 @@ int agent_guard_attach(struct agent *agent, struct error *error)
     return agent_guard_follow(agent, error);
 }
 
-/* ---- what is said ---- */
+/* ---- log ---- */
 
 static void announce(struct agent *agent, bool down)
 {

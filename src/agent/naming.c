@@ -33,7 +33,7 @@
 #define JIT_READ_BYTES (16u << 20)
 #define RENEW_NS (60 * 1000000000ll) /* not more often than that */
 
-/* What an address is called. */
+/* The name of an address. */
 struct known_name {
     const struct symbol_frame *frames; /* innermost first */
     uint32_t count;                    /* 0: it has no name */
@@ -286,7 +286,7 @@ static const struct known_name *find_in_kernel(struct namer *namer,
 
 /* ---- frames ---- */
 
-/* A frame that is a name alone: its address means nothing elsewhere, and is nobody's business. */
+/* A frame that is only a name: its address is meaningless elsewhere, and private. */
 static size_t put_word(struct profile *to, const char *word, struct profile_frame *renamed)
 {
     renamed->function =
@@ -392,7 +392,7 @@ static void find_all(struct namer *namer, const struct profile *from)
     }
 }
 
-/* What takes too much memory begins anew. */
+/* A cache that is too large starts again empty. */
 static void keep_within_limits(struct namer *namer)
 {
     if (generation_bytes(&namer->young) > GENERATION_BYTES) {

@@ -30,8 +30,8 @@ struct namer_stats {
 struct namer *namer_new(void);
 void namer_free(struct namer *namer);
 
-/* Called before a file is opened that wasn't: whoever pays for it may take a while, and return
- * false to leave large ones for the next time. */
+/* Called before a file is opened for the first time: the callback may wait for its budget, and
+ * return false to leave large files for the next time. */
 void namer_set_pause(struct namer *namer, bool (*pause)(void *context), void *context);
 
 /* A mapping's file, by its number in the profile. */

@@ -14,7 +14,7 @@
 #include "profile/naming.h"
 
 #define WANTED_NS 300000000000ll    /* after the server last said so */
-#define HELD_NS 180000000000ll      /* a file that nobody asked to be sent */
+#define HELD_NS 180000000000ll      /* a file that was not requested */
 #define REFUSED_NS 86400000000000ll /* what will never be taken isn't offered again */
 #define FAILED_NS 600000000000ll    /* nor, for a while, what might be */
 #define OPEN_FLAGS (O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY)

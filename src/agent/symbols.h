@@ -29,9 +29,8 @@ struct agent_symbols_stats {
     char error[ERROR_TEXT_BYTES]; /* why the last one was not taken; "": it was */
 };
 
-/* Settings, id and control, which is urged when something was sent (NULL: nobody is), are borrowed.
- * NULL in *ret_symbols when the settings say that nothing is to be sent: all functions take that.
- */
+/* Settings, id and control, which is woken after an upload (NULL: nothing is), are borrowed. NULL
+ * in *ret_symbols when the settings forbid uploads: all functions accept that. */
 int agent_symbols_start(const struct agent_settings *settings, const char *agent_id,
                         struct agent_control *control, struct agent_symbols **ret_symbols,
                         struct error *error);
@@ -41,7 +40,7 @@ void agent_symbols_stop(struct agent_symbols *symbols);
 bool agent_symbols_look(struct agent_symbols *symbols, struct capture *capture,
                         const struct profile *profile);
 
-/* The control thread's. What a report says: ,"symbols":[...], or nothing; */
+/* For the control thread: a report's member ,"symbols":[...], or nothing; */
 void agent_symbols_write(struct agent_symbols *symbols, struct json_writer *json);
 /* and what an answer says: {"wanted":[...],"send":[...]}. */
 int agent_symbols_read(struct agent_symbols *symbols, struct json *json);

@@ -46,7 +46,7 @@ struct agent_symbols {
     pthread_mutex_t lock; /* over what follows */
     pthread_cond_t wake;
     bool stop;
-    struct http_client *client; /* of the upload under way; NULL: there is none */
+    struct http_client *client; /* of the upload under way; NULL between uploads */
     struct wanted_build wanted[SYMBOLS_WANTED_MAX];
     size_t wanted_count;
     struct held_file held[SYMBOLS_HELD_MAX];

@@ -112,7 +112,7 @@ static void make_url(const struct agent_symbols *symbols, const struct held_file
             buffer_printf(ret_url, "%%%02X", (unsigned char)*at);
 }
 
-/* So that whoever stops us can end the call. */
+/* So that a thread that stops us can end the call. */
 static bool set_client(struct agent_symbols *symbols, struct http_client *client)
 {
     pthread_mutex_lock(&symbols->lock);
@@ -186,7 +186,7 @@ static void send_one(struct agent_symbols *symbols, struct held_file *held)
     struct error error = {0};
     bool final = true;
     int r = make_parcel(symbols->settings, held, &parcel, &error);
-    if (r == -EMFILE || r == -ENFILE || r == -ENOMEM) /* it may be had another time */
+    if (r == -EMFILE || r == -ENFILE || r == -ENOMEM) /* temporary */
         final = false;
     if (!r)
         r = post(symbols, held, &parcel, &final, &error);
@@ -218,7 +218,7 @@ void *symbols_send_files(void *userdata)
             pthread_cond_wait(&symbols->wake, &symbols->lock);
             continue;
         }
-        /* From here on until the result, nobody else changes it. */
+        /* From here on until the result, no other thread changes it. */
         held->state = HELD_SENDING;
         pthread_mutex_unlock(&symbols->lock);
         send_one(symbols, held);

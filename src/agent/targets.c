@@ -9,7 +9,7 @@
 #include "base/clock.h"
 #include "base/memory.h"
 
-#define UNUSED_NS (60 * 1000000000ll)      /* without a sample for so long, it is forgotten */
+#define UNUSED_NS (60 * 1000000000ll)      /* forgotten after this time without a sample */
 #define LOOK_AGAIN_NS (300 * 1000000000ll) /* cgroups change while a process lives */
 #define LOOK_SOON_NS (20 * 1000000000ll)   /* at what is new to others, too */
 #define SHORT_ID_BYTES 12                  /* of container and build ids, as people show them */
@@ -98,7 +98,7 @@ static void set_short(struct labels *labels, const char *name, const char *id)
     set_default(labels, name, text);
 }
 
-/* What relabelling can refer to; nothing of it is sent. */
+/* Labels that relabelling can refer to; they are not sent. */
 static void set_meta(struct labels *labels, const struct process_facts *facts)
 {
     char pid[16];
@@ -183,7 +183,7 @@ bool targets_describe(struct targets *targets, const struct process_facts *facts
         set_default(labels, LABEL_SERVICE_NAME, KERNEL_SERVICE);
     if (!identity->container_id[0])
         set_default(labels, LABEL_SERVICE_NAME, identity->unit);
-    /* What runs from memory is called as somebody liked it. */
+    /* The name of a program in memory is its creator's choice. */
     bool is_file = facts->exe && strncmp(facts->exe, "/memfd:", 7);
     set_default(labels, LABEL_SERVICE_NAME, is_file ? path_name(facts->exe) : NULL);
     set_default(labels, LABEL_SERVICE_NAME, facts->name);
@@ -195,7 +195,7 @@ bool targets_describe(struct targets *targets, const struct process_facts *facts
 
 /* ---- the table ---- */
 
-/* It ended before anybody could look: it was where it came from. */
+/* It ended before its cgroup could be read: it gets its parent's. */
 static void inherit(struct process_facts *facts, const struct target *parent)
 {
     const char *name, *value, *at = parent->environment;

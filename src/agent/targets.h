@@ -14,8 +14,8 @@
 #include "base/idtable.h"
 #include "capture/capture.h"
 
-/* A process, and the program that it runs. What it starts and what ends before anybody can look at
- * it is taken for being where it is. */
+/* A process and its program. A child that ends before it can be identified gets its parent's
+ * identity. */
 struct target {
     uint64_t number; /* of the capture's process */
     bool unwanted;
@@ -34,7 +34,7 @@ struct targets {
     struct agent_settings *settings;
     const char *proc;  /* "/proc" but in tests */
     bool user_wanted;  /* by some rule */
-    struct pods *pods; /* NULL: nobody knows what pods are called */
+    struct pods *pods; /* NULL: names of pods are unknown */
     struct pod_file pod_file;
     struct target *list;
     size_t count, capacity;

@@ -68,9 +68,9 @@ static char *key_of(int fd)
     return memory_strdup(text);
 }
 
-/* What the capture has open is held here, too: it may close it, or be gone, before there are names.
- * Whoever opens a path later may find another file there; its build ID tells. Without one the file
- * is opened now. */
+/* Files that the capture has open are held here, too: it may close them, or be gone, before names
+ * are looked up. A path may lead to another file by then; the build ID tells. A file without one is
+ * opened now. */
 static void find_file(struct window_file *file, struct capture *capture,
                       const struct profile *profile, uint32_t mapping, size_t *opened)
 {
@@ -94,7 +94,7 @@ static void find_file(struct window_file *file, struct capture *capture,
         file->key = memory_strdup(profile_text(profile, profile->mappings[mapping].file));
 }
 
-/* Only by its build ID can anybody else know a file; and the vDSO is no file. */
+/* The server can identify a file by its build ID only; and the vDSO isn't a file. */
 static bool is_known_elsewhere(const struct profile *profile, uint32_t mapping)
 {
     return profile_text(profile, profile->mappings[mapping].build_id)[0] &&
@@ -140,7 +140,7 @@ void window_note_losses(struct window *window, const struct capture *capture,
     *last_count = count;
 }
 
-/* What is missing, in words that a reader of any tool sees. */
+/* Losses, in words that readers see in any tool. */
 static void add_comments(const struct window *window, struct profile *profile)
 {
     for (size_t i = 0; i < window->loss_count; i++) {

@@ -41,7 +41,7 @@ void window_note_losses(struct window *window, const struct capture *capture,
                         struct capture_loss *last, size_t *last_count);
 
 /* Ends it: notes where the files of its frames can be opened, which only the capture knows.
- * `resolve`: all of them are going to be; otherwise, those that nobody else can know. */
+ * `resolve`: of all files; otherwise, of those that only this host can name. */
 void window_close(struct window *window, struct capture *capture, int64_t duration_ns,
                   bool resolve);
 

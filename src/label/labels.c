@@ -50,7 +50,7 @@ static size_t position(const struct labels *labels, const char *name, size_t len
 void labels_set_n(struct labels *labels, const char *name, size_t name_length, const char *value,
                   size_t value_length)
 {
-    /* What is missing in a message is nothing at no address. */
+    /* Parts that are missing in a message are empty, with a NULL address. */
     name_length = name_length ? strnlen(name, name_length) : 0;
     value_length = value_length ? strnlen(value, value_length) : 0;
     if (!name_length)

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Label sets: what a series is known by. A set is sorted by name (byte order), each name is there
- * once, and an empty value is no label, as in Prometheus. Zero-initialised is empty and ready.
+ * Label sets identify series. A set is sorted by name (byte order), each name is there once, and an
+ * empty value removes the label, as in Prometheus. Zero-initialised is empty and ready.
  *
  * The set owns its texts; pointers stay valid until labels_clear or labels_release, also when their
- * label is set anew or removed. A set that nobody changes can be read by any number of threads.
- * Whether names and values are UTF-8 and of bearable length is label/rules/policy.h's concern.
+ * label is replaced or removed. Any number of threads can read a set that no thread changes.
+ *
+ * label/rules/policy.h checks that names and values are UTF-8 and short enough.
  */
 #pragma once
 

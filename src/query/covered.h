@@ -18,8 +18,8 @@ double covered_rate(int64_t value, int64_t per_ns);
 /* A process by the labels of one of its series: the same for all label sets of its samples. */
 uint64_t covered_process(const struct labels *labels);
 
-/* What was used in a step: its value, and for the pauses between windows of a process as much as in
- * them. */
+/* The use in a step: its value, extended over the pauses between windows of a process at the rate
+ * in them. */
 double covered_used(const struct store_point *point);
 
 /* How long a merged profile lasts: what its values are divided by for rates; for levels, covered

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Copies single stacks from one profile into another. Whoever takes a few of many stacks over need
- * not translate all tables, as profile_merge does: each frame and node is translated when it is
- * first met.
+ * Copies single stacks from one profile into another. For a few of many stacks this need not
+ * translate all tables, as profile_merge does: each frame and node is translated when it is first
+ * met.
  */
 #pragma once
 

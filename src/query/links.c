@@ -169,7 +169,7 @@ static int add_exemplar(void *context, const struct labels *labels, const struct
     return merging->too_large;
 }
 
-/* All of a window that is asked for by its id; where spans or traces are, too, only their part. */
+/* All samples of a window that is selected by its id; with spans or traces, only those. */
 static int add_window(void *context, const struct store_profile *window)
 {
     struct merging *merging = context;

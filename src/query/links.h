@@ -29,12 +29,12 @@ struct query_links {
 void query_links_release(struct query_links *links);
 #define _cleanup_query_links_ __attribute__((cleanup(query_links_release)))
 
-/* -EINVAL when the text is no such id. */
+/* -EINVAL when the text isn't such an id. */
 int query_links_add(struct query_links *links, enum query_link_kind kind, const char *text,
                     struct error *error);
 bool query_links_any(const struct query_links *links);
 
-/* Whether a sample has the traces and spans that are asked for. */
+/* Whether a sample has the requested traces and spans. */
 bool query_links_match(struct query_links *links, const struct store_exemplar *exemplar);
 
 /* An id for one window, for clients that want profile ids. It is made of labels and time, so a

@@ -129,7 +129,7 @@ static int find_parts(struct symbol_maps *maps, struct store *store,
     return r;
 }
 
-/* What selects a part: `at` is its number, the count of parts that for everything else. */
+/* Selects a part: `at` is its number; the count of parts selects everything else. */
 static struct selector select_part(const struct store_selection *selection,
                                    const struct parts *parts, size_t at)
 {

@@ -113,7 +113,7 @@ static bool find_start(const struct profile *profile, const struct profile_frame
             (!function->start_line && frame->kind == FRAME_UNKNOWN));
 }
 
-/* Those without a name are told apart by where they are written. */
+/* Functions without a name are distinguished by their place. */
 static const char *name_anonymous(struct query_maps *maps, const struct symbol_map_position *start)
 {
     char name[320];

@@ -39,8 +39,8 @@ struct query_late {
 void query_late_release(struct query_late *late);
 #define _cleanup_query_late_ __attribute__((cleanup(query_late_release)))
 
-/* The names at a frame that has none, the innermost first; none of them may be NULL. Returns how
- * many; they live until release. */
+/* The names at a frame without one, the innermost first; none of them may be NULL. Returns their
+ * number; they live until release. */
 size_t query_late_names(struct query_late *late, const struct profile *tables, uint32_t frame,
                         struct symbol_frame names[SYMBOL_FRAMES_MAX]);
 

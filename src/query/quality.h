@@ -7,8 +7,8 @@
 
 struct query_quality {
     struct store_quality found;
-    /* Distinct values of `host`, or where there is none of host.name, hostname, instance; 0: no
-     * series says where it is from. */
+    /* Distinct values of `host`, or else of host.name, hostname, instance; 0: no series has any of
+     * these. */
     uint64_t hosts;
     /* Label names that the selection has the value "other" of, which values over the limit of
      * different ones become (label/rules/policy.h). */

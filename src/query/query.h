@@ -33,8 +33,8 @@ int query_parse(const char *text, struct query *ret_query, struct error *error);
 int query_leave_recordings(struct query *query, struct error *error);
 
 /* Makes the type a full id: a short name becomes the best type that the query's series have in the
- * selection's time, whose own type and selector are not looked at. -ENOENT when there is none,
- * -EINVAL when several are as good; the sentence lists them. */
+ * selection's time; the selection's own type and selector are ignored. -ENOENT when no series
+ * matches, -EINVAL when several types are equally good; the sentence lists them. */
 int query_resolve(struct query *query, struct store *store, const struct store_selection *selection,
                   struct error *error);
 

@@ -105,7 +105,7 @@ static void exclude(struct query_sources *sources, const struct observed *observ
 
 /* ---- pods and hosts ---- */
 
-/* Labels that name the same process in the same way whoever observes it, the finest first. */
+/* Labels that identify a process in the same way for all observers, the finest first. */
 static const char *const place_labels[] = {"pod", "host"};
 #define PLACE_LABELS ARRAY_LENGTH(place_labels)
 

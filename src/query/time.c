@@ -34,7 +34,7 @@ static int from_now(const char *text, const char *rest, int64_t now_ns, int64_t 
     return 0;
 }
 
-/* Seconds to nanoseconds are told apart by size: seconds reach beyond the year 5000. */
+/* The size distinguishes seconds to nanoseconds: seconds reach beyond the year 5000. */
 static bool from_number(const char *text, int64_t *ret_ns)
 {
     int64_t number;
@@ -120,7 +120,7 @@ static bool from_date(const char *text, int64_t *ret_ns)
     int day = tm.tm_mday;
     time_t seconds = timegm(&tm);
     *ret_ns = ((int64_t)seconds - zone) * SECOND_NS + fraction;
-    return !*text && tm.tm_mday == day; /* the 31st of February is no day */
+    return !*text && tm.tm_mday == day; /* refuses the 31st of February */
 }
 
 int query_time(const char *text, int64_t now_ns, int64_t *ret_ns, struct error *error)

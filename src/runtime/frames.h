@@ -21,5 +21,5 @@ enum runtime_frame {
 /* Turns those into RUNTIME_FRAME_HIDDEN. Frames are innermost first. */
 void runtime_frames_hide(uint8_t *kinds, size_t count);
 
-/* What the frames of a file are by its path. */
+/* The kind of a file's frames by its path. */
 enum runtime_frame runtime_frame_of_path(const char *path);

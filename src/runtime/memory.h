@@ -41,6 +41,6 @@ struct runtime_reader {
 
 void runtime_reader_init(struct runtime_reader *reader);
 void runtime_reader_release(struct runtime_reader *reader);
-/* Memory of this process, until another is asked for; the reads are limited to so many a second. */
+/* Memory of this process, until the next call; reads are limited to a rate per second. */
 #define RUNTIME_READS_PER_SECOND 50000
 struct runtime_memory runtime_reader_of(struct runtime_reader *reader, uint32_t pid);

@@ -21,7 +21,7 @@ struct campaign_options {
     uint32_t in_flight; /* uploads at once when not paced */
     bool prime;         /* send every stack once before, which isn't counted */
     bool prepare;       /* make all uploads before the first is sent */
-    int server_pid;     /* whose CPU time and memory are looked at; 0: nobody's */
+    int server_pid;     /* the server to measure; 0: none */
     /* True: send nothing more, and wait a moment only for answers that are still to come. */
     const volatile sig_atomic_t *stop;
     /* Called now and then; may be NULL. */

@@ -25,7 +25,7 @@ struct courier_load {
     size_t length;
 };
 
-/* Starts a request on a connection that has none. */
+/* Starts a request on an idle connection. */
 void courier_send(struct courier *courier, uint32_t connection, const struct courier_load *load);
 
 struct courier_answer {

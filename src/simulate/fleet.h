@@ -80,7 +80,7 @@ uint32_t fleet_uploads(const struct fleet *fleet);
 #define FLEET_PRIME UINT32_MAX
 uint32_t fleet_primers(const struct fleet *fleet);
 
-/* What was sent of one service; rows that add up are one. */
+/* The data sent for one service; rows that add up are one. */
 struct fleet_sum {
     uint32_t service;
     uint64_t rows;
@@ -97,7 +97,7 @@ struct fleet_upload {
 };
 void fleet_upload_release(struct fleet_upload *upload);
 
-/* What the agent sends in that round; `part` counts its uploads. */
+/* The agent's data of that round; `part` counts its uploads. */
 void fleet_upload_make(struct fleet *fleet, uint32_t agent, uint32_t round, uint32_t part,
                        struct fleet_upload *ret_upload);
 

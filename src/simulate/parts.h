@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the files of src/simulate share. A location is a place in a function, its number
- * function * PARTS_SITES + site; the last site is where samples end.
+ * Shared by the files of src/simulate. A location is a place in a function, its number function *
+ * PARTS_SITES + site; the last site is where samples end.
  */
 #pragma once
 

@@ -176,7 +176,7 @@ static void take_step(struct guard *guard, unsigned level, int64_t now_ns)
         guard->steps_up++;
     else
         guard->steps_down++;
-    /* Who comes back too soon waits longer the next time. */
+    /* A step up that is undone soon waits longer the next time. */
     if (!up && guard->came_back && now_ns - guard->changed_ns < guard->limits.patience_ns)
         guard->backoff = MIN(guard->backoff * 2, (unsigned)BACKOFF_MAX);
     else if (up && guard->came_back)
@@ -204,7 +204,7 @@ static bool step_down(struct guard *guard, enum guard_reason reason, double spen
     return true;
 }
 
-/* How much more the step up is expected to cost, at the most. */
+/* The maximum extra cost that the step up is expected to have. */
 static double growth(const struct guard *guard)
 {
     /* After a rest, what sampling costs is not known: it is tried. */

@@ -87,8 +87,8 @@ static int give_away(const char *path, const struct stat *found, int kind, struc
     return lchown(path, new_owner, new_group) < 0 && errno != ENOENT ? -1 : 0;
 }
 
-/* Only what nobody but root could have put there: else a link to another file would be given away
- * with it. */
+/* Only files that nobody but root could have put there: otherwise a link would give away another
+ * file with it. */
 static int give_folder(const char *folder, const struct passwd *user, struct error *error)
 {
     struct stat found;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the agent may do, as little as it needs: a few capabilities, no way to more, perhaps another
- * user, and after the start a filter of system calls. docs/agent.md says what each capability is
- * for; tests/agent/least-privilege.sh takes them away one by one.
+ * Least privilege for the agent: a few capabilities, no way to gain more, optionally another user,
+ * and after the start a filter of system calls. docs/agent.md explains each capability;
+ * tests/agent/least-privilege.sh takes them away one by one.
  */
 #pragma once
 

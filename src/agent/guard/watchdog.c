@@ -28,7 +28,7 @@ struct watchdog {
     _Atomic uint64_t beats[WATCHDOG_THREADS]; /* IDLE, or another number with each sign of life */
     uint64_t seen[WATCHDOG_THREADS];
     int64_t silent_ns[WATCHDOG_THREADS];
-    int notify;        /* systemd's socket; -1: nobody asks */
+    int notify;        /* systemd's socket; -1: not used */
     int64_t notify_ns; /* how often it wants to hear; 0: not at all */
     int64_t told_ns;   /* since it last did */
 };

@@ -15,8 +15,7 @@ enum watchdog_who { WATCHDOG_CAPTURE, WATCHDOG_WINDOWS, WATCHDOG_THREADS };
 
 struct watchdog;
 
-/* A thread that is busy and silent for `limit_ns` ends the process; 0: nobody watches, and all that
- * is done is to tell systemd. */
+/* A thread that is busy and silent for `limit_ns` ends the process; 0: only reports to systemd. */
 int watchdog_start(int64_t limit_ns, struct watchdog **ret_watchdog, struct error *error);
 void watchdog_stop(struct watchdog *watchdog); /* takes NULL */
 

@@ -121,7 +121,7 @@ void process_facts_read(const char *proc, uint32_t pid, const char *name, const 
             read_user(proc, facts);
         _cleanup_free_ char *environment =
             facts->kernel ? NULL : read_part(proc, pid, "environ", ENVIRONMENT_BYTES, &length);
-        /* A value that was cut is none. */
+        /* A truncated value is dropped. */
         if (environment && length == ENVIRONMENT_BYTES)
             while (length && environment[length - 1])
                 length--;

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What a process's surroundings say it is: its cgroups, its environment, its executable. All of it
- * is written by others, some of it by the process itself, so nothing here trusts a length or a
- * character. What is read of an environment is chosen by name, and the rest never leaves the
- * parser.
+ * Identifies a process by its cgroups, its environment and its executable. All of these are written
+ * by others, some by the process itself, so nothing here trusts a length or a character. Variables
+ * of an environment are chosen by name, and the rest never leaves the parser.
  */
 #pragma once
 
@@ -64,9 +63,8 @@ struct process_facts {
 
 void process_facts_release(struct process_facts *facts);
 
-/* Reads /proc/PID (`proc` is "/proc" but in tests). `name` and `exe` are used where it says nothing
- * more; `exe` may be NULL. Whose it is is looked up where that is wanted: it is a third of all
- * that this takes. */
+/* Reads /proc/PID (`proc` is "/proc" except in tests). `name` and `exe` are the fallbacks; `exe`
+ * may be NULL. The owner is looked up only if requested: it is a third of the total cost. */
 void process_facts_read(const char *proc, uint32_t pid, const char *name, const char *exe,
                         const struct globs *allowed, bool user_wanted,
                         struct process_facts *ret_facts);

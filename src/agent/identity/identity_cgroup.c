@@ -51,7 +51,7 @@ static bool is_hex(const char *text, size_t length)
     return true;
 }
 
-/* What runtimes put before a container's id; what they call their own helpers has more between. */
+/* The prefixes of a container's id by runtime; names of their own helpers have more between. */
 static const struct {
     const char *prefix, *runtime;
 } runtimes[] = {

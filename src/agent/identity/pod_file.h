@@ -20,7 +20,7 @@ struct pod_file {
     struct labels labels; /* service_name and version, as far as the file has them */
 };
 
-/* Of lines KEY="VALUE", with the escapes of Go's quoted strings; what is none is left out. */
+/* Of lines KEY="VALUE", with the escapes of Go's quoted strings; other lines are skipped. */
 void pod_labels_read(const char *text, size_t length, struct labels *ret_labels);
 
 void pod_file_init(struct pod_file *file, const char *path, const char *proc);

@@ -17,7 +17,7 @@
 #define REFRESH_NS (30 * 1000000000ll)
 #define ANSWER_BYTES_MAX (32u << 20)
 
-/* What a service calls itself in a pod's labels, the best first. */
+/* Names of pod labels for the service, the best first. */
 static const char *const service_labels[] = {"app.kubernetes.io/name", "app", "k8s-app",
                                              "app.kubernetes.io/component"};
 static const char version_label[] = "app.kubernetes.io/version";
@@ -149,7 +149,7 @@ static int read_pod(struct json *json, struct pod_list *pods)
                     read_containers(json, pods);
         }
     }
-    /* What the containers share may have come after them. */
+    /* Fields that the containers share may come after them. */
     for (size_t i = first; i < pods->count; i++) {
         struct pod_container *container = &pods->list[i];
         pod.container = container->container;

@@ -27,8 +27,8 @@ struct pod_list {
     struct arena arena;
 };
 
-/* How good a label is for a service's name: the least is the best, SIZE_MAX is none at all. And
- * whether it is the version. */
+/* How good a label is as a service's name: the smallest number is the best, SIZE_MAX means
+ * unsuitable. And whether it is the version. */
 size_t pod_service_rank(const char *key, size_t length);
 bool pod_is_version(const char *key, size_t length);
 
@@ -42,7 +42,7 @@ struct pods;
 int pods_start(const char *url, struct pods **ret_pods, struct error *error);
 void pods_stop(struct pods *pods); /* takes NULL */
 
-/* Sets the labels pod, namespace, container, service_name and version as far as they are known and
- * not there yet. False: there is no such container on the list. */
+/* Sets the labels pod, namespace, container, service_name and version if they are known and not
+ * set. False: the container isn't on the list. */
 bool pods_label(struct pods *pods, const char *pod_uid, const char *container_id,
                 struct labels *labels);

@@ -38,7 +38,7 @@ struct batch {
 struct spool {
     struct spool_options options;
     char *folder;
-    int lock_fd; /* -1: there is no directory yet */
+    int lock_fd; /* -1: no directory yet */
     pthread_mutex_t lock;
     pthread_cond_t changed;
     struct batch *batches; /* by id */
@@ -132,7 +132,7 @@ static void drop_old(struct spool *spool, struct doomed *doomed)
     int64_t limit = monotonic_ns() - spool->options.age_ns;
     for (size_t i = 0; i < spool->count;) {
         struct batch *batch = &spool->batches[i];
-        /* What comes later is younger, but for a clock that was set. */
+        /* Later batches are younger, unless the clock was set. */
         if (batch->born_ns >= limit)
             return;
         if (!strcmp(batch->id, spool->sending))
@@ -203,7 +203,7 @@ static bool has_suffix(const char *name, size_t length, const char *suffix)
     return length > suffix_length && !strcmp(name + length - suffix_length, suffix);
 }
 
-/* What an earlier process left: batches, and beginnings of files that nobody was promised. */
+/* Files of an earlier process: batches, and incomplete files, which were never acknowledged. */
 static int take_stock(struct spool *spool, struct error *error)
 {
     DIR *folder = opendir(spool->folder);
@@ -280,7 +280,7 @@ int spool_open(const struct spool_options *options, struct spool **ret_spool, st
     return 0;
 }
 
-/* Writes the first batch that is in memory alone. Returns 1, 0 when there is none, or a negative
+/* Writes the first batch that is only in memory. Returns 1, 0 when there is none, or a negative
  * errno. */
 static int save_one(struct spool *spool)
 {
@@ -343,7 +343,7 @@ static int write_batch(struct spool *spool, const char *id, const void *body, si
     if (r < 0)
         return r;
     r = spool_file_write(spool->folder, id, body, length, clock_ns(CLOCK_REALTIME));
-    if (r == -ENOENT) { /* somebody has removed it, and our lock with it */
+    if (r == -ENOENT) { /* the directory was removed, and our lock with it */
         close(spool->lock_fd);
         spool->lock_fd = -1;
         r = prepare_folder(spool, error);
@@ -449,7 +449,7 @@ static bool is_passing(int code)
            code == -EAGAIN || code == -ETIMEDOUT;
 }
 
-/* No other goes before it; and whoever wants it doesn't come back at once. */
+/* No other batch goes before it, and its reader shouldn't come back at once. */
 static void wait_in_vain(struct spool *spool, int timeout_ms)
 {
     int64_t until_ns = monotonic_ns() + timeout_ms * 1000000ll;

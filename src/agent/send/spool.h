@@ -57,8 +57,8 @@ void spool_close(struct spool *spool);
 int spool_put(struct spool *spool, const char *batch_id, const void *body, size_t length,
               struct error *error);
 
-/* The oldest batch that isn't deferred, which stays until spool_done. Waits for one, at most so
- * long. Returns 1, or 0 when there is none. */
+/* The oldest batch that isn't deferred, which stays until spool_done. Waits for one, up to the
+ * limit. Returns 1, or 0 when none came. */
 int spool_next(struct spool *spool, int timeout_ms, char ret_id[SPOOL_ID_BYTES],
                struct buffer *ret_body);
 
@@ -66,8 +66,8 @@ int spool_next(struct spool *spool, int timeout_ms, char ret_id[SPOOL_ID_BYTES],
  * "refused", which is bounded. */
 void spool_done(struct spool *spool, const char *batch_id, bool refused);
 
-/* Others go before it from now on: for so long the first time, twice as long each time after that,
- * up to `longest_ns`. The other one takes the last of these back. */
+/* Lets other batches go first: for the given time at first, twice as long each time after that, up
+ * to `longest_ns`. The other function takes the last deferral back. */
 void spool_defer(struct spool *spool, const char *batch_id, int64_t wait_ns, int64_t longest_ns);
 void spool_restore(struct spool *spool, const char *batch_id);
 

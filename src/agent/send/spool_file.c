@@ -89,7 +89,7 @@ int spool_file_write(const char *folder, const char *id, const void *body, size_
         r = -errno;
     if (!r)
         r = sync_folder(folder);
-    /* What is reported as failed must not turn up later beside the copy that its owner keeps. */
+    /* A batch whose write failed must not turn up later beside the copy that its owner keeps. */
     if (r < 0)
         unlink(named ? path.data : part.data);
     return r;

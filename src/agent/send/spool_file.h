@@ -22,13 +22,13 @@ int spool_file_write(const char *folder, const char *id, const void *body, size_
 /* Returns 0, -EBADMSG when the file isn't what was written, or another negative errno. */
 int spool_file_read(const char *folder, const char *id, struct buffer *ret_body);
 
-/* What spool_file_read() checks: finds the body in the bytes of a file. */
+/* The check of spool_file_read(): finds the body in the bytes of a file. */
 int spool_file_parse(const char *id, const char *data, size_t length, size_t *ret_body_length);
 
 void spool_file_remove(const char *folder, const char *id);
 
-/* Moves the file to the directory `aside` in `directory`, for somebody to look at, and removes the
- * first of those that are there while they are more than `limit_bytes` or `limit_count`. A file
- * that can't be moved is removed. */
+/* Moves the file to the directory `aside` in `directory`, for inspection, and removes the oldest
+ * files there while they are more than `limit_bytes` or `limit_count`. A file that can't be moved
+ * is removed. */
 void spool_file_set_aside(const char *folder, const char *id, const char *aside,
                           uint64_t limit_bytes, size_t limit_count);

@@ -31,9 +31,9 @@
 #define GZIP_LEVEL 6
 #define BURST 3 /* batches that may go off at once: the last windows of an agent that ends */
 #define RETRY_AFTER_MAX_MS 3600000
-/* So many answers of 500 in a row to the same batch, and the next one is tried. A batch that the
- * server fails on while it takes that one waits so many times the longest wait between requests,
- * and twice as long each time, up to an hour. */
+/* After this many answers of 500 in a row to the same batch, the next one is tried. A batch that
+ * the server fails on while it accepts that one waits this many times the longest wait between
+ * requests, and twice as long each time, up to an hour. */
 #define PATIENCE 4
 #define DEFER_FACTOR 4
 #define DEFER_MAX_FACTOR 30
@@ -87,7 +87,7 @@ static void rest(struct uploader *uploader, int64_t wait_ms)
     pthread_mutex_unlock(&uploader->lock);
 }
 
-/* A backlog doesn't become a flood: so many batches a second, a few of them at once. */
+/* Limits the rate of a backlog: batches a second, with a small burst. */
 static void keep_pace(struct uploader *uploader)
 {
     double rate = uploader->options.batches_per_second;
@@ -102,7 +102,7 @@ static void keep_pace(struct uploader *uploader)
 
 /* ---- one request ---- */
 
-/* What came back. */
+/* The result of a request. */
 struct outcome {
     unsigned status; /* 0: no answer */
     bool is_ours;    /* the server's own answer, and not that of something on the way to it */
@@ -114,7 +114,7 @@ static bool is_refusal(unsigned status)
     return status == 400 || status == 413 || status == 422;
 }
 
-/* Everything else may be taken when somebody mends something: a token, a path, a network, a proxy,
+/* All other failures may end when an operator fixes something: a token, a path, a network, a proxy,
  * a limit of sizes. */
 static bool is_final(const struct outcome *outcome)
 {
@@ -319,7 +319,7 @@ static void renew_token(struct uploader *uploader)
     pthread_mutex_lock(&uploader->lock);
     old = uploader->client;
     uploader->client = client;
-    /* Who stops us has either cancelled the old one or will cancel this one. */
+    /* The thread that stops us has either cancelled the old one or will cancel this one. */
     if (atomic_load(&uploader->stop))
         http_client_cancel(client);
     pthread_mutex_unlock(&uploader->lock);

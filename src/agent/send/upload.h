@@ -23,7 +23,7 @@ struct upload_options {
     const char *url;        /* of the server: "http://127.0.0.1:4040" */
     const char *token_file; /* NULL: none; read again when it has changed */
     const char *ca_file, *certificate_file, *key_file;
-    const char *proxy;         /* NULL: none, whatever the environment says */
+    const char *proxy;         /* NULL: no proxy, also if the environment has one */
     unsigned compression;      /* enum upload_compression */
     unsigned protocol;         /* enum upload_protocol */
     double batches_per_second; /* of a backlog; 0: 1, which is ten times what the agent makes */
@@ -51,7 +51,7 @@ void uploader_stop(struct uploader *uploader, unsigned grace_ms);
 
 struct upload_stats uploader_stats(struct uploader *uploader);
 
-/* How long to wait after so many failures in a row: a random time up to a bound that doubles, and
- * what the server asked for (-1: nothing), up to an hour of it, before that. */
+/* How long to wait after this many failures in a row: a random time up to a bound that doubles,
+ * after the delay that the server requested (-1: none), which counts up to an hour. */
 int64_t upload_wait_ms(const struct upload_options *options, unsigned failures,
                        int64_t retry_after_ms, uint64_t random);

@@ -114,7 +114,7 @@ static void read_variables(struct settings *section, struct target_match *match,
                          AGENT_VARIABLES_MAX);
             return;
         }
-        /* What a rule looks at may be looked at. */
+        /* Labels that a rule refers to must be collected. */
         globs_add(allowed, map->keys[i]->text);
         snprintf(name, sizeof(name), "__meta_env_%s", map->keys[i]->text);
         match->variables[match->variable_count].name = memory_strdup(name);
@@ -233,7 +233,7 @@ static void read_symbols(struct agent_settings *settings, struct settings *top)
     settings_close(&section);
 }
 
-/* Who may turn capture off, and what the server may ask for. */
+/* Who may turn capture off, and what the server may request. */
 static void read_control(struct agent_settings *settings, struct settings *top)
 {
     struct settings section;

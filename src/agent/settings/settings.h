@@ -42,7 +42,7 @@ struct agent_settings {
     /* Texts are this struct's own. */
     char *server_url; /* NULL: not given */
     char *token_file, *ca_file, *certificate_file, *key_file;
-    char *proxy;           /* NULL: none, whatever the environment says */
+    char *proxy;           /* NULL: no proxy, also if the environment has one */
     char *pod_labels_file; /* of a downward volume, of the agent's own pod; NULL: none */
     char *kubelet;         /* URL of its read-only port; NULL: pods have ids only */
     char *data;            /* directory of the spool */
@@ -71,7 +71,7 @@ struct agent_settings {
     uint64_t budget_symbols_bytes; /* in a minute, beside those */
     int64_t budget_patience_ns;    /* until what was taken away may come back */
     int64_t watchdog_ns;           /* 0: none */
-    char *user;                    /* whom to become; NULL: nobody else */
+    char *user;                    /* the user to run as; NULL: no change */
     bool confine;                  /* privileges are given up, system calls filtered */
 
     char *off_file;  /* while it is there, nothing is captured; NULL: no such file */

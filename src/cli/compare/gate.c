@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// `assay gate`: fails a pipeline when a change is certainly worse than it may be.
+// `assay gate`: fails a pipeline when a change is certainly over its limit.
 
 #include "compare/gate/gate.h"
 

@@ -146,7 +146,7 @@ static void add_input(struct input **inputs, size_t *count, size_t *capacity, co
     (*inputs)[(*count)++] = (struct input){path, part, side};
 }
 
-/* What both sides are made of, those of the base first. */
+/* The inputs of both sides, those of the base first. */
 static int list_inputs(struct sides_options *options, struct input **ret_inputs, size_t *ret_count)
 {
     struct input *inputs = NULL;

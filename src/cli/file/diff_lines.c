@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Lines of a function as frames: see diff_lines.h. What a line costs itself, and with all that is
-// called from it, are then a function's self and total value, and judged as those are.
+// Lines of a function as frames: see diff_lines.h. The cost of a line alone, and including its
+// callees, are then a function's self and total value, and judged like those.
 
 #include "cli/file/diff_lines.h"
 
@@ -48,7 +48,7 @@ static uint32_t *map_nodes(const struct profile *from, const struct naming *nami
         inside[node] = is || inside[parent];
         map[node] = map[parent];
         if (is) {
-            /* What was below another of its frames is this one's again. */
+            /* Callees below another of its frames count as this one's again. */
             uint32_t above = map[parent];
             if (above && to->nodes[above].frame == below)
                 above = to->nodes[above].parent;

@@ -59,8 +59,7 @@ static void split(struct source_text *source)
 
 /* ---- on this machine ---- */
 
-/* A profile may name anything: what is no file is not opened for long, and a pipe not waited for.
- */
+/* A profile may name any path: only regular files are read, and a pipe is not waited for. */
 static bool read_file(const char *path, struct buffer *ret_content)
 {
     struct stat status;
@@ -131,7 +130,7 @@ static void build_url(struct buffer *url, const char *server, const char *key, c
             buffer_printf(url, "%%%02X", (unsigned char)*path);
 }
 
-/* 0; -ENOENT: the server has none; anything else: it can't be asked. */
+/* 0; -ENOENT: the server doesn't have it; other codes: the server can't be reached. */
 static int fetch(struct report_sources *sources, const char *path, const char *key,
                  struct buffer *ret_content, struct error *error)
 {

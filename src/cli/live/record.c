@@ -37,8 +37,8 @@ static void show_progress(const struct capture *capture, int64_t started_ns)
     fflush(stderr);
 }
 
-/* Until the target has ended, the time is over or a signal has come. What a command's children do
- * after its end is not waited for. */
+/* Until the target has ended, the time is over or a signal has come. Children of a command that
+ * outlive it are not waited for. */
 static int sample_until_end(const struct record_options *options, struct target *target,
                             struct capture *capture, struct profile *profile, struct jit_names *jit,
                             struct error *error)
@@ -76,7 +76,7 @@ static int sample_until_end(const struct record_options *options, struct target 
 
 /* ---- naming ---- */
 
-/* How long it may take, and who is told how far it is. */
+/* The time limit, and where progress is printed. */
 struct naming_watch {
     struct progress *progress;
     int64_t until_ns;

@@ -66,7 +66,7 @@ bool target_is_interrupted(const struct target *target);
 
 /* The recording begins, and lets a command go. */
 void target_begin(struct target *target);
-/* It is over, after so long: finds out the CPU time that was used in it, if that can be said. */
+/* At the end of the recording: finds the CPU time that was used in it, if known. */
 void target_measure(struct target *target, int64_t duration_ns);
 
 /* Whether the command has ended, as the capture knows. */

@@ -19,7 +19,7 @@
 
 #define PRIORITY_RAISED (-20)
 #define READ_EVERY_MS 100
-/* After a request to end, a command may take so long before the recording is written without it. */
+/* After a request to end, a command has this long before the recording is written without it. */
 #define END_GRACE_NS 5000000000ll
 #define KILL_GRACE_NS 2000000000ll
 
@@ -63,7 +63,7 @@ static void add_pid(struct target *target, pid_t pid)
     target->pids[target->pid_count++] = pid;
 }
 
-/* The process of a thread; 0 when there is none. */
+/* The process of a thread; 0 for an unknown thread. */
 static pid_t process_of(uint64_t tid)
 {
     char path[64];
@@ -309,7 +309,7 @@ int target_wait(struct target *target, struct capture *capture)
         }
         if (ending_ns && monotonic_ns() - ending_ns > KILL_GRACE_NS)
             kill(target->command, SIGKILL);
-        /* Nothing is sampled any more, but by ptrace somebody has to take what is told. */
+        /* Sampling has ended, but ptrace's events still have to be handled. */
         if (capture_read(capture, READ_EVERY_MS, false, &error) < 0)
             usleep(READ_EVERY_MS * 1000);
     }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The lines of `assay top`: see top_view.h. Names come from whatever runs on the machine: all of
-// them are escaped, and cut to their column.
+// The lines of `assay top`: see top_view.h. Names come from any process on the machine: all of them
+// are escaped, and cut to their column.
 
 #include <stdio.h>
 #include <string.h>
@@ -14,7 +14,7 @@
 #define BINARY_COLUMNS_MAX 32
 #define WITHOUT_BINARY 48 /* screens narrower than that show no binaries */
 
-/* Reverse video is no colour: it shows the cursor also when there are none. */
+/* Reverse video isn't a colour: it shows the cursor also without colours. */
 #define REVERSE "\033[7m"
 #define BOLD "\033[1m"
 #define DIM "\033[2m"
@@ -55,7 +55,7 @@ struct layout {
     size_t keys;
 };
 
-/* What is least needed goes first when a screen gets low. */
+/* On a low screen the least important lines are dropped first. */
 static struct layout lay_out(const struct top_view *view, size_t rows)
 {
     struct layout layout = {SIZE_MAX, SIZE_MAX, SIZE_MAX, SIZE_MAX, 0, 0, SIZE_MAX};
@@ -169,7 +169,7 @@ static size_t binary_columns(size_t columns)
     return columns < WITHOUT_BINARY ? 0 : MIN(columns / 4, (size_t)BINARY_COLUMNS_MAX);
 }
 
-/* What is left for names, beside numbers and binaries. */
+/* The width of names, beside numbers and binaries. */
 static size_t name_columns(size_t columns)
 {
     size_t binary = binary_columns(columns);
@@ -209,7 +209,7 @@ static void add_percent(struct buffer *out, int64_t part, int64_t whole)
     buffer_printf(out, "%5.1f%%", share);
 }
 
-/* Who is looked for at a glance is bold, what hardly counts is dim. */
+/* Important rows are bold, negligible ones dim. */
 static const char *share_style(const struct top_view *view, int64_t part, int64_t whole)
 {
     double share = whole > 0 ? (double)part / (double)whole : 0;

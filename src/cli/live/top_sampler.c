@@ -47,7 +47,7 @@ struct top_sampler {
     struct error error;
 };
 
-/* Processes are told apart by their labels; all else is left out. */
+/* Labels distinguish processes; all other details are left out. */
 #define ADDRESS_DETAIL (PROFILE_LABELS | PROFILE_ADDRESSES)
 #define NAMED_DETAIL PROFILE_LABELS
 

@@ -135,7 +135,7 @@ static enum top_action move_cursor(struct top_view *view, const struct top_table
         place->selected -= MIN(place->selected, (size_t)-by);
     else
         place->selected = (size_t)by > last - place->selected ? last : place->selected + (size_t)by;
-    /* At the top the cursor stays there, whoever comes to the top. */
+    /* At the top the cursor stays there, whatever row comes to the top. */
     place->chosen = place->selected > 0;
     mark_row(place, table);
     reveal(place, table->count, rows);

@@ -83,7 +83,7 @@ struct scan {
     size_t slice_count;
     uint32_t kernel_only; /* the function of stacks that have hidden frames alone */
     uint32_t empty;       /* that of stacks without any */
-    uint32_t wanted;      /* the function whose neighbours are asked for */
+    uint32_t wanted;      /* the function whose neighbours are shown */
     struct top_row *rows; /* by function id */
     uint32_t *stamp;      /* by function id: the last sample that counted for it */
     uint32_t sample;
@@ -159,7 +159,7 @@ static void note_loss(struct top_table *table, const struct top_slice *slice)
     table->loss_count += slice->loss_count;
 }
 
-/* `wanted` and `binary` are the function whose neighbours are asked for, or NULL. */
+/* `wanted` and `binary` are the function whose neighbours are shown, or NULL. */
 static void scan_begin(struct scan *scan, const struct top_window *window,
                        const struct top_query *query, const char *wanted, const char *binary,
                        struct top_table *table)

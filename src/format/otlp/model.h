@@ -237,7 +237,7 @@ void otlp_model_release(struct otlp_model *model);
 void otlp_model_unresolve(struct otlp_model *model, uint64_t seed);
 
 /* Messages in the order they come; data is copied as needed. A Profile's fields are passed one by
- * one, of which those longer than OTLP_FIELD_LIMIT that are no samples as if they were empty. */
+ * one; fields other than samples that are longer than OTLP_FIELD_LIMIT are passed as empty. */
 #define OTLP_FIELD_LIMIT 65536
 int otlp_dictionary_entry(struct otlp_model *model, unsigned table, const void *data, size_t length,
                           struct error *error);
@@ -293,9 +293,8 @@ static inline int otlp_attribute_label(struct otlp_model *model, uint32_t index,
     return 0;
 }
 
-/* What a function, mapping or location of the tables means, names by index of the tables. A
- * function that says nothing has neither name nor file; *ret_build_id is a string of the profile.
- */
+/* The meaning of a function, mapping or location of the tables, whose names are indices into the
+ * tables. An empty function has neither name nor file; *ret_build_id is a string of the profile. */
 int otlp_function_names(const struct otlp_model *model, uint32_t index,
                         struct profile_function *ret_function, struct error *error);
 int otlp_build_id(struct otlp_model *model, struct otlp_range attributes, uint32_t *ret_build_id,

@@ -12,7 +12,7 @@
 #include "io/source.h"
 #include "profile/profile.h"
 
-/* The package's name never changed while its fields did: layouts are told apart by wire shape. */
+/* The package's name never changed while its fields did: wire shape distinguishes the layouts. */
 enum otlp_layout {
     OTLP_1_8,  /* values are field 2 of Sample; Profile has comments */
     OTLP_1_9,  /* values are field 2 of Sample; without comments 1.8 and 1.9 look the same */
@@ -27,7 +27,7 @@ struct otlp_summary {
     uint64_t by_layout[OTLP_LAYOUTS]; /* Profiles with samples, by the layout they were read in */
     uint64_t identified;              /* Profiles with an id, without those that were repeated */
     uint64_t repeated;                /* Profiles left out: one of the same id was there already */
-    struct digest ids;                /* of the identified ones, in whatever order they come */
+    struct digest ids;                /* of the identified ones, in any order */
     uint64_t guessed; /* of these: nothing told the layouts apart, so the newest was taken */
 };
 

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The dictionary of an OTLP message that is being written: each table grows as entries are asked
- * for, in protobuf encoding, and holds only what is used. Index 0 of each is its zero value.
- * Private to the files otlp*.c.
+ * The dictionary of an OTLP message that is being written: each table grows with the entries in
+ * use, in protobuf encoding. Index 0 of each is its zero value. Private to the files otlp*.c.
  */
 #pragma once
 

@@ -45,7 +45,7 @@ static uint64_t no_function(const struct otlp_model *model)
                                     model->seed);
 }
 
-/* UINT64_MAX of one that says nothing. */
+/* UINT64_MAX of an empty one. */
 static __attribute__((noinline)) int hash_function(struct otlp_model *model, uint32_t index,
                                                    struct error *error)
 {
@@ -116,7 +116,7 @@ static inline void add_digest(struct otlp_dictionary *dictionary, uint32_t locat
     dictionary->frame_digests[at] = digest;
 }
 
-/* The hash of a line's function: 0 when there is nothing to say, so that it is no frame. */
+/* The hash of a line's function: 0 when it is empty, so that it isn't a frame. */
 static inline int line_function(struct otlp_model *model, const struct otlp_line *line,
                                 uint64_t *ret_function, struct error *error)
 {
@@ -244,7 +244,7 @@ static int digest_stack(struct otlp_model *model, uint32_t index, struct error *
 {
     const struct otlp_dictionary *dictionary = &model->dictionary;
     const struct otlp_range stack = dictionary->stacks[index];
-    /* There are no indices at all where no stack has a location. */
+    /* There are no indices where no stack has a location. */
     const uint32_t *locations = stack.count ? dictionary->indices + stack.first : NULL;
     struct digest digest = {0};
     uint64_t depth = stack.count; /* as if all were one frame */

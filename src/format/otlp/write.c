@@ -205,7 +205,7 @@ static void put_text_attribute(struct writer *writer, struct buffer *indexes, co
     wire_put_varint(indexes, otlp_tables_attribute(&writer->tables, key, &any));
 }
 
-/* What pprof knows of a whole profile, by the names that the semantic conventions give. */
+/* pprof's facts about a whole profile, by the names of the semantic conventions. */
 static void profile_attributes(struct writer *writer, struct buffer *indexes)
 {
     const struct profile *profile = writer->profile;
@@ -227,8 +227,8 @@ static void profile_attributes(struct writer *writer, struct buffer *indexes)
     put_text_attribute(writer, indexes, "pprof.profile.keep_frames", profile->keep_frames);
 }
 
-/* The model has one period for all types; CPU time between samples says nothing about time off
- * the CPU, and other readers name a Profile after its period. */
+/* The model has one period for all types; CPU time between samples doesn't apply to time off the
+ * CPU, and other readers name a Profile after its period. */
 static bool has_period(const struct profile *profile, unsigned type)
 {
     const char *name = profile_text(profile, profile->types[type].type);
@@ -334,7 +334,7 @@ static void put_resource_profiles(struct writer *writer, struct buffer *out,
 /* ---- in pieces ---- */
 
 /* A Profile's length and digest stand before it or in it, so it is written twice: the first time
- * to nobody. */
+ * without output. */
 struct measured {
     uint64_t bytes; /* of the content */
     XXH128_hash_t hash;
@@ -369,7 +369,7 @@ static void put_length(struct buffer *out, uint32_t number, uint64_t length)
     wire_put_varint(out, length);
 }
 
-/* What a field of so many bytes takes. */
+/* The encoded size of a field with this many bytes. */
 static uint64_t field_bytes(uint64_t length)
 {
     uint64_t bytes = 2;

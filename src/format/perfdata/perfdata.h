@@ -70,7 +70,7 @@ struct perf_thread {
     uint32_t comm; /* string of the profile */
 };
 
-/* What is known about the recording as a whole. */
+/* Facts about the recording as a whole. */
 struct perf_build_id {
     char *path;
     char build_id[41];

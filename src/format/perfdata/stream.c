@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The records of perf.data, in the order of their times: perf writes them ring by ring, and a mark
-// after each round over the rings. What came before the newest record of one round can't be
-// followed by anything older after the next.
+// after each round over the rings. After the next mark, no record can be older than the newest one
+// of this round.
 
 #include <stdlib.h>
 #include <zstd.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Unwinding of the stacks that `perf record --call-graph dwarf` copies. It needs the recorded
- * binaries, so it is done by commands on a user's own machine and never by a server: whoever wants
- * it registers a walker. Without one such samples have their innermost frame only, and the source's
+ * binaries, so only commands on a user's own machine do it, never a server: a program that wants it
+ * registers a walker. Without one such samples have their innermost frame only, and the source's
  * warning says so.
  */
 #pragma once

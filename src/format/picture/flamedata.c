@@ -277,7 +277,7 @@ static void write_table(struct buffer *out, const struct calltree *tree,
     buffer_add_char(out, '}');
 }
 
-/* What of each type is under "(other)". */
+/* The amount of each type under "(other)". */
 static void write_folded(struct buffer *out, const struct calltree *tree, const char *key,
                          enum calltree_side side, unsigned types)
 {

@@ -11,7 +11,7 @@
 #define TITLE_TOKEN "<!--ASSAY-TITLE-->"
 #define DATA_TOKEN "<!--ASSAY-FLAME-DATA-->"
 
-/* What a browser draws smoothly and holds in a file of some tens of megabytes. */
+/* The limit of smooth drawing, and of a file of some tens of megabytes. */
 #define NODES_MAX 1000000
 
 /* Appends the template up to the token and moves behind it. */

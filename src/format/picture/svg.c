@@ -124,7 +124,7 @@ static void draw_box(struct svg_picture *picture, const struct svg_box *box, dou
     buffer_add_text(out, "</g>\n");
 }
 
-/* Where the frames end, or what is said instead of them. */
+/* Where the frames end, or the text in their place. */
 static double frames_bottom(const struct svg_picture *picture)
 {
     return picture->box_count ? picture->y - 6 + picture->rows * ROW_HEIGHT : picture->y + 18;

@@ -49,11 +49,11 @@ void svg_draw_tooltip(struct svg_picture *picture, uint32_t node);
 /* Appends the scratch text, escaped, and empties it. */
 void svg_flush_text(struct svg_picture *picture);
 
-/* Appends the longest form of a name that fits into so many columns, escaped: the whole name, then
+/* Appends the longest form of a name that fits into the columns, escaped: the whole name, then
  * without arguments, then without leading scopes, then cut; nothing when there is no room. */
 void svg_add_label(struct buffer *out, const char *name, size_t length, size_t columns);
 
-/* Appends the text, escaped and cut with an ellipsis after so many columns. */
+/* Appends the text, escaped and cut with an ellipsis after this many columns. */
 void svg_add_cut(struct buffer *out, const char *text, size_t length, size_t columns);
 
 /* Columns in a fixed-width font, of the text as it is shown: escapes count. */

@@ -15,7 +15,7 @@ struct id_map {
     uint32_t *dense; /* id -> position + 1 */
     uint64_t dense_limit;
     struct id_table sparse;
-    uint64_t seed; /* ids come from outside: nobody shall prepare collisions */
+    uint64_t seed; /* random: ids come from outside and must not be prepared to collide */
 };
 
 static void id_map_release(struct id_map *map)

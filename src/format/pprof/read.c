@@ -94,7 +94,7 @@ static size_t find_row(struct pprof_reader *reader, uint32_t stack, uint32_t lab
     return row;
 }
 
-/* What one Sample message holds, still as raw bytes. */
+/* The content of one Sample message, still as raw bytes. */
 struct raw_sample {
     const void *locations;
     size_t location_bytes;

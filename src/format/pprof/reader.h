@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the pprof reader holds between its parts: pprof_read.c fills it while the file streams by,
+ * The pprof reader's state between its parts: pprof_read.c fills it while the file streams by,
  * pprof_link.c turns ids into positions, pprof_resolve.c adds it all to a profile. Only the last
  * needs the profile; the others may run on any thread.
  */
@@ -55,7 +55,7 @@ struct location_frames {
 };
 
 struct raw_row {
-    uint32_t stack, labels; /* entries of the byte sets; labels counts from 1, 0 is none */
+    uint32_t stack, labels; /* entries of the byte sets; labels counts from 1, 0: no labels */
 };
 
 struct value_type {

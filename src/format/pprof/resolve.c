@@ -62,7 +62,7 @@ static int resolve_function(struct pprof_reader *reader, struct raw_function *ra
         r = resolve_string(reader, raw->file, "A function", &function.file, error);
     if (r < 0)
         return r;
-    /* A function that says nothing (Go's threadcreate has one) must not hide the address. */
+    /* An empty function (Go's threadcreate has one) must not hide the address. */
     bool named = function.name || function.system_name || function.file;
     raw->resolved = named ? profile_function(reader->profile, &function) : 0;
     return 0;

@@ -199,7 +199,7 @@ static void put_samples(struct writer *writer)
     }
 }
 
-/* pprof asks whether a mapping still needs symbols: it does when any of its frames has none. */
+/* pprof records whether a mapping still needs symbols: it does when a frame of it has no name. */
 struct mapping_symbols {
     bool unnamed, named, files, lines, inlines;
 };

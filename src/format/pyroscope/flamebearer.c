@@ -35,7 +35,7 @@ struct flamebearer {
     char units[32];  /* "samples", "bytes", "objects" */
     uint64_t rate;   /* samples per second */
     uint64_t points; /* of the timeline, */
-    uint64_t step_s; /* each of which stands for so long */
+    uint64_t step_s; /* the duration of each */
     int64_t start_s;
 };
 

@@ -300,7 +300,7 @@ static int end_profile(struct profile_reader *reader)
                          reader->weights_read);
     if (reader->has_events && reader->samples_read)
         return json_fail(json, "The profile has both samples and events");
-    /* Frames that nobody closed were open until the end. */
+    /* Frames that were never closed were open until the end. */
     if (reader->has_events && reader->has_end && reader->end > reader->at)
         advance(reader, reader->end);
     if (!reader->has_events)

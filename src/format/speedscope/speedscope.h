@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the speedscope reader's two halves share: speedscope_read.c walks the JSON and fills these
+ * Shared by the speedscope reader's two halves: speedscope_read.c walks the JSON and fills these
  * tables, speedscope_stacks.c moves them into a profile. A file may give its frames, units and
  * names after the stacks that use them, so stacks are kept as indexes into the file's own frames
  * until its end; memory follows the number of distinct stacks.
@@ -11,7 +11,7 @@
 #include "format/format.h"
 #include "io/json.h"
 
-/* Our own files name profiles after sample types; this is how they are told apart. */
+/* Our own files name profiles after sample types; this prefix identifies them. */
 #define SPEEDSCOPE_EXPORTER "assay@"
 
 /* In 10^-12 of the file's unit: weights are often fractions, and must not vanish by rounding. */

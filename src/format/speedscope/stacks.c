@@ -131,7 +131,7 @@ static unsigned resolve_type(struct speedscope *reader, const struct speedscope_
     return profile_type(profile, name, profile_cstring(profile, unit));
 }
 
-/* Threads and the like are told apart by a label, when there are several. */
+/* A label distinguishes threads and the like, when there are several. */
 static uint32_t resolve_labels(struct speedscope *reader, const struct speedscope_profile *info)
 {
     if (reader->profile_count < 2 || !info->name || is_ours(reader))
@@ -154,8 +154,8 @@ static int64_t clamp(speedscope_amount value)
     return value > INT64_MAX ? INT64_MAX : value < INT64_MIN ? INT64_MIN : (int64_t)value;
 }
 
-/* Rounds to the nearest whole unit. What that adds or takes away is carried over to the next row,
- * so that the sum stays right however small the single weights are. */
+/* Rounds to the nearest whole unit. The remainder is carried over to the next row, so that the sum
+ * stays right however small the single weights are. */
 static int64_t round_with_carry(speedscope_amount amount, speedscope_amount divisor,
                                 speedscope_amount *carry)
 {
@@ -194,7 +194,7 @@ static int resolve_rows(struct speedscope *reader, const uint32_t *nodes)
             divisor = power_of_ten(SPEEDSCOPE_DIGITS - info->power);
             carry = 0;
         }
-        /* A time of 0 would mean that there is none. */
+        /* A time of 0 would mean an unknown time. */
         int64_t time_ns = info->time ? MAX(clamp((info->origin + row->at) / divisor), 1) : 0;
         int64_t value = round_with_carry(row->amount, divisor, &carry);
         if (!value)

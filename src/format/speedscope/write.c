@@ -15,7 +15,7 @@
 /* Far more than a browser can open; a deep tree can ask for the square of its size. */
 #define OUTPUT_LIMIT_BYTES (1ull << 30)
 
-/* What makes two frames one for speedscope. Without padding, so that it can be hashed. */
+/* The identity of a frame in speedscope. Without padding, so that it can be hashed. */
 struct output_frame {
     uint32_t name; /* entry of the naming */
     uint32_t file; /* string */

@@ -270,7 +270,8 @@ struct folded_writer {
     size_t lengths_capacity;
 };
 
-/* What has a meaning in the format is replaced: a name cannot hold a separator or a line's end. */
+/* Characters with a meaning in the format are replaced: a name cannot hold a separator or
+ * newline. */
 static void add_name(struct buffer *path, const struct calltree_function *function)
 {
     bool first = !path->length;

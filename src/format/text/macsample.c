@@ -196,7 +196,7 @@ static int macsample_read(struct source *source, struct profile *profile, struct
     _cleanup_free_ struct macsample *file = memory_zalloc(1, sizeof(*file));
     file->profile = profile;
     file->error = error;
-    file->interval_ns = 1000000; /* what `sample` takes unless it is told otherwise */
+    file->interval_ns = 1000000; /* the default of `sample` */
     int r = add_types(file);
     const char *line;
     size_t length;

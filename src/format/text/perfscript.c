@@ -300,7 +300,7 @@ static bool is_bare_frame(const struct perf_frame *frame)
     return frame->file.length || frame->inlined;
 }
 
-/* A line inside a sample that is no header: a frame, or the source line of the frame above it. */
+/* A line inside a sample that isn't a header: a frame, or the source line of the frame above it. */
 static bool take_frame_line(struct perf_reader *reader, const char *text, size_t length)
 {
     bool indented = text[0] == ' ' || text[0] == '\t';
@@ -395,7 +395,7 @@ static int perf_script_read(struct source *source, struct profile *profile, stru
     return r;
 }
 
-/* A header is unlikely by chance; with a time in it and a frame below or behind it, it is none. */
+/* A header is unlikely by chance; one with a time and a frame below or behind it isn't. */
 static int perf_script_detect(const uint8_t *bytes, size_t length)
 {
     bool seen_header = false, seen_time = false, seen_perf = false;

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the two halves of the .cpuprofile reader share: cpuprofile.c walks the JSON and fills these
- * tables, cpuprofile_tree.c turns them into samples of the model. Samples and the time between
- * them are two arrays, in files of either order, so both are held until the end: twelve bytes for
- * each sample.
+ * Shared by the two halves of the .cpuprofile reader: cpuprofile.c walks the JSON and fills these
+ * tables, cpuprofile_tree.c turns them into samples of the model. Samples and the time between them
+ * are two arrays, in either order, so both are held until the end: twelve bytes for each sample.
  */
 #pragma once
 

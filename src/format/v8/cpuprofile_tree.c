@@ -82,7 +82,7 @@ static int resolve_edges(struct cpuprofile *file)
 #define STACK_VISITED (UINT32_MAX - 1)
 
 /* Climbs from each node to the nearest ancestor that has a stack. V8's "(root)" at the bottom of
- * all stacks says nothing and is left out. */
+ * all stacks carries no information and is left out. */
 int cpuprofile_resolve_stacks(struct cpuprofile *file)
 {
     struct cpuprofile_node *nodes = file->nodes;
@@ -202,7 +202,7 @@ static int add_samples(struct cpuprofile *file, const struct value_types *types,
             return error_set(file->json.error, -EBADMSG,
                              "Sample %zu refers to node %u, which the file doesn't have.", sample,
                              file->samples[sample]);
-        /* A time of 0 would mean that there is none. */
+        /* A time of 0 would mean an unknown time. */
         size_t row =
             profile_sample(profile, file->nodes[node].stack, 0, 0, (uint64_t)MAX(now_ns, 1));
         profile_add_value(profile, row, types->count, 1);

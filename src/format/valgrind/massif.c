@@ -84,7 +84,7 @@ static uint32_t frame_of(struct massif *file, const char *text, size_t length)
     return profile_frame(profile, &frame);
 }
 
-/* What a line has beyond the lines below it is a stack of its own. */
+/* The amount of a line beyond the lines below it is a stack of its own. */
 static void close_level(struct massif *file)
 {
     const struct level *level = &file->levels[--file->depth];

@@ -247,7 +247,7 @@ bool detect_assignment(const struct detect_text *in, size_t at, bool options,
             in->text[start] == '\''))
         start++;
     char first = detect_at(in, start);
-    /* A path is where a secret is, not the secret; the rest are no values. */
+    /* A path leads to a secret but isn't one; the rest are not values. */
     if (detect_blank(first) || strchr("/$<[({-", first) || is_scheme(in, start))
         return false;
     if (needs_length && !is_long_value(in, start))

@@ -108,7 +108,7 @@ static bool ends_with_word(const struct detect_text *in, size_t end, const char 
     return false;
 }
 
-/* "version 1.2.3.4" is none; neither are "foo-1.2.3.4" and "foo>=1.2.3.4". */
+/* "version 1.2.3.4" isn't an address; neither are "foo-1.2.3.4" and "foo>=1.2.3.4". */
 static bool is_version(const struct detect_text *in, size_t at)
 {
     char before = detect_before(in, at), second = at >= 2 ? in->text[at - 2] : '\0';
@@ -170,7 +170,7 @@ static bool is_v4(const struct detect_text *in, size_t at, struct detect_span *s
     if (detect_alnum(after) || after == '_' ||
         (after == '.' && detect_alnum(detect_at(in, end + 1))))
         return false;
-    /* This host, any host, masks: nobody's address. */
+    /* This host, any host, masks: not addresses of a person. */
     if (parts[0] == 0 || parts[0] == 127 || parts[0] == 255 || is_version(in, at) ||
         has_revision(in, end))
         return false;

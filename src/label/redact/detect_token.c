@@ -53,7 +53,7 @@ static bool prefixed(const struct detect_text *in, size_t at, struct detect_span
 
 #define LINK_LEAST 16
 
-/* Secret paths of webhook services, which accept messages from anybody who knows the URL. */
+/* Secret paths of webhook services, which accept messages from every holder of the URL. */
 static bool linked(const struct detect_text *in, size_t at, struct detect_span *span)
 {
     for (const char *const *link = redact_links; *link; link++) {

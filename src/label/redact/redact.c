@@ -92,7 +92,7 @@ int redactor_add(struct redactor *redactor, const struct redact_rule_config *con
     return 0;
 }
 
-/* Puts the text with its replacements into *out; false when there are none. */
+/* Puts the text with its replacements into *out; false when nothing was replaced. */
 static bool apply_rule(struct rule *rule, const char *text, size_t length, struct buffer *out)
 {
     size_t at = 0, copied = 0;
@@ -154,7 +154,7 @@ static bool apply_detectors(struct redactor *redactor, unsigned detectors, const
     bool changed = false;
     out->length = 0;
     while (detect_next(text, length, at, detectors, &span)) {
-        /* Exceptions are asked for when something was found, which is seldom. */
+        /* Exceptions are checked after a find, which is rare. */
         if (label && globs_match(&redactor->exceptions[span.detector], label)) {
             detectors &= ~(1u << span.detector);
             continue;

@@ -146,8 +146,8 @@ const char *const redact_version_suffixes[] = {
     "patch", "post",  "el",   "debian", "ubuntu", "amd64",    "x86_64", "arm64",   "lts", NULL,
 };
 
-/* Hashes and ids look random and are no secrets; addresses of one's own machines and versions are
- * what these labels are for. */
+/* Hashes and ids look random but are not secrets; addresses of one's own machines and versions are
+ * the purpose of these labels. */
 const struct redact_exception redact_exceptions[] = {
     {DETECT_SECRET, "*build_id*"},
     {DETECT_SECRET, "*build.id*"},

@@ -28,7 +28,7 @@ struct redact_form {
 };
 extern const struct redact_form redact_forms[];
 
-/* Addresses whose rest is the secret: whoever has one can post there. */
+/* Addresses whose rest is the secret: every holder can post there. */
 extern const char *const redact_links[];
 
 /* Endings of names of secrets, without separators and case: api_key, API-Key and apiKey are one.

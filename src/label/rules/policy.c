@@ -115,7 +115,7 @@ static unsigned limit_count(struct label_policy *policy, struct labels *labels)
     return done;
 }
 
-/* A copy with U+FFFD for each byte that is none of a character. */
+/* A copy with U+FFFD for each byte that isn't part of a character. */
 static const char *repair(struct labels *labels, const char *value, size_t length)
 {
     _cleanup_buffer_ struct buffer out = {0};

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Which labels may be there, how long and how many, and how many different values a name may have.
- * Labels beyond the limits are dropped, cut or replaced by "other", but the profile is kept; each
- * change is counted by reason.
+ * Limits on labels: which names are allowed, how long and how many they may be, and how many
+ * different values a name may have. Labels beyond the limits are dropped, cut or replaced by
+ * "other", but the profile is kept; each change is counted by reason.
  *
- * It is done in two steps, because redaction belongs between: names that are not wanted go before
- * anybody looks at their values, and values are cut only after redaction has seen them whole, or
- * half a secret could stay.
+ * It is done in two steps, because redaction belongs between: names outside the allow-list are
+ * dropped before redaction reads values, and values are cut only after redaction has seen them
+ * whole, or half a secret could stay.
  *
- * service_name is never dropped, though its values count as any label's. Names that start with "__"
- * are the program's own and not subject to the allow-list. Threads can share a policy.
+ * service_name is never dropped, though its values count like any label's. Names that start with
+ * "__" are the program's own and not subject to the allow-list. Threads can share a policy.
  */
 #pragma once
 

@@ -92,7 +92,7 @@ static void drop_names(const struct relabel_rule *rule, struct labels *labels)
     labels->count = kept;
 }
 
-/* Upper and lower case of all of Unicode, whatever the program's locale is. */
+/* Upper and lower case of all of Unicode, independent of the program's locale. */
 static locale_t unicode;
 
 static void open_unicode(void)

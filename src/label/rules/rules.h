@@ -32,5 +32,5 @@ bool label_rules_apply(struct label_rules *rules, const char *tenant, int64_t no
  * wrong is added to settings->problems; the rules are then usable, but not what was asked for. */
 void label_rules_read(struct settings *settings, struct label_rules *ret_rules);
 
-/* The list of rules under a key, for whoever has further such lists: scrape_configs. Appends. */
+/* The list of rules under a key, for callers with further such lists: scrape_configs. Appends. */
 void relabel_read(struct settings *settings, const char *key, struct relabel *relabel);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A HotSpot virtual machine in a process: where its code cache is and how its frames are laid out.
- * Nothing is written and nobody is stopped.
+ * A HotSpot virtual machine in a process: where its code cache is and the layout of its frames.
+ * Nothing is written and no thread is stopped.
  */
 #pragma once
 

@@ -15,7 +15,7 @@
 
 #define HOTSPOT_INLINED_MAX 64 /* methods at one place of compiled code */
 
-/* What was met: the members of bpf_code_event. Equal at two times means that it is the same. */
+/* The members of bpf_code_event. Equal at two times means that it is the same code. */
 struct hotspot_mark {
     uint64_t address, file, name, lines;
     uint32_t kind; /* enum bpf_hotspot_code */
@@ -28,7 +28,7 @@ struct hotspot_pc {
 
 #define HOTSPOT_SCOPE_NONE UINT32_MAX
 
-/* A method at a place: inlined into the next, unless there is none. */
+/* A method at a place: inlined into the next, if any. */
 struct hotspot_scope {
     uint32_t outer; /* scope */
     uint32_t method;

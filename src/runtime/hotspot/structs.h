@@ -38,7 +38,7 @@ enum hotspot_field {
     HOTSPOT_BLOB_DATA_OFFSET,
     HOTSPOT_BLOB_MUTABLE, /* 25 on: data elsewhere, */
     HOTSPOT_BLOB_MUTABLE_SIZE,
-    HOTSPOT_BLOB_RELOCATION_SIZE, /* behind so many bytes */
+    HOTSPOT_BLOB_RELOCATION_SIZE, /* behind this many bytes */
     HOTSPOT_NMETHOD_METHOD,
     HOTSPOT_COMPILED_METHOD, /* the same, 9 to 22 */
     HOTSPOT_NMETHOD_COMPILE_ID,

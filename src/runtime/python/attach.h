@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * An interpreter in a process: its offsets, and how to find a thread's state, checked against the
- * threads that the interpreter lists. Nothing is written and nobody is stopped.
+ * threads that the interpreter lists. Nothing is written and no thread is stopped.
  */
 #pragma once
 
@@ -23,6 +23,6 @@ enum python_attach python_attach(const struct python_binary *binary, uint64_t bi
                                  const struct runtime_memory *memory,
                                  struct python_process *ret_python, const char **ret_reason);
 
-/* The interpreter's thread state of the thread with this thread pointer; 0: it has none. */
+/* The interpreter's thread state of the thread with this thread pointer; 0: not a Python thread. */
 uint64_t python_thread_state(const struct python_process *python,
                              const struct runtime_memory *memory, uint64_t thread_pointer);

@@ -72,7 +72,7 @@ static void find_version(struct elf_file *file, const char *path, struct python_
         set_version(binary, number >> 24, number >> 16 & 255, number >> 8 & 255);
         return;
     }
-    /* Before 3.11 there is no such symbol. */
+    /* The symbol exists since 3.11. */
     struct elf_section constants;
     _cleanup_buffer_ struct buffer content = {0};
     unsigned minor, micro;

@@ -62,7 +62,7 @@ static size_t put_utf8(char *to, uint32_t c)
     return 4;
 }
 
-/* A string object as UTF-8: at most `limit` characters. NULL when it is none. */
+/* A string object as UTF-8: at most `limit` characters. NULL when it isn't a string. */
 static const char *read_text(const struct python_process *python,
                              const struct runtime_memory *memory, uint64_t address, size_t limit,
                              struct arena *arena)

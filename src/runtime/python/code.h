@@ -14,7 +14,7 @@
 #define PYTHON_LINES_MAX 4096 /* stretches of one function; what follows has no line */
 #define PYTHON_LINE_TABLE_MAX (256u << 10)
 
-/* What a code object says about itself: equal at two times means that it is the same object. */
+/* Fields of a code object: equal at two times means that it is the same object. */
 struct python_code_mark {
     uint64_t address;
     uint64_t file, name, lines; /* objects */
@@ -36,7 +36,7 @@ struct python_code {
     uint32_t first_unit; /* frames that are not there yet belong to the interpreter's own work */
 };
 
-/* The mark of the object at an address; false when there is no code object. */
+/* The mark of the object at an address; false when it isn't a code object. */
 bool python_code_mark(const struct python_process *python, const struct runtime_memory *memory,
                       uint64_t address, struct python_code_mark *ret_mark);
 

@@ -36,7 +36,7 @@ static void decode_pairs(struct decoder *decoder, uint32_t line)
     add(decoder, UINT32_MAX, line);
 }
 
-/* 3.10: pairs of a length in bytes and a distance in lines, which comes first; -128 is no line. */
+/* 3.10: pairs of a length in bytes and a distance in lines, which comes first; -128: no line. */
 static void decode_ranges(struct decoder *decoder, uint32_t line)
 {
     uint32_t address = 0;

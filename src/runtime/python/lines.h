@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* CPython's tables of lines, of which there are three forms: before 3.10, 3.10, and from 3.11 on.
- * What a table can't say in PYTHON_LINES_MAX stretches is left out. */
+ * Code beyond PYTHON_LINES_MAX stretches of a table has no line. */
 #pragma once
 
 #include "runtime/python/code.h"

@@ -44,7 +44,7 @@ static void end_call(struct reader *reader, uint64_t place)
     last->place = place;
 }
 
-/* One frame of the call whose C frame is `cframe`, or which has none. */
+/* One frame of the call whose C frame is `cframe`, which may be 0. */
 static enum read_frame read_frame(struct reader *reader, uint64_t cframe)
 {
     const struct bpf_python *offsets = reader->offsets;

@@ -28,7 +28,7 @@ struct python_chain {
 void python_chain_read(const struct python_process *python, const struct runtime_memory *memory,
                        uint64_t thread_pointer, struct python_chain *ret_chain);
 
-/* The frames of the next call, which has [low, high) of the C stack: how many from chain->next
- * on. 0: this call has none. Innermost calls first. */
+/* The frames of the next call, which has [low, high) of the C stack: their number from chain->next
+ * on. 0: a call without frames. Innermost calls first. */
 size_t python_chain_take(struct python_chain *chain, uint64_t low, uint64_t high,
                          const struct python_frame **ret_frames);
