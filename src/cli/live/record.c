@@ -354,7 +354,7 @@ int command_record(int argc, char **argv)
         return options_wrong("record", "--frequency must be from 1 to 10000.");
     struct error error = {0};
     if (options.mode && capture_modes_parse(options.mode, &options.modes, &error) < 0)
-        return options_wrong("record", error.text);
+        return options_wrong("record", "%s", error.text);
     if (options.min_block && (!quantity_duration(options.min_block, &options.min_block_ns) ||
                               options.min_block_ns < 0 || !(options.modes & CAPTURE_WAITS)))
         return options_wrong("record", "--min-block is a time such as 1ms, for modes of waits.");
