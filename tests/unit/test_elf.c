@@ -255,25 +255,60 @@ static void images_in_memory(void **state)
     elf_release(&memory);
 }
 
+/* The rules of a section that begins like this, of which all bytes are needed. */
+static bool plt_rules(const char *section, const uint8_t *start, size_t length,
+                      struct x86_64_plt *ret_plt)
+{
+    for (size_t cut = 0; cut < length; cut++) {
+        uint8_t *copy = memcpy(test_malloc(cut + 1), start, cut);
+        assert_false(x86_64_plt_rules(section, copy, cut, ret_plt));
+        test_free(copy);
+    }
+    return x86_64_plt_rules(section, start, length, ret_plt);
+}
+
+static const uint8_t lazy_plt[32] = {[16] = 0xff, 0x25, 0, 0, 0, 0, 0x68, 1, 0, 0, 0, 0xe9};
+
 static void linkage_stubs(void **state)
 {
     (void)state;
-    static const uint8_t lazy[16] = {0xff, 0x25, 0, 0, 0, 0, 0x68, 1, 0, 0, 0, 0xe9};
-    static const uint8_t marked[16] = {0xf3, 0x0f, 0x1e, 0xfa, 0x68, 1, 0, 0, 0, 0xe9};
+    static const uint8_t marked[32] = {[16] = 0xf3, 0x0f, 0x1e, 0xfa, 0x68, 1, 0, 0, 0, 0xe9};
     static const uint8_t second[16] = {0xf3, 0x0f, 0x1e, 0xfa, 0xff, 0x25};
-    static const uint8_t other[16] = {0x90};
-    struct unwind_rule rule = {0};
-    assert_true(x86_64_plt_rule(".plt", lazy, &rule));
-    assert_true(rule.cfa == UNWIND_CFA_PLT && rule.argument == 11 && rule.cfa_offset == 8);
-    assert_true(x86_64_plt_rule(".plt", marked, &rule));
-    assert_true(rule.cfa == UNWIND_CFA_PLT && rule.argument == 9);
-    assert_true(x86_64_plt_rule(".plt.sec", second, &rule));
-    assert_true(rule.cfa == UNWIND_CFA_SP && rule.cfa_offset == 8);
-    assert_false(x86_64_plt_rule(".plt", other, &rule));
-    assert_false(x86_64_plt_rule(".plt.sec", other, &rule));
-    assert_false(x86_64_plt_rule(".text", lazy, &rule));
+    static const uint8_t mold[48] = {
+        0xf3, 0x0f, 0x1e, 0xfa, 0x41,        0x53, 0xff, 0x35, 0,    0,
+        0,    0,    0xff, 0x25, [32] = 0xf3, 0x0f, 0x1e, 0xfa, 0x41, 0xbb};
+    static const uint8_t other[48] = {0x90};
+    struct x86_64_plt plt;
+    assert_true(plt_rules(".plt", lazy_plt, sizeof(lazy_plt), &plt));
+    assert_int_equal(plt.count, 3);
+    assert_true(plt.parts[0].rule.cfa_offset == 16 && plt.parts[1].offset == 6);
+    assert_true(plt.parts[1].rule.cfa_offset == 24 && plt.parts[2].offset == 16);
+    const struct unwind_rule *rule = &plt.parts[2].rule;
+    assert_true(rule->cfa == UNWIND_CFA_PLT && rule->argument == 11 && rule->cfa_offset == 8);
+    assert_true(plt_rules(".plt", marked, sizeof(marked), &plt));
+    assert_true(rule->cfa == UNWIND_CFA_PLT && rule->argument == 9);
+    assert_true(plt_rules(".iplt", lazy_plt + 16, 16, &plt));
+    assert_true(plt.count == 1 && plt.parts[0].rule.argument == 11);
+    assert_true(plt_rules(".plt.sec", second, sizeof(second), &plt));
+    assert_true(plt.count == 1 && plt.parts[0].offset == 0);
+    assert_true(plt.parts[0].rule.cfa == UNWIND_CFA_SP && plt.parts[0].rule.cfa_offset == 8);
+    assert_true(plt_rules(".plt", mold, sizeof(mold), &plt));
+    static const uint32_t offsets[] = {0, 6, 12, 32}, bytes[] = {8, 16, 24, 8};
+    assert_int_equal(plt.count, 4);
+    for (size_t i = 0; i < 4; i++) {
+        assert_int_equal(plt.parts[i].offset, offsets[i]);
+        assert_true(plt.parts[i].rule.cfa == UNWIND_CFA_SP);
+        assert_int_equal(plt.parts[i].rule.cfa_offset, bytes[i]);
+    }
+    assert_false(plt_rules(".plt", other, sizeof(other), &plt));
+    assert_false(plt_rules(".plt.sec", other, sizeof(other), &plt));
+    assert_false(plt_rules(".text", lazy_plt, sizeof(lazy_plt), &plt));
+}
 
-    /* A linker that writes no frames for them: the section is named, its code is ours. */
+/* A linker that writes no frames for them: the section is named, its code is ours. */
+static void stubs_without_frames(void **state)
+{
+    (void)state;
     _cleanup_buffer_ struct buffer image = {0};
     make_image(&image);
     Elf64_Shdr *sections = (Elf64_Shdr *)(image.data + IMAGE_SECTIONS);
@@ -282,7 +317,7 @@ static void linkage_stubs(void **state)
     sections[1].sh_size = 64;
     image_put(&image, IMAGE_NAMES + 1, ".plt\0", 6);
     for (int i = 1; i < 4; i++)
-        image_put(&image, sections[1].sh_offset + 16 * (size_t)i, lazy, 16);
+        image_put(&image, sections[1].sh_offset + 16 * (size_t)i, lazy_plt + 16, 16);
     _cleanup_elf_ struct elf_file file = {.fd = -1};
     _cleanup_rules_ struct unwind_rules rules;
     _cleanup_rows_ struct unwind_rows rows = {0};
@@ -488,6 +523,7 @@ int main(void)
         cmocka_unit_test(kinds),
         cmocka_unit_test(images_in_memory),
         cmocka_unit_test(linkage_stubs),
+        cmocka_unit_test(stubs_without_frames),
         cmocka_unit_test(refusals),
         cmocka_unit_test(lying_section_headers),
         cmocka_unit_test_setup_teardown(shrinking_files, enter_folder, leave_folder),

@@ -206,28 +206,78 @@ struct unwind_rule x86_64_rule(const struct cfi_state *state, bool signal_frame,
     return rule;
 }
 
-bool x86_64_plt_rule(const char *section_name, const uint8_t stub[16], struct unwind_rule *ret_rule)
+/* ---- linkage stubs ---- */
+
+static const uint8_t landing_pad[] = {0xf3, 0x0f, 0x1e, 0xfa}; /* endbr64 */
+
+static bool has_landing_pad(const uint8_t *stub)
 {
-    static const uint8_t endbr64[] = {0xf3, 0x0f, 0x1e, 0xfa};
-    bool has_endbr = !memcmp(stub, endbr64, sizeof(endbr64));
-    const uint8_t *code = stub + (has_endbr ? sizeof(endbr64) : 0);
-    bool jumps = code[0] == 0xff && code[1] == 0x25; /* jmp *slot(%rip) */
-    if (!strcmp(section_name, ".plt.sec") || !strcmp(section_name, ".plt.got")) {
-        if (!jumps)
-            return false;
-        *ret_rule = (struct unwind_rule){.cfa = UNWIND_CFA_SP, .cfa_offset = 8};
-        return true;
+    return !memcmp(stub, landing_pad, sizeof(landing_pad));
+}
+
+#define AT_SP(bytes)                                                                               \
+    {                                                                                              \
+        .cfa = UNWIND_CFA_SP, .cfa_offset = (bytes)                                                \
     }
-    if (strcmp(section_name, ".plt") && strcmp(section_name, ".iplt"))
+
+/* One that binding lazily doesn't need: jmp *slot(%rip). */
+static bool plain_stubs(const uint8_t *start, struct x86_64_plt *ret_plt)
+{
+    const uint8_t *code = start + (has_landing_pad(start) ? sizeof(landing_pad) : 0);
+    if (code[0] != 0xff || code[1] != 0x25)
         return false;
-    /* push $index is five bytes, and with it one more word is on the stack: behind a jump of six
-     * bytes, or behind endbr64 where the jump is in .plt.sec. */
-    if (!has_endbr && jumps && stub[6] == 0x68)
-        *ret_rule = (struct unwind_rule){.cfa = UNWIND_CFA_PLT, .argument = 11, .cfa_offset = 8};
-    else if (has_endbr && code[0] == 0x68)
-        *ret_rule = (struct unwind_rule){.cfa = UNWIND_CFA_PLT, .argument = 9, .cfa_offset = 8};
-    else
+    *ret_plt = (struct x86_64_plt){1, {{0, AT_SP(8)}}};
+    return true;
+}
+
+/* mold's: each loads its index into r11, which the common one of 32 bytes pushes. */
+static bool mold_stubs(const uint8_t *start, size_t length, struct x86_64_plt *ret_plt)
+{
+    static const uint8_t common[] = {0xf3, 0x0f, 0x1e, 0xfa, 0x41, 0x53, 0xff, 0x35};
+    static const uint8_t load[] = {0xf3, 0x0f, 0x1e, 0xfa, 0x41, 0xbb};
+    if (length < 48 || memcmp(start, common, sizeof(common)) ||
+        memcmp(start + 32, load, sizeof(load)))
         return false;
+    *ret_plt =
+        (struct x86_64_plt){4, {{0, AT_SP(8)}, {6, AT_SP(16)}, {12, AT_SP(24)}, {32, AT_SP(8)}}};
+    return true;
+}
+
+/* Of GNU ld and lld: push $index is five bytes, and with it one more word is on the stack: behind a
+ * jump of six bytes, or behind endbr64 where the jump is in .plt.sec. */
+static bool lazy_stub(const uint8_t *stub, struct unwind_rule *ret_rule)
+{
+    bool marked = has_landing_pad(stub) && stub[4] == 0x68;
+    if (!marked && !(stub[0] == 0xff && stub[1] == 0x25 && stub[6] == 0x68))
+        return false;
+    *ret_rule =
+        (struct unwind_rule){.cfa = UNWIND_CFA_PLT, .argument = marked ? 9 : 11, .cfa_offset = 8};
+    return true;
+}
+
+/* Behind a common stub, on entry to which the call and the stub before have pushed a word each. */
+static bool lazy_stubs(const uint8_t *start, size_t length, struct x86_64_plt *ret_plt)
+{
+    struct unwind_rule rule;
+    if (length < 32 || !lazy_stub(start + 16, &rule))
+        return false;
+    *ret_plt = (struct x86_64_plt){3, {{0, AT_SP(16)}, {6, AT_SP(24)}, {16, rule}}};
+    return true;
+}
+
+bool x86_64_plt_rules(const char *section_name, const uint8_t *start, size_t length,
+                      struct x86_64_plt *ret_plt)
+{
+    struct unwind_rule rule;
+    if (length < 16)
+        return false;
+    if (!strcmp(section_name, ".plt.sec") || !strcmp(section_name, ".plt.got"))
+        return plain_stubs(start, ret_plt);
+    if (!strcmp(section_name, ".plt"))
+        return mold_stubs(start, length, ret_plt) || lazy_stubs(start, length, ret_plt);
+    if (strcmp(section_name, ".iplt") || !lazy_stub(start, &rule))
+        return false;
+    *ret_plt = (struct x86_64_plt){1, {{0, rule}}};
     return true;
 }
 

@@ -27,11 +27,22 @@ struct unwind_rule x86_64_rule(const struct cfi_state *state, bool signal_frame,
 /* True for rules that can only be followed where rbx was tracked. */
 bool x86_64_needs_base(const struct unwind_rule *rule);
 
-/* The rule for a section of linkage stubs that has no call frame information of its own, as some
- * linkers leave it. `stub` is the second 16 bytes of the section, the first stub that is not the
- * common one. False when the section is none, or its stubs are not known. */
-bool x86_64_plt_rule(const char *section_name, const uint8_t stub[16],
-                     struct unwind_rule *ret_rule);
+/*
+ * The rules for a section of linkage stubs that has no call frame information of its own, as some
+ * linkers leave it: each from an offset in the section, the last one to its end. `start` is how the
+ * section begins; 16 bytes suffice for a section without a common stub, 48 for all. False when the
+ * section is not one of linkage stubs, or their form is unknown.
+ */
+#define X86_64_PLT_START_BYTES 48
+struct x86_64_plt {
+    unsigned count;
+    struct {
+        uint32_t offset;
+        struct unwind_rule rule;
+    } parts[4];
+};
+bool x86_64_plt_rules(const char *section_name, const uint8_t *start, size_t length,
+                      struct x86_64_plt *ret_plt);
 
 /*
  * What a stub of the procedure linkage table jumps to, in the forms that linkers write:

@@ -437,38 +437,32 @@ int unwind_rows_compile_sections(const struct frame_section *sections, size_t se
 /* Linkage stubs that no FDE covers: some linkers write none for them. */
 static void list_stubs(struct compile *compile, struct elf_file *file)
 {
-    static const struct unwind_rule common[] = {
-        {.cfa = UNWIND_CFA_SP, .cfa_offset = 16}, /* the stub has pushed, and the call before it */
-        {.cfa = UNWIND_CFA_SP, .cfa_offset = 24},
-    };
     static const char *const names[] = {".plt", ".plt.sec", ".plt.got", ".iplt"};
     for (size_t i = 0; i < ARRAY_LENGTH(names); i++) {
         struct elf_section section;
-        struct unwind_rule rule;
-        uint8_t stub[16];
-        bool lazy = !strcmp(names[i], ".plt");
+        struct x86_64_plt plt;
+        uint8_t start[X86_64_PLT_START_BYTES];
         size_t before = compile->list.count;
-        uint64_t skip = lazy ? 16 : 0;
         uint64_t end;
-        if (!elf_find_section(file, names[i], &section) || section.size_bytes < skip + 16 ||
+        if (!elf_find_section(file, names[i], &section) || section.size_bytes < 16 ||
             section.size_bytes > UINT32_MAX ||
             __builtin_add_overflow(section.address, section.size_bytes, &end) ||
-            code_bytes(compile, section.address, end) != section.size_bytes ||
-            elf_read_address(file, section.address + skip, stub, sizeof(stub)) < 0 ||
-            !x86_64_plt_rule(names[i], stub, &rule) ||
+            code_bytes(compile, section.address, end) != section.size_bytes)
+            continue;
+        size_t length = MIN(section.size_bytes, sizeof(start));
+        if (elf_read_address(file, section.address, start, length) < 0 ||
+            !x86_64_plt_rules(names[i], start, length, &plt) ||
             overlaps(&compile->list, before, section.address, end))
             continue;
-        if (lazy) {
+        for (unsigned part = 0; part < plt.count; part++) {
+            uint32_t from = plt.parts[part].offset;
+            uint32_t to =
+                part + 1 < plt.count ? plt.parts[part + 1].offset : (uint32_t)section.size_bytes;
             add_range(&compile->list,
-                      (struct range){section.address, 6,
-                                     unwind_rules_add(compile->rules, common[0]), RANGE_STUB});
-            add_range(&compile->list,
-                      (struct range){section.address + 6, 10,
-                                     unwind_rules_add(compile->rules, common[1]), RANGE_STUB});
+                      (struct range){section.address + from, to - from,
+                                     unwind_rules_add(compile->rules, plt.parts[part].rule),
+                                     RANGE_STUB});
         }
-        add_range(&compile->list,
-                  (struct range){section.address + skip, (uint32_t)(section.size_bytes - skip),
-                                 unwind_rules_add(compile->rules, rule), RANGE_STUB});
         settle_ranges(&compile->list);
     }
 }
