@@ -464,10 +464,10 @@ static void a_damaged_file_is_set_aside(void **state)
     store_close(store);
 }
 
-static void change_yesterday(const char *sql)
+static void change_file(const char *path, const char *sql)
 {
     sqlite3 *db;
-    assert_int_equal(sqlite3_open(YESTERDAY, &db), SQLITE_OK);
+    assert_int_equal(sqlite3_open(path, &db), SQLITE_OK);
     assert_int_equal(sqlite3_exec(db, sql, NULL, NULL, NULL), SQLITE_OK);
     assert_int_equal(sqlite3_changes(db), 1);
     sqlite3_close(db);
@@ -493,7 +493,7 @@ static void a_damaged_series_is_noticed(void **state)
     assert_int_equal(system("cp -R data good"), 0);
     for (size_t i = 0; i < ARRAY_LENGTH(changes); i++) {
         assert_int_equal(system("rm -rf data && cp -R good data"), 0);
-        change_yesterday(changes[i]);
+        change_file(YESTERDAY, changes[i]);
         store = open_embedded();
         assert_int_equal(windows_of(store, TODAY_NS - DAY_NS, TODAY_NS), 0);
         assert_true(windows_of(store, TODAY_NS, TODAY_NS + DAY_NS) > 0);
@@ -501,6 +501,70 @@ static void a_damaged_series_is_noticed(void **state)
         _cleanup_buffer_ struct buffer text = {0};
         assert_int_equal(store_problems(store, describe_text, &text, NULL), 0);
         assert_non_null(strstr(buffer_text(&text), "the list of series is unreadable"));
+        store_close(store);
+    }
+}
+
+#define WEEK "data/acme/ten-default-2024-09-30.assay"
+
+/* Rollups whose notes are damaged are made again from what they were made of, which stays. */
+static void damaged_notes_are_noticed(void **state)
+{
+    static const char *const changes[] = {
+        "DELETE FROM slots WHERE start = (SELECT max(start) FROM slots)",
+        "UPDATE slots SET start = start + 1 WHERE start = (SELECT min(start) FROM slots)",
+        "INSERT INTO slots VALUES (0)",
+        "INSERT INTO late VALUES (0, 1)",
+        "UPDATE meta SET value = value + 1 WHERE key = 'rolled_until'",
+        "DELETE FROM meta WHERE key = 'seal'",
+        "UPDATE meta SET value = value + 1 WHERE key = 'seal'",
+    };
+    (void)state;
+    make_two_days();
+    struct store *store = open_embedded();
+    maintain(store);
+    uint64_t windows = windows_of(store, TODAY_NS - DAY_NS, TODAY_NS);
+    assert_true(windows > 0);
+    store_close(store);
+    assert_int_equal(system("cp -R data good"), 0);
+    for (size_t i = 0; i < ARRAY_LENGTH(changes); i++) {
+        assert_int_equal(system("rm -rf data && cp -R good data"), 0);
+        change_file(WEEK, changes[i]);
+        store = open_embedded();
+        if (i % 2) /* found by a query; otherwise by maintenance */
+            assert_int_equal(windows_of(store, TODAY_NS - DAY_NS, TODAY_NS), windows);
+        maintain(store);
+        assert_int_equal(access(WEEK ".damaged", F_OK), 0);
+        assert_int_equal(access(WEEK, F_OK), 0);
+        assert_int_equal(access(YESTERDAY, F_OK), 0);
+        assert_int_equal(access(YESTERDAY ".damaged", F_OK), -1);
+        assert_int_equal(windows_of(store, TODAY_NS - DAY_NS, TODAY_NS), windows);
+        _cleanup_buffer_ struct buffer text = {0};
+        assert_int_equal(store_problems(store, describe_text, &text, NULL), 0);
+        assert_non_null(strstr(buffer_text(&text), "notes of what is rolled up are damaged"));
+        store_close(store);
+    }
+}
+
+/* An index in another's place: chunks would be there, and nobody would find them. */
+static void a_misplaced_index_is_noticed(void **state)
+{
+    static const char *const indexes[] = {"sqlite_autoindex_chunks_1", "exemplars_series",
+                                          "blocks_series"};
+    (void)state;
+    make_two_days();
+    assert_int_equal(system("cp -R data good"), 0);
+    for (size_t i = 0; i < ARRAY_LENGTH(indexes); i++) {
+        char sql[256];
+        assert_int_equal(system("rm -rf data && cp -R good data"), 0);
+        snprintf(sql, sizeof(sql),
+                 "PRAGMA writable_schema = ON; UPDATE sqlite_schema SET rootpage ="
+                 " (SELECT rootpage FROM sqlite_schema WHERE name = 'decided') WHERE name = '%s'",
+                 indexes[i]);
+        change_file(YESTERDAY, sql);
+        struct store *store = open_embedded();
+        assert_int_equal(windows_of(store, TODAY_NS - DAY_NS, TODAY_NS), 0);
+        assert_int_equal(access(YESTERDAY ".damaged", F_OK), 0);
         store_close(store);
     }
 }
@@ -647,6 +711,8 @@ int main(void)
         CASE(only_one_process_has_it),
         CASE(a_damaged_file_is_set_aside),
         CASE(a_damaged_series_is_noticed),
+        CASE(damaged_notes_are_noticed),
+        CASE(a_misplaced_index_is_noticed),
         CASE(a_damaged_block_is_left_out),
         CASE(refuses_other_formats_by_name),
         CASE(keeps_to_the_disk_limit),

@@ -17,15 +17,12 @@
 #define STEPS 30
 #define FILES_MAX 64
 #define PAGE_BYTES 2048
-#define ROOT_PAGES 16
 
 struct model {
     struct store *store, *memory;
     uint64_t seed, batches;
     bool suspect[DAYS]; /* a file with data of it was damaged */
-    bool silent[DAYS];  /* in a way that may go unnoticed: see damage_file */
-    bool unseen[DAYS];  /* while it was open: the index is verified when a file is opened, and later
-                         */
+    bool unseen[DAYS];  /* while it was open: the index is verified on opening, and once an hour */
     unsigned damages, differences, unnoticed;
     char history[4096]; /* of the last steps */
 };
@@ -142,11 +139,7 @@ static void overwrite(int fd, off_t at, const void *bytes, size_t length)
     assert_int_equal(pwrite(fd, bytes, length, at), (ssize_t)length);
 }
 
-/* Returns whether nothing may tell. Pages have no checksum of their own; their contents do, and the
- * index of blocks is verified. The tables of settings, late windows and slots are small, have
- * nothing like that, and begin among the first pages: one of those in another's place can be a
- * valid table. */
-static bool damage_file(struct model *model, const char *path, unsigned kind)
+static void damage_file(struct model *model, const char *path, unsigned kind)
 {
     char page[PAGE_BYTES], other[PAGE_BYTES];
     int fd = open(path, O_RDWR | O_CLOEXEC);
@@ -192,7 +185,6 @@ static bool damage_file(struct model *model, const char *path, unsigned kind)
         overwrite(fd, 0, page, 1 + roll(model, 100));
     }
     close(fd);
-    return (kind == 5 || kind == 6) && MIN(at, to) < ROOT_PAGES * PAGE_BYTES;
 }
 
 static void damage_some(struct model *model)
@@ -208,15 +200,12 @@ static void damage_some(struct model *model)
     size_t which = roll(model, (unsigned)victims.count);
     if (closed)
         store_close(model->store);
-    bool silent = damage_file(model, victims.paths[which], kind);
-    /* Rollups that are made again beside damaged ones of other tiers may count windows twice. */
-    silent |= !strstr(victims.paths[which], "/raw-");
+    damage_file(model, victims.paths[which], kind);
     model->damages++;
     for (unsigned day = 0; day < DAYS; day++)
         if (victims.from_ns[which] < day_start(day) + DAY_NS &&
             victims.to_ns[which] > day_start(day)) {
             model->suspect[day] = true;
-            model->silent[day] |= silent;
             model->unseen[day] |= !closed;
         }
     if (closed) {
@@ -284,11 +273,8 @@ static void read_day(struct model *model, unsigned day)
     }
     if (equal)
         return;
-    /* A rollup whose slots are forgotten may be made twice. */
-    if (!model->silent[day])
-        check_part(model, buffer_text(&got), buffer_text(&wanted));
-    if ((model->silent[day] || model->unseen[day]) && !quality.damaged_files &&
-        !quality.damaged_blocks) {
+    check_part(model, buffer_text(&got), buffer_text(&wanted));
+    if (model->unseen[day] && !quality.damaged_files && !quality.damaged_blocks) {
         model->unnoticed++;
         return;
     }

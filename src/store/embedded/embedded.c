@@ -314,8 +314,10 @@ void embedded_set_aside(struct embedded *store, struct file *file, const char *w
     if (first)
         forget_file(store, file);
     pthread_mutex_unlock(&store->lock);
-    if (first)
-        embedded_damaged(store, file, why);
+    if (!first)
+        return;
+    embedded_damaged(store, file, why);
+    atomic_fetch_add(&store->set_aside, 1);
 }
 
 void embedded_remove(struct embedded *store, struct file *file)

@@ -57,6 +57,7 @@ struct embedded {
     _Atomic(struct classes *) classes; /* what holds now, and what held before */
     size_t memory_limit_bytes;
     atomic_bool memory_full;           /* with what pushes need */
+    _Atomic uint64_t set_aside;        /* files, ever */
     struct budget *budget, own_budget; /* of queries and maintenance */
     _Atomic uint64_t disk_limit_bytes;
     unsigned commit_ms, late_ms;

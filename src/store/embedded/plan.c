@@ -72,11 +72,15 @@ static int read_coverage(struct embedded *store, const struct file_list *list, s
     for (size_t i = first; i < end; i++) {
         struct file *file = list->files[i];
         struct connection *connection = file_borrow(file, error);
-        int r = connection ? 0 : error->code;
+        int r = connection ? file_run(file, connection, SQL_BEGIN_READ, error) : error->code;
+        if (!r)
+            r = file_check_notes(file, connection, error);
         if (!r && file->tier != STORE_DAY)
             r = read_times(file, connection, SQL_LATE, &coverage->late[file->tier], error);
         if (!r && file->tier != STORE_RAW)
             r = read_times(file, connection, SQL_SLOTS, &coverage->slots[file->tier], error);
+        if (connection)
+            file_run(file, connection, SQL_COMMIT, NULL);
         file_return(file, connection);
         if (embedded_is_damaged(store, file, r)) {
             embedded_set_aside(store, file, error->text);

@@ -199,7 +199,8 @@ static const char schema[] =
     "CREATE TABLE late (slot INTEGER PRIMARY KEY, count INTEGER NOT NULL);"
     "CREATE TABLE slots (start INTEGER PRIMARY KEY);"
     "CREATE TABLE unsure (id BLOB PRIMARY KEY, decider TEXT NOT NULL) WITHOUT ROWID;"
-    "CREATE TABLE decided (id BLOB PRIMARY KEY) WITHOUT ROWID;";
+    "CREATE TABLE decided (id BLOB PRIMARY KEY) WITHOUT ROWID;"
+    "INSERT INTO meta (key, value) VALUES ('seal', 0);";
 
 /* SQLite doesn't always keep the system's reason for a write that failed: no room on the disk, or a
  * limit on the size of files, are the ones that pass. */
@@ -483,6 +484,12 @@ static const char *const statements[SQL_STATEMENTS] = {
     [SQL_INDEX_ENTRIES] = "SELECT series, start, last, level, total, id FROM blocks"
                           " INDEXED BY blocks_series ORDER BY series, start, last, level, total",
     [SQL_BLOCK_ENTRIES] = "SELECT series, start, last, level, total, id FROM blocks NOT INDEXED",
+    [SQL_INDEX_CHUNKS] = "SELECT kind, service, first, rowid FROM chunks"
+                         " INDEXED BY sqlite_autoindex_chunks_1 ORDER BY kind, service, first",
+    [SQL_CHUNK_ENTRIES] = "SELECT kind, service, first, rowid FROM chunks NOT INDEXED",
+    [SQL_INDEX_EXEMPLARS] = "SELECT series, start, rowid FROM exemplars"
+                            " INDEXED BY exemplars_series ORDER BY series, start, rowid",
+    [SQL_EXEMPLAR_ENTRIES] = "SELECT series, start, rowid FROM exemplars NOT INDEXED",
     [SQL_SPANS] = "SELECT min(start), max(last) FROM blocks WHERE series = ?1",
     [SQL_ALL_SPANS] = "SELECT series, start, last FROM blocks ORDER BY series, start",
     [SQL_TOTALS] = "SELECT total, start, last FROM blocks WHERE series = ?1 AND start >= ?2"
@@ -512,6 +519,9 @@ static const char *const statements[SQL_STATEMENTS] = {
     [SQL_ADD_SLOT] = "INSERT OR IGNORE INTO slots (start) VALUES (?1)",
     [SQL_REMOVE_SLOTS] = "DELETE FROM slots WHERE start >= ?1 AND start < ?2",
     [SQL_SLOTS] = "SELECT start FROM slots WHERE start >= ?1 AND start < ?2 ORDER BY start",
+    [SQL_NOTES] =
+        "SELECT 'meta', key, value FROM meta UNION ALL SELECT 'late', slot, count FROM late"
+        " UNION ALL SELECT 'slots', start, NULL FROM slots",
     [SQL_SET_META] = "INSERT INTO meta (key, value) VALUES (?1, ?2)"
                      " ON CONFLICT (key) DO UPDATE SET value = excluded.value",
     [SQL_GET_META] = "SELECT value FROM meta WHERE key = ?1",
@@ -569,42 +579,6 @@ int file_run(struct file *file, struct connection *connection, enum sql which, s
     error = error ? error : &local;
     sqlite3_stmt *statement = file_sql(file, connection, which, error);
     return statement ? file_step(file, statement, error) : error->code;
-}
-
-int file_get_meta(struct file *file, struct connection *connection, const char *key,
-                  int64_t *ret_value, struct error *error)
-{
-    struct error local = {0};
-    sqlite3_stmt *statement = file_sql(file, connection, SQL_GET_META, &local);
-    if (statement)
-        sqlite3_bind_text(statement, 1, key, -1, SQLITE_STATIC);
-    int r = statement ? file_step(file, statement, &local) : local.code;
-    if (r == 1) {
-        *ret_value = sqlite3_column_int64(statement, 0);
-        sqlite3_reset(statement);
-    }
-    if (r < 0 && error)
-        *error = local;
-    return r;
-}
-
-int file_set_meta(struct file *file, const char *key, int64_t value, struct error *error)
-{
-    sqlite3_stmt *statement = file_sql(file, file->writer, SQL_SET_META, error);
-    if (!statement)
-        return error->code;
-    sqlite3_bind_text(statement, 1, key, -1, SQLITE_STATIC);
-    sqlite3_bind_int64(statement, 2, value);
-    return file_step(file, statement, error);
-}
-
-int file_remove_meta(struct file *file, const char *key, struct error *error)
-{
-    sqlite3_stmt *statement = file_sql(file, file->writer, SQL_REMOVE_META, error);
-    if (!statement)
-        return error->code;
-    sqlite3_bind_text(statement, 1, key, -1, SQLITE_STATIC);
-    return file_step(file, statement, error);
 }
 
 static int empty_log(struct file *file, int busy_ms, struct error *error)

@@ -17,7 +17,7 @@
 #include "store/file/catalog.h"
 #include "store/store.h"
 
-#define FILE_FORMAT 5
+#define FILE_FORMAT 6
 #define FILE_APPLICATION 0x61737379 /* "assy" */
 #define FILE_SUFFIX ".assay"
 
@@ -48,6 +48,10 @@ enum sql {
     SQL_REMOVE_BLOCK,
     SQL_INDEX_ENTRIES,
     SQL_BLOCK_ENTRIES,
+    SQL_INDEX_CHUNKS,
+    SQL_CHUNK_ENTRIES,
+    SQL_INDEX_EXEMPLARS,
+    SQL_EXEMPLAR_ENTRIES,
     SQL_SPANS,
     SQL_ALL_SPANS,
     SQL_TOTALS,
@@ -67,6 +71,7 @@ enum sql {
     SQL_ADD_SLOT,
     SQL_SLOTS,
     SQL_REMOVE_SLOTS,
+    SQL_NOTES,
     SQL_SET_META,
     SQL_GET_META,
     SQL_REMOVE_META,
@@ -131,12 +136,13 @@ struct file {
     int64_t verified_ns;      /* when file_verify was last asked by maintenance; 0: not yet */
     bool swept;               /* has been looked through for crowded places since it was opened */
     uint64_t changes;         /* commits since it was opened */
-    uint64_t quiet;           /* `changes` + 1 when there was nothing more to do for it */
+    uint64_t quiet;           /* state() in maintain.c when there was nothing more to do for it */
     uint8_t (*settled)[16];   /* decided since: to be removed from `unsure` */
     size_t settled_count, settled_capacity;
     struct file_span *added; /* blocks of the transaction, for file_spans.c */
     size_t added_count, added_capacity;
-    bool removed; /* windows are removed by the transaction */
+    bool removed;       /* windows are removed by the transaction */
+    bool notes_changed; /* by the transaction */
 
     /* What is left to do after a deletion, as kept in the file: see scrub.c. Guarded by the
      * store's `maintenance`. */
@@ -205,10 +211,10 @@ enum span_answer { SPAN_NO, SPAN_YES, SPAN_MAYBE };
 enum span_answer file_span_meets(const struct file *file, uint32_t series, int64_t from_ns,
                                  int64_t to_ns);
 
-/* Whether the index of blocks, by which they are found, has each of them once and in order, and
- * only of known series. Pages have no checksum of their own: one that was written to another's
- * place can hide blocks without an error. -EBADMSG when it doesn't. With the series loaded, in a
- * transaction. */
+/* Whether the notes are right (file_check_notes), and the indexes by which blocks, chunks and
+ * exemplars are found have each of them once and in order, and blocks only of known series. Pages
+ * have no checksum of their own: one that was written to another's place can hide rows without an
+ * error. -EBADMSG when they are not. With the series loaded, in a transaction. */
 int file_verify(struct file *file, struct connection *connection, struct error *error);
 
 /* ---- statements ---- */
@@ -247,13 +253,29 @@ int file_add_block(struct file *file, const struct file_block *block, struct err
 /* Removes what the file has of a batch that never was whole, and has rollups of it made again. */
 int file_remove_unsure(struct file *file, const void *id, struct error *error);
 
-/* Notes that slots of the next tier which were made already lack something. */
-int file_note_late(struct file *file, int64_t time_ns, struct error *error);
+/* ---- notes of what is rolled up, and other numbers: file_notes.c ---- */
 
+/* -EBADMSG unless they are what the last transaction left. In a transaction, or with `write_lock`
+ * held. Changes begin with this, so that damage is never sealed. */
+int file_check_notes(struct file *file, struct connection *connection, struct error *error);
+
+/* Makes the seal fit what the transaction changed; file_end does this. */
+int file_seal_notes(struct file *file, struct error *error);
+
+/* 1: there is one, 0: there is none, and *ret_value stays. */
 int file_get_meta(struct file *file, struct connection *connection, const char *key,
                   int64_t *ret_value, struct error *error);
 int file_set_meta(struct file *file, const char *key, int64_t value, struct error *error);
 int file_remove_meta(struct file *file, const char *key, struct error *error);
+
+/* Notes that slots of the next tier which were made already lack something; removes such a note,
+ * unless more came since it was counted. */
+int file_note_late(struct file *file, int64_t time_ns, struct error *error);
+int file_remove_late(struct file *file, int64_t slot_ns, int64_t count, struct error *error);
+
+/* Slots that a rollup has. */
+int file_add_slot(struct file *file, int64_t slot_ns, struct error *error);
+int file_remove_slots(struct file *file, int64_t from_ns, int64_t to_ns, struct error *error);
 
 /* Puts the log's content into the file and cuts it off: -EBUSY while another process reads. */
 int file_empty_log(struct file *file, struct error *error);

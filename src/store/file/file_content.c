@@ -84,20 +84,30 @@ static int load_series(struct file *file, struct connection *connection, struct 
     return r;
 }
 
-/* Of an entry of the index: what it is sorted by, and the block's id. */
-#define ENTRY_COLUMNS 6
+/* An index by which rows are found, and what its entries and the rows have in common, the row's id
+ * last. */
+static const struct indexed {
+    enum sql index, table;
+    int columns;
+    const char *name;
+} indexed_tables[] = {
+    {SQL_INDEX_ENTRIES, SQL_BLOCK_ENTRIES, 6, "the index of blocks"},
+    {SQL_INDEX_CHUNKS, SQL_CHUNK_ENTRIES, 4, "the index of tables"},
+    {SQL_INDEX_EXEMPLARS, SQL_EXEMPLAR_ENTRIES, 3, "the index of exemplars"},
+};
+
+#define COLUMNS_MAX 6
 
 struct entries {
-    int64_t last[ENTRY_COLUMNS];
+    int64_t last[COLUMNS_MAX];
     uint64_t count, sum; /* of hashes, in any order */
 };
 
 /* The row that the statement is at; with `ordered`, it has to come after the one before. */
-static bool add_entry(struct entries *entries, sqlite3_stmt *statement, size_t series_count,
-                      bool ordered)
+static bool add_entry(struct entries *entries, sqlite3_stmt *statement, int columns, bool ordered)
 {
     bool greater = !ordered || !entries->count, equal = true;
-    for (int column = 0; column < ENTRY_COLUMNS; column++) {
+    for (int column = 0; column < columns; column++) {
         int64_t value = sqlite3_column_int64(statement, column);
         if (sqlite3_column_type(statement, column) != SQLITE_INTEGER)
             return false;
@@ -106,19 +116,24 @@ static bool add_entry(struct entries *entries, sqlite3_stmt *statement, size_t s
         entries->last[column] = value;
     }
     entries->count++;
-    entries->sum += XXH3_64bits(entries->last, sizeof(entries->last));
-    return greater && entries->last[0] >= 0 && entries->last[0] < (int64_t)series_count;
+    entries->sum += XXH3_64bits(entries->last, (size_t)columns * sizeof(*entries->last));
+    return greater;
 }
 
-static int read_entries(struct file *file, struct connection *connection, enum sql which,
-                        bool ordered, struct entries *entries, struct error *error)
+static int read_entries(struct file *file, struct connection *connection,
+                        const struct indexed *indexed, bool index, struct entries *entries,
+                        struct error *error)
 {
-    sqlite3_stmt *statement = file_sql(file, connection, which, error);
+    bool blocks = indexed->table == SQL_BLOCK_ENTRIES;
+    sqlite3_stmt *statement =
+        file_sql(file, connection, index ? indexed->index : indexed->table, error);
     int r = statement ? 0 : error->code;
     while (statement && (r = file_step(file, statement, error)) == 1) {
-        if (!add_entry(entries, statement, file->catalog.series_count, ordered)) {
+        bool good = add_entry(entries, statement, indexed->columns, index);
+        if (!good || (blocks && (entries->last[0] < 0 ||
+                                 entries->last[0] >= (int64_t)file->catalog.series_count))) {
             sqlite3_reset(statement);
-            return damaged(file, "the index of blocks", error);
+            return damaged(file, indexed->name, error);
         }
     }
     return r;
@@ -126,12 +141,15 @@ static int read_entries(struct file *file, struct connection *connection, enum s
 
 int file_verify(struct file *file, struct connection *connection, struct error *error)
 {
-    struct entries indexed = {0}, stored = {0};
-    int r = read_entries(file, connection, SQL_INDEX_ENTRIES, true, &indexed, error);
-    if (!r)
-        r = read_entries(file, connection, SQL_BLOCK_ENTRIES, false, &stored, error);
-    if (!r && (indexed.count != stored.count || indexed.sum != stored.sum))
-        return damaged(file, "the index of blocks", error);
+    int r = file_check_notes(file, connection, error);
+    for (size_t i = 0; !r && i < ARRAY_LENGTH(indexed_tables); i++) {
+        struct entries indexed = {0}, stored = {0};
+        r = read_entries(file, connection, &indexed_tables[i], true, &indexed, error);
+        if (!r)
+            r = read_entries(file, connection, &indexed_tables[i], false, &stored, error);
+        if (!r && (indexed.count != stored.count || indexed.sum != stored.sum))
+            return damaged(file, indexed_tables[i].name, error);
+    }
     return r;
 }
 
@@ -261,12 +279,14 @@ int file_begin(struct file *file, struct error *error)
     struct error local = {0};
     int r = file_open(file, &local);
     file->added_count = 0;
-    file->removed = false;
+    file->removed = file->notes_changed = false;
     if (!r)
         r = file_run(file, file->writer, SQL_BEGIN, &local);
     if (!r && !file->knows_rolled) {
         file->rolled_until_ns = file->from_ns;
-        r = file_get_meta(file, file->writer, "rolled_until", &file->rolled_until_ns, &local);
+        r = file_check_notes(file, file->writer, &local);
+        if (!r)
+            r = file_get_meta(file, file->writer, "rolled_until", &file->rolled_until_ns, &local);
         if (r >= 0)
             file->knows_rolled = true;
         else
@@ -376,6 +396,8 @@ int file_end(struct file *file, int result, struct error *error)
         if (file->loaded)
             result = add_catalog(file, &marks, &local);
         pthread_rwlock_unlock(&file->lock);
+        if (result >= 0)
+            result = file_seal_notes(file, &local);
         if (result >= 0 && file->added_count) { /* before anybody can see them */
             pthread_rwlock_wrlock(&file->lock);
             if (file->loaded)
@@ -444,18 +466,6 @@ int file_remove_unsure(struct file *file, const void *id, struct error *error)
     if (!r)
         r = run_with_id(file, SQL_REMOVE_UNSURE_EXEMPLARS, id, error);
     return r < 0 ? r : run_with_id(file, SQL_REMOVE_UNSURE, id, error);
-}
-
-int file_note_late(struct file *file, int64_t time_ns, struct error *error)
-{
-    if (file->tier == STORE_DAY || time_ns >= file->rolled_until_ns)
-        return 0;
-    int64_t slot = tier_slot_ns[file->tier + 1];
-    sqlite3_stmt *statement = file_sql(file, file->writer, SQL_ADD_LATE, error);
-    if (!statement)
-        return error->code;
-    sqlite3_bind_int64(statement, 1, time_ns / slot * slot);
-    return file_step(file, statement, error);
 }
 
 static int read_number(struct file *file, enum sql which, int64_t *ret_number, struct error *error)

@@ -166,16 +166,7 @@ static bool goes_whole(struct deletion *deletion, struct file *file)
 static int remove_slots(struct file *file, int64_t from_ns, int64_t to_ns, struct error *error)
 {
     int r = file_begin(file, error);
-    if (r < 0)
-        return r;
-    sqlite3_stmt *statement = file_sql(file, file->writer, SQL_REMOVE_SLOTS, error);
-    r = statement ? 0 : error->code;
-    if (statement) {
-        sqlite3_bind_int64(statement, 1, from_ns);
-        sqlite3_bind_int64(statement, 2, to_ns);
-        r = file_step(file, statement, error);
-    }
-    return file_end(file, r, error);
+    return r < 0 ? r : file_end(file, file_remove_slots(file, from_ns, to_ns, error), error);
 }
 
 /* Removing a file needs no room and gives some back. Its rollups go first: a crash before the end

@@ -301,16 +301,23 @@ static int verify(struct embedded *store, struct file *file, struct error *error
     return r;
 }
 
+/* Changes whenever there may be work for a file again: it was written to, or another one was set
+ * aside, and it may be what that one is made again from. Never 0. */
+static uint64_t state(const struct embedded *store, const struct file *file)
+{
+    return 1 + file->changes + atomic_load(&store->set_aside);
+}
+
 /* Work on one file; 1 when there is more. Damage is dealt with here. */
 static int work_on_file(struct embedded *store, struct file *file, const atomic_bool *cancelled,
                         struct error *error)
 {
     int more = 0, r = 0;
     pthread_mutex_lock(&file->write_lock);
-    bool fresh = file->fresh || !file->swept, quiet = file->quiet == file->changes + 1;
+    bool fresh = file->fresh || !file->swept, quiet = file->quiet == state(store, file);
     bool ended =
         !file->fresh && file->to_ns < embedded_now(store); /* its tables may grow no more */
-    uint64_t changes = file->changes;
+    uint64_t changes = file->changes, before = state(store, file);
     file->fresh = 0;
     pthread_mutex_unlock(&file->write_lock);
     r = verify(store, file, error);
@@ -339,12 +346,12 @@ static int work_on_file(struct embedded *store, struct file *file, const atomic_
     }
     if (embedded_is_damaged(store, file, r)) {
         embedded_set_aside(store, file, error->text);
-        return 0;
+        return 1; /* rollups are made again */
     }
     /* Nothing happened in this round, and time alone brings nothing either. */
     pthread_mutex_lock(&file->write_lock);
     if (r >= 0 && !more && file->changes == changes && file->to_ns < embedded_now(store) - DAY_NS)
-        file->quiet = changes + 1;
+        file->quiet = before;
     pthread_mutex_unlock(&file->write_lock);
     return r < 0 ? r : more;
 }

@@ -201,34 +201,10 @@ static int rollup_end(struct reader *reader, struct file *file, uint32_t service
 static const struct reader_calls rollup_calls = {
     .begin = rollup_begin, .block = rollup_block, .end = rollup_end};
 
-static int add_slot(struct file *file, int64_t slot_ns, struct error *error)
-{
-    sqlite3_stmt *statement = file_sql(file, file->writer, SQL_ADD_SLOT, error);
-    if (!statement)
-        return error->code;
-    sqlite3_bind_int64(statement, 1, slot_ns);
-    return file_step(file, statement, error);
-}
-
-static int has_slot(struct file *file, int64_t slot_ns, struct error *error)
-{
-    sqlite3_stmt *statement = file_sql(file, file->writer, SQL_SLOTS, error);
-    if (!statement)
-        return error->code;
-    sqlite3_bind_int64(statement, 1, slot_ns);
-    sqlite3_bind_int64(statement, 2, slot_ns + 1);
-    int r = file_step(file, statement, error);
-    sqlite3_reset(statement);
-    return r;
-}
-
 /* Takes out what an earlier making put in. */
 static int clear_slot(struct rollup *rollup, struct error *error)
 {
     struct file *target = rollup->target;
-    int made = has_slot(target, rollup->slot_ns, error);
-    if (made != 1)
-        return made;
     pthread_rwlock_rdlock(&target->lock);
     size_t count = target->catalog.series_count;
     pthread_rwlock_unlock(&target->lock);
@@ -241,7 +217,8 @@ static int clear_slot(struct rollup *rollup, struct error *error)
 }
 
 /* One slot, in one transaction of the target. A source that is damaged is the caller's business: a
- * slot is only made of all of it. */
+ * slot is only made of all of it. 1 when the target is damaged: it is set aside, and the next round
+ * makes another from the beginning. */
 static int make_slot(struct rollup *rollup, struct file *source, int64_t slot_ns,
                      struct error *error)
 {
@@ -253,10 +230,9 @@ static int make_slot(struct rollup *rollup, struct file *source, int64_t slot_ns
     rollup->slot_ns = slot_ns;
     rollup->reader.quality = &quality;
     int r = file_load(target, error);
-    if (r < 0)
-        return r;
     pthread_mutex_lock(&target->write_lock);
-    r = file_begin(target, error);
+    if (!r)
+        r = file_begin(target, error);
     if (!r) {
         r = clear_slot(rollup, error);
         if (!r)
@@ -269,14 +245,16 @@ static int make_slot(struct rollup *rollup, struct file *source, int64_t slot_ns
         if (!r && quality.damaged_files)
             r = error_set(error, -EBADMSG, "%s is damaged.", source->path);
         if (!r)
-            r = add_slot(target, slot_ns, error);
+            r = file_add_slot(target, slot_ns, error);
         if (!r)
             r = file_note_late(target, slot_ns, error);
         r = file_end(target, r, error);
     }
     pthread_mutex_unlock(&target->write_lock);
-    if (r == -EBADMSG && !quality.damaged_files)
+    if (r == -EBADMSG && !quality.damaged_files) {
         embedded_set_aside(rollup->reader.store, target, error->text);
+        return 1;
+    }
     /* Who asks the rollup doesn't meet the damage any more. */
     if (!r && quality.damaged_blocks)
         embedded_mark_damaged(rollup->reader.store, source,
@@ -310,7 +288,12 @@ static int get_rolled(struct file *source, int64_t *ret_rolled, struct error *er
     if (!connection)
         return error->code;
     int64_t rolled = source->from_ns;
-    int r = file_get_meta(source, connection, "rolled_until", &rolled, error);
+    int r = file_run(source, connection, SQL_BEGIN_READ, error);
+    if (!r)
+        r = file_check_notes(source, connection, error);
+    if (!r)
+        r = file_get_meta(source, connection, "rolled_until", &rolled, error);
+    file_run(source, connection, SQL_COMMIT, NULL);
     file_return(source, connection);
     *ret_rolled = rolled;
     return r < 0 ? r : 0;
@@ -383,16 +366,8 @@ static int remove_late(struct file *source, const struct late_slot *late, struct
 {
     pthread_mutex_lock(&source->write_lock);
     int r = file_begin(source, error);
-    if (!r) {
-        sqlite3_stmt *statement = file_sql(source, source->writer, SQL_REMOVE_LATE, error);
-        r = statement ? 0 : error->code;
-        if (statement) {
-            sqlite3_bind_int64(statement, 1, late->slot_ns);
-            sqlite3_bind_int64(statement, 2, late->count);
-            r = file_step(source, statement, error);
-        }
-        r = file_end(source, r, error);
-    }
+    if (!r)
+        r = file_end(source, file_remove_late(source, late->slot_ns, late->count, error), error);
     pthread_mutex_unlock(&source->write_lock);
     return r;
 }
@@ -466,7 +441,7 @@ static int roll(struct embedded *store, struct rollup *rollup, struct file *sour
         r = read_late(source, late, &late_count, error);
     for (size_t i = 0; !r && i < late_count; i++)
         r = make_late(store, rollup, source, &late[i], error);
-    return r < 0 ? r : late_count == SLOTS_AT_ONCE;
+    return r ? r : late_count == SLOTS_AT_ONCE;
 }
 
 int embedded_roll_up(struct embedded *store, struct file *source, struct error *error)

@@ -147,11 +147,7 @@ static int add_id(struct rollup_import *import, struct error *error)
 
 static int add_slot(struct file *file, int64_t slot_ns, struct error *error)
 {
-    sqlite3_stmt *statement = file_sql(file, file->writer, SQL_ADD_SLOT, error);
-    if (!statement)
-        return error->code;
-    sqlite3_bind_int64(statement, 1, slot_ns);
-    int r = file_step(file, statement, error);
+    int r = file_add_slot(file, slot_ns, error);
     return r < 0 ? r : file_note_late(file, slot_ns, error);
 }
 
