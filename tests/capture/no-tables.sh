@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-# Code without unwind tables and frame pointers: assembly, and static programs of musl. Its callers
-# are found, and what is called complete begins where the thread does.
+# Code without unwind tables and frame pointers: assembly, and static programs of musl, with and
+# without symbols. Its callers are found, and what is called complete begins where the thread does.
 . "$ROOT/tests/capture/common.bash"
-need gcc python3
+need gcc objcopy python3
 
 cat >turn.S <<'END'
     .text
@@ -48,13 +48,19 @@ int main(int argc, char **argv)
 END
 builds=("gcc -O2 -fomit-frame-pointer -pthread")
 command -v musl-gcc >/dev/null && builds+=("musl-gcc -O2 -static") || skip_case musl "there is no musl-gcc here"
+keep=()
+for function in main in_thread work copy print assembly; do keep+=(-K "$function"); done
 for build in "${builds[@]}"; do
     name=${build%% *}
     # shellcheck disable=SC2086 # words
     $build -o program program.c turn.S
-    for ASSAY_SAMPLER in "${samplers[@]}"; do
-        "$ASSAY" record -F 499 -o program.pb.gz -- ./program 2>said
-        sed 's/^/# /' said
-        check "$name ($ASSAY_SAMPLER)" python3 "$capture/no_tables.py" program.pb.gz said
+    for stripped in "" "stripped "; do
+        # Then nothing says where the C library's functions begin, and the assembly's.
+        [ -z "$stripped" ] || objcopy --strip-all "${keep[@]}" program
+        for ASSAY_SAMPLER in "${samplers[@]}"; do
+            "$ASSAY" record -F 499 -o program.pb.gz -- ./program 2>said
+            sed 's/^/# /' said
+            check "$stripped$name ($ASSAY_SAMPLER)" python3 "$capture/no_tables.py" program.pb.gz said $stripped
+        done
     done
 done

@@ -9,6 +9,7 @@
 #include "arch/x86_64/code.h"
 
 #define INSTRUCTION_BYTES_MAX 15
+#define FOLLOWED_BYTES_MAX 2048
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t length);
 
@@ -33,6 +34,33 @@ static void put(void *context, uint32_t offset, uint32_t length, const struct un
     require(rule->cfa != UNWIND_CFA_SP || rule->cfa_offset >= 8);
     reported->end = (uint64_t)offset + length;
     reported->rule = *rule;
+}
+
+struct placed {
+    uint64_t end, length;
+};
+
+static void put_at(void *context, uint32_t offset, uint32_t length, const struct unwind_rule *rule)
+{
+    struct placed *placed = context;
+    require(length > 0 && (uint64_t)offset + length <= placed->length);
+    require(rule->cfa != UNWIND_CFA_SP || rule->cfa_offset >= 8);
+    placed->end = (uint64_t)offset + length;
+}
+
+/* As code without known functions, from each of its bytes. */
+static void follow_all(const uint8_t *code, size_t length, const uint8_t *functions)
+{
+    struct x86_64_region *region = x86_64_region_new(length);
+    struct x86_64_code all = {code, length, functions};
+    uint64_t steps = 16 * length;
+    for (size_t at = 0; at < length; at++) {
+        struct placed placed = {.length = length};
+        bool found = x86_64_region_rules(region, &all, at, (enum x86_64_start)(at % 3), &steps,
+                                         put_at, &placed);
+        require(found || !placed.end);
+    }
+    x86_64_region_free(region);
 }
 
 static void decode_all(const uint8_t *code, size_t length)
@@ -68,6 +96,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t length)
     bool followed = x86_64_code_rules(code, length - 1, data[0] & 1, put, &reported);
     require(reported.end == (followed ? length - 1 : 0));
     (void)x86_64_code_unknown(code, length - 1);
+    if (length <= FOLLOWED_BYTES_MAX)
+        follow_all(code, length - 1, code);
     free(code);
     return 0;
 }

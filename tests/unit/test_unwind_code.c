@@ -137,6 +137,88 @@ static void any_bytes(void **state)
     }
 }
 
+/* ---- from the middle of functions ---- */
+
+static void note_at(void *context, uint32_t offset, uint32_t length, const struct unwind_rule *rule)
+{
+    struct rules *rules = context;
+    assert_true(offset >= rules->length && offset + length <= ROOM);
+    for (rules->length = offset + length; offset < rules->length; offset++)
+        rules->at[offset] = *rule;
+}
+
+static bool region_rules(const char *code, size_t length, size_t offset, enum x86_64_start start,
+                         struct rules *ret_rules)
+{
+    struct x86_64_region *region = x86_64_region_new(ROOM);
+    uint8_t functions[ROOM] = {0};
+    struct x86_64_code all = {(const uint8_t *)code, length, functions};
+    uint64_t steps = 1000;
+    *ret_rules = (struct rules){0};
+    /* 0xcc in these cases comes before another function. */
+    for (size_t i = 1; i < length; i++)
+        functions[i] = (uint8_t)code[i - 1] == 0xcc;
+    bool found = x86_64_region_rules(region, &all, offset, start, &steps, note_at, ret_rules);
+    x86_64_region_free(region);
+    return found;
+}
+#define REGION(code, offset, start, rules)                                                         \
+    region_rules(code, sizeof(code) - 1, offset, start, rules)
+
+static void from_anywhere(void **state)
+{
+    (void)state;
+    struct rules rules;
+    /* push %rbx; push %rbp; nop; pop %rbp; pop %rbx; ret */
+    static const char pushes[] = "\x53\x55\x90\x5d\x5b\xc3";
+    for (size_t from = 0; from < sizeof(pushes) - 1; from++) {
+        assert_true(REGION(pushes, from, X86_64_START_ANYWHERE, &rules));
+        assert_rule(&rules, 5, UNWIND_CFA_SP, 8);
+        if (from > 2)
+            continue;
+        assert_rule(&rules, 2, UNWIND_CFA_SP, 24);
+        assert_int_equal(UNWIND_SAVED_FP(rules.at[2].saved), UNWIND_FP_AT_CFA);
+        assert_int_equal(rules.at[2].fp_slot, -3);
+    }
+    /* Two returns that disagree; nothing that returns; a return below the start. */
+    static const char differ[] = "\x74\x01\x5b\x5b\x74\x01\xc3\x5b\xc3";
+    assert_false(REGION(differ, 0, X86_64_START_ANYWHERE, &rules));
+    static const char never[] = "\x53\xe8\0\0\0\0\xcc\x53\x5b\xc3";
+    assert_false(REGION(never, 0, X86_64_START_ANYWHERE, &rules));
+    /* But where it is called, nothing is on its stack. */
+    assert_true(REGION(never, 0, X86_64_START_FUNCTION, &rules));
+    assert_rule(&rules, 1, UNWIND_CFA_SP, 16);
+    assert_int_equal(rules.length, 6);
+    assert_true(REGION(never, 0, X86_64_START_PROGRAM, &rules));
+    assert_rule(&rules, 1, UNWIND_CFA_END, 0);
+    /* push %rbx; push %rax; ret: takes what it has put there itself */
+    assert_false(REGION("\x53\x50\xc3", 0, X86_64_START_FUNCTION, &rules));
+}
+
+static void aligned_stacks(void **state)
+{
+    (void)state;
+    struct rules rules;
+    /* push %rbp; mov %rsp,%r12; and $-64,%rsp; sub $64,%rsp; nop; mov %r12,%rsp; pop %rbp; ret */
+    assert_true(REGION("\x55\x49\x89\xe4\x48\x83\xe4\xc0\x48\x83\xec\x40\x90\x4c\x89\xe4\x5d\xc3",
+                       0, X86_64_START_ANYWHERE, &rules));
+    assert_rule(&rules, 12, UNWIND_CFA_REGISTER, 16);
+    assert_int_equal(rules.at[12].argument, 12);
+    assert_int_equal(rules.at[12].fp_slot, -2);
+    assert_rule(&rules, 16, UNWIND_CFA_SP, 16);
+    assert_rule(&rules, 17, UNWIND_CFA_SP, 8);
+    /* push %rbx; mov %rsp,%rax; sub $64,%rsp; and $-32,%rsp; mov %rax,0x20(%rsp); push %rdx;
+     * pop %rdx; mov 0x20(%rsp),%rsp; pop %rbx; ret */
+    assert_true(
+        REGION("\x53\x48\x89\xe0\x48\x83\xec\x40\x48\x83\xe4\xe0\x48\x89\x44\x24\x20\x52\x5a"
+               "\x48\x8b\x64\x24\x20\x5b\xc3",
+               0, X86_64_START_ANYWHERE, &rules));
+    assert_rule(&rules, 17, UNWIND_CFA_AT_SP, 0x20);
+    assert_int_equal(rules.at[17].argument, 2);
+    assert_rule(&rules, 18, UNWIND_CFA_AT_SP, 0x28);
+    assert_rule(&rules, 24, UNWIND_CFA_SP, 16);
+}
+
 struct comparison {
     const struct unwind_rows *rows;
     const struct unwind_rules *rules;
@@ -159,6 +241,25 @@ static void compare(void *context, uint32_t offset, uint32_t length, const struc
     }
 }
 
+/* Without being told where functions begin. */
+static size_t compare_from_middle(struct comparison *comparison, struct x86_64_region *region,
+                                  const uint8_t *code, uint32_t length)
+{
+    size_t found = 0;
+    uint64_t steps = 1u << 20;
+    struct x86_64_code all = {code, length, NULL};
+    for (uint32_t offset = 0, i = 0; offset < length; i++) {
+        struct x86_64_instruction instruction;
+        if (!x86_64_decode(code + offset, length - offset, &instruction))
+            break;
+        if (i % 16 == 0)
+            found += x86_64_region_rules(region, &all, offset, X86_64_START_ANYWHERE, &steps,
+                                         compare, comparison);
+        offset += instruction.length;
+    }
+    return found;
+}
+
 static void compare_file(const char *path, size_t least)
 {
     struct elf_file file;
@@ -168,7 +269,9 @@ static void compare_file(const char *path, size_t least)
     assert_int_equal(elf_open(path, &file, &error), 0);
     unwind_rules_init(&rules);
     assert_int_equal(unwind_rows_compile(&file, &rules, &rows, &error), 0);
-    struct comparison comparison = {.rows = &rows, .rules = &rules};
+    struct comparison comparison = {.rows = &rows, .rules = &rules}, middle = comparison;
+    struct x86_64_region *region = x86_64_region_new(X86_64_FUNCTION_BYTES_MAX);
+    size_t from_middle = 0;
     static uint8_t code[X86_64_FUNCTION_BYTES_MAX];
     size_t followed = 0, tried = 0;
     for (uint32_t i = 0; i < rows.function_count; i++) {
@@ -182,7 +285,12 @@ static void compare_file(const char *path, size_t least)
             continue;
         tried++;
         followed += x86_64_code_rules(code, function->length, false, compare, &comparison);
+        middle.start = comparison.start;
+        from_middle += compare_from_middle(&middle, region, code, function->length);
     }
+    x86_64_region_free(region);
+    printf("# from the middle: %zu times, %zu of %zu rows differ\n", from_middle, middle.different,
+           middle.compared);
     printf("# %s: %zu of %zu functions followed, %zu of %zu rows differ\n", path, followed, tried,
            comparison.different, comparison.compared);
     assert_true(tried > least);
@@ -190,6 +298,9 @@ static void compare_file(const char *path, size_t least)
     assert_true(comparison.compared > tried);
     /* Two of glibc's assembly functions push registers that their CFI doesn't mention. */
     assert_true(comparison.different <= 16);
+    /* A call that never returns looks as if it did. */
+    assert_true(from_middle > tried);
+    assert_true(middle.different <= middle.compared / 1000);
     unwind_rows_release(&rows);
     unwind_rules_release(&rules);
     elf_release(&file);
@@ -212,6 +323,8 @@ int main(void)
         cmocka_unit_test(what_cannot_be_followed),
         cmocka_unit_test(far_distances),
         cmocka_unit_test(any_bytes),
+        cmocka_unit_test(from_anywhere),
+        cmocka_unit_test(aligned_stacks),
         cmocka_unit_test(agrees_with_compilers),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

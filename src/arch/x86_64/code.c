@@ -13,26 +13,46 @@ enum { REX_B = 1, REX_R = 4, REX_W = 8 };
 
 #define DEPTH_MAX (1 << 28)
 #define PROLOGUE_BYTES_MAX 256
+#define DEPTH_GUESSED (1 << 20) /* where paths begin in the middle of a function */
+#define FP_SOMEWHERE (-1)
+
+/* Functions that align their stack put sp aside before, and take it back at the end. */
+enum frame { ENTERED, ALIGNED, RESTORED };
 
 struct state {
-    int32_t depth;    /* bytes between the return address and sp */
+    int32_t depth;    /* bytes between the return address and sp; behind an alignment, from there */
     int32_t base;     /* the depth that fp points to; -1: it is not a frame pointer */
-    int32_t fp_depth; /* the depth that the caller's fp is saved at; 0: it is in fp */
+    int32_t fp_depth; /* the depth that the caller's fp is saved at; 0: it is in fp; FP_SOMEWHERE:
+                         where the code before has put it */
+    enum frame frame;
     bool sp_known;
     bool outermost; /* nobody has called this: it clears fp to say so */
-    bool seen;
+    uint32_t seen;  /* in this round */
 };
 
 struct analysis {
     const uint8_t *code;
     uint32_t length;
     struct state *states; /* by offset */
-    uint32_t *queue;
-    uint32_t queued;
+    uint32_t *queue;      /* all that was reached, in this order */
+    uint32_t queued, followed;
+    uint32_t round;
     struct state jumped; /* where an indirect jump, such as a switch's, goes on */
     bool leaf_tables;    /* also with nothing on the stack: else that is a call at the end */
     bool failed;
     enum unwind_cfa unknown; /* where the stack is not known */
+
+    enum { NOWHERE, IN_REGISTER, ON_STACK } aside; /* where sp is put before it is aligned */
+    int32_t aside_at;                              /* the register, or the depth */
+
+    /* From the middle of a function: */
+    bool guesses;
+    const uint8_t *functions; /* or NULL: see struct x86_64_code */
+    int32_t returned[3];      /* the depth of all returns, by frame; 0: there are none yet */
+    int32_t fp_taken;         /* the depth that fp was taken back from; 0: it was not */
+    enum frame fp_frame;      /* in this one */
+    bool halts;
+    uint64_t *steps; /* that may still be taken */
 };
 
 /* ---- steps ---- */
@@ -65,13 +85,18 @@ static void move(struct state *state, int64_t bytes)
 static void push(struct state *state, bool is_fp)
 {
     move(state, 8);
-    if (is_fp && !state->fp_depth && state->sp_known)
+    if (is_fp && state->fp_depth <= 0 && state->sp_known)
         state->fp_depth = state->depth;
 }
 
-static void pop(struct state *state, bool is_fp)
+static void pop(struct analysis *analysis, struct state *state, bool is_fp)
 {
-    if (is_fp && state->depth == state->fp_depth) {
+    if (is_fp && state->fp_depth == FP_SOMEWHERE) {
+        analysis->failed |= analysis->fp_taken && analysis->fp_taken != state->depth;
+        analysis->fp_taken = state->depth;
+        analysis->fp_frame = state->frame;
+        state->fp_depth = 0;
+    } else if (is_fp && state->depth == state->fp_depth) {
         state->fp_depth = 0;
         state->base = -1;
     }
@@ -90,12 +115,54 @@ static void restore(struct state *state, int64_t distance)
 static void set_base(struct state *state, int64_t distance)
 {
     int64_t base = state->depth - distance;
-    bool known = state->fp_depth && state->sp_known && base >= 0 && base <= DEPTH_MAX;
+    bool known = state->fp_depth > 0 && state->sp_known && state->frame != ALIGNED && base >= 0 &&
+                 base <= DEPTH_MAX;
     state->base = known ? (int32_t)base : -1;
 }
 
+/* and $n,%rsp */
+static void align(struct state *state)
+{
+    if (state->frame != ENTERED || !state->sp_known || state->base >= 0) {
+        state->sp_known = false;
+        return;
+    }
+    state->frame = ALIGNED;
+    state->depth = DEPTH_GUESSED;
+    /* Where it is taken back says where it was. */
+    state->fp_depth = state->fp_depth > 0 ? FP_SOMEWHERE : state->fp_depth;
+}
+
+/* mov %reg,%rsp; mov n(%rsp),%rsp */
+static void take_back(struct analysis *analysis, struct state *state,
+                      const struct x86_64_instruction *instruction)
+{
+    /* As DWARF numbers them. */
+    static const uint8_t numbers[8] = {0, 2, 1, 3, 7, 6, 4, 5};
+    bool is_register = instruction->opcode == 0x89 || instruction->modrm >> 6 == 3;
+    bool on_stack = !is_register && (instruction->modrm & 7) == SP && instruction->sib == 0x24 &&
+                    !(instruction->rex & 3);
+    unsigned from = instruction->opcode == 0x89 ? field(instruction) : instruction->modrm & 7;
+    bool extended = instruction->rex & (instruction->opcode == 0x89 ? REX_R : REX_B);
+    int32_t at = is_register ? extended ? (int32_t)from + 8 : numbers[from]
+                             : state->depth - (instruction->displacement & (DEPTH_MAX - 1));
+    if (state->frame != ALIGNED || !(is_register || (on_stack && state->sp_known))) {
+        state->sp_known = false;
+        return;
+    }
+    analysis->failed |=
+        analysis->aside &&
+        (analysis->aside != (is_register ? IN_REGISTER : ON_STACK) || analysis->aside_at != at);
+    analysis->aside = is_register ? IN_REGISTER : ON_STACK;
+    analysis->aside_at = at;
+    state->frame = RESTORED;
+    state->sp_known = true;
+    state->depth = DEPTH_GUESSED;
+}
+
 /* Instructions that name sp or fp as what they write. */
-static void write_registers(struct state *state, const struct x86_64_instruction *instruction)
+static void write_registers(struct analysis *analysis, struct state *state,
+                            const struct x86_64_instruction *instruction)
 {
     uint8_t opcode = instruction->opcode;
     bool move_to_rm = opcode == 0x89, move_to_field = opcode == 0x8b;
@@ -112,7 +179,7 @@ static void write_registers(struct state *state, const struct x86_64_instruction
     } else if (to_sp && from_fp) {
         restore(state, 0);
     } else if (to_sp) {
-        state->sp_known = false;
+        take_back(analysis, state, instruction);
     } else if (to_fp) {
         state->base = -1;
     } else if (opcode == 0x8d && is_field(instruction, SP)) { /* lea */
@@ -136,6 +203,8 @@ static void write_registers(struct state *state, const struct x86_64_instruction
             move(state, -instruction->immediate);
         else if (field(instruction) == 5)
             move(state, instruction->immediate);
+        else if (field(instruction) == 4)
+            align(state);
         else if (field(instruction) != 7) /* a comparison */
             state->sp_known = false;
     } else if ((opcode == 0x81 || opcode == 0x83) && is_register(instruction, BP)) {
@@ -158,32 +227,33 @@ static bool clears_fp(const struct x86_64_instruction *instruction)
            is_register(instruction, BP) && is_field(instruction, BP);
 }
 
-static void step(struct state *state, const struct x86_64_instruction *instruction)
+static void step(struct analysis *analysis, struct state *state,
+                 const struct x86_64_instruction *instruction)
 {
     uint8_t opcode = instruction->opcode;
     bool is_fp = (opcode & 7) == BP && !(instruction->rex & REX_B);
     if (instruction->map)
         return;
-    if (clears_fp(instruction) && !state->fp_depth)
+    if (clears_fp(instruction) && (!state->fp_depth || analysis->halts))
         state->outermost = true;
     else if (opcode >= 0x50 && opcode <= 0x57)
         push(state, is_fp);
     else if (opcode == 0x5c && !(instruction->rex & REX_B))
         state->sp_known = false;
     else if (opcode >= 0x58 && opcode <= 0x5f)
-        pop(state, is_fp);
+        pop(analysis, state, is_fp);
     else if (opcode == 0x68 || opcode == 0x6a || opcode == 0x9c ||
              (opcode == 0xff && field(instruction) == 6))
         push(state, false);
     else if (opcode == 0x9d || opcode == 0x8f)
-        pop(state, false);
+        pop(analysis, state, false);
     else if (opcode == 0xc9) { /* leave */
         restore(state, 0);
-        pop(state, true);
+        pop(analysis, state, true);
     } else if (opcode == 0xc8) {
         state->sp_known = false;
     } else if (instruction->has_modrm) {
-        write_registers(state, instruction);
+        write_registers(analysis, state, instruction);
     }
 }
 
@@ -193,8 +263,14 @@ static bool same(const struct state *a, const struct state *b)
 {
     if (a->outermost || b->outermost)
         return a->outermost == b->outermost;
-    return a->sp_known == b->sp_known && a->base == b->base && a->fp_depth == b->fp_depth &&
+    bool fp = a->fp_depth == b->fp_depth || (a->fp_depth <= 0 && b->fp_depth <= 0);
+    return a->sp_known == b->sp_known && a->frame == b->frame && a->base == b->base && fp &&
            (!a->sp_known || a->depth == b->depth);
+}
+
+static bool reached(const struct analysis *analysis, uint32_t offset)
+{
+    return analysis->states[offset].seen == analysis->round;
 }
 
 static void visit(struct analysis *analysis, int64_t offset, const struct state *state)
@@ -202,16 +278,16 @@ static void visit(struct analysis *analysis, int64_t offset, const struct state 
     if (offset < 0 || offset >= analysis->length) /* another function's */
         return;
     struct state *there = &analysis->states[offset];
-    if (there->seen) {
+    if (reached(analysis, (uint32_t)offset)) {
         analysis->failed |= !same(there, state);
         return;
     }
     *there = *state;
-    there->seen = true;
+    there->seen = analysis->round;
     analysis->queue[analysis->queued++] = (uint32_t)offset;
 }
 
-static bool ends_path(const struct x86_64_instruction *instruction)
+bool x86_64_ends_path(const struct x86_64_instruction *instruction)
 {
     uint8_t opcode = instruction->opcode;
     if (instruction->map == 1)
@@ -232,38 +308,98 @@ static bool has_target(const struct x86_64_instruction *instruction)
                                  opcode == 0xeb || (opcode >= 0xe0 && opcode <= 0xe3));
 }
 
-static void follow(struct analysis *analysis)
+/* Calls and lea n(%rip); in programs that are always at one place, mov $n and push $n, too. */
+bool x86_64_takes_address(const struct x86_64_instruction *instruction, uint64_t end, bool is_fixed,
+                          uint64_t *ret_address)
 {
-    while (analysis->queued && !analysis->failed) {
-        uint32_t offset = analysis->queue[--analysis->queued];
-        struct state state = analysis->states[offset];
-        struct x86_64_instruction instruction;
-        if (!x86_64_decode(analysis->code + offset, analysis->length - offset, &instruction)) {
-            analysis->failed = true;
-            return;
-        }
-        bool returns =
-            !instruction.map && (instruction.opcode == 0xc2 || instruction.opcode == 0xc3);
-        /* A return takes what is on top of the stack: this is no function, or we are wrong. */
-        analysis->failed |= returns && state.sp_known && state.depth && !state.outermost;
-        step(&state, &instruction);
-        if (state.sp_known && (state.depth < 0 || state.depth > DEPTH_MAX))
-            analysis->failed = !state.outermost;
-        int64_t next = (int64_t)offset + instruction.length;
-        if (has_target(&instruction))
-            visit(analysis, next + instruction.immediate, &state);
-        if (!ends_path(&instruction))
-            visit(analysis, next, &state);
-        else if (instruction.opcode == 0xff && (state.depth || analysis->leaf_tables))
-            analysis->jumped = state;
-    }
+    uint8_t opcode = instruction->opcode;
+    bool lea = opcode == 0x8d && instruction->rex & REX_W && (instruction->modrm & 0xc7) == 5;
+    bool constant =
+        is_fixed && ((opcode >= 0xb8 && opcode <= 0xbf) || opcode == 0xc7 || opcode == 0x68);
+    if (instruction->map || (!lea && !constant && opcode != 0xe8))
+        return false;
+    if (constant)
+        *ret_address = (uint64_t)instruction->immediate;
+    else
+        *ret_address = end + (uint64_t)(lea ? instruction->displacement : instruction->immediate);
+    return true;
 }
 
-static bool is_padding(const struct x86_64_instruction *instruction)
+bool x86_64_is_padding(const struct x86_64_instruction *instruction)
 {
     uint8_t opcode = instruction->opcode;
     return instruction->map ? instruction->map == 1 && opcode == 0x1f
                             : opcode == 0x90 || opcode == 0xcc;
+}
+
+/* A return takes what is on top of the stack. Where that is not what the function was called with,
+ * this is no function, or we are wrong; in the middle of one, it says how deep that is. */
+static void look_at_return(struct analysis *analysis, const struct state *state)
+{
+    if (!state->sp_known || state->outermost)
+        return;
+    if (!analysis->guesses && state->frame == ENTERED) {
+        analysis->failed |= state->depth != 0;
+        return;
+    }
+    int32_t *returned = &analysis->returned[state->frame];
+    analysis->failed |= state->frame == ALIGNED || (*returned && *returned != state->depth);
+    *returned = state->depth;
+}
+
+static bool may_step(struct analysis *analysis)
+{
+    if (!analysis->steps)
+        return true;
+    if (!*analysis->steps)
+        return false;
+    --*analysis->steps;
+    return true;
+}
+
+/* A call behind which another function begins. */
+static bool never_comes_back(const struct analysis *analysis,
+                             const struct x86_64_instruction *instruction, int64_t next)
+{
+    bool calls = !instruction->map && (instruction->opcode == 0xe8 ||
+                                       (instruction->opcode == 0xff && field(instruction) == 2));
+    struct x86_64_instruction behind;
+    if (!calls || !analysis->functions)
+        return false;
+    while (next < analysis->length && !analysis->functions[next] &&
+           x86_64_decode(analysis->code + next, analysis->length - (size_t)next, &behind) &&
+           x86_64_is_padding(&behind))
+        next += behind.length;
+    return next < analysis->length && analysis->functions[next];
+}
+
+static void follow(struct analysis *analysis)
+{
+    while (analysis->followed < analysis->queued && !analysis->failed) {
+        uint32_t offset = analysis->queue[analysis->followed++];
+        struct state state = analysis->states[offset];
+        struct x86_64_instruction instruction;
+        if (!may_step(analysis) ||
+            !x86_64_decode(analysis->code + offset, analysis->length - offset, &instruction)) {
+            analysis->failed = true;
+            return;
+        }
+        if (!instruction.map && (instruction.opcode == 0xc2 || instruction.opcode == 0xc3))
+            look_at_return(analysis, &state);
+        analysis->halts |= analysis->guesses && !instruction.map && instruction.opcode == 0xf4;
+        step(analysis, &state, &instruction);
+        if (state.sp_known && (state.depth < 0 || state.depth > DEPTH_MAX))
+            analysis->failed |= !state.outermost;
+        int64_t next = (int64_t)offset + instruction.length;
+        if (has_target(&instruction))
+            visit(analysis, next + instruction.immediate, &state);
+        if (never_comes_back(analysis, &instruction, next))
+            continue;
+        if (!x86_64_ends_path(&instruction))
+            visit(analysis, next, &state);
+        else if (instruction.opcode == 0xff && (state.depth || analysis->leaf_tables))
+            analysis->jumped = state;
+    }
 }
 
 /* Code that only a jump through a table leads to, with the stack that it had. */
@@ -273,7 +409,7 @@ static void follow_tables(struct analysis *analysis)
         struct x86_64_instruction instruction;
         if (!x86_64_decode(analysis->code + offset, analysis->length - offset, &instruction))
             return;
-        if (!analysis->states[offset].seen && !is_padding(&instruction)) {
+        if (!reached(analysis, offset) && !x86_64_is_padding(&instruction)) {
             visit(analysis, offset, &analysis->jumped);
             follow(analysis);
         }
@@ -294,22 +430,57 @@ enum unwind_cfa x86_64_code_unknown(const uint8_t *code, size_t length)
     return UNWIND_CFA_UNSUPPORTED;
 }
 
+/* Between the alignment of the stack and its end: by what was put aside. */
+static bool find_aligned(const struct analysis *analysis, const struct state *state,
+                         struct unwind_rule *rule)
+{
+    int32_t above = 8 + DEPTH_GUESSED - analysis->returned[RESTORED];
+    if (!analysis->returned[RESTORED] || above < 8 || above / 8 > UINT8_MAX)
+        return false;
+    if (analysis->aside == IN_REGISTER) {
+        rule->cfa = UNWIND_CFA_REGISTER;
+        rule->argument = (unsigned char)analysis->aside_at;
+        rule->cfa_offset = above;
+        return true;
+    }
+    if (analysis->aside != ON_STACK || !state->sp_known || state->depth < analysis->aside_at)
+        return false;
+    rule->cfa = UNWIND_CFA_AT_SP;
+    rule->argument = (unsigned char)(above / 8);
+    rule->cfa_offset = state->depth - analysis->aside_at;
+    return true;
+}
+
+static bool find_cfa(const struct analysis *analysis, const struct state *state,
+                     struct unwind_rule *rule)
+{
+    int32_t returned = analysis->returned[state->frame];
+    if (state->frame == ALIGNED)
+        return find_aligned(analysis, state, rule);
+    if ((!state->sp_known && state->base < 0) ||
+        (!returned && (analysis->guesses || state->frame == RESTORED)))
+        return false;
+    rule->cfa = state->sp_known ? UNWIND_CFA_SP : UNWIND_CFA_FP;
+    rule->cfa_offset = 8 + (state->sp_known ? state->depth : state->base) - returned;
+    return true;
+}
+
 static struct unwind_rule rule_of(const struct analysis *analysis, const struct state *state)
 {
     struct unwind_rule rule = {.cfa = analysis->unknown};
-    if (!state->seen)
+    if (state->seen != analysis->round)
         return rule;
     if (state->outermost)
         return (struct unwind_rule){.cfa = UNWIND_CFA_END};
-    if (!state->sp_known && state->base < 0)
+    if (!find_cfa(analysis, state, &rule))
         return rule;
-    rule.cfa = state->sp_known ? UNWIND_CFA_SP : UNWIND_CFA_FP;
-    rule.cfa_offset = 8 + (state->sp_known ? state->depth : state->base);
-    if (!state->fp_depth)
+    bool taken = state->fp_depth == FP_SOMEWHERE;
+    int32_t fp_depth = taken ? analysis->fp_taken : state->fp_depth;
+    if (!fp_depth)
         return rule;
-    int slot = -(state->fp_depth + 8) / 8;
-    rule.saved = slot >= INT8_MIN ? UNWIND_FP_AT_CFA : UNWIND_FP_LOST;
-    rule.fp_slot = slot >= INT8_MIN ? (signed char)slot : 0;
+    int slot = -(fp_depth - analysis->returned[taken ? analysis->fp_frame : state->frame] + 8) / 8;
+    rule.saved = slot >= INT8_MIN && slot < 0 ? UNWIND_FP_AT_CFA : UNWIND_FP_LOST;
+    rule.fp_slot = slot >= INT8_MIN && slot < 0 ? (signed char)slot : 0;
     return rule;
 }
 
@@ -326,18 +497,27 @@ static void report(const struct analysis *analysis, x86_64_rule_fn *put, void *c
             start = offset;
             rule = next;
         }
-        if (state->seen)
+        if (reached(analysis, offset))
             x86_64_decode(analysis->code + offset, analysis->length - offset, &instruction);
         offset += instruction.length;
     }
     put(context, start, analysis->length - start, &rule);
 }
 
+static void begin(struct analysis *analysis)
+{
+    /* What earlier rounds have left is not seen. */
+    analysis->round++;
+    analysis->queued = analysis->followed = 0;
+    analysis->jumped.seen = analysis->failed = false;
+    analysis->aside = NOWHERE;
+    analysis->fp_taken = 0;
+    memset(analysis->returned, 0, sizeof(analysis->returned));
+}
+
 static void analyse(struct analysis *analysis, bool is_entry, bool leaf_tables)
 {
-    memset(analysis->states, 0, analysis->length * sizeof(*analysis->states));
-    analysis->queued = 0;
-    analysis->jumped.seen = analysis->failed = false;
+    begin(analysis);
     analysis->leaf_tables = leaf_tables;
     visit(analysis, 0, &(struct state){.base = -1, .sp_known = true, .outermost = is_entry});
     follow(analysis);
@@ -351,7 +531,7 @@ bool x86_64_code_rules(const uint8_t *code, size_t length, bool is_entry, x86_64
         return false;
     struct analysis analysis = {
         .code = code, .length = (uint32_t)length, .unknown = x86_64_code_unknown(code, length)};
-    analysis.states = memory_alloc(length * sizeof(*analysis.states));
+    analysis.states = memory_zalloc(length, sizeof(*analysis.states));
     analysis.queue = memory_alloc(length * sizeof(*analysis.queue));
     analyse(&analysis, is_entry, true);
     if (analysis.failed)
@@ -361,4 +541,102 @@ bool x86_64_code_rules(const uint8_t *code, size_t length, bool is_entry, x86_64
     free(analysis.states);
     free(analysis.queue);
     return !analysis.failed;
+}
+
+/* ---- code without known functions ---- */
+
+struct x86_64_region {
+    struct analysis analysis;
+    size_t bytes_max;
+};
+
+struct x86_64_region *x86_64_region_new(size_t bytes_max)
+{
+    struct x86_64_region *region = memory_zalloc(1, sizeof(*region));
+    region->bytes_max = bytes_max;
+    region->analysis.states = memory_zalloc(bytes_max, sizeof(*region->analysis.states));
+    region->analysis.queue = memory_alloc(bytes_max * sizeof(*region->analysis.queue));
+    region->analysis.guesses = true;
+    return region;
+}
+
+void x86_64_region_free(struct x86_64_region *region)
+{
+    if (!region)
+        return;
+    free(region->analysis.states);
+    free(region->analysis.queue);
+    free(region);
+}
+
+static void analyse_from(struct analysis *analysis, uint32_t offset, enum x86_64_start start)
+{
+    begin(analysis);
+    visit(analysis, offset,
+          &(struct state){.base = -1,
+                          .sp_known = true,
+                          .depth = DEPTH_GUESSED,
+                          .fp_depth = FP_SOMEWHERE,
+                          .outermost = start == X86_64_START_PROGRAM});
+    follow(analysis);
+    /* Nothing is on a function's stack, even if it never returns. */
+    if (start == X86_64_START_FUNCTION && !analysis->returned[ENTERED])
+        analysis->returned[ENTERED] = DEPTH_GUESSED;
+}
+
+static int by_value(const void *left, const void *right)
+{
+    uint32_t a = *(const uint32_t *)left, b = *(const uint32_t *)right;
+    return a < b ? -1 : a > b;
+}
+
+/* The rules of what was reached. Below the deepest return is nothing that can be called. */
+static bool report_reached(struct analysis *analysis, x86_64_rule_fn *put, void *context)
+{
+    qsort(analysis->queue, analysis->queued, sizeof(*analysis->queue), by_value);
+    for (uint32_t i = 0; i < analysis->queued; i++) {
+        const struct state *state = &analysis->states[analysis->queue[i]];
+        if (state->sp_known && !state->outermost && state->frame != ALIGNED &&
+            state->depth < analysis->returned[state->frame])
+            return false;
+    }
+    struct unwind_rule rule = {0};
+    uint32_t start = 0, end = 0;
+    for (uint32_t i = 0; i < analysis->queued; i++) {
+        uint32_t offset = analysis->queue[i];
+        struct x86_64_instruction instruction = {0};
+        struct unwind_rule next = rule_of(analysis, &analysis->states[offset]);
+        if (offset != end || memcmp(&next, &rule, sizeof(rule))) {
+            if (start < end)
+                put(context, start, end - start, &rule);
+            start = offset;
+            rule = next;
+        }
+        x86_64_decode(analysis->code + offset, analysis->length - offset, &instruction);
+        end = offset + instruction.length;
+    }
+    if (start < end)
+        put(context, start, end - start, &rule);
+    return true;
+}
+
+bool x86_64_region_rules(struct x86_64_region *region, const struct x86_64_code *code,
+                         size_t offset, enum x86_64_start start, uint64_t *steps,
+                         x86_64_rule_fn *put, void *context)
+{
+    struct analysis *analysis = &region->analysis;
+    if (offset >= code->length || code->length > region->bytes_max)
+        return false;
+    analysis->code = code->bytes;
+    analysis->length = (uint32_t)code->length;
+    analysis->functions = code->functions;
+    analysis->unknown = UNWIND_CFA_NONE;
+    analysis->steps = steps;
+    analysis->halts = false;
+    analyse_from(analysis, (uint32_t)offset, start);
+    if (analysis->halts && !analysis->failed)
+        analyse_from(analysis, (uint32_t)offset, start);
+    bool known = start == X86_64_START_PROGRAM || analysis->returned[ENTERED] ||
+                 analysis->returned[RESTORED];
+    return !analysis->failed && known && report_reached(analysis, put, context);
 }

@@ -32,12 +32,48 @@ struct x86_64_instruction {
 /* False when it is not one, or longer than `room`. */
 bool x86_64_decode(const uint8_t *code, size_t room, struct x86_64_instruction *ret_instruction);
 
+/* What comes behind it is reached from elsewhere, if at all. */
+bool x86_64_ends_path(const struct x86_64_instruction *instruction);
+/* A call, or an address that is taken to be called later. `end` is where the instruction ends;
+ * `is_fixed`: the program is always at the same addresses. */
+bool x86_64_takes_address(const struct x86_64_instruction *instruction, uint64_t end, bool is_fixed,
+                          uint64_t *ret_address);
+/* What lies between functions. */
+bool x86_64_is_padding(const struct x86_64_instruction *instruction);
+
 /* Rules in ascending order, without holes: from `offset` on, for `length` bytes. */
 typedef void x86_64_rule_fn(void *context, uint32_t offset, uint32_t length,
                             const struct unwind_rule *rule);
 
 /* The fallback where code can't be followed: the frame pointer, if the function sets one up. */
 enum unwind_cfa x86_64_code_unknown(const uint8_t *code, size_t length);
+
+/*
+ * Code where nobody knows which functions begin where. What is on the stack at an instruction is
+ * what the code behind it takes off until it returns, so that is found from anywhere inside of a
+ * function, and code that reaches no return has no rules.
+ */
+struct x86_64_region;
+
+struct x86_64_region *x86_64_region_new(size_t bytes_max);
+void x86_64_region_free(struct x86_64_region *region);
+
+/* What is known of where paths begin. */
+enum x86_64_start { X86_64_START_ANYWHERE, X86_64_START_FUNCTION, X86_64_START_PROGRAM };
+
+struct x86_64_code {
+    const uint8_t *bytes;
+    size_t length;
+    const uint8_t *functions; /* not 0 where one begins, as far as calls tell: a call right before
+                                 it never returns */
+};
+
+/* Follows the paths from `offset` on, in code that may change between calls. At most `*steps`
+ * instructions are looked at, and subtracted. Rules in ascending order, with holes where no path
+ * leads; false, and nothing is reported, where they can't be found. */
+bool x86_64_region_rules(struct x86_64_region *region, const struct x86_64_code *code,
+                         size_t offset, enum x86_64_start start, uint64_t *steps,
+                         x86_64_rule_fn *put, void *context);
 
 /* The rules of one function; `is_entry`: it is where the kernel starts the program. False, and
  * nothing is reported, when its code can't be followed. */

@@ -19,6 +19,7 @@ struct function {
 struct functions {
     struct function *list;
     size_t count, capacity;
+    bool with_v8;
 };
 
 static int by_start(const void *left, const void *right)
@@ -48,6 +49,7 @@ static bool is_part(const struct buffer *names, uint32_t name)
 
 /* V8's code in its own binary keeps frame pointers, and much of it is entered by a jump, with no
  * return address on top of the stack: its code tells nothing, and its frame pointer all. */
+#define V8_CODE "v88internal7Isolate18embedded_blob_code"
 static bool is_v8_builtin(const struct buffer *names, uint32_t name)
 {
     static const char prefix[] = "Builtins_";
@@ -65,6 +67,7 @@ static void list_symbols(struct elf_file *file, const char *name, const char *st
         !elf_find_section(file, strings, &string_section) ||
         elf_read_section(file, &string_section, SYMBOLS_BYTES_MAX, &names, NULL) < 0)
         return;
+    functions->with_v8 |= memmem(names.data, names.length, V8_CODE, strlen(V8_CODE)) != NULL;
     for (size_t at = 0; at + sizeof(Elf64_Sym) <= content.length; at += sizeof(Elf64_Sym)) {
         Elf64_Sym symbol;
         memcpy(&symbol, content.data + at, sizeof(symbol));
@@ -90,7 +93,7 @@ static void put(void *context, uint32_t offset, uint32_t length, const struct un
     putting->rows->put(putting->rows->context, putting->start + offset, length, rule);
 }
 
-void code_rows_compile(struct elf_file *file, const struct code_rows *rows)
+bool code_rows_compile(struct elf_file *file, const struct code_rows *rows)
 {
     struct functions functions = {0};
     uint64_t left = CODE_BYTES_MAX;
@@ -103,6 +106,9 @@ void code_rows_compile(struct elf_file *file, const struct code_rows *rows)
     for (size_t i = 0; i < functions.count; i++) {
         const struct function *function = &functions.list[i];
         if (i && function[-1].start == function->start)
+            continue;
+        /* Without a size, it is a label: the code is looked at as what has no symbols is. */
+        if (function->end == function->start && function->start != file->entry)
             continue;
         uint64_t end = function->end > function->start
                            ? function->end
@@ -122,4 +128,5 @@ void code_rows_compile(struct elf_file *file, const struct code_rows *rows)
     }
     free(code);
     free(functions.list);
+    return !functions.with_v8;
 }

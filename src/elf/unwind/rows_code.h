@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Rows of functions that have no call frame information, such as static programs of musl and
- * assembly: found by their symbols, with rules from their code (x86_64_code.h).
+ * assembly: found by their symbols, with rules from their code (arch/x86_64/code.h).
  */
 #pragma once
 
@@ -15,4 +15,5 @@ struct code_rows {
     void (*put)(void *context, uint64_t start, uint32_t length, const struct unwind_rule *rule);
 };
 
-void code_rows_compile(struct elf_file *file, const struct code_rows *rows);
+/* False when the rest of the file's code tells nothing: V8's is entered by jumps. */
+bool code_rows_compile(struct elf_file *file, const struct code_rows *rows);

@@ -10,6 +10,7 @@
 #include "elf/go/rows_go.h"
 #include "elf/unwind/rows.h"
 #include "elf/unwind/rows_code.h"
+#include "elf/unwind/rows_gaps.h"
 
 /* ---- the list of functions ---- */
 
@@ -523,6 +524,9 @@ static void list_entry(struct compile *compile, struct elf_file *file)
 
 /* ---- code without call frame information ---- */
 
+#define GAP_BYTES_MAX (32u << 20) /* of code that is looked at in one file */
+#define GAP_BYTES_MIN 16          /* less is what aligns the next function */
+
 struct code_context {
     struct compile *compile;
     size_t before; /* ranges that were there first */
@@ -554,10 +558,45 @@ static void put_code(void *context, uint64_t start, uint32_t length, const struc
         (struct range){start, length, unwind_rules_add(code->compile->rules, *rule), RANGE_STUB});
 }
 
+/* Between call frame information and a thread's first code: put_clone() has the rule. */
+static bool is_clone(struct elf_file *file, uint64_t start, uint64_t end)
+{
+    uint8_t code[X86_64_CLONE_BYTES_MAX + 2];
+    uint64_t length = end - start;
+    struct unwind_rule rule;
+    return length <= X86_64_CLONE_BYTES_MAX &&
+           elf_read_address(file, start, code, length + 2) >= 0 &&
+           x86_64_clone_rule(code, length, &rule);
+}
+
+/* Code that nothing above has described. */
+static void list_gaps(struct compile *compile, struct elf_file *file, const struct code_rows *rows)
+{
+    uint64_t bytes_left = GAP_BYTES_MAX;
+    size_t count = compile->list.count, next = 0;
+    for (size_t i = 0; i < compile->code_count; i++) {
+        const struct unwind_code *code = &compile->code[i];
+        for (uint64_t at = code->start; at < code->end;) {
+            const struct range *ranges = compile->list.ranges;
+            while (next < count && ranges[next].start + ranges[next].length <= at)
+                next++;
+            uint64_t end = next < count ? MIN(code->end, ranges[next].start) : code->end;
+            if (end > at && end - at >= GAP_BYTES_MIN && !is_clone(file, at, end))
+                gap_rows_compile(file, at, end, &bytes_left, rows);
+            ranges = compile->list.ranges;
+            at = next < count ? MAX(end, ranges[next].start + ranges[next].length) : code->end;
+        }
+    }
+}
+
 static void list_code(struct compile *compile, struct elf_file *file)
 {
     struct code_context context = {.compile = compile, .before = compile->list.count};
-    code_rows_compile(file, &(struct code_rows){&context, free_code_bytes, put_code});
+    struct code_rows rows = {&context, free_code_bytes, put_code};
+    bool more = code_rows_compile(file, &rows);
+    settle_ranges(&compile->list);
+    if (more)
+        list_gaps(compile, file, &rows);
     settle_ranges(&compile->list);
 }
 

@@ -12,7 +12,7 @@
 
 /* Raise it with every change of the layout, and of what compiling makes of the same binary: rows of
  * an older compiler would live on in files. */
-#define ROWS_FILE_VERSION 2
+#define ROWS_FILE_VERSION 3
 
 /* Which binary the rows are of. */
 struct rows_identity {
