@@ -31,10 +31,6 @@ export interface Column {
 
 export type FindingOf = (index: number) => Finding | undefined;
 
-function interval({ interval: found }: Finding, unit: string): string {
-  return found ? `${formatChange(found[0], unit)} … ${formatChange(found[1], unit)}` : '';
-}
-
 function plain(
   key: string, label: string, column: Float64Array, unit: string, whole: number,
 ): Column {
@@ -89,14 +85,30 @@ function changed(
       minor: false,
       value: change,
       text: (f) => formatChange(change(f), unit),
-      aside: (f) => {
-        const found = finding?.(f);
-        return (found && interval(found, unit)) || formatGrowth(base[f], value[f]);
-      },
+      aside: (f) => formatGrowth(base[f], value[f]),
       bar: null,
       finding,
     },
   ];
+}
+
+// Between which values a change is; sorted, what certainly grew most comes first.
+function intervalColumn(finding: FindingOf, unit: string): Column {
+  const found = (f: number) => finding(f)?.interval;
+  return {
+    key: 'interval',
+    label: 'Interval',
+    short: 'Interval',
+    width: 184,
+    narrow: 184,
+    bare: 184,
+    isChange: false,
+    minor: true,
+    value: (f) => found(f)?.[0] ?? -Infinity,
+    text: (f) => found(f)?.map((end) => formatChange(end, unit)).join(' … ') ?? '',
+    aside: null,
+    bar: null,
+  };
 }
 
 const VERDICTS = ['', 'noise', 'undecided', 'shrank', 'grew'];
@@ -130,7 +142,7 @@ export function makeColumns(
   return [
     ...changed('self', 'Self', baseSelf, self, unit),
     ...changed('total', 'Total', baseTotal, total, unit, finding),
-    ...(finding && verdicts ? [verdictColumn(finding)] : []),
+    ...(finding && verdicts ? [intervalColumn(finding, unit), verdictColumn(finding)] : []),
   ];
 }
 

@@ -130,7 +130,7 @@ test('what is known of a change is read, and wrong entries are refused', () => {
     assert.throws(() => read(wrong), FlameDataError, JSON.stringify(wrong));
 });
 
-test('a change that is noise is grey, and its interval stands beside it', () => {
+test('a change that is noise is grey, and its interval has a column', () => {
   const diff = serviceDiff(60);
   const func = diff.nodes.function[4];
   const profile = readProfile({ ...diff,
@@ -139,7 +139,13 @@ test('a change that is noise is grey, and its interval stands beside it', () => 
   const look = makeLook(profile, 1, graph, new PackageColours(profile, { dark: false, safe: false }));
   assert.equal(look.fill(5), pixelOf(diffColour(0, { dark: false, safe: false })));
   const values = new Model(profile).functionValues(1);
-  const column = makeColumns(values, 'nanoseconds', graph.whole,
-    (f) => profile.findings[1].get(f)).find(({ key }) => key === 'total-change')!;
-  assert.match(column.aside!(func), /^\u22122.ms … \+9.ms$/);
+  const columns = makeColumns(values, 'nanoseconds', graph.whole,
+    (f) => profile.findings[1].get(f), true);
+  const column = (wanted: string) => columns.find(({ key }) => key === wanted)!;
+  assert.match(column('interval').text(func), /^\u22122.ms … \+9.ms$/);
+  assert.equal(column('interval').text(diff.nodes.function[3]), '');
+  assert.equal(column('verdict').text(func), 'noise');
+  assert.match(column('total-change').aside!(func), /%|new|gone/);
+  // Without measured changes there is nothing to show.
+  assert.equal(makeColumns(values, 'nanoseconds', graph.whole, () => undefined, false).length, 6);
 });

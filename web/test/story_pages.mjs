@@ -284,6 +284,15 @@ export async function compare(browser, { url }) {
   const rows = page.locator('.flame .table-row');
   await until(async () => assert.match(await rows.first().innerText(), /escape_html/, 'the widest growth comes first'));
   await shoot(page, 'compare');
+  // The table has a column for intervals, and nothing of it is cut off.
+  await page.setViewportSize({ width: 1440, height: 900 });
+  await page.getByRole('button', { name: 'Table', exact: true }).click();
+  await page.getByRole('columnheader', { name: 'Interval' }).waitFor();
+  await until(async () => assert.match(await rows.first().innerText(), /… .*\b(grew|noise|undecided)\b/s));
+  const cut = await page.locator('.flame .table-number').evaluateAll((cells) => cells
+    .filter((cell) => cell.scrollWidth > cell.clientWidth).map((cell) => cell.textContent));
+  assert.deepEqual(cut, [], 'numbers are cut off');
+  await page.getByRole('button', { name: 'Both', exact: true }).click();
   await page.getByRole('button', { name: 'Side by side' }).click();
   await page.waitForURL(/layout=apart/);
   await painted(page, 2);

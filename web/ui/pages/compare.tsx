@@ -17,6 +17,7 @@ import { Failure, Nothing, Progress } from '../parts/status';
 import { address, go, namesParam, type Params } from '../route';
 import { labelOf, parseQuery, withLabel, writeQuery, type Selection } from '../selection';
 import { before, boundsOf, rangeOf, type Bounds, type Range } from '../time';
+import { verdictWords, withVerdicts } from '../verdicts';
 
 const DAY = 86400;
 const NORMALIZE: readonly (readonly [string, string])[] = [
@@ -74,34 +75,6 @@ const diffParams = (base: Side, side: Side, normalize: string): Params => ({
   query: side.text, ...times(side), base_query: base.text, base_from: times(base).from,
   base_to: times(base).to, normalize,
 });
-
-// The picture's document with what is known of each function's change.
-export function withVerdicts(flame: unknown, compared: CompareAnswer): unknown {
-  const { strings, functions } = flame as { strings: string[]; functions: { name: number[] } };
-  const measures = new Map(compared.functions.map((row) => [row.function, row.total]));
-  const changes: unknown[] = [];
-  functions.name.forEach((name, index) => {
-    const measure = measures.get(strings[name]);
-    // A function that was inlined on one side only is judged at its caller, and has no values here.
-    if (!measure || (measure.base === 0 && measure.new === 0)) return;
-    const { low, high, verdict } = measure;
-    const { exposure } = compared.new;
-    changes.push({
-      function: index,
-      ...(low !== null && high !== null ? { interval: [low * exposure, high * exposure] } : {}),
-      verdict: verdict === 'too few' ? 'noise' : verdict,
-    });
-  });
-  return { ...(flame as object), changes };
-}
-
-function verdictWords({ found, judged, method, hosts, requests, new: side }: CompareAnswer): string {
-  const by = method === 'counts' ? 'by counts alone'
-    : `by ${side.windows} windows${hosts > 1 ? ` and ${hosts} hosts` : ''}`;
-  return `${found === 0 ? 'No change is certain' : `${found} certain change${found === 1 ? '' : 's'}`}`
-    + ` among ${judged} comparisons, judged ${by}. More calls or slower ones: `
-    + `${requests === 'unknown' ? 'unknown without requests' : 'see the values per request'}.`;
-}
 
 // Both layouts are of the same difference.
 async function difference(base: Side, side: Side, normalize: string, format: string): Promise<Blob> {
