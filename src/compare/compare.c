@@ -90,26 +90,36 @@ static void set_p(const struct comparison *comparison, struct compare_measure *m
     measure->adjusted = 1;
 }
 
-/* The interval of new / base: Fieller's, the factors that a test at this level doesn't reject. It
- * is unbounded where the base can't be told from zero. */
-static void set_growth_interval(struct compare_measure *measure, double t)
+/* The interval of new / base - 1: Fieller's, the factors that a test with this t doesn't reject. It
+ * is unbounded where the base can't be told from zero: false. */
+static bool growth_interval(const struct compare_measure *measure, double t, double *ret_low,
+                            double *ret_high)
 {
     double base = measure->base, now = measure->new_value, square = t * t;
     double a = base * base - square * measure->variance[COMPARE_BASE];
     double b = base * now;
     double c = now * now - square * measure->variance[COMPARE_NEW];
     double root = b * b - a * c;
+    bool bounded = a > 0 && root >= 0;
+    *ret_low = bounded ? fmax((b - sqrt(root)) / a - 1, -1) : -1;
+    *ret_high = bounded ? (b + sqrt(root)) / a - 1 : INFINITY;
+    return bounded;
+}
+
+static void set_growth_interval(struct compare_measure *measure, double t)
+{
+    double base = measure->base, now = measure->new_value;
     measure->growth = base > 0 ? now / base - 1 : now > 0 ? INFINITY : 0;
-    if (!(a > 0) || !(root >= 0)) {
-        measure->growth_low = -1;
-        measure->growth_high = INFINITY;
-        /* Unbounded above; what is certain is that it grew from nearly nothing. */
-        if (measure->low > 0)
-            measure->growth_low = 0;
-        return;
-    }
-    measure->growth_low = fmax((b - sqrt(root)) / a - 1, -1);
-    measure->growth_high = (b + sqrt(root)) / a - 1;
+    /* Unbounded above; what is certain is that it grew from nearly nothing. */
+    if (!growth_interval(measure, t, &measure->growth_low, &measure->growth_high) &&
+        measure->low > 0)
+        measure->growth_low = 0;
+}
+
+void compare_growth_interval(const struct compare_measure *measure, double alpha, double *ret_low,
+                             double *ret_high)
+{
+    growth_interval(measure, numbers_t_quantile(fmin(alpha, 0.5), measure->df), ret_low, ret_high);
 }
 
 /* The interval at a level. Where the exact test of counts is more careful than the variance, the

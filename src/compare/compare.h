@@ -82,6 +82,11 @@ double compare_exceeds(const struct comparison *comparison, const struct compare
 double compare_stays_below(const struct comparison *comparison,
                            const struct compare_measure *measure, double factor);
 
-/* The same for one side alone against a fixed value. */
+/* The interval of new / base - 1 whose ends a one-sided test at `alpha` doesn't reject; the high
+ * end can be infinite. */
+void compare_growth_interval(const struct compare_measure *measure, double alpha, double *ret_low,
+                             double *ret_high);
+
+/* The one-sided p-value of one side alone against a fixed value. */
 double compare_above(const struct compare_measure *measure, enum compare_side side, double limit);
 double compare_below(const struct compare_measure *measure, enum compare_side side, double limit);

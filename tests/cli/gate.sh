@@ -36,6 +36,13 @@ YAML
 gate --base base.folded --new slow.folded --budget budget.yaml
 echo "== reports"
 gate --base base.folded --new slow.folded -f json | sed '$d' | jq -c '.outcome, (.checks[0] | [.outcome,.function,.kind])'
+# An interval is above its limit exactly where the limit is failed.
+for options in '' '--max-growth 0%' '--budget budget.yaml' '--function ^[a-f]$ --max-growth 30%'; do
+    # shellcheck disable=SC2086
+    gate --base base.folded --new slow.folded -f json $options | sed '$d' >checks.json
+    jq -e '[.checks[] | select(.kind == "growth" and .measure != "sensitivity")
+        | if .outcome == "failed" then .low >= .limit else .low <= .limit end] | length > 0 and all' checks.json >/dev/null || cat checks.json
+done
 gate --base base.folded --new slow.folded -f markdown | sed -n 1,3p
 gate --base base.folded --new slow.folded -f junit >junit.xml
 sed '$d' junit.xml >only.xml && python3 -c "import xml.dom.minidom as m; print(len(m.parse('only.xml').getElementsByTagName('failure')))"

@@ -70,17 +70,38 @@ static int count_matches(const struct comparison *comparison, const struct gate_
                      limit->pattern);
 }
 
-/* A growth that is to be judged, with what came of it. */
+/* A growth that is to be judged. */
 struct growth {
+    const struct gate_limit *limit;
     const struct compare_row *row; /* NULL: the whole */
     const struct compare_measure *measure;
     const char *name;
 };
 
-static void judge_growth_of(struct judge *judge, const struct comparison *comparison,
-                            const struct gate_limit *limit, const struct growth *growth, double p,
-                            double adjusted)
+/* All growths of all limits: one family of hypotheses, so that many limits don't fail more often by
+ * chance than one does. */
+struct growths {
+    struct growth *list;
+    double *p;
+    size_t count, list_capacity, p_capacity;
+};
+
+static void add_growth(struct growths *growths, const struct comparison *comparison,
+                       const struct growth *growth)
 {
+    array_reserve(growths->list, growths->list_capacity, growths->count + 1);
+    array_reserve(growths->p, growths->p_capacity, growths->count + 1);
+    growths->list[growths->count] = *growth;
+    growths->p[growths->count++] =
+        compare_exceeds(comparison, growth->measure, 1 + growth->limit->limit);
+}
+
+/* `alpha`: the level that a p-value had to reach. The interval is at the same one, so that its
+ * lower end is above the limit exactly when the limit is failed. */
+static void judge_growth_of(struct judge *judge, const struct growth *growth, double p,
+                            double alpha)
+{
+    const struct gate_limit *limit = growth->limit;
     const struct compare_measure *measure = growth->measure;
     double rate = judge->options->false_discovery_rate;
     struct gate_check check = {.limit = limit,
@@ -89,20 +110,23 @@ static void judge_growth_of(struct judge *judge, const struct comparison *compar
                                .base = measure->base,
                                .value = measure->new_value,
                                .growth = measure->growth,
-                               .change_low = measure->growth_low,
-                               .change_high = measure->growth_high,
                                .p = p};
+    compare_growth_interval(measure, alpha, &check.change_low, &check.change_high);
     bool grew = measure->verdict == COMPARE_GREW ||
                 (!growth->row && measure->change > 0 && measure->p <= rate);
-    if (adjusted <= rate) {
+    if (p <= alpha) {
         check.outcome = GATE_FAILED;
-    } else if (grew && measure->growth > limit->limit) {
+        check.change_low = fmax(check.change_low, limit->limit);
+    } else {
+        check.change_low = fmin(check.change_low, limit->limit);
+    }
+    if (p > alpha && grew && measure->growth > limit->limit) {
         check.outcome = GATE_UNDECIDED;
         double factor = 1 + limit->limit;
         double variance =
             measure->variance[COMPARE_NEW] + factor * factor * measure->variance[COMPARE_BASE];
-        check.more_seconds = time_needed(judge, measure->new_value - factor * measure->base,
-                                         variance, (1 - comparison->level) / 2);
+        check.more_seconds =
+            time_needed(judge, measure->new_value - factor * measure->base, variance, alpha);
     }
     if (check.outcome != GATE_PASSED || !growth->row || limit->function)
         add_check(judge->result, &check);
@@ -148,7 +172,8 @@ static void judge_sensitivity(struct judge *judge, const struct comparison *comp
     add_check(judge->result, &check);
 }
 
-static int judge_growth(struct judge *judge, const struct gate_limit *limit, struct error *error)
+static int collect_growths(struct judge *judge, const struct gate_limit *limit,
+                           struct growths *growths, struct error *error)
 {
     int r = need(judge, judge->options->normalize, error);
     const struct comparison *comparison = &judge->comparisons[judge->options->normalize];
@@ -156,29 +181,38 @@ static int judge_growth(struct judge *judge, const struct gate_limit *limit, str
         r = count_matches(comparison, limit, error);
     if (r < 0)
         return r;
-    size_t count = 0, most = comparison->count * 2 + 1;
-    _cleanup_free_ struct growth *growths = memory_alloc(most * sizeof(*growths));
-    _cleanup_free_ double *p = memory_alloc(most * sizeof(*p));
-    _cleanup_free_ double *adjusted = memory_alloc(most * sizeof(*adjusted));
     if (!limit->function)
-        growths[count++] = (struct growth){NULL, &comparison->whole, "total"};
+        add_growth(growths, comparison, &(struct growth){limit, NULL, &comparison->whole, "total"});
     for (size_t i = 0; i < comparison->count; i++) {
         const struct compare_row *row = &comparison->rows[i];
         if (!matches(limit, row))
             continue;
         if (row->total.judged)
-            growths[count++] = (struct growth){row, &row->total, "total"};
+            add_growth(growths, comparison, &(struct growth){limit, row, &row->total, "total"});
         if (row->self.judged && row->self.counts[1] != row->total.counts[1])
-            growths[count++] = (struct growth){row, &row->self, "self"};
+            add_growth(growths, comparison, &(struct growth){limit, row, &row->self, "self"});
     }
-    for (size_t i = 0; i < count; i++)
-        p[i] = compare_exceeds(comparison, growths[i].measure, 1 + limit->limit);
-    numbers_false_discovery(p, count, judge->options->false_discovery_rate, adjusted);
-    for (size_t i = 0; i < count; i++)
-        judge_growth_of(judge, comparison, limit, &growths[i], p[i], adjusted[i]);
     if (!limit->function)
         judge_sensitivity(judge, comparison, limit);
     return 0;
+}
+
+static int judge_growths(struct judge *judge, const struct gate_limits *limits, struct error *error)
+{
+    struct growths growths = {0};
+    double rate = judge->options->false_discovery_rate;
+    int r = 0;
+    for (size_t i = 0; !r && i < limits->count; i++)
+        if (limits->limits[i].kind == GATE_GROWTH)
+            r = collect_growths(judge, &limits->limits[i], &growths, error);
+    _cleanup_free_ double *adjusted = memory_alloc((growths.count + 1) * sizeof(*adjusted));
+    size_t found = numbers_false_discovery(growths.p, growths.count, rate, adjusted);
+    double alpha = rate * (double)MAX(found, (size_t)1) / (double)MAX(growths.count, (size_t)1);
+    for (size_t i = 0; !r && i < growths.count; i++)
+        judge_growth_of(judge, &growths.list[i], growths.p[i], alpha);
+    free(growths.list);
+    free(growths.p);
+    return r;
 }
 
 /* Values in the limit's unit are values of the comparison divided by this. */
@@ -272,9 +306,11 @@ int gate_judge(const struct compare_table *table, const struct gate_options *opt
                           .unit = unit,
                           .result = &result};
     int r = need(&judge, options->normalize, error);
+    if (!r)
+        r = judge_growths(&judge, limits, error);
     for (size_t i = 0; !r && i < limits->count; i++)
-        r = limits->limits[i].kind == GATE_GROWTH ? judge_growth(&judge, &limits->limits[i], error)
-                                                  : judge_value(&judge, &limits->limits[i], error);
+        if (limits->limits[i].kind != GATE_GROWTH)
+            r = judge_value(&judge, &limits->limits[i], error);
     if (r < 0)
         return r;
     for (size_t i = 0; i < result.count; i++) {

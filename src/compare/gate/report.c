@@ -52,7 +52,7 @@ static void add_sentence(struct buffer *out, const struct gate_check *check)
         goto time;
     }
     if (check->limit->kind == GATE_GROWTH) {
-        buffer_printf(out, "%s time changed by ", check->measure);
+        buffer_printf(out, "%s value changed by ", check->measure);
         if (isfinite(check->growth))
             add_percent(out, check->growth, true);
         else
