@@ -258,4 +258,5 @@ def main():
     sys.exit(1 if bench.missed else 0)
 
 
-main()
+if __name__ == "__main__":
+    main()
