@@ -26,7 +26,7 @@
 /* Of what the agent may cost. There is all to learn when it starts, and when programs do. */
 #define LEARNING_SHARE 0.25
 /* Likewise: beyond that, fewer threads are followed for wall-clock time. */
-#define WAITS_SHARE 0.4
+#define WAITS_SHARE 0.3
 #define DESCRIPTORS_KEPT 128 /* for everything but perf events */
 
 /* Processes of this user, the newest first, as far as descriptors go: each thread takes one for

@@ -221,6 +221,22 @@ static long copy_page(__u32 index, void *context)
     return 0;
 }
 
+#define COPY_TURNS ((BPF_COPY_PAGES + 1) * BPF_COPY_PARTS_MAX)
+
+/* Without bpf_loop: see walk_some(). What was copied is in the event. */
+__noinline int copy_plainly(struct copy *copy, __u64 address)
+{
+    struct copy_state state = {.copy = copy, .sp = address, .parts = settings.parts - 1};
+    if (!copy)
+        return 0;
+    for (__u32 i = 0; i < COPY_TURNS; i++)
+        if (copy_page(i, &state))
+            break;
+    copy->event.stack_address = state.sp;
+    copy->event.stack_bytes = state.solid;
+    return 1;
+}
+
 /* The sample with its registers and `bytes` of its stack, which are in the scratch. */
 static __always_inline int send_copied(struct scratch *scratch, __u64 started, __u64 address,
                                        __u32 bytes, __u64 flags)
@@ -240,7 +256,13 @@ static __always_inline int send_copy(struct scratch *scratch)
     __u64 sp = copy->event.registers[REGISTER_SP];
     struct copy_state state = {
         .copy = copy, .sp = sp - BPF_COPY_BELOW, .parts = settings.parts - 1};
-    bpf_loop((BPF_COPY_PAGES + 1) * BPF_COPY_PARTS_MAX, copy_page, &state, 0);
+    if (HAS_LOOP) {
+        bpf_loop(COPY_TURNS, copy_page, &state, 0);
+    } else {
+        copy_plainly(copy, state.sp);
+        state.sp = copy->event.stack_address;
+        state.solid = copy->event.stack_bytes;
+    }
     /* At once: the sooner user space knows the process, the fewer copies. */
     return send_copied(scratch, copy->event.started, state.sp, state.solid, BPF_RB_FORCE_WAKEUP);
 }

@@ -218,6 +218,7 @@ struct bpf_settings {
     unsigned int copies;      /* samples that may be sent as copies in each BPF_COPY_TURN_NS */
     unsigned int parts;       /* of one copy, at most */
     unsigned int interpreter; /* native frames between an interpreter's are wanted */
+    unsigned int plain_loops; /* as on kernels without the helper bpf_loop */
 };
 
 /* The budget for copies. Programs fill it up themselves: user space may be short of CPU time just

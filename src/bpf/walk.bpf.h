@@ -552,19 +552,42 @@ __noinline int walk_step(struct walk *walk)
     return evaluates ? begin_evaluation(walk, mapping, low, r) : r;
 }
 
+/* False when the walk has ended. */
+static __always_inline int walk_turn(struct walk *walk)
+{
+    int r = STEP_NATIVE;
+    if (walk->python.pending)
+        r = python_step(walk);
+    else if (hotspot_covers(walk))
+        r = hotspot_step(walk);
+    if (r == STEP_NATIVE)
+        r = walk_step(walk);
+    if (r == STEP_DONE)
+        return 1;
+    walk->end = (__u32)r;
+    return 0;
+}
+
 static long walk_again(__u32 index, void *context)
 {
     struct walk **walk = context;
-    int r = STEP_NATIVE;
-    if ((*walk)->python.pending)
-        r = python_step(*walk);
-    else if (hotspot_covers(*walk))
-        r = hotspot_step(*walk);
-    if (r == STEP_NATIVE)
-        r = walk_step(*walk);
-    if (r == STEP_DONE)
+    return !walk_turn(*walk);
+}
+
+/* Kernels before 5.17 have no bpf_loop. The verifier follows each turn of a plain loop, so it looks
+ * at some turns at once, in a function of its own. Whichever of the two ways isn't used is known to
+ * be dead when the program is loaded, so it may call what the kernel doesn't have. */
+#define HAS_LOOP                                                                                   \
+    (bpf_core_enum_value_exists(enum bpf_func_id, BPF_FUNC_loop) && !settings.plain_loops)
+#define TURNS_AT_ONCE 64
+
+__noinline int walk_some(struct walk *walk)
+{
+    if (!walk)
         return 0;
-    (*walk)->end = (__u32)r;
+    for (__u32 i = 0; i < TURNS_AT_ONCE; i++)
+        if (!walk_turn(walk))
+            return 0;
     return 1;
 }
 
@@ -634,7 +657,13 @@ static __always_inline void walk_run(struct walk *walk)
 {
     walk->end = UNWIND_END_LIMIT;
     /* More turns than frames: calls between an interpreter's functions are walked and not kept. */
-    bpf_loop(5 * BPF_FRAMES_MAX, walk_again, &walk, 0);
+    if (HAS_LOOP) {
+        bpf_loop(5 * BPF_FRAMES_MAX, walk_again, &walk, 0);
+    } else {
+        for (__u32 i = 0; i < 5 * BPF_FRAMES_MAX / TURNS_AT_ONCE; i++)
+            if (!walk_some(walk))
+                break;
+    }
     if (walk->hash)
         walk->hash = mix(walk->hash, walk->end + 1);
 }

@@ -8,6 +8,7 @@
 // The hook is behind the switch, in the context of the thread that goes on, whose stack can be
 // walked there.
 
+#include "bpf/wall_early.bpf.h"
 #include "bpf/wall_send.bpf.h"
 
 char LICENSE[] SEC("license") = "Dual BSD/GPL";
@@ -22,6 +23,7 @@ static __always_inline void send_fewer(struct bpf_wall *state, struct bpf_wall_c
     cpu->turn_sent = 0;
     __u32 rate = state->rate / 2;
     state->rate = rate ? rate : 1;
+    state->chance = state->chance / 2 | 1;
 }
 
 /* Many switches in a moment. Whoever is still followed stands for the others. */
@@ -109,6 +111,86 @@ static __always_inline int take_switch(void *ctx, struct task_struct *task)
     return 0;
 }
 
+/* A thread that is followed, and known by now; NULL: none. */
+static __always_inline struct bpf_thread *find_followed(const struct task_struct *task,
+                                                        const struct bpf_wall *state)
+{
+    struct bpf_thread *all = table(&threads);
+    __u32 tid = (__u32)task->pid;
+    struct bpf_thread *thread = all && task->mm && bpf_wall_follows(state->follow, state->salt, tid)
+                                    ? find_thread(all, tid, 0)
+                                    : NULL;
+    return thread && thread->since_ns > BPF_THREAD_UNWANTED ? thread : NULL;
+}
+
+/* The hook before the switch: the thread that leaves, whose stack is at hand. */
+static __always_inline void leave(void *ctx, struct task_struct *task, struct bpf_wall *state,
+                                  __u64 time_ns)
+{
+    struct bpf_thread *thread = is_over(time_ns) ? NULL : find_followed(task, state);
+    if (!thread || bpf_get_prandom_u32() > state->chance)
+        return;
+    begin_wait(ctx, thread, time_ns);
+}
+
+/* ... and the thread that comes, as take_switch() has it. */
+static __always_inline void arrive(struct task_struct *task, struct bpf_wall_cpu *cpu,
+                                   struct bpf_wall *state, __u64 time_ns)
+{
+    struct bpf_thread *all = table(&threads);
+    __u64 now_ns = time_ns - (__u64)state->clock_ns;
+    if (!task->pid) {
+        cpu->tgid = cpu->busiest = 0;
+        cpu->since_ns = cpu->busiest_ns = 0;
+        return;
+    }
+    struct spent spent = {.other = note_runner(cpu, (__u32)task->tgid, now_ns)};
+    if (!all || !task->mm || !bpf_wall_follows(state->follow, state->salt, (__u32)task->pid))
+        return;
+    struct bpf_thread *thread = find_thread(all, (__u32)task->pid, 1);
+    if (!thread) {
+        __sync_fetch_and_add(&state->refused, 1);
+        return;
+    }
+    if (thread->since_ns <= BPF_THREAD_UNWANTED) {
+        meet_thread(thread, task, state, now_ns);
+        return;
+    }
+    follow_fewer(state, cpu, now_ns);
+    /* Its time in the queue is added to its account only after this. */
+    __u64 queued_ns = task->sched_info.last_queued;
+    queued_ns = queued_ns && queued_ns < now_ns ? now_ns - queued_ns : 0;
+    account(thread, task, state, now_ns, queued_ns, &spent);
+    if (thread->flags & BPF_THREAD_BEGUN && !is_over(time_ns) &&
+        send_begun(task, thread, state, &spent)) {
+        send_fewer(state, cpu);
+        cpu->sent++;
+    }
+    thread->flags &= ~(BPF_THREAD_WOKEN | BPF_THREAD_BEGUN);
+}
+
+SEC("tp_btf/sched_switch")
+int assay_switch_early(__u64 *ctx)
+{
+    struct task_struct *before = (void *)ctx[1], *after = (void *)ctx[2];
+    struct bpf_wall_cpu *cpu = this_cpu();
+    struct bpf_wall *state = table(&wall);
+    __u32 zero = 0;
+    __u64 *arrived_ns = bpf_map_lookup_elem(&arrived, &zero);
+    if (!cpu || !state || !arrived_ns)
+        return 0;
+    __u64 time_ns = bpf_ktime_get_ns();
+    /* How the clocks differ: the scheduler has noted when this thread came. */
+    if (*arrived_ns && before->pid)
+        state->clock_ns = (__s64)(*arrived_ns - before->sched_info.last_arrival);
+    *arrived_ns = time_ns;
+    if (!state->clock_ns)
+        return 0;
+    leave(ctx, before, state, time_ns);
+    arrive(after, cpu, state, time_ns);
+    return 0;
+}
+
 SEC("tp_btf/sched_exit_tp")
 int assay_switch(__u64 *ctx)
 {
@@ -134,7 +216,8 @@ int assay_waking(__u64 *ctx)
                               (task->se.sum_exec_runtime - thread->run_ns));
     if (waited_ns > (__s64)BPF_WAIT_NS_MAX)
         waited_ns = BPF_WAIT_NS_MAX;
-    if (waited_ns > 0 && thread->gap <= waited_ns * (__s64)state->rate)
+    if (constants.early ? thread->flags & BPF_THREAD_BEGUN
+                        : waited_ns > 0 && thread->gap <= waited_ns * (__s64)state->rate)
         note_waker(thread, now_ns);
     return 0;
 }

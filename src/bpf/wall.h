@@ -27,6 +27,7 @@ enum bpf_state {
 enum {
     BPF_WAIT_SLEEPS = 1, /* it has not ended yet */
     BPF_WAIT_KERNEL = 2, /* for a lock of the kernel; the id is its address */
+    BPF_WAIT_BEGUN = 4,  /* chosen when it began: `rate` is the probability, times 2^32 */
 };
 struct bpf_wait {
     unsigned long long queued_ns; /* after that, waiting for a CPU */
@@ -48,6 +49,7 @@ _Static_assert(sizeof(struct bpf_wait) == BPF_DETAIL_WORDS * 8, "a wait is the d
 enum {
     BPF_THREAD_WOKEN = 1,  /* the waker is known */
     BPF_THREAD_KERNEL = 2, /* waits for a lock of the kernel */
+    BPF_THREAD_BEGUN = 4,  /* its stack was taken when it left the CPU */
 };
 struct bpf_thread {
     unsigned int tid; /* 0: the place is free */
@@ -95,6 +97,9 @@ struct bpf_wall_cpu {
 };
 _Static_assert(sizeof(struct bpf_wall_cpu) == 64, "a line of the cache");
 
+/* Stacks of waits that have begun, where they are taken then. */
+#define BPF_BEGUN_MAX 8192
+
 /* By system call, one byte each. */
 #define BPF_SYSTEM_CALLS 512
 
@@ -116,7 +121,7 @@ struct bpf_wall {
     unsigned int sleeper_chance; /* of threads that sleep at a look, 2^32: all may be sent */
     unsigned int turn_sent_max;  /* of a CPU in BPF_WALL_TURN_NS */
     unsigned int turn_switches_max; /* likewise; 0: any */
-    unsigned int unused;
+    unsigned int chance; /* of a wait to be sent, 2^32: where that is decided when it begins */
     unsigned long long sleepers; /* threads that might have been sent at looks */
     long long sleepers_left;     /* that may be, at this one */
     unsigned long long refused;  /* threads without a place */
@@ -127,7 +132,8 @@ struct bpf_wall {
 struct bpf_wall_constants {
     unsigned char system_call_states[BPF_SYSTEM_CALLS]; /* enum bpf_state by number */
     unsigned long long cgroup; /* only threads in this one, by its id; 0: any */
-    unsigned long long unused;
+    unsigned int early;        /* the hook is before the switch: see wall_early.bpf.h */
+    unsigned int unused;
 };
 
 /* Whether a thread is one of those that are followed: the same on both sides. */

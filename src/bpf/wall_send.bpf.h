@@ -152,7 +152,7 @@ static __always_inline int copy_sleeper(struct scratch *scratch, struct task_str
     if (wait->account == BPF_STATE_LOCK && !(wait->flags & BPF_WAIT_KERNEL))
         wait->other = lock_owner(task, sample->id);
     struct sleeper_state state = {.copy = &scratch->copy, .task = task, .sp = registers.sp};
-    bpf_loop(BPF_COPY_PAGES + 1, copy_sleeper_page, &state, 0);
+    bpf_loop(BPF_COPY_PAGES + 1, copy_sleeper_page, &state, 0); /* as new as reading its memory */
     if (task->sched_info.last_arrival != arrived_ns)
         return 0;
     if (settings.kernel)

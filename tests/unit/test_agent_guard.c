@@ -186,6 +186,55 @@ static void test_order_of_steps(void **state)
     assert_int_equal(host.guard.steps_up, 6);
 }
 
+/* A collector is given up before the rate is, and before all is spent: at once when the load is
+ * sudden, and not at all when it is the start's. */
+static void test_collectors_first(void **state)
+{
+    (void)state;
+    struct host host = host_of(2, 19, 2, true);
+    host.types[0] = 0.5;
+    host.types[1] = 0.5;
+    host.load = 0.02; /* the first seconds */
+    seconds(&host, 4);
+    assert_int_equal(host.guard.level, 0);
+    host.load = 0.005;
+    seconds(&host, 60);
+    assert_int_equal(host.guard.level, 0);
+    host.load = 0.0085; /* within the limit, but there is more to come */
+    seconds(&host, 15);
+    assert_int_equal(host.guard.state.types_off, 1u << 1);
+    assert_int_equal(host.guard.state.divisor, 1);
+
+    host = host_of(2, 19, 2, true);
+    host.types[0] = 0.2;
+    host.types[1] = 0.8;
+    host.load = 0.002;
+    seconds(&host, 60);
+    host.load = 0.014;
+    double spent = share_of(&host, 10);
+    assert_int_equal(host.guard.state.types_off, 1u << 1);
+    assert_int_equal(host.guard.state.divisor, 1);
+    assert_true(spent < 0.0075);
+}
+
+/* One that is off by order is not the guard's: the next step is the rate's. */
+static void test_unwanted_collectors(void **state)
+{
+    (void)state;
+    struct host host = host_of(2, 16, 3, true);
+    unsigned levels = guard_level_max(&host.guard);
+    guard_set_types(&host.guard, 3, ~0u);
+    assert_int_equal(guard_level_max(&host.guard), levels - 2);
+    host.load = 0.02;
+    seconds(&host, 60);
+    assert_int_equal(host.guard.state.types_off, 0);
+    assert_true(host.guard.state.divisor > 1);
+    guard_set_types(&host.guard, 3, 1u << 2);
+    assert_int_equal(guard_level_max(&host.guard), levels - 1);
+    guard_set_types(&host.guard, 3, 0);
+    assert_int_equal(guard_level_max(&host.guard), levels);
+}
+
 /* Who can't choose processes goes from the lowest rate to rest. */
 static void test_without_choice(void **state)
 {
@@ -329,6 +378,8 @@ int main(void)
         cmocka_unit_test(test_rate_first),
         cmocka_unit_test(test_held_at_any_load),
         cmocka_unit_test(test_order_of_steps),
+        cmocka_unit_test(test_collectors_first),
+        cmocka_unit_test(test_unwanted_collectors),
         cmocka_unit_test(test_without_choice),
         cmocka_unit_test(test_no_flapping),
         cmocka_unit_test(test_comes_back_slowly),

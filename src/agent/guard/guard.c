@@ -3,6 +3,7 @@
 
 #include "agent/guard/guard.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -16,6 +17,11 @@
 #define UPLOAD_SPAN_NS (60 * SECOND_NS)
 /* Steps are taken before the limit is reached, and back only far below it. */
 #define SHED_SHARE 0.9
+/* Collectors go earlier: what processes cost can double within a window, and then there is
+ * something left to give up. */
+#define COLLECTOR_SHED_SHARE 0.7
+/* ... and at once when a sudden load makes them cost more than all may. */
+#define COLLECTOR_SPAN_NS (3 * SECOND_NS)
 #define RETURN_SHARE 0.7
 #define MEMORY_SETTLE_NS (5 * SECOND_NS)
 #define DROP_AGAIN_NS (60 * SECOND_NS)
@@ -250,7 +256,11 @@ enum guard_action guard_tick(struct guard *guard, int64_t now_ns, const struct g
     measure(guard);
     int64_t span_ns = now_ns - guard->began_ns < LEARNING_NS ? LEARNING_NS : CPU_SPAN_NS;
     double cpu = cpu_spent(guard, span_ns), upload = upload_spent(guard);
-    if (cpu > SHED_SHARE && step_down(guard, GUARD_CPU, cpu, now_ns))
+    bool sheddable = guard->level < type_levels(guard);
+    if (sheddable && span_ns == CPU_SPAN_NS)
+        cpu = fmax(cpu, cpu_spent(guard, COLLECTOR_SPAN_NS) * COLLECTOR_SHED_SHARE);
+    if (cpu > (sheddable ? COLLECTOR_SHED_SHARE : SHED_SHARE) &&
+        step_down(guard, GUARD_CPU, cpu, now_ns))
         return GUARD_CHANGED;
     if (upload > SHED_SHARE && step_down(guard, GUARD_UPLOAD, upload, now_ns))
         return GUARD_CHANGED;

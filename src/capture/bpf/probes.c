@@ -91,6 +91,12 @@ int bpf_probes_leave_out(struct bpf_probes *probes, const char *program)
     return found ? bpf_program__set_autoload(found, false) : -ENOENT;
 }
 
+int bpf_probes_set_entries(struct bpf_probes *probes, const char *map, uint32_t entries)
+{
+    struct bpf_map *found = bpf_object__find_map_by_name(probes->object, map);
+    return found ? bpf_map__set_max_entries(found, entries) : -ENOENT;
+}
+
 int bpf_probes_load(struct bpf_probes *probes, struct error *error)
 {
     int r = bpf_object__load(probes->object);

@@ -27,6 +27,8 @@ int bpf_probes_set_constants(struct bpf_probes *probes, const char *section, con
                              size_t bytes);
 /* Before it is loaded: without a program that this kernel can't have. */
 int bpf_probes_leave_out(struct bpf_probes *probes, const char *program);
+/* Before it is loaded: a map of another size than it was compiled with. */
+int bpf_probes_set_entries(struct bpf_probes *probes, const char *map, uint32_t entries);
 int bpf_probes_load(struct bpf_probes *probes, struct error *error);
 
 /* A map of the object with BPF_F_MMAPABLE, mapped for as long as the probes live; NULL: there is no

@@ -7,6 +7,7 @@
 #include <bpf/libbpf.h>
 #include <linux/perf_event.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
@@ -88,6 +89,16 @@ static int print_debug(enum libbpf_print_level level, const char *format, va_lis
 
 /* ---- loading ---- */
 
+bool bpf_sampler_without(const char *feature)
+{
+    const char *list = getenv("ASSAY_BPF_WITHOUT");
+    size_t length = strlen(feature);
+    for (const char *at = list; at && (at = strstr(at, feature)); at += length)
+        if ((at == list || at[-1] == ',') && (!at[length] || at[length] == ','))
+            return true;
+    return false;
+}
+
 static uint32_t slots_of(uint64_t pool_bytes)
 {
     uint64_t wanted = (pool_bytes ? pool_bytes : BPF_POOL_BYTES_DEFAULT) /
@@ -129,6 +140,7 @@ static int set_sizes(struct bpf_sampler *sampler, const struct bpf_sampler_optio
         .interpreter = options->interpreter_frames || options->check,
         .copies = options->copies,
         .parts = options->deep_buffers ? BPF_COPY_PARTS_MAX : 1,
+        .plain_loops = bpf_sampler_without("bpf_loop"),
     };
     uint32_t pool_bytes = sampler->slot_count * BPF_SLOT_ROWS * (uint32_t)sizeof(struct unwind_row);
     int r = bpf_map__set_initial_value(constants, &sampler->settings, sizeof(sampler->settings));

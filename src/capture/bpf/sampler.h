@@ -33,6 +33,9 @@ struct bpf_sampler_options {
 
 struct bpf_sampler;
 
+/* Whether tests want a feature of the kernel left unused: ASSAY_BPF_WITHOUT is a list of names. */
+bool bpf_sampler_without(const char *feature);
+
 /* Loads everything, and takes no samples before bpf_sampler_start. The error says what stands in
  * the way. */
 int bpf_sampler_new(const struct bpf_sampler_options *options, struct bpf_sampler **ret_sampler,

@@ -16,6 +16,7 @@
 #include "profile/triage.h"
 
 #define UNIT 1099511627776.0 /* of rates in the kernel: 2^40 */
+#define ALL 4294967296.0     /* of probabilities there: 2^32 */
 
 /* What a thread spent in one state, exactly and by what was sampled. */
 struct wall_account {
@@ -200,7 +201,10 @@ void wall_accounts_wait(struct wall_accounts *accounts, const struct recorder_sa
     const struct bpf_wait *wait = (const struct bpf_wait *)event->detail;
     begin_epoch(accounts);
     double blocked_ns = (double)event->value, queued_ns = (double)wait->queued_ns;
-    double chance = -expm1(-fmin(blocked_ns + queued_ns, BPF_WAIT_NS_MAX) * wait->rate / UNIT);
+    double chance =
+        wait->flags & BPF_WAIT_BEGUN
+            ? wait->rate / ALL
+            : -expm1(-fmin(blocked_ns + queued_ns, BPF_WAIT_NS_MAX) * wait->rate / UNIT);
     unsigned state = MIN((unsigned)wait->state, BPF_STATES - 1u);
     unsigned accounted = MIN((unsigned)wait->account, BPF_STATES - 1u);
     bool sleeps = wait->flags & BPF_WAIT_SLEEPS;
@@ -421,6 +425,11 @@ static double slice_variance(const struct wall_accounts *accounts, const struct 
     return variance / (count * mean * mean) * (1 - 1 / factor);
 }
 
+/* Stacks of short waits are as likely as those of long ones then. */
+#define BEGUN_COMMENT                                                                              \
+    "wall time: the stacks of waits were chosen when the waits began, since the kernel has no "    \
+    "hook behind context switches"
+
 /* How exact each state is, as comments: the total and its standard error, and of how many
  * independent waits the stacks are. The share x of a stack has the standard error
  * sqrt(x (1 - x) / waits). */
@@ -443,6 +452,8 @@ static void add_errors(struct wall_accounts *accounts, double factor)
                  sqrt(variance) / 1e9, waits);
         profile_add_comment(profile, profile_cstring(profile, text));
     }
+    if (accounts->begun)
+        profile_add_comment(profile, profile_cstring(profile, BEGUN_COMMENT));
 }
 
 void wall_accounts_settle(struct wall_accounts *accounts, double factor)

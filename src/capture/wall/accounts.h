@@ -31,6 +31,7 @@ struct wall_error {
 struct wall_accounts {
     struct recorder *recorder;
     unsigned modes; /* enum capture_mode */
+    bool begun;     /* waits are chosen when they begin: BPF_WAIT_BEGUN */
     uint32_t epoch;
     unsigned types[WALL_VALUE_TYPES]; /* of the profile */
     struct wall_account *list;

@@ -19,12 +19,14 @@
 #include "base/clock.h"
 #include "base/memory.h"
 #include "capture/bpf/object.h"
+#include "capture/bpf/sampler.h"
 #include "capture/record/vocabulary.h"
 #include "capture/wall/accounts.h"
 
 #define UNIT 1099511627776.0 /* of rates and gaps in the kernel: 2^40 */
 #define ALL 4294967296.0     /* threads, of shares: 2^32 */
 #define MEAN_WAIT_NS_START 10e6
+#define CHANCE_START 0.1 /* of a wait, where that is decided when it begins */
 #define MEAN_WAIT_NS_MIN 100e3
 #define MEAN_WAIT_NS_MAX 1000e9
 /* Ends of threads that lived for less than this are told in part; more of it when they are many. */
@@ -44,15 +46,22 @@
 #define FOLLOW_MIN (BPF_FOLLOW_MIN / ALL)
 #define SHARE_MIN (1.0 / 16)
 #define SLICE_NS 500000000ll
+/* Each slice begins with a look at all threads, which may take this part of what programs may. */
+#define LOOKS_SHARE 0.25
+#define SLICE_NS_MAX 4000000000ll
 #define CALM_NS 30000000000ll /* before more is followed again */
 
 /* Without mode lock these are left out: they take time at each contended lock. */
 static const char *const lock_programs[] = {"assay_waking", "assay_contention_begin",
                                             "assay_contention_end"};
 
-/* Switches come last: everything that they need is there by then. */
-static const char *const thread_programs[] = {"assay_wall_fork", "assay_wall_exec",
-                                              "assay_wall_exit", "assay_switch"};
+/* Switches come last: everything that they need is there by then. The second way is for kernels
+ * before 6.16. */
+#define THREAD_PROGRAMS 4
+static const char *const thread_programs[2][THREAD_PROGRAMS] = {
+    {"assay_wall_fork", "assay_wall_exec", "assay_wall_exit", "assay_switch"},
+    {"assay_wall_fork", "assay_wall_exec", "assay_wall_exit", "assay_switch_early"}};
+#define LATE_HOOK "sched_exit_tp"
 
 struct wall {
     struct wall_accounts accounts;
@@ -61,6 +70,7 @@ struct wall {
     struct bpf_thread *threads;
     struct bpf_wall_cpu *per_cpu;
     bool locks; /* the programs above are there */
+    bool early; /* the hook is before the switch, not behind it */
     bool off;
     struct bpf_thread *seen; /* as they were at the last look */
     unsigned cpus, target_hz;
@@ -75,6 +85,7 @@ struct wall {
     int64_t slice_ns;  /* since when */
     int64_t changed_ns;
     struct bpf_cost tuned;
+    int64_t look_ns;               /* CPU time of the last look at all threads */
     int64_t epoch_ns, measured_ns; /* the profile's beginning; time in slices before this one */
 };
 
@@ -84,6 +95,11 @@ static void set_mean(struct wall *wall, double mean_ns)
 {
     mean_ns = fmin(fmax(mean_ns, MEAN_WAIT_NS_MIN), MEAN_WAIT_NS_MAX);
     wall->shared->rate = (unsigned)fmax(UNIT / mean_ns, 1);
+}
+
+static void set_chance(struct wall *wall, double chance)
+{
+    wall->shared->chance = (unsigned)fmin(fmax(chance * ALL, 1), ALL - 1);
 }
 
 /* So many stacks a second, four times as many in a moment. */
@@ -156,10 +172,13 @@ static int set_cgroup(int cgroup, struct bpf_wall_constants *constants, struct e
     return 0;
 }
 
-static int load_probes(struct wall *wall, const struct collector_setup *setup, struct error *error)
+/* One of the two hooks; -ENOTSUP: this kernel doesn't have it, or something else that is needed. */
+static int try_hook(struct wall *wall, const struct collector_setup *setup, bool early,
+                    struct error *error)
 {
-    struct bpf_wall_constants constants = {0};
+    struct bpf_wall_constants constants = {.early = early};
     memcpy(constants.system_call_states, system_call_states, sizeof(system_call_states));
+    wall->early = wall->accounts.begun = early;
     int r = set_cgroup(setup->cgroup, &constants, error);
     if (!r)
         r = bpf_probes_open(setup->sampler, "assay_wall", bpf_wall_object, bpf_wall_object_length,
@@ -168,13 +187,28 @@ static int load_probes(struct wall *wall, const struct collector_setup *setup, s
         return r;
     for (size_t i = 0; !wall->locks && i < ARRAY_LENGTH(lock_programs); i++)
         bpf_probes_leave_out(wall->probes, lock_programs[i]);
+    bpf_probes_leave_out(wall->probes, thread_programs[!early][THREAD_PROGRAMS - 1]);
+    if (!early)
+        bpf_probes_set_entries(wall->probes, "begun", 1);
     r = bpf_probes_set_constants(wall->probes, ".rodata.wall", &constants, sizeof(constants));
     if (!r)
         r = bpf_probes_load(wall->probes, error);
+    if (r < 0)
+        bpf_probes_free(TAKE_PTR(wall->probes));
     if (r == -ENOENT || r == -ESRCH || r == -EINVAL)
-        return error_set(error, -ENOTSUP,
-                         "This kernel cannot measure waits: it lacks the tracepoint sched_exit_tp "
-                         "(Linux 6.16) or its type information. --mode cpu works without it.");
+        return error_set(
+            error, -ENOTSUP,
+            "This kernel cannot measure waits: it lacks a tracepoint of the scheduler, "
+            "its type information, or a helper of BPF (Linux 5.18 has all). --mode "
+            "cpu works without them.");
+    return r;
+}
+
+static int load_probes(struct wall *wall, const struct collector_setup *setup, struct error *error)
+{
+    int r = bpf_sampler_without(LATE_HOOK) ? -ENOTSUP : try_hook(wall, setup, false, error);
+    if (r == -ENOTSUP)
+        r = try_hook(wall, setup, true, error);
     if (r < 0)
         return r;
     wall->shared = bpf_probes_table(wall->probes, "wall");
@@ -188,8 +222,8 @@ static int load_probes(struct wall *wall, const struct collector_setup *setup, s
 static int attach_probes(struct wall *wall, struct error *error)
 {
     int r = bpf_probes_attach(wall->probes, "assay_threads");
-    for (size_t i = 0; !r && i < ARRAY_LENGTH(thread_programs); i++)
-        r = bpf_probes_attach(wall->probes, thread_programs[i]);
+    for (size_t i = 0; !r && i < THREAD_PROGRAMS; i++)
+        r = bpf_probes_attach(wall->probes, thread_programs[wall->early][i]);
     if (!r && wall->locks)
         r = bpf_probes_attach(wall->probes, lock_programs[0]);
     /* Locks of the kernel are told where it has their tracepoints. */
@@ -231,6 +265,7 @@ static int wall_start(const struct collector_setup *setup, void **ret_state, str
         set_target(wall, waits_hz);
         set_gaps(wall->shared);
         set_mean(wall, MEAN_WAIT_NS_START);
+        set_chance(wall, CHANCE_START);
         set_mean_life(wall, MEAN_LIFE_NS_MIN);
         set_follow(wall, 1);
         r = attach_probes(wall, error);
@@ -317,6 +352,21 @@ static void forget_threads(struct wall *wall)
             wall->threads[i] = (struct bpf_thread){0};
 }
 
+static int look_at_threads(struct wall *wall)
+{
+    int64_t began_ns = clock_ns(CLOCK_THREAD_CPUTIME_ID);
+    int r = bpf_probes_iterate(wall->probes, "assay_threads");
+    wall->look_ns = clock_ns(CLOCK_THREAD_CPUTIME_ID) - began_ns;
+    return r;
+}
+
+static int64_t slice_length_ns(const struct wall *wall)
+{
+    double allowed = wall->cost_share * wall->cpus * LOOKS_SHARE;
+    double length_ns = allowed > 0 ? 2 * (double)wall->look_ns / allowed : 0;
+    return (int64_t)fmin(fmax(length_ns, SLICE_NS), SLICE_NS_MAX);
+}
+
 /* Threads that sleep all the time. */
 static void wall_look(void *state)
 {
@@ -329,19 +379,22 @@ static void wall_look(void *state)
         (double)sleepers <= most ? UINT32_MAX : (unsigned)(most / (double)sleepers * (ALL - 1));
     wall->shared->sleepers_left = (long long)(2 * most);
     wall->looked_sleepers = wall->shared->sleepers;
-    bpf_probes_iterate(wall->probes, "assay_threads");
+    look_at_threads(wall);
 }
 
-/* Other threads are followed from now on. */
+/* Other threads are followed from now on. What those until now did is in. */
 static void follow_others(struct wall *wall, double follow)
 {
-    if (follow >= 1 && followed(wall) >= 1)
-        return;
-    wall_look(wall);
-    take_threads(wall);
     set_follow(wall, follow);
     meet_again(wall);
-    bpf_probes_iterate(wall->probes, "assay_threads");
+    look_at_threads(wall);
+}
+
+/* A part of the threads that are followed, as programs do it themselves: no look at all threads,
+ * which would cost most when there is least to spend. */
+static void follow_fewer(struct wall *wall, double follow)
+{
+    wall->shared->follow = (unsigned)(fmax(follow, FOLLOW_MIN) * (ALL - 1));
 }
 
 static void end_slice(struct wall *wall, int64_t now_ns)
@@ -359,22 +412,29 @@ static int rest(struct wall *wall, bool resting)
     if (resting) {
         wall_look(wall); /* all up to here counts */
         take_threads(wall);
-        for (size_t i = ARRAY_LENGTH(thread_programs); i-- > 0;)
-            bpf_probes_detach(wall->probes, thread_programs[i]);
+        for (size_t i = (size_t)THREAD_PROGRAMS; i-- > 0;)
+            bpf_probes_detach(wall->probes, thread_programs[wall->early][i]);
         forget_threads(wall);
         return 0;
     }
-    for (size_t i = 0; !r && i < ARRAY_LENGTH(thread_programs); i++)
-        r = bpf_probes_attach(wall->probes, thread_programs[i]);
+    for (size_t i = 0; !r && i < THREAD_PROGRAMS; i++)
+        r = bpf_probes_attach(wall->probes, thread_programs[wall->early][i]);
     if (!r)
-        bpf_probes_iterate(wall->probes, "assay_threads");
+        look_at_threads(wall);
     return r;
+}
+
+static void follow_more(struct wall *wall)
+{
+    wall_look(wall);
+    take_threads(wall);
+    follow_others(wall, 2 * followed(wall));
 }
 
 /* Each slice of time is measured or not, by chance. */
 static void turn_slice(struct wall *wall, int64_t now_ns)
 {
-    if (now_ns - wall->slice_ns < SLICE_NS || (wall->share >= 1 && !wall->resting))
+    if (now_ns - wall->slice_ns < slice_length_ns(wall) || (wall->share >= 1 && !wall->resting))
         return;
     bool resting = draw() / ALL >= wall->share;
     if (resting != wall->resting && rest(wall, resting) < 0)
@@ -401,15 +461,15 @@ static void tune_cost(struct wall *wall, int64_t now_ns, int64_t passed_ns)
     if (cost * wall->share > wall->cost_share) {
         wall->changed_ns = now_ns;
         if (followed(wall) > FOLLOW_MIN)
-            follow_others(wall, followed(wall) * fmax(wanted, 0.25));
+            follow_fewer(wall, followed(wall) * fmax(wanted, 0.25));
         else
             wall->share = fmax(wanted, SHARE_MIN);
     } else if (cost * wall->share < wall->cost_share / 3 && now_ns - wall->changed_ns > CALM_NS) {
         wall->changed_ns = now_ns;
         if (wall->share < 1)
             wall->share = fmin(2 * wall->share, 1);
-        else
-            follow_others(wall, 2 * followed(wall));
+        else if (followed(wall) < 1)
+            follow_more(wall);
     }
 }
 
@@ -435,6 +495,7 @@ static void wall_turn(void *state, int64_t now_ns)
     double wanted = wall->target_hz * seconds, got = (double)(waits - wall->tuned_waits);
     /* Halfway, since load comes and goes. */
     set_mean(wall, UNIT / wall->shared->rate * sqrt((got + 1) / (wanted + 1)));
+    set_chance(wall, wall->shared->chance / ALL * sqrt((wanted + 1) / (got + 1)));
     double ends = (double)(wall->ends - wall->tuned_ends);
     set_mean_life(wall, UNIT / wall->shared->end_rate *
                             sqrt((ends + 1) / (ENDS_PER_SECOND * seconds + 1)));
