@@ -428,3 +428,27 @@ static __always_inline int take_stacks(void *ctx, struct scratch *scratch, __u64
         return 1;
     return !take_saved_registers(scratch) && settings.user && take_user(scratch);
 }
+
+/* Of a perf event, in whatever it interrupts: user code or the kernel's. */
+static __always_inline int take_registers(struct bpf_perf_event_data *ctx, struct scratch *scratch,
+                                          int in_kernel)
+{
+    if (in_kernel)
+        return take_saved_registers(scratch);
+    LOAD_REGISTERS(ctx, scratch->walk.value);
+    scratch->walk.in_system_call = 0;
+    __builtin_memcpy(scratch->registers, scratch->walk.value, sizeof(scratch->registers));
+    return 0;
+}
+
+/* The stacks at a perf event. Returns 0 when the sample is to be sent, as take_stacks does. */
+static __always_inline int take_interrupted(struct bpf_perf_event_data *ctx,
+                                            struct scratch *scratch)
+{
+    struct task_struct *task = bpf_get_current_task_btf();
+    int in_kernel = (LOAD(ctx, cs) & 3) != 3;
+    if (in_kernel && settings.kernel && !take_kernel(ctx, scratch, 0))
+        return 1;
+    return settings.user && task->mm && !take_registers(ctx, scratch, in_kernel) &&
+           take_user(scratch);
+}

@@ -13,29 +13,12 @@ struct {
     __type(value, struct bpf_cgroup);
 } cgroups SEC(".maps");
 
-/* A tick of the CPU clock, in whatever it interrupts: user code or the kernel's. */
-static __always_inline int take_registers(struct bpf_perf_event_data *ctx, struct scratch *scratch,
-                                          int in_kernel)
-{
-    if (in_kernel)
-        return take_saved_registers(scratch);
-    LOAD_REGISTERS(ctx, scratch->walk.value);
-    scratch->walk.in_system_call = 0;
-    __builtin_memcpy(scratch->registers, scratch->walk.value, sizeof(scratch->registers));
-    return 0;
-}
-
 static __always_inline void take_tick(struct bpf_perf_event_data *ctx, struct scratch *scratch,
                                       __u64 now_ns)
 {
-    struct task_struct *task = bpf_get_current_task_btf();
     begin_sample(scratch, BPF_COLLECTOR_CPU, now_ns);
-    int in_kernel = (LOAD(ctx, cs) & 3) != 3;
-    if (in_kernel && settings.kernel && !take_kernel(ctx, scratch, 0))
-        return;
-    if (settings.user && task->mm && !take_registers(ctx, scratch, in_kernel) && take_user(scratch))
-        return;
-    send_sample(scratch);
+    if (!take_interrupted(ctx, scratch))
+        send_sample(scratch);
 }
 
 SEC("perf_event")

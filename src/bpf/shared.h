@@ -123,6 +123,7 @@ enum bpf_collector {
     BPF_COLLECTOR_CPU, /* ticks of the CPU clock: the sampler itself */
     BPF_COLLECTOR_WALL,
     BPF_COLLECTOR_HEAP,
+    BPF_COLLECTOR_EVENTS,
     BPF_COLLECTORS,
 };
 

@@ -130,6 +130,7 @@ static int start_perf(struct capture *capture, const struct capture_options *opt
     struct perf_options wanted = {.threads = options->all ? &everybody : threads,
                                   .thread_count = options->all ? 1 : count,
                                   .frequency_hz = options->frequency_hz,
+                                  .events = options->collect.events,
                                   .kernel = options->kernel,
                                   .enable_on_exec = options->at_exec,
                                   .stack_bytes = PERF_STACK_BYTES};
@@ -138,6 +139,12 @@ static int start_perf(struct capture *capture, const struct capture_options *opt
         return r;
     capture->kernel_hidden = options->kernel && !perf_sampler_sees_kernel(capture->perf);
     capture->others_hidden = options->all && geteuid() != 0;
+    for (size_t i = 0; capture->kernel_hidden && wanted.events && i < wanted.events->count; i++)
+        if (wanted.events->list[i].in_kernel)
+            return error_set(error, -EPERM,
+                             "Permission denied: %s happen in the kernel, which only root can "
+                             "sample (kernel.perf_event_paranoid).",
+                             wanted.events->list[i].name);
     processes_learn(&capture->recorder.processes, options->at_exec ? NULL : options->pids,
                     options->at_exec ? 0 : options->pid_count, options->learn_all);
     return 0;
@@ -146,6 +153,8 @@ static int start_perf(struct capture *capture, const struct capture_options *opt
 static int start_ptrace(struct capture *capture, const struct capture_options *options,
                         struct error *error)
 {
+    if (options->modes & CAPTURE_EVENTS)
+        return error_set(error, -ENOTSUP, "ptrace can't sample events, only CPU time.");
     if (!options->at_exec || options->pid_count != 1)
         return error_set(error, -ENOTSUP, "ptrace can only record a command that assay starts.");
     int r = ptrace_sampler_new(options->pids[0], options->frequency_hz, &capture->ptrace, error);
@@ -181,11 +190,13 @@ static int start_any(struct capture *capture, const struct capture_options *opti
     if (options->preload)
         return start(capture, CAPTURE_PRELOAD, options, error);
     int r = start(capture, CAPTURE_BPF, options, error);
-    if (!r || options->cgroup || options->modes & ~options->optional_modes & ~CAPTURE_CPU)
+    if (!r || options->cgroup ||
+        options->modes & ~options->optional_modes & ~(CAPTURE_CPU | CAPTURE_EVENTS))
         return r;
     capture->no_bpf = *error;
     r = start(capture, CAPTURE_PERF, options, error);
-    if ((r == -EACCES || r == -EPERM || r == -ENOENT || r == -ENOSYS) && options->at_exec)
+    if ((r == -EACCES || r == -EPERM || r == -ENOENT || r == -ENOSYS) && options->at_exec &&
+        !(options->modes & CAPTURE_EVENTS))
         r = start(capture, CAPTURE_PTRACE, options, &ignored);
     return r;
 }
@@ -228,12 +239,16 @@ int capture_new(const struct capture_options *given, struct capture **ret_captur
         normal.modes = CAPTURE_CPU;
     normal.collect.pids = normal.pids;
     normal.collect.pid_count = normal.pid_count;
+    normal.collect.frequency_hz = normal.frequency_hz;
+    if (!(normal.modes & CAPTURE_EVENTS))
+        normal.collect.events = NULL;
     for (size_t i = 0; i < options->pid_count; i++)
         if (kill(options->pids[i], 0) < 0 && errno == ESRCH)
             return error_set(error, -ESRCH, "No process %d.", (int)options->pids[i]);
     struct capture *capture = memory_zalloc(1, sizeof(*capture));
     recorder_init(&capture->recorder, options->frequency_hz);
     capture->recorder.no_cpu = !(options->modes & CAPTURE_CPU);
+    capture->recorder.events = options->collect.events;
     capture->recorder.label = options->label;
     capture->recorder.label_context = options->label_context;
     pace_init(&capture->recorder.modules.pace, options->learning_share, monotonic_ns());
@@ -608,6 +623,8 @@ size_t capture_losses(const struct capture *capture, struct capture_loss *losses
     } else {
         note_loss(losses, &count, "records_lost", "records lost: the ring buffer was full",
                   recorder->lost_events);
+        note_loss(losses, &count, "events_uncounted", PERF_EVENTS_UNCOUNTED,
+                  capture->perf ? perf_sampler_uncounted_percent(capture->perf) : 0);
     }
     if (capture->ptrace) {
         note_loss(losses, &count, "too_short_ms",

@@ -3,6 +3,7 @@
 
 #include "cli/table.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -68,6 +69,10 @@ static void format_cell(const struct table *table, const struct column *column,
         break;
     case COLUMN_COUNT:
         buffer_add_i64(out, cell->number);
+        break;
+    case COLUMN_RATIO:
+        if (!isnan(cell->real))
+            buffer_printf(out, "%.2f", cell->real);
         break;
     case COLUMN_NAME:
         text_escape_terminal(out, cell->text, cell->length);
@@ -155,7 +160,9 @@ static void write_raw(const struct column *column, const struct cell *cell, bool
         text_escape_json(out, cell->text, cell->length);
     else if (column->kind == COLUMN_NAME)
         text_escape_csv(out, cell->text, cell->length);
-    else if (column->kind == COLUMN_PERCENT)
+    else if (column->kind == COLUMN_RATIO && isnan(cell->real))
+        buffer_add_text(out, json ? "null" : "");
+    else if (column->kind == COLUMN_PERCENT || column->kind == COLUMN_RATIO)
         buffer_printf(out, "%.6g", cell->real);
     else
         buffer_add_i64(out, cell->number);

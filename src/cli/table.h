@@ -19,6 +19,7 @@ enum column_kind {
     COLUMN_CHANGE,  /* the same with a sign; red above zero, blue below on a terminal */
     COLUMN_PERCENT, /* `real` */
     COLUMN_COUNT,   /* a plain integer */
+    COLUMN_RATIO,   /* `real`, with two decimals; nothing where it is NAN (null in JSON) */
     COLUMN_NAME,    /* text, left-aligned */
 };
 

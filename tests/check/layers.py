@@ -57,10 +57,11 @@ USES = {
     "capture/bpf": "base bpf capture/record elf/unwind profile symbol symbol/naming",
     "capture/ptrace": "arch/x86_64 base capture/perf capture/record elf/unwind runtime/python",
     "capture/wall": "arch base bpf capture/bpf capture/record elf profile",
+    "capture/events": "base bpf capture/bpf capture/perf",
     "capture/heap": "arch/x86_64 base bpf capture/bpf capture/record elf/usdt",
     "capture": (
-        "arch/x86_64 base capture/bpf capture/heap capture/ptrace capture/record capture/wall "
-        "profile"
+        "arch/x86_64 base capture/bpf capture/events capture/heap capture/ptrace "
+        "capture/record capture/wall profile"
     ),
     "format": "base io profile",
     "format/otlp": "base format io profile",

@@ -31,6 +31,10 @@ enum { REGISTER_ARGUMENT = 5 }; /* a system call's first */
 
 #define REGISTERS_ALL ((1u << UNWIND_REGISTERS) - 1)
 
+/* How many events a sample stands for: it follows the registers in a perf event's context. */
+#define LOAD_PERIOD(from)                                                                          \
+    (*(volatile __u64 *)((const char *)(from) + sizeof(struct user_registers)))
+
 /* By hand, since copying a context as a whole is not allowed. */
 #define LOAD(from, name)                                                                           \
     (*(volatile __u64 *)((const char *)(from) + offsetof(struct user_registers, name)))

@@ -8,6 +8,8 @@ extern const unsigned char bpf_sampler_object[];
 extern const size_t bpf_sampler_object_length;
 extern const unsigned char bpf_wall_object[];
 extern const size_t bpf_wall_object_length;
+extern const unsigned char bpf_events_object[];
+extern const size_t bpf_events_object_length;
 extern const unsigned char bpf_heap_object[];
 extern const size_t bpf_heap_object_length;
 extern const unsigned char bpf_names_object[];

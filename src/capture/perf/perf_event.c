@@ -43,12 +43,22 @@ struct entry {
     size_t order;
 };
 
+/* What is open on one thread and CPU. */
+struct opened {
+    int fd;
+    unsigned event;  /* as in struct perf_record */
+    uint64_t number; /* the kernel's, which grows */
+};
+
 struct perf_sampler {
     struct ring *rings; /* one per CPU */
     struct pollfd *polls;
     size_t ring_count;
-    int *events; /* descriptors of all, the rings' own among them */
+    struct opened *events; /* all, the rings' own among them */
     size_t event_count, event_capacity;
+    unsigned hardware;                     /* bits of events by the CPU's counters */
+    bool of_threads;                       /* not of everything */
+    unsigned periods[PERF_EVENTS_MAX + 1]; /* of events that have a fixed one */
     bool kernel;
     struct buffer batch, spare; /* records; and room for those of them that stay */
     struct entry *entries;
@@ -61,7 +71,29 @@ struct perf_sampler {
     (PERF_SAMPLE_TID | PERF_SAMPLE_TIME | PERF_SAMPLE_ID | PERF_SAMPLE_STREAM_ID | PERF_SAMPLE_CPU)
 #define TRAILER_BYTES 40
 
-static int open_event(const struct perf_options *options, bool kernel, pid_t thread, int cpu)
+/* Of events of the kernel's; the CPU clock is 0. The first of them also reports processes. */
+static void choose_event(struct perf_event_attr *attr, const struct perf_options *options,
+                         unsigned event, bool first)
+{
+    if (event) {
+        const struct perf_event_choice *choice = &options->events->list[event - 1];
+        attr->type = choice->type;
+        attr->config = choice->config;
+        attr->exclude_kernel |= choice->user_only;
+        attr->exclude_user |= choice->kernel_only;
+        attr->read_format = PERF_EVENT_READ_FORMAT;
+        if (choice->period) {
+            attr->freq = 0;
+            attr->sample_period = choice->period;
+            attr->sample_type &= ~(uint64_t)PERF_SAMPLE_PERIOD; /* with it each event is sampled */
+        }
+    }
+    if (!first)
+        attr->mmap = attr->mmap2 = attr->comm = attr->comm_exec = attr->task = 0;
+}
+
+static int open_event(const struct perf_options *options, bool kernel, unsigned event, bool first,
+                      pid_t thread, int cpu)
 {
     struct perf_event_attr attr = {
         .type = PERF_TYPE_SOFTWARE,
@@ -91,6 +123,7 @@ static int open_event(const struct perf_options *options, bool kernel, pid_t thr
         .use_clockid = 1,
         .clockid = CLOCK_MONOTONIC,
     };
+    choose_event(&attr, options, event, first);
     if (!options->frequency_hz) {
         attr.config = PERF_COUNT_SW_DUMMY;
         attr.freq = 0;
@@ -191,19 +224,22 @@ static int map_ring(struct ring *ring, size_t pages)
 }
 
 /* One thread's event on one CPU. The first on a CPU brings the ring that all write to. */
-static int add_event(struct perf_sampler *sampler, const struct perf_options *options, pid_t thread,
-                     int cpu, struct ring **ring)
+static int add_event(struct perf_sampler *sampler, const struct perf_options *options,
+                     unsigned event, bool first, pid_t thread, int cpu, struct ring **ring)
 {
-    int fd = open_event(options, sampler->kernel, thread, cpu);
+    int fd = open_event(options, sampler->kernel, event, first, thread, cpu);
     if (fd == -EACCES && sampler->kernel && !sampler->event_count) {
         sampler->kernel = false;
-        fd = open_event(options, false, thread, cpu);
+        fd = open_event(options, false, event, first, thread, cpu);
     }
     if (fd < 0)
         return fd;
     array_reserve(sampler->events, sampler->event_capacity, sampler->event_count + 1);
-    sampler->events[sampler->event_count++] = fd;
-    int r = 0;
+    struct opened *opened = &sampler->events[sampler->event_count++];
+    *opened = (struct opened){.fd = fd, .event = event};
+    int r = ioctl(fd, PERF_EVENT_IOC_ID, &opened->number) < 0 ? -errno : 0;
+    if (r < 0)
+        return r;
     if (*ring) {
         r = ioctl(fd, PERF_EVENT_IOC_SET_OUTPUT, (*ring)->fd) < 0 ? -errno : 0;
     } else {
@@ -217,6 +253,18 @@ static int add_event(struct perf_sampler *sampler, const struct perf_options *op
     return r;
 }
 
+/* All events of one thread on one CPU. */
+static int add_thread(struct perf_sampler *sampler, const struct perf_options *options,
+                      pid_t thread, int cpu, struct ring **ring)
+{
+    const struct perf_events *events = options->events;
+    unsigned first = events && events->count && !events->cpu;
+    int r = 0;
+    for (unsigned event = first; r >= 0 && event <= (events ? events->count : 0); event++)
+        r = add_event(sampler, options, event, event == first, thread, cpu, ring);
+    return r;
+}
+
 static int open_rings(struct perf_sampler *sampler, const struct perf_options *options)
 {
     long cpus = MIN(sysconf(_SC_NPROCESSORS_CONF), CPUS_MAX);
@@ -225,7 +273,7 @@ static int open_rings(struct perf_sampler *sampler, const struct perf_options *o
     for (int cpu = 0; cpu < cpus; cpu++) {
         struct ring *ring = NULL;
         for (size_t i = 0; i < options->thread_count; i++) {
-            int r = add_event(sampler, options, options->threads[i], cpu, &ring);
+            int r = add_thread(sampler, options, options->threads[i], cpu, &ring);
             if (r == -ENODEV) /* the CPU is offline */
                 break;
             if (r < 0 && r != -ESRCH) /* a thread may end meanwhile */
@@ -240,6 +288,12 @@ int perf_sampler_new(const struct perf_options *options, struct perf_sampler **r
 {
     struct perf_sampler *sampler = memory_zalloc(1, sizeof(*sampler));
     sampler->kernel = options->kernel;
+    sampler->of_threads = options->thread_count && options->threads[0] != -1;
+    for (unsigned i = 0; options->events && i < options->events->count; i++) {
+        sampler->periods[i + 1] = options->events->list[i].period;
+        if (options->events->list[i].type != PERF_TYPE_SOFTWARE)
+            sampler->hardware |= 1u << (i + 1);
+    }
     int r = open_rings(sampler, options);
     if (r < 0) {
         perf_sampler_free(sampler);
@@ -259,7 +313,7 @@ void perf_sampler_free(struct perf_sampler *sampler)
             munmap(ring->header, ring->data_bytes + (size_t)sysconf(_SC_PAGESIZE));
     }
     for (size_t i = 0; i < sampler->event_count; i++)
-        close(sampler->events[i]);
+        close(sampler->events[i].fd);
     free(sampler->events);
     free(sampler->rings);
     free(sampler->polls);
@@ -292,10 +346,12 @@ int perf_threads_of(pid_t pid, pid_t **threads, size_t *count, size_t *capacity)
 int perf_sampler_set_rate(struct perf_sampler *sampler, unsigned frequency_hz)
 {
     /* The CPU clock has periods only, also when it was opened with a frequency. */
-    uint64_t period_ns = 1000000000u / frequency_hz;
+    uint64_t period_ns = 1000000000u / frequency_hz, frequency = frequency_hz;
     int r = 0;
     for (size_t i = 0; i < sampler->event_count; i++)
-        if (ioctl(sampler->events[i], PERF_EVENT_IOC_PERIOD, &period_ns) < 0)
+        if (!sampler->periods[sampler->events[i].event] &&
+            ioctl(sampler->events[i].fd, PERF_EVENT_IOC_PERIOD,
+                  sampler->events[i].event ? &frequency : &period_ns) < 0)
             r = -errno;
     return r;
 }
@@ -304,10 +360,34 @@ int perf_sampler_pause(struct perf_sampler *sampler, bool pause)
 {
     int r = 0;
     for (size_t i = 0; i < sampler->event_count; i++)
-        if (ioctl(sampler->events[i], pause ? PERF_EVENT_IOC_DISABLE : PERF_EVENT_IOC_ENABLE, 0) <
-            0)
+        if (ioctl(sampler->events[i].fd, pause ? PERF_EVENT_IOC_DISABLE : PERF_EVENT_IOC_ENABLE,
+                  0) < 0)
             r = -errno;
     return r;
+}
+
+/* Events of a thread are open on all CPUs, and count on the one where it runs: there the sum of the
+ * times in which they did is to be compared with the time of one. */
+static unsigned uncounted_percent(const struct perf_sampler *sampler, unsigned event)
+{
+    struct perf_event_times sum = {0};
+    for (size_t i = 0; i < sampler->event_count; i++) {
+        if (sampler->events[i].event != event)
+            continue;
+        struct perf_event_times times = perf_event_times(sampler->events[i].fd);
+        sum.enabled_ns += times.enabled_ns / (sampler->of_threads ? sampler->ring_count : 1);
+        sum.running_ns += times.running_ns;
+    }
+    return perf_event_uncounted_percent(sum);
+}
+
+unsigned perf_sampler_uncounted_percent(const struct perf_sampler *sampler)
+{
+    unsigned most = 0;
+    for (unsigned event = 1; event <= PERF_EVENTS_MAX; event++)
+        if (sampler->hardware & 1u << event)
+            most = MAX(most, uncounted_percent(sampler, event));
+    return most;
 }
 
 bool perf_sampler_sees_kernel(const struct perf_sampler *sampler)
@@ -355,7 +435,22 @@ static const void *take_bytes(struct words *words, uint64_t count)
     return bytes;
 }
 
-static bool decode_sample(struct words *words, uint16_t misc, struct perf_record *record)
+/* Whose sample it is: of a kernel's number. Numbers were given in the order of opening. */
+static unsigned find_event(const struct perf_sampler *sampler, uint64_t number)
+{
+    size_t low = 0, high = sampler->event_count;
+    while (low + 1 < high) {
+        size_t middle = low + (high - low) / 2;
+        if (sampler->events[middle].number <= number)
+            low = middle;
+        else
+            high = middle;
+    }
+    return high ? sampler->events[low].event : 0;
+}
+
+static bool decode_sample(const struct perf_sampler *sampler, struct words *words, uint16_t misc,
+                          struct perf_record *record)
 {
     take_u64(words); /* ip: also in the registers or the chain */
     record->pid = take_u32(words);
@@ -363,9 +458,11 @@ static bool decode_sample(struct words *words, uint16_t misc, struct perf_record
     record->time_ns = take_u64(words);
     uint64_t opened = take_u64(words), own = take_u64(words);
     record->inherited = opened != own;
+    record->event = find_event(sampler, opened);
     record->cpu = take_u32(words);
     take_u32(words);
-    record->period = take_u64(words);
+    unsigned period = sampler->periods[record->event];
+    record->period = period ? period : take_u64(words);
     record->kernel_count = (size_t)take_u64(words);
     if (record->kernel_count > 4096)
         return false;
@@ -402,14 +499,15 @@ static void decode_trailer(const char *end, struct perf_record *record)
     record->cpu = take_u32(&words);
 }
 
-static bool decode(const struct perf_event_header *header, struct perf_record *record)
+static bool decode(const struct perf_sampler *sampler, const struct perf_event_header *header,
+                   struct perf_record *record)
 {
     struct words words = {.at = (const char *)(header + 1),
                           .end = (const char *)header + header->size};
     *record = (struct perf_record){0};
     if (header->type == PERF_RECORD_SAMPLE) {
         record->kind = PERF_SAMPLE;
-        return decode_sample(&words, header->misc, record);
+        return decode_sample(sampler, &words, header->misc, record);
     }
     if (words.end - words.at < TRAILER_BYTES)
         return false;
@@ -458,7 +556,7 @@ static bool decode(const struct perf_event_header *header, struct perf_record *r
 static void add_entry(struct perf_sampler *sampler, size_t offset)
 {
     struct perf_record record;
-    if (!decode((const struct perf_event_header *)(sampler->batch.data + offset), &record))
+    if (!decode(sampler, (const struct perf_event_header *)(sampler->batch.data + offset), &record))
         return;
     array_reserve(sampler->entries, sampler->entry_capacity, sampler->entry_count + 1);
     sampler->entries[sampler->entry_count] =
@@ -549,7 +647,8 @@ size_t perf_sampler_waiting(const struct perf_sampler *sampler)
 static uint32_t cause_of(const struct perf_sampler *sampler, const struct entry *entry)
 {
     struct perf_record record;
-    decode((const struct perf_event_header *)(sampler->batch.data + entry->offset), &record);
+    decode(sampler, (const struct perf_event_header *)(sampler->batch.data + entry->offset),
+           &record);
     return record.kind == PERF_STARTED || record.kind == PERF_ENDED ? record.parent_pid
                                                                     : record.pid;
 }
@@ -592,7 +691,8 @@ void perf_sampler_deliver(struct perf_sampler *sampler, uint64_t until_ns, perf_
            sampler->entries[sampler->entry_next].time_ns <= until_ns) {
         const struct entry *entry = &sampler->entries[sampler->entry_next++];
         struct perf_record record;
-        decode((const struct perf_event_header *)(sampler->batch.data + entry->offset), &record);
+        decode(sampler, (const struct perf_event_header *)(sampler->batch.data + entry->offset),
+               &record);
         callback(context, &record);
     }
 }

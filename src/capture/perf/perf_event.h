@@ -13,13 +13,15 @@
 #include <sys/types.h>
 
 #include "base/error.h"
+#include "capture/perf/events.h"
 
 struct perf_options {
     const pid_t *threads; /* they, and all that they start from now on; -1 is everything */
     size_t thread_count;
-    unsigned frequency_hz; /* 0: no samples, only what happens to processes */
-    bool kernel;           /* kernel frames too, where the user may see them */
-    bool enable_on_exec;   /* start when the process executes another program */
+    unsigned frequency_hz;            /* 0: no samples, only what happens to processes */
+    const struct perf_events *events; /* that are sampled; NULL: the CPU clock alone */
+    bool kernel;                      /* kernel frames too, where the user may see them */
+    bool enable_on_exec;              /* start when the process executes another program */
     uint32_t stack_bytes;
     bool deep_buffers; /* room for seconds in which nobody reads */
 };
@@ -33,7 +35,8 @@ struct perf_record {
     uint32_t pid, tid, cpu;
 
     /* PERF_SAMPLE */
-    uint64_t period; /* nanoseconds of CPU */
+    unsigned event;  /* 0: the CPU clock; from 1 on, options.events->list[event - 1] */
+    uint64_t period; /* nanoseconds of CPU, or how many events it stands for */
     bool inherited;  /* by a thread that was started later: other rates don't reach it */
     const uint64_t *kernel_frames; /* innermost first */
     size_t kernel_count;
@@ -64,6 +67,9 @@ void perf_sampler_free(struct perf_sampler *sampler);
 
 /* False when kernel frames were wanted and may not be seen. */
 bool perf_sampler_sees_kernel(const struct perf_sampler *sampler);
+
+/* See perf_event_uncounted_percent: the largest of all. */
+unsigned perf_sampler_uncounted_percent(const struct perf_sampler *sampler);
 
 /* Appends the threads that a process has now to a growing list. -ESRCH when there is none. */
 int perf_threads_of(pid_t pid, pid_t **threads, size_t *count, size_t *capacity);

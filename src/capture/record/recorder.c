@@ -86,7 +86,13 @@ void recorder_into(struct recorder *recorder, struct profile *profile)
         recorder->cpu_type = profile_type(profile, cpu, ns);
         profile->default_type = cpu;
     }
-    if (recorder->period_ns)
+    for (size_t i = 0; recorder->events && i < recorder->events->count; i++) {
+        uint32_t name = profile_cstring(profile, recorder->events->list[i].name);
+        recorder->event_types[i] = profile_type(profile, name, profile_cstring(profile, "count"));
+        if (!profile->default_type)
+            profile->default_type = name;
+    }
+    if (recorder->period_ns && !(recorder->events && recorder->no_cpu))
         profile_note_period(profile, cpu, ns, recorder->period_ns);
     recorder->kernel_mapping = profile_mapping(
         profile, &(struct profile_mapping){.limit = UINT64_MAX,
@@ -460,6 +466,32 @@ uint32_t recorder_labels(struct recorder *recorder, const struct recorder_sample
                            : thread_labels(recorder->profile, sample);
 }
 
+static size_t add_row(struct recorder *recorder, const struct recorder_sample *sample,
+                      uint32_t labels)
+{
+    struct profile *profile = recorder->profile;
+    for (size_t i = 0; recorder->unplaced_mark && i < sample->frame_count; i++)
+        if (sample->frames[i] == recorder->unplaced_mark) {
+            recorder->unplaced++;
+            break;
+        }
+    return profile_sample(profile, profile_stack(profile, sample->frames, sample->frame_count),
+                          labels, 0, sample->time_ns + (uint64_t)recorder->epoch_ns);
+}
+
+void recorder_add_event(struct recorder *recorder, const struct recorder_sample *sample,
+                        size_t event, uint64_t count)
+{
+    uint32_t labels = recorder_labels(recorder, sample);
+    if (labels == CAPTURE_UNWANTED) {
+        recorder->unwanted++;
+        return;
+    }
+    recorder->samples++;
+    profile_add_value(recorder->profile, add_row(recorder, sample, labels),
+                      recorder->event_types[event], (int64_t)MIN(count, (uint64_t)INT64_MAX));
+}
+
 void recorder_add(struct recorder *recorder, const struct recorder_sample *sample)
 {
     struct profile *profile = recorder->profile;
@@ -472,16 +504,9 @@ void recorder_add(struct recorder *recorder, const struct recorder_sample *sampl
     recorder->cpu_ns = add_saturated(recorder->cpu_ns, sample->cpu_ns);
     if (recorder->no_cpu)
         return;
-    size_t row =
-        profile_sample(profile, profile_stack(profile, sample->frames, sample->frame_count), labels,
-                       0, sample->time_ns + (uint64_t)recorder->epoch_ns);
+    size_t row = add_row(recorder, sample, labels);
     profile_add_value(profile, row, recorder->samples_type, 1);
     profile_add_value(profile, row, recorder->cpu_type, sample->cpu_ns);
-    for (size_t i = 0; recorder->unplaced_mark && i < sample->frame_count; i++)
-        if (sample->frames[i] == recorder->unplaced_mark) {
-            recorder->unplaced++;
-            break;
-        }
 }
 
 static void take_sample(struct recorder *recorder, const struct perf_record *record)
@@ -500,17 +525,20 @@ static void take_sample(struct recorder *recorder, const struct perf_record *rec
     if (record->has_user && !no_stack)
         count += walk_record(recorder, process, record, frames + count);
     count += add_kernel(recorder, record, frames + count);
-    recorder_add(recorder,
-                 &(struct recorder_sample){
-                     .pid = record->pid,
-                     .tid = record->tid,
-                     .comm = processes_thread_name(&recorder->processes, process, record->tid),
-                     .time_ns = record->time_ns,
-                     .cpu_ns = recorder->period_set && !record->inherited
-                                   ? recorder_weight_ns(recorder, record->time_ns)
-                                   : (int64_t)record->period,
-                     .frames = frames,
-                     .frame_count = count});
+    struct recorder_sample sample = {
+        .pid = record->pid,
+        .tid = record->tid,
+        .comm = processes_thread_name(&recorder->processes, process, record->tid),
+        .time_ns = record->time_ns,
+        .cpu_ns = recorder->period_set && !record->inherited
+                      ? recorder_weight_ns(recorder, record->time_ns)
+                      : (int64_t)record->period,
+        .frames = frames,
+        .frame_count = count};
+    if (record->event)
+        recorder_add_event(recorder, &sample, record->event - 1, record->period);
+    else
+        recorder_add(recorder, &sample);
 }
 
 /* ---- processes ---- */

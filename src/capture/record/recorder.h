@@ -35,6 +35,8 @@ struct recorder {
                             events that threads have inherited: these say what they do */
     bool no_cpu;         /* CPU time is not asked for: its types are left out */
     unsigned samples_type, cpu_type;
+    const struct perf_events *events; /* that are sampled, too; NULL: none */
+    unsigned event_types[PERF_EVENTS_MAX];
     uint32_t kernel_mapping;
     bool root_by_process;    /* stacks begin with a frame that is called as the process is */
     bool only_known;         /* events of processes that nobody asked for are left alone */
@@ -119,5 +121,8 @@ struct recorder_sample {
     size_t second_count;
 };
 void recorder_add(struct recorder *recorder, const struct recorder_sample *sample);
+/* A sample of events->list[event], which stands for so many. */
+void recorder_add_event(struct recorder *recorder, const struct recorder_sample *sample,
+                        size_t event, uint64_t count);
 /* The label set of such a sample, or CAPTURE_UNWANTED. */
 uint32_t recorder_labels(struct recorder *recorder, const struct recorder_sample *sample);

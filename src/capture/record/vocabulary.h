@@ -7,10 +7,11 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+#include "capture/perf/events.h"
 #include "elf/unwind/unwind.h"
 #include "profile/profile.h"
 
-/* Collectors. All but cpu and heap need BPF. */
+/* Collectors. All but cpu, events and heap need BPF. */
 enum capture_mode {
     CAPTURE_CPU = 1,        /* samples/count, cpu/nanoseconds */
     CAPTURE_WALL = 2,       /* wall/nanoseconds, with the label `state` */
@@ -18,6 +19,7 @@ enum capture_mode {
     CAPTURE_LOCK = 8,       /* contentions/count, delay/nanoseconds */
     CAPTURE_IO = 16,        /* io/nanoseconds: disk, network and pipes */
     CAPTURE_RUN_QUEUE = 32, /* runq/nanoseconds: waiting for a CPU */
+    CAPTURE_EVENTS = 128,   /* NAME/count of each of collect.events; by perf events, too */
     CAPTURE_HEAP = 64,      /* alloc_objects, alloc_space, inuse_objects, inuse_space; by itself */
 };
 #define CAPTURE_WAITS                                                                              \
@@ -27,9 +29,11 @@ enum capture_mode {
 struct capture_collect {
     const pid_t *pids; /* capture_new sets it: the processes that were asked for, if any were */
     size_t pid_count;
-    int64_t min_block_ns; /* waits that are shorter are left out; 0: none */
-    unsigned waits_hz;    /* with their stacks, per second and CPU; 0: the default */
-    double cost_share;    /* of all CPUs that programs may take, where it is measured; 0: any */
+    const struct perf_events *events; /* CAPTURE_EVENTS: they outlive the capture */
+    unsigned frequency_hz;            /* capture_new sets it */
+    int64_t min_block_ns;             /* waits that are shorter are left out; 0: none */
+    unsigned waits_hz;                /* with their stacks, per second and CPU; 0: the default */
+    double cost_share; /* of all CPUs that programs may take, where it is measured; 0: any */
 };
 
 /* Cost of a collector. */

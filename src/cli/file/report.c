@@ -3,10 +3,12 @@
 
 #include "cli/file/report.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "base/log.h"
+#include "base/memory.h"
 #include "base/text.h"
 #include "cli/cli.h"
 #include "cli/input.h"
@@ -88,22 +90,67 @@ static void add_heading(struct report *report, const struct ranking *ranking, si
     buffer_add_char(heading, '\n');
 }
 
+/* The type of an event, whatever was said behind its name ("cycles:u"). False: there is none. */
+static bool find_event(const struct profile *profile, const char *name, unsigned *ret_type)
+{
+    size_t length = strlen(name);
+    for (unsigned i = 0; i < profile->type_count; i++) {
+        const char *text = profile_text(profile, profile->types[i].type);
+        if (!strncmp(text, name, length) && (!text[length] || text[length] == ':')) {
+            *ret_type = i;
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Values of the functions themselves, by entry of the naming. The caller frees it. */
+static int64_t *flat_values(const struct report *report, unsigned type)
+{
+    _cleanup_ranking_ struct ranking ranking = {0};
+    int64_t *values = memory_zalloc(report->naming->count + 1, sizeof(*values));
+    rank_functions(report->profile, report->naming, type, RANK_BY_FLAT, &ranking);
+    for (size_t i = 0; i < ranking.count; i++)
+        values[ranking.rows[i].entry] = ranking.rows[i].flat;
+    return values;
+}
+
+/* Instructions per cycle of each function's own code, by entry; NAN where there were no cycles.
+ * NULL: the profile doesn't have both. The caller frees it. */
+static double *find_ipc(const struct report *report)
+{
+    unsigned cycles, instructions;
+    if ((!find_event(report->profile, "cycles", &cycles) &&
+         !find_event(report->profile, "cpu-cycles", &cycles)) ||
+        !find_event(report->profile, "instructions", &instructions))
+        return NULL;
+    _cleanup_free_ int64_t *spent = flat_values(report, cycles);
+    _cleanup_free_ int64_t *done = flat_values(report, instructions);
+    double *ipc = memory_zalloc(report->naming->count + 1, sizeof(*ipc));
+    for (uint32_t i = 0; i < report->naming->count; i++)
+        ipc[i] = spent[i] > 0 ? (double)done[i] / (double)spent[i] : NAN;
+    return ipc;
+}
+
 static void report_top(struct report *report, enum rank_order order)
 {
+    /* The last one is there where cycles and instructions are. */
     static const struct column columns[] = {
-        {"flat", "flat", COLUMN_VALUE},
-        {"flat%", "flat_percent", COLUMN_PERCENT},
-        {"sum%", NULL, COLUMN_PERCENT},
-        {"cum", "cum", COLUMN_VALUE},
-        {"cum%", "cum_percent", COLUMN_PERCENT},
-        {"function", "function", COLUMN_NAME},
-        {NULL, "file", COLUMN_NAME},
+        {"flat", "flat", COLUMN_VALUE},          {"flat%", "flat_percent", COLUMN_PERCENT},
+        {"sum%", NULL, COLUMN_PERCENT},          {"cum", "cum", COLUMN_VALUE},
+        {"cum%", "cum_percent", COLUMN_PERCENT}, {"ipc", "ipc", COLUMN_RATIO},
+        {"function", "function", COLUMN_NAME},   {NULL, "file", COLUMN_NAME},
         {NULL, "binary", COLUMN_NAME},
     };
     _cleanup_ranking_ struct ranking ranking = {0};
     _cleanup_table_ struct table table = {0};
+    _cleanup_free_ double *ipc = find_ipc(report);
+    struct column shown_columns[ARRAY_LENGTH(columns)];
+    memcpy(shown_columns, columns, sizeof(columns));
+    if (!ipc)
+        shown_columns[5].title = shown_columns[5].key = NULL;
     rank_functions(report->profile, report->naming, report->type, order, &ranking);
-    table_init(&table, columns, ARRAY_LENGTH(columns), report_unit(report));
+    table_init(&table, shown_columns, ARRAY_LENGTH(columns), report_unit(report));
     int64_t sum = 0;
     size_t shown = report->limit ? MIN(report->limit, ranking.count) : ranking.count;
     for (size_t i = 0; i < shown; i++) {
@@ -115,6 +162,7 @@ static void report_top(struct report *report, enum rank_order order)
                                cell_percent(sum, report->whole),
                                cell_number(row->cumulative),
                                cell_percent(row->cumulative, report->whole),
+                               {.real = ipc ? ipc[row->entry] : NAN},
                                {.text = entry->name, .length = entry->length},
                                cell_text(entry->file),
                                cell_text(entry->binary)};

@@ -221,7 +221,7 @@ static int record(const struct record_options *options, const struct format *for
         .interpreter_frames = options->interpreter_frames,
         .modes = options->modes,
         .preload = target.preload,
-        .collect = {.min_block_ns = options->min_block_ns},
+        .collect = {.min_block_ns = options->min_block_ns, .events = &options->events},
         .backend = wanted_backend(),
         .check = getenv("ASSAY_CHECK_WALKS") != NULL,
         .learn_all = options->all || options->cgroup,
@@ -250,6 +250,25 @@ static int record(const struct record_options *options, const struct format *for
     heap_preload_free(target.preload);
     target_release(&target);
     return r;
+}
+
+/* Of events alone unless modes were given, too. */
+static int read_events(struct record_options *options)
+{
+    struct error error = {0};
+    char note[PERF_NOTE_BYTES];
+    if (!options->event_names)
+        return 0;
+    if (options->modes & CAPTURE_HEAP)
+        return options_wrong("record", "--event cannot be combined with --mode heap.");
+    if (perf_events_parse(options->event_names, perf_event_try, &options->events, note, &error) < 0)
+        return options_wrong("record", "%s", error.text);
+    if (note[0])
+        log_warning("%s", note);
+    options->modes |=
+        (options->events.count ? CAPTURE_EVENTS : 0) | (options->events.cpu ? CAPTURE_CPU : 0);
+    options->events.cpu = options->modes & CAPTURE_CPU;
+    return 0;
 }
 
 /* Which waits are of threads without work, and what becomes of them. */
@@ -296,6 +315,8 @@ int command_record(int argc, char **argv)
          "record this cgroup and those below it instead of a command", &options.cgroup},
         {"mode", 'm', OPTION_TEXT, "MODE[,MODE]",
          "what to record: cpu (default), wall, offcpu, lock, io, runq, heap", &options.mode},
+        {"event", 'e', OPTION_TEXT, "EVENT[,EVENT]",
+         "sample at events such as cycles or page-faults", &options.event_names},
         {"min-block", 0, OPTION_TEXT, "TIME", "leave out waits that are shorter (1ms, 20us)",
          &options.min_block},
         {"idle", 0, OPTION_TEXT, "fold|show",
@@ -355,6 +376,9 @@ int command_record(int argc, char **argv)
     struct error error = {0};
     if (options.mode && capture_modes_parse(options.mode, &options.modes, &error) < 0)
         return options_wrong("record", "%s", error.text);
+    r = read_events(&options);
+    if (r)
+        return r;
     if (options.min_block && (!quantity_duration(options.min_block, &options.min_block_ns) ||
                               options.min_block_ns < 0 || !(options.modes & CAPTURE_WAITS)))
         return options_wrong("record", "--min-block is a time such as 1ms, for modes of waits.");

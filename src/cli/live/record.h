@@ -16,10 +16,11 @@ struct record_options {
     double duration_s;                     /* 0: until the end */
     double naming_timeout_s;               /* 0: no limit */
     bool all, user, kernel, interpreter_frames, open, quiet;
-    const char *mode, *min_block, *idle, *idle_rules_file;
+    const char *mode, *event_names, *min_block, *idle, *idle_rules_file;
     bool idle_fold;
     struct idle_rules *idle_rules; /* NULL: those that come with assay */
     int64_t min_block_ns;
+    struct perf_events events;
     unsigned modes;          /* enum capture_mode; 0: the default */
     uint64_t interval_bytes; /* CAPTURE_HEAP: mean between samples; 0: the default */
 };

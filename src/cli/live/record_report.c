@@ -16,7 +16,7 @@ static double covered_percent(const struct record_options *options,
                               const struct capture_stats *stats, const struct target *target)
 {
     double percent = 100;
-    if (options->modes == CAPTURE_HEAP)
+    if (options->modes == CAPTURE_HEAP || options->modes == CAPTURE_EVENTS)
         return 100;
     if (target->cpu.all_ns >= TIME_WORTH_NS) {
         double due = (double)target->cpu.all_ns / 1e9 * (double)options->frequency_hz;
@@ -35,7 +35,8 @@ static void report_uncovered(const struct record_options *options, const struct 
                              const struct capture_stats *stats, const struct target *target)
 {
     int64_t missing_ns = target->cpu.all_ns - stats->cpu_ns;
-    if (target->cpu.all_ns < TIME_WORTH_NS || covered_percent(options, stats, target) == 100)
+    if (target->cpu.all_ns < TIME_WORTH_NS || options->modes == CAPTURE_EVENTS ||
+        covered_percent(options, stats, target) == 100)
         return;
     /* Most of it: the rest is too little to have a reason of its own. */
     if (capture_kernel_hidden(capture) && target->cpu.kernel_ns >= missing_ns / 2)
@@ -84,6 +85,10 @@ static void report_first_line(const struct record_options *options, const struct
 static void report_idle(const struct record_options *options, const struct target *target)
 {
     double period_ms = 1e3 / (double)options->frequency_hz;
+    if (options->modes == CAPTURE_EVENTS) {
+        fprintf(stderr, "assay: no samples: none of the events happened\n");
+        return;
+    }
     if (target->cpu.all_ns > 0)
         fprintf(stderr, "assay: no samples: %.3g ms of CPU time was used",
                 (double)target->cpu.all_ns / 1e6);
@@ -109,7 +114,7 @@ void report_recording(const struct record_options *options, struct capture *capt
     struct capture_stats stats = capture_stats(capture);
     struct capture_loss losses[CAPTURE_LOSSES_MAX];
     report_first_line(options, capture, &stats, target);
-    if (!stats.samples && !options->modes)
+    if (!stats.samples && !(options->modes & ~(CAPTURE_CPU | CAPTURE_EVENTS)))
         report_idle(options, target);
     report_uncovered(options, capture, &stats, target);
     report_ends(&stats);
