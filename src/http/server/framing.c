@@ -123,6 +123,8 @@ static enum framing_state pass_head(struct framing *framing, char *data, size_t 
         take_name(framing, data, at);
         return ends ? FRAMING_HEADER : FRAMING_NAME;
     case FRAMING_VALUE:
+        if ((ends || c == '\r') && !framing->digits && is_named(framing, "content-length"))
+            framing->bad_head = framing->empty_length = true;
         if (c == '\r')
             return FRAMING_VALUE_LF;
         framing->bad_head |= is_control(c);

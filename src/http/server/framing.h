@@ -43,6 +43,7 @@ struct framing {
     uint64_t heads; /* valid ones that have ended; all that come later are to be refused */
     bool bad_head;  /* the one that is coming, or the last one */
     bool chunked, has_length, empty_line;
+    bool empty_length;             /* a length without digits came */
     char last;                     /* byte of the request line */
     char name[FRAMING_NAME_BYTES]; /* of the header, in lower case; what doesn't fit is cut off */
     size_t name_length;

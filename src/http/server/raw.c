@@ -58,7 +58,7 @@ void *raw_target(void *userdata, const char *target, struct MHD_Connection *mhd)
     connection->query = query ? memory_strdup(query + 1) : NULL;
     connection->target_end = target + length;
     connection->target_bad =
-        has_control(target, length) || memchr(target, '\t', length) || strstr(target, "%00");
+        has_control(target, length) || strpbrk(target, " \t") || strstr(target, "%00");
     if (query)
         ((char *)query)[1] = '\0';
     return NULL;
@@ -141,9 +141,12 @@ const char *raw_problem(struct http_request *request, const char *method, const 
     const union MHD_ConnectionInfo *info =
         MHD_get_connection_info(request->mhd, MHD_CONNECTION_INFO_REQUEST_HEADER_SIZE);
     if (connection->target_bad)
-        return "has a control character in its address";
+        return "has a blank or a control character in its address";
     if (!info || !is_whole_line(connection, method, url, version))
         return "has a malformed first line";
+    if (strcmp(version, "HTTP/1.0") &&
+        !MHD_lookup_connection_value(request->mhd, MHD_HEADER_KIND, "Host"))
+        return "has no Host";
     struct cursor cursor = {
         .at = version + strlen(version) + 2, .end = method + info->header_size, .whole = true};
     MHD_get_connection_values_n(request->mhd, MHD_HEADER_KIND, pass_header, &cursor);
@@ -175,9 +178,6 @@ static const char *explain(unsigned status, const char **ret_code)
     case MHD_HTTP_REQUEST_HEADER_FIELDS_TOO_LARGE:
         *ret_code = "resource_exhausted";
         return "The headers or trailers are too large.";
-    case MHD_HTTP_HTTP_VERSION_NOT_SUPPORTED:
-        *ret_code = "unimplemented";
-        return "Unsupported HTTP version: use HTTP/1.1.";
     default:
         return "The request is malformed.";
     }
@@ -210,6 +210,11 @@ MHD_queue_response(struct MHD_Connection *mhd, unsigned status, struct MHD_Respo
             RTLD_NEXT, "MHD_queue_response");
     if (status < MHD_HTTP_BAD_REQUEST || raw_own_answer)
         return next(mhd, status, response);
+    /* It would send the heads of these answers twice: the connection ends without one. */
+    const struct connection *connection = connection_of(mhd);
+    if (status == MHD_HTTP_HTTP_VERSION_NOT_SUPPORTED ||
+        (connection && connection->framing.empty_length))
+        return MHD_NO;
     if (status == MHD_HTTP_INTERNAL_SERVER_ERROR)
         status = MHD_HTTP_CONTENT_TOO_LARGE;
     struct MHD_Response *answer = make_answer(status);
