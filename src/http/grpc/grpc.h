@@ -2,7 +2,7 @@
 /*
  * gRPC on the wire, without a transport: content types, message prefixes, timeouts, and how a
  * status is written into headers. Shared by the server, which takes calls, and the agent, which
- * makes them. docs/formats/grpc.md lists what is spoken.
+ * makes them. docs/api.md lists what is spoken.
  */
 #pragma once
 

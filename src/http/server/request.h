@@ -128,6 +128,9 @@ int http_message_read(struct http_request *request, size_t limit_bytes, struct b
 /* Sends a message at once; the first begins the answer. As http_write(). */
 int http_message_write(struct http_request *request, const void *bytes, size_t length);
 
+/* Waits for that long, or until the client has gone or has cancelled the call: then it is false. */
+bool http_message_wait(struct http_request *request, int wait_ms);
+
 /* The end, for a stream that may have had none. */
 void http_message_end(struct http_request *request);
 

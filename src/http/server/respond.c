@@ -383,6 +383,19 @@ void respond_end(struct http_request *request)
     pthread_mutex_unlock(&request->lock);
 }
 
+bool http_message_wait(struct http_request *request, int wait_ms)
+{
+    int64_t until_ms = http_now_ms() + wait_ms;
+    pthread_mutex_lock(&request->lock);
+    workers_away(request->server->workers, true);
+    while (!request->gone && !http_request_cancelled(request) && http_now_ms() < until_ms)
+        condition_wait_until(&request->changed, &request->lock, until_ms * 1000000);
+    workers_away(request->server->workers, false);
+    bool there = !request->gone && !http_request_cancelled(request);
+    pthread_mutex_unlock(&request->lock);
+    return there;
+}
+
 void http_abort(struct http_request *request)
 {
     pthread_mutex_lock(&request->lock);

@@ -33,6 +33,7 @@ struct workers {
 };
 
 static _Thread_local bool computes; /* this thread is one of workers->computing */
+static _Thread_local bool reads;    /* ... of workers->reading, unless it is away */
 
 struct workers *workers_new(unsigned limit, void (*run)(struct http_request *request))
 {
@@ -111,12 +112,14 @@ static void call(struct workers *workers)
 static void run(struct workers *workers, struct http_request *request, enum work work)
 {
     computes = work == WORK_COMPUTES;
-    workers->reading += work == WORK_COMING;
+    reads = work == WORK_COMING;
+    workers->reading += reads;
     workers->computing += computes;
     pthread_mutex_unlock(&workers->lock);
     workers->run(request);
     pthread_mutex_lock(&workers->lock);
-    workers->reading -= work == WORK_COMING;
+    workers->reading -= reads;
+    reads = false;
     workers->computing -= computes;
     /* This thread takes the next, but perhaps not one that computes. */
     if (computes && workers->queues[WORK_COMPUTES].first && runnable(workers) > 1)
@@ -194,7 +197,8 @@ void workers_away(struct workers *workers, bool away)
 {
     pthread_mutex_lock(&workers->lock);
     workers->away += away ? 1u : -1u;
-    if (away && runnable(workers) && !workers->idle)
+    workers->reading += reads ? (away ? -1u : 1u) : 0;
+    if (away && runnable(workers))
         call(workers);
     pthread_mutex_unlock(&workers->lock);
 }

@@ -4,7 +4,7 @@
 
 #include "server/handler/handler.h"
 
-server_handler grpc_health;     /* grpc.health.v1.Health: see health.c */
+server_handler grpc_health_check, grpc_health_watch, grpc_health_unknown; /* health.c */
 server_handler grpc_reflection; /* grpc.reflection.v1 and v1alpha: see reflection.c */
 
 /* The answer to one request of reflection; for tests. */
