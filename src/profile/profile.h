@@ -52,6 +52,10 @@ struct profile_function {
     uint32_t start_line;
 };
 
+/* The start, limit and offset of a mapping whose frames have addresses as the linker gave them,
+ * because nobody told where the file was mapped: see symbol_source_look_up(). */
+#define PROFILE_BY_ADDRESS UINT64_MAX
+
 struct profile_mapping {
     uint64_t start; /* where it was mapped in the process that was seen first */
     uint64_t limit;

@@ -13,6 +13,7 @@
 #include "symbol/symbol.h"
 
 _Static_assert(SYMBOL_FRAMES_MAX <= PROFILE_EXPANSION_MAX, "all frames of an address fit");
+_Static_assert(SYMBOL_BY_ADDRESS == PROFILE_BY_ADDRESS, "the mapping's offset is passed on");
 
 struct symbol_sources {
     struct symbol_store *symbols;

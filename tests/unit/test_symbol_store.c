@@ -4,6 +4,7 @@
 
 #include <fcntl.h>
 #include <ftw.h>
+#include <link.h>
 #include <sys/stat.h>
 #include <time.h>
 
@@ -184,6 +185,14 @@ static void takes_and_names(void **state)
     assert_string_equal(frames[0].name, "inlined_into_probe");
     assert_string_equal(frames[1].name, "probe");
     assert_int_equal(symbol_source_look_up(source, UINT64_MAX, 0, 0, frames, 8), 0);
+    /* The address that the linker gave finds the same. */
+    uint64_t address = (uintptr_t)probe - _r_debug.r_map->l_addr;
+    count = 0;
+    for (uint64_t at = address; count < 2 && at < address + 64; at++)
+        count = symbol_source_look_up(source, at, SYMBOL_BY_ADDRESS, 0, frames, SYMBOL_FRAMES_MAX);
+    assert_int_equal(count, 2);
+    assert_string_equal(frames[0].name, "inlined_into_probe");
+    assert_int_equal(symbol_source_look_up(source, UINT64_MAX, SYMBOL_BY_ADDRESS, 0, frames, 8), 0);
     symbol_source_release(store, source);
     symbol_store_close(store);
 }

@@ -301,8 +301,6 @@ int otlp_build_id(struct otlp_model *model, struct otlp_range attributes, uint32
                   struct error *error);
 int otlp_resolve_location(struct otlp_model *model, uint32_t index, struct error *error);
 
-enum frame_kind otlp_kind_by_name(const char *name);
-
 /* Values of the attribute profile.frame.type; NULL for FRAME_UNKNOWN. */
 extern const char *const otlp_kind_names[FRAME_KINDS];
 

@@ -44,6 +44,9 @@ int otlp_read_unresolved(struct source *source, uint64_t seed, struct profile *p
 int otlp_read_json_unresolved(struct source *source, uint64_t seed, struct profile *profile,
                               struct otlp_summary *ret_summary, struct error *error);
 
+/* The kind that profile.frame.type names; FRAME_UNKNOWN: none that the model has. */
+enum frame_kind otlp_kind_by_name(const char *name);
+
 /* "OTLP 1.9 layout, 3 profiles, 120 samples": for answers and logs. */
 void otlp_summary_text(const struct otlp_summary *summary, struct buffer *out);
 

@@ -177,8 +177,10 @@ size_t symbol_source_look_up(const struct symbol_source *source, uint64_t offset
                              uint64_t mapped_offset, uint64_t mapped_bytes,
                              struct symbol_frame *frames, size_t most)
 {
-    uint64_t address;
-    if (source->is_placed) {
+    uint64_t address = offset;
+    if (mapped_offset == SYMBOL_BY_ADDRESS) {
+        /* it is one already */
+    } else if (source->is_placed) {
         if (!symbol_index_address(&source->index, offset, &address))
             return 0;
     } else {

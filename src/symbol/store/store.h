@@ -140,7 +140,9 @@ void symbol_source_release(struct symbol_store *store, struct symbol_source *sou
 
 /* As symbol_index_look_up, for an offset in the binary's file. Start and length of the file's
  * mapped part around it (0 when not known) help where only a debug file is known, which says at
- * which address its code was and not where in the file. */
+ * which address its code was and not where in the file. With SYMBOL_BY_ADDRESS as the start,
+ * `offset` is an address as the linker gave it. */
+#define SYMBOL_BY_ADDRESS UINT64_MAX
 size_t symbol_source_look_up(const struct symbol_source *source, uint64_t offset,
                              uint64_t mapped_offset, uint64_t mapped_bytes,
                              struct symbol_frame *frames, size_t most);
