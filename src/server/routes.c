@@ -53,8 +53,12 @@ static const struct server_route {
      receive_connect_push},
     {"POST", "/parca.profilestore.v1alpha1.ProfileStoreService/WriteRaw", HTTP_ROLE_INGEST,
      ADMIT_PUSH, BODY_PUSH, receive_parca},
+    {"POST", "/parca.profilestore.v1alpha1.ProfileStoreService/WriteArrow", HTTP_ROLE_INGEST,
+     ADMIT_PUSH, BODY_PUSH, receive_arrow},
+    {"POST", "/parca.profilestore.v1alpha1.ProfileStoreService/Write", HTTP_ROLE_INGEST, ADMIT_PUSH,
+     BODY_PUSH, receive_arrow_stream},
     {"POST", "/parca.profilestore.v1alpha1.ProfileStoreService/*", HTTP_ROLE_INGEST, ADMIT_FREELY,
-     BODY_RPC, parca_arrow},
+     BODY_RPC, parca_unknown},
     {"POST", "/api/profiles/writeraw", HTTP_ROLE_INGEST, ADMIT_PUSH, BODY_PUSH, receive_parca},
     {"POST", "/v1/profiles", HTTP_ROLE_INGEST, ADMIT_PUSH, BODY_PUSH, receive_coroot},
     {"GET", "/api/v1/types", HTTP_ROLE_READ, ADMIT_FREELY, BODY_NONE, api_types},
@@ -126,7 +130,12 @@ static const struct server_route {
      BODY_SYMBOLS, parca_debuginfo_upload},
     {"POST", "/parca.debuginfo.v1alpha1.DebuginfoService/*", HTTP_ROLE_INGEST, ADMIT_FREELY,
      BODY_RPC, parca_debuginfo},
-    {"POST", "/grpc.health.v1.Health/*", HTTP_ROLE_ANY, ADMIT_FREELY, BODY_RPC, grpc_health},
+    {"POST", "/grpc.health.v1.Health/Check", HTTP_ROLE_ANY, ADMIT_FREELY, BODY_RPC,
+     grpc_health_check},
+    {"POST", "/grpc.health.v1.Health/Watch", HTTP_ROLE_ANY, ADMIT_FREELY, BODY_RPC,
+     grpc_health_watch},
+    {"POST", "/grpc.health.v1.Health/*", HTTP_ROLE_ANY, ADMIT_FREELY, BODY_RPC,
+     grpc_health_unknown},
     {"POST", "/grpc.reflection.v1.ServerReflection/ServerReflectionInfo", HTTP_ROLE_ANY,
      ADMIT_FREELY, BODY_RPC, grpc_reflection},
     {"POST", "/grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo", HTTP_ROLE_ANY,
@@ -227,7 +236,8 @@ void routes_init(struct server_process *process, struct http_server_options *htt
     for (size_t i = 0; i < ARRAY_LENGTH(routes); i++) {
         bool open = routes[i].handle == debuginfod_get && options->symbols.open;
         bool messages =
-            routes[i].handle == grpc_reflection || routes[i].handle == parca_debuginfo_upload;
+            routes[i].handle == grpc_reflection || routes[i].handle == grpc_health_watch ||
+            routes[i].handle == parca_debuginfo_upload || routes[i].handle == receive_arrow_stream;
         process->routes[i] = (struct http_route){
             .method = routes[i].method,
             .pattern = routes[i].pattern,

@@ -17,6 +17,7 @@ USES = {
     "agent/guard": "base",
     "http": "base",
     "io": "base",
+    "io/arrow": "base io",
     "http/grpc": "base http io",
     "http/client": "base http http/grpc",
     "label": "base io",
@@ -100,8 +101,8 @@ USES = {
         "server/handler server/query server/symbols"
     ),
     "server/ingest": (
-        "base format format/jfr format/otlp io label label/rules profile query server/admission "
-        "server/handler store"
+        "base format format/jfr format/otlp format/parca io label label/rules profile query "
+        "server/admission server/handler store"
     ),
     "server/compare": (
         "base compare format query server/admission server/api server/handler server/query"
@@ -160,6 +161,7 @@ USES = {
     "format/python": "base format format/graph",
     "format/heaptrack": "base format",
     "format/firefox": "base format io",
+    "format/parca": "base format/otlp io io/arrow profile",
     "kernel": "bpf",
     "store/file": "base label profile store store/block",
     "store/embedded": "base profile store store/block store/file",

@@ -5,6 +5,8 @@ import base64
 import gzip
 import http.client
 import json
+import os
+import signal
 import socket
 import ssl
 import struct
@@ -176,7 +178,8 @@ def many_at_once(connection, address):
     for stream, body in streams:
         connection.data(stream, body)
     for i, (stream, _) in enumerate(streams):
-        expect(connection.wait(stream).grpc, OK, f"stream {stream}")
+        answer = connection.wait(stream)
+        expect(answer.grpc, OK, f"stream {stream}: {answer.header('grpc-message')}")
         if f"main;work {1000 + i}" not in total(address, f"many-{i}"):
             sys.exit(f"The profile of stream {stream} is not as it was sent.")
 
@@ -347,7 +350,7 @@ def services(address, fixtures, binary, build_id):
         answer = connection.call(check, field(1, name))
         expect((answer.grpc, answer.message), (OK, field(1, 1)), "health")
     expect(connection.call(check, field(1, "none")).grpc, NOT_FOUND, "health of an unknown service")
-    expect(connection.call("/grpc.health.v1.Health/Watch", b"").grpc, UNIMPLEMENTED, "watching health")
+    expect(connection.call("/grpc.health.v1.Health/List", b"").grpc, UNIMPLEMENTED, "another method of health")
 
     parca, data = "/parca.debuginfo.v1alpha1.DebuginfoService/", open(binary, "rb").read()
     answer = connection.call(parca + "ShouldInitiateUpload", field(1, build_id))
@@ -372,9 +375,106 @@ def services(address, fixtures, binary, build_id):
     expect((answer.grpc, answer.message), (OK, field(1, build_id) + field(2, len(data))), "the upload")
     expect(connection.call(parca + "MarkUploadFinished", field(1, build_id)).grpc, OK, "after the upload")
     expect(plain(address, "GET", f"/api/v1/debuginfo/{build_id}")[0], 200, "the symbols")
-    for method in ("Write", "WriteArrow"):
-        answer = connection.call("/parca.profilestore.v1alpha1.ProfileStoreService/" + method, b"")
-        expect(answer.grpc, UNIMPLEMENTED, method)
+
+
+def parca(address, fixtures):
+    """Samples of Parca's agent: both versions are stored the same, each once."""
+    connection = h2.Connection(address)
+    service = "/parca.profilestore.v1alpha1.ProfileStoreService/"
+
+    def load(name):
+        with open(f"{fixtures}/parca/{name}.arrow", "rb") as file:
+            return file.read()
+
+    def write(*records):
+        """Sends one record after the other, each when the one before has its answer."""
+        stream = connection.open("POST", service + "Write", [("content-type", "application/grpc")])
+        answer = connection.answers[stream]
+        for count, record in enumerate(records):
+            connection.until(lambda: answer.ended or len(list(messages(answer.body))) == count, "an answer to samples")
+            if not answer.ended:
+                connection.data(stream, framed(field(1, record)), ended=False)
+        return connection.wait(stream)
+
+    period, wanted = 52631578, {}
+    for _ in range(2):  # the second time nothing changes
+        for name in ("v2-lz4", "v2-lz4"):
+            answer = connection.call(service + "WriteArrow", field(1, load(name)))
+            expect((answer.grpc, answer.message), (OK, b""), f"{name}: {answer.trailers or answer.headers}")
+        wanted = {name: total(address, name) for name in ("app", "script", "batch")}
+        stacks = "".join(wanted["app"])
+        for part in (f" {2 * period}", f"vfs_read {period}"):
+            if part not in stacks:
+                sys.exit(f"The samples are not as they were sent: {wanted['app']}")
+    if not any(f"handle;Large.sum of all elements;Small.get {period}" in line for line in wanted["script"]):
+        sys.exit(f"The samples are not as they were sent: {wanted['script']}")
+    expect(wanted["batch"], ["", f"[truncated] {period}"], "a walk that failed")
+    status, _ = plain(address, "POST", service + "WriteArrow", field(1, load("v2")), Content_Type="application/proto")
+    expect(status, 200, "WriteArrow without gRPC")
+    answer = write(load("v1"), load("v1-stacks"))
+    expect(answer.grpc, OK, f"Write: {answer.trailers or answer.headers}")
+    asked = next(messages(answer.body))
+    if b"workidlescriptkernelaborted" not in asked:
+        sys.exit(f"The server did not ask for the stacks: {asked!r}")
+    for name, lines in wanted.items():
+        triple = [" ".join(line.split(" ")[:-1] + [str(3 * int(line.split(" ")[-1]))]) if line else "" for line in lines]
+        expect(total(address, name), sorted(triple), f"{name} in three ways")
+    for label, there in (("thread_name", False), ("cpu", False), ("thread_id", False), ("comm", True)):
+        _, values = plain(address, "GET", f"/api/v1/label/{label}/values?from=1980-01-01&to=now%2B1d")
+        expect(json.loads(values) != [], there, f"values of {label}")
+    # Schema 2 needs no second message; what is wrong has an error, and nothing of it is stored.
+    expect(write(load("v2-zstd")).grpc, OK, "Write of samples with their stacks")
+    for sent, code in ((b"", INVALID_ARGUMENT), (field(1, b"nonsense"), INVALID_ARGUMENT), (b"\xff", INVALID_ARGUMENT),
+                       (field(1, load("v2")[:3000]), INVALID_ARGUMENT), (field(1, load("v1-stacks")), INVALID_ARGUMENT)):
+        expect(connection.call(service + "WriteArrow", sent).grpc, code, f"WriteArrow of {sent[:20]!r}")
+    expect(write(b"nonsense").grpc, INVALID_ARGUMENT, "Write of nonsense")
+    expect(write(load("v1"), b"nonsense").grpc, INVALID_ARGUMENT, "stacks that are nonsense")
+    stream = connection.open("POST", service + "Write", [("content-type", "application/grpc")])
+    connection.data(stream, framed(field(1, load("v1"))))
+    expect(connection.wait(stream).grpc, INVALID_ARGUMENT, "samples whose stacks never come")
+    expect(connection.call(service + "Other", b"").grpc, UNIMPLEMENTED, "an unknown method")
+    expect(plain(address, "POST", service + "Write", b"", Content_Type="application/proto")[0], 501, "Write without gRPC")
+    expect(plain(address, "POST", service + "WriteArrow", b"{}", Content_Type="application/json")[0], 415, "WriteArrow as JSON")
+
+
+def watch(address, fixtures, pid):
+    """Health as a stream: what is, and what changes; not for more clients than have a thread."""
+    headers, path = [("content-type", "application/grpc")], "/grpc.health.v1.Health/Watch"
+    connection = h2.Connection(address)
+
+    def begin(name):
+        stream = connection.open("POST", path, headers)
+        connection.data(stream, framed(field(1, name)))
+        return stream, connection.answers[stream]
+
+    streams = [begin(name) for name in ("", "push.v1.PusherService", "none")]
+    for (_, answer), status in zip(streams, (1, 1, 3)):
+        connection.until(lambda: answer.body, "the status")
+        expect(list(messages(answer.body)), [field(1, status)], "the status")
+    expect(connection.call(path, b"\xff").grpc, INVALID_ARGUMENT, "watching nonsense")
+    expect(connection.call(path, b"\0" * 5000).grpc, RESOURCE_EXHAUSTED, "watching a large name")
+    expect(plain(address, "POST", path, b"", Content_Type="application/proto")[0], 501, "Watch without gRPC")
+    more = [begin("")[0] for _ in range(13)]
+    _, last = begin("")
+    connection.until(lambda: last.ended, "the refusal of the 17th")
+    expect(last.grpc, RESOURCE_EXHAUSTED, "the 17th")
+    for stream in more:  # whoever goes makes room
+        connection.send(h2.frame(h2.RST_STREAM, stream=stream, payload=struct.pack(">I", h2.CANCEL)))
+
+    def refused():
+        _, again = begin("")
+        connection.until(lambda: again.ended or again.body, "another")
+        return again.ended
+
+    until = time.monotonic() + h2.PATIENCE
+    while refused():
+        if time.monotonic() > until:
+            sys.exit("Calls that were cancelled still count.")
+        time.sleep(0.1)
+    os.kill(int(pid), signal.SIGTERM)
+    _, answer = streams[0]
+    connection.until(lambda: answer.ended, "the end")
+    expect(list(messages(answer.body))[0], field(1, 1), "the first status")
 
 
 if __name__ == "__main__":

@@ -26,9 +26,14 @@ if curl --version | grep -qw HTTP2; then
     status 404 --http2-prior-knowledge "$url/none"
     status 400 --http2-prior-knowledge "$url/api/v1/types?wrong=1"
 fi
+python3 "$ROOT/tests/server/grpc.py" parca "${url#http://}" "$FIXTURES"
 get /metrics >metrics.txt
 grep -q '^assay_http_requests_total{.*ProfilesService/Export",status="200"} [1-9]' metrics.txt
 stop_server
+
+start_server watch --in-memory -c keep.yaml
+python3 "$ROOT/tests/server/grpc.py" watch "${url#http://}" "$FIXTURES" "$pid"
+wait "$pid"
 
 # A sender above its rate is told when to try again.
 cp keep.yaml rate.yaml

@@ -83,5 +83,7 @@ server_handler receive_push, receive_otlp;                          /* receive.c
 server_handler receive_ingest;                                      /* receive_ingest.c */
 server_handler receive_connect_push, receive_parca, receive_coroot; /* receive_series.c */
 
+server_handler receive_arrow, receive_arrow_stream; /* receive_arrow.c */
+
 /* Answers and counts a push that doesn't fit into memory now. */
 server_handler receive_refuse_memory;

@@ -243,9 +243,9 @@ void parca_debuginfo_upload(struct http_request *request, void *userdata)
     http_respond(request, 200, "application/proto", &out);
 }
 
-void parca_arrow(struct http_request *request, void *userdata)
+void parca_unknown(struct http_request *request, void *userdata)
 {
     (void)userdata;
-    http_respond_code(request, HTTP_UNIMPLEMENTED,
-                      "Arrow records are not supported: send pprof by WriteRaw, or OTLP.");
+    http_respond_code(request, HTTP_UNIMPLEMENTED, "Unknown method %.60s.",
+                      http_request_rest(request));
 }

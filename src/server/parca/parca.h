@@ -6,4 +6,4 @@
 
 server_handler parca_debuginfo;        /* parca.debuginfo.v1alpha1.DebuginfoService */
 server_handler parca_debuginfo_upload; /* its Upload, a stream of messages */
-server_handler parca_arrow;            /* methods that take Arrow records: refused */
+server_handler parca_unknown;          /* of the profile store, beside server/ingest's */
