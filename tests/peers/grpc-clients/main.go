@@ -64,6 +64,7 @@ func pyroscope(ctx context.Context, address string, profile []byte) {
 		{"web-2", http2Client, []connect.ClientOption{connect.WithGRPCWeb()}},
 	}
 	var first []byte
+	end := time.Now().Add(time.Hour).UnixMilli()
 	for _, way := range ways {
 		push := pushv1connect.NewPusherServiceClient(way.client, "http://"+address, way.options...)
 		must(push.Push(ctx, connect.NewRequest(&pushv1.PushRequest{Series: []*pushv1.RawProfileSeries{{
@@ -74,7 +75,7 @@ func pyroscope(ctx context.Context, address string, profile []byte) {
 		answer := must(query.SelectMergeProfile(ctx, connect.NewRequest(&querierv1.SelectMergeProfileRequest{
 			ProfileTypeID: "process_cpu:cpu:nanoseconds:cpu:nanoseconds",
 			LabelSelector: `{service_name="` + way.name + `"}`,
-			Start:         0, End: time.Now().Add(time.Hour).UnixMilli(),
+			Start:         0, End: end,
 		})))
 		if len(answer.Msg.Sample) == 0 {
 			log.Fatalf("%s: an empty profile", way.name)
