@@ -115,6 +115,8 @@ def same(address, fixtures):
         web = b"\0" + struct.pack(">I", len(series(name + "-web", profile, parca))) + series(name + "-web", profile, parca)
         status, body = plain(address, "POST", path, web, Content_Type="application/grpc-web+proto")
         expect((status, body[:5], body[5], b"grpc-status: 0" in body), (200, b"\0\0\0\0\0", 0x80, True), f"{path} as gRPC-Web")
+        status, body = plain(address, "POST", path, b"\0\0\0\0\1\xff", Content_Type="application/grpc-web+proto")
+        expect((status, body[0], b"grpc-status: 3" in body), (200, 0x80, True), f"an error of {path} as gRPC-Web: {body!r}")
         wanted = total(address, name + "-connect")
         if "main;work 9000" not in wanted:
             sys.exit(f"{path}: the profile is not as it was sent: {wanted}")

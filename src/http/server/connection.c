@@ -173,7 +173,9 @@ static enum MHD_Result send_answer(struct http_request *request)
     connection_set_phase(request->connection, PHASE_SENDING);
     pthread_mutex_unlock(&request->lock);
     raw_own_answer = true;
-    enum MHD_Result r = MHD_queue_response(request->mhd, request->status, request->response);
+    /* Of gRPC-Web the status is in the body, and clients read it behind a 200 alone. */
+    unsigned status = request->rpc.protocol ? 200 : request->status;
+    enum MHD_Result r = MHD_queue_response(request->mhd, status, request->response);
     raw_own_answer = false;
     return r;
 }
