@@ -33,12 +33,12 @@ class Bench:
         print(f"{'held  ' if held else 'MISSED'}  {text}", flush=True)
 
     @contextlib.contextmanager
-    def server(self):
+    def server(self, *options):
         """A server with a store of its own on a free port."""
         folder = pathlib.Path(tempfile.mkdtemp(prefix="assay-bench-"))
         with open(folder / "log", "w") as log:
             process = subprocess.Popen(
-                [self.assay, "server", "--listen", "127.0.0.1:0", "--data", folder / "store"],
+                [self.assay, "server", "--listen", "127.0.0.1:0", "--data", folder / "store", *options],
                 stderr=log)  # fmt: skip
         try:
             url = None

@@ -109,6 +109,8 @@ function Overlaid(props: { base: Side; side: Side; normalize: string; view: stri
         <QualityLine quality={diff.value.base.quality} bounds={base.bounds} title="Before" />
         <QualityLine quality={diff.value.new.quality} bounds={side.bounds} title="After" />
         {compared.value && !compared.stale && <p class="quiet verdicts">{verdictWords(compared.value)}</p>}
+        {compared.error && <p class="quiet verdicts">
+          Which changes are certain is unknown: {compared.error.message}</p>}
         {empty && empty.length > 0
           ? <Nothing><p>{empty.join(' and ')}: no data for this selection in this range. Choose another
             range, or remove labels.</p></Nothing>
