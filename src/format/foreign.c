@@ -22,7 +22,11 @@ static const struct foreign {
      {NULL},
      "compressed with xz; unpack it with `xz -d`"},
     {"BZh", 3, {NULL}, "compressed with bzip2; unpack it with `bzip2 -d`"},
-    {"\x04\x22\x4d\x18", 4, {NULL}, "compressed with lz4; unpack it with `lz4 -d`"},
+    {"\x04\x22\x4d\x18",
+     4,
+     {NULL},
+     "compressed with lz4; unpack it with `lz4 -d`, or if it is a memray capture, convert it with "
+     "`memray transform speedscope FILE -o x.json`"},
     {"7z\xbc\xaf", 4, {NULL}, "a 7-Zip archive; unpack it and read the profiles in it"},
     {"2ELIFREP",
      8,
@@ -54,8 +58,7 @@ static const struct foreign {
     {"memray",
      6,
      {NULL},
-     "a memray capture; convert it with `memray transform gprof2dot` or `memray stats --json`, or "
-     "record with `assay record --mode heap`"},
+     "a memray capture; convert it with `memray transform speedscope FILE -o x.json`"},
     {"MOJ", 3, {NULL}, "Austin's binary format; convert it with `mojo2austin FILE x.austin`"},
     {"bplist00",
      8,

@@ -14,6 +14,7 @@ echo "== several files"; "$ASSAY" report -n 1 recursion.pb.gz recursion.pb.gz
 echo "== standard input"; "$ASSAY" report -n 1 - <recursion.pb.gz
 
 # Instructions per cycle, where both were counted.
+cd "$OLDPWD"
 cat >events.txt <<'END'
 app 10/10 1.000000:        600 cycles:u:
 	    401000 hot+0x10 (/bin/app)
