@@ -253,12 +253,13 @@ static void test_samples(void **state)
                  "ffffffff8103d0ca native_write ([kernel.kallsyms])\n"
                  "7f72 Shop::sell(int) const (/lib/libshop.so)\n"
                  "beef\n"
+                 "7f73 stub ([unknown])\n"
                  "20 main (inlined)\n"
                  "\n"
                  "dead 9 cycles:\n"
                  "7f72 _ZN4shop4sellEv+0x12 (/lib/libshop.so)\n",
                  "samples/count ",
-                 "comm=java tid=8 > main{} > Shop::sell(int) const{/lib/libshop.so}n > "
+                 "comm=java tid=8 > main{} > stub{} > Shop::sell(int) const{/lib/libshop.so}n > "
                  "native_write{[kernel.kallsyms]}k 1 \n"
                  "comm=dead tid=9 > shop::sell{/lib/libshop.so}n 1 \n");
     /* A tracepoint's payload is no frame, and each event is one. */
@@ -376,9 +377,10 @@ static void test_skipped_lines_are_counted(void **state)
     _cleanup_profile_ struct profile profile, none;
     assert_int_equal(read_text(text, strlen(text), PROFILE_ALL, &profile, NULL), 0);
     assert_int_equal(profile.comment_count, 1);
-    assert_string_equal(profile_text(&profile, profile.comments[0]),
-                        "perf script: 2 lines that are not part of a sample were skipped, the first "
-                        "of them line 1");
+    assert_string_equal(
+        profile_text(&profile, profile.comments[0]),
+        "perf script: 2 lines that are not part of a sample were skipped, the first "
+        "of them line 1");
     struct error error = {0};
     text = "\nhello\nworld\n";
     assert_int_equal(read_text(text, strlen(text), PROFILE_ALL, &none, &error), -EBADMSG);

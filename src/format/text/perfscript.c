@@ -297,7 +297,7 @@ static int begin_sample(struct perf_reader *reader, const struct perf_header *he
  * alone is too little then. */
 static bool is_bare_frame(const struct perf_frame *frame)
 {
-    return frame->file.length || frame->inlined;
+    return frame->file.at || frame->inlined; /* also a file that is not known */
 }
 
 /* A line inside a sample that isn't a header: a frame, or the source line of the frame above it. */
