@@ -17,7 +17,10 @@
 #include "capture/heap/preload.h"
 #include "capture/ptrace/sampler.h"
 
-#define PERF_STACK_BYTES 32768 /* of each sample; deeper stacks are cut and say so */
+/* Of each sample; deeper stacks are cut and say so. The kernel copies less than 64 KiB, and the
+ * rings of users without privilege hold too few such copies. */
+#define PERF_STACK_BYTES_ROOT 65528
+#define PERF_STACK_BYTES_USER 32768
 #define GONE_WAIT_US 10000
 #define FIRST_PID_NAMESPACE 0xeffffffc /* its inode, on all kernels */
 #define TIDY_NS 2000000000
@@ -133,7 +136,8 @@ static int start_perf(struct capture *capture, const struct capture_options *opt
                                   .events = options->collect.events,
                                   .kernel = options->kernel,
                                   .enable_on_exec = options->at_exec,
-                                  .stack_bytes = PERF_STACK_BYTES};
+                                  .stack_bytes = geteuid() == 0 ? PERF_STACK_BYTES_ROOT
+                                                                : PERF_STACK_BYTES_USER};
     r = perf_sampler_new(&wanted, &capture->perf, error);
     if (r < 0)
         return r;

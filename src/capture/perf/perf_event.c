@@ -23,7 +23,7 @@
 
 /* Data pages per ring. Users without privilege may lock 516 KiB per CPU, the header page included.
  */
-#define RING_PAGES_ROOT 1024
+#define RING_PAGES_ROOT 2048
 #define RING_PAGES_USER 128
 #define RING_PAGES_EVENTS 64 /* without samples */
 #define RING_PAGES_EVENTS_DEEP 512

@@ -29,8 +29,8 @@
 #include "base/error.h"
 #include "capture/perf/perf_event.h"
 
-#define PTRACE_SAMPLER_HZ 49 /* at most; higher frequencies are lowered to it */
-#define PTRACE_SAMPLER_STACK_BYTES 32768
+#define PTRACE_SAMPLER_HZ 49                    /* at most; higher frequencies are lowered to it */
+#define PTRACE_SAMPLER_STACK_BYTES (256u << 10) /* deeper stacks are cut and say so */
 
 struct ptrace_sampler;
 

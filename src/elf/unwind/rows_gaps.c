@@ -12,7 +12,7 @@
 
 #define WINDOW_BYTES (64u << 10)
 #define AROUND_BYTES (32u << 10) /* before and behind a window */
-#define STEPS_PER_BYTE 16        /* that may be taken: code that is reached from many places */
+#define STEPS_PER_BYTE 4         /* that may be taken: code that is reached from many places */
 
 struct gap {
     const struct code_rows *rows;
