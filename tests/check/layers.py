@@ -105,7 +105,7 @@ USES = {
         "server/admission server/handler store"
     ),
     "server/compare": (
-        "base compare format query server/admission server/api server/handler server/query"
+        "base compare format http/access query server/admission server/api server/handler server/query"
     ),
     "server/api": (
         "base config format format/picture http/access http/server io label profile query "

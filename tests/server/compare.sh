@@ -85,7 +85,7 @@ code=0
 "$ASSAY" push empty.pb --url "$url" --service ci 2>/dev/null && exit 1
 
 [ "$(metric assay_baselines)" = 1 ]
-[ "$(metric assay_baseline_bytes)" = "$(($(cat data/baselines/*/good/* | wc -c)))" ]
+[ "$(metric assay_baseline_bytes)" = "$(($(cat data/.baselines/*/good/* | wc -c)))" ]
 [ "$(metric assay_baselines_refused_total)" = 0 ]
 stop_server
 

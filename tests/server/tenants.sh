@@ -56,6 +56,7 @@ send_all() { # TENANT
     expect 200 "$1-ingest" "$hash" --data-binary "$hash  /src/prog.c" "$url/api/v1/sources?build_id=$id"
     expect 200 "$1-ingest" '' --data-binary @prog.c "$url/api/v1/sources/$hash"
     expect 200 "$1-ingest" '' --data-binary @a.js.map "$url/api/v1/maps?service=shop&version=1&name=a.js.map"
+    expect 200 "$1-ingest" '' --data-binary @addresses.pb "$url/api/v1/baselines?name=good"
 }
 for tenant in one two three; do
     expect 200 "$tenant-ingest" '' --data-binary @addresses.pb "$url/api/v1/push?service=shop&from=now-10s"
@@ -101,7 +102,17 @@ for tenant in two three; do
         expect 403 "$tenant-$role" '' -X DELETE "$url/api/v1/maps/$map"
     done
     expect 403 "$tenant-ingest" '' "${json_type[@]}" -d "{\"gnuBuildId\":\"$id\"}" "$url/$service/DeleteDebuginfo"
+    expect 200 "$tenant-read" '[]' "$url/api/v1/baselines"
+    expect 404 "$tenant-read" '' "$url/api/v1/baselines/good"
+    silent "$tenant-read"
+    expect 404 "$tenant-admin" '' -X DELETE "$url/api/v1/baselines/good"
+    expect 403 "$tenant-ingest" '' -X DELETE "$url/api/v1/baselines/good"
 done
+# Saving a selection is reading.
+expect 403 one-ingest 'needs a token that may read' -X POST "$url/api/v1/baselines?name=selected&query=cpu&$range"
+expect 200 one-read good "$url/api/v1/baselines"
+expect 200 one-read '' "$url/api/v1/baselines/good"
+cmp answer.txt addresses.pb
 
 # Another tenant's worse file is that tenant's; the first one's stays as it is.
 expect 200 two-ingest '"stored":true' --data-binary @prog.stripped "$url/api/v1/debuginfo"

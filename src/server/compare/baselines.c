@@ -36,7 +36,7 @@ struct baselines *baselines_new(const char *data, const struct baselines_limits 
     pthread_mutex_init(&baselines->lock, NULL);
     baselines->limits = *limits;
     if (data) {
-        buffer_printf(&path, "%s/baselines", data);
+        buffer_printf(&path, "%s/.baselines", data); /* no tenant begins with a point */
         baselines->directory = memory_strdup(buffer_text(&path));
     }
     buffer_release(&path);

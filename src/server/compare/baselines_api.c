@@ -8,6 +8,7 @@
 
 #include "base/memory.h"
 #include "format/format.h"
+#include "http/access/tokens.h"
 #include "server/compare/baselines.h"
 #include "server/compare/compare_api.h"
 #include "server/compare/replicates.h"
@@ -22,6 +23,8 @@ static void respond_failure(struct http_request *request, const struct error *er
         http_respond_error(request, 409, "%s", error->text);
     else if (error->code == -EDQUOT)
         http_respond_error(request, 413, "%s", error->text);
+    else if (error->code == -EPERM)
+        http_respond_error(request, 403, "%s", error->text);
     else if (error->code == -ENOSYS)
         http_respond_error(request, 501, "%s", error->text);
     else
@@ -75,6 +78,10 @@ static int save(struct http_request *request, struct server *server, struct erro
         r = http_request_read_all(request, &content, error);
     if (!r && query && content.length)
         r = error_set(error, -EINVAL, "Send a profile or a query, not both.");
+    /* Whether anything is selected is in the answer, and what it is would be in the baseline. */
+    if (!r && query && !(http_request_identity(request)->roles & HTTP_ROLE_READ))
+        r = error_set(error, -EPERM,
+                      "Saving what a query selects needs a token that may read, too.");
     if (!r)
         r = query ? select_content(request, server, &content, error)
                   : check_content(&content, error);
