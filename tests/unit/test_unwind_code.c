@@ -217,6 +217,9 @@ static void aligned_stacks(void **state)
     assert_int_equal(rules.at[17].argument, 2);
     assert_rule(&rules, 18, UNWIND_CFA_AT_SP, 0x28);
     assert_rule(&rules, 24, UNWIND_CFA_SP, 16);
+    /* and $-32,%rsp; mov 0x20(%rsp),%rsp; push %rbx; ret: takes what it has put there itself */
+    rules = RULES("\x48\x83\xe4\xe0\x48\x8b\x64\x24\x20\x53\xc3");
+    assert_int_equal(rules.at[9].cfa, UNWIND_CFA_UNSUPPORTED);
 }
 
 struct comparison {

@@ -460,8 +460,11 @@ static bool find_cfa(const struct analysis *analysis, const struct state *state,
     if ((!state->sp_known && state->base < 0) ||
         (!returned && (analysis->guesses || state->frame == RESTORED)))
         return false;
+    int32_t offset = 8 + (state->sp_known ? state->depth : state->base) - returned;
+    if (offset < 8) /* above the return address: no function's */
+        return false;
     rule->cfa = state->sp_known ? UNWIND_CFA_SP : UNWIND_CFA_FP;
-    rule->cfa_offset = 8 + (state->sp_known ? state->depth : state->base) - returned;
+    rule->cfa_offset = offset;
     return true;
 }
 
