@@ -13,6 +13,7 @@
 
 struct rule {
     char *state; /* NULL: busy */
+    bool own_lock;
     char *function;
     size_t length;
     bool prefix;
@@ -67,11 +68,13 @@ static int parse_line(struct idle_rules *rules, const char *line, const char *en
     if (rules->count == IDLE_RULES_MAX)
         return -E2BIG;
     bool prefix = function[length - 1] == '*',
-         busy = state_length == 4 && !memcmp(state, "busy", 4);
+         busy = state_length == 4 && !memcmp(state, "busy", 4),
+         own_lock = state_length == 8 && !memcmp(state, "own-lock", 8);
     length -= prefix;
     array_reserve(rules->list, rules->capacity, rules->count + 1);
     rules->list[rules->count++] =
-        (struct rule){.state = busy ? NULL : memory_strndup(state, state_length),
+        (struct rule){.own_lock = own_lock,
+                      .state = busy || own_lock ? NULL : memory_strndup(state, state_length),
                       .function = memory_strndup(function, length),
                       .length = length,
                       .prefix = prefix};
@@ -90,10 +93,11 @@ int idle_rules_parse(const char *text, size_t length, const char *name,
             idle_rules_free(rules);
             return r == -E2BIG
                        ? error_set(error, r, "%s has more than %d rules.", name, IDLE_RULES_MAX)
-                       : error_set(error, r,
-                                   "%s, line %zu: a rule is a state (or \"busy\") and the "
-                                   "name of a function.",
-                                   name, line);
+                       : error_set(
+                             error, r,
+                             "%s, line %zu: a rule is a state, \"busy\" or \"own-lock\", and the "
+                             "name of a function.",
+                             name, line);
         }
         text = next ? next + 1 : end;
     }
@@ -124,6 +128,21 @@ static const char *function_of(const struct profile *profile, uint32_t node)
     return profile_text(profile, profile->functions[function].name);
 }
 
+static bool is_named(const struct rule *rule, const char *name)
+{
+    return rule->prefix ? !strncmp(name, rule->function, rule->length)
+                        : !strcmp(name, rule->function);
+}
+
+bool idle_own_lock(const struct idle_rules *rules, const struct profile *profile, uint32_t node)
+{
+    for (; node; node = profile->nodes[node].parent)
+        for (size_t i = 0; i < rules->count; i++)
+            if (rules->list[i].own_lock && is_named(&rules->list[i], function_of(profile, node)))
+                return true;
+    return false;
+}
+
 bool idle_matches(const struct idle_rules *rules, const struct profile *profile, uint32_t node,
                   const char *state)
 {
@@ -134,8 +153,7 @@ bool idle_matches(const struct idle_rules *rules, const struct profile *profile,
             return true;
         for (size_t i = 0; i < rules->count; i++) {
             const struct rule *rule = &rules->list[i];
-            if (rule->prefix ? strncmp(name, rule->function, rule->length) != 0
-                             : strcmp(name, rule->function) != 0)
+            if (!is_named(rule, name))
                 continue;
             if (!rule->state)
                 return false;

@@ -7,6 +7,8 @@
  *
  *     STATE FUNCTION    a thread in this state, in or below this function, is idle
  *     busy FUNCTION     ... but not if this function is on its stack
+ *     own-lock FUNCTION a thread that is blocked in or below this function waits for a lock of the
+ *                       program's own making, whatever the kernel sees; it is never idle
  *
  * A FUNCTION that ends with * is the beginning of a name.
  */
@@ -34,6 +36,9 @@ void idle_rules_free(struct idle_rules *rules); /* takes NULL */
 /* Whether a stack whose thread is in `state` waits for work; one below IDLE_ROOT does. */
 bool idle_matches(const struct idle_rules *rules, const struct profile *profile, uint32_t node,
                   const char *state);
+
+/* Whether a stack whose thread is blocked waits for a lock of the program's own making. */
+bool idle_own_lock(const struct idle_rules *rules, const struct profile *profile, uint32_t node);
 
 /* Puts the stacks of idle rows (label `state`) below one root. Returns how many rows. */
 size_t idle_fold(struct profile *profile, const struct idle_rules *rules);

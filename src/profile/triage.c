@@ -258,6 +258,9 @@ int triage_profile(const struct profile *profile, struct triage *ret_triage, str
         row_kinds[row] = (uint8_t)kind;
         if (kind == TRIAGE_KINDS)
             continue;
+        if (kind > TRIAGE_STARVED && kind < TRIAGE_IDLE &&
+            idle_own_lock(rules, profile, samples->node[row]))
+            row_kinds[row] = (uint8_t)(kind = TRIAGE_LOCK);
         if (idle_matches(rules, profile, samples->node[row], kinds[kind].state))
             row_kinds[row] = (uint8_t)(kind = TRIAGE_IDLE);
         triage.ns[kind] = add_saturated(triage.ns[kind], MAX(samples->values[type][row], 0));

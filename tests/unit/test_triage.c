@@ -28,6 +28,25 @@ static void add(struct profile *profile, const char *state, int64_t ns, const ch
     profile_add_value(profile, row, type, ns);
 }
 
+/* A lock of the program's own making, which the kernel sees as a wait for the network. */
+static void test_own_lock(void **state)
+{
+    (void)state;
+    _cleanup_profile_ struct profile profile;
+    struct triage triage;
+    struct error error = {0};
+    profile_init(&profile, PROFILE_LABELS);
+    add(&profile, "network", 600 * MS,
+        (const char *[]){"main", "heap_update", "ProcSleep", "WaitLatch", "epoll_wait", NULL});
+    add(&profile, "network", 900 * MS, (const char *[]){"main", "WaitLatch", "epoll_wait", NULL});
+    add(&profile, "running", 100 * MS, (const char *[]){"main", "ProcSleep", NULL});
+    assert_int_equal(triage_profile(&profile, &triage, &error), 0);
+    assert_int_equal(triage.verdict, TRIAGE_LOCK);
+    assert_int_equal(triage.ns[TRIAGE_LOCK], 600 * MS);
+    assert_int_equal(triage.ns[TRIAGE_IDLE], 900 * MS);
+    assert_int_equal(triage.ns[TRIAGE_COMPUTING], 100 * MS);
+}
+
 static void test_lock(void **state)
 {
     (void)state;
@@ -156,6 +175,7 @@ static void test_names_and_errors(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_own_lock),
         cmocka_unit_test(test_lock),
         cmocka_unit_test(test_mutex_is_never_idle),
         cmocka_unit_test(test_only_idle_and_sleep),

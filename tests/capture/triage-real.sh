@@ -1,0 +1,155 @@
+# SPDX-License-Identifier: Apache-2.0
+# `assay triage` names why real programs are slow: a row of PostgreSQL that another transaction keeps
+# locked, a command that blocks Redis, and nginx whose CPU another cgroup has.
+# Chance: what a program does at a moment, and what else runs on this machine, differ from run to run.
+# shellcheck disable=SC2034 # common.bash has it
+ASSAY_SAMPLERS=bpf
+. "$ROOT/tests/capture/common.bash"
+need python3
+tried=0
+
+verdict() { # FILE PYTHON-CONDITION on d
+    python3 - "$1" "$2" <<'PY'
+import json, sys
+d = json.load(open(sys.argv[1]))
+print({key: d[key] for key in ("verdict", "ns", "stack", "holder", "lock", "ran_instead") if key in d})
+assert eval(sys.argv[2]), sys.argv[2]
+PY
+}
+
+# PostgreSQL: four sessions wait for a row that a fifth has updated and not committed.
+programs=
+for folder in "$(pg_config --bindir 2>/dev/null || true)" /usr/lib/postgresql/*/bin; do
+    [ ! -x "$folder/initdb" ] || programs=$folder
+done
+if [ -n "$programs" ] && type psql setpriv >/dev/null 2>&1; then
+    tried=1
+    as_user=()
+    if [ "$(id -u)" -eq 0 ]; then # it refuses to run as root
+        user=postgres
+        id "$user" >/dev/null 2>&1 || user=nobody
+        as_user=(setpriv --reuid="$user" --regid="$(id -g "$user")" --clear-groups)
+        chmod 711 "$PWD/.."
+        chmod 755 .
+    fi
+    mkdir data
+    [ "$(id -u)" -ne 0 ] || chown "$user" data
+    data=$PWD/data
+    "${as_user[@]}" "$programs/initdb" -D "$data/db" -A trust -U bench --no-sync >initdb.said 2>&1 || {
+        cat initdb.said
+        exit 1
+    }
+    "${as_user[@]}" "$programs/postgres" -D "$data/db" -k "$data" -c listen_addresses= -c fsync=off \
+        -c autovacuum=off >postgres.said 2>&1 &
+    server=$!
+    started+=("$server")
+    wait_until 30 "$programs/pg_isready" -h "$data" || { cat postgres.said && exit 1; }
+    ask() { psql -h "$data" -U bench postgres -qAt "$@"; }
+    ask -c 'create table account(id int, v int)' -c 'insert into account values (1, 0)'
+    # It reads its next command from a pipe that nobody writes to.
+    mkfifo commands
+    ask <commands >/dev/null &
+    started+=("$!")
+    exec 5>commands
+    echo 'begin; update account set v = v + 1 where id = 1;' >&5
+    holds() { [ "$(ask -c "select count(*) from pg_stat_activity where state = 'idle in transaction'")" = 1 ]; }
+    wait_until 30 holds
+    for _ in 1 2 3 4; do
+        ask -c 'update account set v = v + 1 where id = 1' >/dev/null &
+        started+=("$!")
+    done
+    waits() { [ "$(ask -c "select count(*) from pg_stat_activity where wait_event_type = 'Lock'")" = 4 ]; }
+    wait_until 30 waits
+    pids=$(ask -c "select string_agg(pid::text, ',') from pg_stat_activity where backend_type = 'client backend' and pid <> pg_backend_pid()")
+    "$ASSAY" triage -p "$pids" -d 2 --json >postgres.json
+    check "PostgreSQL: sessions wait for a row that is locked" verdict postgres.json \
+        'd["verdict"] == "lock" and d["ns"]["lock"] > 7e9 and any("Lock" in f for f in d["stack"])'
+    exec 5>&-
+    end_process "$server"
+else
+    echo "(no PostgreSQL here)"
+fi
+
+# Redis: one command keeps its only thread.
+if type redis-server redis-cli >/dev/null 2>&1; then
+    tried=1
+    redis-server --port 0 --unixsocket "$PWD/redis.socket" --save '' --appendonly no \
+        --enable-debug-command yes >redis.said 2>&1 &
+    server=$!
+    started+=("$server")
+    wait_until 20 test -S redis.socket || { cat redis.said && exit 1; }
+    redis-cli -s redis.socket debug sleep 60 >/dev/null 2>&1 &
+    started+=("$!")
+    sleeps() { grep -qs nanosleep "/proc/$server/wchan" "/proc/$server/stack"; }
+    wait_until 20 sleeps
+    redis-cli -s redis.socket get key >/dev/null 2>&1 &
+    started+=("$!")
+    "$ASSAY" triage -p "$server" -d 2 --json >redis.json
+    check "Redis: a command sleeps in the thread that serves all" verdict redis.json \
+        'd["verdict"] == "sleeping" and d["ns"]["sleeping"] > 1.8e9 and any("sleep" in f for f in d["stack"])'
+    kill -9 "$server"
+    # A script that never ends: it computes, and all others wait.
+    redis-server --port 0 --unixsocket "$PWD/redis2.socket" --save '' --appendonly no >redis.said 2>&1 &
+    server=$!
+    started+=("$server")
+    wait_until 20 test -S redis2.socket || { cat redis.said && exit 1; }
+    redis-cli -s redis2.socket eval 'while true do end' 0 >/dev/null 2>&1 &
+    started+=("$!")
+    computes() { [ "$(awk '{ print $14 }' "/proc/$server/stat")" -gt 20 ]; }
+    wait_until 60 computes
+    "$ASSAY" triage -p "$server" -d 2 --json >redis.json
+    check "Redis: a script computes" verdict redis.json \
+        'd["ns"]["computing"] + d["ns"]["starved"] > 1.8e9 and d["verdict"] in ("computing", "starved")'
+    kill -9 "$server"
+else
+    echo "(no Redis here)"
+fi
+
+# nginx shares its one CPU with a cgroup that has nearly all of it.
+unified=$(awk '$3 == "cgroup2" { print $2; exit }' /proc/mounts)
+group=$unified/assay-triage-$$
+if type nginx wrk >/dev/null 2>&1 && [ -n "$unified" ] && mkdir "$group" 2>/dev/null; then
+    tried=1
+    port=$(free_port)
+    mkdir site temporary
+    seq 20000 >site/index.html
+    cat >nginx.conf <<END
+daemon off;
+worker_processes 1;
+pid $PWD/nginx.pid;
+error_log stderr;
+events { worker_connections 256; }
+http {
+    access_log off;
+    gzip on;
+    client_body_temp_path $PWD/temporary;
+    proxy_temp_path $PWD/temporary;
+    fastcgi_temp_path $PWD/temporary;
+    uwsgi_temp_path $PWD/temporary;
+    scgi_temp_path $PWD/temporary;
+    server { listen 127.0.0.1:$port; root $PWD/site; }
+}
+END
+    [ "$(id -u)" -ne 0 ] || sed -i '1i user root;' nginx.conf
+    taskset -c 0 nginx -p "$PWD" -e stderr -c "$PWD/nginx.conf" >nginx.said 2>&1 &
+    master=$!
+    started+=("$master")
+    wait_until 20 answers "$port" || { cat nginx.said && exit 1; }
+    # Each in a session of its own, among which the kernel may divide a CPU.
+    for _ in 1 2 3 4 5 6; do
+        (echo 0 >"$group/cgroup.procs"; exec setsid taskset -c 0 sh -c 'while :; do :; done') &
+        started+=($!)
+    done
+    wrk -t 1 -c 16 -d 60 -H 'Accept-Encoding: gzip' "http://127.0.0.1:$port/index.html" >/dev/null 2>&1 &
+    started+=("$!")
+    worker=$(pgrep -P "$master")
+    "$ASSAY" triage -p "$worker" -d 4 --json >nginx.json
+    for pid in "${started[@]}"; do end_process "$pid"; done
+    started=()
+    until rmdir "$group"; do sleep 0.1; done
+    check "nginx: another cgroup has its CPU" verdict nginx.json \
+        "d['verdict'] == 'starved' and d['ns']['starved'] > 2e9 and any(e.get('cgroup', '').endswith('${group##*/}') for e in d['ran_instead'])"
+else
+    echo "(no nginx, wrk or writable cgroup here)"
+fi
+[ "$tried" = 1 ] || skip_all "None of PostgreSQL, Redis and nginx is installed."
