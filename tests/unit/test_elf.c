@@ -305,6 +305,27 @@ static void linkage_stubs(void **state)
     assert_false(plt_rules(".text", lazy_plt, sizeof(lazy_plt), &plt));
 }
 
+static void padding_between_functions(void **state)
+{
+    (void)state;
+#define PADDED(...) (const uint8_t[]){__VA_ARGS__}, sizeof((const uint8_t[]){__VA_ARGS__})
+    static const uint8_t from_glibc[] = {0x66, 0x66, 0x2e, 0x0f, 0x1f, 0x84, 0x00, 0x00, 0x00, 0x00,
+                                         0x00, 0x66, 0x66, 0x2e, 0x0f, 0x1f, 0x84, 0x00, 0x00, 0x00,
+                                         0x00, 0x00, 0x0f, 0x1f, 0x44, 0x00, 0x00, 0x0f, 0x1f, 0x40,
+                                         0x00, 0x0f, 0x1f, 0x00, 0x66, 0x90, 0x90};
+    static const size_t ends[] = {11, 22, 27, 31, 34, 36, 37};
+    for (size_t length = 1, i = 0; length <= sizeof(from_glibc); length++) {
+        assert_true(x86_64_is_padding(from_glibc, length) == (length == ends[i]));
+        i += length == ends[i];
+    }
+    assert_true(x86_64_is_padding(PADDED(0x0f, 0x1f, 0x05, 0, 0, 0, 0)));
+    assert_true(x86_64_is_padding(PADDED(0x0f, 0x1f, 0xc0)));
+    assert_false(x86_64_is_padding(PADDED(0xc3)));
+    assert_false(x86_64_is_padding(PADDED(0x90, 0xcc)));
+    assert_false(x86_64_is_padding(PADDED(0xf3, 0x90))); /* pause */
+    assert_false(x86_64_is_padding(PADDED(0xf3, 0x0f, 0x1e, 0xfa)));
+}
+
 /* A linker that writes no frames for them: the section is named, its code is ours. */
 static void stubs_without_frames(void **state)
 {
@@ -524,6 +545,7 @@ int main(void)
         cmocka_unit_test(images_in_memory),
         cmocka_unit_test(linkage_stubs),
         cmocka_unit_test(stubs_without_frames),
+        cmocka_unit_test(padding_between_functions),
         cmocka_unit_test(refusals),
         cmocka_unit_test(lying_section_headers),
         cmocka_unit_test_setup_teardown(shrinking_files, enter_folder, leave_folder),

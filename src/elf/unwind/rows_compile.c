@@ -322,6 +322,25 @@ static void add_function(struct unwind_rows *rows, const struct range *range, ui
             (struct unwind_function){.start = start, .length = range->length};
 }
 
+#define PADDING_BYTES_MIN 16 /* compilers pad by less */
+#define PADDING_BYTES_MAX 63
+
+/* Whether the code behind a range can be run from it: some of glibc's functions in assembly go on
+ * into the next one, through instructions that do nothing. Those of one file are few, as long as
+ * only such padding is looked at as no compiler writes. */
+static bool is_passed_through(struct compile *compile, size_t number)
+{
+    uint8_t code[PADDING_BYTES_MAX];
+    const struct range *range = &compile->list.ranges[number];
+    if (!compile->file || number + 1 == compile->list.count)
+        return false;
+    uint64_t end = range->start + range->length, length = range[1].start - end;
+    return length >= PADDING_BYTES_MIN && length <= PADDING_BYTES_MAX &&
+           code_bytes(compile, end, range[1].start) == length &&
+           elf_read_address(compile->file, end, code, length) >= 0 &&
+           x86_64_is_padding(code, length);
+}
+
 static void compile_list(struct compile *compile)
 {
     struct unwind_rows *rows = &compile->rows;
@@ -343,7 +362,8 @@ static void compile_list(struct compile *compile)
         else
             compile_function(compile, range, base);
         uint64_t end = range->start + range->length;
-        if (i + 1 == list->count || list->ranges[i + 1].start != end)
+        bool next = i + 1 < list->count && list->ranges[i + 1].start == end;
+        if (!next && !is_passed_through(compile, i))
             put(compile, end - base, UNWIND_RULE_NONE);
         add_function(rows, range, base);
     }
