@@ -19,7 +19,7 @@ static struct framing pass(const char *bytes, size_t length, size_t piece, struc
         size_t count = MIN(piece, length - at);
         memcpy(room, bytes + at, count);
         size_t passed = framing_pass(&framing, room, count, sizeof(room));
-        assert_true(passed >= count && passed <= count + 6);
+        assert_true(passed <= count + 6);
         buffer_add(out, room, passed);
     }
     return framing;
@@ -39,7 +39,7 @@ static void valid_requests_stay_as_they_are(void **state)
         {BYTES(POST "Content-Length: 4\r\n\r\n\0\n\r\n" NEXT), 2},
         {BYTES(POST "content-length:0\r\n\r\n" NEXT), 2},
         {BYTES(POST "X: \xc3\xa4\ty\r\nEmpty:\r\n\r\n" NEXT), 2},
-        {BYTES(CHUNKED "3\r\n\0\r\n\r\n0A;a=\"b c\"\r\n0123456789\r\n0\r\n\r\n" NEXT), 2},
+        {BYTES(CHUNKED "3\r\n\0\r\n\r\n0A\r\n0123456789\r\n0\r\n\r\n" NEXT), 2},
         {BYTES(CHUNKED "00\r\nX: y\r\nZ: w\r\n\r\n" NEXT NEXT), 3},
     };
     for (size_t i = 0; i < ARRAY_LENGTH(valid); i++) {
@@ -53,6 +53,48 @@ static void valid_requests_stay_as_they_are(void **state)
             buffer_release(&out);
         }
     }
+}
+
+static void extensions_of_chunks_are_removed(void **state)
+{
+    (void)state;
+    static const char given[] =
+        CHUNKED "3;\r\n;;\r\r\n0A;a=\"b c\"\r\n0123456789\r\n0;x\r\n\r\n" NEXT;
+    static const char wanted[] = CHUNKED "3\r\n;;\r\r\n0A\r\n0123456789\r\n0\r\n\r\n" NEXT;
+    for (size_t piece = 1; piece < sizeof(given); piece++) {
+        struct buffer out = {0};
+        struct framing framing = pass(given, sizeof(given) - 1, piece, &out);
+        assert_int_equal(framing.state, FRAMING_START);
+        assert_int_equal(framing.heads, 2);
+        assert_int_equal(out.length, sizeof(wanted) - 1);
+        assert_memory_equal(out.data, wanted, out.length);
+        buffer_release(&out);
+    }
+    /* There is a limit. */
+    struct buffer large = {0}, out = {0};
+    buffer_add_text(&large, CHUNKED "3;");
+    for (int i = 0; i < 5000; i++)
+        buffer_add_char(&large, 'x');
+    buffer_add_text(&large, "\r\nabc\r\n0\r\n\r\n");
+    assert_int_equal(pass(large.data, large.length, 100, &out).state, FRAMING_BROKEN);
+    buffer_release(&large);
+    buffer_release(&out);
+}
+
+/* Whatever a version of libmicrohttpd makes of them, it doesn't see them. */
+static void control_characters_of_heads_are_replaced(void **state)
+{
+    (void)state;
+    static const char given[] =
+        "GET /a\r\x01 HTTP/1.1\r\nHost: x\rY\r\nX\r\0: \0\x7f\r\n\rZ: a\r\n\r\n";
+    static const char wanted[] = "GET /a__ HTTP/1.1\r\nHost: x_Y\r\nX__: __\r\n_Z: a\r\n\r\n";
+    struct buffer out = {0};
+    struct framing framing = pass(given, sizeof(given) - 1, sizeof(given) - 1, &out);
+    assert_int_equal(framing.state, FRAMING_REFUSED);
+    assert_int_equal(framing.heads, 0);
+    assert_int_equal(out.length, sizeof(wanted) - 1);
+    assert_memory_equal(out.data, wanted, out.length);
+    buffer_release(&out);
 }
 
 static void bad_heads_are_not_counted(void **state)
@@ -152,6 +194,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(valid_requests_stay_as_they_are),
+        cmocka_unit_test(extensions_of_chunks_are_removed),
+        cmocka_unit_test(control_characters_of_heads_are_replaced),
         cmocka_unit_test(bad_heads_are_not_counted),
         cmocka_unit_test(bad_bodies_are_broken_off),
         cmocka_unit_test(cookies_are_renamed),

@@ -10,10 +10,13 @@
 
 #define LENGTH_DIGITS_MAX 19
 #define SIZE_DIGITS_MAX 15
+#define EXTENSION_BYTES_MAX 4096 /* of one chunk */
 /* An invalid line, again and again: as a chunk's size, in a trailer and behind a chunk. */
 static const char invalid[] = "\x01\r\n";
 #define INVALID_BYTES 3
 #define ADDED_BYTES 6
+
+#define HARMLESS '_' /* in any part of a head */
 
 static bool is_control(char c)
 {
@@ -82,12 +85,29 @@ static void take_name(struct framing *framing, char *data, size_t at)
         framing->name[framing->name_length++] = lower;
 }
 
+/* A CR that ends no line. Some versions of the library take it for the end of one, for a space, or
+ * refuse it in words of their own: unless it was in an earlier buffer, it becomes another
+ * character. */
+static enum framing_state bare_cr(struct framing *framing, char *data, size_t at,
+                                  enum framing_state line)
+{
+    framing->bad_head = true;
+    if (at > 0)
+        data[at - 1] = HARMLESS;
+    if (is_control(data[at]))
+        data[at] = HARMLESS;
+    return line;
+}
+
 /* Heads are only judged; the request is refused when it is complete. A bare LF ends a line here as
- * it does for the library, so that both agree on where the head ends. */
+ * it does for the library, so that both agree on where the head ends. Other control characters
+ * become harmless ones for the same reason. */
 static enum framing_state pass_head(struct framing *framing, char *data, size_t at)
 {
     char c = data[at];
     bool ends = c == '\n';
+    if (is_control(c) && !ends && c != '\r')
+        data[at] = HARMLESS;
     switch (framing->state) {
     case FRAMING_START:
         if (c == '\r' && !framing->empty_line)
@@ -115,6 +135,8 @@ static enum framing_state pass_head(struct framing *framing, char *data, size_t 
         take_name(framing, data, at);
         return FRAMING_NAME;
     case FRAMING_NAME:
+        if (c == '\r')
+            data[at] = HARMLESS;
         if (c == ':') {
             begin_value(framing);
             return FRAMING_VALUE;
@@ -132,12 +154,11 @@ static enum framing_state pass_head(struct framing *framing, char *data, size_t 
             take_length(framing, data, at);
         return ends ? FRAMING_HEADER : FRAMING_VALUE;
     case FRAMING_LINE_LF:
+        return ends ? FRAMING_HEADER : bare_cr(framing, data, at, FRAMING_LINE);
     case FRAMING_VALUE_LF:
-        framing->bad_head |= !ends;
-        return FRAMING_HEADER;
+        return ends ? FRAMING_HEADER : bare_cr(framing, data, at, FRAMING_VALUE);
     default: /* FRAMING_HEAD_LF */
-        framing->bad_head |= !ends;
-        return end_head(framing);
+        return ends ? end_head(framing) : bare_cr(framing, data, at, FRAMING_NAME);
     }
 }
 
@@ -164,7 +185,8 @@ static enum framing_state pass_chunked(struct framing *framing, char c)
     case FRAMING_EXTENSION:
         if (c == '\r')
             return FRAMING_SIZE_LF;
-        return is_control(c) ? FRAMING_BROKEN : FRAMING_EXTENSION;
+        return is_control(c) || ++framing->digits > EXTENSION_BYTES_MAX ? FRAMING_BROKEN
+                                                                        : FRAMING_EXTENSION;
     case FRAMING_SIZE_LF:
         framing->digits = 0;
         if (c != '\n')
@@ -200,28 +222,34 @@ static size_t replace(struct framing *framing, char *data, size_t from, size_t l
 
 size_t framing_pass(struct framing *framing, char *data, size_t length, size_t room)
 {
+    size_t to = 0; /* where the next byte goes, which is further down once something was removed */
     for (size_t at = 0; at < length;) {
+        size_t passed = 1;
         switch (framing->state) {
         case FRAMING_REFUSED:
-            return length;
+            memmove(data + to, data + at, length - at);
+            return to + length - at;
         case FRAMING_BROKEN:
-            return replace(framing, data, at, length, room);
+            return replace(framing, data, to, to + length - at, room);
         case FRAMING_BODY:
-        case FRAMING_CHUNK: {
-            size_t passed = (size_t)MIN(framing->left, (uint64_t)(length - at));
+        case FRAMING_CHUNK:
+            passed = (size_t)MIN(framing->left, (uint64_t)(length - at));
+            memmove(data + to, data + at, passed);
             framing->left -= passed;
-            at += passed;
             if (!framing->left)
                 framing->state = framing->state == FRAMING_BODY ? FRAMING_START : FRAMING_CHUNK_CR;
             break;
-        }
         default:
+            data[to] = data[at];
             if (framing->state <= FRAMING_HEAD_LF)
-                framing->state = pass_head(framing, data, at);
+                framing->state = pass_head(framing, data, to);
             else
-                framing->state = pass_chunked(framing, data[at]);
-            at += framing->state != FRAMING_BROKEN;
+                framing->state = pass_chunked(framing, data[to]);
+            if (framing->state == FRAMING_BROKEN)
+                continue;
         }
+        at += passed;
+        to += framing->state == FRAMING_EXTENSION ? 0 : passed;
     }
-    return length;
+    return to;
 }

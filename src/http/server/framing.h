@@ -54,6 +54,7 @@ struct framing {
 
 /* Follows `length` new bytes in a buffer of `room`. Where a body's framing is invalid, it replaces
  * the rest by bytes that no parser accepts, and adds some if there is room. It renames Cookie
- * headers, which nobody reads, so that the library doesn't take them apart. Returns how many bytes
- * there are now. */
+ * headers, which nobody reads, so that the library doesn't take them apart, and removes extensions
+ * of chunks, which libmicrohttpd 1.0.0 refuses. Returns how many bytes there are now, which may be
+ * none. */
 size_t framing_pass(struct framing *framing, char *data, size_t length, size_t room);

@@ -256,11 +256,14 @@ static struct connection *follow(int fd, bool tls)
  * descriptors and sessions are not in the table. */
 __attribute__((visibility("default"))) ssize_t recv(int fd, void *data, size_t room, int flags)
 {
-    ssize_t got = recvfrom(fd, data, room, flags, NULL, NULL);
-    struct connection *connection = got > 0 && !(flags & MSG_PEEK) ? follow(fd, false) : NULL;
-    if (connection)
-        got = (ssize_t)framing_pass(&connection->framing, data, (size_t)got, room);
-    return got;
+    for (;;) {
+        ssize_t got = recvfrom(fd, data, room, flags, NULL, NULL);
+        struct connection *connection = got > 0 && !(flags & MSG_PEEK) ? follow(fd, false) : NULL;
+        if (connection)
+            got = (ssize_t)framing_pass(&connection->framing, data, (size_t)got, room);
+        if (got || !connection) /* 0 would be the connection's end */
+            return got;
+    }
 }
 
 __attribute__((visibility("default"))) ssize_t gnutls_record_recv(gnutls_session_t session,
@@ -269,10 +272,13 @@ __attribute__((visibility("default"))) ssize_t gnutls_record_recv(gnutls_session
     static ssize_t (*_Atomic next)(gnutls_session_t, void *, size_t);
     if (!next)
         next = (ssize_t(*)(gnutls_session_t, void *, size_t))dlsym(RTLD_NEXT, "gnutls_record_recv");
-    ssize_t got = next(session, data, room);
-    struct connection *connection =
-        got > 0 ? follow(gnutls_transport_get_int(session), true) : NULL;
-    if (connection)
-        got = (ssize_t)framing_pass(&connection->framing, data, (size_t)got, room);
-    return got;
+    for (;;) {
+        ssize_t got = next(session, data, room);
+        struct connection *connection =
+            got > 0 ? follow(gnutls_transport_get_int(session), true) : NULL;
+        if (connection)
+            got = (ssize_t)framing_pass(&connection->framing, data, (size_t)got, room);
+        if (got || !connection)
+            return got;
+    }
 }
