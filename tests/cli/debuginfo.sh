@@ -13,7 +13,8 @@ __attribute__((noinline)) int fourfold(volatile int *n)
 }
 int main(void) { volatile int n = 3; return fourfold(&n) != 12; }
 C
-cc -g -O2 -Wl,--build-id=0xfeed -o small small.c
+# Without a landing pad the first instruction is the inlined one, whatever the compiler's default.
+cc -g -O2 -fcf-protection=none -Wl,--build-id=0xfeed -o small small.c
 "$ASSAY" debuginfo index small 2>said
 sed -n 's/^assay: //; 1p' said
 address=$(nm small | sed -n 's/ T fourfold$//p')
