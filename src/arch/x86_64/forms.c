@@ -97,29 +97,3 @@ bool x86_64_plt_stub(const uint8_t *bytes, size_t length, uint64_t address,
     ret_stub->slot = address + (uint64_t)(cursor.at - bytes) + (uint64_t)(int64_t)distance;
     return !cursor.bad;
 }
-
-/* The bytes behind `0f 1f` of a nop of several bytes: its operand is written and not read. */
-static size_t operand_bytes(uint8_t operand)
-{
-    static const size_t displacements[] = {0, 1, 4, 0};
-    unsigned mode = operand >> 6, base = operand & 7;
-    bool with_index = mode != 3 && base == 4;
-    bool absolute = !mode && base == 5;
-    return 1 + with_index + (absolute ? 4 : displacements[mode]);
-}
-
-bool x86_64_is_padding(const uint8_t *code, size_t length)
-{
-    size_t at = 0;
-    while (at < length) {
-        while (at < length && (code[at] == 0x66 || code[at] == 0x2e))
-            at++;
-        if (at < length && code[at] == 0x90)
-            at++;
-        else if (at + 2 < length && code[at] == 0x0f && code[at + 1] == 0x1f)
-            at += 2 + operand_bytes(code[at + 2]);
-        else
-            return false;
-    }
-    return at == length;
-}

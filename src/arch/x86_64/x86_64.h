@@ -67,10 +67,6 @@ bool x86_64_go_saves_fp(const uint8_t code[9], uint32_t frame, uint32_t *ret_byt
  * else. */
 size_t x86_64_sp_write_bytes(const uint8_t code[4]);
 
-/* Whether all of the code is instructions that do nothing, as assemblers write between functions.
- */
-bool x86_64_is_padding(const uint8_t *code, size_t length);
-
 /* Is this .init or .fini, by its first and last bytes? The linker puts them together from pieces of
  * assembly, of which the first makes room on the stack in `ret_entered` bytes, and the last takes
  * it back and returns. */

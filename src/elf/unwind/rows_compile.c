@@ -4,6 +4,7 @@
 
 #include <string.h>
 
+#include "arch/x86_64/code.h"
 #include "arch/x86_64/x86_64.h"
 #include "base/memory.h"
 #include "elf/cfi/cfi.h"
@@ -325,6 +326,17 @@ static void add_function(struct unwind_rows *rows, const struct range *range, ui
 #define PADDING_BYTES_MIN 16 /* compilers pad by less */
 #define PADDING_BYTES_MAX 63
 
+static bool does_nothing(const uint8_t *code, size_t length)
+{
+    struct x86_64_instruction instruction = {0};
+    while (length && x86_64_decode(code, length, &instruction) && x86_64_is_padding(&instruction) &&
+           code[0] != 0xcc) { /* int3 */
+        code += instruction.length;
+        length -= instruction.length;
+    }
+    return !length;
+}
+
 /* Whether the code behind a range can be run from it: some of glibc's functions in assembly go on
  * into the next one, through instructions that do nothing. Those of one file are few, as long as
  * only such padding is looked at as no compiler writes. */
@@ -337,8 +349,7 @@ static bool is_passed_through(struct compile *compile, size_t number)
     uint64_t end = range->start + range->length, length = range[1].start - end;
     return length >= PADDING_BYTES_MIN && length <= PADDING_BYTES_MAX &&
            code_bytes(compile, end, range[1].start) == length &&
-           elf_read_address(compile->file, end, code, length) >= 0 &&
-           x86_64_is_padding(code, length);
+           elf_read_address(compile->file, end, code, length) >= 0 && does_nothing(code, length);
 }
 
 static void compile_list(struct compile *compile)
