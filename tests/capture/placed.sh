@@ -62,8 +62,9 @@ print(f"{total} samples, {inside} in {function}, {sum(s.count for s in cut)} cut
 for sample in cut:
     print("cut:", " ".join(f"{f.name}@{f.binary}" for f in sample.frames[:8]))
 wrong = {f.name for s in samples for f in s.frames if "decoy" in f.name or f.binary.startswith("[jit")}
-# The beginning and the end of a program are short.
+# The beginning and the end of a program are short. In the function itself no stack is cut.
 incomplete = sum(s.count for s in cut) > max(1, total // 100)
+incomplete |= any(frame.name == function for s in cut for frame in s.frames)
 sys.exit(bool(total < int(least) or inside < 0.8 * total or incomplete or wrong))
 END
 }

@@ -102,7 +102,7 @@ for name in mixBits spinOuter roundTrips viaExpression asyncArrow single handler
     grep -w "$name" names.txt >/dev/null || { echo "$name isn't there:"; cat names.txt; exit 1; }
 done
 # No function is called by its parameter.
-if grep -wE 'count|seed|x|n|value' names.txt; then exit 1; fi
+if tr ' ' '\n' <names.txt | grep -xE 'count|seed|x|n|value'; then exit 1; fi
 get "/api/v1/flame?query=wall:wall:nanoseconds::&format=folded&from=now-1h&to=now%2B1h" >folded.txt
 grep 'other;handler;single;asyncArrow;viaExpression;roundTrips;spinOuter;digestAll;mixBits ' folded.txt >/dev/null
 get "/api/v1/lines?query=wall:wall:nanoseconds::&function=mixBits&from=now-1h&to=now%2B1h" >lines.json

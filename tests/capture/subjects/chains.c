@@ -302,7 +302,7 @@ CALL void interrupted(void)
     STAY;
 }
 /* The timer runs in `interrupted` alone, so nothing else can be below a handler. */
-static void with_signals(int flags)
+CALL void with_signals(int flags)
 {
     struct sigaction action = {.sa_handler = handler, .sa_flags = flags};
     struct itimerval on = {{0, 1000}, {0, 1000}}, off = {0};
