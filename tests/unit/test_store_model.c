@@ -144,8 +144,12 @@ static void damage_file(struct model *model, const char *path, unsigned kind)
     char page[PAGE_BYTES], other[PAGE_BYTES];
     int fd = open(path, O_RDWR | O_CLOEXEC);
     struct stat found;
-    if (fd < 0 || fstat(fd, &found) < 0 || found.st_size < 2 * PAGE_BYTES)
+    if (fd < 0 || fstat(fd, &found) < 0)
         fail_msg("%s can't be damaged", path);
+    if (found.st_size < 2 * PAGE_BYTES) { /* it was cut before */
+        close(fd);
+        return;
+    }
     unsigned pages = (unsigned)(found.st_size / PAGE_BYTES);
     off_t at = (off_t)roll(model, pages) * PAGE_BYTES, to = (off_t)roll(model, pages) * PAGE_BYTES;
     remember(model, " damage:%u:%s:%lld", kind, strrchr(path, '/') + 1, (long long)at);
