@@ -185,6 +185,13 @@ static int record_target(const struct record_options *options, const struct form
     return r ? r : status;
 }
 
+/* For tests: measure waits as the agent does, which follows fewer threads above such a cost. */
+static double waits_share(void)
+{
+    const char *share = getenv("ASSAY_WAITS_SHARE");
+    return share ? strtod(share, NULL) : 0;
+}
+
 /* For tests, and for who wants to compare. */
 static enum capture_backend wanted_backend(void)
 {
@@ -221,7 +228,9 @@ static int record(const struct record_options *options, const struct format *for
         .interpreter_frames = options->interpreter_frames,
         .modes = options->modes,
         .preload = target.preload,
-        .collect = {.min_block_ns = options->min_block_ns, .events = &options->events},
+        .collect = {.min_block_ns = options->min_block_ns,
+                    .events = &options->events,
+                    .cost_share = waits_share()},
         .backend = wanted_backend(),
         .check = getenv("ASSAY_CHECK_WALKS") != NULL,
         .learn_all = options->all || options->cgroup,
@@ -231,6 +240,8 @@ static int record(const struct record_options *options, const struct format *for
     };
     if (!r)
         r = capture_new(&wanted, &capture, &error);
+    if (!r && wanted.collect.cost_share > 0)
+        capture_measure(capture);
     if (r < 0) {
         target_abandon(&target);
         r = fail(&error);
