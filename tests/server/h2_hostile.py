@@ -3,13 +3,15 @@
 goes on serving within its memory."""
 
 import http.client
+import os
 import socket
 import struct
 import sys
 import time
 
 import h2
-from grpc import EXPORT, otlp, expect, plain
+from grpc import EXPORT, expect, framed, otlp, plain
+from protobuf import field
 
 ADDRESS, PID, SANITIZED = sys.argv[1], sys.argv[2], sys.argv[3] != "0"
 MEMORY_KIB = 192 << 10  # of the process; its limit for work is 64 MiB
@@ -161,6 +163,26 @@ for stream in streams:
 serves("stalled streams")
 for stream in streams:
     expect(stalled.wait(stream).grpc, 4, "a stalled stream")
+stalled.close()
+
+# The same in a stream of messages, at each of its turns.
+stalled = h2.Connection(ADDRESS)
+with open(f"{os.environ['FIXTURES']}/parca/v1.arrow", "rb") as file:
+    samples = field(1, file.read())
+path = "/parca.profilestore.v1alpha1.ProfileStoreService/Write"
+streams = [stalled.open("POST", path, [("content-type", "application/grpc")]) for _ in range(90)]
+for stream in streams[:30]:
+    stalled.data(stream, framed(samples), ended=False)
+for stream in streams[:30]:
+    stalled.until(lambda: stalled.answers[stream].body, "the ids of stacks")
+# More of them wait for their clients than may read bodies at once.
+serves("streams without their stacks")
+expect(h2.Connection(ADDRESS).call(EXPORT, otlp("good", 1) + field(15, b"\0" * 300000)).grpc, 0, "a large body")
+for stream in streams[30:60]:
+    stalled.data(stream, framed(samples)[:-100], ended=False)
+serves("streams that stall")
+for stream in streams:
+    expect(stalled.wait(stream).grpc, 4, "a stalled stream of messages")
 stalled.close()
 
 # Windows of one byte: the answer goes out byte by byte, and the connection ends before much of it.

@@ -150,6 +150,8 @@ int http_message_read(struct http_request *request, size_t limit_bytes, struct b
             return (int)got;
         if (!got)
             return error_set(error, -EBADMSG, "The body ends within a message.");
+        if ((r = source_check_memory(error)) < 0)
+            return r;
         message->length += (size_t)got;
         rpc->left -= (uint64_t)got;
     }

@@ -168,16 +168,9 @@ void h2_stream_begin(struct h2_stream *stream, bool ended)
     request->body.expected = (size_t)MAX(request->content_length, 0);
     stream->begun = true;
     request_link(request);
-    int r = head_check(request);
+    head_check(request);
     if (ended)
         h2_stream_end(stream);
-    else if (!r && request->route->flags & HTTP_ROUTE_MESSAGES) {
-        pthread_mutex_lock(&request->lock);
-        bool submit = request_await_handler(request);
-        pthread_mutex_unlock(&request->lock);
-        if (submit)
-            workers_submit(request->server->workers, request, WORK_COMING);
-    }
 }
 
 /* ---- the body ---- */
@@ -210,10 +203,18 @@ static void expect(struct http_request *request, const uint8_t *bytes, size_t le
     request->body.expected = (size_t)grpc_prefix_length(bytes) + GRPC_PREFIX_BYTES;
 }
 
+/* With the lock held. A client that waits for an answer to its first message doesn't end its body;
+ * one that hasn't begun a message costs no thread. */
+static bool begins_messages(struct http_request *request)
+{
+    return request->route->flags & HTTP_ROUTE_MESSAGES && request->received >= GRPC_PREFIX_BYTES &&
+           !request->aborted && request_await_handler(request);
+}
+
 void h2_stream_data(struct h2_stream *stream, const void *bytes, size_t length)
 {
     struct http_request *request = stream->request;
-    bool lost = false;
+    bool lost = false, submit = false;
     stream->window -= (int64_t)length;
     pthread_mutex_lock(&request->lock);
     if (!request->discard && request->received + length > route_body_limit(request->route))
@@ -226,7 +227,11 @@ void h2_stream_data(struct h2_stream *stream, const void *bytes, size_t length)
         pthread_cond_broadcast(&request->changed);
     }
     request->received += length;
+    if (!lost && !request->discard)
+        submit = begins_messages(request);
     pthread_mutex_unlock(&request->lock);
+    if (submit)
+        workers_submit(request->server->workers, request, WORK_COMING);
     if (lost)
         nghttp2_submit_rst_stream(stream->connection->session, NGHTTP2_FLAG_NONE, stream->id,
                                   NGHTTP2_ENHANCE_YOUR_CALM);
@@ -516,8 +521,12 @@ void h2_stream_check(struct h2_stream *stream, int64_t now_ms)
     if (stream->deadline_ms && now_ms >= stream->deadline_ms)
         expire(stream);
     pthread_mutex_lock(&request->lock);
+    bool messages = request->route && request->route->flags & HTTP_ROUTE_MESSAGES;
+    bool whole = request->body.expected && request->received >= request->body.expected;
     bool receives = !request->body_ended && !request->discard && !request->body_error &&
-                    stream->window > 0 && (!stream->responded || request->rpc.messages);
+                    stream->window > 0 && (!stream->responded || request->rpc.messages) &&
+                    /* After a message it is our turn until the handler wants the next. */
+                    (!messages || !whole || request->awaits_body);
     bool sends = stream->responded && !stream->complete && !stream->deferred && !receives;
     uint64_t received = request->received;
     pthread_mutex_unlock(&request->lock);

@@ -120,10 +120,11 @@ struct http_request {
     pthread_mutex_t lock;
     pthread_cond_t changed;
     /* From here on under the lock. */
-    bool suspended; /* libmicrohttpd waits for us */
-    bool gone;      /* libmicrohttpd is done with it */
-    bool submitted; /* to the workers */
-    bool discard;   /* nobody wants the rest of the body */
+    bool suspended;   /* libmicrohttpd waits for us */
+    bool gone;        /* libmicrohttpd is done with it */
+    bool submitted;   /* to the workers */
+    bool discard;     /* nobody wants the rest of the body */
+    bool awaits_body; /* the handler does */
     bool body_ended;
     int body_error; /* 0, -E2BIG, -ECONNRESET, -ETIME */
     struct pipe body;

@@ -175,9 +175,12 @@ int64_t http_request_content_length(const struct http_request *request)
     struct http_request *own = (struct http_request *)request;
     if (request->content_length >= 0 || !request->stream)
         return request->content_length;
-    /* gRPC's clients don't say; most bodies have come before their handler runs. */
+    /* gRPC's clients don't say, but the first message does; and most bodies have come before their
+     * handler runs. */
     pthread_mutex_lock(&own->lock);
-    int64_t length = request->body_ended ? (int64_t)request->received : -1;
+    int64_t length = request->body_ended      ? (int64_t)request->received
+                     : request->body.expected ? (int64_t)request->body.expected
+                                              : -1;
     pthread_mutex_unlock(&own->lock);
     return length;
 }
@@ -235,12 +238,27 @@ ssize_t http_request_read(struct http_request *request, void *bytes, size_t room
                                  : request_read_raw(request, bytes, room, error);
 }
 
+/* With the lock held. A client that has a part of our answer is given its time to think; its thread
+ * is made up for by another meanwhile, as in http_write(). */
+static void wait_for_body(struct http_request *request)
+{
+    bool answers = request->rpc.messages;
+    if (answers)
+        workers_away(request->server->workers, true);
+    pthread_cond_wait(&request->changed, &request->lock);
+    if (answers)
+        workers_away(request->server->workers, false);
+}
+
 ssize_t request_read_raw(struct http_request *request, void *bytes, size_t room,
                          struct error *error)
 {
     pthread_mutex_lock(&request->lock);
-    while (!request->body.length && !request->body_ended && !request->body_error && room)
-        pthread_cond_wait(&request->changed, &request->lock);
+    while (!request->body.length && !request->body_ended && !request->body_error && room) {
+        request->awaits_body = true;
+        wait_for_body(request);
+    }
+    request->awaits_body = false;
     ssize_t got;
     if (request->body_error) {
         got = body_failure(request, request->body_error, error);
