@@ -4,6 +4,7 @@
 #include "base/file.h"
 #include "format/format.h"
 #include "io/wire.h"
+#include "profile/address.h"
 #include "profile/naming.h"
 #include "profile/rank.h"
 #include "sample_profile.h"
@@ -236,6 +237,46 @@ static void runs_at_other_addresses_add_up(void **state)
     assert_int_equal(profile_frame_address(&both, &both.frames[1]), 0x10040);
 }
 
+/* pprof has a mapping of all addresses where they are the linker's. */
+static void addresses_of_the_linker(void **state)
+{
+    (void)state;
+    _cleanup_profile_ struct profile one, again;
+    _cleanup_buffer_ struct buffer content = {0};
+    struct error error = {0};
+    profile_init(&one, PROFILE_ALL);
+    profile_init(&again, PROFILE_ALL);
+    struct profile_mapping mapping = {.start = PROFILE_BY_ADDRESS,
+                                      .limit = PROFILE_BY_ADDRESS,
+                                      .offset = PROFILE_BY_ADDRESS,
+                                      .file = profile_cstring(&one, "/bin/app"),
+                                      .build_id = profile_cstring(&one, "abcd")};
+    struct profile_frame frame = {.mapping = profile_mapping(&one, &mapping), .address = 0x401136};
+    uint32_t id = profile_frame(&one, &frame);
+    unsigned type = profile_type(&one, profile_cstring(&one, "cpu"), 0);
+    profile_add_value(&one, profile_sample(&one, profile_stack(&one, &id, 1), 0, 0, 0), type, 3);
+    assert_int_equal(
+        format_pprof.write(&content, &one, &(struct write_options){.type = -1}, &error), 0);
+    struct wire wire = wire_of(content.data, content.length);
+    struct wire_field field, part;
+    bool seen = false;
+    while (wire_next(&wire, &field) > 0) {
+        if (field.number != 3) /* a mapping */
+            continue;
+        struct wire inside = wire_of(field.data, field.length);
+        while (wire_next(&inside, &part) > 0) {
+            assert_true(part.number != 2 && part.number != 4); /* start and offset are 0 */
+            seen |= part.number == 3 && part.value == UINT64_MAX;
+        }
+    }
+    assert_true(seen);
+    assert_int_equal(
+        format_read_memory("it", content.data, content.length, NULL, &again, NULL, &error), 0);
+    assert_true(profile_by_address(&again.mappings[1]));
+    assert_int_equal(again.frames[1].address, 0x401136);
+    assert_int_equal(profile_frame_address(&again, &again.frames[1]), 0x401136);
+}
+
 /* Labels that are not wanted are not read, and rows that differ only in them are one. */
 static void less_detail_is_smaller(void **state)
 {
@@ -384,6 +425,7 @@ int main(void)
         cmocka_unit_test(less_detail_is_smaller),
         cmocka_unit_test(many_files_are_read_in_order),
         cmocka_unit_test(damage),
+        cmocka_unit_test(addresses_of_the_linker),
         cmocka_unit_test(a_mapping_that_is_not_there),
         cmocka_unit_test(stacks_that_are_all_empty),
         cmocka_unit_test(recognised_by_content),

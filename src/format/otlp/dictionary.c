@@ -7,6 +7,7 @@
 #include <xxhash.h>
 
 #include "format/otlp/model.h"
+#include "profile/address.h"
 
 int otlp_malformed(const struct otlp_model *model, const char *what, struct error *error)
 {
@@ -205,6 +206,9 @@ static int add_mapping(struct otlp_model *model, struct wire wire, struct error 
         if (r < 0)
             return r;
     }
+    if (mapping->attributes.count &&
+        profile_covers_all(mapping->start, mapping->limit, mapping->offset))
+        mapping->start = mapping->offset = PROFILE_BY_ADDRESS;
     return r < 0 ? otlp_malformed(model, "Mapping", error) : 0;
 }
 

@@ -2,6 +2,7 @@
 // The dictionary of an OTLP message that is being written: see otlp_tables.h.
 
 #include "format/otlp/tables.h"
+#include "profile/address.h"
 
 #include <string.h>
 #define XXH_INLINE_ALL
@@ -239,9 +240,10 @@ static uint32_t mapping_index(struct otlp_tables *tables, uint32_t mapping)
         if (build_id)
             wire_put_varint(&tables->indexes, build_id);
         entry->length = 0;
-        wire_put_u64(entry, 1, known->start);
+        bool by_address = profile_by_address(known);
+        wire_put_u64(entry, 1, by_address ? 0 : known->start);
         wire_put_u64(entry, 2, known->limit);
-        wire_put_u64(entry, 3, known->offset);
+        wire_put_u64(entry, 3, by_address ? 0 : known->offset);
         wire_put_u64(entry, 4, file);
         put_packed(entry, 5, &tables->indexes);
         tables->mappings[mapping] = add_entry(tables, OTLP_MAPPINGS, entry->data, entry->length);

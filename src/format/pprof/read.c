@@ -11,6 +11,7 @@
 #include "base/memory.h"
 #include "base/random.h"
 #include "format/pprof/reader.h"
+#include "profile/address.h"
 
 static void byte_set_release(struct byte_set *set)
 {
@@ -245,6 +246,8 @@ static int take_mapping(struct pprof_reader *reader, const struct wire_field *me
     }
     if (r < 0 || file > UINT32_MAX || build_id > UINT32_MAX)
         return -EBADMSG;
+    if (build_id && profile_covers_all(raw.mapping.start, raw.mapping.limit, raw.mapping.offset))
+        raw.mapping.start = raw.mapping.offset = PROFILE_BY_ADDRESS;
     raw.mapping.file = (uint32_t)file;
     raw.mapping.build_id = (uint32_t)build_id;
     array_reserve(reader->mappings, reader->mapping_capacity, reader->mapping_count + 1);

@@ -11,6 +11,7 @@
 #include "base/memory.h"
 #include "format/pprof/pprof.h"
 #include "io/wire.h"
+#include "profile/address.h"
 
 /* A location is a run of frames, innermost first, that share one address. */
 struct location {
@@ -223,9 +224,10 @@ static void put_mappings(struct writer *writer)
         bool named = symbols[i].named && !symbols[i].unnamed;
         size_t mark = wire_begin(writer->out, PPROF_MAPPING);
         wire_put_u64(writer->out, MAPPING_ID, i);
-        wire_put_u64(writer->out, MAPPING_START, mapping->start);
+        bool by_address = profile_by_address(mapping);
+        wire_put_u64(writer->out, MAPPING_START, by_address ? 0 : mapping->start);
         wire_put_u64(writer->out, MAPPING_LIMIT, mapping->limit);
-        wire_put_u64(writer->out, MAPPING_OFFSET, mapping->offset);
+        wire_put_u64(writer->out, MAPPING_OFFSET, by_address ? 0 : mapping->offset);
         wire_put_u64(writer->out, MAPPING_FILE, use_string(writer, mapping->file));
         wire_put_u64(writer->out, MAPPING_BUILD_ID, use_string(writer, mapping->build_id));
         wire_put_u64(writer->out, MAPPING_HAS_FUNCTIONS, named);

@@ -5,6 +5,7 @@
 
 #include "base/buffer.h"
 #include "base/memory.h"
+#include "profile/address.h"
 #include "profile/rename.h"
 
 _Static_assert(SYMBOL_FRAMES_MAX <= PROFILE_EXPANSION_MAX, "all frames of an address fit");
@@ -15,6 +16,7 @@ struct named_mapping {
     uint64_t *offsets;
     size_t count, capacity;
     uint32_t jit_pid; /* the process, where the code is in no file; else 0 */
+    bool by_address;  /* addresses are the linker's, and not offsets */
 };
 
 struct naming {
@@ -33,6 +35,21 @@ static void naming_release(struct naming *naming)
 static bool is_address_in_file(const struct profile_frame *frame)
 {
     return !frame->function && frame->mapping && frame->kind != FRAME_KERNEL;
+}
+
+/* The offset in the file that a frame's address is at, or stands for. */
+static bool find_offset(const struct named_mapping *mapping, uint64_t address, uint64_t *ret_offset)
+{
+    *ret_offset = address;
+    return !mapping->by_address || symbolizer_file_offset(mapping->file, address, ret_offset);
+}
+
+static void want_all(struct named_mapping *mapping)
+{
+    size_t count = 0;
+    for (size_t i = 0; i < mapping->count; i++)
+        count += find_offset(mapping, mapping->offsets[i], &mapping->offsets[count]);
+    symbolizer_want(mapping->file, mapping->offsets, count);
 }
 
 /* Opens the files, and has everything looked up that will be asked for. */
@@ -61,8 +78,9 @@ static void prepare(struct naming *naming, const struct profile *from, symbol_lo
         mapping->file =
             symbolizer_file(naming->symbolizer, path ? path : profile_text(from, described->file),
                             profile_text(from, described->build_id));
+        mapping->by_address = profile_by_address(described);
         if (mapping->file)
-            symbolizer_want(mapping->file, mapping->offsets, mapping->count);
+            want_all(mapping);
     }
     symbolizer_look_up(naming->symbolizer);
 }
@@ -108,8 +126,10 @@ static size_t name_frame(void *context, const struct profile *from, uint32_t id,
 {
     struct naming *naming = context;
     const struct profile_frame *frame = &from->frames[id];
-    struct symbolizer_file *file = naming->mappings[frame->mapping].file;
-    uint32_t jit_pid = naming->mappings[frame->mapping].jit_pid;
+    const struct named_mapping *mapping = &naming->mappings[frame->mapping];
+    struct symbolizer_file *file = mapping->file;
+    uint32_t jit_pid = mapping->jit_pid;
+    uint64_t offset;
     struct symbol_frame frames[SYMBOL_FRAMES_MAX];
     struct symbol symbol;
     size_t count = 0;
@@ -127,10 +147,10 @@ static size_t name_frame(void *context, const struct profile *from, uint32_t id,
         count = symbolizer_find_jit(naming->symbolizer, jit_pid, frame->address, frames, &kind);
         if (count)
             renamed[0].kind = (uint32_t)kind & 63;
-    } else if (file) {
-        count = symbolizer_file_frames(file, frame->address, frames);
+    } else if (file && find_offset(mapping, frame->address, &offset)) {
+        count = symbolizer_file_frames(file, offset, frames);
         /* A function without a name is where it starts. */
-        if (!count && symbolizer_file_find(file, frame->address, &symbol))
+        if (!count && symbolizer_file_find(file, offset, &symbol))
             renamed[0].address -= symbol.distance;
     }
     return count ? symbol_put_frames(to, frames, count, renamed) : 1;

@@ -258,6 +258,12 @@ struct symbolizer_file *symbolizer_file(struct symbolizer *symbolizer, const cha
 
 /* ---- queries ---- */
 
+bool symbolizer_file_offset(const struct symbolizer_file *file, uint64_t address,
+                            uint64_t *ret_offset)
+{
+    return elf_address_to_offset(&file->table->layout, address, ret_offset);
+}
+
 void symbolizer_want(struct symbolizer_file *file, const uint64_t *file_offsets, size_t count)
 {
     uint64_t address;

@@ -72,6 +72,9 @@ bool symbolizer_find(struct symbolizer *symbolizer, const char *path, const char
 struct symbolizer_file;
 struct symbolizer_file *symbolizer_file(struct symbolizer *symbolizer, const char *path,
                                         const char *build_id);
+/* The offset in the file of an address as the linker gave it; false when no segment has it. */
+bool symbolizer_file_offset(const struct symbolizer_file *file, uint64_t address,
+                            uint64_t *ret_offset);
 void symbolizer_want(struct symbolizer_file *file, const uint64_t *file_offsets, size_t count);
 void symbolizer_look_up(struct symbolizer *symbolizer);
 

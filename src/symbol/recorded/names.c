@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "profile/address.h"
 #include "symbol/kernel.h"
 #include "symbol/naming/naming.h"
 #include "symbol/recorded/binaries.h"
@@ -66,7 +67,7 @@ static void find_kernel(const struct profile *profile, struct recorded_kernel *r
     if (!path || kernel_symbols_load(path, &ret->symbols, NULL) < 0)
         return;
     uint64_t text = text_address(path);
-    if (text && mapping->start)
+    if (text && mapping->start && !profile_by_address(mapping))
         ret->moved = text - mapping->start;
 }
 
