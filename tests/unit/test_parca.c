@@ -138,6 +138,10 @@ static void first_version(void **state)
     /* What is asked for is a stream as ours to read: as stacks it has no frames. */
     struct parca_input asked = input_of(&samples, &ids);
     must_fail(&asked, -EBADMSG, "no stacks");
+    input.row_limit = 4;
+    assert_int_equal(parca_ask(&input, &ids, &error), -E2BIG);
+    assert_says(&error, "more than 4 stacks");
+    input.row_limit = 100;
     /* Samples without their stacks are of unknown ones. */
     assert_int_equal(parca_read(&input, PROFILE_ALL & ~PROFILE_TIMES, take, &taken, &error), 0);
     assert_non_null(strstr(buffer_text(&taken.text), "1 app(5);[unknown]:0/0\n"));
@@ -166,6 +170,27 @@ static void limits(void **state)
               "malformed");
     input = input_of(&stacks, NULL);
     must_fail(&input, -EBADMSG, "no columns of values");
+    buffer_release(&samples);
+    buffer_release(&stacks);
+}
+
+/* What both streams expand to counts together. */
+static void shared_expansion(void **state)
+{
+    (void)state;
+    struct buffer samples = load("v2-lz4.arrow"), stacks = load("v1-stacks-lz4.arrow");
+    struct parca_input alone = input_of(&samples, NULL), both = input_of(&samples, &stacks);
+    struct taken taken = {0};
+    struct error error = {0};
+    /* As much as the samples need, and no more. */
+    alone.expansion_limit = 0;
+    while (parca_read(&alone, PROFILE_ALL, take, &taken, &error) < 0)
+        alone.expansion_limit++;
+    both.expansion_limit = alone.expansion_limit;
+    must_fail(&both, -E2BIG, "expands");
+    both.expansion_limit *= 2;
+    must_read(&both);
+    buffer_release(&taken.text);
     buffer_release(&samples);
     buffer_release(&stacks);
 }
@@ -230,7 +255,8 @@ static void lz4(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(second_version), cmocka_unit_test(first_version), cmocka_unit_test(limits),
+        cmocka_unit_test(second_version), cmocka_unit_test(first_version),
+        cmocka_unit_test(limits),         cmocka_unit_test(shared_expansion),
         cmocka_unit_test(damage),         cmocka_unit_test(lz4),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

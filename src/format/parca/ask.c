@@ -7,6 +7,7 @@
 
 #include "base/memory.h"
 #include "format/parca/internal.h"
+#include "io/source.h"
 
 /* The messages' metadata, FlatBuffers that never change but for a few numbers. A schema of one
  * column, "stacktrace_id", of bytes; and a batch of it. */
@@ -41,6 +42,9 @@ enum batch_numbers {
 
 #define MARKER 0xffffffffu
 #define ID_BYTES_MAX 256
+
+/* The agent reads one message in answer, of at most 32 MiB unless it is told otherwise. */
+#define REPLY_BYTES_MAX ((32u << 20) - 1024)
 
 struct ids {
     struct buffer text;
@@ -133,12 +137,20 @@ static int add_ids(struct ids *ids, const struct parca_input *input,
         end = arrow_run_end(column, row);
         if (!arrow_text(arrow_cell(column, row), &text, &length))
             continue;
-        if (length > ID_BYTES_MAX || ids->count == input->row_limit ||
-            ids->text.length > INT32_MAX - ID_BYTES_MAX)
-            return error_set(error, -E2BIG, "The samples have too many stacks, or too long ids.");
+        if (length > ID_BYTES_MAX)
+            return error_set(error, -E2BIG, "A stack's id is %zu bytes; the limit is %d.", length,
+                             ID_BYTES_MAX);
         add_id(ids, text, length);
+        if (ids->count > input->row_limit ||
+            ids->text.length + sizeof(*ids->ends) * ids->count > REPLY_BYTES_MAX)
+            return error_set(error, -E2BIG,
+                             "The samples have more than %zu stacks, too many to ask for; send "
+                             "samples more often.",
+                             ids->count - 1);
+        if (!(row % 4096) && source_check_memory(error) < 0)
+            return error->code;
     }
-    return 0;
+    return source_check_memory(error);
 }
 
 int64_t parca_ask(const struct parca_input *input, struct buffer *out, struct error *error)

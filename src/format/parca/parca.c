@@ -365,8 +365,8 @@ int parca_read(const struct parca_input *input, enum profile_detail detail, parc
     samples.frames.left = PARCA_FRAMES_MAX;
     int r = input->stacks ? read_stacks(&samples, &stacks, error) : 0;
     if (!r)
-        r = arrow_open(&stream, input->samples, input->samples_length, input->expansion_limit,
-                       error);
+        r = arrow_open(&stream, input->samples, input->samples_length,
+                       input->stacks ? stacks.limit_bytes : input->expansion_limit, error);
     while (!r && (r = arrow_next(&stream, &samples.batch, error)) > 0)
         r = take_batch(&samples, error);
     return r;
