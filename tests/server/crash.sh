@@ -1,12 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 # What was acknowledged is there once, and what wasn't is there whole or not at all: after kill -9 at
-# random moments, a graceful end, and settings read again, all under load. See load.py.
+# random moments, a graceful end, and settings read again, all under load. See load.py and
+# load_arrow.py.
 . "$ROOT/tests/server/common.bash"
 load() { python3 "$ROOT/tests/server/load.py" "$@"; }
 
 load kill --data killed --rounds "${CRASH_ROUNDS:-8}" --check-every "${CRASH_CHECK_EVERY:-1}"
 load term --data ended --rounds "${END_ROUNDS:-3}"
 load hup --data reloaded --rounds "${RELOAD_ROUNDS:-20}"
+python3 "$ROOT/tests/server/load_arrow.py" arrow "${ARROW_ROUNDS:-4}" "$FIXTURES"
 
 # One server at a time can have the directory: the second says so, and disturbs nobody.
 start_server first --data killed -c keep.yaml

@@ -31,6 +31,24 @@ get /metrics >metrics.txt
 grep -q '^assay_http_requests_total{.*ProfilesService/Export",status="200"} [1-9]' metrics.txt
 stop_server
 
+if type gcc readelf nm >/dev/null; then
+    printf 'volatile int sink;\n__attribute__((noinline)) int hot(void) { return sink++; }\nint main(void) { return hot() + sink; }\n' >linked.c
+    # Its code is not at the address that is its offset in the file.
+    gcc -g -no-pie -fno-pie -Wl,--build-id=sha1 -o linked linked.c
+    id=$(readelf -n linked | sed -n 's/.*Build ID: //p')
+    start_server linked --data linked-store -c keep.yaml
+    python3 "$ROOT/tests/server/grpc.py" binary "${url#http://}" "$FIXTURES" linked "$id" \
+        "$(nm linked | sed -n 's/ T hot$//p')" "$(nm linked | sed -n 's/ T main$//p')"
+    stop_server
+    # Of an export without names, the same binary on this machine gives them, too.
+    mkdir -p "home/.debug/.build-id/${id:0:2}/${id:2}"
+    cp linked "home/.debug/.build-id/${id:0:2}/${id:2}/elf"
+    for export in unnamed.pb.gz unnamed.otlp; do
+        HOME=$PWD/home "$ASSAY" convert --symbolize "$export" -o named.folded
+        grep -q '^main;hot 105263156$' named.folded || { cat named.folded >&2; exit 1; }
+    done
+fi
+
 start_server watch --in-memory -c keep.yaml
 python3 "$ROOT/tests/server/grpc.py" watch "${url#http://}" "$FIXTURES" "$pid"
 wait "$pid"
