@@ -101,22 +101,48 @@ free_port() {
 }
 answers() { python3 -c 'import socket, sys; socket.create_connection(("127.0.0.1", int(sys.argv[1])))' "$1"; }
 
+# CPU time of processes so far, in hundredths of a second.
+cpu_ticks() {
+    local pid sum=0 fields
+    for pid in "$@"; do
+        read -ra fields < <(sed 's/^.*) //' "/proc/$pid/stat" 2>/dev/null) || continue
+        sum=$((sum + fields[11] + fields[12]))
+    done
+    echo "$sum"
+}
+have_used() { [ "$(cpu_ticks "${@:2}")" -ge "$1" ]; }
+family() { echo "$1" && tr ' ' '\n' <"/proc/$1/task/$1/children" | { grep . || true; }; }
+# shellcheck disable=SC2046
+has_used_by_now() { have_used "$1" $(family "$2"); }
+
 # real NAME PID OPTION...: with every sampler, records a process and its children under load and says
-# how good it is. The load is the function `load`, given the seconds that it must last at least.
-real_seconds=${ASSAY_REAL_SECONDS:-4}
+# how good it is. The load is the function `load`, given the seconds that it may last. Recorded is
+# until they have used so much CPU time that there are several times as many samples as real.py
+# wants, however busy the machine is.
+real_ticks=${ASSAY_REAL_TICKS:-100}
+real_cpu_seconds=2 # of programs that end by themselves
 real() {
-    local name=$1 pid=$2 loader pids
+    local name=$1 pid=$2 loader recorder pids began
     shift 2
     for ASSAY_SAMPLER in "${samplers[@]}"; do
-        load "$((real_seconds + 2))" >load.said 2>&1 &
+        # shellcheck disable=SC2046
+        began=$(cpu_ticks $(family "$pid"))
+        set -m # the load in a process group of its own, to end all of it
+        load 120 >load.said 2>&1 &
         loader=$!
-        started+=("$loader")
-        sleep 0.5
-        pids="$pid $(cat "/proc/$pid/task/$pid/children")"
-        pids=$(xargs <<<"$pids" | tr ' ' ',')
-        "$ASSAY" record -F 499 -p "$pids" -d "$real_seconds" -o real.pb.gz 2>said || { cat said && exit 1; }
+        set +m
+        wait_until 60 has_used_by_now $((began + 5)) "$pid" || fail "$name has nothing to do"
+        mapfile -t pids < <(family "$pid")
+        "$ASSAY" record -F 499 -p "$(IFS=, && echo "${pids[*]}")" -o real.pb.gz 2>said &
+        recorder=$!
+        began=$(cpu_ticks "${pids[@]}")
+        wait_until 100 have_used $((began + real_ticks)) "${pids[@]}" ||
+            fail "$name has used $(($(cpu_ticks "${pids[@]}") - began)) of $real_ticks ticks of CPU time"
+        kill -INT "$recorder"
+        wait "$recorder" || { cat said && exit 1; }
         sed 's/^/# /' said
         check "$name ($ASSAY_SAMPLER)" python3 "$capture/real.py" real.pb.gz "$@"
-        wait "$loader" || { cat load.said && fail "the load of $name"; }
+        kill -KILL -- "-$loader" 2>/dev/null || { cat load.said && fail "the load of $name ended early"; }
+        wait "$loader" 2>/dev/null || true
     done
 }

@@ -8,10 +8,10 @@ need python3 node
 
 cat >busy.js <<'END'
 const zlib = require("zlib");
-const end = Date.now() + 1000 * Number(process.argv[2]);
+const used = () => { const { user, system } = process.cpuUsage(); return (user + system) / 1e6; };
 let data = {};
 for (let i = 0; i < 200; i++) data["key" + i] = Array.from({ length: i % 20 }, (_, n) => n);
-while (Date.now() < end) {
+while (used() < Number(process.argv[2])) {
     const text = JSON.stringify(data);
     data = JSON.parse(text);
     const words = text.match(/[a-z]+\d+/g);
@@ -29,7 +29,7 @@ trap 'rm -f "/tmp/perf-$(cat pid 2>/dev/null || echo none).map"; finish' EXIT
 for ASSAY_SAMPLER in "${samplers[@]}"; do
     # shellcheck disable=SC2016 # of the other shell
     "$ASSAY" record -F 499 -o real.pb.gz -- sh -c 'echo $$ >pid; exec "$@"' sh \
-        node --perf-basic-prof busy.js "$real_seconds" 2>said
+        node --perf-basic-prof busy.js "$real_cpu_seconds" 2>said
     sed 's/^/# /' said
     check "Node ($ASSAY_SAMPLER)" python3 "$capture/real.py" real.pb.gz "${options[@]}"
     rm -f "/tmp/perf-$(cat pid).map"

@@ -7,10 +7,10 @@ need python3 readelf
 
 cat >busy.py <<'END'
 import hashlib, json, re, sys, threading, time, zlib
-end = time.monotonic() + float(sys.argv[1])
+end = float(sys.argv[1]) # of CPU time
 def work():
     data = {"key%d" % i: list(range(i % 20)) for i in range(200)}
-    while time.monotonic() < end:
+    while time.process_time() < end:
         text = json.dumps(data, sort_keys=True)
         data = json.loads(text)
         words = re.findall(r"[a-z]+\d+", text)
@@ -31,7 +31,7 @@ for python in "$(command -v python3)" /usr/bin/python3; do
     options=(--whole 99)
     ! has_symbols "$program" || options+=(--named 95)
     for ASSAY_SAMPLER in "${samplers[@]}"; do
-        "$ASSAY" record -F 499 -o real.pb.gz -- "$program" busy.py "$real_seconds" 2>said
+        "$ASSAY" record -F 499 -o real.pb.gz -- "$program" busy.py "$real_cpu_seconds" 2>said
         sed 's/^/# /' said
         check "$program ($ASSAY_SAMPLER)" python3 "$capture/real.py" real.pb.gz "${options[@]}"
     done

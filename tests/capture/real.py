@@ -17,7 +17,7 @@ import recording
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("recording")
-    parser.add_argument("--samples", type=int, default=40, help="the least number of stacks")
+    parser.add_argument("--samples", type=int, default=100, help="the least number of stacks")
     parser.add_argument("--whole", type=float, default=0, metavar="PERCENT")
     parser.add_argument("--named", type=float, default=0, metavar="PERCENT")
     parser.add_argument("--in", dest="binaries", default=".*", metavar="RE")

@@ -4,8 +4,8 @@
 # prints must be CASE.stdout, where that exists. $ASSAY is the program, $FIXTURES the directory with
 # input files, $ROOT the checkout. Exit status 77 skips, and the last line printed says why. Lines
 # `ok` and `not ok` are cases of their own, and are passed on. A case with a line `# Chance: REASON` may
-# be tried three times; each attempt that failed is printed, and run.py counts it. A case with a line `# Toolchains: go` (or node) runs with each version that toolchains.sh
-# finds, as the first in its PATH.
+# be tried three times; each attempt that failed is printed, and run.py counts it. A case with a line
+# `# Toolchains: go` (or node) runs with each version that toolchains.sh finds, as the first in its PATH.
 set -euo pipefail
 
 here=$(readlink -f "$0")
@@ -21,6 +21,11 @@ HOME=${HOME:-/}
 export GOCACHE=${GOCACHE:-$HOME/.cache/go-build} GOPATH=${GOPATH:-$HOME/go} GOTOOLCHAIN=local
 export RUSTUP_HOME=${RUSTUP_HOME:-$HOME/.rustup} CARGO_HOME=${CARGO_HOME:-$HOME/.cargo}
 export HOME=$folder/home TMPDIR=$folder ASSAY_CACHE=$folder/cache LC_ALL=C TZ=UTC TERM=dumb
+# Ubuntu's /usr/bin/perf only runs a perf of the running kernel's version, which a container may lack;
+# any other does as well.
+if [ -x /usr/bin/perf ] && ! /usr/bin/perf --version >/dev/null 2>&1; then
+    for perf in /usr/lib/linux-tools-*/perf; do [ ! -x "$perf" ] || PATH=${perf%/*}:$PATH; done
+fi
 unset COLUMNS LINES NO_COLOR PAGER XDG_CONFIG_HOME XDG_CACHE_HOME XDG_DATA_HOME
 
 attempts=1
@@ -62,7 +67,7 @@ mapfile -t found < <(bash "$(dirname "$(dirname "$here")")/toolchains.sh" "$tool
 result=77
 for line in "${found[@]}"; do
     read -r version program <<<"$line"
-    rm -rf "$folder/bin"
+    rm -rf "${folder:?}/bin"
     mkdir "$folder/bin"
     ln -s "$program" "$folder/bin/$tool"
     status=0

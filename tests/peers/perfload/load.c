@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Something for perf to record: two threads whose names have spaces and numbers in them, functions
-// that call each other, one that is always inlined, and time in the kernel.
+// that call each other, one that is always inlined, page faults, and time in the kernel.
 
 #include <fcntl.h>
 #include <pthread.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <time.h>
 #include <unistd.h>
@@ -47,6 +48,18 @@ static __attribute__((noinline)) void in_kernel(int file)
         sink += (unsigned long)pread(file, bytes, sizeof(bytes), 0);
 }
 
+/* Page faults that are the program's own, without the kernel's part. */
+static __attribute__((noinline)) void touch(void)
+{
+    const size_t bytes = 64 << 12;
+    char *fresh = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (fresh == MAP_FAILED)
+        return;
+    for (size_t i = 0; i < bytes; i += 4096)
+        fresh[i] = 1;
+    munmap(fresh, bytes);
+}
+
 static double seconds(void)
 {
     struct timespec now;
@@ -62,6 +75,7 @@ static void *work(void *name)
         heavy(200);
         nested(3, 50);
         in_kernel(file);
+        touch();
     }
     close(file);
     return NULL;
