@@ -80,11 +80,13 @@ struct embedded {
     bool disk_full;
     bool shed[STORE_TIERS]; /* files of that tier were dropped for the disk limit */
 
-    sem_t preparing; /* places for those who prepare a batch: see write.c */
+    sem_t preparing;         /* places for those who prepare a batch: see write.c */
+    _Atomic unsigned writing; /* batches being prepared or committed */
     pthread_mutex_t queue_lock;
     pthread_cond_t queue_changed;
     struct request *first, **last;
     size_t queued_bytes;
+    bool had_company; /* the last group had several batches */
     bool stopping;
     bool has_writer;
     pthread_t writer;

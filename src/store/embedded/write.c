@@ -256,16 +256,27 @@ static void commit_group(struct embedded *store, struct request *group)
     pthread_mutex_unlock(&store->lock);
 }
 
-/* Waits for a group: until commit_ms after its first batch came, or enough has come. */
+/* Whether other batches are likely to join the queue soon: some are being prepared, or the last
+ * group had several. With the queue's lock held. */
+static bool expects_company(const struct embedded *store)
+{
+    return store->had_company || (store->first && store->first->next) ||
+           atomic_load(&store->writing) > 1;
+}
+
+/* Takes a batch that comes alone at once; else waits for a group until commit_ms after its first
+ * batch came, or enough has come. */
 static struct request *take_group(struct embedded *store)
 {
     while (!store->first && !store->stopping)
         pthread_cond_wait(&store->queue_changed, &store->queue_lock);
     int64_t until = monotonic_ns() + store->commit_ms * 1000000ll;
-    while (store->first && store->queued_bytes < ENOUGH_BYTES && !store->stopping)
+    while (store->first && store->queued_bytes < ENOUGH_BYTES && !store->stopping &&
+           expects_company(store))
         if (condition_wait_until(&store->queue_changed, &store->queue_lock, until))
             break;
     struct request *group = store->first;
+    store->had_company = group && group->next;
     store->first = NULL;
     store->last = &store->first;
     store->queued_bytes = 0;
@@ -353,6 +364,7 @@ int embedded_write(struct store *base, const struct store_batch *batch, struct e
     if (full)
         return error_set(error, -ENOSPC, STORE_DISK_FULL);
     struct request request = {0};
+    atomic_fetch_add(&store->writing, 1);
     int r = embedded_check_room(store, error);
     if (!r)
         r = prepare(store, batch, &request, error);
@@ -376,6 +388,7 @@ int embedded_write(struct store *base, const struct store_batch *batch, struct e
         if (r < 0)
             *error = request.error;
     }
+    atomic_fetch_sub(&store->writing, 1);
     request_release(store, &request);
     return r;
 }
