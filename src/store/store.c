@@ -130,17 +130,35 @@ static int too_deep(struct error *error)
     return error_set(error, -E2BIG, "A stack has more than %d frames.", STORE_DEPTH_MAX);
 }
 
-static int check_depths(const struct profile *profile, struct error *error)
+/* How deep each node of a profile is, at most one more than may be. NULL when no stack is deep. */
+static int find_depths(const struct profile *profile, uint16_t **ret_depths, struct error *error)
 {
     if (profile->unresolved)
         return profile->unresolved->deepest <= STORE_DEPTH_MAX ? 0 : too_deep(error);
-    _cleanup_free_ uint16_t *depth = memory_zalloc(profile->node_count, sizeof(*depth));
+    uint16_t *depths = memory_zalloc(profile->node_count, sizeof(*depths)), deepest = 0;
     for (uint32_t i = 1; i < profile->node_count; i++) {
-        depth[i] = (uint16_t)(depth[profile->nodes[i].parent] + 1);
-        if (depth[i] > STORE_DEPTH_MAX)
-            return too_deep(error);
+        uint16_t depth = depths[profile->nodes[i].parent];
+        depths[i] = depth > STORE_DEPTH_MAX ? depth : depth + 1;
+        deepest = MAX(deepest, depths[i]);
     }
+    if (deepest > STORE_DEPTH_MAX)
+        *ret_depths = depths;
+    else
+        free(depths);
     return 0;
+}
+
+/* Only stacks that are to be stored count: a profile whose stacks were cut still has the nodes of
+ * the whole ones. */
+static int check_depths(const struct store_profile *window, const uint16_t *depths,
+                        struct error *error)
+{
+    bool deep = false;
+    for (size_t i = 0; depths && i < window->row_count; i++)
+        deep |= depths[window->rows[i].node] > STORE_DEPTH_MAX;
+    for (size_t i = 0; depths && i < window->exemplar_count; i++)
+        deep |= depths[window->exemplars[i].node] > STORE_DEPTH_MAX;
+    return deep ? too_deep(error) : 0;
 }
 
 int store_write(struct store *store, const struct store_batch *batch, struct error *error)
@@ -153,6 +171,7 @@ int store_write(struct store *store, const struct store_batch *batch, struct err
     if (batch->batch_id && strlen(batch->batch_id) > STORE_BATCH_ID_BYTES_MAX)
         return error_set(error, -EINVAL, "The limit of a batch id is %d bytes.",
                          STORE_BATCH_ID_BYTES_MAX);
+    _cleanup_free_ uint16_t *depths = NULL;
     for (size_t i = 0; i < batch->count; i++) {
         const struct store_profile *window = &batch->profiles[i];
         if ((r = check_labels(window->labels, error)) < 0 ||
@@ -160,8 +179,11 @@ int store_write(struct store *store, const struct store_batch *batch, struct err
             return r;
         if (window->time_ns <= 0 || window->duration_ns < 0)
             return error_set(error, -EINVAL, "A profile has no time; each requires a start.");
-        if ((!i || window->profile != batch->profiles[i - 1].profile) &&
-            (r = check_depths(window->profile, error)) < 0)
+        if (!i || window->profile != batch->profiles[i - 1].profile) {
+            free(TAKE_PTR(depths));
+            r = find_depths(window->profile, &depths, error);
+        }
+        if (r < 0 || (r = check_depths(window, depths, error)) < 0)
             return r;
     }
     return store->operations->write(store, batch, error);

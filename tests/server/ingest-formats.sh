@@ -103,6 +103,13 @@ sum() { folded alloc "$1" | awk '{sum += $NF} END {print sum}'; }
 [ "$(sum counted)" = 200 ] # the second's less the first's
 [ "$(sum delta)" = 400 ]
 
+# Stacks of any depth are stored: too deep ones lose their outermost frames, and say so.
+python3 -c 'print("\n".join(";".join(f"f{i}" for i in range(depth)) + " 1" for depth in (3, 5000)))' >deep.txt
+status 200 --data-binary @deep.txt "$url/ingest?name=deep&$when&format=folded&sampleRate=100"
+folded process_cpu:cpu:nanoseconds:cpu:nanoseconds deep >deep.folded
+grep -qx 'f0;f1;f2 10000000' deep.folded
+grep -qE '^\[truncated\];f[0-9]+;.*;f4999 10000000$' deep.folded
+
 # Coroot's agents: labels are parameters.
 status 200 --data-binary @first.pb "$url/v1/profiles?service.name=coroot&container.id=%2Fa%2Fb"
 [ "$(folded cpu coroot | sort)" = "$small" ]

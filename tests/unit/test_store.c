@@ -452,6 +452,22 @@ static void refuses_what_can_not_be(void **state)
     small_release(&small);
 }
 
+/* A profile whose stacks were cut still has the nodes of the whole ones. */
+static void checks_stored_stacks_only(void **state)
+{
+    struct store *store = ((struct fixture *)*state)->store;
+    struct small small;
+    small_make(&small, "web", TODAY_NS);
+    uint32_t frame = named(&small.profile, "deep"), node = 0;
+    for (int i = 0; i < STORE_DEPTH_MAX + 1; i++)
+        node = profile_child(&small.profile, node, frame);
+    struct error error;
+    assert_int_equal(store_write(store, &small.batch, &error), 0);
+    small.exemplar.node = node;
+    assert_int_equal(store_write(store, &small.batch, &error), -E2BIG);
+    small_release(&small);
+}
+
 static void stops_when_told_or_at_the_limit(void **state)
 {
     struct store *store = ((struct fixture *)*state)->store;
@@ -690,6 +706,7 @@ int main(void)
         BOTH(filters_by_frames),
         BOTH(keeps_exemplars),
         BOTH(refuses_what_can_not_be),
+        BOTH(checks_stored_stacks_only),
         BOTH(stops_when_told_or_at_the_limit),
         BOTH(deletes_what_is_selected),
         BOTH(gives_windows_that_can_be_written_again),
