@@ -3,10 +3,12 @@
 
 #include "base/memory.h"
 
+#include <fcntl.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <unistd.h>
 
 _Thread_local struct memory_meter *memory_meter;
 
@@ -151,6 +153,20 @@ char *memory_strndup(const char *text, size_t length)
     memcpy(copy, text, length);
     copy[length] = '\0';
     return copy;
+}
+
+size_t memory_resident(void)
+{
+    char text[128];
+    size_t resident = 0;
+    int fd = open("/proc/self/statm", O_RDONLY | O_CLOEXEC);
+    ssize_t length = fd < 0 ? -1 : read(fd, text, sizeof(text) - 1);
+    if (fd >= 0)
+        close(fd);
+    text[MAX(length, 0)] = '\0';
+    if (length <= 0 || sscanf(text, "%*u %zu", &resident) != 1)
+        return 0;
+    return resident * (size_t)sysconf(_SC_PAGESIZE);
 }
 
 #define DOUBLED_BYTES (64u << 10)

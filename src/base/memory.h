@@ -61,6 +61,10 @@ bool memory_reserved(void);
 /* Allocations that failed at first since the start. */
 uint64_t memory_shortages(void);
 
+/* Resident memory of this process, by the kernel's account, pages of files included. 0 when it
+ * isn't known. Costs some microseconds. */
+size_t memory_resident(void);
+
 #define MEMORY_NOTED_BYTES (64u << 10)
 
 /* For objects that a library allocates, as ZSTD_createDCtx() does: memory_create(CALL) makes the

@@ -15,6 +15,11 @@ void pace_spend(struct pace *pace, int64_t cpu_ns)
     pace->credit_ns -= MAX(cpu_ns, (int64_t)0);
 }
 
+void pace_earn(struct pace *pace, int64_t cpu_ns)
+{
+    pace->credit_ns += MAX(cpu_ns, (int64_t)0);
+}
+
 int64_t pace_owed_ns(struct pace *pace, int64_t now_ns)
 {
     int64_t saved_max_ns = (int64_t)(pace->share * (double)PACE_SAVED_NS);

@@ -20,5 +20,9 @@ struct pace {
 void pace_init(struct pace *pace, double share, int64_t now_ns);
 void pace_spend(struct pace *pace, int64_t cpu_ns);
 
+/* CPU time that is granted besides the share. It pays what is owed first, and is saved like the
+ * share's. */
+void pace_earn(struct pace *pace, int64_t cpu_ns);
+
 /* How long it takes until nothing is owed any more; 0 when nothing is. */
 int64_t pace_owed_ns(struct pace *pace, int64_t now_ns);

@@ -21,10 +21,13 @@
 #define MAINTENANCE_INTERVAL_MS 5000
 #define QUERY_SHARE 12    /* part of the memory limit that the stacks of one query may take */
 #define QUERY_SHARE_MAX 8 /* at most: three of these are all that there is for work */
+#define PROGRAM_BYTES (16 << 20) /* pages of the program and its libraries */
 #define MALLOC_ARENAS_MAX 8
 #define MALLOC_MAP_BYTES (1 << 20)
 #define MALLOC_TRIM_BYTES (4 << 20)
-#define MALLOC_TRIM_SECONDS 10 /* memory given back to the kernel is cleared when it is needed */
+#define MALLOC_TRIM_SECONDS 10  /* memory given back to the kernel is cleared when it is needed */
+#define MAINTENANCE_SHARE 0.003 /* of one CPU, besides what each row pays for */
+#define SHORTAGE_TRIM_NS 1000000000ll
 #define MAINTENANCE_THREAD "maintenance" /* by which benchmarks know it */
 
 static struct server_process *process_of(struct server *server)
@@ -68,6 +71,19 @@ static void log_problems(struct server_process *process)
     buffer_release(&list.now);
 }
 
+/* Work is held up near the memory limit (budget_watch_process): before that, caches and what malloc
+ * keeps for itself are given back. */
+static void keep_to_memory_limit(struct server_process *process, int64_t *trimmed_ns)
+{
+    int64_t now = monotonic_ns();
+    if (now - *trimmed_ns < SHORTAGE_TRIM_NS ||
+        memory_resident() < process->options.memory_limit_bytes / 4 * 3)
+        return;
+    store_trim(process->parts.store);
+    malloc_trim(0);
+    *trimmed_ns = monotonic_ns();
+}
+
 /* Compaction, rollups, retention: a round every few seconds, or at once when there is more. */
 static void *maintain(void *userdata)
 {
@@ -79,6 +95,7 @@ static void *maintain(void *userdata)
     while (!atomic_load(&server->stopping)) {
         audit_flush(server->audit);
         control_keep(server->control);
+        keep_to_memory_limit(process, &trimmed);
         if (monotonic_ns() >= next) {
             struct error error = {0};
             int r = store_maintain(server->store, &server->stopping, &error);
@@ -104,14 +121,21 @@ static void log_note(void *context, const char *text)
     log_info("%s", text);
 }
 
+/* Half of what is left when the program itself is in memory. */
+static uint64_t store_memory(uint64_t limit)
+{
+    return (limit - MIN(limit / 4, (uint64_t)PROGRAM_BYTES)) / 2;
+}
+
 static int open_store(struct server_process *process, struct error *error)
 {
     const struct server_options *options = &process->options;
     const char *url = options->store ? options->store : options->data;
     struct store_options store = {.classes = options->classes,
                                   .class_count = options->class_count,
-                                  .memory_limit_bytes = options->memory_limit_bytes / 2,
+                                  .memory_limit_bytes = store_memory(options->memory_limit_bytes),
                                   .disk_limit_bytes = options->disk_limit_bytes,
+                                  .maintenance_share = MAINTENANCE_SHARE,
                                   .clock_limit_ns = options->clock_limit_ns,
                                   .note = log_note,
                                   .budget = &process->admissions.memory};
@@ -171,17 +195,21 @@ static void set_limits(struct server_process *process, const struct server_optio
  * 1/8 each bodies being received, earlier cumulative profiles, and scraping; open symbol indexes
  * that are not in use take 1/8 of pages that the kernel can reclaim. malloc's own reserve is held
  * small: every arena can keep as much unused memory as it needed at its peak.
+ * No work begins beside other work where all of it could exceed 7/8 of the limit: the rest is for
+ * memory that no account sees.
  */
 static void share_memory(struct server_process *process)
 {
     uint64_t limit = process->options.memory_limit_bytes;
     admissions_init(&process->admissions, limit / 8 * 3);
+    budget_watch_process(&process->admissions.memory, limit / 8 * 7);
     memory_reserve(limit / 2); /* for requests in progress when memory runs out */
     set_limits(process, &process->options);
     long processors = sysconf(_SC_NPROCESSORS_ONLN);
     mallopt(M_ARENA_MAX, (int)MIN(MAX(processors, 2), MALLOC_ARENAS_MAX));
-    mallopt(M_MMAP_THRESHOLD, MALLOC_MAP_BYTES);
-    mallopt(M_TRIM_THRESHOLD, MALLOC_TRIM_BYTES);
+    /* Less where there is little: what is freed in the middle of a heap stays. */
+    mallopt(M_MMAP_THRESHOLD, (int)MIN(limit / 512, (uint64_t)MALLOC_MAP_BYTES));
+    mallopt(M_TRIM_THRESHOLD, (int)MIN(limit / 128, (uint64_t)MALLOC_TRIM_BYTES));
 }
 
 /* The steps that can't fail, in the order in which the parts need each other. */

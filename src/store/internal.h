@@ -56,6 +56,8 @@ struct store_operations {
     int (*stats)(struct store *store, struct store_stats *stats, struct error *error);
     int (*tenants)(struct store *store, store_text_fn *fn, void *context, struct error *error);
 
+    void (*trim)(struct store *store); /* NULL: it has no caches */
+
     /* Adds names of labels, values of the label `name`, or types; NULL: found by `series`. */
     int (*texts)(struct store *store, const struct store_selection *selection,
                  enum store_texts what, const char *name, struct text_set *set,

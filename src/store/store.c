@@ -379,6 +379,12 @@ int store_maintain(struct store *store, const atomic_bool *cancelled, struct err
     return store->operations->maintain(store, cancelled, error);
 }
 
+void store_trim(struct store *store)
+{
+    if (store->operations->trim)
+        store->operations->trim(store);
+}
+
 int store_set_retention(struct store *store, const struct store_options *options,
                         struct error *error)
 {

@@ -73,6 +73,9 @@ struct store_options {
     /* NULL, or called for each file that retention removes. */
     void (*note)(void *note_context, const char *text);
     void *note_context;
+    /* CPU time of compaction and rollups: this share of one CPU, and some for each row that is
+     * written (MAINTAIN_ROW_NS). 0: as much as they take. */
+    double maintenance_share;
     bool read_only;                /* reads only, beside a server too; embedded only */
     int64_t (*now)(void *context); /* wall clock in ns, for tests; NULL: the real one */
     void *now_context;
@@ -353,6 +356,9 @@ int store_scan(struct store *store, const struct store_selection *selection,
 /* One round of compaction, rollups, retention and the disk limit; a background thread calls it
  * every few seconds. Crash-safe at any point. Returns 1 when there is more to do right away. */
 int store_maintain(struct store *store, const atomic_bool *cancelled, struct error *error);
+
+/* Forgets caches that are not in use just then: the process is short of memory. */
+void store_trim(struct store *store);
 
 /* Other classes and another disk limit from now on; the rest of the options is not looked at.
  * Windows stay in the files of the class that they came into. One thread at a time. */

@@ -32,6 +32,20 @@ static void saves_for_ten_seconds(void **state)
     assert_in_range(pace_owed_ns(&pace, 3600 * SECOND), 10 * SECOND - 1000, 10 * SECOND + 1000);
 }
 
+static void earns_besides_its_share(void **state)
+{
+    (void)state;
+    struct pace pace;
+    pace_init(&pace, 0.01, 0);
+    pace_spend(&pace, SECOND);
+    pace_earn(&pace, SECOND / 2);
+    assert_in_range(pace_owed_ns(&pace, 0), 50 * SECOND - 1000, 50 * SECOND + 1000);
+    pace_earn(&pace, 100 * SECOND); /* saved no longer than the share's */
+    assert_int_equal(pace_owed_ns(&pace, 0), 0);
+    pace_spend(&pace, SECOND);
+    assert_in_range(pace_owed_ns(&pace, 0), 90 * SECOND - 1000, 90 * SECOND + 1000);
+}
+
 static void odd_input(void **state)
 {
     (void)state;
@@ -51,6 +65,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(pays_back),
         cmocka_unit_test(saves_for_ten_seconds),
+        cmocka_unit_test(earns_besides_its_share),
         cmocka_unit_test(odd_input),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

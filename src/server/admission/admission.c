@@ -56,7 +56,7 @@ static bool take_more(struct memory_meter *meter)
         admission->too_large = true;
         return false;
     }
-    if (!budget_wait(admission->budget, step, PUSH_WAIT_MS, admission->cancelled))
+    if (!budget_wait_more(admission->budget, step, PUSH_WAIT_MS, admission->cancelled))
         return false;
     admission->taken_bytes += step;
     meter->granted_bytes += step;
@@ -237,7 +237,8 @@ int admit_rest(struct error *error)
 {
     if (!taken.rest_bytes)
         return 0;
-    if (!wait_for(&taken.admissions->memory, taken.rest_bytes))
+    if (!budget_wait_more(&taken.admissions->memory, taken.rest_bytes, QUERY_WAIT_MS,
+                          taken.cancelled))
         return error_set(error, -EAGAIN, "The answer exceeds the free memory; try again later.");
     have_rest(&taken);
     return 0;

@@ -14,20 +14,26 @@
 #define IDLE_NS 600000000000ll
 #define RECENT_NS 60000000000ll
 
-/* With the store's lock held. */
+#define TRIM_NS 500000000ll /* between trims that growth calls for */
+#define FULL_SHARE(limit) ((limit) / 4 * 3)
+
+/* With the store's lock held. A file that somebody adds to is as large as it last was. */
 static size_t count_catalogs(struct embedded *store, struct file **ret_oldest)
 {
     size_t bytes = 0;
     for (size_t i = 0; i < store->file_count; i++) {
         struct file *file = store->files[i];
-        if (pthread_rwlock_tryrdlock(&file->lock))
-            continue;
-        bool loaded = file->loaded;
-        bytes += loaded ? catalog_memory(&file->catalog) : 0;
-        pthread_rwlock_unlock(&file->lock);
+        bool loaded = true;
+        if (!pthread_rwlock_tryrdlock(&file->lock)) {
+            loaded = file->loaded;
+            atomic_store(&file->counted_bytes, loaded ? catalog_memory(&file->catalog) : 0);
+            pthread_rwlock_unlock(&file->lock);
+        }
+        bytes += atomic_load(&file->counted_bytes);
         if (loaded && !file->references && (!*ret_oldest || file->used_ns < (*ret_oldest)->used_ns))
             *ret_oldest = file;
     }
+    atomic_store(&store->catalog_bytes, bytes);
     return bytes;
 }
 
@@ -43,7 +49,7 @@ static void forget_digests(struct embedded *store)
     }
 }
 
-void embedded_trim_caches(struct embedded *store)
+void embedded_trim_caches(struct embedded *store, bool short_of_memory)
 {
     int64_t now = monotonic_ns(), long_ago = now - IDLE_NS;
     size_t bytes, limit = store->memory_limit_bytes;
@@ -55,7 +61,8 @@ void embedded_trim_caches(struct embedded *store)
         struct file *oldest = NULL;
         bytes = count_catalogs(store, &oldest);
         bool recent = oldest && oldest->used_ns > now - RECENT_NS;
-        if (bytes <= (recent ? limit / 4 * 3 : limit / 2))
+        size_t kept = short_of_memory ? limit / 4 : recent ? FULL_SHARE(limit) : limit / 2;
+        if (bytes <= kept || (short_of_memory && !oldest && bytes <= limit / 2))
             break;
         if (!oldest) {
             forget_digests(store);
@@ -64,7 +71,30 @@ void embedded_trim_caches(struct embedded *store)
         }
         file_unload(oldest); /* without references nobody is in there, and nobody can get in */
     }
-    bool full = bytes > limit / 4 * 3;
-    atomic_store(&store->memory_full, full);
+    atomic_store(&store->memory_full, bytes > FULL_SHARE(limit));
     pthread_mutex_unlock(&store->lock);
+}
+
+void embedded_count_catalog(struct embedded *store, struct file *file)
+{
+    pthread_rwlock_rdlock(&file->lock);
+    size_t bytes = file->loaded ? catalog_memory(&file->catalog) : 0;
+    pthread_rwlock_unlock(&file->lock);
+    size_t grown = bytes - atomic_exchange(&file->counted_bytes, bytes);
+    size_t all = atomic_fetch_add(&store->catalog_bytes, grown) + grown;
+    /* Others' catalogs go at once, not only in the next round: as long as there are any. */
+    int64_t now = monotonic_ns(), trimmed = atomic_load(&store->trimmed_ns);
+    if (all > store->memory_limit_bytes / 2 && now - trimmed > TRIM_NS &&
+        atomic_compare_exchange_strong(&store->trimmed_ns, &trimmed, now))
+        embedded_trim_caches(store, false);
+    else if (all > FULL_SHARE(store->memory_limit_bytes))
+        atomic_store(&store->memory_full, true);
+}
+
+void embedded_trim(struct store *base)
+{
+    struct embedded *store = embedded_of(base);
+    pthread_rwlock_rdlock(&store->gate);
+    embedded_trim_caches(store, true);
+    pthread_rwlock_unlock(&store->gate);
 }

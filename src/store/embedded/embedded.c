@@ -512,6 +512,8 @@ int store_open_embedded(const struct store_options *options, struct store **ret_
     store->memory_limit_bytes =
         MAX(options->memory_limit_bytes ? options->memory_limit_bytes : 256ul << 20, 16ul << 20);
     budget_init(&store->own_budget, store->memory_limit_bytes);
+    /* Of all connections to all files: each could keep 2 MiB of pages. */
+    sqlite3_soft_heap_limit64((sqlite3_int64)store->memory_limit_bytes / 8);
     store->budget = options->budget ? options->budget : &store->own_budget;
     store->commit_ms = options->commit_ms ? options->commit_ms : 50;
     store->late_ms = options->late_ms ? options->late_ms : 120000;
@@ -525,6 +527,7 @@ int store_open_embedded(const struct store_options *options, struct store **ret_
     pthread_mutex_init(&store->queue_lock, NULL);
     sem_init(&store->preparing, 0, (unsigned)MAX(sysconf(_SC_NPROCESSORS_ONLN), 1) + 1);
     pthread_mutex_init(&store->maintenance, NULL);
+    pace_init(&store->pace, options->maintenance_share, monotonic_ns());
     helpers_init(&store->helpers);
     pthread_rwlockattr_t gate;
     pthread_rwlockattr_init(&gate);

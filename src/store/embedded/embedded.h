@@ -11,6 +11,7 @@
 #include <semaphore.h>
 
 #include "base/budget.h"
+#include "base/pace.h"
 #include "store/block/block.h"
 #include "store/embedded/helper.h"
 #include "store/file/file.h"
@@ -56,6 +57,8 @@ struct embedded {
     bool read_only;
     _Atomic(struct classes *) classes; /* what holds now, and what held before */
     size_t memory_limit_bytes;
+    _Atomic size_t catalog_bytes;      /* of all files' catalogs, as counted_bytes has them */
+    _Atomic int64_t trimmed_ns;        /* monotonic: when growth last had them trimmed */
     atomic_bool memory_full;           /* with what pushes need */
     _Atomic uint64_t set_aside;        /* files, ever */
     struct budget *budget, own_budget; /* of queries and maintenance */
@@ -80,7 +83,7 @@ struct embedded {
     bool disk_full;
     bool shed[STORE_TIERS]; /* files of that tier were dropped for the disk limit */
 
-    sem_t preparing;         /* places for those who prepare a batch: see write.c */
+    sem_t preparing;          /* places for those who prepare a batch: see write.c */
     _Atomic unsigned writing; /* batches being prepared or committed */
     pthread_mutex_t queue_lock;
     pthread_cond_t queue_changed;
@@ -94,6 +97,8 @@ struct embedded {
     struct helpers helpers; /* of queries */
 
     pthread_mutex_t maintenance; /* one round at a time; for what follows */
+    struct pace pace;            /* of compaction and rollups */
+    uint64_t paid_rows;          /* written ones that have been credited to it */
     int64_t clock_limit_ns;
     int64_t ran_ns, resumed_ns; /* retention, by the clock on the wall; 0: never */
     int64_t saved_ns;           /* when these were; monotonic, 0: not yet */
@@ -223,10 +228,15 @@ int embedded_scan(struct store *store, const struct store_selection *selection,
 int embedded_check(struct store *store, store_text_fn *fn, void *context, struct error *error);
 /* maintain.c */
 int embedded_maintain(struct store *store, const atomic_bool *cancelled, struct error *error);
-/* The same, without taking room for the reserve: a deletion has used that and isn't over. */
-int embedded_round(struct embedded *store, const atomic_bool *cancelled, struct error *error);
-/* caches.c */
-void embedded_trim_caches(struct embedded *store);
+/* The same, without taking room for the reserve: a deletion has used that and isn't over. Not
+ * `paced`: whatever it takes. */
+int embedded_round(struct embedded *store, bool paced, const atomic_bool *cancelled,
+                   struct error *error);
+/* caches.c. Counts what a file's catalog has grown by; from the limit on pushes are refused. */
+void embedded_count_catalog(struct embedded *store, struct file *file);
+/* Forgets what isn't in use, down to a part of the limit; more of it when memory is short. */
+void embedded_trim_caches(struct embedded *store, bool short_of_memory);
+void embedded_trim(struct store *store);
 /* rollup.c: makes slots of the next tier; 1 when there is more to do */
 int embedded_roll_up(struct embedded *store, struct file *file, struct error *error);
 /* delete.c */

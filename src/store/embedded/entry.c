@@ -165,6 +165,7 @@ const struct store_operations embedded_operations = {
     .exemplars = exemplars,
     .scan = scan,
     .maintain = embedded_maintain,
+    .trim = embedded_trim,
     .set_retention = embedded_set_retention,
     .delete = embedded_delete,
     .export = embedded_export,

@@ -113,7 +113,8 @@ static int find_parcel(struct preparation *work, const struct store_profile *win
 
 /* The series' id, with its service's tree in memory. Nearly always it is there already, and others
  * needn't wait. */
-static int find_series(struct file *file, const struct store_profile *window, uint32_t *ret_series,
+static int find_series(struct preparation *work, struct file *file,
+                       const struct store_profile *window, uint32_t *ret_series,
                        uint32_t *ret_service, struct error *error)
 {
     pthread_rwlock_rdlock(&file->lock);
@@ -122,12 +123,14 @@ static int find_series(struct file *file, const struct store_profile *window, ui
         pthread_rwlock_unlock(&file->lock);
         pthread_rwlock_wrlock(&file->lock);
         series = catalog_series(&file->catalog, window->labels, window->type);
+        work->request->grew = true;
     }
     uint32_t service = file->catalog.series[series].service;
     bool loaded = file->catalog.services[service].loaded;
     pthread_rwlock_unlock(&file->lock);
     *ret_series = series;
     *ret_service = service;
+    work->request->grew |= !loaded;
     return loaded ? 0 : file_load_tree(file, service, error);
 }
 
@@ -245,6 +248,7 @@ static void add_stacks(struct preparation *work, struct file *file, uint32_t ser
 {
     const struct profile *profile = window->profile;
     size_t rows = window->row_count;
+    work->request->grew = true;
     pthread_rwlock_wrlock(&file->lock);
     struct tree *tree = &file->catalog.services[service].tree;
     if (work->frames_file != file)
@@ -302,7 +306,7 @@ static int prepare_window(struct preparation *work, const struct store_profile *
     struct parcel *parcel = NULL;
     uint32_t series = 0, service = 0;
     int r = find_parcel(work, window, tenant, &parcel, error);
-    if (r < 0 || (r = find_series(parcel->file, window, &series, &service, error)) < 0)
+    if (r < 0 || (r = find_series(work, parcel->file, window, &series, &service, error)) < 0)
         return r;
     find_stacks(work, parcel->file, service, window);
     struct block_window meta = {.start_ns = window->time_ns,

@@ -336,6 +336,7 @@ static int select_file(struct reader *reader, struct selected_file *selected, st
 {
     struct file *file = selected->ranges->file;
     int r = file_load(file, error);
+    embedded_count_catalog(reader->store, file);
     if (embedded_is_damaged(reader->store, file, r)) {
         note_damaged(reader, file, error);
         return 0;

@@ -349,6 +349,8 @@ static int prepare(struct embedded *store, const struct store_batch *batch, stru
     while (sem_wait(&store->preparing) < 0) /* only ever by a signal */
         ;
     int r = request_prepare(store, batch, request, error);
+    for (size_t i = 0; request->grew && i < request->parcel_count; i++)
+        embedded_count_catalog(store, request->parcels[i].file);
     sem_post(&store->preparing);
     return r;
 }

@@ -36,6 +36,7 @@ struct request {
     size_t parcel_count;
     uint64_t rows;
     size_t bytes;
+    bool grew; /* catalogs got series or stacks */
 
     /* the writer's */
     sem_t answered;       /* each sender has its own: none is woken early, none meets at a lock */

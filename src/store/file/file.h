@@ -118,9 +118,10 @@ struct file {
 
     pthread_rwlock_t lock;
     struct catalog catalog;
-    bool loaded;     /* services and series */
-    bool named;      /* strings, functions, mappings and frames as well */
-    int64_t used_ns; /* monotonic: when somebody last took a reference */
+    bool loaded;                  /* services and series */
+    bool named;                   /* strings, functions, mappings and frames as well */
+    int64_t used_ns;              /* monotonic: when somebody last took a reference */
+    _Atomic size_t counted_bytes; /* of the catalog, when it was last looked at: see caches.c */
 
     pthread_mutex_t spans_lock; /* before `lock` */
 
@@ -137,6 +138,8 @@ struct file {
     bool swept;               /* has been looked through for crowded places since it was opened */
     uint64_t changes;         /* commits since it was opened */
     uint64_t quiet;           /* state() in maintain.c when there was nothing more to do for it */
+    uint64_t looked;          /* `changes` at the end of the last round */
+    uint64_t tidied;          /* `changes` + 1 when its log was last cut off */
     uint8_t (*settled)[16];   /* decided since: to be removed from `unsure` */
     size_t settled_count, settled_capacity;
     struct file_span *added; /* blocks of the transaction, for file_spans.c */

@@ -316,7 +316,7 @@ static int finish(struct embedded *store, struct store_deleted *deleted, struct 
     int r;
     for (;;) {
         do /* under load there is always more */
-            r = embedded_round(store, NULL, error);
+            r = embedded_round(store, false, NULL, error);
         while (r == 1 && monotonic_ns() <= until);
         if (!r) {
             pthread_mutex_lock(&store->maintenance);

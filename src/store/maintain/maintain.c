@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "base/memory.h"
 #include "base/number.h"
 #include "store/embedded/embedded.h"
@@ -13,6 +14,7 @@
 #define PLACES_PER_COMMIT 16
 #define WORK_WAIT_MS 2000
 #define CHUNKS_MAX 64             /* pieces of one table before they are joined */
+#define MAINTAIN_ROW_NS 250       /* of CPU time that each written row pays for */
 #define VERIFY_NS 3600000000000ll /* between looks at the index of a file */
 
 /* ---- compaction ---- */
@@ -20,12 +22,14 @@
 struct place { /* blocks of one series in one stretch of time */
     uint32_t series;
     int64_t index;
+    bool over; /* that time has passed */
 };
 
 static int find_crowded(struct embedded *store, struct file *file, struct place *places,
                         size_t *ret_count, struct error *error)
 {
     int64_t span = tier_span_ns[file->tier];
+    int64_t current = (embedded_now(store) - store->late_ms * 1000000ll) / span;
     struct connection *connection = file_borrow(file, error);
     sqlite3_stmt *statement = connection ? file_sql(file, connection, SQL_CROWDED, error) : NULL;
     int r = statement ? 0 : error->code;
@@ -33,7 +37,7 @@ static int find_crowded(struct embedded *store, struct file *file, struct place 
     if (statement) {
         sqlite3_bind_int64(statement, 1, span);
         sqlite3_bind_int64(statement, 2, FRESH_MAX);
-        sqlite3_bind_int64(statement, 3, (embedded_now(store) - store->late_ms * 1000000ll) / span);
+        sqlite3_bind_int64(statement, 3, current);
     }
     while (statement && (r = file_step(file, statement, error)) == 1) {
         if (count == PLACES_AT_ONCE) {
@@ -41,8 +45,10 @@ static int find_crowded(struct embedded *store, struct file *file, struct place 
             r = 0;
             break;
         }
-        places[count++] = (struct place){.series = (uint32_t)sqlite3_column_int64(statement, 0),
-                                         .index = sqlite3_column_int64(statement, 1)};
+        places[count] = (struct place){.series = (uint32_t)sqlite3_column_int64(statement, 0),
+                                       .index = sqlite3_column_int64(statement, 1)};
+        places[count].over = places[count].index < current;
+        count++;
     }
     file_return(file, connection);
     *ret_count = count;
@@ -98,7 +104,8 @@ static void compaction_release(struct compaction *work)
 }
 
 /* Decodes blocks of a place up to the limit of rows. Blocks that can't be read stay where they are,
- * and so do those that are about as large as they may become. */
+ * and so do those that are about as large as they may become. What was compacted before is taken
+ * only when its time is over: else an hour's first rows would be rewritten again and again. */
 static int collect_place(struct compaction *work, struct file *file, const struct place *place,
                          struct error *error)
 {
@@ -121,7 +128,7 @@ static int collect_place(struct compaction *work, struct file *file, const struc
             block_open(work->codec, data, (size_t)sqlite3_column_bytes(statement, 1), &view) < 0)
             continue;
         bool compacted = sqlite3_column_int(statement, 2);
-        if (compacted && view.row_count > work->row_limit / 2)
+        if (compacted && (!place->over || view.row_count > work->row_limit / 2))
             continue;
         if (rows && rows + view.row_count > work->row_limit) {
             sqlite3_reset(statement);
@@ -308,6 +315,21 @@ static uint64_t state(const struct embedded *store, const struct file *file)
     return 1 + file->changes + atomic_load(&store->set_aside);
 }
 
+/* A log is as large as it ever was until it is cut off: when nothing was written since the last
+ * round. That it can't be just then is nothing to report. */
+static void tidy_quiet_log(struct file *file)
+{
+    struct error ignored;
+    pthread_mutex_lock(&file->write_lock);
+    bool tidy = file->changes == file->looked && file->tidied != file->changes + 1;
+    file->looked = file->changes;
+    if (tidy)
+        file->tidied = file->changes + 1;
+    pthread_mutex_unlock(&file->write_lock);
+    if (tidy)
+        file_tidy_log(file, &ignored);
+}
+
 /* Work on one file; 1 when there is more. Damage is dealt with here. */
 static int work_on_file(struct embedded *store, struct file *file, const atomic_bool *cancelled,
                         struct error *error)
@@ -348,6 +370,8 @@ static int work_on_file(struct embedded *store, struct file *file, const atomic_
         embedded_set_aside(store, file, error->text);
         return 1; /* rollups are made again */
     }
+    if (r >= 0)
+        tidy_quiet_log(file);
     /* Nothing happened in this round, and time alone brings nothing either. */
     pthread_mutex_lock(&file->write_lock);
     if (r >= 0 && !more && file->changes == changes && file->to_ns < embedded_now(store) - DAY_NS)
@@ -369,28 +393,55 @@ static int maintain_file(struct embedded *store, struct file *file, const atomic
     return r;
 }
 
-int embedded_round(struct embedded *store, const atomic_bool *cancelled, struct error *error)
+/* Whether earlier rounds are paid for, by time and by the rows that have come since. Rounds that
+ * wait find more to do at once: so rows that trickle in for one place don't have it rewritten for
+ * each of them. */
+static bool is_paid(struct embedded *store)
 {
-    pthread_mutex_lock(&store->maintenance);
+    pthread_mutex_lock(&store->lock);
+    uint64_t rows = store->stats.written_rows;
+    pthread_mutex_unlock(&store->lock);
+    pace_earn(&store->pace, (int64_t)(rows - store->paid_rows) * MAINTAIN_ROW_NS);
+    store->paid_rows = rows;
+    return !store->pace.share || !pace_owed_ns(&store->pace, monotonic_ns());
+}
+
+static int maintain_files(struct embedded *store, struct file_list *list,
+                          const atomic_bool *cancelled, struct error *error)
+{
     int r = 0, more = 0;
-    struct file_list list = embedded_files(store, NULL, INT64_MIN, INT64_MAX);
-    for (size_t i = 0; r >= 0 && i < list.count; i++) {
+    int64_t before = clock_ns(CLOCK_THREAD_CPUTIME_ID);
+    for (size_t i = 0; r >= 0 && i < list->count; i++) {
         if (cancelled && atomic_load(cancelled))
             break;
         if (embedded_check_room(store, NULL) < 0)
             break; /* what compaction needs for a while would be the room for the next start */
-        if (list.files[i]->gone)
+        if (list->files[i]->gone)
             continue;
-        r = maintain_file(store, list.files[i], cancelled, error);
+        r = maintain_file(store, list->files[i], cancelled, error);
         more |= r == 1;
+        embedded_count_catalog(store, list->files[i]);
+        embedded_unref(store, list->files[i]); /* so that its catalog can be forgotten */
+        list->files[i] = NULL;
     }
+    pace_spend(&store->pace, clock_ns(CLOCK_THREAD_CPUTIME_ID) - before);
+    return r < 0 ? r : more;
+}
+
+int embedded_round(struct embedded *store, bool paced, const atomic_bool *cancelled,
+                   struct error *error)
+{
+    pthread_mutex_lock(&store->maintenance);
+    struct file_list list = embedded_files(store, NULL, INT64_MIN, INT64_MAX);
+    int r = !paced || is_paid(store) ? maintain_files(store, &list, cancelled, error) : 0;
+    int more = r > 0;
     size_t before = list.count;
     embedded_release(store, &list);
     if (r >= 0 && (r = embedded_scrub(store, error)) > 0)
         r = 0; /* somebody is in the way: the next round will do */
     embedded_expire(store);
     embedded_keep_to_disk_limit(store);
-    embedded_trim_caches(store);
+    embedded_trim_caches(store, false);
     pthread_mutex_lock(&store->lock);
     more |= r >= 0 && store->file_count > before; /* new rollup files have rollups of their own */
     pthread_mutex_unlock(&store->lock);
@@ -403,7 +454,7 @@ int embedded_maintain(struct store *base, const atomic_bool *cancelled, struct e
     struct embedded *store = embedded_of(base);
     if (store->read_only)
         return 0;
-    int r = embedded_round(store, cancelled, error);
+    int r = embedded_round(store, true, cancelled, error);
     embedded_keep_reserve(store);
     return r;
 }
