@@ -70,7 +70,7 @@ class Server:
         return sum(seconds for name, seconds in self.thread_seconds() if name == "maintenance")
 
     def cpu_seconds(self):
-        return sum(seconds for name, seconds in self.thread_seconds() if name != "maintenance")
+        return sum(seconds for name, seconds in self.thread_seconds() if name not in ("maintenance", "symbols"))
 
     def metrics(self):
         text = self.get("/metrics").decode()
