@@ -67,6 +67,8 @@ static void list_symbols(struct elf_file *file, const char *name, const char *st
         !elf_find_section(file, strings, &string_section) ||
         elf_read_section(file, &string_section, SYMBOLS_BYTES_MAX, &names, NULL) < 0)
         return;
+    if (!names.length)
+        return;
     functions->with_v8 |= memmem(names.data, names.length, V8_CODE, strlen(V8_CODE)) != NULL;
     for (size_t at = 0; at + sizeof(Elf64_Sym) <= content.length; at += sizeof(Elf64_Sym)) {
         Elf64_Sym symbol;
