@@ -9,6 +9,7 @@
 #include "server/compare/compared.h"
 #include "server/internal.h"
 #include "server/scrape/scrape.h"
+#include "server/watch/watch.h"
 
 static void metric(struct buffer *out, const char *name, const char *kind, const char *help,
                    double value)
@@ -154,6 +155,7 @@ void api_metrics(struct http_request *request, void *userdata)
     store_metrics(server, &out);
     memory_metrics(server, &out);
     comparison_metrics(server, &out);
+    watch_write_metrics(server->watch, &out);
     control_write_metrics(server->control, &out);
     symbols_write_metrics(server->symbols,
                           server->tokens ? http_request_identity(request)->tenant : NULL, &out);

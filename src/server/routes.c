@@ -17,6 +17,7 @@
 #include "server/pyroscope/pyroscope.h"
 #include "server/scrape/scrape.h"
 #include "server/symbols/api/symbols_api.h"
+#include "server/watch/watch.h"
 #include "server/web/web.h"
 
 #define SYMBOLS_BODY_DEFAULT (2ull << 30)
@@ -80,6 +81,9 @@ static const struct server_route {
     {"GET", "/api/v1/baselines/*", HTTP_ROLE_READ, ADMIT_FREELY, BODY_NONE, baselines_get},
     {"DELETE", "/api/v1/baselines/*", HTTP_ROLE_ADMIN, ADMIT_FREELY, BODY_NONE,
      baselines_delete_one},
+    {"GET", "/api/v1/marks", HTTP_ROLE_READ, ADMIT_FREELY, BODY_NONE, marks_list},
+    {"POST", "/api/v1/marks", HTTP_ROLE_INGEST, ADMIT_FREELY, BODY_ORDER, marks_post},
+    {"GET", "/api/v1/findings", HTTP_ROLE_READ, ADMIT_FREELY, BODY_NONE, findings_list},
     {"POST", "/api/v1/files/flame", HTTP_ROLE_READ, ADMIT_QUERY_WHOLE, BODY_PUSH, api_files_flame},
     {"POST", "/api/v1/files/diff", HTTP_ROLE_READ, ADMIT_COMPARISON_WHOLE, BODY_PUSH,
      api_files_diff},
@@ -118,6 +122,7 @@ static const struct server_route {
     {"GET", "/function", HTTP_ROLE_ANY, ADMIT_FREELY, BODY_NONE, web_page},
     {"GET", "/functions", HTTP_ROLE_ANY, ADMIT_FREELY, BODY_NONE, web_page},
     {"GET", "/files", HTTP_ROLE_ANY, ADMIT_FREELY, BODY_NONE, web_page},
+    {"GET", "/findings", HTTP_ROLE_ANY, ADMIT_FREELY, BODY_NONE, web_page},
     {"GET", "/recordings", HTTP_ROLE_ANY, ADMIT_FREELY, BODY_NONE, web_page},
     {"GET", "/agents", HTTP_ROLE_ANY, ADMIT_FREELY, BODY_NONE, web_page},
     {"GET", "/symbols", HTTP_ROLE_ANY, ADMIT_FREELY, BODY_NONE, web_page},

@@ -274,6 +274,8 @@ static int open_parts(struct server_process *process, struct error *error)
     if (!r)
         r = control_open(server->data, &server->control, error);
     if (!r)
+        r = watch_open(server, &options->watch, server->data, &server->watch, error);
+    if (!r)
         r = symbols_open(&options->symbols, server->data, server->store, &server->symbols, error);
     if (!r && options->scrape)
         r = scraper_start(&process->ingest, &process->admissions.memory, options->scrape,
@@ -291,6 +293,8 @@ int server_start(const struct server_options *options, struct label_rules *rules
     if (!r)
         r = -pthread_create(&process->maintainer, NULL, maintain, process);
     process->maintains = !r;
+    if (!r)
+        r = watch_start(process->parts.watch, error);
     if (r < 0) {
         server_stop(&process->parts, 0);
         return r;
@@ -320,6 +324,7 @@ void server_stop(struct server *server, unsigned grace_ms)
     scraper_stop(server->scraper);
     if (process->maintains)
         pthread_join(process->maintainer, NULL);
+    watch_close(server->watch);
     tokens_free(server->tokens);
     http_tls_free(process->tls);
     symbols_close(server->symbols);
@@ -369,6 +374,12 @@ static void say_what_needs_a_start(const struct server_options *old,
                     same_text(old->tls_client_ca, new->tls_client_ca)},
         {"retention_clock_limit", old->clock_limit_ns == new->clock_limit_ns},
         {"tokens", same_text(old->tokens_file, new->tokens_file)},
+        {"watch", old->watch.enabled == new->watch.enabled &&
+                      old->watch.interval_ns == new->watch.interval_ns &&
+                      old->watch.first_look_ns == new->watch.first_look_ns &&
+                      old->watch.min_growth == new->watch.min_growth &&
+                      old->watch.min_share == new->watch.min_share &&
+                      old->watch.cpu == new->watch.cpu},
         {"limits.connections", old->connections == new->connections &&
                                    old->connections_per_address == new->connections_per_address},
         {"limits.requests_per_second", old->requests_per_second == new->requests_per_second},

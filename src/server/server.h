@@ -15,6 +15,7 @@
 #include "server/scrape/scrape.h"
 #include "server/symbols/api/source_links.h"
 #include "server/symbols/symbols.h"
+#include "server/watch/watch.h"
 #include "store/store.h"
 
 #define SERVER_LISTEN_MAX 8
@@ -41,6 +42,7 @@ struct server_options {
     struct ingest_limits limits;
     struct quota_limits rate;
     struct baselines_limits baselines;
+    struct watch_options watch;
     uint64_t delta_memory_bytes; /* for the last values of cumulative types */
     struct scrape_jobs *scrape;  /* owned; NULL: none */
     uint64_t query_memory_bytes; /* of one query */

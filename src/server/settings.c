@@ -28,6 +28,7 @@ void server_options_defaults(struct server_options *options)
                    .depth = 1024,
                    .clock_skew_ns = 600000000000ll},
         .rate = {.burst_ns = 10000000000ll},
+        .watch = WATCH_OPTIONS_DEFAULT,
         .baselines = {.bytes = BASELINES_BYTES_DEFAULT, .count = BASELINES_COUNT_DEFAULT},
     };
 }
@@ -82,6 +83,20 @@ static void read_baselines(struct server_options *options, struct settings *sett
     settings_open(&section, settings->problems, settings_map(settings, "baselines"), "baselines");
     settings_size(&section, "bytes", 1u << 20, 1ull << 40, &options->baselines.bytes);
     settings_u64(&section, "count", 1, 100000, &options->baselines.count);
+    settings_close(&section);
+}
+
+static void read_watch(struct server_options *options, struct settings *settings)
+{
+    struct settings section;
+    struct watch_options *watch = &options->watch;
+    settings_open(&section, settings->problems, settings_map(settings, "watch"), "watch");
+    settings_bool(&section, "enabled", &watch->enabled);
+    settings_duration(&section, "interval", 1000000000, DAY_NS, &watch->interval_ns);
+    settings_duration(&section, "first_look", 10000000000, DAY_NS / 24, &watch->first_look_ns);
+    settings_double(&section, "min_growth", 0, 100, &watch->min_growth);
+    settings_double(&section, "min_share", 0, 1, &watch->min_share);
+    settings_double(&section, "cpu", 0.001, 1, &watch->cpu);
     settings_close(&section);
 }
 
@@ -227,6 +242,7 @@ void server_options_read(struct server_options *options, struct settings *settin
     read_tls(options, settings);
     read_limits(options, settings);
     read_baselines(options, settings);
+    read_watch(options, settings);
     read_rates(options, settings);
     read_retention(options, settings);
     settings_duration(settings, "retention_clock_limit", 0, 3650 * DAY_NS,

@@ -113,6 +113,9 @@ USES = {
         "server/symbols/api store"
     ),
     "server/grpc": "base io server/handler store",
+    "server/watch": (
+        "base compare io label query server/compare server/handler store"
+    ),
     "server/pyroscope": (
         "base format format/pprof http/access http/server io profile query server/admission "
         "server/api server/handler server/query server/symbols/api"
@@ -127,7 +130,7 @@ USES = {
     "server": (
         "base config http http/server io server/admission server/api server/audit server/compare "
         "server/control server/grpc server/handler server/ingest server/parca server/pyroscope "
-        "server/query server/scrape server/symbols server/symbols/api server/web store"
+        "server/query server/scrape server/symbols server/symbols/api server/watch server/web store"
     ),
     "cli/compare": "base cli cli/remote compare compare/gate format/picture profile",
     "cli/file": (

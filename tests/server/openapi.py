@@ -24,7 +24,7 @@ VALUES = {"query": "cpu", "from": "1980-01-01", "to": "now+1d", "limit": "3", "s
           "leftQuery": "cpu", "rightQuery": "cpu", "leftFrom": "1980-01-01",
           "search": "main", "regex": "^main", "offset": "1", "order": "asc", "hide": "main.isOdd",
           "fold": "*", "only": "x", "recursion": "once", "below": "main.isOdd", "above": "main.isOdd",
-          "service": "shop", "version": "1", "name": "app.js", "rightFrom": "1980-01-01", "leftUntil": "now", "rightUntil": "now"}
+          "service": "shop", "state": "open", "version": "1", "name": "app.js", "rightFrom": "1980-01-01", "leftUntil": "now", "rightUntil": "now"}
 # Short names of types stand for what the range has, and it has nothing in the last hour.
 ALWAYS = ["query", "from", "to"]
 NEEDED = {"/api/v1/timeseries": ["step"]}

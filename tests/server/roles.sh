@@ -12,7 +12,7 @@ start_server roles --data store --tokens tokens -c keep.yaml --access-log --log-
 
 # Routes are the program's own; who may what stands here. What is in none of these lists is for
 # readers: a route that needs no token, or another role, has to be added.
-anybody='/ready /api /api/v1/openapi.json / /explore /compare /function /functions /files /recordings /agents /symbols /assets/*
+anybody='/ready /api /api/v1/openapi.json / /explore /compare /function /functions /findings /files /recordings /agents /symbols /assets/*
 /grpc.health.v1.Health/* /grpc.health.v1.Health/Check /grpc.health.v1.Health/Watch /grpc.reflection.v1.ServerReflection/ServerReflectionInfo
 /grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo'
 senders='/api/v1/push /v1development/profiles /ingest /pyroscope/ingest /push.v1.PusherService/Push
@@ -26,7 +26,7 @@ senders='/api/v1/push /v1development/profiles /ingest /pyroscope/ingest /push.v1
 admins='/api/v1/admin/delete /api/v1/admin/acknowledge /api/v1/admin/retention/resume /api/v1/audit /api/v1/control'
 # One address, and who may what depends on the method.
 admin_methods='POST/api/v1/recordings DELETE/api/v1/recordings/* DELETE/api/v1/symbols/* DELETE/api/v1/maps/* DELETE/api/v1/baselines/*'
-sender_methods='POST/api/v1/maps POST/api/v1/baselines'
+sender_methods='POST/api/v1/maps POST/api/v1/baselines POST/api/v1/marks'
 sed -n 's/^ *{"\([A-Z]*\)", "\([^"]*\)".*/\1 \2/p' "$ROOT/src/server/routes.c" >routes.txt
 [ "$(wc -l <routes.txt)" -gt 30 ]
 role_of() {

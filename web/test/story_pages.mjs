@@ -397,7 +397,7 @@ export async function everywhere(browser, { url }) {
 }
 
 const PAGES = (checkout) => ['/', `/explore?query=${checkout}`, `/compare?query=${checkout}`,
-  `/function?query=${checkout}&name=render`, '/files', '/recordings', '/agents', '/symbols'];
+  `/function?query=${checkout}&name=render`, '/findings', '/files', '/recordings', '/agents', '/symbols'];
 
 // On a phone everything can be read without moving sideways.
 export async function phone(browser, { url }) {

@@ -35,6 +35,7 @@ const PAGES: readonly Page[] = [
   { path: '/functions', title: 'Functions', component: later('Functions'), inMenu: true, timed: true },
   { path: '/compare', title: 'Compare', component: later('Compare'), inMenu: true, timed: true },
   { path: '/function', title: 'Function', component: later('FunctionPage'), inMenu: false, timed: true },
+  { path: '/findings', title: 'Findings', component: later('Findings'), inMenu: true, timed: false },
   { path: '/files', title: 'Files', component: later('Files'), inMenu: true, timed: false },
   { path: '/recordings', title: 'Recordings', component: later('Recordings'), inMenu: true, timed: false },
   { path: '/agents', title: 'Agents', component: later('Agents'), inMenu: true, timed: false },

@@ -26,6 +26,7 @@ const PAGES: Record<string, [path: string, title: string]> = viewSecret !== null
   e: ['/explore', 'explore'],
   c: ['/compare', 'compare'],
   f: ['/files', 'files'],
+  n: ['/findings', 'findings'],
   r: ['/recordings', 'recordings'],
   a: ['/agents', 'agents'],
   y: ['/symbols', 'symbols'],

@@ -26,6 +26,7 @@ struct server {
     struct adhoc *adhoc;
     struct baselines *baselines;
     struct comparisons *comparisons;
+    struct watch *watch;
     struct admissions *admissions;
     struct audit *audit; /* NULL: in memory only */
     struct tokens *tokens;

@@ -38,6 +38,9 @@ static const struct {
     {"/api/v1/baselines", SELECTION " name part parts replace", "POST"},
     {"/api/v1/baselines/*", "part", "GET"},
     {"/api/v1/baselines/*", "", "DELETE"},
+    {"/api/v1/marks", "service from to", "GET"},
+    {"/api/v1/marks", "", "POST"},
+    {"/api/v1/findings", "service state"},
     {"/api/v1/files/flame", "name names focus format max_nodes"},
     {"/api/v1/files/diff", SELECTION " base_query base_from base_to name base_name names normalize "
                                      "focus format max_nodes"},

@@ -9,6 +9,7 @@ import type { PageProps } from '../app';
 import { get, getBlob, type FlameAnswer, type TimeSeries } from '../api';
 import { askTop } from '../exact';
 import { together, useLoad } from '../load';
+import { useMarks } from '../marks';
 import { moreParams } from '../more';
 import { Chart } from '../parts/chart';
 import { CopyLink, Export } from '../parts/export';
@@ -113,6 +114,7 @@ export function Explore({ route }: PageProps) {
     .map(([time, low, high]): [number, number, number] => [
       time, rate(meaning, [time, low, low, 1], 1), rate(meaning, [time, high, high, 1], 1)]),
   [points.value]);
+  const marks = useMarks(service, bounds);
   const empty = flame.value ? flame.value.quality.windows === 0 : flame.error?.status === 404;
   const answers = together(points, flame);
 
@@ -129,7 +131,7 @@ export function Explore({ route }: PageProps) {
       {points.value && series.length > 0 && (
         <Chart label={`${meaning.words} over time`} title={meaning.words} series={series} bounds={bounds}
           step={step} format={(value) => formatRate(meaning, value)}
-          variation={variation}
+          variation={variation} marks={marks}
           onSelect={(next) => setRange(rangeOf(next))} onOut={() => setRange(rangeOf(wider(bounds)))}>
           <GroupPicker names={labels.value ?? []} group={group}
             onChange={(name) => show({ group: name || '-' })} />

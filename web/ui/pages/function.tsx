@@ -12,6 +12,7 @@ import type { PageProps } from '../app';
 import { get, type CallersAnswer, type FunctionRow, type Point, type TimeSeries } from '../api';
 import { askTop } from '../exact';
 import { useLoad } from '../load';
+import { useMarks } from '../marks';
 import { WHOLE } from '../more';
 import { Chart } from '../parts/chart';
 import { CopyLink, Export } from '../parts/export';
@@ -23,7 +24,7 @@ import { QualityLine } from '../parts/quality';
 import { SelectionBar } from '../parts/selection-bar';
 import { Failure, Nothing, Progress } from '../parts/status';
 import { address, go, namesParam, type Params } from '../route';
-import { parseQuery, withLabel, writeQuery, type Selection } from '../selection';
+import { labelOf, parseQuery, withLabel, writeQuery, type Selection } from '../selection';
 import { spread, type ChartPoint } from '../stack';
 import { boundsOf, rangeFrom, rangeOf, rangeParams, stepOf, wider, type Bounds, type Range }
   from '../time';
@@ -34,6 +35,11 @@ interface Asked {
   name: string;
   bounds: Bounds;
 }
+
+const serviceOf = (query: string): string => {
+  const selection = parseQuery(query);
+  return selection ? labelOf(selection, 'service_name') : '';
+};
 
 const times = ({ from, to }: Bounds) => ({ from: String(from), to: String(to) });
 
@@ -48,6 +54,7 @@ function useFunctionSeries({ query, name, bounds }: Asked, count: 'flat' | 'cum'
 function OverTime({ asked, onRange }: { asked: Asked; onRange: (bounds: Bounds) => void }) {
   const self = useFunctionSeries(asked, 'flat', '');
   const total = useFunctionSeries(asked, 'cum', '');
+  const marks = useMarks(serviceOf(asked.query), asked.bounds);
   const step = stepOf(asked.bounds);
   const meaning = meaningOf(total.value?.type ?? '');
   // The parts of the stack: the function itself, and what it calls.
@@ -69,6 +76,7 @@ function OverTime({ asked, onRange }: { asked: Asked; onRange: (bounds: Bounds) 
       <Failure loaded={total.error ? total : self} />
       {self.value && total.value && <Chart label={`${meaning.words} over time`}
         title={meaning.words} series={series} bounds={asked.bounds} step={step}
+        marks={marks}
         format={(value) => formatRate(meaning, value)} onSelect={onRange}
         onOut={() => onRange(wider(asked.bounds))} />}
     </>

@@ -4,6 +4,7 @@
 import type { ComponentChildren } from 'preact';
 import { useEffect, useMemo, useRef, useState } from 'preact/hooks';
 import uPlot from 'uplot';
+import { titleOf, type Mark } from '../marks';
 import { useSettings } from '../settings';
 import { evenDigits, largest, meanOf, peakOf, stack, type ChartSeries } from '../stack';
 import { formatBounds, formatTick, formatTime, type Bounds } from '../time';
@@ -18,6 +19,7 @@ export interface ChartProps {
   height?: number;
   // How all together varied within a step, in the chart's unit.
   variation?: readonly (readonly [time: number, low: number, high: number])[];
+  marks?: readonly Mark[]; // vertical lines where something happened
   onSelect?: (bounds: Bounds) => void;
   onOut?: () => void; // a double click: a wider range
   children?: ComponentChildren; // controls beside the title
@@ -58,8 +60,26 @@ function drawVariation(plot: uPlot, variation: ChartProps['variation'] = [], ste
   ctx.restore();
 }
 
+// A dashed line where something happened.
+function drawMarks(plot: uPlot, marks: readonly Mark[] = [], colour: string): void {
+  const { ctx, bbox } = plot;
+  ctx.save();
+  ctx.strokeStyle = colour;
+  ctx.lineWidth = Math.max(1, Math.round(uPlot.pxRatio));
+  ctx.setLineDash([4 * uPlot.pxRatio, 3 * uPlot.pxRatio]);
+  ctx.beginPath();
+  for (const { time } of marks) {
+    const x = plot.valToPos(time, 'x', true);
+    if (x < bbox.left || x > bbox.left + bbox.width) continue;
+    ctx.moveTo(x, bbox.top);
+    ctx.lineTo(x, bbox.top + bbox.height);
+  }
+  ctx.stroke();
+  ctx.restore();
+}
+
 export function Chart(props: ChartProps) {
-  const { label, title, children, series, bounds, step, format, height = 128, onSelect, onOut, variation } = props;
+  const { label, title, children, series, bounds, step, format, height = 128, onSelect, onOut, variation, marks } = props;
   const highest = useMemo(() => Math.max(0, ...(variation ?? []).map(([, , high]) => high)), [variation]);
   const settings = useSettings();
   const { dark, safe } = settings.theme.scheme;
@@ -107,7 +127,8 @@ export function Chart(props: ChartProps) {
       // What is stacked on top is drawn over what is below: each fills down to the next.
       bands: shown.slice(1).map((_, i) => ({ series: [i + 2, i + 1] as [number, number] })),
       hooks: {
-        draw: [(u) => drawVariation(u, variation, step, quiet)],
+        draw: [(u) => drawVariation(u, variation, step, quiet),
+          (u) => drawMarks(u, marks, style.getPropertyValue('--text').trim())],
         setCursor: [({ cursor: { idx } }) =>
           setHovered(idx == null ? null : Math.min(idx, stacked.data[0].length - 2))],
         setSelect: [(u) => {
@@ -126,8 +147,10 @@ export function Chart(props: ChartProps) {
       observer.disconnect();
       chart.destroy();
     };
-  }, [stacked, dark, safe, settings.utc, bounds.from, bounds.to, step, height, variation]);
+  }, [stacked, dark, safe, settings.utc, bounds.from, bounds.to, step, height, variation, marks]);
   const hoveredTime = hovered === null ? undefined : stacked.data[0][hovered];
+  const near = hoveredTime === undefined ? []
+    : (marks ?? []).filter(({ time }) => time >= hoveredTime && time < hoveredTime + step);
   const within = variation?.find(([time]) => hoveredTime !== undefined && Math.abs(time - hoveredTime) < step / 2);
 
   return (
@@ -138,6 +161,7 @@ export function Chart(props: ChartProps) {
           {hovered === null || stacked.data[0][hovered] === undefined
             ? '' : formatTime(stacked.data[0][hovered], settings.utc)}
         </span>
+        {near.map((mark) => <span key={`${mark.time} ${titleOf(mark)}`} class="chart-name">{titleOf(mark)}</span>)}
         {within && <span class="chart-name">lowest <b>{format(within[1])}</b> highest <b>{format(within[2])}</b></span>}
         {(shown.length > 1 || hovered !== null) && shown.map(({ name }, i) => (
           <span key={name} class="chart-name">
@@ -157,6 +181,10 @@ export function Chart(props: ChartProps) {
           {shown.map(({ name, points }) => (
             <tr key={name}><th scope="row">{name}</th>
               <td>{format(meanOf(points))}</td><td>{format(peakOf(points))}</td></tr>
+          ))}
+          {(marks ?? []).map((mark) => (
+            <tr key={`${mark.time} ${titleOf(mark)}`}><th scope="row">{titleOf(mark)}</th>
+              <td colSpan={2}>{formatTime(mark.time, settings.utc)}</td></tr>
           ))}
           {variation && <tr><th scope="row">all, within a step</th><td /><td>{format(highest)}</td></tr>}
         </tbody>

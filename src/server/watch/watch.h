@@ -1,0 +1,84 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The watch: a job of the server that notices deploys (a version of a service that wasn't there
+ * before), compares each new version with the one before it, and keeps what grew as findings.
+ * docs/watch.md explains what it does when. Private to src/server.
+ */
+#pragma once
+
+#include <pthread.h>
+
+#include "server/handler/handler.h"
+#include "server/watch/book.h"
+
+#define WATCH_LOOKS 5                /* at a version, each after twice the time of the one before */
+#define WATCH_FALSE_DISCOVERIES 0.05 /* of all looks at a version together */
+
+struct watch_options {
+    bool enabled;
+    int64_t interval_ns;   /* between rounds */
+    int64_t first_look_ns; /* after the first profile of a version */
+    double min_growth;     /* what grew by less is not a finding */
+    double min_share;      /* of the service's total; smaller functions are not looked at */
+    double cpu;            /* the share of a core that it may take */
+};
+#define WATCH_OPTIONS_DEFAULT                                                                      \
+    (struct watch_options)                                                                         \
+    {                                                                                              \
+        .enabled = true, .interval_ns = 60000000000ll, .first_look_ns = 300000000000ll,            \
+        .min_growth = 0.05, .min_share = 0.01, .cpu = 0.05                                         \
+    }
+
+struct watch_stats {
+    _Atomic uint64_t rounds, looks, failed; /* failed: looks that ended with an error */
+    _Atomic uint64_t opened, closed;        /* findings */
+    _Atomic uint64_t left_out;              /* series and functions with names that don't fit */
+    _Atomic uint64_t busy_ns;
+};
+
+struct watch {
+    struct server *server;
+    struct watch_options options;
+    struct watch_book book;
+    struct watch_stats stats;
+    char said[ERROR_TEXT_BYTES]; /* the last failure that was logged */
+    pthread_t thread;
+    bool running;
+};
+
+/* Reads what was kept; the server's store must be open. */
+int watch_open(struct server *server, const struct watch_options *options, const char *directory,
+               struct watch **ret_watch, struct error *error);
+
+/* Begins to watch, in a thread that ends when the server is stopping. */
+int watch_start(struct watch *watch, struct error *error);
+void watch_close(struct watch *watch); /* waits for the thread; takes NULL */
+
+/* One round over all tenants, as of a time; what the thread does, for tests. */
+void watch_round(struct watch *watch, int64_t now_ns);
+
+void watch_write_metrics(struct watch *watch, struct buffer *out);
+
+/* ---- for its own files ---- */
+
+/* Waits after so much work, so that the share of a core is kept. */
+void watch_pause(const struct watch *watch, int64_t busy_ns);
+
+/* Logs a failure, unless it is the same as the last one. */
+void watch_failed(struct watch *watch, const struct error *error);
+
+/* ---- looks.c ---- */
+
+struct watch_look {
+    const char *tenant, *service, *version, *base_version;
+    int64_t from_ns, to_ns, base_from_ns, base_to_ns;
+    int64_t now_ns;
+    const char *finding; /* id of the only one that is looked at again; NULL: new ones, too */
+};
+
+/* Compares, and opens, renews and closes findings. -EAGAIN, -ECANCELED: nothing was done. */
+int watch_look(struct watch *watch, const struct watch_look *look, struct error *error);
+
+/* ---- watch_api.c ---- */
+
+server_handler marks_list, marks_post, findings_list;

@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the server has noticed: functions that grew from one version of a service to the next.
+
+import type { PageProps } from '../app';
+import { get } from '../api';
+import { useLoad, usePoll } from '../load';
+import { List, sorted, type Column } from '../parts/list';
+import { Failure, Nothing, Progress } from '../parts/status';
+import { address, go } from '../route';
+import { useSettings } from '../settings';
+import { formatAge, formatTime } from '../time';
+
+interface Finding {
+  id: string;
+  state: 'open' | 'closed';
+  service: string;
+  version: string;
+  base_version: string;
+  type: string;
+  function: string;
+  unit: string;
+  growth: number | null; // null: the function is new
+  growth_low: number | null;
+  growth_high: number | null;
+  base_share: number;
+  share: number;
+  opened: number;
+  seen: number;
+  closed?: number;
+  reason?: string;
+  link: string;
+}
+
+const percent = (part: number) => `${(part * 100).toFixed(1)}%`;
+const growth = (value: number | null) => value === null ? 'new' : `+${percent(value)}`;
+
+function columnsOf(now: number, utc: boolean): Column<Finding>[] {
+  return [
+    { id: 'function', title: 'Function', order: (finding) => finding.function,
+      cell: (finding) => <span class="long-name">{finding.function}</span> },
+    { id: 'state', title: 'State', order: ({ state }) => state,
+      cell: ({ state, reason }) => <span class={state === 'open' ? 'doubt' : undefined}
+        title={reason}>{state}</span> },
+    { id: 'service', title: 'Service', order: ({ service }) => service,
+      cell: ({ service }) => <span class="long-name">{service}</span> },
+    { id: 'version', title: 'Version', order: ({ version }) => version,
+      cell: ({ version, base_version: base }) => <span class="long-name" title={`compared with ${base}`}>{version}</span> },
+    { id: 'growth', title: 'Growth', number: true, order: (finding) => finding.growth ?? Infinity,
+      cell: (finding) => <span title={finding.growth_low === null || finding.growth_high === null ? undefined
+        : `${growth(finding.growth_low)} to ${growth(finding.growth_high)} (${finding.unit})`}>
+        {growth(finding.growth)}</span> },
+    { id: 'share', title: 'Share', number: true, order: ({ share }) => share,
+      cell: ({ share, base_share: base }) => <span title={`was ${percent(base)}`}>{percent(share)}</span> },
+    { id: 'opened', title: 'Opened', number: true, order: ({ opened }) => opened,
+      cell: ({ opened }) => <time title={formatTime(opened, utc)}>{formatAge(now - opened)}</time> },
+  ];
+}
+
+export function Findings({ route: { params } }: PageProps) {
+  const { utc } = useSettings();
+  const sort = params.get('sort') ?? '-opened';
+  const all = params.get('state') === 'all';
+  const tick = usePoll(30000);
+  const loaded = useLoad(`findings ${all} ${tick}`,
+    (signal) => get<Finding[]>('findings', { state: all ? undefined : 'open' }, signal));
+  const columns = columnsOf(Date.now() / 1000, utc);
+  const show = (change: { sort?: string; state?: string }) =>
+    go(address('/findings', { sort, state: all ? 'all' : undefined, ...change }), true);
+  return (
+    <div class="page">
+      <div class="page-head">
+        <h1>Findings</h1>
+        <span class="space" />
+        <button type="button" class="button" aria-pressed={all}
+          onClick={() => show({ state: all ? undefined : 'all' })}>Closed, too</button>
+      </div>
+      <Progress loaded={loaded} />
+      <Failure loaded={loaded} />
+      {loaded.value?.length === 0 && <Nothing>
+        <p>No {all ? '' : 'open '}findings. The server compares each new version of a service (the
+          label <code>version</code>) with the one before it, and lists here which functions take
+          more CPU than before.</p>
+      </Nothing>}
+      {loaded.value && loaded.value.length > 0 && <List label="Findings" columns={columns}
+        rows={sorted(loaded.value, columns, sort)} keyOf={({ id }) => id}
+        link={({ link }) => link} sort={sort} onSort={(next) => show({ sort: next })} />}
+    </div>
+  );
+}
