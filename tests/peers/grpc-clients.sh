@@ -7,10 +7,11 @@ type go >/dev/null 2>&1 || { echo "go is missing."; exit 77; }
 
 mkdir clients
 cp "$ROOT"/tests/peers/grpc-clients/*.go clients
+# Modules go to a directory of this test's own, beside the program's, and come from where this
+# machine's Go gets them.
+export GOPATH=$PWD/path GOFLAGS=-modcacherw GOTOOLCHAIN=local
 cd clients
 printf 'module clients\n\ngo 1.25\n' >go.mod
-# Modules go to a directory of this test's own, and come from where this machine's Go gets them.
-export GOPATH=$PWD/path GOFLAGS=-modcacherw GOTOOLCHAIN=local
 if ! timeout 400 go get github.com/apache/arrow-go/v18@v18.8.0 github.com/grafana/pyroscope/api@v1.6.0 >get.log 2>&1 ||
     ! timeout 400 go mod tidy >>get.log 2>&1; then
     tail -n 3 get.log
