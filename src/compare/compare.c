@@ -167,7 +167,7 @@ static void decide(const struct compare_table *table, const struct comparison *c
     else if (measure->p <= rate)
         measure->verdict = COMPARE_UNDECIDED;
     double seconds = fmax(table->seconds[COMPARE_BASE], table->seconds[COMPARE_NEW]);
-    if (measure->verdict == COMPARE_UNDECIDED)
+    if (measure->verdict == COMPARE_UNDECIDED && !table->level)
         measure->more_seconds = more_seconds(measure, alpha, seconds);
 }
 
@@ -247,6 +247,10 @@ static int check(const struct compare_table *table, const struct compare_options
             return error_set(error, -EINVAL,
                              "The %s side doesn't say which time it covers; normalize by total.",
                              sides[side]);
+        if (options->normalize == COMPARE_PER_REQUEST && table->level)
+            return error_set(error, -EINVAL,
+                             "These values hold at a moment and are not spent on requests; "
+                             "normalize by duration or total.");
         if (options->normalize == COMPARE_PER_REQUEST && !(table->requests[side] > 0))
             return error_set(error, -EINVAL,
                              "The number of requests on the %s side is unknown or zero; give it "

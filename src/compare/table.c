@@ -11,6 +11,7 @@
 
 #include "base/memory.h"
 #include "compare/table_parts.h"
+#include "profile/level.h"
 
 void compare_table_release(struct compare_table *table)
 {
@@ -429,6 +430,9 @@ int compare_table_build(const struct compare_source *sources, size_t count,
     _cleanup_compare_table_ struct compare_table table = {0};
     _cleanup_(builder_release) struct table_builder builder = {
         .sources = sources, .source_count = count, .table = &table};
+    if (count)
+        table.level = level_is_sample_type(
+            profile_text(sources[0].profile, sources[0].profile->types[sources[0].type].type));
     join_functions(&builder);
     join_clusters(&builder);
     table_find_inlined(&builder);

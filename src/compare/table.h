@@ -73,6 +73,7 @@ struct compare_table {
     double requests[COMPARE_SIDES];       /* 0: not counted */
     double samples[COMPARE_SIDES];        /* how many samples the values come from, about */
     bool samples_known;                   /* else a number of rows: fewer than there were */
+    bool level; /* docs/levels.md: `seconds` count snapshots, which are files or a server's steps */
     uint64_t inlined_pairs; /* caller and callee: the callee was inlined on one side only */
 };
 

@@ -35,22 +35,26 @@ static int read_covered(const struct table_builder *builder, size_t index,
     return 0;
 }
 
+/* A file with a level is one snapshot, however long it took, and counts as much as any other. */
+#define SNAPSHOT_NS 1000000000
+
 /* The whole of the profile, for each cluster that has samples. */
 static void take_whole(const struct table_builder *builder, size_t index, struct table_spans *spans)
 {
     const struct compare_source *source = &builder->sources[index];
     const struct profile *profile = source->profile;
-    int64_t to;
-    if (profile->duration_ns <= 0 || profile->time_ns < 0 ||
-        __builtin_add_overflow(profile->time_ns, profile->duration_ns, &to))
+    bool level = builder->table->level;
+    int64_t from = level ? 0 : profile->time_ns, to;
+    int64_t duration = level ? SNAPSHOT_NS : profile->duration_ns;
+    if (duration <= 0 || from < 0 || __builtin_add_overflow(from, duration, &to))
         return;
     _cleanup_free_ bool *seen = memory_zalloc(builder->table->cluster_count + 1ul, sizeof(*seen));
     if (!source->cluster_label)
-        add_span(spans, profile->time_ns, to, builder->cluster_of[index]);
+        add_span(spans, from, to, builder->cluster_of[index]);
     for (size_t row = 0; source->cluster_label && row < profile->samples.count; row++) {
         uint32_t cluster = table_cluster(builder, index, row);
         if (!seen[cluster])
-            add_span(spans, profile->time_ns, to, cluster);
+            add_span(spans, from, to, cluster);
         seen[cluster] = true;
     }
 }

@@ -11,11 +11,15 @@
 #define WINDOW_LEAST_NS 100000000 /* below that the sampling period itself shows */
 #define SLOTS_MAX (16u << 20)     /* clusters * windows of a side */
 
-/* All samples of all sources have a time. */
+/* All samples of all sources have a time. A file's level is one snapshot, whatever times its
+ * samples have: only steps of a server are several. */
 static bool has_times(const struct table_builder *builder)
 {
     for (size_t i = 0; i < builder->source_count; i++) {
-        const struct profile_samples *samples = &builder->sources[i].profile->samples;
+        const struct compare_source *source = &builder->sources[i];
+        const struct profile_samples *samples = &source->profile->samples;
+        if (builder->table->level && source->covered_type >= source->profile->type_count)
+            return false;
         if (!builder->spans[i].count || (samples->count && !samples->time_ns))
             return false;
         for (size_t row = 0; row < samples->count; row++)

@@ -230,7 +230,7 @@ static double *exposures(const struct compare_table *table, struct comparison *c
             exposure[i] = replicate->requests;
             break;
         default:
-            exposure[i] = part;
+            exposure[i] = table->level ? replicate->seconds : part;
         }
         comparison->exposure[replicate->side] += exposure[i];
     }

@@ -66,18 +66,18 @@ json render.json 'all(abs(v / d["timeline"]["durationDelta"] - 0.036e9) < 0.004e
     for v in d["timeline"]["samples"][1:-1]) and len(d["timeline"]["samples"]) > 3'
 
 # A heat map counts a push once, whatever its samples' labels are.
-for type in cpu_type heap_type; do
-    if [ $type = heap_type ]; then
+for type in "$cpu_type" heap; do
+    wanted=300000000
+    if [ "$type" = heap ]; then
         window inuse_space bytes $((start + 20)) 0 'main;a=3000,endpoint=x' 'main;b=4000,endpoint=y'
         send service_name=labelled
         get "/api/v1/top?$(query inuse labelled)&$(between 0 100)" >top.json
-        heap_type=$(json top.json 'd["type"]')
+        type=$(json top.json 'd["type"]') wanted=7000
     fi
     rpc SelectHeatmap "{\"start\":\"$((start - 60))000\",\"end\":\"$((start + 60))000\",\"step\":120,
-        \"queryType\":\"HEATMAP_QUERY_TYPE_INDIVIDUAL\",\"profileTypeID\":\"${!type}\",
+        \"queryType\":\"HEATMAP_QUERY_TYPE_INDIVIDUAL\",\"profileTypeID\":\"$type\",
         \"labelSelector\":\"{service_name=\\\"labelled\\\"}\"}" >heat.json
-    json heat.json '[(sum(s["counts"]), s["yMin"][0]) for s in d["series"][0]["slots"]] ==
-        [(1, '$([ $type = cpu_type ] && echo 300000000 || echo 7000)')]'
+    json heat.json "[(sum(s['counts']), s['yMin'][0]) for s in d['series'][0]['slots']] == [(1, $wanted)]"
 done
 
 # Growth is growth, whatever share of its own total it is.
@@ -132,6 +132,27 @@ rpc SelectSeries "{$range,\"step\":480}" >series.json
 json series.json 'abs(d["series"][0]["points"][-1]["value"] - 124000000) < 1000000'
 get "/api/v1/diff?$(query inuse heap)&base_from=$start&base_to=$((start + 240))&$(between 240 480)" >diff.json
 json diff.json 'd["scale"] == 1 and not any(f["cum_change"] for f in d["functions"])'
+
+# Comparisons average it over steps, of which the sides have different numbers, and over files,
+# whatever their durations are.
+for normalize in duration none total; do
+    get "/api/v1/compare?$(query inuse heap)&base_from=$start&base_to=$((start + 480))&$(between 240 480)&normalize=$normalize" >compare.json
+    json compare.json "abs(d['whole']['new'] * d['new']['exposure'] - 124000000) < 1000 and d['new']['seconds'] is None"
+    [ $normalize = total ] || json compare.json "d['whole']['base'] == d['whole']['new'] and d['new']['exposure'] == 1"
+done
+status 400 "$url/api/v1/compare?$(query inuse heap)&base_from=$start&base_to=$((start + 240))&$(between 240 480)&normalize=requests"
+json answer.txt '"hold at a moment" in d["message"]'
+"$ASSAY" diff -f json -u "$url" --base-query 'inuse{service_name="heap"}' --base-from $start \
+    --base-to $((start + 480)) --new-query 'inuse{service_name="heap"}' --new-from $((start + 240)) \
+    --new-to $((start + 480)) >diff.json
+json diff.json 'd["base_total"] == d["new_total"] == 124000000 and not any(r["cum_change"] for r in d["rows"])'
+window inuse_objects count $start 10 'main;cache=100000' && mv window.pb ten.pb
+window inuse_objects count $start 20 'main;cache=100000'
+for normalize in duration none; do
+    "$ASSAY" gate --normalize $normalize -f json -b ten.pb -b ten.pb -n window.pb --max-growth 5% >gate.json
+    json gate.json 'd["outcome"] == "passed" and all(c["growth"] == 0 for c in d["checks"])'
+    "$ASSAY" gate --normalize $normalize -b window.pb -n ten.pb --max-growth 5% >/dev/null
+done
 
 # The last and the greatest value of a level, with the stacks of that moment. Hosts are not looked at in
 # the same second.

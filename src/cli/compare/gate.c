@@ -69,7 +69,7 @@ static int add_limits(struct gate_command *command)
 /* Requests are known when they were given or the profiles count them. */
 static int choose_normalize(struct gate_command *command, const struct compare_table *table)
 {
-    bool requests = table->requests[0] > 0 && table->requests[1] > 0;
+    bool requests = !table->level && table->requests[0] > 0 && table->requests[1] > 0;
     bool seconds = table->seconds[0] > 0 && table->seconds[1] > 0;
     command->options.normalize = requests  ? COMPARE_PER_REQUEST
                                  : seconds ? COMPARE_PER_SECOND
@@ -85,28 +85,34 @@ static int choose_normalize(struct gate_command *command, const struct compare_t
                          command->normalize);
 }
 
-static int draw_page(const struct gate_command *command, const struct sides *sides)
+static int draw_page(const struct gate_command *command, struct sides *sides)
 {
     _cleanup_calltree_ struct calltree tree;
     _cleanup_buffer_ struct buffer content = {0};
     struct error error = {0};
     int r = 0;
+    const struct compare_table *table = &sides->table;
     calltree_init(&tree);
+    for (size_t i = 0; table->level && i < sides->count; i++)
+        sides_divide(&sides->files[i].profile, sides->sources[i].type,
+                     table->seconds[sides->sources[i].side]);
     for (size_t i = sides->count; !r && i-- > 0;)
         r = calltree_add(&tree, &sides->files[i].profile,
                          sides->sources[i].side == COMPARE_NEW ? CALLTREE_NEW : CALLTREE_BASE,
                          &error);
     double scales[PROFILE_TYPES_MAX];
-    const struct compare_table *table = &sides->table;
     bool seconds = table->seconds[0] > 0 && table->seconds[1] > 0;
     for (unsigned i = 0; i < PROFILE_TYPES_MAX; i++)
-        scales[i] =
-            seconds ? table->seconds[1] / table->seconds[0] : table->value[1] / table->value[0];
+        scales[i] = table->level ? 1
+                    : seconds    ? table->seconds[1] / table->seconds[0]
+                                 : table->value[1] / table->value[0];
     const struct compare_source *last = &sides->sources[sides->count - 1];
     struct flame_options options = {
         .title = "New against base",
         .default_type = r < 0 ? 0 : calltree_type_of(&tree, last->profile, last->type),
-        .normalize = seconds ? FLAME_NORMALIZE_DURATION : FLAME_NORMALIZE_TOTAL,
+        .normalize = table->level ? FLAME_NORMALIZE_NONE
+                     : seconds    ? FLAME_NORMALIZE_DURATION
+                                  : FLAME_NORMALIZE_TOTAL,
         .scale = scales};
     if (!r)
         r = html_draw(&content, &tree, &options, &error);

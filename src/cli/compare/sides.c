@@ -3,6 +3,7 @@
 
 #include "cli/compare/sides.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -60,6 +61,17 @@ int sides_type(const struct profile *profile, const char *name, const char *comm
             return 0;
         }
     return 0;
+}
+
+void sides_divide(struct profile *profile, unsigned type, double divisor)
+{
+    double rest = 0;
+    for (size_t row = 0; divisor > 0 && row < profile->samples.count; row++) {
+        int64_t *value = &profile->samples.values[type][row];
+        rest += (double)*value / divisor;
+        *value = llround(rest);
+        rest -= (double)*value;
+    }
 }
 
 /* A file, or a part of what a server has. */

@@ -27,6 +27,9 @@ void sides_set_requests(struct compare_table *table, const double *requests);
 int sides_type(const struct profile *profile, const char *name, const char *command,
                unsigned *ret_type);
 
+/* Divides the values of a type; their sum is rounded once. */
+void sides_divide(struct profile *profile, unsigned type, double divisor);
+
 struct sides_file {
     struct profile profile;
     struct naming naming;

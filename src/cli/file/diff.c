@@ -21,6 +21,7 @@
 #include "compare/compare.h"
 #include "format/picture/pictures.h"
 #include "profile/filter.h"
+#include "profile/level.h"
 #include "profile/units.h"
 
 struct diff_options {
@@ -47,6 +48,7 @@ struct diff_command {
     struct profile profiles[2];
     struct naming namings[2];
     struct diff_side sides[2];
+    unsigned parts[2];                    /* profiles that each side was added up from */
     enum diff_normalize asked, normalize; /* the latter of the table's type */
     bool per_request;                     /* instead */
     enum table_format format;
@@ -66,15 +68,17 @@ static void diff_command_release(struct diff_command *comparison)
 
 /* A file, a selection, or all profiles of a baseline added up. */
 static int read_side(struct diff_options *options, const char *path, enum compare_side side,
-                     struct profile *profile)
+                     struct profile *profile, unsigned *ret_parts)
 {
     unsigned parts = 1;
+    *ret_parts = 1;
     if (!remote_input_is(path))
         return input_read(&options->input, &path, 1, profile, NULL);
     int r = remote_input_count(&options->remote, path, &parts);
     for (unsigned part = 0; !r && part < parts; part++)
         r = remote_input_read(&options->remote, path, part, side, options->input.expansion_limit,
                               profile);
+    *ret_parts = parts;
     return r;
 }
 
@@ -87,7 +91,8 @@ static int load(struct diff_command *comparison)
         struct error error = {0};
         profile_init(profile, input_filter_detail(&options->filter) | PROFILE_TIMES |
                                   (options->lines ? PROFILE_LINES : 0));
-        int r = read_side(options, comparison->paths[i], (enum compare_side)i, profile);
+        int r = read_side(options, comparison->paths[i], (enum compare_side)i, profile,
+                          &comparison->parts[i]);
         if (!r && profile_prune(profile, &error) < 0)
             return fail(&error);
         if (!r)
@@ -177,13 +182,16 @@ static void add_heading(const struct diff_command *comparison, const struct diff
     buffer_add_char(out, '\n');
 }
 
-/* Judges what the table shows, with the same normalisation. A side without samples has nothing to
- * be judged by. */
-static int judge(struct diff_command *comparison)
+static bool is_level(const struct diff_command *comparison)
 {
-    static const enum compare_normalize normalize[] = {[DIFF_BY_TOTAL] = COMPARE_PER_TOTAL,
-                                                       [DIFF_BY_DURATION] = COMPARE_PER_SECOND,
-                                                       [DIFF_ABSOLUTE] = COMPARE_RAW};
+    const struct diff_side *side = &comparison->sides[1];
+    return side->type < side->profile->type_count &&
+           level_is_sample_type(profile_text(side->profile, side->profile->types[side->type].type));
+}
+
+/* The observations of both sides; none where a side has no samples. */
+static int observe(struct diff_command *comparison)
+{
     struct judgement *judgement = &comparison->judgement;
     struct error error = {0};
     for (int i = 0; i < 2; i++) {
@@ -193,9 +201,30 @@ static int judge(struct diff_command *comparison)
         compare_source_init(&judgement->sources[i], side->profile, side->naming, side->type);
         judgement->sources[i].side = i ? COMPARE_NEW : COMPARE_BASE;
         judgement->sources[i].cluster = i ? "new" : "base";
+        if (is_level(comparison) && judgement->sources[i].covered_type >= side->profile->type_count)
+            judgement->sources[i].factor = 1.0 / MAX(comparison->parts[i], 1u);
     }
-    if (compare_table_build(judgement->sources, 2, &judgement->table, &error) < 0)
-        return fail(&error);
+    return compare_table_build(judgement->sources, 2, &judgement->table, &error) < 0 ? fail(&error)
+                                                                                     : 0;
+}
+
+/* What several snapshots of a level have together becomes their average. */
+static void average_levels(struct diff_command *comparison)
+{
+    const struct judgement *judgement = &comparison->judgement;
+    for (int i = 0; judgement->table.level && i < 2; i++)
+        sides_divide(&comparison->profiles[i], comparison->sides[i].type,
+                     judgement->table.seconds[i] / judgement->sources[i].factor);
+}
+
+/* Judges what the table shows, with the same normalisation. */
+static int judge(struct diff_command *comparison)
+{
+    static const enum compare_normalize normalize[] = {[DIFF_BY_TOTAL] = COMPARE_PER_TOTAL,
+                                                       [DIFF_BY_DURATION] = COMPARE_PER_SECOND,
+                                                       [DIFF_ABSOLUTE] = COMPARE_RAW};
+    struct judgement *judgement = &comparison->judgement;
+    struct error error = {0};
     const double *values = judgement->table.value;
     if (!(values[0] > 0) || !(values[1] > 0))
         return 0;
@@ -235,8 +264,11 @@ static const struct compare_measure *judged(const struct diff_command *compariso
 /* A bound of a change in the units that the table shows: those of the new profile. */
 static int64_t bound(const struct diff_command *comparison, double value)
 {
-    const double *exposure = comparison->judgement.comparison.exposure;
-    double scaled = value * (exposure[COMPARE_NEW] > 0 ? exposure[COMPARE_NEW] : 0);
+    const struct judgement *judgement = &comparison->judgement;
+    double exposure = judgement->comparison.exposure[COMPARE_NEW];
+    if (judgement->table.level)
+        exposure /= judgement->table.seconds[COMPARE_NEW];
+    double scaled = value * (exposure > 0 ? exposure : 0);
     return scaled >= 9.2e18 ? INT64_MAX : scaled <= -9.2e18 ? INT64_MIN : llround(scaled);
 }
 
@@ -378,17 +410,21 @@ static int run(struct diff_command *comparison)
         return r;
     comparison->normalize =
         diff_resolve(&comparison->sides[0], &comparison->sides[1], comparison->asked);
-    if (comparison->asked == DIFF_BY_DURATION &&
+    if (comparison->asked == DIFF_BY_DURATION && !is_level(comparison) &&
         (!comparison->profiles[0].duration_ns || !comparison->profiles[1].duration_ns)) {
         log_error("%s has no duration; use --normalize total or none.",
                   comparison->paths[comparison->profiles[0].duration_ns ? 1 : 0]);
         return EXIT_FAILED;
     }
-    if (comparison->options->output)
-        return draw(comparison);
-    r = judge(comparison);
+    if (is_level(comparison) || !comparison->options->output)
+        r = observe(comparison);
+    if (!r && !comparison->options->output)
+        r = judge(comparison);
     if (r)
         return r;
+    average_levels(comparison);
+    if (comparison->options->output)
+        return draw(comparison);
     _cleanup_diff_ struct diff diff = {0};
     const double *requests = comparison->judgement.table.requests;
     double scale =

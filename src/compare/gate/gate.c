@@ -314,6 +314,8 @@ int gate_judge(const struct compare_table *table, const struct gate_options *opt
     if (r < 0)
         return r;
     for (size_t i = 0; i < result.count; i++) {
+        if (table->level) /* more time is not more snapshots */
+            result.checks[i].more_seconds = 0;
         result.failed += result.checks[i].outcome == GATE_FAILED;
         result.undecided += result.checks[i].outcome == GATE_UNDECIDED;
         result.more_seconds = fmax(result.more_seconds, result.checks[i].more_seconds);

@@ -44,7 +44,7 @@ static void put_measure(struct json_writer *json, const char *key,
     put_number(json, "growth_high", measure->growth_high);
     put_number(json, "p", measure->p);
     json_member_text(json, "verdict", compare_verdict_names[measure->verdict]);
-    if (measure->verdict == COMPARE_UNDECIDED)
+    if (measure->verdict == COMPARE_UNDECIDED && measure->more_seconds > 0)
         put_number(json, "more_seconds", measure->more_seconds);
     json_write_object_end(json);
 }
@@ -81,8 +81,10 @@ static void put_side(struct json_writer *json, const struct compared *compared,
 {
     const struct compare_table *table = &compared->table;
     json_write_object(json);
-    put_number(json, "seconds", table->seconds[side]);
-    put_number(json, "exposure", compared->comparison.exposure[side]);
+    put_number(json, "seconds", table->level ? NAN : table->seconds[side]);
+    /* Of a level: what makes a value the average over the steps. */
+    double steps = table->level ? table->seconds[side] : 1;
+    put_number(json, "exposure", compared->comparison.exposure[side] / steps);
     put_number(json, "samples", table->samples[side]);
     put_number(json, "requests", table->requests[side] > 0 ? table->requests[side] : NAN);
     json_member_unsigned(json, "windows", table->window_count[side]);
