@@ -30,6 +30,11 @@ soon() {
 }
 # By its CPU time: it has been there for a few samples.
 is_busy() { [ -s busy.pid ] && [ "$(awk '{ print $14 }' "/proc/$(cat busy.pid)/stat")" -gt 10 ]; }
+# A recorder that was started beside a busy process samples it: its events are open, and the process
+# has run for a while since.
+is_sampling() { find "/proc/$recorder/fd" -lname '*perf_event*' | grep -q .; }
+cpu_ticks() { awk '{ print $14 }' "/proc/$busy/stat"; }
+has_run() { [ "$(cpu_ticks)" -gt $(($1 + 30)) ]; }
 gone() { ! kill -0 "$(cat busy.pid)"; }
 # Its share of all samples; any is enough to know that they were written.
 has_spin() { "$ASSAY" report "$1" -n 0 --format csv | grep -c ',spin,' || true; }
@@ -58,8 +63,9 @@ for signal in TERM HUP INT; do
     soon is_busy
     "$ASSAY" record -F 499 -p "$busy" -o ended.pb.gz 2>said &
     recorder=$!
-    sleep 1
-    soon kill -s "$signal" "$recorder"
+    soon is_sampling
+    soon has_run "$(cpu_ticks)"
+    kill -s "$signal" "$recorder"
     status=0
     wait "$recorder" || status=$?
     kill -0 "$busy" && echo "$signal: exit code $status, spin: $(has_spin ended.pb.gz)"

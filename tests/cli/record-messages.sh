@@ -20,8 +20,12 @@ for ASSAY_SAMPLER in bpf perf; do
     ! grep -E 'not sampled|covered' said
 done
 
-# Why stacks are incomplete is a sentence, not a name of ours.
+# Why stacks are incomplete is a sentence, not a name of ours: a function without symbols that has left
+# its thread's stack for one that nothing leads back from.
 cat >lost.S <<'END'
+    .bss
+    .skip 65536
+own_stack:
     .text
     .globl _start
 _start:
@@ -30,7 +34,7 @@ _start:
 nameless = . + 16
     hlt
     .skip 15, 0x90
-    push %rbp
+    lea own_stack-4096(%rip), %rsp
     lea 1(%rsp), %rbp
     mov $1500000000, %ecx
 1:  dec %rcx
