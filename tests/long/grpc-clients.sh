@@ -6,7 +6,7 @@ type go >/dev/null 2>&1 || { echo "go is missing."; exit 77; }
 . "$ROOT/tests/server/common.bash"
 
 mkdir clients
-cp "$ROOT"/tests/peers/grpc-clients/*.go clients
+cp "$ROOT"/tests/long/grpc-clients/*.go clients
 # Modules go to a directory of this test's own, beside the program's, and come from where this
 # machine's Go gets them.
 export GOPATH=$PWD/path GOFLAGS=-modcacherw GOTOOLCHAIN=local
