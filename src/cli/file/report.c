@@ -21,7 +21,7 @@ struct report_options {
     struct group_options group;
     uint64_t top;
     bool tree, cumulative;
-    const char *callers, *callees, *lines, *type, *format;
+    const char *callers, *callees, *lines, *assembly, *type, *format;
     double least_percent;
     struct report_sources sources;
 };
@@ -259,7 +259,8 @@ static int run_view(struct report *report, const struct report_options *options)
         const char *text, *option;
     } chosen_by[] = {{options->callers, "--callers"},
                      {options->callees, "--callees"},
-                     {options->lines, "--lines"}};
+                     {options->lines, "--lines"},
+                     {options->assembly, "--asm"}};
     for (size_t i = 0; i < ARRAY_LENGTH(chosen_by); i++) {
         if (!chosen_by[i].text)
             continue;
@@ -267,6 +268,8 @@ static int run_view(struct report *report, const struct report_options *options)
         int r = choose_functions(report, chosen_by[i].text, chosen_by[i].option, &chosen);
         if (r)
             return r;
+        if (options->assembly)
+            return report_asm(report, chosen, chosen_by[i].text);
         if (options->lines)
             report_lines(report, chosen);
         else
@@ -298,6 +301,7 @@ static int run_report(struct report_options *options, const struct command_line 
     _cleanup_profile_ struct profile profile;
     profile_init(&profile, input_filter_detail(&options->filter) |
                                (options->lines ? PROFILE_LINES : 0) |
+                               (options->assembly ? PROFILE_ADDRESSES : 0) |
                                profile_group_detail(&options->group.keys));
     int r = input_read(&options->input, line->values, line->count, &profile, NULL);
     if (!r)
@@ -311,7 +315,8 @@ static int run_report(struct report_options *options, const struct command_line 
     r = input_filter(&options->filter, "report", &profile);
     if (r)
         return r;
-    bool tables = !options->tree && !options->callers && !options->callees && !options->lines;
+    bool tables = !options->tree && !options->callers && !options->callees && !options->lines &&
+                  !options->assembly;
     profile_group(&profile, &options->group.keys,
                   tables ? PROFILE_GROUP_ONLY : PROFILE_GROUP_ROOTS);
     _cleanup_naming_ struct naming naming;
@@ -342,10 +347,13 @@ int command_report(int argc, char **argv)
         {"callees", 0, OPTION_TEXT, "FN", "callees of FN", &options.callees},
         {"lines", 0, OPTION_TEXT, "FN", "the lines of FN, with the source if available",
          &options.lines},
+        {"asm", 0, OPTION_TEXT, "FN", "the instructions of FN, if its binary is on this machine",
+         &options.assembly},
         GROUP_OPTION(&options.group),
-        {"source-path", 0, OPTION_LIST, "DIR", "directory where --lines looks for sources first",
+        {"source-path", 0, OPTION_LIST, "DIR",
+         "directory where sources of --lines and --asm are looked for first",
          &options.sources.folders},
-        {"debuginfod", 0, OPTION_TEXT, "URL", "debuginfod server for the sources of --lines",
+        {"debuginfod", 0, OPTION_TEXT, "URL", "debuginfod server for these sources",
          &options.sources.debuginfod},
         {"token-file", 0, OPTION_TEXT, "FILE", "its token; default: $ASSAY_TOKEN",
          &options.sources.token_file},
@@ -370,9 +378,11 @@ int command_report(int argc, char **argv)
     int r = options_parse(&line, argc, argv);
     if (r >= 0)
         return r;
-    if (options.tree + !!options.callers + !!options.callees + !!options.lines > 1)
-        return options_wrong("report",
-                             "--tree, --callers, --callees and --lines are mutually exclusive.");
+    if (options.tree + !!options.callers + !!options.callees + !!options.lines +
+            !!options.assembly >
+        1)
+        return options_wrong(
+            "report", "--tree, --callers, --callees, --lines and --asm are mutually exclusive.");
     r = input_group(&options.group, "report");
     if (!r)
         r = run_report(&options, &line);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The views of `assay report`: report.c chooses, report_tree.c and report_lines.c hold the larger
- * ones. */
+/* The views of `assay report`: report.c chooses; report_tree.c, report_lines.c and report_asm.c
+ * hold the larger ones. */
 #pragma once
 
 #include "cli/file/report_source.h"
@@ -19,7 +19,7 @@ struct report {
     double least_percent;
     enum table_format format;
     bool colour;
-    struct report_sources *sources; /* of --lines */
+    struct report_sources *sources; /* of --lines and --asm */
     struct buffer *out;
 };
 
@@ -36,3 +36,5 @@ void report_end(struct report *report);
 
 void report_tree(struct report *report);
 void report_lines(struct report *report, const bool *chosen);
+/* Returns 0 or an exit code, after it said why. */
+int report_asm(struct report *report, const bool *chosen, const char *name);

@@ -11,6 +11,7 @@
 #include "base/memory.h"
 #include "elf/vdso.h"
 #include "symbol/debugfile.h"
+#include "symbol/disassembly.h"
 #include "symbol/gonames.h"
 #include "symbol/index/build.h"
 #include "symbol/kernel.h"
@@ -54,7 +55,8 @@ struct symbolizer {
 void symbolizer_enter(int argc, char **argv)
 {
     static const struct confined_program *const programs[] = {
-        &symbol_names_program, &symbol_index_program, &symbol_index_split_program};
+        &symbol_names_program, &symbol_index_program, &symbol_index_split_program,
+        &disassembly_program};
     confined_enter(argc, argv, programs, ARRAY_LENGTH(programs));
 }
 
