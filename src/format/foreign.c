@@ -72,7 +72,8 @@ static const struct foreign {
     {"SQLite format 3",
      15,
      {"dd_"},
-     "a database of VTune; export it with `vtune -report hotspots -format csv -r DIRECTORY`"},
+     "a database of VTune, which exports no format that assay reads; record with `assay record` or "
+     "`perf record -g` instead"},
 };
 
 static bool begins(const struct foreign *kind, const char *bytes, size_t length)

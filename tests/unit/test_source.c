@@ -467,7 +467,7 @@ static void names_foreign_files(void **state)
         {"bplist00abcd", 12, "xctrace export"},
         {"MOJ\3abcdefg", 11, "mojo2austin"},
         {"{\"snapshot\":{\"meta\":{\"node_fields\":[]}}}", 40, ".heapsnapshot"},
-        {"SQLite format 3\0\1dd_tables", 26, "vtune -report"},
+        {"SQLite format 3\0\1dd_tables", 26, "exports no format that assay reads"},
         {"2ELIFREP\x68\0\0\0", 12, "perf script -i"},
         {"[{\"a\":1}]", 9, "unrecognised format"},
     };
