@@ -647,10 +647,14 @@ size_t capture_losses(const struct capture *capture, struct capture_loss *losses
     note_loss(losses, &count, "runtime_refused",
               "interpreters and virtual machines whose structures could not be recognised",
               recorder->interpreters.refused);
-    note_loss(losses, &count, "unplaced",
-              "samples in an [unknown mapping]: the process ended, or replaced its code, before "
-              "its mappings were read",
-              recorder->unplaced);
+    note_loss(
+        losses, &count, "unplaced",
+        capture->others_hidden
+            ? "samples in an [unknown mapping]: the process belongs to another user, or ended "
+              "before its mappings were read"
+            : "samples in an [unknown mapping]: the process ended, or replaced its code, "
+              "before its mappings were read",
+        recorder->unplaced);
     note_loss(losses, &count, "lookups_postponed",
               "times that a process lookup was skipped to save CPU time",
               recorder->processes.postponed);
