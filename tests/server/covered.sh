@@ -123,6 +123,9 @@ get "/api/v1/flame?$(query inuse heap)&$(between 0 480)&format=folded" >flame.tx
 [ "$(awk '{sum += $NF} END {print sum}' flame.txt)" = 124000000 ]
 get "/api/v1/timeseries?$(query inuse heap)&$(between 0 480)&step=240s" >points.json
 json points.json '[p[1] for p in d["series"][0]["points"]] == [124000000, 124000000]'
+"$ASSAY" query timeseries 'inuse{service="heap"}' --from $start --to $((start + 480)) --step 240s \
+    -f csv -u "$url" >series.csv # no rate: it holds at a moment
+[ "$(cut -d, -f3- series.csv)" = $'value,rate,covered\n124000000,,240 s\n124000000,,240 s' ]
 type=$(json top.json 'd["type"]')
 range="\"start\":\"${start}000\",\"end\":\"$((start + 480))000\",\"profileTypeID\":\"$type\",
     \"labelSelector\":\"{service_name=\\\"heap\\\"}\""
@@ -191,6 +194,10 @@ send "service_name=$name"
 get "/api/v1/top?query=cpu%7Bservice_name%3D%22$name%22%7D&$always" >top.json
 json top.json 'd["total"] == 300000000 and d["quality"]["sources"] ==
     [{"service": "'"$name"'", "source": "agent", "unused": ["push"]}]'
+"$ASSAY" query top "cpu{service=\"$name\"}" --from 1980-01-01 --to now+1d -u "$url" >top.txt
+grep -Fx "$name: values of agent; push is left out." top.txt
+get "/api/v1/symbols/missing?query=cpu%7Bservice_name%3D%22$name%22%7D&$always" >missing.json
+json missing.json '[s["total"] for s in d["services"]] == [300000000]'
 get "/api/v1/top?query=cpu%7Bservice_name%3D%22$name%22,__source__%3D%22push%22%7D&$always" >top.json
 json top.json 'd["total"] == 300000000 and d["quality"]["sources"] == []'
 
@@ -212,6 +219,8 @@ send 'service_name=half&host=h4'
 get "/api/v1/top?$(query cpu half)&$(between 0 600)" >top.json
 json top.json 'd["total"] == 15000000000 and d["quality"]["per_seconds"] == 10 and d["quality"]["sources"] ==
     [{"service": "half", "source": "agent", "by": "host", "others": ["push"], "unused": ["push"]}]'
+"$ASSAY" query top 'cpu{service="half"}' --from $start --to $((start + 600)) -u "$url" >top.txt
+grep -Fx 'half: by host, values of agent, or else push.' top.txt
 get "/api/v1/timeseries?$(query cpu half)&$(between 0 600)&step=600s" >points.json
 json points.json 'd["series"][0]["points"][0][1] == 15000000000'
 get "/api/v1/timeseries?$(query cpu half)&$(between 0 600)&step=600s&group_by=host" >points.json

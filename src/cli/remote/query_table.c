@@ -13,6 +13,7 @@
 #include "base/number.h"
 #include "base/text.h"
 #include "io/json.h"
+#include "profile/level.h"
 #include "profile/units.h"
 
 enum field_kind {
@@ -127,11 +128,63 @@ struct answer {
     double samples, windows, series, hosts, covered, dropped, unnamed; /* below 0: not said */
     double requested, uploading;                                       /* symbols: the same */
     double flat, cum, total;
+    bool level;            /* docs/levels.md */
+    struct buffer sources; /* a line for each service that several observers report */
 };
 
 static int read_number(struct json *json, double *value)
 {
     return json_kind(json) == JSON_NUMBER ? json_double(json, value) : json_skip(json);
+}
+
+/* Adds the texts of a list. */
+static int read_texts(struct json *json, struct buffer *out)
+{
+    struct json_string text;
+    int r = json_array(json);
+    while (r >= 0 && (r = json_next_element(json)) > 0)
+        if ((r = json_string(json, &text)) >= 0) {
+            buffer_add_text(out, out->length ? " and " : "");
+            buffer_add(out, text.data, text.length);
+        }
+    return r;
+}
+
+/* "shop: values of agent; push is left out." or "shop: by host, values of agent, or else push." */
+static int read_source(struct json *json, struct buffer *out)
+{
+    _cleanup_buffer_ struct buffer service = {0}, source = {0}, by = {0}, others = {0},
+                                   unused = {0};
+    struct json_string key, text;
+    int r = json_object(json);
+    while (r >= 0 && (r = json_next_key(json, &key)) > 0) {
+        struct buffer *to = json_is(&key, "service")  ? &service
+                            : json_is(&key, "source") ? &source
+                            : json_is(&key, "by")     ? &by
+                                                      : NULL;
+        if (to && (r = json_string(json, &text)) >= 0)
+            buffer_add(to, text.data, text.length);
+        else if (json_is(&key, "others"))
+            r = read_texts(json, &others);
+        else if (json_is(&key, "unused"))
+            r = read_texts(json, &unused);
+    }
+    text_escape_terminal(out, service.data, service.length);
+    if (others.length)
+        buffer_printf(out, ": by %s, values of %s, or else %s.\n", buffer_text(&by),
+                      buffer_text(&source), buffer_text(&others));
+    else
+        buffer_printf(out, ": values of %s; %s is left out.\n", buffer_text(&source),
+                      buffer_text(&unused));
+    return r;
+}
+
+static int read_sources(struct json *json, struct buffer *out)
+{
+    int r = json_array(json);
+    while (r >= 0 && (r = json_next_element(json)) > 0)
+        r = read_source(json, out);
+    return r;
 }
 
 static int read_quality(struct json *json, struct answer *answer)
@@ -150,12 +203,15 @@ static int read_quality(struct json *json, struct answer *answer)
                    {"symbols_uploading", &answer->uploading}};
     struct json_string key;
     int r = json_object(json);
-    while (r >= 0 && (r = json_next_key(json, &key)) > 0)
+    while (r >= 0 && (r = json_next_key(json, &key)) > 0) {
+        if (json_is(&key, "sources"))
+            r = read_sources(json, &answer->sources);
         for (size_t i = 0; i < ARRAY_LENGTH(members); i++)
             if (json_is(&key, members[i].key)) {
                 r = read_number(json, members[i].value);
                 break;
             }
+    }
     return r;
 }
 
@@ -179,9 +235,12 @@ static int read_around(struct json *json, struct answer *answer)
         return 0;
     int r = json_object(json);
     while (r >= 0 && (r = json_next_key(json, &key)) > 0) {
-        if (json_is(&key, "type") && (r = json_string(json, &text)) >= 0)
+        if (json_is(&key, "type") && (r = json_string(json, &text)) >= 0) {
+            _cleanup_buffer_ struct buffer type = {0};
+            buffer_add(&type, text.data, text.length);
+            answer->level = level_is_type(buffer_text(&type));
             unit_of_type(&text, answer->unit);
-        else if (json_is(&key, "quality"))
+        } else if (json_is(&key, "quality"))
             r = read_quality(json, answer);
         else if (json_is(&key, "flat"))
             r = read_number(json, &answer->flat);
@@ -201,6 +260,7 @@ struct rows {
     struct cell cells[8];
     struct buffer texts[8]; /* of the cells */
     size_t columns;
+    bool level;
 };
 
 static void format_time(double seconds, struct buffer *out)
@@ -269,7 +329,7 @@ static int read_rate(struct rows *rows, struct json *json, size_t column)
     struct buffer *text = &rows->texts[column + 2];
     int r = json_next_element(json);
     text->length = rows->texts[column + 3].length = 0;
-    if (r > 0 && !json_null(json) && (r = json_double(json, &rate)) >= 0)
+    if (r > 0 && !json_null(json) && (r = json_double(json, &rate)) >= 0 && !rows->level)
         buffer_printf(text, "%.6g", strcmp(rows->table->unit, "nanoseconds") ? rate : rate / 1e9);
     if (r >= 0 && (r = json_next_element(json)) > 0 && (r = json_double(json, &covered)) >= 0)
         buffer_printf(&rows->texts[column + 3], "%.6g s", covered);
@@ -411,7 +471,7 @@ static int write_view(const struct view *view, const struct buffer *answer,
                       struct buffer *out, struct error *error)
 {
     _cleanup_table_ struct table table;
-    struct rows rows = {.view = view, .table = &table};
+    struct rows rows = {.view = view, .table = &table, .level = around->level};
     while (rows.columns < ARRAY_LENGTH(view->columns) && view->columns[rows.columns].title)
         rows.columns++;
     table_init(&table, view->columns, rows.columns, around->unit);
@@ -467,6 +527,7 @@ static void put_quality(struct buffer *out, const struct answer *around)
         buffer_printf(out, "; names pending: symbols of %.0f binaries requested, %.0f uploading",
                       around->requested, around->uploading);
     buffer_add_text(out, ".\n");
+    buffer_add(out, around->sources.data, around->sources.length);
 }
 
 int query_table_write(const char *subject, const struct buffer *answer, enum table_format format,
@@ -498,5 +559,6 @@ int query_table_write(const char *subject, const struct buffer *answer, enum tab
             r = write_view(&views[i], answer, &around, format, colour, out, error);
     if (!r && format == TABLE_TEXT)
         put_quality(out, &around);
+    buffer_release(&around.sources);
     return r;
 }

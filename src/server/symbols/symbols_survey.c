@@ -8,6 +8,7 @@
 #include "label/labels.h"
 #include "query/names.h"
 #include "query/query.h"
+#include "query/sources.h"
 #include "server/symbols/symbols.h"
 
 #define SERVICES_MAX 1000
@@ -92,6 +93,7 @@ static int survey_service(struct symbols *symbols, struct store *store,
                           struct symbols_survey *survey, struct error *error)
 {
     _cleanup_query_ struct query own = {0};
+    _cleanup_(query_sources_release) struct query_sources sources = {0};
     _cleanup_profile_ struct profile profile;
     struct store_selection selection = *all;
     struct store_quality quality = {0};
@@ -104,8 +106,10 @@ static int survey_service(struct symbols *symbols, struct store *store,
     if (!r) {
         selection.type = query->type;
         selection.selector = &own.selector;
-        r = store_merge(store, &selection, limits, &profile, &quality, error);
+        r = query_sources_choose(&sources, store, &selection, limits, error);
     }
+    if (!r)
+        r = store_merge(store, &selection, limits, &profile, &quality, error);
     if (!r && quality.windows)
         r = symbols_name(symbols, all->tenant, &profile, error);
     if (!r && quality.windows)
