@@ -50,6 +50,7 @@ done
 for file in "$here"/kubernetes/*.yaml; do
     put 644 "$file" "usr/share/doc/assay/kubernetes/$(basename "$file")"
 done
+put 644 "$here/prometheus/assay.rules.yml" usr/share/doc/assay/prometheus/assay.rules.yml
 put 644 "$here/debian/copyright" usr/share/doc/assay/copyright
 put 644 "$here/debian/lintian-overrides" usr/share/lintian/overrides/assay
 printf 'assay (%s) unstable; urgency=medium\n\n  * This version.\n\n -- %s  %s\n' "$version" \

@@ -227,3 +227,12 @@ uint32_t text_distance(const char *a, size_t a_length, const char *b, size_t b_l
         }
     return rows[a_length][b_length];
 }
+
+void text_escape_metric(struct buffer *out, const char *text)
+{
+    for (; *text; text++)
+        if (*text == '\n')
+            buffer_add_text(out, "\\n");
+        else
+            buffer_printf(out, *text == '"' || *text == '\\' ? "\\%c" : "%c", *text);
+}

@@ -31,6 +31,9 @@ void text_escape_xml(struct buffer *out, const char *text, size_t length);
 /* A CSV field, quoted when it must be. */
 void text_escape_csv(struct buffer *out, const char *text, size_t length);
 
+/* A label's value in Prometheus's format: inside its quotes. */
+void text_escape_metric(struct buffer *out, const char *text);
+
 /* Whole-string number parsing: true when all of `text` is one number in range. */
 bool text_to_u64(const char *text, size_t length, uint64_t *ret_value);
 bool text_to_i64(const char *text, size_t length, int64_t *ret_value);

@@ -155,7 +155,8 @@ void api_metrics(struct http_request *request, void *userdata)
     store_metrics(server, &out);
     memory_metrics(server, &out);
     comparison_metrics(server, &out);
-    watch_write_metrics(server->watch, &out);
+    watch_write_metrics(server->watch,
+                        server->tokens ? http_request_identity(request)->tenant : NULL, &out);
     control_write_metrics(server->control, &out);
     symbols_write_metrics(server->symbols,
                           server->tokens ? http_request_identity(request)->tenant : NULL, &out);

@@ -29,6 +29,8 @@ grep -Eq 'open .*shop .*2 .*1 .*parse$' table.txt
 "$ASSAY" findings --url "$url" --service other -f json >none.json
 json none.json 'd == []'
 [ "$(metric assay_findings_open)" = 1 ]
+curl -sS -o metrics.txt "$url/metrics"
+grep -q '^assay_finding_growth{tenant="anonymous",service_name="shop",version="2",base_version="1",function="parse",id="f[0-9a-f]*"} 0\.[0-9]' metrics.txt
 # The comparison that it links to shows the same.
 link=$(json findings.json 'd[0]["link"]')
 [[ $link == '/compare?query='* ]]

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "base/file.h"
+#include "base/memory.h"
 #include "sample_profile.h"
 #include "server/admission/admission.h"
 #include "server/compare/compared.h"
@@ -66,6 +66,12 @@ static int64_t samples(struct fixture *fixture, double mean)
     return count;
 }
 
+/* 1, more or less by up to a part. */
+static double jitter(struct fixture *fixture, double part)
+{
+    return 1 + part * ((double)(draw(fixture) % 2001) / 1000 - 1);
+}
+
 /* main -> handler h (of 6) -> leaf (of 4 each): as samples of 10 ms. */
 #define HANDLERS 6
 #define LEAVES 4
@@ -100,15 +106,19 @@ static void write_window(struct fixture *fixture, const char *service, const cha
     struct store_row rows[HANDLERS * LEAVES];
     size_t count = 0;
     profile_init(&profile, PROFILE_ALL);
-    for (int handler = 0; handler < HANDLERS; handler++)
+    /* Traffic varies from window to window, and so does what it asks for. */
+    double traffic = jitter(fixture, 0.2);
+    for (int handler = 0; handler < HANDLERS; handler++) {
+        double mix = traffic * jitter(fixture, 0.15);
         for (int leaf = 0; leaf < LEAVES; leaf++) {
             uint32_t frames[] = {function_frame(&profile, "main", 0, 0),
                                  function_frame(&profile, "handler_%d", handler, 0),
                                  function_frame(&profile, "leaf_%d_%d", handler, leaf)};
             rows[count++] =
                 (struct store_row){profile_stack(&profile, frames, 3),
-                                   samples(fixture, weight(load, handler, leaf)) * 10000000};
+                                   samples(fixture, mix * weight(load, handler, leaf)) * 10000000};
         }
+    }
     labels_set(&labels, "service_name", service);
     labels_set(&labels, "version", version);
     struct store_profile written = {.labels = &labels,
@@ -298,6 +308,29 @@ static void a_rollback_closes(void **state)
     fixture_close(&fixture);
 }
 
+/*
+ * Deploys that change nothing: at most one in 20 may yield a finding. tests/long/watch.sh sets how
+ * many there are; a few are enough for the normal run.
+ */
+static void deploys_without_a_change(void **state)
+{
+    (void)state;
+    const char *wanted = getenv("ASSAY_WATCH_DEPLOYS");
+    int deploys = wanted ? atoi(wanted) : 10, found = 0;
+    for (int i = 0; i < deploys; i++) {
+        struct fixture fixture;
+        fixture_open(&fixture, NULL, 1000 + (uint64_t)i);
+        write_minutes(&fixture, "shop", "1", -60, 0, &usual);
+        write_minutes(&fixture, "shop", "2", 0, 82, &usual);
+        watch_minutes(&fixture, 0, 82);
+        assert_int_equal(atomic_load(&fixture.watch->stats.looks), WATCH_LOOKS);
+        found += tenant_of(&fixture)->finding_count > 0;
+        fixture_close(&fixture);
+    }
+    print_message("%d of %d deploys without a change had a finding.\n", found, deploys);
+    assert_true(found <= MAX(deploys / 20, 1));
+}
+
 /* ---- the book ---- */
 
 static struct watch_mark mark_at(int64_t time_ns, const char *service, const char *version,
@@ -427,6 +460,7 @@ int main(void)
         cmocka_unit_test(other_changes_are_no_findings),
         cmocka_unit_test(a_finding_is_closed_when_it_is_gone),
         cmocka_unit_test(a_rollback_closes),
+        cmocka_unit_test(deploys_without_a_change),
         cmocka_unit_test(books_are_bounded),
         cmocka_unit_test(a_posted_mark_replaces_a_derived_one),
         cmocka_unit_test(damaged_files),

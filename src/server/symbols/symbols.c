@@ -378,15 +378,6 @@ static void metric(struct buffer *out, const char *name, const char *kind, const
                   (unsigned long long)value);
 }
 
-static void put_label(struct buffer *out, const char *text)
-{
-    for (; *text; text++)
-        if (*text == '\n')
-            buffer_add_text(out, "\\n");
-        else
-            buffer_printf(out, *text == '"' || *text == '\\' ? "\\%c" : "%c", *text);
-}
-
 void symbols_write_metrics(struct symbols *symbols, const char *tenant, struct buffer *out)
 {
     struct symbol_store_stats stats = symbol_store_stats(symbols->store);
@@ -436,9 +427,9 @@ void symbols_write_metrics(struct symbols *symbols, const char *tenant, struct b
         if (tenant && strcmp(tenant, service->tenant))
             continue;
         buffer_add_text(out, "assay_symbols_named_ratio{tenant=\"");
-        put_label(out, service->tenant);
+        text_escape_metric(out, service->tenant);
         buffer_add_text(out, "\",service_name=\"");
-        put_label(out, service->name);
+        text_escape_metric(out, service->name);
         buffer_printf(out, "\"} %.6g\n", service->named_share);
     }
     pthread_mutex_unlock(&symbols->lock);

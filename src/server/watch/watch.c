@@ -5,12 +5,14 @@
 #include "server/watch/watch.h"
 
 #include <errno.h>
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/memory.h"
+#include "base/text.h"
 #include "server/watch/versions.h"
 #include "store/store.h"
 
@@ -371,16 +373,49 @@ static void metric(struct buffer *out, const char *name, const char *kind, const
                   value);
 }
 
-void watch_write_metrics(struct watch *watch, struct buffer *out)
+static void put_label(struct buffer *out, const char *name, const char *value)
+{
+    buffer_printf(out, "%s=\"", name);
+    text_escape_metric(out, value);
+    buffer_add_char(out, '"');
+}
+
+/* With the lock held. */
+static void write_findings(const struct watch_tenant *tenant, struct buffer *out)
+{
+    for (size_t i = 0; i < tenant->finding_count; i++) {
+        const struct watch_finding *finding = &tenant->findings[i];
+        if (finding->closed)
+            continue;
+        buffer_add_text(out, "assay_finding_growth{");
+        put_label(out, "tenant", tenant->name);
+        put_label(out, ",service_name", finding->service);
+        put_label(out, ",version", finding->version);
+        put_label(out, ",base_version", finding->base_version);
+        put_label(out, ",function", finding->function);
+        put_label(out, ",id", finding->id);
+        buffer_add_text(out, "} ");
+        if (isfinite(finding->growth))
+            buffer_printf(out, "%.6g\n", finding->growth);
+        else
+            buffer_add_text(out, "+Inf\n");
+    }
+}
+
+void watch_write_metrics(struct watch *watch, const char *only, struct buffer *out)
 {
     struct watch_stats *stats = &watch->stats;
     size_t marks = 0, open = 0;
+    buffer_add_text(out, "# HELP assay_finding_growth Growth of each open finding's function.\n"
+                         "# TYPE assay_finding_growth gauge\n");
     pthread_mutex_lock(&watch->book.lock);
     for (size_t i = 0; i < watch->book.tenant_count; i++) {
         const struct watch_tenant *tenant = &watch->book.tenants[i];
         marks += tenant->mark_count;
         for (size_t k = 0; k < tenant->finding_count; k++)
             open += !tenant->findings[k].closed;
+        if (!only || !strcmp(only, tenant->name))
+            write_findings(tenant, out);
     }
     uint64_t dropped = watch->book.dropped_marks + watch->book.dropped_findings;
     pthread_mutex_unlock(&watch->book.lock);

@@ -57,7 +57,8 @@ void watch_close(struct watch *watch); /* waits for the thread; takes NULL */
 /* One round over all tenants, as of a time; what the thread does, for tests. */
 void watch_round(struct watch *watch, int64_t now_ns);
 
-void watch_write_metrics(struct watch *watch, struct buffer *out);
+/* Of all tenants; open findings are named of one only, unless `tenant` is NULL. */
+void watch_write_metrics(struct watch *watch, const char *tenant, struct buffer *out);
 
 /* ---- for its own files ---- */
 

@@ -1,0 +1,60 @@
+# SPDX-License-Identifier: Apache-2.0
+# The alerts that come with the server: promtool accepts them, each metric that they name is one of a
+# running server, and they fire and resolve when they should.
+type promtool >/dev/null 2>&1 || { echo "promtool is not installed."; exit 77; }
+. "$ROOT/tests/server/common.bash"
+
+rules=$ROOT/packaging/prometheus/assay.rules.yml
+promtool check rules "$rules" >checked.txt
+grep -q 'SUCCESS: 9 rules found' checked.txt
+
+start_server peer --in-memory
+curl -sS "$url/metrics" >metrics.txt
+grep -o 'assay_[a-z0-9_]*' <(sed -n 's/^ *expr: //p' "$rules") | sort -u >named.txt
+[ "$(wc -l <named.txt)" -ge 9 ]
+while read -r name; do
+    grep -q "^# TYPE $name " metrics.txt || { echo "The server has no metric $name." >&2; exit 1; }
+done <named.txt
+stop_server
+
+cat >test.yml <<Y
+rule_files: [$rules]
+evaluation_interval: 1m
+tests:
+  - interval: 1m
+    input_series:
+      - {series: assay_build_info, values: '1x100'}
+      - {series: assay_store_writable, values: '1x10 0x30 1x60'}
+      - series: 'assay_finding_growth{tenant="t",service_name="shop",version="2",base_version="1",function="parse",id="f1"}'
+        values: '_x9 0.2x40 stale'
+      - {series: 'assay_ingest_refused_total{reason="parse"}', values: '0+10x100'}
+      - {series: assay_ingest_pushes_total, values: '0+100x100'}
+    alert_rule_test:
+      - {eval_time: 5m, alertname: AssayRegression}
+      - eval_time: 20m
+        alertname: AssayRegression
+        exp_alerts:
+          - exp_labels: {severity: ticket, tenant: t, service_name: shop, version: "2", base_version: "1", function: parse, id: f1}
+            exp_annotations:
+              summary: parse in shop 2 grew by 20% since 1
+              description: The page /findings of the server links to the comparison; so does \`assay findings --service shop\`.
+      - {eval_time: 60m, alertname: AssayRegression}
+      - {eval_time: 12m, alertname: AssayNotWritable}
+      - eval_time: 20m
+        alertname: AssayNotWritable
+        exp_alerts:
+          - exp_labels: {severity: page}
+            exp_annotations:
+              summary: The server can't store pushes
+              description: GET /api/v1/health says why, such as a full disk.
+      - {eval_time: 60m, alertname: AssayNotWritable}
+      - eval_time: 40m
+        alertname: AssayRefusesPushes
+        exp_alerts:
+          - exp_labels: {severity: ticket}
+            exp_annotations:
+              summary: 10% of the pushes are rejected
+              description: GET /api/v1/senders has the reasons by sender.
+      - {eval_time: 60m, alertname: AssayDown}
+Y
+promtool test rules test.yml
