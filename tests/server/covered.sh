@@ -119,6 +119,8 @@ for ((at = 0; at < 480; at += 60)); do
 done
 get "/api/v1/top?$(query inuse heap)&$(between 0 480)" >top.json
 json top.json 'd["total"] == 124000000 and d["functions"][0]["flat"] == 123000000'
+get "/api/v1/symbols/missing?$(query inuse heap)&$(between 0 480)" >missing.json
+json missing.json '[s["total"] for s in d["services"]] == [124000000]'
 get "/api/v1/flame?$(query inuse heap)&$(between 0 480)&format=folded" >flame.txt
 [ "$(awk '{sum += $NF} END {print sum}' flame.txt)" = 124000000 ]
 get "/api/v1/timeseries?$(query inuse heap)&$(between 0 480)&step=240s" >points.json

@@ -6,6 +6,7 @@
 
 #include "base/memory.h"
 #include "label/labels.h"
+#include "query/covered.h"
 #include "query/names.h"
 #include "query/query.h"
 #include "query/sources.h"
@@ -110,6 +111,8 @@ static int survey_service(struct symbols *symbols, struct store *store,
     }
     if (!r)
         r = store_merge(store, &selection, limits, &profile, &quality, error);
+    if (!r)
+        covered_settle(query->type, &profile, &quality);
     if (!r && quality.windows)
         r = symbols_name(symbols, all->tenant, &profile, error);
     if (!r && quality.windows)
