@@ -313,6 +313,7 @@ static void reload(struct agent *agent, agent_reload_fn read, void *context)
 int agent_run(struct agent *agent, agent_reload_fn read, void *context, struct error *error)
 {
     int r = 0;
+    watchdog_join(agent->watchdog, WATCHDOG_CAPTURE);
     while (r >= 0 && !atomic_load(&agent->stopping)) {
         watchdog_beat(agent->watchdog, WATCHDOG_CAPTURE);
         if (agent_control_reload())

@@ -99,6 +99,7 @@ static void *encode(void *argument)
     struct agent *agent = argument;
     struct window *window;
     pthread_setname_np(pthread_self(), "windows");
+    watchdog_join(agent->watchdog, WATCHDOG_WINDOWS);
     pace_init(&agent->pace, agent_learning_share(agent->settings), monotonic_ns());
     namer_set_pause(agent->namer, pause_for, agent);
     while ((window = next_window(agent))) {

@@ -3,6 +3,7 @@
 
 #include "agent/guard/watchdog.h"
 
+#include <fcntl.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -28,9 +29,11 @@ struct watchdog {
     _Atomic uint64_t beats[WATCHDOG_THREADS]; /* IDLE, or another number with each sign of life */
     uint64_t seen[WATCHDOG_THREADS];
     int64_t silent_ns[WATCHDOG_THREADS];
-    int notify;        /* systemd's socket; -1: not used */
-    int64_t notify_ns; /* how often it wants to hear; 0: not at all */
-    int64_t told_ns;   /* since it last did */
+    _Atomic int schedstat[WATCHDOG_THREADS]; /* the thread's file; -1: none */
+    int64_t waited_ns[WATCHDOG_THREADS];     /* for a CPU, by that file when last read */
+    int notify;                              /* systemd's socket; -1: not used */
+    int64_t notify_ns;                       /* how often it wants to hear; 0: not at all */
+    int64_t told_ns;                         /* since it last did */
 };
 
 /* A window is one piece of work, which takes long where there is little CPU time to be had. */
@@ -74,13 +77,31 @@ static void open_notify(struct watchdog *watchdog)
 
 /* ---- watching ---- */
 
+/* How long it has waited for a CPU since the last call. A wait counts when it ends. */
+static int64_t wait_for_cpu_ns(struct watchdog *watchdog, int who)
+{
+    char text[64];
+    long long waited_ns;
+    int fd = atomic_load(&watchdog->schedstat[who]);
+    ssize_t length = fd < 0 ? -1 : pread(fd, text, sizeof(text) - 1, 0);
+    if (length <= 0)
+        return 0;
+    text[length] = '\0';
+    if (sscanf(text, "%*d %lld", &waited_ns) != 1)
+        return 0;
+    int64_t more_ns = waited_ns - watchdog->waited_ns[who];
+    watchdog->waited_ns[who] = waited_ns;
+    return more_ns;
+}
+
 static void look(struct watchdog *watchdog, int64_t passed_ns)
 {
     for (int i = 0; i < WATCHDOG_THREADS; i++) {
         uint64_t beats = atomic_load(&watchdog->beats[i]);
         bool alive = beats == IDLE || beats != watchdog->seen[i];
         watchdog->seen[i] = beats;
-        watchdog->silent_ns[i] = alive ? 0 : watchdog->silent_ns[i] + passed_ns;
+        int64_t silent_ns = watchdog->silent_ns[i] + passed_ns - wait_for_cpu_ns(watchdog, i);
+        watchdog->silent_ns[i] = alive ? 0 : MAX(silent_ns, 0);
         int64_t limit_ns = watchdog->limit_ns * threads[i].times;
         if (limit_ns && watchdog->silent_ns[i] >= limit_ns) {
             log_error("The thread that %s made no progress for %lld s: aborting the agent, to be "
@@ -116,6 +137,8 @@ int watchdog_start(int64_t limit_ns, struct watchdog **ret_watchdog, struct erro
 {
     struct watchdog *watchdog = memory_zalloc(1, sizeof(*watchdog));
     watchdog->limit_ns = limit_ns;
+    for (int i = 0; i < WATCHDOG_THREADS; i++)
+        watchdog->schedstat[i] = -1;
     open_notify(watchdog);
     pthread_mutex_init(&watchdog->lock, NULL);
     pthread_cond_init(&watchdog->changed, NULL);
@@ -144,7 +167,17 @@ void watchdog_stop(struct watchdog *watchdog)
     pthread_cond_destroy(&watchdog->changed);
     if (watchdog->notify >= 0)
         close(watchdog->notify);
+    for (int i = 0; i < WATCHDOG_THREADS; i++)
+        if (watchdog->schedstat[i] >= 0)
+            close(watchdog->schedstat[i]);
     free(watchdog);
+}
+
+void watchdog_join(struct watchdog *watchdog, enum watchdog_who who)
+{
+    if (watchdog && atomic_load(&watchdog->schedstat[who]) < 0)
+        atomic_store(&watchdog->schedstat[who],
+                     open("/proc/thread-self/schedstat", O_RDONLY | O_CLOEXEC));
 }
 
 void watchdog_ready(struct watchdog *watchdog)
