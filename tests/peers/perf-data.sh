@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 # Real recordings of perf in every shape: assay must find the stacks that `perf script` prints, with
 # as many samples each. Frames of libc are left out: its functions have several names. Addresses
-# outside all code are compared by their place alone: assay shows calls, perf return addresses.
+# outside all code are compared by their place alone: assay shows calls, perf return addresses. Of
+# the kernel's functions that have an alias with __pi_ before, either name is right.
 
 skip() {
     echo "$1"
@@ -21,7 +22,7 @@ perf record -q -e cpu-clock -F 999 -g -o probe.data ./with >/dev/null 2>record.l
 
 stacks() {
     "$ASSAY" convert "$1" --hide 'libc\.so|ld-linux' --sample-type "$2" --to folded -o - 2>>warnings |
-        sed -E 's/(^|;)(0x|[^;]*\+0x)[0-9a-f]+/\1?/g' |
+        sed -E 's/(^|;)(0x|[^;]*\+0x)[0-9a-f]+/\1?/g; s/(^|;)__pi_/\1/g' |
         awk '{ n = $NF; sub(/ [0-9]+$/, ""); sum[$0] += n } END { for (s in sum) print s, sum[s] }' | sort
 }
 
