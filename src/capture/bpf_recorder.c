@@ -418,6 +418,9 @@ static void check_walk(struct bpf_recorder *bpf, const struct bpf_copy_event *ev
     struct process *process = recorder_process(bpf->recorder, event->sample.pid, true);
     if (!process || !bpf->recorder->profile || is_stale(process, &event->sample))
         return;
+    /* Code that a runtime compiled is walked by its own rules, which a copy alone doesn't have. */
+    if (process->interpreter && process->interpreter->kind != BPF_RUNTIME_PYTHON)
+        return;
     struct installer_view view = {.installer = &bpf->installer, .process = process};
     struct unwind_input input = copied_input(bpf, event, &view);
     struct recorder before = *bpf->recorder;
