@@ -93,7 +93,9 @@ static void parse_line(struct kernel_symbols *symbols, const char *line, const c
     array_reserve(symbols->functions, symbols->capacity, symbols->count + 1);
     symbols->functions[symbols->count++] = (struct kernel_function){
         .start = address,
-        .name = rank == RANK_DATA ? NULL : arena_strndup(&symbols->arena, line, length),
+        .name = rank == RANK_DATA
+                    ? NULL
+                    : kernel_function_name(arena_strndup(&symbols->arena, line, length)),
         .module = module,
         .rank = rank,
     };

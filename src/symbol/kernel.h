@@ -8,6 +8,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <string.h>
 
 #include "base/error.h"
 #include "symbol/symbol.h"
@@ -15,6 +16,16 @@
 #define KERNEL_TEXT_MAX (512u << 20) /* of kallsyms; a kernel with all modules has 30 MiB */
 
 struct kernel_symbols;
+
+/* The function that a symbol belongs to. The padding before a function has its name with __pfx_
+ * before it. Padding never runs: a caller there is a function that was interrupted at its first
+ * instruction, looked up a byte before the address, as all callers are. */
+static inline const char *kernel_function_name(const char *symbol)
+{
+    static const char padding[] = "__pfx_";
+    size_t length = sizeof(padding) - 1;
+    return !strncmp(symbol, padding, length) && symbol[length] ? symbol + length : symbol;
+}
 
 /* -EPERM when the kernel hides the addresses (kptr_restrict), as it does from most users. */
 int kernel_symbols_load(const char *path, struct kernel_symbols **ret_symbols, struct error *error);

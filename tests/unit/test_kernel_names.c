@@ -29,6 +29,9 @@ static void test_parse(void **state)
     assert_string_equal(symbol.module, "nf_tables");
     assert_true(kernel_names_parse(cpp, 0x1001, &symbol));
     assert_string_equal(symbol.name, "operator+(int)");
+    char padding[] = "__pfx_vfs_read+0xf/0x10";
+    assert_true(kernel_names_parse(padding, 0x100f, &symbol));
+    assert_string_equal(symbol.name, "vfs_read");
     assert_true(kernel_names_parse(bpf, 0x1004, &symbol));
     assert_string_equal(symbol.module, "bpf");
     (void)state;

@@ -359,6 +359,7 @@ static const char kallsyms[] = "0000000000000000 A fixed_percpu_data\n"
                                "ffffffff81000200 W weak_one\n"
                                "ffffffff81000280 D some_data\n"
                                "not a line\n"
+                               "ffffffff810002f0 t __pfx_last_of_kernel\n"
                                "ffffffff81000300 T last_of_kernel\n"
                                "ffffffffc0001000 t first\t[mod_a]\n"
                                "ffffffffc0001ff0 t second\t[mod_a]\n"
@@ -380,12 +381,13 @@ static void kernel_functions(void **state)
     struct symbol symbol;
     struct error error = {0};
     assert_int_equal(kernel_symbols_parse(kallsyms, strlen(kallsyms), &symbols, &error), 0);
-    assert_int_equal(kernel_symbols_count(symbols), 7);
+    assert_int_equal(kernel_symbols_count(symbols), 8);
     assert_kernel(symbols, 0xffffffff81000000, "startup_64", "none");
     assert_kernel(symbols, 0xffffffff810000ff, "startup_64", "none");
     assert_kernel(symbols, 0xffffffff81000100, "local_one", "none");
     assert_kernel(symbols, 0xffffffff8100027f, "weak_one", "none");
     assert_false(kernel_symbols_find(symbols, 0xffffffff81000280, &symbol));
+    assert_kernel(symbols, 0xffffffff810002ff, "last_of_kernel", "none");
     assert_kernel(symbols, 0xffffffff81001fff, "last_of_kernel", "none");
     assert_false(kernel_symbols_find(symbols, 0xffffffff81002000, &symbol));
     assert_kernel(symbols, 0xffffffffc0001fef, "first", "mod_a");

@@ -14,6 +14,7 @@
 #include "bpf/names.h"
 #include "capture/bpf/object.h"
 #include "profile/demangle.h"
+#include "symbol/kernel.h"
 
 struct kernel_names {
     struct bpf_object *object;
@@ -77,7 +78,7 @@ bool kernel_names_parse(char *text, uint64_t address, struct symbol *ret_symbol)
     if (*rest != '/' || distance > address)
         return false;
     *plus = 0;
-    *ret_symbol = (struct symbol){.name = text,
+    *ret_symbol = (struct symbol){.name = kernel_function_name(text),
                                   .start = address - distance,
                                   .size_bytes = strtoull(rest + 1, &rest, 16),
                                   .distance = distance};
