@@ -202,7 +202,9 @@ static void share_memory(struct server_process *process)
 {
     uint64_t limit = process->options.memory_limit_bytes;
     admissions_init(&process->admissions, limit / 8 * 3);
+#ifndef __SANITIZE_ADDRESS__ /* its shadow and what it quarantines are resident, too */
     budget_watch_process(&process->admissions.memory, limit / 8 * 7);
+#endif
     memory_reserve(limit / 2); /* for requests in progress when memory runs out */
     set_limits(process, &process->options);
     long processors = sysconf(_SC_NPROCESSORS_ONLN);
