@@ -54,17 +54,17 @@ static void check_tokens(const char *text, size_t length)
     token_list_release(&tokens);
 }
 
-/* What is found doesn't depend on where the bytes are cut, and nothing is written beyond the room.
- */
+/* The findings don't depend on where the bytes are cut, and nothing is written beyond the room.
+ * Extensions of chunks are removed, so that there may be fewer bytes. */
 static void check_framing(const char *bytes, size_t length)
 {
     struct framing whole = {0}, pieces = {0};
     char *copy = memory_strndup(bytes, length);
     size_t passed = length ? framing_pass(&whole, copy, length, length) : 0;
-    require(passed == length);
+    require(passed <= length);
     memcpy(copy, bytes, length);
     for (size_t at = 0, size = 1; at < length; at += size, size = MIN(size % 7 + 1, length - at))
-        require(framing_pass(&pieces, copy + at, size, size) == size);
+        require(framing_pass(&pieces, copy + at, size, size) <= size);
     require(whole.state == pieces.state && whole.heads == pieces.heads &&
             whole.left == pieces.left && whole.bad_head == pieces.bad_head);
     require(whole.state != FRAMING_REFUSED || whole.bad_head);
