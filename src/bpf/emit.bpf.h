@@ -20,6 +20,8 @@
 
 #include "bpf/walk.bpf.h"
 
+#include "bpf/context.bpf.h"
+
 TABLE(known_stacks, __u64, BPF_KNOWN_MAX);
 
 struct {
@@ -56,6 +58,7 @@ struct scratch {
     __u64 registers[UNWIND_REGISTERS]; /* as they were: a walk changes its own */
     struct walk walk;
     struct kernel_stack kernel;
+    struct context_scratch context;
     struct copy copy;
 };
 _Static_assert(sizeof(struct scratch) <= BPF_SCRATCH_BYTES, "user space knows the size");
@@ -311,14 +314,41 @@ static __always_inline int take_saved_registers(struct scratch *scratch)
     return 0;
 }
 
+static __always_inline void note_context(struct scratch *scratch, int read)
+{
+    if (read == CONTEXT_NONE)
+        return;
+    if (read == CONTEXT_TORN) {
+        COUNT(scratch, BPF_COUNT_CONTEXT_TORN);
+    } else if (read == CONTEXT_UNREAD) {
+        COUNT(scratch, BPF_COUNT_CONTEXT_UNREAD);
+    } else {
+        COUNT(scratch, BPF_COUNT_CONTEXTS);
+        scratch->sample.flags |= BPF_SAMPLE_CONTEXT;
+    }
+}
+
+/* What the current thread works on. */
+static __always_inline void take_context(struct scratch *scratch)
+{
+    __u32 number = scratch->walk.context;
+    struct bpf_sample_context *found = &scratch->sample.context;
+    if (!number)
+        return;
+    __builtin_memset(found, 0, sizeof(*found));
+    note_context(scratch, context_read_thread(&scratch->context, found, number));
+}
+
 /* Returns 1 when the sample went off as a copy, 0 when it is to be sent, -1 when it is lost. */
 static __always_inline int take_user(struct scratch *scratch)
 {
     struct bpf_sample_event *sample = &scratch->sample;
     struct walk *walk = &scratch->walk;
     sample->flags |= BPF_SAMPLE_USER;
-    if (walk_begin(walk, sample->pid, sample->time_ns))
+    if (walk_begin(walk, sample->pid, sample->time_ns)) {
+        take_context(scratch);
         walk_run(walk);
+    }
     sample->list = walk->list;
     sample->end = walk->end;
     if ((walk->end == UNWIND_END_NO_TABLE || walk->end == UNWIND_END_NO_MAPPING) &&
@@ -415,7 +445,9 @@ static __always_inline void begin_sample(struct scratch *scratch, __u32 collecto
 
 static __always_inline void send_sample(struct scratch *scratch)
 {
-    if (bpf_ringbuf_output(&events, &scratch->sample, sizeof(scratch->sample), wake_up()))
+    __u32 bytes =
+        scratch->sample.flags & BPF_SAMPLE_CONTEXT ? sizeof(scratch->sample) : BPF_SAMPLE_BYTES;
+    if (bpf_ringbuf_output(&events, &scratch->sample, bytes, wake_up()))
         COUNT(scratch, BPF_COUNT_RING_FULL);
 }
 

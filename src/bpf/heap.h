@@ -22,8 +22,37 @@ struct bpf_heap_place {
     struct bpf_heap_argument arguments[BPF_HEAP_ARGUMENTS];
 };
 
-/* A sample is an allocation: `id` is its address, `value` what it stands for, detail[0] its size. A
- * note is a release. */
+/* A process that has passed a probe lately, by pid. */
+#define BPF_HEAP_PROCESSES_MAX 4096
+#define BPF_HEAP_TURN_NS 1000000000ull
+struct bpf_heap_process {
+    unsigned long long turn_ns;  /* since when `events` counts */
+    unsigned long long unwanted; /* the program (process_started) that nobody wants; 0: none */
+    unsigned int events;         /* in this turn */
+    unsigned int lost;           /* releases that user space doesn't know of */
+};
+
+/* All processes of a user, and all of the machine, may have so many times as many events as one. */
+#define BPF_HEAP_USERS_MAX 1024
+#define BPF_HEAP_USER_TIMES 4
+#define BPF_HEAP_TOTAL_TIMES 16
+struct bpf_heap_user {
+    unsigned long long turn_ns;
+    unsigned int events;
+    unsigned int unused;
+};
+
+struct bpf_heap_state {
+    unsigned int events_max;    /* of a process in a turn; 0: any */
+    unsigned int events;        /* of all in this turn, */
+    unsigned long long turn_ns; /* which began then */
+    unsigned long long refused; /* allocations beyond that */
+    unsigned long long
+        lost_frees; /* releases beyond four times that, or without room in the ring */
+};
+
+/* A sample is an allocation: `id` is its address, `value` what it stands for, detail[0] its size,
+ * detail[1] its program (process_started). A note is a release. */
 struct bpf_heap_free {
     struct bpf_note note;
     unsigned int pid, unused;

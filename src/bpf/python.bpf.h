@@ -13,49 +13,11 @@
 #include "bpf/shared.h"
 #include "bpf/types.bpf.h"
 
-enum { PYTHON_ABSENT, PYTHON_UNSEEN, PYTHON_READY, PYTHON_BROKEN };
-
-static __always_inline const struct bpf_python *python_of(const struct walk *walk)
-{
-    const struct bpf_runtime *runtime = runtime_of(walk, BPF_RUNTIME_PYTHON);
-    return runtime ? &runtime->python : NULL;
-}
-
-static __always_inline void python_begin(struct walk *walk)
-{
-    struct python_walk *state = &walk->python;
-    state->state = PYTHON_ABSENT;
-    state->pending = 0;
-    state->segment = state->shown = 0;
-    state->evaluate[0] = state->evaluate[1] = state->cold[0] = state->cold[1] = 0;
-    const struct bpf_python *python = python_of(walk);
-    if (!python)
-        return;
-    state->state = PYTHON_UNSEEN;
-    state->evaluate[0] = python->evaluate[0];
-    state->evaluate[1] = python->evaluate[1];
-    state->cold[0] = python->cold[0];
-    state->cold[1] = python->cold[1];
-}
-
-static __always_inline int python_evaluates(const struct walk *walk, __u64 address)
-{
-    const struct python_walk *state = &walk->python;
-    return (address >= state->evaluate[0] && address < state->evaluate[1]) ||
-           (address >= state->cold[0] && address < state->cold[1]);
-}
-
-/* Native frames of the interpreter outside of an evaluation: those through which its functions call
- * each other. Deep recursion has several for each function, and there is no room for them. */
-static __always_inline int python_hides(const struct walk *walk, __u32 segment)
-{
-    return walk->python.segment && segment == walk->python.segment && !settings.interpreter;
-}
-
 /* The thread's state, and its innermost frame. */
 static __always_inline int python_find_thread(struct walk *walk, const struct bpf_python *python)
 {
-    struct python_walk *state = &walk->python;
+    struct evaluation_walk *state = &walk->evaluation;
+    struct python_walk *own = &walk->python;
     __u64 at = THREAD_POINTER(bpf_get_current_task_btf()) + (__s64)python->tsd_offset;
     __u64 thread;
     if (load_word(at, &thread))
@@ -64,9 +26,9 @@ static __always_inline int python_find_thread(struct walk *walk, const struct bp
         return -1;
     if (!thread) /* one that has never run Python */
         return -1;
-    state->cframe = 0;
+    own->cframe = 0;
     if (python->thread_cframe != BPF_PYTHON_NONE &&
-        load_word(thread + python->thread_cframe, &state->cframe))
+        load_word(thread + python->thread_cframe, &own->cframe))
         return -1;
     if (python->cframe_frame == BPF_PYTHON_NONE)
         return load_word(thread + python->thread_frame, &state->frame);
@@ -77,22 +39,22 @@ static __always_inline int python_find_thread(struct walk *walk, const struct bp
  * end. [low, high) is its part of the C stack. */
 static __always_inline int python_enter(struct walk *walk, const struct bpf_python *python)
 {
-    struct python_walk *state = &walk->python;
+    struct evaluation_walk *state = &walk->evaluation;
     if (python->thread_cframe == BPF_PYTHON_NONE)
         return 1;
-    __u64 cframe = state->cframe;
+    __u64 cframe = walk->python.cframe;
     if (cframe < state->low || cframe >= state->high)
         return 0;
     if (python->cframe_frame != BPF_PYTHON_NONE &&
         load_word(cframe + python->cframe_frame, &state->frame))
         return 0;
-    return !load_word(cframe + python->cframe_previous, &state->cframe);
+    return !load_word(cframe + python->cframe_previous, &walk->python.cframe);
 }
 
 static __always_inline __u64 python_word(struct walk *walk, const struct bpf_python *python,
                                          __u64 address)
 {
-    struct python_walk *state = &walk->python;
+    struct evaluation_walk *state = &walk->evaluation;
     __u32 bytes = python->code_bytes;
     KEEP(bytes);
     if (bytes > BPF_PYTHON_CODE_BYTES || address < 4096 ||
@@ -129,36 +91,15 @@ static __always_inline __u64 python_word(struct walk *walk, const struct bpf_pyt
     return BPF_FRAME_PYTHON | code.identity << BPF_PYTHON_UNIT_BITS | unit;
 }
 
-/* The frames of a call are done: its native frame follows, and the native walk goes on. */
-static __always_inline int python_leave(struct walk *walk)
-{
-    struct python_walk *state = &walk->python;
-    state->pending = 0;
-    if (walk->count > BPF_FRAMES_MAX)
-        return UNWIND_END_LIMIT;
-    /* The innermost one tells user space what the stack is of. */
-    if (!state->shown || settings.interpreter)
-        add_frame(walk, state->native);
-    state->shown = 1;
-    return state->result;
-}
-
 /* What was added in this call belongs to an outer one: this one has no frames yet, or any more. */
 static __always_inline int python_undo(struct walk *walk)
 {
-    struct python_walk *state = &walk->python;
-    walk->count = state->saved_count;
-    walk->hash = state->saved_hash;
-    walk->leaf = state->saved_leaf;
-    state->frame = state->saved_frame;
-    return python_leave(walk);
-}
-
-static __always_inline int python_fail(struct walk *walk)
-{
-    walk->python.state = PYTHON_BROKEN;
-    add_frame(walk, BPF_PYTHON_UNREAD);
-    return python_leave(walk);
+    struct python_walk *own = &walk->python;
+    walk->count = own->saved_count;
+    walk->hash = own->saved_hash;
+    walk->leaf = own->saved_leaf;
+    walk->evaluation.frame = own->saved_frame;
+    return evaluation_leave(walk);
 }
 
 /* One more frame of the call of the evaluation function that is pending. */
@@ -166,46 +107,47 @@ __noinline int python_step(struct walk *walk)
 {
     if (!walk)
         return UNWIND_END_NO_TABLE;
-    struct python_walk *state = &walk->python;
-    const struct bpf_python *python = python_of(walk);
+    struct evaluation_walk *state = &walk->evaluation;
+    const struct bpf_runtime *runtime = runtime_of(walk, BPF_RUNTIME_PYTHON);
+    const struct bpf_python *python = runtime ? &runtime->python : NULL;
     if (walk->count > BPF_FRAMES_MAX)
         return UNWIND_END_LIMIT;
-    if (!python || state->state == PYTHON_BROKEN)
-        return python_leave(walk);
-    if (state->state == PYTHON_UNSEEN) {
+    if (!python || state->state == EVALUATION_BROKEN)
+        return evaluation_leave(walk);
+    if (state->state == EVALUATION_UNSEEN) {
         if (python_find_thread(walk, python))
-            return python_fail(walk);
-        state->state = PYTHON_READY;
+            return evaluation_fail(walk);
+        state->state = EVALUATION_READY;
     }
     if (state->pending == 1) {
         if (!python_enter(walk, python))
-            return python_leave(walk);
+            return evaluation_leave(walk);
         state->pending = 2;
-        state->saved_count = walk->count;
-        state->saved_hash = walk->hash;
-        state->saved_leaf = walk->leaf;
-        state->saved_frame = state->frame;
+        walk->python.saved_count = walk->count;
+        walk->python.saved_hash = walk->hash;
+        walk->python.saved_leaf = walk->leaf;
+        walk->python.saved_frame = state->frame;
     }
     __u64 frame = state->frame;
     __u32 bytes = python->frame_bytes;
     KEEP(bytes);
     if (!frame)
-        return python_leave(walk);
+        return evaluation_leave(walk);
     if (bytes > BPF_PYTHON_FRAME_BYTES || frame < 4096 ||
         bpf_probe_read_user(state->bytes, bytes, (void *)frame))
-        return python_fail(walk);
+        return evaluation_fail(walk);
 #define FRAME(offset) field_of(state->bytes, python->offset, BPF_PYTHON_FRAME_BYTES)
     state->frame = FRAME(frame_previous);
     __u8 entry = python->entry != BPF_PYTHON_ENTRY_EACH ? (__u8)FRAME(frame_entry) : 1;
     if (python->entry == BPF_PYTHON_ENTRY_FRAME && entry >= BPF_PYTHON_OWNER_ENTRY) {
         int ours = frame >= state->low && frame < state->high;
-        return ours || python->thread_cframe != BPF_PYTHON_NONE ? python_leave(walk)
+        return ours || python->thread_cframe != BPF_PYTHON_NONE ? evaluation_leave(walk)
                                                                 : python_undo(walk);
     }
     __u64 word = python_word(walk, python, FRAME(frame_code) & ~(__u64)python->tag_mask);
 #undef FRAME
     if (!word)
-        return python_fail(walk);
+        return evaluation_fail(walk);
     add_frame(walk, word);
-    return python->entry != BPF_PYTHON_ENTRY_FRAME && entry ? python_leave(walk) : STEP_DONE;
+    return python->entry != BPF_PYTHON_ENTRY_FRAME && entry ? evaluation_leave(walk) : STEP_DONE;
 }

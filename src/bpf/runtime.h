@@ -2,14 +2,16 @@
 /*
  * Frames of interpreters and virtual machines: what BPF programs and user space share. A process
  * whose runtime is known has a description (struct bpf_runtime), found by a number in its struct
- * bpf_process. Python: when the native walk reaches the interpreter's evaluation function, the
- * frames that this call evaluates are added before the native one (python.bpf.h). HotSpot: frames
- * in its code cache are walked by what the machine knows of its code (hotspot.bpf.h). V8: its
- * frames have a pointer to their function (v8.bpf.h).
+ * bpf_process. Python, PHP, Ruby: when the native walk reaches the interpreter's evaluation
+ * function, the frames that this call evaluates are added before the native one (evaluation.bpf.h).
+ * HotSpot: frames in its code cache are walked by what the machine knows of its code
+ * (hotspot.bpf.h). V8: its frames have a pointer to their function (v8.bpf.h).
  */
 #pragma once
 
 #include "bpf/hotspot.h"
+#include "bpf/php.h"
+#include "bpf/ruby.h"
 #include "bpf/v8.h"
 
 /*
@@ -24,7 +26,7 @@
 #define BPF_PYTHON_UNIT_MASK ((1ull << BPF_PYTHON_UNIT_BITS) - 1)
 #define BPF_PYTHON_IDENTITY_MASK ((1ull << 42) - 1)
 #define BPF_IS_PYTHON(word) (((word) >> 62) == 1)
-/* Identity 0: here are Python frames that the walk could not read. */
+/* Identity 0: here are frames that the walk could not read. The unit is the runtime's kind. */
 #define BPF_PYTHON_UNREAD BPF_FRAME_PYTHON
 
 /* How the frames of one call of the evaluation function are told from its caller's. */
@@ -73,7 +75,13 @@ struct bpf_python {
 /* Who evaluates an entry frame: this or anything above. */
 #define BPF_PYTHON_OWNER_ENTRY 3
 
-enum bpf_runtime_kind { BPF_RUNTIME_PYTHON = 1, BPF_RUNTIME_HOTSPOT = 2, BPF_RUNTIME_V8 = 3 };
+enum bpf_runtime_kind {
+    BPF_RUNTIME_PYTHON = 1,
+    BPF_RUNTIME_HOTSPOT = 2,
+    BPF_RUNTIME_V8 = 3,
+    BPF_RUNTIME_PHP = 4,
+    BPF_RUNTIME_RUBY = 5,
+};
 
 struct bpf_runtime {
     unsigned int generation; /* as in bpf_process.runtime; 0: the place is free */
@@ -82,6 +90,8 @@ struct bpf_runtime {
         struct bpf_python python;
         struct bpf_hotspot hotspot;
         struct bpf_v8 v8;
+        struct bpf_php php;
+        struct bpf_ruby ruby;
     };
 };
 

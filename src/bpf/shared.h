@@ -9,6 +9,9 @@
  */
 #pragma once
 
+#include <stddef.h>
+
+#include "bpf/context.h"
 #include "bpf/runtime.h"
 #include "elf/unwind_rule.h"
 
@@ -92,7 +95,7 @@ struct bpf_process {
                                    programs were executed: tells it from another process with its
                                    pid, and from what it runs later; 0: not known */
     unsigned int runtime;       /* its interpreter: see runtime.h */
-    unsigned int unused;
+    unsigned int context;       /* where its threads say what they work on: see context.h */
 };
 
 /* Processes that are sampled where not all are, by pid: what they start becomes one of them. */
@@ -112,10 +115,11 @@ struct bpf_cgroup {
 enum bpf_event_kind {
     BPF_EVENT_SAMPLE = 1, /* of a collector, with its stacks */
     BPF_EVENT_STACK = 2,
-    BPF_EVENT_COPY = 3,  /* a sample with its stack as it is */
-    BPF_EVENT_NOTE = 4,  /* of a collector, without stacks */
-    BPF_EVENT_PART = 5,  /* of a stack that is longer than a copy: the copy follows */
-    BPF_EVENT_CODE = 16, /* of an interpreter: see runtime.h */
+    BPF_EVENT_COPY = 3,       /* a sample with its stack as it is */
+    BPF_EVENT_NOTE = 4,       /* of a collector, without stacks */
+    BPF_EVENT_PART = 5,       /* of a stack that is longer than a copy: the copy follows */
+    BPF_EVENT_ATTRIBUTES = 6, /* of the context of a thread: see context.h */
+    BPF_EVENT_CODE = 16,      /* of an interpreter: see runtime.h */
 };
 
 /* Sender of an event: one for each directory of src/capture/ that has a struct collector_kind. */
@@ -125,6 +129,7 @@ enum bpf_collector {
     BPF_COLLECTOR_HEAP,
     BPF_COLLECTOR_EVENTS,
     BPF_COLLECTORS,
+    BPF_COLLECTOR_NONE = 255, /* it has no programs in the kernel */
 };
 
 enum {
@@ -132,7 +137,8 @@ enum {
     BPF_SAMPLE_KERNEL = 2,      /* it has a kernel stack */
     BPF_SAMPLE_SYSTEM_CALL = 4, /* the user's ip is behind a system call */
     BPF_SAMPLE_CHECK = 8,       /* a copy of a sample that was walked, to compare */
-    BPF_SAMPLE_EXEC = 16, /* with BPF_SAMPLE_SYSTEM_CALL: the ip may be a new program's first */
+    BPF_SAMPLE_EXEC = 16,    /* with BPF_SAMPLE_SYSTEM_CALL: the ip may be a new program's first */
+    BPF_SAMPLE_CONTEXT = 32, /* it has a context: without, the event ends before it */
 };
 
 /* A chain of callers without its innermost frame: sent once, known by its hash from then on. */
@@ -142,6 +148,14 @@ struct bpf_stack_event {
     unsigned short end; /* enum unwind_end */
     unsigned long long hash;
     /* The frames follow, 8 bytes each, innermost first; plain addresses in a kernel stack. */
+};
+
+/* What the thread worked on. */
+struct bpf_sample_context {
+    unsigned char trace_id[16]; /* zeros: it is in no span */
+    unsigned char span_id[8];
+    unsigned long long attributes; /* a hash; 0: none */
+    unsigned long long goroutine;  /* its number; 0: none */
 };
 
 #define BPF_DETAIL_WORDS 3
@@ -165,7 +179,9 @@ struct bpf_sample_event {
     unsigned long long value;                    /* that it stands for: ns, bytes */
     unsigned long long id;                       /* of what: a lock's or an allocation's address */
     unsigned long long detail[BPF_DETAIL_WORDS]; /* the collector's own: see its header */
+    struct bpf_sample_context context;           /* with BPF_SAMPLE_CONTEXT */
 };
+#define BPF_SAMPLE_BYTES offsetof(struct bpf_sample_event, context) /* of one without */
 
 /* The beginning of any other event of a collector. */
 struct bpf_note {
@@ -198,13 +214,18 @@ struct bpf_copy_event {
 /* ---- counters, of each CPU ---- */
 
 enum bpf_counter {
-    BPF_COUNT_SAMPLES,      /* the sampler ran for a task that is no idle one */
-    BPF_COUNT_RING_FULL,    /* samples that found no room in the ring buffer */
-    BPF_COUNT_STACK_LOST,   /* samples whose new stack found no room in it */
-    BPF_COUNT_COPIES,       /* samples sent as copies */
-    BPF_COUNT_COPY_REFUSED, /* beyond the budget for copies: their stack is cut */
-    BPF_COUNT_LEFT_OUT,     /* samples of processes that are none of the targets, for now */
-    BPF_COUNT_NESTED,       /* samples that found no free scratch memory: see emit.bpf.h */
+    BPF_COUNT_SAMPLES,         /* the sampler ran for a task that is no idle one */
+    BPF_COUNT_RING_FULL,       /* samples that found no room in the ring buffer */
+    BPF_COUNT_STACK_LOST,      /* samples whose new stack found no room in it */
+    BPF_COUNT_COPIES,          /* samples sent as copies */
+    BPF_COUNT_COPY_REFUSED,    /* beyond the budget for copies: their stack is cut */
+    BPF_COUNT_LEFT_OUT,        /* samples of processes that are none of the targets, for now */
+    BPF_COUNT_NESTED,          /* samples that found no free scratch memory: see emit.bpf.h */
+    BPF_COUNT_CONTEXTS,        /* samples with the context of a thread or goroutine */
+    BPF_COUNT_CONTEXT_TORN,    /* that was being written: it is dropped */
+    BPF_COUNT_CONTEXT_UNREAD,  /* whose memory isn't there, or isn't a record */
+    BPF_COUNT_ATTRIBUTES_LOST, /* whose attributes found no room in the ring buffer, or are too long
+                                */
     BPF_COUNTERS,
 };
 

@@ -21,21 +21,33 @@
 #define WINDOW_BYTES 2048
 #define WINDOW_BELOW 64 /* what is saved just below the first word that is asked for */
 
-/* Where a walk is in Python's frames: see python.bpf.h. */
-struct python_walk {
+/* Where a walk is in the frames of an interpreter: see evaluation.bpf.h. */
+struct evaluation_walk {
+    __u32 kind;    /* enum bpf_runtime_kind; 0: the process has none */
     __u32 state;   /* how far it has got with the thread's state */
     __u32 pending; /* a call of the evaluation function: 1: it begins, 2: its frames are added */
+    __u32 segment; /* of the evaluation function, once one has been met; else 0 */
     __u64 evaluate[2], cold[2];
-    __u64 cframe, frame; /* the next ones */
-    __u64 low, high;     /* the call's part of the C stack */
-    __u64 native;        /* its frame, */
-    __u32 segment;       /* of the evaluation function, once one has been met; else 0 */
-    __u32 shown;         /* its frame has been added */
-    int result;          /* and what the native step made of it */
-    __u32 saved_count;   /* before its first frame */
-    __u64 saved_hash, saved_leaf, saved_frame;
+    __u64 frame;     /* the interpreter's next one */
+    __u64 low, high; /* the call's part of the C stack */
+    __u64 native;    /* its frame, */
+    int result;      /* and what the native step made of it */
+    __u32 shown;     /* its frame has been added */
     __u8 bytes[BPF_PYTHON_FRAME_BYTES];
     __u8 code[BPF_PYTHON_CODE_BYTES];
+};
+
+/* Python alone: see python.bpf.h. */
+struct python_walk {
+    __u64 cframe;      /* the next one */
+    __u32 saved_count; /* before the call's first frame */
+    __u32 unused;
+    __u64 saved_hash, saved_leaf, saved_frame;
+};
+
+/* Ruby alone: see ruby.bpf.h. */
+struct ruby_walk {
+    __u64 end; /* of the frames */
 };
 
 /* Where a walk is in the code cache of HotSpot: see hotspot.bpf.h. */
@@ -75,7 +87,10 @@ struct walk {
     __u8 window[WINDOW_BYTES + 8];
 
     __u32 runtime; /* of the process: see struct bpf_process */
+    __u32 context;
+    struct evaluation_walk evaluation;
     struct python_walk python;
+    struct ruby_walk ruby;
     struct hotspot_walk hotspot;
     struct v8_walk v8;
 
@@ -434,6 +449,8 @@ static __always_inline int apply(struct walk *walk, const struct bpf_mapping *al
     struct caller caller = {0};
     if (rule->cfa == UNWIND_CFA_NONE)
         return step_by_frame_pointer(walk, all_mappings);
+    if (rule->cfa == UNWIND_CFA_LOST)
+        return UNWIND_END_NO_ROWS;
     if (rule->cfa == UNWIND_CFA_END)
         return UNWIND_END_COMPLETE;
     if (rule->cfa == UNWIND_CFA_SIGNAL)
@@ -475,25 +492,9 @@ static __always_inline void add_frame(struct walk *walk, __u64 frame)
 
 #include "bpf/runtime.bpf.h"
 
+#include "bpf/evaluation.bpf.h"
 #include "bpf/hotspot.bpf.h"
-#include "bpf/python.bpf.h"
 #include "bpf/v8.bpf.h"
-
-/* The evaluation function of an interpreter: its native frame, as if it had just been called,
- * follows the frames that it evaluates. */
-static __always_inline int begin_evaluation(struct walk *walk, const struct bpf_mapping *mapping,
-                                            __u64 low, int result)
-{
-    struct python_walk *python = &walk->python;
-    python->pending = 1;
-    python->low = low;
-    python->high = result == STEP_DONE ? walk->value[REGISTER_SP] : ~0ull;
-    python->native = (__u64)mapping->segment << BPF_FRAME_SEGMENT_SHIFT |
-                     ((python->evaluate[0] - mapping->offset) & BPF_FRAME_OFFSET_MASK);
-    python->result = result;
-    python->segment = mapping->segment;
-    return STEP_DONE;
-}
 
 /* Adds the frame that the registers are in, and goes on to its caller. */
 __noinline int walk_step(struct walk *walk)
@@ -540,11 +541,11 @@ __noinline int walk_step(struct walk *walk)
     if (*(volatile unsigned int *)&mapping->list != walk->list)
         return UNWIND_END_NO_TABLE;
     __u64 low = walk->value[REGISTER_SP];
-    int evaluates = segment && number >= 0 && python_evaluates(walk, lookup);
+    int evaluates = segment && number >= 0 && evaluates_at(walk, lookup);
     /* V8's own code around a function says nothing, but for what runs now. */
     int script = number == UNWIND_RULE_NONE && walk->v8.present && v8_find(walk);
     int hidden = script && (!segment || (walk->count && !settings.interpreter));
-    if (!evaluates && !hidden && !python_hides(walk, segment))
+    if (!evaluates && !hidden && !evaluation_hides(walk, segment, lookup))
         add_frame(walk, frame);
     if (script)
         add_frame(walk, walk->v8.word);
@@ -556,8 +557,8 @@ __noinline int walk_step(struct walk *walk)
 static __always_inline int walk_turn(struct walk *walk)
 {
     int r = STEP_NATIVE;
-    if (walk->python.pending)
-        r = python_step(walk);
+    if (walk->evaluation.pending)
+        r = evaluation_step(walk);
     else if (hotspot_covers(walk))
         r = hotspot_step(walk);
     if (r == STEP_NATIVE)
@@ -626,6 +627,7 @@ static __always_inline int walk_begin(struct walk *walk, __u32 pid, __u64 time_n
     walk->used = 0;
     walk->list = 0;
     walk->runtime = 0;
+    walk->context = 0;
     walk->v8.present = 0;
     if (!process)
         return 0;
@@ -641,7 +643,8 @@ static __always_inline int walk_begin(struct walk *walk, __u32 pid, __u64 time_n
     walk->mapping_count = process->count;
     walk->list = process->list;
     walk->runtime = process->runtime;
-    python_begin(walk);
+    walk->context = process->context;
+    evaluation_begin(walk);
     hotspot_begin(walk);
     walk->v8.present = runtime_of(walk, BPF_RUNTIME_V8) != NULL;
     walk->v8.map = 0;

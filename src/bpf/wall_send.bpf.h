@@ -121,6 +121,83 @@ static __always_inline __u32 lock_owner(struct task_struct *task, __u64 address)
                                                                                       : 0;
 }
 
+/* Of a thread that still waits: as read_record(). */
+static __always_inline int read_sleeper(struct context_scratch *scratch, struct task_struct *task,
+                                        __u64 address, __u32 *ret_bytes)
+{
+    __u32 at_once = 4096 - (address & 4095);
+    if (at_once > BPF_RECORD_AT_ONCE)
+        at_once = BPF_RECORD_AT_ONCE;
+    if (at_once < BPF_RECORD_HEADER)
+        at_once = BPF_RECORD_HEADER;
+    KEEP(at_once);
+    if (at_once > BPF_RECORD_AT_ONCE ||
+        bpf_copy_from_user_task(scratch->record, at_once, (void *)address, task, 0))
+        return -1;
+    __u32 bytes = *(volatile __u16 *)(scratch->record + BPF_RECORD_SIZE);
+    if (bytes > BPF_ATTRIBUTE_BYTES)
+        bytes = BPF_ATTRIBUTE_BYTES;
+    *ret_bytes = bytes;
+    __u32 left = BPF_RECORD_HEADER + bytes - at_once;
+    if (BPF_RECORD_HEADER + bytes <= at_once)
+        return 0;
+    KEEP(left);
+    KEEP(at_once);
+    if (left > BPF_RECORD_BYTES || at_once > BPF_RECORD_AT_ONCE)
+        return -1;
+    return (int)bpf_copy_from_user_task(scratch->record + at_once, left,
+                                        (void *)(address + at_once), task, 0);
+}
+
+static __always_inline __u64 sleeper_word(struct task_struct *task, __u64 address)
+{
+    __u64 word = 0;
+    return address < 4096 || bpf_copy_from_user_task(&word, sizeof(word), (void *)address, task, 0)
+               ? 0
+               : word;
+}
+
+/* What it works on: the same steps as context_read_thread(). */
+static __always_inline int read_sleeper_context(struct context_scratch *scratch,
+                                                struct bpf_sample_context *found,
+                                                struct task_struct *task, __u32 number)
+{
+    const struct bpf_context *context = context_of(number);
+    __u64 pointer = THREAD_POINTER(task);
+    __u32 bytes;
+    if (!context || !has_context(context, number, BPF_CONTEXT_THREAD))
+        return CONTEXT_NONE;
+    const struct bpf_thread_context *thread = &context->thread;
+    __u64 at = pointer + (__u64)thread->offset;
+    if (thread->way != BPF_CONTEXT_STATIC) {
+        int glibc = thread->way == BPF_CONTEXT_GLIBC;
+        __u64 vector = sleeper_word(task, pointer + 8);
+        __u64 entries = sleeper_word(task, glibc ? vector - 16 : vector);
+        __u64 block = sleeper_word(task, vector + (__u64)thread->module * (glibc ? 16 : 8));
+        if (entries < thread->module || !block || block == ~0ull)
+            return CONTEXT_NONE;
+        at = block + (__u64)thread->offset;
+    }
+    __u64 record = sleeper_word(task, at);
+    if (!record)
+        return CONTEXT_NONE;
+    if (record < 4096 || record & 1 || read_sleeper(scratch, task, record, &bytes))
+        return CONTEXT_UNREAD;
+    return take_record(scratch, found, number, bytes);
+}
+
+static __always_inline void take_sleeper_context(struct scratch *scratch, struct task_struct *task)
+{
+    struct bpf_sample_context *found = &scratch->sample.context;
+    __u32 pid = scratch->sample.pid;
+    const struct bpf_process *process = bpf_map_lookup_elem(&processes, &pid);
+    if (!process || !process->context ||
+        (process->started && process->started != program_of(task->group_leader)))
+        return;
+    __builtin_memset(found, 0, sizeof(*found));
+    note_context(scratch, read_sleeper_context(&scratch->context, found, task, process->context));
+}
+
 /* ... of a thread that still waits, which is not the current one: its stack goes as a copy. False
  * when it went on meanwhile, or there is no room. */
 static __always_inline int copy_sleeper(struct scratch *scratch, struct task_struct *task,
@@ -151,6 +228,7 @@ static __always_inline int copy_sleeper(struct scratch *scratch, struct task_str
     wait->flags |= BPF_WAIT_SLEEPS;
     if (wait->account == BPF_STATE_LOCK && !(wait->flags & BPF_WAIT_KERNEL))
         wait->other = lock_owner(task, sample->id);
+    take_sleeper_context(scratch, task);
     struct sleeper_state state = {.copy = &scratch->copy, .task = task, .sp = registers.sp};
     bpf_loop(BPF_COPY_PAGES + 1, copy_sleeper_page, &state, 0); /* as new as reading its memory */
     if (task->sched_info.last_arrival != arrived_ns)

@@ -38,6 +38,8 @@ enum runtime_frame runtime_frame_of_path(const char *path)
         enum runtime_frame kind;
     } names[] = {
         {"python", RUNTIME_FRAME_INTERPRETER}, {"libpython", RUNTIME_FRAME_INTERPRETER},
+        {"ruby", RUNTIME_FRAME_INTERPRETER},   {"libruby", RUNTIME_FRAME_INTERPRETER},
+        {"php", RUNTIME_FRAME_INTERPRETER},    {"libphp", RUNTIME_FRAME_INTERPRETER},
         {"libc.so", RUNTIME_FRAME_START},      {"libc-2", RUNTIME_FRAME_START},
         {"libpthread", RUNTIME_FRAME_START},   {"ld-", RUNTIME_FRAME_START},
     };

@@ -25,16 +25,18 @@ void runtime_reader_release(struct runtime_reader *reader)
     reader->pid = 0;
 }
 
-static bool take_read(struct runtime_reader *reader)
+/* A long read counts as several: what is made of it takes time, too. */
+static bool take_read(struct runtime_reader *reader, size_t length)
 {
-    if (!reader->remaining) {
+    uint64_t cost = 1 + length / RUNTIME_READ_BYTES;
+    if (reader->remaining < cost) {
         int64_t now_ns = monotonic_ns();
         if (now_ns - reader->refilled_ns < SECOND_NS)
             return false;
         reader->refilled_ns = now_ns;
         reader->remaining = RUNTIME_READS_PER_SECOND;
     }
-    reader->remaining--;
+    reader->remaining -= MIN(cost, reader->remaining);
     reader->reads++;
     return true;
 }
@@ -42,7 +44,7 @@ static bool take_read(struct runtime_reader *reader)
 static bool read_process(void *context, uint64_t address, void *buffer, size_t length)
 {
     struct runtime_reader *reader = context;
-    if (reader->fd < 0 || address > INT64_MAX - length || !take_read(reader))
+    if (reader->fd < 0 || address > INT64_MAX - length || !take_read(reader, length))
         return false;
     return pread(reader->fd, buffer, length, (off_t)address) == (ssize_t)length;
 }

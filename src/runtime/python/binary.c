@@ -8,14 +8,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "arch/x86_64/code.h"
 #include "base/memory.h"
-#include "elf/cfi/ehframe.h"
+#include "runtime/part.h"
 
-#define EVALUATE_BYTES_MAX (1u << 20) /* real ones have 35 to 60 KiB */
 #define CONSTANTS_BYTES_MAX (8u << 20)
-#define FRAMES_BYTES_MAX (32u << 20)
-#define JUMPS_MAX 4096
 
 /* ---- version ---- */
 
@@ -84,71 +80,6 @@ static void find_version(struct elf_file *file, const char *path, struct python_
         set_version(binary, 3, minor, micro);
 }
 
-/* ---- the moved part ---- */
-
-/* Where jumps out of the function lead to. */
-static size_t find_jumps(const uint8_t *code, uint64_t start, size_t length,
-                         uint64_t ret_targets[JUMPS_MAX])
-{
-    size_t count = 0;
-    for (size_t at = 0; at < length && count < JUMPS_MAX;) {
-        struct x86_64_instruction instruction;
-        if (!x86_64_decode(code + at, length - at, &instruction)) {
-            at++;
-            continue;
-        }
-        at += instruction.length;
-        bool jumps = (instruction.map == 0 && instruction.opcode == 0xe9) ||
-                     (instruction.map == 1 && (instruction.opcode & 0xf0) == 0x80);
-        uint64_t target = start + at + (uint64_t)instruction.immediate;
-        if (jumps && (target < start || target >= start + length))
-            ret_targets[count++] = target;
-    }
-    return count;
-}
-
-/* Jumps into the middle of another unwind entry: a call at a function's end leads to its start, so
- * this is code of the same function. The entry with the most of them is the part. */
-static void choose_part(struct frame_reader *reader, const uint64_t *targets, size_t count,
-                        struct python_binary *binary)
-{
-    struct frame_fde entry;
-    size_t most = 0;
-    while (frame_reader_next(reader, &entry) > 0) {
-        size_t inside = 0;
-        for (size_t i = 0; i < count; i++)
-            inside += targets[i] > entry.start && targets[i] < entry.end;
-        if (inside > most) {
-            most = inside;
-            binary->cold[0] = entry.start;
-            binary->cold[1] = entry.end;
-        }
-    }
-}
-
-static void find_cold(struct elf_file *file, struct python_binary *binary)
-{
-    size_t length = (size_t)(binary->evaluate[1] - binary->evaluate[0]);
-    if (length > EVALUATE_BYTES_MAX)
-        return;
-    _cleanup_free_ uint8_t *code = memory_alloc(length);
-    _cleanup_free_ uint64_t *targets = memory_zalloc(JUMPS_MAX, sizeof(*targets));
-    if (elf_read_address(file, binary->evaluate[0], code, length) < 0)
-        return;
-    size_t count = find_jumps(code, binary->evaluate[0], length, targets);
-    struct elf_section section;
-    _cleanup_buffer_ struct buffer content = {0};
-    if (!count || !elf_find_section(file, ".eh_frame", &section) ||
-        elf_read_section(file, &section, FRAMES_BYTES_MAX, &content, NULL) < 0)
-        return;
-    _cleanup_free_ struct frame_reader *reader = memory_zalloc(1, sizeof(*reader));
-    frame_reader_init(reader, &(struct frame_section){.bytes = (const uint8_t *)content.data,
-                                                      .length = content.length,
-                                                      .address = section.address,
-                                                      .open_ended = section.open_ended});
-    choose_part(reader, targets, count, binary);
-}
-
 bool python_binary_find(struct elf_file *file, const char *path, struct python_binary *ret_binary)
 {
     struct elf_symbol runtime, code_type, evaluate;
@@ -165,7 +96,7 @@ bool python_binary_find(struct elf_file *file, const char *path, struct python_b
     if (!elf_address_to_offset(file, evaluate.address, &binary.evaluate_offset))
         return false;
     find_version(file, path, &binary);
-    find_cold(file, &binary);
+    runtime_find_part(file, binary.evaluate, binary.cold);
     *ret_binary = binary;
     return true;
 }

@@ -3,6 +3,7 @@
 
 #include "runtime/python/code.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "base/memory.h"
@@ -16,7 +17,7 @@ static uint64_t field(const uint8_t *bytes, size_t offset)
 }
 
 bool python_code_mark(const struct python_process *python, const struct runtime_memory *memory,
-                      uint64_t address, struct python_code_mark *ret_mark)
+                      uint64_t address, struct runtime_mark *ret_mark)
 {
     const struct bpf_python *walk = &python->offsets.walk;
     uint8_t bytes[BPF_PYTHON_CODE_BYTES + 8] = {0};
@@ -24,7 +25,7 @@ bool python_code_mark(const struct python_process *python, const struct runtime_
         !runtime_read(memory, address, bytes, walk->code_bytes) ||
         field(bytes, walk->code_type_at) != walk->code_type)
         return false;
-    *ret_mark = (struct python_code_mark){
+    *ret_mark = (struct runtime_mark){
         .address = address,
         .file = field(bytes, walk->code_file),
         .name = field(bytes, walk->code_name),
@@ -99,8 +100,8 @@ static const char *read_text(const struct python_process *python,
 /* ---- code objects ---- */
 
 static bool read_lines(const struct python_process *python, const struct runtime_memory *memory,
-                       const struct python_code_mark *mark, struct arena *arena,
-                       struct python_code *code)
+                       const struct runtime_mark *mark, struct arena *arena,
+                       struct runtime_code *code)
 {
     const struct python_offsets *offsets = &python->offsets;
     uint64_t length;
@@ -108,57 +109,57 @@ static bool read_lines(const struct python_process *python, const struct runtime
         length > PYTHON_LINE_TABLE_MAX)
         return false;
     _cleanup_free_ uint8_t *table = memory_alloc((size_t)length + 1);
-    _cleanup_free_ struct python_line *lines = memory_zalloc(PYTHON_LINES_MAX, sizeof(*lines));
+    _cleanup_free_ struct runtime_line *lines = memory_zalloc(PYTHON_LINES_MAX, sizeof(*lines));
     if (length && !runtime_read(memory, mark->lines + offsets->bytes_header, table, (size_t)length))
         return false;
     size_t count =
         python_lines_decode(offsets->minor, table, (size_t)length, mark->first_line, lines);
-    struct python_line *kept = arena_alloc(arena, MAX(count, 1u) * sizeof(*kept));
+    struct runtime_line *kept = arena_alloc(arena, MAX(count, 1u) * sizeof(*kept));
     memcpy(kept, lines, count * sizeof(*kept));
     code->lines = kept;
     code->line_count = (uint32_t)count;
     return true;
 }
 
-bool python_code_read(const struct python_process *python, const struct runtime_memory *memory,
-                      const struct python_code_mark *mark, struct arena *arena,
-                      struct python_code *ret_code)
+/* "main.py:handler"; of a package's own file, "json/__init__.py:loads". */
+static const char *function_name(struct arena *arena, const char *file, const char *name)
 {
+    const char *base = strrchr(file, '/');
+    base = base ? base + 1 : file;
+    if (!strcmp(base, "__init__.py") || !strcmp(base, "__main__.py"))
+        while (base > file && base - 1 > file && base[-2] != '/')
+            base--;
+    base += *base == '/' && base == file;
+    size_t room = strlen(base) + strlen(name) + 2;
+    char *text = arena_alloc(arena, room);
+    snprintf(text, room, "%s:%s", base, name);
+    return text;
+}
+
+bool python_code_read(const void *context, const struct runtime_memory *memory,
+                      const struct runtime_mark *mark, struct arena *arena,
+                      struct runtime_code *ret_code)
+{
+    const struct python_process *python = context;
+    if (!python)
+        return false;
     const struct python_offsets *offsets = &python->offsets;
-    struct python_code_mark after;
-    struct python_code code = {.first_line = mark->first_line};
+    struct runtime_mark after;
+    struct runtime_code code = {.first_line = mark->first_line};
     uint64_t name = mark->name;
     if (offsets->code_qualified_name != BPF_PYTHON_NONE)
         name = runtime_read_word(memory, mark->address + offsets->code_qualified_name);
-    if (offsets->code_first_unit != BPF_PYTHON_NONE) {
-        uint32_t unit = 0;
-        if (!runtime_read(memory, mark->address + offsets->code_first_unit, &unit, sizeof(unit)))
-            return false;
-        code.first_unit = unit;
-    }
-    code.name = read_text(python, memory, name, PYTHON_NAME_MAX, arena);
+    if (offsets->code_first_unit != BPF_PYTHON_NONE &&
+        !runtime_read(memory, mark->address + offsets->code_first_unit, &code.first_unit,
+                      sizeof(code.first_unit)))
+        return false;
+    const char *own_name = read_text(python, memory, name, PYTHON_NAME_MAX, arena);
     code.file = read_text(python, memory, mark->file, PYTHON_FILE_MAX, arena);
-    if (!code.name || !code.file || !read_lines(python, memory, mark, arena, &code))
+    if (!own_name || !code.file || !read_lines(python, memory, mark, arena, &code) ||
+        !python_code_mark(python, memory, mark->address, &after) ||
+        !runtime_mark_equal(&after, mark))
         return false;
-    if (!python_code_mark(python, memory, mark->address, &after) || after.file != mark->file ||
-        after.name != mark->name || after.lines != mark->lines ||
-        after.first_line != mark->first_line)
-        return false;
+    code.function = function_name(arena, code.file, own_name);
     *ret_code = code;
     return true;
-}
-
-uint32_t python_code_line(const struct python_code *code, uint32_t unit)
-{
-    if (unit == BPF_PYTHON_UNIT_MASK)
-        return code->first_line;
-    size_t low = 0, high = code->line_count;
-    while (low < high) {
-        size_t middle = (low + high) / 2;
-        if (code->lines[middle].end <= unit)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low < code->line_count ? code->lines[low].line : 0;
 }

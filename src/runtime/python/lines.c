@@ -6,17 +6,17 @@
 
 struct decoder {
     const uint8_t *at, *end;
-    struct python_line *lines;
+    struct runtime_line *lines;
     size_t count;
 };
 
 static void add(struct decoder *decoder, uint32_t end, uint32_t line)
 {
-    struct python_line *last = decoder->count ? &decoder->lines[decoder->count - 1] : NULL;
+    struct runtime_line *last = decoder->count ? &decoder->lines[decoder->count - 1] : NULL;
     if (last && last->line == line)
         last->end = end;
     else if (decoder->count < PYTHON_LINES_MAX && (!last || end > last->end))
-        decoder->lines[decoder->count++] = (struct python_line){.end = end, .line = line};
+        decoder->lines[decoder->count++] = (struct runtime_line){.end = end, .line = line};
 }
 
 /* Pairs of a distance in bytes and a signed one in lines: a line begins where its pair ends. */
@@ -98,7 +98,7 @@ static void decode_entries(struct decoder *decoder, uint32_t line)
 }
 
 size_t python_lines_decode(unsigned minor, const uint8_t *table, size_t length, uint32_t first_line,
-                           struct python_line ret_lines[PYTHON_LINES_MAX])
+                           struct runtime_line ret_lines[PYTHON_LINES_MAX])
 {
     struct decoder decoder = {.at = table, .end = table + length, .lines = ret_lines};
     if (minor < 10)

@@ -7,4 +7,4 @@
 
 /* Returns how many stretches; units are of two bytes of bytecode. */
 size_t python_lines_decode(unsigned minor, const uint8_t *table, size_t length, uint32_t first_line,
-                           struct python_line ret_lines[PYTHON_LINES_MAX]);
+                           struct runtime_line ret_lines[PYTHON_LINES_MAX]);

@@ -11,7 +11,7 @@
 #define PYTHON_CHAIN_MAX 4096
 
 struct python_frame {
-    struct python_code_mark mark;
+    struct runtime_mark mark;
     uint32_t unit;  /* the instruction, as in bpf/runtime.h */
     bool last;      /* the outermost frame of its call */
     uint64_t place; /* of the last: something of the call on the C stack; 0: nothing is known */

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// The functions of samples: see codes.h.
+// Reading JavaScript functions: see code.h.
 
-#include "runtime/v8/codes.h"
+#include "runtime/v8/code.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/memory.h"
@@ -23,26 +22,6 @@ struct reader {
     const struct v8_binary *binary;
     const struct runtime_memory *memory;
 };
-
-void v8_codes_release(struct v8_codes *codes)
-{
-    free(codes->list);
-    id_table_release(&codes->index);
-    arena_release(&codes->arena);
-    *codes = (struct v8_codes){0};
-}
-
-void v8_codes_clear(struct v8_codes *codes)
-{
-    codes->count = 0;
-    id_table_clear(&codes->index);
-    arena_release(&codes->arena);
-}
-
-bool v8_codes_full(const struct v8_codes *codes)
-{
-    return codes->count >= V8_CODES_MAX || codes->arena.total_bytes > V8_CODES_BYTES_MAX;
-}
 
 /* ---- objects ---- */
 
@@ -179,80 +158,45 @@ static bool read_scope_name(const struct reader *reader, uint64_t scope, struct 
     return true;
 }
 
-static bool is_same(const struct reader *reader, const struct v8_mark *mark)
+static bool is_same(const struct reader *reader, const struct runtime_mark *mark)
 {
     const struct bpf_v8 *walk = &reader->binary->walk;
-    return type_of(reader, mark->shared) == reader->binary->shared_type &&
-           load(reader, mark->shared, walk->shared_name) == mark->name &&
-           load(reader, mark->shared, walk->shared_script) == mark->script;
+    return type_of(reader, mark->address) == reader->binary->shared_type &&
+           load(reader, mark->address, walk->shared_name) == mark->name &&
+           load(reader, mark->address, walk->shared_script) == mark->file;
 }
 
-static bool read_function(const struct reader *reader, struct arena *arena, struct v8_known *known)
+static bool read_name(const struct reader *reader, uint64_t object, struct text *text)
 {
-    const struct v8_mark *mark = &known->mark;
+    if ((object & 3) != 1)
+        return true;
+    uint32_t type = type_of(reader, object);
+    if (type == reader->binary->scope_type)
+        return read_scope_name(reader, object, text);
+    return type >= reader->binary->first_other_type || read_string(reader, object, text);
+}
+
+static bool read_file(const struct reader *reader, uint64_t script, struct text *text)
+{
+    if (type_of(reader, script) != reader->binary->script_type)
+        return true;
+    uint64_t path = load(reader, script, reader->binary->script_name);
+    return !is_string(reader, path) || read_string(reader, path, text);
+}
+
+bool v8_code_read(const void *context, const struct runtime_memory *memory,
+                  const struct runtime_mark *mark, struct arena *arena,
+                  struct runtime_code *ret_code)
+{
+    static const struct runtime_line unknown;
+    const struct reader reader = {.binary = context, .memory = memory};
     struct text name = {0}, file = {0};
-    if (!is_same(reader, mark))
+    if (!context || !is_same(&reader, mark) || !read_name(&reader, mark->name, &name) ||
+        !read_file(&reader, mark->file, &file) || !is_same(&reader, mark))
         return false;
-    if ((mark->name & 3) == 1) {
-        uint32_t type = type_of(reader, mark->name);
-        bool read = type == reader->binary->scope_type ? read_scope_name(reader, mark->name, &name)
-                    : type < reader->binary->first_other_type
-                        ? read_string(reader, mark->name, &name)
-                        : true;
-        if (!read)
-            return false;
-    }
-    if (type_of(reader, mark->script) == reader->binary->script_type) {
-        uint64_t path = load(reader, mark->script, reader->binary->script_name);
-        if (is_string(reader, path) && !read_string(reader, path, &file))
-            return false;
-    }
-    if (!is_same(reader, mark))
-        return false;
-    known->function = name.length ? arena_strndup(arena, name.bytes, name.length) : "(anonymous)";
-    known->file = arena_strndup(arena, file.bytes, file.length);
+    *ret_code = (struct runtime_code){
+        .function = name.length ? arena_strndup(arena, name.bytes, name.length) : "(anonymous)",
+        .file = arena_strndup(arena, file.bytes, file.length),
+        .lines = &unknown};
     return true;
-}
-
-/* ---- all of them ---- */
-
-static struct v8_known *find(const struct v8_codes *codes, uint64_t identity)
-{
-    struct id_probe probe = id_probe_start(hash_word(identity));
-    uint32_t id;
-    while ((id = id_table_next(&codes->index, &probe)) != ID_NONE)
-        if (codes->list[id].identity == identity)
-            return &codes->list[id];
-    return NULL;
-}
-
-const struct v8_known *v8_codes_find(const struct v8_codes *codes, uint64_t identity)
-{
-    return find(codes, identity);
-}
-
-void v8_codes_take(struct v8_codes *codes, const struct v8_binary *binary,
-                   const struct runtime_memory *memory, uint32_t pid, uint64_t identity,
-                   const struct v8_mark *mark)
-{
-    struct reader reader = {.binary = binary, .memory = memory};
-    struct v8_known *known = find(codes, identity);
-    if (known && (known->pid != pid || known->mark.shared != mark->shared ||
-                  known->mark.name != mark->name || known->mark.script != mark->script)) {
-        known->ambiguous = true;
-        return;
-    }
-    if (!known && codes->count >= V8_CODES_MAX)
-        return;
-    if (!known) {
-        array_reserve(codes->list, codes->capacity, codes->count + 1);
-        id_table_insert(&codes->index, hash_word(identity), (uint32_t)codes->count);
-        known = &codes->list[codes->count++];
-        *known = (struct v8_known){.identity = identity, .pid = pid, .mark = *mark};
-    }
-    if (!known->named) {
-        known->named = binary && read_function(&reader, &codes->arena, known);
-        codes->named += known->named;
-        codes->unreadable += !known->named;
-    }
 }
