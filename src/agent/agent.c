@@ -216,7 +216,7 @@ static int turn_on(struct agent *agent, struct error *error)
 {
     int r = agent_capture_new(agent->settings, &agent->sampling, &agent->targets, &agent->capture,
                               error);
-    agent->wall_loaded = agent->sampling.wall;
+    agent->loaded_modes = sampling_modes(&agent->sampling);
     return r < 0 ? r : agent_guard_attach(agent, error);
 }
 
@@ -276,7 +276,7 @@ static int follow_sampling(struct agent *agent, struct error *error)
         return 0;
     if (agent->window)
         window_note(agent->window, "sampling: from here on %s", agent->sampling_text);
-    if (agent->sampling.wall && !agent->wall_loaded) {
+    if (sampling_modes(&agent->sampling) & ~agent->loaded_modes) {
         struct error failure = {0};
         int r = turn_off(agent, error);
         if (r < 0)
@@ -301,6 +301,7 @@ static void reload(struct agent *agent, agent_reload_fn read, void *context)
         now->rate_hz = fresh.rate_hz;
         now->wall = fresh.wall;
         now->wall_rate_hz = fresh.wall_rate_hz;
+        now->heap = fresh.heap;
         now->sampling_allowed = fresh.sampling_allowed;
         now->sampling_rate_max = fresh.sampling_rate_max;
         now->sampling_wall_rate_max = fresh.sampling_wall_rate_max;

@@ -83,8 +83,9 @@ struct agent {
     struct sampling sampling;    /* without the guard */
     struct sampling_order order; /* the server's, that it comes from */
     char sampling_text[SAMPLING_TEXT_BYTES];
-    bool wall_loaded;          /* the capture was asked for wall time */
-    unsigned rate_hz, wall_hz; /* with it */
+    unsigned loaded_modes; /* that the capture was asked for */
+    unsigned rate_hz;
+    unsigned collector_hz[CAPTURE_COLLECTORS_MAX]; /* of each collector; 0: off */
     bool paused;
     int64_t window_rest_ns; /* of the window, in which nothing was sampled */
     bool silent;            /* the capture is paused, for that or because the guard wants a rest */

@@ -74,8 +74,8 @@ int agent_capture_new(const struct agent_settings *settings, const struct sampli
     struct capture_options options = {
         .all = true,
         .frequency_hz = sampling->rate_hz,
-        .modes = sampling->wall ? CAPTURE_CPU | CAPTURE_WALL : CAPTURE_CPU,
-        .optional_modes = CAPTURE_WALL,
+        .modes = sampling_modes(sampling),
+        .optional_modes = ~(unsigned)CAPTURE_CPU,
         .collect = {.waits_hz = sampling->wall_rate_hz,
                     .cost_share = settings->budget_cpu_percent / 100 * WAITS_SHARE},
         .kernel = settings->kernel_frames,

@@ -99,9 +99,9 @@ static void apply_collectors(struct agent *agent)
     for (size_t i = 1; i < count; i++) {
         bool off = (agent->guard.state.types_off | agent->guard.unwanted) & 1u << i;
         unsigned rate = MAX(agent->sampling.wall_rate_hz / divisor, 1u);
-        if (off == costs[i].on || (!off && rate != agent->wall_hz))
+        if (off == costs[i].on || (!off && rate != agent->collector_hz[i]))
             capture_set_collector(agent->capture, costs[i].name, off ? 0 : rate);
-        agent->wall_hz = off ? 0 : rate;
+        agent->collector_hz[i] = off ? 0 : rate;
     }
 }
 
@@ -119,7 +119,10 @@ static void set_types(struct agent *agent)
 {
     struct capture_cost costs[CAPTURE_COLLECTORS_MAX];
     size_t count = capture_costs(agent->capture, costs);
-    guard_set_types(&agent->guard, (unsigned)count, agent->sampling.wall ? 0 : ~0u);
+    unsigned unwanted = 0;
+    for (size_t i = 1; i < count; i++)
+        unwanted |= sampling_wants(&agent->sampling, costs[i].name) ? 0 : 1u << i;
+    guard_set_types(&agent->guard, (unsigned)count, unwanted);
 }
 
 int agent_guard_follow(struct agent *agent, struct error *error)
@@ -132,7 +135,8 @@ int agent_guard_follow(struct agent *agent, struct error *error)
 int agent_guard_attach(struct agent *agent, struct error *error)
 {
     agent->rate_hz = agent->sampling.rate_hz;
-    agent->wall_hz = agent->sampling.wall_rate_hz;
+    for (size_t i = 0; i < CAPTURE_COLLECTORS_MAX; i++)
+        agent->collector_hz[i] = agent->sampling.wall_rate_hz;
     agent->silent = agent->narrowed = false;
     agent->chosen_ns = 0;
     agent->guard.can_choose = capture_backend(agent->capture) == CAPTURE_BPF;

@@ -4,8 +4,10 @@
 #include "agent/sampling.h"
 
 #include <stdio.h>
+#include <string.h>
 
 #include "base/memory.h"
+#include "capture/capture.h"
 
 /* The host's own rate is always permitted. */
 static unsigned within(unsigned wanted, uint64_t own, uint64_t most, bool *cut)
@@ -23,6 +25,7 @@ struct sampling sampling_within(const struct agent_settings *settings,
     struct sampling sampling = {.rate_hz = (unsigned)settings->rate_hz,
                                 .wall = settings->wall,
                                 .wall_rate_hz = (unsigned)settings->wall_rate_hz,
+                                .heap = settings->heap,
                                 .ordered = order->given};
     if (!order->given)
         return sampling;
@@ -41,10 +44,23 @@ struct sampling sampling_within(const struct agent_settings *settings,
     return sampling;
 }
 
+unsigned sampling_modes(const struct sampling *sampling)
+{
+    return CAPTURE_CPU | (sampling->wall ? (unsigned)(CAPTURE_WALL | CAPTURE_GOROUTINES) : 0) |
+           (sampling->heap ? (unsigned)CAPTURE_HEAP : 0);
+}
+
+bool sampling_wants(const struct sampling *sampling, const char *collector)
+{
+    return !strcmp(collector, "wall") || !strcmp(collector, "goroutines") ? sampling->wall
+           : !strcmp(collector, "heap") ? sampling->heap
+                                        : true;
+}
+
 bool sampling_same(const struct sampling *a, const struct sampling *b)
 {
     return a->rate_hz == b->rate_hz && a->wall == b->wall && a->wall_rate_hz == b->wall_rate_hz &&
-           a->ordered == b->ordered && a->cut == b->cut;
+           a->heap == b->heap && a->ordered == b->ordered && a->cut == b->cut;
 }
 
 void sampling_describe(const struct sampling *sampling, char *text, size_t room)

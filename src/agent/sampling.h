@@ -24,6 +24,7 @@ struct sampling {
     unsigned rate_hz;
     bool wall;
     unsigned wall_rate_hz;
+    bool heap;    /* of processes that have memory probes */
     bool ordered; /* by the server, whether or not it makes a difference */
     bool cut;     /* the order asked for more than this host's limits permit */
 };
@@ -31,6 +32,11 @@ struct sampling {
 /* The order within the limits of the settings. */
 struct sampling sampling_within(const struct agent_settings *settings,
                                 const struct sampling_order *order);
+
+/* The modes of capture (enum capture_mode) that it takes; all but CPU may be missing. */
+unsigned sampling_modes(const struct sampling *sampling);
+/* Whether a collector of this name is wanted. */
+bool sampling_wants(const struct sampling *sampling, const char *collector);
 
 bool sampling_same(const struct sampling *a, const struct sampling *b);
 

@@ -72,6 +72,11 @@ static size_t list_numbers(const struct status *status, struct number *numbers)
         {"targets", "targets", "Processes with recent samples.", true, (double)agent->targets},
         {"targets_dropped", "targets_dropped_total", "Processes dropped by rules.", false,
          (double)agent->targets_dropped},
+        {"memory_shortages", "memory_shortages_total",
+         "Allocations that failed and used the reserve.", false, (double)memory_shortages()},
+        {"memory_refusals", "memory_refusals_total",
+         "Inputs left out, as there was not enough memory with the reserve, either.", false,
+         (double)memory_refusals()},
         {"windows", "windows_total", "Windows passed to the encoder.", false,
          (double)agent->windows},
         {"windows_dropped", "windows_dropped_total", "Windows lost on the host.", false,
@@ -275,6 +280,7 @@ static void put_json(struct buffer *out, const struct status *status)
     json_member_unsigned(&json, "rate", agent->sampling.rate_hz);
     json_member_bool(&json, "wall", agent->sampling.wall);
     json_member_unsigned(&json, "wall_rate", agent->sampling.wall_rate_hz);
+    json_member_bool(&json, "heap", agent->sampling.heap);
     json_member_bool(&json, "ordered", agent->sampling.ordered);
     json_member_bool(&json, "cut", agent->sampling.cut);
     json_member_text(&json, "text", agent->sampling_text);
@@ -290,6 +296,7 @@ static void put_json(struct buffer *out, const struct status *status)
         json_write_object(&json);
         json_member_bool(&json, "on", agent->collectors[i].on);
         json_member_number(&json, "bpf_seconds", (double)agent->collectors[i].run_ns / 1e9);
+        json_member_unsigned(&json, "runs", agent->collectors[i].runs);
         json_write_object_end(&json);
     }
     json_write_object_end(&json);

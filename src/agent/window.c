@@ -169,8 +169,10 @@ static int name_window(const struct window *window, struct namer *namer, struct 
 static int compress(const struct buffer *plain, struct buffer *ret_body, struct error *error)
 {
     size_t bound = ZSTD_compressBound(plain->length);
-    size_t length = ZSTD_compress(buffer_reserve(ret_body, bound), bound, plain->data,
-                                  plain->length, ZSTD_LEVEL);
+    char *room = buffer_try_reserve(ret_body, bound);
+    if (!room)
+        return error_set(error, -ENOMEM, "There is not enough memory to compress a window.");
+    size_t length = ZSTD_compress(room, bound, plain->data, plain->length, ZSTD_LEVEL);
     if (ZSTD_isError(length))
         return error_set(error, -EIO, "Failed to compress a window: %s.",
                          ZSTD_getErrorName(length));

@@ -4,11 +4,13 @@
 #include "capture/bpf_recorder.h"
 
 #include <poll.h>
+#include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "arch/x86_64/registers.h"
 #include "base/clock.h"
+#include "base/file.h"
 #include "base/memory.h"
 #include "capture/bpf/cgroups.h"
 
@@ -63,15 +65,57 @@ static int open_sources(struct bpf_recorder *bpf, const struct bpf_sampler_optio
     return bpf_sampler_new(&wanted, &bpf->sampler, error);
 }
 
+/* At what its runtime and its libraries say. True: the kernel has to be told of it again. */
+static bool look(struct bpf_recorder *bpf, struct process *process)
+{
+    struct recorder *recorder = bpf->recorder;
+    struct runtime_reader *reader = &recorder->interpreters.reader;
+    int64_t now_ns = monotonic_ns();
+    bool found = interpreters_look(&recorder->interpreters, process, now_ns);
+    if (contexts_look_published(&recorder->contexts, &recorder->processes, process, reader, false,
+                                now_ns))
+        process->labels_epoch = 0;
+    return contexts_look(&recorder->contexts, process, reader, now_ns) || found;
+}
+
 /* The kernel can walk the stacks of a process from its first sample on. Rows of files that no cache
  * has take time to compile: those that come too late are loaded when they are needed. */
 static void introduce(struct bpf_recorder *bpf, struct process *process, int64_t until_cpu_ns)
 {
-    interpreters_look(&bpf->recorder->interpreters, process, monotonic_ns());
+    look(bpf, process);
     for (size_t i = 0; i < process->count; i++)
         if (clock_ns(CLOCK_THREAD_CPUTIME_ID) < until_cpu_ns)
             installer_prepare(&bpf->installer, &process->mappings[i]);
     installer_install(&bpf->installer, process, (uint64_t)process->caught_up_ns);
+}
+
+/* Now, or it would if it had a CPU. */
+static bool is_running(const struct process *process)
+{
+    char path[64];
+    _cleanup_buffer_ struct buffer content = {0};
+    snprintf(path, sizeof(path), "/proc/%u/stat", process->pid);
+    if (file_read(path, 65536, &content, NULL) < 0)
+        return false;
+    const char *name_end = strrchr(buffer_text(&content), ')');
+    return name_end && !strncmp(name_end, ") R", 3);
+}
+
+/* Those that run come first: they will have samples, and the time to prepare is limited. */
+static void introduce_all(struct bpf_recorder *bpf, int64_t until_cpu_ns)
+{
+    struct processes *processes = &bpf->recorder->processes;
+    struct process **later = memory_alloc((processes->count + 1) * sizeof(*later));
+    size_t later_count = 0, count = processes->count;
+    for (size_t i = 0; i < count && !installer_crowded(&bpf->installer); i++) {
+        if (processes->list[i]->known && is_running(processes->list[i]))
+            introduce(bpf, processes->list[i], until_cpu_ns);
+        else if (processes->list[i]->known)
+            later[later_count++] = processes->list[i];
+    }
+    for (size_t i = 0; i < later_count && !installer_crowded(&bpf->installer); i++)
+        introduce(bpf, later[i], until_cpu_ns);
+    free(later);
 }
 
 /* What the processes are that exist already: from here on, events say what changes. */
@@ -85,10 +129,7 @@ static void learn(struct bpf_recorder *bpf, const struct bpf_sampler_options *op
         return;
     }
     processes_learn(processes, options->pids, options->pid_count, learn_all);
-    int64_t until_cpu_ns = clock_ns(CLOCK_THREAD_CPUTIME_ID) + PREPARE_CPU_NS;
-    for (size_t i = 0; i < processes->count && !installer_crowded(&bpf->installer); i++)
-        if (processes->list[i]->known)
-            introduce(bpf, processes->list[i], until_cpu_ns);
+    introduce_all(bpf, clock_ns(CLOCK_THREAD_CPUTIME_ID) + PREPARE_CPU_NS);
 }
 
 static void stop_collectors(struct bpf_recorder *bpf)
@@ -96,6 +137,15 @@ static void stop_collectors(struct bpf_recorder *bpf)
     for (size_t i = 0; i < bpf->collector_count; i++)
         bpf->collectors[i].kind->stop(bpf->collectors[i].state);
     bpf->collector_count = 0;
+}
+
+/* The reasons of several follow each other, as far as there is room. */
+static void note_missing(struct bpf_recorder *bpf, const struct error *error)
+{
+    char *text = bpf->missing.text;
+    size_t used = strlen(text);
+    bpf->missing.code = error->code;
+    snprintf(text + used, sizeof(bpf->missing.text) - used, "%s%s", used ? " " : "", error->text);
 }
 
 /* Those that may be missing leave a reason. */
@@ -119,7 +169,7 @@ static int start_collectors(struct bpf_recorder *bpf, const struct bpf_recorder_
         else if (asked & ~options->optional_modes)
             return r;
         else
-            bpf->missing = *error;
+            note_missing(bpf, error);
     }
     return 0;
 }
@@ -143,6 +193,7 @@ int bpf_recorder_init(struct bpf_recorder *bpf, struct recorder *recorder,
     recorder->processes.forget = forget_process;
     recorder->processes.context = bpf;
     recorder->interpreters.table = bpf_sampler_runtimes(bpf->sampler);
+    recorder->contexts.table = bpf_sampler_contexts(bpf->sampler);
     recorder->only_known = !options->all && options->cgroup < 0;
     /* First what happens to processes, then what they are, then samples: none lacks its process. */
     learn(bpf, options, wanted->learn_all);
@@ -157,6 +208,7 @@ void bpf_recorder_release(struct bpf_recorder *bpf)
     for (size_t i = 0; i < processes->count; i++)
         leave_kernel(bpf, processes->list[i]);
     bpf->recorder->interpreters.table = NULL;
+    bpf->recorder->contexts.table = NULL;
     processes->forget = NULL;
     stop_collectors(bpf);
     bpf_sampler_free(bpf->sampler);
@@ -329,10 +381,10 @@ static size_t add_second(struct bpf_recorder *bpf, const struct bpf_sample_event
 
 /* ---- samples ---- */
 
-/* Whether the kernel walked by mappings that other code had replaced by then. */
+/* Whether the kernel walked, and by mappings that other code had replaced by then. */
 static bool is_stale(const struct process *process, const struct bpf_sample_event *event)
 {
-    if (!process->replaced_ns || event->time_ns < process->replaced_ns)
+    if (!event->list || !process->replaced_ns || event->time_ns < process->replaced_ns)
         return false;
     const struct pool_list *list = process->list;
     return !list || event->list != list->described.list || list->built_ns < process->replaced_ns;
@@ -512,7 +564,7 @@ static void take_sample(struct bpf_recorder *bpf, const struct bpf_sample_event 
     struct process *process = recorder_process(recorder, event->pid, has_user);
     if (!process || !recorder_wants(recorder, event->time_ns))
         return;
-    if (has_user && interpreters_look(&recorder->interpreters, process, monotonic_ns()))
+    if (has_user && look(bpf, process))
         installer_describe(&bpf->installer, process);
     char comm[sizeof(event->comm) + 1] = "";
     memcpy(comm, event->comm, sizeof(event->comm));
@@ -532,6 +584,11 @@ static void take_sample(struct bpf_recorder *bpf, const struct bpf_sample_event 
                                      .cpu_ns = recorder_weight_ns(recorder, event->time_ns),
                                      .frames = frames,
                                      .frame_count = count};
+    struct sample_context context;
+    if (event->flags & BPF_SAMPLE_CONTEXT) {
+        sample_context_of(recorder, process, &event->context, &context);
+        sample.context = &context;
+    }
     uint32_t second[RECORDER_FRAMES_MAX + 2];
     if (event->second_leaf) {
         sample.second_frames = second;
@@ -651,6 +708,10 @@ static void take_event(void *context, const void *data)
         interpreters_take_code(&bpf->recorder->interpreters, data);
         return;
     }
+    if (*(const uint32_t *)data == BPF_EVENT_ATTRIBUTES) {
+        contexts_take_attributes(&bpf->recorder->contexts, data);
+        return;
+    }
     if (*(const uint32_t *)data == BPF_EVENT_NOTE) {
         take_note(bpf, data);
         return;
@@ -689,6 +750,7 @@ static void reset(struct bpf_recorder *bpf)
         recorder_forget_modules(bpf->recorder);
     bpf_sampler_forget_stacks(bpf->sampler);
     interpreters_clear_codes(&bpf->recorder->interpreters);
+    contexts_clear_attributes(&bpf->recorder->contexts);
     bpf->stack_count = 0;
     id_table_clear(&bpf->index);
     arena_release(&bpf->arena);
@@ -700,7 +762,8 @@ static void maintain(struct bpf_recorder *bpf)
     watch_flood(bpf, monotonic_ns());
     if (installer_full(&bpf->installer) || modules_full(bpf) ||
         bpf->arena.total_bytes > bpf->stacks_bytes ||
-        interpreters_codes_full(&bpf->recorder->interpreters))
+        interpreters_codes_full(&bpf->recorder->interpreters) ||
+        contexts_attributes_full(&bpf->recorder->contexts))
         reset(bpf);
 }
 
@@ -715,10 +778,12 @@ static void install_changes(struct bpf_recorder *bpf, uint64_t until_ns)
         struct process *process = processes->list[i];
         if (!process->changed || !process->list)
             continue;
-        if (is_churning(process, until_ns))
+        if (is_churning(process, until_ns)) {
             installer_forget(&bpf->installer, process);
-        else
-            installer_install(&bpf->installer, process, until_ns);
+            continue;
+        }
+        look(bpf, process);
+        installer_install(&bpf->installer, process, until_ns);
     }
 }
 
@@ -746,7 +811,9 @@ void bpf_recorder_settle(struct bpf_recorder *bpf)
     for (size_t i = 0; i < bpf->collector_count; i++)
         if (bpf->collectors[i].kind->look)
             bpf->collectors[i].kind->look(bpf->collectors[i].state);
-    bpf_sampler_read(bpf->sampler, DRAIN_NS, take_event, bpf);
+    /* At the end of a recording all of it counts: code of files that are large takes time. */
+    while (bpf_sampler_read(bpf->sampler, DRAIN_NS, take_event, bpf) > 0 && bpf->paused)
+        ;
     for (size_t i = 0; i < bpf->collector_count; i++)
         if (bpf->collectors[i].kind->settle)
             bpf->collectors[i].kind->settle(bpf->collectors[i].state);
@@ -763,6 +830,7 @@ void bpf_recorder_begin(struct bpf_recorder *bpf)
 int bpf_recorder_pause(struct bpf_recorder *bpf, bool pause)
 {
     int r = bpf_sampler_pause(bpf->sampler, pause);
+    bpf->paused = pause;
     for (size_t i = 0; i < bpf->collector_count; i++) {
         const struct collector *collector = &bpf->collectors[i];
         if (!collector->kind->set_rate || collector->off)

@@ -39,6 +39,7 @@ struct bpf_recorder {
     struct recorder *recorder;
     struct collector collectors[CAPTURE_COLLECTORS_MAX - 1];
     size_t collector_count;
+    bool paused;          /* no more samples come */
     struct error missing; /* why a collector that may be missing is; empty: none is */
     struct bpf_sampler *sampler;
     struct perf_sampler *events; /* of processes */

@@ -210,9 +210,10 @@ int capture_modes_parse(const char *text, unsigned *ret_modes, struct error *err
     static const struct {
         const char *name;
         unsigned mode;
-    } names[] = {{"cpu", CAPTURE_CPU},   {"wall", CAPTURE_WALL}, {"offcpu", CAPTURE_OFF_CPU},
-                 {"lock", CAPTURE_LOCK}, {"io", CAPTURE_IO},     {"runq", CAPTURE_RUN_QUEUE},
-                 {"heap", CAPTURE_HEAP}};
+    } names[] = {{"cpu", CAPTURE_CPU},        {"wall", CAPTURE_WALL},
+                 {"offcpu", CAPTURE_OFF_CPU}, {"lock", CAPTURE_LOCK},
+                 {"io", CAPTURE_IO},          {"runq", CAPTURE_RUN_QUEUE},
+                 {"heap", CAPTURE_HEAP},      {"goroutine", CAPTURE_GOROUTINES}};
     unsigned modes = 0;
     for (const char *at = text; *at;) {
         size_t length = strcspn(at, ","), i = 0;
@@ -222,7 +223,7 @@ int capture_modes_parse(const char *text, unsigned *ret_modes, struct error *err
         if (i == ARRAY_LENGTH(names))
             return error_set(error, -EINVAL,
                              "\"%.*s\" is not a mode; the modes are cpu, wall, offcpu, lock, io, "
-                             "runq and heap.",
+                             "runq, goroutine and heap.",
                              (int)length, at);
         modes |= names[i].mode;
         at += length + (at[length] == ',');
@@ -536,6 +537,13 @@ static int64_t bpf_ns(const struct capture *capture)
     return total_ns || bpf_sampler_is_measuring(capture->bpf.sampler) ? total_ns : -1;
 }
 
+/* By perf events: those that a record told of, and at the end also those that none has. */
+static uint64_t lost_records(const struct capture *capture)
+{
+    uint64_t counted = capture->perf ? perf_sampler_lost(capture->perf) : 0;
+    return MAX(capture->recorder.lost_events, counted);
+}
+
 struct capture_stats capture_stats(const struct capture *capture)
 {
     const struct recorder *recorder = &capture->recorder;
@@ -560,7 +568,7 @@ struct capture_stats capture_stats(const struct capture *capture)
         struct heap_preload_stats heap = heap_preload_stats(capture->preload);
         stats.lost = heap.lost_allocs + heap.damaged;
     } else {
-        stats.lost = recorder->lost_events;
+        stats.lost = lost_records(capture);
     }
     return stats;
 }
@@ -626,7 +634,7 @@ size_t capture_losses(const struct capture *capture, struct capture_loss *losses
         count += note_heap(heap_preload_stats(capture->preload), losses);
     } else {
         note_loss(losses, &count, "records_lost", "records lost: the ring buffer was full",
-                  recorder->lost_events);
+                  lost_records(capture));
         note_loss(losses, &count, "events_uncounted", PERF_EVENTS_UNCOUNTED,
                   capture->perf ? perf_sampler_uncounted_percent(capture->perf) : 0);
     }

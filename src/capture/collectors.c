@@ -4,12 +4,14 @@
 
 #include "capture/bpf/collector.h"
 #include "capture/events/collector.h"
+#include "capture/goroutines/collector.h"
 #include "capture/heap/collector.h"
 #include "capture/wall/wall.h"
 
 const struct collector_kind *const collector_kinds[] = {
     &wall_collector,
     &heap_collector,
+    &goroutines_collector,
     &events_collector,
     NULL,
 };

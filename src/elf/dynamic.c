@@ -37,6 +37,18 @@ bool elf_dynamic(struct elf_file *file, struct elf_dynamic *ret_dynamic)
         case DT_GNU_HASH:
             dynamic.gnu_hash = value;
             break;
+        case DT_RELA:
+            dynamic.relocations = value;
+            break;
+        case DT_RELASZ:
+            dynamic.relocation_bytes = value;
+            break;
+        case DT_JMPREL:
+            dynamic.lazy_relocations = value;
+            break;
+        case DT_PLTRELSZ:
+            dynamic.lazy_relocation_bytes = value;
+            break;
         case DT_FLAGS_1:
             dynamic.flags_1 = value;
             break;

@@ -66,7 +66,10 @@ static bool read_symbol(struct elf_file *file, const struct elf_dynamic *dynamic
                          sizeof(symbol)) < 0 ||
         symbol.st_shndx == SHN_UNDEF || !is_named(file, dynamic, &symbol, name))
         return false;
-    *ret_symbol = (struct elf_symbol){.address = symbol.st_value, .size_bytes = symbol.st_size};
+    *ret_symbol = (struct elf_symbol){.address = symbol.st_value,
+                                      .size_bytes = symbol.st_size,
+                                      .number = number,
+                                      .is_thread_local = ELF64_ST_TYPE(symbol.st_info) == STT_TLS};
     return true;
 }
 

@@ -64,7 +64,11 @@ int elf_read_some(struct elf_file *file, uint64_t offset, uint64_t length,
     /* Memory is allocated as content arrives, so that a false length costs nothing. */
     for (size_t piece = 256 << 10; length; piece = MIN(piece * 2, (size_t)16 << 20)) {
         size_t want = (size_t)MIN(length, piece);
-        ssize_t got = read_fully(file, offset, buffer_reserve(ret_content, want), want);
+        /* and a byte more, since callers end strings there */
+        char *room = buffer_try_reserve(ret_content, want + 1);
+        if (!room)
+            return -ENOMEM;
+        ssize_t got = read_fully(file, offset, room, want);
         if (got < 0)
             return (int)got;
         ret_content->length += (size_t)got;
@@ -242,7 +246,9 @@ static int read_sections(struct elf_file *file, const Elf64_Ehdr *header)
     int r = read_names(file, &raw[names]);
     if (r < 0)
         return r;
-    file->sections = memory_zalloc(count, sizeof(*file->sections));
+    file->sections = memory_try_zalloc(count, sizeof(*file->sections));
+    if (!file->sections)
+        return -ENOMEM;
     file->section_count = count;
     for (size_t i = 0; i < count; i++)
         file->sections[i] = (struct elf_section){

@@ -166,6 +166,8 @@ bool elf_debug_link(struct elf_file *file, struct buffer *ret_name, uint32_t *re
 
 struct elf_dynamic {
     uint64_t string_table, string_bytes, symbol_table, hash, gnu_hash, flags_1;
+    uint64_t relocations, relocation_bytes;           /* with addends */
+    uint64_t lazy_relocations, lazy_relocation_bytes; /* of the table of procedures */
     bool has_soname;
 };
 bool elf_dynamic(struct elf_file *file, struct elf_dynamic *ret_dynamic);
@@ -177,6 +179,8 @@ bool elf_dynamic_strings(struct elf_file *file, struct elf_section *ret_section)
 
 struct elf_symbol {
     uint64_t address, size_bytes;
+    uint32_t number;      /* in the table */
+    bool is_thread_local; /* its address is an offset in the file's block of each thread */
 };
 /* By the file's hash table, in a few reads for any number of symbols. False when it has no such
  * symbol, or no such table. */
@@ -188,3 +192,14 @@ bool elf_dynamic_symbol(struct elf_file *file, const char *name, struct elf_symb
 /* By .symtab, or else .dynsym. False when no variable is known there. */
 bool elf_data_symbol(struct elf_file *file, uint64_t address, char ret_name[ELF_DATA_NAME_BYTES],
                      uint64_t *ret_offset);
+
+/* ---- variables by their names (named_symbol.c) ---- */
+
+struct elf_variable {
+    const char *name;              /* at most ELF_DATA_NAME_BYTES */
+    uint64_t bytes_min, bytes_max; /* only variables of such a size are looked at */
+    bool found;
+    uint64_t address, size_bytes;
+};
+/* By .symtab, in one pass over it. Returns how many were found. */
+size_t elf_variables(struct elf_file *file, struct elf_variable *wanted, size_t count);

@@ -22,6 +22,12 @@ static int damaged(const struct elf_section *section, struct error *error)
     return error_set(error, -EBADMSG, "The compressed section %s is damaged.", section->name);
 }
 
+static int no_memory(const struct elf_section *section, struct error *error)
+{
+    return error_set(error, -ENOMEM, "Not enough memory to decompress the section %s.",
+                     section->name);
+}
+
 static int unpack_zlib(const struct elf_section *section, struct cursor packed, uint64_t size_bytes,
                        struct buffer *ret_content, struct error *error)
 {
@@ -30,12 +36,15 @@ static int unpack_zlib(const struct elf_section *section, struct cursor packed, 
         return damaged(section, error);
     struct libdeflate_decompressor *decompressor = libdeflate_alloc_decompressor();
     if (!decompressor)
-        return error_set(error, -ENOMEM, "Not enough memory to decompress the section %s.",
-                         section->name);
-    enum libdeflate_result result = libdeflate_zlib_decompress(
-        decompressor, packed.at, cursor_left(&packed), buffer_reserve(ret_content, size_bytes),
-        (size_t)size_bytes, &written);
+        return no_memory(section, error);
+    char *room = buffer_try_reserve(ret_content, size_bytes);
+    enum libdeflate_result result = LIBDEFLATE_INSUFFICIENT_SPACE;
+    if (room)
+        result = libdeflate_zlib_decompress(decompressor, packed.at, cursor_left(&packed), room,
+                                            (size_t)size_bytes, &written);
     libdeflate_free_decompressor(decompressor);
+    if (!room)
+        return no_memory(section, error);
     if (result != LIBDEFLATE_SUCCESS || written != size_bytes)
         return damaged(section, error);
     ret_content->length += written;
@@ -52,7 +61,12 @@ static int unpack_zstd(const struct elf_section *section, struct cursor packed, 
     if (stream)
         ZSTD_DCtx_setParameter(stream, ZSTD_d_windowLogMax, ZSTD_WINDOW_LOG_MAX);
     while (stream && ret_content->length - before <= size_bytes) {
-        ZSTD_outBuffer output = {buffer_reserve(ret_content, PIECE_BYTES), PIECE_BYTES, 0};
+        ZSTD_outBuffer output = {buffer_try_reserve(ret_content, PIECE_BYTES), PIECE_BYTES, 0};
+        if (!output.dst) {
+            ZSTD_freeDStream(stream);
+            ret_content->length = before;
+            return no_memory(section, error);
+        }
         result = ZSTD_decompressStream(stream, &output, &input);
         ret_content->length += output.pos;
         /* 0 ends a frame; otherwise a full piece may have more behind it. */

@@ -9,7 +9,7 @@
  */
 #pragma once
 
-#define UNWIND_RULE_VERSION 2
+#define UNWIND_RULE_VERSION 3
 
 /* Rows are kept by pages of code: a page's offsets fit into 16 bits with room to spare, and about
  * 70 rows are found in six steps. */
@@ -52,6 +52,8 @@ enum unwind_cfa {
     UNWIND_CFA_CLONE = 12, /* sp + cfa_offset, behind the system call that starts a thread: when the
                               word below is no return address, this is the new thread, which has
                               come from nowhere */
+    UNWIND_CFA_LOST = 13,  /* code without unwind information that sets no frame pointer up: fp may
+                              be its caller's, which would be left out */
 };
 
 /* Where the caller's fp is. */

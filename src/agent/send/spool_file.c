@@ -120,6 +120,8 @@ int spool_file_read(const char *folder, const char *id, struct buffer *ret_body)
     if (r < 0)
         return r;
     ret_body->length = 0;
+    if (!buffer_try_reserve(ret_body, length))
+        return -ENOMEM;
     buffer_add(ret_body, content.data + SPOOL_HEADER_BYTES, length);
     return 0;
 }

@@ -268,7 +268,9 @@ static void set_defaults(struct agent_settings *settings)
     char host[256] = "";
     gethostname(host, sizeof(host) - 1);
     *settings = (struct agent_settings){.rate_hz = AGENT_RATE_DEFAULT,
+                                        .wall = true,
                                         .wall_rate_hz = AGENT_RATE_DEFAULT,
+                                        .heap = true,
                                         .sampling_allowed = true,
                                         .sampling_rate_max = AGENT_ORDERED_RATE_MAX,
                                         .sampling_wall_rate_max = AGENT_ORDERED_RATE_MAX,
@@ -313,6 +315,7 @@ void agent_settings_read(struct agent_settings *settings, const struct yaml_node
     settings_u64(&top, "rate", 1, AGENT_RATE_MAX, &settings->rate_hz);
     settings_bool(&top, "wall", &settings->wall);
     settings_u64(&top, "wall_rate", 1, AGENT_RATE_MAX, &settings->wall_rate_hz);
+    settings_bool(&top, "heap", &settings->heap);
     settings_bool(&top, "kernel_frames", &settings->kernel_frames);
     settings_bool(&top, "interpreter_frames", &settings->interpreter_frames);
     settings_size(&top, "unwind_pool", 1 << 20, 128u << 20, &settings->unwind_pool_bytes);

@@ -49,10 +49,14 @@ struct analysis {
     bool guesses;
     const uint8_t *functions; /* or NULL: see struct x86_64_code */
     int32_t returned[3];      /* the depth of all returns, by frame; 0: there are none yet */
+    bool returns;             /* there is one, its depth may be unknown */
     int32_t fp_taken;         /* the depth that fp was taken back from; 0: it was not */
     enum frame fp_frame;      /* in this one */
     bool halts;
     uint64_t *steps; /* that may still be taken */
+    uint8_t *plain;  /* by offset: the length of an instruction that only goes on to the next one,
+                        where one was met; it is not decoded again */
+    uint64_t *marks; /* a bit for each offset that was reached, for their order */
 };
 
 /* ---- steps ---- */
@@ -285,6 +289,8 @@ static void visit(struct analysis *analysis, int64_t offset, const struct state 
     *there = *state;
     there->seen = analysis->round;
     analysis->queue[analysis->queued++] = (uint32_t)offset;
+    if (analysis->marks)
+        analysis->marks[offset / 64] |= 1ull << offset % 64;
 }
 
 bool x86_64_ends_path(const struct x86_64_instruction *instruction)
@@ -336,6 +342,7 @@ bool x86_64_is_padding(const struct x86_64_instruction *instruction)
  * this is no function, or we are wrong; in the middle of one, it says how deep that is. */
 static void look_at_return(struct analysis *analysis, const struct state *state)
 {
+    analysis->returns = true;
     if (!state->sp_known || state->outermost)
         return;
     if (!analysis->guesses && state->frame == ENTERED) {
@@ -373,16 +380,47 @@ static bool never_comes_back(const struct analysis *analysis,
     return next < analysis->length && analysis->functions[next];
 }
 
+/* Neither names sp or fp as an operand, nor goes elsewhere: step() has nothing to do. */
+static bool is_plain(const struct x86_64_instruction *instruction)
+{
+    uint8_t opcode = instruction->opcode;
+    if (instruction->map)
+        return !has_target(instruction) && !x86_64_ends_path(instruction);
+    unsigned operand = instruction->modrm & 7, other = field(instruction);
+    bool to_stack = (operand == SP || operand == BP) && instruction->modrm >> 6 == 3;
+    return instruction->has_modrm && opcode != 0xff && opcode != 0x8f && !to_stack && other != SP &&
+           other != BP;
+}
+
+/* The instruction at an offset; false where there is none. Of a plain one only the length is
+ * certain to be given. */
+static bool decode(struct analysis *analysis, uint32_t offset,
+                   struct x86_64_instruction *ret_instruction)
+{
+    if (analysis->plain && analysis->plain[offset]) {
+        ret_instruction->length = analysis->plain[offset];
+        return true;
+    }
+    if (!x86_64_decode(analysis->code + offset, analysis->length - offset, ret_instruction))
+        return false;
+    if (analysis->plain && is_plain(ret_instruction))
+        analysis->plain[offset] = ret_instruction->length;
+    return true;
+}
+
 static void follow(struct analysis *analysis)
 {
     while (analysis->followed < analysis->queued && !analysis->failed) {
         uint32_t offset = analysis->queue[analysis->followed++];
         struct state state = analysis->states[offset];
         struct x86_64_instruction instruction;
-        if (!may_step(analysis) ||
-            !x86_64_decode(analysis->code + offset, analysis->length - offset, &instruction)) {
+        if (!may_step(analysis) || !decode(analysis, offset, &instruction)) {
             analysis->failed = true;
             return;
+        }
+        if (analysis->plain && analysis->plain[offset]) {
+            visit(analysis, (int64_t)offset + instruction.length, &state);
+            continue;
         }
         if (!instruction.map && (instruction.opcode == 0xc2 || instruction.opcode == 0xc3))
             look_at_return(analysis, &state);
@@ -419,15 +457,20 @@ static void follow_tables(struct analysis *analysis)
 
 /* ---- rules ---- */
 
-enum unwind_cfa x86_64_code_unknown(const uint8_t *code, size_t length)
+bool x86_64_sets_frame_pointer(const uint8_t *code, size_t length)
 {
     /* push %rbp; mov %rsp,%rbp, in both encodings */
     static const uint8_t prologues[][4] = {{0x55, 0x48, 0x89, 0xe5}, {0x55, 0x48, 0x8b, 0xec}};
-    size_t room = MIN(length, (size_t)PROLOGUE_BYTES_MAX);
     for (size_t i = 0; i < ARRAY_LENGTH(prologues); i++)
-        if (memmem(code, room, prologues[i], sizeof(prologues[i])))
-            return UNWIND_CFA_NONE;
-    return UNWIND_CFA_UNSUPPORTED;
+        if (memmem(code, length, prologues[i], sizeof(prologues[i])))
+            return true;
+    return false;
+}
+
+enum unwind_cfa x86_64_code_unknown(const uint8_t *code, size_t length)
+{
+    bool by_fp = x86_64_sets_frame_pointer(code, MIN(length, (size_t)PROLOGUE_BYTES_MAX));
+    return by_fp ? UNWIND_CFA_NONE : UNWIND_CFA_LOST;
 }
 
 /* Between the alignment of the stack and its end: by what was put aside. */
@@ -511,8 +554,10 @@ static void begin(struct analysis *analysis)
 {
     /* What earlier rounds have left is not seen. */
     analysis->round++;
+    for (uint32_t i = 0; analysis->marks && i < analysis->queued; i++)
+        analysis->marks[analysis->queue[i] / 64] = 0;
     analysis->queued = analysis->followed = 0;
-    analysis->jumped.seen = analysis->failed = false;
+    analysis->jumped.seen = analysis->failed = analysis->returns = false;
     analysis->aside = NOWHERE;
     analysis->fp_taken = 0;
     memset(analysis->returned, 0, sizeof(analysis->returned));
@@ -559,7 +604,10 @@ struct x86_64_region *x86_64_region_new(size_t bytes_max)
     region->bytes_max = bytes_max;
     region->analysis.states = memory_zalloc(bytes_max, sizeof(*region->analysis.states));
     region->analysis.queue = memory_alloc(bytes_max * sizeof(*region->analysis.queue));
+    region->analysis.plain = memory_zalloc(bytes_max, 1);
+    region->analysis.marks = memory_zalloc(bytes_max / 64 + 1, sizeof(*region->analysis.marks));
     region->analysis.guesses = true;
+    region->analysis.unknown = UNWIND_CFA_NONE;
     return region;
 }
 
@@ -569,7 +617,21 @@ void x86_64_region_free(struct x86_64_region *region)
         return;
     free(region->analysis.states);
     free(region->analysis.queue);
+    free(region->analysis.plain);
+    free(region->analysis.marks);
     free(region);
+}
+
+bool x86_64_region_set(struct x86_64_region *region, const struct x86_64_code *code)
+{
+    struct analysis *analysis = &region->analysis;
+    if (code->length > region->bytes_max)
+        return false;
+    analysis->code = code->bytes;
+    analysis->length = (uint32_t)code->length;
+    analysis->functions = code->functions;
+    memset(analysis->plain, 0, code->length);
+    return true;
 }
 
 static void analyse_from(struct analysis *analysis, uint32_t offset, enum x86_64_start start)
@@ -587,26 +649,34 @@ static void analyse_from(struct analysis *analysis, uint32_t offset, enum x86_64
         analysis->returned[ENTERED] = DEPTH_GUESSED;
 }
 
-static int by_value(const void *left, const void *right)
+/* The next offset from `offset` on that was reached; the first behind `last` when there is none. */
+static uint32_t next_reached(const struct analysis *analysis, uint32_t offset, uint32_t last)
 {
-    uint32_t a = *(const uint32_t *)left, b = *(const uint32_t *)right;
-    return a < b ? -1 : a > b;
+    for (; offset <= last; offset = (offset / 64 + 1) * 64) {
+        uint64_t marks = analysis->marks[offset / 64] >> offset % 64;
+        if (marks)
+            return offset + (uint32_t)__builtin_ctzll(marks);
+    }
+    return last + 1;
 }
 
 /* The rules of what was reached. Below the deepest return is nothing that can be called. */
 static bool report_reached(struct analysis *analysis, x86_64_rule_fn *put, void *context)
 {
-    qsort(analysis->queue, analysis->queued, sizeof(*analysis->queue), by_value);
+    uint32_t first = analysis->length, last = 0;
     for (uint32_t i = 0; i < analysis->queued; i++) {
-        const struct state *state = &analysis->states[analysis->queue[i]];
+        uint32_t offset = analysis->queue[i];
+        const struct state *state = &analysis->states[offset];
         if (state->sp_known && !state->outermost && state->frame != ALIGNED &&
             state->depth < analysis->returned[state->frame])
             return false;
+        first = MIN(first, offset);
+        last = MAX(last, offset);
     }
     struct unwind_rule rule = {0};
     uint32_t start = 0, end = 0;
-    for (uint32_t i = 0; i < analysis->queued; i++) {
-        uint32_t offset = analysis->queue[i];
+    for (uint32_t offset = first; offset <= last;
+         offset = next_reached(analysis, offset + 1, last)) {
         struct x86_64_instruction instruction = {0};
         struct unwind_rule next = rule_of(analysis, &analysis->states[offset]);
         if (offset != end || memcmp(&next, &rule, sizeof(rule))) {
@@ -615,7 +685,7 @@ static bool report_reached(struct analysis *analysis, x86_64_rule_fn *put, void 
             start = offset;
             rule = next;
         }
-        x86_64_decode(analysis->code + offset, analysis->length - offset, &instruction);
+        decode(analysis, offset, &instruction);
         end = offset + instruction.length;
     }
     if (start < end)
@@ -623,17 +693,12 @@ static bool report_reached(struct analysis *analysis, x86_64_rule_fn *put, void 
     return true;
 }
 
-bool x86_64_region_rules(struct x86_64_region *region, const struct x86_64_code *code,
-                         size_t offset, enum x86_64_start start, uint64_t *steps,
-                         x86_64_rule_fn *put, void *context)
+bool x86_64_region_rules(struct x86_64_region *region, size_t offset, enum x86_64_start start,
+                         uint64_t *steps, x86_64_rule_fn *put, void *context)
 {
     struct analysis *analysis = &region->analysis;
-    if (offset >= code->length || code->length > region->bytes_max)
+    if (offset >= analysis->length)
         return false;
-    analysis->code = code->bytes;
-    analysis->length = (uint32_t)code->length;
-    analysis->functions = code->functions;
-    analysis->unknown = UNWIND_CFA_NONE;
     analysis->steps = steps;
     analysis->halts = false;
     analyse_from(analysis, (uint32_t)offset, start);
@@ -642,4 +707,9 @@ bool x86_64_region_rules(struct x86_64_region *region, const struct x86_64_code 
     bool known = start == X86_64_START_PROGRAM || analysis->returned[ENTERED] ||
                  analysis->returned[RESTORED];
     return !analysis->failed && known && report_reached(analysis, put, context);
+}
+
+bool x86_64_region_is_lost(const struct x86_64_region *region)
+{
+    return region->analysis.failed || region->analysis.returns;
 }

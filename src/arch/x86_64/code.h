@@ -45,7 +45,9 @@ bool x86_64_is_padding(const struct x86_64_instruction *instruction);
 typedef void x86_64_rule_fn(void *context, uint32_t offset, uint32_t length,
                             const struct unwind_rule *rule);
 
-/* The fallback where code can't be followed: the frame pointer, if the function sets one up. */
+/* The usual instructions for that are in it. */
+bool x86_64_sets_frame_pointer(const uint8_t *code, size_t length);
+/* The fallback where a function can't be followed: the frame pointer, or LOST if it has none. */
 enum unwind_cfa x86_64_code_unknown(const uint8_t *code, size_t length);
 
 /*
@@ -68,12 +70,19 @@ struct x86_64_code {
                                  it never returns */
 };
 
-/* Follows the paths from `offset` on, in code that may change between calls. At most `*steps`
- * instructions are looked at, and subtracted. Rules in ascending order, with holes where no path
- * leads; false, and nothing is reported, where they can't be found. */
-bool x86_64_region_rules(struct x86_64_region *region, const struct x86_64_code *code,
-                         size_t offset, enum x86_64_start start, uint64_t *steps,
-                         x86_64_rule_fn *put, void *context);
+/* The code of the calls that follow, which has to stay as it is until another is set; what
+ * `functions` says may change. False where there is no room for so much. */
+bool x86_64_region_set(struct x86_64_region *region, const struct x86_64_code *code);
+
+/* Follows the paths from `offset` on. At most `*steps` instructions are looked at, and subtracted.
+ * Rules in ascending order, with holes where no path leads; false, and nothing is reported, where
+ * they can't be found. */
+bool x86_64_region_rules(struct x86_64_region *region, size_t offset, enum x86_64_start start,
+                         uint64_t *steps, x86_64_rule_fn *put, void *context);
+
+/* When that was false: its stack can't be followed. Otherwise it reaches no return, and may be part
+ * of a function that is elsewhere, which may keep a frame pointer. */
+bool x86_64_region_is_lost(const struct x86_64_region *region);
 
 /* The rules of one function; `is_entry`: it is where the kernel starts the program. False, and
  * nothing is reported, when its code can't be followed. */

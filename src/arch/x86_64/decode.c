@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Lengths and operands of x86-64 instructions: see x86_64_code.h.
 
-#include <string.h>
-
 #include "arch/x86_64/code.h"
 
 #define INSTRUCTION_BYTES_MAX 15
@@ -207,13 +205,15 @@ static void take_immediate(struct bytes *bytes, unsigned form, bool is_short,
 
 bool x86_64_decode(const uint8_t *code, size_t room, struct x86_64_instruction *ret_instruction)
 {
-    static const uint8_t prefixes[] = {0x66, 0x67, 0xf2, 0xf3, 0xf0, 0x2e,
-                                       0x36, 0x3e, 0x26, 0x64, 0x65};
+    static const bool is_prefix[256] = {
+        [0x66] = true, [0x67] = true, [0xf2] = true, [0xf3] = true, [0xf0] = true, [0x2e] = true,
+        [0x36] = true, [0x3e] = true, [0x26] = true, [0x64] = true, [0x65] = true,
+    };
     struct bytes bytes = {
         .at = code, .end = code + (room < INSTRUCTION_BYTES_MAX ? room : INSTRUCTION_BYTES_MAX)};
     struct x86_64_instruction instruction = {0};
     bool is_short = false;
-    while (bytes.at < bytes.end && memchr(prefixes, *bytes.at, sizeof(prefixes)))
+    while (bytes.at < bytes.end && is_prefix[*bytes.at])
         is_short |= *bytes.at++ == 0x66;
     unsigned form = take_opcode(&bytes, &instruction);
     if (form & BAD)

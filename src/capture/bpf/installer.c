@@ -142,6 +142,14 @@ static bool make_list(struct installer *installer, struct process *process,
     return *ret_list;
 }
 
+/* All but its mappings. */
+static void describe(const struct process *process, struct bpf_process *described)
+{
+    described->started = process->started;
+    described->runtime = process->interpreter ? process->interpreter->runtime : 0;
+    described->context = process->contexts.threads ? process->contexts.threads->number : 0;
+}
+
 void installer_install(struct installer *installer, struct process *process, uint64_t until_ns)
 {
     struct pool_list *list, *before = process->list;
@@ -154,8 +162,7 @@ void installer_install(struct installer *installer, struct process *process, uin
     }
     list->built_ns = until_ns;
     struct bpf_process described = list->described;
-    described.started = process->started;
-    described.runtime = process->interpreter ? process->interpreter->runtime : 0;
+    describe(process, &described);
     if (bpf_sampler_set_process(installer->sampler, process->pid, &described) < 0) {
         installer->refused++;
         unwind_pool_leave_list(&installer->pool, list, monotonic_ns());
@@ -170,8 +177,7 @@ void installer_describe(struct installer *installer, struct process *process)
     if (!process->list)
         return;
     struct bpf_process described = process->list->described;
-    described.started = process->started;
-    described.runtime = process->interpreter ? process->interpreter->runtime : 0;
+    describe(process, &described);
     bpf_sampler_set_process(installer->sampler, process->pid, &described);
 }
 
@@ -183,7 +189,7 @@ void installer_share(struct installer *installer, struct process *child,
     if (child->list)
         child->list->users++;
     /* The kernel copied its parent's entry at the fork, maybe before the interpreter was known. */
-    if (child->interpreter)
+    if (child->interpreter || child->contexts.threads)
         installer_describe(installer, child);
 }
 

@@ -46,13 +46,18 @@ enum {
     DEADLINE,
     RUNTIMES,
     CODES,
+    CONTEXTS,
+    ATTRIBUTES,
     TABLES
 };
 static const char *const table_names[TABLES] = {
-    [MAPPINGS] = "mappings", [DIRECTORY] = "directory", [SLOTS] = "slots_used",
-    [RULES] = "rules",       [POOL] = "pool",           [STACKS] = "known_stacks",
-    [FORKS] = "fork_full",   [SCRATCHES] = "scratches", [NARROW] = "targets_only",
-    [DEADLINE] = "deadline", [RUNTIMES] = "runtimes",   [CODES] = "known_codes",
+    [MAPPINGS] = "mappings",   [DIRECTORY] = "directory",
+    [SLOTS] = "slots_used",    [RULES] = "rules",
+    [POOL] = "pool",           [STACKS] = "known_stacks",
+    [FORKS] = "fork_full",     [SCRATCHES] = "scratches",
+    [NARROW] = "targets_only", [DEADLINE] = "deadline",
+    [RUNTIMES] = "runtimes",   [CODES] = "known_codes",
+    [CONTEXTS] = "contexts",   [ATTRIBUTES] = "known_attributes",
 };
 
 /* What happens to processes. */
@@ -171,23 +176,38 @@ static int map_tables(struct bpf_sampler *sampler)
     return 0;
 }
 
-static int take_event(void *context, void *data, size_t length)
+/* A sample without a context ends before it. */
+static size_t sample_bytes(const struct bpf_sample_event *sample, size_t length)
 {
-    struct bpf_sampler *sampler = context;
+    bool all = length >= BPF_SAMPLE_BYTES && sample->flags & BPF_SAMPLE_CONTEXT;
+    return all ? sizeof(*sample) : BPF_SAMPLE_BYTES;
+}
+
+static bool is_whole(const void *data, size_t length)
+{
     uint32_t kind;
-    if (length < sizeof(struct bpf_stack_event))
-        return 0;
     memcpy(&kind, data, sizeof(kind));
     const struct bpf_stack_event *stack = data;
     const struct bpf_copy_event *copy = data;
     const struct bpf_note *note = data;
-    bool whole = kind == BPF_EVENT_SAMPLE  ? length >= sizeof(struct bpf_sample_event)
-                 : kind == BPF_EVENT_NOTE  ? length >= note->bytes
-                 : kind == BPF_EVENT_CODE  ? length >= sizeof(struct bpf_code_event)
-                 : kind == BPF_EVENT_STACK ? length >= sizeof(*stack) + stack->count * 8u
-                 : kind == BPF_EVENT_COPY || kind == BPF_EVENT_PART
-                     ? length >= sizeof(*copy) && length - sizeof(*copy) >= copy->stack_bytes
-                     : false;
+    const struct bpf_attributes_event *attributes = data;
+    return kind == BPF_EVENT_SAMPLE  ? length >= sample_bytes(data, length)
+           : kind == BPF_EVENT_NOTE  ? length >= note->bytes
+           : kind == BPF_EVENT_CODE  ? length >= sizeof(struct bpf_code_event)
+           : kind == BPF_EVENT_STACK ? length >= sizeof(*stack) + stack->count * 8u
+           : kind == BPF_EVENT_ATTRIBUTES
+               ? length >= sizeof(*attributes) && length - sizeof(*attributes) >= attributes->bytes
+           : kind == BPF_EVENT_COPY || kind == BPF_EVENT_PART
+               ? length >= sizeof(*copy) && length - sizeof(*copy) >= copy->stack_bytes
+               : false;
+}
+
+static int take_event(void *context, void *data, size_t length)
+{
+    struct bpf_sampler *sampler = context;
+    if (length < sizeof(struct bpf_stack_event))
+        return 0;
+    bool whole = is_whole(data, length);
     if (whole && sampler->callback)
         sampler->callback(sampler->context, data);
     /* Events may come faster than they are read. */
@@ -433,11 +453,17 @@ void bpf_sampler_forget_stacks(struct bpf_sampler *sampler)
 {
     memset(sampler->tables[STACKS].memory, 0, sampler->tables[STACKS].bytes);
     memset(sampler->tables[CODES].memory, 0, sampler->tables[CODES].bytes);
+    memset(sampler->tables[ATTRIBUTES].memory, 0, sampler->tables[ATTRIBUTES].bytes);
 }
 
 struct bpf_runtime *bpf_sampler_runtimes(const struct bpf_sampler *sampler)
 {
     return sampler->tables[RUNTIMES].memory;
+}
+
+struct bpf_context *bpf_sampler_contexts(const struct bpf_sampler *sampler)
+{
+    return sampler->tables[CONTEXTS].memory;
 }
 
 int bpf_sampler_set_rate(struct bpf_sampler *sampler, unsigned frequency_hz)
@@ -527,7 +553,7 @@ int bpf_sampler_read(struct bpf_sampler *sampler, int64_t limit_ns, bpf_event_fn
     sampler->context = context;
     sampler->read_until_ns = monotonic_ns() + limit_ns;
     int r = ring_buffer__consume(sampler->ring);
-    return r < 0 && r != -EAGAIN ? r : 0;
+    return r == -EAGAIN ? 1 : MIN(r, 0);
 }
 
 void bpf_sampler_counters(const struct bpf_sampler *sampler, uint64_t ret_counters[BPF_COUNTERS])

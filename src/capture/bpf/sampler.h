@@ -57,6 +57,8 @@ int bpf_sampler_cgroups(const struct bpf_sampler *sampler);
 void bpf_sampler_forget_processes(struct bpf_sampler *sampler);
 /* Descriptions of interpreters: BPF_RUNTIMES_MAX of them. */
 struct bpf_runtime *bpf_sampler_runtimes(const struct bpf_sampler *sampler);
+/* Where threads say what they work on: BPF_CONTEXTS_MAX of them. */
+struct bpf_context *bpf_sampler_contexts(const struct bpf_sampler *sampler);
 /* Every stack is sent anew, and every code object. */
 void bpf_sampler_forget_stacks(struct bpf_sampler *sampler);
 
@@ -81,7 +83,8 @@ int bpf_sampler_descriptor(const struct bpf_sampler *sampler);
 /* An event as bpf/shared.h describes it; its length has been checked. */
 typedef void (*bpf_event_fn)(void *context, const void *event);
 
-/* Hands over what has come, for at most that long: what is left stays for the next time. */
+/* Hands over what has come, for at most that long: what is left stays for the next time, and 1 is
+ * returned. */
 int bpf_sampler_read(struct bpf_sampler *sampler, int64_t limit_ns, bpf_event_fn callback,
                      void *context);
 

@@ -3,28 +3,30 @@
 
 #include "capture/heap/collector.h"
 
-#include <bpf/libbpf.h>
-#include <stdio.h>
+#include <bpf/bpf.h>
 #include <string.h>
 
 #include "base/memory.h"
 #include "bpf/heap.h"
 #include "capture/bpf/object.h"
+#include "capture/heap/attach.h"
 #include "capture/heap/heap.h"
-#include "capture/heap/reader.h"
-#include "elf/usdt/usdt.h"
 
-#define FILES_MAX 4096 /* mapped by one process */
-#define MAP_LINE_BYTES 4600
+/* Of one process in a second, beyond which allocations are left out: the library keeps far below
+ * it, and others' may not. */
+#define EVENTS_MAX 2000
+#define TURN_NS 1000000000
 
 struct heap_collector {
     struct heap heap;
     struct bpf_probes *probes;
-    struct bpf_heap_place *places;
-    uint64_t *lost_frees;
-    struct bpf_link *links[BPF_HEAP_PLACES];
-    unsigned link_count;
-    unsigned allocs_attached;
+    struct heap_attach attach;
+    struct bpf_heap_state *state;
+    int processes; /* the map */
+    bool everybody;
+    unsigned rate_hz;
+    int64_t turn_ns;
+    uint64_t lost_frees; /* that were acted on */
 };
 
 static void heap_stop(void *state)
@@ -32,98 +34,10 @@ static void heap_stop(void *state)
     struct heap_collector *collector = state;
     if (!collector)
         return;
-    for (unsigned i = 0; i < collector->link_count; i++)
-        bpf_link__destroy(collector->links[i]);
+    heap_attach_release(&collector->attach);
     bpf_probes_free(collector->probes);
     heap_release(&collector->heap);
     free(collector);
-}
-
-/* ---- attaching ---- */
-
-static void describe(const struct usdt_probe *probe, struct bpf_heap_place *ret_place)
-{
-    static const unsigned kinds[] = {[USDT_CONSTANT] = BPF_HEAP_CONSTANT,
-                                     [USDT_REGISTER] = BPF_HEAP_REGISTER,
-                                     [USDT_MEMORY] = BPF_HEAP_MEMORY};
-    *ret_place = (struct bpf_heap_place){0};
-    for (unsigned i = 0; i < MIN(probe->argument_count, (unsigned)BPF_HEAP_ARGUMENTS); i++) {
-        const struct usdt_argument *argument = &probe->arguments[i];
-        ret_place->arguments[i] = (struct bpf_heap_argument){.kind = kinds[argument->kind],
-                                                             .number = argument->number,
-                                                             .bytes = argument->bytes,
-                                                             .is_signed = argument->is_signed,
-                                                             .offset = argument->offset};
-    }
-}
-
-/* Attaches the program to all probes of the name that take so many arguments. */
-static unsigned attach_name(struct heap_collector *collector, struct elf_file *file,
-                            const char *path, pid_t pid, const char *name, unsigned arguments,
-                            const char *program)
-{
-    struct usdt_probe probes[USDT_PROBES_MAX];
-    size_t count = usdt_find(file, "otel_memory", name, probes);
-    unsigned attached = 0;
-    for (size_t i = 0; i < count && collector->link_count < BPF_HEAP_PLACES; i++) {
-        LIBBPF_OPTS(bpf_uprobe_opts, options, .ref_ctr_offset = (size_t)probes[i].semaphore,
-                    .bpf_cookie = collector->link_count);
-        if (probes[i].argument_count < arguments)
-            continue;
-        describe(&probes[i], &collector->places[collector->link_count]);
-        struct bpf_link *link =
-            bpf_program__attach_uprobe_opts(bpf_probes_program(collector->probes, program), pid,
-                                            path, (size_t)probes[i].offset, &options);
-        if (!link)
-            continue;
-        collector->links[collector->link_count++] = link;
-        attached++;
-    }
-    return attached;
-}
-
-/* Releases first: an allocation that is seen must not stay live because its release was not. */
-static void attach_file(struct heap_collector *collector, const char *path, pid_t pid)
-{
-    struct elf_file file;
-    struct error ignored = {0};
-    if (elf_open(path, &file, &ignored) < 0)
-        return;
-    if (attach_name(collector, &file, path, pid, "free", 1, "assay_free"))
-        collector->allocs_attached +=
-            attach_name(collector, &file, path, pid, "alloc", 3, "assay_alloc");
-    elf_release(&file);
-}
-
-static int attach_process(struct heap_collector *collector, pid_t pid, struct error *error)
-{
-    char path[64], line[MAP_LINE_BYTES], name[MAP_LINE_BYTES + 64];
-    uint64_t last_inode = 0, last_device = 0;
-    snprintf(path, sizeof(path), "/proc/%d/maps", (int)pid);
-    FILE *file = fopen(path, "re");
-    if (!file)
-        return error_set_errno(error, -errno, "Cannot read %s", path);
-    for (unsigned files = 0; files < FILES_MAX && fgets(line, sizeof(line), file);) {
-        struct heap_map map;
-        line[strcspn(line, "\n")] = '\0';
-        if (!heap_map_parse(line, &map) || map.path[0] != '/' || !map.inode ||
-            (map.inode == last_inode && map.device == last_device))
-            continue;
-        last_inode = map.inode;
-        last_device = map.device;
-        files++;
-        /* As the process sees it, which may be in a container. */
-        snprintf(name, sizeof(name), "/proc/%d/root%s", (int)pid, map.path);
-        attach_file(collector, name, pid);
-    }
-    fclose(file);
-    if (!collector->allocs_attached)
-        return error_set(error, -ENOENT,
-                         "Process %d has no otel_memory probes. Start it with "
-                         "LD_PRELOAD=libassay_heap.so, or record it from its start: "
-                         "`assay record --mode heap -- CMD`.",
-                         (int)pid);
-    return 0;
 }
 
 static int load(struct heap_collector *collector, const struct collector_setup *setup,
@@ -131,36 +45,104 @@ static int load(struct heap_collector *collector, const struct collector_setup *
 {
     int r = bpf_probes_open(setup->sampler, "assay_heap", bpf_heap_object, bpf_heap_object_length,
                             &collector->probes, error);
+    if (!r && collector->everybody)
+        r = heap_attach_choose_all(collector->probes, error);
     if (!r)
         r = bpf_probes_load(collector->probes, error);
     if (r < 0)
         return r;
-    collector->places = bpf_probes_table(collector->probes, "heap_places");
-    collector->lost_frees = bpf_probes_table(collector->probes, "heap_lost_frees");
-    return collector->places && collector->lost_frees
+    struct bpf_heap_place *places = bpf_probes_table(collector->probes, "heap_places");
+    collector->state = bpf_probes_table(collector->probes, "heap_state");
+    collector->processes = bpf_probes_map(collector->probes, "heap_processes");
+    heap_attach_init(&collector->attach, collector->probes, places);
+    return places && collector->state && collector->processes >= 0
                ? 0
                : error_set_errno(error, -ENOMEM, "Cannot map the tables of the heap collector");
 }
 
 static int heap_start(const struct collector_setup *setup, void **ret_state, struct error *error)
 {
-    if (!setup->collect->pid_count)
+    bool everybody = !setup->collect->pid_count;
+    if (setup->cgroup >= 0 || (everybody && setup->modes == CAPTURE_HEAP))
         return error_set(error, -ENOTSUP,
                          "Mode heap records a command or processes (--pid), not everything.");
     struct heap_collector *collector = memory_zalloc(1, sizeof(*collector));
     heap_init(&collector->heap, setup->recorder);
+    collector->everybody = collector->heap.forgets = everybody;
+    collector->rate_hz = EVENTS_MAX;
     int r = load(collector, setup, error);
     for (size_t i = 0; !r && i < setup->collect->pid_count; i++)
-        r = attach_process(collector, setup->collect->pids[i], error);
+        r = heap_attach_process(&collector->attach, setup->collect->pids[i], error);
     if (r < 0) {
         heap_stop(collector);
         return r;
     }
+    if (everybody)
+        collector->state->events_max = EVENTS_MAX;
     *ret_state = collector;
     return 0;
 }
 
+/* Processes of which releases were lost: what they hold is not known any more. */
+static void distrust(struct heap_collector *collector)
+{
+    uint32_t pid = 0, next;
+    uint64_t lost = collector->state->lost_frees;
+    if (lost == collector->lost_frees)
+        return;
+    collector->lost_frees = lost;
+    bool more = bpf_map_get_next_key(collector->processes, NULL, &next) == 0;
+    for (unsigned i = 0; more && i < BPF_HEAP_PROCESSES_MAX; i++) {
+        struct bpf_heap_process process;
+        pid = next;
+        more = bpf_map_get_next_key(collector->processes, &pid, &next) == 0;
+        if (bpf_map_lookup_elem(collector->processes, &pid, &process) == 0 && process.lost) {
+            bpf_map_delete_elem(collector->processes, &pid);
+            heap_distrust(&collector->heap, pid);
+        }
+    }
+}
+
+static void heap_turn(void *state, int64_t now_ns)
+{
+    struct heap_collector *collector = state;
+    const struct recorder *recorder = collector->heap.recorder;
+    if (!collector->everybody)
+        return;
+    heap_attach_turn(&collector->attach, &recorder->modules, &recorder->processes, now_ns);
+    if (now_ns - collector->turn_ns < TURN_NS)
+        return;
+    collector->turn_ns = now_ns;
+    distrust(collector);
+}
+
+/* Without a rate nothing is attached, and the programs pay nothing. */
+static int heap_set_rate(void *state, unsigned rate_hz)
+{
+    struct heap_collector *collector = state;
+    if (!collector->everybody) /* a recording is short, and not turned down */
+        return 0;
+    if (!rate_hz)
+        heap_forget_all(&collector->heap);
+    heap_attach_set(&collector->attach, rate_hz);
+    if (rate_hz)
+        collector->rate_hz = rate_hz;
+    return 0;
+}
+
+static unsigned heap_rate(const void *state)
+{
+    return ((const struct heap_collector *)state)->rate_hz;
+}
+
 /* ---- events ---- */
+
+/* Nobody wants this program's: the kernel needn't send any more of it. */
+static void refuse(struct heap_collector *collector, uint32_t pid, uint64_t program)
+{
+    struct bpf_heap_process process = {.unwanted = program};
+    bpf_map_update_elem(collector->processes, &pid, &process, BPF_ANY);
+}
 
 static void heap_take_sample(void *state, const struct recorder_sample *sample,
                              const struct bpf_sample_event *event)
@@ -169,8 +151,12 @@ static void heap_take_sample(void *state, const struct recorder_sample *sample,
     struct recorder_sample shorter = *sample;
     shorter.frame_count =
         heap_caller_count(collector->heap.recorder, sample->frames, sample->frame_count);
-    heap_take_alloc(&collector->heap, &shorter,
-                    &(struct heap_alloc){event->id, event->detail[0], event->value});
+    uint64_t unwanted = collector->heap.recorder->unwanted;
+    heap_take_alloc(
+        &collector->heap, &shorter,
+        &(struct heap_alloc){event->id, event->detail[0], event->value, event->detail[1]});
+    if (collector->heap.recorder->unwanted != unwanted && event->detail[1])
+        refuse(collector, event->pid, event->detail[1]);
 }
 
 static void heap_take_note(void *state, const struct bpf_note *note)
@@ -193,17 +179,32 @@ static struct bpf_cost heap_cost(const void *state)
     return bpf_probes_cost(((const struct heap_collector *)state)->probes);
 }
 
+static void note(struct capture_loss *losses, size_t *count, const char *reason, const char *what,
+                 uint64_t number)
+{
+    if (number && *count < CAPTURE_LOSSES_MAX)
+        losses[(*count)++] = (struct capture_loss){reason, what, number};
+}
+
 static void heap_losses(const void *state, struct capture_loss *losses, size_t *count)
 {
     const struct heap_collector *collector = state;
-    if (collector->heap.live.refused && *count < CAPTURE_LOSSES_MAX)
-        losses[(*count)++] = (struct capture_loss){
-            "heap_live_full", "allocations don't count as live: too many were live at once",
-            collector->heap.live.refused};
-    if (*collector->lost_frees && *count < CAPTURE_LOSSES_MAX)
-        losses[(*count)++] = (struct capture_loss){
-            "heap_frees_lost", "releases lost: as many samples count as live that are not",
-            *collector->lost_frees};
+    const struct heap *heap = &collector->heap;
+    note(losses, count, "heap_live_full",
+         "allocations don't count as live: too many were live at once", heap->live.refused);
+    note(losses, count, "heap_refused",
+         "sampled allocations of processes or users with too many of them",
+         collector->state->refused);
+    if (collector->everybody)
+        note(losses, count, "heap_forgotten",
+             "times that live memory of a process begins anew: its releases were lost",
+             heap->forgotten);
+    else
+        note(losses, count, "heap_frees_lost",
+             "releases lost: as many samples count as live that are not",
+             collector->state->lost_frees);
+    note(losses, count, "heap_files_refused", "files with memory probes above the limit",
+         collector->attach.refused);
 }
 
 const struct collector_kind heap_collector = {
@@ -214,7 +215,10 @@ const struct collector_kind heap_collector = {
     .stop = heap_stop,
     .take_sample = heap_take_sample,
     .take_note = heap_take_note,
+    .turn = heap_turn,
     .settle = heap_settle_all,
+    .set_rate = heap_set_rate,
+    .rate = heap_rate,
     .cost = heap_cost,
     .losses = heap_losses,
 };

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The collector of heap profiles: finds the probes otel_memory:alloc and otel_memory:free in the
- * files that the processes have mapped, and attaches to them. Whoever has such probes will do:
- * libassay_heap.so, an allocator, a runtime.
+ * The collector of heap profiles, on the probes otel_memory:alloc and otel_memory:free of files
+ * that processes have mapped (attach.h): of the processes of a recording, or of all of them.
+ * Whoever has such probes will do: libassay_heap.so, an allocator, a runtime.
  */
 #pragma once
 

@@ -8,15 +8,20 @@
 #include "base/memory.h"
 #include "capture/record/vocabulary.h"
 
+#define SITES_MIN 512                     /* that are worth a look for those that hold nothing */
+#define KEPT_BYTES_MAX ((size_t)24 << 20) /* of stacks and labels that live sites have */
+
 void heap_init(struct heap *heap, struct recorder *recorder)
 {
     *heap = (struct heap){.recorder = recorder};
     heap_live_init(&heap->live, HEAP_LIVE_MAX, HEAP_LIVE_PROCESS_MAX);
+    kept_init(&heap->kept);
 }
 
 void heap_release(struct heap *heap)
 {
     heap_live_release(&heap->live);
+    kept_release(&heap->kept);
 }
 
 static unsigned add_type(struct profile *profile, const char *type, const char *unit)
@@ -24,8 +29,7 @@ static unsigned add_type(struct profile *profile, const char *type, const char *
     return profile_type(profile, profile_cstring(profile, type), profile_cstring(profile, unit));
 }
 
-/* The profile that samples go to may be another than the last time. Stacks of live allocations are
- * ids of it, so these begin anew with it. */
+/* The profile that samples go to may be another than the last time. */
 static void follow_profile(struct heap *heap)
 {
     struct profile *profile = heap->recorder->profile;
@@ -37,18 +41,22 @@ static void follow_profile(struct heap *heap)
     heap->alloc_space = add_type(profile, "alloc_space", "bytes");
     heap->inuse_objects = add_type(profile, "inuse_objects", "count");
     heap->inuse_space = add_type(profile, "inuse_space", "bytes");
-    profile->default_type = profile_cstring(profile, "inuse_space");
-    heap_live_release(&heap->live);
-    heap_live_init(&heap->live, HEAP_LIVE_MAX, HEAP_LIVE_PROCESS_MAX);
+    if (heap->recorder->no_cpu)
+        profile->default_type = profile_cstring(profile, "inuse_space");
 }
 
-/* A sample of small allocations stands for thousands and a fraction: fractions are carried over. */
-static int64_t objects(const struct heap_alloc *alloc, double *rest)
+/* How many allocations a sample stands for: small ones for thousands and a fraction. */
+static double exact_objects(const struct heap_alloc *alloc)
 {
-    double exact = (alloc->size ? (double)alloc->weight / (double)alloc->size : 1) + *rest;
-    if (!(exact < 9e18)) /* whoever wrote it can't mean it */
-        return 0;
-    int64_t whole = (int64_t)exact;
+    double exact = alloc->size ? (double)alloc->weight / (double)alloc->size : 1;
+    return exact < 9e18 ? exact : 0; /* whoever wrote it can't mean it */
+}
+
+/* Fractions are carried over. */
+static int64_t whole_objects(double exact, double *rest)
+{
+    exact += *rest;
+    int64_t whole = exact > 0 && exact < 9e18 ? (int64_t)exact : 0;
     *rest = exact - (double)whole;
     return whole;
 }
@@ -70,6 +78,66 @@ size_t heap_caller_count(const struct recorder *recorder, const uint32_t *frames
     return count;
 }
 
+/* ---- what is live ---- */
+
+/* Stacks of sites that hold nothing any more go. */
+static void compact(struct heap *heap)
+{
+    struct kept before = heap->kept;
+    struct heap_live *live = &heap->live;
+    heap_live_compact(live);
+    kept_init(&heap->kept);
+    for (uint32_t i = 0; i < live->site_count; i++) {
+        struct heap_live_site *site = &live->sites[i];
+        site->stack = kept_stack_out(&before, &heap->kept.profile, site->stack);
+        site->labels = kept_labels_out(&before, &heap->kept.profile, site->labels);
+    }
+    heap_live_reindex(live);
+    heap->sites_left = live->site_count;
+    kept_release(&before);
+}
+
+/* The process of an allocation. Another one or another program under its pid begins anew. */
+static uint32_t take_process(struct heap *heap, uint32_t pid, uint64_t identity)
+{
+    struct heap_live *live = &heap->live;
+    const struct process *seen = processes_find(&heap->recorder->processes, pid);
+    uint32_t id = heap_live_process(live, pid);
+    if (id != HEAP_LIVE_NONE && live->processes[id].identity != identity) {
+        heap_live_forget(live, id);
+        id = heap_live_process(live, pid);
+    }
+    if (id == HEAP_LIVE_NONE)
+        return id;
+    live->processes[id].identity = identity;
+    live->processes[id].number = seen ? seen->number : 0;
+    return id;
+}
+
+static void add_live(struct heap *heap, const struct recorder_sample *sample,
+                     const struct heap_alloc *alloc, uint32_t labels)
+{
+    struct profile *profile = heap->recorder->profile;
+    uint32_t process = take_process(heap, sample->pid, alloc->identity);
+    if (profile_memory(&heap->kept.profile) > KEPT_BYTES_MAX &&
+        heap->live.site_count / 2 > heap->sites_left + SITES_MIN)
+        compact(heap);
+    uint32_t site = HEAP_LIVE_NONE;
+    if (process != HEAP_LIVE_NONE && profile_memory(&heap->kept.profile) <= KEPT_BYTES_MAX)
+        site =
+            heap_live_site(&heap->live, process,
+                           kept_stack_in(&heap->kept, profile, sample->frames, sample->frame_count),
+                           kept_labels_in(&heap->kept, profile, labels));
+    if (site == HEAP_LIVE_NONE)
+        heap_live_refuse(&heap->live, process, alloc->weight);
+    else
+        heap_live_add(&heap->live, site,
+                      &(struct heap_live_sample){.pointer = alloc->pointer,
+                                                 .weight = alloc->weight,
+                                                 .objects = exact_objects(alloc),
+                                                 .time_ns = (int64_t)sample->time_ns});
+}
+
 void heap_take_alloc(struct heap *heap, const struct recorder_sample *sample,
                      const struct heap_alloc *alloc)
 {
@@ -86,17 +154,12 @@ void heap_take_alloc(struct heap *heap, const struct recorder_sample *sample,
     heap->allocs++;
     recorder->samples++;
     uint32_t stack = profile_stack(profile, sample->frames, sample->frame_count);
-    size_t row =
-        profile_sample(profile, stack, labels, 0, sample->time_ns + (uint64_t)recorder->epoch_ns);
-    profile_add_value(profile, row, heap->alloc_objects, objects(alloc, &heap->alloc_rest));
+    size_t row = profile_sample(profile, stack, labels, sample->context ? sample->context->link : 0,
+                                sample->time_ns + (uint64_t)recorder->epoch_ns);
+    profile_add_value(profile, row, heap->alloc_objects,
+                      whole_objects(exact_objects(alloc), &heap->alloc_rest));
     profile_add_value(profile, row, heap->alloc_space, (int64_t)MIN(alloc->weight, INT64_MAX));
-    heap_live_add(&heap->live, &(struct heap_live_entry){.pointer = alloc->pointer,
-                                                         .size = alloc->size,
-                                                         .weight = alloc->weight,
-                                                         .time_ns = sample->time_ns,
-                                                         .pid = sample->pid,
-                                                         .stack = stack,
-                                                         .labels = labels});
+    add_live(heap, sample, alloc, labels);
 }
 
 void heap_take_free(struct heap *heap, uint32_t pid, uint64_t pointer)
@@ -109,24 +172,73 @@ void heap_take_free(struct heap *heap, uint32_t pid, uint64_t pointer)
 
 void heap_take_exec(struct heap *heap, uint32_t pid)
 {
-    heap_live_forget(&heap->live, pid);
+    uint32_t process = heap_live_find_process(&heap->live, pid);
+    if (process != HEAP_LIVE_NONE)
+        heap_live_forget(&heap->live, process);
+}
+
+void heap_distrust(struct heap *heap, uint32_t pid)
+{
+    uint32_t process = heap_live_find_process(&heap->live, pid);
+    if (process == HEAP_LIVE_NONE)
+        return;
+    heap->forgotten++;
+    heap_live_forget(&heap->live, process);
+}
+
+void heap_forget_all(struct heap *heap)
+{
+    for (uint32_t i = 0; i < heap->live.process_count; i++)
+        if (heap->live.processes[i].pid)
+            heap_live_forget(&heap->live, i);
+}
+
+/* Processes that have ended, or run other programs. */
+static void forget_ended(struct heap *heap)
+{
+    struct heap_live *live = &heap->live;
+    for (uint32_t i = 0; i < live->process_count; i++) {
+        struct heap_live_process *process = &live->processes[i];
+        if (!process->pid)
+            continue;
+        const struct process *seen = processes_find(&heap->recorder->processes, process->pid);
+        if (!seen || seen->number != process->number)
+            heap_live_forget(live, i);
+    }
+}
+
+static uint32_t labels_of(struct heap *heap, const struct heap_live_site *site)
+{
+    struct recorder *recorder = heap->recorder;
+    uint32_t pid = heap->live.processes[site->process].pid;
+    if (!heap->forgets)
+        return kept_labels_out(&heap->kept, recorder->profile, site->labels);
+    /* As they are now, and as the process's other samples have them. */
+    return recorder_labels(recorder, &(struct recorder_sample){.pid = pid, .tid = pid, .comm = ""});
 }
 
 void heap_settle(struct heap *heap)
 {
     struct profile *profile = heap->recorder->profile;
-    const struct heap_live_entry *entry;
-    size_t at = 0;
     if (!profile)
+        return;
+    if (heap->forgets)
+        forget_ended(heap);
+    if (heap->forgets && !heap->live.used) /* an agent's profiles are of other things, too */
         return;
     follow_profile(heap);
     if (heap->settled)
         return;
     heap->settled = true;
-    while ((entry = heap_live_next(&heap->live, &at))) {
-        struct heap_alloc alloc = {.size = entry->size, .weight = entry->weight};
-        size_t row = profile_sample(profile, entry->stack, entry->labels, 0, 0);
-        profile_add_value(profile, row, heap->inuse_objects, objects(&alloc, &heap->inuse_rest));
-        profile_add_value(profile, row, heap->inuse_space, (int64_t)MIN(entry->weight, INT64_MAX));
+    for (uint32_t i = 0; i < heap->live.site_count; i++) {
+        const struct heap_live_site *site = &heap->live.sites[i];
+        uint32_t labels = site->count ? labels_of(heap, site) : CAPTURE_UNWANTED;
+        if (labels == CAPTURE_UNWANTED)
+            continue;
+        uint32_t stack = kept_stack_out(&heap->kept, profile, site->stack);
+        size_t row = profile_sample(profile, stack, labels, 0, 0);
+        profile_add_value(profile, row, heap->inuse_objects,
+                          whole_objects(site->objects, &heap->inuse_rest));
+        profile_add_value(profile, row, heap->inuse_space, (int64_t)MIN(site->bytes, INT64_MAX));
     }
 }

@@ -69,9 +69,9 @@ int perf_event_try(const struct perf_event_choice *choice)
 struct perf_event_times perf_event_times(int fd)
 {
     struct {
-        uint64_t value, enabled, running;
+        uint64_t value, enabled, running, more[2];
     } times;
-    if (read(fd, &times, sizeof(times)) != sizeof(times))
+    if (read(fd, &times, sizeof(times)) < (ssize_t)offsetof(typeof(times), more))
         return (struct perf_event_times){0};
     return (struct perf_event_times){.enabled_ns = times.enabled, .running_ns = times.running};
 }

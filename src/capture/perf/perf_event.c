@@ -60,6 +60,7 @@ struct perf_sampler {
     bool of_threads;                       /* not of everything */
     unsigned periods[PERF_EVENTS_MAX + 1]; /* of events that have a fixed one */
     bool kernel;
+    bool counts_lost;           /* events say how many of their records were lost */
     struct buffer batch, spare; /* records; and room for those of them that stay */
     struct entry *entries;
     size_t entry_next; /* before it, all were delivered */
@@ -71,6 +72,8 @@ struct perf_sampler {
     (PERF_SAMPLE_TID | PERF_SAMPLE_TIME | PERF_SAMPLE_ID | PERF_SAMPLE_STREAM_ID | PERF_SAMPLE_CPU)
 #define TRAILER_BYTES 40
 
+#define FORMAT_LOST 16 /* PERF_FORMAT_LOST, which kernels have since 6.0 */
+
 /* Of events of the kernel's; the CPU clock is 0. The first of them also reports processes. */
 static void choose_event(struct perf_event_attr *attr, const struct perf_options *options,
                          unsigned event, bool first)
@@ -81,7 +84,7 @@ static void choose_event(struct perf_event_attr *attr, const struct perf_options
         attr->config = choice->config;
         attr->exclude_kernel |= choice->user_only;
         attr->exclude_user |= choice->kernel_only;
-        attr->read_format = PERF_EVENT_READ_FORMAT;
+        attr->read_format |= PERF_EVENT_READ_FORMAT;
         if (choice->period) {
             attr->freq = 0;
             attr->sample_period = choice->period;
@@ -92,8 +95,8 @@ static void choose_event(struct perf_event_attr *attr, const struct perf_options
         attr->mmap = attr->mmap2 = attr->comm = attr->comm_exec = attr->task = 0;
 }
 
-static int open_event(const struct perf_options *options, bool kernel, unsigned event, bool first,
-                      pid_t thread, int cpu)
+static int open_event(const struct perf_sampler *sampler, const struct perf_options *options,
+                      unsigned event, bool first, pid_t thread, int cpu)
 {
     struct perf_event_attr attr = {
         .type = PERF_TYPE_SOFTWARE,
@@ -107,7 +110,7 @@ static int open_event(const struct perf_options *options, bool kernel, unsigned 
         .inherit = 1,
         .exclude_hv = 1,
         .exclude_idle = 1,
-        .exclude_kernel = !kernel,
+        .exclude_kernel = !sampler->kernel,
         .exclude_callchain_user = 1,
         .mmap = 1,
         .mmap2 = 1,
@@ -118,6 +121,7 @@ static int open_event(const struct perf_options *options, bool kernel, unsigned 
         .enable_on_exec = options->enable_on_exec,
         .watermark = 1,
         .wakeup_watermark = 64 << 10,
+        .read_format = sampler->counts_lost ? FORMAT_LOST : 0,
         .sample_regs_user = REGISTERS_PERF,
         .sample_stack_user = options->stack_bytes,
         .use_clockid = 1,
@@ -227,10 +231,14 @@ static int map_ring(struct ring *ring, size_t pages)
 static int add_event(struct perf_sampler *sampler, const struct perf_options *options,
                      unsigned event, bool first, pid_t thread, int cpu, struct ring **ring)
 {
-    int fd = open_event(options, sampler->kernel, event, first, thread, cpu);
+    int fd = open_event(sampler, options, event, first, thread, cpu);
+    if (fd == -EINVAL && sampler->counts_lost && !sampler->event_count) {
+        sampler->counts_lost = false;
+        fd = open_event(sampler, options, event, first, thread, cpu);
+    }
     if (fd == -EACCES && sampler->kernel && !sampler->event_count) {
         sampler->kernel = false;
-        fd = open_event(options, false, event, first, thread, cpu);
+        fd = open_event(sampler, options, event, first, thread, cpu);
     }
     if (fd < 0)
         return fd;
@@ -288,6 +296,7 @@ int perf_sampler_new(const struct perf_options *options, struct perf_sampler **r
 {
     struct perf_sampler *sampler = memory_zalloc(1, sizeof(*sampler));
     sampler->kernel = options->kernel;
+    sampler->counts_lost = true;
     sampler->of_threads = options->thread_count && options->threads[0] != -1;
     for (unsigned i = 0; options->events && i < options->events->count; i++) {
         sampler->periods[i + 1] = options->events->list[i].period;
@@ -388,6 +397,18 @@ unsigned perf_sampler_uncounted_percent(const struct perf_sampler *sampler)
         if (sampler->hardware & 1u << event)
             most = MAX(most, uncounted_percent(sampler, event));
     return most;
+}
+
+uint64_t perf_sampler_lost(const struct perf_sampler *sampler)
+{
+    uint64_t sum = 0;
+    for (size_t i = 0; i < sampler->event_count && sampler->counts_lost; i++) {
+        uint64_t words[5]; /* the last of those that are read */
+        ssize_t length = read(sampler->events[i].fd, words, sizeof(words));
+        if (length >= 16)
+            sum += words[(size_t)length / 8 - 1];
+    }
+    return sum;
 }
 
 bool perf_sampler_sees_kernel(const struct perf_sampler *sampler)

@@ -68,6 +68,10 @@ void perf_sampler_free(struct perf_sampler *sampler);
 /* False when kernel frames were wanted and may not be seen. */
 bool perf_sampler_sees_kernel(const struct perf_sampler *sampler);
 
+/* Records that didn't fit into a ring so far. A record of the kind PERF_LOST comes only when there
+ * is room again and something else happens. 0 where the kernel doesn't count them (before 6.0). */
+uint64_t perf_sampler_lost(const struct perf_sampler *sampler);
+
 /* See perf_event_uncounted_percent: the largest of all. */
 unsigned perf_sampler_uncounted_percent(const struct perf_sampler *sampler);
 

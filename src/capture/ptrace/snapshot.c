@@ -386,18 +386,20 @@ static void add_python(struct frame_list *list, struct snapshot_thread *thread, 
         runtime_reader_of(&interpreters->reader, (uint32_t)list->snapshot->living_tid);
     size_t count = python_chain_take(&thread->python, low, high, &frames);
     for (size_t i = 0; i < count; i++) {
-        uint64_t identity = python_codes_identity(0, &frames[i].mark);
-        python_codes_take(&interpreters->codes, &list->process->interpreter->python, &memory, 0,
-                          identity, &frames[i].mark);
-        const struct python_known *known = python_codes_find(&interpreters->codes, identity);
-        bool named = known && known->state == PYTHON_KNOWN_NAMED;
+        const struct runtime_known met = {.identity = runtime_code_identity(0, &frames[i].mark),
+                                          .kind = BPF_RUNTIME_PYTHON,
+                                          .mark = frames[i].mark};
+        runtime_codes_take(&interpreters->codes, python_code_read,
+                           &list->process->interpreter->python, &memory, &met);
+        const struct runtime_known *known = runtime_codes_find(&interpreters->codes, met.identity);
+        bool named = known && known->named && !known->ambiguous;
         if (named && frames[i].unit < known->code.first_unit)
             continue;
         *add_frame(list, RUNTIME_FRAME_PROGRAM) = (struct snapshot_frame){
             .runtime = SNAPSHOT_PYTHON,
-            .function = named ? known->function : NULL,
+            .function = named ? known->code.function : NULL,
             .file = named ? known->code.file : NULL,
-            .line = named ? python_code_line(&known->code, frames[i].unit) : 0};
+            .line = named ? runtime_code_line(&known->code, frames[i].unit) : 0};
     }
 }
 

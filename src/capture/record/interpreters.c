@@ -7,6 +7,8 @@
 
 #include "base/memory.h"
 #include "capture/record/processes.h"
+#include "runtime/php/code.h"
+#include "runtime/ruby/code.h"
 
 /* An interpreter that is starting is ready after some milliseconds; after so many looks, each later
  * than the one before, it is taken for something else. */
@@ -22,9 +24,8 @@ void interpreters_init(struct interpreters *interpreters)
 void interpreters_release(struct interpreters *interpreters)
 {
     runtime_reader_release(&interpreters->reader);
-    python_codes_release(&interpreters->codes);
     hotspot_codes_release(&interpreters->hotspot_codes);
-    v8_codes_release(&interpreters->v8_codes);
+    runtime_codes_release(&interpreters->codes);
 }
 
 bool interpreter_evaluates(const struct interpreter *interpreter, uint64_t address)
@@ -70,6 +71,10 @@ static void describe(struct interpreters *interpreters, struct interpreter *inte
             place->python = interpreter->python.offsets.walk;
         else if (interpreter->kind == BPF_RUNTIME_HOTSPOT)
             place->hotspot = interpreter->hotspot.walk;
+        else if (interpreter->kind == BPF_RUNTIME_PHP)
+            place->php = interpreter->php.walk;
+        else if (interpreter->kind == BPF_RUNTIME_RUBY)
+            place->ruby = interpreter->ruby.walk;
         else
             place->v8 = interpreter->v8.walk;
         place->generation = generation;
@@ -85,7 +90,8 @@ static const struct mapping *find_binary(const struct process *process)
 {
     for (size_t i = 0; i < process->count; i++) {
         const struct module *module = process->mappings[i].module;
-        if (module && (module->python || module->hotspot || module->v8))
+        if (module &&
+            (module->python || module->hotspot || module->v8 || module->php || module->ruby))
             return &process->mappings[i];
     }
     return NULL;
@@ -99,11 +105,20 @@ void interpreters_describe(const struct process *process, const char **ret_name,
     if (!mapping)
         return;
     const struct interpreter *interpreter = process->interpreter;
-    *ret_name = mapping->module->python ? "python" : mapping->module->hotspot ? "java" : "v8";
-    if (mapping->module->python)
-        *ret_version = mapping->module->python->version;
-    else if (mapping->module->v8)
-        *ret_version = mapping->module->v8->version;
+    const struct module *module = mapping->module;
+    *ret_name = module->python    ? "python"
+                : module->hotspot ? "java"
+                : module->v8      ? "v8"
+                : module->php     ? "php"
+                                  : "ruby";
+    if (module->python)
+        *ret_version = module->python->version;
+    else if (module->v8)
+        *ret_version = module->v8->version;
+    else if (module->php)
+        *ret_version = module->php->version;
+    else if (module->ruby)
+        *ret_version = module->ruby->version;
     else if (interpreter && interpreter->kind == BPF_RUNTIME_HOTSPOT)
         *ret_version = interpreter->hotspot.version;
 }
@@ -138,6 +153,31 @@ static enum attach attach_v8(struct interpreter *interpreter, const struct mappi
     return ATTACHED;
 }
 
+static enum attach attach_php(struct interpreter *interpreter, const struct mapping *mapping,
+                              const char **ret_reason)
+{
+    struct php_binary *php = &interpreter->php;
+    interpreter->kind = BPF_RUNTIME_PHP;
+    if (!php_binary_known(mapping->module->php, ret_reason))
+        return REFUSED;
+    *php = *mapping->module->php;
+    php->walk.current += mapping->bias;
+    for (unsigned i = 0; i < 2; i++) {
+        php->walk.evaluate[i] += mapping->bias;
+        php->walk.cold[i] += php->walk.cold[i] ? mapping->bias : 0;
+    }
+    return ATTACHED;
+}
+
+static enum attach attach_ruby(struct interpreter *interpreter, const struct mapping *mapping,
+                               const struct runtime_memory *memory, const char **ret_reason)
+{
+    enum ruby_attach attached =
+        ruby_attach(mapping->module->ruby, mapping->bias, memory, &interpreter->ruby, ret_reason);
+    interpreter->kind = BPF_RUNTIME_RUBY;
+    return attached == RUBY_ATTACHED ? ATTACHED : attached == RUBY_NOT_YET ? NOT_YET : REFUSED;
+}
+
 bool interpreters_look(struct interpreters *interpreters, struct process *process, int64_t now_ns)
 {
     if (interpreters->off || process->interpreter || process->interpreter_looks >= LOOKS_MAX ||
@@ -146,14 +186,17 @@ bool interpreters_look(struct interpreters *interpreters, struct process *proces
     const struct mapping *mapping = find_binary(process);
     if (!mapping)
         return false;
-    process->interpreter_next_ns = now_ns + (LOOK_FIRST_NS << process->interpreter_looks++);
+    process->interpreter_next_ns =
+        now_ns + ((int64_t)LOOK_FIRST_NS << process->interpreter_looks++);
     struct runtime_memory memory = runtime_reader_of(&interpreters->reader, process->pid);
     struct interpreter found = {.users = 1, .owner = interpreters};
     const char *reason = NULL;
     enum attach attached =
         mapping->module->python    ? attach_python(&found, mapping, &memory, &reason)
         : mapping->module->hotspot ? attach_hotspot(&found, mapping, &memory, &reason)
-                                   : attach_v8(&found, mapping);
+        : mapping->module->v8      ? attach_v8(&found, mapping)
+        : mapping->module->php     ? attach_php(&found, mapping, &reason)
+                                   : attach_ruby(&found, mapping, &memory, &reason);
     if (attached == REFUSED)
         process->interpreter_looks = LOOKS_MAX;
     if (attached != ATTACHED) {
@@ -201,13 +244,24 @@ static void take_hotspot(struct interpreters *interpreters, const struct interpr
                        event->identity, &mark);
 }
 
-static void take_v8(struct interpreters *interpreters, const struct interpreter *interpreter,
-                    const struct bpf_code_event *event)
+/* The reader of a runtime's functions, and what it is given. */
+static runtime_code_read_fn reader_of(const struct interpreter *interpreter,
+                                      const void **ret_context)
 {
-    struct v8_mark mark = {.shared = event->address, .name = event->name, .script = event->file};
-    struct runtime_memory memory = runtime_reader_of(&interpreters->reader, event->pid);
-    v8_codes_take(&interpreters->v8_codes, &interpreter->v8, &memory, event->pid, event->identity,
-                  &mark);
+    switch (interpreter ? interpreter->kind : BPF_RUNTIME_PYTHON) {
+    case BPF_RUNTIME_V8:
+        *ret_context = &interpreter->v8;
+        return v8_code_read;
+    case BPF_RUNTIME_PHP:
+        *ret_context = &interpreter->php;
+        return php_code_read;
+    case BPF_RUNTIME_RUBY:
+        *ret_context = &interpreter->ruby;
+        return ruby_code_read;
+    default:
+        *ret_context = interpreter ? &interpreter->python : NULL;
+        return python_code_read;
+    }
 }
 
 void interpreters_take_code(struct interpreters *interpreters, const struct bpf_code_event *event)
@@ -217,18 +271,18 @@ void interpreters_take_code(struct interpreters *interpreters, const struct bpf_
         take_hotspot(interpreters, interpreter, event);
         return;
     }
-    if (interpreter && interpreter->kind == BPF_RUNTIME_V8) {
-        take_v8(interpreters, interpreter, event);
-        return;
-    }
-    struct python_code_mark mark = {.address = event->address,
-                                    .file = event->file,
-                                    .name = event->name,
-                                    .lines = event->lines,
-                                    .first_line = event->first_line};
+    const void *context;
+    runtime_code_read_fn read = reader_of(interpreter, &context);
+    const struct runtime_known met = {.identity = event->identity,
+                                      .pid = event->pid,
+                                      .kind = interpreter ? interpreter->kind : BPF_RUNTIME_PYTHON,
+                                      .mark = {.address = event->address,
+                                               .file = event->file,
+                                               .name = event->name,
+                                               .lines = event->lines,
+                                               .first_line = event->first_line}};
     struct runtime_memory memory = runtime_reader_of(&interpreters->reader, event->pid);
-    python_codes_take(&interpreters->codes, interpreter ? &interpreter->python : NULL, &memory,
-                      event->pid, event->identity, &mark);
+    runtime_codes_take(&interpreters->codes, read, context, &memory, &met);
 }
 
 bool interpreters_walk(struct interpreters *interpreters, const struct process *process,
@@ -261,14 +315,12 @@ size_t interpreters_step_frames(struct interpreters *interpreters, const struct 
 
 void interpreters_clear_codes(struct interpreters *interpreters)
 {
-    python_codes_clear(&interpreters->codes);
     hotspot_codes_clear(&interpreters->hotspot_codes);
-    v8_codes_clear(&interpreters->v8_codes);
+    runtime_codes_clear(&interpreters->codes);
 }
 
 bool interpreters_codes_full(const struct interpreters *interpreters)
 {
-    return python_codes_full(&interpreters->codes) ||
-           hotspot_codes_full(&interpreters->hotspot_codes) ||
-           v8_codes_full(&interpreters->v8_codes);
+    return hotspot_codes_full(&interpreters->hotspot_codes) ||
+           runtime_codes_full(&interpreters->codes);
 }

@@ -6,9 +6,12 @@
  */
 #pragma once
 
+#include "runtime/codes.h"
 #include "runtime/hotspot/walk.h"
-#include "runtime/python/codes.h"
-#include "runtime/v8/codes.h"
+#include "runtime/php/binary.h"
+#include "runtime/python/code.h"
+#include "runtime/ruby/binary.h"
+#include "runtime/v8/code.h"
 
 struct process;
 
@@ -23,6 +26,8 @@ struct interpreter {
         struct python_process python;
         struct hotspot_process hotspot;
         struct v8_binary v8;
+        struct php_binary php;
+        struct ruby_binary ruby;
     };
 };
 
@@ -30,10 +35,9 @@ struct interpreter {
 struct interpreters {
     bool off; /* nobody wants frames of interpreters */
     struct runtime_reader reader;
-    struct python_codes codes;
     struct hotspot_codes hotspot_codes;
-    struct v8_codes v8_codes;
-    struct bpf_runtime *table; /* the kernel's, of BPF_RUNTIMES_MAX; NULL: there is none */
+    struct runtime_codes codes; /* of all other runtimes */
+    struct bpf_runtime *table;  /* the kernel's, of BPF_RUNTIMES_MAX; NULL: there is none */
     struct interpreter *places[BPF_RUNTIMES_MAX]; /* who is in the table */
     uint32_t next_place, generation;
     uint64_t attached, refused, places_full;

@@ -13,9 +13,7 @@
 #include <sys/sysmacros.h>
 #include <unistd.h>
 
-/* What a path leads to is not ours to choose: nothing of it may make us wait or become our
- * terminal. */
-#define OPEN_FLAGS (O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY)
+#include "base/file.h"
 
 enum way {
     WAY_MAPPING,
@@ -68,19 +66,20 @@ static bool path_of(enum way way, const struct module_request *request,
 
 /* A symbolic link in a container must not lead to a file of ours: it is followed as the process
  * would follow it. */
-static int open_in_root(uint32_t pid, const char *path)
+int module_file_in_root(uint32_t pid, const char *path)
 {
     char root[64];
     snprintf(root, sizeof(root), "/proc/%" PRIu32 "/root", pid);
     int folder = open(root, O_PATH | O_DIRECTORY | O_CLOEXEC);
     if (folder < 0)
         return -errno;
-    struct open_how how = {.flags = OPEN_FLAGS, .resolve = RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS};
+    struct open_how how = {.flags = O_PATH | O_CLOEXEC,
+                           .resolve = RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS};
     int fd = (int)syscall(SYS_openat2, folder, path, &how, sizeof(how));
     if (fd < 0)
         fd = -errno;
     close(folder);
-    return fd;
+    return fd < 0 ? fd : file_open_regular(fd);
 }
 
 static int open_way(struct modules *modules, enum way way, const struct module_request *request)
@@ -89,13 +88,13 @@ static int open_way(struct modules *modules, enum way way, const struct module_r
     if (!path_of(way, request, path) || (way == WAY_MAPPING && modules->no_map_files))
         return -ENOENT;
     if (root_of(way, request)) {
-        int fd = open_in_root(root_of(way, request), request->path);
+        int fd = module_file_in_root(root_of(way, request), request->path);
         if (fd != -ENOSYS)
             return fd;
     }
-    int fd = open(path, OPEN_FLAGS);
+    int fd = open(path, O_PATH | O_CLOEXEC);
     if (fd >= 0)
-        return fd;
+        return file_open_regular(fd);
     /* Not a matter of this process: we lack the capability, and will for all others. */
     if (way == WAY_MAPPING && errno == EPERM)
         modules->no_map_files = true;

@@ -23,6 +23,10 @@ bool module_file_is_memory(const char *path);
 int module_file_find(struct modules *modules, const struct module_request *request,
                      struct stat *ret_found);
 
+/* A path as the process sees it; links on the way stay in its root. A descriptor of a regular file
+ * or a negative errno. */
+int module_file_in_root(uint32_t pid, const char *path);
+
 struct module_stamp module_stamp_of(const struct stat *found);
 
 /* Hands an open file over to the module; another one's may have to be closed. */

@@ -15,7 +15,7 @@
 #include "capture/record/module_file.h"
 #include "elf/vdso.h"
 
-#define LARGE_BYTES (8u << 20) /* of code */
+#define LARGE_BYTES (4u << 20) /* of code, which takes up to 35 ms a MiB */
 #define POSTPONE_MAX_NS 30000000000ll
 #define LOOK_AGAIN_NS                                                                              \
     1000000000 /* at a file that may have changed, or that could not be opened                     \
@@ -46,6 +46,10 @@ static void module_free(struct module *module)
     free(module->python);
     free(module->hotspot);
     free(module->v8);
+    free(module->php);
+    free(module->ruby);
+    free(module->go);
+    free(module->thread_variable);
     free(module->path);
     free(module->build_id);
     free(module);
@@ -116,6 +120,15 @@ static void find_same(struct modules *modules, struct module *module, uint32_t i
     id_table_insert(&modules->build_id_index, hash, id);
 }
 
+static void find_thread_variable(struct module *module, struct elf_file *file)
+{
+    struct thread_variable variable;
+    if (module->is_vdso || !thread_variable_find(file, &variable))
+        return;
+    module->thread_variable = memory_alloc(sizeof(variable));
+    *module->thread_variable = variable;
+}
+
 static void find_interpreter(struct module *module, struct elf_file *file)
 {
     struct python_binary python;
@@ -132,16 +145,34 @@ static void find_interpreter(struct module *module, struct elf_file *file)
         module->v8 = memory_alloc(sizeof(v8));
         *module->v8 = v8;
     }
-    if (!python_binary_find(file, module->path, &python))
-        return;
-    module->python = memory_alloc(sizeof(python));
-    *module->python = python;
-    module->frame_kind = RUNTIME_FRAME_INTERPRETER;
+    struct php_binary php;
+    if (php_binary_find(file, &php)) {
+        module->php = memory_alloc(sizeof(php));
+        *module->php = php;
+    }
+    struct ruby_binary ruby;
+    if (ruby_binary_find(file, &ruby)) {
+        module->ruby = memory_alloc(sizeof(ruby));
+        *module->ruby = ruby;
+    }
+    struct go_binary go;
+    if (go_binary_find(file, &go)) {
+        module->go = memory_alloc(sizeof(go));
+        *module->go = go;
+    }
+    if (python_binary_find(file, module->path, &python)) {
+        module->python = memory_alloc(sizeof(python));
+        *module->python = python;
+    }
+    if (module->python || module->php || module->ruby)
+        module->frame_kind = RUNTIME_FRAME_INTERPRETER;
 }
 
 enum runtime_frame module_frame_kind(const struct module *module, uint64_t offset)
 {
-    bool evaluates = module->python && offset == module->python->evaluate_offset;
+    bool evaluates = (module->python && offset == module->python->evaluate_offset) ||
+                     (module->php && offset == module->php->evaluate_offset) ||
+                     (module->ruby && offset == module->ruby->evaluate_offset);
     return evaluates ? RUNTIME_FRAME_EVALUATE : module->frame_kind;
 }
 
@@ -161,6 +192,7 @@ static void load(struct modules *modules, struct module *module, int fd, const s
     }
     read_identity(module, &file);
     find_interpreter(module, &file);
+    find_thread_variable(module, &file);
     keep_headers(&file, &module->headers);
     file.fd = -1; /* stays open, as the module's */
     elf_release(&file);
@@ -398,6 +430,7 @@ static int compile(struct modules *modules, struct module *module, struct unwind
 {
     struct error error = {0};
     struct elf_file file;
+    uint64_t refusals = memory_refusals();
     int r, fd = module->is_vdso ? -1 : module_file_open(modules, module);
     if (fd < 0 && !module->is_vdso)
         return fd;
@@ -407,9 +440,15 @@ static int compile(struct modules *modules, struct module *module, struct unwind
         file.fd = -1; /* the module's */
         elf_release(&file);
     }
+    if (!r && memory_refusals() != refusals) {
+        /* Parts of the file may have been left out. */
+        unwind_rows_release(ret_rows);
+        *ret_rows = (struct unwind_rows){0};
+        r = error_set(&error, -ENOMEM, "There was not enough memory for the whole file.");
+    }
     if (r < 0) {
         log_debug("%s: %s", module->path, error.text);
-        return -EBADMSG;
+        return r == -ENOMEM ? r : -EBADMSG;
     }
     modules->compiled++;
     return 0;

@@ -10,10 +10,14 @@
 #include "base/pace.h"
 #include "base/shared_fd.h"
 #include "capture/record/rowcache.h"
+#include "context/thread.h"
 #include "elf/unwind/rows.h"
 #include "runtime/frames.h"
+#include "runtime/go/binary.h"
 #include "runtime/hotspot/binary.h"
+#include "runtime/php/binary.h"
 #include "runtime/python/binary.h"
+#include "runtime/ruby/binary.h"
 #include "runtime/v8/binary.h"
 
 #define MODULE_ANCESTORS 3
@@ -49,7 +53,11 @@ struct module {
     struct python_binary *python;   /* the interpreter in it; NULL: there is none */
     struct hotspot_binary *hotspot; /* likewise */
     struct v8_binary *v8;
-    enum runtime_frame frame_kind; /* what its frames are */
+    struct php_binary *php;
+    struct ruby_binary *ruby;
+    struct go_binary *go;                    /* the program, if it is written in Go */
+    struct thread_variable *thread_variable; /* with contexts of threads; NULL: it has none */
+    enum runtime_frame frame_kind;           /* what its frames are */
 
     /* The rest is for modules.c and module_file.c. */
     struct modules *table;

@@ -24,6 +24,7 @@
 #define LOOKUP_GROWTH 4
 #define LOOKUP_BYTES_MAX (16u << 20)
 #define LOOKUP_LEAST_NS 100000
+#define SEARCHES_PART 2 /* of what may be spent on catching up */
 #define LOOKUPS_SPAN_NS 10000000000
 /* A process's user is looked at again after so long. */
 #define USER_REST_NS 1000000000
@@ -41,6 +42,7 @@ void processes_limit(struct processes *processes, const struct processes_limits 
     processes->limits = *limits;
     shares_init(&processes->mappings, limits->mappings);
     shares_init(&processes->lookups, (uint64_t)limits->lookup_ns);
+    shares_init(&processes->searches, (uint64_t)limits->lookup_ns / SEARCHES_PART);
 }
 
 /* ---- what a user may have ---- */
@@ -123,6 +125,27 @@ static void note_lookup(struct processes *processes, struct process *process, in
     }
 }
 
+bool processes_may_search(struct processes *processes, struct process *process, int64_t now_ns)
+{
+    if (!processes->limits.lookup_ns)
+        return true;
+    if (now_ns - processes->searches_ns >= LOOKUPS_SPAN_NS) {
+        processes->searches_ns = now_ns;
+        shares_clear(&processes->searches);
+    }
+    process->search_ns = MAX(process->search_ns, LOOKUP_LEAST_NS);
+    return shares_take(&processes->searches, user_of(processes, process),
+                       (uint64_t)process->search_ns);
+}
+
+void processes_searched(struct processes *processes, struct process *process, int64_t took_ns)
+{
+    if (processes->limits.lookup_ns && took_ns > process->search_ns)
+        shares_charge(&processes->searches, user_of(processes, process),
+                      (uint64_t)(took_ns - process->search_ns));
+    process->search_ns = took_ns;
+}
+
 static struct process **seat_of(const struct processes *processes, uint32_t pid)
 {
     struct process **page = pid < PIDS_MAX ? processes->pages[pid / PIDS_PER_PAGE] : NULL;
@@ -145,6 +168,7 @@ static void forget(struct processes *processes, struct process *process)
     }
     give_mappings(processes, process, process->count);
     interpreter_unref(process->interpreter);
+    contexts_leave(&process->contexts);
     free(process->mappings);
     free(process);
 }
@@ -159,6 +183,7 @@ void processes_release(struct processes *processes)
     free(processes->threads);
     shares_release(&processes->mappings);
     shares_release(&processes->lookups);
+    shares_release(&processes->searches);
     id_table_release(&processes->thread_index);
 }
 
@@ -213,6 +238,7 @@ void processes_start(struct processes *processes, uint32_t pid, const struct pro
     process->known = true;
     process->program = parent->program;
     process->interpreter = interpreter_ref(parent->interpreter);
+    contexts_share(&process->contexts, &parent->contexts);
     process->parent = parent->number ? parent->number : parent->parent;
     process->ancestors[0] = parent->pid;
     memcpy(process->ancestors + 1, parent->ancestors,
@@ -307,6 +333,8 @@ void process_execute(struct processes *processes, struct process *process, uint6
     process->user = PROCESS_USER_UNKNOWN; /* the program may be another user's */
     process->lookup_bytes = 0;
     interpreter_unref(TAKE_PTR(process->interpreter));
+    contexts_leave(&process->contexts);
+    process->mapped++;
     process->interpreter_next_ns = 0;
     process->interpreter_looks = 0;
     process->known = true;
@@ -421,6 +449,7 @@ void process_map(struct processes *processes, struct process *process,
         process->churned_ns = process->replaced_ns;
     }
     size_t before = process->count;
+    process->mapped++;
     unmap(process, event->start, mapping.end);
     process->changed = true;
     give_mappings(processes, process, before - MIN(before, process->count));

@@ -8,6 +8,7 @@
 #include <sys/types.h>
 
 #include "base/shares.h"
+#include "capture/record/contexts.h"
 #include "capture/record/interpreters.h"
 #include "capture/record/modules.h"
 #include "elf/unwind/unwind.h"
@@ -42,16 +43,19 @@ struct process {
     uint32_t ancestors[MODULE_ANCESTORS]; /* pids, its parent's first; 0: not known */
     uint32_t labels;                      /* its samples' labels in the profile of `labels_epoch` */
     uint32_t labels_epoch;
-    uint64_t started;                /* when, as the kernel says it with samples; 0: it has not */
-    uint32_t user;                   /* whom it belongs to; PROCESS_USER_UNKNOWN */
-    int64_t user_ns;                 /* when that was last read */
-    uint32_t charged_user;           /* whose share its mappings are of, */
-    uint32_t charged;                /* and how many of them */
-    int64_t lookup_ns;               /* CPU time that asking /proc took the last time */
-    uint64_t lookup_bytes;           /* of /proc that may be read the next time; 0: as at first */
-    struct interpreter *interpreter; /* NULL: it has none, or none was found yet */
-    int64_t interpreter_next_ns;     /* when to look for it again, */
-    unsigned interpreter_looks;      /* after so many times */
+    uint64_t started;                 /* when, as the kernel says it with samples; 0: it has not */
+    uint32_t user;                    /* whom it belongs to; PROCESS_USER_UNKNOWN */
+    int64_t user_ns;                  /* when that was last read */
+    uint32_t charged_user;            /* whose share its mappings are of, */
+    uint32_t charged;                 /* and how many of them */
+    int64_t lookup_ns;                /* CPU time that asking /proc took the last time */
+    int64_t search_ns;                /* likewise for processes_may_search */
+    uint64_t lookup_bytes;            /* of /proc that may be read the next time; 0: as at first */
+    struct interpreter *interpreter;  /* NULL: it has none, or none was found yet */
+    int64_t interpreter_next_ns;      /* when to look for it again, */
+    unsigned interpreter_looks;       /* after so many times */
+    struct process_contexts contexts; /* of its threads */
+    uint64_t mapped;                  /* counts changes of its mappings */
     struct pool_list *list; /* what the kernel knows of its mappings, for the owner of the table */
 };
 
@@ -92,8 +96,8 @@ struct processes {
     uint64_t refused;     /* mappings, processes and threads beyond the limits */
 
     struct processes_limits limits; /* all 0: MAPPINGS_MAX is all there is */
-    struct shares mappings, lookups;
-    int64_t lookups_ns; /* since when `lookups` counts */
+    struct shares mappings, lookups, searches;
+    int64_t lookups_ns, searches_ns; /* since when `lookups` and `searches` count */
     int64_t tidied_ns;  /* when users who hold nothing were forgotten */
     uint64_t postponed; /* times that /proc was not asked, to save CPU time */
 };
@@ -132,6 +136,12 @@ const char *processes_thread_name(const struct processes *processes, const struc
  * are looked up when they are first sampled. */
 #define PROCESSES_LEARN_MAX 8192
 void processes_learn(struct processes *processes, const pid_t *pids, size_t count, bool all);
+
+/* Whether somebody may read /proc to find something in the process that samples don't need. Its user's
+ * share of that is smaller than that of catching up, and apart from it. Afterwards one says how much
+ * CPU time it took. */
+bool processes_may_search(struct processes *processes, struct process *process, int64_t now_ns);
+void processes_searched(struct processes *processes, struct process *process, int64_t took_ns);
 
 /* Its name and what it has mapped now, from /proc; as far as the limits allow. */
 void process_catch_up(struct processes *processes, struct process *process);

@@ -26,6 +26,7 @@ void recorder_init(struct recorder *recorder, unsigned frequency_hz)
     processes_init(&recorder->processes, &recorder->modules);
     segments_init(&recorder->segments);
     interpreters_init(&recorder->interpreters);
+    contexts_init(&recorder->contexts);
     recorder_set_rate(recorder, frequency_hz, 0);
 }
 
@@ -53,6 +54,7 @@ void recorder_release(struct recorder *recorder)
     segments_release(&recorder->segments);
     modules_release(&recorder->modules);
     interpreters_release(&recorder->interpreters);
+    contexts_release(&recorder->contexts);
 }
 
 void recorder_forget_modules(struct recorder *recorder)
@@ -109,29 +111,6 @@ uint32_t recorder_mark(struct recorder *recorder, const char *word)
                          &(struct profile_frame){.function = profile_function(profile, &function)});
 }
 
-static uint32_t python_frame(struct recorder *recorder, uint64_t word)
-{
-    struct profile *profile = recorder->profile;
-    uint64_t identity = word >> BPF_PYTHON_UNIT_BITS & BPF_PYTHON_IDENTITY_MASK;
-    uint32_t unit = (uint32_t)(word & BPF_PYTHON_UNIT_MASK);
-    const struct python_known *known =
-        identity ? python_codes_find(&recorder->interpreters.codes, identity) : NULL;
-    if (!known || known->state != PYTHON_KNOWN_NAMED) {
-        recorder->unread++;
-        return recorder_mark(recorder, RECORDER_UNREAD);
-    }
-    /* Before its first instruction that counts, a frame is the interpreter's own business. */
-    if (unit < known->code.first_unit)
-        return RECORDER_NO_FRAME;
-    struct profile_function function = {.name = profile_cstring(profile, known->function),
-                                        .file = profile_cstring(profile, known->code.file),
-                                        .start_line = known->code.first_line};
-    return profile_frame(profile,
-                         &(struct profile_frame){.function = profile_function(profile, &function),
-                                                 .line = python_code_line(&known->code, unit),
-                                                 .kind = FRAME_CPYTHON});
-}
-
 /* Inlined methods count as frames of their own; outermost first. */
 static size_t java_frames(struct recorder *recorder, const struct hotspot_frame *frames,
                           size_t count, uint32_t *ret_frames)
@@ -154,18 +133,41 @@ static size_t java_frames(struct recorder *recorder, const struct hotspot_frame 
     return count;
 }
 
-static uint32_t script_frame(struct recorder *recorder, const struct v8_known *known)
+/* How frames of a runtime are marked, and what stands for those that could not be read. */
+static const struct {
+    enum frame_kind kind;
+    const char *unread;
+} runtime_frames[] = {
+    [BPF_RUNTIME_PYTHON] = {FRAME_CPYTHON, RECORDER_UNREAD},
+    [BPF_RUNTIME_V8] = {FRAME_V8JS, RECORDER_SCRIPT_UNREAD},
+    [BPF_RUNTIME_PHP] = {FRAME_PHP, RECORDER_PHP_UNREAD},
+    [BPF_RUNTIME_RUBY] = {FRAME_RUBY, RECORDER_RUBY_UNREAD},
+};
+
+static uint32_t unread_frame(struct recorder *recorder, uint32_t runtime)
+{
+    const char *mark =
+        runtime < ARRAY_LENGTH(runtime_frames) ? runtime_frames[runtime].unread : NULL;
+    recorder->unread++;
+    return recorder_mark(recorder, mark ? mark : RECORDER_UNREAD);
+}
+
+static uint32_t known_frame(struct recorder *recorder, const struct runtime_known *known,
+                            uint32_t unit)
 {
     struct profile *profile = recorder->profile;
-    if (!known->named || known->ambiguous) {
-        recorder->unread++;
-        return recorder_mark(recorder, RECORDER_SCRIPT_UNREAD);
-    }
-    struct profile_function function = {.name = profile_cstring(profile, known->function),
-                                        .file = profile_cstring(profile, known->file)};
+    if (!known->named || known->ambiguous)
+        return unread_frame(recorder, known->kind);
+    /* Before its first instruction that counts, a frame is the interpreter's own business. */
+    if (unit < known->code.first_unit)
+        return RECORDER_NO_FRAME;
+    struct profile_function function = {.name = profile_cstring(profile, known->code.function),
+                                        .file = profile_cstring(profile, known->code.file),
+                                        .start_line = known->code.first_line};
     return profile_frame(profile,
                          &(struct profile_frame){.function = profile_function(profile, &function),
-                                                 .kind = FRAME_V8JS});
+                                                 .line = runtime_code_line(&known->code, unit),
+                                                 .kind = runtime_frames[known->kind].kind});
 }
 
 size_t recorder_runtime_frames(struct recorder *recorder, uint64_t word, uint32_t *ret_frames)
@@ -179,9 +181,13 @@ size_t recorder_runtime_frames(struct recorder *recorder, uint64_t word, uint32_
                                             (uint32_t)(word & BPF_PYTHON_UNIT_MASK), frames);
         return java_frames(recorder, frames, count, ret_frames);
     }
-    const struct v8_known *script =
-        identity ? v8_codes_find(&recorder->interpreters.v8_codes, identity) : NULL;
-    uint32_t frame = script ? script_frame(recorder, script) : python_frame(recorder, word);
+    const struct runtime_known *code =
+        identity ? runtime_codes_find(&recorder->interpreters.codes, identity) : NULL;
+    uint32_t unit = (uint32_t)(word & BPF_PYTHON_UNIT_MASK);
+    /* Where the walk could not read what is there, the kind of the runtime is in place of the
+     * unit. */
+    uint32_t frame = code ? known_frame(recorder, code, unit)
+                          : unread_frame(recorder, identity ? BPF_RUNTIME_PYTHON : unit);
     if (frame == RECORDER_NO_FRAME)
         return 0;
     *ret_frames = frame;
@@ -462,8 +468,12 @@ static uint32_t thread_labels(struct profile *profile, const struct recorder_sam
 
 uint32_t recorder_labels(struct recorder *recorder, const struct recorder_sample *sample)
 {
-    return recorder->label ? process_labels(recorder, sample)
-                           : thread_labels(recorder->profile, sample);
+    uint32_t labels = recorder->label ? process_labels(recorder, sample)
+                                      : thread_labels(recorder->profile, sample);
+    if (labels == CAPTURE_UNWANTED || !sample->context)
+        return labels;
+    return sample_context_add(recorder->profile, labels,
+                              sample_context_set(recorder->profile, sample->context));
 }
 
 static size_t add_row(struct recorder *recorder, const struct recorder_sample *sample,
@@ -476,7 +486,8 @@ static size_t add_row(struct recorder *recorder, const struct recorder_sample *s
             break;
         }
     return profile_sample(profile, profile_stack(profile, sample->frames, sample->frame_count),
-                          labels, 0, sample->time_ns + (uint64_t)recorder->epoch_ns);
+                          labels, sample->context ? sample->context->link : 0,
+                          sample->time_ns + (uint64_t)recorder->epoch_ns);
 }
 
 void recorder_add_event(struct recorder *recorder, const struct recorder_sample *sample,

@@ -8,6 +8,7 @@
 
 #include "capture/perf/perf_event.h"
 #include "capture/record/processes.h"
+#include "capture/record/sample_context.h"
 #include "capture/record/segments.h"
 #include "elf/unwind/unwind.h"
 #include "profile/profile.h"
@@ -26,6 +27,7 @@ struct recorder {
     struct processes processes;
     struct segments segments;
     struct interpreters interpreters;
+    struct contexts contexts;
     bool interpreter_frames; /* native frames of interpreters are kept */
     bool checking;           /* walks show native frames only, all of them: to compare */
     int64_t epoch_ns;        /* of CLOCK_MONOTONIC's zero */
@@ -95,6 +97,8 @@ uint32_t recorder_mark(struct recorder *recorder, const char *word);
 #define RECORDER_UNREAD "[python frames not read]"
 #define RECORDER_JAVA_UNREAD "[java frame not read]"
 #define RECORDER_SCRIPT_UNREAD "[javascript frame not read]"
+#define RECORDER_PHP_UNREAD "[php frame not read]"
+#define RECORDER_RUBY_UNREAD "[ruby frame not read]"
 /* Of a word of a runtime (BPF_FRAME_PYTHON), outermost first: none where it stands for none, up to
  * HOTSPOT_INLINED_MAX where methods were inlined. */
 size_t recorder_runtime_frames(struct recorder *recorder, uint64_t word, uint32_t *ret_frames);
@@ -119,6 +123,7 @@ struct recorder_sample {
     size_t frame_count;
     const uint32_t *second_frames; /* of another thread that has to do with it: likewise */
     size_t second_count;
+    const struct sample_context *context; /* NULL: it has none */
 };
 void recorder_add(struct recorder *recorder, const struct recorder_sample *sample);
 /* A sample of events->list[event], which stands for so many. */

@@ -258,8 +258,7 @@ void row_cache_store(struct row_cache *cache, const struct rows_identity *identi
     _cleanup_buffer_ struct buffer content = {0};
     if (cache->folder < 0 || rows->row_count < ROW_CACHE_ROWS_MIN || !file_name(identity, name))
         return;
-    rows_file_write(identity, rows, rules, &content);
-    if (content.length > cache->limit_bytes)
+    if (rows_file_write(identity, rows, rules, &content) < 0 || content.length > cache->limit_bytes)
         return;
     if (!cache->counted || cache->held_bytes + content.length > cache->limit_bytes)
         make_room(cache, content.length);

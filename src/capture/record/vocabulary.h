@@ -13,14 +13,15 @@
 
 /* Collectors. All but cpu, events and heap need BPF. */
 enum capture_mode {
-    CAPTURE_CPU = 1,        /* samples/count, cpu/nanoseconds */
-    CAPTURE_WALL = 2,       /* wall/nanoseconds, with the label `state` */
-    CAPTURE_OFF_CPU = 4,    /* off_cpu/nanoseconds: all of that but running */
-    CAPTURE_LOCK = 8,       /* contentions/count, delay/nanoseconds */
-    CAPTURE_IO = 16,        /* io/nanoseconds: disk, network and pipes */
-    CAPTURE_RUN_QUEUE = 32, /* runq/nanoseconds: waiting for a CPU */
-    CAPTURE_EVENTS = 128,   /* NAME/count of each of collect.events; by perf events, too */
-    CAPTURE_HEAP = 64,      /* alloc_objects, alloc_space, inuse_objects, inuse_space; by itself */
+    CAPTURE_CPU = 1,          /* samples/count, cpu/nanoseconds */
+    CAPTURE_WALL = 2,         /* wall/nanoseconds, with the label `state` */
+    CAPTURE_OFF_CPU = 4,      /* off_cpu/nanoseconds: all of that but running */
+    CAPTURE_LOCK = 8,         /* contentions/count, delay/nanoseconds */
+    CAPTURE_IO = 16,          /* io/nanoseconds: disk, network and pipes */
+    CAPTURE_RUN_QUEUE = 32,   /* runq/nanoseconds: waiting for a CPU */
+    CAPTURE_EVENTS = 128,     /* NAME/count of each of collect.events; by perf events, too */
+    CAPTURE_GOROUTINES = 256, /* goroutine_wall/nanoseconds, with the label `state` */
+    CAPTURE_HEAP = 64, /* alloc_objects, alloc_space, inuse_objects, inuse_space; by itself */
 };
 #define CAPTURE_WAITS                                                                              \
     (CAPTURE_WALL | CAPTURE_OFF_CPU | CAPTURE_LOCK | CAPTURE_IO | CAPTURE_RUN_QUEUE)
@@ -89,7 +90,7 @@ struct capture_stats {
 };
 
 /* A reason why something is missing, and how often. */
-#define CAPTURE_LOSSES_MAX 18
+#define CAPTURE_LOSSES_MAX 24
 struct capture_loss {
     const char *reason; /* "ring_full": for metrics */
     const char *what;   /* "samples that found the ring buffer full" */

@@ -40,6 +40,7 @@ struct wall_pool {
 struct wall_pending {
     uint32_t node;
     uint32_t account;
+    uint32_t link, context; /* what the thread worked on: its span, and labels */
     uint64_t time_ns;
     uint8_t state;  /* finer than the account's */
     uint32_t other; /* runnable: the process that had the CPU; a lock: the thread that owns it */
@@ -170,11 +171,14 @@ static struct wall_pending *add_pending(struct wall_accounts *accounts,
     account->weight_ns += weight_ns;
     array_reserve(accounts->pending, accounts->pending_capacity, accounts->pending_count + 1);
     struct wall_pending *pending = &accounts->pending[accounts->pending_count++];
-    *pending = (struct wall_pending){.node = waiting_stack(accounts, sample, state, lock),
-                                     .account = (uint32_t)(account - accounts->list),
-                                     .time_ns = sample->time_ns + (uint64_t)recorder->epoch_ns,
-                                     .state = (uint8_t)state,
-                                     .weight_ns = weight_ns};
+    *pending =
+        (struct wall_pending){.node = waiting_stack(accounts, sample, state, lock),
+                              .account = (uint32_t)(account - accounts->list),
+                              .link = sample->context ? sample->context->link : 0,
+                              .context = sample_context_set(recorder->profile, sample->context),
+                              .time_ns = sample->time_ns + (uint64_t)recorder->epoch_ns,
+                              .state = (uint8_t)state,
+                              .weight_ns = weight_ns};
     return pending;
 }
 
@@ -309,7 +313,8 @@ static void add_row(struct wall_accounts *accounts, const struct wall_pending *p
                                   wall_state_name((enum bpf_state)pending->state));
     if (pending->state == BPF_STATE_RUNNABLE && pending->other)
         labels = wall_names_add_other(accounts->names, labels, pending->other);
-    size_t row = profile_sample(profile, pending->node, labels, 0, pending->time_ns);
+    labels = sample_context_add(profile, labels, pending->context);
+    size_t row = profile_sample(profile, pending->node, labels, pending->link, pending->time_ns);
     for (size_t i = 0; i < WALL_VALUE_TYPES; i++) {
         const struct value_type *type = &value_types[i];
         if (accounts->modes & type->mode && type->states >> pending->state & 1)

@@ -38,6 +38,12 @@
 #define WAITS_HZ 99 /* with their stacks, per CPU */
 /* Stacks of threads that sleep, at one look; each is a copy. */
 #define SLEEPERS_MIN 64
+/* Where cost is limited: what they and all else at the end of a profile may take of it. Their
+ * stacks are walked in user space, by rows that may have to be read for it. */
+#define SLEEPERS_SHARE 0.25
+#define SLEEPERS_START 16
+#define SLEEPERS_LEAST 4
+#define SLEEPERS_GROWTH 1.5
 #define TURN_MIN 8
 /* Programs follow fewer threads by themselves beyond so many times of what they may cost. */
 #define TURN_BURST 2
@@ -77,6 +83,8 @@ struct wall {
     uint64_t tuned_waits;
     uint64_t ends, tuned_ends;
     uint64_t looked_sleepers; /* of shared->sleepers, before the last look */
+    double sleepers_most;     /* that their cost permits, where that is limited */
+    int64_t look_cpu_ns;      /* CPU time of this thread when the last look began */
     int64_t tuned_ns;
 
     double cost_share; /* that programs may take of all CPUs; 0: any */
@@ -258,6 +266,7 @@ static int wall_start(const struct collector_setup *setup, void **ret_state, str
     wall->tuned_ns = wall->epoch_ns = wall->slice_ns = wall->changed_ns = monotonic_ns();
     wall->cost_share = setup->collect->cost_share;
     wall->share = 1;
+    wall->sleepers_most = SLEEPERS_START;
     int r = load_probes(wall, setup, error);
     if (!r) {
         wall->shared->min_block_ns = (uint64_t)MAX(setup->collect->min_block_ns, 0);
@@ -374,10 +383,13 @@ static void wall_look(void *state)
     if (wall->off || wall->resting)
         return;
     uint64_t sleepers = wall->shared->sleepers - wall->looked_sleepers;
-    double most = MAX(2 * wall->target_hz, (unsigned)SLEEPERS_MIN);
+    double most = MAX(2 * wall->target_hz, (unsigned)SLEEPERS_MIN), left = 2 * most;
+    if (wall->cost_share > 0)
+        most = left = fmin(most, wall->sleepers_most);
+    wall->look_cpu_ns = clock_ns(CLOCK_THREAD_CPUTIME_ID);
     wall->shared->sleeper_chance =
         (double)sleepers <= most ? UINT32_MAX : (unsigned)(most / (double)sleepers * (ALL - 1));
-    wall->shared->sleepers_left = (long long)(2 * most);
+    wall->shared->sleepers_left = (long long)left;
     wall->looked_sleepers = wall->shared->sleepers;
     look_at_threads(wall);
 }
@@ -516,10 +528,23 @@ static void wall_begin(void *state)
     wall->measured_ns = 0;
 }
 
+/* By what the look and all that it sent have cost. */
+static void tune_sleepers(struct wall *wall, int64_t profile_ns)
+{
+    double cost_ns = (double)(clock_ns(CLOCK_THREAD_CPUTIME_ID) - wall->look_cpu_ns);
+    double allowed_ns = wall->cost_share * wall->cpus * (double)profile_ns * SLEEPERS_SHARE;
+    if (wall->cost_share <= 0 || wall->off || wall->resting || allowed_ns <= 0)
+        return;
+    double growth = fmin(allowed_ns / fmax(cost_ns, 1), SLEEPERS_GROWTH);
+    double most = MAX(2 * wall->target_hz, (unsigned)SLEEPERS_MIN);
+    wall->sleepers_most = fmin(fmax(wall->sleepers_most * growth, SLEEPERS_LEAST), most);
+}
+
 static void wall_settle(void *state)
 {
     struct wall *wall = state;
     int64_t now_ns = monotonic_ns();
+    tune_sleepers(wall, now_ns - wall->epoch_ns);
     take_threads(wall);
     end_slice(wall, now_ns);
     double factor = wall->measured_ns > 0 && wall->share < 1

@@ -4,6 +4,7 @@
 #include "elf/unwind/rows_code.h"
 
 #include <elf.h>
+#include <errno.h>
 #include <string.h>
 
 #include "arch/x86_64/code.h"
@@ -57,18 +58,20 @@ static bool is_v8_builtin(const struct buffer *names, uint32_t name)
            !memcmp(names->data + name, prefix, sizeof(prefix) - 1);
 }
 
-static void list_symbols(struct elf_file *file, const char *name, const char *strings,
+/* False if there is not enough memory. */
+static bool list_symbols(struct elf_file *file, const char *name, const char *strings,
                          const struct code_rows *rows, struct functions *functions)
 {
     struct elf_section section, string_section;
     _cleanup_buffer_ struct buffer content = {0}, names = {0};
     if (!elf_find_section(file, name, &section) || section.type == SHT_NOBITS ||
-        elf_read_section(file, &section, SYMBOLS_BYTES_MAX, &content, NULL) < 0 ||
-        !elf_find_section(file, strings, &string_section) ||
-        elf_read_section(file, &string_section, SYMBOLS_BYTES_MAX, &names, NULL) < 0)
-        return;
-    if (!names.length)
-        return;
+        !elf_find_section(file, strings, &string_section))
+        return true;
+    int r = elf_read_section(file, &section, SYMBOLS_BYTES_MAX, &content, NULL);
+    if (!r)
+        r = elf_read_section(file, &string_section, SYMBOLS_BYTES_MAX, &names, NULL);
+    if (r < 0 || !names.length)
+        return r != -ENOMEM;
     functions->with_v8 |= memmem(names.data, names.length, V8_CODE, strlen(V8_CODE)) != NULL;
     for (size_t at = 0; at + sizeof(Elf64_Sym) <= content.length; at += sizeof(Elf64_Sym)) {
         Elf64_Sym symbol;
@@ -79,9 +82,11 @@ static void list_symbols(struct elf_file *file, const char *name, const char *st
             __builtin_add_overflow(symbol.st_value, symbol.st_size, &end) ||
             !rows->free_bytes(rows->context, symbol.st_value, symbol.st_value + 1))
             continue;
-        array_reserve(functions->list, functions->capacity, functions->count + 1);
+        if (!array_try_reserve(functions->list, functions->capacity, functions->count + 1))
+            return false;
         functions->list[functions->count++] = (struct function){symbol.st_value, end};
     }
+    return true;
 }
 
 struct putting {
@@ -95,16 +100,21 @@ static void put(void *context, uint32_t offset, uint32_t length, const struct un
     putting->rows->put(putting->rows->context, putting->start + offset, length, rule);
 }
 
-bool code_rows_compile(struct elf_file *file, const struct code_rows *rows)
+int code_rows_compile(struct elf_file *file, const struct code_rows *rows)
 {
     struct functions functions = {0};
     uint64_t left = CODE_BYTES_MAX;
-    list_symbols(file, ".symtab", ".strtab", rows, &functions);
-    if (!functions.count)
-        list_symbols(file, ".dynsym", ".dynstr", rows, &functions);
+    uint8_t *code = memory_try_alloc(X86_64_FUNCTION_BYTES_MAX);
+    bool listed = list_symbols(file, ".symtab", ".strtab", rows, &functions);
+    if (listed && !functions.count)
+        listed = list_symbols(file, ".dynsym", ".dynstr", rows, &functions);
+    if (!code || !listed) {
+        free(code);
+        free(functions.list);
+        return -ENOMEM;
+    }
     if (functions.count)
         qsort(functions.list, functions.count, sizeof(*functions.list), by_start);
-    uint8_t *code = memory_alloc(X86_64_FUNCTION_BYTES_MAX);
     for (size_t i = 0; i < functions.count; i++) {
         const struct function *function = &functions.list[i];
         if (i && function[-1].start == function->start)

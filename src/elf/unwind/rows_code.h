@@ -15,5 +15,6 @@ struct code_rows {
     void (*put)(void *context, uint64_t start, uint32_t length, const struct unwind_rule *rule);
 };
 
-/* False when the rest of the file's code tells nothing: V8's is entered by jumps. */
-bool code_rows_compile(struct elf_file *file, const struct code_rows *rows);
+/* 0 when the rest of the file's code tells nothing: V8's is entered by jumps. Otherwise 1, or
+ * -ENOMEM, when some functions are missing. */
+int code_rows_compile(struct elf_file *file, const struct code_rows *rows);

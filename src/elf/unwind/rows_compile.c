@@ -28,11 +28,16 @@ struct range_list {
     struct range *ranges;
     size_t count;
     size_t capacity;
+    bool short_of_memory; /* some ranges are missing */
 };
 
 static void add_range(struct range_list *list, struct range range)
 {
-    array_reserve(list->ranges, list->capacity, list->count + 1);
+    if (list->short_of_memory ||
+        !array_try_reserve(list->ranges, list->capacity, list->count + 1)) {
+        list->short_of_memory = true;
+        return;
+    }
     list->ranges[list->count++] = range;
 }
 
@@ -187,7 +192,11 @@ static void list_go(struct compile *compile)
 static void add_row(struct compile *compile, uint32_t offset, uint16_t rule)
 {
     struct unwind_rows *rows = &compile->rows;
-    array_reserve(rows->rows, compile->row_capacity, (size_t)rows->row_count + 1);
+    if (compile->list.short_of_memory ||
+        !array_try_reserve(rows->rows, compile->row_capacity, (size_t)rows->row_count + 1)) {
+        compile->list.short_of_memory = true;
+        return;
+    }
     rows->rows[rows->row_count++] =
         (struct unwind_row){.offset = (unsigned short)offset, .rule = rule};
 }
@@ -361,10 +370,14 @@ static void compile_list(struct compile *compile)
     rows->row_count = rows->function_count = 0;
     rows->bad_programs = rows->unsupported_rows = 0;
     free(rows->pages);
-    rows->pages = memory_zalloc((size_t)rows->page_count + 1, sizeof(*rows->pages));
+    rows->pages = memory_try_zalloc((size_t)rows->page_count + 1, sizeof(*rows->pages));
     uint64_t base = rows->first_page << UNWIND_PAGE_SHIFT;
-    array_reserve(rows->functions, compile->function_capacity, list->count);
-    for (size_t i = 0; i < list->count; i++) {
+    if (!rows->pages ||
+        !array_try_reserve(rows->functions, compile->function_capacity, list->count)) {
+        compile->list.short_of_memory = true;
+        return;
+    }
+    for (size_t i = 0; i < list->count && !list->short_of_memory; i++) {
         const struct range *range = &list->ranges[i];
         if (range->section == RANGE_STUB)
             put(compile, range->start - base, (uint16_t)range->offset);
@@ -402,7 +415,11 @@ static struct compile *compile_new(const struct frame_section *sections, size_t 
     compile->go = go;
     compile->code = code;
     compile->code_count = code_count;
-    compile->readers = memory_zalloc(section_count + 1, sizeof(*compile->readers));
+    compile->readers = memory_try_zalloc(section_count + 1, sizeof(*compile->readers));
+    if (!compile->readers) {
+        compile->list.short_of_memory = true;
+        return compile;
+    }
     size_t frame_bytes = 0;
     for (size_t i = 0; i < section_count; i++) {
         /* .debug_frame knows less about Go code than Go's own table. */
@@ -415,25 +432,33 @@ static struct compile *compile_new(const struct frame_section *sections, size_t 
     list_go(compile);
     /* Room for all rows at once, where growing would copy them: what is not used is never touched,
      * and given back at the end. */
-    array_reserve(compile->rows.rows, compile->row_capacity, frame_bytes / FRAME_BYTES_PER_ROW);
+    if (!array_try_reserve(compile->rows.rows, compile->row_capacity,
+                           frame_bytes / FRAME_BYTES_PER_ROW))
+        compile->list.short_of_memory = true;
     return compile;
 }
 
-static void hand_over(struct compile *compile, struct unwind_rows *ret_rows)
+static int hand_over(struct compile *compile, struct unwind_rows *ret_rows, struct error *error)
 {
     struct unwind_rows *rows = &compile->rows;
     if (compile->list.count)
         lay_out(compile);
-    compile_list(compile);
-    if (compile->needs_rbx && !compile->with_base) {
+    if (!compile->list.short_of_memory)
+        compile_list(compile);
+    if (!compile->list.short_of_memory && compile->needs_rbx && !compile->with_base) {
         compile->with_base = true;
         compile_list(compile);
     }
     /* Rows stay for as long as a process runs: no slack. */
+    struct unwind_row *fitting = NULL;
+    if (compile->list.short_of_memory)
+        return error_set(error, -ENOMEM, "There is not enough memory for the unwind rows.");
     if (compile->row_capacity)
-        rows->rows = memory_resize(rows->rows, rows->row_count, sizeof(*rows->rows));
+        fitting = memory_try_resize(rows->rows, rows->row_count, sizeof(*rows->rows));
+    rows->rows = fitting ? fitting : rows->rows;
     *ret_rows = *rows;
     *rows = (struct unwind_rows){0};
+    return 0;
 }
 
 static int check_sections(const struct frame_section *sections, size_t section_count,
@@ -458,8 +483,7 @@ int unwind_rows_compile_sections(const struct frame_section *sections, size_t se
         return r;
     _cleanup_(compile_release) struct compile *compile =
         compile_new(sections, section_count, code, code_count, NULL, rules);
-    hand_over(compile, ret_rows);
-    return 0;
+    return hand_over(compile, ret_rows, error);
 }
 
 /* ---- files ---- */
@@ -555,8 +579,8 @@ static void list_entry(struct compile *compile, struct elf_file *file)
 
 /* ---- code without call frame information ---- */
 
-#define GAP_BYTES_MAX (2u << 20) /* of code that is looked at in one file: 0.1 s of CPU a MiB */
-#define GAP_BYTES_MIN 16         /* less is what aligns the next function */
+#define GAP_BYTES_MAX (16u << 20) /* of code that is looked at in one file */
+#define GAP_BYTES_MIN 16          /* less is what aligns the next function */
 
 struct code_context {
     struct compile *compile;
@@ -624,9 +648,11 @@ static void list_code(struct compile *compile, struct elf_file *file)
 {
     struct code_context context = {.compile = compile, .before = compile->list.count};
     struct code_rows rows = {&context, free_code_bytes, put_code};
-    bool more = code_rows_compile(file, &rows);
+    int more = code_rows_compile(file, &rows);
+    if (more < 0)
+        compile->list.short_of_memory = true;
     settle_ranges(&compile->list);
-    if (more)
+    if (more > 0)
         list_gaps(compile, file, &rows);
     settle_ranges(&compile->list);
 }
@@ -699,7 +725,7 @@ int unwind_rows_compile(struct elf_file *file, struct unwind_rules *rules,
     r = load_section(file, ".debug_frame", &debug_frame, &sections[count], error);
     if (!r)
         r = load_section(file, ".zdebug_frame", &debug_frame, &sections[count], error);
-    if (r < 0 && !count)
+    if (r < 0 && (!count || r == -ENOMEM))
         return r;
     count += r > 0;
     struct unwind_code code[UNWIND_CODE_MAX];
@@ -711,6 +737,5 @@ int unwind_rows_compile(struct elf_file *file, struct unwind_rules *rules,
     list_init(compile, file);
     list_entry(compile, file);
     list_code(compile, file);
-    hand_over(compile, ret_rows);
-    return 0;
+    return hand_over(compile, ret_rows, error);
 }

@@ -63,8 +63,8 @@ static struct numbering number_rules(const struct unwind_rows *rows,
     return numbering;
 }
 
-void rows_file_write(const struct rows_identity *identity, const struct unwind_rows *rows,
-                     const struct unwind_rules *rules, struct buffer *out)
+int rows_file_write(const struct rows_identity *identity, const struct unwind_rows *rows,
+                    const struct unwind_rules *rules, struct buffer *out)
 {
     struct numbering numbering = number_rules(rows, rules);
     struct header header = {.version = ROWS_FILE_VERSION,
@@ -82,9 +82,14 @@ void rows_file_write(const struct rows_identity *identity, const struct unwind_r
     size_t start = out->length;
     memcpy(header.magic, magic, sizeof(magic));
     memcpy(header.build_id, identity->build_id, identity->build_id_length);
-    buffer_reserve(out, sizeof(header) + numbering.count * sizeof(*rules->rules) +
-                            (rows->page_count + (size_t)1) * sizeof(*rows->pages) +
-                            rows->row_count * sizeof(*rows->rows));
+    size_t bytes = sizeof(header) + numbering.count * sizeof(*rules->rules) +
+                   (rows->page_count + (size_t)1) * sizeof(*rows->pages) +
+                   rows->row_count * sizeof(*rows->rows);
+    if (!buffer_try_reserve(out, bytes)) {
+        free(numbering.local);
+        free(numbering.global);
+        return -ENOMEM;
+    }
     buffer_add(out, &header, sizeof(header));
     for (uint32_t i = 0; i < numbering.count; i++)
         buffer_add(out, &rules->rules[numbering.global[i]], sizeof(*rules->rules));
@@ -99,6 +104,7 @@ void rows_file_write(const struct rows_identity *identity, const struct unwind_r
     memcpy(out->data + start + offsetof(struct header, checksum), &checksum, sizeof(checksum));
     free(numbering.local);
     free(numbering.global);
+    return 0;
 }
 
 /* ---- reading ---- */
@@ -231,16 +237,18 @@ static int read_content(struct input *input, const struct rows_identity *identit
     size_t rule_bytes = header.rule_count * sizeof(struct unwind_rule);
     size_t page_bytes = (header.page_count + (size_t)1) * sizeof(uint32_t);
     size_t row_bytes = header.row_count * sizeof(struct unwind_row);
-    _cleanup_free_ struct unwind_rule *local = memory_alloc(rule_bytes);
+    _cleanup_free_ struct unwind_rule *local = memory_try_alloc(rule_bytes);
     _cleanup_rows_ struct unwind_rows rows = {.first_page = header.first_page,
                                               .page_count = header.page_count,
                                               .row_count = header.row_count,
-                                              .pages = memory_alloc(page_bytes),
-                                              .rows = memory_alloc(row_bytes),
+                                              .pages = memory_try_alloc(page_bytes),
+                                              .rows = memory_try_alloc(row_bytes),
                                               .bad_entries = header.bad_entries,
                                               .bad_programs = header.bad_programs,
                                               .outside = header.outside,
                                               .unsupported_rows = header.unsupported_rows};
+    if (!local || !rows.pages || !rows.rows)
+        return error_set(error, -ENOMEM, "There is not enough memory for the unwind rows.");
     if (!take_checked(input, local, rule_bytes) || !take_checked(input, rows.pages, page_bytes) ||
         !take_checked(input, rows.rows, row_bytes))
         return damaged(error, "it ends too early");

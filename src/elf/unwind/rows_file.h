@@ -22,9 +22,10 @@ struct rows_identity {
 };
 
 /* Appends the file's content. The same rows give the same bytes, whatever else the table of rules
- * contains. Functions are not kept: a walk doesn't need them. */
-void rows_file_write(const struct rows_identity *identity, const struct unwind_rows *rows,
-                     const struct unwind_rules *rules, struct buffer *out);
+ * contains. Functions are not kept: a walk doesn't need them. Negative when there is not enough
+ * memory. */
+int rows_file_write(const struct rows_identity *identity, const struct unwind_rows *rows,
+                    const struct unwind_rules *rules, struct buffer *out);
 
 /*
  * Rows out of a file of `length` bytes, with the numbers that their rules have in `rules`, to which

@@ -13,33 +13,40 @@
 #define WINDOW_BYTES (64u << 10)
 #define AROUND_BYTES (32u << 10) /* before and behind a window */
 #define STEPS_PER_BYTE 4         /* that may be taken: code that is reached from many places */
+#define LOST_BYTES 64            /* of lost code that are decided on at once */
+#define PROLOGUE_BEFORE_BYTES 1024
+
+enum { DONE = 1, LOST = 2 };
 
 struct gap {
     const struct code_rows *rows;
     struct elf_file *file;
     struct x86_64_region *region;
     uint64_t start, end;
-    uint8_t *functions; /* by distance from the start: is called */
-    uint8_t *done;      /* has a rule, or can't have one */
+    uint64_t *called; /* a bit for each byte */
 
+    /* By distance from `at`: */
     uint64_t at; /* of what has been read */
     uint8_t *bytes;
-    uint32_t length;
+    uint8_t *functions; /* is called */
+    uint8_t *done;      /* DONE: has a rule, or can't have one; LOST: was followed in vain */
+    uint32_t length, bytes_max;
 };
 
 /* Only where there is no rule yet. */
 static void put(void *context, uint32_t offset, uint32_t length, const struct unwind_rule *rule)
 {
     struct gap *gap = context;
-    uint8_t *done = gap->done + (gap->at - gap->start);
+    uint8_t *done = gap->done;
     uint32_t end = offset + length;
     while (offset < end) {
         uint32_t from = offset;
-        while (offset < end && !done[offset])
-            done[offset++] = 1;
-        if (offset > from && rule->cfa != UNWIND_CFA_NONE)
+        bool known = rule->cfa != UNWIND_CFA_NONE;
+        while (offset < end && !(done[offset] & DONE))
+            done[offset++] = known ? DONE : DONE | LOST;
+        if (offset > from && known)
             gap->rows->put(gap->rows->context, gap->at + from, offset - from, rule);
-        while (offset < end && done[offset])
+        while (offset < end && done[offset] & DONE)
             offset++;
     }
 }
@@ -48,32 +55,49 @@ static void put(void *context, uint32_t offset, uint32_t length, const struct un
 static uint32_t skip_function(const struct gap *gap, uint32_t offset, uint32_t end)
 {
     struct x86_64_instruction instruction;
-    const uint8_t *functions = gap->functions + (gap->at - gap->start);
     while (offset < end && x86_64_decode(gap->bytes + offset, gap->length - offset, &instruction)) {
         offset += instruction.length;
-        if (x86_64_ends_path(&instruction) || (offset < end && functions[offset]))
+        if (x86_64_ends_path(&instruction) || (offset < end && gap->functions[offset]))
             return offset;
     }
     return offset + 1;
 }
 
+/* Code that was followed in vain: by the frame pointer, if code shortly before it sets one up. */
+static void put_lost(struct gap *gap, uint32_t offset, uint32_t end)
+{
+    while (offset < end) {
+        uint32_t from = offset, before = from - MIN(from, (uint32_t)PROLOGUE_BEFORE_BYTES);
+        while (offset < end && offset - from < LOST_BYTES && gap->done[offset] & LOST)
+            gap->done[offset++] = DONE;
+        if (offset == from)
+            offset++;
+        else if (!x86_64_sets_frame_pointer(gap->bytes + before, offset - before))
+            gap->rows->put(gap->rows->context, gap->at + from, offset - from,
+                           &(struct unwind_rule){.cfa = UNWIND_CFA_LOST});
+    }
+}
+
 static void follow(struct gap *gap, uint32_t offset, uint32_t end, uint64_t *steps)
 {
-    const uint8_t *functions = gap->functions + (gap->at - gap->start);
-    const uint8_t *done = gap->done + (gap->at - gap->start);
-    struct x86_64_code code = {gap->bytes, gap->length, functions};
+    const uint8_t *functions = gap->functions;
+    uint8_t *done = gap->done;
     while (offset < end) {
         struct x86_64_instruction instruction;
         enum x86_64_start start = functions[offset] ? X86_64_START_FUNCTION : X86_64_START_ANYWHERE;
         if (gap->at + offset == gap->file->entry)
             start = X86_64_START_PROGRAM;
-        if (done[offset] || !x86_64_decode(gap->bytes + offset, gap->length - offset, &instruction))
+        if (done[offset] & DONE ||
+            !x86_64_decode(gap->bytes + offset, gap->length - offset, &instruction))
             offset++;
         else if (!start && x86_64_is_padding(&instruction))
             offset += instruction.length;
-        else if (!x86_64_region_rules(gap->region, &code, offset, start, steps, put, gap))
-            offset = skip_function(gap, offset, end);
-        else if (!done[offset])
+        else if (!x86_64_region_rules(gap->region, offset, start, steps, put, gap)) {
+            uint32_t next = MIN(skip_function(gap, offset, end), gap->length);
+            for (; offset < next; offset++)
+                if (x86_64_region_is_lost(gap->region) && !(done[offset] & DONE))
+                    done[offset] |= LOST;
+        } else if (!done[offset])
             offset++;
     }
 }
@@ -92,24 +116,50 @@ static void note_calls(struct gap *gap, uint32_t offset, uint32_t end)
         offset += instruction.length;
         if (x86_64_takes_address(&instruction, gap->at + offset, is_fixed, &target) &&
             target >= gap->start && target < gap->end)
-            gap->functions[target - gap->start] = 1;
+            gap->called[(target - gap->start) / 64] |= 1ull << (target - gap->start) % 64;
     }
+}
+
+/* The distance of what was read from the start is a multiple of 64. */
+static void find_functions(struct gap *gap)
+{
+    const uint64_t *called = gap->called + (gap->at - gap->start) / 64;
+    memset(gap->functions, 0, gap->bytes_max);
+    for (uint32_t i = 0; i * 64 < gap->length; i++)
+        for (uint64_t bits = called[i]; bits; bits &= bits - 1)
+            gap->functions[i * 64 + (uint32_t)__builtin_ctzll(bits)] = 1;
 }
 
 typedef void window_fn(struct gap *gap, uint32_t offset, uint32_t end);
 
 static void follow_window(struct gap *gap, uint32_t offset, uint32_t end)
 {
+    struct x86_64_code code = {gap->bytes, gap->length, gap->functions};
     uint64_t steps = (uint64_t)(end - offset) * STEPS_PER_BYTE;
+    find_functions(gap);
+    if (!x86_64_region_set(gap->region, &code))
+        return;
     follow(gap, offset, end, &steps);
+    put_lost(gap, offset, end);
 }
 
-static void each_window(struct gap *gap, uint64_t bytes_max, window_fn *look)
+/* Moves the window. What was done behind the one before is part of this one. */
+static bool read_window(struct gap *gap, uint64_t at)
 {
+    uint64_t start = at - MIN(at - gap->start, (uint64_t)AROUND_BYTES);
+    uint32_t moved = (uint32_t)MIN(start - gap->at, (uint64_t)gap->bytes_max);
+    memmove(gap->done, gap->done + moved, gap->bytes_max - moved);
+    memset(gap->done + gap->bytes_max - moved, 0, moved);
+    gap->at = start;
+    gap->length = (uint32_t)MIN(gap->end - start, (uint64_t)gap->bytes_max);
+    return elf_read_address(gap->file, start, gap->bytes, gap->length) >= 0;
+}
+
+static void each_window(struct gap *gap, window_fn *look)
+{
+    gap->at = gap->start;
     for (uint64_t at = gap->start; at < gap->end; at += WINDOW_BYTES) {
-        gap->at = at - MIN(at - gap->start, (uint64_t)AROUND_BYTES);
-        gap->length = (uint32_t)MIN(gap->end - gap->at, bytes_max);
-        if (elf_read_address(gap->file, gap->at, gap->bytes, gap->length) < 0)
+        if (!read_window(gap, at))
             return;
         uint32_t offset = (uint32_t)(at - gap->at);
         look(gap, offset, offset + (uint32_t)MIN(gap->end - at, (uint64_t)WINDOW_BYTES));
@@ -123,15 +173,18 @@ void gap_rows_compile(struct elf_file *file, uint64_t start, uint64_t end, uint6
     gap.end = MIN(end, start + *bytes_left);
     if (gap.end == start)
         return;
-    *bytes_left -= gap.end - start;
-    uint64_t bytes_max = MIN(gap.end - start, (uint64_t)WINDOW_BYTES + 2 * AROUND_BYTES);
-    gap.region = x86_64_region_new(bytes_max);
-    gap.bytes = memory_alloc(bytes_max);
-    gap.functions = memory_zalloc(gap.end - start, 1);
-    gap.done = memory_zalloc(gap.end - start, 1);
-    each_window(&gap, bytes_max, note_calls);
-    each_window(&gap, bytes_max, follow_window);
+    uint64_t bytes = gap.end - start;
+    *bytes_left -= bytes;
+    gap.bytes_max = (uint32_t)MIN(bytes, (uint64_t)WINDOW_BYTES + 2 * AROUND_BYTES);
+    gap.region = x86_64_region_new(gap.bytes_max);
+    gap.called = memory_zalloc(bytes / 64 + 1, sizeof(*gap.called));
+    gap.bytes = memory_alloc(gap.bytes_max);
+    gap.functions = memory_zalloc(gap.bytes_max, 1);
+    gap.done = memory_zalloc(gap.bytes_max, 1);
+    each_window(&gap, note_calls);
+    each_window(&gap, follow_window);
     x86_64_region_free(gap.region);
+    free(gap.called);
     free(gap.bytes);
     free(gap.functions);
     free(gap.done);

@@ -297,6 +297,8 @@ static int step(struct walk *walk, const struct unwind_place *place, uint64_t lo
     switch (rule->cfa) {
     case UNWIND_CFA_NONE:
         return step_by_frame_pointer(walk, place);
+    case UNWIND_CFA_LOST:
+        return UNWIND_END_NO_ROWS;
     case UNWIND_CFA_END:
         return UNWIND_END_COMPLETE;
     case UNWIND_CFA_SIGNAL:
