@@ -114,6 +114,27 @@ void covering_series(struct covering *covering, uint32_t group, const struct lab
     covering->last_start_ns = covering->last_end_ns = INT64_MIN;
 }
 
+void covering_leave(const struct covering *covering, struct cover_series *ret_series)
+{
+    *ret_series = (struct cover_series){.process = covering->process,
+                                        .group = covering->group,
+                                        .cell = covering->cell,
+                                        .level = covering->level,
+                                        .last_start_ns = covering->last_start_ns,
+                                        .last_end_ns = covering->last_end_ns};
+}
+
+void covering_resume(struct covering *covering, const struct cover_series *series)
+{
+    covering->series = 0;
+    covering->process = series->process;
+    covering->group = series->group;
+    covering->cell = series->cell;
+    covering->level = series->level;
+    covering->last_start_ns = series->last_start_ns;
+    covering->last_end_ns = series->last_end_ns;
+}
+
 /* The part that a moment is in. */
 static struct span find_part(const struct covering *covering, int64_t time_ns)
 {
@@ -444,6 +465,28 @@ void covering_settle(struct covering *covering)
     clear_cells(covering);
 }
 
+void covering_settle_copy(const struct covering *covering, struct covering *ret_parts)
+{
+    struct covering parts = {.from_ns = covering->from_ns,
+                             .to_ns = covering->to_ns,
+                             .step_ns = covering->step_ns,
+                             .shared = covering->shared,
+                             .cell = ID_NONE,
+                             .cell_count = covering->cell_count};
+    parts.cells = memory_alloc((parts.cell_count + 1) * sizeof(*parts.cells));
+    if (parts.cell_count) /* their spans stay the other's */
+        memcpy(parts.cells, covering->cells, parts.cell_count * sizeof(*parts.cells));
+    if (parts.shared && parts.cell_count > 1)
+        settle_processes(&parts);
+    else
+        for (size_t i = 0; i < parts.cell_count; i++)
+            settle_cell(&parts, &parts.cells[i]);
+    free(parts.cells);
+    parts.cells = NULL;
+    parts.cell_count = parts.span_bytes = 0;
+    *ret_parts = parts;
+}
+
 static void add_part(struct cover_part *to, const struct cover_part *from)
 {
     unite(&to->covered, &from->covered);
@@ -523,6 +566,20 @@ struct cover covering_total(const struct covering *covering, uint32_t group)
         sum_part(&sum, &all.parts[i]);
     covering_release(&all);
     return finish(&sum);
+}
+
+void covering_fill_slot(const struct covering *covering, uint32_t group,
+                        struct block_window *window)
+{
+    struct cover cover = covering_total(covering, group);
+    window->duration_ns = cover.process_ns;
+    window->covered_ns = cover.covered_ns;
+    window->per_ns = cover.per_ns;
+    window->begin_ns = cover.begin_ns;
+    window->end_ns = cover.end_ns;
+    window->present_ns = cover.present_ns;
+    window->from_ns = cover.from_ns;
+    window->to_ns = cover.to_ns;
 }
 
 struct step {

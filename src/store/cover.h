@@ -65,6 +65,16 @@ void covering_series(struct covering *covering, uint32_t group, const struct lab
                      const char *type);
 void covering_window(struct covering *covering, const struct block_window *window);
 
+/* Where the windows of a series have got to: later ones are added after other series'. */
+struct cover_series {
+    uint64_t process;
+    uint32_t group, cell;
+    bool level;
+    int64_t last_start_ns, last_end_ns;
+};
+void covering_leave(const struct covering *covering, struct cover_series *ret_series);
+void covering_resume(struct covering *covering, const struct cover_series *series);
+
 /* A window of a rollup. */
 void covering_slot(struct covering *covering, uint32_t group, const struct block_window *window);
 
@@ -72,12 +82,19 @@ void covering_slot(struct covering *covering, uint32_t group, const struct block
  * every group that has a series of it whenever any of its series is. */
 void covering_settle(struct covering *covering);
 
+/* The same without an end: `ret_parts` has the parts, and windows can be added to `covering`. */
+void covering_settle_copy(const struct covering *covering, struct covering *ret_parts);
+
 /* Adds the parts of another; both are settled. */
 void covering_join(struct covering *covering, const struct covering *other);
 
 /* Of one group, or of all of them together. */
 #define COVER_ALL UINT32_MAX
 struct cover covering_total(const struct covering *covering, uint32_t group);
+
+/* The cover of a group, which must have one part, as a slot's window has it. */
+void covering_fill_slot(const struct covering *covering, uint32_t group,
+                        struct block_window *window);
 
 /* Calls `fn` for each step of each group that has windows, in no order. */
 typedef void cover_step_fn(void *context, uint32_t group, int64_t step_ns,

@@ -78,6 +78,9 @@ struct store_operations {
     /* NULL: always, and nothing to do. */
     int (*writable)(struct store *store, struct error *error);
     int (*resume_retention)(struct store *store, struct error *error);
+    /* NULL: -ENOTSUP, and none is lost. */
+    int (*set_pins)(struct store *store, const struct store_pin *pins, size_t count);
+    int (*lost_pins)(struct store *store, store_text_fn *fn, void *context);
     /* NULL: nothing can be wrong. */
     int (*check)(struct store *store, store_text_fn *fn, void *context, struct error *error);
 };

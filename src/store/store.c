@@ -46,7 +46,7 @@ static const struct {
     const char *scheme;
     int (*open)(const char *rest, const struct store_options *options, struct store **ret_store,
                 struct error *error);
-} engines[] = {{"file", open_file}, {"memory", open_memory}};
+} engines[] = {{"file", open_file}, {"memory", open_memory}, {"clickhouse", store_open_clickhouse}};
 
 int store_open(const char *url, const struct store_options *options, struct store **ret_store,
                struct error *error)
@@ -60,8 +60,21 @@ int store_open(const char *url, const struct store_options *options, struct stor
         if (strlen(engines[i].scheme) == length && !strncmp(engines[i].scheme, url, length))
             return engines[i].open(url + length + 1, options, ret_store, error);
     return error_set(error, -ENOTSUP,
-                     "No store engine has the scheme \"%.*s\"; use file:DIR or memory:.",
+                     "No store engine has the scheme \"%.*s\"; use file:DIR, memory: or "
+                     "clickhouse://HOST/DATABASE.",
                      (int)MIN(length, (size_t)40), url);
+}
+
+int store_init(const char *url, struct error *error)
+{
+    static const char scheme[] = "clickhouse:";
+    struct error local;
+    error = error ? error : &local;
+    if (strncmp(url, scheme, sizeof(scheme) - 1))
+        return error_set(
+            error, -ENOTSUP,
+            "Only stores on ClickHouse require this: %.100s is made when it is opened.", url);
+    return store_init_clickhouse(url + sizeof(scheme) - 1, error);
 }
 
 static int check_tenant(const char *tenant, struct error *error)
@@ -463,6 +476,20 @@ int store_acknowledge(struct store *store, const char *tenant, const char *name,
         return error_set(error, -ENOENT, "%.300s is not a damaged file: this store has no files.",
                          name);
     return store->operations->acknowledge(store, tenant, name, ret_path, error);
+}
+
+int store_set_pins(struct store *store, const struct store_pin *pins, size_t count,
+                   struct error *error)
+{
+    return store->operations->set_pins
+               ? store->operations->set_pins(store, pins, count)
+               : error_set(error, -ENOTSUP, "This store doesn't support pins.");
+}
+
+int store_lost_pins(struct store *store, store_text_fn *fn, void *context, struct error *error)
+{
+    (void)error;
+    return store->operations->lost_pins ? store->operations->lost_pins(store, fn, context) : 0;
 }
 
 int store_resume_retention(struct store *store, struct error *error)

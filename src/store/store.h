@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The store: profiles of many services over time, written in batches that are durable when the
- * call returns, and read as merged profiles, time series, series, labels and exemplars. Two
+ * call returns, and read as merged profiles, time series, series, labels and exemplars. Three
  * implementations share this interface and one test suite: the embedded one (SQLite files holding
- * column blocks, docs/formats/store.md) and one in memory.
+ * column blocks, docs/formats/store.md), one in memory, and one on ClickHouse (docs/clickhouse.md).
  *
  * Words. A *series* is a label set (with service_name) and a profile type ("process_cpu:cpu:
  * nanoseconds:cpu:nanoseconds"). A *window* is one series' samples of one push: a start time, a
@@ -85,8 +85,9 @@ struct store;
 
 /*
  * Opens the store that a URL names: "file:DIR", or a directory alone, is the embedded store in that
- * directory; "memory:" is one in memory. -ENOTSUP: no engine has that scheme. `options->directory`
- * is not looked at.
+ * directory; "memory:" is one in memory; "clickhouse://USER@HOST:PORT/DATABASE" is one on
+ * ClickHouse (store/clickhouse/address.h). -ENOTSUP: no engine has that scheme, or the database has
+ * another schema. `options->directory` is not looked at.
  */
 int store_open(const char *url, const struct store_options *options, struct store **ret_store,
                struct error *error);
@@ -98,9 +99,17 @@ int store_open_embedded(const struct store_options *options, struct store **ret_
                         struct error *error);
 int store_open_memory(const struct store_options *options, struct store **ret_store,
                       struct error *error);
+/* `rest` is the URL after "clickhouse:". */
+int store_open_clickhouse(const char *rest, const struct store_options *options,
+                          struct store **ret_store, struct error *error);
 void store_close(struct store *store); /* takes NULL */
 
-/* "embedded" or "memory": the engine. */
+/* Makes the database and the tables that a URL of a store on ClickHouse names, or brings them up to
+ * date; changes nothing when they are. -ENOTSUP: another engine, or a newer schema. */
+int store_init(const char *url, struct error *error);
+int store_init_clickhouse(const char *rest, struct error *error);
+
+/* "embedded", "memory" or "clickhouse": the engine. */
 const char *store_engine(const struct store *store);
 
 /* ---- writing ---- */
@@ -433,6 +442,20 @@ int store_writable(struct store *store, struct error *error);
  * -ENOENT: no such file. */
 int store_acknowledge(struct store *store, const char *tenant, const char *name,
                       char ret_path[static PATH_MAX], struct error *error);
+
+/* A time range of a tenant whose raw files retention leaves alone, for as long as it is set. The
+ * disk limit does not: it takes files of pins last, and a pin that lost one is `lost`. */
+struct store_pin {
+    const char *id; /* of the caller's choice, at most 31 bytes */
+    const char *tenant;
+    int64_t from_ns, to_ns;
+};
+/* Replaces all pins; copied. A pin that is set again with the same id and range stays lost.
+ * -ENOTSUP: the engine has no files that retention deletes. */
+int store_set_pins(struct store *store, const struct store_pin *pins, size_t count,
+                   struct error *error);
+/* Calls back for each lost pin, with its id. */
+int store_lost_pins(struct store *store, store_text_fn *fn, void *context, struct error *error);
 
 /* Resumes retention with the current time. */
 int store_resume_retention(struct store *store, struct error *error);

@@ -33,6 +33,7 @@ static size_t count_catalogs(struct embedded *store, struct file **ret_oldest)
         if (loaded && !file->references && (!*ret_oldest || file->used_ns < (*ret_oldest)->used_ns))
             *ret_oldest = file;
     }
+    bytes += atomic_load(&store->live_bytes);
     atomic_store(&store->catalog_bytes, bytes);
     return bytes;
 }

@@ -477,6 +477,7 @@ void embedded_close(struct store *base)
         file_free(store->files[i]);
     free(store->files);
     embedded_condition_release(store);
+    embedded_pins_release(store);
     while (store->codec_count)
         block_codec_free(store->codecs[--store->codec_count]);
     free_classes(atomic_load(&store->classes));

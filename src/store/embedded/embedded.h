@@ -58,6 +58,7 @@ struct embedded {
     _Atomic(struct classes *) classes; /* what holds now, and what held before */
     size_t memory_limit_bytes;
     _Atomic size_t catalog_bytes;      /* of all files' catalogs, as counted_bytes has them */
+    _Atomic size_t live_bytes;         /* of slots that are not rolled up yet: live.h */
     _Atomic int64_t trimmed_ns;        /* monotonic: when growth last had them trimmed */
     atomic_bool memory_full;           /* with what pushes need */
     _Atomic uint64_t set_aside;        /* files, ever */
@@ -81,6 +82,8 @@ struct embedded {
     struct block_codec *codecs[8];
     unsigned codec_count;
     bool disk_full;
+    struct pin *pins; /* pins.c */
+    size_t pin_count;
     bool shed[STORE_TIERS]; /* files of that tier were dropped for the disk limit */
 
     sem_t preparing;          /* places for those who prepare a batch: see write.c */
@@ -164,6 +167,15 @@ uint64_t embedded_free_bytes(const struct embedded *store);
 void embedded_count_write(struct embedded *store, int result, const struct error *error);
 int embedded_writable(struct store *store, struct error *error);
 void embedded_condition_release(struct embedded *store);
+
+/* pins.c */
+int embedded_set_pins(struct store *store, const struct store_pin *pins, size_t count);
+int embedded_lost_pins(struct store *store, store_text_fn *fn, void *context);
+/* Whether a pin keeps a file from retention. */
+bool embedded_is_pinned(struct embedded *store, const struct file *file);
+/* The pins of a file that was deleted all the same are lost; adds their ids to a text. */
+void embedded_lose_pins(struct embedded *store, const struct file *file, struct buffer *ids);
+void embedded_pins_release(struct embedded *store);
 
 /* retention.c */
 void embedded_load_retention(struct embedded *store);

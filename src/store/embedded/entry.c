@@ -177,6 +177,8 @@ const struct store_operations embedded_operations = {
     .damaged_files = embedded_damaged_files,
     .acknowledge = embedded_acknowledge,
     .resume_retention = embedded_resume_retention,
+    .set_pins = embedded_set_pins,
+    .lost_pins = embedded_lost_pins,
     .tenants = embedded_tenants,
     .check = check,
 };

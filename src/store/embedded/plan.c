@@ -37,6 +37,13 @@ bool plan_is_rollup_label(const char *name)
     return false;
 }
 
+void plan_rollup_labels(const struct labels *labels, struct labels *ret_labels)
+{
+    for (size_t i = 0; i < labels->count; i++)
+        if (plan_is_rollup_label(labels->list[i].name))
+            labels_set(ret_labels, labels->list[i].name, labels->list[i].value);
+}
+
 bool plan_selector_fits_rollups(const struct selector *selector)
 {
     for (size_t i = 0; selector && i < selector->count; i++)
@@ -143,6 +150,14 @@ static void add_span(struct spans *spans, enum store_tier tier, int64_t from_ns,
     spans->list[spans->count++] = (struct span){.tier = tier, .from_ns = from_ns, .to_ns = to_ns};
 }
 
+static bool fits_step(int64_t from_ns, int64_t slot_ns, const struct store_selection *selection,
+                      int64_t step_ns)
+{
+    uint64_t offset = (uint64_t)from_ns - (uint64_t)selection->from_ns;
+    return !step_ns ||
+           offset / (uint64_t)step_ns == (offset + (uint64_t)slot_ns - 1) / (uint64_t)step_ns;
+}
+
 /* The coarsest tier that has a whole slot from this moment on. */
 static enum store_tier choose(const struct coverage *coverage, int64_t time_ns,
                               const struct store_selection *selection, int64_t step_ns)
@@ -151,32 +166,80 @@ static enum store_tier choose(const struct coverage *coverage, int64_t time_ns,
         int64_t slot = tier_slot_ns[tier];
         if (time_ns % slot || slot > selection->to_ns - time_ns || !fits(coverage, tier, time_ns))
             continue;
-        uint64_t offset = (uint64_t)time_ns - (uint64_t)selection->from_ns;
-        if (step_ns &&
-            offset / (uint64_t)step_ns != (offset + (uint64_t)slot - 1) / (uint64_t)step_ns)
-            continue;
-        return tier;
+        if (fits_step(time_ns, slot, selection, step_ns))
+            return tier;
     }
     return STORE_RAW;
 }
 
-static void cover(const struct coverage *coverage, const struct store_selection *selection,
-                  int64_t step_ns, bool rollups, int64_t from_ns, int64_t to_ns,
-                  struct spans *spans)
+/* What is planned for the files of one class. */
+struct class_plan {
+    struct embedded *store;
+    struct plan *plan;
+    size_t first, end; /* of the plan's list */
+    const struct store_selection *selection;
+    int64_t step_ns, from_ns, to_ns;
+    struct coverage coverage;
+    struct spans spans;
+    unsigned *damaged_files;
+};
+
+/* Slots that nobody has used are only made of all blocks while they are new: what is older is
+ * rolled up soon. */
+#define MADE_NS 7200000000000ll
+/* A range that ends this long ago, or later, ends now: it lacks nothing that was pushed. */
+#define NOW_NS 60000000000ll
+
+/* Takes a slot that isn't rolled up from memory, where all of it is selected: 1 when that worked.
+ */
+static int take_live(struct class_plan *class, int64_t slot_ns, struct error *error)
+{
+    struct plan *plan = class->plan;
+    int64_t slot_end = slot_ns + tier_slot_ns[STORE_TEN_MINUTES];
+    int64_t now = embedded_now(class->store);
+    struct file *file = NULL;
+    for (size_t i = class->first; !file && i < class->end; i++)
+        if (plan->list.files[i]->tier == STORE_RAW && !plan->list.files[i]->gone &&
+            plan->list.files[i]->from_ns <= slot_ns && plan->list.files[i]->to_ns >= slot_end)
+            file = plan->list.files[i];
+    if (!file || !fits_step(slot_ns, slot_end - slot_ns, class->selection, class->step_ns))
+        return 0;
+    bool whole =
+        class->from_ns <= slot_ns && (class->to_ns >= slot_end || class->to_ns >= now - NOW_NS);
+    struct plan_live live = {.file = file};
+    int r = live_take(class->store, file, slot_ns, class->from_ns, class->to_ns,
+                      whole && slot_ns > now - MADE_NS, &live.blocks, error);
+    if (r == 1) {
+        array_reserve(plan->lives, plan->live_capacity, plan->live_count + 1);
+        plan->lives[plan->live_count++] = live;
+    } else {
+        live_list_release(&live.blocks);
+    }
+    if (embedded_is_damaged(class->store, file, r)) {
+        embedded_set_aside(class->store, file, error->text);
+        ++*class->damaged_files;
+        r = 0;
+    }
+    return r;
+}
+
+static int cover(struct class_plan *class, bool rollups, struct error *error)
 {
     if (!rollups) {
-        add_span(spans, STORE_RAW, from_ns, to_ns);
-        return;
+        add_span(&class->spans, STORE_RAW, class->from_ns, class->to_ns);
+        return 0;
     }
     int64_t finest = tier_slot_ns[STORE_TEN_MINUTES];
-    for (int64_t at = from_ns, next; at < to_ns; at = next) {
-        enum store_tier tier = choose(coverage, at, selection, step_ns);
-        if (tier == STORE_RAW)
-            next = MIN(to_ns, (at / finest + 1) * finest);
-        else
-            next = at + tier_slot_ns[tier];
-        add_span(spans, tier, at, next);
+    int r = 0;
+    for (int64_t at = class->from_ns, next; r >= 0 && at < class->to_ns; at = next) {
+        enum store_tier tier = choose(&class->coverage, at, class->selection, class->step_ns);
+        int64_t slot = at / finest * finest;
+        next = tier == STORE_RAW ? MIN(class->to_ns, slot + finest) : at + tier_slot_ns[tier];
+        r = tier == STORE_RAW && !class->store->read_only ? take_live(class, slot, error) : 0;
+        if (!r)
+            add_span(&class->spans, tier, at, next);
     }
+    return MIN(r, 0);
 }
 
 /* Whether all of that time is in raw files. */
@@ -205,12 +268,12 @@ static void widen_raw(struct spans *spans, const struct file_list *list, size_t 
         int64_t from = raw->from_ns / hour * hour, to = (raw->to_ns + hour - 1) / hour * hour;
         struct span *before = i ? raw - 1 : NULL, *after = i + 1 < spans->count ? raw + 1 : NULL;
         if (before && before->tier == STORE_TEN_MINUTES && from < raw->from_ns &&
-            has_raw(list, first, end, from, from + hour)) {
+            before->to_ns == raw->from_ns && has_raw(list, first, end, from, from + hour)) {
             raw->from_ns = MAX(from, before->from_ns);
             before->to_ns = raw->from_ns;
         }
         if (after && after->tier == STORE_TEN_MINUTES && to > raw->to_ns &&
-            has_raw(list, first, end, to - hour, to)) {
+            after->from_ns == raw->to_ns && has_raw(list, first, end, to - hour, to)) {
             raw->to_ns = MIN(to, after->to_ns);
             after->from_ns = raw->to_ns;
         }
@@ -254,18 +317,24 @@ int plan_make(struct embedded *store, const struct store_selection *selection,
             from = MIN(from, plan.list.files[end]->from_ns);
             to = MAX(to, plan.list.files[end]->to_ns);
         }
-        struct coverage coverage = {0};
-        struct spans spans = {0};
+        struct class_plan class = {.store = store,
+                                   .plan = &plan,
+                                   .first = first,
+                                   .end = end,
+                                   .selection = &steps,
+                                   .step_ns = query ? query->step_ns : 0,
+                                   .from_ns = MAX(from, selection->from_ns),
+                                   .to_ns = MIN(to, selection->to_ns),
+                                   .damaged_files = damaged_files};
         if (rollups)
-            r = read_coverage(store, &plan.list, first, end, &coverage, damaged_files, error);
+            r = read_coverage(store, &plan.list, first, end, &class.coverage, damaged_files, error);
         if (!r)
-            cover(&coverage, &steps, query ? query->step_ns : 0, rollups,
-                  MAX(from, selection->from_ns), MIN(to, selection->to_ns), &spans);
+            r = cover(&class, rollups, error);
         if (!r)
-            widen_raw(&spans, &plan.list, first, end);
-        add_ranges(&plan, first, end, &spans);
-        coverage_release(&coverage);
-        free(spans.list);
+            widen_raw(&class.spans, &plan.list, first, end);
+        add_ranges(&plan, first, end, &class.spans);
+        coverage_release(&class.coverage);
+        free(class.spans.list);
     }
     if (r < 0) {
         plan_release(store, &plan);
@@ -277,6 +346,9 @@ int plan_make(struct embedded *store, const struct store_selection *selection,
 
 void plan_release(struct embedded *store, struct plan *plan)
 {
+    for (size_t i = 0; i < plan->live_count; i++)
+        live_list_release(&plan->lives[i].blocks);
+    free(plan->lives);
     embedded_release(store, &plan->list);
     free(plan->ranges);
     *plan = (struct plan){0};

@@ -8,6 +8,13 @@
 
 #include "store/cover.h"
 #include "store/embedded/embedded.h"
+#include "store/embedded/live.h"
+
+/* A slot that isn't rolled up yet, added up in memory. */
+struct plan_live {
+    struct file *file;
+    struct live_list blocks;
+};
 
 struct plan_range {
     struct file *file;
@@ -18,6 +25,8 @@ struct plan {
     struct file_list list;
     struct plan_range *ranges; /* those of one file follow each other */
     size_t count, capacity;
+    struct plan_live *lives; /* likewise */
+    size_t live_count, live_capacity;
 };
 
 /* `query` may be NULL; with it, a slot must fit into a step. */
@@ -28,6 +37,8 @@ void plan_release(struct embedded *store, struct plan *plan);
 
 /* True when labels of this name are known in rollups. */
 bool plan_is_rollup_label(const char *name);
+/* Those of a series. */
+void plan_rollup_labels(const struct labels *labels, struct labels *ret_labels);
 bool plan_selector_fits_rollups(const struct selector *selector);
 
 /* What reading a file calls. Any may be NULL; without `block` no blocks are read. A service's

@@ -52,6 +52,16 @@ static int select_series(struct reader *reader, const struct plan_range *ranges,
     pthread_rwlock_unlock(&file->lock);
     if (many) /* when that fails, each is looked up */
         file_load_spans(file, &ignored);
+    bool any = false;
+    pthread_rwlock_rdlock(&file->lock);
+    for (size_t i = 0; i < range_count; i++)
+        any |= file_meets(file, ranges[i].from_ns, ranges[i].to_ns);
+    pthread_rwlock_unlock(&file->lock);
+    if (!any) {
+        *ret_list = memory_zalloc(1, sizeof(**ret_list));
+        *ret_count = 0;
+        return 0;
+    }
     const struct catalog *catalog = &file->catalog;
     _cleanup_free_ uint32_t *ids = NULL;
     size_t selected, count = 0;
@@ -162,9 +172,9 @@ static void find_windows(const struct block_view *view, int64_t from_ns, int64_t
 }
 
 static void cover_block(struct reader *reader, struct file *file, uint32_t series, uint32_t group,
-                        const struct block_window *windows, size_t count)
+                        bool slots, const struct block_window *windows, size_t count)
 {
-    if (file->tier != STORE_RAW) {
+    if (slots) {
         for (size_t w = 0; w < count; w++)
             covering_slot(reader->covering, group, &windows[w]);
         return;
@@ -175,6 +185,31 @@ static void cover_block(struct reader *reader, struct file *file, uint32_t serie
     pthread_rwlock_unlock(&file->lock);
     for (size_t w = 0; w < count; w++)
         covering_window(reader->covering, &windows[w]);
+}
+
+/* `slots`: its windows are those of a rollup. */
+static int use_block(struct reader *reader, struct file *file, uint32_t series, bool slots,
+                     struct block_view *view, size_t first, size_t count, bool *any,
+                     struct error *error)
+{
+    int r = reader->calls->block(reader, file, series, view, first, count, error);
+    if (r == -EBADMSG) {
+        if (reader->quality)
+            reader->quality->damaged_blocks++;
+        return 0;
+    }
+    if (reader->quality) {
+        reader->quality->blocks++;
+        for (size_t w = first; w < first + count; w++) {
+            const struct block_window *window = &view->windows[w];
+            quality_add(reader->quality, window->first_ns, window->last_ns, window->windows,
+                        window->raw_rows, window->total);
+        }
+    }
+    if (reader->covering)
+        cover_block(reader, file, series, reader->group, slots, view->windows + first, count);
+    *any = true;
+    return r;
 }
 
 static int read_block(struct reader *reader, struct file *file,
@@ -193,29 +228,12 @@ static int read_block(struct reader *reader, struct file *file,
     if (!count)
         return 0;
     if (selected->witness) {
-        cover_block(reader, file, series, COVER_WITNESS, view.windows + first, count);
+        cover_block(reader, file, series, COVER_WITNESS, false, view.windows + first, count);
         return 0;
     }
-    int r = reader->calls->block(reader, file, series, &view, first, count, error);
-    if (r == -EBADMSG) {
-        if (reader->quality)
-            reader->quality->damaged_blocks++;
-        return 0;
-    }
-    if (reader->quality) {
-        reader->quality->blocks++;
-        for (size_t w = first; w < first + count; w++) {
-            const struct block_window *window = &view.windows[w];
-            quality_add(reader->quality, window->first_ns, window->last_ns, window->windows,
-                        window->raw_rows, window->total);
-        }
-    }
-    if (reader->covering)
-        cover_block(reader, file, series, reader->group, view.windows + first, count);
-    *any = true;
-    return r;
+    return use_block(reader, file, series, file->tier != STORE_RAW, &view, first, count, any,
+                     error);
 }
-
 static void bind_range(sqlite3_stmt *statement, uint32_t series, const struct plan_range *range)
 {
     sqlite3_bind_int64(statement, 1, series);
@@ -255,13 +273,32 @@ static int read_series(struct reader *reader, const struct selected_series *sele
     return r;
 }
 
+static int read_live(struct reader *reader, struct file *file, const struct live_block *block,
+                     struct error *error)
+{
+    struct block_view view;
+    bool any = false;
+    int r = block_open_windows(reader->codec, block->data, block->length, &view);
+    if (!r)
+        r = use_block(reader, file, block->series, true, &view, 0, view.window_count, &any, error);
+    if (any && reader->quality) {
+        note_hash(reader, block->hash);
+        reader->quality->tiers |= 1u << file->tier;
+    }
+    return !r && is_cancelled(reader->limits) ? error_cancelled(error) : r;
+}
+
 /* ---- units of work: a service of a file ---- */
 
 struct reader_unit {
+    struct file *file;
+    uint32_t service;
     const struct plan_range *ranges; /* of its file */
     size_t range_count;
     const struct selected_series *series;
     size_t series_count;
+    struct live_block *const *lives;
+    size_t live_count;
     bool done;
 };
 
@@ -269,7 +306,7 @@ struct reader_work {
     struct embedded *store;
     struct reader_unit *units;
     size_t count, capacity;
-    struct selected_series **lists; /* what units point into */
+    void **lists; /* what units point into */
     size_t list_count, list_capacity;
     struct file **damaged; /* set aside */
     size_t damaged_count, damaged_capacity;
@@ -292,19 +329,47 @@ static void work_release(struct reader_work *work)
     pthread_cond_destroy(&work->changed);
 }
 
-static void add_units(struct reader_work *work, const struct plan_range *ranges, size_t range_count,
-                      struct selected_series *list, size_t count)
+struct selected_file {
+    struct file *file;
+    const struct plan_range *ranges;
+    size_t range_count;
+    struct selected_series *list;
+    size_t count;
+    struct live_block **lives; /* by service; the plan's */
+    size_t live_count, live_capacity;
+};
+
+static void keep_list(struct reader_work *work, void *list)
 {
     array_reserve(work->lists, work->list_capacity, work->list_count + 1);
     work->lists[work->list_count++] = list;
-    for (size_t i = 0, end; i < count; i = end) {
-        for (end = i; end < count && list[end].service == list[i].service; end++)
-            ;
+}
+
+/* Which takes the file's lists. */
+static void add_units(struct reader_work *work, const struct selected_file *file)
+{
+    keep_list(work, file->list);
+    keep_list(work, file->lives);
+    size_t i = 0, k = 0;
+    while (i < file->count || k < file->live_count) {
+        uint32_t service = MIN(i < file->count ? file->list[i].service : UINT32_MAX,
+                               k < file->live_count ? file->lives[k]->service : UINT32_MAX);
+        struct reader_unit unit = {.file = file->file,
+                                   .service = service,
+                                   .ranges = file->ranges,
+                                   .range_count = file->range_count,
+                                   .series = file->list + i,
+                                   .lives = file->lives + k};
+        while (i < file->count && file->list[i].service == service) {
+            unit.series_count++;
+            i++;
+        }
+        while (k < file->live_count && file->lives[k]->service == service) {
+            unit.live_count++;
+            k++;
+        }
         array_reserve(work->units, work->capacity, work->count + 1);
-        work->units[work->count++] = (struct reader_unit){.ranges = ranges,
-                                                          .range_count = range_count,
-                                                          .series = list + i,
-                                                          .series_count = end - i};
+        work->units[work->count++] = unit;
     }
 }
 
@@ -325,25 +390,108 @@ static void note_damaged(struct reader *reader, struct file *file, const struct 
     pthread_mutex_unlock(&work->lock);
 }
 
-struct selected_file {
-    const struct plan_range *ranges;
-    size_t range_count;
-    struct selected_series *list;
-    size_t count;
-};
-
-static int select_file(struct reader *reader, struct selected_file *selected, struct error *error)
+static int test_labels(const struct store_selection *selection, const struct labels *labels,
+                       bool *ret_wanted, struct error *error)
 {
-    struct file *file = selected->ranges->file;
+    const struct selector *selector = selection->selector;
+    struct matching matching;
+    bool wanted = true;
+    int r = 0;
+    matching_begin(&matching, selection->matching);
+    for (size_t i = 0; !r && wanted && selector && i < selector->count; i++) {
+        const char *value = labels_get(labels, selector->matchers[i].name);
+        r = matching_test(&matching, &selector->matchers[i], value ? value : "", &wanted, error);
+    }
+    matching_end(&matching);
+    *ret_wanted = wanted && !r;
+    return r;
+}
+
+/* Slots from memory: those of the groups that are selected. Selectors that rollups don't know
+ * never get here. */
+static int select_live(struct reader *reader, const struct plan_live *live,
+                       struct selected_file *selected, struct error *error)
+{
+    const struct store_selection *selection = reader->selection;
+    const struct live_list *blocks = &live->blocks;
+    int r = 0;
+    for (size_t i = 0; !r && i < blocks->count; i++) {
+        struct live_block *block = blocks->list[i];
+        bool wanted = false;
+        pthread_rwlock_rdlock(&live->file->lock);
+        const struct catalog_series *series = &live->file->catalog.series[block->series];
+        struct labels labels = series->labels; /* its texts stay where they are */
+        const char *type = series->type;
+        pthread_rwlock_unlock(&live->file->lock);
+        if ((!selection->type || !strcmp(type, selection->type)) &&
+            !is_excluded(selection, &labels))
+            r = test_labels(selection, &labels, &wanted, error);
+        if (!wanted)
+            continue;
+        array_reserve(selected->lives, selected->live_capacity, selected->live_count + 1);
+        selected->lives[selected->live_count++] = block;
+    }
+    return r;
+}
+
+static int compare_lives(const void *a, const void *b)
+{
+    const struct live_block *x = *(struct live_block *const *)a,
+                            *y = *(struct live_block *const *)b;
+    if (x->service != y->service)
+        return x->service < y->service ? -1 : 1;
+    return x->series < y->series ? -1 : x->series > y->series;
+}
+
+static int load_file(struct reader *reader, struct file *file, bool *ret_damaged,
+                     struct error *error)
+{
     int r = file_load(file, error);
     embedded_count_catalog(reader->store, file);
-    if (embedded_is_damaged(reader->store, file, r)) {
+    *ret_damaged = embedded_is_damaged(reader->store, file, r);
+    if (*ret_damaged)
         note_damaged(reader, file, error);
-        return 0;
+    return *ret_damaged ? 0 : r;
+}
+
+/* The plan's files, each once, with what is selected of it. */
+static int select_files(struct reader *reader, const struct plan *plan, struct selected_file *files,
+                        size_t *ret_count, struct error *error)
+{
+    size_t count = 0;
+    int r = 0;
+    for (size_t i = 0, end; i < plan->count; i = end) {
+        for (end = i; end < plan->count && plan->ranges[end].file == plan->ranges[i].file; end++)
+            ;
+        files[count++] = (struct selected_file){
+            .file = plan->ranges[i].file, .ranges = &plan->ranges[i], .range_count = end - i};
     }
-    return r < 0 ? r
-                 : select_series(reader, selected->ranges, selected->range_count, &selected->list,
-                                 &selected->count, error);
+    for (size_t i = 0; i < plan->live_count; i++) {
+        size_t at = 0;
+        while (at < count && files[at].file != plan->lives[i].file)
+            at++;
+        if (at == count)
+            files[count++] = (struct selected_file){.file = plan->lives[i].file};
+    }
+    *ret_count = count;
+    for (size_t i = 0; !r && i < count; i++) {
+        bool damaged;
+        struct selected_file *file = &files[i];
+        if ((r = load_file(reader, file->file, &damaged, error)) < 0 || damaged)
+            continue;
+        if (file->range_count)
+            r = select_series(reader, file->ranges, file->range_count, &file->list, &file->count,
+                              error);
+        for (size_t k = 0; !r && k < plan->live_count; k++)
+            if (plan->lives[k].file == file->file) {
+                r = select_live(reader, &plan->lives[k], file, error);
+                if (reader->quality)
+                    reader->quality->damaged_blocks += plan->lives[k].blocks.damaged_blocks;
+            }
+        if (file->live_count)
+            qsort(file->lives, file->live_count, sizeof(*file->lives), compare_lives);
+    }
+    return r;
 }
 
 /* All files are asked for what is selected before any is for witnesses: a process may have series
@@ -351,25 +499,19 @@ static int select_file(struct reader *reader, struct selected_file *selected, st
 static int find_units(struct reader *reader, const struct plan *plan, struct error *error)
 {
     _cleanup_witnesses_ struct witnesses witnesses = {.selector = reader->selection->selector};
-    _cleanup_free_ struct selected_file *files = memory_zalloc(plan->count + 1, sizeof(*files));
-    size_t file_count = 0;
-    int r = 0;
-    for (size_t i = 0, end; !r && i < plan->count; i = end) {
-        for (end = i; end < plan->count && plan->ranges[end].file == plan->ranges[i].file; end++)
-            ;
-        struct selected_file *file = &files[file_count++];
-        *file = (struct selected_file){.ranges = &plan->ranges[i], .range_count = end - i};
-        r = select_file(reader, file, error);
-        if (!r && reader->covering && file->ranges->file->tier == STORE_RAW)
-            note_selected(&witnesses, file->ranges->file, file->list, file->count);
-    }
+    _cleanup_free_ struct selected_file *files =
+        memory_zalloc(plan->count + plan->live_count + 1, sizeof(*files));
+    size_t file_count;
+    int r = select_files(reader, plan, files, &file_count, error);
+    for (size_t i = 0; !r && reader->covering && i < file_count; i++)
+        if (files[i].file->tier == STORE_RAW)
+            note_selected(&witnesses, files[i].file, files[i].list, files[i].count);
     for (size_t i = 0; i < file_count; i++) {
         struct selected_file *file = &files[i];
-        if (!r && file->list && witnesses.count && file->ranges->file->tier == STORE_RAW)
+        if (!r && file->list && witnesses.count && file->file->tier == STORE_RAW)
             r = add_witnesses(reader, &witnesses, file->ranges, file->range_count, &file->list,
                               &file->count, error);
-        if (file->list) /* which the work owns from here on */
-            add_units(reader->work, file->ranges, file->range_count, file->list, file->count);
+        add_units(reader->work, file);
     }
     return r;
 }
@@ -397,8 +539,8 @@ static int enter_file(struct reader *reader, struct file *file, struct error *er
 /* A transaction each: one that is held open lets the log grow. */
 static int read_unit(struct reader *reader, const struct reader_unit *unit, struct error *error)
 {
-    struct file *file = unit->ranges->file;
-    uint32_t service = unit->series->service;
+    struct file *file = unit->file;
+    uint32_t service = unit->service;
     int r = enter_file(reader, file, error);
     if (!r)
         r = file_run(file, reader->connection, SQL_BEGIN_READ, error);
@@ -406,6 +548,8 @@ static int read_unit(struct reader *reader, const struct reader_unit *unit, stru
         r = reader->calls->begin(reader, file, service, error);
     for (size_t i = 0; !r && reader->calls->block && i < unit->series_count; i++)
         r = read_series(reader, &unit->series[i], unit->ranges, unit->range_count, error);
+    for (size_t i = 0; !r && reader->calls->block && i < unit->live_count; i++)
+        r = read_live(reader, file, unit->lives[i], error);
     if (reader->covering) /* processes are of one service */
         covering_settle(reader->covering);
     if (!r && reader->calls->end)
@@ -463,13 +607,13 @@ static void read_units(void *context)
         bool damaged = false;
         pthread_mutex_lock(&work->lock);
         for (size_t i = 0; i < work->damaged_count; i++)
-            damaged |= work->damaged[i] == unit->ranges->file;
+            damaged |= work->damaged[i] == unit->file;
         pthread_mutex_unlock(&work->lock);
         int r = damaged ? 0 : read_unit(reader, unit, &error);
         if (r)
             leave_file(reader);
-        if (embedded_is_damaged(reader->store, unit->ranges->file, r)) {
-            note_damaged(reader, unit->ranges->file, &error);
+        if (embedded_is_damaged(reader->store, unit->file, r)) {
+            note_damaged(reader, unit->file, &error);
             r = 0;
         }
         finish_unit(reader, r, &error);
@@ -574,6 +718,15 @@ int reader_total(struct reader *reader, const struct plan *plan, int64_t *ret_to
     for (size_t i = 0; i < plan->count; i++) {
         int r = file_total(reader, &plan->ranges[i], &total, error);
         if (r < 0 && r != -EBADMSG) /* that will be noticed again, and dealt with */
+            return r;
+    }
+    for (size_t i = 0; i < plan->live_count; i++) {
+        struct selected_file selected = {0};
+        int r = select_live(reader, &plan->lives[i], &selected, error);
+        for (size_t k = 0; k < selected.live_count; k++)
+            total = add_saturated(total, magnitude(selected.lives[k]->total));
+        free(selected.lives);
+        if (r < 0)
             return r;
     }
     *ret_total = total;

@@ -17,8 +17,8 @@ struct scan {
     const struct store_function *function;
     size_t memory_bytes;
     struct file *file;
-    uint32_t service;
-    bool ready; /* the maps below are of `file` and `service` */
+    uint32_t service, series; /* whose exemplars were given last */
+    bool ready;               /* the maps below are of `file` and `service` */
     struct profile profile;
     struct frame_map frames;
     struct node_map nodes;
@@ -53,6 +53,8 @@ static int scan_begin(struct reader *reader, struct file *file, uint32_t service
         return r;
     forget_maps(scan);
     profile_init(&scan->profile, PROFILE_ALL);
+    if (scan->file != file || scan->service != service)
+        scan->series = ID_NONE;
     scan->file = file;
     scan->service = service;
     pthread_rwlock_rdlock(&file->lock);
@@ -206,30 +208,29 @@ static int limit_stacks(struct scan *scan, struct error *error)
     return scan_begin(&scan->reader, scan->file, scan->service, error);
 }
 
-/* A series' exemplars are read once, with its first block: `end` comes after all of a service. */
+/* A series' exemplars are read once, with its first block: windows that begin at one moment share
+ * them, also in different blocks. `end` comes after all of a service. */
 static int exemplar_block(struct reader *reader, struct file *file, uint32_t series,
                           struct block_view *view, size_t first, size_t count, struct error *error)
 {
     struct scan *scan = (struct scan *)reader;
+    const struct store_selection *selection = reader->selection;
     _cleanup_free_ struct store_exemplar *list = NULL;
     _cleanup_labels_ struct labels labels = {0};
     size_t found = 0;
-    int64_t previous = INT64_MIN;
+    (void)view, (void)first, (void)count;
+    if (scan->series == series)
+        return 0;
+    scan->series = series;
     pthread_rwlock_rdlock(&file->lock);
     labels_copy(&labels, &file->catalog.series[series].labels);
     pthread_rwlock_unlock(&file->lock);
     int r = limit_stacks(scan, error);
-    for (size_t w = first; !r && w < first + count; w++) {
-        int64_t start = view->windows[w].start_ns;
-        if (start == previous)
-            continue;
-        previous = start;
-        free(list);
-        list = NULL;
-        r = read_exemplars(scan, series, start, start + 1, &list, &found, error);
-        for (size_t i = 0; !r && i < found; i++)
-            r = scan->exemplar_fn(scan->context, &labels, &scan->profile, &list[i]);
-    }
+    if (!r)
+        r = read_exemplars(scan, series, selection->from_ns, selection->to_ns, &list, &found,
+                           error);
+    for (size_t i = 0; !r && i < found; i++)
+        r = scan->exemplar_fn(scan->context, &labels, &scan->profile, &list[i]);
     return r;
 }
 

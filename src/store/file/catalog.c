@@ -86,7 +86,7 @@ uint32_t catalog_service(struct catalog *catalog, const char *name)
     return id;
 }
 
-static uint64_t series_hash(const struct labels *labels, const char *type)
+uint64_t catalog_series_hash(const struct labels *labels, const char *type)
 {
     return labels_hash(labels) ^ XXH3_64bits(type, strlen(type));
 }
@@ -94,7 +94,7 @@ static uint64_t series_hash(const struct labels *labels, const char *type)
 uint32_t catalog_find_series(const struct catalog *catalog, const struct labels *labels,
                              const char *type)
 {
-    uint64_t hash = series_hash(labels, type);
+    uint64_t hash = catalog_series_hash(labels, type);
     struct id_probe probe = id_probe_start(hash);
     uint32_t id;
     while ((id = id_table_next(&catalog->series_index, &probe)) != ID_NONE)
@@ -109,7 +109,7 @@ uint32_t catalog_series(struct catalog *catalog, const struct labels *labels, co
     uint32_t id = catalog_find_series(catalog, labels, type);
     if (id != ID_NONE)
         return id;
-    uint64_t hash = series_hash(labels, type);
+    uint64_t hash = catalog_series_hash(labels, type);
     id = (uint32_t)catalog->series_count++;
     array_reserve(catalog->series, catalog->series_capacity, catalog->series_count);
     const char *service = labels_get(labels, LABEL_SERVICE_NAME);

@@ -77,6 +77,7 @@ struct catalog {
     struct id_table service_index, series_index;
     struct label_index index;
     bool spans_known;
+    uint32_t hours;                /* of all series, when spans are known */
     unsigned spans_lost;           /* how often windows have been removed */
     uint32_t kept[CATALOG_TABLES]; /* entries on disk, "none" included */
     size_t kept_services, kept_series;
@@ -92,6 +93,7 @@ uint32_t catalog_count(const struct catalog *catalog, enum catalog_table table, 
 /* Found or added; ids count from 0. */
 uint32_t catalog_service(struct catalog *catalog, const char *name);
 uint32_t catalog_series(struct catalog *catalog, const struct labels *labels, const char *type);
+uint64_t catalog_series_hash(const struct labels *labels, const char *type);
 /* ID_NONE: there is none. */
 uint32_t catalog_find_series(const struct catalog *catalog, const struct labels *labels,
                              const char *type);

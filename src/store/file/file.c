@@ -113,6 +113,7 @@ struct file *file_new(const char *folder, const char *tenant, const char *class_
     pthread_mutex_init(&file->write_lock, NULL);
     pthread_mutex_init(&file->pool_lock, NULL);
     pthread_mutex_init(&file->spans_lock, NULL);
+    pthread_mutex_init(&file->live_lock, NULL);
     pthread_rwlockattr_t attributes;
     pthread_rwlockattr_init(&attributes);
     /* Pushes must not starve while dashboards read. */
@@ -141,6 +142,9 @@ void file_unload(struct file *file)
     }
     connection_close(file->writer); /* last: it empties the log */
     file->writer = NULL;
+    if (file->live)
+        file->free_live(file->live);
+    file->live = NULL;
     if (file->loaded)
         catalog_release(&file->catalog);
     file->loaded = file->named = false;
@@ -155,6 +159,7 @@ void file_free(struct file *file)
     pthread_mutex_destroy(&file->write_lock);
     pthread_mutex_destroy(&file->pool_lock);
     pthread_mutex_destroy(&file->spans_lock);
+    pthread_mutex_destroy(&file->live_lock);
     pthread_rwlock_destroy(&file->lock);
     free(file->path);
     free(file->tenant);
@@ -476,6 +481,9 @@ static const char *const statements[SQL_STATEMENTS] = {
                         " AND start < ?3 AND last >= ?4"
                         " AND (unsure IS NULL OR unsure NOT IN (SELECT id FROM unsure))"
                         " ORDER BY start",
+    [SQL_NEW_BLOCKS] = "SELECT id, series, start, last, data, level FROM blocks WHERE id > ?1"
+                       " ORDER BY id",
+    [SQL_LAST_BLOCK] = "SELECT coalesce(max(id), 0) FROM blocks",
     [SQL_BLOCKS_OF_SERIES] = "SELECT id, series, data FROM blocks",
     [SQL_BLOCK_IDS] = "SELECT id FROM blocks",
     [SQL_BLOCK] = "SELECT series, data FROM blocks WHERE id = ?1",

@@ -41,6 +41,8 @@ enum sql {
     SQL_ADD_BLOCK,
     SQL_BLOCKS,
     SQL_SURE_BLOCKS,
+    SQL_NEW_BLOCKS,
+    SQL_LAST_BLOCK,
     SQL_BLOCKS_OF_SERIES,
     SQL_BLOCK_IDS,
     SQL_BLOCK,
@@ -124,6 +126,10 @@ struct file {
     _Atomic size_t counted_bytes; /* of the catalog, when it was last looked at: see caches.c */
 
     pthread_mutex_t spans_lock; /* before `lock` */
+
+    pthread_mutex_t live_lock; /* for what follows; after `write_lock`, before `lock` */
+    struct live *live;         /* slots that are not rolled up yet (embedded/live.h), or NULL */
+    void (*free_live)(struct live *live);
 
     pthread_mutex_t pool_lock;
     struct connection *idle;
@@ -213,6 +219,9 @@ int file_load_spans(struct file *file, struct error *error);
 enum span_answer { SPAN_NO, SPAN_YES, SPAN_MAYBE };
 enum span_answer file_span_meets(const struct file *file, uint32_t series, int64_t from_ns,
                                  int64_t to_ns);
+
+/* False when no series has. */
+bool file_meets(const struct file *file, int64_t from_ns, int64_t to_ns);
 
 /* Whether the notes are right (file_check_notes), and the indexes by which blocks, chunks and
  * exemplars are found have each of them once and in order, and blocks only of known series. Pages

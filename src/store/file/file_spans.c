@@ -24,6 +24,7 @@ static void widen(struct file *file, uint32_t id, int64_t start_ns, int64_t last
     unsigned last = (unsigned)((last_ns - file->from_ns) / HOUR_NS);
     for (unsigned hour = first; hour <= last; hour++)
         series->hours |= 1u << hour;
+    file->catalog.hours |= series->hours;
 }
 
 void file_note_span(struct file *file, uint32_t series, int64_t start_ns, int64_t last_ns)
@@ -61,6 +62,7 @@ static int begin(struct file *file, struct connection *connection, unsigned *ret
     pthread_rwlock_wrlock(&file->lock);
     for (size_t i = 0; i < file->catalog.series_count; i++)
         file->catalog.series[i].hours = 0;
+    file->catalog.hours = 0;
     *ret_lost = file->catalog.spans_lost;
     pthread_rwlock_unlock(&file->lock);
     pthread_mutex_unlock(&file->write_lock);
@@ -128,6 +130,16 @@ int file_load_spans(struct file *file, struct error *error)
         r = load(file, &known, error);
     pthread_mutex_unlock(&file->spans_lock);
     return r;
+}
+
+bool file_meets(const struct file *file, int64_t from_ns, int64_t to_ns)
+{
+    int64_t from = MAX(from_ns, file->from_ns) - file->from_ns;
+    int64_t to = MIN(to_ns, file->to_ns) - file->from_ns;
+    bool meets = !file->catalog.spans_known;
+    for (int64_t hour = from / HOUR_NS; !meets && hour * HOUR_NS < to; hour++)
+        meets = file->catalog.hours >> hour & 1;
+    return meets;
 }
 
 enum span_answer file_span_meets(const struct file *file, uint32_t id, int64_t from_ns,

@@ -8,6 +8,7 @@
 #include "base/memory.h"
 #include "base/number.h"
 #include "store/embedded/embedded.h"
+#include "store/embedded/live.h"
 
 #define FRESH_MAX 60       /* small blocks of one series and hour before they are compacted */
 #define PLACES_AT_ONCE 256 /* series and hours of one file in a round */
@@ -182,11 +183,13 @@ static int compact_places(struct compaction *work, struct file *file, const stru
                           size_t count, struct error *error)
 {
     pthread_mutex_lock(&file->write_lock);
+    live_settle(work->store, file);
     int r = file_begin(file, error);
     if (!r) {
         for (size_t i = 0; !r && i < count; i++)
             r = compact_place(work, file, &places[i], error);
         r = file_end(file, r, error);
+        live_remark(file);
     }
     pthread_mutex_unlock(&file->write_lock);
     return r;

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Deletes files that are older than the retention of their class, and the oldest files above the
-// disk limit. A clock jump would make everything old at once, so retention stops if the clock
-// disagrees with its last run, which a file of the directory records, or with the newest data.
+// Deletes files that are older than the retention of their class, but for pinned ones, and the
+// oldest files above the disk limit, pinned ones last of their tier. A clock jump would make
+// everything old at once, so retention stops if the clock disagrees with its last run, which a file
+// of the directory records, or with the newest data.
 
 #include <limits.h>
 #include <stdio.h>
@@ -60,7 +61,8 @@ static int64_t newest_ns(const struct file_list *list)
 static bool is_expired(struct embedded *store, const struct file *file, int64_t now)
 {
     unsigned days = embedded_class(store, file->class_name)->days[file->tier];
-    return !file->gone && days && file->to_ns <= now - days * DAY_NS;
+    return !file->gone && days && file->to_ns <= now - days * DAY_NS &&
+           !embedded_is_pinned(store, file);
 }
 
 static void time_text(int64_t time_ns, char text[32])
@@ -175,18 +177,23 @@ void embedded_expire(struct embedded *store)
 
 /* ---- the disk limit ---- */
 
-/* The finest tier's oldest file, but never the one that is being written to. */
+/* The finest tier's oldest file, pinned ones last, but never the one that is being written to. */
 static struct file *to_shed(struct embedded *store, const struct file_list *list)
 {
     struct file *oldest = NULL;
+    bool oldest_pinned = false;
     int64_t now = embedded_now(store);
     for (size_t i = 0; i < list->count; i++) {
         struct file *file = list->files[i];
         if (file->gone || file->to_ns > now)
             continue;
+        bool pinned = embedded_is_pinned(store, file);
         if (!oldest || file->tier < oldest->tier ||
-            (file->tier == oldest->tier && file->from_ns < oldest->from_ns))
+            (file->tier == oldest->tier &&
+             (pinned != oldest_pinned ? oldest_pinned : file->from_ns < oldest->from_ns))) {
             oldest = file;
+            oldest_pinned = pinned;
+        }
     }
     return oldest;
 }
@@ -202,10 +209,14 @@ void embedded_keep_to_disk_limit(struct embedded *store)
     struct file *file;
     while (bytes > store->disk_limit_bytes && (file = to_shed(store, &list))) {
         uint64_t size = file_bytes(file);
+        _cleanup_buffer_ struct buffer pins = {0};
+        embedded_lose_pins(store, file, &pins);
         embedded_remove(store, file);
         bytes -= MIN(bytes, size);
-        embedded_problem(store, "%s was deleted early to stay below the disk limit of %llu MiB.",
-                         file->path, (unsigned long long)(store->disk_limit_bytes >> 20));
+        embedded_problem(store,
+                         "%s was deleted early to stay below the disk limit of %llu MiB%s%s.",
+                         file->path, (unsigned long long)(store->disk_limit_bytes >> 20),
+                         pins.length ? "; dropped pins: " : "", buffer_text(&pins));
         pthread_mutex_lock(&store->lock);
         store->stats.shed_files++;
         store->shed[file->tier] = true;

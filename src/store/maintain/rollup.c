@@ -53,20 +53,24 @@ static int rollup_begin(struct reader *reader, struct file *file, uint32_t servi
     return 0;
 }
 
-static struct group *find_group(struct rollup *rollup, struct file *file, uint32_t series)
+/* The target's series that one of the source counts for. */
+static uint32_t target_series(struct rollup *rollup, struct file *file, uint32_t series)
 {
     _cleanup_labels_ struct labels labels = {0};
     _cleanup_free_ char *type = NULL;
     pthread_rwlock_rdlock(&file->lock);
-    const struct catalog_series *from = &file->catalog.series[series];
-    for (size_t i = 0; i < from->labels.count; i++)
-        if (plan_is_rollup_label(from->labels.list[i].name))
-            labels_set(&labels, from->labels.list[i].name, from->labels.list[i].value);
-    type = memory_strdup(from->type);
+    plan_rollup_labels(&file->catalog.series[series].labels, &labels);
+    type = memory_strdup(file->catalog.series[series].type);
     pthread_rwlock_unlock(&file->lock);
     pthread_rwlock_wrlock(&rollup->target->lock);
     uint32_t id = catalog_series(&rollup->target->catalog, &labels, type);
     pthread_rwlock_unlock(&rollup->target->lock);
+    return id;
+}
+
+static struct group *find_group(struct rollup *rollup, struct file *file, uint32_t series)
+{
+    uint32_t id = target_series(rollup, file, series);
     for (size_t i = 0; i < rollup->group_count; i++)
         if (rollup->groups[i].series == id)
             return &rollup->groups[i];
@@ -139,46 +143,126 @@ static size_t carry_rows(struct rollup *rollup, struct file *file, uint32_t serv
     return count;
 }
 
-static int write_group(struct rollup *rollup, struct file *file, uint32_t service,
-                       const struct group *group, struct error *error)
+static int load_target_tree(struct rollup *rollup, uint32_t series, struct error *error)
 {
     struct file *target = rollup->target;
     pthread_rwlock_rdlock(&target->lock);
-    uint32_t target_service = target->catalog.series[group->series].service;
+    uint32_t service = target->catalog.series[series].service;
     pthread_rwlock_unlock(&target->lock);
-    int r = file_load_tree(target, target_service, error);
+    return file_load_tree(target, service, error);
+}
+
+/* One window, of the slot, as a block of the target. */
+static int write_window(struct rollup *rollup, uint32_t series, const struct block_rows *rows,
+                        size_t at, struct error *error)
+{
+    _cleanup_buffer_ struct buffer data = {0};
+    const struct block_window *window = &rows->windows[at];
+    block_encode(rollup->codec, rows, at, 1, &data);
+    return file_add_block(rollup->target,
+                          &(struct file_block){.series = series,
+                                               .start_ns = rollup->slot_ns,
+                                               .last_ns = rollup->slot_ns,
+                                               .windows = window->windows,
+                                               .rows = window->raw_rows,
+                                               .total = window->total,
+                                               .data = data.data,
+                                               .length = data.length},
+                          error);
+}
+
+static int write_group(struct rollup *rollup, struct file *file, uint32_t service,
+                       const struct group *group, struct error *error)
+{
+    int r = load_target_tree(rollup, group->series, error);
     if (r < 0)
         return r;
     size_t count = carry_rows(rollup, file, service, group);
     struct block_rows rows = {0};
-    _cleanup_buffer_ struct buffer data = {0};
     block_rows_add(&rows, &group->window, rollup->rows_nodes, rollup->rows_values, count);
-    block_encode(rollup->codec, &rows, 0, 1, &data);
-    r = file_add_block(target,
-                       &(struct file_block){.series = group->series,
-                                            .start_ns = rollup->slot_ns,
-                                            .last_ns = rollup->slot_ns,
-                                            .windows = group->window.windows,
-                                            .rows = group->window.raw_rows,
-                                            .total = rows.windows[0].total,
-                                            .data = data.data,
-                                            .length = data.length},
-                       error);
+    r = write_window(rollup, group->series, &rows, 0, error);
     block_rows_release(&rows);
     return r;
 }
 
-static void cover_group(const struct covering *covering, uint32_t id, struct block_window *window)
+/* ---- of a slot that was added up in memory already ---- */
+
+/* With both files' locks held. */
+static void carry_block(struct rollup *rollup, const struct live_block *block,
+                        struct block_codec *codec, struct node_map *map, struct block_rows *rows)
 {
-    struct cover cover = covering_total(covering, id);
-    window->duration_ns = cover.process_ns;
-    window->covered_ns = cover.covered_ns;
-    window->per_ns = cover.per_ns;
-    window->begin_ns = cover.begin_ns;
-    window->end_ns = cover.end_ns;
-    window->present_ns = cover.present_ns;
-    window->from_ns = cover.from_ns;
-    window->to_ns = cover.to_ns;
+    struct block_view view;
+    struct block_rows from = {0};
+    int r = block_open(codec, block->data, block->length, &view);
+    if (!r)
+        r = block_decode(&view, 0, view.window_count, &from);
+    size_t kept = 0;
+    for (size_t i = 0; !r && i < from.row_count; i++)
+        if (from.nodes[i] < map->node_count) {
+            from.nodes[kept] = node_map_node(map, from.nodes[i]);
+            from.values[kept++] = from.values[i];
+        }
+    struct block_window window = {.start_ns = rollup->slot_ns};
+    if (!r)
+        window = from.windows[0];
+    rollup->reader.quality->damaged_blocks += r < 0 || kept < from.row_count;
+    block_rows_add(rows, &window, from.nodes, from.values, kept);
+    block_rows_release(&from);
+}
+
+static void carry_blocks(struct rollup *rollup, struct file *file, struct live_block *const *blocks,
+                         size_t count, uint32_t series, struct block_rows *rows)
+{
+    struct block_codec *codec = embedded_codec(rollup->reader.store);
+    pthread_rwlock_rdlock(&file->lock);
+    pthread_rwlock_wrlock(&rollup->target->lock);
+    struct catalog *target = &rollup->target->catalog;
+    const struct tree *tree = &file->catalog.services[blocks[0]->service].tree;
+    if (!rollup->has_frames)
+        frame_map_init(&rollup->frames, &file->catalog.tables, &target->tables);
+    rollup->has_frames = true;
+    frame_map_refresh(&rollup->frames);
+    struct node_map map;
+    node_map_init(&map, &rollup->frames, tree->nodes, tree->count,
+                  &target->services[target->series[series].service].tree, NULL);
+    for (size_t i = 0; i < count; i++)
+        carry_block(rollup, blocks[i], codec, &map, rows);
+    node_map_release(&map);
+    pthread_rwlock_unlock(&rollup->target->lock);
+    pthread_rwlock_unlock(&file->lock);
+    embedded_codec_return(rollup->reader.store, codec);
+}
+
+/* The blocks of one service. */
+static int write_service(struct rollup *rollup, struct file *file, struct live_block *const *blocks,
+                         size_t count, struct error *error)
+{
+    _cleanup_free_ uint32_t *series = memory_zalloc(count + 1, sizeof(*series));
+    struct block_rows rows = {0};
+    for (size_t i = 0; i < count; i++)
+        series[i] = target_series(rollup, file, blocks[i]->series);
+    int r = file_load_tree(file, blocks[0]->service, error);
+    if (!r)
+        r = load_target_tree(rollup, series[0], error);
+    if (!r)
+        carry_blocks(rollup, file, blocks, count, series[0], &rows);
+    for (size_t i = 0; !r && i < count; i++)
+        r = write_window(rollup, series[i], &rows, i, error);
+    block_rows_release(&rows);
+    return r;
+}
+
+static int write_live(struct rollup *rollup, struct file *file, const struct live_list *list,
+                      struct error *error)
+{
+    int r = 0;
+    for (size_t i = 0, end; !r && i < list->count; i = end) {
+        for (end = i; end < list->count && list->list[end]->service == list->list[i]->service;
+             end++)
+            ;
+        r = write_service(rollup, file, list->list + i, end - i, error);
+    }
+    return r;
 }
 
 static int rollup_end(struct reader *reader, struct file *file, uint32_t service,
@@ -187,7 +271,7 @@ static int rollup_end(struct reader *reader, struct file *file, uint32_t service
     struct rollup *rollup = (struct rollup *)reader;
     int r = 0;
     for (size_t i = 0; i < rollup->group_count; i++) {
-        cover_group(reader->covering, (uint32_t)i, &rollup->groups[i].window);
+        covering_fill_slot(reader->covering, (uint32_t)i, &rollup->groups[i].window);
         if (!r)
             r = write_group(rollup, file, service, &rollup->groups[i], error);
         free(rollup->groups[i].sums);
@@ -205,6 +289,15 @@ static const struct reader_calls rollup_calls = {
 static int clear_slot(struct rollup *rollup, struct error *error)
 {
     struct file *target = rollup->target;
+    sqlite3_stmt *statement = file_sql(target, target->writer, SQL_SLOTS, error);
+    if (!statement)
+        return error->code;
+    sqlite3_bind_int64(statement, 1, rollup->slot_ns);
+    sqlite3_bind_int64(statement, 2, rollup->slot_ns + 1);
+    int made = file_step(target, statement, error);
+    sqlite3_reset(statement);
+    if (made <= 0)
+        return made;
     pthread_rwlock_rdlock(&target->lock);
     size_t count = target->catalog.series_count;
     pthread_rwlock_unlock(&target->lock);
@@ -227,6 +320,12 @@ static int make_slot(struct rollup *rollup, struct file *source, int64_t slot_ns
         .file = source, .from_ns = slot_ns, .to_ns = slot_ns + tier_slot_ns[target->tier]};
     struct plan plan = {.ranges = &range, .count = 1};
     struct store_quality quality = {0};
+    _cleanup_(live_list_release) struct live_list live = {0};
+    struct error ignored; /* a damaged source is met again */
+    bool taken =
+        !file_load(source, &ignored) && live_take(rollup->reader.store, source, slot_ns, INT64_MIN,
+                                                  INT64_MAX, true, &live, &ignored) == 1;
+    quality.damaged_blocks = taken ? live.damaged_blocks : 0;
     rollup->slot_ns = slot_ns;
     rollup->reader.quality = &quality;
     int r = file_load(target, error);
@@ -236,7 +335,8 @@ static int make_slot(struct rollup *rollup, struct file *source, int64_t slot_ns
     if (!r) {
         r = clear_slot(rollup, error);
         if (!r)
-            r = reader_run(&rollup->reader, &plan, error);
+            r = taken ? write_live(rollup, source, &live, error)
+                      : reader_run(&rollup->reader, &plan, error);
         for (size_t i = 0; i < rollup->group_count; i++)
             free(rollup->groups[i].sums); /* of a service that failed halfway */
         rollup->group_count = 0;

@@ -15,6 +15,7 @@
 #include "base/condition.h"
 #include "base/memory.h"
 #include "store/embedded/embedded.h"
+#include "store/embedded/live.h"
 
 #define GATE_WAIT_NS 500000000ll /* that others wait at most behind us, when we have to wait */
 
@@ -306,6 +307,7 @@ static int move_exemplars(struct scrub *scrub, struct error *error)
 
 static void exchange_catalogs(struct scrub *scrub)
 {
+    live_forget(scrub->file);
     pthread_rwlock_wrlock(&scrub->file->lock);
     struct catalog other = scrub->file->catalog;
     scrub->file->catalog = scrub->fresh;
