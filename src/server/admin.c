@@ -6,6 +6,7 @@
 
 #include "base/text.h"
 #include "io/json_write.h"
+#include "query/spans.h"
 #include "server/audit/audit.h"
 #include "server/handler/parameters.h"
 #include "server/internal.h"
@@ -42,14 +43,29 @@ static int check_request(struct http_request *request, struct error *error)
     return 0;
 }
 
+/* Spans of the query's services, where it selects by labels alone. */
+static int delete_spans(struct server *server, const struct query_context *query_context,
+                        const char *text, bool dry_run, uint64_t *ret_spans, struct error *error)
+{
+    const struct store_selection *selection = &query_context->selection;
+    struct span_query range = {
+        .tenant = selection->tenant, .from_ns = selection->from_ns, .to_ns = selection->to_ns};
+    _cleanup_query_ struct query query = {0};
+    int r = server->spans ? query_parse(text, &query, error) : 0;
+    return r || !server->spans
+               ? r
+               : query_spans_delete(server->spans, &query, &range, dry_run, ret_spans, error);
+}
+
 static void respond_deleted(struct http_request *request, const struct store_deleted *deleted,
-                            bool dry_run, int r, const struct error *error)
+                            uint64_t spans, bool dry_run, int r, const struct error *error)
 {
     struct buffer out = {0};
     struct json_writer json = json_writer(&out);
     json_write_object(&json);
     json_member_unsigned(&json, "windows", deleted->windows);
     json_member_unsigned(&json, "samples", deleted->rows);
+    json_member_unsigned(&json, "spans", spans);
     json_member_bool(&json, "dry_run", dry_run);
     json_member_bool(&json, "pending", deleted->pending);
     json_member_unsigned(&json, "left_windows", deleted->left_windows);
@@ -66,7 +82,8 @@ void admin_delete(struct http_request *request, void *userdata)
     struct server *server = userdata;
     _cleanup_query_context_ struct query_context query_context = {0};
     struct store_deleted deleted = {0};
-    struct error error = {0};
+    struct error error = {0}, spans_error = {0};
+    uint64_t spans = 0;
     const char *dry = http_request_query(request, "dry_run");
     bool dry_run = dry && strcmp(dry, "false") && strcmp(dry, "0");
     if (!parameters_known(request, "/api/v1/admin/delete"))
@@ -83,15 +100,23 @@ void admin_delete(struct http_request *request, void *userdata)
     snprintf(target, sizeof(target), "%s from %s to %s", http_request_query(request, "query"),
              http_request_query(request, "from"), http_request_query(request, "to"));
     r = store_delete(server->store, &query_context.selection, dry_run, &deleted, &error);
-    snprintf(outcome, sizeof(outcome), "%llu windows, %llu samples%s%s",
+    if (!r || r == -ENOTSUP) {
+        int failed = delete_spans(server, &query_context, http_request_query(request, "query"),
+                                  dry_run, &spans, &spans_error);
+        if (failed < 0) {
+            r = failed;
+            error = spans_error;
+        }
+    }
+    snprintf(outcome, sizeof(outcome), "%llu windows, %llu samples, %llu spans%s%s",
              (unsigned long long)deleted.windows, (unsigned long long)deleted.rows,
-             r < 0 ? "; " : "", r < 0 ? error.text : "");
+             (unsigned long long)spans, r < 0 ? "; " : "", r < 0 ? error.text : "");
     if (!dry_run)
         server_audit(server, request, "delete", target, outcome);
     if (r < 0 && r != -ENOTSUP)
         http_respond_failure(request, &error);
     else
-        respond_deleted(request, &deleted, dry_run, r, &error);
+        respond_deleted(request, &deleted, spans, dry_run, r, &error);
 }
 
 static void respond_done(struct http_request *request)
@@ -149,6 +174,8 @@ void admin_resume_retention(struct http_request *request, void *userdata)
         http_respond_failure(request, &error);
         return;
     }
+    if (server->spans)
+        span_index_resume(server->spans);
     server_audit(server, request, "retention resume", "store", reason && *reason ? reason : "done");
     respond_done(request);
 }

@@ -11,6 +11,7 @@
 #include "base/memory.h"
 #include "server/handler/handler.h"
 #include "server/handler/parameters.h"
+#include "server/watch/watch.h"
 
 #define MINUTE_NS 60000000000ll
 
@@ -118,6 +119,17 @@ void api_health(struct http_request *request, void *userdata)
     int r = store_stats(server->store, &stats, &error);
     if (!r)
         r = store_problems(server->store, list_problem, &health, &error);
+    if (!r && server->spans)
+        r = span_index_problems(server->spans, list_problem, &health);
+    if (health.all && server->watch && watch_damaged(server->watch)) {
+        char text[ERROR_TEXT_BYTES];
+        snprintf(
+            text, sizeof(text),
+            "Marks and findings begin anew: their file was damaged and is now %.300s. Remove it "
+            "if it isn't needed.",
+            watch_damaged(server->watch));
+        add_problem(&health, text);
+    }
     bool writable = store_writable(server->store, &error) >= 0;
     uint64_t refused = refusals_recent(&server->ingest->refusals, monotonic_ns(), latest);
     list_refusals(&health, refused, latest);

@@ -10,7 +10,7 @@
 #include "server/control/control.h"
 #include "server/server.h"
 
-#define SERVER_ROUTES_MAX 112
+#define SERVER_ROUTES_MAX 192
 
 struct server_process {
     struct server parts; /* first: handlers get its address */

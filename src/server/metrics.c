@@ -89,6 +89,36 @@ static void store_metrics(struct server *server, struct buffer *out)
                       (unsigned long long)stats.bytes[i]);
 }
 
+static void span_metrics(struct server *server, struct buffer *out)
+{
+    struct span_stats stats;
+    if (!server->spans)
+        return;
+    span_index_stats(server->spans, &stats);
+    metric(out, "assay_spans", "gauge", "Spans in the index.", (double)stats.spans);
+    metric(out, "assay_spans_bytes", "gauge", "Size of the index of spans.", (double)stats.bytes);
+    metric(out, "assay_spans_written_total", "counter", "Spans stored.", (double)stats.written);
+    metric(out, "assay_spans_write_failures_total", "counter", "Commits of spans that failed.",
+           (double)stats.write_failures);
+    metric(out, "assay_spans_repeated_pushes_total", "counter",
+           "Pushes of spans that were stored before.", (double)stats.repeated);
+    metric(out, "assay_spans_too_old_total", "counter",
+           "Spans rejected because they are older than the retention period.",
+           (double)stats.too_old);
+    metric(out, "assay_spans_too_new_total", "counter",
+           "Spans rejected because they start in the future.", (double)stats.too_new);
+    metric(out, "assay_spans_expired_total", "counter", "Spans removed by retention.",
+           (double)stats.expired);
+    metric(out, "assay_spans_shed_total", "counter", "Spans removed to stay below the disk limit.",
+           (double)stats.shed);
+    metric(out, "assay_spans_damaged_blocks_total", "counter", "Damaged blocks that queries met.",
+           (double)stats.damaged);
+    metric(out, "assay_spans_damaged_files", "gauge", "Damaged files of spans.",
+           (double)stats.damaged_files);
+    metric(out, "assay_spans_retention_stopped", "gauge",
+           "1 if retention of spans is stopped because of the clock.", stats.retention_stopped);
+}
+
 static void memory_metrics(struct server *server, struct buffer *out)
 {
     struct budget_stats memory = budget_stats(&server->admissions->memory);
@@ -153,6 +183,7 @@ void api_metrics(struct http_request *request, void *userdata)
            (double)clock_ns(CLOCK_PROCESS_CPUTIME_ID) / 1e9);
     ingest_metrics(server, &out);
     store_metrics(server, &out);
+    span_metrics(server, &out);
     memory_metrics(server, &out);
     comparison_metrics(server, &out);
     watch_write_metrics(server->watch,

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What is written down about requests: the access log, the audit log, and refused pushes.
 
+#include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
@@ -8,8 +9,11 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/text.h"
+#include "io/json_write.h"
 #include "server/audit/audit.h"
 #include "server/internal.h"
+
+#define REFUSAL_LOG_NS (60 * 1000000000ll)
 
 void observe_access(void *userdata, const struct http_access *access)
 {
@@ -19,20 +23,18 @@ void observe_access(void *userdata, const struct http_access *access)
         return;
     if (log_is_json()) {
         log_begin_json(LOG_INFO, &line);
-        buffer_add_text(&line, ",\"message\":\"request\",\"peer\":");
-        text_escape_json(&line, access->peer, strlen(access->peer));
-        buffer_add_text(&line, ",\"method\":");
-        text_escape_json(&line, access->method, strlen(access->method));
-        buffer_add_text(&line, ",\"path\":");
-        text_escape_json(&line, access->path, strlen(access->path));
-        if (access->identity && access->identity->token_name) {
-            buffer_add_text(&line, ",\"token\":");
-            text_escape_json(&line, access->identity->token_name,
-                             strlen(access->identity->token_name));
-        }
-        buffer_printf(&line, ",\"status\":%u,\"received\":%llu,\"sent\":%llu,\"us\":%lld}",
-                      access->status, (unsigned long long)access->bytes_received,
-                      (unsigned long long)access->bytes_sent, (long long)access->duration_us);
+        struct json_writer json = {.out = &line, .comma = true};
+        json_member_text(&json, "message", "request");
+        json_member_text(&json, "peer", access->peer);
+        json_member_text(&json, "method", access->method);
+        json_member_text(&json, "path", access->path);
+        if (access->identity && access->identity->token_name)
+            json_member_text(&json, "token", access->identity->token_name);
+        json_member_unsigned(&json, "status", access->status);
+        json_member_unsigned(&json, "received", access->bytes_received);
+        json_member_unsigned(&json, "sent", access->bytes_sent);
+        json_member_signed(&json, "us", access->duration_us);
+        json_write_object_end(&json);
     } else {
         http_access_line(&line, access);
     }
@@ -59,10 +61,45 @@ static void count_refused(struct server_process *process, enum http_refusal reas
     senders_add(process->ingest.senders, &seen);
 }
 
+/* Reasons that say something about a sender or the load. Wrong tokens are in the audit log; idle
+ * connections end as a matter of course; HTTP/2 has sentences of its own about floods. */
+static const char *const refusal_texts[HTTP_REFUSAL_COUNT] = {
+    [HTTP_REFUSED_CONNECTIONS] = "Refused connections: their number is at its limit",
+    [HTTP_REFUSED_SLOW_BODY] = "Ended requests whose bodies arrived too slowly",
+    [HTTP_REFUSED_SLOW_READER] = "Ended answers that were read too slowly",
+    [HTTP_REFUSED_OVERLOAD] = "Refused requests: too many at once",
+    [HTTP_REFUSED_MALFORMED] = "Refused malformed requests",
+    [HTTP_REFUSED_HALF_CLOSED] = "Closed HTTP/2 connections that were half closed during requests",
+};
+
+/* One line for each reason, at most so often. */
+static void log_refusal(enum http_refusal reason, const char *peer)
+{
+    static struct {
+        atomic_uint_least64_t count;
+        atomic_int_least64_t logged_ns; /* 0: never */
+    } seen[HTTP_REFUSAL_COUNT];
+    int64_t now_ns = monotonic_ns();
+    int64_t before_ns = atomic_load(&seen[reason].logged_ns);
+    if (!refusal_texts[reason])
+        return;
+    atomic_fetch_add(&seen[reason].count, 1);
+    if ((before_ns && now_ns - before_ns < REFUSAL_LOG_NS) ||
+        !atomic_compare_exchange_strong(&seen[reason].logged_ns, &before_ns, now_ns))
+        return;
+    unsigned long long count = atomic_exchange(&seen[reason].count, 0);
+    if (before_ns)
+        log_warning("%s: %llu since the last message, the latest from %s.", refusal_texts[reason],
+                    count, peer);
+    else
+        log_warning("%s: the first from %s.", refusal_texts[reason], peer);
+}
+
 void observe_refusal(void *userdata, enum http_refusal reason, const char *peer,
                      const struct http_identity *identity, const struct http_request *request)
 {
     struct server_process *process = userdata;
+    log_refusal(reason, peer);
     if (reason == HTTP_REFUSED_OVERLOAD)
         refusals_note(&process->ingest.refusals, "The server is overloaded.", monotonic_ns());
     if (request && (reason == HTTP_REFUSED_TOO_LARGE || reason == HTTP_REFUSED_RATE ||

@@ -15,6 +15,8 @@
 #include "server/ingest/receive.h"
 #include "server/parca/parca.h"
 #include "server/pyroscope/pyroscope.h"
+#include "server/requests/requests.h"
+#include "server/saved/saved.h"
 #include "server/scrape/scrape.h"
 #include "server/symbols/api/symbols_api.h"
 #include "server/watch/watch.h"
@@ -62,6 +64,11 @@ static const struct server_route {
      BODY_RPC, parca_unknown},
     {"POST", "/api/profiles/writeraw", HTTP_ROLE_INGEST, ADMIT_PUSH, BODY_PUSH, receive_parca},
     {"POST", "/v1/profiles", HTTP_ROLE_INGEST, ADMIT_PUSH, BODY_PUSH, receive_coroot},
+    {"POST", "/v1/traces", HTTP_ROLE_INGEST, ADMIT_PUSH, BODY_PUSH, receive_traces},
+    {"POST", "/opentelemetry.proto.collector.trace.v1.TraceService/Export", HTTP_ROLE_INGEST,
+     ADMIT_PUSH, BODY_PUSH, receive_traces},
+    {"GET", "/api/v1/requests", HTTP_ROLE_READ, ADMIT_QUERY, BODY_NONE, requests_list},
+    {"GET", "/api/v1/requests/flame", HTTP_ROLE_READ, ADMIT_QUERY, BODY_NONE, requests_flame},
     {"GET", "/api/v1/types", HTTP_ROLE_READ, ADMIT_FREELY, BODY_NONE, api_types},
     {"GET", "/api/v1/labels", HTTP_ROLE_READ, ADMIT_FREELY, BODY_NONE, api_labels},
     {"GET", "/api/v1/label/*/values", HTTP_ROLE_READ, ADMIT_FREELY, BODY_NONE, api_label_values},
@@ -83,6 +90,15 @@ static const struct server_route {
      baselines_delete_one},
     {"GET", "/api/v1/marks", HTTP_ROLE_READ, ADMIT_FREELY, BODY_NONE, marks_list},
     {"POST", "/api/v1/marks", HTTP_ROLE_INGEST, ADMIT_FREELY, BODY_ORDER, marks_post},
+    {"GET", "/api/v1/views", HTTP_ROLE_READ, ADMIT_FREELY, BODY_NONE, views_list},
+    {"POST", "/api/v1/views", HTTP_ROLE_INGEST, ADMIT_FREELY, BODY_ORDER, views_post},
+    {"DELETE", "/api/v1/views/*", HTTP_ROLE_INGEST, ADMIT_FREELY, BODY_NONE, views_delete},
+    {"GET", "/api/v1/notes", HTTP_ROLE_READ, ADMIT_FREELY, BODY_NONE, notes_list},
+    {"POST", "/api/v1/notes", HTTP_ROLE_INGEST, ADMIT_FREELY, BODY_ORDER, notes_post},
+    {"DELETE", "/api/v1/notes/*", HTTP_ROLE_INGEST, ADMIT_FREELY, BODY_NONE, notes_delete},
+    {"GET", "/api/v1/pins", HTTP_ROLE_READ, ADMIT_FREELY, BODY_NONE, pins_list},
+    {"POST", "/api/v1/pins", HTTP_ROLE_ADMIN, ADMIT_FREELY, BODY_ORDER, pins_post},
+    {"DELETE", "/api/v1/pins/*", HTTP_ROLE_ADMIN, ADMIT_FREELY, BODY_NONE, pins_delete},
     {"GET", "/api/v1/findings", HTTP_ROLE_READ, ADMIT_FREELY, BODY_NONE, findings_list},
     {"POST", "/api/v1/files/flame", HTTP_ROLE_READ, ADMIT_QUERY_WHOLE, BODY_PUSH, api_files_flame},
     {"POST", "/api/v1/files/diff", HTTP_ROLE_READ, ADMIT_COMPARISON_WHOLE, BODY_PUSH,
@@ -123,6 +139,8 @@ static const struct server_route {
     {"GET", "/functions", HTTP_ROLE_ANY, ADMIT_FREELY, BODY_NONE, web_page},
     {"GET", "/files", HTTP_ROLE_ANY, ADMIT_FREELY, BODY_NONE, web_page},
     {"GET", "/findings", HTTP_ROLE_ANY, ADMIT_FREELY, BODY_NONE, web_page},
+    {"GET", "/saved", HTTP_ROLE_ANY, ADMIT_FREELY, BODY_NONE, web_page},
+    {"GET", "/triage", HTTP_ROLE_ANY, ADMIT_FREELY, BODY_NONE, web_page},
     {"GET", "/recordings", HTTP_ROLE_ANY, ADMIT_FREELY, BODY_NONE, web_page},
     {"GET", "/agents", HTTP_ROLE_ANY, ADMIT_FREELY, BODY_NONE, web_page},
     {"GET", "/symbols", HTTP_ROLE_ANY, ADMIT_FREELY, BODY_NONE, web_page},

@@ -28,6 +28,7 @@
 #define MALLOC_TRIM_SECONDS 10  /* memory given back to the kernel is cleared when it is needed */
 #define MAINTENANCE_SHARE 0.003 /* of one CPU, besides what each row pays for */
 #define SHORTAGE_TRIM_NS 1000000000ll
+#define SPAN_SEGMENT_PART 2048 /* of the memory limit: bytes per span that is sorted at once */
 #define MAINTENANCE_THREAD "maintenance" /* by which benchmarks know it */
 
 static struct server_process *process_of(struct server *server)
@@ -84,6 +85,20 @@ static void keep_to_memory_limit(struct server_process *process, int64_t *trimme
     *trimmed_ns = monotonic_ns();
 }
 
+/* A round for the spans; returns what maintenance as a whole has come to. */
+static int keep_spans(struct server_process *process, char said[ERROR_TEXT_BYTES], int before)
+{
+    struct error error = {0};
+    if (!process->parts.spans)
+        return before;
+    int r = span_index_maintain(process->parts.spans, &error);
+    if (r < 0 && strcmp(said, error.text)) {
+        log_error("%s", error.text);
+        snprintf(said, ERROR_TEXT_BYTES, "%s", error.text);
+    }
+    return MAX(before, r);
+}
+
 /* Compaction, rollups, retention: a round every few seconds, or at once when there is more. */
 static void *maintain(void *userdata)
 {
@@ -103,6 +118,8 @@ static void *maintain(void *userdata)
                 log_error("%s", error.text);
                 snprintf(said, sizeof(said), "%s", error.text);
             }
+            pins_round(server, clock_ns(CLOCK_REALTIME));
+            r = keep_spans(process, said, r);
             log_problems(process);
             if (monotonic_ns() - trimmed >= MALLOC_TRIM_SECONDS * 1000000000ll) {
                 malloc_trim(MALLOC_TRIM_BYTES);
@@ -239,6 +256,7 @@ static struct server_process *process_new(const struct server_options *options,
                         .adhoc = adhoc_new(),
                         .baselines = baselines_new(process->options.data, &options->baselines),
                         .comparisons = memory_zalloc(1, sizeof(struct comparisons)),
+                        .span_routes = &process->options.spans.routes,
                         .source_links = options->source_links,
                         .source_link_count = options->source_link_count,
                         .data = process->options.data,
@@ -261,6 +279,33 @@ static int take_data(struct server_process *process, struct error *error)
                : 0;
 }
 
+static struct span_options span_options(const struct server_options *options, bool in_memory)
+{
+    uint64_t memory = options->memory_limit_bytes;
+    return (struct span_options){.retention_ns = options->spans.retention_ns,
+                                 .clock_limit_ns = options->clock_limit_ns,
+                                 .disk_limit_bytes =
+                                     in_memory ? MIN(options->spans.disk_limit_bytes, memory / 8)
+                                               : options->spans.disk_limit_bytes,
+                                 .segment_spans = (size_t)(memory / SPAN_SEGMENT_PART)};
+}
+
+static int open_spans(struct server_process *process, struct error *error)
+{
+    struct span_options options = span_options(&process->options, !process->parts.data);
+    return span_index_open(process->parts.data, &options, &process->parts.spans, error);
+}
+
+static int apply_pins(struct server *server, struct error *error)
+{
+    int r = pins_apply(server, error);
+    if (r != -ENOTSUP)
+        return r;
+    /* Another store than the one that had them. */
+    log_error("Pins keep nothing: %s", error->text);
+    return 0;
+}
+
 static int open_parts(struct server_process *process, struct error *error)
 {
     const struct server_options *options = &process->options;
@@ -277,6 +322,12 @@ static int open_parts(struct server_process *process, struct error *error)
         r = control_open(server->data, &server->control, error);
     if (!r)
         r = watch_open(server, &options->watch, server->data, &server->watch, error);
+    if (!r)
+        r = saved_open(server->data, &options->pins, &server->saved, error);
+    if (!r)
+        r = apply_pins(server, error);
+    if (!r && options->spans.enabled)
+        r = open_spans(process, error);
     if (!r)
         r = symbols_open(&options->symbols, server->data, server->store, &server->symbols, error);
     if (!r && options->scrape)
@@ -327,9 +378,11 @@ void server_stop(struct server *server, unsigned grace_ms)
     if (process->maintains)
         pthread_join(process->maintainer, NULL);
     watch_close(server->watch);
+    saved_close(server->saved);
     tokens_free(server->tokens);
     http_tls_free(process->tls);
     symbols_close(server->symbols);
+    span_index_close(server->spans);
     store_close(server->store);
     if (process->maintains)
         audit_self(process, "stop", "done");
@@ -349,6 +402,14 @@ void server_stop(struct server *server, unsigned grace_ms)
 static bool same_text(const char *a, const char *b)
 {
     return a && b ? !strcmp(a, b) : a == b;
+}
+
+static bool same_templates(const struct template_rules *a, const struct template_rules *b)
+{
+    bool same = a->count == b->count;
+    for (size_t i = 0; same && i < a->count; i++)
+        same = !strcmp(a->list[i], b->list[i]);
+    return same;
 }
 
 static bool same_listen(const struct server_options *a, const struct server_options *b)
@@ -382,6 +443,8 @@ static void say_what_needs_a_start(const struct server_options *old,
                       old->watch.min_growth == new->watch.min_growth &&
                       old->watch.min_share == new->watch.min_share &&
                       old->watch.cpu == new->watch.cpu},
+        {"spans.enabled", old->spans.enabled == new->spans.enabled},
+        {"spans.routes", same_templates(&old->spans.routes, &new->spans.routes)},
         {"limits.connections", old->connections == new->connections &&
                                    old->connections_per_address == new->connections_per_address},
         {"limits.requests_per_second", old->requests_per_second == new->requests_per_second},
@@ -405,6 +468,10 @@ int server_reload(struct server *server, const struct server_options *options,
     if (kept < 0)
         return kept;
     set_limits(process, options);
+    if (server->spans) {
+        struct span_options spans = span_options(options, !server->data);
+        span_index_set_limits(server->spans, &spans);
+    }
     quotas_set(process->ingest.quotas, &options->rate);
     int scraped = server->scraper ? scraper_reload(server->scraper, options->scrape, error) : 0;
     if (scraped < 0)

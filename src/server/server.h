@@ -12,10 +12,13 @@
 #include "server/control/control.h"
 #include "server/ingest/ingest.h"
 #include "server/ingest/quota.h"
+#include "server/saved/saved.h"
 #include "server/scrape/scrape.h"
 #include "server/symbols/api/source_links.h"
 #include "server/symbols/symbols.h"
 #include "server/watch/watch.h"
+#include "spans/index.h"
+#include "spans/template.h"
 #include "store/store.h"
 
 #define SERVER_LISTEN_MAX 8
@@ -43,6 +46,13 @@ struct server_options {
     struct quota_limits rate;
     struct baselines_limits baselines;
     struct watch_options watch;
+    struct saved_limits pins;
+    struct {
+        bool enabled;
+        int64_t retention_ns;
+        uint64_t disk_limit_bytes;
+        struct template_rules routes; /* owned */
+    } spans;
     uint64_t delta_memory_bytes; /* for the last values of cumulative types */
     struct scrape_jobs *scrape;  /* owned; NULL: none */
     uint64_t query_memory_bytes; /* of one query */

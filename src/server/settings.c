@@ -29,7 +29,11 @@ void server_options_defaults(struct server_options *options)
                    .clock_skew_ns = 600000000000ll},
         .rate = {.burst_ns = 10000000000ll},
         .watch = WATCH_OPTIONS_DEFAULT,
+        .spans = {.enabled = true,
+                  .retention_ns = SPAN_RETENTION_DEFAULT,
+                  .disk_limit_bytes = SPAN_DISK_DEFAULT},
         .baselines = {.bytes = BASELINES_BYTES_DEFAULT, .count = BASELINES_COUNT_DEFAULT},
+        .pins = {.bytes = SAVED_PINS_BYTES_DEFAULT, .count = SAVED_PINS_COUNT_DEFAULT},
     };
 }
 
@@ -86,6 +90,15 @@ static void read_baselines(struct server_options *options, struct settings *sett
     settings_close(&section);
 }
 
+static void read_pins(struct server_options *options, struct settings *settings)
+{
+    struct settings section;
+    settings_open(&section, settings->problems, settings_map(settings, "pins"), "pins");
+    settings_size(&section, "bytes", 1u << 20, 1ull << 50, &options->pins.bytes);
+    settings_u64(&section, "count", 1, 10000, &options->pins.count);
+    settings_close(&section);
+}
+
 static void read_watch(struct server_options *options, struct settings *settings)
 {
     struct settings section;
@@ -97,6 +110,22 @@ static void read_watch(struct server_options *options, struct settings *settings
     settings_double(&section, "min_growth", 0, 100, &watch->min_growth);
     settings_double(&section, "min_share", 0, 1, &watch->min_share);
     settings_double(&section, "cpu", 0.001, 1, &watch->cpu);
+    settings_close(&section);
+}
+
+static void read_spans(struct server_options *options, struct settings *settings)
+{
+    struct settings section;
+    struct error error = {0};
+    settings_open(&section, settings->problems, settings_map(settings, "spans"), "spans");
+    settings_bool(&section, "enabled", &options->spans.enabled);
+    settings_duration(&section, "retention", 60000000000ll, DAY_NS * 3650,
+                      &options->spans.retention_ns);
+    settings_size(&section, "disk_limit", 1u << 20, 1ull << 50, &options->spans.disk_limit_bytes);
+    const struct yaml_node *routes = settings_strings(&section, "routes");
+    for (size_t i = 0; routes && i < routes->count; i++)
+        if (template_rules_add(&options->spans.routes, routes->values[i]->text, &error) < 0)
+            problems_add_error(settings->problems, routes->values[i], &error);
     settings_close(&section);
 }
 
@@ -242,7 +271,9 @@ void server_options_read(struct server_options *options, struct settings *settin
     read_tls(options, settings);
     read_limits(options, settings);
     read_baselines(options, settings);
+    read_pins(options, settings);
     read_watch(options, settings);
+    read_spans(options, settings);
     read_rates(options, settings);
     read_retention(options, settings);
     settings_duration(settings, "retention_clock_limit", 0, 3650 * DAY_NS,
@@ -255,6 +286,7 @@ void server_options_read(struct server_options *options, struct settings *settin
 void server_options_release(struct server_options *options)
 {
     free(options->class_services);
+    template_rules_release(&options->spans.routes);
     scrape_jobs_unref(options->scrape);
     free(options->source_links);
     options->class_services = NULL;

@@ -23,14 +23,14 @@ int api_write_format(struct http_request *request, const struct profile *profile
 /* sort=flat or sort=cum. */
 int api_asked_order(struct http_request *request, enum rank_order *ret_order, struct error *error);
 
-/* {"function":...,"file":...,"binary":..., without its end. */
-void api_put_function(struct buffer *out, const struct naming_entry *entry);
+/* The members "function", "file" and "binary" of an object. */
+void api_put_function(struct json_writer *json, const struct naming_entry *entry);
 
 /* The error of a function that no stack has. */
 int api_missing_function(const char *function, struct error *error);
 
-/* "type":...,"unit":... */
-void api_put_unit(struct buffer *out, const char *type);
+/* The members "type" and "unit" of an object. */
+void api_put_unit(struct json_writer *json, const char *type);
 
 /* ---- the handlers ---- */
 

@@ -188,23 +188,27 @@ static int look_around(struct around *around, struct error *error)
     return r;
 }
 
-static void put_neighbours(struct buffer *out, const char *key, const struct function_table *table,
-                           bool compared, uint64_t limit)
+static void put_neighbours(struct json_writer *json, const char *key, const char *count_key,
+                           const struct function_table *table, bool compared, uint64_t limit)
 {
-    buffer_printf(out, ",\n\"%s_count\":%zu,\"%s\":[", key, table->count, key);
-    for (size_t i = 0; i < table->count && i < limit && buffer_pass(out); i++) {
-        buffer_add_text(out, i ? ",\n" : "\n");
-        table_put_function(out, table, &table->rows[i]);
-        buffer_printf(out, ",\"cum\":%lld", (long long)table->rows[i].cumulative[CALLTREE_NEW]);
+    json_write_line(json);
+    json_member_unsigned(json, count_key, table->count);
+    json_write_key(json, key);
+    json_write_array(json);
+    for (size_t i = 0; i < table->count && i < limit && buffer_pass(json->out); i++) {
+        const struct function_row *row = &table->rows[i];
+        json_write_line(json);
+        json_write_object(json);
+        table_put_function(json, table, row);
+        json_member_signed(json, "cum", row->cumulative[CALLTREE_NEW]);
         if (compared)
-            buffer_printf(out, ",\"base_cum\":%lld",
-                          (long long)table->rows[i].cumulative[CALLTREE_BASE]);
-        buffer_add_char(out, '}');
+            json_member_signed(json, "base_cum", row->cumulative[CALLTREE_BASE]);
+        json_write_object_end(json);
     }
-    buffer_add_char(out, ']');
+    json_write_array_end(json);
 }
 
-static int put_tree(struct buffer *out, const char *key, const struct around *around,
+static int put_tree(struct json_writer *json, const char *key, const struct around *around,
                     const struct direction *direction, struct error *error)
 {
     static const enum flame_normalize normalize[] = {
@@ -214,43 +218,49 @@ static int put_tree(struct buffer *out, const char *key, const struct around *ar
         options.normalize = normalize[around->normalize];
         options.scale = &around->scale;
     }
-    buffer_printf(out, ",\n\"%s\":", key);
-    return flamedata_write(out, &direction->tree, &options, error);
+    json_write_line(json);
+    json_write_key(json, key);
+    return flamedata_write(json_write_value(json), &direction->tree, &options, error);
 }
 
-static void put_sums(struct buffer *out, const struct around *around, const char *prefix,
-                     enum calltree_side side)
+static void put_sums(struct json_writer *json, const struct around *around, enum calltree_side side)
 {
-    buffer_printf(out, ",\"%sflat\":%lld,\"%scum\":%lld,\"%stotal\":%lld", prefix,
-                  (long long)around->flat[side], prefix, (long long)around->cumulative[side],
-                  prefix, (long long)around->total[side]);
+    static const char *const keys[CALLTREE_SIDES][3] = {
+        [CALLTREE_NEW] = {"flat", "cum", "total"},
+        [CALLTREE_BASE] = {"base_flat", "base_cum", "base_total"}};
+    json_member_signed(json, keys[side][0], around->flat[side]);
+    json_member_signed(json, keys[side][1], around->cumulative[side]);
+    json_member_signed(json, keys[side][2], around->total[side]);
 }
 
 static int write_callers(struct http_request *request, const struct around *around, uint64_t limit,
                          struct error *error)
 {
     _cleanup_answer_ struct answer answer = {0};
-    struct buffer *out = &answer.out;
+    struct json_writer writer = json_writer(&answer.out), *json = &writer;
     answer_init(&answer, request, "application/json");
-    buffer_add_char(out, '{');
-    api_put_unit(out, around->contexts[CALLTREE_NEW].query.type);
-    buffer_add_text(out, ",\"function\":");
-    json_put_text(out, around->function);
-    put_sums(out, around, "", CALLTREE_NEW);
-    buffer_add_char(out, ',');
-    quality_write(&around->quality[CALLTREE_NEW], NULL, out);
+    json_write_object(json);
+    api_put_unit(json, around->contexts[CALLTREE_NEW].query.type);
+    json_member_text(json, "function", around->function);
+    put_sums(json, around, CALLTREE_NEW);
+    quality_write(&around->quality[CALLTREE_NEW], NULL, json);
     if (around->compared) {
-        put_sums(out, around, "base_", CALLTREE_BASE);
-        buffer_printf(out, ",\"scale\":%.9g,\"base\":{", around->scale);
-        quality_write(&around->quality[CALLTREE_BASE], NULL, out);
-        buffer_add_char(out, '}');
+        put_sums(json, around, CALLTREE_BASE);
+        json_member_number(json, "scale", around->scale);
+        json_write_key(json, "base");
+        json_write_object(json);
+        quality_write(&around->quality[CALLTREE_BASE], NULL, json);
+        json_write_object_end(json);
     }
-    put_neighbours(out, "callers", &around->above.neighbours, around->compared, limit);
-    put_neighbours(out, "callees", &around->below.neighbours, around->compared, limit);
-    int r = put_tree(out, "caller_tree", around, &around->above, error);
+    put_neighbours(json, "callers", "callers_count", &around->above.neighbours, around->compared,
+                   limit);
+    put_neighbours(json, "callees", "callees_count", &around->below.neighbours, around->compared,
+                   limit);
+    int r = put_tree(json, "caller_tree", around, &around->above, error);
     if (!r)
-        r = put_tree(out, "callee_tree", around, &around->below, error);
-    buffer_add_text(out, "}\n");
+        r = put_tree(json, "callee_tree", around, &around->below, error);
+    json_write_object_end(json);
+    buffer_add_char(json->out, '\n');
     return answer_end(&answer, r, error);
 }
 

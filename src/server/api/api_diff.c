@@ -68,31 +68,48 @@ static double scale_of_table(void *context, const struct function_table *table)
     return diff_scale_of(&sums[0], &sums[1], comparison->normalize);
 }
 
-static void put_row(struct buffer *out, const struct function_table *table,
+static void put_row(struct json_writer *json, const struct function_table *table,
                     const struct function_row *row, double scale)
 {
     int64_t base_flat = row->flat[CALLTREE_BASE], base_cum = row->cumulative[CALLTREE_BASE];
     int64_t new_flat = row->flat[CALLTREE_NEW], new_cum = row->cumulative[CALLTREE_NEW];
-    table_put_function(out, table, row);
-    buffer_printf(out,
-                  ",\"flat_change\":%lld,\"cum_change\":%lld,\"base_flat\":%lld,"
-                  "\"base_cum\":%lld,\"new_flat\":%lld,\"new_cum\":%lld}",
-                  (long long)diff_change(base_flat, new_flat, scale),
-                  (long long)diff_change(base_cum, new_cum, scale), (long long)base_flat,
-                  (long long)base_cum, (long long)new_flat, (long long)new_cum);
+    json_write_line(json);
+    json_write_object(json);
+    table_put_function(json, table, row);
+    json_member_signed(json, "flat_change", diff_change(base_flat, new_flat, scale));
+    json_member_signed(json, "cum_change", diff_change(base_cum, new_cum, scale));
+    json_member_signed(json, "base_flat", base_flat);
+    json_member_signed(json, "base_cum", base_cum);
+    json_member_signed(json, "new_flat", new_flat);
+    json_member_signed(json, "new_cum", new_cum);
+    json_write_object_end(json);
 }
 
-static void put_rows(struct buffer *out, const struct table_query *query,
+static void put_rows(struct json_writer *json, const struct table_query *query,
                      const struct function_table *table)
 {
     /* Unless the request has an order, both ends matter: the largest growth and the largest
      * shrinkage. */
     size_t left = table->count - MIN(table->count, query->offset);
     size_t shown = MIN(left, query->limit), head = query->ends ? (shown + 1) / 2 : shown;
-    for (size_t i = 0; i < shown && buffer_pass(out); i++) {
-        buffer_add_text(out, i ? ",\n" : "\n");
-        put_row(out, table, &table->rows[i < head ? query->offset + i : table->count - (shown - i)],
+    json_write_array(json);
+    for (size_t i = 0; i < shown && buffer_pass(json->out); i++)
+        put_row(json, table,
+                &table->rows[i < head ? query->offset + i : table->count - (shown - i)],
                 query->sorting.scale);
+    json_write_array_end(json);
+}
+
+/* The quality of both sides, as the members "base" and "new". `profiles` may be NULL. */
+static void put_qualities(struct json_writer *json, const struct comparison *comparison,
+                          const struct profile *profiles)
+{
+    static const char *const keys[] = {"base", "new"};
+    for (size_t i = 0; i < ARRAY_LENGTH(keys); i++) {
+        json_write_key(json, keys[i]);
+        json_write_object(json);
+        quality_write(&comparison->quality[i], profiles ? &profiles[i] : NULL, json);
+        json_write_object_end(json);
     }
 }
 
@@ -108,21 +125,19 @@ static int write_table(struct http_request *request, struct comparison *comparis
     if (r < 0)
         return r;
     _cleanup_answer_ struct answer answer = {0};
-    struct buffer *out = &answer.out;
+    struct json_writer writer = json_writer(&answer.out), *json = &writer;
     answer_init(&answer, request, "application/json");
-    buffer_add_char(out, '{');
-    api_put_unit(out, comparison->new_side.query.type);
-    buffer_printf(out, ",\"base_total\":%lld,\"new_total\":%lld,\"scale\":%.9g,\"base\":{",
-                  (long long)table.total[CALLTREE_BASE], (long long)table.total[CALLTREE_NEW],
-                  query->sorting.scale);
-    quality_write(&comparison->quality[0], NULL, out);
-    buffer_add_text(out, "},\"new\":{");
-    quality_write(&comparison->quality[1], NULL, out);
-    buffer_add_char(out, '}');
-    table_put_counts(out, query, &table, true);
-    buffer_add_text(out, ",\"functions\":[");
-    put_rows(out, query, &table);
-    buffer_add_text(out, "]}\n");
+    json_write_object(json);
+    api_put_unit(json, comparison->new_side.query.type);
+    json_member_signed(json, "base_total", table.total[CALLTREE_BASE]);
+    json_member_signed(json, "new_total", table.total[CALLTREE_NEW]);
+    json_member_number(json, "scale", query->sorting.scale);
+    put_qualities(json, comparison, NULL);
+    table_put_counts(json, query, &table, true);
+    json_write_key(json, "functions");
+    put_rows(json, query, &table);
+    json_write_object_end(json);
+    buffer_add_char(json->out, '\n');
     return answer_end(&answer, 0, error);
 }
 
@@ -135,13 +150,13 @@ static int write_flame(struct buffer *out, struct comparison *comparison,
 {
     quality_note_cut(&comparison->quality[0], &comparison->profiles[0], 0, tree, CALLTREE_BASE);
     quality_note_cut(&comparison->quality[1], &comparison->profiles[1], 0, tree, CALLTREE_NEW);
-    buffer_add_text(out, "{\"base\":{");
-    quality_write(&comparison->quality[0], &comparison->profiles[0], out);
-    buffer_add_text(out, "},\"new\":{");
-    quality_write(&comparison->quality[1], &comparison->profiles[1], out);
-    buffer_add_text(out, "},\"flame\":");
-    int r = flamedata_write(out, tree, options, error);
-    buffer_add_text(out, "}\n");
+    struct json_writer writer = json_writer(out), *json = &writer;
+    json_write_object(json);
+    put_qualities(json, comparison, comparison->profiles);
+    json_write_key(json, "flame");
+    int r = flamedata_write(json_write_value(json), tree, options, error);
+    json_write_object_end(json);
+    buffer_add_char(out, '\n');
     return r;
 }
 

@@ -2,8 +2,10 @@
 // Samples with trace or span ids. The samples are gathered first, each stack once, and written
 // after the store is released, so that the store never waits for a client.
 
+#include <stdio.h>
 #include <string.h>
 
+#include "base/hex.h"
 #include "query/graft.h"
 #include "query/maps.h"
 #include "query/names.h"
@@ -111,19 +113,19 @@ static int gather_all(struct gathering *gathering, struct query_context *query_c
     return MIN(r, 0);
 }
 
-static void put_hex(struct buffer *out, const uint8_t *bytes, size_t count)
+static void put_id(struct json_writer *json, const char *key, const uint8_t *bytes, size_t count)
 {
-    for (size_t i = 0; i < count; i++)
-        buffer_printf(out, "%02x", bytes[i]);
+    char text[2 * sizeof(((struct profile_link *)0)->trace_id) + 1];
+    hex_encode(bytes, count, text);
+    json_member_text(json, key, text);
 }
 
 /* The innermost frame first. */
-static void put_stack(struct buffer *out, const struct profile *profile, uint32_t node,
+static void put_stack(struct json_writer *json, const struct profile *profile, uint32_t node,
                       struct query_late *late)
 {
     struct symbol_frame names[SYMBOL_FRAMES_MAX];
-    const char *comma = "";
-    for (; node && buffer_pass(out); node = profile->nodes[node].parent) {
+    for (; node && buffer_pass(json->out); node = profile->nodes[node].parent) {
         const struct profile_frame *frame = &profile->frames[profile->nodes[node].frame];
         size_t count = 1;
         names[0].name = NULL;
@@ -132,35 +134,36 @@ static void put_stack(struct buffer *out, const struct profile *profile, uint32_
         else
             count =
                 MAX(query_late_names(late, profile, profile->nodes[node].frame, names), (size_t)1);
-        for (size_t i = 0; i < count; i++, comma = ",") {
-            buffer_add_text(out, comma);
-            if (names[i].name)
-                json_put_text(out, names[i].name);
-            else
-                buffer_printf(out, "\"0x%llx\"", (unsigned long long)frame->address);
+        for (size_t i = 0; i < count; i++) {
+            char address[24];
+            snprintf(address, sizeof(address), "0x%llx", (unsigned long long)frame->address);
+            json_write_text(json, names[i].name ? names[i].name : address);
         }
     }
 }
 
 static void put_exemplars(const struct gathering *gathering, struct query_late *late,
-                          struct buffer *out)
+                          struct json_writer *json)
 {
-    buffer_add_text(out, "{\"exemplars\":[");
-    for (size_t i = 0; i < gathering->count && buffer_pass(out); i++) {
+    json_write_key(json, "exemplars");
+    json_write_array(json);
+    for (size_t i = 0; i < gathering->count && buffer_pass(json->out); i++) {
         const struct store_exemplar *exemplar = &gathering->list[i].exemplar;
-        buffer_printf(out, "%s{\"time\":%.3f,\"value\":%lld,\"trace_id\":\"", i ? ",\n" : "",
-                      (double)exemplar->time_ns / 1e9, (long long)exemplar->value);
-        put_hex(out, exemplar->link.trace_id, sizeof(exemplar->link.trace_id));
-        buffer_add_text(out, "\",\"span_id\":\"");
-        put_hex(out, exemplar->link.span_id, sizeof(exemplar->link.span_id));
-        buffer_add_text(out, "\",\"labels\":");
-        labels_write_json(&gathering->labels[gathering->list[i].labels],
-                          &(struct json_writer){.out = out});
-        buffer_add_text(out, ",\"stack\":[");
-        put_stack(out, &gathering->profile, exemplar->node, late);
-        buffer_add_text(out, "]}");
+        json_write_line(json);
+        json_write_object(json);
+        json_member_fixed(json, "time", (double)exemplar->time_ns / 1e9, 3);
+        json_member_signed(json, "value", exemplar->value);
+        put_id(json, "trace_id", exemplar->link.trace_id, sizeof(exemplar->link.trace_id));
+        put_id(json, "span_id", exemplar->link.span_id, sizeof(exemplar->link.span_id));
+        json_write_key(json, "labels");
+        labels_write_json(&gathering->labels[gathering->list[i].labels], json);
+        json_write_key(json, "stack");
+        json_write_array(json);
+        put_stack(json, &gathering->profile, exemplar->node, late);
+        json_write_array_end(json);
+        json_write_object_end(json);
     }
-    buffer_add_text(out, "],");
+    json_write_array_end(json);
 }
 
 void api_exemplars(struct http_request *request, void *userdata)
@@ -189,9 +192,13 @@ void api_exemplars(struct http_request *request, void *userdata)
                        &error);
     if (!r) {
         answer.held_bytes = gathered_bytes(&gathering);
-        put_exemplars(&gathering, &late, &answer.out);
-        api_put_unit(&answer.out, query_context.query.type);
-        buffer_printf(&answer.out, ",\"more\":%s}\n", gathering.more ? "true" : "false");
+        struct json_writer json = json_writer(&answer.out);
+        json_write_object(&json);
+        put_exemplars(&gathering, &late, &json);
+        api_put_unit(&json, query_context.query.type);
+        json_member_bool(&json, "more", gathering.more);
+        json_write_object_end(&json);
+        buffer_add_char(&answer.out, '\n');
     }
     r = answer_end(&answer, r, &error);
     if (r < 0)

@@ -19,7 +19,7 @@
 /* ---- answers ---- */
 
 /* The quality of a profile that isn't in a store. */
-static void put_quality(struct buffer *out, const struct file_profile *file,
+static void put_quality(struct json_writer *json, const struct file_profile *file,
                         const struct calltree *tree, enum calltree_side side)
 {
     const struct profile *profile = file->profile;
@@ -35,10 +35,8 @@ static void put_quality(struct buffer *out, const struct file_profile *file,
         if (__builtin_add_overflow(found->total, profile->samples.values[type][i], &found->total))
             found->total = INT64_MAX;
     quality_note_cut(&quality, profile, type, tree, side);
-    buffer_add_text(out, "\"format\":");
-    json_put_text(out, file->format ? file->format->name : "");
-    buffer_add_char(out, ',');
-    quality_write(&quality, profile, out);
+    json_member_text(json, "format", file->format ? file->format->name : "");
+    quality_write(&quality, profile, json);
 }
 
 int files_put_flame(struct buffer *out, const struct file_profile *file,
@@ -62,11 +60,13 @@ int files_put_flame(struct buffer *out, const struct file_profile *file,
     r = tree_part_take(part, &tree, &table, &options, error);
     if (r < 0)
         return r;
-    buffer_add_char(out, '{');
-    put_quality(out, file, &tree, CALLTREE_NEW);
-    buffer_add_text(out, ",\"flame\":");
-    r = flamedata_write(out, &tree, &options, error);
-    buffer_add_text(out, "}\n");
+    struct json_writer json = json_writer(out);
+    json_write_object(&json);
+    put_quality(&json, file, &tree, CALLTREE_NEW);
+    json_write_key(&json, "flame");
+    r = flamedata_write(json_write_value(&json), &tree, &options, error);
+    json_write_object_end(&json);
+    buffer_add_char(out, '\n');
     return r;
 }
 
@@ -159,13 +159,20 @@ int files_put_diff(struct buffer *out, const struct files_comparison *comparison
         return r;
     if (format)
         return (format == &format_svg ? svg_draw : html_draw)(out, &tree, &options, error);
-    buffer_add_text(out, "{\"base\":{");
-    put_quality(out, base, &tree, CALLTREE_BASE);
-    buffer_add_text(out, "},\"new\":{");
-    put_quality(out, new_side, &tree, CALLTREE_NEW);
-    buffer_add_text(out, "},\"flame\":");
-    r = flamedata_write(out, &tree, &options, error);
-    buffer_add_text(out, "}\n");
+    struct json_writer json = json_writer(out);
+    json_write_object(&json);
+    json_write_key(&json, "base");
+    json_write_object(&json);
+    put_quality(&json, base, &tree, CALLTREE_BASE);
+    json_write_object_end(&json);
+    json_write_key(&json, "new");
+    json_write_object(&json);
+    put_quality(&json, new_side, &tree, CALLTREE_NEW);
+    json_write_object_end(&json);
+    json_write_key(&json, "flame");
+    r = flamedata_write(json_write_value(&json), &tree, &options, error);
+    json_write_object_end(&json);
+    buffer_add_char(out, '\n');
     return r;
 }
 

@@ -44,15 +44,19 @@ static int64_t total_of(const struct profile *profile)
     return total;
 }
 
-static void put_line(struct buffer *out, const struct profile *profile,
+static void put_line(struct json_writer *json, const struct profile *profile,
                      const struct naming_entry *entry, const struct line_row *row)
 {
     struct naming_entry shown = *entry;
     /* A function may be in several files, as what was inlined into it is. */
     shown.file = profile_text(profile, row->file);
-    api_put_function(out, &shown);
-    buffer_printf(out, ",\"line\":%u,\"flat\":%lld,\"cum\":%lld}", row->line, (long long)row->flat,
-                  (long long)row->cumulative);
+    json_write_line(json);
+    json_write_object(json);
+    api_put_function(json, &shown);
+    json_member_unsigned(json, "line", row->line);
+    json_member_signed(json, "flat", row->flat);
+    json_member_signed(json, "cum", row->cumulative);
+    json_write_object_end(json);
 }
 
 static int write_lines(struct http_request *request, struct server *server,
@@ -62,7 +66,7 @@ static int write_lines(struct http_request *request, struct server *server,
 {
     _cleanup_naming_ struct naming naming = {0};
     _cleanup_answer_ struct answer answer = {0};
-    struct buffer *out = &answer.out;
+    struct json_writer writer = json_writer(&answer.out), *json = &writer;
     size_t count = 0;
     answer_init(&answer, request, "application/json");
     naming_init(&naming, profile);
@@ -75,22 +79,23 @@ static int write_lines(struct http_request *request, struct server *server,
     if (!function && count)
         qsort(rows, count, sizeof(*rows),
               order == RANK_BY_CUMULATIVE ? compare_cumulative : compare_flat);
-    buffer_add_char(out, '{');
-    api_put_unit(out, type);
-    buffer_printf(out, ",\"total\":%lld,", (long long)total);
-    quality_write(quality, profile, out);
-    buffer_printf(out, ",\"line_count\":%zu,\"lines\":[", count);
-    for (size_t i = 0; i < count && i < limit && buffer_pass(out); i++) {
-        buffer_add_text(out, i ? ",\n" : "\n");
-        put_line(out, profile, &naming.entries[rows[i].entry], &rows[i]);
-    }
-    buffer_add_char(out, ']');
+    json_write_object(json);
+    api_put_unit(json, type);
+    json_member_signed(json, "total", total);
+    quality_write(quality, profile, json);
+    json_member_unsigned(json, "line_count", count);
+    json_write_key(json, "lines");
+    json_write_array(json);
+    for (size_t i = 0; i < count && i < limit && buffer_pass(json->out); i++)
+        put_line(json, profile, &naming.entries[rows[i].entry], &rows[i]);
+    json_write_array_end(json);
     _cleanup_free_ bool *wanted = memory_zalloc(profile->string_count, sizeof(*wanted));
     for (size_t i = 0; i < count && i < limit; i++)
         wanted[rows[i].file] = true;
     sources_put_known(symbols_sources(server->symbols), http_request_identity(request)->tenant,
-                      profile, wanted, out);
-    buffer_add_text(out, "}\n");
+                      profile, wanted, json);
+    json_write_object_end(json);
+    buffer_add_char(json->out, '\n');
     return answer_end(&answer, 0, error);
 }
 

@@ -19,8 +19,7 @@
 #define SECOND_NS 1000000000ll
 
 struct points {
-    struct buffer *out;
-    const char *comma;
+    struct json_writer json;
     bool level;
     enum query_aggregate aggregate;
     int64_t from_ns, step_ns; /* of steps that consist of moments */
@@ -30,27 +29,29 @@ static int put_points(void *context, const struct labels *group, const struct st
                       size_t count)
 {
     struct points *points = context;
-    struct buffer *out = points->out;
-    buffer_printf(out, "%s{\"labels\":", points->comma);
-    labels_write_json(group, &(struct json_writer){.out = out});
-    buffer_add_text(out, ",\"points\":[");
+    struct json_writer *json = &points->json;
+    json_write_line(json);
+    json_write_object(json);
+    json_write_key(json, "labels");
+    labels_write_json(group, json);
+    json_write_key(json, "points");
+    json_write_array(json);
     for (size_t i = 0; i < count; i++) {
         double rate = covered_rate(list[i].value, list[i].per_ns);
-        buffer_printf(out, "%s[%.3f,", i ? "," : "", (double)list[i].time_ns / 1e9);
+        json_write_array(json);
+        json_write_fixed(json, (double)list[i].time_ns / 1e9, 3);
         if (points->level && list[i].per_ns)
-            buffer_printf(out, "%.0f,", rate);
+            json_write_fixed(json, rate, 0);
         else
-            buffer_printf(out, "%lld,", (long long)list[i].value);
-        if (list[i].per_ns)
-            buffer_printf(out, "%.9g,", rate);
-        else
-            buffer_add_text(out, "null,");
-        buffer_printf(out, "%.9g]", (double)list[i].covered_ns / 1e9);
-        if (!buffer_pass(out))
-            return out->drain->failure;
+            json_write_signed(json, list[i].value);
+        json_write_number(json, list[i].per_ns ? rate : (double)NAN);
+        json_write_number(json, (double)list[i].covered_ns / 1e9);
+        json_write_array_end(json);
+        if (!buffer_pass(json->out))
+            return json->out->drain->failure;
     }
-    buffer_add_text(out, "]}");
-    points->comma = ",\n";
+    json_write_array_end(json);
+    json_write_object_end(json);
     return 0;
 }
 
@@ -133,28 +134,34 @@ static int note_pieces(void *context, const struct labels *group, const struct s
     return 0;
 }
 
-static void put_variation(struct buffer *out, const struct variation *variation)
+static void put_variation(struct json_writer *json, const struct variation *variation)
 {
-    double seconds = (double)variation->piece_ns / 1e9;
-    const char *comma = "";
-    buffer_printf(out, ",\"variation\":{\"piece_seconds\":%.9g,\"points\":[", seconds);
-    for (size_t i = 0; i < variation->count && buffer_pass(out); i++) {
+    json_write_key(json, "variation");
+    json_write_object(json);
+    json_member_number(json, "piece_seconds", (double)variation->piece_ns / 1e9);
+    json_write_key(json, "points");
+    json_write_array(json);
+    for (size_t i = 0; i < variation->count && buffer_pass(json->out); i++) {
         const struct variation_step *step = &variation->steps[i];
         if (!step->known)
             continue;
         int64_t time_ns = variation->from_ns + (int64_t)i * variation->step_ns;
-        buffer_printf(out, "%s[%.3f,%.9g,%.9g]", comma, (double)time_ns / 1e9, step->least,
-                      step->most);
-        comma = ",";
+        json_write_array(json);
+        json_write_fixed(json, (double)time_ns / 1e9, 3);
+        json_write_number(json, step->least);
+        json_write_number(json, step->most);
+        json_write_array_end(json);
     }
-    buffer_add_text(out, "]}");
+    json_write_array_end(json);
+    json_write_object_end(json);
 }
 
 /* The lowest and the highest value per second within each step, of the whole selection: a spike
  * that is shorter than a step is still seen. */
 static int add_variation(struct query_context *query_context,
                          const struct store_timeseries_query *query,
-                         const struct store_quality *found, struct buffer *out, struct error *error)
+                         const struct store_quality *found, struct json_writer *json,
+                         struct error *error)
 {
     const struct store_selection *selection = &query_context->selection;
     int64_t range = selection->to_ns - selection->from_ns;
@@ -173,7 +180,7 @@ static int add_variation(struct query_context *query_context,
     int r = store_timeseries(query_context->server->store, &whole, &pieces, &query_context->limits,
                              note_pieces, &variation, NULL, error);
     if (!r)
-        put_variation(out, &variation);
+        put_variation(json, &variation);
     free(variation.steps);
     return r;
 }
@@ -222,7 +229,8 @@ void api_timeseries(struct http_request *request, void *userdata)
     unsigned count;
     struct store_timeseries_query query = {.group_by = groups};
     _cleanup_answer_ struct answer answer = {0};
-    struct points points = {.out = &answer.out, .comma = ""};
+    struct points points = {.json = json_writer(&answer.out)};
+    struct json_writer *json = &points.json;
     if (!parameters_known(request, "/api/v1/timeseries"))
         return;
     answer_init(&answer, request, "application/json");
@@ -253,7 +261,9 @@ void api_timeseries(struct http_request *request, void *userdata)
     }
     if (!r)
         r = divide_steps(&query_context, &query, &points, &error);
-    buffer_add_text(&answer.out, "{\"series\":[");
+    json_write_object(json);
+    json_write_key(json, "series");
+    json_write_array(json);
     while (!r) {
         r = query_maps_timeseries(symbols_maps(server->symbols), &late, server->store,
                                   &query_context.selection, &query, &query_context.limits,
@@ -267,13 +277,13 @@ void api_timeseries(struct http_request *request, void *userdata)
     covered_settle_total(query_context.query.type, &quality.found);
     query.step_ns = points.step_ns;
     if (!r) {
-        buffer_printf(&answer.out,
-                      "],\"step_seconds\":%.9g,\"type\":", (double)query.step_ns / 1e9);
-        json_put_text(&answer.out, query_context.query.type);
-        buffer_add_char(&answer.out, ',');
-        quality_write(&quality, NULL, &answer.out);
-        r = add_variation(&query_context, &query, &quality.found, &answer.out, &error);
-        buffer_add_text(&answer.out, "}\n");
+        json_write_array_end(json);
+        json_member_number(json, "step_seconds", (double)query.step_ns / 1e9);
+        json_member_text(json, "type", query_context.query.type);
+        quality_write(&quality, NULL, json);
+        r = add_variation(&query_context, &query, &quality.found, json, &error);
+        json_write_object_end(json);
+        buffer_add_char(&answer.out, '\n');
     }
     r = answer_end(&answer, r, &error);
     if (r < 0)

@@ -101,11 +101,13 @@ static int write_flame(struct http_request *request, struct query_context *query
     struct flame_options options = {.title = query_context->query.type};
     int r = make_picture(query_context, part, profile, &tree, quality, &options.dropped, error);
     if (!r) {
-        buffer_add_char(&answer.out, '{');
-        quality_write(quality, NULL, &answer.out);
-        buffer_add_text(&answer.out, ",\"flame\":");
-        r = flamedata_write(&answer.out, &tree, &options, error);
-        buffer_add_text(&answer.out, "}\n");
+        struct json_writer json = json_writer(&answer.out);
+        json_write_object(&json);
+        quality_write(quality, NULL, &json);
+        json_write_key(&json, "flame");
+        r = flamedata_write(json_write_value(&json), &tree, &options, error);
+        json_write_object_end(&json);
+        buffer_add_char(&answer.out, '\n');
     }
     return answer_end(&answer, r, error);
 }
@@ -253,24 +255,20 @@ void api_profile(struct http_request *request, void *server)
     respond_profile(request, server, "pprof", "/api/v1/profile");
 }
 
-void api_put_function(struct buffer *out, const struct naming_entry *entry)
+void api_put_function(struct json_writer *json, const struct naming_entry *entry)
 {
-    buffer_add_text(out, "{\"function\":");
-    json_put_text(out, entry->name);
-    buffer_add_text(out, ",\"file\":");
-    json_put_text(out, entry->file);
-    buffer_add_text(out, ",\"binary\":");
-    json_put_text(out, entry->binary);
+    json_member_text(json, "function", entry->name);
+    json_member_text(json, "file", entry->file);
+    json_member_text(json, "binary", entry->binary);
 }
 
-void api_put_unit(struct buffer *out, const char *type)
+void api_put_unit(struct json_writer *json, const char *type)
 {
     size_t length;
     const char *unit = query_type_part(type, 2, &length);
-    struct json_writer json = json_writer(out);
-    json_member_text(&json, "type", type);
-    json_write_key(&json, "unit");
-    json_write_bytes(&json, unit, length);
+    json_member_text(json, "type", type);
+    json_write_key(json, "unit");
+    json_write_bytes(json, unit, length);
 }
 
 int api_missing_function(const char *function, struct error *error)

@@ -10,24 +10,29 @@ static int write_top(struct http_request *request, const struct table_query *que
                      const char *type, struct error *error)
 {
     _cleanup_answer_ struct answer answer = {0};
-    struct buffer *out = &answer.out;
+    struct json_writer writer = json_writer(&answer.out), *json = &writer;
     answer_init(&answer, request, "application/json");
-    buffer_add_char(out, '{');
-    api_put_unit(out, type);
-    buffer_printf(out, ",\"total\":%lld,", (long long)table->total[CALLTREE_NEW]);
-    quality_write(quality, NULL, out);
-    table_put_counts(out, query, table, false);
-    buffer_add_text(out, ",\"functions\":[");
+    json_write_object(json);
+    api_put_unit(json, type);
+    json_member_signed(json, "total", table->total[CALLTREE_NEW]);
+    quality_write(quality, NULL, json);
+    table_put_counts(json, query, table, false);
+    json_write_key(json, "functions");
+    json_write_array(json);
     for (size_t i = query->offset; i < table->count && i - query->offset < query->limit; i++) {
         const struct function_row *row = &table->rows[i];
-        if (!buffer_pass(out))
+        if (!buffer_pass(json->out))
             break;
-        buffer_add_text(out, i > query->offset ? ",\n" : "\n");
-        table_put_function(out, table, row);
-        buffer_printf(out, ",\"flat\":%lld,\"cum\":%lld}", (long long)row->flat[CALLTREE_NEW],
-                      (long long)row->cumulative[CALLTREE_NEW]);
+        json_write_line(json);
+        json_write_object(json);
+        table_put_function(json, table, row);
+        json_member_signed(json, "flat", row->flat[CALLTREE_NEW]);
+        json_member_signed(json, "cum", row->cumulative[CALLTREE_NEW]);
+        json_write_object_end(json);
     }
-    buffer_add_text(out, "]}\n");
+    json_write_array_end(json);
+    json_write_object_end(json);
+    buffer_add_char(json->out, '\n');
     return answer_end(&answer, 0, error);
 }
 

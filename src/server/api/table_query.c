@@ -146,10 +146,17 @@ bool table_query_simplifies(const struct table_query *query)
 int table_query_read(struct table_query *query, struct http_request *request, bool changes,
                      struct error *error)
 {
+    static const char *const rows[] = {"function", "package", "binary", NULL};
+    static const enum function_grouping groupings[] = {FUNCTIONS_EACH, FUNCTIONS_BY_PACKAGE,
+                                                       FUNCTIONS_BY_BINARY};
+    unsigned row = 0;
     query->limit = API_ROWS;
     int r = parameter_number(request, "limit", 1, API_ROWS_MAX, &query->limit, error);
     if (!r)
         r = parameter_number(request, "offset", 0, UINT32_MAX, &query->offset, error);
+    if (!r)
+        r = parameter_word(request, "rows", rows, 0, &row, error);
+    query->grouping = groupings[row];
     if (!r)
         r = read_order(query, request, changes, error);
     if (!r)
@@ -265,7 +272,8 @@ int table_make(struct table_query *query, const struct table_side *sides, size_t
         function_table_init(&part);
         struct making making = {.query = query,
                                 .pending = &pending,
-                                .choice = {.search = query->search,
+                                .choice = {.grouping = query->grouping,
+                                           .search = query->search,
                                            .focus_count = query->part.focus_count,
                                            .partition = next->index,
                                            .partitions = next->count},
@@ -294,20 +302,20 @@ int table_make(struct table_query *query, const struct table_side *sides, size_t
 
 /* ---- writing ---- */
 
-void table_put_counts(struct buffer *out, const struct table_query *query,
+void table_put_counts(struct json_writer *json, const struct table_query *query,
                       const struct function_table *table, bool base)
 {
     if (query->search)
-        buffer_printf(out, ",\"matched\":%lld", (long long)table->matched[CALLTREE_NEW]);
+        json_member_signed(json, "matched", table->matched[CALLTREE_NEW]);
     if (query->search && base)
-        buffer_printf(out, ",\"matched_base\":%lld", (long long)table->matched[CALLTREE_BASE]);
-    buffer_printf(out, ",\"function_count\":%llu", (unsigned long long)table->function_count);
+        json_member_signed(json, "matched_base", table->matched[CALLTREE_BASE]);
+    json_member_unsigned(json, "function_count", table->function_count);
 }
 
-void table_put_function(struct buffer *out, const struct function_table *table,
+void table_put_function(struct json_writer *json, const struct function_table *table,
                         const struct function_row *row)
 {
-    api_put_function(out, &(struct naming_entry){.name = function_text(table, row->name),
-                                                 .file = function_text(table, row->file),
-                                                 .binary = function_text(table, row->binary)});
+    api_put_function(json, &(struct naming_entry){.name = function_text(table, row->name),
+                                                  .file = function_text(table, row->file),
+                                                  .binary = function_text(table, row->binary)});
 }

@@ -14,7 +14,8 @@ struct table_query {
     struct function_sorting sorting;
     bool ends; /* without `order`, a table of changes has its both ends */
     struct regex *search;
-    struct tree_part part; /* its focus */
+    enum function_grouping grouping; /* what a row is */
+    struct tree_part part;           /* its focus */
     struct calltree_simpler simpler;
     const char **hide, **fold;
     /* Only the frames of stacks from the outermost one of this function on, to the leaf or to the
@@ -53,9 +54,9 @@ int table_make(struct table_query *query, const struct table_side *sides, size_t
                struct error *error);
 
 /* ,"function_count":...,"matched":...: `matched_base` when the table has a base. */
-void table_put_counts(struct buffer *out, const struct table_query *query,
+void table_put_counts(struct json_writer *json, const struct table_query *query,
                       const struct function_table *table, bool base);
 
 /* The names of a row: {"function":...,"file":...,"binary":..., without its end. */
-void table_put_function(struct buffer *out, const struct function_table *table,
+void table_put_function(struct json_writer *json, const struct function_table *table,
                         const struct function_row *row);

@@ -20,6 +20,7 @@
 #include "base/log.h"
 #include "base/memory.h"
 #include "base/text.h"
+#include "io/json_write.h"
 
 #define NOTES_PER_MINUTE 16
 #define MINUTE_NS 60000000000ll
@@ -80,11 +81,11 @@ void audit_close(struct audit *audit)
     free(audit);
 }
 
-static void add_field(struct buffer *line, const char *name, const char *value)
+static void add_field(struct json_writer *json, const char *name, const char *value)
 {
     size_t length = value ? strnlen(value, AUDIT_TEXT_MAX) : 0;
-    buffer_printf(line, ",\"%s\":", name);
-    text_escape_json(line, value ? value : "", length);
+    json_write_key(json, name);
+    json_write_bytes(json, value ? value : "", length);
 }
 
 static void add_line(struct buffer *out, const struct audit_entry *entry)
@@ -92,17 +93,21 @@ static void add_line(struct buffer *out, const struct audit_entry *entry)
     int64_t now = clock_ns(CLOCK_REALTIME);
     time_t seconds = (time_t)(now / 1000000000);
     struct tm tm;
-    char text[32];
+    char text[40];
     gmtime_r(&seconds, &tm);
-    strftime(text, sizeof(text), "%Y-%m-%dT%H:%M:%S", &tm);
-    buffer_printf(out, "{\"time\":\"%s.%03dZ\"", text, (int)(now / 1000000 % 1000));
-    add_field(out, "actor", entry->actor);
-    add_field(out, "tenant", entry->tenant);
-    add_field(out, "action", entry->action);
-    add_field(out, "target", entry->target);
-    add_field(out, "outcome", entry->outcome);
-    add_field(out, "remote", entry->remote);
-    buffer_add_text(out, "}\n");
+    size_t length = strftime(text, sizeof(text), "%Y-%m-%dT%H:%M:%S", &tm);
+    snprintf(text + length, sizeof(text) - length, ".%03dZ", (int)(now / 1000000 % 1000));
+    struct json_writer json = json_writer(out);
+    json_write_object(&json);
+    json_member_text(&json, "time", text);
+    add_field(&json, "actor", entry->actor);
+    add_field(&json, "tenant", entry->tenant);
+    add_field(&json, "action", entry->action);
+    add_field(&json, "target", entry->target);
+    add_field(&json, "outcome", entry->outcome);
+    add_field(&json, "remote", entry->remote);
+    json_write_object_end(&json);
+    buffer_add_char(out, '\n');
 }
 
 /* ---- writing; with the lock held ---- */

@@ -130,6 +130,7 @@ static int write_compared(struct http_request *request, const struct compared *c
     put_side(&json, compared, COMPARE_NEW);
     put_measure(&json, "whole", &comparison->whole);
     json_member_unsigned(&json, "function_count", comparison->count);
+    json_member_unsigned(&json, "coarse", compared->table.coarse_count);
     json_write_key(&json, "functions");
     json_write_array(&json);
     for (size_t i = 0; i < MIN(comparison->count, limit) && buffer_pass(&answer.out); i++) {

@@ -39,7 +39,8 @@ struct compared_query {
 
 struct compared_side {
     struct query_context context;
-    struct profile profile;
+    struct store_apart apart; /* steps, and the label of hosts */
+    struct profile profile;   /* without stacks where these were read in parts (compared_read) */
     struct naming naming;
     struct store_quality quality; /* of what was found */
 };
@@ -48,7 +49,8 @@ struct compared {
     struct compared_side sides[COMPARE_SIDES];
     struct compare_source sources[COMPARE_SIDES];
     struct compare_table table;
-    struct comparison comparison; /* its names live in the sides */
+    struct comparison comparison;
+    bool too_many; /* functions: longer steps wouldn't help */
 };
 
 /*
@@ -64,7 +66,7 @@ void compared_release(struct compared *compared);
 #define _cleanup_compared_ __attribute__((cleanup(compared_release)))
 
 /* The same in the handler of a request that was admitted (ADMIT_COMPARISON): the sides come from
- * its parameters. */
+ * its parameters. What is too large for the memory of a query is read some services at a time. */
 int compared_read(struct compared *compared, struct http_request *request, struct server *server,
                   const struct compare_options *options, struct error *error);
 

@@ -18,9 +18,9 @@
 static const int64_t steps_s[] = {1,    2,    5,    10,   20,    30,    60,    120,   300,  600,
                                   1200, 1800, 3600, 7200, 10800, 14400, 21600, 43200, 86400};
 
-static int64_t choose_step(int64_t range_ns, int64_t least_ns)
+static int64_t choose_step(int64_t range_ns, unsigned steps, int64_t least_ns)
 {
-    int64_t wanted = MAX(range_ns / REPLICATES_STEPS, least_ns);
+    int64_t wanted = MAX(range_ns / steps, least_ns);
     for (size_t i = 0; i < ARRAY_LENGTH(steps_s); i++)
         if (steps_s[i] * SECOND_NS >= wanted)
             return steps_s[i] * SECOND_NS;
@@ -110,11 +110,12 @@ static int skip_points(void *context, const struct labels *group, const struct s
 }
 
 /* A window counts where it begins: steps must be longer than windows are. */
-static int fit_step(struct query_context *query_context, int64_t *step_ns, struct error *error)
+static int fit_step(struct query_context *query_context, unsigned steps, int64_t *step_ns,
+                    struct error *error)
 {
     struct store_selection *selection = &query_context->selection;
     int64_t range = selection->to_ns - selection->from_ns;
-    struct store_timeseries_query query = {.step_ns = choose_step(range, 10 * SECOND_NS),
+    struct store_timeseries_query query = {.step_ns = choose_step(range, steps, 10 * SECOND_NS),
                                            .aligned = true};
     struct store_quality quality = {0};
     int r = store_timeseries(query_context->server->store, selection, &query,
@@ -126,7 +127,7 @@ static int fit_step(struct query_context *query_context, int64_t *step_ns, struc
     int64_t length = quality.duration_ns / (int64_t)quality.windows;
     /* Data may be there for a part of the range only. */
     range = MIN(range, quality.last_ns - quality.first_ns + length);
-    *step_ns = choose_step(range, MAX(10 * SECOND_NS, length > SECOND_NS ? 2 * length : 0));
+    *step_ns = choose_step(range, steps, MAX(10 * SECOND_NS, length > SECOND_NS ? 2 * length : 0));
     /* Whole slots of rollups, in case raw data is gone. */
     int64_t slot = *step_ns > HOUR_NS ? 24 * HOUR_NS : HOUR_NS;
     selection->from_ns = MAX(selection->from_ns, quality.first_ns / slot * slot);
@@ -182,8 +183,8 @@ static int add_requests(struct query_context *query_context, const struct store_
     return 0;
 }
 
-int replicates_merge(struct query_context *query_context, struct profile *profile,
-                     struct store_quality *ret_quality, const char **ret_label, struct error *error)
+int replicates_plan(struct query_context *query_context, unsigned steps,
+                    struct store_apart *ret_apart, struct error *error)
 {
     struct store_selection *selection = &query_context->selection;
     struct store_apart apart = {0};
@@ -193,30 +194,53 @@ int replicates_merge(struct query_context *query_context, struct profile *profil
     if (selection->to_ns <= selection->from_ns)
         return error_set(error, -EINVAL, "The time range is empty.");
     admit_limits(query_context->server->admissions, &query_context->limits);
-    int r = fit_step(query_context, &apart.step_ns, error);
+    int r = fit_step(query_context, steps, &apart.step_ns, error);
     if (!r)
         r = choose_label(query_context, &apart.label, error);
-    if (r < 0)
-        return r;
+    if (!r)
+        *ret_apart = apart;
+    return r;
+}
+
+int replicates_merge_planned(struct query_context *query_context, const struct store_apart *apart,
+                             const struct matcher *matcher, struct profile *profile,
+                             struct store_quality *ret_quality, struct error *error)
+{
     query_context->whole = true;
-    query_context->limits.apart = &apart;
-    r = query_context_merge(query_context, profile, ret_quality, error);
+    query_context->limits.apart = apart;
+    int r = matcher
+                ? query_context_merge_matching(query_context, matcher, profile, ret_quality, error)
+                : query_context_merge(query_context, profile, ret_quality, error);
     query_context->limits.apart = NULL;
-    if (r < 0)
-        return r;
+    return r;
+}
+
+int replicates_add_frame(struct query_context *query_context, const struct store_apart *apart,
+                         struct profile *profile, struct error *error)
+{
     struct covered covered = {.profile = profile,
-                              .label = apart.label,
+                              .label = apart->label,
                               .type = profile_type(profile,
                                                    profile_cstring(profile, COMPARE_COVERED_TYPE),
                                                    profile_cstring(profile, COMPARE_COVERED_UNIT))};
-    struct store_timeseries_query query = {.step_ns = apart.step_ns,
+    struct store_timeseries_query query = {.step_ns = apart->step_ns,
                                            .aligned = true,
-                                           .group_by = &apart.label,
-                                           .group_count = apart.label != NULL};
-    r = store_timeseries(query_context->server->store, selection, &query, &query_context->limits,
-                         add_covered, &covered, NULL, error);
+                                           .group_by = (const char *const *)&apart->label,
+                                           .group_count = apart->label != NULL};
+    int r = store_timeseries(query_context->server->store, &query_context->selection, &query,
+                             &query_context->limits, add_covered, &covered, NULL, error);
+    return r < 0 ? r : add_requests(query_context, apart, profile, error);
+}
+
+int replicates_merge(struct query_context *query_context, struct profile *profile,
+                     struct store_quality *ret_quality, const char **ret_label, struct error *error)
+{
+    struct store_apart apart;
+    int r = replicates_plan(query_context, REPLICATES_STEPS, &apart, error);
     if (!r)
-        r = add_requests(query_context, &apart, profile, error);
+        r = replicates_merge_planned(query_context, &apart, NULL, profile, ret_quality, error);
+    if (!r)
+        r = replicates_add_frame(query_context, &apart, profile, error);
     if (!r && !profile->samples.count)
         r = error_set(error, -ENOENT, "No profile matches the query in this time range.");
     if (!r)

@@ -12,9 +12,26 @@
 #define REPLICATES_STEPS 64
 
 /*
- * Fills `profile`, which the caller has initialised with replicates_detail(). -ENOENT when nothing
- * is selected. Hosts are kept apart where raw data can be read in reasonable time: of a selection
- * of an hour, or of one service and a day; `ret_label` is the label that names them, or NULL.
+ * Chooses the steps, about so many, and the label that names hosts: hosts are kept apart where raw
+ * data can be read in reasonable time, of a selection of an hour, or of one service and a day.
+ * Narrows the selection to where there is data. -ENOENT when nothing is selected.
+ */
+int replicates_plan(struct query_context *query_context, unsigned steps,
+                    struct store_apart *ret_apart, struct error *error);
+
+/* Merges by such a plan: as query_context_merge, with steps and hosts kept apart. `matcher` selects
+ * some of the series; NULL: all. */
+int replicates_merge_planned(struct query_context *query_context, const struct store_apart *apart,
+                             const struct matcher *matcher, struct profile *profile,
+                             struct store_quality *ret_quality, struct error *error);
+
+/* Adds what the selection covers and the requests that it counts. */
+int replicates_add_frame(struct query_context *query_context, const struct store_apart *apart,
+                         struct profile *profile, struct error *error);
+
+/*
+ * All of these. Fills `profile`, which the caller has initialised with replicates_detail(). -ENOENT
+ * when nothing is selected. `ret_label` is the label that names hosts, or NULL.
  */
 int replicates_merge(struct query_context *query_context, struct profile *profile,
                      struct store_quality *ret_quality, const char **ret_label,

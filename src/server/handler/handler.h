@@ -27,6 +27,9 @@ struct server {
     struct baselines *baselines;
     struct comparisons *comparisons;
     struct watch *watch;
+    struct saved *saved;
+    struct span_index *spans;
+    const struct template_rules *span_routes; /* of the configuration */
     struct admissions *admissions;
     struct audit *audit; /* NULL: in memory only */
     struct tokens *tokens;

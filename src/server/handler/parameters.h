@@ -7,7 +7,7 @@
 
 /* For parameters.c: what table_query_read() reads. */
 #define TABLE_PARAMETERS                                                                           \
-    " search regex offset limit sort order focus hide fold only recursion above below"
+    " rows search regex offset limit sort order focus hide fold only recursion above below"
 
 /* The parameters of an address of the API, separated by blanks; NULL: it takes any. `pattern` is
  * that of the table of routes. */

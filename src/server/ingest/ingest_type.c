@@ -47,14 +47,28 @@ static bool has_cpu_time(const struct profile *profile)
     return false;
 }
 
-/* Agents measure CPU time and waits at once: each has the name that it would have alone. */
-static const char *name_alone(const char *type)
+/* Agents measure CPU time, waits and memory at once: each has the name that it would have alone,
+ * and memory the period of Go's heap profiles. */
+struct alone {
+    const char *type, *name;
+    const char *period_type, *period_unit; /* NULL: the profile's */
+};
+
+static const struct alone *find_alone(const char *type)
 {
-    static const char *const names[][2] = {
-        {"wall", "wall"}, {"off_cpu", "off_cpu"}, {"runq", "runq"}, {"io", "io"}};
-    for (size_t i = 0; i < ARRAY_LENGTH(names); i++)
-        if (!strcmp(type, names[i][0]))
-            return names[i][1];
+    static const struct alone list[] = {
+        {"wall", "wall", NULL, NULL},
+        {"off_cpu", "off_cpu", NULL, NULL},
+        {"runq", "runq", NULL, NULL},
+        {"io", "io", NULL, NULL},
+        {"alloc_objects", "memory", "space", "bytes"},
+        {"alloc_space", "memory", "space", "bytes"},
+        {"inuse_objects", "memory", "space", "bytes"},
+        {"inuse_space", "memory", "space", "bytes"},
+    };
+    for (size_t i = 0; i < ARRAY_LENGTH(list); i++)
+        if (!strcmp(type, list[i].type))
+            return &list[i];
     return NULL;
 }
 
@@ -178,13 +192,15 @@ void ingest_types(const struct profile *profile, const struct ingest_source *sou
             ret_types[i].id = memory_strdup("process_cpu:cpu:nanoseconds:cpu:nanoseconds");
             ret_types[i].factor = profile->period;
         } else {
-            const char *alone = source->attributes && has_cpu
-                                    ? name_alone(profile_text(profile, type->type))
-                                    : NULL;
+            const struct alone *alone = source->attributes && has_cpu
+                                            ? find_alone(profile_text(profile, type->type))
+                                            : NULL;
+            bool own = alone && alone->period_type;
             ret_types[i].id =
-                type_id(alone ? alone : name, profile_text(profile, type->type),
-                        profile_text(profile, type->unit), profile_text(profile, period->type),
-                        profile_text(profile, period->unit));
+                type_id(alone ? alone->name : name, profile_text(profile, type->type),
+                        profile_text(profile, type->unit),
+                        own ? alone->period_type : profile_text(profile, period->type),
+                        own ? alone->period_unit : profile_text(profile, period->unit));
             for (char *at = ret_types[i].id; source->underscores && (at = strchr(at, '-')); at++)
                 *at = '_';
         }

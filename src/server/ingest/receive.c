@@ -10,6 +10,7 @@
 #include "base/text.h"
 #include "format/jfr/labels.h"
 #include "format/otlp/otlp.h"
+#include "io/json_write.h"
 #include "io/wire.h"
 #include "query/query.h"
 #include "server/admission/admission.h"
@@ -236,15 +237,17 @@ void receive_push(struct http_request *request, void *server)
     http_source_close(source);
     if (receipt_finish(&receipt, r, &error)) {
         struct buffer body = {0};
-        buffer_printf(&body, "{\"windows\":%llu,\"samples\":%llu,\"exemplars\":%llu%s",
-                      (unsigned long long)receipt.seen.windows,
-                      (unsigned long long)receipt.seen.rows,
-                      (unsigned long long)receipt.seen.exemplars,
-                      receipt.seen.repeats ? ",\"repeated\":true" : "");
+        struct json_writer json = json_writer(&body);
+        json_write_object(&json);
+        json_member_unsigned(&json, "windows", receipt.seen.windows);
+        json_member_unsigned(&json, "samples", receipt.seen.rows);
+        json_member_unsigned(&json, "exemplars", receipt.seen.exemplars);
+        if (receipt.seen.repeats)
+            json_member_bool(&json, "repeated", true);
         if (receipt.seen.capped)
-            buffer_printf(&body, ",\"capped_series\":%llu",
-                          (unsigned long long)receipt.seen.capped);
-        buffer_add_text(&body, "}\n");
+            json_member_unsigned(&json, "capped_series", receipt.seen.capped);
+        json_write_object_end(&json);
+        buffer_add_char(&body, '\n');
         http_respond(request, 200, "application/json", &body);
         buffer_release(&body);
     }

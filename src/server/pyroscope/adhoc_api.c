@@ -7,7 +7,6 @@
 
 #include "format/format.h"
 #include "io/base64.h"
-#include "io/wire.h"
 #include "server/admission/admission.h"
 #include "server/handler/answer.h"
 #include "server/pyroscope/adhoc.h"
@@ -35,55 +34,12 @@ static const struct rpc_field diff_fields[] = {
     {0}};
 static const struct rpc_field no_fields[] = {{0}};
 
-/* ---- answers, as JSON or protobuf ---- */
-
-static void put_key(struct call *call, const char *key)
-{
-    buffer_printf(call->out, "%s\"%s\":", call->comma, key);
-    call->comma = ",";
-}
-
-static void put_text(struct call *call, unsigned number, const char *key, const char *text)
-{
-    if (!call->request.json) {
-        wire_put_bytes(call->out, number, text, strlen(text));
-        return;
-    }
-    put_key(call, key);
-    json_put_text(call->out, text);
-}
-
-static void put_time(struct call *call, unsigned number, int64_t ms)
-{
-    if (!call->request.json) {
-        wire_put_i64(call->out, number, ms);
-        return;
-    }
-    put_key(call, "uploadedAt");
-    buffer_printf(call->out, "\"%lld\"", (long long)ms);
-}
-
 static void put_types(struct call *call, unsigned number, const struct profile *profile)
 {
-    bool json = call->request.json;
-    if (json) {
-        put_key(call, "profileTypes");
-        buffer_add_char(call->out, '[');
-        call->comma = "";
-    }
-    for (unsigned i = 0; i < profile->type_count; i++) {
-        const char *type = profile_text(profile, profile->types[i].type);
-        if (json) {
-            buffer_add_text(call->out, call->comma);
-            json_put_text(call->out, type);
-            call->comma = ",";
-        } else {
-            wire_put_bytes(call->out, number, type, strlen(type));
-        }
-    }
-    if (json)
-        buffer_add_char(call->out, ']');
-    call->comma = ",";
+    rpc_list(&call->answer, "profileTypes");
+    for (unsigned i = 0; i < profile->type_count; i++)
+        rpc_put_text(&call->answer, number, NULL, profile_text(profile, profile->types[i].type));
+    rpc_list_end(&call->answer);
 }
 
 /* ---- profiles ---- */
@@ -137,14 +93,14 @@ static void write_flame(struct call *call, struct calltree *tree, struct buffer 
     _cleanup_buffer_ struct buffer type = {0};
     flamebearer_init(&flame, tree, call->request.max_nodes);
     buffer_printf(&type, "adhoc:%s:%s::", tree->types[0].name, tree->types[0].unit);
-    buffer_add_text(out, "{\"version\":1,\"flamebearer\":{");
-    flamebearer_write_render(&flame, out);
-    buffer_add_text(out, "},");
-    render_put_metadata(out, flame.diff ? "double" : "single", buffer_text(&type));
+    struct json_writer json = json_writer(out);
+    json_write_object(&json);
+    json_member_unsigned(&json, "version", 1);
+    flamebearer_write_render(&flame, &json);
+    render_put_metadata(&json, flame.diff ? "double" : "single", buffer_text(&type));
     if (flame.diff)
-        buffer_printf(out, ",\"leftTicks\":%lld,\"rightTicks\":%lld", (long long)flame.left,
-                      (long long)flame.right);
-    buffer_add_char(out, '}');
+        flamebearer_write_ticks(&flame, &json);
+    json_write_object_end(&json);
 }
 
 /* ---- methods ---- */
@@ -159,17 +115,18 @@ static int answer_profile(struct call *call, const char *id, const char *name, i
     int r = choose_type(profile, call->request.profile_type, &type, error);
     if (r < 0)
         return r;
-    put_text(call, 1, "id", id);
-    put_text(call, 2, "name", name);
-    put_time(call, 3, uploaded_ms);
-    put_text(call, 4, "profileType", profile_text(profile, profile->types[type].type));
+    struct rpc_writer *answer = &call->answer;
+    rpc_put_text(answer, 1, "id", id);
+    rpc_put_text(answer, 2, "name", name);
+    rpc_put_i64(answer, 3, "uploadedAt", uploaded_ms);
+    rpc_put_text(answer, 4, "profileType", profile_text(profile, profile->types[type].type));
     put_types(call, 5, profile);
     keep_type(profile, type);
     r = calltree_add(&tree, profile, CALLTREE_NEW, error);
     if (r < 0)
         return r;
     write_flame(call, &tree, &flame);
-    put_text(call, 6, "flamebearerProfile", buffer_text(&flame));
+    rpc_put_text(answer, 6, "flamebearerProfile", buffer_text(&flame));
     return 0;
 }
 
@@ -206,34 +163,20 @@ static int get(struct call *call, struct error *error)
 static void put_listed(void *context, const char *id, const char *name, int64_t uploaded_ms)
 {
     struct call *call = context;
-    const char *comma = call->comma;
-    size_t mark = 0;
-    if (call->request.json)
-        buffer_printf(call->out, "%s{", comma);
-    else
-        mark = wire_begin(call->out, 1);
-    call->comma = "";
-    put_text(call, 1, "id", id);
-    put_text(call, 2, "name", name);
-    put_time(call, 3, uploaded_ms);
-    if (call->request.json)
-        buffer_add_char(call->out, '}');
-    else
-        wire_end(call->out, mark);
-    call->comma = ",";
+    struct rpc_writer *answer = &call->answer;
+    size_t mark = rpc_begin(answer, 1, NULL);
+    rpc_put_text(answer, 1, "id", id);
+    rpc_put_text(answer, 2, "name", name);
+    rpc_put_i64(answer, 3, "uploadedAt", uploaded_ms);
+    rpc_end(answer, mark);
 }
 
 static int list(struct call *call, struct error *error)
 {
     (void)error;
-    if (call->request.json) {
-        put_key(call, "profiles");
-        buffer_add_char(call->out, '[');
-        call->comma = "";
-    }
+    rpc_list(&call->answer, "profiles");
     adhoc_list(call->server->adhoc, http_request_identity(call->http)->tenant, put_listed, call);
-    if (call->request.json)
-        buffer_add_char(call->out, ']');
+    rpc_list_end(&call->answer);
     return 0;
 }
 
@@ -269,7 +212,7 @@ static int diff(struct call *call, struct error *error)
     if (r < 0)
         return r;
     write_flame(call, &tree, &flame);
-    put_text(call, 2, "flamebearerProfile", buffer_text(&flame));
+    rpc_put_text(&call->answer, 2, "flamebearerProfile", buffer_text(&flame));
     return 0;
 }
 
@@ -292,15 +235,14 @@ void adhoc_call(struct http_request *request, void *server)
         return;
     }
     _cleanup_buffer_ struct buffer out = {0};
-    struct call call = {.http = request, .server = server, .out = &out, .comma = ""};
+    struct call call = {.http = request, .server = server};
     struct error error = {0};
     int r = rpc_read_large(request, ADHOC_BODY_MAX, methods[method].fields, &call.request, &error);
-    if (!r && call.request.json)
-        buffer_add_char(&out, '{');
+    call.answer = rpc_writer(&out, call.request.json);
+    rpc_open(&call.answer);
     if (!r)
         r = methods[method].run(&call, &error);
-    if (!r && call.request.json)
-        buffer_add_char(&out, '}');
+    rpc_close(&call.answer);
     if (r < 0)
         http_respond_failure(request, &error);
     else

@@ -3,6 +3,7 @@
 
 #include "server/pyroscope/flamebearer.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "base/memory.h"
@@ -183,20 +184,22 @@ void flamebearer_write_wire(const struct flamebearer *flame, struct buffer *out)
     buffer_release(&level);
 }
 
-static void write_names(const struct flamebearer *flame, struct buffer *out)
+static void write_names(const struct flamebearer *flame, struct json_writer *json)
 {
-    buffer_add_text(out, "\"names\":[\"total\"");
-    for (uint32_t i = 0; i < flame->name_count && buffer_pass(out); i++) {
-        const char *name = name_at(flame, i);
-        buffer_add_char(out, ',');
-        text_escape_json(out, name, strlen(name));
-    }
-    buffer_add_char(out, ']');
+    json_write_key(json, "names");
+    json_write_array(json);
+    json_write_text(json, "total");
+    for (uint32_t i = 0; i < flame->name_count && buffer_pass(json->out); i++)
+        json_write_text(json, name_at(flame, i));
+    json_write_array_end(json);
 }
 
+/* Millions of numbers, so not one by one through the writer; each between quotes where 64-bit
+ * integers are texts. */
 static void write_values(const struct flamebearer_level *level, const char *quote,
-                         struct buffer *out)
+                         struct json_writer *json)
 {
+    struct buffer *out = json_write_value(json);
     buffer_add_char(out, '[');
     for (size_t k = 0; k < level->count && buffer_pass(out); k++) {
         buffer_add_text(out, k ? "," : "");
@@ -207,34 +210,54 @@ static void write_values(const struct flamebearer_level *level, const char *quot
     buffer_add_char(out, ']');
 }
 
-void flamebearer_write_json(const struct flamebearer *flame, struct buffer *out)
+static void put_i64(struct json_writer *json, const char *key, int64_t value)
 {
-    buffer_add_char(out, '{');
-    write_names(flame, out);
-    buffer_add_text(out, ",\"levels\":[");
-    for (size_t i = 0; i < flame->level_count; i++) {
-        buffer_add_text(out, i ? ",{\"values\":" : "{\"values\":");
-        write_values(&flame->levels[i], "\"", out); /* 64-bit integers are texts here */
-        buffer_add_char(out, '}');
-    }
-    buffer_printf(out, "],\"total\":\"%lld\",\"maxSelf\":\"%lld\"", (long long)flame->total,
-                  (long long)flame->max_self);
-    if (flame->diff)
-        buffer_printf(out, ",\"leftTicks\":\"%lld\",\"rightTicks\":\"%lld\"",
-                      (long long)flame->left, (long long)flame->right);
-    buffer_add_char(out, '}');
+    char text[24];
+    snprintf(text, sizeof(text), "%lld", (long long)value);
+    json_member_text(json, key, text);
 }
 
-void flamebearer_write_render(const struct flamebearer *flame, struct buffer *out)
+void flamebearer_write_json(const struct flamebearer *flame, struct json_writer *json)
 {
-    write_names(flame, out);
-    buffer_add_text(out, ",\"levels\":[");
+    json_write_object(json);
+    write_names(flame, json);
+    json_write_key(json, "levels");
+    json_write_array(json);
     for (size_t i = 0; i < flame->level_count; i++) {
-        buffer_add_text(out, i ? "," : "");
-        write_values(&flame->levels[i], "", out);
+        json_write_object(json);
+        json_write_key(json, "values");
+        write_values(&flame->levels[i], "\"", json);
+        json_write_object_end(json);
     }
-    buffer_printf(out, "],\"numTicks\":%lld,\"maxSelf\":%lld", (long long)flame->total,
-                  (long long)flame->max_self);
+    json_write_array_end(json);
+    put_i64(json, "total", flame->total);
+    put_i64(json, "maxSelf", flame->max_self);
+    if (flame->diff) {
+        put_i64(json, "leftTicks", flame->left);
+        put_i64(json, "rightTicks", flame->right);
+    }
+    json_write_object_end(json);
+}
+
+void flamebearer_write_render(const struct flamebearer *flame, struct json_writer *json)
+{
+    json_write_key(json, "flamebearer");
+    json_write_object(json);
+    write_names(flame, json);
+    json_write_key(json, "levels");
+    json_write_array(json);
+    for (size_t i = 0; i < flame->level_count; i++)
+        write_values(&flame->levels[i], "", json);
+    json_write_array_end(json);
+    json_member_signed(json, "numTicks", flame->total);
+    json_member_signed(json, "maxSelf", flame->max_self);
+    json_write_object_end(json);
+}
+
+void flamebearer_write_ticks(const struct flamebearer *flame, struct json_writer *json)
+{
+    json_member_signed(json, "leftTicks", flame->left);
+    json_member_signed(json, "rightTicks", flame->right);
 }
 
 static void write_node(const char *name, int64_t self, uint32_t children, struct buffer *out)

@@ -6,6 +6,7 @@
 #pragma once
 
 #include "base/buffer.h"
+#include "io/json_write.h"
 #include "profile/calltree.h"
 
 #define FLAMEBEARER_NODES 8192
@@ -33,12 +34,14 @@ void flamebearer_init(struct flamebearer *flame, struct calltree *tree, int64_t 
 void flamebearer_release(struct flamebearer *flame);
 #define _cleanup_flamebearer_ _cleanup_(flamebearer_release)
 
-/* querier.v1.FlameGraph or FlameGraphDiff. */
+/* querier.v1.FlameGraph or FlameGraphDiff, as an object in JSON. */
 void flamebearer_write_wire(const struct flamebearer *flame, struct buffer *out);
-void flamebearer_write_json(const struct flamebearer *flame, struct buffer *out);
+void flamebearer_write_json(const struct flamebearer *flame, struct json_writer *json);
 
-/* "names":[...],"levels":[[...]],"numTicks":N,"maxSelf":N, as /pyroscope/render has it. */
-void flamebearer_write_render(const struct flamebearer *flame, struct buffer *out);
+/* The member "flamebearer" of an object, as /pyroscope/render has it. */
+void flamebearer_write_render(const struct flamebearer *flame, struct json_writer *json);
+/* The members "leftTicks" and "rightTicks" of a comparison. */
+void flamebearer_write_ticks(const struct flamebearer *flame, struct json_writer *json);
 
 /* The tree as bytes: depth first, the last child first. */
 void flamebearer_write_tree(const struct calltree *tree, struct buffer *out);

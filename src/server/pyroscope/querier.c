@@ -147,43 +147,19 @@ const struct rpc_field *querier_fields(const char *method)
 
 /* ---- what messages are made of ---- */
 
-void querier_put_comma(struct call *call)
-{
-    buffer_add_text(call->out, call->comma);
-    call->comma = ",";
-}
-
-static void put_pair(struct call *call, unsigned number, const char *name, const char *value,
-                     bool first)
-{
-    struct buffer *out = call->out;
-    if (call->request.json) {
-        buffer_add_text(out, first ? "{\"name\":" : ",{\"name\":");
-        json_put_text(out, name);
-        buffer_add_text(out, ",\"value\":");
-        json_put_text(out, value);
-        buffer_add_char(out, '}');
-        return;
-    }
-    size_t mark = wire_begin(out, number);
-    wire_put_bytes(out, 1, name, strlen(name));
-    wire_put_bytes(out, 2, value, strlen(value));
-    wire_end(out, mark);
-}
-
 static void put_labels(struct call *call, unsigned number, const struct labels *labels)
 {
-    if (call->request.json)
-        buffer_add_text(call->out, "\"labels\":[");
-    bool first = true;
+    struct rpc_writer *answer = &call->answer;
+    rpc_list(answer, "labels");
     for (size_t i = 0; i < labels->count; i++) {
         if (label_is_internal(labels->list[i].name))
             continue;
-        put_pair(call, number, labels->list[i].name, labels->list[i].value, first);
-        first = false;
+        size_t mark = rpc_begin(answer, number, NULL);
+        rpc_put_text(answer, 1, "name", labels->list[i].name);
+        rpc_put_text(answer, 2, "value", labels->list[i].value);
+        rpc_end(answer, mark);
     }
-    if (call->request.json)
-        buffer_add_char(call->out, ']');
+    rpc_list_end(answer);
 }
 
 void querier_put_labels(struct call *call, const struct labels *labels)
@@ -231,7 +207,7 @@ void querier_put_exemplar(struct call *call, unsigned number, const struct store
                           const struct labels *labels)
 {
     static const struct profile_link none;
-    struct buffer *out = call->out;
+    struct rpc_writer *answer = &call->answer;
     char profile[PROFILE_ID_BYTES] = "", span[17] = "", trace[33] = "";
     if (call->request.exemplar_type == EXEMPLARS_INDIVIDUAL)
         query_profile_id(labels, exemplar->time_ns, profile);
@@ -239,26 +215,14 @@ void querier_put_exemplar(struct call *call, unsigned number, const struct store
         hex_encode(exemplar->link.span_id, sizeof(none.span_id), span);
     if (memcmp(exemplar->link.trace_id, none.trace_id, sizeof(none.trace_id)))
         hex_encode(exemplar->link.trace_id, sizeof(none.trace_id), trace);
-    if (call->request.json) {
-        buffer_printf(out, "{\"timestamp\":\"%lld\",\"profileId\":\"%s\",\"spanId\":\"%s\",",
-                      (long long)(exemplar->time_ns / MS_NS), profile, span);
-        buffer_printf(out, "\"value\":\"%lld\",\"traceId\":\"%s\",", (long long)exemplar->value,
-                      trace);
-        put_labels(call, 5, labels);
-        buffer_add_char(out, '}');
-        return;
-    }
-    size_t mark = wire_begin(out, number);
-    wire_put_i64(out, 1, exemplar->time_ns / MS_NS);
-    if (*profile)
-        wire_put_bytes(out, 2, profile, strlen(profile));
-    if (*span)
-        wire_put_bytes(out, 3, span, strlen(span));
-    wire_put_i64(out, 4, exemplar->value);
+    size_t mark = rpc_begin(answer, number, NULL);
+    rpc_put_i64(answer, 1, "timestamp", exemplar->time_ns / MS_NS);
+    rpc_put_text(answer, 2, "profileId", profile);
+    rpc_put_text(answer, 3, "spanId", span);
+    rpc_put_i64(answer, 4, "value", exemplar->value);
     put_labels(call, 5, labels);
-    if (*trace)
-        wire_put_bytes(out, 6, trace, strlen(trace));
-    wire_end(out, mark);
+    rpc_put_text(answer, 6, "traceId", trace);
+    rpc_end(answer, mark);
 }
 
 int querier_ask(struct call *call, const struct rpc_request *request, const char *selector,
@@ -330,11 +294,12 @@ void querier_call(struct http_request *request, void *server)
         return;
     }
     _cleanup_answer_ struct answer answer = {0};
-    struct call call = {.http = request, .server = server, .out = &answer.out, .comma = ""};
+    struct call call = {.http = request, .server = server};
     struct error error = {0};
     answer_init(&answer, request, NULL);
     int r = rpc_read(request, methods[method].fields, &call.request, &error);
     answer.content_type = rpc_content_type(&call.request);
+    call.answer = rpc_writer(&answer.out, call.request.json);
     if (!r)
         r = methods[method].run(&call, &error);
     r = answer_end(&answer, r, &error);

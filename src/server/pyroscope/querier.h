@@ -5,6 +5,7 @@
 #include "base/idtable.h"
 #include "server/handler/parameters.h"
 #include "server/pyroscope/rpc.h"
+#include "server/pyroscope/rpc_write.h"
 #include "server/query/context.h"
 
 #define MS_NS 1000000ll
@@ -14,8 +15,7 @@ struct call {
     struct http_request *http;
     struct server *server;
     struct rpc_request request;
-    struct buffer *out;
-    const char *comma;
+    struct rpc_writer answer;
     struct labels *seen; /* label sets that are in the answer */
     size_t seen_count, seen_capacity, seen_bytes;
     struct id_table index;
@@ -24,7 +24,8 @@ struct call {
 /* For callbacks that may wait for the client: 0, or the reason to stop. */
 static inline int querier_pass(struct call *call)
 {
-    return buffer_pass(call->out) ? 0 : call->out->drain->failure;
+    struct buffer *out = call->answer.out;
+    return buffer_pass(out) ? 0 : out->drain->failure;
 }
 
 typedef int querier_method(struct call *call, struct error *error);
@@ -54,9 +55,6 @@ int querier_step(const struct rpc_request *request, int64_t *ret_ns, struct erro
  */
 int64_t querier_points_range(struct store_selection *selection, int64_t step_ns);
 
-/* A comma before all but the first element of a JSON list. */
-void querier_put_comma(struct call *call);
-
 /* labels=1, a list of pairs. */
 void querier_put_labels(struct call *call, const struct labels *labels);
 
@@ -70,7 +68,7 @@ void querier_group(const struct rpc_request *request, const struct labels *label
 /* All that a window holds. */
 int64_t querier_sum(const struct store_profile *window);
 
-/* One Exemplar. `number` is its field in the message around it. */
+/* One Exemplar of a list. `number` is its field in the message around it. */
 void querier_put_exemplar(struct call *call, unsigned number, const struct store_exemplar *exemplar,
                           const struct labels *labels);
 
@@ -91,8 +89,8 @@ void dot_write(const struct profile *profile, size_t functions, struct buffer *o
 
 /* ---- render.c ---- */
 
-/* "metadata":{...} of a type, as /pyroscope/render has it; `format` is single or double. */
-void render_put_metadata(struct buffer *out, const char *format, const char *type);
+/* The member "metadata" of a type, as /pyroscope/render has it; `format` is single or double. */
+void render_put_metadata(struct json_writer *json, const char *format, const char *type);
 
 /* ---- protojson.c ---- */
 

@@ -191,10 +191,10 @@ static size_t bucket_of(const struct heatmap *map, int64_t value)
 }
 
 /* The points of one slot. */
-static void put_slot(struct heatmap *map, const struct heat_point *points, size_t count, bool first)
+static void put_slot(struct heatmap *map, const struct heat_point *points, size_t count)
 {
     struct call *call = map->call;
-    struct buffer *out = call->out;
+    struct rpc_writer *answer = &call->answer;
     uint32_t counts[BUCKETS] = {0};
     const struct heat_point *best[BUCKETS] = {0};
     double range = MAX((double)map->most - (double)map->least, 1);
@@ -205,44 +205,23 @@ static void put_slot(struct heatmap *map, const struct heat_point *points, size_
             best[bucket] = &points[i];
     }
     int64_t ms = (map->from_ns + points->slot * map->step_ns) / MS_NS;
-    bool json = call->request.json;
-    size_t mark = 0;
-    _cleanup_buffer_ struct buffer edges = {0}, numbers = {0};
-    for (size_t i = 0; i < BUCKETS; i++) {
-        double edge = floor((double)map->least + range * (double)i / BUCKETS);
-        if (json) {
-            buffer_printf(&edges, "%s%.17g", i ? "," : "", edge);
-            buffer_printf(&numbers, "%s%u", i ? "," : "", counts[i]);
-        } else {
-            buffer_add(&edges, &edge, sizeof(edge));
-            wire_put_varint(&numbers, counts[i]);
-        }
-    }
-    if (json) {
-        buffer_printf(out, "%s{\"timestamp\":\"%lld\",\"yMin\":[%s],", first ? "" : ",",
-                      (long long)ms, buffer_text(&edges));
-        buffer_printf(out, "\"counts\":[%s],\"exemplars\":[", buffer_text(&numbers));
-    } else {
-        mark = wire_begin(out, 2);
-        wire_put_i64(out, 1, ms);
-        wire_put_bytes(out, 2, edges.data, edges.length);
-        wire_put_bytes(out, 3, numbers.data, numbers.length);
-    }
-    const char *comma = "";
+    double edges[BUCKETS];
+    for (size_t i = 0; i < BUCKETS; i++)
+        edges[i] = floor((double)map->least + range * (double)i / BUCKETS);
+    size_t mark = rpc_begin(answer, 2, NULL);
+    rpc_put_i64(answer, 1, "timestamp", ms);
+    rpc_put_doubles(answer, 2, "yMin", edges, BUCKETS);
+    rpc_put_counts(answer, 3, "counts", counts, BUCKETS);
+    rpc_list(answer, "exemplars");
     for (size_t i = 0; i < BUCKETS; i++) {
         if (!best[i])
             continue;
-        if (json)
-            buffer_add_text(out, comma);
-        comma = ",";
         size_t exemplar = best[i]->exemplar - 1;
         querier_put_exemplar(call, 4, &map->exemplars[exemplar].exemplar,
                              &map->sets[map->exemplars[exemplar].set]);
     }
-    if (json)
-        buffer_add_text(out, "]}");
-    else
-        wire_end(out, mark);
+    rpc_list_end(answer);
+    rpc_end(answer, mark);
 }
 
 /* The content of one group's message. */
@@ -251,16 +230,14 @@ static int put_slots(struct heatmap *map, const struct heat_point *points, size_
     struct call *call = map->call;
     int r = 0;
     querier_put_labels(call, &map->groups[points->group]);
-    if (call->request.json)
-        buffer_add_text(call->out, ",\"slots\":[");
+    rpc_list(&call->answer, "slots");
     for (size_t i = 0, end; !r && i < count; i = end) {
         for (end = i; end < count && points[end].slot == points[i].slot;)
             end++;
-        put_slot(map, points + i, end - i, !i);
+        put_slot(map, points + i, end - i);
         r = querier_pass(call);
     }
-    if (call->request.json)
-        buffer_add_char(call->out, ']');
+    rpc_list_end(&call->answer);
     return r;
 }
 
@@ -277,10 +254,10 @@ static uint64_t measure_slots(struct heatmap *map, const struct heat_point *poin
 {
     struct buffer_drain drain = {.take = forget, .piece_bytes = MEASURED_BYTES};
     _cleanup_buffer_ struct buffer thrown_away = {.drain = &drain};
-    struct buffer *out = map->call->out;
-    map->call->out = &thrown_away;
+    struct rpc_writer answer = map->call->answer;
+    map->call->answer = rpc_writer(&thrown_away, false);
     put_slots(map, points, count);
-    map->call->out = out;
+    map->call->answer = answer;
     return buffer_written(&thrown_away);
 }
 
@@ -288,15 +265,15 @@ static uint64_t measure_slots(struct heatmap *map, const struct heat_point *poin
 static int put_series(struct heatmap *map, const struct heat_point *points, size_t count)
 {
     struct call *call = map->call;
-    if (call->request.json) {
-        querier_put_comma(call);
-        buffer_add_char(call->out, '{');
+    struct rpc_writer *answer = &call->answer;
+    if (answer->is_json) {
+        rpc_begin(answer, 1, NULL);
         int r = put_slots(map, points, count);
-        buffer_add_char(call->out, '}');
+        rpc_end(answer, 0);
         return r;
     }
-    wire_put_tag(call->out, 1, WIRE_BYTES);
-    wire_put_varint(call->out, measure_slots(map, points, count));
+    wire_put_tag(answer->out, 1, WIRE_BYTES);
+    wire_put_varint(answer->out, measure_slots(map, points, count));
     return put_slots(map, points, count);
 }
 
@@ -367,10 +344,10 @@ int querier_select_heatmap(struct call *call, struct error *error)
                          POINTS_MAX, GROUPS_MAX, map.memory_bytes_max >> 20);
     if (r < 0)
         return r;
-    if (request->json)
-        buffer_add_text(call->out, "{\"series\":[");
+    rpc_open(&call->answer);
+    rpc_list(&call->answer, "series");
     r = put_all(&map, request->limit);
-    if (request->json)
-        buffer_add_text(call->out, "]}");
+    rpc_list_end(&call->answer);
+    rpc_close(&call->answer);
     return r;
 }

@@ -34,12 +34,7 @@ static bool seen_before(struct call *call, const struct labels *labels)
 static int put_name(void *context, const char *text)
 {
     struct call *call = context;
-    if (call->request.json) {
-        querier_put_comma(call);
-        json_put_text(call->out, text);
-    } else {
-        wire_put_bytes(call->out, 1, text, strlen(text));
-    }
+    rpc_put_text(&call->answer, 1, NULL, text);
     return querier_pass(call);
 }
 
@@ -153,29 +148,14 @@ static int put_type(void *context, const char *id)
     } parts[] = {
         {"name", 2}, {"sampleType", 4}, {"sampleUnit", 5}, {"periodType", 6}, {"periodUnit", 7}};
     struct call *call = context;
-    struct buffer *out = call->out;
-    size_t mark = 0, length;
-    if (call->request.json) {
-        querier_put_comma(call);
-        buffer_add_text(out, "{\"ID\":");
-        json_put_text(out, id);
-    } else {
-        mark = wire_begin(out, 1);
-        wire_put_bytes(out, 1, id, strlen(id));
-    }
+    struct rpc_writer *answer = &call->answer;
+    size_t length, mark = rpc_begin(answer, 1, NULL);
+    rpc_put_text(answer, 1, "ID", id);
     for (unsigned i = 0; i < ARRAY_LENGTH(parts); i++) {
         const char *part = query_type_part(id, i, &length);
-        if (call->request.json) {
-            buffer_printf(out, ",\"%s\":", parts[i].key);
-            text_escape_json(out, part, length);
-        } else {
-            wire_put_bytes(out, parts[i].number, part, length);
-        }
+        rpc_put_bytes(answer, parts[i].number, parts[i].key, part, length);
     }
-    if (call->request.json)
-        buffer_add_char(out, '}');
-    else
-        wire_end(out, mark);
+    rpc_end(answer, mark);
     return 0;
 }
 
@@ -243,18 +223,9 @@ static int put_series(void *context, const struct labels *labels, const char *ty
     }
     const struct labels *set = wanted->count ? &shown : &all;
     if (set->count && !(wanted->count && seen_before(call, set))) {
-        size_t mark = 0;
-        if (call->request.json) {
-            querier_put_comma(call);
-            buffer_add_char(call->out, '{');
-        } else {
-            mark = wire_begin(call->out, 2);
-        }
+        size_t mark = rpc_begin(&call->answer, 2, NULL);
         querier_put_labels(call, set);
-        if (call->request.json)
-            buffer_add_char(call->out, '}');
-        else
-            wire_end(call->out, mark);
+        rpc_end(&call->answer, mark);
     }
     labels_release(&all);
     labels_release(&shown);
@@ -265,15 +236,15 @@ static int series_of(struct call *call, struct query_context *query_context, str
                      struct error *error)
 {
     (void)texts;
-    return series_list(call->server->store, &query_context->selection, call->out, put_series, call,
-                       error);
+    return series_list(call->server->store, &query_context->selection, call->answer.out, put_series,
+                       call, error);
 }
 
 static int list(struct call *call, const char *key, list_fn *fn, struct error *error)
 {
     _cleanup_(texts_release) struct texts texts = {.call = call};
-    if (call->request.json)
-        buffer_printf(call->out, "{\"%s\":[", key);
+    rpc_open(&call->answer);
+    rpc_list(&call->answer, key);
     int r = for_types(call, fn, &texts, error);
     sort_texts(&texts);
     for (size_t i = 0; !r && i < texts.count; i++)
@@ -282,8 +253,8 @@ static int list(struct call *call, const char *key, list_fn *fn, struct error *e
         error_set(error, r,
                   "The list exceeds the memory limit of one query; select fewer labels or a "
                   "shorter time range, or use one matcher.");
-    if (call->request.json)
-        buffer_add_text(call->out, "]}");
+    rpc_list_end(&call->answer);
+    rpc_close(&call->answer);
     return r;
 }
 
@@ -334,17 +305,11 @@ int querier_profile_stats(struct call *call, struct error *error)
     struct store_selection selection = {.tenant = http_request_identity(call->http)->tenant,
                                         .to_ns = INT64_MAX};
     int r = store_series(call->server->store, &selection, extend, &extent, error);
-    if (call->request.json) {
-        buffer_printf(call->out,
-                      "{\"dataIngested\":%s,\"oldestProfileTime\":\"%lld\","
-                      "\"newestProfileTime\":\"%lld\"}",
-                      extent.series ? "true" : "false", (long long)(extent.first_ns / MS_NS),
-                      (long long)(extent.last_ns / MS_NS));
-    } else {
-        wire_put_u64(call->out, 1, extent.series != 0);
-        wire_put_i64(call->out, 2, extent.first_ns / MS_NS);
-        wire_put_i64(call->out, 3, extent.last_ns / MS_NS);
-    }
+    rpc_open(&call->answer);
+    rpc_put_bool(&call->answer, 1, "dataIngested", extent.series != 0);
+    rpc_put_i64(&call->answer, 2, "oldestProfileTime", extent.first_ns / MS_NS);
+    rpc_put_i64(&call->answer, 3, "newestProfileTime", extent.last_ns / MS_NS);
+    rpc_close(&call->answer);
     return r;
 }
 
@@ -386,7 +351,7 @@ static int analyze(struct call *call, struct query_context *query_context, struc
 int querier_analyze(struct call *call, struct error *error)
 {
     _cleanup_query_context_ struct query_context query_context = {0};
-    struct buffer *out = call->out;
+    struct rpc_writer *answer = &call->answer;
     struct store_quality quality = {0};
     struct extent extent = {0};
     uint64_t bytes = 0;
@@ -396,32 +361,23 @@ int querier_analyze(struct call *call, struct error *error)
         r = analyze(call, &query_context, &extent, &quality, &bytes, error);
     if (r < 0)
         return r;
-    if (call->request.json) {
-        buffer_printf(out,
-                      "{\"queryScopes\":[{\"componentType\":\"store\",\"componentCount\":\"1\","
-                      "\"blockCount\":\"%llu\",\"seriesCount\":\"%llu\",\"profileCount\":\"%llu\","
-                      "\"sampleCount\":\"%llu\",\"profileBytes\":\"%llu\"}],",
-                      (unsigned long long)quality.blocks, (unsigned long long)extent.series,
-                      (unsigned long long)quality.windows, (unsigned long long)quality.rows,
-                      (unsigned long long)bytes);
-        buffer_printf(out,
-                      "\"queryImpact\":{\"totalBytesInTimeRange\":\"%llu\","
-                      "\"totalQueriedSeries\":\"%llu\",\"deduplicationNeeded\":false}}",
-                      (unsigned long long)bytes, (unsigned long long)extent.series);
-        return 0;
-    }
-    size_t mark = wire_begin(out, 1);
-    wire_put_bytes(out, 1, "store", 5);
-    wire_put_u64(out, 2, 1);
-    wire_put_u64(out, 3, quality.blocks);
-    wire_put_u64(out, 4, extent.series);
-    wire_put_u64(out, 5, quality.windows);
-    wire_put_u64(out, 6, quality.rows);
-    wire_put_u64(out, 8, bytes);
-    wire_end(out, mark);
-    mark = wire_begin(out, 2);
-    wire_put_u64(out, 2, bytes);
-    wire_put_u64(out, 3, extent.series);
-    wire_end(out, mark);
+    rpc_open(answer);
+    rpc_list(answer, "queryScopes");
+    size_t mark = rpc_begin(answer, 1, NULL);
+    rpc_put_text(answer, 1, "componentType", "store");
+    rpc_put_i64(answer, 2, "componentCount", 1);
+    rpc_put_i64(answer, 3, "blockCount", (int64_t)quality.blocks);
+    rpc_put_i64(answer, 4, "seriesCount", (int64_t)extent.series);
+    rpc_put_i64(answer, 5, "profileCount", (int64_t)quality.windows);
+    rpc_put_i64(answer, 6, "sampleCount", (int64_t)quality.rows);
+    rpc_put_i64(answer, 8, "profileBytes", (int64_t)bytes);
+    rpc_end(answer, mark);
+    rpc_list_end(answer);
+    mark = rpc_begin(answer, 2, "queryImpact");
+    rpc_put_i64(answer, 2, "totalBytesInTimeRange", (int64_t)bytes);
+    rpc_put_i64(answer, 3, "totalQueriedSeries", (int64_t)extent.series);
+    rpc_put_bool(answer, 4, "deduplicationNeeded", false);
+    rpc_end(answer, mark);
+    rpc_close(answer);
     return 0;
 }

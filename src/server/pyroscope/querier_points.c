@@ -157,11 +157,10 @@ int64_t querier_points_range(struct store_selection *selection, int64_t step_ns)
     return step_ns - inclusive;
 }
 
-static void put_point(struct points *points, const struct store_point *point, uint64_t group,
-                      bool first)
+static void put_point(struct points *points, const struct store_point *point, uint64_t group)
 {
     struct call *call = points->call;
-    struct buffer *out = call->out;
+    struct rpc_writer *answer = &call->answer;
     double value = (double)point->value;
     if (level_is_type(points->type) && point->per_ns)
         value = covered_rate(point->value, point->per_ns);
@@ -174,25 +173,15 @@ static void put_point(struct points *points, const struct store_point *point, ui
     int64_t ms = (point->time_ns + points->shown_ns) / MS_NS;
     const struct found *found =
         exemplar_of(points, group, (point->time_ns - points->selection->from_ns) / points->step_ns);
-    if (call->request.json) {
-        buffer_printf(out, "%s{\"value\":%.17g,\"timestamp\":\"%lld\"", first ? "" : ",", value,
-                      (long long)ms);
-        if (found) {
-            buffer_add_text(out, ",\"exemplars\":[");
-            querier_put_exemplar(call, 4, &found->exemplar, &found->labels);
-            buffer_add_char(out, ']');
-        }
-        buffer_add_char(out, '}');
-        return;
-    }
-    uint64_t bits;
-    memcpy(&bits, &value, sizeof(bits));
-    size_t mark = wire_begin(out, 2);
-    wire_put_fixed64(out, 1, bits);
-    wire_put_i64(out, 2, ms);
-    if (found)
+    size_t mark = rpc_begin(answer, 2, NULL);
+    rpc_put_double(answer, 1, "value", value);
+    rpc_put_i64(answer, 2, "timestamp", ms);
+    if (found) {
+        rpc_list(answer, "exemplars");
         querier_put_exemplar(call, 4, &found->exemplar, &found->labels);
-    wire_end(out, mark);
+        rpc_list_end(answer);
+    }
+    rpc_end(answer, mark);
 }
 
 static int put_group(void *context, const struct labels *group, const struct store_point *list,
@@ -200,32 +189,24 @@ static int put_group(void *context, const struct labels *group, const struct sto
 {
     struct points *points = context;
     struct call *call = points->call;
+    struct rpc_writer *answer = &call->answer;
     struct labels labels = {0};
-    size_t mark = 0;
     if (call->request.limit > 0 && points->series >= (uint64_t)call->request.limit)
         return 0;
     points->series++;
     querier_group(&call->request, group, points->type, &labels);
     uint64_t hash = labels_hash(&labels);
-    if (call->request.json) {
-        querier_put_comma(call);
-        buffer_add_char(call->out, '{');
-    } else {
-        mark = wire_begin(call->out, 1);
-    }
+    size_t mark = rpc_begin(answer, 1, NULL);
     querier_put_labels(call, &labels);
-    if (call->request.json)
-        buffer_add_text(call->out, ",\"points\":[");
+    rpc_list(answer, "points");
     int r = 0;
     for (size_t i = 0; !r && i < count; i++) {
-        put_point(points, &list[i], hash, !i);
+        put_point(points, &list[i], hash);
         if (call->request.json)
             r = querier_pass(call);
     }
-    if (call->request.json)
-        buffer_add_text(call->out, "]}");
-    else
-        wire_end(call->out, mark); /* whole until here: its length comes before it */
+    rpc_list_end(answer);
+    rpc_end(answer, mark); /* of protobuf, whole until here: its length comes before it */
     labels_release(&labels);
     return r ? r : querier_pass(call);
 }
@@ -272,13 +253,13 @@ int querier_select_series(struct call *call, struct error *error)
         return r;
     if (points.found_count)
         qsort(points.found, points.found_count, sizeof(*points.found), compare_found);
-    if (request->json)
-        buffer_add_text(call->out, "{\"series\":[");
+    rpc_open(&call->answer);
+    rpc_list(&call->answer, "series");
     do
         r = store_timeseries(store, &query_context.selection, &query, &query_context.limits,
                              put_group, &points, &quality, error);
     while (query_context_again(&query_context, &r, error));
-    if (request->json)
-        buffer_add_text(call->out, "]}");
+    rpc_list_end(&call->answer);
+    rpc_close(&call->answer);
     return r;
 }

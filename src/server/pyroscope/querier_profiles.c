@@ -85,25 +85,29 @@ static uint32_t node_limit(int64_t nodes)
 /* The existing text, not copied. */
 static void put_pieces(struct call *call, const char *data, size_t length)
 {
-    for (size_t at = 0, piece; at < length && buffer_pass(call->out); at += piece) {
+    struct buffer *out = call->answer.out;
+    for (size_t at = 0, piece; at < length && buffer_pass(out); at += piece) {
         piece = MIN(length - at, (size_t)PIECE_BYTES);
-        buffer_add(call->out, data + at, piece);
+        buffer_add(out, data + at, piece);
     }
 }
 
-/* A field of bytes or a nested message, which JSON has as base64 or an object. */
-static void put_content(struct call *call, unsigned number, const char *key, const char *quote,
-                        const struct buffer *content)
+/* A message whose only field is `value`: JSON in JSON, and otherwise bytes or a message. */
+static void put_only(struct call *call, unsigned number, const char *key,
+                     const struct buffer *value)
 {
-    if (call->request.json) {
-        buffer_printf(call->out, "{\"%s\":%s", key, quote);
-        put_pieces(call, content->data, content->length);
-        buffer_printf(call->out, "%s}", quote);
-    } else if (content->length) {
-        wire_put_tag(call->out, number, WIRE_BYTES);
-        wire_put_varint(call->out, content->length);
-        put_pieces(call, content->data, content->length);
+    struct rpc_writer *answer = &call->answer;
+    rpc_open(answer);
+    if (answer->is_json) {
+        json_write_key(&answer->json, key);
+        json_write_value(&answer->json);
+        put_pieces(call, value->data, value->length);
+    } else if (value->length) {
+        wire_put_tag(answer->out, number, WIRE_BYTES);
+        wire_put_varint(answer->out, value->length);
+        put_pieces(call, value->data, value->length);
     }
+    rpc_close(answer);
 }
 
 static int put_tree(struct call *call, const struct profile *profile, struct error *error)
@@ -116,9 +120,12 @@ static int put_tree(struct call *call, const struct profile *profile, struct err
         return r;
     calltree_limit(&tree, node_limit(call->request.max_nodes));
     flamebearer_write_tree(&tree, &bytes);
-    if (call->request.json)
+    if (call->request.json) {
+        buffer_add_char(&text, '"');
         base64_encode(bytes.data, bytes.length, &text);
-    put_content(call, 2, "tree", "\"", call->request.json ? &text : &bytes);
+        buffer_add_char(&text, '"');
+    }
+    put_only(call, 2, "tree", call->request.json ? &text : &bytes);
     return 0;
 }
 
@@ -128,17 +135,22 @@ static int put_pprof(struct call *call, const struct profile *profile, struct er
     int r = pprof_write(&bytes, profile, &(struct write_options){.type = -1}, error);
     if (r < 0)
         return r;
-    if (call->request.json) {
-        buffer_add_text(call->out, "{\"pprof\":{\"profile\":");
-        r = protojson_profile(bytes.data, bytes.length, call->out, error);
-        buffer_add_text(call->out, "}}");
+    struct rpc_writer *answer = &call->answer;
+    struct buffer *out = answer->out;
+    if (answer->is_json) {
+        rpc_open(answer);
+        rpc_begin(answer, 5, "pprof");
+        json_write_key(&answer->json, "profile");
+        r = protojson_profile(bytes.data, bytes.length, json_write_value(&answer->json), error);
+        rpc_end(answer, 0);
+        rpc_close(answer);
         return r;
     }
     wire_put_tag(&head, 1, WIRE_BYTES);
     wire_put_varint(&head, bytes.length);
-    wire_put_tag(call->out, 5, WIRE_BYTES);
-    wire_put_varint(call->out, head.length + bytes.length);
-    buffer_add(call->out, head.data, head.length);
+    wire_put_tag(out, 5, WIRE_BYTES);
+    wire_put_varint(out, head.length + bytes.length);
+    buffer_add(out, head.data, head.length);
     put_pieces(call, bytes.data, bytes.length);
     return 0;
 }
@@ -150,21 +162,23 @@ static void put_dot(struct call *call, const struct profile *profile)
     dot_write(profile, nodes > 0 ? (size_t)MIN(nodes, (int64_t)10000) : DOT_FUNCTIONS, &graph);
     if (call->request.json)
         json_put_text(&text, buffer_text(&graph));
-    put_content(call, 3, "dot", "", call->request.json ? &text : &graph);
+    put_only(call, 3, "dot", call->request.json ? &text : &graph);
 }
 
 static int put_flame(struct call *call, struct calltree *tree, int64_t nodes)
 {
     _cleanup_flamebearer_ struct flamebearer flame;
+    struct rpc_writer *answer = &call->answer;
     flamebearer_init(&flame, tree, nodes);
-    if (call->request.json) {
-        buffer_add_text(call->out, "{\"flamegraph\":");
-        flamebearer_write_json(&flame, call->out);
-        buffer_add_char(call->out, '}');
+    if (answer->is_json) {
+        rpc_open(answer);
+        json_write_key(&answer->json, "flamegraph");
+        flamebearer_write_json(&flame, &answer->json);
+        rpc_close(answer);
     } else {
         _cleanup_buffer_ struct buffer content = {0};
         flamebearer_write_wire(&flame, &content);
-        put_content(call, 1, "", "", &content);
+        put_only(call, 1, "flamegraph", &content);
     }
     return 0;
 }
@@ -208,9 +222,10 @@ int querier_merge_profile(struct call *call, struct error *error)
     bool json = call->request.json;
     int r = merge(call, &call->request, format_pprof.detail, &profile, error);
     if (!r)
-        r = pprof_write(json ? &bytes : call->out, &profile, &(struct write_options){.type = -1},
-                        error);
-    return r < 0 || !json ? r : protojson_profile(bytes.data, bytes.length, call->out, error);
+        r = pprof_write(json ? &bytes : call->answer.out, &profile,
+                        &(struct write_options){.type = -1}, error);
+    return r < 0 || !json ? r
+                          : protojson_profile(bytes.data, bytes.length, call->answer.out, error);
 }
 
 int querier_diff(struct call *call, struct error *error)

@@ -19,7 +19,7 @@
 
 /* ---- what it is ---- */
 
-void render_put_metadata(struct buffer *out, const char *format, const char *type)
+void render_put_metadata(struct json_writer *json, const char *format, const char *type)
 {
     size_t length;
     const char *sample = query_type_part(type, 1, &length);
@@ -31,20 +31,19 @@ void render_put_metadata(struct buffer *out, const char *format, const char *typ
         counted |= strlen(objects[i]) == length && !memcmp(objects[i], sample, length);
     size_t unit_length;
     const char *unit = query_type_part(type, 2, &unit_length);
-    struct json_writer json = json_writer(out);
-    json_write_key(&json, "metadata");
-    json_write_object(&json);
-    json_member_text(&json, "format", format);
-    json_member_text(&json, "spyName", "");
-    json_member_unsigned(&json, "sampleRate", cpu ? 1000000000 : 100);
-    json_write_key(&json, "units");
+    json_write_key(json, "metadata");
+    json_write_object(json);
+    json_member_text(json, "format", format);
+    json_member_text(json, "spyName", "");
+    json_member_unsigned(json, "sampleRate", cpu ? 1000000000 : 100);
+    json_write_key(json, "units");
     if (cpu || counted)
-        json_write_text(&json, cpu ? "samples" : "objects");
+        json_write_text(json, cpu ? "samples" : "objects");
     else
-        json_write_bytes(&json, unit, unit_length);
-    json_write_key(&json, "name");
-    json_write_bytes(&json, sample, length);
-    json_write_object_end(&json);
+        json_write_bytes(json, unit, unit_length);
+    json_write_key(json, "name");
+    json_write_bytes(json, sample, length);
+    json_write_object_end(json);
 }
 
 /* ---- values over time ---- */
@@ -55,8 +54,8 @@ struct timeline {
     int64_t *values;           /* of all groups */
     size_t count;
     bool grouped, averaged, level;
-    const char *comma;
-    struct buffer groups; /* "value":{...}, of each group */
+    struct buffer groups;    /* an object with a timeline for each group */
+    struct json_writer json; /* writes it */
     size_t groups_bytes_max;
 };
 
@@ -84,14 +83,19 @@ static int64_t timeline_step_ns(int64_t length_ns)
     return 365 * 86400 * SECOND_NS;
 }
 
-static void put_timeline(const struct timeline *timeline, const int64_t *values, struct buffer *out)
+static void put_timeline(const struct timeline *timeline, const int64_t *values,
+                         struct json_writer *json)
 {
-    buffer_printf(out, "{\"startTime\":%lld,\"samples\":[",
-                  (long long)(timeline->start_ns / SECOND_NS));
+    json_write_object(json);
+    json_member_signed(json, "startTime", timeline->start_ns / SECOND_NS);
+    json_write_key(json, "samples");
+    json_write_array(json);
     for (size_t i = 0; i < timeline->count; i++)
-        buffer_printf(out, "%s%lld", i ? "," : "", (long long)values[i]);
-    buffer_printf(out, "],\"durationDelta\":%lld,\"watermarks\":null}",
-                  (long long)(timeline->step_ns / SECOND_NS));
+        json_write_signed(json, values[i]);
+    json_write_array_end(json);
+    json_member_signed(json, "durationDelta", timeline->step_ns / SECOND_NS);
+    json_member_null(json, "watermarks");
+    json_write_object_end(json);
 }
 
 static int put_points(void *context, const struct labels *group, const struct store_point *points,
@@ -114,18 +118,15 @@ static int put_points(void *context, const struct labels *group, const struct st
         timeline->values[slot] = add_saturated(timeline->values[slot], value);
     }
     if (timeline->grouped) {
-        buffer_add_text(&timeline->groups, timeline->comma);
-        json_put_text(&timeline->groups, group->count ? group->list[0].value : "*");
-        buffer_add_char(&timeline->groups, ':');
-        put_timeline(timeline, values, &timeline->groups);
-        timeline->comma = ",";
+        json_write_key(&timeline->json, group->count ? group->list[0].value : "*");
+        put_timeline(timeline, values, &timeline->json);
     }
     return timeline->groups.length > timeline->groups_bytes_max ? -E2BIG : 0;
 }
 
-/* "timeline":{...},"groups":{...}: the latter by a label, if the request has one. */
+/* The members "timeline" and "groups": the latter by a label, if the request has one. */
 static int write_timeline(struct query_context *query_context, const char *group_by, bool averaged,
-                          struct buffer *out, struct error *error)
+                          struct json_writer *json, struct error *error)
 {
     struct store_selection selection = query_context->selection;
     int64_t step = timeline_step_ns(selection.to_ns - selection.from_ns);
@@ -137,8 +138,9 @@ static int write_timeline(struct query_context *query_context, const char *group
         .grouped = group_by != NULL,
         .averaged = averaged,
         .level = level_is_type(query_context->query.type),
-        .comma = "",
         .groups_bytes_max = admit_profile_bytes(query_context->server->admissions) / 4};
+    timeline.json = json_writer(&timeline.groups);
+    json_write_object(&timeline.json);
     timeline.values = memory_zalloc(timeline.count + 1, sizeof(*timeline.values));
     struct store_timeseries_query query = {.step_ns = step,
                                            .group_by = &group_by,
@@ -156,15 +158,14 @@ static int write_timeline(struct query_context *query_context, const char *group
     }
     if (r == -E2BIG && timeline.groups.length > timeline.groups_bytes_max)
         error_set(error, r, "The answer has too many groups; group by another label.");
-    buffer_add_text(out, "\"timeline\":");
-    put_timeline(&timeline, timeline.values, out);
-    if (group_by) {
-        buffer_add_text(out, ",\"groups\":{");
-        buffer_add(out, timeline.groups.data, timeline.groups.length);
-        buffer_add_char(out, '}');
-    } else {
-        buffer_add_text(out, ",\"groups\":null");
-    }
+    json_write_object_end(&timeline.json);
+    json_write_key(json, "timeline");
+    put_timeline(&timeline, timeline.values, json);
+    json_write_key(json, "groups");
+    if (group_by)
+        json_write_raw(json, timeline.groups.data, timeline.groups.length);
+    else
+        json_write_null(json);
     return r;
 }
 
@@ -197,6 +198,7 @@ static int render_json(struct query_context *query_context, uint64_t nodes, cons
     _cleanup_calltree_ struct calltree tree;
     _cleanup_profile_ struct profile profile;
     _cleanup_buffer_ struct buffer timeline = {0};
+    struct json_writer json = json_writer(out), members = json_writer(&timeline);
     struct store_quality quality;
     calltree_init(&tree);
     profile_init(&profile, 0);
@@ -204,18 +206,19 @@ static int render_json(struct query_context *query_context, uint64_t nodes, cons
     if (!r)
         r = calltree_add(&tree, &profile, CALLTREE_NEW, error);
     if (!r)
-        r = write_timeline(query_context, group_by, averaged, &timeline, error);
+        r = write_timeline(query_context, group_by, averaged, &members, error);
     if (r < 0)
         return r;
     _cleanup_flamebearer_ struct flamebearer flame;
     flamebearer_init(&flame, &tree, (int64_t)nodes);
-    buffer_add_text(out, "{\"version\":1,\"flamebearer\":{");
-    flamebearer_write_render(&flame, out);
-    buffer_add_text(out, "},");
-    render_put_metadata(out, "single", query_context->query.type);
-    buffer_add_char(out, ',');
-    buffer_add(out, timeline.data, timeline.length);
-    buffer_add_text(out, ",\"heatmap\":null}\n");
+    json_write_object(&json);
+    json_member_unsigned(&json, "version", 1);
+    flamebearer_write_render(&flame, &json);
+    render_put_metadata(&json, "single", query_context->query.type);
+    json_write_raw(&json, timeline.data, timeline.length);
+    json_member_null(&json, "heatmap");
+    json_write_object_end(&json);
+    buffer_add_char(out, '\n');
     return 0;
 }
 
@@ -252,7 +255,7 @@ void render_diff(struct http_request *request, void *server)
     _cleanup_calltree_ struct calltree tree;
     struct error error = {0};
     _cleanup_answer_ struct answer answer = {0};
-    struct buffer *out = &answer.out;
+    struct json_writer json = json_writer(&answer.out);
     answer_init(&answer, request, "application/json");
     char type[QUERY_TYPE_BYTES] = "";
     uint64_t nodes = 0;
@@ -285,12 +288,13 @@ void render_diff(struct http_request *request, void *server)
     if (!r) {
         _cleanup_flamebearer_ struct flamebearer flame;
         flamebearer_init(&flame, &tree, (int64_t)nodes);
-        buffer_add_text(out, "{\"version\":1,\"flamebearer\":{");
-        flamebearer_write_render(&flame, out);
-        buffer_add_text(out, "},");
-        render_put_metadata(out, "double", type);
-        buffer_printf(out, ",\"leftTicks\":%lld,\"rightTicks\":%lld}\n", (long long)flame.left,
-                      (long long)flame.right);
+        json_write_object(&json);
+        json_member_unsigned(&json, "version", 1);
+        flamebearer_write_render(&flame, &json);
+        render_put_metadata(&json, "double", type);
+        flamebearer_write_ticks(&flame, &json);
+        json_write_object_end(&json);
+        buffer_add_char(json.out, '\n');
     }
     r = answer_end(&answer, r, &error);
     if (r < 0)
@@ -299,9 +303,7 @@ void render_diff(struct http_request *request, void *server)
 
 static int put_text(void *context, const char *text)
 {
-    struct buffer *out = context;
-    buffer_add_text(out, out->length > 1 ? "," : "");
-    json_put_text(out, text);
+    json_write_text(context, text);
     return 0;
 }
 
@@ -313,12 +315,14 @@ void render_label_values(struct http_request *request, void *userdata)
                                         .to_ns = INT64_MAX};
     struct error error = {0};
     struct buffer out = {0};
-    buffer_add_char(&out, '[');
+    struct json_writer json = json_writer(&out);
+    json_write_array(&json);
     int r = !label || !*label ? error_set(&error, -EINVAL, "The parameter label is missing.")
             : !strcmp(label, "__name__") || !strcmp(label, "__profile_type__")
-                ? store_types(server->store, &selection, put_text, &out, &error)
-                : store_label_values(server->store, &selection, label, put_text, &out, &error);
-    buffer_add_text(&out, "]\n");
+                ? store_types(server->store, &selection, put_text, &json, &error)
+                : store_label_values(server->store, &selection, label, put_text, &json, &error);
+    json_write_array_end(&json);
+    buffer_add_char(&out, '\n');
     if (r < 0)
         http_respond_failure(request, &error);
     else

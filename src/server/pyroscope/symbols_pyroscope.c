@@ -9,6 +9,7 @@
 #include "io/wire.h"
 #include "server/pyroscope/pyroscope.h"
 #include "server/pyroscope/rpc.h"
+#include "server/pyroscope/rpc_write.h"
 #include "server/symbols/api/symbols_api.h"
 
 #define FILE_FIELDS                                                                                 \
@@ -35,7 +36,7 @@ static int asked_key(const struct rpc_request *request, char ret_key[SYMBOL_KEY_
 
 /* Wanted is what isn't there, and what may be better than what is. */
 static int should_initiate(struct server *server, const char *tenant,
-                           const struct rpc_request *request, struct buffer *out,
+                           const struct rpc_request *request, struct rpc_writer *answer,
                            struct error *error)
 {
     struct symbol_entry entry;
@@ -51,79 +52,50 @@ static int should_initiate(struct server *server, const char *tenant,
              !known   ? "The server has no symbols of this build."
              : wanted ? "The server has only partial symbols of this build."
                       : "The server has this build with lines and inlined functions.");
-    if (request->json) {
-        buffer_printf(out, "{\"shouldInitiateUpload\":%s,\"reason\":\"%s\"}",
-                      wanted ? "true" : "false", reason);
-        return 0;
-    }
-    if (wanted)
-        wire_put_u64(out, 1, 1);
-    wire_put_bytes(out, 2, reason, strlen(reason));
+    rpc_put_bool(answer, 1, "shouldInitiateUpload", wanted);
+    rpc_put_text(answer, 2, "reason", reason);
     return 0;
 }
 
-struct listing {
-    struct buffer *out;
-    bool json;
-    size_t count;
-};
-
-static void put_time(struct buffer *out, unsigned field, int64_t seconds)
+/* JSON has times as texts, which nobody has asked for. */
+static void put_time(struct rpc_writer *answer, unsigned field, int64_t seconds)
 {
-    struct buffer time = {0};
-    wire_put_u64(&time, 1, (uint64_t)seconds);
-    wire_put_bytes(out, field, time.data, time.length);
-    buffer_release(&time);
-}
-
-static void list_message(struct buffer *out, const struct symbol_entry *entry, uint64_t bytes)
-{
-    struct buffer file = {0}, object = {0};
-    wire_put_bytes(&file, 1, entry->key, strlen(entry->key));
-    wire_put_bytes(&file, 4, entry->name, strlen(entry->name));
-    wire_put_bytes(&object, 1, file.data, file.length);
-    wire_put_u64(&object, 2, 1);
-    put_time(&object, 3, entry->added);
-    put_time(&object, 4, entry->added);
-    wire_put_u64(&object, 5, bytes);
-    wire_put_bytes(out, 1, object.data, object.length);
-    buffer_release(&file);
-    buffer_release(&object);
+    if (answer->is_json)
+        return;
+    size_t mark = rpc_begin(answer, field, NULL);
+    rpc_put_i64(answer, 1, NULL, seconds);
+    rpc_end(answer, mark);
 }
 
 static int list_object(void *context, const struct symbol_entry *entry)
 {
-    struct listing *listing = context;
+    struct rpc_writer *answer = context;
     uint64_t bytes = entry->file_bytes[SYMBOL_EXECUTABLE] + entry->file_bytes[SYMBOL_DEBUGINFO] +
                      entry->file_bytes[SYMBOL_PACKAGE];
-    if (!listing->json) {
-        list_message(listing->out, entry, bytes);
-        return 0;
-    }
-    buffer_printf(listing->out,
-                  "%s{\"file\":{\"gnuBuildId\":\"%s\",\"name\":", listing->count++ ? "," : "",
-                  entry->key);
-    json_put_text(listing->out, entry->name);
-    buffer_printf(listing->out, "},\"state\":\"STATE_UPLOADED\",\"sizeBytes\":\"%llu\"}",
-                  (unsigned long long)bytes);
+    size_t object = rpc_begin(answer, 1, NULL), file = rpc_begin(answer, 1, "file");
+    rpc_put_text(answer, 1, "gnuBuildId", entry->key);
+    rpc_put_text(answer, 4, "name", entry->name);
+    rpc_end(answer, file);
+    rpc_put_word(answer, 2, "state", 1, "STATE_UPLOADED");
+    put_time(answer, 3, entry->added);
+    put_time(answer, 4, entry->added);
+    rpc_put_i64(answer, 5, "sizeBytes", (int64_t)bytes);
+    rpc_end(answer, object);
     return 0;
 }
 
-static int list_all(struct server *server, const char *tenant, const struct rpc_request *request,
-                    struct buffer *out, struct error *error)
+static int list_all(struct server *server, const char *tenant, struct rpc_writer *answer,
+                    struct error *error)
 {
-    struct listing listing = {.out = out, .json = request->json};
-    if (request->json)
-        buffer_add_text(out, "{\"object\":[");
-    int r = symbol_store_list(symbols_store(server->symbols), tenant, list_object, &listing, error);
-    if (request->json)
-        buffer_add_text(out, "]}");
+    rpc_list(answer, "object");
+    int r = symbol_store_list(symbols_store(server->symbols), tenant, list_object, answer, error);
+    rpc_list_end(answer);
     return r;
 }
 
 /* The role that uploads may not delete. */
 static int delete_one(struct server *server, struct http_request *http,
-                      const struct rpc_request *request, struct buffer *out, struct error *error)
+                      const struct rpc_request *request, struct error *error)
 {
     char key[SYMBOL_KEY_BYTES];
     if (!(http_request_identity(http)->roles & HTTP_ROLE_ADMIN))
@@ -134,21 +106,17 @@ static int delete_one(struct server *server, struct http_request *http,
                                 key, error);
     server_audit(server, http, "symbols delete", request->gnu_build_id,
                  r < 0 ? error->text : "done");
-    if (!r && request->json)
-        buffer_add_text(out, "{}");
     return r;
 }
 
 static int finished(struct server *server, const char *tenant, const struct rpc_request *request,
-                    struct buffer *out, struct error *error)
+                    struct error *error)
 {
     char key[SYMBOL_KEY_BYTES];
     struct symbol_entry entry;
     int r = asked_key(request, key, error);
     if (!r && !symbol_store_find(symbols_store(server->symbols), tenant, key, &entry))
         r = error_set(error, -ENOENT, "No symbols of the build %.120s were uploaded.", key);
-    if (!r && request->json)
-        buffer_add_text(out, "{}");
     return r;
 }
 
@@ -180,19 +148,22 @@ void symbols_call(struct http_request *request, void *userdata)
     }
     bool asks = !strcmp(method, "ShouldInitiateUpload");
     int r = rpc_read(request, asks ? asked_fields : build_fields, &call, &error);
+    struct rpc_writer answer = rpc_writer(&out, call.json);
+    rpc_open(&answer);
     if (!r && asks)
-        r = should_initiate(server, tenant, &call, &out, &error);
+        r = should_initiate(server, tenant, &call, &answer, &error);
     else if (!r && !strcmp(method, "UploadFinished"))
-        r = finished(server, tenant, &call, &out, &error);
+        r = finished(server, tenant, &call, &error);
     else if (!r && !strcmp(method, "ListDebuginfo"))
-        r = list_all(server, tenant, &call, &out, &error);
+        r = list_all(server, tenant, &answer, &error);
     else if (!r && !strcmp(method, "DeleteDebuginfo"))
-        r = delete_one(server, request, &call, &out, &error);
+        r = delete_one(server, request, &call, &error);
     else if (!r) {
         http_respond_code(request, HTTP_UNIMPLEMENTED, "Unknown method %.60s.", method);
         buffer_release(&out);
         return;
     }
+    rpc_close(&answer);
     if (r < 0)
         http_respond_failure(request, &error);
     else

@@ -8,7 +8,6 @@
 
 #include "base/clock.h"
 #include "base/text.h"
-#include "io/json_write.h"
 #include "profile/naming.h"
 #include "profile/rank.h"
 #include "query/covered.h"
@@ -238,7 +237,7 @@ bool query_context_again(struct query_context *query_context, int *r, struct err
     return *r == 0;
 }
 
-static bool is_about_one(const struct query_context *query_context)
+bool query_context_is_about_one(const struct query_context *query_context)
 {
     const struct selector *selector = &query_context->query.selector;
     for (size_t i = 0; i < selector->count; i++)
@@ -252,7 +251,7 @@ static int merge_first(struct query_context *query_context, struct profile *prof
                        struct store_quality *ret_quality, struct error *error)
 {
     /* A query about more than one service will need it all, and needn't find that out. */
-    int r = is_about_one(query_context) ? 0 : admit_rest(error);
+    int r = query_context_is_about_one(query_context) ? 0 : admit_rest(error);
     if (r < 0)
         return r;
     admit_limits(query_context->server->admissions, &query_context->limits);
@@ -441,10 +440,9 @@ static void put_found(struct json_writer *json, const struct store_quality *foun
 }
 
 void quality_write(const struct query_quality *quality, const struct profile *profile,
-                   struct buffer *out)
+                   struct json_writer *json)
 {
     const struct store_quality *found = &quality->found;
-    struct json_writer writer = json_writer(out), *json = &writer;
     json_write_key(json, "quality");
     json_write_object(json);
     put_found(json, found);

@@ -5,6 +5,7 @@
  */
 #pragma once
 
+#include "io/json_write.h"
 #include "profile/calltree.h"
 #include "query/aggregate.h"
 #include "query/links.h"
@@ -105,6 +106,27 @@ int query_context_each(struct query_context *query_context, enum profile_detail 
                        query_context_part_fn *fn, void *context, struct query_quality *quality,
                        struct error *error);
 
+/* ---- the services of a selection, for what takes some of them at a time ---- */
+
+struct service_list {
+    char **names; /* sorted, each once */
+    size_t count, capacity;
+};
+#define SERVICES_AT_ONCE 64 /* in one merge; their names are one expression */
+
+/* Adds those that a selection has data of. */
+int service_list_add(struct service_list *services, struct query_context *query_context,
+                     struct error *error);
+void service_list_release(struct service_list *services);
+#define _cleanup_service_list_ __attribute__((cleanup(service_list_release)))
+
+/* A selector of `count` of them from the one at `first`; the caller releases the selector. */
+int service_list_select(const struct service_list *services, size_t first, size_t count,
+                        struct selector *ret_selector, struct error *error);
+
+/* Whether the query names one service. */
+bool query_context_is_about_one(const struct query_context *query_context);
+
 /* Merges, with nothing left out, the stacks that have a function of this name; `ret_total` is the
  * sum of all. The quality is that of query_context_each. */
 int query_context_merge_function(struct query_context *query_context, const char *function,
@@ -131,6 +153,6 @@ void quality_note_cut(struct query_quality *quality, const struct profile *profi
 int parameter_names(struct http_request *request, enum profile_detail *ret_names,
                     struct error *error);
 
-/* "quality":{...}; `profile` may be NULL. */
+/* The member "quality" of an object; `profile` may be NULL. */
 void quality_write(const struct query_quality *quality, const struct profile *profile,
-                   struct buffer *out);
+                   struct json_writer *json);

@@ -10,18 +10,12 @@
 #include "query/graft.h"
 #include "server/query/context.h"
 
-#define BATCH_MAX 64 /* services in one merge; their names are one expression */
-
-struct service_list {
-    char **names;
-    size_t count, capacity;
-};
-
-static void service_list_release(struct service_list *services)
+void service_list_release(struct service_list *services)
 {
     for (size_t i = 0; i < services->count; i++)
         free(services->names[i]);
     free(services->names);
+    *services = (struct service_list){0};
 }
 
 static int add_service(void *context, const char *name)
@@ -30,6 +24,55 @@ static int add_service(void *context, const char *name)
     array_reserve(services->names, services->capacity, services->count + 1);
     services->names[services->count++] = memory_strdup(name);
     return 0;
+}
+
+static int compare_names(const void *a, const void *b)
+{
+    return strcmp(*(char *const *)a, *(char *const *)b);
+}
+
+int service_list_add(struct service_list *services, struct query_context *query_context,
+                     struct error *error)
+{
+    int r = store_label_values(query_context->server->store, &query_context->selection,
+                               LABEL_SERVICE_NAME, add_service, services, error);
+    if (r < 0 || !services->count)
+        return r;
+    qsort(services->names, services->count, sizeof(*services->names), compare_names);
+    size_t kept = 1;
+    for (size_t i = 1; i < services->count; i++) {
+        if (strcmp(services->names[kept - 1], services->names[i]))
+            services->names[kept++] = services->names[i];
+        else
+            free(services->names[i]);
+    }
+    services->count = kept;
+    return 0;
+}
+
+static void put_name(struct buffer *out, const char *name)
+{
+    for (; *name; name++) {
+        if (strchr(".*+?^${}()|[]\\", *name))
+            buffer_add_char(out, '\\');
+        buffer_add_char(out, *name);
+    }
+}
+
+int service_list_select(const struct service_list *services, size_t first, size_t count,
+                        struct selector *ret_selector, struct error *error)
+{
+    _cleanup_buffer_ struct buffer expression = {0};
+    char *const *names = services->names + first;
+    *ret_selector = (struct selector){0};
+    if (count == 1)
+        return selector_add(ret_selector, MATCH_EQUAL, LABEL_SERVICE_NAME, names[0], error);
+    for (size_t i = 0; i < count; i++) {
+        buffer_add_text(&expression, i ? "|" : "");
+        put_name(&expression, names[i]);
+    }
+    return selector_add(ret_selector, MATCH_REGEX, LABEL_SERVICE_NAME, buffer_text(&expression),
+                        error);
 }
 
 struct giving {
@@ -94,26 +137,11 @@ static int give_stacks(struct giving *giving, const struct matcher *matcher, str
     return r;
 }
 
-static void put_name(struct buffer *out, const char *name)
-{
-    for (; *name; name++) {
-        if (strchr(".*+?^${}()|[]\\", *name))
-            buffer_add_char(out, '\\');
-        buffer_add_char(out, *name);
-    }
-}
-
-static int give_some(struct giving *giving, char *const *names, size_t count, struct error *error)
+static int give_some(struct giving *giving, const struct service_list *services, size_t first,
+                     size_t count, struct error *error)
 {
     _cleanup_selector_ struct selector selector = {0};
-    _cleanup_buffer_ struct buffer expression = {0};
-    for (size_t i = 0; i < count; i++) {
-        buffer_add_text(&expression, i ? "|" : "");
-        put_name(&expression, names[i]);
-    }
-    int r = count == 1 ? selector_add(&selector, MATCH_EQUAL, LABEL_SERVICE_NAME, names[0], error)
-                       : selector_add(&selector, MATCH_REGEX, LABEL_SERVICE_NAME,
-                                      buffer_text(&expression), error);
+    int r = service_list_select(services, first, count, &selector, error);
     giving->given = false;
     if (!r)
         r = give_part(giving, &selector.matchers[0], true, error);
@@ -125,14 +153,12 @@ static int give_some(struct giving *giving, char *const *names, size_t count, st
 /* As many at a time as fit, since each merge has a cost of its own. */
 static int give_services(struct giving *giving, struct error *error)
 {
-    _cleanup_(service_list_release) struct service_list services = {0};
-    struct query_context *query_context = giving->query_context;
-    int r = store_label_values(query_context->server->store, &query_context->selection,
-                               LABEL_SERVICE_NAME, add_service, &services, error);
-    size_t at = 0, batch = BATCH_MAX;
+    _cleanup_service_list_ struct service_list services = {0};
+    int r = service_list_add(&services, giving->query_context, error);
+    size_t at = 0, batch = SERVICES_AT_ONCE;
     while (!r && at < services.count) {
         size_t count = MIN(batch, services.count - at);
-        r = give_some(giving, services.names + at, count, error);
+        r = give_some(giving, &services, at, count, error);
         if (r == -E2BIG && !giving->given && count > 1) {
             batch = count / 2;
             r = 0;

@@ -9,10 +9,12 @@
 #include <unistd.h>
 
 #include "base/file.h"
+#include "base/log.h"
 #include "base/memory.h"
 #include "base/random.h"
 
 #define FILE_BYTES_MAX (256u << 20)
+#define DAMAGED_SUFFIX ".damaged"
 
 const char *const watch_close_names[WATCH_CLOSES] = {
     [WATCH_OPEN] = "",
@@ -22,32 +24,6 @@ const char *const watch_close_names[WATCH_CLOSES] = {
 };
 
 /* ---- the file ---- */
-
-int watch_book_open(const char *directory, struct watch_book *book, struct error *error)
-{
-    _cleanup_buffer_ struct buffer path = {0}, text = {0};
-    *book = (struct watch_book){0};
-    pthread_mutex_init(&book->lock, NULL);
-    pthread_mutex_init(&book->saving, NULL);
-    if (!directory)
-        return 0;
-    buffer_printf(&path, "%s/%s", directory, WATCH_FILE);
-    book->path = memory_strdup(buffer_text(&path));
-    if (access(book->path, F_OK) < 0 && errno == ENOENT)
-        return 0;
-    int r = file_read(book->path, FILE_BYTES_MAX, &text, error);
-    if (!r)
-        r = watch_book_read(book, text.data, text.length, error);
-    book->unsaved = false;
-    if (r < 0) {
-        struct error found = *error;
-        error_set(error, r,
-                  "Failed to read the file %s: %s Repair it, or move it away: then marks and "
-                  "findings begin anew.",
-                  book->path, found.text);
-    }
-    return r;
-}
 
 static void mark_release(struct watch_mark *mark)
 {
@@ -66,7 +42,7 @@ static void finding_release(struct watch_finding *finding)
     free(finding->function);
 }
 
-void watch_book_release(struct watch_book *book)
+static void release_tenants(struct watch_book *book)
 {
     for (size_t i = 0; i < book->tenant_count; i++) {
         struct watch_tenant *tenant = &book->tenants[i];
@@ -79,10 +55,52 @@ void watch_book_release(struct watch_book *book)
         free(tenant->name);
     }
     free(book->tenants);
+    book->tenants = NULL;
+    book->tenant_count = book->tenant_capacity = 0;
+}
+
+void watch_book_release(struct watch_book *book)
+{
+    release_tenants(book);
+    free(book->damaged);
     free(book->path);
     pthread_mutex_destroy(&book->lock);
     pthread_mutex_destroy(&book->saving);
     *book = (struct watch_book){0};
+}
+
+int watch_book_open(const char *directory, struct watch_book *book, struct error *error)
+{
+    _cleanup_buffer_ struct buffer path = {0}, text = {0}, aside = {0};
+    *book = (struct watch_book){0};
+    pthread_mutex_init(&book->lock, NULL);
+    pthread_mutex_init(&book->saving, NULL);
+    if (!directory)
+        return 0;
+    buffer_printf(&path, "%s/%s", directory, WATCH_FILE);
+    book->path = memory_strdup(buffer_text(&path));
+    buffer_printf(&aside, "%s" DAMAGED_SUFFIX, book->path);
+    if (!access(buffer_text(&aside), F_OK))
+        book->damaged = memory_strdup(buffer_text(&aside));
+    if (access(book->path, F_OK) < 0 && errno == ENOENT)
+        return 0;
+    int r = file_read(book->path, FILE_BYTES_MAX, &text, error);
+    if (!r)
+        r = watch_book_read(book, text.data, text.length, error);
+    book->unsaved = false;
+    if (r == -ENOTSUP)
+        return error_prefix(error, "%s", book->path);
+    if (r != -EBADMSG && r != -E2BIG)
+        return r;
+    /* What is kept here isn't worth a server that doesn't start. */
+    release_tenants(book);
+    if (rename(book->path, buffer_text(&aside)) < 0)
+        return error_set_errno(error, -errno, "Failed to set %s aside", book->path);
+    log_error("%s is damaged and was set aside as %s; marks and findings begin anew. %s",
+              book->path, buffer_text(&aside), error->text);
+    if (!book->damaged)
+        book->damaged = memory_strdup(buffer_text(&aside));
+    return 0;
 }
 
 int watch_book_save(struct watch_book *book, struct error *error)

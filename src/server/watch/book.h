@@ -61,6 +61,7 @@ struct watch_tenant {
 
 struct watch_book {
     char *path;             /* NULL: nothing is kept */
+    char *damaged;          /* a file that was set aside, and is still there; NULL: none */
     pthread_mutex_t saving; /* taken before `lock`; over the file */
     pthread_mutex_t lock;   /* over all that follows */
     struct watch_tenant *tenants;
@@ -69,7 +70,7 @@ struct watch_book {
     bool unsaved;
 };
 
-/* `directory` may be NULL. A file that can't be read is an error. */
+/* `directory` may be NULL. A file that makes no sense is set aside, and the book begins empty. */
 int watch_book_open(const char *directory, struct watch_book *book, struct error *error);
 void watch_book_release(struct watch_book *book);
 

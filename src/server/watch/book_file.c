@@ -239,6 +239,16 @@ static int read_tenant(struct json *json, struct watch_book *book)
     return r;
 }
 
+/* -ENOTSUP: a newer program wrote it, so it isn't damaged. */
+static int check_version(struct json *json, uint64_t version)
+{
+    if (version == FILE_VERSION)
+        return 0;
+    int r = json_fail(json, "Its version is %llu; this program supports version %d",
+                      (unsigned long long)version, FILE_VERSION);
+    return version > FILE_VERSION ? -ENOTSUP : r;
+}
+
 static int read_document(struct json *json, struct watch_book *book)
 {
     struct json_string key;
@@ -248,10 +258,9 @@ static int read_document(struct json *json, struct watch_book *book)
         if (json_is(&key, "version")) {
             r = json_u64(json, &version);
         } else if (json_is(&key, "tenants")) {
-            r = version == FILE_VERSION
-                    ? json_array(json)
-                    : json_fail(json, "Its version is %llu; this program supports version %d",
-                                (unsigned long long)version, FILE_VERSION);
+            r = check_version(json, version);
+            if (!r)
+                r = json_array(json);
             while (r >= 0 && (r = json_next_element(json)) > 0)
                 r = read_tenant(json, book);
         }

@@ -24,6 +24,7 @@
 #define RANGE_NS (24 * HOUR_NS)
 #define BASE_LOOKS 12 /* how many times the first look's time the base is, and later looks are */
 #define SLICE_NS 50000000l
+#define JOBS_PER_ROUND 64 /* of a tenant */
 
 /* ---- what to look at ---- */
 
@@ -272,8 +273,11 @@ static void watch_tenant(struct watch *watch, const char *name, int64_t now_ns)
     atomic_fetch_add(&watch->stats.left_out, list.left_out);
     version_list_release(&list);
     rested(watch, begun_ns);
-    for (size_t i = 0; i < jobs.count && !atomic_load(&watch->server->stopping); i++)
-        run_job(watch, &jobs.list[i]);
+    /* Other tenants wait: a tenant with many new versions goes on in the next rounds, with others
+     * of them. */
+    size_t count = MIN(jobs.count, (size_t)JOBS_PER_ROUND);
+    for (size_t i = 0; i < count && !atomic_load(&watch->server->stopping); i++)
+        run_job(watch, &jobs.list[(watch->first_job + i) % jobs.count]);
     jobs_release(&jobs);
 }
 
@@ -306,6 +310,7 @@ void watch_round(struct watch *watch, int64_t now_ns)
     if (watch_book_save(&watch->book, &error) < 0)
         log_debug("%s", error.text);
     atomic_fetch_add(&watch->stats.rounds, 1);
+    watch->first_job += JOBS_PER_ROUND;
 }
 
 static void *run(void *userdata)
@@ -338,6 +343,11 @@ int watch_open(struct server *server, const struct watch_options *options, const
     }
     *ret_watch = watch;
     return 0;
+}
+
+const char *watch_damaged(const struct watch *watch)
+{
+    return watch->book.damaged;
 }
 
 int watch_start(struct watch *watch, struct error *error)

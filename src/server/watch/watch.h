@@ -42,6 +42,7 @@ struct watch {
     struct watch_book book;
     struct watch_stats stats;
     char said[ERROR_TEXT_BYTES]; /* the last failure that was logged */
+    size_t first_job;            /* of a tenant, where there are more than a round has */
     pthread_t thread;
     bool running;
 };
@@ -56,6 +57,9 @@ void watch_close(struct watch *watch); /* waits for the thread; takes NULL */
 
 /* One round over all tenants, as of a time; what the thread does, for tests. */
 void watch_round(struct watch *watch, int64_t now_ns);
+
+/* The path of a damaged file that was set aside; NULL: none. */
+const char *watch_damaged(const struct watch *watch);
 
 /* Of all tenants; open findings are named of one only, unless `tenant` is NULL. */
 void watch_write_metrics(struct watch *watch, const char *tenant, struct buffer *out);

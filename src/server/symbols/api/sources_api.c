@@ -241,15 +241,14 @@ static struct build_pairs *order_builds(const struct profile *profile,
 }
 
 void sources_put_known(struct source_store *store, const char *tenant,
-                       const struct profile *profile, bool *wanted, struct buffer *out)
+                       const struct profile *profile, bool *wanted, struct json_writer *json)
 {
     size_t count, build_count, lists = 0;
     _cleanup_free_ struct file_build *pairs = find_pairs(profile, wanted, &count);
     _cleanup_free_ struct build_pairs *builds = order_builds(profile, pairs, count, &build_count);
     _cleanup_buffer_ struct buffer path = {0};
-    struct json_writer json = {.out = out, .comma = true};
-    json_write_key(&json, "sources");
-    json_write_array(&json);
+    json_write_key(json, "sources");
+    json_write_array(json);
     for (size_t i = 0; i < build_count && lists < SOURCES_BUILDS_MAX; i++) {
         _cleanup_source_list_ struct source_list list = {0};
         char key[SYMBOL_KEY_BYTES];
@@ -263,12 +262,12 @@ void sources_put_known(struct source_store *store, const char *tenant,
                 !source_list_find(&list, path.data))
                 continue;
             wanted[pairs[k].file] = false; /* one build is enough */
-            json_write_line(&json);
-            json_write_object(&json);
-            json_member_text(&json, "file", file->data);
-            json_member_text(&json, "build_id", key);
-            json_write_object_end(&json);
+            json_write_line(json);
+            json_write_object(json);
+            json_member_text(json, "file", file->data);
+            json_member_text(json, "build_id", key);
+            json_write_object_end(json);
         }
     }
-    json_write_array_end(&json);
+    json_write_array_end(json);
 }

@@ -19,10 +19,10 @@ int sources_read(struct http_request *request, struct server *server, const char
 
 #define SOURCES_BUILDS_MAX 32 /* of one answer that are looked at */
 
-/* ,"sources":[{"file":...,"build_id":...}]: those of the files wanted[string] whose text is stored.
- * Removes them from `wanted`. */
+/* The member "sources":[{"file":...,"build_id":...}] of an object: those of the files
+ * wanted[string] whose text is stored. Removes them from `wanted`. */
 void sources_put_known(struct source_store *store, const char *tenant,
-                       const struct profile *profile, bool *wanted, struct buffer *out);
+                       const struct profile *profile, bool *wanted, struct json_writer *json);
 
 /* The key of a build ID that a request names, or -EINVAL. */
 int symbols_asked_key(const char *text, char ret_key[SYMBOL_KEY_BYTES], struct error *error);
