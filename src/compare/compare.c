@@ -193,7 +193,7 @@ static void choose_judged(const struct compare_table *table, struct comparison *
             double share = (measure->base * comparison->exposure[COMPARE_BASE] +
                             measure->new_value * comparison->exposure[COMPARE_NEW]) /
                            (table->value[COMPARE_BASE] + table->value[COMPARE_NEW]);
-            measure->judged = samples >= SAMPLES_LEAST && share >= least;
+            measure->judged = !row->function->coarse && samples >= SAMPLES_LEAST && share >= least;
         }
     }
 }

@@ -4,7 +4,6 @@
 
 #include "compare/table.h"
 
-#include <math.h>
 #include <string.h>
 #define XXH_INLINE_ALL
 #include <xxhash.h>
@@ -18,32 +17,52 @@ void compare_table_release(struct compare_table *table)
     free(table->functions);
     free(table->replicates);
     free(table->cells);
+    arena_release(&table->names);
     *table = (struct compare_table){0};
 }
 
-static void builder_release(struct table_builder *builder)
+/* The tables that belong to the sources of a part. */
+static void release_part(struct table_builder *builder)
 {
     for (size_t i = 0; builder->function_of && i < builder->source_count; i++)
         free(builder->function_of[i]);
     for (size_t i = 0; builder->cluster_of_set && i < builder->source_count; i++)
         free(builder->cluster_of_set[i]);
+    free(builder->function_of);
+    free(builder->cluster_of);
+    free(builder->cluster_of_set);
+    free(builder->pair_keys);
+    id_table_release(&builder->pairs);
+    builder->function_of = builder->cluster_of_set = NULL;
+    builder->cluster_of = NULL;
+    builder->pair_keys = NULL;
+    builder->pair_count = builder->pair_capacity = 0;
+    builder->pairs = (struct id_table){0};
+}
+
+static void release_spans(struct table_builder *builder)
+{
     for (size_t i = 0; builder->spans && i < builder->source_count; i++)
         free(builder->spans[i].list);
-    free(builder->cluster_of_set);
     free(builder->spans);
-    free(builder->function_of);
+    builder->spans = NULL;
+}
+
+void compare_table_abandon(struct table_builder *builder)
+{
+    if (!builder)
+        return;
     free(builder->clusters);
-    free(builder->cluster_of);
-    free(builder->pair_keys);
     id_table_release(&builder->functions);
-    id_table_release(&builder->pairs);
     for (int side = 0; side < COMPARE_SIDES; side++)
         free(builder->replicate_of[side]);
+    compare_table_release(&builder->table);
+    free(builder);
 }
 
 static uint32_t join_function(struct table_builder *builder, const struct naming_entry *entry)
 {
-    struct compare_table *table = builder->table;
+    struct compare_table *table = &builder->table;
     uint64_t hash = XXH3_64bits(entry->name, entry->length);
     struct id_probe probe = id_probe_start(hash);
     uint32_t id;
@@ -55,7 +74,7 @@ static uint32_t join_function(struct table_builder *builder, const struct naming
     array_reserve(table->functions, builder->function_capacity, table->function_count + 2);
     id = (uint32_t)table->function_count++;
     table->functions[id] = (struct compare_function){
-        .name = entry->name, .length = entry->length, .file = entry->file, .binary = entry->binary};
+        .name = arena_strndup(&table->names, entry->name, entry->length), .length = entry->length};
     id_table_insert(&builder->functions, hash, id);
     return id;
 }
@@ -73,12 +92,14 @@ static void join_functions(struct table_builder *builder)
 
 static uint32_t join_cluster(struct table_builder *builder, const char *name)
 {
-    uint32_t id = 0, count = builder->table->cluster_count;
+    uint32_t id = 0, count = builder->table.cluster_count;
     while (id < count && strcmp(builder->clusters[id], name))
         id++;
+    if (id == count && builder->has_clusters)
+        return TABLE_NO_CLUSTER;
     if (id == count) {
         array_reserve(builder->clusters, builder->cluster_capacity, count + 1ul);
-        builder->clusters[builder->table->cluster_count++] = name;
+        builder->clusters[builder->table.cluster_count++] = name;
     }
     return id;
 }
@@ -194,108 +215,6 @@ static void add_up(struct walk *walk)
     walk->node_value[0] = 0;
 }
 
-static int flush(struct walk *walk, uint32_t replicate, struct error *error)
-{
-    struct compare_table *table = walk->builder->table;
-    add_up(walk);
-    if (table->cell_count + walk->function_count > COMPARE_CELLS_MAX)
-        return error_set(error, -E2BIG,
-                         "The comparison needs more than %u cells (functions times windows and "
-                         "hosts); select a shorter time or fewer hosts.",
-                         COMPARE_CELLS_MAX);
-    array_reserve(table->cells, walk->builder->cell_capacity,
-                  table->cell_count + walk->function_count);
-    for (size_t i = 0; i < walk->function_count; i++) {
-        uint32_t function = walk->functions[i];
-        table->cells[table->cell_count++] =
-            (struct compare_cell){function, replicate, walk->self[function], walk->total[function]};
-        walk->self[function] = walk->total[function] = 0;
-        walk->touched[function] = false;
-    }
-    walk->function_count = 0;
-    return 0;
-}
-
-static void take_row(struct walk *walk, size_t row, struct compare_replicate *replicate)
-{
-    const struct profile_samples *samples = &walk->source->profile->samples;
-    if (walk->source->requests_type < walk->source->profile->type_count)
-        replicate->requests += (double)samples->values[walk->source->requests_type][row];
-    int64_t value = samples->values[walk->source->type][row];
-    if (!value)
-        return;
-    double weighted = (double)value * walk->source->factor;
-    replicate->value += weighted;
-    uint32_t node = samples->node[row];
-    if (!node)
-        return;
-    walk->node_value[node] += weighted;
-    uint32_t function = walk->function_of_node[node];
-    if (function == ID_NONE)
-        return;
-    touch(walk, function); /* even if values cancel out */
-    walk->self[function] += weighted;
-}
-
-/* Row numbers, by replicate: where each replicate's begin, and how many rows have none. */
-static uint32_t *sort_rows(const struct table_builder *builder, size_t source, size_t **ret_first)
-{
-    const struct profile_samples *samples = &builder->sources[source].profile->samples;
-    size_t replicates = builder->table->replicate_count;
-    size_t *first = memory_zalloc(replicates + 2, sizeof(*first));
-    uint32_t *of_row = memory_alloc((samples->count + 1) * sizeof(*of_row));
-    for (size_t row = 0; row < samples->count; row++) {
-        uint32_t id = table_replicate(builder, source, row);
-        of_row[row] = id == COMPARE_NO_REPLICATE ? (uint32_t)replicates : id;
-        first[of_row[row] + 1]++;
-    }
-    for (size_t i = 0; i <= replicates; i++)
-        first[i + 1] += first[i];
-    uint32_t *rows = memory_alloc((samples->count + 1) * sizeof(*rows));
-    _cleanup_free_ size_t *next = memory_alloc((replicates + 2) * sizeof(*next));
-    memcpy(next, first, (replicates + 2) * sizeof(*next));
-    for (size_t row = 0; row < samples->count; row++)
-        rows[next[of_row[row]]++] = (uint32_t)row;
-    free(of_row);
-    *ret_first = first;
-    return rows;
-}
-
-static int add_source(struct table_builder *builder, size_t index, struct error *error)
-{
-    const struct compare_source *source = &builder->sources[index];
-    const struct profile *profile = source->profile;
-    size_t functions = builder->table->function_count + 1;
-    _cleanup_free_ size_t *first = NULL;
-    _cleanup_free_ uint32_t *rows = sort_rows(builder, index, &first);
-    _cleanup_free_ uint32_t *function_of_node = functions_of_nodes(builder, index);
-    _cleanup_free_ bool *outermost = outermost_nodes(profile, function_of_node);
-    _cleanup_free_ double *node_value = memory_zalloc(profile->node_count, sizeof(double));
-    _cleanup_free_ double *self = memory_zalloc(functions, sizeof(double));
-    _cleanup_free_ double *total = memory_zalloc(functions, sizeof(double));
-    _cleanup_free_ bool *touched = memory_zalloc(functions, sizeof(bool));
-    _cleanup_free_ uint32_t *list = memory_alloc(functions * sizeof(uint32_t));
-    struct walk walk = {.builder = builder,
-                        .source = source,
-                        .function_of_node = function_of_node,
-                        .outermost = outermost,
-                        .node_value = node_value,
-                        .self = self,
-                        .total = total,
-                        .touched = touched,
-                        .functions = list};
-    for (uint32_t i = 0; i < builder->table->replicate_count; i++) {
-        if (first[i] == first[i + 1])
-            continue;
-        for (size_t k = first[i]; k < first[i + 1]; k++)
-            take_row(&walk, rows[k], &builder->table->replicates[i]);
-        int r = flush(&walk, i, error);
-        if (r < 0)
-            return r;
-    }
-    return 0;
-}
-
 static int compare_cells(const void *a, const void *b)
 {
     const struct compare_cell *x = a, *y = b;
@@ -328,66 +247,107 @@ static void index_cells(struct compare_table *table)
     }
 }
 
-static double column_sum(const struct profile *profile, unsigned type)
+static void flush(struct walk *walk, uint32_t replicate)
 {
-    double sum = 0;
-    for (size_t row = 0; row < profile->samples.count; row++)
-        sum += fabs((double)profile->samples.values[type][row]);
-    return sum;
-}
-
-/* Times of samples are multiples of the sampling period, whatever they were added up to: their
- * greatest common divisor, where it is long enough to be one. 0: no such period. */
-static double period_of_times(const struct profile *profile, unsigned type, const char *unit)
-{
-    uint64_t divisor = 0;
-    double shortest = !strcmp(unit, "nanoseconds")    ? 1e5
-                      : !strcmp(unit, "microseconds") ? 1e2
-                                                      : INFINITY;
-    for (size_t row = 0; row < profile->samples.count; row++) {
-        uint64_t value = (uint64_t)llabs(profile->samples.values[type][row]);
-        while (value) {
-            uint64_t rest = divisor % value;
-            divisor = value;
-            value = rest;
-        }
-        if (divisor && (double)divisor < shortest)
-            return 0;
+    struct table_builder *builder = walk->builder;
+    struct compare_table *table = &builder->table;
+    add_up(walk);
+    if (table->cell_count + walk->function_count > builder->cells_max) {
+        index_cells(table);
+        table_shrink(builder, builder->cells_max - builder->cells_max / 4);
+        /* Nothing but coarse functions: there are only so many of these. */
+        builder->cells_max = MAX(builder->cells_max, table->cell_count / 3 * 4);
     }
-    return (double)divisor;
+    array_reserve(table->cells, builder->cell_capacity, table->cell_count + walk->function_count);
+    for (size_t i = 0; i < walk->function_count; i++) {
+        uint32_t function = walk->functions[i];
+        table->cells[table->cell_count++] =
+            (struct compare_cell){function, table_cell_replicate(builder, function, replicate),
+                                  walk->self[function], walk->total[function]};
+        walk->self[function] = walk->total[function] = 0;
+        walk->touched[function] = false;
+    }
+    walk->function_count = 0;
 }
 
-/* How many samples a source's values come from. Profiles say it in a column of their own, by their
- * period, or by what all values are multiples of; where nothing is known, each row counts as one,
- * which errs on the careful side. */
-static double sample_count(const struct compare_source *source, bool *known)
+static void take_row(struct walk *walk, size_t row, struct compare_replicate *replicate)
 {
-    const struct profile *profile = source->profile;
-    const char *unit = profile_text(profile, profile->types[source->type].unit);
-    const char *period_unit = profile_text(profile, profile->period_type.unit);
-    for (unsigned i = 0; i < profile->type_count; i++)
-        if (!strcmp(profile_text(profile, profile->types[i].type), "samples") &&
-            !strcmp(profile_text(profile, profile->types[i].unit), "count"))
-            return column_sum(profile, i);
-    if (profile->period > 0 && !strcmp(unit, period_unit))
-        return column_sum(profile, source->type) / (double)profile->period;
-    for (unsigned i = 0; profile->period > 0 && i < profile->type_count; i++)
-        if (!strcmp(profile_text(profile, profile->types[i].unit), period_unit))
-            return column_sum(profile, i) / (double)profile->period;
-    if (!strcmp(unit, "count"))
-        return column_sum(profile, source->type);
-    double period = period_of_times(profile, source->type, unit);
-    if (period > 0)
-        return column_sum(profile, source->type) / period;
-    *known = false;
-    double rows = 0;
-    for (size_t row = 0; row < profile->samples.count; row++)
-        rows += profile->samples.values[source->type][row] != 0;
+    const struct profile_samples *samples = &walk->source->profile->samples;
+    if (walk->source->requests_type < walk->source->profile->type_count)
+        replicate->requests += (double)samples->values[walk->source->requests_type][row];
+    int64_t value = samples->values[walk->source->type][row];
+    if (!value)
+        return;
+    double weighted = (double)value * walk->source->factor;
+    replicate->value += weighted;
+    uint32_t node = samples->node[row];
+    if (!node)
+        return;
+    walk->node_value[node] += weighted;
+    uint32_t function = walk->function_of_node[node];
+    if (function == ID_NONE)
+        return;
+    touch(walk, function); /* even if values cancel out */
+    walk->self[function] += weighted;
+}
+
+/* Row numbers, by replicate: where each replicate's begin, and how many rows have none. */
+static uint32_t *sort_rows(const struct table_builder *builder, size_t source, size_t **ret_first)
+{
+    const struct profile_samples *samples = &builder->sources[source].profile->samples;
+    size_t replicates = builder->table.replicate_count;
+    size_t *first = memory_zalloc(replicates + 2, sizeof(*first));
+    uint32_t *of_row = memory_alloc((samples->count + 1) * sizeof(*of_row));
+    for (size_t row = 0; row < samples->count; row++) {
+        uint32_t id = table_replicate(builder, source, row);
+        of_row[row] = id == COMPARE_NO_REPLICATE ? (uint32_t)replicates : id;
+        first[of_row[row] + 1]++;
+    }
+    for (size_t i = 0; i <= replicates; i++)
+        first[i + 1] += first[i];
+    uint32_t *rows = memory_alloc((samples->count + 1) * sizeof(*rows));
+    _cleanup_free_ size_t *next = memory_alloc((replicates + 2) * sizeof(*next));
+    memcpy(next, first, (replicates + 2) * sizeof(*next));
+    for (size_t row = 0; row < samples->count; row++)
+        rows[next[of_row[row]]++] = (uint32_t)row;
+    free(of_row);
+    *ret_first = first;
     return rows;
 }
 
-static void add_sums(struct compare_table *table, const struct compare_source *sources,
-                     size_t count)
+static void add_source(struct table_builder *builder, size_t index)
+{
+    const struct compare_source *source = &builder->sources[index];
+    const struct profile *profile = source->profile;
+    size_t functions = builder->table.function_count + 1;
+    _cleanup_free_ size_t *first = NULL;
+    _cleanup_free_ uint32_t *rows = sort_rows(builder, index, &first);
+    _cleanup_free_ uint32_t *function_of_node = functions_of_nodes(builder, index);
+    _cleanup_free_ bool *outermost = outermost_nodes(profile, function_of_node);
+    _cleanup_free_ double *node_value = memory_zalloc(profile->node_count, sizeof(double));
+    _cleanup_free_ double *self = memory_zalloc(functions, sizeof(double));
+    _cleanup_free_ double *total = memory_zalloc(functions, sizeof(double));
+    _cleanup_free_ bool *touched = memory_zalloc(functions, sizeof(bool));
+    _cleanup_free_ uint32_t *list = memory_alloc(functions * sizeof(uint32_t));
+    struct walk walk = {.builder = builder,
+                        .source = source,
+                        .function_of_node = function_of_node,
+                        .outermost = outermost,
+                        .node_value = node_value,
+                        .self = self,
+                        .total = total,
+                        .touched = touched,
+                        .functions = list};
+    for (uint32_t i = 0; i < builder->table.replicate_count; i++) {
+        if (first[i] == first[i + 1])
+            continue;
+        for (size_t k = first[i]; k < first[i + 1]; k++)
+            take_row(&walk, rows[k], &builder->table.replicates[i]);
+        flush(&walk, i);
+    }
+}
+
+static void add_sums(struct compare_table *table)
 {
     for (size_t i = 0; i < table->replicate_count; i++) {
         const struct compare_replicate *replicate = &table->replicates[i];
@@ -395,9 +355,6 @@ static void add_sums(struct compare_table *table, const struct compare_source *s
         table->value[replicate->side] += replicate->value;
         table->requests[replicate->side] += replicate->requests;
     }
-    table->samples_known = true;
-    for (size_t i = 0; i < count; i++)
-        table->samples[sources[i].side] += sample_count(&sources[i], &table->samples_known);
 }
 
 static unsigned find_type(const struct profile *profile, const char *type, const char *unit)
@@ -421,31 +378,80 @@ void compare_source_init(struct compare_source *source, const struct profile *pr
         .factor = 1};
 }
 
-int compare_table_build(const struct compare_source *sources, size_t count,
-                        struct compare_table *ret_table, struct error *error)
+static int begin(struct table_builder *builder, struct error *error)
+{
+    const struct compare_source *frames = builder->sources;
+    if (builder->source_count)
+        builder->table.level = level_is_sample_type(
+            profile_text(frames[0].profile, frames[0].profile->types[frames[0].type].type));
+    join_clusters(builder);
+    int r = table_find_spans(builder, error);
+    if (!r)
+        r = table_add_replicates(builder, error);
+    release_spans(builder);
+    release_part(builder);
+    builder->has_clusters = true;
+    return r;
+}
+
+int compare_table_begin(const struct compare_source *frames, size_t count, size_t cells_max,
+                        struct table_builder **ret_builder, struct error *error)
 {
     if (count > COMPARE_SOURCES_MAX)
         return error_set(error, -E2BIG, "A comparison takes at most %d profiles, not %zu.",
                          COMPARE_SOURCES_MAX, count);
-    _cleanup_compare_table_ struct compare_table table = {0};
-    _cleanup_(builder_release) struct table_builder builder = {
-        .sources = sources, .source_count = count, .table = &table};
-    if (count)
-        table.level = level_is_sample_type(
-            profile_text(sources[0].profile, sources[0].profile->types[sources[0].type].type));
-    join_functions(&builder);
-    join_clusters(&builder);
-    table_find_inlined(&builder);
-    int r = table_find_spans(&builder, error);
-    if (!r)
-        r = table_add_replicates(&builder, error);
-    for (size_t i = 0; !r && i < count; i++)
-        r = add_source(&builder, i, error);
+    struct table_builder *builder = memory_zalloc(1, sizeof(*builder));
+    builder->sources = frames;
+    builder->source_count = count;
+    builder->cells_max = cells_max ? MIN(cells_max, (size_t)COMPARE_CELLS_MAX) : COMPARE_CELLS_MAX;
+    builder->table.samples_known = true;
+    int r = begin(builder, error);
+    if (r < 0) {
+        compare_table_abandon(builder);
+        return r;
+    }
+    *ret_builder = builder;
+    return 0;
+}
+
+void compare_table_add(struct table_builder *builder, const struct compare_source *sources,
+                       size_t count)
+{
+    struct compare_table *table = &builder->table;
+    builder->sources = sources;
+    builder->source_count = count;
+    join_functions(builder);
+    join_clusters(builder);
+    table_find_inlined(builder);
+    for (size_t i = 0; i < count; i++) {
+        add_source(builder, i);
+        table->samples[sources[i].side] += table_sample_count(&sources[i], &table->samples_known);
+    }
+    release_part(builder);
+}
+
+size_t compare_table_functions(const struct table_builder *builder)
+{
+    return builder->table.function_count;
+}
+
+void compare_table_end(struct table_builder *builder, struct compare_table *ret_table)
+{
+    index_cells(&builder->table);
+    add_sums(&builder->table);
+    *ret_table = builder->table;
+    builder->table = (struct compare_table){0};
+    compare_table_abandon(builder);
+}
+
+int compare_table_build(const struct compare_source *sources, size_t count,
+                        struct compare_table *ret_table, struct error *error)
+{
+    struct table_builder *builder;
+    int r = compare_table_begin(sources, count, 0, &builder, error);
     if (r < 0)
         return r;
-    index_cells(&table);
-    add_sums(&table, sources, count);
-    *ret_table = table;
-    table = (struct compare_table){0};
+    compare_table_add(builder, sources, count);
+    compare_table_end(builder, ret_table);
     return 0;
 }

@@ -3,7 +3,7 @@
  * The observations of a comparison: how much each function took in each replicate. A replicate is
  * a time window of one cluster; a cluster is a host or a file. docs/comparison.md has the terms.
  *
- * Names point into the sources' namings, which must outlive the table.
+ * Sources that don't fit into memory at once can be added in parts.
  *
  * A profile can say itself which hosts its samples are from (a label), and which times each of them
  * covers: rows without a stack whose value of the type `covered/nanoseconds` is how much of the
@@ -11,6 +11,7 @@
  */
 #pragma once
 
+#include "base/arena.h"
 #include "base/error.h"
 #include "profile/naming.h"
 #include "profile/profile.h"
@@ -54,8 +55,8 @@ struct compare_cell {
 struct compare_function {
     const char *name;
     size_t length;
-    const char *file, *binary;
     size_t first_cell; /* its cells are those up to the next function's first */
+    bool coarse;       /* too small for the memory: one cell a side, and not judged */
 };
 
 struct compare_table {
@@ -63,6 +64,7 @@ struct compare_table {
     size_t function_count;
     struct compare_replicate *replicates;
     size_t replicate_count;
+    struct arena names;
     struct compare_cell *cells; /* by function, then by replicate */
     size_t cell_count;
     uint32_t cluster_count;               /* distinct names */
@@ -74,6 +76,7 @@ struct compare_table {
     double samples[COMPARE_SIDES];        /* how many samples the values come from, about */
     bool samples_known;                   /* else a number of rows: fewer than there were */
     bool level; /* docs/levels.md: `seconds` count snapshots, which are files or a server's steps */
+    size_t coarse_count;    /* functions */
     uint64_t inlined_pairs; /* caller and callee: the callee was inlined on one side only */
 };
 
@@ -83,8 +86,30 @@ struct compare_table {
 #define COMPARE_SOURCES_MAX 4096
 #define COMPARE_WINDOWS 64 /* wanted on each side */
 
-/* -E2BIG when there are too many cells; -EINVAL when a value or duration makes no sense. */
+/* -E2BIG when there are too many sources; -EINVAL when a value or duration makes no sense. */
 int compare_table_build(const struct compare_source *sources, size_t count,
                         struct compare_table *ret_table, struct error *error);
 void compare_table_release(struct compare_table *table);
+
+/*
+ * The same in parts, each of which may be freed once it has been added:
+ *
+ *     compare_table_begin(frames, frame_count, cells_max, &builder, &error);
+ *     compare_table_add(builder, frames, frame_count); // for requests that they count
+ *     compare_table_add(builder, parts, part_count);   // for each part, both sides of it
+ *     compare_table_end(builder, &table);
+ *
+ * The frames say which times and clusters there are, and live until the end. Samples outside them
+ * don't count. Which functions are judged at their caller because of inlining is found in each part
+ * by itself. Where more than `cells_max` cells (0: COMPARE_CELLS_MAX) are needed, the smallest
+ * functions so far become coarse.
+ */
+struct table_builder;
+int compare_table_begin(const struct compare_source *frames, size_t count, size_t cells_max,
+                        struct table_builder **ret_builder, struct error *error);
+void compare_table_add(struct table_builder *builder, const struct compare_source *sources,
+                       size_t count);
+size_t compare_table_functions(const struct table_builder *builder); /* so far */
+void compare_table_end(struct table_builder *builder, struct compare_table *ret_table);
+void compare_table_abandon(struct table_builder *builder); /* instead of the end; takes NULL */
 #define _cleanup_compare_table_ __attribute__((cleanup(compare_table_release)))

@@ -52,9 +52,21 @@ static void note_pair(struct pair_list *pairs, uint64_t key, enum compare_side s
     pairs->inlined[id] |= (uint8_t)(1u << side);
 }
 
+/* Where a side has no stacks, nothing shows what it inlines. */
+static bool has_both_sides(const struct table_builder *builder)
+{
+    bool stacks[COMPARE_SIDES] = {false};
+    for (size_t i = 0; i < builder->source_count; i++)
+        if (builder->sources[i].profile->node_count > 1)
+            stacks[builder->sources[i].side] = true;
+    return stacks[COMPARE_BASE] && stacks[COMPARE_NEW];
+}
+
 void table_find_inlined(struct table_builder *builder)
 {
     struct pair_list pairs = {0};
+    if (!has_both_sides(builder))
+        return;
     for (size_t i = 0; i < builder->source_count; i++) {
         const struct compare_source *source = &builder->sources[i];
         const struct profile *profile = source->profile;
@@ -75,7 +87,8 @@ void table_find_inlined(struct table_builder *builder)
     for (size_t i = 0; i < pairs.count; i++) {
         if (pairs.inlined[i] == ((1u << COMPARE_BASE) | (1u << COMPARE_NEW)))
             continue;
-        size_t id = builder->table->inlined_pairs++;
+        size_t id = builder->pair_count++;
+        builder->table.inlined_pairs++;
         array_reserve(builder->pair_keys, builder->pair_capacity, id + 1);
         builder->pair_keys[id] = pairs.keys[i];
         id_table_insert(&builder->pairs, pair_hash(pairs.keys[i]), (uint32_t)id);
@@ -87,6 +100,6 @@ void table_find_inlined(struct table_builder *builder)
 
 bool table_is_inlined(const struct table_builder *builder, uint32_t caller, uint32_t callee)
 {
-    return builder->table->inlined_pairs &&
+    return builder->pair_count &&
            find_pair(&builder->pairs, builder->pair_keys, pair_key(caller, callee)) != ID_NONE;
 }

@@ -43,12 +43,12 @@ static void take_whole(const struct table_builder *builder, size_t index, struct
 {
     const struct compare_source *source = &builder->sources[index];
     const struct profile *profile = source->profile;
-    bool level = builder->table->level;
+    bool level = builder->table.level;
     int64_t from = level ? 0 : profile->time_ns, to;
     int64_t duration = level ? SNAPSHOT_NS : profile->duration_ns;
     if (duration <= 0 || from < 0 || __builtin_add_overflow(from, duration, &to))
         return;
-    _cleanup_free_ bool *seen = memory_zalloc(builder->table->cluster_count + 1ul, sizeof(*seen));
+    _cleanup_free_ bool *seen = memory_zalloc(builder->table.cluster_count + 1ul, sizeof(*seen));
     if (!source->cluster_label)
         add_span(spans, from, to, builder->cluster_of[index]);
     for (size_t row = 0; source->cluster_label && row < profile->samples.count; row++) {

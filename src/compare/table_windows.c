@@ -18,7 +18,7 @@ static bool has_times(const struct table_builder *builder)
     for (size_t i = 0; i < builder->source_count; i++) {
         const struct compare_source *source = &builder->sources[i];
         const struct profile_samples *samples = &source->profile->samples;
-        if (builder->table->level && source->covered_type >= source->profile->type_count)
+        if (builder->table.level && source->covered_type >= source->profile->type_count)
             return false;
         if (!builder->spans[i].count || (samples->count && !samples->time_ns))
             return false;
@@ -78,7 +78,7 @@ static int64_t choose_window(const struct table_builder *builder, const struct r
 static uint32_t add_replicate(struct table_builder *builder, size_t source, uint32_t cluster,
                               uint32_t window)
 {
-    struct compare_table *table = builder->table;
+    struct compare_table *table = &builder->table;
     enum compare_side side = builder->sources[source].side;
     size_t at = (size_t)cluster * table->window_count[side] + window;
     uint32_t *slot = &builder->replicate_of[side][at];
@@ -95,7 +95,7 @@ static uint32_t add_replicate(struct table_builder *builder, size_t source, uint
 static void cover(struct table_builder *builder, size_t source, const struct table_span *span,
                   double part)
 {
-    struct compare_table *table = builder->table;
+    struct compare_table *table = &builder->table;
     enum compare_side side = builder->sources[source].side;
     int64_t at = span->from_ns;
     while (at < span->to_ns) {
@@ -118,7 +118,7 @@ static void cover_source(struct table_builder *builder, size_t source)
         sum += (double)(spans->list[k].to_ns - spans->list[k].from_ns) / 1e9;
     for (size_t k = 0; k < spans->count; k++)
         cover(builder, source, &spans->list[k], sum > 0 ? spans->wall_seconds / sum : 0);
-    if (builder->table->window_ns)
+    if (builder->table.window_ns)
         return;
     /* Also of those that say no duration. */
     size_t rows = builder->sources[source].profile->samples.count;
@@ -134,7 +134,7 @@ static void cover_source(struct table_builder *builder, size_t source)
 
 int table_add_replicates(struct table_builder *builder, struct error *error)
 {
-    struct compare_table *table = builder->table;
+    struct compare_table *table = &builder->table;
     struct range ranges[COMPARE_SIDES];
     find_ranges(builder, ranges);
     table->window_ns = has_times(builder) ? choose_window(builder, ranges) : 0;
@@ -152,6 +152,8 @@ int table_add_replicates(struct table_builder *builder, struct error *error)
     }
     for (size_t i = 0; i < builder->source_count; i++)
         cover_source(builder, i);
+    for (size_t i = table->replicate_count; i-- > 0;)
+        builder->first_replicate[table->replicates[i].side] = (uint32_t)i;
     return 0;
 }
 
@@ -159,9 +161,12 @@ uint32_t table_replicate(const struct table_builder *builder, size_t source, siz
 {
     const struct profile_samples *samples = &builder->sources[source].profile->samples;
     uint64_t time_ns = samples->time_ns ? samples->time_ns[row] : 0;
-    const struct compare_table *table = builder->table;
+    const struct compare_table *table = &builder->table;
     enum compare_side side = builder->sources[source].side;
-    size_t first = (size_t)table_cluster(builder, source, row) * table->window_count[side];
+    uint32_t cluster = table_cluster(builder, source, row);
+    size_t first = (size_t)cluster * table->window_count[side];
+    if (cluster == TABLE_NO_CLUSTER)
+        return COMPARE_NO_REPLICATE;
     if (!table->window_ns)
         return builder->replicate_of[side][first];
     if (time_ns > INT64_MAX)

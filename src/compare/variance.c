@@ -103,7 +103,7 @@ static void estimate_windows(struct series *series, struct graph *graph, struct 
 
 /* Everything but what the whole graph says. */
 static void estimate_one(struct series *series, struct graph *graph,
-                         struct compare_measure *measure, bool self)
+                         struct compare_measure *measure, bool may_speak)
 {
     const struct compare_table *table = series->table;
     const double *exposure = series->comparison->exposure;
@@ -117,7 +117,7 @@ static void estimate_one(struct series *series, struct graph *graph,
         measure->counts[side] = weight > 0 ? fmax(sums[side] / weight, 0) : 0;
     }
     estimate->measure = measure;
-    estimate->speaks = self && fmin(measure->counts[0], measure->counts[1]) >= FIT_LEAST;
+    estimate->speaks = may_speak && fmin(measure->counts[0], measure->counts[1]) >= FIT_LEAST;
     measure->base = rates[COMPARE_BASE];
     measure->new_value = rates[COMPARE_NEW];
     measure->change = rates[COMPARE_NEW] - rates[COMPARE_BASE];
@@ -247,7 +247,8 @@ static void estimate_rows(struct series *series, struct comparison *comparison, 
             for (size_t k = from; k < to; k++)
                 series->value[table->cells[k].replicate] =
                     total ? table->cells[k].total : table->cells[k].self;
-            estimate_one(series, graph, total ? &row->total : &row->self, !total);
+            estimate_one(series, graph, total ? &row->total : &row->self,
+                         !total && !row->function->coarse);
         }
         for (size_t k = from; k < to; k++)
             series->value[table->cells[k].replicate] = 0;

@@ -37,6 +37,21 @@ static const struct foreign {
      4,
      {NULL},
      "an ELF binary, not a profile"},
+    {"PERFFILE",
+     8,
+     {NULL},
+     "a perf.data file of version 1, from before 2010; read the output of `perf script -i FILE`"},
+    {"SIMPLEPERF",
+     10,
+     {NULL},
+     "a report of Android's simpleperf; convert its perf.data with `stackcollapse.py -i perf.data "
+     "> "
+     "x.folded`, which comes with it"},
+    {"JAVA PROFILE ",
+     13,
+     {"created", "ASCII Output"},
+     "text of Java's old hprof agent; record with Java Flight Recorder instead "
+     "(-XX:StartFlightRecording)"},
     {"JAVA PROFILE ", 13, {NULL}, "a Java heap dump (hprof); use a heap analyser such as MAT"},
     {"Nettrace",
      8,
@@ -69,11 +84,30 @@ static const struct foreign {
      5,
      {"<trace-toc"},
      "an export of Instruments; record with `sample PID -file x.txt`, which is supported"},
+    {"<?xml",
+     5,
+     {"<trace-query-result"},
+     "an export of Instruments; convert it with `inferno-collapse-xctrace FILE > x.folded`"},
     {"SQLite format 3",
      15,
      {"dd_"},
-     "a database of VTune, which exports no format that assay reads; record with `assay record` or "
-     "`perf record -g` instead"},
+     "a database of VTune; export it with `vtune -report top-down -call-stack-mode all "
+     "-column=\"CPU Time:Self\",Module -filter \"Function Stack\" -format csv -csv-delimiter comma "
+     "-report-output x.csv -r DIRECTORY`, and convert that with `inferno-collapse-vtune x.csv > "
+     "x.folded`"},
+    {NULL,
+     0,
+     {"Function Stack,CPU Time:Self"},
+     "an export of VTune; convert it with `inferno-collapse-vtune FILE > x.folded`"},
+    {NULL,
+     0,
+     {"Time and Allocation Profiling Report"},
+     "a profile of GHC; convert it with `inferno-collapse-ghcprof FILE > x.folded`"},
+    {"v8-version,",
+     11,
+     {NULL},
+     "a log of V8's old profiler (node --prof); record with `node --cpu-prof` instead"},
+    {"v ", 2, {"\nx "}, "raw data of heaptrack; convert it with `heaptrack --interpret FILE`"},
 };
 
 static bool begins(const struct foreign *kind, const char *bytes, size_t length)

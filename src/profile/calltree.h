@@ -116,6 +116,8 @@ struct calltree_simpler {
     bool recursion;   /* a recursive call is its outermost one */
 };
 
-#define CALLTREE_ALL_LIBRARIES "*" /* in `fold`: each library */
+#define CALLTREE_ALL_LIBRARIES "*" /* in `fold`: each library, which is one function */
+#define CALLTREE_NO_LIBRARIES                                                                      \
+    "-" /* in `fold`: libraries are left out, and callers take their values */
 
 void calltree_simplify(struct calltree *tree, const struct calltree_simpler *simpler);

@@ -4,10 +4,10 @@
 // made here, where the whole tree is.
 
 #include <string.h>
-#include <strings.h>
 
 #include "base/memory.h"
 #include "profile/calltree_tables.h"
+#include "profile/library.h"
 
 #define HIDDEN UINT32_MAX
 
@@ -15,25 +15,6 @@ static const char *base_name(const char *path)
 {
     const char *slash = strrchr(path, '/');
     return slash ? slash + 1 : path;
-}
-
-static bool ends_with(const char *text, const char *end)
-{
-    size_t length = strlen(text), tail = strlen(end);
-    return length >= tail && !strcasecmp(text + length - tail, end);
-}
-
-static bool is_library(const char *binary)
-{
-    const char *at = binary;
-    if (*binary == '[' || ends_with(binary, ".dylib") || ends_with(binary, ".dll"))
-        return true;
-    while ((at = strcasestr(at, ".so"))) {
-        at += strlen(".so");
-        if (!*at || *at == '.')
-            return true;
-    }
-    return false;
 }
 
 static bool is_among(const char *text, const char *const *list, size_t count)
@@ -49,17 +30,25 @@ static uint32_t *choose_roles(struct calltree *tree, const struct calltree_simpl
 {
     uint32_t count = tree->function_count;
     bool every = is_among(CALLTREE_ALL_LIBRARIES, simpler->fold, simpler->fold_count);
+    bool none = is_among(CALLTREE_NO_LIBRARIES, simpler->fold, simpler->fold_count);
     uint32_t *roles = memory_zalloc(count + 1u, sizeof(*roles));
     for (uint32_t i = 0; i < count; i++) {
         const char *binary = base_name(tree->functions[i].binary);
+        struct package shown = {0};
+        if (*binary && is_among(binary, simpler->fold, simpler->fold_count))
+            shown = (struct package){binary, strlen(binary)};
+        else if (every || none)
+            shown = library_of(&tree->functions[i]);
         roles[i] = i;
-        if (is_among(tree->functions[i].name, simpler->hide, simpler->hide_count))
+        if (is_among(tree->functions[i].name, simpler->hide, simpler->hide_count) ||
+            (none && shown.length))
             roles[i] = HIDDEN;
-        else if (*binary && (is_among(binary, simpler->fold, simpler->fold_count) ||
-                             (every && is_library(binary))))
+        else if (shown.length)
             roles[i] = calltree_function_id(
-                tree, &(struct calltree_function){
-                          .name = binary, .length = strlen(binary), .file = "", .binary = binary});
+                tree, &(struct calltree_function){.name = shown.text,
+                                                  .length = shown.length,
+                                                  .file = "",
+                                                  .binary = shown.text == binary ? binary : ""});
     }
     return roles;
 }

@@ -8,8 +8,10 @@
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 
+#include "base/idtable.h"
 #include "base/memory.h"
 #include "profile/diff.h"
+#include "profile/package.h"
 
 void function_table_init(struct function_table *table)
 {
@@ -61,29 +63,104 @@ struct function_row *function_table_row(struct function_table *table, const char
 
 /* ---- adding a tree ---- */
 
+/* The name of a row; a part of the tree's texts. */
+struct row_name {
+    const char *text;
+    size_t length;
+    const char *file, *binary;
+};
+
 struct adding {
     const struct calltree *tree;
     const int64_t *self;
-    int64_t *flat, *cumulative; /* by function */
-    bool *matched;              /* by function; NULL: no search */
+    uint32_t *row; /* by function; NULL: each is a row of its own */
+    struct row_name *names;
+    uint32_t row_count;
+    int64_t *flat, *cumulative; /* by row */
+    bool *matched;              /* by row; NULL: no search */
     bool *above;                /* by node: outside of the focus; NULL without one */
     int64_t matched_total;
 };
 
-static int find_matches(struct adding *adding, const struct regex *search, struct error *error)
+static const char *base_name(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    return slash ? slash + 1 : path;
+}
+
+static struct row_name group_name(const struct calltree_function *function,
+                                  enum function_grouping grouping)
+{
+    struct package package = {function->name, function->length};
+    const char *binary = base_name(function->binary);
+    if (grouping == FUNCTIONS_BY_BINARY)
+        package = (struct package){binary, strlen(binary)};
+    else if (!function->unnamed)
+        package = package_of(function);
+    if (package.text == function->binary) /* a function without a package is its binary's */
+        package = (struct package){binary, strlen(binary)};
+    if (!package.length)
+        package = grouping == FUNCTIONS_BY_BINARY ? (struct package){"(no binary)", 11}
+                                                  : (struct package){"(no package)", 12};
+    return (struct row_name){package.text, package.length, "",
+                             grouping == FUNCTIONS_BY_PACKAGE ? function->binary : ""};
+}
+
+/* The row of that name, added when it is new. */
+static uint32_t named_row(struct adding *adding, struct id_table *table,
+                          const struct row_name *wanted)
+{
+    uint64_t hash = XXH3_64bits(wanted->text, wanted->length);
+    struct id_probe probe = id_probe_start(hash);
+    uint32_t id;
+    while ((id = id_table_next(table, &probe)) != ID_NONE)
+        if (adding->names[id].length == wanted->length &&
+            !memcmp(adding->names[id].text, wanted->text, wanted->length))
+            return id;
+    adding->names[adding->row_count] = *wanted;
+    id_table_insert(table, hash, adding->row_count);
+    return adding->row_count++;
+}
+
+/* Which row each function of the tree counts for. */
+static void name_rows(struct adding *adding, enum function_grouping grouping)
 {
     const struct calltree *tree = adding->tree;
-    if (!search)
-        return 0;
-    adding->matched = memory_zalloc(tree->function_count + 1u, sizeof(*adding->matched));
+    struct id_table table = {0};
+    adding->names = memory_zalloc(tree->function_count + 1u, sizeof(*adding->names));
+    if (grouping != FUNCTIONS_EACH)
+        adding->row = memory_zalloc(tree->function_count + 1u, sizeof(*adding->row));
     for (uint32_t i = 0; i < tree->function_count; i++) {
         const struct calltree_function *function = &tree->functions[i];
-        enum regex_result result = regex_find(search, function->name, function->length, 0, NULL);
+        if (grouping == FUNCTIONS_EACH) {
+            adding->names[adding->row_count++] = (struct row_name){
+                function->name, function->length, function->file, function->binary};
+        } else {
+            struct row_name name = group_name(function, grouping);
+            adding->row[i] = named_row(adding, &table, &name);
+        }
+    }
+    id_table_release(&table);
+}
+
+static uint32_t row_of(const struct adding *adding, uint32_t function)
+{
+    return adding->row ? adding->row[function] : function;
+}
+
+static int find_matches(struct adding *adding, const struct regex *search, struct error *error)
+{
+    if (!search)
+        return 0;
+    adding->matched = memory_zalloc(adding->row_count + 1u, sizeof(*adding->matched));
+    for (uint32_t i = 0; i < adding->row_count; i++) {
+        const struct row_name *name = &adding->names[i];
+        enum regex_result result = regex_find(search, name->text, name->length, 0, NULL);
         if (result == REGEX_LIMIT)
             return error_set(error, -EINVAL,
-                             "The search expression is too expensive for the name \"%.100s\"; use "
+                             "The search expression is too expensive for the name \"%.*s\"; use "
                              "a simpler one.",
-                             function->name);
+                             (int)MIN(name->length, (size_t)100), name->text);
         adding->matched[i] = result == REGEX_MATCH;
     }
     return 0;
@@ -112,10 +189,10 @@ static void add_values(struct adding *adding)
         bool found = false;
         if (!value)
             continue;
-        int64_t *flat = &adding->flat[tree->nodes[leaf].function];
+        int64_t *flat = &adding->flat[row_of(adding, tree->nodes[leaf].function)];
         *flat = add_saturated(*flat, value);
         for (uint32_t node = leaf; node; node = tree->nodes[node].parent) {
-            uint32_t function = tree->nodes[node].function;
+            uint32_t function = row_of(adding, tree->nodes[node].function);
             if (adding->matched && adding->matched[function])
                 found |= !adding->above || !adding->above[node];
             if (stamp[function] == leaf)
@@ -151,17 +228,16 @@ static bool is_within(const char *name, size_t length, uint32_t partition, uint3
 static void add_rows(struct function_table *table, const struct adding *adding,
                      enum calltree_side side, const struct function_choice *choice)
 {
-    const struct calltree *tree = adding->tree;
-    for (uint32_t i = 0; i < tree->function_count; i++) {
-        const struct calltree_function *function = &tree->functions[i];
+    for (uint32_t i = 0; i < adding->row_count; i++) {
+        const struct row_name *name = &adding->names[i];
         if ((!adding->flat[i] && !adding->cumulative[i]) ||
             (adding->matched && !adding->matched[i]))
             continue;
         if (choice->partitions > 1 &&
-            XXH3_64bits(function->name, function->length) % choice->partitions != choice->partition)
+            !is_within(name->text, name->length, choice->partition, choice->partitions))
             continue;
-        struct function_row *row = function_table_row(table, function->name, function->length,
-                                                      function->file, function->binary);
+        struct function_row *row =
+            function_table_row(table, name->text, name->length, name->file, name->binary);
         row->flat[side] = add_saturated(row->flat[side], adding->flat[i]);
         row->cumulative[side] = add_saturated(row->cumulative[side], adding->cumulative[i]);
     }
@@ -188,6 +264,7 @@ int function_table_add(struct function_table *table, const struct calltree *tree
         .flat = memory_zalloc(tree->function_count + 1u, sizeof(*adding.flat)),
         .cumulative = memory_zalloc(tree->function_count + 1u, sizeof(*adding.cumulative)),
     };
+    name_rows(&adding, choice->grouping);
     int r = find_matches(&adding, choice->search, error);
     if (!r) {
         find_above(&adding, choice->focus_count);
@@ -199,6 +276,8 @@ int function_table_add(struct function_table *table, const struct calltree *tree
     free(adding.cumulative);
     free(adding.matched);
     free(adding.above);
+    free(adding.names);
+    free(adding.row);
     return r;
 }
 

@@ -38,9 +38,14 @@ const char *function_text(const struct function_table *table, uint32_t string);
 struct function_row *function_table_row(struct function_table *table, const char *name,
                                         size_t length, const char *file, const char *binary);
 
+/* A row of the table stands for a function, or all functions of a package or of a binary, for which
+ * a stack counts once, too. */
+enum function_grouping { FUNCTIONS_EACH, FUNCTIONS_BY_PACKAGE, FUNCTIONS_BY_BINARY };
+
 /* What is added of a tree. */
 struct function_choice {
-    const struct regex *search; /* only functions whose names it matches; NULL: all */
+    enum function_grouping grouping;
+    const struct regex *search; /* only rows whose names it matches; NULL: all */
     /* How many frames all stacks begin with. A zoom to the last of them leaves the others outside,
      * and a search doesn't look there. */
     size_t focus_count;

@@ -105,6 +105,22 @@ static bool is_shared(const struct profile *profile, uint32_t node)
     return false;
 }
 
+/* Functions in which threads wait for locks: the waiter is their caller. */
+static const char *const lockers[] = {
+    "futex",         "lll_",         "_lock",           "lock_slow",
+    "pthread_cond_", "std::mutex",   "std::lock_guard", "std::unique_lock",
+    "syscall",       "runtime.sema", "sync.(*",         "PyMutex_",
+    "take_gil",
+};
+
+static bool is_locker(const char *name)
+{
+    for (size_t i = 0; i < ARRAY_LENGTH(lockers); i++)
+        if (strstr(name, lockers[i]))
+            return true;
+    return false;
+}
+
 /* The function that held a lock: the innermost of the holder's stack that doesn't unlock, and of
  * the program itself where there is one. */
 static uint32_t holder_of(const struct profile *profile, uint32_t node)
@@ -143,6 +159,29 @@ static uint32_t lock_of(const struct profile *profile, uint32_t node)
         if (triage_lock_name(function_of(profile, node), &length))
             return profile->frames[profile->nodes[node].frame].function;
     return 0;
+}
+
+/* The function that waits: the innermost of the waiter's stack that doesn't lock, and of the
+ * program itself where there is one. */
+static uint32_t waiter_of(const struct profile *profile, uint32_t node)
+{
+    uint32_t found = 0, own = 0, waiter = node;
+    size_t length;
+    for (uint32_t at = node; at; at = profile->nodes[at].parent)
+        if (!strcmp(function_of(profile, at), TRIAGE_HOLDER_MARK))
+            waiter = profile->nodes[at].parent;
+    for (; waiter; waiter = profile->nodes[waiter].parent) {
+        const char *name = function_of(profile, waiter);
+        uint32_t function = profile->frames[profile->nodes[waiter].frame].function;
+        if (!*name || is_locker(name) || triage_lock_name(name, &length) ||
+            !strcmp(name, "[kernel lock]"))
+            continue;
+        if (!found)
+            found = function;
+        if (!own && !is_shared(profile, waiter))
+            own = function;
+    }
+    return own ? own : found;
 }
 
 static uint32_t label_of(const struct profile *profile, uint32_t label_set, const char *key)
@@ -187,6 +226,42 @@ static void find_others(const struct profile *profile, unsigned type, const uint
         if (!count || !all[most].ns)
             return;
         triage->others[triage->other_count++] = all[most];
+        all[most].ns = 0;
+    }
+}
+
+#define EDGES_COUNTED 256 /* different ones beyond these are left out */
+
+static void find_edges(const struct profile *profile, unsigned type, const uint8_t *row_kinds,
+                       struct triage *triage)
+{
+    struct triage_edge all[EDGES_COUNTED];
+    size_t count = 0;
+    for (size_t row = 0; row < profile->samples.count; row++) {
+        uint32_t node = profile->samples.node[row];
+        if (row_kinds[row] != TRIAGE_LOCK || profile->samples.values[type][row] <= 0)
+            continue;
+        struct triage_edge edge = {.waiter = waiter_of(profile, node),
+                                   .lock = lock_of(profile, node),
+                                   .holder = holder_of(profile, node)};
+        size_t at = 0;
+        while (at < count && (all[at].waiter != edge.waiter || all[at].lock != edge.lock ||
+                              all[at].holder != edge.holder))
+            at++;
+        if (at == EDGES_COUNTED)
+            continue;
+        if (at == count)
+            all[count++] = edge;
+        all[at].ns = add_saturated(all[at].ns, profile->samples.values[type][row]);
+    }
+    while (triage->edge_count < TRIAGE_EDGES_MAX) {
+        size_t most = 0;
+        for (size_t i = 1; i < count; i++)
+            if (all[i].ns > all[most].ns)
+                most = i;
+        if (!count || !all[most].ns)
+            return;
+        triage->edges[triage->edge_count++] = all[most];
         all[most].ns = 0;
     }
 }
@@ -294,6 +369,7 @@ int triage_profile(const struct profile *profile, struct triage *ret_triage, str
     triage.holder = largest(holders, profile->function_count, &triage.holder_ns);
     triage.lock = largest(locks, profile->function_count, &triage.lock_ns);
     find_others(profile, type, row_kinds, &triage);
+    find_edges(profile, type, row_kinds, &triage);
     find_errors(profile, &triage);
     *ret_triage = triage;
     return 0;

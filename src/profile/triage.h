@@ -32,6 +32,13 @@ struct triage_other {
     int64_t ns;
 };
 
+/* Pairs of waiter and holder, with the lock: functions by their ids, 0: not known. */
+#define TRIAGE_EDGES_MAX 10
+struct triage_edge {
+    uint32_t waiter, lock, holder;
+    int64_t ns;
+};
+
 struct triage {
     int64_t ns[TRIAGE_KINDS];
     int64_t error_ns[TRIAGE_KINDS]; /* standard errors, as the recording has them */
@@ -46,6 +53,8 @@ struct triage {
     int64_t lock_ns;
     struct triage_other others[TRIAGE_OTHERS_MAX]; /* most first */
     size_t other_count;
+    struct triage_edge edges[TRIAGE_EDGES_MAX]; /* most first, whatever the verdict */
+    size_t edge_count;
 };
 
 /* -ENODATA when the profile has no wall-clock time by state. Its stacks must have names. */

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/text.h"
+#include "io/json_write.h"
 
 #define FRAMES_SHOWN 24
 
@@ -96,6 +97,44 @@ static void put_lock(const struct profile *profile, const struct triage *triage,
     }
 }
 
+static const char *function_name(const struct profile *profile, uint32_t function)
+{
+    return function ? profile_text(profile, profile->functions[function].name) : "";
+}
+
+/* "queue", "0x7f12"; of the function that is a lock's mark. */
+static const char *lock_name(const struct profile *profile, uint32_t function, size_t *ret_length)
+{
+    const char *name =
+        function ? triage_lock_name(function_name(profile, function), ret_length) : NULL;
+    if (!name)
+        *ret_length = 0;
+    return name ? name : "";
+}
+
+static void put_edges(const struct profile *profile, const struct triage *triage,
+                      const char *bullet, struct buffer *out)
+{
+    if (triage->verdict != TRIAGE_LOCK || !triage->edge_count)
+        return;
+    buffer_add_text(out, "\nWho waited, for which lock, and who held it:\n");
+    for (size_t i = 0; i < triage->edge_count; i++) {
+        const struct triage_edge *edge = &triage->edges[i];
+        size_t length;
+        const char *lock = lock_name(profile, edge->lock, &length);
+        buffer_printf(out, "%s%5.1f%% ", bullet, percent(edge->ns, triage->ns[TRIAGE_LOCK]));
+        put_name(out, edge->waiter ? function_name(profile, edge->waiter) : "(unknown)");
+        buffer_add_text(out, " -> ");
+        if (length)
+            text_escape_terminal(out, lock, length);
+        else
+            buffer_add_text(out, "(a lock)");
+        buffer_add_text(out, " -> ");
+        put_name(out, edge->holder ? function_name(profile, edge->holder) : "(not seen)");
+        buffer_add_char(out, '\n');
+    }
+}
+
 static void put_others(const struct profile *profile, const struct triage *triage,
                        const char *bullet, struct buffer *out)
 {
@@ -132,6 +171,7 @@ void triage_put_text(const struct profile *profile, const struct triage *triage,
         buffer_printf(out, " %s\n", triage_kind_words((enum triage_kind)kind));
     }
     put_lock(profile, triage, out);
+    put_edges(profile, triage, bullet, out);
     put_others(profile, triage, bullet, out);
     if (triage->node) {
         double share = percent(triage->node_ns, triage->ns[triage->verdict]);
@@ -150,28 +190,17 @@ void triage_put_text(const struct profile *profile, const struct triage *triage,
     buffer_printf(out, "\nNext: %s\n", advice(triage->verdict));
 }
 
-static void put_json_text(struct buffer *out, const char *key, const char *text, size_t length)
+static void put_json_numbers(struct json_writer *json, const char *key, const int64_t *values)
 {
-    buffer_printf(out, ",\"%s\":", key);
-    text_escape_json(out, text, length);
-}
-
-static void put_json_cstring(struct buffer *out, const char *key, const char *text)
-{
-    put_json_text(out, key, text, strlen(text));
-}
-
-static void put_json_numbers(struct buffer *out, const char *key, const int64_t *values)
-{
-    buffer_printf(out, ",\"%s\":{", key);
+    json_write_key(json, key);
+    json_write_object(json);
     for (unsigned kind = 0; kind < TRIAGE_KINDS; kind++)
-        buffer_printf(out, "%s\"%s\":%lld", kind ? "," : "",
-                      triage_kind_name((enum triage_kind)kind), (long long)values[kind]);
-    buffer_add_char(out, '}');
+        json_member_signed(json, triage_kind_name((enum triage_kind)kind), values[kind]);
+    json_write_object_end(json);
 }
 
 static void put_json_lock(const struct profile *profile, const struct triage *triage,
-                          struct buffer *out)
+                          struct json_writer *json)
 {
     size_t length;
     const char *lock =
@@ -179,43 +208,72 @@ static void put_json_lock(const struct profile *profile, const struct triage *tr
                            profile_text(profile, profile->functions[triage->lock].name), &length)
                      : NULL;
     if (triage->holder) {
-        put_json_cstring(out, "holder",
+        json_member_text(json, "holder",
                          profile_text(profile, profile->functions[triage->holder].name));
-        buffer_printf(out, ",\"holder_ns\":%lld", (long long)triage->holder_ns);
+        json_member_signed(json, "holder_ns", triage->holder_ns);
     }
     if (lock) {
-        put_json_text(out, "lock", lock, length);
-        buffer_printf(out, ",\"lock_ns\":%lld", (long long)triage->lock_ns);
+        json_write_key(json, "lock");
+        json_write_bytes(json, lock, length);
+        json_member_signed(json, "lock_ns", triage->lock_ns);
     }
+}
+
+static void put_json_edges(const struct profile *profile, const struct triage *triage,
+                           struct json_writer *json)
+{
+    json_write_key(json, "locks");
+    json_write_array(json);
+    for (size_t i = 0; i < triage->edge_count; i++) {
+        const struct triage_edge *edge = &triage->edges[i];
+        size_t length;
+        const char *lock = lock_name(profile, edge->lock, &length);
+        json_write_object(json);
+        json_member_signed(json, "ns", edge->ns);
+        json_member_text(json, "waiter", function_name(profile, edge->waiter));
+        json_write_key(json, "lock");
+        json_write_bytes(json, lock, length);
+        json_member_text(json, "holder", function_name(profile, edge->holder));
+        json_write_object_end(json);
+    }
+    json_write_array_end(json);
 }
 
 void triage_put_json(const struct profile *profile, const struct triage *triage, struct buffer *out)
 {
     const char *names[FRAMES_SHOWN];
-    buffer_printf(out, "{\"verdict\":\"%s\",\"words\":\"%s\",\"busy_ns\":%lld",
-                  triage_kind_name(triage->verdict), triage_kind_words(triage->verdict),
-                  (long long)triage->busy_ns);
-    put_json_numbers(out, "ns", triage->ns);
-    put_json_numbers(out, "error_ns", triage->error_ns);
-    put_json_lock(profile, triage, out);
-    buffer_add_text(out, ",\"ran_instead\":[");
+    struct json_writer writer = json_writer(out), *json = &writer;
+    json_write_object(json);
+    json_member_text(json, "verdict", triage_kind_name(triage->verdict));
+    json_member_text(json, "words", triage_kind_words(triage->verdict));
+    json_member_signed(json, "busy_ns", triage->busy_ns);
+    put_json_numbers(json, "ns", triage->ns);
+    put_json_numbers(json, "error_ns", triage->error_ns);
+    put_json_lock(profile, triage, json);
+    put_json_edges(profile, triage, json);
+    json_write_key(json, "ran_instead");
+    json_write_array(json);
     for (size_t i = 0; i < triage->other_count; i++) {
         const struct triage_other *other = &triage->others[i];
-        buffer_printf(out, "%s{\"ns\":%lld", i ? "," : "", (long long)other->ns);
-        put_json_cstring(out, "name", profile_text(profile, other->name));
+        json_write_object(json);
+        json_member_signed(json, "ns", other->ns);
+        json_member_text(json, "name", profile_text(profile, other->name));
         if (other->cgroup)
-            put_json_cstring(out, "cgroup", profile_text(profile, other->cgroup));
-        buffer_add_char(out, '}');
+            json_member_text(json, "cgroup", profile_text(profile, other->cgroup));
+        json_write_object_end(json);
     }
+    json_write_array_end(json);
     double share = percent(triage->node_ns, triage->ns[triage->verdict]) / 100;
-    buffer_printf(out, "],\"stack_ns\":%lld,\"stack_share_error\":%.4f,\"stack\":[",
-                  (long long)triage->node_ns, triage_share_error(triage, triage->verdict, share));
+    json_member_signed(json, "stack_ns", triage->node_ns);
+    json_member_fixed(json, "stack_share_error", triage_share_error(triage, triage->verdict, share),
+                      4);
+    json_write_key(json, "stack");
+    json_write_array(json);
     size_t count = list_stack(profile, triage->node, names);
-    for (size_t i = 0; i < count; i++) {
-        buffer_add_text(out, i ? "," : "");
-        text_escape_json(out, names[i], strlen(names[i]));
-    }
-    buffer_add_char(out, ']');
-    put_json_cstring(out, "next", advice(triage->verdict));
-    buffer_add_text(out, "}\n");
+    for (size_t i = 0; i < count; i++)
+        json_write_text(json, names[i]);
+    json_write_array_end(json);
+    json_member_text(json, "next", advice(triage->verdict));
+    json_write_object_end(json);
+    buffer_add_char(out, '\n');
 }

@@ -6,20 +6,7 @@
 
 #include "base/text.h"
 #include "compare/gate/gate.h"
-
-static void add_json_text(struct buffer *out, const char *text)
-{
-    text_escape_json(out, text, strlen(text));
-}
-
-/* JSON has no infinity: null stands for "unbounded" or "unknown". */
-static void add_json_number(struct buffer *out, const char *key, double value)
-{
-    if (isfinite(value))
-        buffer_printf(out, ",\"%s\":%.9g", key, value);
-    else
-        buffer_printf(out, ",\"%s\":null", key);
-}
+#include "io/json_write.h"
 
 static void add_percent(struct buffer *out, double share, bool sign)
 {
@@ -120,40 +107,49 @@ void gate_write_text(const struct gate_result *result, const struct comparison *
     buffer_add_char(out, '\n');
 }
 
+/* Infinity, for "unbounded" or "unknown", becomes null. */
+static void write_json_check(struct json_writer *json, const struct gate_check *check)
+{
+    json_write_object(json);
+    json_member_text(json, "outcome", gate_outcome_names[check->outcome]);
+    json_member_text(json, "limit_name", check->limit->name);
+    json_member_text(json, "kind", gate_kind_names[check->limit->kind]);
+    if (check->function)
+        json_member_text(json, "function", check->function);
+    else
+        json_member_null(json, "function");
+    json_member_text(json, "measure", check->measure);
+    json_member_number(json, "limit", check->limit->limit);
+    json_member_number(json, "base", check->base);
+    json_member_number(json, "new", check->value);
+    json_member_number(json, "growth", check->growth);
+    json_member_number(json, "low", check->change_low);
+    json_member_number(json, "high", check->change_high);
+    json_member_number(json, "p", check->p);
+    json_member_number(json, "more_seconds", check->more_seconds);
+    json_write_object_end(json);
+}
+
 void gate_write_json(const struct gate_result *result, const struct comparison *comparison,
                      struct buffer *out)
 {
-    buffer_printf(out, "{\"outcome\":\"%s\",\"failed\":%zu,\"undecided\":%zu,\"compared\":%zu",
-                  gate_outcome_names[result->outcome], result->failed, result->undecided,
-                  comparison->judged);
-    buffer_printf(out, ",\"normalize\":\"%s\",\"method\":\"%s\"",
-                  compare_normalize_names[comparison->options.normalize],
-                  compare_method_names[comparison->method]);
-    add_json_number(out, "overdispersion", comparison->overdispersion);
-    add_json_number(out, "more_samples", result->more_samples);
-    buffer_add_text(out, ",\"checks\":[");
-    for (size_t i = 0; i < result->count; i++) {
-        const struct gate_check *check = &result->checks[i];
-        buffer_printf(out, "%s{\"outcome\":\"%s\",\"limit_name\":", i ? "," : "",
-                      gate_outcome_names[check->outcome]);
-        add_json_text(out, check->limit->name);
-        buffer_printf(out, ",\"kind\":\"%s\",\"function\":", gate_kind_names[check->limit->kind]);
-        if (check->function)
-            add_json_text(out, check->function);
-        else
-            buffer_add_text(out, "null");
-        buffer_printf(out, ",\"measure\":\"%s\"", check->measure);
-        add_json_number(out, "limit", check->limit->limit);
-        add_json_number(out, "base", check->base);
-        add_json_number(out, "new", check->value);
-        add_json_number(out, "growth", check->growth);
-        add_json_number(out, "low", check->change_low);
-        add_json_number(out, "high", check->change_high);
-        add_json_number(out, "p", check->p);
-        add_json_number(out, "more_seconds", check->more_seconds);
-        buffer_add_char(out, '}');
-    }
-    buffer_add_text(out, "]}\n");
+    struct json_writer json = json_writer(out);
+    json_write_object(&json);
+    json_member_text(&json, "outcome", gate_outcome_names[result->outcome]);
+    json_member_unsigned(&json, "failed", result->failed);
+    json_member_unsigned(&json, "undecided", result->undecided);
+    json_member_unsigned(&json, "compared", comparison->judged);
+    json_member_text(&json, "normalize", compare_normalize_names[comparison->options.normalize]);
+    json_member_text(&json, "method", compare_method_names[comparison->method]);
+    json_member_number(&json, "overdispersion", comparison->overdispersion);
+    json_member_number(&json, "more_samples", result->more_samples);
+    json_write_key(&json, "checks");
+    json_write_array(&json);
+    for (size_t i = 0; i < result->count; i++)
+        write_json_check(&json, &result->checks[i]);
+    json_write_array_end(&json);
+    json_write_object_end(&json);
+    buffer_add_char(out, '\n');
 }
 
 /* Names come from profiles: nothing in them may end a cell or become markup. */

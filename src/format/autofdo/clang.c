@@ -9,9 +9,14 @@
 static void write_lines(struct buffer *out, const struct fdo_tree *tree, uint32_t function,
                         unsigned depth)
 {
-    for (uint32_t at = tree->functions[function].first_line; at; at = tree->lines[at - 1].next)
-        buffer_printf(out, "%*s%u: %llu\n", (int)depth, "", tree->lines[at - 1].offset,
+    for (uint32_t at = tree->functions[function].first_line; at; at = tree->lines[at - 1].next) {
+        buffer_printf(out, "%*s%u: %llu", (int)depth, "", tree->lines[at - 1].offset,
                       (unsigned long long)tree->lines[at - 1].count);
+        for (uint32_t to = tree->lines[at - 1].first_target; to; to = tree->targets[to - 1].next)
+            buffer_printf(out, " %s:%llu", tree->functions[tree->targets[to - 1].function].name,
+                          (unsigned long long)tree->targets[to - 1].count);
+        buffer_add_char(out, '\n');
+    }
 }
 
 /* A function and all that is inlined into it, depth first. */

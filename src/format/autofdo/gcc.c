@@ -29,12 +29,15 @@ static void add_counter(struct buffer *out, uint64_t value)
     add_word(out, (uint32_t)(value >> 32));
 }
 
-/* A name's length with its zero byte, and its bytes. */
+/* A name's length with its zero byte, and its bytes. gcc takes the first for none, so that one is
+ * empty. */
 static void add_names(struct buffer *out, const struct fdo_tree *tree)
 {
     add_word(out, (uint32_t)TAG_NAMES);
     add_word(out, 0); /* the length, which nobody reads */
-    add_word(out, (uint32_t)tree->function_count);
+    add_word(out, (uint32_t)tree->function_count + 1);
+    add_word(out, 1);
+    buffer_add_char(out, '\0');
     for (size_t i = 0; i < tree->function_count; i++) {
         size_t length = strlen(tree->functions[i].name) + 1;
         add_word(out, (uint32_t)length);
@@ -52,13 +55,21 @@ static void add_head(struct buffer *out, const struct fdo_tree *tree, uint32_t f
         lines++;
     for (uint32_t at = self->first_child; at; at = tree->functions[at - 1].next)
         children++;
-    add_word(out, function);
+    add_word(out, function + 1);
     add_word(out, lines);
     add_word(out, children);
     for (uint32_t at = self->first_line; at; at = tree->lines[at - 1].next) {
         add_word(out, tree->lines[at - 1].offset << 16);
-        add_word(out, 0); /* targets of indirect calls */
+        uint32_t targets = 0, first = tree->lines[at - 1].first_target;
+        for (uint32_t to = first; to; to = tree->targets[to - 1].next)
+            targets++;
+        add_word(out, targets);
         add_counter(out, tree->lines[at - 1].count);
+        for (uint32_t to = first; to; to = tree->targets[to - 1].next) {
+            add_word(out, 0); /* the kind of histogram, which nobody reads */
+            add_counter(out, tree->targets[to - 1].function + 1ull);
+            add_counter(out, tree->targets[to - 1].count);
+        }
     }
 }
 

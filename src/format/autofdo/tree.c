@@ -10,6 +10,7 @@
 #include "base/number.h"
 
 #define INLINED_MAX 64
+#define TARGETS_MAX 64    /* of one line: compilers use the first few */
 #define OFFSET_MAX 0xffff /* lines from a function's first: both formats have 16 bits */
 
 void fdo_tree_release(struct fdo_tree *tree)
@@ -20,6 +21,9 @@ void fdo_tree_release(struct fdo_tree *tree)
     free(tree->lines);
     free(tree->places);
     free(tree->order);
+    free(tree->targets);
+    free(tree->entries);
+    id_table_release(&tree->entry_index);
     id_table_release(&tree->function_index);
     id_table_release(&tree->line_index);
     id_table_release(&tree->place_index);
@@ -124,31 +128,149 @@ static bool offset_of(const struct profile *profile, const struct profile_frame 
     return true;
 }
 
-/* Where a sample was taken: the innermost function, and those that it was inlined into. */
+/* Where an instruction is: the innermost function, and those that it was inlined into. */
+struct place {
+    const struct profile_frame *chain[INLINED_MAX];
+    uint32_t offsets[INLINED_MAX];
+    size_t depth;
+    uint32_t outside; /* the node that called it */
+};
+
+static bool find_place(const struct profile *profile, uint32_t node, struct place *place)
+{
+    place->depth = 0;
+    for (; node && place->depth < INLINED_MAX; node = profile->nodes[node].parent) {
+        const struct profile_frame *frame = &profile->frames[profile->nodes[node].frame];
+        if (!offset_of(profile, frame, &place->offsets[place->depth]))
+            return false;
+        place->chain[place->depth++] = frame;
+        if (!frame->inlined) {
+            place->outside = profile->nodes[node].parent;
+            return true;
+        }
+    }
+    return false;
+}
+
+/* The function that wasn't inlined. */
+static uint32_t outer_function(struct fdo_tree *tree, const struct profile *profile,
+                               const struct place *place)
+{
+    return function_of(tree, linker_name(profile, place->chain[place->depth - 1]), 0, 0);
+}
+
+static uint32_t inner_function(struct fdo_tree *tree, const struct profile *profile,
+                               const struct place *place, uint64_t count)
+{
+    uint32_t function = outer_function(tree, profile, place);
+    tree->functions[function].total += count;
+    for (size_t i = place->depth - 1; i-- > 0;) {
+        function = function_of(tree, linker_name(profile, place->chain[i]), function + 1,
+                               place->offsets[i + 1]);
+        tree->functions[function].total += count;
+    }
+    return function;
+}
+
 static bool add_sample(struct fdo_tree *tree, const struct profile *profile, uint32_t node,
                        uint64_t count)
 {
-    const struct profile_frame *chain[INLINED_MAX];
-    uint32_t offsets[INLINED_MAX];
-    size_t depth = 0;
-    for (; node && depth < INLINED_MAX; node = profile->nodes[node].parent) {
-        const struct profile_frame *frame = &profile->frames[profile->nodes[node].frame];
-        if (!offset_of(profile, frame, &offsets[depth]))
-            return false;
-        chain[depth++] = frame;
-        if (!frame->inlined)
-            break;
-    }
-    if (!depth || chain[depth - 1]->inlined)
+    struct place place;
+    if (!find_place(profile, node, &place))
         return false;
-    uint32_t function = function_of(tree, linker_name(profile, chain[depth - 1]), 0, 0);
-    tree->functions[function].total += count;
-    for (size_t i = depth - 1; i-- > 0;) {
-        function = function_of(tree, linker_name(profile, chain[i]), function + 1, offsets[i + 1]);
-        tree->functions[function].total += count;
-    }
-    count_place(tree, line_of(tree, function, offsets[0]), chain[0]->address, count);
+    uint32_t function = inner_function(tree, profile, &place, count);
+    count_place(tree, line_of(tree, function, place.offsets[0]), place.chain[0]->address, count);
     return true;
+}
+
+/* ---- branch stacks ---- */
+
+static struct fdo_place *entry_of(struct fdo_tree *tree, uint32_t function, bool add)
+{
+    uint64_t hash = hash_word(function);
+    struct id_probe probe = id_probe_start(hash);
+    uint32_t found;
+    while ((found = id_table_next(&tree->entry_index, &probe)) != ID_NONE)
+        if (tree->entries[found].line == function)
+            return &tree->entries[found];
+    if (!add)
+        return NULL;
+    array_reserve(tree->entries, tree->entry_capacity, tree->entry_count + 1);
+    found = (uint32_t)tree->entry_count++;
+    tree->entries[found] = (struct fdo_place){.line = function, .address = UINT64_MAX};
+    id_table_insert(&tree->entry_index, hash, found);
+    return &tree->entries[found];
+}
+
+/* Whoever is called is executed from its entry on, so that is its lowest address. */
+static void note_entry(struct fdo_tree *tree, const struct profile *profile, uint32_t node)
+{
+    struct place place;
+    if (!find_place(profile, node, &place))
+        return;
+    struct fdo_place *entry = entry_of(tree, outer_function(tree, profile, &place), true);
+    entry->address = MIN(entry->address, place.chain[0]->address);
+}
+
+static void count_target(struct fdo_tree *tree, uint32_t line, uint32_t function, uint64_t count)
+{
+    uint32_t *link = &tree->lines[line].first_target;
+    unsigned known = 0;
+    for (; *link; link = &tree->targets[*link - 1].next, known++)
+        if (tree->targets[*link - 1].function == function) {
+            tree->targets[*link - 1].count += count;
+            return;
+        }
+    if (known >= TARGETS_MAX)
+        return;
+    uint32_t added = (uint32_t)tree->target_count + 1;
+    *link = added;
+    array_reserve(tree->targets, tree->target_capacity, tree->target_count + 1);
+    tree->targets[tree->target_count++] = (struct fdo_target){.function = function, .count = count};
+}
+
+/* A branch to a function's entry is a call. Its stack is where it came from and where it went. */
+static void add_branch(struct fdo_tree *tree, const struct profile *profile, uint32_t node,
+                       uint64_t count)
+{
+    struct place to, from;
+    if (!find_place(profile, node, &to))
+        return;
+    uint32_t callee = outer_function(tree, profile, &to);
+    const struct fdo_place *entry = entry_of(tree, callee, false);
+    if (!entry || entry->address != to.chain[0]->address)
+        return;
+    tree->functions[callee].head += count;
+    if (!to.outside || !find_place(profile, to.outside, &from))
+        return;
+    uint32_t caller = inner_function(tree, profile, &from, 0);
+    count_target(tree, line_of(tree, caller, from.offsets[0]), callee, count);
+}
+
+/* Each of a line's bytes was counted: what it was executed is what its busiest one was. */
+static void add_up_lines(struct fdo_tree *tree)
+{
+    for (size_t i = 0; i < tree->function_count; i++) {
+        tree->functions[i].total = 0;
+        for (uint32_t at = tree->functions[i].first_line; at; at = tree->lines[at - 1].next)
+            tree->functions[i].total += tree->lines[at - 1].count;
+    }
+    for (size_t i = tree->function_count; i-- > 0;)
+        if (tree->functions[i].parent)
+            tree->functions[tree->functions[i].parent - 1].total += tree->functions[i].total;
+}
+
+static void add_branches(struct fdo_tree *tree, const struct profile *profile, unsigned executions)
+{
+    unsigned type = profile_find_type(profile, "taken_branches");
+    const struct profile_samples *samples = &profile->samples;
+    for (size_t row = 0; row < samples->count; row++)
+        if (samples->values[executions][row] > 0)
+            note_entry(tree, profile, samples->node[row]);
+    for (size_t row = 0; type < profile->type_count && row < samples->count; row++)
+        if (samples->values[type][row] > 0)
+            add_branch(tree, profile, samples->node[row], (uint64_t)samples->values[type][row]);
+    add_up_lines(tree);
 }
 
 static int compare_totals(const void *left, const void *right, void *context)
@@ -174,9 +296,11 @@ int fdo_tree_build(struct fdo_tree *tree, const struct profile *profile, int typ
                    struct error *error)
 {
     unsigned samples = profile_find_type(profile, "samples");
-    unsigned used = type >= 0                       ? (unsigned)type
-                    : samples < profile->type_count ? samples
-                                                    : profile_default_type(profile);
+    unsigned executions = profile_find_type(profile, "executions");
+    unsigned used = type >= 0                          ? (unsigned)type
+                    : executions < profile->type_count ? executions
+                    : samples < profile->type_count    ? samples
+                                                       : profile_default_type(profile);
     for (size_t row = 0; used < profile->type_count && row < profile->samples.count; row++) {
         int64_t value = profile->samples.values[used][row];
         if (value <= 0)
@@ -191,6 +315,8 @@ int fdo_tree_build(struct fdo_tree *tree, const struct profile *profile, int typ
                          "No sample has a function with its first line: AutoFDO needs debug "
                          "information (build with -g, and symbolize with `assay convert "
                          "--symbolize`).");
+    if (used == executions)
+        add_branches(tree, profile, executions);
     sort_functions(tree);
     return 0;
 }
@@ -198,5 +324,7 @@ int fdo_tree_build(struct fdo_tree *tree, const struct profile *profile, int typ
 uint64_t fdo_head_count(const struct fdo_tree *tree, uint32_t function)
 {
     uint32_t line = tree->functions[function].first_line;
+    if (tree->functions[function].head)
+        return tree->functions[function].head;
     return line ? MAX(tree->lines[line - 1].count, 1ull) : 1;
 }

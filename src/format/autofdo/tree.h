@@ -15,6 +15,7 @@ struct fdo_function {
     uint32_t parent;      /* index + 1; 0: not inlined */
     uint32_t offset;      /* of the call in the parent: lines from its first */
     uint64_t total;       /* with all inlined into it */
+    uint64_t head;        /* calls that were seen; 0: none were */
     uint32_t first_line;  /* index + 1 into lines; by offset */
     uint32_t first_child; /* index + 1 into functions */
     uint32_t next;        /* of the same parent */
@@ -22,8 +23,15 @@ struct fdo_function {
 
 struct fdo_line {
     uint32_t function, offset;
-    uint64_t count; /* of its busiest instruction */
-    uint32_t next;  /* of the same function: index + 1 */
+    uint64_t count;        /* of its busiest instruction */
+    uint32_t next;         /* of the same function: index + 1 */
+    uint32_t first_target; /* index + 1: who was called from here */
+};
+
+struct fdo_target {
+    uint32_t function; /* that was not inlined */
+    uint64_t count;
+    uint32_t next; /* of the same line: index + 1 */
 };
 
 struct fdo_place { /* an instruction */
@@ -42,16 +50,22 @@ struct fdo_tree {
     struct fdo_place *places;
     size_t place_count, place_capacity;
     struct id_table place_index;
+    struct fdo_target *targets;
+    size_t target_count, target_capacity;
+    struct fdo_place *entries; /* `line` is a function: its lowest address that was executed */
+    size_t entry_count, entry_capacity;
+    struct id_table entry_index;
     uint32_t *order; /* functions that were not inlined, those with the most samples first */
     size_t order_count;
     uint64_t used, left_out; /* samples; the latter have no line or are the kernel's */
 };
 
-/* Of a sample type: -1 is samples/count where there is one. An error when nothing can be used. */
+/* Of a sample type: -1 is what branch stacks say was executed where there are any, or else
+ * samples/count. An error when nothing can be used. */
 int fdo_tree_build(struct fdo_tree *tree, const struct profile *profile, int type,
                    struct error *error);
 void fdo_tree_release(struct fdo_tree *tree);
 
-/* The samples of a function's first line that has any: how often it was entered, as far as samples
- * can say. */
+/* How often a function was entered: the calls that branch stacks have, or else the samples of its
+ * first line that has any. */
 uint64_t fdo_head_count(const struct fdo_tree *tree, uint32_t function);

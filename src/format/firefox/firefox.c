@@ -10,7 +10,7 @@
 
 /* The tables that a thread uses: its own, or the shared ones. */
 struct view {
-    const struct firefox_tables *strings, *stacks, *frames, *functions;
+    const struct firefox_tables *strings, *stacks, *frames, *functions, *sources;
 };
 
 static struct view view_of(const struct firefox *file, const struct firefox_thread *thread)
@@ -21,6 +21,7 @@ static struct view view_of(const struct firefox *file, const struct firefox_thre
         .stacks = own->has_stacks ? own : shared,
         .frames = own->has_frames ? own : shared,
         .functions = own->has_functions ? own : shared,
+        .sources = own->has_sources ? own : shared,
     };
 }
 
@@ -82,7 +83,11 @@ static int intern_frame(struct firefox *file, const struct view *view, int64_t i
             !string_at(view, text, &function.name))
             return json_fail(&file->json, "Function %lld has no name before the end",
                              (long long)number);
+        int64_t source;
         if (at(&view->functions->function_file, number, &text) && text != FIREFOX_NONE)
+            string_at(view, text, &function.file);
+        else if (at(&view->functions->function_source, number, &source) &&
+                 at(&view->sources->source_file, source, &text))
             string_at(view, text, &function.file);
     } else if (at(&view->frames->frame_location, index, &number)) {
         uint32_t location;
@@ -100,6 +105,18 @@ static int intern_frame(struct firefox *file, const struct view *view, int64_t i
     return 0;
 }
 
+/* The caller of a stack; FIREFOX_NONE: it is a root. */
+static int64_t prefix_of(const struct firefox_tables *stacks, size_t i)
+{
+    int64_t prefix = FIREFOX_NONE, offset;
+    if (at(&stacks->stack_prefix_offset, (int64_t)i, &offset) && offset != FIREFOX_NONE)
+        return offset > 0 && (uint64_t)offset <= i ? (int64_t)i - offset
+               : offset                            ? -1
+                                                   : FIREFOX_NONE;
+    at(&stacks->stack_prefix, (int64_t)i, &prefix);
+    return prefix;
+}
+
 /* The node of each stack. A stack's prefix comes before it. */
 static int intern_stacks(struct firefox *file, const struct view *view, uint32_t *nodes)
 {
@@ -108,8 +125,7 @@ static int intern_stacks(struct firefox *file, const struct view *view, uint32_t
         MAX(view->frames->frame_function.count, view->frames->frame_location.count);
     _cleanup_free_ uint32_t *frames = memory_zalloc(frame_count + 1, sizeof(*frames));
     for (size_t i = 0; i < stacks->stack_frame.count; i++) {
-        int64_t index = stacks->stack_frame.values[i], prefix = FIREFOX_NONE;
-        at(&stacks->stack_prefix, (int64_t)i, &prefix);
+        int64_t index = stacks->stack_frame.values[i], prefix = prefix_of(stacks, i);
         if (prefix != FIREFOX_NONE && (prefix < 0 || (uint64_t)prefix >= i))
             return json_fail(&file->json, "Stack %zu comes before its caller, before the end", i);
         if (index < 0 || (uint64_t)index >= frame_count)
@@ -171,18 +187,20 @@ static int add_weight(struct firefox *file, const struct firefox_thread *thread,
                       const struct types *types, size_t row, size_t i)
 {
     struct profile *profile = file->profile;
-    int64_t weight = 1, ns;
+    int64_t weight = 1000000, ns; /* in millionths, as it was read */
     const char *unit = profile_text(profile, thread->weight_unit);
     if (i < thread->weight.count && thread->weight.values[i] != FIREFOX_NONE)
         weight = thread->weight.values[i];
     if (!strcmp(unit, "bytes")) {
-        profile_add_value(profile, row, types->bytes, weight);
+        profile_add_value(profile, row, types->bytes, weight / 1000000);
         return 0;
     }
     bool milliseconds = !strcmp(unit, "tracing-ms");
-    if (__builtin_mul_overflow(weight, milliseconds ? 1000000 : file->interval_ns, &ns))
+    if (milliseconds)
+        ns = weight;
+    else if (__builtin_mul_overflow(weight / 1000000, file->interval_ns, &ns))
         ns = INT64_MAX;
-    profile_add_value(profile, row, types->samples, milliseconds ? 1 : weight);
+    profile_add_value(profile, row, types->samples, milliseconds ? 1 : weight / 1000000);
     profile_add_value(profile, row, types->wall, ns);
     int64_t cpu = FIREFOX_NONE;
     if (file->cpu_scale && at(&thread->cpu, (int64_t)i, &cpu) && cpu > 0) {
@@ -286,6 +304,9 @@ static int firefox_detect(const uint8_t *bytes, size_t length)
         return FORMAT_CERTAIN;
     if (HAS("meta") && HAS("interval") && (HAS("processType") || HAS("stackwalk")))
         return FORMAT_CERTAIN;
+    /* A recording of developer tools before version 98 has Gecko's form as its "profile". */
+    if (HAS("label") && HAS("duration") && HAS("markers"))
+        return FORMAT_CERTAIN;
     return HAS("stackTable") && HAS("frameTable") ? FORMAT_CERTAIN : 0;
 #undef HAS
 }
@@ -294,7 +315,9 @@ const struct format format_firefox = {
     .name = "firefox",
     .text = true,
     .summary = "the Firefox Profiler's JSON, also of samply",
-    .extensions = "",
+    .extensions = ".firefox.json .firefox.json.gz",
+    .detail = PROFILE_LINES | PROFILE_LABELS | PROFILE_TIMES,
+    .write = firefox_write,
     .detect = firefox_detect,
     .read = firefox_read,
 };

@@ -24,7 +24,9 @@ struct firefox_tables {
     struct firefox_column stack_frame, stack_prefix;
     struct firefox_column frame_function, frame_line, frame_location; /* the latter: Gecko's form */
     struct firefox_column function_name, function_file;
-    bool has_stacks, has_frames, has_functions;
+    /* Newer files: how far back a stack's caller is, and files in a table of their own. */
+    struct firefox_column stack_prefix_offset, function_source, source_file;
+    bool has_stacks, has_frames, has_functions, has_sources;
 };
 
 struct firefox_thread {
@@ -47,6 +49,10 @@ struct firefox {
     int64_t interval_ns, start_ns;
     int64_t cpu_scale; /* nanoseconds of a unit of CPU time; 0: cycles, or not known */
 };
+
+/* write.c */
+int firefox_write(struct buffer *out, const struct profile *profile,
+                  const struct write_options *options, struct error *error);
 
 /* read.c */
 int firefox_read_profile(struct firefox *file, unsigned depth);

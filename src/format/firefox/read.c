@@ -21,6 +21,9 @@ void firefox_tables_release(struct firefox_tables *tables)
     free(tables->frame_location.values);
     free(tables->function_name.values);
     free(tables->function_file.values);
+    free(tables->stack_prefix_offset.values);
+    free(tables->function_source.values);
+    free(tables->source_file.values);
 }
 
 static void column_add(struct firefox_column *column, int64_t value)
@@ -91,6 +94,8 @@ static int read_strings(struct firefox *file, struct firefox_tables *tables)
 
 /* ---- tables in columns or in rows ---- */
 
+#define EARLY_POWER 6
+
 struct member {
     const char *name;
     struct firefox_column *column;
@@ -118,7 +123,7 @@ static int read_schema(struct json *json, const struct member *members, size_t c
 static int read_row(struct json *json, const struct member *members, size_t count,
                     const int places[SCHEMA_MAX])
 {
-    int64_t values[8];
+    int64_t values[SCHEMA_MAX];
     size_t place = 0;
     for (size_t i = 0; i < count; i++)
         values[i] = FIREFOX_NONE;
@@ -146,27 +151,92 @@ static int read_rows(struct json *json, const struct member *members, size_t cou
     return r;
 }
 
+/* Rows and what their places mean, which may come after them: then all places are kept. */
+struct rows {
+    int places[SCHEMA_MAX];
+    bool has_schema, has_early;
+    struct firefox_column early[SCHEMA_MAX]; /* times 10^EARLY_POWER */
+};
+
+static void rows_init(struct rows *rows)
+{
+    *rows = (struct rows){0};
+    for (size_t i = 0; i < SCHEMA_MAX; i++)
+        rows->places[i] = -1;
+}
+
+static void rows_release(struct rows *rows)
+{
+    for (size_t i = 0; i < SCHEMA_MAX; i++)
+        free(rows->early[i].values);
+}
+
+static int read_early_rows(struct json *json, struct rows *rows)
+{
+    struct member all[SCHEMA_MAX];
+    int places[SCHEMA_MAX];
+    if (rows->has_early)
+        return json_fail(json, "Rows come twice");
+    rows->has_early = true;
+    for (int i = 0; i < SCHEMA_MAX; i++) {
+        all[i] = (struct member){"", &rows->early[i], EARLY_POWER};
+        places[i] = i;
+    }
+    return read_rows(json, all, SCHEMA_MAX, places);
+}
+
+/* Moves the columns that were wanted to where they are wanted. */
+static void take_early_rows(struct rows *rows, const struct member *members, size_t count)
+{
+    for (size_t place = 0; place < SCHEMA_MAX; place++) {
+        int member = rows->places[place];
+        struct firefox_column *early = &rows->early[place];
+        if (member < 0 || (size_t)member >= count || members[member].column->count)
+            continue;
+        for (size_t i = 0; i < early->count; i++)
+            if (early->values[i] != FIREFOX_NONE && members[member].power == 0)
+                early->values[i] /= 1000000;
+        free(members[member].column->values);
+        *members[member].column = *early;
+        *early = (struct firefox_column){0};
+    }
+}
+
+/* One key of a table; *ret_known is false when it is none of a table's. */
+static int read_rows_key(struct json *json, const struct json_string *key,
+                         const struct member *members, size_t count, struct rows *rows,
+                         bool *ret_known)
+{
+    int r = 0;
+    *ret_known = true;
+    if (json_is(key, "schema") && json_kind(json) == JSON_OBJECT) {
+        r = read_schema(json, members, count, rows->places);
+        rows->has_schema = true;
+        if (r >= 0 && rows->has_early)
+            take_early_rows(rows, members, count);
+        return r;
+    }
+    if (json_is(key, "data") && json_kind(json) == JSON_ARRAY)
+        return rows->has_schema ? read_rows(json, members, count, rows->places)
+                                : read_early_rows(json, rows);
+    for (size_t i = 0; i < count; i++)
+        if (json_is(key, members[i].name))
+            return read_column(json, members[i].column, members[i].power);
+    *ret_known = false;
+    return 0;
+}
+
 static int read_table(struct json *json, const struct member *members, size_t count)
 {
-    int places[SCHEMA_MAX];
+    _cleanup_(rows_release) struct rows rows;
     struct json_string key;
-    for (size_t i = 0; i < SCHEMA_MAX; i++)
-        places[i] = -1;
+    bool known;
+    rows_init(&rows);
     if (json_kind(json) != JSON_OBJECT)
         return json_skip(json);
     int r = json_object(json);
-    while (r >= 0 && (r = json_next_key(json, &key)) > 0) {
-        if (json_is(&key, "schema") && json_kind(json) == JSON_OBJECT)
-            r = read_schema(json, members, count, places);
-        else if (json_is(&key, "data") && json_kind(json) == JSON_ARRAY)
-            r = read_rows(json, members, count, places);
-        else
-            for (size_t i = 0; i < count; i++)
-                if (json_is(&key, members[i].name)) {
-                    r = read_column(json, members[i].column, members[i].power);
-                    break;
-                }
-    }
+    while (r >= 0 && (r = json_next_key(json, &key)) > 0)
+        r = read_rows_key(json, &key, members, count, &rows, &known);
     return r;
 }
 
@@ -179,7 +249,8 @@ static int read_shared_table(struct firefox *file, const struct json_string *key
         return read_strings(file, tables);
     if (json_is(key, "stackTable")) {
         const struct member members[] = {{"frame", &tables->stack_frame, 0},
-                                         {"prefix", &tables->stack_prefix, 0}};
+                                         {"prefix", &tables->stack_prefix, 0},
+                                         {"prefixOffset", &tables->stack_prefix_offset, 0}};
         tables->has_stacks = true;
         return read_table(json, members, ARRAY_LENGTH(members));
     }
@@ -192,8 +263,14 @@ static int read_shared_table(struct firefox *file, const struct json_string *key
     }
     if (json_is(key, "funcTable")) {
         const struct member members[] = {{"name", &tables->function_name, 0},
-                                         {"fileName", &tables->function_file, 0}};
+                                         {"fileName", &tables->function_file, 0},
+                                         {"source", &tables->function_source, 0}};
         tables->has_functions = true;
+        return read_table(json, members, ARRAY_LENGTH(members));
+    }
+    if (json_is(key, "sources")) {
+        const struct member members[] = {{"filename", &tables->source_file, 0}};
+        tables->has_sources = true;
         return read_table(json, members, ARRAY_LENGTH(members));
     }
     return 0;
@@ -206,28 +283,19 @@ static int read_samples(struct firefox *file, struct firefox_thread *thread)
     const struct member members[] = {{"stack", &thread->stack, 0},
                                      {"time", &thread->time_ns, 6},
                                      {"timeDeltas", &deltas, 6},
-                                     {"weight", &thread->weight, 0},
+                                     {"weight", &thread->weight, 6},
                                      {"threadCPUDelta", &thread->cpu, 0}};
+    _cleanup_(rows_release) struct rows rows;
     struct json_string key;
-    int places[SCHEMA_MAX];
-    for (size_t i = 0; i < SCHEMA_MAX; i++)
-        places[i] = -1;
+    bool known;
+    rows_init(&rows);
     if (json_kind(json) != JSON_OBJECT)
         return json_skip(json);
     int r = json_object(json);
     while (r >= 0 && (r = json_next_key(json, &key)) > 0) {
-        if (json_is(&key, "schema") && json_kind(json) == JSON_OBJECT)
-            r = read_schema(json, members, ARRAY_LENGTH(members), places);
-        else if (json_is(&key, "data") && json_kind(json) == JSON_ARRAY)
-            r = read_rows(json, members, ARRAY_LENGTH(members), places);
-        else if (json_is(&key, "weightType"))
+        r = read_rows_key(json, &key, members, ARRAY_LENGTH(members), &rows, &known);
+        if (r >= 0 && !known && json_is(&key, "weightType"))
             r = read_string(file, &thread->weight_unit);
-        else
-            for (size_t i = 0; i < ARRAY_LENGTH(members); i++)
-                if (json_is(&key, members[i].name)) {
-                    r = read_column(json, members[i].column, members[i].power);
-                    break;
-                }
     }
     if (!thread->time_ns.count && deltas.count) {
         thread->time_ns = deltas;
@@ -347,6 +415,8 @@ int firefox_read_profile(struct firefox *file, unsigned depth)
             r = read_list(file, depth, false);
         else if (json_is(&key, "processes"))
             r = read_list(file, depth, true);
+        else if (json_is(&key, "profile") && !depth) /* a recording of old developer tools */
+            r = firefox_read_profile(file, 1);
         else if (json_is(&key, "shared") && json_kind(json) == JSON_OBJECT) {
             r = json_object(json);
             while (r >= 0 && (r = json_next_key(json, &key)) > 0)

@@ -70,8 +70,8 @@ static bool take_hex(const char **at, const char *end, uint64_t *ret_value)
 static int take_text(struct heaptrack *file, const char *at, const char *end)
 {
     uint64_t length;
-    /* Since the second version of the format the length comes first. */
-    if (file->version >= 2 && !take_hex(&at, end, &length))
+    /* Since the third version of the format the length comes first. */
+    if (file->version >= 3 && !take_hex(&at, end, &length))
         return fail_at(file, "A text has no length");
     if (at < end && *at == ' ')
         at++;

@@ -140,7 +140,7 @@ static void skip_read(struct words *words, uint64_t format)
         take_words(words, count * each);
 }
 
-static void skip_branches(struct words *words, uint64_t branch_type)
+static void take_branches(struct words *words, uint64_t branch_type, struct perf_sample *ret)
 {
     uint64_t count = take_u64(words);
     if (branch_type & PERF_SAMPLE_BRANCH_HW_INDEX)
@@ -148,7 +148,14 @@ static void skip_branches(struct words *words, uint64_t branch_type)
     if (count > 4096)
         words->short_of = true;
     else
-        take_words(words, count * (3 + !!(branch_type & PERF_DATA_BRANCH_COUNTERS)));
+        ret->branches = take_words(words, count * 3);
+    if (words->short_of)
+        return;
+    ret->branch_count = count;
+    ret->branch_bytes = 3 * 8;
+    /* Counters come behind all branches. */
+    if (branch_type & PERF_DATA_BRANCH_COUNTERS)
+        take_words(words, count);
 }
 
 static void skip_raw(struct words *words)
@@ -200,7 +207,7 @@ bool perf_decode_sample(const struct perf_data *data, const struct perf_event_ki
     if (type & PERF_SAMPLE_RAW)
         skip_raw(&words);
     if (type & PERF_SAMPLE_BRANCH_STACK)
-        skip_branches(&words, attr->branch_sample_type);
+        take_branches(&words, attr->branch_sample_type, ret);
     if (type & PERF_SAMPLE_REGS_USER) {
         ret->registers_abi = take_u64(&words);
         if (ret->registers_abi)

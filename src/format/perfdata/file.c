@@ -303,6 +303,7 @@ static void perf_data_release(struct perf_data *data)
     perf_samples_end(data);
     perf_stream_release(data);
     perf_processes_release(data);
+    perf_branches_release(data);
     free(data->events);
     free(data->ids);
     id_table_release(&data->id_index);
@@ -326,6 +327,8 @@ static void note_losses(struct perf_data *data)
         {data->lost, "events were lost while recording"},
         {data->unwalked, "copied stacks were not unwound"},
         {data->short_records, "records are malformed"},
+        {data->cut, "record is incomplete, the last one: perf did not end in order"},
+        {data->lost_branches, "branches or pieces of code exceed a limit"},
         {data->guest_samples, "samples of guests were left out"},
         {data->refused, "processes or mappings exceed a limit"},
         {data->unordered, "times the records were too many to be put in order"},
@@ -360,6 +363,9 @@ static int perf_data_read(struct source *source, struct profile *profile, struct
     if (r < 0)
         return r;
     r = header_bytes == PIPE_HEADER_BYTES ? read_pipe(data) : read_file(data);
+    if (r < 0)
+        return r;
+    r = perf_add_branches(data);
     if (r < 0)
         return r;
     note_losses(data);

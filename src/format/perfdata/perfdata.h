@@ -2,7 +2,8 @@
 /*
  * perf.data, in parts: file.c reads headers and features, stream.c takes records from the file,
  * unpacks and orders them, decode.c takes samples apart, processes.c follows processes and their
- * mappings, samples.c adds to the profile. See docs/formats/perf-data.md.
+ * mappings, samples.c adds to the profile, branches.c what branch stacks say. See
+ * docs/formats/perf-data.md.
  */
 #pragma once
 
@@ -93,7 +94,26 @@ struct perf_sample {
     const uint8_t *registers; /* as many words as the mask has bits */
     const uint8_t *stack;
     uint64_t stack_bytes;
+    const uint8_t *branches; /* each `branch_bytes` long; the latest first */
+    uint64_t branch_count, branch_bytes;
 };
+
+/* A branch, or code that ran straight on: places in files. */
+struct perf_pair {
+    uint64_t from, to;
+    uint32_t from_mapping, to_mapping; /* of the profile */
+    uint64_t count;
+};
+
+struct perf_pairs {
+    struct perf_pair *items;
+    size_t count, capacity;
+    struct id_table index;
+};
+
+/* Sample types, of unit "count", that branch stacks make. */
+#define PERF_EXECUTIONS "executions"
+#define PERF_BRANCHES "taken_branches"
 
 struct perf_entry {
     uint64_t time;
@@ -159,7 +179,9 @@ struct perf_data {
     uint64_t first_time, last_time, sample_count;
 
     /* what was left out */
-    uint64_t lost, short_records, guest_samples, refused, unwalked, unordered;
+    struct perf_pairs branches, ranges; /* branches.c */
+    uint64_t lost_branches;
+    uint64_t cut, lost, short_records, guest_samples, refused, unwalked, unordered;
 };
 
 static inline uint64_t perf_load_u64(const uint8_t *at)
@@ -207,3 +229,11 @@ void perf_processes_release(struct perf_data *data);
 int perf_samples_begin(struct perf_data *data);
 int perf_take_sample(struct perf_data *data, const struct perf_event_header *header);
 void perf_samples_end(struct perf_data *data);
+uint32_t perf_file_mapping(struct perf_data *data, struct perf_mapping *mapping);
+
+/* branches.c */
+bool perf_wants_branches(const struct perf_data *data);
+void perf_take_branches(struct perf_data *data, const struct perf_sample *sample);
+/* Adds samples of all that was taken. */
+int perf_add_branches(struct perf_data *data);
+void perf_branches_release(struct perf_data *data);

@@ -189,7 +189,7 @@ static uint32_t generated_mapping(struct perf_data *data, struct perf_process *p
     return process->generated;
 }
 
-static uint32_t file_mapping(struct perf_data *data, struct perf_mapping *mapping)
+uint32_t perf_file_mapping(struct perf_data *data, struct perf_mapping *mapping)
 {
     struct profile *profile = data->profile;
     const struct perf_file *file = &data->files[mapping->file];
@@ -212,7 +212,7 @@ static void add_user_frame(struct perf_data *data, size_t *count, struct perf_pr
     if (mapping && data->files[mapping->file].generated) {
         frame.mapping = generated_mapping(data, process);
     } else if (mapping) {
-        frame.mapping = file_mapping(data, mapping);
+        frame.mapping = perf_file_mapping(data, mapping);
         frame.address = address - mapping->start + mapping->offset;
     }
     add_frame(data, count, &frame);
@@ -397,6 +397,8 @@ int perf_take_sample(struct perf_data *data, const struct perf_event_header *hea
         profile_sample(profile, node, label_set(data, &sample), 0, sample.has_time ? when : 0);
     profile_add_value(profile, row, data->samples_type, 1);
     profile_add_value(profile, row, event->type, (int64_t)MIN(sample.period, (uint64_t)INT64_MAX));
+    if (sample.branch_count && perf_wants_branches(data))
+        perf_take_branches(data, &sample);
     data->sample_count++;
     if (sample.has_time) {
         if (!data->first_time || when < data->first_time)

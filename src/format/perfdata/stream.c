@@ -258,6 +258,16 @@ static uint64_t bytes_behind(const struct perf_event_header *header)
     return 0;
 }
 
+/* perf was killed, or its disk was full: what it had written is good, and the size of all of it,
+ * which it writes last, is not there. */
+static int end_in_record(struct perf_data *data)
+{
+    if (data->data_end != UINT64_MAX || (!data->entry_count && !data->sample_count))
+        return bad_record(data, "The file ends in a record");
+    data->cut = 1;
+    return 0;
+}
+
 /* Returns 1, or 0 at the end. */
 static int next_record(struct perf_data *data, uint64_t copy[(UINT16_MAX + 8) / 8])
 {
@@ -270,7 +280,7 @@ static int next_record(struct perf_data *data, uint64_t copy[(UINT16_MAX + 8) / 
     if (r < 0 || !source_available(source))
         return r;
     if (source_available(source) < sizeof(header))
-        return bad_record(data, "The file ends in a record");
+        return end_in_record(data);
     memcpy(&header, source_data(source), sizeof(header));
     if (header.size < sizeof(header) || header.size > left)
         return bad_record(data, "Invalid record size");
@@ -278,7 +288,7 @@ static int next_record(struct perf_data *data, uint64_t copy[(UINT16_MAX + 8) / 
     if (r < 0)
         return r;
     if (source_available(source) < header.size)
-        return bad_record(data, "The file ends in a record");
+        return end_in_record(data);
     memcpy(copy, source_data(source), header.size);
     return 1;
 }
@@ -299,7 +309,7 @@ int perf_read_records(struct perf_data *data)
         if (r < 0)
             return r;
     }
-    if (r == 0 && data->unpacked.length)
+    if (r == 0 && data->unpacked.length && !data->cut)
         return bad_record(data, "The compressed records end in a record");
     return r < 0 ? r : flush(data, UINT64_MAX);
 }

@@ -9,7 +9,7 @@
 #include <xxhash.h>
 
 #include "base/memory.h"
-#include "base/text.h"
+#include "io/json_write.h"
 #include "profile/functions.h"
 #include "profile/units.h"
 
@@ -50,28 +50,34 @@ static uint32_t string_number(struct string_list *list, const char *data, size_t
     return list->texts[added].number = list->distinct++;
 }
 
-static void write_column(struct buffer *out, const char *key, const uint32_t *values, size_t count)
+/* A member of the document, on a line of its own. */
+static void begin_member(struct json_writer *json, const char *key)
 {
-    buffer_printf(out, "\"%s\":[", key);
-    for (size_t i = 0; i < count && buffer_pass(out); i++) {
-        if (i)
-            buffer_add_char(out, ',');
-        buffer_add_u64(out, values[i]);
-    }
-    buffer_add_char(out, ']');
+    json_write_line(json);
+    json_write_key(json, key);
 }
 
-static void write_strings(struct buffer *out, const struct string_list *strings)
+static void write_column(struct json_writer *json, const char *key, const uint32_t *values,
+                         size_t count)
 {
-    buffer_add_text(out, ",\n\"strings\":[");
-    for (size_t i = 0, next = 0; i < strings->count && buffer_pass(out); i++) {
+    json_write_key(json, key);
+    json_write_array(json);
+    for (size_t i = 0; i < count && buffer_pass(json->out); i++)
+        json_write_unsigned(json, values[i]);
+    json_write_array_end(json);
+}
+
+static void write_strings(struct json_writer *json, const struct string_list *strings)
+{
+    begin_member(json, "strings");
+    json_write_array(json);
+    for (size_t i = 0, next = 0; i < strings->count && buffer_pass(json->out); i++) {
         if (strings->texts[i].number != next)
             continue; /* equal to one that is written already */
-        if (next++)
-            buffer_add_char(out, ',');
-        text_escape_json(out, strings->texts[i].data, strings->texts[i].length);
+        next++;
+        json_write_bytes(json, strings->texts[i].data, strings->texts[i].length);
     }
-    buffer_add_char(out, ']');
+    json_write_array_end(json);
 }
 
 static bool has_value(const struct flame_table *table, uint32_t function)
@@ -85,7 +91,7 @@ static bool has_value(const struct flame_table *table, uint32_t function)
 
 /* The functions that nodes still have, renumbered in the order of their nodes, and then those that
  * only the table has. */
-static uint32_t *write_functions(struct buffer *out, const struct calltree *tree,
+static uint32_t *write_functions(struct json_writer *json, const struct calltree *tree,
                                  const struct flame_table *table, uint32_t *ret_count)
 {
     uint32_t *number = memory_zalloc(tree->function_count + 1u, sizeof(*number));
@@ -108,57 +114,54 @@ static uint32_t *write_functions(struct buffer *out, const struct calltree *tree
         number[id] = count++;
     }
     *ret_count = count;
-    write_strings(out, &strings);
-    buffer_add_text(out, ",\n\"functions\":{");
+    write_strings(json, &strings);
+    begin_member(json, "functions");
+    json_write_object(json);
     static const char *const keys[3] = {"name", "file", "binary"};
     for (int i = 0; i < 3; i++) {
-        if (i)
-            buffer_add_char(out, ',');
-        write_column(out, keys[i], columns[i], count);
+        write_column(json, keys[i], columns[i], count);
         free(columns[i]);
     }
-    buffer_add_char(out, '}');
+    json_write_object_end(json);
     free(strings.texts);
     id_table_release(&strings.by_content);
     id_table_release(&strings.by_place);
     return number;
 }
 
-static void write_nodes(struct buffer *out, const struct calltree *tree, const uint32_t *functions)
+static void write_nodes(struct json_writer *json, const struct calltree *tree,
+                        const uint32_t *functions)
 {
     _cleanup_free_ uint32_t *column = memory_zalloc(tree->node_count, sizeof(*column));
     for (uint32_t node = 1; node < tree->node_count; node++)
         column[node - 1] = node - tree->nodes[node].parent;
-    buffer_add_text(out, ",\n\"nodes\":{");
-    write_column(out, "up", column, tree->node_count - 1);
+    begin_member(json, "nodes");
+    json_write_object(json);
+    write_column(json, "up", column, tree->node_count - 1);
     for (uint32_t node = 1; node < tree->node_count; node++)
         column[node - 1] = functions[tree->nodes[node].function];
-    buffer_add_char(out, ',');
-    write_column(out, "function", column, tree->node_count - 1);
+    write_column(json, "function", column, tree->node_count - 1);
     size_t count = 0;
     for (uint32_t node = 1; node < tree->node_count; node++)
         if (tree->nodes[node].inlined)
             column[count++] = node;
-    buffer_add_char(out, ',');
-    write_column(out, "inlined", column, count);
-    buffer_add_char(out, '}');
+    write_column(json, "inlined", column, count);
+    json_write_object_end(json);
 }
 
 /* The columns of the types from one on to before another. */
-static void write_values(struct buffer *out, const struct calltree *tree, const char *key,
+static void write_values(struct json_writer *json, const struct calltree *tree, const char *key,
                          enum calltree_side side, unsigned from, unsigned to)
 {
-    buffer_printf(out, "\"%s\":[", key);
+    json_write_key(json, key);
+    json_write_array(json);
     for (unsigned type = from; type < to; type++) {
-        buffer_add_text(out, type > from ? ",[" : "[");
-        for (uint32_t node = 0; node < tree->node_count && buffer_pass(out); node++) {
-            if (node)
-                buffer_add_char(out, ',');
-            buffer_add_i64(out, tree->types[type].self[side][node]);
-        }
-        buffer_add_char(out, ']');
+        json_write_array(json);
+        for (uint32_t node = 0; node < tree->node_count && buffer_pass(json->out); node++)
+            json_write_signed(json, tree->types[type].self[side][node]);
+        json_write_array_end(json);
     }
-    buffer_add_char(out, ']');
+    json_write_array_end(json);
 }
 
 /* States are behind all types. */
@@ -170,48 +173,44 @@ static unsigned count_types(const struct calltree *tree)
     return count;
 }
 
-static void write_text(struct buffer *out, const char *text)
-{
-    text_escape_json(out, text, strlen(text));
-}
-
-static void write_head(struct buffer *out, const struct calltree *tree,
+static void write_head(struct json_writer *json, const struct calltree *tree,
                        const struct flame_options *options)
 {
-    buffer_printf(out,
-                  "{\"version\":1,\"kind\":\"%s\",\"title\":", tree->has_base ? "diff" : "flame");
-    write_text(out, options->title ? options->title : "");
-    buffer_add_text(out, ",\n\"notes\":[");
-    for (size_t i = 0; i < options->note_count; i++) {
-        if (i)
-            buffer_add_char(out, ',');
-        write_text(out, options->notes[i]);
-    }
-    buffer_add_text(out, "],\n\"types\":[");
+    json_write_object(json);
+    json_member_unsigned(json, "version", 1);
+    json_member_text(json, "kind", tree->has_base ? "diff" : "flame");
+    json_member_text(json, "title", options->title ? options->title : "");
+    begin_member(json, "notes");
+    json_write_array(json);
+    for (size_t i = 0; i < options->note_count; i++)
+        json_write_text(json, options->notes[i]);
+    json_write_array_end(json);
+    begin_member(json, "types");
+    json_write_array(json);
     for (unsigned i = 0; i < count_types(tree); i++) {
-        buffer_add_text(out, i ? ",{\"name\":" : "{\"name\":");
-        write_text(out, tree->types[i].name);
-        buffer_add_text(out, ",\"unit\":");
-        write_text(out, tree->types[i].unit);
-        buffer_add_char(out, '}');
+        json_write_object(json);
+        json_member_text(json, "name", tree->types[i].name);
+        json_member_text(json, "unit", tree->types[i].unit);
+        json_write_object_end(json);
     }
-    buffer_printf(out, "],\"default_type\":%u", MIN(options->default_type, count_types(tree) - 1));
+    json_write_array_end(json);
+    json_member_unsigned(json, "default_type", MIN(options->default_type, count_types(tree) - 1));
 }
 
-static void write_states(struct buffer *out, const struct calltree *tree)
+static void write_states(struct json_writer *json, const struct calltree *tree)
 {
     unsigned first = count_types(tree);
     if (first == tree->type_count)
         return;
-    buffer_add_text(out, ",\n\"states\":{\"names\":[");
-    for (unsigned i = first; i < tree->type_count; i++) {
-        if (i > first)
-            buffer_add_char(out, ',');
-        write_text(out, tree->types[i].name);
-    }
-    buffer_add_text(out, "],");
-    write_values(out, tree, "self", CALLTREE_NEW, first, tree->type_count);
-    buffer_add_char(out, '}');
+    begin_member(json, "states");
+    json_write_object(json);
+    json_write_key(json, "names");
+    json_write_array(json);
+    for (unsigned i = first; i < tree->type_count; i++)
+        json_write_text(json, tree->types[i].name);
+    json_write_array_end(json);
+    write_values(json, tree, "self", CALLTREE_NEW, first, tree->type_count);
+    json_write_object_end(json);
 }
 
 /* ---- the table ---- */
@@ -237,24 +236,22 @@ void flame_table_release(struct flame_table *table)
 }
 
 /* Columns of each type, by the document's numbers of functions. */
-static void write_table_columns(struct buffer *out, const char *key, unsigned types,
+static void write_table_columns(struct json_writer *json, const char *key, unsigned types,
                                 int64_t *const (*values)[CALLTREE_SIDES], enum calltree_side side,
                                 const uint32_t *order, uint32_t count)
 {
-    buffer_printf(out, "\"%s\":[", key);
+    json_write_key(json, key);
+    json_write_array(json);
     for (unsigned type = 0; type < types; type++) {
-        buffer_add_text(out, type ? ",[" : "[");
-        for (uint32_t i = 0; i < count && buffer_pass(out); i++) {
-            if (i)
-                buffer_add_char(out, ',');
-            buffer_add_i64(out, order[i] == UINT32_MAX ? 0 : values[type][side][order[i]]);
-        }
-        buffer_add_char(out, ']');
+        json_write_array(json);
+        for (uint32_t i = 0; i < count && buffer_pass(json->out); i++)
+            json_write_signed(json, order[i] == UINT32_MAX ? 0 : values[type][side][order[i]]);
+        json_write_array_end(json);
     }
-    buffer_add_char(out, ']');
+    json_write_array_end(json);
 }
 
-static void write_table(struct buffer *out, const struct calltree *tree,
+static void write_table(struct json_writer *json, const struct calltree *tree,
                         const struct flame_table *table, const uint32_t *functions, uint32_t count)
 {
     unsigned types = count_types(tree);
@@ -263,31 +260,27 @@ static void write_table(struct buffer *out, const struct calltree *tree,
     for (uint32_t i = 0; i < table->function_count; i++)
         if (functions[i] != UINT32_MAX)
             order[functions[i]] = i;
-    buffer_add_text(out, ",\n\"table\":{");
-    write_table_columns(out, "self", types, table->flat, CALLTREE_NEW, order, count);
-    buffer_add_char(out, ',');
-    write_table_columns(out, "total", types, table->cumulative, CALLTREE_NEW, order, count);
+    begin_member(json, "table");
+    json_write_object(json);
+    write_table_columns(json, "self", types, table->flat, CALLTREE_NEW, order, count);
+    write_table_columns(json, "total", types, table->cumulative, CALLTREE_NEW, order, count);
     if (tree->has_base) {
-        buffer_add_char(out, ',');
-        write_table_columns(out, "base_self", types, table->flat, CALLTREE_BASE, order, count);
-        buffer_add_char(out, ',');
-        write_table_columns(out, "base_total", types, table->cumulative, CALLTREE_BASE, order,
+        write_table_columns(json, "base_self", types, table->flat, CALLTREE_BASE, order, count);
+        write_table_columns(json, "base_total", types, table->cumulative, CALLTREE_BASE, order,
                             count);
     }
-    buffer_add_char(out, '}');
+    json_write_object_end(json);
 }
 
 /* The amount of each type under "(other)". */
-static void write_folded(struct buffer *out, const struct calltree *tree, const char *key,
+static void write_folded(struct json_writer *json, const struct calltree *tree, const char *key,
                          enum calltree_side side, unsigned types)
 {
-    buffer_printf(out, ",\n\"%s\":[", key);
-    for (unsigned i = 0; i < types; i++) {
-        if (i)
-            buffer_add_char(out, ',');
-        buffer_add_i64(out, calltree_folded(tree, i, side));
-    }
-    buffer_add_char(out, ']');
+    begin_member(json, key);
+    json_write_array(json);
+    for (unsigned i = 0; i < types; i++)
+        json_write_signed(json, calltree_folded(tree, i, side));
+    json_write_array_end(json);
 }
 
 double flame_scale(const struct flame_options *options, unsigned type)
@@ -303,27 +296,32 @@ int flamedata_write(struct buffer *out, const struct calltree *tree,
     unsigned types = count_types(tree);
     if (!types)
         return error_set(error, -EINVAL, "Nothing to draw: the profile has no sample type.");
-    write_head(out, tree, options);
+    struct json_writer writer = json_writer(out), *json = &writer;
+    write_head(json, tree, options);
     uint32_t count;
-    _cleanup_free_ uint32_t *functions = write_functions(out, tree, options->table, &count);
-    write_nodes(out, tree, functions);
-    buffer_add_text(out, ",\n");
-    write_values(out, tree, "self", CALLTREE_NEW, 0, types);
-    write_states(out, tree);
+    _cleanup_free_ uint32_t *functions = write_functions(json, tree, options->table, &count);
+    write_nodes(json, tree, functions);
+    json_write_line(json);
+    write_values(json, tree, "self", CALLTREE_NEW, 0, types);
+    write_states(json, tree);
     if (tree->has_base) {
-        buffer_add_text(out, ",\n");
-        write_values(out, tree, "base", CALLTREE_BASE, 0, types);
-        buffer_add_text(out, ",\n\"scale\":[");
+        json_write_line(json);
+        write_values(json, tree, "base", CALLTREE_BASE, 0, types);
+        begin_member(json, "scale");
+        json_write_array(json);
         for (unsigned i = 0; i < types; i++)
-            buffer_printf(out, "%s%.17g", i ? "," : "", flame_scale(options, i));
-        buffer_printf(out, "],\"normalize\":\"%s\"", normalized[options->normalize]);
+            json_write_digits(json, flame_scale(options, i), 17);
+        json_write_array_end(json);
+        json_member_text(json, "normalize", normalized[options->normalize]);
     }
     if (options->table)
-        write_table(out, tree, options->table, functions, count);
-    write_folded(out, tree, "cut", CALLTREE_NEW, types);
+        write_table(json, tree, options->table, functions, count);
+    write_folded(json, tree, "cut", CALLTREE_NEW, types);
     if (tree->has_base)
-        write_folded(out, tree, "base_cut", CALLTREE_BASE, types);
-    buffer_printf(out, ",\n\"dropped\":%u}", options->dropped);
+        write_folded(json, tree, "base_cut", CALLTREE_BASE, types);
+    begin_member(json, "dropped");
+    json_write_unsigned(json, options->dropped);
+    json_write_object_end(json);
     return 0;
 }
 

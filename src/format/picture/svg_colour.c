@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "format/picture/svg.h"
+#include "profile/package.h"
 
 #define WARM_HUES 8
 #define SHADES 3
@@ -46,46 +47,6 @@ static uint32_t hash_text(const char *text, size_t length)
     return hash * 0x2c1b3c6du;
 }
 
-struct package {
-    const char *text;
-    size_t length;
-};
-
-static struct package leading(const char *text, const char *end)
-{
-    return (struct package){.text = text, .length = (size_t)(end - text)};
-}
-
-/* The package, namespace or binary that a function belongs to; empty when nothing says. */
-static struct package package_of(const struct calltree_function *function)
-{
-    const char *name = function->name;
-    size_t length = 0;
-    while (length < MIN(function->length, (size_t)NAME_BYTES_MAX) && !strchr("<( \t", name[length]))
-        length++;
-    const char *scope = memmem(name, length, "::", 2);
-    if (scope && scope > name)
-        return leading(name, scope);
-    /* Go: the package path ends at the first dot after the last slash. */
-    const char *slash = memrchr(name, '/', length);
-    const char *from = slash ? slash + 1 : name;
-    const char *dot = memchr(from, '.', (size_t)(name + length - from));
-    if (slash > name && dot)
-        return leading(name, dot);
-    if (dot && dot > name) {
-        /* Java and its kin: com.example.Type.method belongs to com.example. */
-        const char *second = memchr(dot + 1, '.', (size_t)(name + length - dot - 1));
-        const char *third =
-            second ? memchr(second + 1, '.', (size_t)(name + length - second - 1)) : NULL;
-        return leading(name, third ? second : dot);
-    }
-    if (function->binary[0])
-        return leading(function->binary,
-                       function->binary + strnlen(function->binary, NAME_BYTES_MAX));
-    const char *folder = memrchr(function->file, '/', strnlen(function->file, NAME_BYTES_MAX));
-    return leading(function->file, folder ? folder : function->file);
-}
-
 /* Names that stand for the absence of one: "[unknown]", "(other)". */
 static bool is_placeholder(const struct calltree_function *function)
 {
@@ -117,7 +78,7 @@ struct svg_colour svg_frame_colour(const struct calltree_function *function)
         return oklch(0.90 + 0.012 * shade, 0.003, 260);
     struct package package = package_of(function);
     if (!package.length) /* text formats often know nothing but names */
-        package = leading(function->name, function->name + function->length);
+        package = (struct package){function->name, function->length};
     return svg_warm_colour(hash_text(package.text, package.length), shade);
 }
 

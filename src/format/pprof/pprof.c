@@ -3,6 +3,8 @@
 
 #include "format/pprof/pprof.h"
 
+#include <string.h>
+
 #include "io/wire.h"
 
 /* The wire type each of Profile's fields must have; comments may come packed. */
@@ -35,8 +37,19 @@ static bool is_value_type(const struct wire_field *field)
     return r == 0;
 }
 
+/* Lengths and tags of a profile are small numbers, which texts don't have. */
+static bool is_text(const uint8_t *bytes, size_t length)
+{
+    for (size_t i = 0; i < length; i++)
+        if (!bytes[i] || (bytes[i] < ' ' && !strchr("\t\n\f\r", bytes[i])))
+            return false;
+    return true;
+}
+
 static int detect(const uint8_t *bytes, size_t length)
 {
+    if (is_text(bytes, length))
+        return 0;
     struct wire wire = wire_of(bytes, length);
     struct wire_field field;
     unsigned fields = 0, value_types = 0;

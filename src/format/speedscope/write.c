@@ -8,8 +8,9 @@
 #include <xxhash.h>
 
 #include "base/memory.h"
-#include "base/text.h"
+#include "base/number.h"
 #include "format/speedscope/speedscope.h"
+#include "io/json_write.h"
 #include "profile/naming.h"
 
 /* Far more than a browser can open; a deep tree can ask for the square of its size. */
@@ -33,7 +34,6 @@ struct writer {
     size_t *rows;       /* in the order of writing */
     uint32_t *path;
     size_t path_capacity;
-    struct buffer *out;
 };
 
 static void writer_release(struct writer *writer)
@@ -99,31 +99,32 @@ static void number_frames(struct writer *writer)
     }
 }
 
-static void write_frames(struct writer *writer)
+static void write_frames(struct writer *writer, struct json_writer *json)
 {
-    struct buffer *out = writer->out;
-    buffer_add_text(out, "\"shared\":{\"frames\":[");
-    for (size_t i = 0; i < writer->frame_count && buffer_pass(out); i++) {
+    json_write_key(json, "shared");
+    json_write_object(json);
+    json_write_key(json, "frames");
+    json_write_array(json);
+    for (size_t i = 0; i < writer->frame_count && buffer_pass(json->out); i++) {
         const struct output_frame *frame = &writer->frames[i];
         const struct naming_entry *entry = &writer->naming.entries[frame->name];
-        buffer_add_text(out, i ? ",\n{\"name\":" : "\n{\"name\":");
-        text_escape_json(out, entry->name, entry->length);
+        json_write_line(json);
+        json_write_object(json);
+        json_write_key(json, "name");
+        json_write_bytes(json, entry->name, entry->length);
         if (frame->file) {
             const struct profile_string *file = &writer->profile->strings[frame->file];
-            buffer_add_text(out, ",\"file\":");
-            text_escape_json(out, file->data, file->length);
+            json_write_key(json, "file");
+            json_write_bytes(json, file->data, file->length);
         }
-        if (frame->line) {
-            buffer_add_text(out, ",\"line\":");
-            buffer_add_u64(out, frame->line);
-        }
-        if (frame->column) {
-            buffer_add_text(out, ",\"col\":");
-            buffer_add_u64(out, frame->column);
-        }
-        buffer_add_char(out, '}');
+        if (frame->line)
+            json_member_unsigned(json, "line", frame->line);
+        if (frame->column)
+            json_member_unsigned(json, "col", frame->column);
+        json_write_object_end(json);
     }
-    buffer_add_text(out, "\n]}");
+    json_write_array_end(json);
+    json_write_object_end(json);
 }
 
 /* ---- the order of stacks ---- */
@@ -190,7 +191,7 @@ static const char *speedscope_unit(const char *unit)
     return "none";
 }
 
-static void write_stack(struct writer *writer, uint32_t node)
+static void write_stack(struct writer *writer, uint32_t node, struct json_writer *json)
 {
     const struct profile *profile = writer->profile;
     size_t depth = 0;
@@ -198,13 +199,10 @@ static void write_stack(struct writer *writer, uint32_t node)
         array_reserve(writer->path, writer->path_capacity, depth + 1);
         writer->path[depth++] = writer->of_frame[profile->nodes[node].frame];
     }
-    buffer_add_char(writer->out, '[');
-    while (depth) {
-        buffer_add_u64(writer->out, writer->path[--depth]);
-        if (depth)
-            buffer_add_char(writer->out, ',');
-    }
-    buffer_add_char(writer->out, ']');
+    json_write_array(json);
+    while (depth)
+        json_write_unsigned(json, writer->path[--depth]);
+    json_write_array_end(json);
 }
 
 /* Rows without a time that differ only in labels or links are one stack here. */
@@ -239,66 +237,72 @@ static int check_values(const struct writer *writer, unsigned type, struct error
     return 0;
 }
 
-static int write_samples(struct writer *writer, unsigned type, struct error *error)
+static int write_samples(struct writer *writer, unsigned type, struct json_writer *json,
+                         struct error *error)
 {
     const struct profile_samples *samples = &writer->profile->samples;
-    bool first = true;
-    for (size_t i = 0; i < samples->count && buffer_pass(writer->out);) {
+    json_write_key(json, "samples");
+    json_write_array(json);
+    for (size_t i = 0; i < samples->count && buffer_pass(json->out);) {
         size_t row = writer->rows[i];
         if (!next_value(writer, type, &i))
             continue;
-        if (!first)
-            buffer_add_text(writer->out, ",\n");
-        first = false;
-        write_stack(writer, samples->node[row]);
-        if (buffer_written(writer->out) > OUTPUT_LIMIT_BYTES)
+        json_write_line(json);
+        write_stack(writer, samples->node[row], json);
+        if (buffer_written(json->out) > OUTPUT_LIMIT_BYTES)
             return error_set(error, -E2BIG,
                              "The profile is too large for a speedscope file: it would take more "
                              "than %llu MiB.",
                              OUTPUT_LIMIT_BYTES >> 20);
     }
+    json_write_array_end(json);
     return 0;
 }
 
-static void write_weights(struct writer *writer, unsigned type, int64_t *ret_total)
+/* Returns their sum. */
+static int64_t write_weights(struct writer *writer, unsigned type, struct json_writer *json)
 {
-    bool first = true;
-    for (size_t i = 0; i < writer->profile->samples.count && buffer_pass(writer->out);) {
+    int64_t total = 0;
+    json_write_key(json, "weights");
+    json_write_array(json);
+    for (size_t i = 0; i < writer->profile->samples.count && buffer_pass(json->out);) {
         int64_t value = next_value(writer, type, &i);
         if (!value)
             continue;
-        if (!first)
-            buffer_add_char(writer->out, ',');
-        first = false;
-        buffer_add_i64(writer->out, value);
-        if (__builtin_add_overflow(*ret_total, value, ret_total))
-            *ret_total = INT64_MAX;
+        json_write_signed(json, value);
+        total = add_saturated(total, value);
     }
+    json_write_array_end(json);
+    return total;
 }
 
-static int write_profile(struct writer *writer, unsigned type, struct error *error)
+static int write_profile(struct writer *writer, unsigned type, struct json_writer *json,
+                         struct error *error)
 {
     const struct profile *profile = writer->profile;
     const struct profile_string *name = &profile->strings[profile->types[type].type];
-    struct buffer *out = writer->out;
-    int64_t total = 0;
-    buffer_add_text(out, "{\"type\":\"sampled\",\"name\":");
-    text_escape_json(out, name->data, name->length);
-    buffer_printf(out, ",\"unit\":\"%s\",\"samples\":[",
-                  speedscope_unit(profile_text(profile, profile->types[type].unit)));
-    int r = write_samples(writer, type, error);
+    json_write_object(json);
+    json_member_text(json, "type", "sampled");
+    json_write_key(json, "name");
+    json_write_bytes(json, name->data, name->length);
+    json_member_text(json, "unit",
+                     speedscope_unit(profile_text(profile, profile->types[type].unit)));
+    int r = write_samples(writer, type, json, error);
     if (r < 0)
         return r;
-    buffer_add_text(out, "],\n\"weights\":[");
-    write_weights(writer, type, &total);
-    buffer_printf(out, "],\"startValue\":0,\"endValue\":%lld}", (long long)total);
+    json_write_line(json);
+    int64_t total = write_weights(writer, type, json);
+    json_member_signed(json, "startValue", 0);
+    json_member_signed(json, "endValue", total);
+    json_write_object_end(json);
     return 0;
 }
 
 int speedscope_write(struct buffer *out, const struct profile *profile,
                      const struct write_options *options, struct error *error)
 {
-    _cleanup_(writer_release) struct writer writer = {.profile = profile, .out = out};
+    _cleanup_(writer_release) struct writer writer = {.profile = profile};
+    struct json_writer json = json_writer(out);
     bool one = options->type >= 0;
     unsigned first = one ? (unsigned)options->type : 0;
     unsigned end = one ? first + 1 : profile->type_count;
@@ -311,24 +315,25 @@ int speedscope_write(struct buffer *out, const struct profile *profile,
         if (r < 0)
             return r;
     }
-    buffer_printf(out,
-                  "{\"$schema\":\"https://www.speedscope.app/file-format-schema.json\",\n"
-                  "\"exporter\":\"%s%s\",\n",
-                  SPEEDSCOPE_EXPORTER, ASSAY_VERSION);
-    if (options->title) {
-        buffer_add_text(out, "\"name\":");
-        text_escape_json(out, options->title, strlen(options->title));
-        buffer_add_text(out, ",\n");
-    }
-    buffer_printf(out, "\"activeProfileIndex\":%u,\n", one ? 0 : profile_default_type(profile));
-    write_frames(&writer);
-    buffer_add_text(out, ",\n\"profiles\":[");
+    json_write_object(&json);
+    json_member_text(&json, "$schema", "https://www.speedscope.app/file-format-schema.json");
+    json_member_text(&json, "exporter", SPEEDSCOPE_EXPORTER ASSAY_VERSION);
+    if (options->title)
+        json_member_text(&json, "name", options->title);
+    json_member_unsigned(&json, "activeProfileIndex", one ? 0 : profile_default_type(profile));
+    json_write_line(&json);
+    write_frames(&writer, &json);
+    json_write_line(&json);
+    json_write_key(&json, "profiles");
+    json_write_array(&json);
     for (unsigned type = first; type < end; type++) {
-        buffer_add_text(out, type > first ? ",\n" : "\n");
-        int r = write_profile(&writer, type, error);
+        json_write_line(&json);
+        int r = write_profile(&writer, type, &json, error);
         if (r < 0)
             return r;
     }
-    buffer_add_text(out, "\n]}\n");
+    json_write_array_end(&json);
+    json_write_object_end(&json);
+    buffer_add_char(out, '\n');
     return 0;
 }

@@ -49,10 +49,13 @@ static int take_line(struct dtrace *file, const char *line, size_t length)
                                (unsigned long long)file->line)
                    : 0;
     }
-    /* "dtrace: description ...", and lines of events: "  0  64091   :tick-10s" */
-    bool event = isdigit((unsigned char)*line) && memchr(line, ' ', length);
-    if (!indented || event) {
-        if (!file->skipped++)
+    /* DTrace's own: "dtrace: description ...", "CPU  ID  FUNCTION:NAME", and events, as in
+     * "  0  64091   :tick-10s". */
+    bool own = (isdigit((unsigned char)*line) && memchr(line, ' ', length)) ||
+               (length > 7 && !memcmp(line, "dtrace:", 7)) ||
+               (length > 4 && !memcmp(line, "CPU ", 4));
+    if (!indented || own) {
+        if (!own && !file->skipped++)
             file->first_skipped = file->line;
         file->stack.count = 0;
         return 0;

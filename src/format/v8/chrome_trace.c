@@ -30,9 +30,9 @@ struct trace {
 
 /* One event, as far as it may be of a profile. */
 struct trace_event {
-    uint64_t pid;
-    char id[ID_BYTES];
-    bool is_profile; /* by its name */
+    uint64_t pid, tid;
+    char id[ID_BYTES]; /* empty in old traces, which have one profile for each thread */
+    bool is_profile;   /* by its name */
     bool has_part;
     struct cpuprofile part;
 };
@@ -63,6 +63,7 @@ static int find_profile(struct trace *trace, const struct trace_event *event,
     added->pid = event->pid;
     memcpy(added->id, event->id, ID_BYTES);
     cpuprofile_init(&added->file, trace->source, trace->profile, trace->error);
+    added->file.partial = true;
     array_reserve(trace->profiles, trace->capacity, trace->count + 1);
     trace->profiles[trace->count++] = added;
     *ret_file = &added->file;
@@ -203,7 +204,11 @@ static int read_event(struct trace *trace, struct trace_event *event)
             r = read_id(json, event);
         else if (json_is(&key, "pid") && json_kind(json) == JSON_NUMBER)
             r = json_u64(json, &event->pid);
+        else if (json_is(&key, "tid") && json_kind(json) == JSON_NUMBER)
+            r = json_u64(json, &event->tid);
     }
+    if (!event->id[0])
+        snprintf(event->id, ID_BYTES, "thread %llu", (unsigned long long)event->tid);
     if (r >= 0 && event->is_profile && event->has_part)
         r = append(trace, event);
     return r;
@@ -214,7 +219,7 @@ static int read_events(struct trace *trace)
     _cleanup_free_ struct trace_event *event = memory_zalloc(1, sizeof(*event));
     int r = json_array(&trace->json);
     while (r >= 0 && (r = json_next_element(&trace->json)) > 0) {
-        event->pid = 0;
+        event->pid = event->tid = 0;
         event->id[0] = '\0';
         event->is_profile = event->has_part = false;
         r = read_event(trace, event);
@@ -248,11 +253,17 @@ static int chrome_trace_read(struct source *source, struct profile *profile, str
     if (r >= 0)
         r = json_end(&trace.json);
     size_t used = 0;
+    uint64_t missing = 0;
     for (size_t i = 0; i < trace.count && r >= 0; i++)
         if (trace.profiles[i]->file.node_count) {
             r = cpuprofile_resolve(&trace.profiles[i]->file);
+            missing += trace.profiles[i]->file.missing;
             used++;
         }
+    if (missing)
+        snprintf(source->warning, sizeof(source->warning),
+                 "%llu samples were left out: their functions are not in the trace.",
+                 (unsigned long long)missing);
     if (r >= 0 && !used)
         return error_set(error, -ENOTSUP,
                          "The trace has no CPU profile: record it in the performance panel of "
@@ -263,8 +274,13 @@ static int chrome_trace_read(struct source *source, struct profile *profile, str
 
 static int chrome_trace_detect(const uint8_t *bytes, size_t length)
 {
-    if (json_sniff_object(bytes, length))
-        return json_sniff_key(bytes, length, "traceEvents") ? FORMAT_CERTAIN : 0;
+    if (json_sniff_object(bytes, length)) {
+        /* Chrome's developer tools put "metadata" first, which can be megabytes. */
+        bool saved = json_sniff_key(bytes, length, "metadata") &&
+                     json_sniff_key(bytes, length, "source") &&
+                     memmem(bytes, length, "\"DevTools\"", 10);
+        return saved || json_sniff_key(bytes, length, "traceEvents") ? FORMAT_CERTAIN : 0;
+    }
     size_t at = 0;
     while (at < length && strchr(" \t\r\n", (char)bytes[at]) && bytes[at])
         at++;
@@ -278,8 +294,10 @@ static int chrome_trace_detect(const uint8_t *bytes, size_t length)
 const struct format format_chrome_trace = {
     .name = "chrome-trace",
     .text = true,
-    .summary = "CPU profiles in traces of Chrome and Node.js",
-    .extensions = "",
+    .summary = "CPU profiles in traces of Chrome and Node.js; for Perfetto",
+    .extensions = ".trace.json .trace.json.gz",
+    .detail = PROFILE_LINES | PROFILE_LABELS | PROFILE_TIMES,
+    .write = chrome_trace_write,
     .detect = chrome_trace_detect,
     .read = chrome_trace_read,
 };

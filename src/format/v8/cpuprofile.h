@@ -46,7 +46,9 @@ struct cpuprofile {
     struct json_number start, end;
     bool has_start, has_end;
     bool has_nodes;
-    bool nested; /* the old form, in which start and end are in seconds */
+    bool nested;      /* the old form, in which start and end are in seconds */
+    bool partial;     /* nodes may be missing: a trace can begin late, and lose pieces */
+    uint64_t missing; /* samples that were left out for that */
 };
 
 void cpuprofile_init(struct cpuprofile *file, struct source *source, struct profile *profile,
@@ -65,6 +67,10 @@ int cpuprofile_read_head(struct cpuprofile *file);
 
 /* Gives every node its stack in the model. */
 int cpuprofile_resolve_stacks(struct cpuprofile *file);
+
+/* chrome_trace_write.c */
+int chrome_trace_write(struct buffer *out, const struct profile *profile,
+                       const struct write_options *options, struct error *error);
 
 /* Moves everything into the model. */
 int cpuprofile_resolve(struct cpuprofile *file);

@@ -61,6 +61,8 @@ static int resolve_edges(struct cpuprofile *file)
     for (size_t i = 0; i < file->edge_count; i++) {
         uint32_t parent = find_node(file, file->edges[i].parent);
         uint32_t child = find_node(file, file->edges[i].child);
+        if (file->partial && (parent == CPUPROFILE_NONE || child == CPUPROFILE_NONE))
+            continue;
         if (parent == CPUPROFILE_NONE || child == CPUPROFILE_NONE)
             return error_set(
                 file->json.error, -EBADMSG,
@@ -198,6 +200,10 @@ static int add_samples(struct cpuprofile *file, const struct value_types *types,
         int64_t now_ns = file->times_ns[sample];
         int64_t until_ns = i + 1 < file->sample_count ? file->times_ns[next] : end_ns;
         uint32_t node = find_node(file, file->samples[sample]);
+        if (node == CPUPROFILE_NONE && file->partial) {
+            file->missing++;
+            continue;
+        }
         if (node == CPUPROFILE_NONE)
             return error_set(file->json.error, -EBADMSG,
                              "Sample %zu refers to node %u, which the file doesn't have.", sample,

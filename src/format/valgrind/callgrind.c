@@ -11,6 +11,7 @@
 #include "format/graph/graph.h"
 
 #define NAME_IDS_MAX (1u << 24)
+#define NAME_IDS_SPARSE (1u << 20)
 #define POSITIONS_MAX 4
 
 enum name_kind { NAME_FUNCTION, NAME_FILE, NAME_OBJECT, NAME_KINDS };
@@ -79,8 +80,9 @@ static int take_name(struct callgrind *file, enum name_kind kind, const char *te
     const char *name = close + 1, *end = text + length;
     while (name < end && *name == ' ')
         name++;
-    /* Numbers are dense: a large one in a small file is an error. */
-    if (number >= NAME_IDS_MAX || (name < end && number > 65536 + source_offset(file->source)))
+    /* Valgrind also numbers what it leaves out, but a huge number in a small file is an error. */
+    if (number >= NAME_IDS_MAX ||
+        (name < end && number > NAME_IDS_SPARSE + source_offset(file->source)))
         return fail_at(file, "A name has an invalid number");
     if (name < end) {
         array_reserve(names->strings, names->capacity, number + 1);
@@ -88,9 +90,12 @@ static int take_name(struct callgrind *file, enum name_kind kind, const char *te
             names->strings[names->count++] = 0;
         names->strings[number] = profile_string(file->profile, name, (size_t)(end - name));
     }
-    if (number >= names->count || !names->strings[number])
-        return fail_at(file, "The name of a number is not known");
-    *ret_string = names->strings[number];
+    if (number < names->count && names->strings[number])
+        *ret_string = names->strings[number];
+    else /* defined in a part that is not here: its number tells a function from others */
+        *ret_string = kind == NAME_FUNCTION
+                          ? profile_string(file->profile, text, (size_t)(close + 1 - text))
+                          : 0;
     return 0;
 }
 
