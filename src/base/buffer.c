@@ -6,6 +6,8 @@
 #include <stdarg.h>
 #include <stdio.h>
 
+#include "base/hex.h"
+
 void buffer_release(struct buffer *buffer)
 {
     free(buffer->data);
@@ -29,6 +31,12 @@ void buffer_printf(struct buffer *buffer, const char *format, ...)
         buffer->length += (size_t)needed;
     }
     va_end(again);
+}
+
+void buffer_add_hex(struct buffer *buffer, const void *bytes, size_t count)
+{
+    hex_encode(bytes, count, buffer_reserve(buffer, 2 * count + 1));
+    buffer->length += 2 * count;
 }
 
 void buffer_add_u64(struct buffer *buffer, uint64_t value)

@@ -41,6 +41,14 @@ static inline char *buffer_reserve(struct buffer *buffer, size_t extra)
     return buffer->data + buffer->length;
 }
 
+/* NULL if there is not so much memory: see memory_try_alloc(). */
+static inline char *buffer_try_reserve(struct buffer *buffer, size_t extra)
+{
+    if (!array_try_reserve(buffer->data, buffer->capacity, buffer->length + MAX(extra, (size_t)1)))
+        return NULL;
+    return buffer->data + buffer->length;
+}
+
 static inline void buffer_add(struct buffer *buffer, const void *bytes, size_t length)
 {
     if (length) {
@@ -60,6 +68,8 @@ void buffer_printf(struct buffer *buffer, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 
 /* Decimal digits, much faster than printf. */
+/* Two digits for each byte. */
+void buffer_add_hex(struct buffer *buffer, const void *bytes, size_t count);
 void buffer_add_u64(struct buffer *buffer, uint64_t value);
 void buffer_add_i64(struct buffer *buffer, int64_t value);
 

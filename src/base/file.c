@@ -24,7 +24,10 @@ int file_read(const char *path, size_t limit_bytes, struct buffer *ret_content, 
         return error_set_errno(error, -errno, "%s cannot be opened", path);
     _cleanup_buffer_ struct buffer content = {0};
     for (;;) {
-        ssize_t got = read(fd, buffer_reserve(&content, 65536), 65536);
+        char *room = buffer_try_reserve(&content, 65536);
+        if (!room)
+            return error_set(error, -ENOMEM, "There is not enough memory to read %s.", path);
+        ssize_t got = read(fd, room, 65536);
         if (got < 0 && errno == EINTR)
             continue;
         if (got < 0)
@@ -178,4 +181,20 @@ int file_take_directory(const char *path, int *ret_fd, struct error *error)
     }
     *ret_fd = fd;
     return 0;
+}
+
+int file_open_regular(int handle)
+{
+    struct stat found;
+    char path[64];
+    int fd = -EINVAL;
+    if (fstat(handle, &found) < 0) {
+        fd = -errno;
+    } else if (S_ISREG(found.st_mode)) {
+        snprintf(path, sizeof(path), "/proc/self/fd/%d", handle);
+        fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+        fd = fd < 0 ? -errno : fd;
+    }
+    close(handle);
+    return fd;
 }

@@ -24,5 +24,10 @@ int file_can_write(const char *path, struct error *error);
  * closed. -EBUSY: another process holds the lock. */
 int file_take_directory(const char *path, int *ret_fd, struct error *error);
 
+/* A descriptor to read a regular file by, from one of it that was opened with O_PATH, which is
+ * closed. Of whatever else somebody has put under a name, nothing is opened: to open a device can
+ * do something. -EINVAL: not a regular file. */
+int file_open_regular(int handle);
+
 /* All of it, in the face of short writes and signals. */
 int file_write_all(int fd, const void *data, size_t length);

@@ -32,7 +32,7 @@ static void note_large(size_t bytes)
 
 static size_t reserve_bytes;
 static _Atomic(void *) reserve;
-static _Atomic uint64_t shortages;
+static _Atomic uint64_t shortages, refusals;
 
 bool memory_reserved(void)
 {
@@ -61,6 +61,11 @@ uint64_t memory_shortages(void)
     return atomic_load(&shortages);
 }
 
+uint64_t memory_refusals(void)
+{
+    return atomic_load(&refusals);
+}
+
 /* An allocation failed. It is worth trying again even if another thread gave the reserve back. */
 static void handle_shortage(size_t size_bytes)
 {
@@ -70,6 +75,13 @@ static void handle_shortage(size_t size_bytes)
     void *map = atomic_exchange(&reserve, NULL);
     if (map)
         munmap(map, reserve_bytes);
+}
+
+static void *counted(void *pointer)
+{
+    if (unlikely(!pointer))
+        atomic_fetch_add(&refusals, 1);
+    return pointer;
 }
 
 static void *checked(void *pointer, size_t size_bytes)
@@ -91,19 +103,24 @@ void memory_require(const void *made)
     checked((void *)made, MEMORY_NOTED_BYTES);
 }
 
-void *memory_alloc(size_t size_bytes)
+void *memory_try_alloc(size_t size_bytes)
 {
     note_large(size_bytes);
     size_bytes = size_bytes ? size_bytes : 1;
     void *pointer = malloc(size_bytes);
     if (unlikely(!pointer)) {
         handle_shortage(size_bytes);
-        pointer = malloc(size_bytes);
+        pointer = counted(malloc(size_bytes));
     }
-    return checked(pointer, size_bytes);
+    return pointer;
 }
 
-void *memory_zalloc(size_t count, size_t size_bytes)
+void *memory_alloc(size_t size_bytes)
+{
+    return checked(memory_try_alloc(size_bytes), size_bytes);
+}
+
+void *memory_try_zalloc(size_t count, size_t size_bytes)
 {
     if (!count || !size_bytes)
         count = size_bytes = 1;
@@ -111,9 +128,14 @@ void *memory_zalloc(size_t count, size_t size_bytes)
     void *pointer = calloc(count, size_bytes);
     if (unlikely(!pointer)) {
         handle_shortage(count * size_bytes);
-        pointer = calloc(count, size_bytes);
+        pointer = counted(calloc(count, size_bytes));
     }
-    return checked(pointer, count * size_bytes);
+    return pointer;
+}
+
+void *memory_zalloc(size_t count, size_t size_bytes)
+{
+    return checked(memory_try_zalloc(count, size_bytes), count * size_bytes);
 }
 
 void *memory_zalloc_scattered(size_t count, size_t size_bytes)
@@ -130,16 +152,21 @@ void *memory_zalloc_scattered(size_t count, size_t size_bytes)
     return memory;
 }
 
-void *memory_resize(void *pointer, size_t count, size_t size_bytes)
+void *memory_try_resize(void *pointer, size_t count, size_t size_bytes)
 {
     if (!count || !size_bytes)
         count = size_bytes = 1;
     void *resized = reallocarray(pointer, count, size_bytes);
     if (unlikely(!resized)) {
         handle_shortage(count * size_bytes);
-        resized = reallocarray(pointer, count, size_bytes);
+        resized = counted(reallocarray(pointer, count, size_bytes));
     }
-    return checked(resized, count * size_bytes);
+    return resized;
+}
+
+void *memory_resize(void *pointer, size_t count, size_t size_bytes)
+{
+    return checked(memory_try_resize(pointer, count, size_bytes), count * size_bytes);
 }
 
 char *memory_strdup(const char *text)
@@ -171,7 +198,7 @@ size_t memory_resident(void)
 
 #define DOUBLED_BYTES (64u << 10)
 
-void *memory_grow(void *array, size_t *capacity, size_t needed, size_t element_bytes)
+static size_t grown_capacity(const size_t *capacity, size_t needed, size_t element_bytes)
 {
     size_t wanted = *capacity ? *capacity : 16;
     /* Small arrays double, since copying is their main cost; large ones grow by half, since memory
@@ -181,7 +208,22 @@ void *memory_grow(void *array, size_t *capacity, size_t needed, size_t element_b
     wanted = MAX(wanted, needed); /* beyond half the address space resizing ends the process */
     if (wanted * element_bytes >= MEMORY_NOTED_BYTES)
         memory_note((wanted - *capacity) * element_bytes);
+    return wanted;
+}
+
+void *memory_grow(void *array, size_t *capacity, size_t needed, size_t element_bytes)
+{
+    size_t wanted = grown_capacity(capacity, needed, element_bytes);
     array = memory_resize(array, wanted, element_bytes);
     *capacity = wanted;
     return array;
+}
+
+void *memory_try_grow(void *array, size_t *capacity, size_t needed, size_t element_bytes)
+{
+    size_t wanted = grown_capacity(capacity, needed, element_bytes);
+    void *grown = memory_try_resize(array, wanted, element_bytes);
+    if (grown)
+        *capacity = wanted;
+    return grown;
 }

@@ -24,6 +24,19 @@ void *memory_resize(void *pointer, size_t count, size_t size_bytes)
 char *memory_strdup(const char *text) __attribute__((malloc, returns_nonnull));
 char *memory_strndup(const char *text, size_t length) __attribute__((malloc, returns_nonnull));
 
+/*
+ * The same for memory whose size comes from input, such as a file's section: NULL if there is not
+ * so much, also without the reserve (see below). The caller does without that input.
+ */
+void *memory_try_alloc(size_t size_bytes) __attribute__((malloc, alloc_size(1)));
+void *memory_try_zalloc(size_t count, size_t size_bytes) __attribute__((malloc, alloc_size(1, 2)));
+void *memory_try_resize(void *pointer, size_t count, size_t size_bytes)
+    __attribute__((alloc_size(2, 3)));
+
+/* How often these have given NULL. Unchanged over a piece of work: none of its input was left out
+ * for want of memory. */
+uint64_t memory_refusals(void);
+
 /* Room for `needed` elements in a growing array: doubles *capacity as needed. */
 void *memory_grow(void *array, size_t *capacity, size_t needed, size_t element_bytes);
 
@@ -33,6 +46,18 @@ void *memory_grow(void *array, size_t *capacity, size_t needed, size_t element_b
         if ((size_t)(needed) > (capacity))                                                         \
             (array) = memory_grow((array), &(capacity), (needed), sizeof(*(array)));               \
     } while (0)
+
+/* False if there is not so much memory; the array is as it was then. */
+void *memory_try_grow(void *array, size_t *capacity, size_t needed, size_t element_bytes);
+#define array_try_reserve(array, capacity, needed)                                                 \
+    ({                                                                                             \
+        bool has_ = (size_t)(needed) <= (capacity);                                                \
+        void *grown_ =                                                                             \
+            has_ ? NULL : memory_try_grow((array), &(capacity), (needed), sizeof(*(array)));       \
+        if (grown_)                                                                                \
+            (array) = grown_;                                                                      \
+        has_ || grown_;                                                                            \
+    })
 
 /*
  * Memory that a thread allocates while it reads untrusted input: arrays and blocks of at least

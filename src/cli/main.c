@@ -40,6 +40,7 @@ static const struct command commands[] = {
     {"query", command_query, "query a server"},
     {"push", command_push, "send profiles from a pipeline to a server"},
     {"baseline", command_baseline, "name good states on a server, for gates"},
+    {"pin", command_pin, "keep time ranges on a server from its retention"},
     {"findings", command_findings, "list what a server noticed: functions that grew"},
     {"agents", command_agents, "agents of a server, with their state and cost"},
     {"recording", command_recording, "record a service in detail through its agents"},

@@ -10,6 +10,7 @@
 
 #include "base/memory.h"
 #include "base/text.h"
+#include "io/json_write.h"
 #include "profile/units.h"
 
 #define RED "\033[31m"
@@ -153,37 +154,47 @@ static void write_text(const struct table *table, bool colour, struct buffer *ou
         write_row(table, widths, table->cells + row * table->column_count, colour, out);
 }
 
-static void write_raw(const struct column *column, const struct cell *cell, bool json,
-                      struct buffer *out)
+static bool is_real(const struct column *column)
 {
-    if (column->kind == COLUMN_NAME && json)
-        text_escape_json(out, cell->text, cell->length);
-    else if (column->kind == COLUMN_NAME)
-        text_escape_csv(out, cell->text, cell->length);
-    else if (column->kind == COLUMN_RATIO && isnan(cell->real))
-        buffer_add_text(out, json ? "null" : "");
-    else if (column->kind == COLUMN_PERCENT || column->kind == COLUMN_RATIO)
-        buffer_printf(out, "%.6g", cell->real);
+    return column->kind == COLUMN_PERCENT || column->kind == COLUMN_RATIO;
+}
+
+static void write_json_cell(const struct column *column, const struct cell *cell,
+                            struct json_writer *json)
+{
+    json_write_key(json, column->key);
+    if (column->kind == COLUMN_NAME)
+        json_write_bytes(json, cell->text, cell->length);
+    else if (is_real(column))
+        json_write_digits(json, cell->real, 6);
     else
+        json_write_signed(json, cell->number);
+}
+
+static void write_csv_cell(const struct column *column, const struct cell *cell, struct buffer *out)
+{
+    if (column->kind == COLUMN_NAME)
+        text_escape_csv(out, cell->text, cell->length);
+    else if (!is_real(column))
         buffer_add_i64(out, cell->number);
+    else if (!isnan(cell->real))
+        buffer_printf(out, "%.6g", cell->real);
 }
 
 static void write_json(const struct table *table, struct buffer *out)
 {
-    buffer_add_char(out, '[');
+    struct json_writer json = json_writer(out);
+    json_write_array(&json);
     for (size_t row = 0; row < table->row_count; row++) {
-        const char *between = row ? ",\n{" : "\n{";
-        for (size_t i = 0; i < table->column_count; i++) {
-            const struct column *column = &table->columns[i];
-            if (!column->key)
-                continue;
-            buffer_printf(out, "%s\"%s\":", between, column->key);
-            write_raw(column, &table->cells[row * table->column_count + i], true, out);
-            between = ",";
-        }
-        buffer_add_char(out, '}');
+        json_write_line(&json);
+        json_write_object(&json);
+        for (size_t i = 0; i < table->column_count; i++)
+            if (table->columns[i].key)
+                write_json_cell(&table->columns[i], &table->cells[row * table->column_count + i],
+                                &json);
+        json_write_object_end(&json);
     }
-    buffer_add_char(out, ']');
+    json_write_array_end(&json);
 }
 
 static void write_csv(const struct table *table, struct buffer *out)
@@ -197,7 +208,7 @@ static void write_csv(const struct table *table, struct buffer *out)
             buffer_add_text(out, between);
             between = ",";
             if (line)
-                write_raw(column, &table->cells[(line - 1) * table->column_count + i], false, out);
+                write_csv_cell(column, &table->cells[(line - 1) * table->column_count + i], out);
             else
                 buffer_add_text(out, column->key);
         }

@@ -3,7 +3,6 @@
 
 #include "io/json_write.h"
 
-#include <inttypes.h>
 #include <math.h>
 #include <string.h>
 
@@ -80,13 +79,13 @@ void json_write_text(struct json_writer *writer, const char *text)
 void json_write_unsigned(struct json_writer *writer, uint64_t value)
 {
     begin(writer);
-    buffer_printf(writer->out, "%" PRIu64, value);
+    buffer_add_u64(writer->out, value);
 }
 
 void json_write_signed(struct json_writer *writer, int64_t value)
 {
     begin(writer);
-    buffer_printf(writer->out, "%" PRId64, value);
+    buffer_add_i64(writer->out, value);
 }
 
 void json_write_digits(struct json_writer *writer, double value, int digits)
@@ -123,6 +122,12 @@ void json_write_null(struct json_writer *writer)
 {
     begin(writer);
     buffer_add_text(writer->out, "null");
+}
+
+struct buffer *json_write_value(struct json_writer *writer)
+{
+    begin(writer);
+    return writer->out;
 }
 
 void json_write_raw(struct json_writer *writer, const char *json, size_t length)

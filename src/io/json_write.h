@@ -3,7 +3,8 @@
  * Writes JSON into a buffer: commas, escapes and numbers are the writer's business, braces that fit
  * are the caller's. A writer has no depth, so it can begin and end anywhere in a document; what a
  * caller puts into the buffer by itself between two values must leave the document as the writer
- * expects it. buffer_pass() may be called between any two calls.
+ * expects it (json_write_value() is the way to do that for one value). buffer_pass() may be called
+ * between any two calls.
  */
 #pragma once
 
@@ -46,6 +47,8 @@ void json_write_digits(struct json_writer *writer, double value, int digits);
 void json_write_fixed(struct json_writer *writer, double value, int decimals);
 void json_write_bool(struct json_writer *writer, bool value);
 void json_write_null(struct json_writer *writer);
+/* The caller writes the next value into the buffer. */
+struct buffer *json_write_value(struct json_writer *writer);
 /* A value that is JSON already. */
 void json_write_raw(struct json_writer *writer, const char *json, size_t length);
 

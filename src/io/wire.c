@@ -102,21 +102,35 @@ static int cut_off(const struct wire_stream *stream, struct error *error)
                      (unsigned long long)source_offset(stream->source));
 }
 
+int wire_stream_part(struct wire_stream *stream, const uint8_t **ret_data, size_t *ret_length,
+                     struct error *error)
+{
+    if (!stream->pending)
+        return 0;
+    int r = source_need(stream->source, 1, error);
+    if (r < 0)
+        return r;
+    size_t step = source_available(stream->source);
+    if (!step)
+        return cut_off(stream, error);
+    if (step > stream->pending)
+        step = (size_t)stream->pending;
+    *ret_data = source_data(stream->source);
+    *ret_length = step;
+    source_skip(stream->source, step);
+    stream->pending -= step;
+    return 1;
+}
+
 static int skip_pending(struct wire_stream *stream, struct error *error)
 {
-    while (stream->pending) {
-        int r = source_need(stream->source, 1, error);
-        if (r < 0)
-            return r;
-        size_t step = source_available(stream->source);
-        if (!step)
-            return cut_off(stream, error);
-        if (step > stream->pending)
-            step = (size_t)stream->pending;
-        source_skip(stream->source, step);
-        stream->pending -= step;
-    }
-    return 0;
+    const uint8_t *data;
+    size_t length;
+    int r;
+    do
+        r = wire_stream_part(stream, &data, &length, error);
+    while (r > 0);
+    return r;
 }
 
 /* A tag takes at most 5 sensible bytes and a length or value 10. */

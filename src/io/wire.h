@@ -189,8 +189,8 @@ void wire_stream_init(struct wire_stream *stream, struct source *source);
 
 /*
  * The next field of the innermost open message: 1, 0 at that message's end, or an error. For BYTES
- * `field->length` is set and `field->data` is not: follow with exactly one of _bytes, _enter or
- * _skip (skipping is implied when none is called).
+ * `field->length` is set and `field->data` is not: follow with one of _bytes, _part and _enter, or
+ * with none, which skips it.
  */
 int wire_stream_next(struct wire_stream *stream, struct wire_field *ret_field, struct error *error);
 
@@ -229,6 +229,11 @@ static inline bool wire_stream_rest(const struct wire_stream *stream, struct wir
 
 /* The field's content, contiguous, valid until the next call on the stream. */
 int wire_stream_bytes(struct wire_stream *stream, struct wire_field *field, struct error *error);
+
+/* The field's content as it comes: 1 and a part, valid until the next call on the stream, or 0 at
+ * its end. */
+int wire_stream_part(struct wire_stream *stream, const uint8_t **ret_data, size_t *ret_length,
+                     struct error *error);
 
 /* Goes into the field as a nested message; leave by reading until _next returns 0, then _leave. */
 int wire_stream_enter(struct wire_stream *stream, const struct wire_field *field,

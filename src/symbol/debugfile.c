@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <unistd.h>
 
+#include "base/hex.h"
 #include "base/memory.h"
 
 #define DEBUG_FOLDER "/usr/lib/debug"
@@ -20,8 +21,7 @@ void build_id_text(struct elf_file *file, char ret_text[BUILD_ID_TEXT_BYTES])
     size_t length = 0;
     ret_text[0] = '\0';
     if (elf_build_id(file, id, &length))
-        for (size_t i = 0; i < length; i++)
-            snprintf(ret_text + 2 * i, 3, "%02x", id[i]);
+        hex_encode(id, length, ret_text);
 }
 
 static bool same_build_id(struct elf_file *file, struct elf_file *other, bool *ret_both)
@@ -89,8 +89,7 @@ static bool open_by_build_id(const uint8_t *id, size_t length, const char *root,
         return false;
     _cleanup_buffer_ struct buffer place = {0};
     buffer_printf(&place, "%.*s" DEBUG_FOLDER "/.build-id/%02x/", (int)root_bytes, root, id[0]);
-    for (size_t i = 1; i < length; i++)
-        buffer_printf(&place, "%02x", id[i]);
+    buffer_add_hex(&place, id + 1, length - 1);
     buffer_add_text(&place, ".debug");
     return open_build(buffer_text(&place), id, length, ret_debug);
 }

@@ -36,7 +36,11 @@ int minidebug_unpack(const void *bytes, size_t length, struct buffer *content, s
                           MINIDEBUG_BYTES_MAX >> 20);
             break;
         }
-        stream.next_out = (uint8_t *)buffer_reserve(content, PIECE_BYTES);
+        stream.next_out = (uint8_t *)buffer_try_reserve(content, PIECE_BYTES);
+        if (!stream.next_out) {
+            r = error_set(error, -ENOMEM, "There is not enough memory for .gnu_debugdata.");
+            break;
+        }
         stream.avail_out = PIECE_BYTES;
         result = lzma_code(&stream, LZMA_FINISH);
         content->length += PIECE_BYTES - stream.avail_out;

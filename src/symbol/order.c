@@ -138,8 +138,10 @@ static void close_until(struct symbol_table *table, struct open_functions *open,
 static void make_stretches(struct symbol_table *table)
 {
     /* Each function begins one and ends at most one. */
-    table->stretches = memory_zalloc(table->function_count * 2 + 1, sizeof(*table->stretches));
-    _cleanup_free_ uint32_t *list = memory_zalloc(table->function_count + 1, sizeof(*list));
+    table->stretches = memory_try_zalloc(table->function_count * 2 + 1, sizeof(*table->stretches));
+    _cleanup_free_ uint32_t *list = memory_try_zalloc(table->function_count + 1, sizeof(*list));
+    if (!table->stretches || !list)
+        return; /* no names of this file then */
     struct open_functions open = {.list = list};
     for (size_t i = 0; i < table->function_count; i++) {
         const struct function_symbol *function = &table->functions[i];
@@ -159,8 +161,11 @@ void symbol_table_order(struct symbol_table *table)
     qsort(table->functions, table->function_count, sizeof(*table->functions), compare_functions);
     choose_aliases(table);
     set_ends(table);
-    table->functions =
-        memory_resize(table->functions, table->function_count, sizeof(*table->functions));
-    table->function_capacity = table->function_count;
+    struct function_symbol *fitting =
+        memory_try_resize(table->functions, table->function_count, sizeof(*table->functions));
+    if (fitting) { /* otherwise it stays larger than it has to be */
+        table->functions = fitting;
+        table->function_capacity = table->function_count;
+    }
     make_stretches(table);
 }

@@ -136,7 +136,8 @@ static void name_stub(struct plt_loader *loader, const struct raw_stub *raw,
         return;
     if (!stub.name)
         stub.resolver = (uint64_t)relocation->addend;
-    array_reserve(stubs->list, stubs->capacity, stubs->count + 1);
+    if (!array_try_reserve(stubs->list, stubs->capacity, stubs->count + 1))
+        return;
     stubs->list[stubs->count++] = stub;
 }
 
@@ -155,7 +156,8 @@ static size_t read_relocations(struct plt_loader *loader, const char *name, bool
         memcpy(&entry, content.data + at, sizeof(entry));
         if (!all && !is_function_slot(&entry))
             continue;
-        array_reserve(*ret_list, capacity, count + 1);
+        if (!array_try_reserve(*ret_list, capacity, count + 1))
+            break;
         (*ret_list)[count++] = (struct relocation){
             entry.r_offset, (uint32_t)ELF64_R_SYM(entry.r_info), entry.r_addend};
     }

@@ -18,16 +18,30 @@
 
 /* ---- where code is ---- */
 
+/* 0: it has no code. Parca's agent uploads files whose code sections have neither bytes nor sizes:
+ * each goes on to the next one's address. */
+static uint64_t code_end(const struct elf_file *file, size_t index)
+{
+    const struct elf_section *section = &file->sections[index], *next = section + 1;
+    if (!(section->flags & SHF_EXECINSTR) || !(section->flags & SHF_ALLOC))
+        return 0;
+    if (section->size_bytes)
+        return section->size_bytes <= UINT64_MAX - section->address
+                   ? section->address + section->size_bytes
+                   : 0;
+    bool follows = index + 1 < file->section_count && next->flags & SHF_ALLOC &&
+                   next->address > section->address;
+    return section->type == SHT_NOBITS && follows ? next->address : 0;
+}
+
 static void load_code(struct symbol_table *table, const struct elf_file *file)
 {
     size_t room = MIN(file->section_count, SYMBOL_CODE_MAX) + file->segment_count;
     table->code = memory_zalloc(room + 1, sizeof(*table->code));
     for (size_t i = 0; i < file->section_count && table->code_count < room; i++) {
-        const struct elf_section *section = &file->sections[i];
-        if ((section->flags & SHF_EXECINSTR) && (section->flags & SHF_ALLOC) &&
-            section->size_bytes && section->size_bytes <= UINT64_MAX - section->address)
-            table->code[table->code_count++] =
-                (struct symbol_code){section->address, section->address + section->size_bytes};
+        uint64_t end = code_end(file, i);
+        if (end)
+            table->code[table->code_count++] = (struct symbol_code){file->sections[i].address, end};
     }
     for (size_t i = 0; !table->code_count && i < file->segment_count; i++) {
         const struct elf_segment *segment = &file->segments[i];
@@ -84,13 +98,16 @@ static void load_entries(struct symbol_table *table, struct elf_file *file, cons
                                    .address = section.address,
                                    .is_debug_frame = name[1] == 'd',
                                    .open_ended = section.open_ended};
-    _cleanup_free_ struct frame_reader *reader = memory_zalloc(1, sizeof(*reader));
+    _cleanup_free_ struct frame_reader *reader = memory_try_zalloc(1, sizeof(*reader));
+    if (!reader)
+        return;
     frame_reader_init(reader, &frames);
     struct frame_fde fde;
     while (frame_reader_next(reader, &fde) > 0) {
         if (!symbol_code_find(table->code, table->code_count, fde.start))
             continue;
-        array_reserve(table->entries, table->entry_capacity, table->entry_count + 1);
+        if (!array_try_reserve(table->entries, table->entry_capacity, table->entry_count + 1))
+            break;
         table->entries[table->entry_count++] = (struct symbol_code){fde.start, fde.end};
     }
     if (table->entry_count)
@@ -122,7 +139,8 @@ static bool rank_of(const Elf64_Sym *symbol, uint8_t *ret_rank)
     return true;
 }
 
-static void add_symbol(struct symbol_table *table, const Elf64_Sym *symbol, struct buffer *strings)
+/* False if there is no memory for more. */
+static bool add_symbol(struct symbol_table *table, const Elf64_Sym *symbol, struct buffer *strings)
 {
     uint8_t rank;
     if (!rank_of(symbol, &rank) || symbol->st_name >= strings->length ||
@@ -130,16 +148,18 @@ static void add_symbol(struct symbol_table *table, const Elf64_Sym *symbol, stru
         /* Marks that compilers and their plugins leave (.annobin_x), and no function. */
         (rank == RANK_LABEL && strings->data[symbol->st_name] == '.') ||
         !symbol_code_find(table->code, table->code_count, symbol->st_value))
-        return;
+        return true;
     uint64_t end;
     if (__builtin_add_overflow(symbol->st_value, symbol->st_size, &end))
         end = UINT64_MAX;
-    array_reserve(table->functions, table->function_capacity, table->function_count + 1);
+    if (!array_try_reserve(table->functions, table->function_capacity, table->function_count + 1))
+        return false;
     table->functions[table->function_count++] =
         (struct function_symbol){.start = symbol->st_value,
                                  .end = end,
                                  .name = strings->data + symbol->st_name,
                                  .rank = rank};
+    return true;
 }
 
 static bool find_strings(struct elf_file *file, const struct elf_section *symbols,
@@ -170,8 +190,13 @@ static void load_symbols(struct symbol_table *table, struct elf_file *file, cons
     buffer_add_char(text, '\0'); /* so that every name ends */
     table->string_tables++;
     const Elf64_Sym *list = (const Elf64_Sym *)content.data;
+    size_t before = table->function_count;
     for (size_t i = 1; i < content.length / sizeof(*list); i++)
-        add_symbol(table, &list[i], text);
+        if (!add_symbol(table, &list[i], text)) {
+            /* Without some of them, code would get the names of others. */
+            table->function_count = before;
+            break;
+        }
 }
 
 struct symbol_table *symbol_table_new(struct elf_file *file, const char *path)

@@ -20,6 +20,7 @@
 #include "cli/table.h"
 #include "compare/compare.h"
 #include "format/picture/pictures.h"
+#include "io/json_write.h"
 #include "profile/filter.h"
 #include "profile/level.h"
 #include "profile/units.h"
@@ -149,16 +150,19 @@ static void add_heading(const struct diff_command *comparison, const struct diff
     const char *name = profile->type_count ? profile_text(profile, type->type) : "";
     const char *unit = profile->type_count ? profile_text(profile, type->unit) : "";
     if (comparison->format == TABLE_JSON) {
-        buffer_add_text(out, "{\"type\":");
-        text_escape_json(out, name, strlen(name));
-        buffer_add_text(out, ",\"unit\":");
-        text_escape_json(out, unit, strlen(unit));
-        buffer_printf(out,
-                      ",\"normalize\":\"%s\",\"requests\":\"%s\",\"scale\":%.9g,"
-                      "\"base_total\":%lld,\"new_total\":%lld,\"rows\":",
-                      comparison->per_request ? "requests" : normalize_names[comparison->normalize],
-                      requests[0] > 0 && requests[1] > 0 ? "known" : "unknown", diff->scale,
-                      (long long)diff->base_total, (long long)diff->new_total);
+        struct json_writer json = json_writer(out);
+        json_write_object(&json);
+        json_member_text(&json, "type", name);
+        json_member_text(&json, "unit", unit);
+        json_member_text(&json, "normalize",
+                         comparison->per_request ? "requests"
+                                                 : normalize_names[comparison->normalize]);
+        json_member_text(&json, "requests",
+                         requests[0] > 0 && requests[1] > 0 ? "known" : "unknown");
+        json_member_number(&json, "scale", diff->scale);
+        json_member_signed(&json, "base_total", diff->base_total);
+        json_member_signed(&json, "new_total", diff->new_total);
+        json_write_key(&json, "rows");
         return;
     }
     if (comparison->format != TABLE_TEXT)

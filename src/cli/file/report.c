@@ -12,6 +12,7 @@
 #include "base/text.h"
 #include "cli/cli.h"
 #include "cli/input.h"
+#include "io/json_write.h"
 #include "profile/filter.h"
 #include "profile/units.h"
 
@@ -43,15 +44,17 @@ void report_begin(struct report *report, const char *heading, const char *key, c
         const struct profile_string none = {.data = ""};
         const struct profile_string *type =
             profile->type_count ? &profile->strings[profile->types[report->type].type] : &none;
-        buffer_add_text(out, "{\"type\":");
-        text_escape_json(out, type->data, type->length);
-        buffer_add_text(out, ",\"unit\":");
-        text_escape_json(out, report_unit(report), strlen(report_unit(report)));
-        if (key) {
-            buffer_printf(out, ",\"%s\":", key);
-            text_escape_json(out, what, strlen(what));
-        }
-        buffer_printf(out, ",\"total\":%lld,%s\"rows\":", (long long)report->whole, heading);
+        struct json_writer json = json_writer(out);
+        json_write_object(&json);
+        json_write_key(&json, "type");
+        json_write_bytes(&json, type->data, type->length);
+        json_member_text(&json, "unit", report_unit(report));
+        if (key)
+            json_member_text(&json, key, what);
+        json_member_signed(&json, "total", report->whole);
+        if (*heading)
+            json_write_raw(&json, heading, strlen(heading));
+        json_write_key(&json, "rows");
     } else if (report->format == TABLE_TEXT) {
         buffer_add_text(out, heading);
     }
@@ -68,8 +71,9 @@ static void add_heading(struct report *report, const struct ranking *ranking, si
                         struct buffer *heading)
 {
     if (report->format == TABLE_JSON) {
-        buffer_printf(heading, "\"shown\":%lld,\"functions\":%zu,", (long long)ranking->total,
-                      ranking->count);
+        struct json_writer json = json_writer(heading);
+        json_member_signed(&json, "shown", ranking->total);
+        json_member_unsigned(&json, "functions", ranking->count);
         return;
     }
     text_escape_terminal(heading, report->title, strlen(report->title));
@@ -284,7 +288,7 @@ static int run_view(struct report *report, const struct report_options *options)
     return 0;
 }
 
-static int64_t absolute_total(const struct profile *profile, unsigned type)
+int64_t report_total(const struct profile *profile, unsigned type)
 {
     int64_t total = 0;
     for (size_t row = 0; type < profile->type_count && row < profile->samples.count; row++)
@@ -311,7 +315,7 @@ static int run_report(struct report_options *options, const struct command_line 
     struct error error = {0};
     if (profile_prune(&profile, &error) < 0)
         return fail(&error);
-    report.whole = absolute_total(&profile, report.type);
+    report.whole = report_total(&profile, report.type);
     r = input_filter(&options->filter, "report", &profile);
     if (r)
         return r;

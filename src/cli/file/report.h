@@ -38,3 +38,10 @@ void report_tree(struct report *report);
 void report_lines(struct report *report, const bool *chosen);
 /* Returns 0 or an exit code, after it said why. */
 int report_asm(struct report *report, const bool *chosen, const char *name);
+/* The same as JSON for a page, with what was left out: `functions` there are, `read` of them shown,
+ * `lost` the value without instructions, and `why`. */
+int report_asm_json(struct report *report, const bool *chosen, const char *name,
+                    struct error *error);
+
+/* The value that is 100%. */
+int64_t report_total(const struct profile *profile, unsigned type);

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/log.h"
+#include "base/text.h"
 #include "cli/cli.h"
 #include "cli/file/report_asm_parts.h"
 #include "profile/units.h"
@@ -222,24 +223,48 @@ static void write_notes(struct assembly *assembly)
     log_warning("Code of %s is not shown: %s", buffer_text(&lost), assembly->why.text);
 }
 
+/* Finds the instructions and adds up; false when there are none, and then why. */
+static bool collect(struct assembly *assembly)
+{
+    assembly->code = recorded_code_new(assembly->report->profile);
+    add_own_values(assembly);
+    find_addresses(assembly);
+    find_functions(assembly);
+    read_functions(assembly);
+    if (assembly->read)
+        add_up(assembly);
+    else
+        explain_inlined(assembly);
+    return assembly->read > 0;
+}
+
 int report_asm(struct report *report, const bool *chosen, const char *name)
 {
     _cleanup_(assembly_release) struct assembly assembly = {.report = report, .chosen = chosen};
-    assembly.code = recorded_code_new(report->profile);
-    add_own_values(&assembly);
-    find_addresses(&assembly);
-    find_functions(&assembly);
-    read_functions(&assembly);
-    if (!assembly.read) {
-        explain_inlined(&assembly);
+    if (!collect(&assembly)) {
         log_error("%s: %s", report->title, assembly.why.text);
         return EXIT_FAILED;
     }
-    add_up(&assembly);
     if (report->format == TABLE_TEXT)
         assembly_write_text(&assembly);
     else
-        assembly_write_data(&assembly, name);
+        assembly_write_data(&assembly, name, "");
     write_notes(&assembly);
+    return 0;
+}
+
+int report_asm_json(struct report *report, const bool *chosen, const char *name,
+                    struct error *error)
+{
+    _cleanup_(assembly_release) struct assembly assembly = {.report = report, .chosen = chosen};
+    _cleanup_buffer_ struct buffer head = {0};
+    report->format = TABLE_JSON;
+    if (!collect(&assembly))
+        return error_set(error, -ENOENT, "%s", assembly.why.text);
+    buffer_printf(&head,
+                  "\"functions\":%zu,\"read\":%zu,\"lost\":%lld,\"why\":", assembly.function_count,
+                  assembly.read, (long long)assembly.lost);
+    text_escape_json(&head, assembly.why.text, strlen(assembly.why.text));
+    assembly_write_data(&assembly, name, buffer_text(&head));
     return 0;
 }

@@ -42,6 +42,7 @@ struct assembly {
     struct buffer scratch;
 };
 
-/* Tables of the functions that were read, as text or as data; `name` is what the user asked for. */
+/* Tables of the functions that were read, as text or as data; `name` is what the user asked for,
+ * `head` members of a JSON object that come before the rows. */
 void assembly_write_text(struct assembly *assembly);
-void assembly_write_data(struct assembly *assembly, const char *name);
+void assembly_write_data(struct assembly *assembly, const char *name, const char *head);

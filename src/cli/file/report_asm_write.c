@@ -107,7 +107,7 @@ static void add_data_row(struct assembly *assembly, const struct asm_function *f
     buffer_release(&line.text);
 }
 
-void assembly_write_data(struct assembly *assembly, const char *name)
+void assembly_write_data(struct assembly *assembly, const char *name, const char *head)
 {
     static const struct column columns[] = {
         {NULL, "flat", COLUMN_VALUE},    {NULL, "flat_percent", COLUMN_PERCENT},
@@ -123,7 +123,7 @@ void assembly_write_data(struct assembly *assembly, const char *name)
     for (size_t f = 0; f < assembly->read; f++)
         for (size_t i = 0; i < assembly->functions[f].code.count; i++)
             add_data_row(assembly, &assembly->functions[f], i, &table);
-    report_begin(report, "", "assembly_of", name);
+    report_begin(report, head, "assembly_of", name);
     table_write(&table, report->format, false, report->out);
     report_end(report);
 }

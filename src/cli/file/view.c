@@ -12,8 +12,10 @@
 #include "base/log.h"
 #include "base/text.h"
 #include "cli/cli.h"
+#include "cli/file/view_asm.h"
 #include "cli/input.h"
 #include "http/server/server.h"
+#include "io/json_write.h"
 #include "profile/filter.h"
 #include "server/api/api.h"
 #include "server/api/api_files.h"
@@ -98,12 +100,15 @@ static void answer_list(struct http_request *request, void *userdata)
     struct buffer out = {0};
     if (!is_allowed(request, view))
         return;
-    buffer_add_text(&out, "{\"files\":[");
-    for (size_t i = 0; i < view->count; i++) {
-        buffer_add_text(&out, i ? "," : "");
-        json_put_text(&out, view->files[i].name);
-    }
-    buffer_add_text(&out, "]}\n");
+    struct json_writer json = json_writer(&out);
+    json_write_object(&json);
+    json_write_key(&json, "files");
+    json_write_array(&json);
+    for (size_t i = 0; i < view->count; i++)
+        json_write_text(&json, view->files[i].name);
+    json_write_array_end(&json);
+    json_write_object_end(&json);
+    buffer_add_char(&out, '\n');
     api_respond(request, "application/json", &out);
 }
 
@@ -171,6 +176,27 @@ static void answer_diff(struct http_request *request, void *userdata)
     buffer_release(&out);
 }
 
+static void answer_assembly(struct http_request *request, void *userdata)
+{
+    const struct file_profile *file = NULL;
+    struct buffer out = {0};
+    struct error error = {0};
+    if (!is_allowed(request, userdata))
+        return;
+    int r = find_file(request, userdata, &file, &error);
+    const char *function = http_request_query(request, "function");
+    if (!r && !function)
+        r = error_set(&error, -EINVAL, "The parameter function is missing.");
+    if (!r)
+        r = view_put_assembly(&out, file->profile, function, http_request_query(request, "type"),
+                              &error);
+    if (r < 0)
+        http_respond_failure(request, &error);
+    else
+        api_respond(request, "application/json", &out);
+    buffer_release(&out);
+}
+
 static uint64_t dropped_limit(const struct view *view)
 {
     uint64_t limit = view->options->input.expansion_limit;
@@ -195,6 +221,7 @@ static const struct http_route routes[] = {
     {"GET", "/api/v1/view", HTTP_ROLE_ANY, answer_list, 0, 0},
     {"GET", "/api/v1/view/flame/*", HTTP_ROLE_ANY, answer_flame, 0, 0},
     {"GET", "/api/v1/view/diff", HTTP_ROLE_ANY, answer_diff, 0, 0},
+    {"GET", "/api/v1/view/assembly/*", HTTP_ROLE_ANY, answer_assembly, 0, 0},
     {"POST", "/api/v1/files/flame", HTTP_ROLE_ANY, answer_dropped_flame, BODY_BYTES_MAX, 0},
     {"POST", "/api/v1/files/diff", HTTP_ROLE_ANY, answer_dropped_diff, BODY_BYTES_MAX, 0},
 };

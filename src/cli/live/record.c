@@ -325,7 +325,7 @@ int command_record(int argc, char **argv)
         {"cgroup", 0, OPTION_TEXT, "PATH",
          "record this cgroup and those below it instead of a command", &options.cgroup},
         {"mode", 'm', OPTION_TEXT, "MODE[,MODE]",
-         "what to record: cpu (default), wall, offcpu, lock, io, runq, heap", &options.mode},
+         "cpu (default), wall, offcpu, lock, io, runq, goroutine, heap", &options.mode},
         {"event", 'e', OPTION_TEXT, "EVENT[,EVENT]",
          "sample at events such as cycles or page-faults", &options.event_names},
         {"min-block", 0, OPTION_TEXT, "TIME", "leave out waits that are shorter (1ms, 20us)",

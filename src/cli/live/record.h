@@ -43,7 +43,9 @@ struct target {
     int64_t began_ns;           /* when the recording did, */
     struct cpu_time cpu_before; /* and what the processes had used by then */
     struct cpu_time cpu;        /* that they used during the recording; 0: not known */
-    int priority;               /* our own, before target_raise_priority */
+    bool cpu_estimated;
+    bool machine; /* all processes */
+    int priority; /* our own, before target_raise_priority */
     bool raised;
 };
 

@@ -9,6 +9,10 @@
 
 #define TIME_WORTH_NS 200000000 /* of CPU time, before it is compared with its samples */
 #define COVERED_PERCENT 98      /* from here on it is all, by what clocks can tell */
+/* The same where the time is estimated, or the machine's, which includes interrupts without a
+ * process.
+ */
+#define COVERED_PERCENT_ROUGH 90
 
 /* The CPU time that the samples stand for, in percent of what was used; 100 where the difference
  * can be chance. */
@@ -26,7 +30,8 @@ static double covered_percent(const struct record_options *options,
     } else if (stats->samples) {
         percent = 100.0 * (double)stats->samples / (double)(stats->samples + stats->lost);
     }
-    return percent < COVERED_PERCENT ? percent : 100;
+    bool exact = !target->cpu_estimated && !target->machine;
+    return percent < (exact ? COVERED_PERCENT : COVERED_PERCENT_ROUGH) ? percent : 100;
 }
 
 /* Without BPF each thread's time is counted from its start, so that what is left at its end, less
@@ -35,6 +40,7 @@ static void report_uncovered(const struct record_options *options, const struct 
                              const struct capture_stats *stats, const struct target *target)
 {
     int64_t missing_ns = target->cpu.all_ns - stats->cpu_ns;
+    int64_t lost_ns = (int64_t)(1e9 * (double)stats->lost / (double)options->frequency_hz);
     if (target->cpu.all_ns < TIME_WORTH_NS || options->modes == CAPTURE_EVENTS ||
         covered_percent(options, stats, target) == 100)
         return;
@@ -47,9 +53,9 @@ static void report_uncovered(const struct record_options *options, const struct 
     else if (capture_backend(capture) == CAPTURE_BPF)
         fprintf(stderr, "assay: %.2f s of CPU time was not sampled: the machine was too busy\n",
                 (double)missing_ns / 1e9);
-    else
+    else if (lost_ns < missing_ns / 2) /* else the number of lost samples says it */
         fprintf(stderr,
-                "assay: %.2f s of CPU time was not sampled: by %s, threads that use less than %.0f "
+                "assay: %.2f s of CPU time was not sampled: by %s, threads that use less than %.3g "
                 "ms are missed (raise --frequency, or record as root)\n",
                 (double)missing_ns / 1e9, capture_backend_name(capture_backend(capture)),
                 1e3 / (double)options->frequency_hz);
@@ -75,7 +81,8 @@ static void report_first_line(const struct record_options *options, const struct
         fprintf(stderr, ", %.4g%% of stacks complete",
                 100.0 * (double)stats->ends[UNWIND_END_COMPLETE] / (double)stats->walks);
     if (covered < 100)
-        fprintf(stderr, ", %.0f%% of the CPU time covered", covered);
+        fprintf(stderr, ", %s%.0f%% of the CPU time covered", target->cpu_estimated ? "about " : "",
+                covered);
     if (stats->unplaced)
         fprintf(stderr, ", %llu in an [unknown mapping]", (unsigned long long)stats->unplaced);
     fprintf(stderr, ", %llu lost, in %s\n", (unsigned long long)stats->lost, options->output);
@@ -114,7 +121,7 @@ void report_recording(const struct record_options *options, struct capture *capt
     struct capture_stats stats = capture_stats(capture);
     struct capture_loss losses[CAPTURE_LOSSES_MAX];
     report_first_line(options, capture, &stats, target);
-    if (!stats.samples && !(options->modes & ~(CAPTURE_CPU | CAPTURE_EVENTS)))
+    if (!stats.samples && !stats.lost && !(options->modes & ~(CAPTURE_CPU | CAPTURE_EVENTS)))
         report_idle(options, target);
     report_uncovered(options, capture, &stats, target);
     report_ends(&stats);

@@ -100,6 +100,7 @@ static int open_threads(const char *tids, struct target *target, struct error *e
 int target_open(const struct record_options *options, char *const argv[], struct target *target,
                 struct error *error)
 {
+    target->machine = options->all;
     if (options->all || options->cgroup)
         return 0;
     if (options->tids)
@@ -236,10 +237,26 @@ static bool process_cpu(pid_t pid, struct cpu_time *sum)
     return true;
 }
 
+/* Of this machine: neither idle nor stolen. */
+static struct cpu_time machine_cpu(void)
+{
+    unsigned long long user, nice, system, idle, waiting, irq, softirq;
+    _cleanup_buffer_ struct buffer content = {0};
+    if (file_read("/proc/stat", 1 << 20, &content, NULL) < 0 ||
+        sscanf(buffer_text(&content), "cpu %llu %llu %llu %llu %llu %llu %llu", &user, &nice,
+               &system, &idle, &waiting, &irq, &softirq) != 7)
+        return (struct cpu_time){.all_ns = -1};
+    int64_t tick_ns = 1000000000 / sysconf(_SC_CLK_TCK);
+    return (struct cpu_time){.all_ns = (int64_t)(user + nice + system + irq + softirq) * tick_ns,
+                             .kernel_ns = (int64_t)(system + irq + softirq) * tick_ns};
+}
+
 /* Of all processes; all_ns is -1 when one is gone. */
 static struct cpu_time all_cpu(const struct target *target)
 {
     struct cpu_time sum = {0};
+    if (target->machine)
+        return machine_cpu();
     for (size_t i = 0; i < target->pid_count; i++)
         if (!process_cpu(target->pids[i], &sum))
             return (struct cpu_time){.all_ns = -1};
@@ -263,10 +280,10 @@ void target_measure(struct target *target, int64_t duration_ns)
 {
     struct cpu_time cpu = target->ended ? children_cpu() : all_cpu(target);
     int64_t passed_ns = monotonic_ns() - target->began_ns;
-    if (cpu.all_ns < 0 || target->cpu_before.all_ns < 0 ||
-        passed_ns > duration_ns + duration_ns / 10)
+    if (cpu.all_ns < 0 || target->cpu_before.all_ns < 0)
         return;
-    /* We may be a little late. */
+    /* We may be late: what was used in the time before is then estimated. */
+    target->cpu_estimated = passed_ns > duration_ns + duration_ns / 10;
     double part = passed_ns > duration_ns ? (double)duration_ns / (double)passed_ns : 1;
     target->cpu.all_ns = (int64_t)((double)(cpu.all_ns - target->cpu_before.all_ns) * part);
     target->cpu.kernel_ns =

@@ -11,6 +11,7 @@
 #include "cli/input.h"
 #include "cli/table.h"
 #include "elf/vdso.h"
+#include "io/json_write.h"
 #include "profile/naming.h"
 #include "symbol/jit/jit.h"
 #include "symbol/naming/symbolizer.h"
@@ -228,60 +229,64 @@ static void write_text(struct dump *dump)
     }
 }
 
-static void add_json_text(struct buffer *out, const char *text)
+static void put_json_text(struct json_writer *json, const char *key, const char *text)
 {
     if (text)
-        text_escape_json(out, text, strlen(text));
+        json_member_text(json, key, text);
     else
-        buffer_add_text(out, "null");
+        json_member_null(json, key);
 }
 
-static void write_json_frame(struct dump *dump, const struct snapshot_frame *frame)
+static void write_json_frame(struct dump *dump, const struct snapshot_frame *frame,
+                             struct json_writer *json)
 {
-    struct buffer *out = &dump->out;
     struct symbol_frame named[SYMBOL_FRAMES_MAX];
     size_t count = name_frame(dump, frame, named);
     for (size_t i = 0; i < count; i++) {
-        buffer_add_text(out, i ? ",{\"function\":" : "{\"function\":");
-        add_json_text(out, named[i].name);
-        buffer_add_text(out, ",\"binary\":");
-        add_json_text(out, binary_of(frame));
+        json_write_object(json);
+        put_json_text(json, "function", named[i].name);
+        put_json_text(json, "binary", binary_of(frame));
         if (frame->runtime)
-            buffer_printf(out, ",\"kind\":\"%s\"",
-                          frame->runtime == SNAPSHOT_PYTHON ? "cpython" : "jvm");
+            json_member_text(json, "kind", frame->runtime == SNAPSHOT_PYTHON ? "cpython" : "jvm");
         else
-            buffer_printf(out, ",\"offset\":%" PRIu64, frame->offset);
+            json_member_unsigned(json, "offset", frame->offset);
         if (named[i].file) {
-            buffer_add_text(out, ",\"file\":");
-            add_json_text(out, named[i].file);
-            buffer_printf(out, ",\"line\":%" PRIu32, named[i].line);
+            json_member_text(json, "file", named[i].file);
+            json_member_unsigned(json, "line", named[i].line);
         }
-        buffer_add_text(out, i + 1 < count ? ",\"inlined\":true}" : "}");
+        if (i + 1 < count)
+            json_member_bool(json, "inlined", true);
+        json_write_object_end(json);
     }
 }
 
 static void write_json(struct dump *dump)
 {
     const struct snapshot *snapshot = dump->snapshot;
-    struct buffer *out = &dump->out;
-    buffer_printf(out, "{\"pid\":%d,\"name\":", (int)snapshot->pid);
-    text_escape_json(out, snapshot->name, strlen(snapshot->name));
-    buffer_add_text(out, ",\"threads\":[");
+    struct json_writer json = json_writer(&dump->out);
+    json_write_object(&json);
+    json_member_signed(&json, "pid", snapshot->pid);
+    json_member_text(&json, "name", snapshot->name);
+    json_write_key(&json, "threads");
+    json_write_array(&json);
     for (size_t i = 0; i < snapshot->count; i++) {
         const struct snapshot_thread *thread = &snapshot->threads[i];
-        buffer_printf(out, "%s{\"tid\":%d,\"name\":", i ? "," : "", (int)thread->tid);
-        text_escape_json(out, thread->name, strlen(thread->name));
-        buffer_printf(out, ",\"state\":\"%s\",\"end\":\"%s\",\"frames\":[",
-                      snapshot_state_name(thread->state),
-                      thread->read ? unwind_end_name(thread->end) : "not available");
-        for (size_t k = 0; k < thread->frame_count; k++) {
-            if (k)
-                buffer_add_char(out, ',');
-            write_json_frame(dump, &thread->frames[k]);
-        }
-        buffer_add_text(out, "]}");
+        json_write_object(&json);
+        json_member_signed(&json, "tid", thread->tid);
+        json_member_text(&json, "name", thread->name);
+        json_member_text(&json, "state", snapshot_state_name(thread->state));
+        json_member_text(&json, "end",
+                         thread->read ? unwind_end_name(thread->end) : "not available");
+        json_write_key(&json, "frames");
+        json_write_array(&json);
+        for (size_t k = 0; k < thread->frame_count; k++)
+            write_json_frame(dump, &thread->frames[k], &json);
+        json_write_array_end(&json);
+        json_write_object_end(&json);
     }
-    buffer_add_text(out, "]}\n");
+    json_write_array_end(&json);
+    json_write_object_end(&json);
+    buffer_add_char(&dump->out, '\n');
 }
 
 static void say_what_was_read(const struct snapshot *snapshot)

@@ -15,7 +15,7 @@
 
 struct query_options {
     const char *url, *from, *to, *format, *output, *token_file, *ca, *step, *aggregate, *function,
-        *base_query, *base_from, *base_to, *normalize;
+        *base_query, *base_from, *base_to, *normalize, *band;
     struct option_list group_by, spans, traces;
     uint64_t limit, max_nodes;
     bool cumulative, original_names;
@@ -46,6 +46,7 @@ static const struct subject subjects[] = {
     {"diff", NULL, "base base-from base-to normalize limit cum original-names agg", "json svg html",
      false},
     {"exemplars", NULL, "function limit span trace", "", false},
+    {"requests", NULL, "limit band", "", false},
     {"senders", NULL, "", "", true},
     {"targets", NULL, "", "", true},
     {"health", NULL, "", "", true},
@@ -120,6 +121,7 @@ static void build_url(const struct query_options *options, const struct subject 
     add_parameter(url, "base_from", options->base_from);
     add_parameter(url, "base_to", options->base_to);
     add_parameter(url, "normalize", options->normalize);
+    add_parameter(url, "band", options->band);
     add_parameter(url, "agg", options->aggregate);
     add_list(url, "group_by", &options->group_by);
     add_list(url, "span_id", &options->spans);
@@ -235,7 +237,8 @@ static int check_options(const struct query_options *options, const struct subje
                  {"base", options->base_query},
                  {"base-from", options->base_from},
                  {"base-to", options->base_to},
-                 {"normalize", options->normalize}};
+                 {"normalize", options->normalize},
+                 {"band", options->band}};
     for (size_t i = 0; i < ARRAY_LENGTH(given); i++)
         if (given[i].given && !has_word(subject->options, given[i].name))
             return options_wrong("query", "--%s doesn't apply to %s.", given[i].name,
@@ -285,6 +288,8 @@ int command_query(int argc, char **argv)
         {"base-to", 0, OPTION_TEXT, "T", "diff: time range of the base", &options.base_to},
         {"normalize", 0, OPTION_TEXT, "BY", "diff: duration (per second, default), total or none",
          &options.normalize},
+        {"band", 0, OPTION_TEXT, "BAND", "only requests such as p99, 250ms, 100ms-1s or errors",
+         &options.band},
         {"Answer", .kind = OPTION_GROUP},
         {"format", 'f', OPTION_TEXT, "F", "text, csv or json; flame: svg, html, pprof, folded ...",
          &options.format},
@@ -301,8 +306,8 @@ int command_query(int argc, char **argv)
         .command = "query",
         .arguments = "WHAT [QUERY]",
         .summary = "Queries a server. WHAT is types, labels, values LABEL, series, top, callers "
-                   "FUNCTION,\nflame, profile, timeseries, diff, exemplars, senders, targets or "
-                   "health; a query is\nlike cpu{service=\"x\"}.",
+                   "FUNCTION,\nflame, profile, timeseries, diff, exemplars, requests, senders, "
+                   "targets or health; a\nquery is like cpu{service=\"x\"}.",
         .options = own,
         .least = 1,
         .most = 3,

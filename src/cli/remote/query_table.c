@@ -101,6 +101,18 @@ static const struct view views[] = {
       {"span", "span_id", COLUMN_NAME},
       {"stack", "stack", COLUMN_NAME}},
      {FIELD_TIME, FIELD_NUMBER, FIELD_TEXT, FIELD_TEXT, FIELD_STACK}},
+    {"requests",
+     "routes",
+     NULL,
+     {{"requests", "requests", COLUMN_COUNT},
+      {"errors", "errors", COLUMN_COUNT},
+      {"p50", "p50", COLUMN_VALUE},
+      {"p99", "p99", COLUMN_VALUE},
+      {"max", "max", COLUMN_VALUE},
+      {"service", "service", COLUMN_NAME},
+      {"method", "method", COLUMN_NAME},
+      {"route", "route", COLUMN_NAME}},
+     {FIELD_NUMBER, FIELD_NUMBER, FIELD_NUMBER, FIELD_NUMBER, FIELD_NUMBER}},
     {"senders",
      NULL,
      NULL,
@@ -240,6 +252,9 @@ static int read_around(struct json *json, struct answer *answer)
             buffer_add(&type, text.data, text.length);
             answer->level = level_is_type(buffer_text(&type));
             unit_of_type(&text, answer->unit);
+        } else if (json_is(&key, "unit") && (r = json_string(json, &text)) >= 0) {
+            snprintf(answer->unit, sizeof(answer->unit), "%.*s", (int)MIN(text.length, 127ul),
+                     text.data);
         } else if (json_is(&key, "quality"))
             r = read_quality(json, answer);
         else if (json_is(&key, "flat"))

@@ -15,6 +15,7 @@
 #include "cli/table.h"
 #include "http/access/tokens.h"
 #include "server/audit/audit.h"
+#include "spans/index.h"
 
 static const char *const tiers[STORE_TIERS] = {"raw", "10 minutes", "hour", "day"};
 
@@ -195,20 +196,40 @@ static int print_audit(const struct store_flags *flags, const char *directory)
     return EXIT_FINE;
 }
 
-static int look(const char *directory, bool checks, enum table_format format)
+static int look(const char *place, bool checks, enum table_format format)
 {
     struct error error = {0};
     struct store *store;
-    struct store_options options = {.directory = directory, .read_only = true};
-    if (store_open_embedded(&options, &store, &error) < 0)
+    struct store_options options = {.directory = place, .read_only = true};
+    bool here = strncmp(place, "clickhouse:", 11) != 0;
+    int opened = here ? store_open_embedded(&options, &store, &error)
+                      : store_open(place, &options, &store, &error);
+    if (opened < 0)
         return fail(&error);
     int r =
         checks ? store_check(store, print_line, NULL, &error) : print_stats(store, format, &error);
     store_close(store);
+    struct error spans_error = {0};
+    int spans = checks && here ? span_index_check(place, print_line, NULL, &spans_error) : 0;
+    if (r < 0 && spans < 0)
+        fail(&error);
+    if (spans < 0)
+        return fail(&spans_error);
     if (r < 0)
         return fail(&error);
     if (checks)
         printf("No damage found.\n");
+    return EXIT_FINE;
+}
+
+static int init(const struct store_flags *flags, const char *place)
+{
+    struct error error = {0};
+    if (place || !flags->store)
+        return options_wrong("store", "init requires --store URL.");
+    if (store_init(flags->store, &error) < 0)
+        return fail(&error);
+    printf("The tables are up to date.\n");
     return EXIT_FINE;
 }
 
@@ -221,6 +242,8 @@ static int run(const struct store_flags *flags, const struct command_line *line)
     if (!table_format_parse(flags->format, &format))
         return options_wrong("store", "--format must be text, json or csv, not \"%s\".",
                              flags->format);
+    if (!strcmp(verb, "init"))
+        return init(flags, place);
     if (!strcmp(verb, "acknowledge")) {
         if (!place || file || !flags->reason || !*flags->reason)
             return options_wrong("store", "acknowledge requires a damaged file and --reason.");
@@ -254,8 +277,8 @@ static int run(const struct store_flags *flags, const struct command_line *line)
     if (!strcmp(verb, "check") || !strcmp(verb, "stats"))
         return look(place, !strcmp(verb, "check"), format);
     return options_wrong("store",
-                         "Unknown action \"%s\": use check, stats, audit, delete, acknowledge, "
-                         "retention, export or import.",
+                         "Unknown action \"%s\": use init, check, stats, audit, delete, "
+                         "acknowledge, retention, export or import.",
                          verb);
 }
 
@@ -279,6 +302,9 @@ int command_store(int argc, char **argv)
         {"ca", 0, OPTION_TEXT, "FILE", "certificate authority of the server, PEM", &flags.ca},
         {"reason", 0, OPTION_TEXT, "TEXT", "reason for the audit log; acknowledge requires it",
          &flags.reason},
+        {"ClickHouse", .kind = OPTION_GROUP},
+        {"store", 0, OPTION_TEXT, "URL", "for init: clickhouse://USER@HOST:PORT/DATABASE",
+         &flags.store},
         {"Showing", .kind = OPTION_GROUP},
         {"format", 'f', OPTION_TEXT, "F", "output of stats: text, json or csv", &flags.format},
         {"limit", 'n', OPTION_COUNT, "N", "only the last lines of the audit log", &flags.limit},
@@ -286,11 +312,14 @@ int command_store(int argc, char **argv)
     struct command_line line = {
         .command = "store",
         .arguments = "check|stats|audit|delete DIR, export|import DIR FILE, acknowledge FILE,\n"
-                     "       retention resume DIR",
-        .summary = "Checks a store's directory, shows stats and the audit log, deletes, exports "
-                   "and\nimports data, acknowledges damaged files, and resumes retention after a "
-                   "clock\njump stopped it. Commands that change the directory need exclusive "
-                   "access;\nwith a running server, use --url.",
+                     "       retention resume DIR, init --store URL",
+        .summary =
+            "Checks a store's directory, shows stats and the audit log, deletes, exports "
+            "and\nimports data, acknowledges damaged files, and resumes retention after a "
+            "clock\njump stopped it. init makes or updates the tables of a store on ClickHouse, "
+            "whose\nURL check and stats take, too. Commands that change the directory need "
+            "exclusive "
+            "access;\nwith a running server, use --url.",
         .options = own,
         .least = 1,
         .most = 3,

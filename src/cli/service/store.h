@@ -8,7 +8,7 @@
 #include "store/store.h"
 
 struct store_flags {
-    const char *query, *from, *to, *tenant, *url, *token_file, *ca, *format, *reason;
+    const char *query, *from, *to, *tenant, *url, *token_file, *ca, *format, *reason, *store;
     bool yes, dry_run;
     uint64_t limit;
 };

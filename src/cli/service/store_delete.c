@@ -12,10 +12,22 @@
 #include "cli/service/store.h"
 #include "http/client/client.h"
 #include "io/json.h"
+#include "query/spans.h"
 #include "server/audit/audit.h"
 
+/* The amounts that were deleted, or would be. */
+struct removal {
+    struct store_deleted store;
+    uint64_t spans;
+};
+
+static bool is_any(const struct removal *removal)
+{
+    return removal->store.windows || removal->spans;
+}
+
 /* True when it may go on. */
-static bool is_meant(const struct store_flags *flags, const struct store_deleted *found)
+static bool is_meant(const struct store_flags *flags, const struct removal *found)
 {
     char answer[16];
     if (flags->yes)
@@ -24,35 +36,75 @@ static bool is_meant(const struct store_flags *flags, const struct store_deleted
         fprintf(stderr, "assay: nothing was deleted; without a terminal, use --yes.\n");
         return false;
     }
-    fprintf(stderr, "Delete %" PRIu64 " windows with %" PRIu64 " samples permanently? [y/N] ",
-            found->windows, found->rows);
+    fprintf(stderr,
+            "Delete %" PRIu64 " windows with %" PRIu64 " samples and %" PRIu64
+            " spans permanently? [y/N] ",
+            found->store.windows, found->store.rows, found->spans);
     return fgets(answer, sizeof(answer), stdin) && (answer[0] == 'y' || answer[0] == 'Y');
 }
 
-static void print_deleted(const struct store_deleted *deleted, bool dry_run)
+static void print_deleted(const struct removal *deleted, bool dry_run)
 {
-    printf("%" PRIu64 " windows with %" PRIu64 " samples %s.\n", deleted->windows, deleted->rows,
-           dry_run ? "would be deleted" : "were deleted");
-    if (deleted->pending)
+    printf("%" PRIu64 " windows with %" PRIu64 " samples %s.\n", deleted->store.windows,
+           deleted->store.rows, dry_run ? "would be deleted" : "were deleted");
+    if (deleted->spans)
+        printf("%" PRIu64 " spans %s.\n", deleted->spans,
+               dry_run ? "would be deleted" : "were deleted");
+    if (deleted->store.pending)
         printf("Names that only they used are still in files; the server removes them when no "
                "query or push is active.\n");
 }
 
 static void note(const struct store_flags *flags, const char *directory,
-                 const struct store_deleted *deleted, int r, const struct error *error)
+                 const struct removal *deleted, int r, const struct error *error)
 {
     char target[AUDIT_TEXT_MAX], outcome[ERROR_TEXT_BYTES + 96];
     snprintf(target, sizeof(target), "%s from %s to %s", flags->query, flags->from, flags->to);
-    snprintf(outcome, sizeof(outcome), "%" PRIu64 " windows, %" PRIu64 " samples%s%s",
-             deleted->windows, deleted->rows, r < 0 ? "; " : "", r < 0 ? error->text : "");
+    snprintf(outcome, sizeof(outcome),
+             "%" PRIu64 " windows, %" PRIu64 " samples, %" PRIu64 " spans%s%s",
+             deleted->store.windows, deleted->store.rows, deleted->spans, r < 0 ? "; " : "",
+             r < 0 ? error->text : "");
     store_note(directory, flags->tenant, "delete", target, outcome);
+}
+
+/* Spans of the selected services; a selection by type has none. */
+static int remove_spans(const char *directory, const struct query *query,
+                        const struct store_selection *selection, bool dry_run, uint64_t *ret_spans,
+                        struct error *error)
+{
+    struct span_options options = {.read_only = dry_run};
+    struct span_query range = {
+        .tenant = selection->tenant, .from_ns = selection->from_ns, .to_ns = selection->to_ns};
+    struct span_index *index;
+    int r = span_index_open(directory, &options, &index, error);
+    if (r < 0)
+        return r;
+    r = query_spans_delete(index, query, &range, dry_run, ret_spans, error);
+    span_index_close(index);
+    return r;
+}
+
+static int remove_all(const char *directory, struct store *store, const struct query *query,
+                      const struct store_selection *selection, bool dry_run,
+                      struct removal *deleted, struct error *error)
+{
+    struct error spans_error = {0};
+    int r = store_delete(store, selection, dry_run, &deleted->store, error);
+    int spans = r && r != -ENOTSUP ? 0
+                                   : remove_spans(directory, query, selection, dry_run,
+                                                  &deleted->spans, &spans_error);
+    if (spans < 0) {
+        *error = spans_error;
+        r = spans;
+    }
+    return r;
 }
 
 static int delete_here(const struct store_flags *flags, const char *directory)
 {
     _cleanup_query_ struct query query = {0};
     struct store_selection selection;
-    struct store_deleted deleted = {0};
+    struct removal deleted = {0};
     struct store *store;
     struct error error = {0};
     struct store_class for_ever = {.name =
@@ -69,12 +121,12 @@ static int delete_here(const struct store_flags *flags, const char *directory)
         return fail(&error);
     int r = store_select(flags, store, &query, &selection, &error);
     if (!r)
-        r = store_delete(store, &selection, true, &deleted, &error);
+        r = remove_all(directory, store, &query, &selection, true, &deleted, &error);
     bool selected = !r || r == -ENOTSUP, goes = selected && !flags->dry_run;
-    if (goes && deleted.windows)
+    if (goes && is_any(&deleted))
         goes = is_meant(flags, &deleted);
     if (goes) {
-        r = store_delete(store, &selection, false, &deleted, &error);
+        r = remove_all(directory, store, &query, &selection, false, &deleted, &error);
         note(flags, directory, &deleted, r, &error);
     }
     store_close(store);
@@ -96,7 +148,7 @@ static uint64_t number_of(const struct buffer *body, const char *name)
 }
 
 static int call(struct http_client *client, const struct store_flags *flags, bool dry_run,
-                struct store_deleted *deleted, struct error *error)
+                struct removal *deleted, struct error *error)
 {
     _cleanup_buffer_ struct buffer url = {0};
     store_address(flags, "/api/v1/admin/delete", &url);
@@ -114,15 +166,17 @@ static int call(struct http_client *client, const struct store_flags *flags, boo
     if (reply.status != 200 && reply.status != 409)
         return http_reply_error(&call, &reply, error);
     buffer_text(&reply.body); /* ends it, for strtoull */
-    deleted->windows = number_of(&reply.body, "windows");
-    deleted->rows = number_of(&reply.body, "samples");
-    deleted->pending = memmem(reply.body.data, reply.body.length, "\"pending\":true", 14) != NULL;
+    deleted->store.windows = number_of(&reply.body, "windows");
+    deleted->store.rows = number_of(&reply.body, "samples");
+    deleted->spans = number_of(&reply.body, "spans");
+    deleted->store.pending =
+        memmem(reply.body.data, reply.body.length, "\"pending\":true", 14) != NULL;
     return reply.status == 409 ? (http_reply_error(&call, &reply, error), -ENOTSUP) : 0;
 }
 
 static int delete_there(const struct store_flags *flags)
 {
-    struct store_deleted deleted = {0};
+    struct removal deleted = {0};
     struct error error = {0};
     struct http_client *client;
     if (flags->tenant)
@@ -131,7 +185,7 @@ static int delete_there(const struct store_flags *flags)
         return fail(&error);
     int r = call(client, flags, true, &deleted, &error);
     bool selected = !r || r == -ENOTSUP, goes = selected && !flags->dry_run;
-    if (goes && deleted.windows)
+    if (goes && is_any(&deleted))
         goes = is_meant(flags, &deleted);
     if (goes)
         r = call(client, flags, false, &deleted, &error);

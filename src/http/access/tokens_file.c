@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "base/file.h"
+#include "base/hex.h"
 #include "base/memory.h"
 #include "base/text.h"
 #include "http/access/tokens.h"
@@ -186,8 +187,7 @@ static int write_list(const char *path, const struct token_list *tokens, struct 
         buffer_printf(&out, "%s\t%s\t%s\t%lld\t%lld\t", token->id,
                       token_roles_text(token->roles, roles), token->tenant,
                       (long long)token->created, (long long)token->expires);
-        for (size_t k = 0; k < TOKEN_HASH_BYTES; k++)
-            buffer_printf(&out, "%02x", token->hash[k]);
+        buffer_add_hex(&out, token->hash, TOKEN_HASH_BYTES);
         buffer_printf(&out, "\t%s\n", token->name);
     }
     mode_t before = umask(0077); /* hashes are of no use to anybody; names and tenants are */
@@ -248,10 +248,8 @@ static int make_token(struct token *token, char text[TOKEN_TEXT_BYTES], struct e
     uint8_t random[5 + 32];
     if (getrandom(random, sizeof(random), 0) != (ssize_t)sizeof(random))
         return error_set_errno(error, -errno, "getrandom() failed");
-    char *id = token->id;
-    *id++ = 't';
-    for (size_t i = 0; i < 5; i++)
-        id += sprintf(id, "%02x", random[i]);
+    token->id[0] = 't';
+    hex_encode(random, 5, token->id + 1);
     char secret[44];
     encode_secret(random + 5, secret);
     snprintf(text, TOKEN_TEXT_BYTES, "assay_%s_%s", token->id, secret);

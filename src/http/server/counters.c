@@ -20,6 +20,7 @@ static const char *const refusal_names[HTTP_REFUSAL_COUNT] = {
     [HTTP_REFUSED_FORBIDDEN] = "forbidden",
     [HTTP_REFUSED_MALFORMED] = "malformed",
     [HTTP_REFUSED_FLOOD] = "flood",
+    [HTTP_REFUSED_HALF_CLOSED] = "half_closed",
     [HTTP_REFUSED_STOPPING] = "stopping",
 };
 

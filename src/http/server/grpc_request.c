@@ -3,6 +3,7 @@
 // becomes that of the call. Handlers of plain calls know nothing of it; those of streams of
 // messages use http_message_read() and http_message_write().
 
+#include <ctype.h>
 #include <stdio.h>
 #include <string.h>
 #include <strings.h>
@@ -109,16 +110,25 @@ ssize_t grpc_read_body(struct http_request *request, void *bytes, size_t room, s
     return got;
 }
 
+static int check_coding(const struct http_request *request, struct error *error)
+{
+    const char *coding = http_request_header(request, "grpc-encoding");
+    if (!request->rpc.compressed ||
+        (coding && (!strcasecmp(coding, "gzip") || !strcasecmp(coding, "zstd"))))
+        return 0;
+    return error_set(error, -ENOTSUP, "The encoding %.40s is not supported: send gzip or zstd.",
+                     coding ? coding : "(none)");
+}
+
 static int decompress(struct http_request *request, size_t limit_bytes, struct buffer *message,
                       struct error *error)
 {
-    const char *coding = http_request_header(request, "grpc-encoding");
     struct source source;
-    if (!coding || (strcasecmp(coding, "gzip") && strcasecmp(coding, "zstd")))
-        return error_set(error, -ENOTSUP, "The encoding %.40s is not supported: send gzip or zstd.",
-                         coding ? coding : "(none)");
-    int r = source_open_memory(&source, "the message", message->data, message->length, limit_bytes,
-                               error);
+    int r = check_coding(request, error);
+    if (r < 0)
+        return r;
+    r = source_open_memory(&source, "the message", message->data, message->length, limit_bytes,
+                           error);
     if (r < 0)
         return r;
     struct buffer plain = {0};
@@ -156,6 +166,37 @@ int http_message_read(struct http_request *request, size_t limit_bytes, struct b
         rpc->left -= (uint64_t)got;
     }
     r = rpc->compressed ? decompress(request, limit_bytes, message, error) : 0;
+    return r < 0 ? r : 1;
+}
+
+static ssize_t read_message(void *userdata, void *bytes, size_t room, struct error *error)
+{
+    struct http_request *request = userdata;
+    struct rpc_state *rpc = &request->rpc;
+    if (!rpc->left)
+        return 0;
+    ssize_t got = request_read_raw(request, bytes, MIN((uint64_t)room, rpc->left), error);
+    if (!got)
+        return error_set(error, -EBADMSG, "The body ends within a message.");
+    if (got > 0)
+        rpc->left -= (uint64_t)got;
+    return got;
+}
+
+int http_message_open(struct http_request *request, uint64_t expansion_limit,
+                      struct source *ret_source, struct error *error)
+{
+    char rest[4096];
+    ssize_t got;
+    while ((got = read_message(request, rest, sizeof(rest), error)) > 0)
+        ; /* what the caller has left of the message before */
+    int r = got < 0 ? (int)got : read_prefix(request, error);
+    if (r <= 0)
+        return r;
+    r = check_coding(request, error);
+    if (!r)
+        r = source_open_reader(ret_source, "the message", read_message, request, expansion_limit,
+                               error);
     return r < 0 ? r : 1;
 }
 
@@ -231,13 +272,9 @@ static void publish(struct http_request *request, unsigned status, struct buffer
 static void fail(struct http_request *request, enum http_code code, const char *message)
 {
     struct rpc_state *rpc = &request->rpc;
-    char *copy =
-        arena_strndup(&request->arena, message, MIN(strlen(message), (size_t)MESSAGE_BYTES_MAX));
-    size_t length = strlen(copy);
-    while (length && (copy[length - 1] == '\n' || copy[length - 1] == ' '))
-        copy[--length] = 0;
     rpc->code = code;
-    rpc->message = copy;
+    rpc->message =
+        arena_strndup(&request->arena, message, MIN(strlen(message), (size_t)MESSAGE_BYTES_MAX));
     rpc->failed = true;
 }
 
@@ -271,8 +308,11 @@ void grpc_respond(struct http_request *request, unsigned status, struct buffer *
 {
     if (status >= 400) {
         char message[MESSAGE_BYTES_MAX];
-        snprintf(message, sizeof(message), "%.*s", (int)MIN(body->length, sizeof(message) - 1),
-                 body->data ? body->data : "");
+        size_t length = body->length;
+        while (length && isspace((unsigned char)body->data[length - 1]))
+            length--; /* as text ends, and a message doesn't */
+        snprintf(message, sizeof(message), "%.*s", (int)MIN(length, sizeof(message) - 1),
+                 body->data ? (const char *)body->data : "");
         buffer_release(body);
         grpc_respond_error(request, status, http_status_code(status), message);
         return;

@@ -19,7 +19,8 @@
 #define H2_WINDOW_UNTOLD 65535 /* until the client has seen our settings */
 #define H2_CONNECTION_WINDOW (1 << 20)
 #define H2_SCRATCH_BYTES (64u << 10)
-#define H2_SETTINGS_MS 15000 /* in which our settings must be acknowledged */
+#define H2_LINGER_BYTES (1u << 20) /* that are dropped before a connection is closed */
+#define H2_SETTINGS_MS 15000       /* in which our settings must be acknowledged */
 
 /* What an event of epoll is about; the first member of each. */
 enum h2_source { H2_SOURCE_WAKE, H2_SOURCE_LISTENER, H2_SOURCE_CONNECTION };
@@ -28,6 +29,7 @@ enum h2_state {
     H2_LOOKING,   /* at the first bytes */
     H2_HANDSHAKE, /* of TLS */
     H2_OPEN,
+    H2_LINGERING, /* all is sent; the client may still be sending */
 };
 
 struct h2_load {
@@ -70,10 +72,13 @@ struct h2_connection {
     gnutls_session_t tls;
     struct h2_frames frames;
     struct h2_load *load;
-    bool settings_known; /* the client has acknowledged ours */
-    int64_t opened_ms;
-    const char *problem; /* what the client does wrong; NULL: nothing */
-    struct buffer out;   /* what the socket didn't take */
+    bool settings_known;           /* the client has acknowledged ours */
+    int64_t opened_ms, lingers_ms; /* since when */
+    size_t lingered_bytes;
+    const char *problem;       /* what the client does wrong; NULL: nothing */
+    enum http_refusal refusal; /* what it counts as */
+    bool rejected;             /* it was counted */
+    struct buffer out;         /* what the socket didn't take */
     size_t out_sent;
     int64_t out_ms; /* when it last took something */
     uint32_t events;
@@ -97,7 +102,7 @@ struct h2_loop {
     bool quiesced;
     struct h2_listener listeners[HTTP_LISTEN_MAX];
     struct h2_connection *connections;
-    int64_t ticked_ms;
+    int64_t ticked_ms, stopped_ms;
     uint8_t scratch[H2_SCRATCH_BYTES];
     pthread_mutex_t lock;
     struct h2_stream *first_woken, *last_woken;   /* under it */
@@ -109,6 +114,10 @@ struct h2_connection *h2_connection_open(struct h2_loop *loop, struct listener *
                                          const struct sockaddr *address);
 bool h2_open_session(struct h2_connection *connection);
 void h2_connection_close(struct h2_connection *connection);
+/* The client does something wrong, as the end of a sentence that begins with its name; the first
+ * time counts. The connection should end then. */
+void h2_connection_blame(struct h2_connection *connection, enum http_refusal refusal,
+                         const char *problem);
 /* Answers, and what else has changed since the last time. */
 void h2_process_woken(struct h2_loop *loop);
 
@@ -122,6 +131,10 @@ ssize_t h2_socket_read(struct h2_connection *connection, void *bytes, size_t roo
 /* Sends what nghttp2 has, as far as it goes. Negative: the connection is broken. */
 int h2_flush(struct h2_connection *connection);
 void h2_set_events(struct h2_connection *connection, uint32_t events);
+/* Nothing more is sent; what comes is dropped. Negative: the client has closed, or sends too much.
+ */
+void h2_socket_finish(struct h2_connection *connection);
+int h2_socket_drop(struct h2_connection *connection);
 
 /* ---- h2_session.c ---- */
 int h2_session_open(struct h2_connection *connection);

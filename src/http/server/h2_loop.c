@@ -23,6 +23,7 @@
 #define IDLE_TICK_MS 1000
 #define LOG_MS 10000
 #define NO_FILES_US 20000
+#define LINGER_MS 5000
 
 /* ---- connections ---- */
 
@@ -49,7 +50,7 @@ static void connection_forget(struct h2_connection *connection)
     struct h2_loop *loop = connection->loop;
     while (connection->streams)
         h2_stream_free(connection->streams);
-    if (connection->state == H2_OPEN)
+    if (connection->state >= H2_OPEN)
         atomic_fetch_sub(&loop->server->h2_connections, 1);
     nghttp2_session_del(connection->session);
     if (connection->tls)
@@ -72,12 +73,24 @@ void h2_connection_close(struct h2_connection *connection)
     close(fd);
 }
 
-/* Says why, at most so often, and ends it. */
+void h2_connection_blame(struct h2_connection *connection, enum http_refusal refusal,
+                         const char *problem)
+{
+    if (connection->problem)
+        return;
+    connection->problem = problem;
+    connection->refusal = refusal;
+}
+
+/* Counts it, and says why, at most so often. */
 static void connection_reject(struct h2_connection *connection)
 {
     static atomic_int_least64_t logged_ms;
     int64_t now_ms = http_now_ms(), before_ms = atomic_load(&logged_ms);
-    counters_refused(connection->loop->server, HTTP_REFUSED_FLOOD, connection->connection->peer,
+    if (connection->rejected)
+        return;
+    connection->rejected = true;
+    counters_refused(connection->loop->server, connection->refusal, connection->connection->peer,
                      NULL, NULL);
     if ((!before_ms || now_ms - before_ms >= LOG_MS) &&
         atomic_compare_exchange_strong(&logged_ms, &before_ms, now_ms))
@@ -181,7 +194,7 @@ static int receive(struct h2_connection *connection)
             return 0;
         /* A client that closes its sending side has gone, as one of HTTP/1.1. */
         if (got <= 0)
-            return -ECONNRESET;
+            return got ? -ECONNRESET : -ESHUTDOWN;
         int r = h2_session_take(connection, connection->loop->scratch, (size_t)got);
         if (r < 0)
             return r;
@@ -191,17 +204,47 @@ static int receive(struct h2_connection *connection)
     return 0;
 }
 
+/* A socket that is closed while the client still sends is reset, and the client may lose answers
+ * that it hasn't read. So the client closes first, if it does so soon. */
+static void linger(struct h2_connection *connection)
+{
+    while (connection->streams)
+        h2_stream_free(connection->streams);
+    nghttp2_session_del(TAKE_PTR(connection->session));
+    h2_socket_finish(connection);
+    connection->state = H2_LINGERING;
+    connection->lingers_ms = http_now_ms();
+    h2_set_events(connection, EPOLLIN | EPOLLRDHUP);
+}
+
+static bool awaits_answers(const struct h2_connection *connection)
+{
+    for (const struct h2_stream *at = connection->streams; at; at = at->next)
+        if (!at->responded)
+            return true;
+    return false;
+}
+
 /* Sends what there is; closes what has ended. False: it is closed. */
 static bool settle(struct h2_connection *connection, int r)
 {
-    int sent = r == -ECONNRESET ? r : h2_flush(connection);
+    /* A client that has gone may have broken the rules before: nghttp2 says so when it sends. */
+    bool gone =
+        (r == -ECONNRESET || r == -ESHUTDOWN) && !nghttp2_session_want_write(connection->session);
+    int sent = gone ? r : h2_flush(connection);
     bool done = !nghttp2_session_want_read(connection->session) &&
                 !nghttp2_session_want_write(connection->session) && !connection->out.length;
     if (connection->problem)
         connection_reject(connection);
+    else if (r == -ESHUTDOWN && awaits_answers(connection))
+        counters_refused(connection->loop->server, HTTP_REFUSED_HALF_CLOSED,
+                         connection->connection->peer, NULL, NULL);
     if (r >= 0 && sent >= 0 && !done)
         return true;
-    h2_connection_close(connection);
+    if (r >= 0 && sent >= 0 && !connection->problem)
+        linger(connection);
+    else
+        h2_connection_close(connection);
     return false;
 }
 
@@ -224,6 +267,10 @@ static void on_connection(struct h2_connection *connection, uint32_t events)
         break;
     case H2_OPEN:
         on_open(connection, events);
+        break;
+    case H2_LINGERING:
+        if (h2_socket_drop(connection) < 0)
+            h2_connection_close(connection);
         break;
     }
 }
@@ -364,6 +411,12 @@ static void end_idle(struct h2_connection *connection, int64_t now_ms)
     settle(connection, 0);
 }
 
+static void end_lingering(struct h2_connection *connection, int64_t now_ms)
+{
+    if (now_ms - connection->lingers_ms > LINGER_MS)
+        h2_connection_close(connection);
+}
+
 /* Returns when to look again. */
 static int tick(struct h2_loop *loop)
 {
@@ -371,10 +424,12 @@ static int tick(struct h2_loop *loop)
     bool busy = false;
     for (struct h2_connection *at = loop->connections, *next; at; at = next) {
         next = at->next;
-        busy |= at->stream_count > 0;
+        busy |= at->stream_count > 0 || at->state == H2_LINGERING;
         if (now_ms - loop->ticked_ms < TICK_MS)
             continue;
-        if (at->state != H2_OPEN)
+        if (at->state == H2_LINGERING)
+            end_lingering(at, now_ms);
+        else if (at->state != H2_OPEN)
             check_idle(at, now_ms);
         else if (at->stream_count || at->out.length)
             check_streams(at, now_ms);
@@ -404,13 +459,31 @@ static void on_event(struct h2_loop *loop, const struct epoll_event *event)
     }
 }
 
+/* When all handlers have returned: whether an answer is still on its way to a client. */
+static bool unsent(const struct h2_loop *loop)
+{
+    for (const struct h2_connection *at = loop->connections; at; at = at->next)
+        if (at->state == H2_LINGERING || at->out.length)
+            return http_now_ms() - loop->stopped_ms < LINGER_MS;
+    return false;
+}
+
+static bool goes_on(struct h2_loop *loop)
+{
+    if (!atomic_load(&loop->stop))
+        return true;
+    if (!loop->stopped_ms)
+        loop->stopped_ms = http_now_ms();
+    return unsent(loop);
+}
+
 static void *loop_main(void *userdata)
 {
     struct h2_loop *loop = userdata;
     struct epoll_event events[EVENTS_MAX];
     int wait_ms = IDLE_TICK_MS;
     pthread_setname_np(pthread_self(), "http2");
-    while (!atomic_load(&loop->stop)) {
+    while (goes_on(loop)) {
         int count = epoll_wait(loop->epoll_fd, events, EVENTS_MAX, wait_ms);
         for (int i = 0; i < count; i++)
             on_event(loop, &events[i]);

@@ -103,10 +103,28 @@ static int take_data(nghttp2_session *session, uint8_t flags, int32_t id, const 
     return 0;
 }
 
+/* nghttp2 says goodbye by itself to those that break the rules. */
+static const char *problem_of(uint32_t code)
+{
+    switch (code) {
+    case NGHTTP2_FLOW_CONTROL_ERROR:
+        return "broke the flow control of HTTP/2";
+    case NGHTTP2_SETTINGS_TIMEOUT:
+        return "didn't acknowledge the settings of HTTP/2";
+    case NGHTTP2_FRAME_SIZE_ERROR:
+        return "sent an HTTP/2 frame of a wrong size";
+    case NGHTTP2_COMPRESSION_ERROR:
+        return "sent headers that can't be decoded";
+    default:
+        return "broke the rules of HTTP/2";
+    }
+}
+
 static int frame_sent(nghttp2_session *session, const nghttp2_frame *frame, void *userdata)
 {
     struct h2_stream *stream = stream_of(session, frame->hd.stream_id);
-    (void)userdata;
+    if (frame->hd.type == NGHTTP2_GOAWAY && frame->goaway.error_code != NGHTTP2_NO_ERROR)
+        h2_connection_blame(userdata, HTTP_REFUSED_MALFORMED, problem_of(frame->goaway.error_code));
     if (!stream || !(frame->hd.flags & NGHTTP2_FLAG_END_STREAM) ||
         (frame->hd.type != NGHTTP2_DATA && frame->hd.type != NGHTTP2_HEADERS))
         return 0;
@@ -134,6 +152,18 @@ static int stream_closed(nghttp2_session *session, int32_t id, uint32_t code, vo
     return 0;
 }
 
+/* More streams than the settings allow, by a client that hasn't seen them yet. */
+static int invalid_frame(nghttp2_session *session, const nghttp2_frame *frame, int error_code,
+                         void *userdata)
+{
+    const struct h2_connection *connection = userdata;
+    (void)session, (void)frame;
+    if (error_code == NGHTTP2_ERR_REFUSED_STREAM)
+        counters_refused(connection->loop->server, HTTP_REFUSED_OVERLOAD,
+                         connection->connection->peer, NULL, NULL);
+    return 0;
+}
+
 /* ---- the session ---- */
 
 static nghttp2_session_callbacks *make_callbacks(void)
@@ -146,6 +176,7 @@ static nghttp2_session_callbacks *make_callbacks(void)
     nghttp2_session_callbacks_set_on_frame_recv_callback(callbacks, take_frame);
     nghttp2_session_callbacks_set_on_data_chunk_recv_callback(callbacks, take_data);
     nghttp2_session_callbacks_set_on_frame_send_callback(callbacks, frame_sent);
+    nghttp2_session_callbacks_set_on_invalid_frame_recv_callback(callbacks, invalid_frame);
     nghttp2_session_callbacks_set_on_stream_close_callback(callbacks, stream_closed);
     return callbacks;
 }
@@ -191,7 +222,7 @@ int h2_session_take(struct h2_connection *connection, const uint8_t *bytes, size
 {
     const char *problem = h2_frames_scan(&connection->frames, bytes, length, http_now_ms());
     if (problem) {
-        connection->problem = problem;
+        h2_connection_blame(connection, HTTP_REFUSED_FLOOD, problem);
         nghttp2_session_terminate_session(connection->session, NGHTTP2_ENHANCE_YOUR_CALM);
         return -EPROTO;
     }
@@ -199,9 +230,11 @@ int h2_session_take(struct h2_connection *connection, const uint8_t *bytes, size
     if (taken >= 0)
         return 0;
     if (taken == NGHTTP2_ERR_FLOODED) {
-        connection->problem = "sent too many frames that ask for an answer";
+        h2_connection_blame(connection, HTTP_REFUSED_FLOOD,
+                            "sent too many frames that ask for an answer");
         nghttp2_session_terminate_session(connection->session, NGHTTP2_ENHANCE_YOUR_CALM);
     }
+    h2_connection_blame(connection, HTTP_REFUSED_MALFORMED, "broke the rules of HTTP/2");
     log_debug("%s: HTTP/2: %s", connection->connection->peer, nghttp2_strerror((int)taken));
     return -EPROTO;
 }

@@ -87,6 +87,8 @@ ssize_t h2_socket_read(struct h2_connection *connection, void *bytes, size_t roo
         do
             got = gnutls_record_recv(connection->tls, bytes, room);
         while (got == GNUTLS_E_INTERRUPTED);
+        if (got == GNUTLS_E_PREMATURE_TERMINATION) /* without a goodbye of TLS */
+            return 0;
         return got >= 0 ? got : got == GNUTLS_E_AGAIN ? -EAGAIN : -ECONNRESET;
     }
     do
@@ -108,6 +110,25 @@ static ssize_t socket_write(struct h2_connection *connection, const void *bytes,
         sent = send(connection->fd, bytes, length, MSG_NOSIGNAL);
     while (sent < 0 && errno == EINTR);
     return sent >= 0 ? sent : errno == EAGAIN ? -EAGAIN : -ECONNRESET;
+}
+
+void h2_socket_finish(struct h2_connection *connection)
+{
+    if (connection->tls)
+        gnutls_bye(connection->tls, GNUTLS_SHUT_WR); /* as far as there is room for it */
+    shutdown(connection->fd, SHUT_WR);
+}
+
+int h2_socket_drop(struct h2_connection *connection)
+{
+    struct h2_loop *loop = connection->loop;
+    ssize_t got;
+    while ((got = recv(connection->fd, loop->scratch, sizeof(loop->scratch), 0)) > 0) {
+        connection->lingered_bytes += (size_t)got;
+        if (connection->lingered_bytes > H2_LINGER_BYTES)
+            return -EMSGSIZE;
+    }
+    return got < 0 && (errno == EAGAIN || errno == EINTR) ? 0 : -ECONNRESET;
 }
 
 void h2_set_events(struct h2_connection *connection, uint32_t events)

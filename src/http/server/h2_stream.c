@@ -456,6 +456,12 @@ static void expire(struct h2_stream *stream)
     arena_release(&fields.arena);
 }
 
+static void end_slow_head(struct h2_connection *connection)
+{
+    h2_connection_blame(connection, HTTP_REFUSED_SLOW_HEAD, "sent headers too slowly");
+    nghttp2_session_terminate_session(connection->session, NGHTTP2_ENHANCE_YOUR_CALM);
+}
+
 /* A body that came too slowly. */
 static void end_slow_body(struct h2_stream *stream)
 {
@@ -514,8 +520,7 @@ void h2_stream_check(struct h2_stream *stream, int64_t now_ms)
         if (!stream->rate_ms)
             stream->rate_ms = now_ms;
         else if (now_ms - stream->rate_ms > request->server->options.rate_window_ms)
-            nghttp2_session_terminate_session(stream->connection->session,
-                                              NGHTTP2_ENHANCE_YOUR_CALM);
+            end_slow_head(stream->connection);
         return;
     }
     if (stream->deadline_ms && now_ms >= stream->deadline_ms)

@@ -125,6 +125,10 @@ bool http_request_is_grpc(const struct http_request *request);
 int http_message_read(struct http_request *request, size_t limit_bytes, struct buffer *message,
                       struct error *error);
 
+/* The same, decompressed while it comes: `ret_source` shows it, until the caller releases it. */
+int http_message_open(struct http_request *request, uint64_t expansion_limit,
+                      struct source *ret_source, struct error *error);
+
 /* Sends a message at once; the first begins the answer. As http_write(). */
 int http_message_write(struct http_request *request, const void *bytes, size_t length);
 

@@ -13,6 +13,7 @@
 #include "http/server/internal.h"
 #include "http/status.h"
 #include "io/gzip.h"
+#include "io/json_write.h"
 
 #define ERROR_TEXT_LIMIT 2048
 
@@ -419,9 +420,12 @@ static void respond_message(struct http_request *request, unsigned status, enum 
         text_escape_terminal(&body, message, strlen(message));
         buffer_add_char(&body, '\n');
     } else {
-        buffer_printf(&body, "{\"code\":\"%s\",\"message\":", http_code_name(code));
-        text_escape_json(&body, message, strlen(message));
-        buffer_add_text(&body, "}\n");
+        struct json_writer json = json_writer(&body);
+        json_write_object(&json);
+        json_member_text(&json, "code", http_code_name(code));
+        json_member_text(&json, "message", message);
+        json_write_object_end(&json);
+        buffer_add_char(&body, '\n');
     }
     http_respond(request, status, plain ? "text/plain; charset=utf-8" : "application/json", &body);
 }

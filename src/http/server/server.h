@@ -37,6 +37,7 @@ enum http_refusal {
     HTTP_REFUSED_FORBIDDEN,       /* a token without the role; a host name that isn't ours */
     HTTP_REFUSED_MALFORMED,       /* contradicting headers and the like */
     HTTP_REFUSED_FLOOD,           /* frames of HTTP/2 that cost more than they are worth */
+    HTTP_REFUSED_HALF_CLOSED,     /* HTTP/2: the client sends no more, with requests unanswered */
     HTTP_REFUSED_STOPPING,
     HTTP_REFUSAL_COUNT,
 };

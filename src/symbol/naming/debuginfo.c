@@ -59,7 +59,7 @@ static void order_wanted(struct debug_info *info)
 
 struct reading {
     struct debug_info *const *infos;
-    size_t count, next;
+    size_t count, next, finished;
     int64_t deadline_ms;
     debug_info_watch_fn *watch;
     void *watch_context;
@@ -69,7 +69,8 @@ struct reading {
 static bool goes_on(void *context)
 {
     const struct reading *reading = context;
-    return !reading->watch || reading->watch(reading->watch_context, reading->next, reading->count);
+    return !reading->watch ||
+           reading->watch(reading->watch_context, reading->finished, reading->count);
 }
 
 /* False without debug information: not a failure, unless the file claims to have some. */
@@ -92,8 +93,10 @@ static bool next_job(void *context, struct confined_job *job)
     while (reading->next < reading->count) {
         struct debug_info *info = reading->infos[reading->next++];
         order_wanted(info);
-        if (info->over || !info->wanted_count)
+        if (info->over || !info->wanted_count) {
+            reading->finished++;
             continue;
+        }
         bool late = monotonic_ns() / 1000000 >= reading->deadline_ms || !goes_on(reading);
         reading->stats->failed += late;
         reading->stats->late += late;
@@ -101,6 +104,7 @@ static bool next_job(void *context, struct confined_job *job)
         if (!late && ask(info, job, reading->stats))
             return true;
         info->over = true;
+        reading->finished++;
     }
     return false;
 }
@@ -133,6 +137,7 @@ static void take_answer(void *context, struct confined_job *job)
         info->over = true;
     }
     info->wanted_count = 0;
+    reading->finished++;
 }
 
 void debug_info_read(struct debug_info *const infos[], size_t count, debug_info_watch_fn *watch,

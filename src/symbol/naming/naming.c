@@ -3,6 +3,8 @@
 
 #include "symbol/naming/naming.h"
 
+#include <string.h>
+
 #include "base/buffer.h"
 #include "base/memory.h"
 #include "profile/address.h"
@@ -32,9 +34,18 @@ static void naming_release(struct naming *naming)
     free(naming->mappings);
 }
 
-static bool is_address_in_file(const struct profile_frame *frame)
+/* It has the name of a symbol, in a file that is known for certain: its debug information may have
+ * lines and inlined functions. */
+static bool lacks_lines(const struct profile *from, const struct profile_frame *frame)
 {
-    return !frame->function && frame->mapping && frame->kind != FRAME_KERNEL;
+    return frame->function && frame->address && !frame->line && !frame->inlined &&
+           !from->functions[frame->function].file && from->mappings[frame->mapping].build_id;
+}
+
+static bool is_address_in_file(const struct profile *from, const struct profile_frame *frame)
+{
+    return frame->mapping && frame->kind != FRAME_KERNEL &&
+           (!frame->function || lacks_lines(from, frame));
 }
 
 /* The offset in the file that a frame's address is at, or stands for. */
@@ -61,7 +72,7 @@ static void prepare(struct naming *naming, const struct profile *from, symbol_lo
     for (uint32_t i = 1; i < from->frame_count; i++) {
         const struct profile_frame *frame = &from->frames[i];
         struct named_mapping *mapping = &naming->mappings[frame->mapping];
-        if (!is_address_in_file(frame))
+        if (!is_address_in_file(from, frame))
             continue;
         array_reserve(mapping->offsets, mapping->capacity, mapping->count + 1);
         mapping->offsets[mapping->count++] = frame->address;
@@ -121,6 +132,15 @@ static void put_module(struct profile *to, const char *module, struct profile_fr
                                       .file = profile_cstring(to, buffer_text(&name))});
 }
 
+static bool is_named(const struct profile *from, const struct profile_frame *frame,
+                     const struct symbol_frame *symbol)
+{
+    const struct profile_function *function = &from->functions[frame->function];
+    const char *system_name = profile_text(from, function->system_name);
+    return !strcmp(profile_text(from, function->name), symbol->name) ||
+           (symbol->system_name && !strcmp(system_name, symbol->system_name));
+}
+
 static size_t name_frame(void *context, const struct profile *from, uint32_t id, struct profile *to,
                          struct profile_frame renamed[PROFILE_EXPANSION_MAX])
 {
@@ -133,8 +153,15 @@ static size_t name_frame(void *context, const struct profile *from, uint32_t id,
     struct symbol_frame frames[SYMBOL_FRAMES_MAX];
     struct symbol symbol;
     size_t count = 0;
-    if (frame->function) /* it has a name */
-        return 1;
+    if (frame->function) {
+        /* It keeps its name, which the outermost of the functions there must have. */
+        bool found = file && lacks_lines(from, frame) &&
+                     find_offset(mapping, frame->address, &offset) &&
+                     (count = symbolizer_file_frames(file, offset, frames));
+        return found && frames[count - 1].file && is_named(from, frame, &frames[count - 1])
+                   ? symbol_put_frames(to, frames, count, renamed)
+                   : 0;
+    }
     if (frame->kind == FRAME_KERNEL) {
         if (!symbolizer_find_kernel(naming->symbolizer, frame->address, &symbol))
             return 1;
@@ -162,5 +189,5 @@ int symbol_name_profile(struct symbolizer *symbolizer, const struct profile *fro
 {
     _cleanup_(naming_release) struct naming naming = {.symbolizer = symbolizer};
     prepare(&naming, from, locate, context);
-    return profile_rename(from, name_frame, &naming, to, error);
+    return profile_rename_all(from, name_frame, &naming, to, error);
 }

@@ -23,7 +23,8 @@ typedef const char *(*symbol_locate_fn)(void *context, const struct profile *fro
 
 /*
  * Adds all of `from` to `to`, which is empty at first. A frame that is an address becomes its
- * function and everything that is inlined there, with file and line where they are known. A
+ * function and everything that is inlined there, with file and line where they are known; so
+ * does a frame with the name of a symbol and without lines, where its file has the build ID. A
  * function without a name becomes the address of its start. `locate` may be NULL.
  */
 int symbol_name_profile(struct symbolizer *symbolizer, const struct profile *from,

@@ -216,8 +216,7 @@ static void remove_old(struct inventory *inventory, const char *folder, int64_t 
             continue;
         path.length = 0;
         buffer_printf(&path, "%s/%02x/", folder, inventory->contents[i].hash[0]);
-        for (size_t k = 1; k < SOURCE_HASH_DIGITS / 2; k++)
-            buffer_printf(&path, "%02x", inventory->contents[i].hash[k]);
+        buffer_add_hex(&path, inventory->contents[i].hash + 1, SOURCE_HASH_DIGITS / 2 - 1);
         unlink(buffer_text(&path));
     }
 }

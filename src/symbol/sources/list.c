@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/hex.h"
 #include "base/memory.h"
 #include "symbol/sources/sources.h"
 
@@ -66,8 +67,7 @@ bool source_hash(const void *bytes, size_t length, char ret_hash[SOURCE_HASH_DIG
     uint8_t digest[HASH_BYTES];
     if (gnutls_hash_fast(GNUTLS_DIG_SHA256, bytes ? bytes : "", length, digest) < 0)
         return false;
-    for (size_t i = 0; i < HASH_BYTES; i++)
-        snprintf(ret_hash + 2 * i, 3, "%02x", digest[i]);
+    hex_encode(digest, HASH_BYTES, ret_hash);
     return true;
 }
 

@@ -12,6 +12,7 @@
 #include <zstd.h>
 
 #include "base/file.h"
+#include "base/hex.h"
 #include "base/memory.h"
 #include "symbol/sources/internal.h"
 
@@ -27,8 +28,7 @@ void source_store_path(const struct source_store *store, const char *tenant, con
 {
     ret_path->length = 0;
     buffer_printf(ret_path, "%s/", store->directory);
-    for (const char *at = tenant; *at; at++)
-        buffer_printf(ret_path, "%02x", (unsigned char)*at);
+    buffer_add_hex(ret_path, tenant, strlen(tenant));
     buffer_printf(ret_path, "%s%.64s%s%.256s", *name ? "/" : "", name, *rest ? "/" : "", rest);
     buffer_text(ret_path);
 }
@@ -275,8 +275,7 @@ static int check_hash(struct source_upload *upload, const char *hash, struct err
     uint8_t digest[SOURCE_HASH_DIGITS / 2];
     char found[SOURCE_HASH_DIGITS + 1];
     gnutls_hash_output(upload->packer->hash, digest);
-    for (size_t i = 0; i < sizeof(digest); i++)
-        snprintf(found + 2 * i, 3, "%02x", digest[i]);
+    hex_encode(digest, sizeof(digest), found);
     return strcmp(found, hash)
                ? error_set(error, -EINVAL,
                            "The SHA-256 of the upload is %s, not %s; nothing was stored.", found,

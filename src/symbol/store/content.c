@@ -11,6 +11,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/hex.h"
 #include "base/memory.h"
 #include "symbol/store/internal.h"
 
@@ -32,8 +33,7 @@ static int hash_file(int fd, char ret_hash[HASH_TEXT])
     if (!r && got < 0)
         r = -errno;
     gnutls_hash_deinit(state, digest);
-    for (size_t i = 0; i < HASH_BYTES; i++)
-        snprintf(ret_hash + 2 * i, 3, "%02x", digest[i]);
+    hex_encode(digest, HASH_BYTES, ret_hash);
     return r;
 }
 

@@ -26,7 +26,9 @@ struct symbol_source {
 struct symbol_store {
     struct symbol_store_options options;
     char *directory;
-    pthread_mutex_t lock;   /* of the cache */
+    pthread_mutex_t lock; /* of the cache */
+    /* Of uploads, which wait for memory with it; so nobody who has memory may wait for it. */
+    pthread_mutex_t turn;
     pthread_mutex_t making; /* one file at a time is taken in or thrown out */
     struct symbol_source *sources[SYMBOL_STORE_OPEN_MAX];
     size_t source_count;

@@ -10,6 +10,7 @@
 
 #include "base/budget.h"
 #include "base/file.h"
+#include "base/hex.h"
 #include "base/memory.h"
 #include "elf/file.h"
 #include "symbol/index/build.h"
@@ -91,8 +92,8 @@ static int open_shared(struct symbol_store *store, const char *tenant, int debug
         elf_read_section(&file, &section, ALTERNATE_BYTES_MAX, &link, NULL) < 0)
         return -1;
     size_t name = strnlen(link.data, link.length) + 1;
-    for (size_t i = name; i < link.length && 2 * (i - name) + 3 < sizeof(key); i++)
-        snprintf(key + 2 * (i - name), 3, "%02x", (uint8_t)link.data[i]);
+    if (name < link.length)
+        hex_encode(link.data + name, MIN(link.length - name, (sizeof(key) - 2) / 2), key);
     if (!*key)
         return -1;
     int fd = symbol_store_open_file(store, tenant, key, SYMBOL_DEBUGINFO, &bytes);
@@ -188,18 +189,19 @@ static int make_folders(struct symbol_store *store, const char *tenant, const ch
     return r < 0 ? r : make_folder(buffer_text(&path), error);
 }
 
-/* A Go program may have a build ID of the linker's, too; profiles know either. */
-static void link_other(struct symbol_store *store, const char *tenant,
-                       const struct symbol_identity *identity)
+/* A Go program may have a build ID of the linker's, too; a sender may have a hash of its own for a
+ * file. Profiles know either. */
+static void link_other(struct symbol_store *store, const char *tenant, const char *key,
+                       const char *other)
 {
     _cleanup_buffer_ struct buffer path = {0}, target = {0};
-    if (!*identity->other || make_outer_folders(store, tenant, identity->other, NULL) < 0)
+    if (!*other || !strcmp(other, key) || make_outer_folders(store, tenant, other, NULL) < 0)
         return;
-    symbol_store_path(store, tenant, identity->other, "", &path);
-    buffer_printf(&target, "../%.2s/%s", identity->key, identity->key + 2);
+    symbol_store_path(store, tenant, other, "", &path);
+    buffer_printf(&target, "../%.2s/%s", key, key + 2);
     if (symlink(buffer_text(&target), buffer_text(&path)) < 0 && errno != EEXIST)
         return; /* it is found by the other one */
-    symbol_store_forget(store, tenant, identity->other);
+    symbol_store_forget(store, tenant, other);
 }
 
 /* A debug file's own name says little, where the binary's is known. */
@@ -257,7 +259,7 @@ static int keep(struct symbol_upload *upload, const char *tenant,
     if (!r)
         r = write_index(store, tenant, identity->key, index, error);
     if (!r)
-        link_other(store, tenant, identity);
+        link_other(store, tenant, identity->key, identity->other);
     store->bytes += r < 0 ? 0 : upload->bytes;
     return r;
 }
@@ -303,12 +305,14 @@ int symbol_upload_finish(struct symbol_upload *upload, const char *tenant, const
         return r;
     }
     strcpy(stored.key, identity.key);
-    pthread_mutex_lock(&store->making);
+    /* One after the other, so that a burst of uploads takes little of the memory. */
+    pthread_mutex_lock(&store->turn);
     r = take_memory(store, upload->bytes, &taken, error);
     if (r < 0) {
-        pthread_mutex_unlock(&store->making);
+        pthread_mutex_unlock(&store->turn);
         return r;
     }
+    pthread_mutex_lock(&store->making);
     r = build(store, tenant, &identity, upload->fd, &index, error);
     if (r < 0)
         store->refused++;
@@ -318,9 +322,12 @@ int symbol_upload_finish(struct symbol_upload *upload, const char *tenant, const
     } else {
         store->kept_out++;
     }
+    if (!r)
+        link_other(store, tenant, identity.key, upload->alias);
+    pthread_mutex_unlock(&store->making);
     buffer_release(&index);
     give_memory(store, taken);
-    pthread_mutex_unlock(&store->making);
+    pthread_mutex_unlock(&store->turn);
     if (!r)
         *ret_stored = stored;
     return r;
@@ -363,7 +370,7 @@ int symbol_store_index_path(struct symbol_store *store, const char *tenant, cons
         if (!r)
             r = write_index(store, tenant, identity.key, &index, error);
         if (!r)
-            link_other(store, tenant, &identity);
+            link_other(store, tenant, identity.key, identity.other);
     }
     pthread_mutex_unlock(&store->making);
     buffer_release(&index);

@@ -22,8 +22,7 @@ void symbol_store_path(const struct symbol_store *store, const char *tenant, con
 {
     ret_path->length = 0;
     buffer_printf(ret_path, "%s/" SYMBOL_BUILDS "/", store->directory);
-    for (; *tenant; tenant++)
-        buffer_printf(ret_path, "%02x", (unsigned char)*tenant);
+    buffer_add_hex(ret_path, tenant, strlen(tenant));
     if (*key)
         buffer_printf(ret_path, "/%.2s/%s%s%s", key, key + 2, *name ? "/" : "", name);
     buffer_text(ret_path);
@@ -63,6 +62,7 @@ int symbol_store_open(const struct symbol_store_options *options, struct symbol_
     if (!store->options.total_bytes_max)
         store->options.total_bytes_max = TOTAL_BYTES_DEFAULT;
     pthread_mutex_init(&store->lock, NULL);
+    pthread_mutex_init(&store->turn, NULL);
     pthread_mutex_init(&store->making, NULL);
     *ret_store = store;
     return 0;
@@ -77,6 +77,7 @@ void symbol_store_close(struct symbol_store *store)
                             store->sources[store->source_count - 1]->key);
     pthread_mutex_destroy(&store->lock);
     pthread_mutex_destroy(&store->making);
+    pthread_mutex_destroy(&store->turn);
     free(store->directory);
     free(store);
 }

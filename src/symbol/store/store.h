@@ -64,6 +64,7 @@ struct symbol_upload {
     int fd;
     char *path; /* NULL: nothing was begun */
     uint64_t bytes;
+    char alias[SYMBOL_KEY_BYTES]; /* by which its sender's profiles know it, too; or "" */
 };
 int symbol_upload_begin(struct symbol_store *store, struct symbol_upload *ret_upload,
                         struct error *error);
