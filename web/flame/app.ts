@@ -26,7 +26,7 @@ import { FIRST_ROWS, TopTable, type Ranked, type Ranking, type TableShown } from
 import { Theme } from './theme';
 import { Toolbar } from './toolbar';
 import { Tooltip } from './tooltip';
-import { ALL_LIBRARIES, derived, type Transform } from './transform';
+import { ALL_LIBRARIES, derived, NO_LIBRARIES, type Transform } from './transform';
 import { pathTo, type Graph } from './tree';
 import { TreeView } from './tree-view';
 import { formatPercent, grouped } from './units';
@@ -41,7 +41,8 @@ export interface MountOptions {
   theme?: Theme;
   // Names are as in the profile: hostile.
   onOpenFunction?: (name: string) => void;
-  onCompare?: (name: string) => void;
+  // What else the page can do with a function.
+  actions?: [label: string, run: (name: string) => void][];
   // Asks for what is folded into "(other)" below the frame that these names lead to.
   onExpand?: (path: string[]) => void;
   // Whether the page can say which part of the profile was in which state, when colours ask for it.
@@ -113,8 +114,8 @@ const HINTS: Record<View, string> = {
   sandwich: 'Choose a function in the table, click a frame to zoom, or press ? for all keys.',
 };
 
-const STEPS = ['zoom', 'view', 'func', 'picked', 'type', 'hidden', 'recursion', 'fold', 'only'] as const;
-const TRANSFORMS = ['hidden', 'recursion', 'fold', 'only'] as const;
+const STEPS = ['zoom', 'view', 'func', 'picked', 'type', 'hidden', 'recursion', 'fold', 'only', 'during'] as const;
+const TRANSFORMS = ['hidden', 'recursion', 'fold', 'only', 'during'] as const;
 
 class App implements FlameApp, Controls {
   private readonly life = new Lifetime();
@@ -131,9 +132,9 @@ class App implements FlameApp, Controls {
   private readonly tree: Lazy<TreeView>;
   private readonly sandwichView: Lazy<SandwichView>;
   private readonly empty = make('p', { class: 'empty', hidden: true });
-  private readonly stage = make('main', { class: 'stage' });
+  private readonly stage: HTMLElement;
   private readonly status: Status;
-  private readonly legend = new Legend();
+  private readonly legend = new Legend((during) => this.change({ during }));
   private readonly tooltip = new Tooltip();
   private readonly menu: Lazy<Menu>;
   private readonly helpBox: Lazy<Help>;
@@ -146,6 +147,8 @@ class App implements FlameApp, Controls {
   private readonly exact: ExactViews | null;
 
   constructor(element: HTMLElement, private readonly source: Profile, private options: MountOptions) {
+    // A page around it has its own.
+    this.stage = make(options.theme ? 'div' : 'main', { class: 'stage' });
     this.current = options.state ?? defaultState(source);
     this.model = new Model(derived(source, this.current).profile);
     this.exact = options.exact?.(() => this.render()) ?? null;
@@ -196,6 +199,7 @@ class App implements FlameApp, Controls {
   private build(): HTMLElement {
     const { notes } = this.source;
     this.trail.append(this.crumbs.element, this.chips.element, this.found);
+    this.toolbar.element.append(this.trail);
     this.stage.append(this.graph.element, this.empty);
     return make('div', { class: 'flame' },
       this.toolbar.element,
@@ -203,7 +207,6 @@ class App implements FlameApp, Controls {
         ? make('ul', { class: 'notes', 'aria-label': 'Data quality' },
           ...notes.map((note) => make('li', {}, note)))
         : null,
-      this.trail,
       this.stage,
       make('footer', { class: 'foot' }, this.status.element, this.legend.element),
       this.tooltip.element);
@@ -323,9 +326,10 @@ class App implements FlameApp, Controls {
 
   private change(change: Partial<State>): void {
     const before = this.current;
+    if ('type' in change && before.during !== '') change = { ...change, during: '' }; // others have no states
     if (TRANSFORMS.some((key) => key in change)) {
-      const { hidden, recursion, fold, only } = before;
-      this.past.push({ hidden, recursion, fold, only });
+      const { hidden, recursion, fold, only, during } = before;
+      this.past.push({ hidden, recursion, fold, only, during });
       this.current = { ...transformed(before, this.source, change), ...withoutTransforms(change) };
     } else this.current = { ...before, ...change };
     const step = STEPS.some((key) => before[key] !== this.current[key]);
@@ -367,18 +371,18 @@ class App implements FlameApp, Controls {
     this.tooltip.hide();
 
     const graph = this.graphNow();
+    if (profile.kind !== 'diff') this.colours.settle(graph);
     this.empty.hidden = graph.values.weight[0] > 0 || !this.hasGraph();
     this.empty.textContent = profile.kind === 'diff'
       ? 'The new profile has no values of this type. The table lists the removed functions.'
       : 'The profile has no values of this type.';
     // What stands around the view comes first: it decides how much room the view has.
     this.legend.show(profile, current.type, graph, scheme, current.colour, current.width,
-      model.vanished(current.type), this.hasGraph() ? this.statesNow() : null);
+      model.vanished(current.type), this.hasGraph() ? this.statesNow() : null, current.during);
     this.renderFound();
     this.chips.show(this.source, current);
-    const path = this.hasGraph() || current.view === 'tree';
+    const path = current.zoom !== 0 && (this.hasGraph() || current.view === 'tree');
     this.crumbs.element.hidden = !path;
-    this.trail.hidden = !path && current.search === '' && this.chips.element.hidden;
     if (path) this.crumbs.show(profile, current.zoom);
     this.renderViews(graph, model.search(current.search, current.regex).matches?.flags ?? null);
     this.renderStatus();
@@ -404,7 +408,7 @@ class App implements FlameApp, Controls {
 
   // Who is asked for what the picture can't tell; null where it can.
   private asked(): ExactViews | null {
-    return this.model.isPruned(this.current.type) ? this.exact : null;
+    return this.model.isPruned(this.current.type) && this.current.during === '' ? this.exact : null;
   }
 
   private seen(): Seen {
@@ -573,7 +577,7 @@ class App implements FlameApp, Controls {
       simplify: (change) => this.change(change),
       expand: this.options.onExpand && ((node) => this.expand(node)),
       openFunction: this.options.onOpenFunction,
-      compare: this.options.onCompare,
+      more: this.options.actions,
     };
   }
 
@@ -666,10 +670,17 @@ class App implements FlameApp, Controls {
   }
 
   toggleLibraries(): void {
-    const others = this.current.fold.filter((one) => one !== ALL_LIBRARIES);
-    this.change({
-      fold: others.length < this.current.fold.length ? others : [...others, ALL_LIBRARIES],
-    });
+    this.toggleFold(ALL_LIBRARIES);
+  }
+
+  toggleOwn(): void {
+    this.toggleFold(NO_LIBRARIES);
+  }
+
+  private toggleFold(what: string): void {
+    const { fold } = this.current;
+    const others = fold.filter((one) => one !== ALL_LIBRARIES && one !== NO_LIBRARIES);
+    this.change({ fold: fold.includes(what) ? others : [...others, what] });
   }
 
   nextColour(): void {

@@ -3,7 +3,7 @@
 
 import { icon, make } from './dom';
 import { functionName, type Profile } from './data';
-import { ALL_LIBRARIES, type Transform } from './transform';
+import { ALL_LIBRARIES, NO_LIBRARIES, type Transform } from './transform';
 
 const CLOSE = 'M4 4l8 8M12 4l-8 8';
 const NAME_MAX = 60;
@@ -22,10 +22,12 @@ export function chipsOf(source: Profile, t: Transform): Chip[] {
   if (t.recursion) out.push({ text: 'recursion collapsed', without: { recursion: false } });
   for (const binary of t.fold)
     out.push({
-      text: binary === ALL_LIBRARIES ? 'libraries collapsed' : `collapsed: ${binary}`,
+      text: binary === ALL_LIBRARIES ? 'libraries collapsed'
+        : binary === NO_LIBRARIES ? 'own code only' : `collapsed: ${binary}`,
       without: { fold: t.fold.filter((one) => one !== binary) },
     });
   if (t.only !== '') out.push({ text: `only through ${t.only}`, without: { only: '' } });
+  if (t.during !== '') out.push({ text: `state: ${t.during}`, without: { during: '' } });
   return out;
 }
 

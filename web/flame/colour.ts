@@ -26,6 +26,11 @@ export interface Look {
 }
 
 const HUES = 20;
+// From a hue that is taken to the next that is tried: it meets all of them, of either palette.
+const HUE_STEP = 7;
+// A frame that is a smaller part of the whole has the hue of its name, whatever is beside it.
+const SEEN_PARTS = 1000;
+const NO_ROW = -1;
 const SHADES = 3;
 // Okabe and Ito's distinguishable hues, as lightness offset, chroma factor and hue.
 const SAFE: readonly (readonly [number, number, number])[] = [
@@ -75,6 +80,13 @@ function shadeOf(name: string): number {
   let h = name.length & 0xff;
   for (let i = 0; i < name.length; i += step) h = (31 * h + name.charCodeAt(i)) & 0xffffff;
   return (h ^ (h >> 8)) % SHADES;
+}
+
+// Whether two of the palette's rows are taken for one colour; -1 is none.
+function isNear(row: number, other: number, count: number): boolean {
+  if (other < 0 || other >= count) return false;
+  const apart = Math.abs(row - other);
+  return Math.min(apart, count - apart) < (count === HUES ? 2 : 1);
 }
 
 // One row of shades per hue, and a last one of greys for what has no name, one behind the other.
@@ -148,9 +160,12 @@ function frame(scheme: Scheme, fill: (node: number) => number): Look {
 }
 
 // Colours by package or binary, remembered by function. The cache outlives one look: it is shared by all
-// graphs of a page and made anew when the scheme changes.
+// graphs of a page and made anew when the scheme changes. A package's hue is that of its name's hash,
+// unless its caller or the frame beside it has that hue: then it is another.
 export class PackageColours {
   private readonly known: Uint32Array; // 0 until somebody asks
+  private readonly rows = new Map<string, number>(); // of packages that were given another hue, or kept theirs
+  private settled = false;
   private readonly palette: string[];
   private readonly pixels: Uint32Array;
 
@@ -165,30 +180,62 @@ export class PackageColours {
   of(func: number): number {
     const known = this.known[func];
     if (known !== 0) return known;
-    const { names, files, binaries } = this.profile;
-    return (this.known[func] = this.pixels[this.place(names[func], files[func], binaries[func])]);
+    const { names } = this.profile;
+    return (this.known[func] = this.pixels[this.row(func) * SHADES + shadeOf(names[func])]);
   }
 
   pick(name: string, file: string, binary: string): string {
-    return this.palette[this.place(name, file, binary)];
+    return this.palette[this.rowOf(name, file, binary) * SHADES + shadeOf(name)];
+  }
+
+  // Once, before anything is drawn: tells apart what is beside each other and wide enough to be seen. In
+  // the order of the tree, so that a profile has the same colours whatever is looked at first.
+  settle({ tree, values: { weight } }: Graph): void {
+    if (this.settled) return;
+    this.settled = true;
+    const least = weight[0] / SEEN_PARTS;
+    const grey = this.palette.length / SHADES - 1;
+    for (let n = 0; n < tree.size; n++) {
+      if (!(weight[n] >= least)) continue;
+      const caller = tree.func[n] < 0 ? NO_ROW : this.row(tree.func[n]);
+      let beside = NO_ROW;
+      for (let c = tree.firstChild[n]; c > 0; c = tree.nextSibling[c]) {
+        if (!(weight[c] >= least)) continue;
+        const func = tree.func[c];
+        const { names, files, binaries } = this.profile;
+        const key = this.keyOf(names[func], files[func], binaries[func]);
+        if (!this.isNothing(names[func], binaries[func]) && !this.rows.has(key)) {
+          let row = hash(key) % grey;
+          for (let i = 1; i < grey && (isNear(row, caller, grey) || isNear(row, beside, grey)); i++)
+            row = (row + HUE_STEP) % grey;
+          this.rows.set(key, row);
+        }
+        beside = this.row(func);
+      }
+    }
+  }
+
+  private row(func: number): number {
+    const { names, files, binaries } = this.profile;
+    return this.rowOf(names[func], files[func], binaries[func]);
   }
 
   // Where in the palette: the hue is the package's, the shade the function's own.
-  private place(name: string, file: string, binary: string): number {
+  private rowOf(name: string, file: string, binary: string): number {
     const grey = this.palette.length / SHADES - 1;
-    const row = this.isNothing(name, binary) ? grey : this.hueOf(name, file, binary) % grey;
-    return row * SHADES + shadeOf(name);
+    if (this.isNothing(name, binary)) return grey;
+    const key = this.keyOf(name, file, binary);
+    return this.rows.get(key) ?? hash(key) % grey;
   }
 
   private isNothing(name: string, binary: string): boolean {
     return this.by === 'binary' ? binary === '' : isUnnamed(name);
   }
 
-  private hueOf(name: string, file: string, binary: string): number {
-    if (this.by === 'binary') return hash(binaryName(binary));
+  private keyOf(name: string, file: string, binary: string): string {
+    if (this.by === 'binary') return binaryName(binary);
     const end = packageEnd(name);
-    if (end > 0) return hash(name, end);
-    return hash(placeOf(file, binary) || name);
+    return end > 0 ? name.slice(0, end) : placeOf(file, binary) || name;
   }
 }
 

@@ -3,6 +3,7 @@
 // both. A column knows its number for a function and how to write it.
 
 import { formatChange, formatGrowth, formatPercent, formatValue } from './units';
+import { isOther } from './graft';
 import type { Finding } from './data';
 import type { FunctionValues } from './functions';
 
@@ -157,7 +158,19 @@ export function rowsOf(values: FunctionValues, matched: Uint8Array | null): Int3
   return Int32Array.from(rows);
 }
 
+// What stands for all that is left comes last, however much it is.
 export function sortRows(
+  rows: Int32Array, column: Column | null, names: readonly string[], descending: boolean,
+): void {
+  const rest = rows.filter((f) => isOther(names[f]));
+  const named = rest.length === 0 ? rows : rows.filter((f) => !isOther(names[f]));
+  sortNamed(named, column, names, descending);
+  if (rest.length === 0) return;
+  rows.set(named);
+  rows.set(rest, named.length);
+}
+
+function sortNamed(
   rows: Int32Array, column: Column | null, names: readonly string[], descending: boolean,
 ): void {
   const sign = descending ? -1 : 1;

@@ -18,6 +18,7 @@ export interface Controls {
   view(view: View): void;
   toggleRecursion(): void;
   toggleLibraries(): void;
+  toggleOwn(): void;
   nextColour(): void;
   nextType(): void;
   flip(): void;
@@ -51,6 +52,7 @@ export function commandsOf(controls: Controls): Command[] {
     { keys: ['e'], help: 'call tree, and back', run: () => controls.view('tree') },
     { keys: ['r'], help: 'collapse recursion', run: () => controls.toggleRecursion() },
     { keys: ['l'], help: 'collapse libraries', run: () => controls.toggleLibraries() },
+    { keys: ['y'], help: 'my code only: libraries are left out', run: () => controls.toggleOwn() },
     { keys: ['p'], help: 'colour by package, binary or state', run: () => controls.nextColour() },
     { keys: ['m'], help: 'next sample type', run: () => controls.nextType() },
     { keys: ['f'], help: 'flip: root at the bottom or at the top', run: () => controls.flip() },

@@ -15,7 +15,7 @@ export interface FrameActions {
   // Each is there only where the page around has such a place.
   expand?: (node: number) => void;
   openFunction?: (name: string) => void;
-  compare?: (name: string) => void;
+  more?: [label: string, run: (name: string) => void][];
 }
 
 export interface Frame {
@@ -41,7 +41,7 @@ export function frameItems(
   if (node > 0) add('Focus on this frame', () => act.focus(node), 'Enter');
   add('Callers and callees', () => act.sandwich(func), 's');
   if (act.openFunction && !collapsed) add('Open the function’s page', () => act.openFunction!(name));
-  if (act.compare && !collapsed) add('Compare with the previous period', () => act.compare!(name));
+  if (!collapsed) for (const [label, run] of act.more ?? []) add(label, () => run(name));
   add('Copy the name', () => act.copy(name));
   if (!collapsed) add('Hide this function', () => act.hide(func), 'h');
   if (binary === '') return out;

@@ -29,42 +29,51 @@ export function cutWords({ cut, types, kind }: Profile, type: number, graph: Gra
 export class Legend {
   readonly element = make('div', { class: 'legend' });
 
+  // Hears of the state that alone is to be shown; '' for all.
+  constructor(private readonly onState: (name: string) => void) {}
+
   show(
     profile: Profile, type: number, graph: Graph, scheme: Scheme, colour: ColourBy, width: WidthBy,
-    vanished: number, states: StateTotals | null,
+    vanished: number, states: StateTotals | null, during: string,
   ): void {
     const parts = profile.kind === 'diff'
-      ? this.diff(profile, type, graph, scheme, width, vanished) : this.plain(profile, type, graph, scheme, colour, states);
+      ? this.diff(profile, type, graph, scheme, width, vanished) : this.plain(profile, type, graph, scheme, colour, states, during);
     if (graph.values.weight !== graph.values.total)
       parts.push('Negative values have no width, but are included in the numbers.');
     const cut = cutWords(profile, type, graph);
     if (cut !== '') parts.push(cut);
     this.element.replaceChildren(...parts.map((part) =>
       typeof part === 'string' ? make('span', {}, part) : part));
+    this.element.title = parts.map((part) => typeof part === 'string' ? part : part.textContent)
+      .filter((text) => text !== '').join(' '); // it is one line, of which the end may be cut off
   }
 
   private plain(
     profile: Profile, type: number, graph: Graph, scheme: Scheme, colour: ColourBy,
-    states: StateTotals | null,
+    states: StateTotals | null, during: string,
   ): (string | HTMLElement)[] {
     const { name, unit } = profile.types[type];
     return [
       `Width is ${typeLabel(name, unit)}, ${formatValue(graph.whole, unit)} in total.`,
       states ? 'Colour is the main state of a frame:'
         : colour === 'binary' ? 'Colour is the binary.' : 'Colour is the package or binary.',
-      ...(states ? this.states(states, graph, scheme) : []),
+      ...(states ? this.states(states, graph, scheme, during) : []),
     ];
   }
 
-  private states(states: StateTotals, graph: Graph, scheme: Scheme): HTMLElement[] {
-    const entry = (colour: string, name: string, value: number) => {
+  private states(states: StateTotals, graph: Graph, scheme: Scheme, during: string): HTMLElement[] {
+    const entry = (colour: string, name: string, value: number, state = '') => {
       const swatch = make('span', { class: 'swatch', 'aria-hidden': 'true' });
       swatch.style.background = colour;
-      return make('span', { class: 'legend-state' }, swatch,
-        `${name} ${formatPercent(value / graph.whole)}`);
+      const words = `${name} ${formatPercent(value / graph.whole)}`;
+      if (state === '') return make('span', { class: 'legend-state' }, swatch, words);
+      const button = make('button', { type: 'button', class: 'legend-state', 'aria-pressed': String(state === during),
+        title: state === during ? 'Show all states' : `Show only the state ${name}` }, swatch, words);
+      button.addEventListener('click', () => this.onState(state === during ? '' : state));
+      return button;
     };
-    const known = states.names.map((name, s) =>
-      entry(stateColour(name, scheme), shownName(name), states.total[s][0]));
+    const known = states.names.flatMap((name, s) => states.total[s][0] > 0 || name === during
+      ? [entry(stateColour(name, scheme), shownName(name), states.total[s][0], name)] : []);
     return states.unknown < LEAST_UNKNOWN * graph.whole
       ? known : [...known, entry(diffColour(0, scheme), 'no state', states.unknown)];
   }

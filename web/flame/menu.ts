@@ -14,6 +14,7 @@ export interface MenuItem {
 export class Menu {
   readonly element = make('div', { class: 'context', role: 'menu', hidden: true });
   private before: Element | null = null;
+  private closed: () => void = () => undefined;
 
   constructor(life: Lifetime) {
     life.listen<PointerEvent>(document, 'pointerdown', (event) => {
@@ -24,8 +25,13 @@ export class Menu {
     life.listen(window, 'resize', () => this.close(false));
   }
 
-  open(title: string, items: MenuItem[], clientX: number, clientY: number): void {
+  // `closed` is called when it closes, before what was chosen runs.
+  open(
+    title: string, items: MenuItem[], clientX: number, clientY: number, closed = () => {},
+  ): void {
+    this.close(false);
     this.before = document.activeElement;
+    this.closed = closed;
     this.element.setAttribute('aria-label', title);
     this.element.replaceChildren(
       make('div', { class: 'context-title', title }, title),
@@ -48,6 +54,7 @@ export class Menu {
   close(giveBack: boolean): void {
     if (this.element.hidden) return;
     this.element.hidden = true;
+    this.closed();
     if (giveBack && this.before instanceof HTMLElement) this.before.focus();
   }
 

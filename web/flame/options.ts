@@ -2,7 +2,7 @@
 // How the tree is simplified and coloured: a small panel under a button of the toolbar.
 
 import { icon, Lazy, Lifetime, make } from './dom';
-import { ALL_LIBRARIES, binariesOf, isLibrary } from './transform';
+import { ALL_LIBRARIES, binariesOf, hasLibraries, NO_LIBRARIES } from './transform';
 import type { Profile } from './data';
 import type { ColourBy, State, WidthBy } from './state';
 
@@ -14,6 +14,7 @@ class Panel {
   readonly element: HTMLElement;
   private readonly recursion = make('input', { type: 'checkbox', 'aria-label': 'Collapse recursion' });
   private readonly libraries = make('input', { type: 'checkbox', 'aria-label': 'Collapse libraries' });
+  private readonly own = make('input', { type: 'checkbox', 'aria-label': 'My code only' });
   private readonly colour = make('select', { class: 'button', 'aria-label': 'Colour by' },
     make('option', { value: 'package' }, 'Package'), make('option', { value: 'binary' }, 'Binary'));
   private readonly width = make('select', { class: 'button', 'aria-label': 'Width' },
@@ -26,10 +27,13 @@ class Panel {
   ) {
     this.recursion.addEventListener('change', () =>
       change({ recursion: this.recursion.checked }));
-    this.libraries.addEventListener('change', () => {
-      const others = this.fold.filter((one) => one !== ALL_LIBRARIES);
-      change({ fold: this.libraries.checked ? [...others, ALL_LIBRARIES] : others });
+    // One or the other, or neither.
+    const folding = (input: HTMLInputElement, what: string) => input.addEventListener('change', () => {
+      const others = this.fold.filter((one) => one !== ALL_LIBRARIES && one !== NO_LIBRARIES);
+      change({ fold: input.checked ? [...others, what] : others });
     });
+    folding(this.libraries, ALL_LIBRARIES);
+    folding(this.own, NO_LIBRARIES);
     this.colour.addEventListener('change', () =>
       change({ colour: this.colour.value as ColourBy }));
     this.width.addEventListener('change', () => change({ width: this.width.value as WidthBy }));
@@ -37,7 +41,7 @@ class Panel {
     const binaries = binariesOf(profile).slice(0, BINARIES_MAX);
     this.only.append(make('option', { value: '' }, 'All binaries'),
       ...binaries.map((name) => make('option', { value: name }, name)));
-    this.libraries.disabled = !binaries.some(isLibrary);
+    this.libraries.disabled = this.own.disabled = !hasLibraries(profile);
     this.only.disabled = binaries.length < 2;
     const check = (input: HTMLElement, label: string, key: string) =>
       make('label', { class: 'option' }, input, make('span', {}, label), make('kbd', {}, key));
@@ -46,6 +50,7 @@ class Panel {
     this.element = make('div', { class: 'options-panel' },
       check(this.recursion, 'Collapse recursion', 'r'),
       check(this.libraries, 'Collapse libraries', 'l'),
+      check(this.own, 'My code only', 'y'),
       choice(this.only, 'Stacks through'),
       profile.kind === 'diff' ? choice(this.width, 'Width') : choice(this.colour, 'Colour by'));
   }
@@ -56,6 +61,7 @@ class Panel {
     this.fold = state.fold;
     this.recursion.checked = state.recursion;
     this.libraries.checked = state.fold.includes(ALL_LIBRARIES);
+    this.own.checked = state.fold.includes(NO_LIBRARIES);
     this.colour.value = state.colour;
     this.width.value = state.width;
     this.only.value = state.only;

@@ -50,6 +50,7 @@ export function defaultState(profile: Profile, view: View = 'graph'): State {
     recursion: false,
     fold: [],
     only: '',
+    during: '',
     open: null,
   };
 }
@@ -57,6 +58,7 @@ export function defaultState(profile: Profile, view: View = 'graph'): State {
 // More open nodes than this do not go into an address.
 const OPEN_MAX = 64;
 const HIDDEN_MAX = 64;
+const STATE_BYTES = 64;
 const NONE = '-';
 
 export function encodeState(state: State, source: Profile, view: View = 'graph'): string {
@@ -79,6 +81,7 @@ export function encodeState(state: State, source: Profile, view: View = 'graph')
   if (state.recursion) out.set('recursion', 'once');
   for (const binary of state.fold) out.append('fold', binary);
   if (state.only !== '') out.set('only', state.only);
+  if (state.during !== '') out.set('state', state.during);
   if (state.open && state.view === 'tree')
     out.set('open', state.open.slice(0, OPEN_MAX).map((n) => nodeKey(tree, names, n)).join('.') || NONE);
   return out.toString();
@@ -108,8 +111,11 @@ export function decodeState(fragment: string, source: Profile, view: View = 'gra
   state.hidden = findFunctions(source.names, keys(given.get('hide'), HIDDEN_MAX));
   state.recursion = given.get('recursion') === 'once';
   const binaries = given.has('fold') || given.has('only') ? binariesOf(source) : [];
-  state.fold = given.getAll('fold').filter((one) => one === '*' || binaries.includes(one));
+  state.fold = given.getAll('fold').filter((one) => one === '*' || one === '-' || binaries.includes(one));
   if (binaries.includes(given.get('only') ?? '')) state.only = given.get('only')!;
+  // States may be on the way; a name that none has is left out once they are there.
+  const during = (given.get('state') ?? '').slice(0, STATE_BYTES);
+  if (source.kind === 'flame' && (!source.states || source.states.names.includes(during))) state.during = during;
   const { tree, names } = derived(source, state).profile;
   state.zoom = findNodes(tree, names, keys(given.get('zoom'), 1))[0] ?? 0;
   state.func = findFunctions(names, keys(given.get('function'), 1))[0] ?? -1;

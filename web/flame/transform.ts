@@ -3,6 +3,7 @@
 // stacks through one binary. What is taken out leaves its value with its caller, so sums stay right.
 
 import { Lazy } from './dom';
+import { isLibraryFile, libraryOf } from './library';
 import { makeTree, type Tree } from './tree';
 import type { Profile } from './data';
 
@@ -10,13 +11,18 @@ export interface Transform {
   // Functions of the source profile.
   hidden: readonly number[];
   recursion: boolean;
-  // Binaries whose runs of frames are one frame each; ALL_LIBRARIES stands for every library.
+  // Binaries whose runs of frames are one frame each; ALL_LIBRARIES stands for every library, and with
+  // NO_LIBRARIES they are left out.
   fold: readonly string[];
   // Only stacks through this binary; '' for all.
   only: string;
+  // Only what was measured in this state, of the default type; '' for all.
+  during: string;
 }
 
 export const ALL_LIBRARIES = '*';
+// Libraries are left out, and their callers have what they take: only a program's own code is shown.
+export const NO_LIBRARIES = '-';
 
 export interface Derived {
   profile: Profile;
@@ -30,8 +36,11 @@ export function binaryName(path: string): string {
   return path.slice(path.lastIndexOf('/') + 1);
 }
 
-export function isLibrary(binary: string): boolean {
-  return /\.so(\.|$)|\.dylib$|\.dll$|^\[/i.test(binaryName(binary));
+export const isLibrary = isLibraryFile;
+
+// Whether there is a library that could be collapsed: a few functions tell.
+export function hasLibraries({ names, files, binaries }: Profile): boolean {
+  return names.some((name, f) => libraryOf(name, files[f], binaries[f]) !== '');
 }
 
 // The binaries of a profile by their short names, in order.
@@ -41,7 +50,7 @@ export function binariesOf(profile: Profile): string[] {
 }
 
 function isPlain(t: Transform): boolean {
-  return t.hidden.length === 0 && !t.recursion && t.fold.length === 0 && t.only === '';
+  return t.hidden.length === 0 && !t.recursion && t.fold.length === 0 && t.only === '' && t.during === '';
 }
 
 const HIDDEN = -1;
@@ -62,16 +71,23 @@ function rolesOf(source: Profile, t: Transform): Roles {
     binaries: source.binaries.slice(),
   };
   const every = t.fold.includes(ALL_LIBRARIES);
+  const none = t.fold.includes(NO_LIBRARIES);
   const libraries = new Map<string, number>();
   for (let f = 0; f < count && t.fold.length > 0; f++) {
     const binary = binaryName(source.binaries[f]);
-    if (binary === '' || !(t.fold.includes(binary) || (every && isLibrary(binary)))) continue;
-    let id = libraries.get(binary);
+    const library = binary !== '' && t.fold.includes(binary) ? binary
+      : every || none ? libraryOf(source.names[f], source.files[f], source.binaries[f]) : '';
+    if (library === '') continue;
+    if (none) {
+      shown[f] = HIDDEN;
+      continue;
+    }
+    let id = libraries.get(library);
     if (id === undefined) {
-      libraries.set(binary, (id = out.names.length));
-      out.names.push(binary);
+      libraries.set(library, (id = out.names.length));
+      out.names.push(library);
       out.files.push('');
-      out.binaries.push(binary);
+      out.binaries.push(library === binary ? binary : '');
     }
     shown[f] = id;
   }
@@ -132,11 +148,36 @@ function unchanged(source: Profile): Derived {
   };
 }
 
-export function derive(source: Profile, t: Transform): Derived {
+// The profile as it was in one state. All of its nodes stay, most of them without a value.
+function inState(source: Profile, name: string): Profile {
+  const at = source.states?.names.indexOf(name) ?? -1;
+  if (!source.states || at < 0) return source; // states may still be on the way
+  const none = new Float64Array(source.tree.size);
+  const all = (column: Float64Array) => column.reduce((a, v) => a + v, 0);
+  return {
+    ...source,
+    self: source.self.map((column, type) => type === source.defaultType ? source.states!.self[at] : column),
+    states: { names: source.states.names, self: source.states.self.map((column, s) => s === at ? column : none) },
+    table: null,
+    whole: source.whole ?? { value: source.self.map(all), base: source.base.map(all) },
+  };
+}
+
+// Which nodes lead to a value.
+function valued({ tree, self, defaultType }: Profile): Uint8Array {
+  const out = Uint8Array.from(self[defaultType], (value) => Number(value !== 0));
+  out[0] = 1;
+  for (let n = tree.size - 1; n > 0; n--) if (out[n]) out[tree.parent[n]] = 1;
+  return out;
+}
+
+export function derive(whole: Profile, t: Transform): Derived {
+  const source = t.during === '' ? whole : inState(whole, t.during);
   const { tree } = source;
   if (isPlain(t)) return unchanged(source);
   const roles = rolesOf(source, t);
   const reached = reach(source, t.only);
+  const leads = source === whole ? null : valued(source);
   const out = new Growing(roles.names.length);
   const of = new Int32Array(tree.size).fill(-1);
   of[0] = 0;
@@ -157,7 +198,7 @@ export function derive(source: Profile, t: Transform): Derived {
       open[roles.shown[tree.func[~n]]] = -1;
       continue;
     }
-    if (reached && !reached.leads[n]) continue;
+    if ((reached && !reached.leads[n]) || (leads && !leads[n])) continue;
     const above = of[tree.parent[n]];
     const func = roles.shown[tree.func[n]];
     if (func === HIDDEN) of[n] = above;
@@ -199,7 +240,7 @@ const lately = new WeakMap<Profile, { key: string; derived: Derived }>();
 
 // The same as derive(), remembering the last answer: everything that looks at one state asks for it.
 export function derived(source: Profile, t: Transform): Derived {
-  const key = JSON.stringify([t.hidden, t.recursion, t.fold, t.only]);
+  const key = JSON.stringify([t.hidden, t.recursion, t.fold, t.only, t.during]);
   const known = lately.get(source);
   if (known?.key === key) return known.derived;
   const made = derive(source, t);

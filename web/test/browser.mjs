@@ -458,6 +458,47 @@ async function checkHostile(browser, path, hostile) {
   await view.close();
 }
 
+// 200,000 frames are drawn, searched, zoomed and simplified, and every frame counts.
+async function checkLarge(browser, path, nodes) {
+  await check(`${nodes.toLocaleString('en')} frames are drawn, searched and zoomed`, async () => {
+    const view = await open(browser, path);
+    const { page } = view;
+    assert.equal(await page.evaluate(() => document.getElementById('flame').flame.profile.tree.size), nodes);
+    assert.ok((await pixels(view)).painted > 1000);
+    const target = await findNode(view, 40);
+    await page.mouse.click(target.box.x + 10, target.box.y + 8);
+    await view.settle();
+    assert.equal((await view.state()).zoom, target.node);
+    await view.press('Escape');
+    const matched = await page.evaluate(() => {
+      const { profile } = document.getElementById('flame').flame;
+      const { tree, names, self } = profile;
+      const found = new Uint8Array(tree.size);
+      let [whole, sum] = [0, 0];
+      for (let n = 1; n < tree.size; n++) {
+        found[n] = found[tree.parent[n]] || Number(names[tree.func[n]].includes('method77('));
+        whole += self[0][n];
+        if (found[n]) sum += self[0][n];
+      }
+      return sum / whole;
+    });
+    await view.press('/');
+    await page.keyboard.type('method77(');
+    await view.settle();
+    const shown = /: <?([\d.]+)% of total/.exec(await view.text('.found-line'));
+    assert.ok(Math.abs(Number(shown[1]) / 100 - matched) < 0.001, `${shown[0]}, not ${matched}`);
+    await page.locator('.search-input').fill('');
+    await page.evaluate(() => document.activeElement.blur());
+    // All of it is of libraries: only the root is left.
+    await view.press('y');
+    assert.equal(await page.evaluate(() => document.getElementById('flame').flame.profile.tree.size), 1);
+    await view.press('y');
+    assert.equal(await page.evaluate(() => document.getElementById('flame').flame.profile.tree.size), nodes);
+    assert.deepEqual(view.complaints, []);
+    await view.close();
+  });
+}
+
 async function checkOddities(browser, generator, template) {
   const write = (name, document) => writePage(scratch, name, generator.fillPage(template, document));
   const base = generator.service(300);
@@ -566,6 +607,7 @@ try {
     await checkPage(browser, flame);
     await checkPage(browser, page('diff.html', generator.serviceDiff(2500)));
     await checkHostile(browser, flame, generator.HOSTILE);
+    await checkLarge(browser, page('large.html', generator.large(200_000, 20_000)), 200_000);
     await checkOddities(browser, generator, template);
   }
 } finally {

@@ -36,19 +36,26 @@ test('a column without an order, or that is not there, leaves the rows as they a
   assert.deepEqual(names('nonsense'), ['v10', 'v9', 'a']);
 });
 
-test('series of one service add up, and its newest version comes first', () => {
+test('a service has the rate of all its versions, and the newest comes first', () => {
+  const common = { type: 'cpu', quality: {} as Quality };
+  // In the second step one version follows the other: 0.2 and 0.6 are not 0.8.
   const answer: TimeSeries = {
-    step_seconds: 10, type: 'cpu', quality: {} as Quality,
-    series: [
-      { labels: { service_name: 'shop', version: '1' }, points: [[0, 1, 0.1, 10], [10, 2, 0.2, 10]] },
-      { labels: { service_name: 'shop', version: '2' }, points: [[10, 3, 0.3, 10], [20, 4, 1, 4]] },
+    ...common, step_seconds: 10, series: [
+      { labels: { service_name: 'shop' }, points: [[0, 1, 0.1, 10], [10, 4, 0.4, 10], [20, 4, 1, 4]] },
       { labels: {}, points: [[0, 5, null, 0]] },
     ],
   };
-  const [shop, nameless] = servicesOf(answer);
-  assert.deepEqual(shop.points, [[0, 0.1, 10], [10, 0.5, 10], [20, 1, 4]]);
+  const versions: TimeSeries = {
+    ...common, step_seconds: 10, series: [
+      { labels: { service_name: 'shop', version: '1' }, points: [[0, 1, 0.1, 10], [10, 1, 0.2, 5]] },
+      { labels: { service_name: 'shop', version: '2' }, points: [[10, 3, 0.6, 5], [20, 4, 1, 4]] },
+      { labels: {}, points: [[0, 5, null, 0]] },
+    ],
+  };
+  const [shop, nameless] = servicesOf(answer, versions);
+  assert.deepEqual(shop.points, [[0, 0.1, 10], [10, 0.4, 10], [20, 1, 4]]);
   assert.deepEqual(shop.versions, ['2', '1']);
-  assert.ok(Math.abs(shop.mean - 10 / 24) < 1e-9, 'per covered second, not per second of the range');
+  assert.ok(Math.abs(shop.mean - 9 / 24) < 1e-9, 'per covered second, not per second of the range');
   assert.equal(nameless.mean, 0.5, 'without durations, per second of the step');
   assert.equal(nameless.name, 'unknown_service');
 });

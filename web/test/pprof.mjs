@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The smallest writer of pprof files: CPU time in nanoseconds by stack, for tests.
+// The smallest writer of pprof files: nanoseconds, of CPU time or another `kind`, by stack, for tests.
 
 function varint(value) {
   const out = [];
@@ -14,8 +14,8 @@ const bytes = (field, content) => [...varint(field << 3 | 2), ...varint(content.
 const packed = (field, values) => bytes(field, values.flatMap(varint));
 
 // `stacks` are pairs of names from the root, joined by semicolons, and nanoseconds. `places` may say
-// of a name in which file of `build`, and at which line, it is.
-export function pprof(stacks, { seconds = 10, at = 0, build = '', places = {} } = {}) {
+// of a name in which file of `build`, and at which line, it is. `kind` is what the nanoseconds are.
+export function pprof(stacks, { seconds = 10, at = 0, build = '', places = {}, kind = 'cpu' } = {}) {
   const strings = new Map([['', 0]]);
   const index = (text) => {
     if (!strings.has(text)) strings.set(text, strings.size);
@@ -27,7 +27,7 @@ export function pprof(stacks, { seconds = 10, at = 0, build = '', places = {} } 
     if (!functions.has(name)) functions.set(name, functions.size + 1);
     return functions.get(name);
   };
-  const out = [...type(1, 'samples', 'count'), ...type(1, 'cpu', 'nanoseconds')];
+  const out = [...type(1, 'samples', 'count'), ...type(1, kind, 'nanoseconds')];
   for (const [stack, ns] of stacks)
     out.push(...bytes(2, [...packed(1, stack.split(';').reverse().map(locationOf)),
       ...packed(2, [Math.round(ns / 1e7), Math.round(ns)])]));
@@ -38,7 +38,7 @@ export function pprof(stacks, { seconds = 10, at = 0, build = '', places = {} } 
     out.push(...bytes(5, [...number(1, id), ...number(2, index(name)), ...number(4, index(file))]));
   }
   if (build) out.push(...bytes(3, [...number(1, 1), ...number(3, 4096), ...number(6, index(build))]));
-  out.push(...type(11, 'cpu', 'nanoseconds'), ...number(12, 10_000_000));
+  out.push(...type(11, kind, 'nanoseconds'), ...number(12, 10_000_000));
   if (at > 0) out.push(...number(9, BigInt(at) * 1_000_000_000n));
   out.push(...number(10, seconds * 1e9));
   for (const text of strings.keys()) out.push(...bytes(6, [...Buffer.from(text)]));

@@ -9,6 +9,7 @@ import { findingWords, frameFacts } from '../flame/facts';
 import { foldedDiff, foldedStacks } from '../flame/folded';
 import { graft } from '../flame/graft';
 import { Model } from '../flame/model';
+import { decodeState, defaultState, encodeState } from '../flame/state';
 import { NONE, withStates } from '../flame/states';
 import { derive } from '../flame/transform';
 
@@ -33,6 +34,23 @@ test('states are read, and wrong ones refused', () => {
     { names: [1], self: [[0, 0, 0, 0]] }, { names: ['a'], self: [[0, 0, 0, '1']] },
     { names: Array(17).fill('a'), self: Array(17).fill([0, 0, 0, 0]) }])
     assert.throws(() => readProfile(document({ states: wrong })), FlameDataError, JSON.stringify(wrong));
+});
+
+test('only one state is shown', () => {
+  const profile = readProfile(document({ states: STATES }));
+  const during = { hidden: [], recursion: false, fold: [], only: '', during: 'SLEEPING' };
+  const { profile: out } = derive(profile, during);
+  assert.deepEqual(out.names.filter((_, f) => out.tree.func.includes(f)), ['main', 'wait']);
+  assert.deepEqual([...out.self[0]].filter((value) => value > 0), [50]);
+  assert.equal(out.whole?.value[0], 100); // shares are of everything that was measured
+  const model = new Model(out);
+  assert.deepEqual(model.states(0)?.total.map((column) => column[0]), [0, 50]);
+  // States that are not there yet, or that no sample has, leave everything.
+  assert.equal(derive(readProfile(document()), during).profile.self[0].reduce((a, b) => a + b), 100);
+  const address = encodeState({ ...defaultState(profile), during: 'SLEEPING', colour: 'state' }, profile);
+  assert.equal(decodeState(address, profile).during, 'SLEEPING');
+  assert.equal(decodeState('state=nothing', profile).during, '');
+  assert.equal(decodeState('state=late', readProfile(document())).during, 'late');
 });
 
 test('a frame has the colour of the state that most of it was in', () => {
@@ -65,7 +83,7 @@ test('states of another type, or of no sample, are none', () => {
 
 test('hiding a frame leaves its states with its caller', () => {
   const profile = readProfile(document({ states: STATES }));
-  const { profile: out } = derive(profile, { hidden: [2], recursion: false, fold: [], only: '' });
+  const { profile: out } = derive(profile, { hidden: [2], recursion: false, fold: [], only: '', during: '' });
   assert.deepEqual(out.states!.self.map((column) => [...column]), [[0, 5, 40], [0, 50, 0]]);
 });
 

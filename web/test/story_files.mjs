@@ -144,3 +144,44 @@ export async function view(browser) {
   await context.close();
   await served.end();
 }
+
+// A recording of this machine: its instructions are there, beside their lines.
+export async function instructions(browser) {
+  const source = join(scratch, 'spin.c'), program = join(scratch, 'spin');
+  writeFileSync(source, `#include <stdlib.h>
+__attribute__((noinline)) void spin(long n)
+{
+    __asm__ volatile("1: dec %0; jnz 1b" : "+r"(n));
+}
+int main(int argc, char **argv) { spin(atol(argv[argc - 1])); return 0; }
+`);
+  try {
+    execFileSync('gcc', ['-O1', '-g', '-Wl,--build-id', '-o', program, source]);
+  } catch {
+    return 'there is no gcc';
+  }
+  const recording = join(scratch, 'spin.pb.gz');
+  execFileSync(ASSAY, ['record', '-o', recording, '--', program, '1000000000'], { stdio: 'ignore' });
+  const served = await start(['view', recording], /^(http:\S+)$/, 'stdout');
+  const { context, page } = await fresh(browser, {});
+  await page.goto(served.url);
+  await painted(page);
+  await page.locator('.flame .table-row', { hasText: 'spin' }).first().click({ button: 'right' });
+  await page.locator('.context-item', { hasText: 'Show instructions' }).click();
+  const dialog = page.getByRole('dialog', { name: 'Instructions' });
+  const hot = dialog.locator('tr.source-hot');
+  await hot.first().waitFor();
+  assert.match((await hot.allInnerTexts()).join('\n'), /\bj(ne|nz)|\bdec/);
+  assert.match((await hot.allInnerTexts()).join('\n'), /\d+(\.\d+)?%/);
+  assert.match((await dialog.locator('.assembly').allInnerTexts()).join('\n'), /spin\.c:4\s+__asm__/);
+  await shoot(page, 'instructions');
+  await page.keyboard.press('Escape');
+  await dialog.waitFor({ state: 'detached' });
+  // Where there is no code, the reason.
+  await page.locator('.flame .table-row', { hasText: 'main' }).first().click({ button: 'right' });
+  await page.locator('.context-item', { hasText: 'Show instructions' }).click();
+  await dialog.getByText(/main/).first().waitFor();
+  await context.close();
+  await served.end();
+  return undefined;
+}

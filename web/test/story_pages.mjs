@@ -5,6 +5,7 @@ import assert from 'node:assert/strict';
 import { join } from 'node:path';
 import { pprof } from './pprof.mjs';
 import { HOSTILE_FUNCTION, HOSTILE_SERVICE, send } from './served.mjs';
+import { dragChart } from './story_chart.mjs';
 import { fresh, outdir, painted, query, searchField, settle, shoot } from './story_tools.mjs';
 import { until } from './support.mjs';
 
@@ -63,7 +64,7 @@ export async function functions(browser, { url }) {
   await page.getByLabel('Search functions').fill('escape_html');
   await page.waitForFunction(() => document.querySelectorAll('tbody tr').length === 1);
   await shoot(page, 'functions');
-  await rows.first().getByRole('link').click();
+  await rows.first().locator('th').getByRole('link').click();
   await page.waitForURL(/\/function\?.*escape_html/);
   await context.close();
 }
@@ -108,14 +109,6 @@ export async function home(browser, { url }) {
   await context.close();
 }
 
-async function dragChart(page) {
-  const box = await page.locator('.chart .u-over').boundingBox();
-  await page.mouse.move(box.x + box.width * 0.8, box.y + box.height / 2);
-  await page.mouse.down();
-  await page.mouse.move(box.x + box.width * 0.9, box.y + box.height / 2, { steps: 5 });
-  await page.mouse.up();
-}
-
 // Generated names are readable unless the original ones are asked for, which is part of the address.
 export async function names(browser, { url }) {
   const stack = 'main.main;slices.pdqsortOrdered[go.shape.string]';
@@ -153,12 +146,10 @@ export async function explore(browser, { url }) {
   await shoot(page, 'explore');
 
   // A region that is dragged on the chart is the query from then on.
-  const width = await until(async () => {
-    if (!/from=\d/.test(page.url())) await dragChart(page); // it may be drawn anew under the pointer
-    await page.waitForURL(/from=\d/, { timeout: 5000 });
-    const { searchParams } = new URL(page.url());
-    return searchParams.get('to') - searchParams.get('from');
-  });
+  await (await dragChart(page)).getByRole('menuitem', { name: 'Zoom in' }).click();
+  await page.waitForURL(/from=\d/);
+  const { searchParams } = new URL(page.url());
+  const width = searchParams.get('to') - searchParams.get('from');
   assert.ok(width > 300 && width < 420, `a tenth of an hour, not ${width} s`);
   await painted(page);
 
@@ -280,7 +271,7 @@ export async function compare(browser, { url }) {
   assert.match(searchParams.get('query'), /version="2\.0"/);
   assert.match(searchParams.get('base_query'), /version="1\.9"/);
   await painted(page);
-  await page.locator('.quality').nth(1).waitFor();
+  await page.locator('.quality .fact-group').nth(1).waitFor();
   const rows = page.locator('.flame .table-row');
   await until(async () => assert.match(await rows.first().innerText(), /escape_html/, 'the widest growth comes first'));
   await shoot(page, 'compare');
@@ -397,7 +388,8 @@ export async function everywhere(browser, { url }) {
 }
 
 const PAGES = (checkout) => ['/', `/explore?query=${checkout}`, `/compare?query=${checkout}`,
-  `/function?query=${checkout}&name=render`, '/findings', '/files', '/recordings', '/agents', '/symbols'];
+  `/function?query=${checkout}&name=render`, '/findings', '/triage', '/files', '/recordings', '/agents', '/symbols', '/saved',
+  '/functions', '/functions?sort=-change'];
 
 // On a phone everything can be read without moving sideways.
 export async function phone(browser, { url }) {
@@ -405,7 +397,7 @@ export async function phone(browser, { url }) {
     { viewport: { width: 390, height: 800 }, isMobile: true, hasTouch: true }, /404/);
   for (const path of PAGES(query('checkout'))) {
     await page.goto(url + path);
-    await page.locator(/explore|function/.test(path) ? '.flame canvas' : 'main .page').first().waitFor();
+    await page.locator(/explore|function\?/.test(path) ? '.flame canvas' : 'main .page').first().waitFor();
     await page.waitForLoadState('networkidle');
     await settle(page);
     const wide = await page.evaluate(() => Math.max(document.documentElement.scrollWidth,

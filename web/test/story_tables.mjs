@@ -72,7 +72,7 @@ export async function tables(browser, { url }) {
     for (const row of rows) assert.deepEqual([row[0].split(' ')[0], ...row.slice(1)], cells(known.get(row[0])), row[0]);
   });
 
-  const { context, page } = await fresh(browser);
+  const { context, page } = await fresh(browser, {}, /404/); // functions without a previous period
   await page.goto(`${url}/explore?${selection}`);
   await painted(page);
   const largest = [...truth].sort((a, b) => b.self[1] - a.self[1]);
@@ -117,5 +117,38 @@ export async function tables(browser, { url }) {
     encodeURIComponent('view=sandwich&search=entry')}`);
   await page.getByRole('grid', { name: 'Functions to choose from' }).getByText('entry_syscall').first().click();
   await entryIsExact();
+  await pagesOfAFleet(page, url, selection, formatPercent);
   await context.close();
+}
+
+// The pages of the fleet, row for row as the API has it: functions, packages and services.
+async function pagesOfAFleet(page, url, selection, formatPercent) {
+  const ask = async (path) => (await fetch(`${url}/api/v1/${path}`)).json();
+  const cells = async () => page.locator('tbody tr').evaluateAll((rows) => rows.map((row) =>
+    [...row.children].map((cell) => cell.textContent.trim())));
+  for (const rows of ['function', 'package']) {
+    const { functions, total, function_count: count } = await ask(`top?${selection}&limit=50&rows=${rows}`);
+    await page.goto(`${url}/functions?${selection}&rows=${rows}`);
+    await page.getByText(new RegExp(`(^|of )${count.toLocaleString('en')} ${rows}s`)).waitFor();
+    await until(async () => {
+      const shown = await cells();
+      assert.equal(shown.length, Math.min(50, count));
+      // The same order among equals, and the same shares of self and total.
+      assert.deepEqual(shown.map(([name, ...values]) => [name, ...values.flatMap((text) => /[\d.]+%/.exec(text) ?? []).slice(0, 2)]),
+        functions.map((row) => [row.function, formatPercent(row.flat / total), formatPercent(row.cum / total)]));
+    });
+  }
+  const range = selection.slice(selection.indexOf('from='));
+  const { series } = await ask(`timeseries?query=${encodeURIComponent('cpu{}')}&${range}&step=10&group_by=service_name`);
+  const sums = series.map(({ labels, points }) => [labels.service_name, points.reduce((sum, [, value]) => sum + value, 0)]);
+  const whole = sums.reduce((sum, [, value]) => sum + value, 0);
+  await page.goto(`${url}/?${range}`);
+  await page.getByText(new RegExp(`^${sums.length.toLocaleString('en')} services, together`)).waitFor();
+  await until(async () => {
+    const shown = await cells();
+    const shares = new Map(sums.map(([name, value]) => [name, formatPercent(value / whole)]));
+    assert.equal(shown.length, 50);
+    for (const row of shown) assert.equal(row[3], shares.get(row[0]), row[0]);
+    assert.deepEqual(new Set(shown.slice(0, 1).map(([name]) => name)), new Set([sums.sort((a, b) => b[1] - a[1])[0][0]]));
+  });
 }

@@ -9,11 +9,14 @@ import { readProfile, type Profile } from '../flame/data';
 import { frameItems, type FrameActions } from '../flame/frame-menu';
 import { findPath, graft } from '../flame/graft';
 import { Model } from '../flame/model';
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { libraryOf } from '../flame/library';
 import { derive, isLibrary, type Transform } from '../flame/transform';
 import { heavyPath, visibleNodes } from '../flame/tree-view';
 import { DocumentBuilder, large, service, serviceDiff } from './synthetic';
 
-const NOTHING: Transform = { hidden: [], recursion: false, fold: [], only: '' };
+const NOTHING: Transform = { hidden: [], recursion: false, fold: [], only: '', during: '' };
 
 // Frames are "name@binary", stacks root-first.
 function fromStacks(stacks: Record<string, number>): Profile {
@@ -78,7 +81,7 @@ test('a run of a library’s frames is one frame with its name', () => {
 
 test('only the stacks through a binary count, and shares stay shares of everything', () => {
   const profile = fromStacks({ 'main@app;m@libc.so.6;k@kernel': 1, 'main@app': 2, 'n@app': 4 });
-  const { profile: out } = derive(profile, { ...NOTHING, only: 'libc.so.6' });
+  const { profile: out } = derive(profile, { ...NOTHING, only: 'libc.so.6', during: '' });
   assert.deepEqual(stacksOf(out), { 'main;m;k': 1 });
   assert.equal(out.tree.size, 4);
   assert.equal(new Model(out).graph(0).whole, 7);
@@ -91,6 +94,25 @@ test('what counts as a library', () => {
     assert.ok(!isLibrary(no), no);
 });
 
+// The server has the same table.
+test('whose code a function is, in Go, Python, JVM, Node, Ruby, Rust and C++', () => {
+  const lines = readFileSync(join(process.env.WEB!, '../tests/fixtures/libraries.tsv'), 'utf8').replace(/\n$/, '').split('\n');
+  assert.ok(lines.length > 30);
+  for (const line of lines) {
+    const [name, file, binary, library] = line.split('\t');
+    assert.equal(libraryOf(name, file, binary), library, line);
+  }
+});
+
+test('my code only: callers have what libraries take', () => {
+  const source = fromStacks({ 'main.main@app;java.util.HashMap.get@;shop.Cart.add@;malloc@libc.so.6': 5,
+    'main.main@app;malloc@libc.so.6': 2, 'java.lang.Thread.run@;shop.Cart.add@': 3 });
+  assert.deepEqual(stacksOf(derive(source, { ...NOTHING, fold: ['-'] }).profile),
+    { 'main.main;shop.Cart.add': 5, 'main.main': 2, 'shop.Cart.add': 3 });
+  assert.deepEqual(stacksOf(derive(source, { ...NOTHING, fold: ['*'] }).profile),
+    { 'main.main;java;shop.Cart.add;libc.so.6': 5, 'main.main;libc.so.6': 2, 'java;shop.Cart.add': 3 });
+});
+
 test('values are neither lost nor made, and callers come before callees', () => {
   for (const source of [readProfile(service(800)), readProfile(serviceDiff(800)),
     readProfile(large(5000, 200))]) {
@@ -98,7 +120,7 @@ test('values are neither lost nor made, and callers come before callees', () => 
       columns.map((column) => Math.round(column.reduce((a, v) => a + v, 0)));
     for (const t of [
       { ...NOTHING, hidden: [0, 3, 4, 5] }, { ...NOTHING, recursion: true },
-      { ...NOTHING, fold: ['*'] }, { hidden: [1, 2], recursion: true, fold: ['*', 'orderd'], only: '' },
+      { ...NOTHING, fold: ['*'] }, { ...NOTHING, fold: ['-'] }, { hidden: [1, 2], recursion: true, fold: ['*', 'orderd'], only: '', during: '' },
     ]) {
       const { profile, of, from } = derive(source, t);
       assert.deepEqual(sums(profile.self), sums(source.self));
@@ -121,7 +143,7 @@ test('everything hidden is an empty tree that can still be looked at', () => {
 
 test('every chip undoes one thing', () => {
   const source = fromStacks({ 'a@app;b@libc.so.6': 3 });
-  const t: Transform = { hidden: [0, 1], recursion: true, fold: ['*', 'app'], only: 'app' };
+  const t: Transform = { hidden: [0, 1], recursion: true, fold: ['*', 'app'], only: 'app', during: '' };
   const chips = chipsOf(source, t);
   assert.deepEqual(chips.map(({ text }) => text), ['hidden: a', 'hidden: b', 'recursion collapsed',
     'libraries collapsed', 'collapsed: app', 'only through app']);

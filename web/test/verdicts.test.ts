@@ -44,4 +44,7 @@ test('verdicts in words', () => {
   assert.match(verdictWords(answer({}, { found: 0, method: 'counts', requests: 'known' })),
     /^No change is certain among 12 comparisons, judged by counts alone\./);
   assert.match(verdictWords(answer({}, { found: 3, hosts: 2 })), /^3 certain changes .* 64 windows and 2 hosts\./);
+  assert.match(verdictWords(answer({}, { coarse: 38409 })),
+    /requests\. The 38409 smallest functions were not judged \(limits\.query_memory\)\.$/);
+  assert.match(verdictWords(answer({}, { coarse: 1 })), / The smallest function was not judged /);
 });

@@ -6,6 +6,7 @@ import test from 'node:test';
 import { diffColour, diffStep, DIFF_STEPS, hash, oklch, PackageColours, relativeChange,
   type Scheme }
   from '../flame/colour';
+import { makeTree } from '../flame/tree';
 import { sortRows, makeColumns, rowsOf } from '../flame/columns';
 import { readProfile } from '../flame/data';
 import { Labels } from '../flame/labels';
@@ -123,6 +124,27 @@ test('colours are deterministic and differ by theme', () => {
   assert.equal(oklch(0, 0, 0), '#000000');
 });
 
+test('packages beside each other have different hues', () => {
+  // Two packages of one hue by their hashes.
+  const wanted = hash('p0') % 20;
+  const same = Array.from({ length: 200 }, (_, i) => `p${i + 1}`).filter((name) => hash(name) % 20 === wanted).slice(0, 3);
+  assert.equal(same.length, 3);
+  const names = ['p0', ...same].map((name) => `${name}::f`);
+  const blank = names.map(() => '');
+  const tree = makeTree(Int32Array.of(-1, 0, 1, 1, 1), Int32Array.of(-1, 0, 1, 2, 3), new Uint8Array(5));
+  const weight = Float64Array.of(3000, 3000, 1500, 1499, 1);
+  const values = { self: weight, total: weight, weight, baseSelf: null, baseTotal: null };
+  const colours = new PackageColours({ ...profile, names, files: blank, binaries: blank },
+    { dark: false, safe: false });
+  colours.settle({ tree, values, whole: 3000, wholeBase: 0 });
+  const hues = names.map((_, f) => colours.of(f));
+  assert.notEqual(hues[1], hues[0], 'a callee and its caller');
+  assert.notEqual(hues[2], hues[0]);
+  assert.notEqual(hues[2], hues[1], 'frames beside each other');
+  assert.equal(colours.pick(names[0], '', ''), new PackageColours(profile, { dark: false, safe: false }).pick(names[0], '', ''),
+    'who comes first keeps the hue of its name');
+});
+
 test('text keeps its contrast on every frame', () => {
   const luminance = (colour: string) => {
     const [r, g, b] = [1, 3, 5].map((i) => {
@@ -173,6 +195,9 @@ test('table rows: filter and sort', () => {
   const rows = rowsOf(values, null);
   assert.deepEqual([...rows], [0, 1, 3]);
   const columns = makeColumns(values, 'count', 10);
+  const others = Int32Array.from([0, 1]);
+  sortRows(others, null, ['(other)', 'b'], false);
+  assert.deepEqual([...others], [1, 0], 'what is left over comes last');
   sortRows(rows, columns[0], names, true);
   assert.deepEqual([...rows], [1, 3, 0]);
   sortRows(rows, null, names, false);

@@ -228,6 +228,7 @@ export interface CompareAnswer {
   judged: number;
   found: number;
   requests: string;
+  coarse?: number; // functions that are too small to be judged within the memory
   new: { exposure: number; windows: number };
   functions: { function: string; self: ComparedMeasure; total: ComparedMeasure }[];
 }

@@ -6,13 +6,14 @@ import type { ComponentType } from 'preact';
 import { useEffect, useLayoutEffect, useRef, useState } from 'preact/hooks';
 import { setToken, token, TOKEN_WANTED, viewSecret } from './api';
 import { KeyHelp, useGlobalKeys } from './keys';
-import { later } from './later';
+import { later, restOf } from './later';
 import { Home } from './pages/home';
 import { Login } from './pages/login';
 import { Missing } from './pages/missing';
 import { DropTarget } from './parts/drop';
 import { Icon } from './parts/icon';
 import { address, followLink, useRoute, type Route } from './route';
+import { KEEP, keep, type Keep } from './saved';
 import { labelOf, parseQuery } from './selection';
 import { useSettings } from './settings';
 import { addressProblem, rangeFrom, rangeParams } from './time';
@@ -32,10 +33,12 @@ interface Page {
 const PAGES: readonly Page[] = [
   { path: '/', title: 'Services', component: Home, inMenu: true, timed: true },
   { path: '/explore', title: 'Explore', component: later('Explore'), inMenu: true, timed: true },
+  { path: '/triage', title: 'Triage', component: later('Triage'), inMenu: true, timed: true },
   { path: '/functions', title: 'Functions', component: later('Functions'), inMenu: true, timed: true },
   { path: '/compare', title: 'Compare', component: later('Compare'), inMenu: true, timed: true },
   { path: '/function', title: 'Function', component: later('FunctionPage'), inMenu: false, timed: true },
   { path: '/findings', title: 'Findings', component: later('Findings'), inMenu: true, timed: false },
+  { path: '/saved', title: 'Saved', component: later('Saved'), inMenu: true, timed: false },
   { path: '/files', title: 'Files', component: later('Files'), inMenu: true, timed: false },
   { path: '/recordings', title: 'Recordings', component: later('Recordings'), inMenu: true, timed: false },
   { path: '/agents', title: 'Agents', component: later('Agents'), inMenu: true, timed: false },
@@ -80,6 +83,10 @@ function Switches({ onHelp }: { onHelp: () => void }) {
   const { dark, safe } = settings.theme.scheme;
   return (
     <div class="top-end">
+      {viewSecret === null && <button type="button" class="button button-icon" aria-label="Save this view"
+        title="Save this view" onClick={() => keep({ kind: 'view' })}>
+        <Icon name="bookmark" />
+      </button>}
       <button type="button" class="button" aria-pressed={settings.utc}
         title="Times in UTC or in this browser's zone (T)" onClick={() => settings.toggleUtc()}>
         {settings.utc ? 'UTC' : 'Local time'}
@@ -110,6 +117,23 @@ function Switches({ onHelp }: { onHelp: () => void }) {
   );
 }
 
+// Dialogs that keep something, for whatever page asks.
+function Keeping() {
+  const [what, setWhat] = useState<Keep | null>(null);
+  const [Dialog, setDialog] = useState<ComponentType<{ what: Keep; onClose: () => void }> | null>(null);
+  useEffect(() => {
+    const ask = (event: Event) => {
+      void restOf().then(({ KeepDialog }) => {
+        setDialog(() => KeepDialog);
+        setWhat((event as CustomEvent<Keep>).detail);
+      }, () => undefined);
+    };
+    window.addEventListener(KEEP, ask);
+    return () => window.removeEventListener(KEEP, ask);
+  }, []);
+  return Dialog && what ? <Dialog what={what} onClose={() => setWhat(null)} /> : null;
+}
+
 // An address may hold any text: a time that can't be read is not replaced by another.
 function BadRange({ route, problem }: PageProps & { problem: string }) {
   const params = { ...Object.fromEntries(route.params), from: undefined, to: undefined,
@@ -136,6 +160,27 @@ function useFocusOnArrival(path: string, content: { current: HTMLElement | null 
   }, [path]);
 }
 
+// What had the focus may leave the page: a button whose work is done, a row that is no longer listed.
+// The keyboard then stays in the page that is shown, and does not fall back to its beginning.
+function useFocusStays(content: { current: HTMLElement | null }): void {
+  useEffect(() => {
+    let held = false;
+    const hold = () => { held = document.activeElement !== document.body; };
+    const isLost = () => held && document.activeElement === document.body && document.hasFocus();
+    // A moment later: between one element and the next, nothing has the focus, and things are redrawn.
+    const check = () => setTimeout(() => {
+      if (isLost()) content.current?.focus({ preventScroll: true });
+    });
+    const observer = new MutationObserver(() => { if (isLost()) check(); });
+    observer.observe(document.body, { childList: true, subtree: true, attributeFilter: ['hidden', 'disabled', 'open'] });
+    document.addEventListener('focusin', hold);
+    return () => {
+      observer.disconnect();
+      document.removeEventListener('focusin', hold);
+    };
+  }, []);
+}
+
 export function App() {
   const route = useRoute();
   const settings = useSettings();
@@ -157,6 +202,7 @@ export function App() {
     document.title = reason === null ? title : 'Log in · assay';
   }, [title, reason]);
   useFocusOnArrival(route.path, content);
+  useFocusStays(content);
   useGlobalKeys({
     help: () => setHelp((open) => !open),
     theme: () => settings.theme.toggleDark(),
@@ -164,7 +210,7 @@ export function App() {
   });
 
   return (
-    <div class="app" data-theme={dark ? 'dark' : 'light'} data-palette={safe ? 'safe' : 'usual'}
+    <div class="app" tabIndex={-1} data-theme={dark ? 'dark' : 'light'} data-palette={safe ? 'safe' : 'usual'}
       onClick={followLink}>
       <a class="skip" href="#content" onClick={(event) => {
         event.preventDefault();
@@ -185,6 +231,7 @@ export function App() {
       </main>
       <p class="hidden" role="status">{title}</p>
       {reason === null && <DropTarget />}
+      <Keeping />
       {help && <KeyHelp onClose={() => setHelp(false)} />}
     </div>
   );

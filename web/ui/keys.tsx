@@ -27,10 +27,22 @@ const PAGES: Record<string, [path: string, title: string]> = viewSecret !== null
   c: ['/compare', 'compare'],
   f: ['/files', 'files'],
   n: ['/findings', 'findings'],
+  u: ['/functions', 'functions'],
+  v: ['/saved', 'saved'],
   r: ['/recordings', 'recordings'],
   a: ['/agents', 'agents'],
   y: ['/symbols', 'symbols'],
 };
+
+// The first arrow key on a page of rows goes to the first of them, wherever the focus rests.
+function enterList(event: KeyboardEvent): boolean {
+  if (event.key !== 'ArrowDown' && event.key !== 'ArrowUp') return false;
+  if (!(event.target instanceof Element) || !event.target.matches('body, .app, main')) return false;
+  if (document.querySelector('.flame')) return false;
+  const first = document.querySelector<HTMLElement>('main tbody th a');
+  first?.focus();
+  return first !== null;
+}
 
 export function useGlobalKeys(actions: GlobalActions): void {
   const latest = useRef(actions);
@@ -50,6 +62,7 @@ export function useGlobalKeys(actions: GlobalActions): void {
       else if (event.key === 'd' && !inGraph) latest.current.theme();
       else if (event.key === 'T') latest.current.clock();
       else if (event.key === '/' && searchField()) searchField()?.focus();
+      else if (enterList(event)) return event.preventDefault();
       else return;
       event.preventDefault();
     };

@@ -36,7 +36,12 @@ export function loadAhead(): void {
   window.setTimeout(() => void load().catch(() => undefined), AHEAD_MS);
 }
 
-export function later(name: Exclude<keyof Rest, 'warmUp'>): ComponentType<PageProps> {
+// The pages of the rest, once they are here.
+export function restOf(): Promise<Rest> {
+  return load();
+}
+
+export function later(name: Exclude<keyof Rest, 'warmUp' | 'KeepDialog'>): ComponentType<PageProps> {
   return function Later(props: PageProps) {
     const [pages, setPages] = useState(rest);
     const [failed, setFailed] = useState(false);

@@ -25,7 +25,7 @@ if (typeof document !== 'undefined')
 
 // Rows and frames don't move under the pointer, nor does an open menu lose what it is about.
 function isHeld(): boolean {
-  if (document.querySelector('details[open], dialog[open], [role="menu"]')) return true;
+  if (document.querySelector('details[open], dialog[open], [role="menu"]:not([hidden])')) return true;
   return performance.now() - pointed < POINTING_MS
     && [...document.querySelectorAll(HELD)].some((element) => element.matches(':hover'));
 }

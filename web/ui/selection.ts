@@ -61,6 +61,11 @@ export function withLabel(
     : { ...selection, matchers: [...others, ...added] };
 }
 
+// Without what has this value of a label, beside what else is left out.
+export function without(selection: Selection, name: string, value: string): Selection {
+  return { ...selection, matchers: [...selection.matchers, { name, operator: '!=', value }] };
+}
+
 export const SHORT_TYPES: readonly (readonly [string, string])[] = [
   ['cpu', 'CPU'], ['wall', 'Wall clock'], ['offcpu', 'Off CPU'], ['alloc', 'Allocations'],
   ['inuse', 'Memory in use'], ['lock', 'Locks'],

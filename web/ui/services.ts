@@ -4,7 +4,7 @@
 import { useEffect, useState } from 'preact/hooks';
 import { get, type TimeSeries, type TopAnswer } from './api';
 import { Queue } from './load';
-import type { ChartPoint } from './stack';
+import { meanOver, type ChartPoint } from './stack';
 import type { Bounds } from './time';
 import { meaningOf, rates } from './values';
 
@@ -17,40 +17,23 @@ export interface Service {
 
 const NAMELESS = 'unknown_service';
 
-interface Found {
-  last: Map<string, number>;
-  sums: Map<number, ChartPoint>;
-}
-
-// The time that a step covers is the longest that one of its versions does.
-function addPoint(sums: Map<number, ChartPoint>, [time, value, covered = 0]: ChartPoint) {
-  const [, sum, seconds = 0] = sums.get(time) ?? [time, 0, 0];
-  sums.set(time, [time, sum + value, Math.max(seconds, covered)]);
-}
-
-// Steps count as much as they cover; where nothing says how much that is, all count the same.
-function meanOver(points: readonly ChartPoint[]): number {
-  const covered = points.reduce((sum, [, , seconds = 0]) => sum + seconds, 0);
-  const weight = (seconds = 0) => covered > 0 ? seconds / covered : 1 / points.length;
-  return points.reduce((sum, [, value, seconds]) => sum + value * weight(seconds), 0);
-}
-
-export function servicesOf(answer: TimeSeries): Service[] {
-  const services = new Map<string, Found>();
-  const meaning = meaningOf(answer.type);
-  for (const { labels, points } of answer.series) {
+// Series by service, and by service and version. Where one version follows another within a step, the
+// sum of their rates is too much, so the server adds them up.
+export function servicesOf(answer: TimeSeries, versions: TimeSeries): Service[] {
+  const last = new Map<string, Map<string, number>>();
+  for (const { labels, points } of versions.series) {
+    if (!labels.version || points.length === 0) continue;
     const name = labels.service_name ?? NAMELESS;
-    const found = services.get(name) ?? { last: new Map(), sums: new Map() };
-    for (const point of rates(meaning, points, answer.step_seconds)) addPoint(found.sums, point);
-    if (labels.version && points.length > 0)
-      found.last.set(labels.version, points[points.length - 1][0]);
-    services.set(name, found);
+    last.set(name, (last.get(name) ?? new Map<string, number>())
+      .set(labels.version, points[points.length - 1][0]));
   }
-  return [...services].map(([name, { last, sums }]) => {
-    const points = [...sums.values()].sort(([a], [b]) => a - b);
+  const meaning = meaningOf(answer.type);
+  return answer.series.map(({ labels, points: values }) => {
+    const name = labels.service_name ?? NAMELESS;
+    const points = rates(meaning, values, answer.step_seconds);
     return {
       name, points, mean: meanOver(points),
-      versions: [...last].sort(([, a], [, b]) => b - a).map(([version]) => version),
+      versions: [...last.get(name) ?? []].sort(([, a], [, b]) => b - a).map(([version]) => version),
     };
   });
 }

@@ -6,12 +6,13 @@ export type ChartPoint = [time: number, value: number, covered?: number];
 
 export interface ChartSeries {
   name: string;
+  mean?: number; // over its covered time, where points don't have that any more
   points: ChartPoint[];
 }
 
 // As many as there are colours to tell them apart.
 export const SERIES_MAX = 8;
-const OTHERS = 'others';
+export const OTHERS = 'others';
 
 const total = (series: ChartSeries) => series.points.reduce((sum, [, value]) => sum + value, 0);
 
@@ -28,7 +29,7 @@ export function largest(series: ChartSeries[]): ChartSeries[] {
     }
   const others = [...sums].sort(([a], [b]) => a - b)
     .map(([time, sum]): ChartPoint => [time, sum, covered.get(time)]);
-  return [...sorted.slice(0, SERIES_MAX - 1), { name: OTHERS, points: others }];
+  return [...sorted.slice(0, SERIES_MAX - 1), { name: OTHERS, points: others, mean: meanOver(others) }];
 }
 
 interface Stacked {
@@ -54,8 +55,8 @@ function endsOf(series: ChartSeries[], step: number): Map<number, number> {
 }
 
 // Steps are drawn from one time to the next, so gaps have times of their own, and the last step has
-// an end.
-export function stack(series: ChartSeries[], step: number): Stacked {
+// an end. `apart`: not on top of each other.
+export function stack(series: ChartSeries[], step: number, apart = false): Stacked {
   const ends = endsOf(series, step);
   const known = [...ends.keys()].sort((a, b) => a - b);
   const times: number[] = [];
@@ -70,7 +71,7 @@ export function stack(series: ChartSeries[], step: number): Stacked {
   });
   const below = new Array<number>(times.length).fill(0);
   const sums = own.map((values) => values.map((value, i): number | null =>
-    ends.has(times[i]) ? (below[i] += value ?? 0) : null));
+    apart ? value : ends.has(times[i]) ? (below[i] += value ?? 0) : null));
   if (times.length > 0) {
     times.push(ends.get(times[times.length - 1]) ?? times[times.length - 1] + step);
     for (const values of sums) values.push(values[values.length - 1]);
@@ -97,6 +98,13 @@ export function spread(points: Points, step: number): ChartPoint[] {
 
 export function meanOf(points: Points): number {
   return points.length === 0 ? 0 : points.reduce((sum, [, value]) => sum + value, 0) / points.length;
+}
+
+// Steps count as much as they cover; where nothing says how much that is, all count the same.
+export function meanOver(points: Points): number {
+  const covered = points.reduce((sum, [, , seconds = 0]) => sum + seconds, 0);
+  const weight = (seconds = 0) => covered > 0 ? seconds / covered : 1 / points.length;
+  return points.reduce((sum, [, value, seconds]) => sum + value * weight(seconds), 0);
 }
 
 export function peakOf(points: Points): number {

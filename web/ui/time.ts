@@ -112,6 +112,31 @@ export function moved(bounds: Bounds, direction: -1 | 1, now = Date.now() / 1000
   return { from: to - length, to };
 }
 
+export type End = 'from' | 'to' | 'both';
+
+// A range whose start, end or both were moved by so many seconds: on whole seconds, within another
+// range, and never shorter than `least`.
+export function moveEnd(bounds: Bounds, end: End, seconds: number, within: Bounds, least: number): Bounds {
+  const { from, to } = bounds;
+  const short = Math.min(least, within.to - within.from);
+  if (end === 'from')
+    return { from: Math.round(Math.max(within.from, Math.min(from + seconds, to - short))), to };
+  if (end === 'to')
+    return { from, to: Math.round(Math.min(within.to, Math.max(to + seconds, from + short))) };
+  const by = Math.round(Math.max(within.from - from, Math.min(seconds, within.to - to)));
+  return { from: from + by, to: to + by };
+}
+
+// A range in one parameter of an address, as "1700000000-1700000060"; null where there is none.
+export function parseBounds(text: string | null): Bounds | null {
+  const found = /^(\d{9,10})-(\d{9,10})$/.exec(text ?? '');
+  if (!found) return null;
+  const [from, to] = [Number(found[1]), Number(found[2])];
+  return from < to ? { from, to } : null;
+}
+
+export const writeBounds = ({ from, to }: Bounds): string => `${Math.floor(from)}-${Math.ceil(to)}`;
+
 // At least as many points, on round steps; ten seconds is what one window takes.
 export function stepOf(bounds: Bounds, points = 300): number {
   const steps = [86400, 43200, 21600, 14400, 7200, 3600, 1800, 1200, 600, 240, 120, 60, 30, 15];
@@ -134,6 +159,18 @@ function parts(date: Date, utc: boolean): [string, string] {
 export function formatTime(seconds: number, utc: boolean): string {
   const [day, clock] = parts(new Date(seconds * 1000), utc);
   return `${day} ${clock}${utc ? ' UTC' : ''}`;
+}
+
+// As short as can be told: the date only where it isn't that of `now`.
+export function formatShort({ from, to }: Bounds, utc: boolean, now = Date.now() / 1000): string {
+  const [today] = parts(new Date(now * 1000), utc);
+  let day = today;
+  return [from, to].map((time) => {
+    const [date, clock] = parts(new Date(time * 1000), utc);
+    const text = date === day ? clock.slice(0, 5) : `${date.slice(5)} ${clock.slice(0, 5)}`;
+    day = date;
+    return text;
+  }).join(' – ');
 }
 
 // A moment on an axis whose marks are `step` seconds apart: only what differs from mark to mark.

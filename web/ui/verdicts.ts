@@ -24,10 +24,12 @@ export function withVerdicts(flame: unknown, compared: CompareAnswer): unknown {
 }
 
 // How many changes are certain, and by what.
-export function verdictWords({ found, judged, method, hosts, requests, new: side }: CompareAnswer): string {
+export function verdictWords({ found, judged, method, hosts, requests, coarse, new: side }: CompareAnswer): string {
   const by = method === 'counts' ? 'by counts alone'
     : `by ${side.windows} windows${hosts > 1 ? ` and ${hosts} hosts` : ''}`;
   return `${found === 0 ? 'No change is certain' : `${found} certain change${found === 1 ? '' : 's'}`}`
     + ` among ${judged} comparisons, judged ${by}. More calls or slower ones: `
-    + `${requests === 'unknown' ? 'unknown without requests' : 'see the values per request'}.`;
+    + `${requests === 'unknown' ? 'unknown without requests' : 'see the values per request'}.`
+    + (coarse ? ` The ${coarse === 1 ? 'smallest function was' : `${coarse} smallest functions were`} not judged`
+      + ' (limits.query_memory).' : '');
 }

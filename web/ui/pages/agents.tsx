@@ -1,14 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
-// The agents: what each costs its host, what it samples, what it lost, and whether it is heard of.
+// The agents: what each costs its host, what it samples, what it lost, whether it is heard of, and
+// which orders they have.
 
+import { useState } from 'preact/hooks';
 import type { PageProps } from '../app';
 import { get, token } from '../api';
 import { useLoad } from '../load';
+import { ControlDialog, Orders, useControl } from '../parts/control';
+import { Icon } from '../parts/icon';
 import { List, SearchField, sorted, type Column } from '../parts/list';
 import { Refresh } from '../parts/refresh';
 import { Failure, Progress } from '../parts/status';
 import { intervalOf, useNow } from '../refresh';
 import { address, go, type Params } from '../route';
+import { parseQuery, quote } from '../selection';
 import { useSettings } from '../settings';
 import { formatAge, formatTime } from '../time';
 import { formatPercent, formatValue, grouped } from '../../flame/units';
@@ -67,7 +72,7 @@ function lossesOf({ status }: Agent): string {
     .map(([reason, count]) => `${reason}: ${grouped(count)}`).join(', ');
 }
 
-function columnsOf(now: number, utc: boolean): Column<Agent>[] {
+function columnsOf(now: number, utc: boolean, order: ((agent: Agent) => void) | null): Column<Agent>[] {
   const number = (id: string, title: string, value: (agent: Agent) => number | null | undefined,
     format: (value: number) => string, minor = false): Column<Agent> => ({
     id, title, number: true, minor, order: (agent) => value(agent) ?? null,
@@ -88,21 +93,37 @@ function columnsOf(now: number, utc: boolean): Column<Agent>[] {
     { id: 'means', title: 'By', minor: true, order: ({ status }) => status?.means ?? null,
       cell: ({ status }) => status?.means ?? '' },
     { id: 'version', title: 'Version', minor: true, order: ({ version }) => version, cell: ({ version }) => version },
-    { id: 'last', title: 'Last seen', number: true, order: ({ last }) => last,
+    { id: 'last', title: 'Last seen', number: true, minor: true, order: ({ last }) => last,
       cell: ({ last }) => <time title={formatTime(last, utc)}>{formatAge(now - last)}</time> },
+    ...(order === null ? [] : [{ id: 'control', title: 'Control', quietTitle: true,
+      cell: (agent: Agent) => <button type="button" class="chip-close" aria-label={`Control ${agent.host || agent.agent}`}
+        title="Rates, collectors, stop" onClick={() => order(agent)}><Icon name="more" /></button> }]),
   ];
 }
 
 function NoAgents() {
   return (
     <section class="first">
-      <h1>No agents</h1>
+      <h2 class="first-title">No agents</h2>
       <p>An agent samples a Linux machine continuously and sends the profiles to this server. Start
         one on each host:</p>
       <pre>sudo assay agent --server {location.origin}{token() === null ? '' : ' --token-file FILE'}</pre>
     </section>
   );
 }
+
+// How many agents a selector of hosts means; the server reads all others.
+function agentsMeant(agents: readonly Agent[], selector: string): number | null {
+  const parsed = parseQuery(selector);
+  const [only] = parsed?.matchers ?? [];
+  if (!parsed || parsed.type !== '' || parsed.matchers.length !== 1 || only.name !== 'host' || only.operator !== '=')
+    return selector.trim() === '' ? agents.length : null;
+  return agents.filter(({ host }) => host === only.value).length;
+}
+
+// A selector that means this one.
+const onlyHost = ({ host, agent, labels }: Agent) =>
+  host !== '' ? `{host=${quote(host)}}` : labels.agent ? `{agent=${quote(agent)}}` : '';
 
 export function Agents({ route: { params } }: PageProps) {
   const { utc } = useSettings();
@@ -112,7 +133,11 @@ export function Agents({ route: { params } }: PageProps) {
   const sort = params.get('sort') ?? 'host';
   const page = Number(params.get('page') ?? '1') - 1 || 0;
   const loaded = useLoad(`agents ${asked}`, (signal) => get<Agent[]>('agents', {}, signal));
-  const columns = columnsOf(Date.now() / 1000, utc);
+  const [ordering, setOrdering] = useState<string | null>(null); // the selector that the dialog begins with
+  const [ordered, setOrdered] = useState('');
+  const control = useControl(asked);
+  const mayOrder = control.value !== null && control.value !== undefined;
+  const columns = columnsOf(Date.now() / 1000, utc, mayOrder ? (agent) => setOrdering(onlyHost(agent)) : null);
   const agents = (loaded.value ?? []).filter(({ host, agent }) =>
     `${host} ${agent}`.toLowerCase().includes(search.toLowerCase()));
 
@@ -127,6 +152,8 @@ export function Agents({ route: { params } }: PageProps) {
         {loaded.value && loaded.value.length > 0 && <SearchField label="Search hosts" value={search}
           onChange={(text) => show({ search: text })} />}
         <span class="space" />
+        <span class="quiet" role="status">{ordered}</span>
+        {mayOrder && <button type="button" class="button" onClick={() => setOrdering('')}>Control…</button>}
         <Refresh interval={interval} answered={loaded.answered} onRefresh={renew}
           onInterval={(id) => show({ refresh: id === '10s' ? undefined : id })} />
       </div>
@@ -139,6 +166,10 @@ export function Agents({ route: { params } }: PageProps) {
         link={({ host }) => address('/explore', { query: `cpu{host="${host.replace(/[\\"]/g, '\\$&')}"}` })}
         page={page} onPage={(next) => show({ page: next === 0 ? undefined : String(next + 1) })} />}
       </div>
+      {control.value && <Orders control={control.value} />}
+      {ordering !== null && <ControlDialog selector={ordering}
+        count={(selector) => agentsMeant(loaded.value ?? [], selector)}
+        onDone={(words) => { setOrdered(`Ordered: ${words}.`); renew(); }} onClose={() => setOrdering(null)} />}
       {loaded.value && loaded.value.length > 0 && agents.length === 0
         && <div class="notice"><p>No host's name holds “{search}”.</p></div>}
     </div>

@@ -4,20 +4,25 @@
 import { useMemo, useRef, useState } from 'preact/hooks';
 import type { FlameApp } from '../../flame/app';
 import type { PageProps } from '../app';
-import { get, getBlob, type CompareAnswer, type DiffFlameAnswer, type FlameAnswer, type SeriesRow } from '../api';
+import { get, getBlob, type CompareAnswer, type DiffFlameAnswer, type FlameAnswer } from '../api';
 import { askDiff, askTop } from '../exact';
 import { useLoad } from '../load';
 import { moreParams, WHOLE } from '../more';
+import { CompareChart } from '../parts/compare-chart';
 import { besides, CopyLink, DIFFERENCES, Export, foldedOf } from '../parts/export';
+import { Fold } from '../parts/fold';
 import { Flame } from '../parts/flame';
 import { NamesSwitch } from '../parts/names';
 import { QualityLine } from '../parts/quality';
+import { RangePicker } from '../parts/range';
 import { SelectionBar } from '../parts/selection-bar';
 import { Failure, Nothing, Progress } from '../parts/status';
 import { address, go, namesParam, type Params } from '../route';
 import { labelOf, parseQuery, withLabel, writeQuery, type Selection } from '../selection';
-import { before, boundsOf, rangeOf, type Bounds, type Range } from '../time';
+import { useSettings } from '../settings';
+import { before, boundsOf, formatBounds, formatShort, rangeOf, type Bounds, type Range } from '../time';
 import { verdictWords, withVerdicts } from '../verdicts';
+import { stepOfVersions, versionName } from '../versions';
 
 const DAY = 86400;
 const NORMALIZE: readonly (readonly [string, string])[] = [
@@ -42,30 +47,6 @@ function sideOf(params: URLSearchParams, prefix: string, fallback: Side | null, 
 }
 
 const times = (side: Side) => ({ from: String(side.bounds.from), to: String(side.bounds.to) });
-
-interface Version {
-  name: string;
-  bounds: Bounds;
-}
-
-// The versions of a service in the last two weeks of a range and when they ran, the one that came
-// last first.
-async function versionsOf(side: Side, signal: AbortSignal): Promise<Version[]> {
-  const matchers = side.selection.matchers.filter(({ name }) => name !== 'version');
-  const oldest = side.bounds.to - 14 * DAY;
-  const found = await get<SeriesRow[]>('series', {
-    query: writeQuery({ ...side.selection, matchers }), from: String(oldest), to: String(side.bounds.to),
-  }, signal);
-  const versions = new Map<string, Bounds>();
-  for (const { labels, first, last } of found) {
-    if (!labels.version) continue;
-    const known = versions.get(labels.version) ?? { from: Infinity, to: 0 };
-    versions.set(labels.version, {
-      from: Math.max(oldest, Math.min(known.from, first)), to: Math.max(known.to, last) });
-  }
-  return [...versions].map(([name, bounds]) => ({ name, bounds }))
-    .sort((a, b) => b.bounds.from - a.bounds.from);
-}
 
 const functionLink = (side: Side, name: string) =>
   address('/function', {
@@ -106,11 +87,11 @@ function Overlaid(props: { base: Side; side: Side; normalize: string; view: stri
           Compare with another time or version, or remove labels.</p></Nothing>
         : <Failure loaded={diff} />}
       {diff.value && diff.error?.status !== 404 && <>
-        <QualityLine quality={diff.value.base.quality} bounds={base.bounds} title="Before" />
-        <QualityLine quality={diff.value.new.quality} bounds={side.bounds} title="After" />
-        {compared.value && !compared.stale && <p class="quiet verdicts">{verdictWords(compared.value)}</p>}
-        {compared.error && <p class="quiet verdicts">
-          Which changes are certain is unknown: {compared.error.message}</p>}
+        <QualityLine bare sides={[
+          { quality: diff.value.base.quality, bounds: base.bounds, title: 'Before' },
+          { quality: diff.value.new.quality, bounds: side.bounds, title: 'After' },
+        ]} words={compared.value && !compared.stale ? verdictWords(compared.value)
+          : compared.error ? `Which changes are certain is unknown: ${compared.error.message}` : ''} />
         {empty && empty.length > 0
           ? <Nothing><p>{empty.join(' and ')}: no data for this selection in this range. Choose another
             range, or remove labels.</p></Nothing>
@@ -135,7 +116,7 @@ function Half(props: { side: Side; title: string; view: string;
       <Progress loaded={flame} />
       <Failure loaded={flame} />
       {flame.value && <>
-        <QualityLine quality={flame.value.quality} bounds={side.bounds} title={title} />
+        <QualityLine bare sides={[{ quality: flame.value.quality, bounds: side.bounds, title }]} />
         {flame.value.quality.windows === 0
           ? <Nothing><p>No data for this selection in this range.</p></Nothing>
           : <Flame data={flame.value.flame} state={view} onState={onView} onApp={onApp} apart
@@ -151,6 +132,7 @@ function Half(props: { side: Side; title: string; view: string;
 
 export function Compare({ route }: PageProps) {
   const { params } = route;
+  const { utc } = useSettings();
   const [asked, setAsked] = useState(() => Date.now() / 1000);
   const [problem, setProblem] = useState('');
   const side = useMemo(() => sideOf(params, '', null, asked), [params, asked]);
@@ -168,7 +150,7 @@ export function Compare({ route }: PageProps) {
       base_query: base.text, base_from: base.range.from, base_to: base.range.to,
       normalize: normalize || undefined,
       layout: apart ? 'apart' : undefined, flame: params.get('flame') ?? undefined,
-      base_flame: params.get('base_flame') ?? undefined, ...namesParam(), ...change,
+      split: params.get('split') ?? undefined, ...namesParam(), ...change,
     });
   }
   const show = (change: Params, replace = false) => go(link(change), replace);
@@ -183,15 +165,16 @@ export function Compare({ route }: PageProps) {
       [`${prefix}to`]: range.to, flame: undefined,
     });
   };
+  const split = base.text !== side.text || params.get('split') !== null;
+  const steps = useLoad(service === '' ? null : `versions ${side.text} ${side.bounds.to}`,
+    (signal) => stepOfVersions(side.selection, side.bounds, signal));
   const against = (bounds: Bounds) => setSide('base_', side.selection, rangeOf(bounds));
 
   async function againstVersion() {
     setProblem('');
     try {
-      const versions = await versionsOf(side, new AbortController().signal);
       const asked = labelOf(side.selection, 'version');
-      const at = asked === '' ? 0 : versions.findIndex(({ name }) => name === asked);
-      const [now, previous] = at < 0 ? [] : versions.slice(at, at + 2);
+      const [now, previous] = await stepOfVersions(side.selection, side.bounds, new AbortController().signal);
       if (!now || !previous) {
         setProblem(now ? `No version of ${service} before ${now.name} in the last 14 days.`
           : `No ${asked === '' ? 'version' : `version ${asked}`} of ${service} ran in the last 14 days.`);
@@ -211,18 +194,35 @@ export function Compare({ route }: PageProps) {
 
   return (
     <div class="page explore">
-      <SelectionBar title="Before" selection={base.selection} range={base.range} bounds={base.bounds}
-        onChange={(selection, range) => setSide('base_', selection, range)} />
-      <SelectionBar title="After" selection={side.selection} range={side.range} bounds={side.bounds}
-        onChange={(selection, range) => setSide('', selection, range)} />
-      <div class="page-head">
-        <span class="quiet">Compare with</span>
-        <button type="button" class="button" onClick={() => against(before(side.bounds))}>
-          Previous period</button>
-        <button type="button" class="button" onClick={() => against(before(side.bounds, DAY))}>
-          Yesterday</button>
+      <h1 class="hidden">Compare</h1>
+      {!split ? (
+        <SelectionBar selection={side.selection} range={side.range} bounds={side.bounds} timeless
+          onChange={(selection) => {
+            setAsked(Date.now() / 1000);
+            show({ query: writeQuery(selection), base_query: writeQuery(selection), flame: undefined });
+          }}>
+          <button type="button" class="button" title="Choose other services or labels for each side"
+            onClick={() => show({ split: '1' })}>Two selections</button>
+          {([['Before', base, 'base_'], ['After', side, '']] as const).map(([title, one, prefix]) => (
+            <span key={title} class="inline" role="group" aria-label={title}>{title}
+              <RangePicker range={one.range} onChange={(range) => setSide(prefix, one.selection, range)} /></span>
+          ))}
+        </SelectionBar>
+      ) : <>
+        <SelectionBar title="Before" selection={base.selection} range={base.range} bounds={base.bounds}
+          onChange={(selection, range) => setSide('base_', selection, range)} />
+        <SelectionBar title="After" selection={side.selection} range={side.range} bounds={side.bounds}
+          onChange={(selection, range) => setSide('', selection, range)} />
+      </>}
+      <Fold class="page-head" label="Compare with" summary="Presets, layout, export">
+        {([['Previous period', before(side.bounds)], ['Yesterday', before(side.bounds, DAY)]] as const).map(
+          ([title, range]) => (
+            <button key={title} type="button" class="button" title={formatBounds(range, utc)} onClick={() => against(range)}>
+              {title} <span class="quiet preset">{formatShort(range, utc)}</span></button>
+          ))}
         {service !== '' && <button type="button" class="button" onClick={againstVersion}>
-          Previous version</button>}
+          Previous version <span class="quiet preset">{steps.value?.length === 2
+            ? `${versionName(steps.value[1].name)} → ${versionName(steps.value[0].name)}` : ''}</span></button>}
         <span class="problem" role="alert">{problem}</span>
         <span class="space" />
         {!apart && <select class="button whole" aria-label="Normalization" value={normalize}
@@ -231,7 +231,7 @@ export function Compare({ route }: PageProps) {
         </select>}
         <div class="group" role="group" aria-label="Layout">
           <button type="button" class="button" aria-pressed={!apart}
-            onClick={() => show({ layout: undefined, flame: undefined, base_flame: undefined })}>Overlaid</button>
+            onClick={() => show({ layout: undefined, flame: undefined })}>Overlaid</button>
           <button type="button" class="button" aria-pressed={apart}
             onClick={() => show({ layout: 'apart', flame: undefined })}>Side by side</button>
         </div>
@@ -244,11 +244,14 @@ export function Compare({ route }: PageProps) {
             words: `${title} (pprof)`, name: `${service || 'assay'}-${title.toLowerCase()}.pb.gz`,
             make: () => getBlob('profile', { query: one.text, ...times(one), format: 'pprof' }),
           }))} />
-      </div>
+      </Fold>
+      <CompareChart base={base} side={side}
+        onBase={(bounds) => setSide('base_', base.selection, rangeOf(bounds))}
+        onSide={(bounds) => setSide('', side.selection, rangeOf(bounds))} />
       {apart
         ? <div class="halves">
-          <Half side={base} title="Before" view={params.get('base_flame') ?? ''}
-            onView={(view, step) => show({ base_flame: view }, !step)} onApp={onApp('base')} />
+          <Half side={base} title="Before" view={params.get('flame') ?? ''}
+            onView={(view, step) => show({ flame: view }, !step)} onApp={onApp('base')} />
           <Half side={side} title="After" view={params.get('flame') ?? ''}
             onView={(view, step) => show({ flame: view }, !step)} onApp={onApp('side')} />
         </div>

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // One selection over time: when it used how much, and where in the code. A region that is dragged on
-// the chart becomes the time range of everything below it.
+// the chart becomes the page's time range, or that of everything below the chart.
 
 import { useMemo, useRef } from 'preact/hooks';
 import type { FlameApp } from '../../flame/app';
 import { shownName } from '../../flame/names';
 import type { PageProps } from '../app';
 import { get, getBlob, type FlameAnswer, type TimeSeries } from '../api';
+import { rangeItems, seriesItems } from '../chart-menus';
 import { askTop } from '../exact';
 import { together, useLoad } from '../load';
 import { useMarks } from '../marks';
@@ -15,6 +16,8 @@ import { Chart } from '../parts/chart';
 import { CopyLink, Export } from '../parts/export';
 import { FirstProfile } from '../parts/first';
 import { Flame } from '../parts/flame';
+import { LabelGrid } from '../parts/label-grid';
+import { Fold } from '../parts/fold';
 import { Lines } from '../parts/lines';
 import { NamesSwitch } from '../parts/names';
 import { QualityLine } from '../parts/quality';
@@ -26,16 +29,25 @@ import { TimeSteps } from '../parts/time-steps';
 import { intervalOf, useNow } from '../refresh';
 import { address, go, namesParam, type Params } from '../route';
 import { labelOf, parseQuery, writeQuery, type Selection } from '../selection';
-import { spread } from '../stack';
-import { boundsOf, isRelative, rangeFrom, rangeOf, rangeParams, stepOf, wider, type Range }
-  from '../time';
+import { askStates, STATE } from '../states';
+import { meanOver, spread } from '../stack';
+import { boundsOf, isRelative, parseBounds, rangeFrom, rangeOf, rangeParams, stepOf, wider, writeBounds,
+  type Bounds, type Range } from '../time';
 import { formatRate, meaningOf, rate, rates } from '../values';
 
 const TABS: readonly (readonly [string, string])[] = [
-  ['', 'Flame graph'], ['lines', 'Source lines'], ['raw', 'Raw'],
+  ['', 'Flame graph'], ['who', 'By label'], ['lines', 'Source lines'], ['raw', 'Raw'],
 ];
 function seriesName(labels: Record<string, string>, group: string): string {
   return group === '' ? 'all' : shownName(labels[group] ?? `(no ${group})`);
+}
+
+// The labels that tell values of a selection apart, those first that people ask for first.
+const ASKED_FIRST = ['service_name', 'version', 'pod', 'host', 'region', 'namespace', 'container', 'thread', 'thread_name'];
+function grouping(names: string[], selection: Selection): string[] {
+  const rank = (name: string) => (ASKED_FIRST.indexOf(name) + ASKED_FIRST.length + 1) % (ASKED_FIRST.length + 1);
+  return names.filter((name) => !name.startsWith('__') && labelOf(selection, name) === '')
+    .sort((a, b) => rank(a) - rank(b) || a.localeCompare(b));
 }
 
 // By any label that the selection has in the range.
@@ -50,21 +62,6 @@ function GroupPicker(props: { names: string[]; group: string; onChange: (group: 
       {options.map((name) => <option key={name} value={name}>{name}</option>)}
     </select></label>
   );
-}
-
-// The label by which samples say what their thread did, and how many such states can be told apart.
-const STATE = 'state';
-const STATES_MAX = 16;
-
-async function askStates(
-  selection: Selection, times: { from: string; to: string }, signal: AbortSignal,
-): Promise<[string, unknown][]> {
-  const names = await get<string[]>(`label/${STATE}/values`, { query: writeQuery(selection), ...times }, signal);
-  return Promise.all(names.slice(0, STATES_MAX).map(async (name): Promise<[string, unknown]> => {
-    const query = writeQuery({ ...selection,
-      matchers: [...selection.matchers, { name: STATE, operator: '=', value: name }] });
-    return [name, (await get<FlameAnswer>('flame', { query, ...times }, signal)).flame];
-  }));
 }
 
 export function Explore({ route }: PageProps) {
@@ -82,44 +79,61 @@ export function Explore({ route }: PageProps) {
   const bounds = useMemo(() => boundsOf(range, asked), [range.from, range.to, asked]);
   const flameApp = useRef<FlameApp | null>(null);
   const step = stepOf(bounds);
-  const times = { from: String(bounds.from), to: String(bounds.to) };
-  const key = `${text} ${bounds.from} ${bounds.to}`;
+  // The part of the chart that what is below it is of; all of it unless one was chosen.
+  const part = useMemo(() => parseBounds(route.params.get('part')), [route.params.get('part')]);
+  const shown = part ?? bounds;
+  const times = { from: String(shown.from), to: String(shown.to) };
+  const key = `${text} ${shown.from} ${shown.to}`;
 
-  const points = useLoad(`${key} ${group}`, (signal) => get<TimeSeries>('timeseries', {
-    query: text, ...times, step: String(step), group_by: group === '' ? [] : [group],
+  const points = useLoad(`${text} ${bounds.from} ${bounds.to} ${group}`, (signal) => get<TimeSeries>('timeseries', {
+    query: text, from: String(bounds.from), to: String(bounds.to), step: String(step),
+    group_by: group === '' ? [] : [group],
   }, signal));
   const flame = useLoad(key, (signal) => get<FlameAnswer>('flame', { query: text, ...times }, signal));
   const labels = useLoad(key, (signal) => get<string[]>('labels', { query: text, ...times }, signal));
-  const pinned = rangeOf(bounds);
+  const pinned = rangeOf(shown);
 
   const link = (change: Params) => address('/explore', {
     query: text, ...rangeParams(range), group: chosen ?? undefined, tab, flame: view,
+    part: part ? writeBounds(part) : undefined, who: route.params.get('who') ?? undefined,
+    sort: route.params.get('sort') ?? undefined,
     refresh: route.params.get('refresh') ?? undefined, ...namesParam(), ...change,
   });
   const show = (change: Params, replace = false) => go(link(change), replace);
   const select = (next: Selection) => show({ query: writeQuery(next) });
   const setRange = (next: Range) => {
     renew();
-    show({ from: undefined, to: undefined, ...rangeParams(next) });
+    show({ from: undefined, to: undefined, part: undefined, ...rangeParams(next) });
   };
-  const functionLink = (name: string) =>
-    address('/function', { query: text, name, ...rangeParams(range), ...namesParam() });
+  const functionLink = (name: string) => address('/function', {
+    query: text, name, ...(part ? pinned : rangeParams(range)), ...namesParam() });
 
   const meaning = meaningOf(points.value?.type ?? '');
-  const series = useMemo(() => (points.value?.series ?? []).map((one) => ({
-    name: seriesName(one.labels, group),
-    points: spread(rates(meaning, one.points, step), step),
-  })), [points.value]);
+  const series = useMemo(() => (points.value?.series ?? []).map((one) => {
+    const values = rates(meaning, one.points, step);
+    return { name: seriesName(one.labels, group), mean: meanOver(values), points: spread(values, step) };
+  }), [points.value]);
   const variation = useMemo(() => points.value?.variation?.points
     .map(([time, low, high]): [number, number, number] => [
       time, rate(meaning, [time, low, low, 1], 1), rate(meaning, [time, high, high, 1], 1)]),
   [points.value]);
+  // Names on the page aren't the labels' values, which may be missing.
+  const valueOf = useMemo(() => new Map((points.value?.series ?? []).map(({ labels }) =>
+    [seriesName(labels, group), labels[group] ?? ''])), [points.value]);
+  const labelsToChoose = grouping(labels.value ?? [], selection);
+  const who = route.params.get('who') ?? labelsToChoose[0] ?? 'service_name';
+  const regions = part ? [{
+    id: 'part', label: 'Shown below', bounds: part,
+    onChange: (next: Bounds) => show({ part: writeBounds(next) }, true),
+    onClose: () => show({ part: undefined }),
+  }] : [];
   const marks = useMarks(service, bounds);
   const empty = flame.value ? flame.value.quality.windows === 0 : flame.error?.status === 404;
   const answers = together(points, flame);
 
   return (
     <div class={answers.stale ? 'page explore stale' : 'page explore'} aria-busy={answers.stale}>
+      <h1 class="hidden">Explore</h1>
       <SelectionBar selection={selection} range={range} bounds={bounds}
         onChange={(next, nextRange) => nextRange === range ? select(next) : setRange(nextRange)}>
         <TimeSteps bounds={bounds} onChange={(next) => setRange(rangeOf(next))} />
@@ -132,7 +146,11 @@ export function Explore({ route }: PageProps) {
         <Chart label={`${meaning.words} over time`} title={meaning.words} series={series} bounds={bounds}
           step={step} format={(value) => formatRate(meaning, value)}
           variation={variation} marks={marks}
-          onSelect={(next) => setRange(rangeOf(next))} onOut={() => setRange(rangeOf(wider(bounds)))}>
+          rangeItems={(dragged) => rangeItems(text, dragged, (next) => setRange(rangeOf(next)),
+            (next) => show({ part: writeBounds(next) }))}
+          seriesItems={group === '' ? undefined : (name) =>
+            seriesItems(selection, group, valueOf.get(name) ?? '', bounds, select)}
+          regions={regions} onOut={() => setRange(rangeOf(wider(bounds)))}>
           <GroupPicker names={labels.value ?? []} group={group}
             onChange={(name) => show({ group: name || '-' })} />
         </Chart>
@@ -144,12 +162,14 @@ export function Explore({ route }: PageProps) {
               <a key={id} href={link({ tab: id })} aria-current={tab === id ? 'page' : undefined}>{title}</a>
             ))}
           </nav>
-          <QualityLine quality={flame.value.quality} bounds={bounds} />
+          <QualityLine sides={[{ quality: flame.value.quality, bounds: shown }]} />
+          <Fold class="actions" label="Actions" summary="More">
           <NamesSwitch onChange={show} />
           <a class="button" href={address('/compare', { query: text, ...pinned, ...namesParam() })}>Compare</a>
           <CopyLink link={link({ ...pinned })} />
           <Export title={service || 'assay'} picture={() => flameApp.current?.picture()}
             make={(format) => getBlob('profile', { query: text, ...times, format })} />
+          </Fold>
         </div>
         {tab === '' && <Flame data={flame.value.flame} state={view}
           onState={(state, isStep) => show({ flame: state }, !isStep)}
@@ -164,8 +184,12 @@ export function Explore({ route }: PageProps) {
           }, signal)).flame}
           states={labels.value?.includes(STATE)
             ? (signal) => askStates(selection, times, signal) : undefined} />}
-        {tab === 'lines' && <Lines query={text} bounds={bounds} link={functionLink} />}
-        {tab === 'raw' && <Raw query={text} bounds={bounds} />}
+        {tab === 'who' && <LabelGrid selection={selection} bounds={shown} label={who} labels={labelsToChoose}
+          sort={route.params.get('sort') ?? ''} onLabel={(name) => show({ who: name })}
+          onSort={(id) => show({ sort: id || undefined }, true)}
+          link={(only) => link({ query: writeQuery(only), tab: undefined, who: undefined })} select={select} />}
+        {tab === 'lines' && <Lines query={text} bounds={shown} link={functionLink} />}
+        {tab === 'raw' && <Raw query={text} bounds={shown} />}
       </>}
       {empty && (selection.matchers.length === 0
         ? <FirstProfile range={range} />

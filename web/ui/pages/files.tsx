@@ -13,6 +13,7 @@ import {
 } from '../files';
 import { useLoad } from '../load';
 import { moreParams, WHOLE } from '../more';
+import { Assembly } from '../parts/assembly';
 import { DropZone, FilePicker, openAndShow } from '../parts/drop';
 import { DIFFERENCES, Export, foldedOf } from '../parts/export';
 import { Flame } from '../parts/flame';
@@ -80,6 +81,7 @@ interface Shown {
 }
 
 function One({ file, view, onView, onApp }: Shown & { file: OpenFile }) {
+  const [asm, setAsm] = useState<{ name: string; type: string } | null>(null);
   const answer = useLoad(file.id, (signal) => askFlame(file, signal));
   const current = answer.loading || answer.error ? null : answer.value;
   return (
@@ -89,8 +91,10 @@ function One({ file, view, onView, onApp }: Shown & { file: OpenFile }) {
       {current && <>
         <Facts file={file} answer={current} />
         <Flame key={file.id} data={current.flame} state={view} onState={onView} onApp={onApp}
+          onAssembly={file.content === null ? (name, type) => setAsm({ name, type }) : undefined}
           more={async (path, again, signal) =>
             (await askFlame(file, signal, moreParams(path, again))).flame} />
+        {asm && <Assembly file={file} {...asm} onClose={() => setAsm(null)} />}
       </>}
     </>
   );

@@ -9,6 +9,7 @@ import { Failure, Nothing, Progress } from '../parts/status';
 import { address, go } from '../route';
 import { useSettings } from '../settings';
 import { formatAge, formatTime } from '../time';
+import { versionName } from '../versions';
 
 interface Finding {
   id: string;
@@ -44,7 +45,7 @@ function columnsOf(now: number, utc: boolean): Column<Finding>[] {
     { id: 'service', title: 'Service', order: ({ service }) => service,
       cell: ({ service }) => <span class="long-name">{service}</span> },
     { id: 'version', title: 'Version', order: ({ version }) => version,
-      cell: ({ version, base_version: base }) => <span class="long-name" title={`compared with ${base}`}>{version}</span> },
+      cell: ({ version, base_version: base }) => <span class="long-name" title={`${version}, compared with ${base}`}>{versionName(version)}</span> },
     { id: 'growth', title: 'Growth', number: true, order: (finding) => finding.growth ?? Infinity,
       cell: (finding) => <span title={finding.growth_low === null || finding.growth_high === null ? undefined
         : `${growth(finding.growth_low)} to ${growth(finding.growth_high)} (${finding.unit})`}>

@@ -10,6 +10,7 @@ import { shownName } from '../../flame/names';
 import { formatPercent, formatValue } from '../../flame/units';
 import type { PageProps } from '../app';
 import { get, type CallersAnswer, type FunctionRow, type Point, type TimeSeries } from '../api';
+import { rangeItems } from '../chart-menus';
 import { askTop } from '../exact';
 import { useLoad } from '../load';
 import { useMarks } from '../marks';
@@ -29,6 +30,7 @@ import { spread, type ChartPoint } from '../stack';
 import { boundsOf, rangeFrom, rangeOf, rangeParams, stepOf, wider, type Bounds, type Range }
   from '../time';
 import { formatRate, meaningOf, rates } from '../values';
+import { versionName } from '../versions';
 
 interface Asked {
   query: string;
@@ -77,7 +79,8 @@ function OverTime({ asked, onRange }: { asked: Asked; onRange: (bounds: Bounds) 
       {self.value && total.value && <Chart label={`${meaning.words} over time`}
         title={meaning.words} series={series} bounds={asked.bounds} step={step}
         marks={marks}
-        format={(value) => formatRate(meaning, value)} onSelect={onRange}
+        format={(value) => formatRate(meaning, value)}
+        rangeItems={(dragged) => rangeItems(asked.query, dragged, onRange)}
         onOut={() => onRange(wider(asked.bounds))} />}
     </>
   );
@@ -111,7 +114,7 @@ function ByLabel({ asked, label, unit }: { asked: Asked; label: string; unit: st
                 query: writeQuery(withLabel(
                   parseQuery(asked.query) ?? { type: 'cpu', matchers: [] }, label, value)),
                 name: asked.name, from: String(asked.bounds.from), to: String(asked.bounds.to),
-              })}>{value}</a></th>
+              })} title={value}>{label === 'version' ? versionName(value) : value}</a></th>
               <td class="number">{formatValue(total, unit)}</td>
               <td class="number">{formatPercent(total / (whole.get(value) ?? NaN))}</td>
             </tr>
@@ -213,10 +216,11 @@ export function FunctionPage({ route }: PageProps) {
       {name !== '' && answer.error?.status !== 404 && <OverTime asked={asked}
         onRange={(next) => change(parseQuery(query) ?? { type: 'cpu', matchers: [] }, rangeOf(next))} />}
       {found && <>
-        <QualityLine quality={found.quality} bounds={bounds} />
+        <QualityLine sides={[{ quality: found.quality, bounds }]} />
         <div class="cards">
           <Neighbours title="Called by" rows={found.callers} answer={found} link={link} />
           <Neighbours title="Calls" rows={found.callees} answer={found} link={link} />
+          {serviceOf(query) === '' && <ByLabel asked={asked} label="service_name" unit={found.unit} />}
           <ByLabel asked={asked} label="version" unit={found.unit} />
           <ByLabel asked={asked} label="host" unit={found.unit} />
         </div>

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The fleet's functions: what each uses over all services that are selected, and how that has changed.
+// The fleet's functions, packages or binaries: what each uses over all services that are selected, which
+// services those are, and how that has changed.
 // Every number is the server's, from all stacks.
 
 import { useMemo } from 'preact/hooks';
@@ -14,16 +15,25 @@ import { QualityLine } from '../parts/quality';
 import { Refresh } from '../parts/refresh';
 import { SelectionBar } from '../parts/selection-bar';
 import { Failure, Progress } from '../parts/status';
+import { UsesCell } from '../parts/uses';
 import { intervalOf, useNow } from '../refresh';
 import { address, go, namesParam, type Params } from '../route';
-import { parseQuery, writeQuery } from '../selection';
+import { labelOf, parseQuery, withLabel, writeQuery, type Selection } from '../selection';
 import { before, boundsOf, isRelative, rangeFrom, rangeParams, type Bounds } from '../time';
+import { stepOfVersions, versionName } from '../versions';
 import { formatRate, meaningOf, type Meaning } from '../values';
 
 const ROWS_MAX = 1000;
 
 const SINCE: readonly (readonly [id: string, title: string, seconds: number])[] = [
   ['previous', 'the previous period', 0], ['day', 'yesterday', 86400], ['week', 'last week', 604800],
+  ['version', 'the previous version', 0],
+];
+
+// What a row is, and what it is called.
+const ROWS: readonly (readonly [id: string, title: string, one: string, many: string])[] = [
+  ['function', 'Functions', 'Function', 'functions'], ['package', 'Packages', 'Package', 'packages'],
+  ['binary', 'Binaries', 'Binary', 'binaries'],
 ];
 
 interface Row {
@@ -43,6 +53,7 @@ interface Answer {
   type: string;
   quality: Quality;
   compared: boolean;
+  versions: string; // which are compared, if they are
 }
 
 const SORTS: Record<string, string> = {
@@ -57,13 +68,35 @@ function divisor(type: string, { per_seconds, covered_seconds, duration_seconds 
   return (per_seconds || covered_seconds || duration_seconds || 1) * (unit === 'nanoseconds' ? 1e9 : 1);
 }
 
-async function askCompared(params: Params, earlier: Bounds, sort: string, signal: AbortSignal): Promise<Answer> {
+// What the base differs in: its time, or its version, too.
+interface Base {
+  change: Params; // of what is selected
+  params: Params;
+  versions: string;
+}
+
+const at = ({ from, to }: Bounds): Params => ({ base_from: String(from), base_to: String(to) });
+
+// The version that is selected, or the last, against the one before it, each in the time in which it ran.
+async function versionBase(selection: Selection, bounds: Bounds, signal: AbortSignal): Promise<Base | null> {
+  const [now, earlier] = await stepOfVersions(selection, bounds, signal);
+  if (!now || !earlier) return null;
+  const of = (name: string) => writeQuery(withLabel(selection, 'version', name));
+  return {
+    change: { query: of(now.name), from: String(now.bounds.from), to: String(now.bounds.to + 1) },
+    params: { base_query: of(earlier.name), ...at({ from: earlier.bounds.from, to: earlier.bounds.to + 1 }) },
+    versions: `${versionName(earlier.name)} → ${versionName(now.name)}`,
+  };
+}
+
+async function askCompared(asked: Params, base: Base, sort: string, signal: AbortSignal): Promise<Answer> {
+  const params = { ...asked, ...base.change };
   const { functions, function_count: count, scale, type, new_total: total, new: { quality } } = await get<DiffAnswer>('diff', {
-    ...params, base_from: String(earlier.from), base_to: String(earlier.to), normalize: 'duration', sort,
+    ...params, ...base.params, normalize: 'duration', sort,
   }, signal);
   const by = divisor(type, quality);
   return {
-    count, sum: total / by, type, quality, compared: true,
+    count, sum: total / by, type, quality, compared: true, versions: base.versions,
     rows: functions.map((row) => ({
       name: row.function, file: row.file, binary: row.binary,
       self: row.new_flat / by, total: row.new_cum / by,
@@ -78,7 +111,7 @@ async function askAlone(params: Params, sort: string, signal: AbortSignal): Prom
   }, signal);
   const by = divisor(type, quality);
   return {
-    count, sum: total / by, type, quality, compared: false,
+    count, sum: total / by, type, quality, compared: false, versions: '',
     rows: functions.map(({ function: name, file, binary, flat, cum }) => ({
       name, file, binary, self: flat / by, total: cum / by, selfBefore: null, totalBefore: null,
     })),
@@ -86,15 +119,15 @@ async function askAlone(params: Params, sort: string, signal: AbortSignal): Prom
 }
 
 // Where there is nothing to compare with, what there is now is an answer, too.
-async function ask(params: Params, earlier: Bounds, sort: string, signal: AbortSignal): Promise<Answer> {
+async function ask(params: Params, base: Base | null, sort: string, signal: AbortSignal): Promise<Answer> {
   const id = sort.replace(/^-/, '');
   const ordered = { ...params, order: sort.startsWith('-') ? 'desc' : 'asc', limit: String(ROWS_MAX) };
   try {
-    return await askCompared(ordered, earlier, SORTS[id] ?? 'new_flat', signal);
+    if (base) return await askCompared(ordered, base, SORTS[id] ?? 'new_flat', signal);
   } catch (error) {
     if (!(error instanceof ApiError) || error.status !== 404) throw error;
-    return askAlone(ordered, TOP_SORTS[id] ?? 'flat', signal);
   }
+  return askAlone(ordered, TOP_SORTS[id] ?? 'flat', signal);
 }
 
 function Change({ meaning, now, earlier }: { meaning: Meaning; now: number; earlier: number | null }) {
@@ -105,30 +138,35 @@ function Change({ meaning, now, earlier }: { meaning: Meaning; now: number; earl
     <span class="quiet">{earlier === 0 ? (by > 0 ? 'new' : '') : `${sign}${formatPercent(Math.abs(by) / earlier)}`}</span></>;
 }
 
-function columnsOf(meaning: Meaning, answer: Answer | null): Column<Row>[] {
+function columnsOf(meaning: Meaning, answer: Answer | null, rows: string, sort: string, selection: Selection, bounds: Bounds): Column<Row>[] {
+  const changes = /change/.test(sort); // a phone has room for them or for totals
   const unit = meaning.unit === 'nanoseconds' ? 'cores' : '';
   const share = (value: number) => answer && answer.sum > 0 ? formatPercent(value / answer.sum) : '';
   const columns: Column<Row>[] = [
-    { id: 'name', title: 'Function', code: true, order: ({ name }) => name,
+    { id: 'name', title: ROWS.find(([id]) => id === rows)![2], code: true, order: ({ name }) => name,
       cell: ({ name }) => <Name name={name} /> },
-    { id: 'binary', title: 'Binary', minor: true,
-      cell: ({ binary }) => <span class="quiet long-name" title={binary}>{binary.replace(/^.*\//, '')}</span> },
+    ...(answer?.rows.some(({ binary }) => binary !== '') ? [{ id: 'binary', title: 'Binary', minor: true,
+      cell: ({ binary }: Row) => <span class="quiet long-name" title={binary}>{binary.replace(/^.*\//, '')}</span> }] : []),
     { id: 'self', title: `Self ${unit}`.trim(), number: true, order: ({ self }) => self,
       cell: ({ self }) => <>{formatRate(meaning, self)} <span class="quiet">{share(self)}</span></> },
-    { id: 'total', title: `Total ${unit}`.trim(), number: true, order: ({ total }) => total,
+    { id: 'total', title: `Total ${unit}`.trim(), number: true, minor: changes, order: ({ total }) => total,
       cell: ({ total }) => <>{formatRate(meaning, total)} <span class="quiet">{share(total)}</span></> },
   ];
-  if (!answer?.compared) return columns;
+  const uses: Column<Row>[] = rows !== 'function' ? [] : [{ id: 'uses', title: 'Over time, used by', minor: true,
+    cell: ({ name }) => <UsesCell selection={selection} bounds={bounds} name={name} /> }];
+  if (!answer?.compared) return [...columns, ...uses];
   return [...columns,
-    { id: 'change', title: 'Change, self', number: true, order: ({ self, selfBefore }) => self - (selfBefore ?? 0),
+    { id: 'change', title: 'Change, self', number: true, minor: !changes, order: ({ self, selfBefore }) => self - (selfBefore ?? 0),
       cell: ({ self, selfBefore }) => <Change meaning={meaning} now={self} earlier={selfBefore} /> },
     { id: 'total-change', title: 'Change, total', number: true, minor: true,
       order: ({ total, totalBefore }) => total - (totalBefore ?? 0),
       cell: ({ total, totalBefore }) => <Change meaning={meaning} now={total} earlier={totalBefore} /> },
+    ...uses,
   ];
 }
 
 const DEFAULT_SORT = '-self';
+export const CHANGED_SORT = '-change';
 
 export function Functions({ route: { params } }: PageProps) {
   const range = rangeFrom(params);
@@ -137,26 +175,38 @@ export function Functions({ route: { params } }: PageProps) {
   const search = params.get('search') ?? '';
   const sort = params.get('sort') ?? DEFAULT_SORT;
   const page = Number(params.get('page') ?? '1') - 1 || 0;
-  const [since, , back] = SINCE.find(([id]) => id === params.get('since')) ?? SINCE[0];
+  const service = labelOf(selection, 'service_name');
+  const choices = SINCE.filter(([id]) => id !== 'version' || service !== '');
+  const [since, , back] = choices.find(([id]) => id === params.get('since')) ?? SINCE[0];
+  const [rows, , , many] = ROWS.find(([id]) => id === params.get('rows')) ?? ROWS[0];
   const [interval, seconds] = intervalOf(params, 'off');
   const fixed = !isRelative(range);
   const [asked, renew] = useNow(fixed ? 0 : seconds);
   const bounds = useMemo(() => boundsOf(range, asked), [range.from, range.to, asked]);
   const earlier = before(bounds, back || undefined);
-  const loaded = useLoad(`${text} ${bounds.from} ${bounds.to} ${since} ${search} ${sort}`, (signal) => ask({
+  const loaded = useLoad(`${text} ${bounds.from} ${bounds.to} ${since} ${search} ${sort} ${rows}`, async (signal) => ask({
     query: text, from: String(bounds.from), to: String(bounds.to), search: search || undefined,
-  }, earlier, sort, signal));
+    rows: rows === 'function' ? undefined : rows,
+  }, since === 'version' ? await versionBase(selection, bounds, signal)
+    : { change: {}, params: at(earlier), versions: '' }, sort, signal));
   const answer = loaded.error?.status === 404 ? null : loaded.value;
   const meaning = meaningOf(answer?.type ?? '');
-  const columns = useMemo(() => columnsOf(meaning, answer), [answer]);
+  const columns = useMemo(() => columnsOf(meaning, answer, rows, sort, selection, bounds), [answer, rows, sort]);
 
   function show(change: Params, replace = false) {
     go(address('/functions', {
       query: text === 'cpu{}' ? undefined : text, ...rangeParams(range), search,
-      since: since === SINCE[0][0] ? undefined : since, sort: sort === DEFAULT_SORT ? undefined : sort,
+      since: since === SINCE[0][0] ? undefined : since, rows: rows === 'function' ? undefined : rows, sort: sort === DEFAULT_SORT ? undefined : sort,
       refresh: params.get('refresh') ?? undefined, ...namesParam(), ...change,
     }), replace);
   }
+  // What a row leads to: a function's page, a package's functions, a binary's stacks.
+  const linkOf = ({ name }: Row) => rows === 'function'
+    ? address('/function', { query: text, name, ...rangeParams(range), ...namesParam() })
+    : rows === 'package' ? address('/functions', { query: text, ...rangeParams(range), search: name, ...namesParam() })
+      : address('/explore', { query: text, ...rangeParams(range), ...namesParam(),
+        flame: new URLSearchParams({ only: name }).toString() });
+  const changed = sort === CHANGED_SORT;
   return (
     <div class="page">
       <h1 class="hidden">Functions</h1>
@@ -169,28 +219,34 @@ export function Functions({ route: { params } }: PageProps) {
       </SelectionBar>
       <div class="page-head">
         <SearchField label="Search functions" value={search} onChange={(next) => show({ search: next }, true)} />
+        <div class="group" role="group" aria-label="Rows">
+          {ROWS.map(([id, title]) => <button key={id} type="button" class="button" aria-pressed={id === rows}
+            onClick={() => show({ rows: id === 'function' ? undefined : id })}>{title}</button>)}
+        </div>
+        <button type="button" class="button" aria-pressed={changed}
+          onClick={() => show({ sort: changed ? undefined : CHANGED_SORT })}>What changed</button>
         <label class="inline">Change since <select class="button whole" value={since}
           onChange={(event) => show({ since: event.currentTarget.value })}>
-          {SINCE.map(([id, title]) => <option key={id} value={id}>{title}</option>)}
+          {choices.map(([id, title]) => <option key={id} value={id}>{title}</option>)}
         </select></label>
         {answer && <span class="quiet">{answer.count > answer.rows.length
-          ? `${grouped(answer.rows.length)} of ${grouped(answer.count)}` : grouped(answer.count)} functions
-          {answer.compared ? '' : '; no data to compare with'}</span>}
+          ? `${grouped(answer.rows.length)} of ${grouped(answer.count)}` : grouped(answer.count)} {many}
+          {answer.compared ? answer.versions === '' ? '' : `; ${answer.versions}` : '; no data to compare with'}</span>}
       </div>
-      {answer && <QualityLine quality={answer.quality} bounds={bounds} />}
+      {answer && <QualityLine sides={[{ quality: answer.quality, bounds }]} />}
       <Progress loaded={loaded} />
       {loaded.error && loaded.error.status !== 404 && <Failure loaded={loaded} />}
       {loaded.error?.status === 404 && <FirstProfile range={range} />}
       {answer && answer.rows.length > 0 && (
         <div data-hold class={loaded.stale ? 'stale' : undefined} aria-busy={loaded.stale}>
-          <List label="Functions" columns={columns} rows={answer.rows}
+          <List label={ROWS.find(([id]) => id === rows)![1]} columns={columns} rows={answer.rows}
             keyOf={({ name, file, binary }) => `${name} ${file} ${binary}`}
-            link={({ name }) => address('/function', { query: text, name, ...rangeParams(range), ...namesParam() })}
+            link={linkOf}
             sort={sort} onSort={(next) => show({ sort: next === DEFAULT_SORT ? undefined : next }, true)}
             page={page} onPage={(next) => show({ page: next === 0 ? undefined : String(next + 1) })} />
         </div>
       )}
-      {answer && answer.rows.length === 0 && <div class="notice"><p>No function matches “{search}”.</p></div>}
+      {answer && answer.rows.length === 0 && <div class="notice"><p>None of the {many} matches “{search}”.</p></div>}
     </div>
   );
 }

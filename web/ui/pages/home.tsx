@@ -19,21 +19,28 @@ import { servicesOf, useTops, type Service } from '../services';
 import { writeQuery } from '../selection';
 import { boundsOf, isRelative, rangeFrom, rangeParams, stepOf, type Bounds } from '../time';
 import { formatRate, meaningOf, type Meaning } from '../values';
+import { versionName } from '../versions';
 
 interface Answer {
   type: string; // as queries name it
   types: ProfileType[]; // to choose from; none while CPU time is there
-  points: TimeSeries;
+  points: TimeSeries; // by service
+  versions: TimeSeries; // by version, too, and coarser
 }
 
 // CPU time, or what there is instead: a fleet may send heap profiles only.
 async function ask(wanted: string, bounds: Bounds, step: number, signal: AbortSignal): Promise<Answer> {
   const times = { from: String(bounds.from), to: String(bounds.to) };
-  const series = (type: string) => get<TimeSeries>('timeseries', {
-    query: `${type}{}`, ...times, step: String(step), group_by: ['service_name', 'version'],
+  const series = (type: string, seconds: number, ...labels: string[]) => get<TimeSeries>('timeseries', {
+    query: `${type}{}`, ...times, step: String(seconds), group_by: ['service_name', ...labels],
   }, signal);
+  const both = async (type: string) => {
+    const [points, versions] = await Promise.all([
+      series(type, step), series(type, stepOf(bounds, 12), 'version')]);
+    return { points, versions };
+  };
   try {
-    if (wanted === '') return { type: 'cpu', types: [], points: await series('cpu') };
+    if (wanted === '') return { type: 'cpu', types: [], ...await both('cpu') };
   } catch (error) {
     if (!(error instanceof ApiError) || (error.status !== 404 && error.status !== 400)) throw error;
   }
@@ -41,7 +48,7 @@ async function ask(wanted: string, bounds: Bounds, step: number, signal: AbortSi
   const type = types.find(({ id }) => id === wanted)?.id
     ?? types.find(({ sample_unit }) => sample_unit === 'nanoseconds')?.id ?? types[0]?.id;
   if (type === undefined) throw new ApiError(404, 'not_found', 'No data in this range.');
-  return { type, types, points: await series(type) };
+  return { type, types, ...await both(type) };
 }
 
 interface Row extends Service {
@@ -78,7 +85,7 @@ function columnsOf(meaning: Meaning, bounds: Bounds): Column<Row>[] {
           <bdi title={name}>{briefName(name, NAME_MAX)}</bdi></>;
       } },
     { id: 'version', title: 'Version', minor: true, order: ({ versions }) => versions[0] ?? null,
-      cell: ({ versions }) => <span class="long-name" title={versions.join(', ')}>{versions[0] ?? ''}
+      cell: ({ versions }) => <span class="long-name" title={versions.join(', ')}>{versionName(versions[0] ?? '')}
         {versions.length > 1 && <span class="quiet"> +{versions.length - 1}</span>}</span> },
     { id: 'unnamed', title: 'Unnamed', number: true, minor: true, order: unnamed,
       cell: (row) => {
@@ -104,7 +111,7 @@ export function Home({ route: { params } }: PageProps) {
   const loaded = useLoad(`${wanted} ${bounds.from} ${bounds.to}`,
     (signal) => ask(wanted, bounds, step, signal));
   const answer = loaded.error?.status === 404 ? null : loaded.value;
-  const services = useMemo(() => answer ? servicesOf(answer.points) : [], [answer]);
+  const services = useMemo(() => answer ? servicesOf(answer.points, answer.versions) : [], [answer]);
   const meaning = meaningOf(answer?.points.type ?? '');
   const columns = useMemo(() => columnsOf(meaning, bounds), [answer, bounds]);
   const all = services.reduce((sum, { mean }) => sum + mean, 0);
@@ -150,6 +157,8 @@ export function Home({ route: { params } }: PageProps) {
           {services.length === 1 ? 'service' : 'services'}, together {formatRate(meaning, all)}
           {meaning.unit === 'nanoseconds' ? ' cores' : ''}</span>}
         <span class="space" />
+        {services.length > 0 && <a class="button" href={address('/functions', { since: 'day', sort: '-change',
+          ...rangeParams(range) })}>What changed since yesterday</a>}
         <Refresh interval={interval} answered={loaded.answered} fixed={fixed} onRefresh={renew}
           onInterval={(id) => show({ refresh: id === 'off' ? undefined : id }, true)} />
         <RangePicker range={range} onChange={(next) => {

@@ -4,7 +4,8 @@
 export function Missing() {
   return (
     <div class="notice">
-      <p>Page not found. Check that the URL was copied completely.</p>
+      <h1>Page not found</h1>
+      <p>Check that the URL was copied completely.</p>
       <p><a href="/">All services</a></p>
     </div>
   );

@@ -1,13 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-// A stacked time series: what was used when, by label. Dragging over it chooses a time range.
+// A stacked time series: what was used when, by label. It is a control, too: a drag over it and a click
+// on a name of the legend offer what can be done with that range or that series.
 
 import type { ComponentChildren } from 'preact';
 import { useEffect, useMemo, useRef, useState } from 'preact/hooks';
 import uPlot from 'uplot';
+import type { MenuItem } from '../../flame/menu';
 import { titleOf, type Mark } from '../marks';
 import { useSettings } from '../settings';
-import { evenDigits, largest, meanOf, peakOf, stack, type ChartSeries } from '../stack';
+import { evenDigits, largest, meanOf, OTHERS, peakOf, stack, type ChartSeries } from '../stack';
 import { formatBounds, formatTick, formatTime, type Bounds } from '../time';
+import { usePointMenu, type OpenMenu } from './point-menu';
+import { Regions, type Region } from './regions';
 
 export interface ChartProps {
   label: string;
@@ -20,7 +24,11 @@ export interface ChartProps {
   // How all together varied within a step, in the chart's unit.
   variation?: readonly (readonly [time: number, low: number, high: number])[];
   marks?: readonly Mark[]; // vertical lines where something happened
-  onSelect?: (bounds: Bounds) => void;
+  // What a range that was dragged offers, and a series that was clicked; none for "others".
+  rangeItems?: (bounds: Bounds) => MenuItem[];
+  seriesItems?: (name: string) => MenuItem[];
+  regions?: readonly Region[];
+  apart?: boolean; // series of different things, drawn over each other instead of on top
   onOut?: () => void; // a double click: a wider range
   children?: ComponentChildren; // controls beside the title
 }
@@ -60,7 +68,7 @@ function drawVariation(plot: uPlot, variation: ChartProps['variation'] = [], ste
   ctx.restore();
 }
 
-// A dashed line where something happened.
+// A dashed line where something happened, and a band over the range of a note.
 function drawMarks(plot: uPlot, marks: readonly Mark[] = [], colour: string): void {
   const { ctx, bbox } = plot;
   ctx.save();
@@ -68,6 +76,13 @@ function drawMarks(plot: uPlot, marks: readonly Mark[] = [], colour: string): vo
   ctx.lineWidth = Math.max(1, Math.round(uPlot.pxRatio));
   ctx.setLineDash([4 * uPlot.pxRatio, 3 * uPlot.pxRatio]);
   ctx.beginPath();
+  ctx.fillStyle = `${colour}22`;
+  for (const { time, until } of marks) {
+    if (until === undefined) continue;
+    const [from, to] = [time, until].map((at) =>
+      Math.min(bbox.left + bbox.width, Math.max(bbox.left, plot.valToPos(at, 'x', true))));
+    ctx.fillRect(from, bbox.top, Math.max(0, to - from), bbox.height);
+  }
   for (const { time } of marks) {
     const x = plot.valToPos(time, 'x', true);
     if (x < bbox.left || x > bbox.left + bbox.width) continue;
@@ -78,18 +93,41 @@ function drawMarks(plot: uPlot, marks: readonly Mark[] = [], colour: string): vo
   ctx.restore();
 }
 
+const NO_REGIONS: readonly Region[] = [];
+
+// A series' name and its mean, or its value under the pointer: always there, so that nothing moves.
+function LegendEntry(props: {
+  name: string; colour: string; value: string; items?: (name: string) => MenuItem[]; openMenu: OpenMenu;
+}) {
+  const { name, colour, value, items, openMenu } = props;
+  const inside = <>
+    <svg class="swatch" viewBox="0 0 10 10" aria-hidden="true">
+      <rect width="10" height="10" rx="2" fill={colour} />
+    </svg>
+    <bdi class="legend-name" title={name}>{name}</bdi> <b>{value}</b></>;
+  if (!items) return <span class="chart-name">{inside}</span>;
+  return (
+    <button type="button" class="chart-name" aria-haspopup="menu" onClick={(event) => {
+      const { left, bottom } = event.currentTarget.getBoundingClientRect();
+      openMenu(name, items(name), left, bottom + 4);
+    }}>{inside}</button>
+  );
+}
+
 export function Chart(props: ChartProps) {
-  const { label, title, children, series, bounds, step, format, height = 128, onSelect, onOut, variation, marks } = props;
+  const { label, title, children, series, bounds, step, format, height = 128, rangeItems, seriesItems,
+    regions = NO_REGIONS, apart = false, onOut, variation, marks } = props;
   const highest = useMemo(() => Math.max(0, ...(variation ?? []).map(([, , high]) => high)), [variation]);
   const settings = useSettings();
   const { dark, safe } = settings.theme.scheme;
   const box = useRef<HTMLDivElement>(null);
-  const plot = useRef<uPlot | null>(null);
   const [hovered, setHovered] = useState<number | null>(null);
-  const shown = useMemo(() => largest(series), [series]);
-  const stacked = useMemo(() => stack(shown, step), [shown, step]);
-  const select = useRef(onSelect);
-  select.current = onSelect;
+  const shown = useMemo(() => apart ? series : largest(series), [series, apart]);
+  const stacked = useMemo(() => stack(shown, step, apart), [shown, step, apart]);
+  const openMenu = usePointMenu();
+  const offer = useRef(rangeItems);
+  offer.current = rangeItems;
+  const [area, setArea] = useState({ left: 0, width: 0, top: 0, height: 0 }); // where the plot is
   const colours = seriesColours(safe);
 
   useEffect(() => {
@@ -98,6 +136,8 @@ export function Chart(props: ChartProps) {
     const style = getComputedStyle(element);
     const quiet = style.getPropertyValue('--quiet').trim();
     const line = style.getPropertyValue('--line').trim();
+    const measure = ({ over }: uPlot) => setArea({
+      left: over.offsetLeft, width: over.offsetWidth, top: over.offsetTop, height: over.offsetHeight });
     const axis = { stroke: quiet, grid: { stroke: line, width: 1 }, ticks: { show: false },
       font: '12px system-ui, sans-serif' };
     const chart = new uPlot({
@@ -106,7 +146,7 @@ export function Chart(props: ChartProps) {
       tzDate: (seconds) => settings.utc
         ? uPlot.tzDate(new Date(seconds * 1000), 'Etc/UTC') : new Date(seconds * 1000),
       legend: { show: false },
-      cursor: { drag: { x: onSelect !== undefined, y: false, setScale: false },
+      cursor: { drag: { x: rangeItems !== undefined, y: false, setScale: false },
         points: { show: false } },
       scales: {
         x: { time: true, range: () => [bounds.from, bounds.to] },
@@ -120,26 +160,34 @@ export function Chart(props: ChartProps) {
       ],
       series: [{}, ...shown.map((_, i) => ({
         stroke: colours[i % colours.length], width: 1,
-        fill: colours[i % colours.length] + (dark ? '88' : '66'),
+        fill: apart ? undefined : colours[i % colours.length] + (dark ? '88' : '66'),
         points: { show: false },
         paths: uPlot.paths.stepped?.({ align: 1 }),
       }))],
       // What is stacked on top is drawn over what is below: each fills down to the next.
-      bands: shown.slice(1).map((_, i) => ({ series: [i + 2, i + 1] as [number, number] })),
+      bands: apart ? [] : shown.slice(1).map((_, i) => ({ series: [i + 2, i + 1] as [number, number] })),
       hooks: {
         draw: [(u) => drawVariation(u, variation, step, quiet),
           (u) => drawMarks(u, marks, style.getPropertyValue('--text').trim())],
         setCursor: [({ cursor: { idx } }) =>
           setHovered(idx == null ? null : Math.min(idx, stacked.data[0].length - 2))],
+        ready: [(u) => measure(u)],
+        setSize: [(u) => measure(u)],
         setSelect: [(u) => {
-          if (u.select.width > 3)
-            select.current?.({ from: u.posToVal(u.select.left, 'x'),
-              to: u.posToVal(u.select.left + u.select.width, 'x') });
-          u.setSelect({ left: 0, top: 0, width: 0, height: 0 }, false);
+          const none = () => u.setSelect({ left: 0, top: 0, width: 0, height: 0 }, false);
+          const { left, width } = u.select;
+          if (width <= 3) {
+            none();
+            return;
+          }
+          const dragged = { from: Math.floor(u.posToVal(left, 'x')), to: Math.ceil(u.posToVal(left + width, 'x')) };
+          const over = u.over.getBoundingClientRect();
+          // The range stays marked as long as the menu asks what to do with it.
+          openMenu(formatBounds(dragged, settings.utc), offer.current?.(dragged) ?? [],
+            over.left + left + width, over.top + (u.cursor.top ?? 0), none);
         }],
       },
     }, stacked.data, element);
-    plot.current = chart;
     const observer = new ResizeObserver(() =>
       chart.setSize({ width: Math.max(100, element.clientWidth), height }));
     observer.observe(element);
@@ -147,40 +195,30 @@ export function Chart(props: ChartProps) {
       observer.disconnect();
       chart.destroy();
     };
-  }, [stacked, dark, safe, settings.utc, bounds.from, bounds.to, step, height, variation, marks]);
+  }, [stacked, dark, safe, settings.utc, bounds.from, bounds.to, step, height, variation, marks, apart]);
   const hoveredTime = hovered === null ? undefined : stacked.data[0][hovered];
   const near = hoveredTime === undefined ? []
-    : (marks ?? []).filter(({ time }) => time >= hoveredTime && time < hoveredTime + step);
+    : (marks ?? []).filter(({ time, until = time }) => until >= hoveredTime && time < hoveredTime + step);
   const within = variation?.find(([time]) => hoveredTime !== undefined && Math.abs(time - hoveredTime) < step / 2);
 
   return (
     <figure class="chart" aria-label={label}>
       <figcaption class="chart-head">
         <span class="chart-title">{title}</span>{children}
-        <span class="chart-time quiet">
-          {hovered === null || stacked.data[0][hovered] === undefined
-            ? '' : formatTime(stacked.data[0][hovered], settings.utc)}
-        </span>
-        {near.map((mark) => <span key={`${mark.time} ${titleOf(mark)}`} class="chart-name">{titleOf(mark)}</span>)}
-        {within && <span class="chart-name">lowest <b>{format(within[1])}</b> highest <b>{format(within[2])}</b></span>}
-        {(shown.length > 1 || hovered !== null) && shown.map(({ name }, i) => (
-          <span key={name} class="chart-name">
-            <svg class="swatch" viewBox="0 0 10 10" aria-hidden="true">
-              <rect width="10" height="10" rx="2" fill={colours[i % colours.length]} />
-            </svg>
-            {name}
-            {hovered !== null && stacked.own[i]?.[hovered] != null
-              && <b>{format(stacked.own[i][hovered] as number)}</b>}
-          </span>
-        ))}
+        {shown.length > 1 && <span class="chart-legend">{shown.map(({ name, points, mean }, i) => (
+          <LegendEntry key={name} name={name} colour={colours[i % colours.length]}
+            value={format(hovered !== null && stacked.own[i]?.[hovered] != null
+              ? stacked.own[i][hovered] as number : mean ?? meanOf(points))}
+            items={name === OTHERS ? undefined : seriesItems} openMenu={openMenu} />
+        ))}</span>}
       </figcaption>
       <table class="hidden">
         <caption>{label}, {formatBounds(bounds, settings.utc)}</caption>
         <thead><tr><th scope="col">Name</th><th scope="col">Mean</th><th scope="col">Peak</th></tr></thead>
         <tbody>
-          {shown.map(({ name, points }) => (
+          {shown.map(({ name, points, mean }) => (
             <tr key={name}><th scope="row">{name}</th>
-              <td>{format(meanOf(points))}</td><td>{format(peakOf(points))}</td></tr>
+              <td>{format(mean ?? meanOf(points))}</td><td>{format(peakOf(points))}</td></tr>
           ))}
           {(marks ?? []).map((mark) => (
             <tr key={`${mark.time} ${titleOf(mark)}`}><th scope="row">{titleOf(mark)}</th>
@@ -189,7 +227,19 @@ export function Chart(props: ChartProps) {
           {variation && <tr><th scope="row">all, within a step</th><td /><td>{format(highest)}</td></tr>}
         </tbody>
       </table>
-      <div class="chart-plot" ref={box} style={{ height: `${height}px` }} onDblClick={onOut} />
+      <div class="chart-plot" style={{ height: `${height}px` }} onDblClick={onOut}>
+        <div ref={box} />
+        <div class="chart-over" style={{ left: `${area.left}px`, width: `${area.width}px`,
+          top: `${area.top}px`, height: `${area.height}px` }}>
+          {area.width > 0 && <Regions regions={regions} chart={bounds} step={step} />}
+          {hoveredTime !== undefined && <span class="chart-time">{[
+            formatTime(hoveredTime, settings.utc),
+            shown.length === 1 && stacked.own[0]?.[hovered!] != null ? format(stacked.own[0][hovered!] as number) : '',
+            within ? `lowest ${format(within[1])}, highest ${format(within[2])}` : '',
+            ...near.map(titleOf),
+          ].filter((part) => part !== '').join(' · ')}</span>}
+        </div>
+      </div>
     </figure>
   );
 }

@@ -21,7 +21,7 @@ export const DIFFERENCES = ['folded', 'svg', 'html'];
 
 const GAP_PX = 16;
 
-function save(blob: Blob, name: string): void {
+export function save(blob: Blob, name: string): void {
   const link = document.createElement('a');
   link.href = URL.createObjectURL(blob);
   link.download = name;

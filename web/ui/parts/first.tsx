@@ -61,14 +61,14 @@ export function FirstProfile({ range }: { range: Range }) {
   return (
     <section class="first">
       {some ? <>
-        <h1>No data in this range</h1>
+        <h2 class="first-title">No data in this range</h2>
         <p>No profiles in {formatRange(range, utc)}. The server has profiles of other times.</p>
         <p><a class="button primary" href={address(path, {
           ...Object.fromEntries(params), from: 'now-14d', to: undefined,
         })}>Show the last 14 days</a></p>
         <h2>Send profiles</h2>
       </> : <>
-        <h1>No profiles yet</h1>
+        <h2 class="first-title">No profiles yet</h2>
         <p>This server is ready. Each of these commands sends a profile, which appears here a few
           seconds later. You can also <a href="/files">open a file</a>.</p>
       </>}

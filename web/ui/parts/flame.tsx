@@ -26,12 +26,15 @@ export interface FlameProps {
   apart?: boolean; // one of several: keys are heard only inside of it
   onOpenFunction?: (name: string) => void;
   onCompare?: (name: string) => void;
+  onAssembly?: (name: string, type: string) => void;
   more?: AskMore;
   exact?: Ask; // who has all stacks
   states?: AskStates;
   // Hears of the module when it is there, and of null when it is gone.
   onApp?: (app: FlameApp | null) => void;
 }
+
+type Action = [label: string, run: (name: string) => void];
 
 // Room for a table beside a graph.
 const WIDE_PX = 1100;
@@ -77,6 +80,12 @@ async function grow(from: Grown, keys: string[], ask: AskMore, signal: AbortSign
   return { base: from.base, keys, profile };
 }
 
+// Whether a view colours or filters by state.
+function wantsStates(state: string): boolean {
+  const params = new URLSearchParams(state);
+  return params.get('colour') === 'state' || params.has('state');
+}
+
 // The profile with its states, where colours ask for them and the page has them.
 function useStates(
   profile: Profile | string, wanted: boolean, ask: AskStates | undefined,
@@ -116,7 +125,7 @@ export function Flame(props: FlameProps) {
   const [busy, setBusy] = useState('');
   const base = useMemo(() => read(data), [data]);
   const profile = useStates(grown && grown.base === base ? grown.profile : base,
-    new URLSearchParams(state).get('colour') === 'state', props.states, setBusy);
+    wantsStates(state), props.states, setBusy);
   const keys = moreOf(state);
   const view: View = !apart && window.innerWidth >= WIDE_PX ? 'both' : 'graph';
 
@@ -159,7 +168,12 @@ export function Flame(props: FlameProps) {
       }),
       keys: apart ? element.current : document,
       onOpenFunction: props.onOpenFunction && ((name) => latest.current.onOpenFunction?.(name)),
-      onCompare: props.onCompare && ((name) => latest.current.onCompare?.(name)),
+      actions: [
+        ...props.onCompare ? [['Compare with the previous period',
+          (name: string) => latest.current.onCompare?.(name)] as Action] : [],
+        ...props.onAssembly ? [['Show instructions', (name: string) =>
+          latest.current.onAssembly?.(name, profile.types[mounted.state().type].name)] as Action] : [],
+      ],
       onExpand: props.more && ((path) => {
         const node = findPath(profile, path);
         if (node < 0) return;

@@ -44,11 +44,11 @@ export function LabelFilter({ selection, bounds, onChange }: LabelFilterProps) {
   const chips = selection.matchers.filter((m) => m.name !== 'service_name' || m.operator !== '=');
   return (
     <span class="chips">
-      {chips.map(({ name, operator, value }) => (
-        <span key={name} class="chip">
-          {name} {operator} {value}
-          <button type="button" class="chip-close" aria-label={`Remove ${name}`}
-            onClick={() => onChange(withLabel(selection, name, ''))}><Icon name="close" /></button>
+      {chips.map((matcher) => (
+        <span key={`${matcher.name}${matcher.operator}${matcher.value}`} class="chip">
+          {matcher.name} {matcher.operator} {matcher.value === '' ? '""' : matcher.value}
+          <button type="button" class="chip-close" aria-label={`Remove ${matcher.name}`}
+            onClick={() => onChange({ ...selection, matchers: selection.matchers.filter((one) => one !== matcher) })}><Icon name="close" /></button>
         </span>
       ))}
       {adding

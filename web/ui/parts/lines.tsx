@@ -3,6 +3,7 @@
 
 import type { ComponentChildren } from 'preact';
 import { useState } from 'preact/hooks';
+import { libraryOf } from '../../flame/library';
 import { shownName } from '../../flame/names';
 import { formatPercent, formatValue, grouped } from '../../flame/units';
 import { get, type LinesAnswer } from '../api';
@@ -75,6 +76,14 @@ function byFile(rows: Row[]): [string, Row[]][] {
   return [...files];
 }
 
+// A program's own lines, and then those of libraries, which nobody who reads this can change.
+function OwnFirst({ rows, table }: { rows: Row[]; table: (rows: Row[]) => ComponentChildren }) {
+  const isOwn = (row: Row) => libraryOf(row.function, row.file, row.binary) === '';
+  const [own, others] = [rows.filter(isOwn), rows.filter((row) => !isOwn(row))];
+  if (own.length === 0 || others.length === 0) return <>{table(rows)}</>;
+  return <>{table(own)}<h2 class="table-end">Libraries</h2>{table(others)}</>;
+}
+
 export function Lines({ query, bounds, name, link }: LinesProps) {
   const [sort, setSort] = useState<'flat' | 'cum'>('flat');
   const times = { from: String(bounds.from), to: String(bounds.to) };
@@ -106,7 +115,7 @@ export function Lines({ query, bounds, name, link }: LinesProps) {
       )}
       {found && known && <>
         {name === undefined || builds.size === 0
-          ? table(found.lines, found)
+          ? <OwnFirst rows={found.lines} table={(rows) => table(rows, found)} />
           : byFile(found.lines).map(([file, rows]) => {
             const build = builds.get(file);
             return build === undefined ? <div key={file}>{table(rows, found)}</div>

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // How good an answer is, in one line: what it rests on, and what is missing from it.
 
+import { useEffect, useRef, useState } from 'preact/hooks';
 import { formatPercent, grouped } from '../../flame/units';
 import type { Quality } from '../api';
 import { formatBounds, formatDuration, type Bounds } from '../time';
@@ -42,16 +43,9 @@ function doubts(quality: Quality, bounds: Bounds): string[] {
   return out;
 }
 
-interface QualityLineProps {
-  quality: Quality;
-  bounds: Bounds;
-  title?: string;
-}
-
-export function QualityLine({ quality, bounds, title }: QualityLineProps) {
-  const { utc } = useSettings();
-  const facts = [
-    formatBounds(bounds, utc),
+function factsOf(quality: Quality, bounds: Bounds | null, utc: boolean): string[] {
+  return [
+    bounds ? formatBounds(bounds, utc) : '',
     plural(quality.samples, 'sample'),
     plural(quality.windows, 'window'),
     typeof quality.hosts === 'number' ? plural(quality.hosts, 'host') : '',
@@ -60,18 +54,51 @@ export function QualityLine({ quality, bounds, title }: QualityLineProps) {
     typeof quality.unnamed_share === 'number' && quality.unnamed_share <= 0.05
       ? `${formatPercent(1 - quality.unnamed_share)} named` : '',
   ].filter((fact) => fact !== '');
-  const all = [
-    ...facts.map((text) => ({ text, doubt: false })),
-    ...doubts(quality, bounds).map((text) => ({ text, doubt: true })),
-  ];
-  // A line breaks behind a fact, never within one.
+}
+
+export interface QualitySide {
+  quality: Quality;
+  bounds: Bounds;
+  title?: string;
+}
+
+// What an answer rests on, or each side of a comparison: one line, which opens to all of it.
+export function QualityLine({ sides, words = '', bare = false }:
+  { sides: readonly QualitySide[]; words?: string; bare?: boolean }) {
+  const { utc } = useSettings();
+  const [open, setOpen] = useState(false);
+  const line = useRef<HTMLDivElement>(null);
+  const [cut, setCut] = useState(false);
+  const facts = sides.map(({ quality, bounds, title }) => ({
+    title, doubts: doubts(quality, bounds), facts: factsOf(quality, bare ? null : bounds, utc),
+  }));
+  useEffect(() => {
+    const element = line.current;
+    if (!element) return undefined;
+    const look = () => setCut(element.scrollWidth > element.clientWidth + 1);
+    const observer = new ResizeObserver(look);
+    observer.observe(element);
+    look();
+    return () => observer.disconnect();
+  }, [facts.map(({ doubts: d, facts: f }) => [...d, ...f].join()).join(), words, open]);
+  // A line breaks behind a fact, never within one. What is doubtful comes first, where it is seen.
   return (
-    <p class="quality" aria-label="Data quality">
-      {title && <b>{title}: </b>}
-      {all.map(({ text, doubt }, i) => (
-        <>{i > 0 && ' '}<span class={doubt ? 'fact doubt' : 'fact'}>
-          {text}{i < all.length - 1 && ' ·'}</span></>
-      ))}
-    </p>
+    <div class={open ? 'quality open' : 'quality'} role="group" aria-label="Data quality">
+      <div class="quality-line" ref={line}>
+        {words !== '' && <span class="fact">{words}</span>}
+        {facts.map(({ title, doubts: doubtful, facts: certain }) => (
+          <span key={title} class="fact-group">
+            {title && <b>{title} </b>}
+            {[...doubtful.map((text) => [text, true] as const), ...certain.map((text) => [text, false] as const)]
+              .map(([text, doubt], i, all) => (
+                <>{i > 0 && ' '}<span class={doubt ? 'fact doubt' : 'fact'}>
+                  {text}{i < all.length - 1 && ' ·'}</span></>
+              ))}
+          </span>
+        ))}
+      </div>
+      {(cut || open) && <button type="button" class="link" aria-expanded={open} onClick={() => setOpen(!open)}>
+        {open ? 'less' : 'more'}</button>}
+    </div>
   );
 }

@@ -5,8 +5,10 @@ import { useState } from 'preact/hooks';
 import { get, type ProfileType } from '../api';
 import { useLoad } from '../load';
 import { labelOf, SHORT_TYPES, withLabel, type Selection } from '../selection';
-import type { Bounds, Range } from '../time';
+import { useSettings } from '../settings';
+import { formatRange, type Bounds, type Range } from '../time';
 import type { ComponentChildren } from 'preact';
+import { Fold } from './fold';
 import { LabelFilter } from './labels';
 import { RangePicker } from './range';
 import { Suggest } from './suggest';
@@ -43,17 +45,22 @@ export interface SelectionBarProps {
   range: Range;
   bounds: Bounds;
   onChange: (selection: Selection, range: Range) => void;
+  timeless?: boolean; // the time is chosen elsewhere
   children?: ComponentChildren; // more controls, before the time
 }
 
-export function SelectionBar({ title, selection, range, bounds, onChange, children }: SelectionBarProps) {
+export function SelectionBar({ title, selection, range, bounds, onChange, timeless, children }: SelectionBarProps) {
+  const { utc } = useSettings();
   const [wanted, setWanted] = useState(false);
   const times = { from: String(bounds.from), to: String(bounds.to) };
   const services = useLoad(wanted ? `${times.from} ${times.to}` : null, (signal) =>
     get<string[]>('label/service_name/values', times, signal));
   const select = (next: Selection) => onChange(next, range);
   return (
-    <div class="page-head" role="group" aria-label={title ?? 'Selection'}>
+    <Fold class="page-head" label={title ?? 'Selection'} summary={[title ?? '',
+      labelOf(selection, 'service_name') || 'All services',
+      SHORT_TYPES.find(([id]) => id === selection.type)?.[1] ?? selection.type,
+      timeless ? '' : formatRange(range, utc)].filter((part) => part !== '').join(' · ')}>
       {title && <span class="bar-word">{title}</span>}
       <Suggest label="Service" placeholder="All services" value={labelOf(selection, 'service_name')}
         options={services.value ?? []} onOpen={() => setWanted(true)}
@@ -63,7 +70,7 @@ export function SelectionBar({ title, selection, range, bounds, onChange, childr
       <LabelFilter selection={selection} bounds={bounds} onChange={select} />
       <span class="space" />
       {children}
-      <RangePicker range={range} onChange={(next) => onChange(selection, next)} />
-    </div>
+      {!timeless && <RangePicker range={range} onChange={(next) => onChange(selection, next)} />}
+    </Fold>
   );
 }
