@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Builds and runs the tests of every build folder and adds up: run.py [--long] [--changed] [NAME...]
+"""Builds and runs the tests of every build folder and adds up:
+run.py [--long] [--changed] [--plain] [NAME...]
 with names (or parts of names) of tests to run. The last line is `N passed, M failed`, followed by
 what is unsteady or skipped; the exit status is 1 when anything failed. Tests run side by side on
 machines that others use, too. So a few that fail are run once more, one at a time: what fails alone
@@ -225,7 +226,7 @@ def run_build(build, options, durations):
     if not done.returncode and not names:
         return None
     if not done.returncode:
-        done = ninja(build, *(targets_of(build, names) if options.changed else ()))
+        done = ninja(build, *(targets_of(build, names) if options.changed or options.names else ()))
     if done.returncode:
         return Tally(failed=1, excerpts=[excerpt(f"ninja -C {build}", done.stdout)])
     tallies = run_meson(build, names, options, processes(build))
@@ -249,11 +250,12 @@ def main():
     parser.add_argument("--long", action="store_true", help="fuzz longer and run tests/long")
     parser.add_argument("--changed", action="store_true",
                         help="in the optimised build, what the change can break, in two minutes")
+    parser.add_argument("--plain", action="store_true", help="in the optimised build only")
     parser.add_argument("names", nargs="*", metavar="NAME")
     options = parser.parse_args()
     total, durations = Tally(), {}
     for build, title in BUILDS.items():
-        if options.changed and build != "build":
+        if (options.changed or options.plain) and build != "build":
             continue
         start = time.monotonic()
         tally = run_build(build, options, durations)

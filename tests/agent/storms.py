@@ -11,6 +11,7 @@ import json
 import os
 import re
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -141,7 +142,7 @@ def start_honest(storm, kind, seconds):
     name = f"honest-{kind}-{os.getpid()}"
     environment = dict(os.environ, OTEL_SERVICE_NAME=name)
     return subprocess.Popen([storm, "honest", "1", str(seconds)], env=environment,
-                            stdout=subprocess.DEVNULL), name
+                            stdout=subprocess.DEVNULL, start_new_session=True), name
 
 
 def child_of(pid):
@@ -154,18 +155,21 @@ def start_storm(storm, arguments, seconds, cgroup):
         if cgroup:
             open(f"{cgroup}/cgroup.procs", "w").write(str(os.getpid()))
     arguments = arguments[:2] + [str(seconds)] + arguments[2:]
-    return subprocess.Popen([storm] + arguments, stdout=subprocess.DEVNULL, preexec_fn=enter)
+    return subprocess.Popen([storm] + arguments, stdout=subprocess.DEVNULL, preexec_fn=enter,
+                            start_new_session=True)
 
 
 def run(assay, storm, server, windows, kind, folder):
     """Rows of the table: of each window its number, shares of the machine, memory; and what is wrong."""
     agent = Agent(assay, server.url, f"{folder}/{kind}")
     cgroup = own_cgroup(kind)
-    rows = []
+    rows, started = [], []
     try:
         honest, service = start_honest(storm, kind, 3600)  # until it is ended
+        started.append(honest)
         time.sleep(WINDOW_SECONDS)  # the machine without the storm is learned
         hostile = start_storm(storm, KINDS[kind], WINDOW_SECONDS * windows + 5, cgroup)
+        started.append(hostile)
         first, began = agent.status(), agent.used()
         for number in range(windows):
             process, bpf = agent.used()
@@ -178,10 +182,10 @@ def run(assay, storm, server, windows, kind, folder):
                          "bpf": (then[1] - bpf) / passed, "memory": memory_kib(agent.pid)})
         status, ended = agent.status(), agent.used()
         used = process_seconds(child_of(honest.pid))
-        for process in (hostile, honest):
-            process.kill()
-            process.wait()
     finally:
+        for process in started:  # and the children that do the work
+            os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
         agent.stop()
         if cgroup:
             remove_cgroup(cgroup)

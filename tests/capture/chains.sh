@@ -13,8 +13,8 @@ cat >expected <<'END'
     also main run ...
     plain 60 main run plain_a plain_b plain_c plain_d plain_leaf
     recursion 60 main run recurse_200 recurse{200} recurse_leaf
-    alloca 25 main run variable with_alloca alloca_leaf
-    vla 25 main run variable with_vla vla_leaf
+    alloca 15 main run variable with_alloca alloca_leaf
+    vla 15 main run variable with_vla vla_leaf
     aligned 6 main run aligned aligned_local aligned_leaf
     aligned-and-alloca 6 main run aligned aligned_both aligned_leaf
     aligned-by-force 6 main run aligned aligned_forced aligned_leaf
@@ -25,8 +25,8 @@ cat >expected <<'END'
     compare 60 main run sort sort_all @libc\..* compare compare_leaf
     vdso 10+ main run vdso vdso_loop @libc\..* @\[vdso\]
     also main run vdso vdso_loop ...
-    jit 25+ main run jit \[.*\]\+0x\w+@\[(anonymous|jit).*
-    jit-callback 25 main run jit \[.*\]\+0x\w+@\[(anonymous|jit).* jit_callback
+    jit 15+ main run jit \[.*\]\+0x\w+@\[(anonymous|jit).*
+    jit-callback 15 main run jit \[.*\]\+0x\w+@\[(anonymous|jit).* jit_callback
     also main run jit ...
     coroutine 60 coroutine_body coroutine_leaf
     also coroutine_body ...
@@ -39,8 +39,8 @@ cat >expected <<'END'
     also main run signals ...
 END
 cat >expected-plugins <<'END'
-    plugin 25 main run plugin plugin_entry@libplugin.so plugin_inner@libplugin.so plugin_leaf@libplugin.so
-    plugin-callback 25 main run plugin plugin_entry@libplugin.so plugin_inner@libplugin.so plugin_callback
+    plugin 15 main run plugin plugin_entry@libplugin.so plugin_inner@libplugin.so plugin_leaf@libplugin.so
+    plugin-callback 15 main run plugin plugin_entry@libplugin.so plugin_inner@libplugin.so plugin_callback
     also main run plugin ...
     lazy 2+ main run lazy lazy_calls@liblazy.so @ld-.*
     also main run lazy lazy_calls@liblazy.so ...

@@ -64,3 +64,39 @@ for build in "${builds[@]}"; do
         done
     done
 done
+
+# Where the stack pointer is moved by a number that nobody knows, callers can't be found. A frame pointer
+# is then that of the caller, which must not be left out of a stack that is called complete.
+cat >lost.S <<'END'
+    .text
+    .globl lost
+lost:
+    push %rbx
+    mov %rsp, %rbx
+    sub %rdi, %rsp
+1:  dec %rsi
+    jnz 1b
+    mov %rbx, %rsp
+    pop %rbx
+    ret
+    .section .note.GNU-stack, "", @progbits
+END
+cat >callers.c <<'END'
+#include <stdint.h>
+static volatile uint64_t sink;
+#define CALL __attribute__((noinline, noclone))
+void lost(uint64_t bytes, uint64_t turns);
+CALL void inner(void) { lost(64, 300000000); sink++; }
+CALL void outer(void) { inner(); sink++; }
+int main(void) { outer(); return 0; }
+END
+gcc -O2 -fno-omit-frame-pointer -o callers callers.c lost.S
+no_caller_left_out() {
+    "$ASSAY" record -F 499 -o callers.pb.gz -- ./callers 2>said || return 1
+    "$ASSAY" convert callers.pb.gz --to folded -o callers.folded || return 1
+    cat said callers.folded
+    grep 'incomplete: a function has neither an unwind table nor a frame pointer' said || return 1
+    grep -E 'lost( |;)' callers.folded || return 1
+    ! grep -E 'lost( |;)' callers.folded | grep -vE '^\[unknown\];lost|;inner;lost'
+}
+for ASSAY_SAMPLER in "${samplers[@]}"; do check "a lost stack pointer ($ASSAY_SAMPLER)" no_caller_left_out; done

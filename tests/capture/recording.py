@@ -31,6 +31,8 @@ def fields(data):
         key, at = varint(data, at)
         if key & 7 == 0:
             value, at = varint(data, at)
+        elif key & 7 == 1:
+            value, at = data[at : at + 8], at + 8
         elif key & 7 == 2:
             length, at = varint(data, at)
             value = data[at : at + length]

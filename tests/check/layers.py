@@ -39,18 +39,22 @@ USES = {
     "profile": "base io",
     "compare": "base profile",
     "compare/gate": "base compare config io",
-    "runtime": "base",
+    "runtime": "arch/x86_64 base bpf elf elf/cfi",
+    "context": "base bpf elf io runtime",
     "runtime/hotspot": "arch/x86_64 base bpf elf elf/unwind runtime",
     "runtime/v8": "base bpf elf runtime",
-    "runtime/python": "arch/x86_64 base bpf elf elf/cfi runtime",
+    "runtime/go": "base elf runtime",
+    "runtime/php": "base bpf elf runtime",
+    "runtime/python": "base bpf elf runtime",
+    "runtime/ruby": "base bpf elf runtime",
     "symbol": "arch/x86_64 base elf elf/cfi elf/go elf/unwind profile",
     "symbol/recorded": (
         "base elf elf/unwind format/perfdata profile symbol symbol/naming"
     ),
     "symbol/jit": "base elf profile symbol",
     "capture/record": (
-        "arch/x86_64 base capture/perf elf elf/unwind profile runtime runtime/hotspot runtime/python "
-        "runtime/v8 symbol/jit"
+        "arch/x86_64 base capture/perf context elf elf/unwind profile runtime runtime/go runtime/hotspot runtime/php "
+        "runtime/python runtime/ruby runtime/v8 symbol/jit"
     ),
     "elf/dwarf": "base elf",
     "symbol/index": "base elf elf/dwarf profile symbol",
@@ -58,10 +62,11 @@ USES = {
     "capture/bpf": "base bpf capture/record elf/unwind profile symbol symbol/naming",
     "capture/ptrace": "arch/x86_64 base capture/perf capture/record elf/unwind runtime/python",
     "capture/wall": "arch base bpf capture/bpf capture/record elf profile",
+    "capture/goroutines": "base capture/bpf runtime/go",
     "capture/events": "base bpf capture/bpf capture/perf",
-    "capture/heap": "arch/x86_64 base bpf capture/bpf capture/record elf/usdt",
+    "capture/heap": "arch/x86_64 base bpf capture/bpf capture/record elf/usdt profile",
     "capture": (
-        "arch/x86_64 base capture/bpf capture/events capture/heap capture/ptrace "
+        "arch/x86_64 base capture/bpf capture/events capture/goroutines capture/heap capture/ptrace "
         "capture/record capture/wall profile"
     ),
     "format": "base io profile",
@@ -75,18 +80,19 @@ USES = {
         "symbol/store"
     ),
     "cli": "base format io profile symbol/naming symbol/recorded",
-    "format/picture": "base format profile",
+    "format/picture": "base format io profile",
     "format/jfr": "base format io profile",
     "format/pprof": "base format io profile",
     "store/block": "base",
+    "spans": "base io",
     "store": "base label profile store/block",
     "symbol/maps": "base io",
     "query": (
-        "base config label label/rules profile store symbol symbol/jit symbol/maps "
+        "base config label label/rules profile spans store symbol symbol/jit symbol/maps "
         "symbol/naming symbol/store"
     ),
     "symbol/sources": "base",
-    "server/audit": "base",
+    "server/audit": "base io",
     "server/web": "base http/server",
     "server/admission": "base http/server store",
     "server/handler": "base format http/server io label server/admission server/audit",
@@ -104,6 +110,10 @@ USES = {
         "base format format/jfr format/otlp format/parca io label label/rules profile query "
         "server/admission server/handler store"
     ),
+    "server/requests": (
+        "base config format/picture io label/rules profile query server/admission server/handler "
+        "server/ingest server/query server/symbols spans"
+    ),
     "server/compare": (
         "base compare format http/access query server/admission server/api server/handler server/query"
     ),
@@ -113,6 +123,7 @@ USES = {
         "server/symbols/api store"
     ),
     "server/grpc": "base io server/handler store",
+    "server/saved": "base io query server/audit server/handler store",
     "server/watch": (
         "base compare io label query server/compare server/handler store"
     ),
@@ -128,9 +139,10 @@ USES = {
         "server/ingest"
     ),
     "server": (
-        "base config http http/server io server/admission server/api server/audit server/compare "
+        "base config http http/server io query server/admission server/api server/audit server/compare "
         "server/control server/grpc server/handler server/ingest server/parca server/pyroscope "
-        "server/query server/scrape server/symbols server/symbols/api server/watch server/web store"
+        "server/query server/requests server/saved server/scrape server/symbols "
+        "server/symbols/api server/watch server/web spans store"
     ),
     "cli/compare": "base cli cli/remote compare compare/gate format/picture profile",
     "cli/file": (
@@ -148,13 +160,15 @@ USES = {
     ),
     "simulate": "base format format/otlp format/pprof http/client",
     "cli/service": (
-        "agent base capture cli config http/access http/client io query server server/audit store"
+        "agent base capture cli config http/access http/client io query server server/audit spans "
+        "store"
     ),
     "cli/simulate": "base cli config query simulate",
     "format/gperftools": "base format io profile",
     "format/speedscope": "base format io profile",
     "format/text": "base format format/picture",
-    "format/v8": "base format io profile",
+    "format/timeline": "base profile",
+    "format/v8": "base format format/timeline io profile",
     "format/ruby": "base format io",
     "format/pyroscope": "base format io",
     "format/perfdata": "base format",
@@ -163,12 +177,13 @@ USES = {
     "format/valgrind": "base format format/graph",
     "format/python": "base format format/graph",
     "format/heaptrack": "base format",
-    "format/firefox": "base format io",
+    "format/firefox": "base format format/timeline io",
     "format/parca": "base format/otlp io io/arrow profile",
     "kernel": "bpf",
     "store/file": "base label profile store store/block",
     "store/embedded": "base profile store store/block store/file",
     "store/maintain": "base store/embedded",
+    "store/clickhouse": "base format http/client profile store store/file",
     "store/memory": "base profile store store/block store/file",
     "store/transfer": "base store store/block store/embedded store/file",
 }

@@ -100,6 +100,25 @@ for ASSAY_SAMPLER in bpf perf; do
     "$ASSAY" report timed.pb.gz --format json |
         jq -r 'if .total <= 700000000 then "at most 0.7 s of samples" else "\(.total) ns of samples" end'
 done
+
+echo "== a recorder that loses samples says how much of the CPU time it covers"
+if ASSAY_SAMPLER=perf "$ASSAY" record -q -o probe.pb.gz -- true 2>/dev/null; then
+    ASSAY_SAMPLER=perf "$ASSAY" record -F 4999 -p "$busy" -o lossy.pb.gz 2>said &
+    recorder=$!
+    soon is_sampling
+    kill -STOP "$recorder"
+    before=$(cpu_ticks)
+    for _ in 1 2 3; do soon has_run "$before" && before=$((before + 30)); done
+    kill -INT "$recorder"
+    kill -CONT "$recorder"
+    wait "$recorder"
+    # A slow recorder may have lost them all.
+    grep -oE '[1-9][0-9]?% of the CPU time covered, [1-9]' said | sed 's/[0-9][0-9]*/N/g' ||
+        { grep -q ' 0 samples .*, [1-9][0-9]* lost' said && ! grep -q 'too little' said &&
+            echo "N% of the CPU time covered, N"; } || cat said
+else
+    echo "N% of the CPU time covered, N"
+fi
 unset ASSAY_SAMPLER
 
 echo "== names that take too long"

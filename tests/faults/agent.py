@@ -6,7 +6,7 @@ While it starts, one call or five in a row fail at POINTS places of each kind: t
 some way, or ends with a message and a status, never by a signal. While it runs, five calls fail in
 each of WINDOWS windows: it goes on, and sends the windows after them."""
 
-import argparse, json, os, signal, subprocess, sys, time
+import argparse, json, os, shutil, signal, subprocess, sys, time
 
 from faults import ERRORS, Faults, spread
 
@@ -51,14 +51,25 @@ class Agent:
         return json.loads(done.stdout)
 
 
+def forget(kind):
+    """What an agent writes when it starts, it writes once: that has to be missing again."""
+    if kind in ("write", "sync"):
+        shutil.rmtree("agent", ignore_errors=True)
+
+
 def starting(agent, kind, points):
+    forget(kind)
     before = agent.faults.seen(kind)
     if not agent.start():
         sys.exit("It doesn't start without faults:\n" + agent.text())
     total = agent.faults.seen(kind) - before
+    if not total:
+        sys.exit(f"There is no place where {kind} could fail while it starts.")
     agent.stop()
     started = explained = 0
+    fired = agent.faults.failed(kind)
     for i, place in enumerate(spread(total, points)):
+        forget(kind)
         agent.faults.arm(kind, place, 1 if i % 3 else 5, ERRORS[kind][i % len(ERRORS[kind])])
         samples = agent.start()
         agent.faults.disarm()
@@ -67,6 +78,8 @@ def starting(agent, kind, points):
         else:
             agent.explained(f"start, {kind} {place}")
         started, explained = started + samples, explained + (not samples)
+    if points and agent.faults.failed(kind) == fired:
+        sys.exit(f"None of the faults of {kind} at {total} places happened while it started.")
     print(f"starting  {kind:7} {total:6} places: {started} starts, {explained} messages", flush=True)
 
 

@@ -54,10 +54,11 @@ static void follow_all(const uint8_t *code, size_t length, const uint8_t *functi
     struct x86_64_region *region = x86_64_region_new(length);
     struct x86_64_code all = {code, length, functions};
     uint64_t steps = 16 * length;
+    require(x86_64_region_set(region, &all));
     for (size_t at = 0; at < length; at++) {
         struct placed placed = {.length = length};
-        bool found = x86_64_region_rules(region, &all, at, (enum x86_64_start)(at % 3), &steps,
-                                         put_at, &placed);
+        bool found =
+            x86_64_region_rules(region, at, (enum x86_64_start)(at % 3), &steps, put_at, &placed);
         require(found || !placed.end);
     }
     x86_64_region_free(region);

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "base/memory.h"
-#include "runtime/python/codes.h"
+#include "runtime/python/code.h"
 #include "runtime/python/walk.h"
 
 #define READS_MAX 400000
@@ -40,22 +40,23 @@ static bool read_image(void *context, uint64_t address, void *buffer, size_t len
 static void read_codes(const struct python_process *python, const struct runtime_memory *memory,
                        const struct python_chain *chain)
 {
-    struct python_codes codes = {0};
+    struct runtime_codes codes = {0};
     for (size_t i = 0; i < MIN(chain->count, (size_t)64); i++) {
         const struct python_frame *frame = &chain->frames[i];
-        uint64_t identity = python_codes_identity(1, &frame->mark);
-        python_codes_take(&codes, python, memory, 1, identity, &frame->mark);
-        const struct python_known *known = python_codes_find(&codes, identity);
+        const struct runtime_known met = {
+            .identity = runtime_code_identity(1, &frame->mark), .pid = 1, .mark = frame->mark};
+        runtime_codes_take(&codes, python_code_read, python, memory, &met);
+        const struct runtime_known *known = runtime_codes_find(&codes, met.identity);
         require(known);
-        if (known->state != PYTHON_KNOWN_NAMED)
+        if (!known->named)
             continue;
         require(strlen(known->code.file) <= 4 * PYTHON_FILE_MAX);
-        require(strlen(known->code.name) <= 4 * PYTHON_NAME_MAX);
+        require(strlen(known->code.function) <= 4 * (PYTHON_FILE_MAX + PYTHON_NAME_MAX) + 1);
         require(known->code.line_count <= PYTHON_LINES_MAX);
-        python_code_line(&known->code, frame->unit);
-        python_code_line(&known->code, UINT32_MAX);
+        runtime_code_line(&known->code, frame->unit);
+        runtime_code_line(&known->code, UINT32_MAX);
     }
-    python_codes_release(&codes);
+    runtime_codes_release(&codes);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t length)

@@ -7,7 +7,7 @@
 
 #include "base/memory.h"
 #include "base/text.h"
-#include "runtime/v8/codes.h"
+#include "runtime/v8/code.h"
 
 #define READS_MAX 4000
 
@@ -53,18 +53,18 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t length)
         .script_name = 16,
         .scope_locals = 2,
         .scope_first = 3};
-    struct v8_mark mark = {.shared = 0x41};
-    memcpy(&mark.name, data + 0x50, sizeof(mark.name));
-    memcpy(&mark.script, data + 0x60, sizeof(mark.script));
-    struct v8_codes codes = {0};
-    v8_codes_take(&codes, &binary, &memory, 1, 1, &mark);
-    const struct v8_known *known = v8_codes_find(&codes, 1);
+    struct runtime_known met = {.identity = 1, .pid = 1, .mark.address = 0x41};
+    memcpy(&met.mark.name, data + 0x50, sizeof(met.mark.name));
+    memcpy(&met.mark.file, data + 0x60, sizeof(met.mark.file));
+    struct runtime_codes codes = {0};
+    runtime_codes_take(&codes, v8_code_read, &binary, &memory, &met);
+    const struct runtime_known *known = runtime_codes_find(&codes, 1);
     require(known);
     if (known->named) {
-        require(utf8_valid(known->function, strlen(known->function)));
-        require(utf8_valid(known->file, strlen(known->file)));
-        require(strlen(known->function) <= 3 * V8_NAME_MAX);
+        require(utf8_valid(known->code.function, strlen(known->code.function)));
+        require(utf8_valid(known->code.file, strlen(known->code.file)));
+        require(strlen(known->code.function) <= 3 * V8_NAME_MAX);
     }
-    v8_codes_release(&codes);
+    runtime_codes_release(&codes);
     return 0;
 }

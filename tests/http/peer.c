@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // A server for other programs to talk to: peer [--tls CERT KEY] [--client-ca FILE] [--tokens FILE]
-// [--window MS] [--idle MS] [--unix PATH]. Prints its addresses, one per line; reads its
-// certificate again at SIGHUP, and stops at SIGTERM or when its standard input ends.
+// [--window MS] [--idle MS] [--unix PATH] [--serve interop: for gRPC's own test clients]. Prints
+// its addresses, one per line; reads its certificate again at SIGHUP, and stops at SIGTERM or when
+// its standard input ends.
 
 #include "routes.h"
 
@@ -10,6 +11,7 @@
 #include <sys/signalfd.h>
 
 #include "http/tls.h"
+#include "interop.h"
 
 static int fail(const struct error *error)
 {
@@ -76,7 +78,11 @@ int main(int argc, char **argv)
             options.rate_window_ms = (unsigned)atoi(value);
         else if (!strcmp(argv[i - 1], "--idle"))
             options.idle_timeout_ms = (unsigned)atoi(value);
-        else if (!strcmp(argv[i - 1], "--unix"))
+        else if (!strcmp(argv[i - 1], "--serve") && !strcmp(value, "interop")) {
+            options.http2 = true;
+            options.routes = interop_routes;
+            options.route_count = sizeof(interop_routes) / sizeof(interop_routes[0]);
+        } else if (!strcmp(argv[i - 1], "--unix"))
             listen[options.listen_count++] = value;
     }
     if (certificate && http_tls_open(certificate, key, authority, &options.tls, &error) < 0)

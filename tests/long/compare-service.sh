@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-# The gate on a real service, recorded in turns: a function that is 20% slower fails it; a noisy
-# neighbour, twice the traffic and half of it pass it. Shares are those of the handler: what the
-# service spends on waking up and on the network is not proportional to its traffic.
+# The gate on a real service, recorded in turns, with the default limits: a function that is 20%
+# slower fails it; a noisy neighbour, twice the traffic and half of it pass it. Shares are those of
+# the handler: what the service spends on waking up and on the network is not proportional to its
+# traffic.
 # Chance: each gate fails in up to 5% of runs without a cause.
 . "$ROOT/tests/capture/common.bash"
 need go curl python3
@@ -70,13 +71,23 @@ else
     done
 fi
 
-# What a budget of the function says, of the shares below the handler.
+# Shares below the handler, by the default limits (5%), and by a budget of the function.
 handler=(--normalize total --focus '^main\.handle$')
-expect "a function that is 20% slower" 3 \
-    "$(gate slow "${handler[@]}" --function '^main\.score$' --max-growth 0%)" slow.txt
+cat >budget.yaml <<'YAML'
+budgets:
+  - name: scoring
+    function: ^main\.score$
+    max_growth: 5%
+YAML
+expect "a function that is 20% slower" 3 "$(gate slow "${handler[@]}")" slow.txt
+if grep 'changed by' slow.txt | grep -v '^passed' | grep -vq ' main\.score: '; then
+    fail "only that function"
+    cat slow.txt
+fi
+expect "a budget of the function, 20% slower" 3 "$(gate slow "${handler[@]}" --budget budget.yaml)" slow.txt
 for name in same neighbour double half; do
-    expect "$name, the function" 0 \
-        "$(gate "$name" "${handler[@]}" --function '^main\.score$' --max-growth 0%)" "$name.txt"
+    expect "$name, a budget of the function" 0 \
+        "$(gate "$name" "${handler[@]}" --budget budget.yaml)" "$name.txt"
 done
 
 # All functions, and costs per request, where a quiet service's wake-ups and a starved machine count:

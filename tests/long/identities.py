@@ -14,10 +14,7 @@ RANGE = "from=1980-01-01&to=now%2B1d"
 QUERIES = ["", f"?{RANGE}", f"?query=process_cpu:samples:count::&{RANGE}",
            f"?query=process_cpu:samples:count::%7Bservice_name%3D%22service-of-one%22%7D&{RANGE}",
            f"?query=process_cpu:samples:count::&{RANGE}&tenant=one"]  # fmt: skip
-OPEN = {"/ready", "/api", "/api/v1/openapi.json", "/", "/explore", "/compare", "/function", "/functions", "/files",
-        "/recordings", "/agents", "/symbols", "/assets/*", "/grpc.health.v1.Health/*",
-        "/grpc.reflection.v1.ServerReflection/ServerReflectionInfo",
-        "/grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo"}  # fmt: skip
+OPEN = set((pathlib.Path(__file__).parent.parent / "server" / "open_routes.txt").read_text().split())
 
 
 def identities():

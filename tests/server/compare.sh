@@ -20,6 +20,19 @@ compare v3 normalize=duration >traffic.json
 json traffic.json 'd["found"] >= 22'
 compare v3 normalize=requests >requests.json
 json requests.json 'd["found"] == 0 and d["requests"] == "cost per request" and d["new"]["requests"] == 240000'
+# Without the service, the same is read some services at a time, with the same result.
+hours() { # NAME SELECTOR-OF-THE-SERVICE
+    get "/api/v1/compare?query=$(encode "cpu{$2version=\"v2\"}")&from=$((start + 3600))&to=$((start + 4200))&base_query=$(encode "cpu{$2version=\"v1\"}")&base_from=$start&base_to=$((start + 600))&normalize=duration" >"$1.json"
+}
+hours one 'service="shop",'
+hours any ''
+json one.json "$grew == ['parse'] and d['hosts'] == 2 and d['coarse'] == 0"
+diff one.json any.json
+
+# A server doesn't keep the rate of sampling, so numbers of samples compare by share alone.
+samples=$(encode 'process_cpu:samples:count:cpu:nanoseconds{service="shop",version="v1"}')
+status 400 "$url/api/v1/compare?query=$samples&from=$start&to=now&normalize=duration"
+json answer.txt '"sampling rate" in d["message"]'
 status 404 "$url/api/v1/compare?query=cpu%7Bservice%3D%22nobody%22%7D&from=$start"
 status 400 "$url/api/v1/compare?query=cpu&normalise=total"
 

@@ -1,14 +1,22 @@
 # SPDX-License-Identifier: Apache-2.0
 # What was acknowledged is there once, and what wasn't is there whole or not at all: after kill -9 at
-# random moments, a graceful end, and settings read again, all under load. See load.py and
-# load_arrow.py.
+# random moments, a graceful end, and settings read again, all under load, by HTTP/1.1 and by gRPC.
+# See load.py, load_arrow.py and load_upload.py.
 . "$ROOT/tests/server/common.bash"
 load() { python3 "$ROOT/tests/server/load.py" "$@"; }
 
 load kill --data killed --rounds "${CRASH_ROUNDS:-8}" --check-every "${CRASH_CHECK_EVERY:-1}"
 load term --data ended --rounds "${END_ROUNDS:-3}"
+load kill --data killed-grpc --rounds "${GRPC_ROUNDS:-3}" --check-every "${CRASH_CHECK_EVERY:-1}" --grpc
+load term --data ended-grpc --rounds "${END_ROUNDS:-3}" --grpc
 load hup --data reloaded --rounds "${RELOAD_ROUNDS:-20}"
 python3 "$ROOT/tests/server/load_arrow.py" arrow "${ARROW_ROUNDS:-4}" "$FIXTURES"
+if type gcc readelf >/dev/null; then
+    printf 'int main(void) { return 0; }\n' >small.c
+    gcc -g -Wl,--build-id=sha1 -o small small.c
+    python3 "$ROOT/tests/server/load_upload.py" uploads "${UPLOAD_ROUNDS:-4}" small \
+        "$(readelf -n small | sed -n 's/.*Build ID: //p')"
+fi
 
 # One server at a time can have the directory: the second says so, and disturbs nobody.
 start_server first --data killed -c keep.yaml

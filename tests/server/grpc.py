@@ -2,10 +2,12 @@
 """grpc.py PART ADDRESS FIXTURES [ARGUMENTS]: calls a server over HTTP/2, and compares."""
 
 import base64
+import glob
 import gzip
 import http.client
 import json
 import os
+import select
 import signal
 import socket
 import ssl
@@ -13,6 +15,7 @@ import struct
 import subprocess
 import sys
 import time
+import urllib.parse
 
 import h2
 from protobuf import field, varint
@@ -28,6 +31,11 @@ PERMISSION_DENIED, RESOURCE_EXHAUSTED, UNIMPLEMENTED, INTERNAL, UNAVAILABLE, UNA
 def expect(got, wanted, what):
     if got != wanted:
         sys.exit(f"{what}: expected {wanted!r}, got {got!r}")
+
+
+def read(path):
+    with open(path, "rb") as file:
+        return file.read()
 
 
 def plain(address, method, path, body=b"", **headers):
@@ -132,6 +140,34 @@ def same(address, fixtures):
     stream = fresh.open("POST", EXPORT, [("content-type", "application/grpc")])
     fresh.data(stream, b"\0" + struct.pack(">I", len(message)) + message)
     expect(fresh.wait(stream).grpc, OK, "a large body on a new connection")
+
+
+def send_all(address, fixtures, way):
+    """Every kind of push, one after the other, by one way. How each was answered, and what with."""
+    connection = h2.Connection(address)
+    parca = "/parca.profilestore.v1alpha1.ProfileStoreService/"
+    otlp_files = sorted(glob.glob(f"{fixtures}/otlp/*.pb"))
+    pushes = [(EXPORT, "/v1development/profiles", read(path)) for path in otlp_files]
+    for name in ("cpu", "heap", "base", "new"):
+        profile = read(f"{fixtures}/man/{name}.pb.gz")
+        pushes.append((PUSH, PUSH, series(f"push-{name}", profile, False)))
+        pushes.append((WRITE_RAW, WRITE_RAW, series(f"raw-{name}", profile, True)))
+    for name in ("v2", "v2-lz4", "v2-zstd"):
+        pushes.append((parca + "WriteArrow", parca + "WriteArrow", field(1, read(f"{fixtures}/parca/{name}.arrow"))))
+    for at, (method, path, message) in enumerate(pushes):
+        if way == "http":
+            kind = "application/x-protobuf" if path.startswith("/v1") else "application/proto"
+            status, _ = plain(address, "POST", path, message, Content_Type=kind)
+            code = OK if status == 200 else INVALID_ARGUMENT if status in (400, 422) else status
+        elif way == "grpc":
+            packed = at % 2
+            answer = connection.call(method, gzip.compress(message) if packed else message,
+                                     [("grpc-encoding", "gzip")] if packed else [], packed)
+            code = answer.grpc
+        else:
+            answer = connection.request("POST", method, [("content-type", "application/grpc-web+proto")], framed(message))
+            code = int(answer.body.rpartition(b"grpc-status: ")[2].split(b"\r")[0])
+        print(at, path, code)
 
 
 def same_queries(connection, address):
@@ -245,6 +281,62 @@ def status(address, fixtures):
     expect(connection.goaway, None, "goodbye")
     # HTTP/1.1 has no trailers that gRPC could use.
     expect(plain(address, "POST", EXPORT, b"\0\0\0\0\0", Content_Type="application/grpc")[0], 415, "gRPC over HTTP/1.1")
+
+
+def cancel(address, fixtures, pid):
+    """A query stops when its client cancels it: it takes less CPU time than one that nobody cancels."""
+    connection = h2.Connection(address)
+    profile, now = pprof(1), int(time.time() * 1000)
+    for part in range(10):
+        request = b""
+        for i in range(1000):
+            labels = [("__name__", "process_cpu"), ("service_name", "slow"), ("a", "x" * 180 + f"{part}-{i}")]
+            pairs = b"".join(field(1, field(1, n) + field(2, v)) for n, v in labels)
+            request += field(1, pairs + field(2, field(1, profile)))
+        deadline = time.monotonic() + 60
+        while (status := connection.call(PUSH, request).grpc) == UNAVAILABLE:  # no memory just now
+            assert time.monotonic() < deadline, "The server has no memory for a minute."
+            time.sleep(0.2)
+        expect(status, OK, "series for a slow query")
+
+    def working():
+        return b"\nassay_memory_budget_used_bytes 0\n" not in plain(address, "GET", "/metrics")[1]
+
+    def until(condition, what):
+        end = time.monotonic() + h2.PATIENCE
+        while not condition():
+            if time.monotonic() > end:
+                sys.exit(f"Timed out: {what}")
+            time.sleep(0.01)
+
+    def spent(number, cancels):
+        """CPU seconds of the server."""
+        until(lambda: not working(), "the end of what was before")
+        # Expressions that the server doesn't know yet.
+        selector = "{" + ",".join(f'a!~".*x.*[yz]{number}-{i}"' for i in range(4)) + "}"
+        message = field(1, "process_cpu:cpu:nanoseconds:cpu:nanoseconds") + field(2, selector) + field(4, now + 86400000)
+        before = time.clock_gettime_ns(~int(pid) << 3 | 2)
+        stream = connection.open("POST", QUERIER + "SelectMergeStacktraces", [("content-type", "application/grpc")])
+        connection.data(stream, framed(message))
+        answer = connection.answers[stream]
+
+        def begun():
+            while select.select([connection.socket], [], [], 0)[0]:
+                connection.step()
+            return answer.ended or working()
+
+        until(begun, "the begin of the query")
+        if cancels and not answer.ended:
+            connection.send(h2.frame(h2.RST_STREAM, stream=stream, payload=struct.pack(">I", h2.CANCEL)))
+        until(lambda: not working(), "the end of the query")
+        return (time.clock_gettime_ns(~int(pid) << 3 | 2) - before) / 1e9
+
+    whole = spent(0, False)
+    # On a busy machine the query may be over before it is cancelled.
+    taken = [spent(number, True) for number in range(1, 11)]
+    print(f"A query took {whole:.2f} s of CPU time, cancelled ones {' '.join(f'{t:.2f}' for t in sorted(taken))}.")
+    if min(taken) > whole / 2:
+        sys.exit("A cancelled query went on.")
 
 
 def tokens(address, fixtures, writer, reader):
@@ -404,7 +496,49 @@ def services(address, fixtures, binary, build_id):
     expect(upload(connection, [framed(info), framed(field(2, b"not ELF" * 100))]).grpc, INVALID_ARGUMENT, "an upload of nonsense")
     upload_binary(connection, data, build_id)
     expect(connection.call(parca + "MarkUploadFinished", field(1, build_id)).grpc, OK, "after the upload")
+    # Parca's agent has a hash of its own for a file in which it finds no build ID. The file is known
+    # by either then; without that word, another build ID than the file's is an error.
+    hashed = "00112233445566778899aabbccddeeff"
+    answer = connection.call(parca + "InitiateUpload", field(1, hashed) + field(2, len(data)) + field(6, 2))
+    expect((answer.grpc, field(2, "hash-" + hashed) in answer.message), (OK, True), "announcing a file by a hash")
+    for upload_id, code in (("x", INVALID_ARGUMENT), ("hash-" + hashed, OK)):
+        info = field(1, field(1, hashed) + field(2, upload_id))
+        expect(upload(connection, [framed(info), framed(field(2, data))]).grpc, code, f"the upload {upload_id}")
+    expect(connection.call(parca + "MarkUploadFinished", field(1, hashed)).grpc, OK, "after the upload by a hash")
+    for known in (build_id, hashed):
+        status, body = plain(address, "GET", f"/buildid/{known}/executable")
+        expect((status, body == data), (200, True), f"the file as {known}")
     expect(plain(address, "GET", f"/api/v1/debuginfo/{build_id}")[0], 200, "the symbols")
+
+
+def crowd(address, fixtures, binary, build_id):
+    """Many uploads at once, as an agent sends them when it starts: they take little memory, pushes
+    are taken meanwhile, and all of them end."""
+    connection, data = h2.Connection(address), open(binary, "rb").read()
+    path, headers = "/parca.debuginfo.v1alpha1.DebuginfoService/Upload", [("content-type", "application/grpc")]
+    streams = [connection.open("POST", path, headers) for _ in range(24)]
+    # A chunk of which the end is missing, in messages that have other fields, too.
+    sent = framed(field(1, field(3, 1) + field(1, build_id)) + field(9, "unknown")) + framed(field(2, data))
+    for stream in streams:
+        connection.data(stream, sent[:-100], ended=False)
+    for _ in range(5):
+        expect(h2.Connection(address).call(EXPORT, otlp("beside", 1)).grpc, OK, "a push beside uploads")
+    for stream in streams:
+        connection.data(stream, sent[-100:])
+    for stream in streams:
+        answer = connection.wait(stream)
+        expect((answer.grpc, answer.message), (OK, field(1, build_id) + field(2, len(data))), "one of many uploads")
+    # The end of a body within a message, at each of its parts.
+    for length in (3, 5, 8, len(sent) - len(data), len(sent) - 1):
+        stream = connection.open("POST", path, headers)
+        connection.data(stream, sent[:length])
+        expect(connection.wait(stream).grpc, INVALID_ARGUMENT, f"an upload that ends after {length} bytes")
+    # A handler gives its memory back after its answer.
+    until = time.monotonic() + h2.PATIENCE
+    while b"\nassay_memory_budget_used_bytes 0\n" not in plain(address, "GET", "/metrics")[1]:
+        if time.monotonic() > until:
+            sys.exit("Memory is in use after all uploads.")
+        time.sleep(0.05)
 
 
 def parca(address, fixtures):
@@ -539,6 +673,25 @@ def watch(address, fixtures, pid):
     _, answer = streams[0]
     connection.until(lambda: answer.ended, "the end")
     expect(list(messages(answer.body))[0], field(1, 1), "the first status")
+
+
+def interop(address, fixtures):
+    """The service of gRPC's own test clients; tests/long/grpc-interop.sh has those."""
+    path = "/grpc.testing.TestService/"
+    connection = h2.Connection(address)
+    text = "\t\ntest with whitespace\r\nand Unicode BMP \u263a and non-BMP \U0001f608\t\n"
+    answer = connection.call(path + "UnaryCall", field(7, field(1, 2) + field(2, text)))
+    expect(answer.grpc, UNKNOWN, "the status that was asked for")
+    expect(urllib.parse.unquote(answer.header("grpc-message")), text, "its message")
+    expect(len(connection.call(path + "UnaryCall", field(2, 300000)).message), 300008, "a large answer")
+    stream = connection.open("POST", path + "FullDuplexCall", [("content-type", "application/grpc")])
+    for size in (31415, 9, 2653, 58979):  # each answer is there before the next message goes off
+        seen = len(list(messages(connection.answers[stream].body)))
+        connection.data(stream, framed(field(2, field(1, size))), ended=False)
+        connection.until(lambda: len(list(messages(connection.answers[stream].body))) > seen, "an answer")
+    connection.data(stream, b"")
+    expect(connection.wait(stream).grpc, OK, "messages both ways")
+    expect(connection.call(path + "None", b"").grpc, UNIMPLEMENTED, "an unknown method")
 
 
 if __name__ == "__main__":

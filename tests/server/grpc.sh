@@ -14,6 +14,7 @@ if type gcc readelf >/dev/null; then
     gcc -g -Wl,--build-id -o small small.c
     id=$(readelf -n small | sed -n 's/.*Build ID: //p')
     python3 "$ROOT/tests/server/grpc.py" services "${url#http://}" "$FIXTURES" small "$id"
+    python3 "$ROOT/tests/server/grpc.py" crowd "${url#http://}" "$FIXTURES" small "$id"
 fi
 
 # curl: the same routes over both versions.
@@ -27,6 +28,7 @@ if curl --version | grep -qw HTTP2; then
     status 404 --http2-prior-knowledge "$url/none"
     status 400 --http2-prior-knowledge "$url/api/v1/types?wrong=1"
 fi
+python3 "$ROOT/tests/server/grpc.py" cancel "${url#http://}" "$FIXTURES" "$pid"
 python3 "$ROOT/tests/server/grpc.py" parca "${url#http://}" "$FIXTURES"
 get /metrics >metrics.txt
 grep -q '^assay_http_requests_total{.*ProfilesService/Export",status="200"} [1-9]' metrics.txt
@@ -41,6 +43,24 @@ if type gcc readelf nm >/dev/null; then
     python3 "$ROOT/tests/server/grpc.py" binary "${url#http://}" "$FIXTURES" linked "$id" \
         "$(nm linked | sed -n 's/ T hot$//p')" "$(nm linked | sed -n 's/ T main$//p')"
     stop_server
+    # As Parca's agent strips it: no segments, and code sections without bytes and sizes.
+    python3 - <<'PYTHON'
+import struct
+data = bytearray(open("linked", "rb").read())
+table, size, count = struct.unpack_from("<Q", data, 40)[0], *struct.unpack_from("<HH", data, 58)
+for at in range(table, table + size * count, size):
+    kind, flags = struct.unpack_from("<IQ", data, at + 4)
+    if kind == 1 and flags & 4:
+        struct.pack_into("<I", data, at + 4, 8)
+        struct.pack_into("<Q", data, at + 32, 0)
+struct.pack_into("<Q", data, 32, 0)
+struct.pack_into("<H", data, 56, 0)
+open("stripped", "wb").write(data)
+PYTHON
+    start_server stripped --data stripped-store -c keep.yaml
+    python3 "$ROOT/tests/server/grpc.py" binary "${url#http://}" "$FIXTURES" stripped "$id" \
+        "$(nm linked | sed -n 's/ T hot$//p')" "$(nm linked | sed -n 's/ T main$//p')"
+    stop_server
     # Of an export without names, the same binary on this machine gives them, too.
     mkdir -p "home/.debug/.build-id/${id:0:2}/${id:2}"
     cp linked "home/.debug/.build-id/${id:0:2}/${id:2}/elf"
@@ -49,6 +69,18 @@ if type gcc readelf nm >/dev/null; then
         grep -q '^main;hot 105263156$' named.folded || { cat named.folded >&2; exit 1; }
     done
 fi
+
+# The same pushes by HTTP/1.1, gRPC and gRPC-Web make the same store.
+for way in http grpc web; do
+    start_server "$way" --data "store-$way" -c keep.yaml
+    python3 "$ROOT/tests/server/grpc.py" send_all "${url#http://}" "$FIXTURES" "$way" | sed 's| /.* | |' >"$way.codes"
+    stop_server
+    "$ASSAY" store export "store-$way" "$way.export"
+    cmp http.codes "$way.codes"
+    cmp http.export "$way.export"
+done
+[ "$(grep -c ' 0$' http.codes)" -gt 15 ]
+[ "$(stat -c %s http.export)" -gt 50000 ]
 
 start_server watch --in-memory -c keep.yaml
 python3 "$ROOT/tests/server/grpc.py" watch "${url#http://}" "$FIXTURES" "$pid"
@@ -84,6 +116,15 @@ if type openssl >/dev/null; then
     python3 "$ROOT/tests/server/grpc.py" mutual "${url#https://}" "$FIXTURES" server.pem agent.pem agent.key
     stop_server
 fi
+
+# gRPC without a server's services around it.
+mkfifo peer.in
+"$HTTP_PEER" --serve interop <peer.in >peer.out &
+servers+=("$!")
+exec 9>peer.in
+until [ -s peer.out ]; do sleep 0.05; done
+python3 "$ROOT/tests/server/grpc.py" interop "$(head -n 1 peer.out)" "$FIXTURES"
+exec 9>&-
 
 # Tokens and roles hold for gRPC as for everything else.
 "$ASSAY" token create writer --file tokens -r ingest --tenant red >writer.token 2>/dev/null

@@ -15,9 +15,23 @@ from protobuf import field
 
 ADDRESS, PID, SANITIZED = sys.argv[1], sys.argv[2], sys.argv[3] != "0"
 MEMORY_KIB = 192 << 10  # of the process; its limit for work is 64 MiB
+CPU_SECONDS = 3  # of the process, for what one of these peers sends; a tenth of it is usual
+
+
+def cpu_seconds():
+    return time.clock_gettime_ns(~int(PID) << 3 | 2) / 1e9  # the CPU clock of the process
+
+
+used = cpu_seconds()
 
 
 def serves(after):
+    """After each case, which begins where the one before has ended."""
+    global used
+    before, used = used, cpu_seconds()
+    print(f"{after}: {used - before:.2f} s of CPU", flush=True)
+    if used - before > CPU_SECONDS and not SANITIZED:
+        sys.exit(f"The server has spent {used - before:.2f} s on {after}.")
     expect(plain(ADDRESS, "GET", "/ready"), (200, b"ready\n"), f"HTTP/1.1 after {after}")
     connection = h2.Connection(ADDRESS)
     expect(connection.call(EXPORT, otlp("good", 1)).grpc, 0, f"gRPC after {after}")
@@ -128,6 +142,7 @@ except ConnectionResetError:
     pass
 raw.close()
 serves("nonsense")
+until(lambda: metric('assay_http_refused_total{reason="malformed"}') >= 7, "each kind of nonsense counts")
 
 # A bomb of headers: one large entry of the table, and references to it.
 connection = h2.Connection(ADDRESS)
@@ -152,6 +167,7 @@ try:
 except h2.Closed:
     pass
 expect(metric("assay_http2_streams") <= 250, True, "the number of streams")
+expect(metric('assay_http_refused_total{reason="overload"}') > 0 or connection.goaway is not None, True, "refusals count")
 connection.close()
 serves("10,000 streams")
 
@@ -207,7 +223,20 @@ serves("answers that nobody reads")
 for connection in deaf:
     connection.close()
 
-# Half closed: whoever has closed its sending side has gone.
+# Half closed: whoever has closed its sending side has gone, and that counts if it had no answer.
+half_closed = 'assay_http_refused_total{reason="half_closed"}'
+until(lambda: metric("assay_http2_streams") == 0, "the end of all streams")
+before = metric(half_closed)
+connection = h2.Connection(ADDRESS)
+connection.call(EXPORT, otlp("good", 1))
+stream = connection.open("POST", "/grpc.health.v1.Health/Watch", [("content-type", "application/grpc")])
+connection.data(stream, framed(b""))
+connection.until(lambda: connection.answers[stream].body, "the first status")
+half_close(connection.socket)
+ended(connection)
+connection.close()
+until(lambda: metric("assay_http2_streams") == 0, "the end of all streams")
+expect(metric(half_closed), before, "connections that were half closed before, or after an answer")
 for i in range(50):
     connection = h2.Connection(ADDRESS)
     connection.open("POST", EXPORT, [("content-type", "application/grpc")])
@@ -215,6 +244,8 @@ for i in range(50):
     ended(connection)
     connection.close()
 until(lambda: metric("assay_http2_streams") == 0, "the end of all streams")
+expect(metric(half_closed), before + 50, "connections that were half closed")
+serves("half-closed connections")
 
 # Connections that say nothing, or not enough, end by themselves.
 silent = [h2.Connection(ADDRESS, preface=False) for _ in range(20)]

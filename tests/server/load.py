@@ -11,8 +11,11 @@ must be there once, with all of its values; one that wasn't must be there whole 
 import argparse, http.client, json, os, random, re, signal, subprocess, sys, threading, time
 import urllib.parse
 
+import h2
 from protobuf import field, varint
 
+PUSH = "/push.v1.PusherService/Push"
+STREAMS = 4  # at once on each connection of gRPC
 SERVICES = ["load0", "load1", "load2"]
 LEAVES = 4
 DAY_S = 86400
@@ -52,16 +55,33 @@ class Batch:
             self.body += field(1, b"".join(labels) + field(2, field(1, raw)))
 
 
+HALF = 300  # bytes of a call that are sent first
+
+
+def message(batch):
+    return b"\0" + len(batch.body).to_bytes(4, "big") + batch.body
+
+
+def begin_call(connection, batch):
+    stream = connection.open("POST", PUSH, [("content-type", "application/grpc"), ("te", "trailers"),
+                                            ("x-assay-batch-id", batch.id)])
+    connection.data(stream, message(batch)[:HALF], ended=False)
+    return stream
+
+
 class Server:
     def __init__(self, arguments):
         self.arguments, self.process, self.runs = arguments, None, 0
+        store = getattr(arguments, "store", None)
+        self.store = ["--store", store] if store else []
 
     def start(self, wait=True):
         self.runs += 1
         self.log = open(f"server-{self.runs}.log", "w+")
         self.process = subprocess.Popen(
             [os.environ["ASSAY"], "server", "--listen", "127.0.0.1:0", "--data", self.arguments.data,
-             "-c", "load.yaml"], stderr=self.log, stdout=self.log)
+             "-c", "load.yaml", *self.store],
+            stderr=self.log, stdout=self.log)
         if wait:
             self.await_address()
 
@@ -115,7 +135,8 @@ class Load:
         for number in list(self.unsure):
             if self.random.random() < 0.6:
                 self.retry.append(self.unsure.pop(number))
-        self.running = [threading.Thread(target=self.send) for _ in range(self.threads)]
+        send = self.send_streams if self.server.arguments.grpc else self.send
+        self.running = [threading.Thread(target=send) for _ in range(self.threads)]
         for thread in self.running:
             thread.start()
 
@@ -135,7 +156,7 @@ class Load:
             return Batch(self.next - 1, self.clock())
 
     def push(self, connection, batch):
-        connection.request("POST", "/push.v1.PusherService/Push", batch.body,
+        connection.request("POST", PUSH, batch.body,
                            {"Content-Type": "application/proto", "X-Assay-Batch-Id": batch.id})
         answer = connection.getresponse()
         return answer.status, answer.read(), answer.will_close
@@ -151,18 +172,44 @@ class Load:
                 with self.lock:
                     self.unsure[batch.number] = batch
                 break
-            with self.lock:
-                if status == 200:
-                    self.acknowledged[batch.number] = batch
-                else:
-                    # Whoever is refused knows that nothing of it was stored; a retry must do.
-                    self.refusals.append((status, body.decode()))
-                    self.retry.append(batch)
-            if status != 200:
-                time.sleep(0.05)
+            self.answered(batch, status == 200, (status, body.decode()))
             if closed:
                 connection.close()
         connection.close()
+
+    def answered(self, batch, accepted, refusal):
+        with self.lock:
+            if accepted:
+                self.acknowledged[batch.number] = batch
+            else:
+                # Whoever is refused knows that nothing of it was stored; a retry must do.
+                self.refusals.append(refusal)
+                self.retry.append(batch)
+        if not accepted:
+            time.sleep(0.05)
+
+    def send_streams(self):
+        """The same by gRPC, several calls at once, parts of all of them before the rest."""
+        batches = {}
+        try:
+            connection = h2.Connection(f"127.0.0.1:{self.server.port}")
+            while not self.stopping and connection.goaway is None:
+                for batch in [self.take() for _ in range(STREAMS)]:
+                    stream = begin_call(connection, batch)
+                    batches[stream] = batch
+                for stream, batch in batches.items():
+                    connection.data(stream, message(batch)[HALF:])
+                for stream in list(batches):
+                    answer = connection.wait(stream)
+                    if answer.reset is not None:  # nothing was said about it
+                        continue
+                    self.answered(batches.pop(stream), answer.grpc == 0,
+                                  (answer.grpc, answer.header("grpc-message") or ""))
+            connection.close()
+        except (OSError, h2.Closed):
+            pass
+        with self.lock:
+            self.unsure.update({batch.number: batch for batch in batches.values()})
 
     def found(self, service):
         query = urllib.parse.quote('process_cpu:cpu:nanoseconds:cpu:nanoseconds{service_name="%s"}'
@@ -203,6 +250,7 @@ class Load:
         print(f"{when}: {len(self.acknowledged)} acknowledged batches are there once, "
               f"{kept} of {len(everything) - len(self.acknowledged)} others are there whole.",
               flush=True)
+        return kept
 
 
 def check_store(data):
@@ -221,7 +269,7 @@ def settle(server, load):
     load.check("At the end")
     if server.end(signal.SIGTERM):
         sys.exit("The server ended with an error:\n" + server.text())
-    check_store(server.arguments.data)
+    check_store(server.arguments.store or server.arguments.data)
     server.start()
     load.check("After another start")
     server.end(signal.SIGTERM)
@@ -246,6 +294,24 @@ def kill(arguments, server, load):
     settle(server, load)
 
 
+def term_streams(server, load, batch):
+    """The same with a call: the server says goodbye, and answers what has begun."""
+    begun = h2.Connection(f"127.0.0.1:{server.port}")
+    stream = begin_call(begun, batch)
+    begun.request("GET", "/ready")
+    server.process.send_signal(signal.SIGTERM)
+    begun.until(lambda: begun.goaway is not None, "the server's goodbye")
+    begun.data(stream, message(batch)[HALF:])
+    answer = begun.wait(stream)
+    if (begun.goaway, answer.grpc) != (h2.NO_ERROR, 0):
+        sys.exit(f"A call that had begun was answered {answer.grpc}: {answer.header('grpc-message')}")
+    begun.close()
+    load.acknowledged[batch.number] = batch
+    if server.process.wait(timeout=60):
+        sys.exit("The server ended with an error:\n" + server.text())
+    load.end()
+
+
 def term(arguments, server, load):
     """Ending it gracefully under load: what it had begun to take gets its answer."""
     for i in range(arguments.rounds):
@@ -253,6 +319,9 @@ def term(arguments, server, load):
         load.begin()
         time.sleep(load.random.uniform(0.1, 0.6))
         batch = load.take()
+        if arguments.grpc:
+            term_streams(server, load, batch)
+            continue
         half = len(batch.body) // 2
         begun = http.client.HTTPConnection("127.0.0.1", server.port, timeout=120)
         begun.putrequest("POST", "/push.v1.PusherService/Push")
@@ -276,10 +345,11 @@ def term(arguments, server, load):
             sys.exit("The server ended with an error:\n" + server.text())
         load.end()
     for status, body in load.refusals:
-        if status != 503 or "shutting down" not in body:
+        if status != (14 if arguments.grpc else 503) or "shutting down" not in body:
             sys.exit(f"A push was answered {status}: {body}")
     server.start()
-    load.check("After ending it")
+    if load.check("After ending it") and arguments.grpc:
+        sys.exit("Calls were stored, and their answers lost.")
     settle(server, load)
 
 
@@ -344,6 +414,8 @@ def main():
     parser.add_argument("--longest", type=float, default=0.8)
     parser.add_argument("--threads", type=int, default=6)
     parser.add_argument("--data", default="load-data")
+    parser.add_argument("--store", help="URL of the server's store, if not its data directory")
+    parser.add_argument("--grpc", action="store_true", help="push by gRPC instead of HTTP/1.1")
     parser.add_argument("--clock-file", help="seconds to add to the clock, as faketime has it")
     arguments = parser.parse_args()
     with open("load.yaml", "w") as config:

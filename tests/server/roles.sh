@@ -12,21 +12,20 @@ start_server roles --data store --tokens tokens -c keep.yaml --access-log --log-
 
 # Routes are the program's own; who may what stands here. What is in none of these lists is for
 # readers: a route that needs no token, or another role, has to be added.
-anybody='/ready /api /api/v1/openapi.json / /explore /compare /function /functions /findings /files /recordings /agents /symbols /assets/*
-/grpc.health.v1.Health/* /grpc.health.v1.Health/Check /grpc.health.v1.Health/Watch /grpc.reflection.v1.ServerReflection/ServerReflectionInfo
-/grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo'
+anybody=$(cat "$ROOT/tests/server/open_routes.txt")
 senders='/api/v1/push /v1development/profiles /ingest /pyroscope/ingest /push.v1.PusherService/Push
 /parca.profilestore.v1alpha1.ProfileStoreService/WriteRaw /api/profiles/writeraw /v1/profiles
 /api/v1/debuginfo /api/v1/debuginfo/* /api/v1/sources /api/v1/sources/* /debuginfo.v1alpha1.DebuginfoService/*
 /api/v1/agents/report /api/v1/agents/orders
 /opentelemetry.proto.collector.profiles.v1development.ProfilesService/Export
+/v1/traces /opentelemetry.proto.collector.trace.v1.TraceService/Export
 /parca.profilestore.v1alpha1.ProfileStoreService/* /parca.profilestore.v1alpha1.ProfileStoreService/Write
 /parca.profilestore.v1alpha1.ProfileStoreService/WriteArrow /parca.debuginfo.v1alpha1.DebuginfoService/Upload
 /parca.debuginfo.v1alpha1.DebuginfoService/*'
 admins='/api/v1/admin/delete /api/v1/admin/acknowledge /api/v1/admin/retention/resume /api/v1/audit /api/v1/control'
 # One address, and who may what depends on the method.
-admin_methods='POST/api/v1/recordings DELETE/api/v1/recordings/* DELETE/api/v1/symbols/* DELETE/api/v1/maps/* DELETE/api/v1/baselines/*'
-sender_methods='POST/api/v1/maps POST/api/v1/baselines POST/api/v1/marks'
+admin_methods='POST/api/v1/recordings DELETE/api/v1/recordings/* DELETE/api/v1/symbols/* DELETE/api/v1/maps/* DELETE/api/v1/baselines/* POST/api/v1/pins DELETE/api/v1/pins/*'
+sender_methods='POST/api/v1/maps POST/api/v1/baselines POST/api/v1/marks POST/api/v1/views DELETE/api/v1/views/* POST/api/v1/notes DELETE/api/v1/notes/*'
 sed -n 's/^ *{"\([A-Z]*\)", "\([^"]*\)".*/\1 \2/p' "$ROOT/src/server/routes.c" >routes.txt
 [ "$(wc -l <routes.txt)" -gt 30 ]
 role_of() {

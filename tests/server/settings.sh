@@ -100,5 +100,5 @@ ls profiles/*/raw-*.assay >/dev/null
 if "$ASSAY" server --data main --store memory: --listen 127.0.0.1:0 2>second.log; then exit 1; fi
 grep -F 'main is in use by another process' second.log
 stop_server
-if "$ASSAY" server --data main --store clickhouse://host 2>second.log; then exit 1; fi
-grep -F 'No store engine has the scheme "clickhouse"; use file:DIR or memory:.' second.log
+if "$ASSAY" server --data main --store redis://host 2>second.log; then exit 1; fi
+grep -F 'No store engine has the scheme "redis"; use file:DIR, memory: or' second.log

@@ -7,8 +7,10 @@ all, one of them recursive. The base is the fleet an hour before.
 import collections
 import concurrent.futures
 import json
+import os
 import random
 import re
+import subprocess
 import sys
 import urllib.parse
 import urllib.request
@@ -24,7 +26,7 @@ def get(path, **parameters):
     pairs = urllib.parse.urlencode({**RANGE, **parameters}, doseq=True)
     with urllib.request.urlopen(f"{URL}/api/v1/{path}?{pairs}") as answer:
         body = answer.read()
-    return body.decode() if parameters.get("format") == "html" else json.loads(body)
+    return json.loads(body) if parameters.get("format") in (None, "flame") else body
 
 
 # ---- the fleet ----
@@ -53,7 +55,7 @@ def push(job):
     urllib.request.urlopen(request).read()
 
 
-def send():
+def make():
     rng = random.Random(1)
     sides = [collections.Counter(), collections.Counter()]
     jobs = []
@@ -62,9 +64,12 @@ def send():
             stacks = stacks_of(service, rng, 1 + (side and service % 3))
             sides[side].update(stacks)
             jobs.append((service, time, stacks))
+    return sides, jobs
+
+
+def send(jobs):
     with concurrent.futures.ThreadPoolExecutor(16) as pool:
         list(pool.map(push, jobs))
-    return sides
 
 
 # ---- the truth ----
@@ -284,8 +289,37 @@ def check_diff(base, new):
     assert check_tree(answer["flame"], base, "base", "base_cut") == answer["base"]["quality"]["cut"]
 
 
+def export(kind, **parameters):
+    """Stacks of an exported file, as `assay` reads them."""
+    name = f"fleet.{kind}"
+    with open(name, "wb") as file:
+        file.write(get("profile", format=kind, **parameters))
+    out = collections.Counter()
+    folded = subprocess.run([os.environ["ASSAY"], "convert", name, "--input-format", kind, "--to", "folded", "-o", "-"],
+                            check=True, capture_output=True, text=True).stdout
+    for line in folded.splitlines():
+        stack, value = line.rsplit(" ", 1)
+        out[tuple(stack.split(";"))] += int(value)
+    return out
+
+
+def check_exports(stacks):
+    for kind in ("pprof", "folded", "speedscope", "otlp"):
+        assert export(kind) == stacks, kind
+    below = {p: v for p, v in stacks.items() if p[:3] == ("main", "run", "svc7.step1")}
+    assert export("pprof", focus=["main", "run", "svc7.step1"]) == below
+    # A page that is taken along has all stacks, too.
+    page = get("flame", format="html").decode()
+    flame = json.loads(re.search(r'id="flame-data">(.*?)</script>', page, re.DOTALL).group(1))
+    assert tree_totals(flame) == (prefix_totals(stacks), 0)
+
+
 def main():
-    base, new = send()
+    (base, new), jobs = make()
+    # Exported files are whole, which takes more memory than tables.
+    if sys.argv[2:] == ["exports"]:
+        return check_exports(new)
+    send(jobs)
     check_top(new)
     check_search(new)
     check_simpler(new)

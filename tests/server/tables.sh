@@ -7,3 +7,6 @@ printf 'retention: {raw: 0, ten_minutes: 0, hour: 0, day: 0}\nlimits: {query_mem
 start_server tables --data data -c small.yaml
 python3 "$ROOT/tests/server/tables.py" "$url"
 stop_server
+start_server exports --data data -c keep.yaml
+python3 "$ROOT/tests/server/tables.py" "$url" exports
+stop_server

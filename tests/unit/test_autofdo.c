@@ -86,6 +86,63 @@ static void for_gcc(void **state)
     profile_release(&profile);
 }
 
+static void add_to(struct profile *profile, const char *name, const uint32_t *frames, size_t count,
+                   int64_t value)
+{
+    unsigned type =
+        profile_type(profile, profile_cstring(profile, name), profile_cstring(profile, "count"));
+    uint32_t node = profile_stack(profile, frames, count);
+    profile_add_value(profile, profile_sample(profile, node, 0, 0, 0), type, value);
+}
+
+/* Executions replace samples, branches to an entry are calls, others are not. */
+static void branch_stacks(void **state)
+{
+    (void)state;
+    struct profile profile;
+    struct error error = {0};
+    _cleanup_buffer_ struct buffer out = {0}, binary = {0};
+    fill(&profile);
+    uint32_t entry = frame_of(&profile, "work", 10, 10, 0x1f0, false);
+    uint32_t body = frame_of(&profile, "work", 10, 12, 0x1f8, false);
+    uint32_t body_tail = frame_of(&profile, "work", 10, 12, 0x1f9, false);
+    uint32_t call = frame_of(&profile, "main", 1, 5, 0x100, false);
+    uint32_t after = frame_of(&profile, "main", 1, 5, 0x105, false);
+    add_to(&profile, "executions", &entry, 1, 20);
+    add_to(&profile, "executions", &body, 1, 60);
+    add_to(&profile, "executions", &body_tail, 1, 60);
+    add_to(&profile, "executions", &call, 1, 21);
+    add_to(&profile, "executions", &after, 1, 19);
+    add_to(&profile, "taken_branches", (uint32_t[]){call, entry}, 2, 20);
+    add_to(&profile, "taken_branches", (uint32_t[]){body_tail, body}, 2, 40);
+    add_to(&profile, "taken_branches", (uint32_t[]){body_tail, after}, 2, 19);
+    assert_int_equal(
+        format_autofdo.write(&out, &profile, &(struct write_options){.type = -1}, &error), 0);
+    assert_string_equal(buffer_text(&out), "work:80:20\n"
+                                           " 0: 20\n"
+                                           " 2: 60\n"
+                                           "main:21:21\n"
+                                           " 4: 21 work:20\n");
+    assert_int_equal(
+        format_autofdo_gcc.write(&binary, &profile, &(struct write_options){.type = -1}, &error),
+        0);
+    /* A line's head is its offset, how many targets it has and its count; then come the targets. */
+    const struct __attribute__((packed)) {
+        uint32_t offset, targets;
+        uint64_t count;
+        uint32_t kind;
+        uint64_t target, calls;
+    } line = {4 << 16, 1, 21, 0, 2, 20};
+    assert_non_null(memmem(binary.data, binary.length, &line, sizeof(line)));
+    /* Samples are still there for those who ask. */
+    out.length = 0;
+    int samples = (int)profile_find_type(&profile, "samples");
+    assert_int_equal(
+        format_autofdo.write(&out, &profile, &(struct write_options){.type = samples}, &error), 0);
+    assert_non_null(strstr(buffer_text(&out), "work:168:3\n"));
+    profile_release(&profile);
+}
+
 static void too_little(void **state)
 {
     (void)state;
@@ -111,6 +168,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(for_clang),
         cmocka_unit_test(for_gcc),
+        cmocka_unit_test(branch_stacks),
         cmocka_unit_test(too_little),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -4,6 +4,7 @@
 #include "base/memory.h"
 #include "profile/calltree.h"
 #include "profile/functions.h"
+#include "profile/library.h"
 #include "unit.h"
 
 static uint32_t frame_of(struct profile *profile, const char *name, uint32_t line, bool inlined)
@@ -626,6 +627,82 @@ static void test_simpler_trees(void **state)
     check_row(&recursion, "walk", 7, 7);
 }
 
+/* The page has the same table: web/test/transform.test.ts. */
+static void test_libraries_of_functions(void **state)
+{
+    (void)state;
+    char path[512], line[1024];
+    size_t count = 0;
+    snprintf(path, sizeof(path), "%s/libraries.tsv", getenv("FIXTURES"));
+    FILE *file = fopen(path, "r");
+    assert_non_null(file);
+    while (fgets(line, sizeof(line), file)) {
+        char *rest = line, *fields[4];
+        line[strcspn(line, "\n")] = 0;
+        for (int i = 0; i < 4; i++)
+            assert_non_null(fields[i] = strsep(&rest, "\t"));
+        struct calltree_function function = {
+            .name = fields[0], .length = strlen(fields[0]), .file = fields[1], .binary = fields[2]};
+        struct package library = library_of(&function);
+        if (library.length != strlen(fields[3]) ||
+            memcmp(library.text, fields[3], library.length) != 0)
+            fail_msg("%s: %.*s instead of %s", fields[0], (int)library.length, library.text,
+                     fields[3]);
+        count++;
+    }
+    fclose(file);
+    assert_true(count > 30);
+}
+
+static void test_own_code_has_what_libraries_take(void **state)
+{
+    (void)state;
+    static const char *const none[] = {CALLTREE_NO_LIBRARIES}, *const all[] = {
+                                                                   CALLTREE_ALL_LIBRARIES};
+    _cleanup_profile_ struct profile profile;
+    _cleanup_calltree_ struct calltree own, folded;
+    _cleanup_function_table_ struct function_table table;
+    profile_init(&profile, PROFILE_ALL);
+    unsigned type = type_of(&profile, "cpu", "nanoseconds");
+    add_stack(&profile, type, "shop.Main;java.util.HashMap.get;shop.Cart.add;java.lang.String.hash",
+              5);
+    add_stack(&profile, type, "java.lang.Thread.run;shop.Cart.add", 3);
+    calltree_init(&own);
+    calltree_init(&folded);
+    assert_int_equal(calltree_add(&own, &profile, CALLTREE_NEW, NULL), 0);
+    assert_int_equal(calltree_add(&folded, &profile, CALLTREE_NEW, NULL), 0);
+    calltree_simplify(&own, &(struct calltree_simpler){.fold = none, .fold_count = 1});
+    function_table_init(&table);
+    add_tree(&table, &own, &(struct function_choice){0});
+    assert_int_equal(table.count, 2);
+    check_row(&table, "shop.Cart.add", 8, 8);
+    check_row(&table, "shop.Main", 0, 5);
+    calltree_simplify(&folded, &(struct calltree_simpler){.fold = all, .fold_count = 1});
+    assert_true(find_node(&folded, "shop.Main;java;shop.Cart.add;java"));
+}
+
+/* A package counts once for a stack that enters it twice. */
+static void test_rows_of_packages(void **state)
+{
+    (void)state;
+    _cleanup_profile_ struct profile profile;
+    _cleanup_calltree_ struct calltree tree;
+    _cleanup_function_table_ struct function_table table;
+    profile_init(&profile, PROFILE_ALL);
+    unsigned type = type_of(&profile, "cpu", "nanoseconds");
+    add_stack(&profile, type, "a.run;b/c.go;b/d.x;b/c.stop", 5);
+    add_stack(&profile, type, "a.run;b/c.go", 2);
+    calltree_init(&tree);
+    assert_int_equal(calltree_add(&tree, &profile, CALLTREE_NEW, NULL), 0);
+    function_table_init(&table);
+    add_tree(&table, &tree, &(struct function_choice){.grouping = FUNCTIONS_BY_PACKAGE});
+    assert_int_equal(table.count, 3);
+    check_row(&table, "b/c", 7, 7);
+    check_row(&table, "b/d", 0, 5);
+    check_row(&table, "a", 0, 7);
+    assert_int_equal(table.total[CALLTREE_NEW], 7);
+}
+
 /* Nodes that were chosen from a part get the values of all. */
 static void test_frozen_trees_are_exact(void **state)
 {
@@ -673,6 +750,9 @@ int main(void)
         cmocka_unit_test(test_states_one_by_one),
         cmocka_unit_test(test_table_counts_a_stack_once),
         cmocka_unit_test(test_simpler_trees),
+        cmocka_unit_test(test_libraries_of_functions),
+        cmocka_unit_test(test_own_code_has_what_libraries_take),
+        cmocka_unit_test(test_rows_of_packages),
         cmocka_unit_test(test_frozen_trees_are_exact),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

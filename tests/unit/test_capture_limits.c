@@ -7,6 +7,8 @@
 #include <sys/wait.h>
 
 #include "base/clock.h"
+#include "base/memory.h"
+#include "capture/record/contexts.h"
 #include "capture/record/excess.h"
 #include "capture/record/flood.h"
 #include "capture/record/processes.h"
@@ -149,6 +151,18 @@ static void long_lists_take_a_share_of_time(void **state)
     assert_int_equal(self->count, 1024); /* what is known stays */
     /* Another user's processes are still looked up: there is as much for him as was left. */
     assert_true(shares_left(&processes.lookups, geteuid() + 1) > 20 * 1000000);
+    /* Nor for what processes publish: that has a smaller share of its own. */
+    static struct contexts contexts;
+    struct runtime_reader reader = {0};
+    contexts_init(&contexts);
+    int64_t now = monotonic_ns(), began = clock_ns(CLOCK_THREAD_CPUTIME_ID);
+    for (int i = 0; i < 300; i++)
+        contexts_look_published(&contexts, &processes, self, &reader, true, now += SECOND / 40);
+    int64_t took = clock_ns(CLOCK_THREAD_CPUTIME_ID) - began;
+    assert_true(processes.searches.held <= 25 * 1000000);
+    assert_true(took < 20 * MAX(self->search_ns, 5 * 1000000));
+    assert_true(shares_left(&processes.searches, geteuid() + 1) > 10 * 1000000);
+    contexts_release(&contexts);
     processes_release(&processes);
     modules_release(&modules);
     munmap(room, PAGES * 2 * page);

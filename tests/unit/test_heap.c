@@ -14,6 +14,7 @@
 // clang-format on
 
 #include "base/memory.h"
+#include "capture/heap/kept.h"
 #include "capture/heap/live.h"
 #include "capture/heap/reader.h"
 #include "elf/usdt/usdt.h"
@@ -132,10 +133,14 @@ static void library_threads(void **state)
 
 /* ---- live samples ---- */
 
+/* Against a plain table of what is live, with compaction and a process that goes away. */
 static void live_model(void **state)
 {
     (void)state;
-    static bool there[4][2000];
+    static struct {
+        bool there;
+        unsigned weight;
+    } model[4][2000];
     struct heap_live live;
     size_t count = 0;
     unsigned random = 1;
@@ -143,33 +148,61 @@ static void live_model(void **state)
     for (unsigned i = 0; i < 200000; i++) {
         random = random * 1664525u + 1013904223u;
         uint32_t pid = random >> 30, number = (random >> 10) % 2000;
-        struct heap_live_entry entry = {.pid = pid + 1, .pointer = 16 + number * 16, .weight = i};
+        uint64_t pointer = 16 + number * 16;
         if (random & 512) {
-            assert_true(heap_live_add(&live, &entry));
-            count += !there[pid][number];
-            there[pid][number] = true;
+            uint32_t process = heap_live_process(&live, pid + 1);
+            uint32_t site = heap_live_site(&live, process, number % 50, number % 3);
+            assert_true(
+                heap_live_add(&live, site,
+                              &(struct heap_live_sample){
+                                  .pointer = pointer, .weight = i, .objects = 1.5, .time_ns = i}));
+            count += !model[pid][number].there;
+            model[pid][number].there = true;
+            model[pid][number].weight = i;
         } else {
-            assert_int_equal(heap_live_remove(&live, entry.pid, entry.pointer), there[pid][number]);
-            count -= there[pid][number];
-            there[pid][number] = false;
+            assert_int_equal(heap_live_remove(&live, pid + 1, pointer), model[pid][number].there);
+            count -= model[pid][number].there;
+            model[pid][number].there = false;
         }
         assert_int_equal(live.used, count);
         if (i == 100000) {
-            heap_live_forget(&live, 2);
+            heap_live_forget(&live, heap_live_find_process(&live, 2));
+            assert_int_equal(heap_live_find_process(&live, 2), HEAP_LIVE_NONE);
             for (unsigned j = 0; j < 2000; j++) {
-                count -= there[1][j];
-                there[1][j] = false;
+                count -= model[1][j].there;
+                model[1][j].there = false;
             }
         }
+        if (i % 50000 == 0)
+            heap_live_compact(&live);
     }
     size_t at = 0, seen = 0;
     const struct heap_live_entry *entry;
+    uint64_t entries_bytes = 0, sites_bytes = 0;
     while ((entry = heap_live_next(&live, &at))) {
-        assert_true(there[entry->pid - 1][(entry->pointer - 16) / 16]);
+        uint32_t pid = live.processes[entry->process].pid - 1;
+        assert_true(model[pid][(entry->pointer - 16) / 16].there);
+        assert_int_equal(entry->weight, model[pid][(entry->pointer - 16) / 16].weight);
+        assert_int_equal(live.sites[entry->site].process, entry->process);
+        entries_bytes += entry->weight;
         seen++;
     }
     assert_int_equal(seen, count);
+    double objects = 0;
+    for (uint32_t i = 0; i < live.site_count; i++) {
+        sites_bytes += live.sites[i].bytes;
+        objects += live.sites[i].objects;
+    }
+    assert_int_equal(sites_bytes, entries_bytes);
+    assert_true(objects == 1.5 * (double)count);
     heap_live_release(&live);
+}
+
+static bool add_one(struct heap_live *live, uint32_t pid, uint64_t pointer, uint64_t weight)
+{
+    uint32_t site = heap_live_site(live, heap_live_process(live, pid), 1, 1);
+    return heap_live_add(live, site,
+                         &(struct heap_live_sample){.pointer = pointer, .weight = weight});
 }
 
 static void live_limits(void **state)
@@ -178,17 +211,113 @@ static void live_limits(void **state)
     struct heap_live live;
     heap_live_init(&live, 100, 60);
     for (uint64_t i = 1; i <= 80; i++)
-        assert_int_equal(
-            heap_live_add(&live, &(struct heap_live_entry){.pid = 1, .pointer = i, .weight = 5}),
-            i <= 60);
+        assert_int_equal(add_one(&live, 1, i, 5), i <= 60);
     for (uint64_t i = 1; i <= 80; i++)
-        assert_int_equal(heap_live_add(&live, &(struct heap_live_entry){.pid = 2, .pointer = i}),
-                         i <= 40);
+        assert_int_equal(add_one(&live, 2, i, 0), i <= 40);
     assert_int_equal(live.refused, 20 + 40);
     assert_int_equal(live.refused_bytes, 100);
-    assert_false(heap_live_add(&live, &(struct heap_live_entry){.pid = 1}));
-    assert_true(sizeof(struct heap_live_entry) * 4 / 3 <= 64);
+    assert_int_equal(live.processes[heap_live_find_process(&live, 1)].refused, 20);
+    assert_false(add_one(&live, 1, 0, 1));
+    assert_false(add_one(&live, 1, 1ull << 48, 1));
+    assert_false(heap_live_remove(&live, 1, 1 + (1ull << 48)));
+    assert_int_equal(heap_live_process(&live, 0), HEAP_LIVE_NONE);
     heap_live_release(&live);
+    /* Of a full table, and of one that has just grown. */
+    heap_live_init(&live, HEAP_LIVE_MAX, HEAP_LIVE_MAX);
+    for (uint64_t i = 1; i <= HEAP_LIVE_MAX; i++) {
+        assert_true(add_one(&live, 1, i * 16, 1));
+        if (i >= 8192)
+            assert_true(heap_live_memory(&live) <= 64 * i);
+    }
+    assert_false(add_one(&live, 1, 16 + 16ull * HEAP_LIVE_MAX, 1));
+    heap_live_release(&live);
+}
+
+/* Processes without entries make room for others; those with entries don't. */
+static void live_processes(void **state)
+{
+    (void)state;
+    struct heap_live live;
+    heap_live_init(&live, HEAP_LIVE_MAX, HEAP_LIVE_PROCESS_MAX);
+    for (uint32_t pid = 1; pid <= HEAP_LIVE_PROCESSES_MAX; pid++)
+        assert_true(add_one(&live, pid, 16, pid));
+    assert_int_equal(heap_live_process(&live, 1u << 20), HEAP_LIVE_NONE);
+    for (uint32_t turn = 1; turn <= 20000; turn++) {
+        assert_true(heap_live_remove(&live, turn, 16));
+        assert_true(add_one(&live, turn + HEAP_LIVE_PROCESSES_MAX, 16, turn));
+        assert_int_equal(heap_live_find_process(&live, turn), HEAP_LIVE_NONE);
+    }
+    assert_int_equal(live.used, HEAP_LIVE_PROCESSES_MAX);
+    assert_true(live.process_index.used < 4 * HEAP_LIVE_PROCESSES_MAX);
+    heap_live_release(&live);
+}
+
+/* Times keep their order and about their distance, over days. */
+static void live_times(void **state)
+{
+    (void)state;
+    struct heap_live live;
+    heap_live_init(&live, HEAP_LIVE_MAX, HEAP_LIVE_PROCESS_MAX);
+    uint32_t site = heap_live_site(&live, heap_live_process(&live, 1), 1, 1);
+    const int64_t hour_ns = 3600000000000;
+    for (uint64_t i = 1; i <= 100; i++)
+        assert_true(heap_live_add(
+            &live, site,
+            &(struct heap_live_sample){.pointer = i, .time_ns = hour_ns * (int64_t)i}));
+    const struct heap_live_entry *entry;
+    for (size_t at = 0; (entry = heap_live_next(&live, &at));) {
+        int64_t off_ns = heap_live_time_ns(&live, entry) - hour_ns * (int64_t)entry->pointer;
+        assert_true(off_ns <= 0 && off_ns >= -hour_ns / 100);
+    }
+    heap_live_release(&live);
+}
+
+/* ---- stacks that stay ---- */
+
+static uint32_t make_frame(struct profile *profile, uint64_t address)
+{
+    struct profile_mapping mapping = {.file = profile_cstring(profile, "/bin/program"),
+                                      .build_id = profile_cstring(profile, "abcd"),
+                                      .offset = 4096};
+    struct profile_frame frame = {.address = address,
+                                  .mapping = profile_mapping(profile, &mapping)};
+    if (address % 2) {
+        struct profile_function function = {.name = profile_cstring(profile, "function")};
+        frame.function = profile_function(profile, &function);
+    }
+    return profile_frame(profile, &frame);
+}
+
+static void kept_stacks(void **state)
+{
+    (void)state;
+    struct kept kept;
+    struct profile first, second;
+    kept_init(&kept);
+    profile_init(&first, PROFILE_LABELS | PROFILE_ADDRESSES);
+    profile_init(&second, PROFILE_LABELS | PROFILE_ADDRESSES);
+    make_frame(&second, 77); /* so that ids differ */
+    uint32_t frames[] = {make_frame(&first, 10), make_frame(&first, 11), make_frame(&first, 12)};
+    struct profile_label label = {.key = profile_cstring(&first, "pid"), .number = 7};
+    uint32_t labels = profile_label_set(&first, &label, 1);
+    uint32_t stack = kept_stack_in(&kept, &first, frames, 3);
+    uint32_t set = kept_labels_in(&kept, &first, labels);
+    assert_int_equal(kept_stack_in(&kept, &first, frames, 3), stack);
+    assert_int_equal(kept_stack_out(&kept, &first, stack), profile_stack(&first, frames, 3));
+    uint32_t moved[] = {make_frame(&second, 10), make_frame(&second, 11), make_frame(&second, 12)};
+    assert_int_equal(kept_stack_out(&kept, &second, stack), profile_stack(&second, moved, 3));
+    assert_int_equal(kept_stack_in(&kept, &second, moved, 3), stack);
+    size_t count;
+    uint32_t out = kept_labels_out(&kept, &second, set);
+    const struct profile_label *list = profile_labels(&second, out, &count);
+    assert_int_equal(count, 1);
+    assert_int_equal(list[0].number, 7);
+    assert_string_equal(profile_text(&second, list[0].key), "pid");
+    assert_int_equal(kept_stack_in(&kept, &second, NULL, 0), 0);
+    assert_int_equal(kept_stack_out(&kept, &second, 0), 0);
+    profile_release(&first);
+    profile_release(&second);
+    kept_release(&kept);
 }
 
 /* ---- probes ---- */
@@ -280,15 +409,12 @@ static void hostile_ring(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(weights),
-        cmocka_unit_test(gaps),
-        cmocka_unit_test(unbiased),
-        cmocka_unit_test(library_table),
-        cmocka_unit_test(library_threads),
-        cmocka_unit_test(live_model),
-        cmocka_unit_test(live_limits),
-        cmocka_unit_test(arguments),
-        cmocka_unit_test(maps),
+        cmocka_unit_test(weights),         cmocka_unit_test(gaps),
+        cmocka_unit_test(unbiased),        cmocka_unit_test(library_table),
+        cmocka_unit_test(library_threads), cmocka_unit_test(live_model),
+        cmocka_unit_test(live_limits),     cmocka_unit_test(live_processes),
+        cmocka_unit_test(live_times),      cmocka_unit_test(kept_stacks),
+        cmocka_unit_test(arguments),       cmocka_unit_test(maps),
         cmocka_unit_test(hostile_ring),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -19,6 +19,18 @@ static void heap(void **state)
     profile_release(&profile);
 }
 
+/* Lengths of texts came with the third version of the file. */
+static void second_version(void **state)
+{
+    (void)state;
+    struct profile profile;
+    must_read(&profile, PROFILE_LABELS,
+              "v 10250 2\nX ./x\ns /lib/x\ns main\ns a b\ni 10 1 2\ni 20 1 3\nt 1 0\nt 2 1\n"
+              "a 64 2\n+ 0\n");
+    assert_folded(&profile, "alloc_space", "main;a b 100\n");
+    profile_release(&profile);
+}
+
 static void bad_input(void **state)
 {
     (void)state;
@@ -39,6 +51,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(heap),
+        cmocka_unit_test(second_version),
         cmocka_unit_test(bad_input),
         cmocka_unit_test(damage),
     };

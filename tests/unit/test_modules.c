@@ -7,6 +7,7 @@
 #include <linux/seccomp.h>
 #include <sched.h>
 #include <signal.h>
+#include <sys/inotify.h>
 #include <sys/mman.h>
 #include <sys/mount.h>
 #include <sys/prctl.h>
@@ -114,6 +115,28 @@ static void assert_content(const struct module *module, uint8_t number)
     assert_int_equal(pread(fd, id, sizeof(id), BUILD_ID_AT), 4);
     close(fd);
     assert_int_equal(id[3], number);
+}
+
+/* Somebody has mounted something else over a file that is mapped. To open a device can do
+ * something, so what is no regular file isn't opened at all. */
+static void other_things_are_not_opened(void **state)
+{
+    (void)state;
+    char events[4096];
+    struct stat found;
+    const char *path = full_path("thing");
+    assert_int_equal(mkfifo(path, 0600), 0);
+    int watch = inotify_init1(IN_NONBLOCK | IN_CLOEXEC);
+    assert_true(inotify_add_watch(watch, path, IN_OPEN) >= 0);
+    struct module_request request = {
+        .path = path, .pid = (uint32_t)getpid(), .ancestors = {(uint32_t)getppid()}};
+    assert_true(module_file_find(&modules, &request, &found) < 0);
+    assert_int_equal(module_file_in_root((uint32_t)getpid(), path), -EINVAL);
+    assert_int_equal(read(watch, events, sizeof(events)), -1);
+    int fd = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC); /* it would have been seen */
+    assert_true(read(watch, events, sizeof(events)) > 0);
+    close(fd);
+    close(watch);
 }
 
 static void what_is_no_file(void **state)
@@ -571,6 +594,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         CASE(what_is_no_file),
+        CASE(other_things_are_not_opened),
         CASE(the_vdso),
         CASE(files_by_name_only),
         CASE(what_can_not_be_read),

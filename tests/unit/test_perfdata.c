@@ -135,11 +135,80 @@ static void copied_stacks(void **state)
 
 /* ---- damage ---- */
 
+static int64_t value_at(const struct profile *profile, const char *type, uint64_t from, uint64_t to)
+{
+    unsigned column = profile_find_type(profile, type);
+    assert_true(column < profile->type_count);
+    for (size_t row = 0; row < profile->samples.count; row++) {
+        const struct profile_node *leaf = &profile->nodes[profile->samples.node[row]];
+        uint64_t parent =
+            leaf->parent ? profile->frames[profile->nodes[leaf->parent].frame].address : 0;
+        if (profile->frames[leaf->frame].address == to && parent == from &&
+            profile->samples.values[column][row])
+            return profile->samples.values[column][row];
+    }
+    return 0;
+}
+
+/* Between two branches, all addresses were executed; offsets are those of the file. */
+static void branches(void **state)
+{
+    (void)state;
+    struct profile profile;
+    read_fixture(&profile, PROFILE_ALL, "branches.data");
+    assert_int_equal(total_of(&profile, "samples"), 3);
+    assert_int_equal(total_of(&profile, "cycles"), 3000);
+    assert_string_equal(profile_text(&profile, profile.default_type), "cycles");
+    assert_int_equal(value_at(&profile, "executions", 0, 0x1100), 1);
+    assert_int_equal(value_at(&profile, "executions", 0, 0x1104), 1);
+    assert_int_equal(value_at(&profile, "executions", 0, 0x1105), 0);
+    assert_int_equal(value_at(&profile, "executions", 0, 0x1109), 1);
+    assert_int_equal(value_at(&profile, "executions", 0, 0x110e), 1);
+    assert_int_equal(value_at(&profile, "executions", 0, 0x110f), 0);
+    assert_int_equal(value_at(&profile, "executions", 0, 0x1200), 2);
+    assert_int_equal(value_at(&profile, "executions", 0, 0x1203), 2);
+    /* 5 + 6 bytes of the loop, and 4 of the function twice. */
+    assert_int_equal(total_of(&profile, "executions"), 5 + 6 + 8);
+    assert_int_equal(value_at(&profile, "taken_branches", 0x1104, 0x1200), 3);
+    assert_int_equal(value_at(&profile, "taken_branches", 0x1203, 0x1109), 2);
+    assert_int_equal(value_at(&profile, "taken_branches", 0x110e, 0x1100), 2);
+    assert_int_equal(total_of(&profile, "taken_branches"), 7); /* without the kernel's */
+    profile_release(&profile);
+    /* Who doesn't look at lines has no use for them. */
+    read_fixture(&profile, PROFILE_LABELS, "branches.data");
+    assert_int_equal(profile_find_type(&profile, "executions"), PROFILE_TYPES_MAX);
+    profile_release(&profile);
+}
+
+/* perf was killed in the middle of a record. */
+static void unfinished(void **state)
+{
+    (void)state;
+    _cleanup_buffer_ struct buffer content = {0};
+    char path[512];
+    struct error error = {0};
+    snprintf(path, sizeof(path), "%s/perf-data/pipe.data", getenv("FIXTURES"));
+    assert_int_equal(file_read(path, 1 << 20, &content, &error), 0);
+    static const char rest[] = "[ perf record: Woken up 1 times to write data ]";
+    buffer_add(&content, rest, strlen(rest));
+    struct profile profile;
+    struct source source;
+    profile_init(&profile, PROFILE_ALL);
+    assert_int_equal(source_open_memory(&source, "test", content.data, content.length, 0, &error),
+                     0);
+    assert_int_equal(format_perf_data.read(&source, &profile, &error), 0);
+    assert_non_null(strstr(source.warning, "record is incomplete"));
+    source_release(&source);
+    assert_folded(&profile, "samples", STACKS("[jit 100]"));
+    profile_release(&profile);
+}
+
 static void damage(void **state)
 {
     (void)state;
     survives_damage("file.data");
     survives_damage("pipe.data");
+    survives_damage("branches.data");
     survives_damage("packed.data");
     survives_damage("stack.data");
 }
@@ -157,6 +226,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(file),     cmocka_unit_test(pipe_of_records),
         cmocka_unit_test(identity), cmocka_unit_test(copied_stacks),
+        cmocka_unit_test(branches), cmocka_unit_test(unfinished),
         cmocka_unit_test(damage),   cmocka_unit_test(bad_input),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "runtime/frames.h"
-#include "runtime/python/codes.h"
+#include "runtime/python/code.h"
 #include "runtime/python/lines.h"
 #include "runtime/python/walk.h"
 #include "unit.h"
@@ -85,20 +85,26 @@ static void test_names(void **state)
     python_chain_read(&python, &memory, BASE + THREAD - 8, &chain);
     assert_int_equal(chain.count, 1);
     assert_false(chain.broken);
-    struct python_codes codes = {0};
-    uint64_t identity = python_codes_identity(1, &chain.frames[0].mark);
-    python_codes_take(&codes, &python, &memory, 1, identity, &chain.frames[0].mark);
-    const struct python_known *known = python_codes_find(&codes, identity);
-    assert_int_equal(known->state, PYTHON_KNOWN_NAMED);
-    assert_string_equal(known->function, "main.py:Class.method");
+    struct runtime_codes codes = {0};
+    struct runtime_known met = {.identity = runtime_code_identity(1, &chain.frames[0].mark),
+                                .pid = 1,
+                                .mark = chain.frames[0].mark};
+    runtime_codes_take(&codes, python_code_read, &python, &memory, &met);
+    const struct runtime_known *known = runtime_codes_find(&codes, met.identity);
+    assert_true(known->named);
+    assert_string_equal(known->code.function, "main.py:Class.method");
     assert_string_equal(known->code.file, "/srv/app/main.py");
-    assert_int_equal(python_code_line(&known->code, chain.frames[0].unit), 9);
+    assert_int_equal(runtime_code_line(&known->code, chain.frames[0].unit), 9);
+    assert_int_equal(runtime_code_line(&known->code, BPF_PYTHON_UNIT_MASK), known->code.first_line);
     /* The same identity of another object. */
-    struct python_code_mark other = chain.frames[0].mark;
-    other.address++;
-    python_codes_take(&codes, &python, &memory, 1, identity, &other);
-    assert_int_equal(python_codes_find(&codes, identity)->state, PYTHON_KNOWN_AMBIGUOUS);
-    python_codes_release(&codes);
+    met.mark.address++;
+    runtime_codes_take(&codes, python_code_read, &python, &memory, &met);
+    assert_true(runtime_codes_find(&codes, met.identity)->ambiguous);
+    /* Of an interpreter that isn't known. */
+    met.identity ^= 2;
+    runtime_codes_take(&codes, python_code_read, NULL, &memory, &met);
+    assert_false(runtime_codes_find(&codes, met.identity)->named);
+    runtime_codes_release(&codes);
     free(chain.frames);
 }
 
@@ -111,8 +117,8 @@ static void test_change(void **state)
         struct image image = {0};
         struct runtime_memory memory = {.read = read_image, .context = &image};
         struct python_process python = make(&image);
-        struct python_code_mark mark;
-        struct python_code code;
+        struct runtime_mark mark;
+        struct runtime_code code;
         struct arena arena = {0};
         assert_true(python_code_mark(&python, &memory, BASE + CODE, &mark));
         image.reads = 0;
@@ -168,7 +174,7 @@ static void test_take(void **state)
 static void test_lines(void **state)
 {
     (void)state;
-    struct python_line lines[PYTHON_LINES_MAX];
+    struct runtime_line lines[PYTHON_LINES_MAX];
     /* Before 3.10: 4 bytes of line 10, 6 of line 12, the rest of line 11. */
     size_t count = python_lines_decode(9, (const uint8_t *)"\x04\x02\x06\xff", 4, 10, lines);
     assert_int_equal(count, 3);

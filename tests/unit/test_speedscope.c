@@ -444,14 +444,14 @@ static void write_profile(const struct profile *profile, int type, const char *t
 }
 
 #define HEADER                                                                                     \
-    "{\"$schema\":\"https://www.speedscope.app/file-format-schema.json\",\n"                       \
-    "\"exporter\":\"assay@" ASSAY_VERSION "\",\n"
+    "{\"$schema\":\"https://www.speedscope.app/file-format-schema.json\","                         \
+    "\"exporter\":\"assay@" ASSAY_VERSION "\","
 #define OUTPUT_FRAMES                                                                              \
     "\"shared\":{\"frames\":[\n"                                                                   \
     "{\"name\":\"main\",\"file\":\"main.c\",\"line\":3},\n"                                        \
     "{\"name\":\"work \\\"x\\\"\\n\"},\n"                                                          \
     "{\"name\":\"inner\",\"file\":\"inner.h\",\"line\":9},\n"                                      \
-    "{\"name\":\"app+0x1234\",\"file\":\"/usr/bin/app\"}\n]},\n"
+    "{\"name\":\"app+0x1234\",\"file\":\"/usr/bin/app\"}]},\n"
 
 static void writing(void **state)
 {
@@ -462,21 +462,21 @@ static void writing(void **state)
     write_profile(&profile, -1, "a title", &out);
     /* The tree's order: main;work, main;work;inner, main;app. */
     assert_string_equal(
-        buffer_text(&out),
-        HEADER "\"name\":\"a title\",\n\"activeProfileIndex\":1,\n" OUTPUT_FRAMES "\"profiles\":[\n"
-               "{\"type\":\"sampled\",\"name\":\"samples\",\"unit\":\"none\",\"samples\":["
-               "[0,1],\n[0,1,2],\n[0,3]],\n\"weights\":[2,1,2],\"startValue\":0,\"endValue\":5},\n"
-               "{\"type\":\"sampled\",\"name\":\"cpu\",\"unit\":\"nanoseconds\",\"samples\":["
-               "[0,1],\n[0,1,2],\n[0,3]],\n\"weights\":[5000,3000,5000],\"startValue\":0,"
-               "\"endValue\":13000}\n]}\n");
+        buffer_text(&out), HEADER
+        "\"name\":\"a title\",\"activeProfileIndex\":1,\n" OUTPUT_FRAMES "\"profiles\":[\n"
+        "{\"type\":\"sampled\",\"name\":\"samples\",\"unit\":\"none\",\"samples\":["
+        "\n[0,1],\n[0,1,2],\n[0,3]],\n\"weights\":[2,1,2],\"startValue\":0,\"endValue\":5},\n"
+        "{\"type\":\"sampled\",\"name\":\"cpu\",\"unit\":\"nanoseconds\",\"samples\":["
+        "\n[0,1],\n[0,1,2],\n[0,3]],\n\"weights\":[5000,3000,5000],\"startValue\":0,"
+        "\"endValue\":13000}]}\n");
     out.length = 0;
     write_profile(&profile, 1, NULL, &out);
     assert_string_equal(
         buffer_text(&out),
         HEADER "\"activeProfileIndex\":0,\n" OUTPUT_FRAMES "\"profiles\":[\n"
                "{\"type\":\"sampled\",\"name\":\"cpu\",\"unit\":\"nanoseconds\",\"samples\":["
-               "[0,1],\n[0,1,2],\n[0,3]],\n\"weights\":[5000,3000,5000],\"startValue\":0,"
-               "\"endValue\":13000}\n]}\n");
+               "\n[0,1],\n[0,1,2],\n[0,3]],\n\"weights\":[5000,3000,5000],\"startValue\":0,"
+               "\"endValue\":13000}]}\n");
     buffer_release(&out);
     profile_release(&profile);
 }
@@ -489,7 +489,7 @@ static void writing_in_time_order(void **state)
     make_profile(&profile, true);
     write_profile(&profile, 1, NULL, &out);
     /* Rows were added with falling times; the one without a value is left out. */
-    assert_non_null(strstr(buffer_text(&out), "\"samples\":[[0,3],\n[0,1],\n[0,1,2],\n[0,1]],\n"
+    assert_non_null(strstr(buffer_text(&out), "\"samples\":[\n[0,3],\n[0,1],\n[0,1,2],\n[0,1]],\n"
                                               "\"weights\":[5000,4000,3000,1000]"));
     buffer_release(&out);
     profile_release(&profile);
@@ -523,7 +523,7 @@ static void empty_stacks(void **state)
 {
     (void)state;
     static const char profiles[] =
-        "\"profiles\":[{\"name\":\"n\",\"samples\":[[],[0],[]],\"weights\":[1,2,3]}]";
+        "\"profiles\":[{\"name\":\"n\",\"samples\":[\n[],[0],[]],\"weights\":[1,2,3]}]";
     char text[256];
     struct profile profile;
     snprintf(text, sizeof(text), "{" FRAMES ",%s}", profiles);
@@ -536,7 +536,7 @@ static void empty_stacks(void **state)
     assert_samples(&profile, 0, " 4\na 2\n");
     struct buffer out = {0};
     write_profile(&profile, -1, NULL, &out);
-    assert_non_null(strstr(buffer_text(&out), "\"samples\":[[],\n[0]],\n\"weights\":[4,2]"));
+    assert_non_null(strstr(buffer_text(&out), "\"samples\":[\n[],\n[0]],\n\"weights\":[4,2]"));
     buffer_release(&out);
     profile_release(&profile);
 }
@@ -561,7 +561,7 @@ static void writing_refused(void **state)
     /* An empty profile is an empty file, not an error. */
     profile_init(&profile, PROFILE_ALL);
     write_profile(&profile, -1, NULL, &out);
-    assert_non_null(strstr(buffer_text(&out), "\"profiles\":[\n]}"));
+    assert_non_null(strstr(buffer_text(&out), "\"profiles\":[]}"));
     buffer_release(&out);
     profile_release(&profile);
 }

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The store's contract: one suite, run against the store in memory and the embedded one.
+// The store's contract: one suite, run against the store in memory and the embedded one; with
+// TEST_STORE_URL=clickhouse://HOST:PORT against one on ClickHouse instead, where each test has a
+// database of its own.
 
 #include <limits.h>
 #include <pthread.h>
@@ -7,6 +9,7 @@
 #include <unistd.h>
 
 #include "store/store.h"
+#include "store_pair.h"
 #include "store_samples.h"
 #include "unit.h"
 
@@ -15,7 +18,19 @@ struct fixture {
     char *folder;
 };
 
-static int open_store(bool embedded, void **state)
+enum engine { IN_MEMORY, EMBEDDED, ON_CLICKHOUSE };
+
+static int open_clickhouse(const struct store_options *options, struct store **ret_store,
+                           struct error *error)
+{
+    static unsigned databases;
+    char url[256];
+    snprintf(url, sizeof(url), "%s/test_%d_%u", getenv("TEST_STORE_URL"), getpid(), databases++);
+    int r = store_init(url, error);
+    return r < 0 ? r : store_open(url, options, ret_store, error);
+}
+
+static int open_store(enum engine engine, void **state)
 {
     struct fixture *fixture = calloc(1, sizeof(*fixture));
     char name[] = "/tmp/assay-store.XXXXXX";
@@ -24,8 +39,9 @@ static int open_store(bool embedded, void **state)
     if (!mkdtemp(name))
         return -1;
     fixture->folder = strdup(name);
-    int r = embedded ? store_open_embedded(&options, &fixture->store, &error)
-                     : store_open_memory(&options, &fixture->store, &error);
+    int r = engine == EMBEDDED    ? store_open_embedded(&options, &fixture->store, &error)
+            : engine == IN_MEMORY ? store_open_memory(&options, &fixture->store, &error)
+                                  : open_clickhouse(&options, &fixture->store, &error);
     if (r < 0)
         fprintf(stderr, "%s\n", error.text);
     *state = fixture;
@@ -34,12 +50,17 @@ static int open_store(bool embedded, void **state)
 
 static int in_memory(void **state)
 {
-    return open_store(false, state);
+    return open_store(IN_MEMORY, state);
 }
 
 static int embedded(void **state)
 {
-    return open_store(true, state);
+    return open_store(EMBEDDED, state);
+}
+
+static int on_clickhouse(void **state)
+{
+    return open_store(ON_CLICKHOUSE, state);
 }
 
 static int close_store(void **state)
@@ -664,7 +685,7 @@ static void opens_by_url(void **state)
     assert_int_equal(open_url("memory:x", NULL), -EINVAL);
     assert_int_equal(open_url("file:", NULL), -EINVAL);
     assert_int_equal(open_url("", NULL), -EINVAL);
-    assert_int_equal(open_url("clickhouse://host/assay", NULL), -ENOTSUP);
+    assert_int_equal(open_url("postgres://host/assay", NULL), -ENOTSUP);
     snprintf(url, sizeof(url), "file:%s/no/such", folder);
     assert_int_equal(open_url(url, NULL), -ENOENT);
 }
@@ -689,31 +710,48 @@ static void does_without_what_an_engine_lacks(void **state)
     assert_int_equal(store_damaged_files(store, &selection), 0);
 }
 
-#define BOTH(test)                                                                                 \
-    {#test " (in memory)", test, in_memory, close_store, NULL},                                    \
-    {                                                                                              \
-#test " (embedded)", test, embedded, close_store, NULL                                     \
+/* Random data and queries; ranges and selectors as users would ask for them, and others. */
+static void answers_like_the_one_in_memory(void **state)
+{
+    struct store *store = ((struct fixture *)*state)->store, *memory = open_memory();
+    for (uint64_t seed = 1; seed <= 2; seed++) {
+        int64_t from_ns = TODAY_NS - 3 * DAY_NS, to_ns = TODAY_NS + HOUR_NS;
+        write_both(store, memory, seed, 10, from_ns, to_ns);
+        compare_answers(store, memory, seed, 20, from_ns, to_ns);
     }
+    store_close(memory);
+}
+
+#define SUITE(test, setup, name)                                                                   \
+    {                                                                                              \
+#test " (" name ")", test, setup, close_store, NULL                                        \
+    }
+#define SUITES(setup, name)                                                                        \
+    SUITE(gives_back_what_was_written, setup, name),                                               \
+        SUITE(reads_nothing_after_it_said_so, setup, name),                                        \
+        SUITE(a_repeated_batch_changes_nothing, setup, name),                                      \
+        SUITE(lists_series_labels_and_types, setup, name),                                         \
+        SUITE(adds_up_time_series, setup, name), SUITE(filters_by_frames, setup, name),            \
+        SUITE(keeps_exemplars, setup, name), SUITE(refuses_what_can_not_be, setup, name),          \
+        SUITE(checks_stored_stacks_only, setup, name),                                             \
+        SUITE(stops_when_told_or_at_the_limit, setup, name),                                       \
+        SUITE(deletes_what_is_selected, setup, name),                                              \
+        SUITE(gives_windows_that_can_be_written_again, setup, name),                               \
+        SUITE(serves_many_threads, setup, name)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        BOTH(gives_back_what_was_written),
-        BOTH(reads_nothing_after_it_said_so),
-        BOTH(a_repeated_batch_changes_nothing),
-        BOTH(lists_series_labels_and_types),
-        BOTH(adds_up_time_series),
-        BOTH(filters_by_frames),
-        BOTH(keeps_exemplars),
-        BOTH(refuses_what_can_not_be),
-        BOTH(checks_stored_stacks_only),
-        BOTH(stops_when_told_or_at_the_limit),
-        BOTH(deletes_what_is_selected),
-        BOTH(gives_windows_that_can_be_written_again),
-        BOTH(serves_many_threads),
+    const struct CMUnitTest here[] = {
+        SUITES(in_memory, "in memory"),
+        SUITES(embedded, "embedded"),
         {"opens_by_url", opens_by_url, in_memory, close_store, NULL},
         {"does_without_what_an_engine_lacks", does_without_what_an_engine_lacks, in_memory,
          close_store, NULL},
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    const struct CMUnitTest there[] = {
+        SUITES(on_clickhouse, "ClickHouse"),
+        SUITE(answers_like_the_one_in_memory, on_clickhouse, "ClickHouse"),
+    };
+    return getenv("TEST_STORE_URL") ? cmocka_run_group_tests(there, NULL, NULL)
+                                    : cmocka_run_group_tests(here, NULL, NULL);
 }

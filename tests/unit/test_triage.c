@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "profile/idle.h"
+#include "profile/triage_report.h"
 #include "unit.h"
 
 #define MS INT64_C(1000000)
@@ -67,6 +68,44 @@ static void test_lock(void **state)
     assert_int_equal(triage.busy_ns, 2700ll * MS);
     assert_string_equal(profile_text(&profile, profile.functions[triage.holder].name), "holder");
     assert_int_equal(triage.holder_ns, 600 * MS);
+    assert_int_equal(triage.edge_count, 1);
+    assert_int_equal(triage.edges[0].ns, 600 * MS);
+    assert_int_equal(triage.edges[0].holder, triage.holder);
+    assert_int_equal(triage.edges[0].lock, 0);
+    assert_string_equal(profile_text(&profile, profile.functions[triage.edges[0].waiter].name),
+                        "waiter");
+}
+
+/* Each pair of a waiter and a holder by itself, most time first. */
+static void test_edges(void **state)
+{
+    (void)state;
+    _cleanup_profile_ struct profile profile;
+    _cleanup_buffer_ struct buffer out = {0};
+    struct triage triage;
+    struct error error = {0};
+    profile_init(&profile, PROFILE_LABELS);
+    for (int i = 0; i < 2; i++)
+        add(&profile, "lock", 200 * MS,
+            (const char *[]){"main", i ? "get" : "put", "pthread_mutex_lock", "[lock queue]",
+                             TRIAGE_HOLDER_MARK, "main", "flush", "pthread_mutex_unlock", NULL});
+    add(&profile, "lock", 100 * MS,
+        (const char *[]){"main", "get", "pthread_mutex_lock", "[lock queue]", TRIAGE_HOLDER_MARK,
+                         "main", "flush", "pthread_mutex_unlock", NULL});
+    add(&profile, "lock", 50 * MS,
+        (const char *[]){"main", "put", "pthread_mutex_lock", "[lock queue]", NULL});
+    assert_int_equal(triage_profile(&profile, &triage, &error), 0);
+    assert_int_equal(triage.edge_count, 3);
+    triage_put_json(&profile, &triage, &out);
+    assert_non_null(strstr(buffer_text(&out),
+                           "\"locks\":[{\"ns\":300000000,\"waiter\":\"get\",\"lock\":\"queue\","
+                           "\"holder\":\"flush\"},{\"ns\":200000000,\"waiter\":\"put\",\"lock\":"
+                           "\"queue\",\"holder\":\"flush\"},{\"ns\":50000000,\"waiter\":\"put\","
+                           "\"lock\":\"queue\",\"holder\":\"\"}]"));
+    out.length = 0;
+    triage_put_text(&profile, &triage, false, &out);
+    assert_non_null(strstr(buffer_text(&out), " 54.5% get -> queue -> flush\n"));
+    assert_non_null(strstr(buffer_text(&out), "  9.1% put -> queue -> (not seen)\n"));
 }
 
 /* A mutex that a thread of a pool waits for is not work that it waits for. */
@@ -177,6 +216,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_own_lock),
         cmocka_unit_test(test_lock),
+        cmocka_unit_test(test_edges),
         cmocka_unit_test(test_mutex_is_never_idle),
         cmocka_unit_test(test_only_idle_and_sleep),
         cmocka_unit_test(test_without_states),

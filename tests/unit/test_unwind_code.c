@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// Unwind rules from code: of small functions, byte by byte, and of all functions of this program
-// and its C library against what their compilers say.
+// Unwind rules from code: of small functions, byte by byte, of all functions of this program and
+// its C library against what their compilers say, and of a large program without tables.
 
+#include <elf.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include "arch/x86_64/code.h"
+#include "base/memory.h"
 #include "elf/unwind/rows.h"
 #include "unit.h"
 
@@ -78,7 +81,7 @@ static void paths(void **state)
     /* A switch: push %rbx; jmp *%rax; nop; inc %eax; pop %rbx; ret */
     rules = RULES("\x53\xff\xe0\x90\xff\xc0\x5b\xc3");
     assert_rule(&rules, 4, UNWIND_CFA_SP, 16);
-    assert_rule(&rules, 3, UNWIND_CFA_UNSUPPORTED, 0);
+    assert_rule(&rules, 3, UNWIND_CFA_LOST, 0);
     /* A thread's first code: xor %ebp,%ebp; pop %rdi; call *%r9 */
     rules = RULES("\x31\xed\x5f\x41\xff\xd1\xf4");
     assert_rule(&rules, 2, UNWIND_CFA_END, 0);
@@ -158,7 +161,8 @@ static bool region_rules(const char *code, size_t length, size_t offset, enum x8
     /* 0xcc in these cases comes before another function. */
     for (size_t i = 1; i < length; i++)
         functions[i] = (uint8_t)code[i - 1] == 0xcc;
-    bool found = x86_64_region_rules(region, &all, offset, start, &steps, note_at, ret_rules);
+    assert_true(x86_64_region_set(region, &all));
+    bool found = x86_64_region_rules(region, offset, start, &steps, note_at, ret_rules);
     x86_64_region_free(region);
     return found;
 }
@@ -219,7 +223,7 @@ static void aligned_stacks(void **state)
     assert_rule(&rules, 24, UNWIND_CFA_SP, 16);
     /* and $-32,%rsp; mov 0x20(%rsp),%rsp; push %rbx; ret: takes what it has put there itself */
     rules = RULES("\x48\x83\xe4\xe0\x48\x8b\x64\x24\x20\x53\xc3");
-    assert_int_equal(rules.at[9].cfa, UNWIND_CFA_UNSUPPORTED);
+    assert_int_equal(rules.at[9].cfa, UNWIND_CFA_LOST);
 }
 
 struct comparison {
@@ -251,13 +255,14 @@ static size_t compare_from_middle(struct comparison *comparison, struct x86_64_r
     size_t found = 0;
     uint64_t steps = 1u << 20;
     struct x86_64_code all = {code, length, NULL};
+    assert_true(x86_64_region_set(region, &all));
     for (uint32_t offset = 0, i = 0; offset < length; i++) {
         struct x86_64_instruction instruction;
         if (!x86_64_decode(code + offset, length - offset, &instruction))
             break;
         if (i % 16 == 0)
-            found += x86_64_region_rules(region, &all, offset, X86_64_START_ANYWHERE, &steps,
-                                         compare, comparison);
+            found += x86_64_region_rules(region, offset, X86_64_START_ANYWHERE, &steps, compare,
+                                         comparison);
         offset += instruction.length;
     }
     return found;
@@ -317,6 +322,113 @@ static void agrees_with_compilers(void **state)
         compare_file("/lib/x86_64-linux-gnu/libc.so.6", 1000);
 }
 
+/* ---- whole files ---- */
+
+#define CODE_START 0x1000
+#define CODE_BYTES (3u << 20) /* many windows of it */
+
+static void put_bytes(int fd, const void *bytes, size_t length, off_t at)
+{
+    assert_int_equal(pwrite(fd, bytes, length, at), length);
+}
+
+/* A program with nothing but code: no sections, no symbols, no call frame information. */
+static int bare_program(const void *code, size_t length)
+{
+    int fd = memfd_create("program", MFD_CLOEXEC);
+    Elf64_Ehdr header = {
+        .e_ident = {ELFMAG0, ELFMAG1, ELFMAG2, ELFMAG3, ELFCLASS64, ELFDATA2LSB, EV_CURRENT},
+        .e_type = ET_DYN,
+        .e_machine = EM_X86_64,
+        .e_version = EV_CURRENT,
+        .e_phoff = sizeof(header),
+        .e_ehsize = sizeof(header),
+        .e_phentsize = sizeof(Elf64_Phdr),
+        .e_phnum = 1};
+    Elf64_Phdr segment = {.p_type = PT_LOAD,
+                          .p_flags = PF_R | PF_X,
+                          .p_offset = CODE_START,
+                          .p_vaddr = CODE_START,
+                          .p_paddr = CODE_START,
+                          .p_filesz = length,
+                          .p_memsz = length,
+                          .p_align = CODE_START};
+    assert_true(fd >= 0);
+    put_bytes(fd, &header, sizeof(header), 0);
+    put_bytes(fd, &segment, sizeof(segment), sizeof(header));
+    put_bytes(fd, code, length, CODE_START);
+    return fd;
+}
+
+/* All functions of a large one have rules, also those that lie across what is read at a time. */
+static void large_programs(void **state)
+{
+    (void)state;
+    /* push %rbx; sub $16,%rsp; mov 8(%rsp),%rax; jne behind it; add $16,%rsp; pop %rbx; ret */
+    static const uint8_t function[] = {0x53, 0x48, 0x83, 0xec, 0x10, 0x48, 0x8b, 0x44, 0x24, 0x08,
+                                       0x75, 0x00, 0x48, 0x83, 0xc4, 0x10, 0x5b, 0xc3, 0xcc};
+    uint8_t *code = memory_zalloc(CODE_BYTES, 1);
+    size_t count = CODE_BYTES / sizeof(function);
+    for (size_t i = 0; i < count; i++)
+        memcpy(code + i * sizeof(function), function, sizeof(function));
+    struct elf_file file;
+    struct unwind_rules rules;
+    struct unwind_rows rows = {0};
+    unwind_rules_init(&rules);
+    assert_int_equal(elf_open_fd(bare_program(code, CODE_BYTES), &file, NULL), 0);
+    assert_int_equal(unwind_rows_compile(&file, &rules, &rows, NULL), 0);
+    static const struct {
+        uint32_t offset;
+        int cfa_offset;
+    } wanted[] = {{0, 8}, {1, 16}, {5, 32}, {12, 32}, {16, 16}, {17, 8}};
+    for (size_t i = 0; i < count; i++)
+        for (size_t k = 0; k < ARRAY_LENGTH(wanted); k++) {
+            uint64_t at = CODE_START + i * sizeof(function) + wanted[k].offset;
+            const struct unwind_rule *rule = &rules.rules[unwind_rows_find(&rows, at)];
+            assert_int_equal(rule->cfa, UNWIND_CFA_SP);
+            assert_int_equal(rule->cfa_offset, wanted[k].cfa_offset);
+        }
+    unwind_rows_release(&rows);
+    unwind_rules_release(&rules);
+    elf_release(&file);
+    free(code);
+}
+
+static enum unwind_cfa cfa_at(const struct unwind_rows *rows, const struct unwind_rules *rules,
+                              uint64_t offset)
+{
+    return rules->rules[unwind_rows_find(rows, CODE_START + offset)].cfa;
+}
+
+/* Where the stack pointer is lost, fp counts only if the code sets it up: else it is the caller's,
+ * and a walk by it would leave the caller out. */
+static void lost_stack_pointers(void **state)
+{
+    (void)state;
+    static const uint8_t code[] = {/* 0: push %rbx; mov %rsp,%rbx; sub %rdi,%rsp; dec %rcx; jne; mov
+                                      %rbx,%rsp; pop %rbx; ret */
+                                   0x53, 0x48, 0x89, 0xe3, 0x48, 0x29, 0xfc, 0x48, 0xff, 0xc9, 0x75,
+                                   0xfb, 0x48, 0x89, 0xdc, 0x5b, 0xc3, 0xcc, 0xcc, 0xcc,
+                                   /* 20: jumps in a circle, as code that is entered by jumps may */
+                                   0x90, 0xeb, 0xfd, 0xcc, 0xcc, 0xcc, 0xcc, 0xcc,
+                                   /* 28: push %rbp; mov %rsp,%rbp; and what the first does */
+                                   0x55, 0x48, 0x89, 0xe5, 0x53, 0x48, 0x89, 0xe3, 0x48, 0x29, 0xfc,
+                                   0x48, 0xff, 0xc9, 0x75, 0xfb, 0x48, 0x89, 0xdc, 0x5b, 0x5d, 0xc3,
+                                   0xcc};
+    struct elf_file file;
+    struct unwind_rules rules;
+    struct unwind_rows rows = {0};
+    unwind_rules_init(&rules);
+    assert_int_equal(elf_open_fd(bare_program(code, sizeof(code)), &file, NULL), 0);
+    assert_int_equal(unwind_rows_compile(&file, &rules, &rows, NULL), 0);
+    assert_int_equal(cfa_at(&rows, &rules, 7), UNWIND_CFA_LOST);
+    assert_int_equal(cfa_at(&rows, &rules, 20), UNWIND_CFA_NONE);
+    assert_int_equal(cfa_at(&rows, &rules, 39), UNWIND_CFA_NONE);
+    unwind_rows_release(&rows);
+    unwind_rules_release(&rules);
+    elf_release(&file);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -329,6 +441,8 @@ int main(void)
         cmocka_unit_test(from_anywhere),
         cmocka_unit_test(aligned_stacks),
         cmocka_unit_test(agrees_with_compilers),
+        cmocka_unit_test(large_programs),
+        cmocka_unit_test(lost_stack_pointers),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "base/memory.h"
-#include "runtime/v8/codes.h"
+#include "runtime/v8/code.h"
 #include "unit.h"
 
 #define BASE 0x10000u
@@ -114,43 +114,44 @@ static struct v8_binary make(struct image *image)
                               .scope_first = 3};
 }
 
-static struct v8_known read_known(struct image *image, const struct v8_binary *binary,
-                                  struct v8_codes *codes)
+static struct runtime_known read_known(struct image *image, const struct v8_binary *binary,
+                                       struct runtime_codes *codes)
 {
     struct runtime_memory memory = {.read = read_image, .context = image};
-    struct v8_mark mark = {.shared = pointer(SHARED), .script = pointer(SCRIPT)};
-    memcpy(&mark.name, image->bytes + SHARED + 16, sizeof(mark.name));
-    v8_codes_clear(codes);
-    v8_codes_take(codes, binary, &memory, 1, 7, &mark);
-    return *v8_codes_find(codes, 7);
+    struct runtime_known met = {
+        .identity = 7, .pid = 1, .mark = {.address = pointer(SHARED), .file = pointer(SCRIPT)}};
+    memcpy(&met.mark.name, image->bytes + SHARED + 16, sizeof(met.mark.name));
+    runtime_codes_clear(codes);
+    runtime_codes_take(codes, v8_code_read, binary, &memory, &met);
+    return *runtime_codes_find(codes, 7);
 }
 
 static void test_names(void **state)
 {
     (void)state;
     struct image *image = memory_zalloc(1, sizeof(*image));
-    struct v8_codes codes = {0};
+    struct runtime_codes codes = {0};
     struct v8_binary binary = make(image);
-    struct v8_known known = read_known(image, &binary, &codes);
+    struct runtime_known known = read_known(image, &binary, &codes);
     assert_true(known.named);
-    assert_string_equal(known.function, "handler");
-    assert_string_equal(known.file, "/srv/main.js");
+    assert_string_equal(known.code.function, "handler");
+    assert_string_equal(known.code.file, "/srv/main.js");
     /* Its name instead of its scope, and one without either. */
     put(image, SHARED + 16, pointer(OTHER));
-    assert_string_equal(read_known(image, &binary, &codes).function, "local");
+    assert_string_equal(read_known(image, &binary, &codes).code.function, "local");
     put(image, SHARED + 16, 0);
-    assert_string_equal(read_known(image, &binary, &codes).function, "(anonymous)");
+    assert_string_equal(read_known(image, &binary, &codes).code.function, "(anonymous)");
     /* Strings of other kinds. */
     put(image, SHARED + 16, pointer(0x800));
     put_parts(image, 0x800, MAP_JOINED, 12, pointer(NAME), pointer(OTHER));
-    assert_string_equal(read_known(image, &binary, &codes).function, "handlerlocal");
+    assert_string_equal(read_known(image, &binary, &codes).code.function, "handlerlocal");
     put_parts(image, 0x800, MAP_THIN, 7, pointer(NAME), 0);
-    assert_string_equal(read_known(image, &binary, &codes).function, "handler");
+    assert_string_equal(read_known(image, &binary, &codes).code.function, "handler");
     put_parts(image, 0x800, MAP_SLICED, 4, pointer(NAME), 3ull << 32);
-    assert_string_equal(read_known(image, &binary, &codes).function, "dler");
+    assert_string_equal(read_known(image, &binary, &codes).code.function, "dler");
     put_parts(image, 0x800, MAP_WIDE, 2, 0x20ac00e9, 0);
-    assert_string_equal(read_known(image, &binary, &codes).function, "\xc3\xa9\xe2\x82\xac");
-    v8_codes_release(&codes);
+    assert_string_equal(read_known(image, &binary, &codes).code.function, "\xc3\xa9\xe2\x82\xac");
+    runtime_codes_release(&codes);
     free(image);
 }
 
@@ -158,7 +159,7 @@ static void test_circles(void **state)
 {
     (void)state;
     struct image *image = memory_zalloc(1, sizeof(*image));
-    struct v8_codes codes = {0};
+    struct runtime_codes codes = {0};
     struct v8_binary binary = make(image);
     static const size_t maps[] = {MAP_JOINED, MAP_SLICED, MAP_THIN};
     put(image, SHARED + 16, pointer(0x800));
@@ -175,7 +176,7 @@ static void test_circles(void **state)
     binary = make(image);
     memset(image->bytes + NAME + 12, 0xff, 4);
     read_known(image, &binary, &codes);
-    v8_codes_release(&codes);
+    runtime_codes_release(&codes);
     free(image);
 }
 
@@ -184,14 +185,15 @@ static void test_moves(void **state)
 {
     (void)state;
     struct image *image = memory_zalloc(1, sizeof(*image));
-    struct v8_codes codes = {0};
+    struct runtime_codes codes = {0};
     for (unsigned after = 1; after < 40; after++) {
         struct v8_binary binary = make(image);
         image->change_after = after;
-        struct v8_known known = read_known(image, &binary, &codes);
-        assert_true(!known.named || image->reads < after || !strcmp(known.function, "handler"));
+        struct runtime_known known = read_known(image, &binary, &codes);
+        assert_true(!known.named || image->reads < after ||
+                    !strcmp(known.code.function, "handler"));
     }
-    v8_codes_release(&codes);
+    runtime_codes_release(&codes);
     free(image);
 }
 
@@ -199,7 +201,7 @@ static void test_garbage(void **state)
 {
     (void)state;
     struct image *image = memory_zalloc(1, sizeof(*image));
-    struct v8_codes codes = {0};
+    struct runtime_codes codes = {0};
     uint64_t seed = 1;
     for (unsigned round = 0; round < 5000; round++) {
         struct v8_binary binary = make(image);
@@ -207,12 +209,12 @@ static void test_garbage(void **state)
             seed = seed * 6364136223846793005u + 1442695040888963407u;
             image->bytes[seed >> 33 & 0x7ff] = (uint8_t)(seed >> 50);
         }
-        struct v8_known known = read_known(image, &binary, &codes);
+        struct runtime_known known = read_known(image, &binary, &codes);
         assert_true(image->reads < 2000);
         if (known.named)
-            assert_true(strlen(known.function) <= 3 * V8_NAME_MAX);
+            assert_true(strlen(known.code.function) <= 3 * V8_NAME_MAX);
     }
-    v8_codes_release(&codes);
+    runtime_codes_release(&codes);
     free(image);
 }
 
