@@ -76,12 +76,23 @@ def cpu_of(url):
     return float(re.search(r"^process_cpu_seconds_total (\S+)", text, re.MULTILINE)[1])
 
 
+def answer(address):
+    """Maintenance of what was just stored may have the memory for a while."""
+    while True:
+        try:
+            return urllib.request.urlopen(address).read()
+        except urllib.error.HTTPError as error:
+            if error.code != 503:
+                raise
+            time.sleep(float(error.headers.get("Retry-After") or 1))
+
+
 def cost(url, path, question, turns):
     """CPU and elapsed seconds of the cheapest answer, after one that reads what isn't in memory."""
     least, shortest = float("inf"), float("inf")
     for turn in range(turns + 1):
         before, began = cpu_of(url), time.perf_counter()
-        body = urllib.request.urlopen(f"{url}/api/v1/{path}?{urllib.parse.urlencode(question)}").read()
+        body = answer(f"{url}/api/v1/{path}?{urllib.parse.urlencode(question)}")
         elapsed, spent = time.perf_counter() - began, cpu_of(url) - before
         if turn:
             least, shortest = min(least, spent), min(shortest, elapsed)
@@ -112,18 +123,13 @@ def measure_page(bench):
         fill(bench, url, pid)
         beside_diff(bench, url, "one service", 'cpu{service="service-007"}')
         try:
-            beside_diff(bench, url, "all services", "cpu")
-            bench.bar(True, "the default memory is enough for verdicts of all services")
+            ratio = beside_diff(bench, url, "all services", "cpu")
+            bench.bar(ratio <= 2, f"verdicts of all services, with the default memory, take {ratio:.2f} "
+                                  "times the plain diff's CPU time, wanted 2")  # fmt: skip
         except urllib.error.HTTPError as error:
             bench.bar(False, f"verdicts of all services in the default memory: {error.read().decode()}")
-    with tempfile.NamedTemporaryFile("w", suffix=".yaml") as config:
-        config.write("memory_limit: 4GiB\nlimits: {query_memory: 512MiB}\n")
-        config.flush()
-        with bench.server("-c", config.name) as (url, pid):
-            fill(bench, url, pid)
-            ratio = beside_diff(bench, url, "all services", "cpu")
-    bench.bar(ratio <= 2, f"verdicts of all services, with memory_limit 4 GiB, take {ratio:.2f} times the "
-                          "plain diff's CPU time, wanted 2")  # fmt: skip
+        peak = re.search(r"^VmHWM:\s+(\d+)", pathlib.Path(f"/proc/{pid}/status").read_text(), re.MULTILINE)
+        print(f"        {int(peak[1]) // 1024} MiB resident at most; memory_limit is 256 MiB")
     print()
 
 

@@ -60,20 +60,14 @@ def server(assay):
         shutil.rmtree(folder)
 
 
-def ticks(path):
-    words = path.read_text().rsplit(")", 1)[1].split()
-    return int(words[11]) + int(words[12])
-
-
 def cpu_seconds(pid):
     """Of all threads, ended ones included, without maintenance, which works off what was stored."""
-    process = pathlib.Path(f"/proc/{pid}")
-    total = ticks(process / "stat")
-    for task in (process / "task").iterdir():
+    total = time.clock_gettime_ns(~pid << 3 | 2)  # the CPU clock of the process
+    for task in pathlib.Path(f"/proc/{pid}/task").iterdir():
         with contextlib.suppress(FileNotFoundError, ProcessLookupError):
             if (task / "comm").read_text() == "maintenance\n":
-                total -= ticks(task / "stat")
-    return total / os.sysconf("SC_CLK_TCK")
+                total -= int((task / "schedstat").read_text().split()[0])
+    return total / 1e9
 
 
 def memory(pid, name="VmRSS"):

@@ -64,15 +64,22 @@ def programs(pids):
     return found
 
 
+def runs(command):
+    return subprocess.run(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL).returncode == 0
+
+
 def tools(build, directory, seconds):
     assay = os.path.join(build, "assay")
     many = str(int(seconds) + 30)
     result = {"nothing": None,
               "assay record -m wall -a": [assay, "record", "-q", "-a", "-m", "wall", "-d", many, "-o",
                                           f"{directory}/assay.pb.gz"]}
-    bcc = shutil.which("offcputime-bpfcc") or shutil.which("offcputime")
-    if bcc:
-        result["bcc offcputime"] = [bcc, "-f", many]
+    # bcc's needs the kernel's headers; that of libbpf-tools, by the same project, needs none.
+    for name, arguments in (("offcputime-bpfcc", ["-f"]), ("offcputime", [])):
+        program = shutil.which(name)
+        if program and runs([program, *arguments, "1"]):
+            result["bcc offcputime"] = [program, *arguments, many]
+            break
     if shutil.which("perf"):
         result["perf sched record"] = ["perf", "sched", "record", "-o", f"{directory}/perf.data",
                                        "sleep", many]
@@ -122,7 +129,7 @@ def main():
         commands = tools(options.build, directory, options.seconds)
         for name in ("bcc offcputime", "perf sched record"):
             if name not in commands:
-                print(f"({name} is not installed)")
+                print(f"({name} is not installed, or does not run here)")
         print(f"{'switches/s':>11} {'tool':26} {'ns/switch':>10} {'of it own':>10} {'of all CPUs':>12}")
         for rate in RATES:
             results = {name: [] for name in commands}
