@@ -412,6 +412,17 @@ static bool same_templates(const struct template_rules *a, const struct template
     return same;
 }
 
+static bool same_leaks(const struct watch_options *a, const struct watch_options *b)
+{
+    bool same = a->leaks == b->leaks && a->leak_interval_ns == b->leak_interval_ns &&
+                a->leak_range_ns == b->leak_range_ns && a->least_rate == b->least_rate &&
+                a->limit_count == b->limit_count;
+    for (size_t i = 0; same && i < a->limit_count; i++)
+        same = !strcmp(a->limits[i].service, b->limits[i].service) &&
+               a->limits[i].bytes == b->limits[i].bytes;
+    return same;
+}
+
 static bool same_listen(const struct server_options *a, const struct server_options *b)
 {
     bool same = a->listen_count == b->listen_count;
@@ -442,7 +453,7 @@ static void say_what_needs_a_start(const struct server_options *old,
                       old->watch.first_look_ns == new->watch.first_look_ns &&
                       old->watch.min_growth == new->watch.min_growth &&
                       old->watch.min_share == new->watch.min_share &&
-                      old->watch.cpu == new->watch.cpu},
+                      old->watch.cpu == new->watch.cpu && same_leaks(&old->watch, &new->watch)},
         {"spans.enabled", old->spans.enabled == new->spans.enabled},
         {"spans.routes", same_templates(&old->spans.routes, &new->spans.routes)},
         {"limits.connections", old->connections == new->connections &&

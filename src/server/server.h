@@ -46,6 +46,7 @@ struct server_options {
     struct quota_limits rate;
     struct baselines_limits baselines;
     struct watch_options watch;
+    struct watch_limit *memory_limits; /* what the watch's are; owned */
     struct saved_limits pins;
     struct {
         bool enabled;

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "config/quantity.h"
 #include "server/server.h"
 #include "server/symbols/api/source_links.h"
 
@@ -99,6 +100,42 @@ static void read_pins(struct server_options *options, struct settings *settings)
     settings_close(&section);
 }
 
+/* {service: size}. */
+static void read_memory_limits(struct server_options *options, struct settings *settings)
+{
+    const struct yaml_node *map = settings_map(settings, "memory_limits");
+    size_t count = map ? map->count : 0;
+    if (count > WATCH_LIMITS_MAX) {
+        problems_add(settings->problems, map, "The limit is %d memory_limits", WATCH_LIMITS_MAX);
+        return;
+    }
+    options->memory_limits = memory_zalloc(count + 1, sizeof(*options->memory_limits));
+    for (size_t i = 0; i < count; i++) {
+        struct watch_limit *limit = &options->memory_limits[i];
+        limit->service = map->keys[i]->text;
+        if (!quantity_size(map->values[i]->text, &limit->bytes) || !limit->bytes)
+            problems_add(settings->problems, map->values[i],
+                         "memory_limits needs a size for %s, such as 512MiB", limit->service);
+    }
+    options->watch.limits = options->memory_limits;
+    options->watch.limit_count = count;
+}
+
+static void read_leaks(struct server_options *options, struct settings *settings)
+{
+    struct settings section;
+    struct watch_options *watch = &options->watch;
+    uint64_t rate = (uint64_t)watch->least_rate;
+    settings_open(&section, settings->problems, settings_map(settings, "leaks"), "watch.leaks");
+    settings_bool(&section, "enabled", &watch->leaks);
+    settings_duration(&section, "interval", 1000000000, DAY_NS, &watch->leak_interval_ns);
+    settings_duration(&section, "range", DAY_NS / 24, DAY_NS, &watch->leak_range_ns);
+    settings_size(&section, "min_rate", 1, 1ull << 50, &rate);
+    watch->least_rate = (double)rate;
+    read_memory_limits(options, &section);
+    settings_close(&section);
+}
+
 static void read_watch(struct server_options *options, struct settings *settings)
 {
     struct settings section;
@@ -110,6 +147,7 @@ static void read_watch(struct server_options *options, struct settings *settings
     settings_double(&section, "min_growth", 0, 100, &watch->min_growth);
     settings_double(&section, "min_share", 0, 1, &watch->min_share);
     settings_double(&section, "cpu", 0.001, 1, &watch->cpu);
+    read_leaks(options, &section);
     settings_close(&section);
 }
 
@@ -286,10 +324,12 @@ void server_options_read(struct server_options *options, struct settings *settin
 void server_options_release(struct server_options *options)
 {
     free(options->class_services);
+    free(options->memory_limits);
     template_rules_release(&options->spans.routes);
     scrape_jobs_unref(options->scrape);
     free(options->source_links);
     options->class_services = NULL;
+    options->memory_limits = NULL;
     options->source_links = NULL;
     options->scrape = NULL;
 }

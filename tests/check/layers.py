@@ -125,7 +125,7 @@ USES = {
     "server/grpc": "base io server/handler store",
     "server/saved": "base io query server/audit server/handler store",
     "server/watch": (
-        "base compare io label query server/compare server/handler store"
+        "base compare io label profile query server/admission server/compare server/handler store"
     ),
     "server/pyroscope": (
         "base format format/pprof http/access http/server io profile query server/admission "

@@ -6,7 +6,7 @@ type promtool >/dev/null 2>&1 || { echo "promtool is not installed."; exit 77; }
 
 rules=$ROOT/packaging/prometheus/assay.rules.yml
 promtool check rules "$rules" >checked.txt
-grep -q 'SUCCESS: 9 rules found' checked.txt
+grep -q 'SUCCESS: 10 rules found' checked.txt
 
 start_server peer --in-memory
 curl -sS "$url/metrics" >metrics.txt
@@ -27,6 +27,8 @@ tests:
       - {series: assay_store_writable, values: '1x10 0x30 1x60'}
       - series: 'assay_finding_growth{tenant="t",service_name="shop",version="2",base_version="1",function="parse",id="f1"}'
         values: '_x9 0.2x40 stale'
+      - series: 'assay_finding_leak_bytes_per_hour{tenant="t",service_name="shop",version="2",type="memory:inuse_space:bytes:space:bytes",function="remember",id="f2"}'
+        values: '_x9 62914560x40 stale'
       - {series: 'assay_ingest_refused_total{reason="parse"}', values: '0+10x100'}
       - {series: assay_ingest_pushes_total, values: '0+100x100'}
     alert_rule_test:
@@ -39,6 +41,13 @@ tests:
               summary: parse in shop 2 grew by 20% since 1
               description: The page /findings of the server links to the comparison; so does \`assay findings --service shop\`.
       - {eval_time: 60m, alertname: AssayRegression}
+      - eval_time: 20m
+        alertname: AssayLeak
+        exp_alerts:
+          - exp_labels: {severity: ticket, tenant: t, service_name: shop, version: "2", type: "memory:inuse_space:bytes:space:bytes", function: remember, id: f2}
+            exp_annotations:
+              summary: Memory of remember in shop climbs by 60MiB an hour
+              description: The page /findings of the server links to the comparison; so does \`assay findings --service shop\`.
       - {eval_time: 12m, alertname: AssayNotWritable}
       - eval_time: 20m
         alertname: AssayNotWritable

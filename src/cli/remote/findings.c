@@ -15,9 +15,10 @@
 #define LINK_BYTES 65536
 
 struct finding {
-    char state[16], service[300], version[300], base_version[300];
+    char kind[16], state[16], service[300], version[300], base_version[300];
     char function[TEXT_BYTES], link[LINK_BYTES];
     double growth, growth_low, growth_high; /* NAN: unbounded */
+    double rate, rate_low, rate_high, left; /* of a leak: bytes per hour, seconds to the limit */
     double share, opened;
 };
 
@@ -34,7 +35,8 @@ static int read_members(struct json *json, struct finding *finding)
         const char *key;
         char *to;
         size_t room;
-    } texts[] = {{"state", finding->state, sizeof(finding->state)},
+    } texts[] = {{"kind", finding->kind, sizeof(finding->kind)},
+                 {"state", finding->state, sizeof(finding->state)},
                  {"service", finding->service, sizeof(finding->service)},
                  {"version", finding->version, sizeof(finding->version)},
                  {"base_version", finding->base_version, sizeof(finding->base_version)},
@@ -46,6 +48,10 @@ static int read_members(struct json *json, struct finding *finding)
     } numbers[] = {{"growth", &finding->growth},
                    {"growth_low", &finding->growth_low},
                    {"growth_high", &finding->growth_high},
+                   {"bytes_per_hour", &finding->rate},
+                   {"bytes_per_hour_low", &finding->rate_low},
+                   {"bytes_per_hour_high", &finding->rate_high},
+                   {"seconds_to_limit", &finding->left},
                    {"share", &finding->share},
                    {"opened", &finding->opened}};
     struct json_string key;
@@ -64,15 +70,25 @@ static int read_members(struct json *json, struct finding *finding)
     return r;
 }
 
-static void write_growth(const struct finding *finding, char text[48])
+static void write_leak(const struct finding *finding, char text[96])
 {
-    if (isnan(finding->growth))
-        snprintf(text, 48, "new");
+    int length = snprintf(text, 96, "%+.1f MiB/h (%+.1f to %+.1f)", finding->rate / 1048576,
+                          finding->rate_low / 1048576, finding->rate_high / 1048576);
+    if (!isnan(finding->left) && length > 0 && length < 96)
+        snprintf(text + length, 96 - (size_t)length, ", limit in %.1f h", finding->left / 3600);
+}
+
+static void write_growth(const struct finding *finding, char text[96])
+{
+    if (!strcmp(finding->kind, "leak"))
+        write_leak(finding, text);
+    else if (isnan(finding->growth))
+        snprintf(text, 96, "new");
     else if (isnan(finding->growth_high))
-        snprintf(text, 48, "%+.1f%% (from %+.1f%%)", finding->growth * 100,
+        snprintf(text, 96, "%+.1f%% (from %+.1f%%)", finding->growth * 100,
                  finding->growth_low * 100);
     else
-        snprintf(text, 48, "%+.1f%% (%+.1f%% to %+.1f%%)", finding->growth * 100,
+        snprintf(text, 96, "%+.1f%% (%+.1f%% to %+.1f%%)", finding->growth * 100,
                  finding->growth_low * 100, finding->growth_high * 100);
 }
 
@@ -82,14 +98,16 @@ static int read_list(struct json *json, void *context)
     _cleanup_free_ struct finding *finding = memory_alloc(sizeof(*finding));
     int r = json_array(json);
     while (r >= 0 && (r = json_next_element(json)) > 0) {
-        char growth[48], share[16], age[24];
+        char growth[96], share[16], age[24];
         memset(finding, 0, sizeof(*finding));
+        finding->left = NAN;
         r = read_members(json, finding);
         if (r < 0)
             break;
         write_growth(finding, growth);
         snprintf(share, sizeof(share), "%.1f%%", finding->share * 100);
-        struct cell cells[] = {cell_text(finding->state),
+        struct cell cells[] = {cell_text(finding->kind),
+                               cell_text(finding->state),
                                cell_text(finding->service),
                                cell_text(finding->version),
                                cell_text(finding->base_version),
@@ -106,6 +124,7 @@ static int list(struct server_link *link, const char *service, const char *state
                 enum table_format format)
 {
     static const struct column columns[] = {
+        {"kind", "kind", COLUMN_NAME},
         {"state", "state", COLUMN_NAME},     {"service", "service", COLUMN_NAME},
         {"version", "version", COLUMN_NAME}, {"before", "base_version", COLUMN_NAME},
         {"growth", "growth", COLUMN_NAME},   {"share", "share", COLUMN_NAME},
@@ -149,8 +168,7 @@ int command_findings(int argc, char **argv)
     struct command_line line = {
         .command = "findings",
         .arguments = "",
-        .summary = "Lists what a server noticed: functions that take more than in the version "
-                   "before.",
+        .summary = "Lists what a server noticed: functions that grew with a version, and leaks.",
         .options = own,
     };
     struct error error = {0};

@@ -23,6 +23,8 @@ const char *const watch_close_names[WATCH_CLOSES] = {
     [WATCH_NO_DATA] = "no data",
 };
 
+const char *const watch_kind_names[WATCH_KINDS] = {"regression", "leak"};
+
 /* ---- the file ---- */
 
 static void mark_release(struct watch_mark *mark)
@@ -188,12 +190,13 @@ bool watch_mark_add(struct watch_book *book, struct watch_tenant *tenant,
 
 /* ---- findings ---- */
 
-struct watch_finding *watch_finding_open(struct watch_tenant *tenant, const char *service,
-                                         const char *type, const char *function)
+struct watch_finding *watch_finding_open(struct watch_tenant *tenant, enum watch_kind kind,
+                                         const char *service, const char *type,
+                                         const char *function)
 {
     for (size_t i = 0; i < tenant->finding_count; i++) {
         struct watch_finding *finding = &tenant->findings[i];
-        if (!finding->closed && !strcmp(finding->service, service) &&
+        if (!finding->closed && finding->kind == kind && !strcmp(finding->service, service) &&
             !strcmp(finding->type, type) && !strcmp(finding->function, function))
             return finding;
     }

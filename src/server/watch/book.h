@@ -37,9 +37,13 @@ enum watch_close {
 };
 extern const char *const watch_close_names[WATCH_CLOSES];
 
-/* A function that grew from one version of a service to the next. */
+enum watch_kind { WATCH_REGRESSION, WATCH_LEAK, WATCH_KINDS };
+extern const char *const watch_kind_names[WATCH_KINDS];
+
+/* A function that grew from one version of a service to the next, or memory that climbs. */
 struct watch_finding {
     char id[WATCH_ID_BYTES];
+    enum watch_kind kind;
     char *service, *version, *base_version, *type, *function;
     int64_t opened_ns, seen_ns, closed_ns; /* when comparisons first and last found it */
     int64_t base_from_ns, base_to_ns;      /* what was compared last */
@@ -47,6 +51,10 @@ struct watch_finding {
     double growth, growth_low, growth_high; /* new / base - 1 */
     double base_share, share;               /* of the service's total */
     char unit[16];                          /* "share" or "per request": what grew */
+    /* Of a leak, for one process: bytes per hour, what this site and the whole process hold, and the
+     * limit of memory; 0: not known. */
+    double slope, slope_low, slope_high;
+    double site_bytes, process_bytes, limit_bytes;
     uint64_t misses;                        /* comparisons in a row that didn't find it */
     enum watch_close closed;
 };
@@ -92,8 +100,9 @@ bool watch_mark_add(struct watch_book *book, struct watch_tenant *tenant,
                     const struct watch_mark *mark);
 
 /* The open one for this function; NULL: none. */
-struct watch_finding *watch_finding_open(struct watch_tenant *tenant, const char *service,
-                                         const char *type, const char *function);
+struct watch_finding *watch_finding_open(struct watch_tenant *tenant, enum watch_kind kind,
+                                         const char *service, const char *type,
+                                         const char *function);
 
 /* Adds a copy, with an id of its own. NULL: there are too many open ones, which is counted. */
 struct watch_finding *watch_finding_add(struct watch_book *book, struct watch_tenant *tenant,

@@ -33,6 +33,7 @@ static void write_finding(const struct watch_finding *finding, struct json_write
     json_write_line(json);
     json_write_object(json);
     json_member_text(json, "id", finding->id);
+    json_member_text(json, "kind", watch_kind_names[finding->kind]);
     json_member_text(json, "service", finding->service);
     json_member_text(json, "version", finding->version);
     json_member_text(json, "base_version", finding->base_version);
@@ -51,6 +52,12 @@ static void write_finding(const struct watch_finding *finding, struct json_write
     json_member_number(json, "growth_high", finding->growth_high);
     json_member_number(json, "base_share", finding->base_share);
     json_member_number(json, "share", finding->share);
+    json_member_number(json, "slope", finding->slope);
+    json_member_number(json, "slope_low", finding->slope_low);
+    json_member_number(json, "slope_high", finding->slope_high);
+    json_member_number(json, "site_bytes", finding->site_bytes);
+    json_member_number(json, "process_bytes", finding->process_bytes);
+    json_member_number(json, "limit_bytes", finding->limit_bytes);
     json_member_unsigned(json, "misses", finding->misses);
     json_member_text(json, "closed", watch_close_names[finding->closed]);
     json_write_object_end(json);
@@ -148,6 +155,18 @@ static int read_close(struct json *json, enum watch_close *closed)
     return r < 0 ? r : json_fail(json, "\"%s\" is not a reason to close a finding", word);
 }
 
+static int read_kind(struct json *json, enum watch_kind *kind)
+{
+    char word[32];
+    int r = read_text(json, word, sizeof(word));
+    for (unsigned i = 0; r >= 0 && i < WATCH_KINDS; i++)
+        if (!strcmp(watch_kind_names[i], word)) {
+            *kind = (enum watch_kind)i;
+            return 0;
+        }
+    return r < 0 ? r : json_fail(json, "\"%s\" is not a kind of finding", word);
+}
+
 static int read_numbers(struct json *json, const struct json_string *key,
                         struct watch_finding *finding)
 {
@@ -168,7 +187,13 @@ static int read_numbers(struct json *json, const struct json_string *key,
                    {"growth_low", &finding->growth_low},
                    {"growth_high", &finding->growth_high},
                    {"base_share", &finding->base_share},
-                   {"share", &finding->share}};
+                   {"share", &finding->share},
+                   {"slope", &finding->slope},
+                   {"slope_low", &finding->slope_low},
+                   {"slope_high", &finding->slope_high},
+                   {"site_bytes", &finding->site_bytes},
+                   {"process_bytes", &finding->process_bytes},
+                   {"limit_bytes", &finding->limit_bytes}};
     for (size_t i = 0; i < ARRAY_LENGTH(times); i++)
         if (json_is(key, times[i].key))
             return json_i64(json, times[i].to);
@@ -211,6 +236,8 @@ static int read_finding(struct json *json, struct watch_book *book, struct watch
             r = json_u64(json, &finding.misses);
         else if (json_is(&key, "closed"))
             r = read_close(json, &finding.closed);
+        else if (json_is(&key, "kind"))
+            r = read_kind(json, &finding.kind);
         else
             r = read_numbers(json, &key, &finding);
     }

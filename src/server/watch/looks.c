@@ -149,7 +149,7 @@ static void renew_known(const struct looking *looking, struct watch_tenant *tena
         struct watch_finding *finding = &tenant->findings[i];
         bool meant = look->finding ? !strcmp(finding->id, look->finding)
                                    : !strcmp(finding->version, look->version);
-        if (finding->closed || !meant || strcmp(finding->service, look->service) ||
+        if (finding->closed || finding->kind != WATCH_REGRESSION || !meant || strcmp(finding->service, look->service) ||
             strcmp(finding->type, type_of(looking)))
             continue;
         const struct compare_row *row = grown_of(looking, finding->function);
@@ -185,8 +185,8 @@ static void open_new(struct looking *looking, struct watch_tenant *tenant)
     bool known[CAUSE_CANDIDATES_MAX];
     struct cause_side sides[COMPARE_SIDES];
     for (size_t i = 0; i < looking->grown_count; i++)
-        known[i] = watch_finding_open(tenant, looking->look->service, type_of(looking),
-                                      looking->grown[i]->function->name);
+        known[i] = watch_finding_open(tenant, WATCH_REGRESSION, looking->look->service,
+                                      type_of(looking), looking->grown[i]->function->name);
     for (int i = 0; i < COMPARE_SIDES; i++)
         sides[i] = (struct cause_side){.profile = &looking->compared.sides[i].profile,
                                        .naming = &looking->compared.sides[i].naming,

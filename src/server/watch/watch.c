@@ -24,7 +24,6 @@
 #define RANGE_NS (24 * HOUR_NS)
 #define BASE_LOOKS 12 /* how many times the first look's time the base is, and later looks are */
 #define SLICE_NS 50000000l
-#define JOBS_PER_ROUND 64 /* of a tenant */
 
 /* ---- what to look at ---- */
 
@@ -128,8 +127,8 @@ static void plan_version(struct watch *watch, struct watch_tenant *tenant,
 
 /* ---- open findings ---- */
 
-static void close_finding(struct watch *watch, struct watch_finding *finding,
-                          enum watch_close closed, int64_t now_ns)
+void watch_close_finding(struct watch *watch, struct watch_finding *finding,
+                         enum watch_close closed, int64_t now_ns)
 {
     finding->closed = closed;
     finding->closed_ns = now_ns;
@@ -171,12 +170,12 @@ static void plan_finding(struct watch *watch, struct watch_tenant *tenant,
     const struct version_span *now = running(list, finding->service, now_ns - span_ns);
     if (!now) {
         if (now_ns - finding->to_ns > RANGE_NS)
-            close_finding(watch, finding, WATCH_NO_DATA, now_ns);
+            watch_close_finding(watch, finding, WATCH_NO_DATA, now_ns);
         return;
     }
     if (now != own &&
         (!strcmp(now->version, finding->base_version) || (own && now->first_ns < own->first_ns))) {
-        close_finding(watch, finding, WATCH_REPLACED, now_ns);
+        watch_close_finding(watch, finding, WATCH_REPLACED, now_ns);
         return;
     }
     if ((now == own && mark && mark->looks < WATCH_LOOKS) ||
@@ -202,7 +201,7 @@ static void plan(struct watch *watch, const char *name, const struct version_lis
     for (size_t i = 0; i < list->count; i++)
         plan_version(watch, tenant, list, i, now_ns, jobs);
     for (size_t i = 0; i < tenant->finding_count; i++)
-        if (!tenant->findings[i].closed)
+        if (!tenant->findings[i].closed && tenant->findings[i].kind == WATCH_REGRESSION)
             plan_finding(watch, tenant, &tenant->findings[i], list, now_ns, jobs);
     pthread_mutex_unlock(&watch->book.lock);
 }
@@ -225,7 +224,7 @@ void watch_failed(struct watch *watch, const struct error *error)
     snprintf(watch->said, sizeof(watch->said), "%s", error->text);
 }
 
-static void rested(struct watch *watch, int64_t begun_ns)
+void watch_rested(struct watch *watch, int64_t begun_ns)
 {
     int64_t busy_ns = monotonic_ns() - begun_ns;
     atomic_fetch_add(&watch->stats.busy_ns, (uint64_t)busy_ns);
@@ -257,7 +256,7 @@ static void run_job(struct watch *watch, const struct job *job)
         watch_failed(watch, &error);
     if (!later && job->looks)
         looked(watch, job);
-    rested(watch, begun_ns);
+    watch_rested(watch, begun_ns);
 }
 
 static void watch_tenant(struct watch *watch, const char *name, int64_t now_ns)
@@ -271,14 +270,15 @@ static void watch_tenant(struct watch *watch, const char *name, int64_t now_ns)
     else
         plan(watch, name, &list, now_ns, &jobs);
     atomic_fetch_add(&watch->stats.left_out, list.left_out);
-    version_list_release(&list);
-    rested(watch, begun_ns);
+    watch_rested(watch, begun_ns);
     /* Other tenants wait: a tenant with many new versions goes on in the next rounds, with others
      * of them. */
-    size_t count = MIN(jobs.count, (size_t)JOBS_PER_ROUND);
+    size_t count = MIN(jobs.count, (size_t)WATCH_JOBS_PER_ROUND);
     for (size_t i = 0; i < count && !atomic_load(&watch->server->stopping); i++)
         run_job(watch, &jobs.list[(watch->first_job + i) % jobs.count]);
     jobs_release(&jobs);
+    watch_leaks(watch, name, &list, now_ns);
+    version_list_release(&list);
 }
 
 struct names {
@@ -310,7 +310,7 @@ void watch_round(struct watch *watch, int64_t now_ns)
     if (watch_book_save(&watch->book, &error) < 0)
         log_debug("%s", error.text);
     atomic_fetch_add(&watch->stats.rounds, 1);
-    watch->first_job += JOBS_PER_ROUND;
+    watch->first_job += WATCH_JOBS_PER_ROUND;
 }
 
 static void *run(void *userdata)
@@ -371,6 +371,7 @@ void watch_close(struct watch *watch)
     if (watch->book.path && watch_book_save(&watch->book, &error) < 0)
         log_warning("%s", error.text);
     watch_book_release(&watch->book);
+    leak_levels_release(&watch->levels);
     free(watch);
 }
 
@@ -395,7 +396,7 @@ static void write_findings(const struct watch_tenant *tenant, struct buffer *out
 {
     for (size_t i = 0; i < tenant->finding_count; i++) {
         const struct watch_finding *finding = &tenant->findings[i];
-        if (finding->closed)
+        if (finding->closed || finding->kind != WATCH_REGRESSION)
             continue;
         buffer_add_text(out, "assay_finding_growth{");
         put_label(out, "tenant", tenant->name);
@@ -409,6 +410,24 @@ static void write_findings(const struct watch_tenant *tenant, struct buffer *out
             buffer_printf(out, "%.6g\n", finding->growth);
         else
             buffer_add_text(out, "+Inf\n");
+    }
+}
+
+/* Likewise. */
+static void write_leaks(const struct watch_tenant *tenant, struct buffer *out)
+{
+    for (size_t i = 0; i < tenant->finding_count; i++) {
+        const struct watch_finding *finding = &tenant->findings[i];
+        if (finding->closed || finding->kind != WATCH_LEAK)
+            continue;
+        buffer_add_text(out, "assay_finding_leak_bytes_per_hour{");
+        put_label(out, "tenant", tenant->name);
+        put_label(out, ",service_name", finding->service);
+        put_label(out, ",version", finding->version);
+        put_label(out, ",type", finding->type);
+        put_label(out, ",function", finding->function);
+        put_label(out, ",id", finding->id);
+        buffer_printf(out, "} %.6g\n", finding->slope);
     }
 }
 
@@ -427,12 +446,19 @@ void watch_write_metrics(struct watch *watch, const char *only, struct buffer *o
         if (!only || !strcmp(only, tenant->name))
             write_findings(tenant, out);
     }
+    buffer_add_text(out, "# HELP assay_finding_leak_bytes_per_hour How fast the memory of each open "
+                         "leak climbs.\n# TYPE assay_finding_leak_bytes_per_hour gauge\n");
+    for (size_t i = 0; i < watch->book.tenant_count; i++)
+        if (!only || !strcmp(only, watch->book.tenants[i].name))
+            write_leaks(&watch->book.tenants[i], out);
     uint64_t dropped = watch->book.dropped_marks + watch->book.dropped_findings;
     pthread_mutex_unlock(&watch->book.lock);
     metric(out, "assay_watch_rounds_total", "counter", "Rounds of the watch over all services.",
            (double)atomic_load(&stats->rounds));
     metric(out, "assay_watch_looks_total", "counter",
            "Comparisons of a version with the one before it.", (double)atomic_load(&stats->looks));
+    metric(out, "assay_watch_leak_looks_total", "counter", "Looks for leaks at levels of services.",
+           (double)atomic_load(&stats->leak_looks));
     metric(out, "assay_watch_failed_total", "counter",
            "Rounds and comparisons of the watch that failed.", (double)atomic_load(&stats->failed));
     metric(out, "assay_watch_seconds_total", "counter", "Time spent on watching.",

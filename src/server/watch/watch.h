@@ -10,9 +10,13 @@
 
 #include "server/handler/handler.h"
 #include "server/watch/book.h"
+#include "server/watch/versions.h"
 
 #define WATCH_LOOKS 5                /* at a version, each after twice the time of the one before */
 #define WATCH_FALSE_DISCOVERIES 0.05 /* of all looks at a version together */
+
+#define WATCH_LIMITS_MAX 1000
+#define WATCH_JOBS_PER_ROUND 64 /* of a tenant */
 
 struct watch_options {
     bool enabled;
@@ -21,19 +25,38 @@ struct watch_options {
     double min_growth;     /* what grew by less is not a finding */
     double min_share;      /* of the service's total; smaller functions are not looked at */
     double cpu;            /* the share of a core that it may take */
+    bool leaks;            /* looks at levels, too */
+    int64_t leak_interval_ns, leak_range_ns; /* between looks at a level, and what each looks at */
+    double least_rate; /* bytes per hour and process: what climbs by less is not a finding */
+    const struct watch_limit {
+        const char *service;
+        uint64_t bytes; /* of memory, of one process */
+    } * limits;         /* the caller's */
+    size_t limit_count;
 };
 #define WATCH_OPTIONS_DEFAULT                                                                      \
     (struct watch_options)                                                                         \
     {                                                                                              \
         .enabled = true, .interval_ns = 60000000000ll, .first_look_ns = 300000000000ll,            \
-        .min_growth = 0.05, .min_share = 0.01, .cpu = 0.05                                         \
+        .min_growth = 0.05, .min_share = 0.01, .cpu = 0.05, .leaks = true,                         \
+        .leak_interval_ns = 1800000000000ll, .leak_range_ns = 21600000000000ll,                    \
+        .least_rate = 1048576                                                                      \
     }
 
 struct watch_stats {
-    _Atomic uint64_t rounds, looks, failed; /* failed: looks that ended with an error */
+    _Atomic uint64_t rounds, looks, leak_looks, failed; /* failed: looks that ended with an error */
     _Atomic uint64_t opened, closed;        /* findings */
     _Atomic uint64_t left_out;              /* series and functions with names that don't fit */
     _Atomic uint64_t busy_ns;
+};
+
+/* Levels of services, and when each is looked at; only the watch's thread uses them. */
+struct leak_levels {
+    struct leak_level {
+        char *tenant, *service, *type;
+        int64_t last_ns, next_ns;
+    } * list;
+    size_t count, capacity;
 };
 
 struct watch {
@@ -42,6 +65,7 @@ struct watch {
     struct watch_book book;
     struct watch_stats stats;
     char said[ERROR_TEXT_BYTES]; /* the last failure that was logged */
+    struct leak_levels levels;
     size_t first_job;            /* of a tenant, where there are more than a round has */
     pthread_t thread;
     bool running;
@@ -71,6 +95,20 @@ void watch_pause(const struct watch *watch, int64_t busy_ns);
 
 /* Logs a failure, unless it is the same as the last one. */
 void watch_failed(struct watch *watch, const struct error *error);
+
+/* The end of a piece of work: counts its time, and rests. */
+void watch_rested(struct watch *watch, int64_t begun_ns);
+
+/* With the lock held. */
+void watch_close_finding(struct watch *watch, struct watch_finding *finding,
+                         enum watch_close closed, int64_t now_ns);
+
+/* ---- leak_looks.c ---- */
+
+/* Looks at the levels of a tenant that are due. */
+void watch_leaks(struct watch *watch, const char *tenant, const struct version_list *versions,
+                 int64_t now_ns);
+void leak_levels_release(struct leak_levels *levels);
 
 /* ---- looks.c ---- */
 

@@ -160,8 +160,10 @@ static void add_side(struct buffer *out, const struct watch_finding *finding, co
     _cleanup_buffer_ struct buffer query = {0};
     buffer_printf(&query, "%s{service_name=", finding->type);
     label_write_quoted(&query, finding->service);
-    buffer_add_text(&query, ",version=");
-    label_write_quoted(&query, version);
+    if (*version) {
+        buffer_add_text(&query, ",version=");
+        label_write_quoted(&query, version);
+    }
     buffer_add_char(&query, '}');
     buffer_printf(out, "%squery=", prefix);
     add_encoded(out, buffer_text(&query));
@@ -187,12 +189,27 @@ static void put_number(struct json_writer *json, const char *key, double value)
         json_member_null(json, key);
 }
 
+/* Memory that climbs, and when it meets the limit at that rate. */
+static void put_leak(struct json_writer *json, const struct watch_finding *finding)
+{
+    put_number(json, "bytes_per_hour", finding->slope);
+    put_number(json, "bytes_per_hour_low", finding->slope_low);
+    put_number(json, "bytes_per_hour_high", finding->slope_high);
+    put_number(json, "site_bytes", finding->site_bytes);
+    put_number(json, "process_bytes", finding->process_bytes);
+    double left = finding->limit_bytes - finding->process_bytes;
+    put_number(json, "limit_bytes", finding->limit_bytes > 0 ? finding->limit_bytes : INFINITY);
+    put_number(json, "seconds_to_limit",
+               finding->limit_bytes > 0 ? fmax(left, 0) / finding->slope * 3600 : INFINITY);
+}
+
 static void put_finding(struct json_writer *json, const struct watch_finding *finding)
 {
     _cleanup_buffer_ struct buffer link = {0};
     add_link(&link, finding);
     json_write_object(json);
     json_member_text(json, "id", finding->id);
+    json_member_text(json, "kind", watch_kind_names[finding->kind]);
     json_member_text(json, "state", finding->closed ? "closed" : "open");
     json_member_text(json, "service", finding->service);
     json_member_text(json, "version", finding->version);
@@ -200,9 +217,13 @@ static void put_finding(struct json_writer *json, const struct watch_finding *fi
     json_member_text(json, "type", finding->type);
     json_member_text(json, "function", finding->function);
     json_member_text(json, "unit", finding->unit);
-    put_number(json, "growth", finding->growth);
-    put_number(json, "growth_low", finding->growth_low);
-    put_number(json, "growth_high", finding->growth_high);
+    if (finding->kind == WATCH_LEAK) {
+        put_leak(json, finding);
+    } else {
+        put_number(json, "growth", finding->growth);
+        put_number(json, "growth_low", finding->growth_low);
+        put_number(json, "growth_high", finding->growth_high);
+    }
     put_number(json, "base_share", finding->base_share);
     put_number(json, "share", finding->share);
     json_member_fixed(json, "opened", (double)finding->opened_ns / 1e9, 3);

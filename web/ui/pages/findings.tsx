@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the server has noticed: functions that grew from one version of a service to the next.
+// What the server has noticed: functions that grew from one version of a service to the next, and leaks.
 
 import type { PageProps } from '../app';
 import { get } from '../api';
@@ -13,6 +13,7 @@ import { versionName } from '../versions';
 
 interface Finding {
   id: string;
+  kind: 'regression' | 'leak';
   state: 'open' | 'closed';
   service: string;
   version: string;
@@ -20,9 +21,13 @@ interface Finding {
   type: string;
   function: string;
   unit: string;
-  growth: number | null; // null: the function is new
-  growth_low: number | null;
-  growth_high: number | null;
+  growth?: number | null; // null: the function is new
+  growth_low?: number | null;
+  growth_high?: number | null;
+  bytes_per_hour?: number | null; // of leaks, as all that follow
+  bytes_per_hour_low?: number | null;
+  bytes_per_hour_high?: number | null;
+  seconds_to_limit?: number | null;
   base_share: number;
   share: number;
   opened: number;
@@ -33,12 +38,29 @@ interface Finding {
 }
 
 const percent = (part: number) => `${(part * 100).toFixed(1)}%`;
-const growth = (value: number | null) => value === null ? 'new' : `+${percent(value)}`;
+const growth = (value: number | null | undefined) =>
+  value === null || value === undefined ? 'new' : `+${percent(value)}`;
+const rate = (bytes: number | null | undefined) => `+${((bytes ?? 0) / 1048576).toFixed(1)} MiB/h`;
+
+// How much it grew, and how certain that is.
+function grown(finding: Finding): { text: string; title: string | undefined } {
+  if (finding.kind === 'leak') {
+    const left = finding.seconds_to_limit;
+    const limit = left === null || left === undefined ? '' : `, memory limit in ${(left / 3600).toFixed(1)} h`;
+    return { text: rate(finding.bytes_per_hour),
+      title: `${rate(finding.bytes_per_hour_low)} to ${rate(finding.bytes_per_hour_high)} in one process${limit}` };
+  }
+  const { growth_low: low, growth_high: high } = finding;
+  const bounded = typeof low === 'number' && typeof high === 'number';
+  return { text: growth(finding.growth),
+    title: bounded ? `${growth(low)} to ${growth(high)} (${finding.unit})` : undefined };
+}
 
 function columnsOf(now: number, utc: boolean): Column<Finding>[] {
   return [
     { id: 'function', title: 'Function', order: (finding) => finding.function,
       cell: (finding) => <span class="long-name">{finding.function}</span> },
+    { id: 'kind', title: 'Kind', order: ({ kind }) => kind, cell: ({ kind }) => kind },
     { id: 'state', title: 'State', order: ({ state }) => state,
       cell: ({ state, reason }) => <span class={state === 'open' ? 'doubt' : undefined}
         title={reason}>{state}</span> },
@@ -46,10 +68,8 @@ function columnsOf(now: number, utc: boolean): Column<Finding>[] {
       cell: ({ service }) => <span class="long-name">{service}</span> },
     { id: 'version', title: 'Version', order: ({ version }) => version,
       cell: ({ version, base_version: base }) => <span class="long-name" title={`${version}, compared with ${base}`}>{versionName(version)}</span> },
-    { id: 'growth', title: 'Growth', number: true, order: (finding) => finding.growth ?? Infinity,
-      cell: (finding) => <span title={finding.growth_low === null || finding.growth_high === null ? undefined
-        : `${growth(finding.growth_low)} to ${growth(finding.growth_high)} (${finding.unit})`}>
-        {growth(finding.growth)}</span> },
+    { id: 'growth', title: 'Growth', number: true, order: (finding) => finding.growth ?? finding.bytes_per_hour ?? Infinity,
+      cell: (finding) => <span title={grown(finding).title}>{grown(finding).text}</span> },
     { id: 'share', title: 'Share', number: true, order: ({ share }) => share,
       cell: ({ share, base_share: base }) => <span title={`was ${percent(base)}`}>{percent(share)}</span> },
     { id: 'opened', title: 'Opened', number: true, order: ({ opened }) => opened,
@@ -80,7 +100,7 @@ export function Findings({ route: { params } }: PageProps) {
       {loaded.value?.length === 0 && <Nothing>
         <p>No {all ? '' : 'open '}findings. The server compares each new version of a service (the
           label <code>version</code>) with the one before it, and lists here which functions take
-          more CPU than before.</p>
+          more CPU than before, and whose memory climbs without a plateau.</p>
       </Nothing>}
       {loaded.value && loaded.value.length > 0 && <List label="Findings" columns={columns}
         rows={sorted(loaded.value, columns, sort)} keyOf={({ id }) => id}
