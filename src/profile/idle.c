@@ -8,12 +8,14 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "profile/triage.h"
 
 #define FRAMES_MAX 4096
+#define OWN "own-"
 
 struct rule {
     char *state; /* NULL: busy */
-    bool own_lock;
+    bool own;    /* the wait is of this state, whatever the kernel sees */
     char *function;
     size_t length;
     bool prefix;
@@ -69,12 +71,14 @@ static int parse_line(struct idle_rules *rules, const char *line, const char *en
         return -E2BIG;
     bool prefix = function[length - 1] == '*',
          busy = state_length == 4 && !memcmp(state, "busy", 4),
-         own_lock = state_length == 8 && !memcmp(state, "own-lock", 8);
+         own = state_length > strlen(OWN) && !memcmp(state, OWN, strlen(OWN));
     length -= prefix;
+    state += own ? strlen(OWN) : 0;
+    state_length -= own ? strlen(OWN) : 0;
     array_reserve(rules->list, rules->capacity, rules->count + 1);
     rules->list[rules->count++] =
-        (struct rule){.own_lock = own_lock,
-                      .state = busy || own_lock ? NULL : memory_strndup(state, state_length),
+        (struct rule){.own = own,
+                      .state = busy ? NULL : memory_strndup(state, state_length),
                       .function = memory_strndup(function, length),
                       .length = length,
                       .prefix = prefix};
@@ -95,7 +99,7 @@ int idle_rules_parse(const char *text, size_t length, const char *name,
                        ? error_set(error, r, "%s has more than %d rules.", name, IDLE_RULES_MAX)
                        : error_set(
                              error, r,
-                             "%s, line %zu: a rule is a state, \"busy\" or \"own-lock\", and the "
+                             "%s, line %zu: a rule is a state, \"busy\" or \"own-STATE\", and the "
                              "name of a function.",
                              name, line);
         }
@@ -134,20 +138,31 @@ static bool is_named(const struct rule *rule, const char *name)
                         : !strcmp(name, rule->function);
 }
 
-bool idle_own_lock(const struct idle_rules *rules, const struct profile *profile, uint32_t node)
+/* Behind the mark of a lock's holder is the holder's stack, which says nothing about the waiter. */
+static uint32_t own_part(const struct profile *profile, uint32_t node)
 {
+    uint32_t own = node;
     for (; node; node = profile->nodes[node].parent)
+        if (!strcmp(function_of(profile, node), TRIAGE_HOLDER_MARK))
+            own = profile->nodes[node].parent;
+    return own;
+}
+
+const char *idle_own_state(const struct idle_rules *rules, const struct profile *profile,
+                           uint32_t node)
+{
+    for (node = own_part(profile, node); node; node = profile->nodes[node].parent)
         for (size_t i = 0; i < rules->count; i++)
-            if (rules->list[i].own_lock && is_named(&rules->list[i], function_of(profile, node)))
-                return true;
-    return false;
+            if (rules->list[i].own && is_named(&rules->list[i], function_of(profile, node)))
+                return rules->list[i].state;
+    return NULL;
 }
 
 bool idle_matches(const struct idle_rules *rules, const struct profile *profile, uint32_t node,
                   const char *state)
 {
     bool idle = false;
-    for (; node; node = profile->nodes[node].parent) {
+    for (node = own_part(profile, node); node; node = profile->nodes[node].parent) {
         const char *name = function_of(profile, node);
         if (!strcmp(name, IDLE_ROOT))
             return true;
@@ -155,7 +170,7 @@ bool idle_matches(const struct idle_rules *rules, const struct profile *profile,
             const struct rule *rule = &rules->list[i];
             if (!is_named(rule, name))
                 continue;
-            if (!rule->state)
+            if (!rule->state || rule->own)
                 return false;
             idle |= !strcmp(rule->state, state);
         }

@@ -7,8 +7,10 @@
  *
  *     STATE FUNCTION    a thread in this state, in or below this function, is idle
  *     busy FUNCTION     ... but not if this function is on its stack
- *     own-lock FUNCTION a thread that is blocked in or below this function waits for a lock of the
- *                       program's own making, whatever the kernel sees; it is never idle
+ *     own-STATE FUNCTION
+ *                       a thread that is blocked in or below this function waits for what this
+ *                       state says, whatever the kernel sees, such as own-lock for a lock of the
+ *                       program's own making; it is never idle
  *
  * A FUNCTION that ends with * is the beginning of a name.
  */
@@ -37,8 +39,9 @@ void idle_rules_free(struct idle_rules *rules); /* takes NULL */
 bool idle_matches(const struct idle_rules *rules, const struct profile *profile, uint32_t node,
                   const char *state);
 
-/* Whether a stack whose thread is blocked waits for a lock of the program's own making. */
-bool idle_own_lock(const struct idle_rules *rules, const struct profile *profile, uint32_t node);
+/* The state of a stack whose thread is blocked where the program makes its own waits; or NULL. */
+const char *idle_own_state(const struct idle_rules *rules, const struct profile *profile,
+                           uint32_t node);
 
 /* Puts the stacks of idle rows (label `state`) below one root. Returns how many rows. */
 size_t idle_fold(struct profile *profile, const struct idle_rules *rules);

@@ -4,6 +4,11 @@
  * label `state`): the sum of each kind of waiting, the kind that matters most, and the stack that
  * holds most of it. Threads that wait for work are idle, by rules on the functions that they wait
  * in; a wait for a mutex never is.
+ *
+ * Threads of Go programs only run goroutines. So the waits of goroutines are added
+ * (goroutine_wall/nanoseconds with the label `state`); where these weren't measured, those of the
+ * program's own profile of blocking (TRIAGE_BLOCK_TYPE). The program's profile of mutexes
+ * (TRIAGE_MUTEX_TYPE) says who held locks.
  */
 #pragma once
 
@@ -19,11 +24,18 @@ enum triage_kind {
     TRIAGE_PIPE,
     TRIAGE_CHILD,
     TRIAGE_IO_URING,
+    TRIAGE_CHANNEL, /* of goroutines: for each other */
     TRIAGE_SLEEPING,
     TRIAGE_OTHER,
     TRIAGE_IDLE,
     TRIAGE_KINDS,
 };
+
+/* Types in nanoseconds beside wall. Those of Go's own profiles are called delay in both there. */
+#define TRIAGE_GOROUTINE_TYPE "goroutine_wall"
+#define TRIAGE_BLOCK_TYPE "block_delay"
+#define TRIAGE_MUTEX_TYPE "mutex_delay"
+#define TRIAGE_STATE_IDLE "idle" /* of goroutines of the runtime that wait for work */
 
 /* Who had the CPU while threads waited for it. */
 #define TRIAGE_OTHERS_MAX 5
@@ -37,6 +49,13 @@ struct triage_other {
 struct triage_edge {
     uint32_t waiter, lock, holder;
     int64_t ns;
+};
+
+/* A function that held contended locks, by the program's own profile of mutexes. */
+#define TRIAGE_HOLDERS_MAX 5
+struct triage_holder {
+    uint32_t function;
+    int64_t ns; /* that others waited */
 };
 
 struct triage {
@@ -55,6 +74,10 @@ struct triage {
     size_t other_count;
     struct triage_edge edges[TRIAGE_EDGES_MAX]; /* most first, whatever the verdict */
     size_t edge_count;
+    struct triage_holder holders[TRIAGE_HOLDERS_MAX]; /* most first */
+    size_t holder_count;
+    int64_t mutex_ns;   /* of all holders */
+    const char *target; /* options of `assay record` for it; NULL: not known. The caller's */
 };
 
 /* -ENODATA when the profile has no wall-clock time by state. Its stacks must have names. */

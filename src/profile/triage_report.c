@@ -39,24 +39,42 @@ static double percent(int64_t part, int64_t whole)
     return whole > 0 ? 100.0 * (double)part / (double)whole : 0;
 }
 
-static const char *advice(enum triage_kind verdict)
+/* The next command; it names what the report is about. */
+static void put_advice(const struct triage *triage, struct buffer *out)
 {
-    switch (verdict) {
+    const char *target = triage->target ? triage->target : "-p PID";
+    switch (triage->verdict) {
     case TRIAGE_COMPUTING:
-        return "assay record -F 199 -p PID -o cpu.html: which functions use the CPU";
+        buffer_printf(out, "assay record -F 199 %s -o cpu.html: which functions use the CPU",
+                      target);
+        break;
     case TRIAGE_STARVED:
-        return "assay record -a -d 10 -o all.html: which processes use the CPUs instead";
+        buffer_add_text(out, "assay record -a -d 10 -o all.html: which processes use the CPUs "
+                             "instead");
+        break;
     case TRIAGE_LOCK:
-        return "assay record -m lock -d 10 -p PID -o lock.html: who holds which lock";
+        buffer_printf(out, "assay record -m lock -d 10 %s -o lock.html: who holds which lock",
+                      target);
+        break;
     case TRIAGE_DISK:
     case TRIAGE_NETWORK:
     case TRIAGE_PIPE:
     case TRIAGE_IO_URING:
-        return "assay record -m io -d 10 -p PID -o io.html: which calls wait";
+        buffer_printf(out, "assay record -m io -d 10 %s -o io.html: which calls wait", target);
+        break;
+    case TRIAGE_CHANNEL:
+        buffer_printf(out,
+                      "assay record -m goroutine -d 10 %s -o goroutines.html: where goroutines "
+                      "wait for each other",
+                      target);
+        break;
     case TRIAGE_IDLE:
-        return "nothing: the threads wait for work, so look at who calls this program";
+        buffer_add_text(out, "nothing: the threads wait for work, so look at who calls this "
+                             "program");
+        break;
     default:
-        return "assay record -m wall -d 10 -p PID -o wall.html: where the threads wait";
+        buffer_printf(out, "assay record -m wall -d 10 %s -o wall.html: where the threads wait",
+                      target);
     }
 }
 
@@ -135,6 +153,21 @@ static void put_edges(const struct profile *profile, const struct triage *triage
     }
 }
 
+/* Who held locks, by the program's own profile of mutexes. */
+static void put_holders(const struct profile *profile, const struct triage *triage,
+                        const char *bullet, struct buffer *out)
+{
+    if (!triage->holder_count || !triage->ns[TRIAGE_LOCK])
+        return;
+    buffer_printf(out, "\nThe program's own profile of mutexes has %.2f s of waiting, for:\n",
+                  (double)triage->mutex_ns / 1e9);
+    for (size_t i = 0; i < triage->holder_count; i++) {
+        buffer_printf(out, "%s%5.1f%% ", bullet, percent(triage->holders[i].ns, triage->mutex_ns));
+        put_name(out, function_name(profile, triage->holders[i].function));
+        buffer_add_char(out, '\n');
+    }
+}
+
 static void put_others(const struct profile *profile, const struct triage *triage,
                        const char *bullet, struct buffer *out)
 {
@@ -172,6 +205,7 @@ void triage_put_text(const struct profile *profile, const struct triage *triage,
     }
     put_lock(profile, triage, out);
     put_edges(profile, triage, bullet, out);
+    put_holders(profile, triage, bullet, out);
     put_others(profile, triage, bullet, out);
     if (triage->node) {
         double share = percent(triage->node_ns, triage->ns[triage->verdict]);
@@ -187,7 +221,9 @@ void triage_put_text(const struct profile *profile, const struct triage *triage,
             buffer_add_char(out, '\n');
         }
     }
-    buffer_printf(out, "\nNext: %s\n", advice(triage->verdict));
+    buffer_add_text(out, "\nNext: ");
+    put_advice(triage, out);
+    buffer_add_char(out, '\n');
 }
 
 static void put_json_numbers(struct json_writer *json, const char *key, const int64_t *values)
@@ -239,10 +275,26 @@ static void put_json_edges(const struct profile *profile, const struct triage *t
     json_write_array_end(json);
 }
 
+static void put_json_holders(const struct profile *profile, const struct triage *triage,
+                             struct json_writer *json)
+{
+    json_member_signed(json, "mutex_ns", triage->mutex_ns);
+    json_write_key(json, "mutex_holders");
+    json_write_array(json);
+    for (size_t i = 0; i < triage->holder_count; i++) {
+        json_write_object(json);
+        json_member_signed(json, "ns", triage->holders[i].ns);
+        json_member_text(json, "holder", function_name(profile, triage->holders[i].function));
+        json_write_object_end(json);
+    }
+    json_write_array_end(json);
+}
+
 void triage_put_json(const struct profile *profile, const struct triage *triage, struct buffer *out)
 {
     const char *names[FRAMES_SHOWN];
     struct json_writer writer = json_writer(out), *json = &writer;
+    _cleanup_buffer_ struct buffer next = {0};
     json_write_object(json);
     json_member_text(json, "verdict", triage_kind_name(triage->verdict));
     json_member_text(json, "words", triage_kind_words(triage->verdict));
@@ -251,6 +303,7 @@ void triage_put_json(const struct profile *profile, const struct triage *triage,
     put_json_numbers(json, "error_ns", triage->error_ns);
     put_json_lock(profile, triage, json);
     put_json_edges(profile, triage, json);
+    put_json_holders(profile, triage, json);
     json_write_key(json, "ran_instead");
     json_write_array(json);
     for (size_t i = 0; i < triage->other_count; i++) {
@@ -273,7 +326,8 @@ void triage_put_json(const struct profile *profile, const struct triage *triage,
     for (size_t i = 0; i < count; i++)
         json_write_text(json, names[i]);
     json_write_array_end(json);
-    json_member_text(json, "next", advice(triage->verdict));
+    put_advice(triage, &next);
+    json_member_text(json, "next", buffer_text(&next));
     json_write_object_end(json);
     buffer_add_char(out, '\n');
 }

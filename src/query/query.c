@@ -157,6 +157,10 @@ static const struct {
     {"lock", "mutex", "", ""},
     {"lock", "block", "", ""},
     {"lock", "", "lock_count", ""},
+    {"mutex_delay", "mutex", "delay", "nanoseconds"},
+    {"mutex_delay", "mutex", "mutex_duration", "nanoseconds"},
+    {"block_delay", "block", "delay", "nanoseconds"},
+    {"block_delay", "block", "block_duration", "nanoseconds"},
 };
 
 static bool part_is(const char *id, unsigned part, const char *text)

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # `assay triage` names why real programs are slow: a row of PostgreSQL that another transaction keeps
-# locked, a command that blocks Redis, and nginx whose CPU another cgroup has.
+# locked, a command that blocks Redis, a Go server that waits for another one, or for its own mutex, and
+# nginx whose CPU another cgroup has.
 # Chance: what a program does at a moment, and what else runs on this machine, differ from run to run.
 # shellcheck disable=SC2034 # common.bash has it
 ASSAY_SAMPLERS=bpf
@@ -105,6 +106,43 @@ else
     echo "(no Redis here)"
 fi
 
+# Go: requests of a server wait for another server; and for a mutex of their own.
+if GO111MODULE=off CGO_ENABLED=0 go build -o downstream "$subjects/downstream.go" 2>go.said; then
+    tried=1
+    serves() { # NAME ARGUMENT...: sets `server` and `served`, its address
+        : >"$1.address"
+        ./downstream "${@:2}" >"$1.address" &
+        server=$!
+        started+=("$server")
+        wait_until 30 test -s "$1.address"
+        served=$(cat "$1.address")
+    }
+    # busy PID: has it used CPU time?
+    busy() { [ "$(awk '{ print $14 + $15 }' "/proc/$1/stat")" -gt 5 ]; }
+    serves backend backend
+    serves shop shop "$served"
+    ./downstream load "$served" 8 &
+    started+=("$!")
+    wait_until 60 busy "$server"
+    "$ASSAY" triage -p "$server" -d 2 --json --flame shop.html >shop.json
+    check "Go: a server waits for another one" verdict shop.json \
+        "d['verdict'] == 'network' and d['ns']['network'] > 8e9 and 'main.askBackend' in d['stack'] and '-p $server ' in d['next']"
+    check "... with a flame graph of it" grep 'main.askBackend' shop.html
+    for pid in "${started[@]}"; do end_process "$pid"; done
+    started=()
+    serves lock lock
+    ./downstream load "$served" 6 &
+    started+=("$!")
+    wait_until 60 busy "$server"
+    "$ASSAY" triage -p "$server" -d 2 --json >mutex.json
+    check "Go: requests wait for a mutex" verdict mutex.json \
+        'd["verdict"] == "lock" and d["ns"]["lock"] > 5e9 and d["locks"][0]["waiter"] == "main.updateStock"'
+    for pid in "${started[@]}"; do end_process "$pid"; done
+    started=()
+else
+    echo "(Go cannot build here: $(tail -n 1 go.said))"
+fi
+
 # nginx shares its one CPU with a cgroup that has nearly all of it.
 unified=$(awk '$3 == "cgroup2" { print $2; exit }' /proc/mounts)
 group=$unified/assay-triage-$$
@@ -152,4 +190,4 @@ END
 else
     echo "(no nginx, wrk or writable cgroup here)"
 fi
-[ "$tried" = 1 ] || skip_all "None of PostgreSQL, Redis and nginx is installed."
+[ "$tried" = 1 ] || skip_all "None of PostgreSQL, Redis, Go and nginx is installed."

@@ -11,7 +11,8 @@
 
 #define MS INT64_C(1000000)
 
-static void add(struct profile *profile, const char *state, int64_t ns, const char *const *stack)
+static void add_type(struct profile *profile, const char *type_name, const char *state, int64_t ns,
+                     const char *const *stack)
 {
     uint32_t frames[16];
     size_t count = 0;
@@ -22,11 +23,134 @@ static void add(struct profile *profile, const char *state, int64_t ns, const ch
     }
     struct profile_label label = {.key = profile_cstring(profile, "state"),
                                   .text = profile_cstring(profile, state)};
-    unsigned type = profile_type(profile, profile_cstring(profile, "wall"),
+    unsigned type = profile_type(profile, profile_cstring(profile, type_name),
                                  profile_cstring(profile, "nanoseconds"));
     size_t row = profile_sample(profile, profile_stack(profile, frames, count),
-                                profile_label_set(profile, &label, 1), 0, 0);
+                                profile_label_set(profile, &label, *state ? 1 : 0), 0, 0);
     profile_add_value(profile, row, type, ns);
+}
+
+static void add(struct profile *profile, const char *state, int64_t ns, const char *const *stack)
+{
+    add_type(profile, "wall", state, ns, stack);
+}
+
+#define HANDLER "net/http.(*conn).serve", "net/http.serverHandler.ServeHTTP", "main.buy"
+
+/* What goroutines wait for counts, and not what the threads do that have none to run. */
+static void test_goroutines(void **state)
+{
+    (void)state;
+    _cleanup_profile_ struct profile profile;
+    struct triage triage;
+    struct error error = {0};
+    profile_init(&profile, PROFILE_LABELS);
+    add(&profile, "running", 100 * MS, (const char *[]){HANDLER, NULL});
+    add(&profile, "lock", 3000 * MS, (const char *[]){"runtime.stopm", "runtime.futexsleep", NULL});
+    /* An answer of another server, behind a channel; a connection that waits for a request; one
+     * whose handler reads the rest of its request. */
+    add_type(&profile, "goroutine_wall", "channel", 700 * MS,
+             (const char *[]){HANDLER, "net/http.(*persistConn).roundTrip", "runtime.selectgo",
+                              "runtime.gopark", NULL});
+    add_type(&profile, "goroutine_wall", "network", 5000 * MS,
+             (const char *[]){"net/http.(*conn).serve", "net/http.(*connReader).Read", NULL});
+    add_type(&profile, "goroutine_wall", "network", 60 * MS,
+             (const char *[]){HANDLER, "net/http.(*connReader).Read", NULL});
+    /* On threads, or of the runtime itself. */
+    add_type(&profile, "goroutine_wall", "running", 100 * MS, (const char *[]){"[running]", NULL});
+    add_type(&profile, "goroutine_wall", "syscall", 900 * MS, (const char *[]){"main.read", NULL});
+    add_type(&profile, "goroutine_wall", "idle", 400 * MS,
+             (const char *[]){"runtime.gcBgMarkWorker", NULL});
+    add_type(&profile, "goroutine_wall", "channel", 2000 * MS,
+             (const char *[]){"main.worker", "runtime.chanrecv1", "runtime.gopark", NULL});
+    assert_int_equal(triage_profile(&profile, &triage, &error), 0);
+    assert_int_equal(triage.verdict, TRIAGE_NETWORK);
+    assert_int_equal(triage.ns[TRIAGE_NETWORK], 760 * MS);
+    assert_int_equal(triage.ns[TRIAGE_IDLE], 8400ll * MS);
+    assert_int_equal(triage.ns[TRIAGE_COMPUTING], 100 * MS);
+    assert_int_equal(triage.ns[TRIAGE_CHANNEL], 2000ll * MS);
+    assert_int_equal(triage.node_ns, 700 * MS);
+}
+
+/* Goroutines that only wait for each other; then one of them does something. */
+static void test_goroutines_wait_for_each_other(void **state)
+{
+    (void)state;
+    _cleanup_profile_ struct profile profile;
+    _cleanup_buffer_ struct buffer out = {0};
+    struct triage triage;
+    struct error error = {0};
+    profile_init(&profile, PROFILE_LABELS);
+    add_type(&profile, "goroutine_wall", "channel", 4000 * MS,
+             (const char *[]){"main.producer", "runtime.chansend1", "runtime.gopark", NULL});
+    add(&profile, "running", 39 * MS, (const char *[]){"main.consumer", NULL});
+    assert_int_equal(triage_profile(&profile, &triage, &error), 0);
+    assert_int_equal(triage.verdict, TRIAGE_CHANNEL);
+    triage.target = "-p 12";
+    triage_put_text(&profile, &triage, false, &out);
+    assert_non_null(strstr(buffer_text(&out), "Mostly waiting for other goroutines: 99.0%"));
+    assert_non_null(strstr(buffer_text(&out), "\nNext: assay record -m goroutine -d 10 -p 12 "));
+    add(&profile, "running", 10 * MS, (const char *[]){"main.consumer", NULL});
+    assert_int_equal(triage_profile(&profile, &triage, &error), 0);
+    assert_int_equal(triage.verdict, TRIAGE_COMPUTING);
+}
+
+/* What a Go program says itself: its profiles of blocking, and of who held mutexes. */
+static void test_own_profiles(void **state)
+{
+    (void)state;
+    _cleanup_profile_ struct profile profile;
+    _cleanup_buffer_ struct buffer out = {0};
+    struct triage triage;
+    struct error error = {0};
+    profile_init(&profile, PROFILE_LABELS);
+    add(&profile, "running", 10 * MS, (const char *[]){HANDLER, NULL});
+    add_type(&profile, TRIAGE_BLOCK_TYPE, "", 800 * MS,
+             (const char *[]){HANDLER, "main.update", "sync.(*Mutex).Lock", NULL});
+    add_type(&profile, TRIAGE_BLOCK_TYPE, "", 300 * MS,
+             (const char *[]){"main.worker", "runtime.chanrecv1", NULL});
+    add_type(&profile, TRIAGE_MUTEX_TYPE, "", 600 * MS,
+             (const char *[]){HANDLER, "main.report", "sync.(*Mutex).Unlock", NULL});
+    add_type(&profile, TRIAGE_MUTEX_TYPE, "", 200 * MS,
+             (const char *[]){HANDLER, "main.update", "sync.(*Mutex).Unlock",
+                              "internal/sync.(*Mutex).Unlock", NULL});
+    assert_int_equal(triage_profile(&profile, &triage, &error), 0);
+    assert_int_equal(triage.verdict, TRIAGE_LOCK);
+    assert_int_equal(triage.ns[TRIAGE_LOCK], 800 * MS);
+    assert_int_equal(triage.ns[TRIAGE_CHANNEL], 300 * MS);
+    assert_int_equal(triage.mutex_ns, 800 * MS);
+    assert_int_equal(triage.holder_count, 2);
+    triage_put_json(&profile, &triage, &out);
+    assert_non_null(
+        strstr(buffer_text(&out),
+               "\"locks\":[{\"ns\":800000000,\"waiter\":\"main.update\",\"lock\":\"\","
+               "\"holder\":\"\"}],\"mutex_ns\":800000000,\"mutex_holders\":["
+               "{\"ns\":600000000,\"holder\":\"main.report\"},"
+               "{\"ns\":200000000,\"holder\":\"main.update\"}]"));
+    out.length = 0;
+    triage_put_text(&profile, &triage, false, &out);
+    assert_non_null(strstr(buffer_text(&out), "0.80 s of waiting, for:\n   75.0% main.report\n"));
+    /* Where goroutines were looked at, the same waits would count twice. */
+    add_type(&profile, "goroutine_wall", "lock", 700 * MS,
+             (const char *[]){HANDLER, "main.update", "sync.(*Mutex).Lock", NULL});
+    assert_int_equal(triage_profile(&profile, &triage, &error), 0);
+    assert_int_equal(triage.ns[TRIAGE_LOCK], 700 * MS);
+    assert_int_equal(triage.ns[TRIAGE_CHANNEL], 0);
+}
+
+/* The stack of a lock's holder decides nothing about who waits. */
+static void test_holder_is_apart(void **state)
+{
+    (void)state;
+    _cleanup_profile_ struct profile profile;
+    struct triage triage;
+    struct error error = {0};
+    profile_init(&profile, PROFILE_LABELS);
+    add(&profile, "lock", 500 * MS,
+        (const char *[]){"pool", "pthread_cond_wait", "[lock 0x12]", TRIAGE_HOLDER_MARK, HANDLER,
+                         "pthread_mutex_lock", "futex", NULL});
+    assert_int_equal(triage_profile(&profile, &triage, &error), 0);
+    assert_int_equal(triage.ns[TRIAGE_IDLE], 500 * MS);
 }
 
 /* A lock of the program's own making, which the kernel sees as a wait for the network. */
@@ -222,6 +346,10 @@ int main(void)
         cmocka_unit_test(test_without_states),
         cmocka_unit_test(test_rules),
         cmocka_unit_test(test_names_and_errors),
+        cmocka_unit_test(test_goroutines),
+        cmocka_unit_test(test_goroutines_wait_for_each_other),
+        cmocka_unit_test(test_own_profiles),
+        cmocka_unit_test(test_holder_is_apart),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

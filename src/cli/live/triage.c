@@ -10,20 +10,23 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/file.h"
 #include "base/memory.h"
 #include "base/subprocess.h"
 #include "base/text.h"
 #include "cli/cli.h"
 #include "cli/input.h"
+#include "cli/output.h"
 #include "cli/remote/control.h"
 #include "cli/terminal.h"
+#include "profile/naming.h"
 
 #define DURATION_S 10
 #define DURATION_S_MAX 3600
 #define PATH_BYTES 64
 
 struct triage_options {
-    const char *pid, *cgroup, *output, *service, *from, *to;
+    const char *pid, *cgroup, *output, *service, *from, *to, *flame;
     struct server_link link;
     bool all, json, markdown;
     double duration_s;
@@ -36,7 +39,7 @@ struct triage_options {
 static int record_into(const struct triage_options *options, const char *path, struct error *error)
 {
     char duration[32];
-    const char *argv[16] = {"/proc/self/exe", "record", "-q", "-m", "wall,lock", "-d",
+    const char *argv[16] = {"/proc/self/exe", "record", "-q", "-m", "wall,lock,goroutine", "-d",
                             duration,         "-o",     path};
     size_t count = 9;
     snprintf(duration, sizeof(duration), "%.3f", options->duration_s);
@@ -61,19 +64,45 @@ static int record_into(const struct triage_options *options, const char *path, s
     return r;
 }
 
+/* The same recording as a flame graph, coloured by state. */
+static int draw(const struct triage_options *options, const struct profile *profile,
+                const struct format *format, const char *path, struct error *error)
+{
+    unsigned type = profile_find_type(profile, "wall");
+    struct write_options write = {
+        .type = type < PROFILE_TYPES_MAX ? (int)type : 0,
+        .title = options->pid      ? options->pid
+                 : options->cgroup ? options->cgroup
+                 : options->all    ? "this machine"
+                                   : path_base(path),
+    };
+    return format_write_file(options->flame, format, profile, &write, error);
+}
+
 static int triage_file(const struct triage_options *options, const char *path)
 {
     _cleanup_profile_ struct profile profile;
-    _cleanup_buffer_ struct buffer out = {0};
+    _cleanup_buffer_ struct buffer out = {0}, target = {0};
     struct error error = {0};
     struct triage triage;
-    const struct format *format;
-    profile_init(&profile, PROFILE_LABELS);
-    int r = input_read(&options->input, &path, 1, &profile, &format);
+    const struct format *format, *picture = NULL;
+    int r = options->flame ? output_format("triage", NULL, options->flame, &picture) : 0;
     if (r)
         return r;
-    if (triage_profile(&profile, &triage, &error) < 0)
+    profile_init(&profile, PROFILE_LABELS | (picture ? picture->detail : 0));
+    r = input_read(&options->input, &path, 1, &profile, &format);
+    if (r)
+        return r;
+    if (triage_profile(&profile, &triage, &error) < 0 ||
+        (picture && draw(options, &profile, picture, path, &error) < 0))
         return fail(&error);
+    if (options->pid)
+        buffer_printf(&target, "-p %s", options->pid);
+    else if (options->cgroup)
+        buffer_printf(&target, "--cgroup %s", options->cgroup);
+    else if (options->all)
+        buffer_add_text(&target, "-a");
+    triage.target = target.length ? buffer_text(&target) : NULL;
     if (options->json)
         triage_put_json(&profile, &triage, &out);
     else
@@ -94,24 +123,36 @@ static void add_parameter(struct buffer *path, const char *name, const char *val
             buffer_printf(path, "%%%02X", (unsigned char)*value);
 }
 
+static int ask(struct triage_options *options, const char *path, const char *format,
+               const char *query, struct buffer *ret_answer, struct error *error)
+{
+    _cleanup_buffer_ struct buffer whole = {0};
+    buffer_printf(&whole, "%s?format=%s", path, format);
+    add_parameter(&whole, "query", query);
+    add_parameter(&whole, "from", options->from ? options->from : "now-15m");
+    add_parameter(&whole, "to", options->to ? options->to : "now");
+    return server_link_call(&options->link, "GET", buffer_text(&whole), NULL, ret_answer, error);
+}
+
 /* What agents measured, as the server says it. */
 static int triage_service(struct triage_options *options)
 {
-    _cleanup_buffer_ struct buffer path = {0}, query = {0}, answer = {0};
+    _cleanup_buffer_ struct buffer query = {0}, answer = {0}, picture = {0};
     struct error error = {0};
     buffer_add_text(&query, "wall{service_name=");
     text_escape_json(&query, options->service, strlen(options->service));
     buffer_add_char(&query, '}');
-    buffer_printf(&path, "/api/v1/triage?format=%s",
-                  options->json       ? "json"
-                  : options->markdown ? "markdown"
-                                      : "text");
-    add_parameter(&path, "query", buffer_text(&query));
-    add_parameter(&path, "from", options->from ? options->from : "now-15m");
-    add_parameter(&path, "to", options->to ? options->to : "now");
     int r = server_link_open(&options->link, &error);
     if (!r)
-        r = server_link_call(&options->link, "GET", buffer_text(&path), NULL, &answer, &error);
+        r = ask(options, "/api/v1/triage",
+                options->json       ? "json"
+                : options->markdown ? "markdown"
+                                    : "text",
+                buffer_text(&query), &answer, &error);
+    if (!r && options->flame)
+        r = ask(options, "/api/v1/flame", "html", buffer_text(&query), &picture, &error);
+    if (!r && options->flame)
+        r = file_write_atomic(options->flame, picture.data, picture.length, &error);
     server_link_close(&options->link);
     if (r < 0)
         return fail(&error);
@@ -157,6 +198,7 @@ int command_triage(int argc, char **argv)
         {"Output", .kind = OPTION_GROUP},
         {"json", 0, OPTION_FLAG, NULL, "one JSON object", &options.json},
         {"markdown", 0, OPTION_FLAG, NULL, "Markdown", &options.markdown},
+        {"flame", 0, OPTION_TEXT, "FILE", "also draw a flame graph, FILE.html", &options.flame},
         INPUT_OPTIONS(&options.input),
         {0}};
     struct command_line line = {
@@ -184,6 +226,9 @@ int command_triage(int argc, char **argv)
         return options_wrong("triage", "--duration is from 0 to 3600 seconds.");
     if (options.json && options.markdown)
         return options_wrong("triage", "--json and --markdown exclude each other.");
+    const char *dot = options.flame ? strrchr(options.flame, '.') : NULL;
+    if (options.flame && (!dot || strcmp(dot, ".html") != 0))
+        return options_wrong("triage", "--flame requires a file that ends in .html.");
     return options.service ? triage_service(&options)
            : line.count    ? triage_file(&options, line.values[0])
                            : triage_live(&options);

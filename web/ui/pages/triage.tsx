@@ -29,6 +29,8 @@ interface TriageAnswer {
   ns: Record<string, number>;
   error_ns: Record<string, number>;
   locks: { ns: number; waiter: string; lock: string; holder: string }[];
+  mutex_ns: number;
+  mutex_holders: { ns: number; holder: string }[];
   ran_instead: { ns: number; name: string; cgroup?: string }[];
   stack_ns: number;
   stack_share_error: number;
@@ -46,6 +48,7 @@ const KINDS: Record<string, readonly [title: string, state: string]> = {
   pipe: ['Waiting for other processes', 'pipe'],
   child: ['Waiting for children', 'child'],
   io_uring: ['Waiting for io_uring', 'io_uring'],
+  channel: ['Waiting for other goroutines', 'channel'],
   sleeping: ['Sleeping', 'sleep'],
   other: ['Waiting for something else', 'other'],
   idle: ['Idle', ''],
@@ -102,6 +105,29 @@ function Locks({ answer, functionLink }: { answer: TriageAnswer; functionLink: (
               <td>{named(holder, 'not seen')}</td>
               <td class="number">{time(ns)}</td>
               <td class="number">{formatPercent(ns / answer.ns.lock)}</td>
+            </tr>
+          ))}
+        </tbody>
+      </table>
+    </section>
+  );
+}
+
+// Who made others wait, by the program's own profile of mutexes.
+function MutexHolders({ answer, functionLink }: { answer: TriageAnswer; functionLink: (name: string) => string }) {
+  if (answer.mutex_holders.length === 0) return null;
+  return (
+    <section class="card">
+      <h2>Holders by the program's mutex profile</h2>
+      <table class="table plain">
+        <thead><tr><th scope="col">Holder</th><th scope="col" class="number">Others waited</th>
+          <th scope="col" class="number">%</th></tr></thead>
+        <tbody>
+          {answer.mutex_holders.map(({ holder, ns }) => (
+            <tr key={holder}>
+              <th scope="row"><a class="long-name" href={functionLink(holder)}>{holder}</a></th>
+              <td class="number">{time(ns)}</td>
+              <td class="number">{formatPercent(ns / answer.mutex_ns)}</td>
             </tr>
           ))}
         </tbody>
@@ -187,6 +213,7 @@ export function Triage({ route }: PageProps) {
         <div class="cards">
           <Kinds answer={answer} link={explore} />
           <Locks answer={answer} functionLink={functionLink} />
+          <MutexHolders answer={answer} functionLink={functionLink} />
           {answer.ns.starved > 0 && <RanInstead answer={answer} />}
           <Widest answer={answer} functionLink={functionLink} />
         </div>
