@@ -20,6 +20,16 @@ echo "== duration"
 "$ASSAY" diff --normalize duration --format json "$FIXTURES/man/base.pb.gz" "$FIXTURES/man/new.pb.gz" | jq -r .normalize
 echo "== the planted regression"
 "$ASSAY" diff --cum --format json "$FIXTURES/man/base.pb.gz" "$FIXTURES/man/new.pb.gz" | jq '[.rows[:8][].function] | index("main.escapeSlow") != null'
+echo "== what is certain, in a table and in pictures"
+for number in $(seq 20); do echo "main;f$number 1000"; done >steady.folded
+sed 's/f7 1000/f7 1500/; s/f8 1000/f8 1110/' steady.folded >slow.folded
+"$ASSAY" diff steady.folded slow.folded --normalize none --base-requests 10 --new-requests 15 -n 2 -f json |
+    jq -c '.rows[] | [.function,.verdict,.cause]'
+"$ASSAY" diff steady.folded slow.folded -n 1 --format csv --normalize none --base-requests 10 --new-requests 10 | cut -d, -f1,8-10
+"$ASSAY" diff steady.folded slow.folded -o judged.html --normalize requests --base-requests 10 --new-requests 20
+grep -o '"scale":.*' judged.html
+grep -o '"verdict":"[a-z]*"' judged.html | sort | uniq -c | tr -s ' '
+"$ASSAY" diff steady.folded slow.folded -o judged.svg && grep -o 'grey is not certain to have changed' judged.svg
 echo "== pictures"
 "$ASSAY" diff base.folded new.folded -o d.svg && grep -c '<svg' d.svg && python3 -c "import xml.dom.minidom as m; m.parse('d.svg')"
 "$ASSAY" diff base.folded new.folded -o d.html && grep -o '"kind":"diff"' d.html

@@ -48,6 +48,13 @@ gate --base base.folded --new slow.folded -f junit >junit.xml
 sed '$d' junit.xml >only.xml && python3 -c "import xml.dom.minidom as m; print(len(m.parse('only.xml').getElementsByTagName('failure')))"
 gate --base base.folded --new slow.folded --page page.html >/dev/null
 grep -o '"kind":"diff"' page.html
+# The page says which changes are certain, and makes the base comparable as the gate does.
+page() { # OPTION...: how it is normalised, with which factor, and the verdicts
+    gate --base base.folded --new slow.folded --page page.html -o /dev/null "$@"
+    grep -o '"scale":.*' page.html
+    grep -o '"verdict":"[a-z]*"' page.html | sort | uniq -c | tr -s ' '
+}
+page; page --base-requests 100 --new-requests 50; page --normalize none
 echo "== bisect"
 "$ASSAY" gate bisect base.folded same.folded base.folded slow.folded slow2.folded || echo "exit $?"
 "$ASSAY" gate bisect base.folded same.folded && echo "exit $?"

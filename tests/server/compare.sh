@@ -18,6 +18,10 @@ json slow.json "$grew == ['parse'] and d['hosts'] == 2 and d['method'] == 'windo
 json slow.json 'all(m["low"] <= m["change"] <= m["high"] for f in d["functions"] for m in (f["self"], f["total"]))'
 compare v3 normalize=duration >traffic.json
 json traffic.json 'd["found"] >= 22'
+# More calls, or slower ones? Requests are counted here.
+json traffic.json "{f['total']['cause'] for f in d['functions'] if f['total']['verdict'] == 'grew'} == {'requests'}"
+json slow.json "[f['self']['cause'] for f in d['functions'] if f['self']['verdict'] == 'grew'] == ['cost per request']"
+json slow.json "all('cause' not in m for f in d['functions'] for m in (f['self'], f['total']) if m['verdict'] == 'noise')"
 compare v3 normalize=requests >requests.json
 json requests.json 'd["found"] == 0 and d["requests"] == "cost per request" and d["new"]["requests"] == 240000'
 # Without the service, the same is read some services at a time, with the same result.

@@ -2,7 +2,7 @@
 // Tables of comparisons: profiles in parts, more functions than the memory has room for, inlining
 // that differs between the sides.
 
-#include "compare/compare.h"
+#include "compare/cause.h"
 
 #include <math.h>
 
@@ -296,6 +296,69 @@ static void the_time_that_settles(void **state)
     }
 }
 
+/* ---- more calls, or slower ones ---- */
+
+/* A comparison by second of 30 functions, the first of which takes `cost` times as much for each
+ * request, with `requests` times the requests. What is said of it and of another. */
+static void check_cause(double cost, double requests, bool counted, enum compare_normalize by,
+                        enum compare_cause expected, enum compare_cause expected_other)
+{
+    struct side sides[COMPARE_SIDES];
+    struct compare_source sources[COMPARE_SIDES];
+    _cleanup_compare_table_ struct compare_table table = {0};
+    _cleanup_comparison_ struct comparison comparison = {0};
+    _cleanup_compare_causes_ struct compare_causes causes = {0};
+    struct compare_options options = {.normalize = by, .false_discovery_rate = 0.05};
+    struct error error = {0};
+    for (int i = 0; i < COMPARE_SIDES; i++) {
+        profile_init(&sides[i].profile, PROFILE_ALL);
+        for (int f = 0; f < 30; f++) {
+            char line[64];
+            snprintf(line, sizeof(line), "main;f%d %.0f", f,
+                     20000 * (i ? requests * (f ? 1 : cost) : 1));
+            add_stack(&sides[i].profile, line);
+        }
+        profile_note_source(&sides[i].profile, START, 60 * SECOND);
+        describe(&sides[i], (enum compare_side)i);
+        sources[i] = sides[i].source;
+    }
+    assert_int_equal(compare_table_build(sources, COMPARE_SIDES, &table, &error), 0);
+    for (int i = 0; i < COMPARE_SIDES; i++) {
+        release(&sides[i]);
+        table.requests[i] = counted ? 1000 * (i ? requests : 1) : 0;
+    }
+    for (size_t i = 0; i < table.replicate_count; i++)
+        table.replicates[i].requests = table.requests[table.replicates[i].side];
+    assert_int_equal(compare_causes_find(&table, &options, &causes, &error), 0);
+    assert_int_equal(compare(&table, &options, &comparison, &error), 0);
+    const struct compare_row *first = find(&comparison, "f0"), *other = find(&comparison, "f1");
+    for (int total = 0; total < 2; total++) {
+        assert_int_equal(
+            compare_cause(&causes, &comparison, (size_t)(first - comparison.rows), total),
+            expected);
+        assert_int_equal(
+            compare_cause(&causes, &comparison, (size_t)(other - comparison.rows), total),
+            expected_other);
+    }
+}
+
+static void more_calls_or_slower_ones(void **state)
+{
+    (void)state;
+    /* Slower with the same requests: nothing is said of what didn't change. */
+    check_cause(1.5, 1, true, COMPARE_PER_SECOND, COMPARE_CAUSE_COST, COMPARE_CAUSE_UNKNOWN);
+    /* Twice the requests: all grew, and one of them by more. */
+    check_cause(1.5, 2, true, COMPARE_PER_SECOND, COMPARE_CAUSE_COST, COMPARE_CAUSE_REQUESTS);
+    check_cause(1, 2, true, COMPARE_RAW, COMPARE_CAUSE_REQUESTS, COMPARE_CAUSE_REQUESTS);
+    check_cause(1, 0.5, true, COMPARE_PER_SECOND, COMPARE_CAUSE_REQUESTS, COMPARE_CAUSE_REQUESTS);
+    /* It costs less for each, and still took more. */
+    check_cause(0.7, 2, true, COMPARE_PER_SECOND, COMPARE_CAUSE_REQUESTS, COMPARE_CAUSE_REQUESTS);
+    check_cause(1.5, 2, true, COMPARE_PER_REQUEST, COMPARE_CAUSE_COST, COMPARE_CAUSE_UNKNOWN);
+    /* Nobody counted requests, or shares say nothing about them. */
+    check_cause(1.5, 2, false, COMPARE_PER_SECOND, COMPARE_CAUSE_UNKNOWN, COMPARE_CAUSE_UNKNOWN);
+    check_cause(1.5, 2, true, COMPARE_PER_TOTAL, COMPARE_CAUSE_UNKNOWN, COMPARE_CAUSE_UNKNOWN);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -303,6 +366,7 @@ int main(void)
         cmocka_unit_test(small_functions_become_coarse),
         cmocka_unit_test(inlined_on_one_side),
         cmocka_unit_test(the_time_that_settles),
+        cmocka_unit_test(more_calls_or_slower_ones),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -2,6 +2,8 @@
 // Pictures: the flame-data document, the page around it and the SVG. Names are hostile, and what is
 // written must be well-formed whatever they hold.
 
+#include <math.h>
+
 #include "base/memory.h"
 #include "base/text.h"
 #include "format/format.h"
@@ -248,6 +250,24 @@ static void test_flame_data_of_a_difference(void **state)
     assert_non_null(strstr(text, "\"self\":[[0,0,5,0]],\n\"base\":[[0,0,4,6]],\n"
                                  "\"scale\":[0.5],\"normalize\":\"total\",\n"
                                  "\"cut\":[0],\n\"base_cut\":[0],\n\"dropped\":0}"));
+
+    /* Functions that the tree doesn't have are left out, and so are ends that are unknown. */
+    const struct flame_change changes[] = {
+        {"nobody", 6, "grew", NULL, true, 1, 2, 0},
+        {"b", 1, "undecided", NULL, false, -6.5, 1.25, 90},
+        {"a", 1, "grew", "requests", true, 1, INFINITY, NAN},
+    };
+    options.normalize = FLAME_NORMALIZE_REQUESTS;
+    options.changes = changes;
+    options.change_count = ARRAY_LENGTH(changes);
+    out.length = 0;
+    assert_int_equal(flamedata_write(&out, &tree, &options, NULL), 0);
+    assert_non_null(
+        strstr(buffer_text(&out),
+               "\"normalize\":\"requests\",\n"
+               "\"changes\":[{\"function\":1,\"verdict\":\"grew\",\"cause\":\"requests\"},"
+               "{\"function\":2,\"interval\":[-6.5,1.25],\"verdict\":\"undecided\","
+               "\"more_seconds\":90}],\n"));
 }
 
 static void test_nothing_to_draw(void **state)
@@ -465,6 +485,18 @@ static void test_svg_labels(void **state)
     assert_label("main", 0, "");
 }
 
+/* Of the frame's colour, whether there is more red than blue (1), less (-1), or as much. */
+static int frame_sign(const char *svg, const char *name)
+{
+    char start[64];
+    snprintf(start, sizeof(start), "<title>%s&#10;", name);
+    const char *fill = strstr(strstr(svg, start), "fill=\"#");
+    unsigned red, green, blue;
+    assert_int_equal(sscanf(fill, "fill=\"#%2x%2x%2x", &red, &green, &blue), 3);
+    int difference = (int)red - (int)blue;
+    return difference > 20 ? 1 : difference < -20 ? -1 : 0;
+}
+
 static void test_svg_of_a_difference(void **state)
 {
     (void)state;
@@ -490,15 +522,22 @@ static void test_svg_of_a_difference(void **state)
         const char *name;
         int sign; /* of red minus blue */
     } colours[] = {{"grew", 1}, {"fresh", 1}, {"shrank", -1}, {"same", 0}, {"main", 0}};
-    for (size_t i = 0; i < ARRAY_LENGTH(colours); i++) {
-        char start[64];
-        snprintf(start, sizeof(start), "<title>%s&#10;", colours[i].name);
-        const char *fill = strstr(strstr(svg, start), "fill=\"#");
-        unsigned red, green, blue;
-        assert_int_equal(sscanf(fill, "fill=\"#%2x%2x%2x", &red, &green, &blue), 3);
-        int difference = (int)red - (int)blue;
-        assert_int_equal(difference > 20 ? 1 : difference < -20 ? -1 : 0, colours[i].sign);
-    }
+    for (size_t i = 0; i < ARRAY_LENGTH(colours); i++)
+        assert_int_equal(frame_sign(svg, colours[i].name), colours[i].sign);
+
+    /* Noise is grey, however large. */
+    const struct flame_change changes[] = {{"grew", 4, "noise", NULL, false, -1, 61, 0},
+                                           {"shrank", 6, "shrank", NULL, true, -60, -1, 0}};
+    struct flame_options judged = options;
+    judged.changes = changes;
+    judged.change_count = ARRAY_LENGTH(changes);
+    out.length = 0;
+    assert_int_equal(svg_draw(&out, &tree, &judged, NULL), 0);
+    svg = buffer_text(&out);
+    assert_int_equal(frame_sign(svg, "grew"), 0);
+    assert_int_equal(frame_sign(svg, "shrank"), -1);
+    assert_int_equal(frame_sign(svg, "fresh"), 1);
+    assert_non_null(strstr(svg, "blue shrank, grey is not certain to have changed, red grew"));
     const struct flame_options none = {.default_type = 1};
     struct error error = {0};
     assert_int_equal(svg_draw(&out, &tree, &none, &error), -EINVAL);

@@ -53,6 +53,9 @@ export interface FunctionTable {
 
 export type Verdict = 'grew' | 'shrank' | 'noise' | 'undecided';
 
+// Why: more requests, or more work for each.
+export type Cause = 'requests' | 'cost per request';
+
 // Changes that are not certain have no colour.
 export const isCertain = ({ verdict }: Finding) => verdict !== 'noise' && verdict !== 'undecided';
 
@@ -61,6 +64,9 @@ export interface Finding {
   // Where the change lies, in the type's unit.
   interval: readonly [low: number, high: number] | null;
   verdict: Verdict | null;
+  cause: Cause | null;
+  // How much more of each side would settle an undecided change; 0 is unknown.
+  moreSeconds: number;
 }
 
 // The message is a whole sentence for a person.
@@ -215,7 +221,7 @@ function readScale(value: unknown, types: number): number[] {
 }
 
 function readFinding(entry: Json, where: string): Finding {
-  const finding: Finding = { interval: null, verdict: null };
+  const finding: Finding = { interval: null, verdict: null, cause: null, moreSeconds: 0 };
   if (entry.interval !== undefined) {
     const [low, high] = columnOf(entry.interval, 2, `${where}.interval`) as number[];
     if (!Number.isFinite(low) || !Number.isFinite(high) || low > high)
@@ -228,6 +234,14 @@ function readFinding(entry: Json, where: string): Finding {
   else if (verdict !== undefined)
     fail(`${where}.verdict is ${show(verdict)}, but must be "grew", "shrank", "noise" or `
       + '"undecided".');
+  const { cause } = entry;
+  if (cause === 'requests' || cause === 'cost per request') finding.cause = cause;
+  else if (cause !== undefined)
+    fail(`${where}.cause is ${show(cause)}, but must be "requests" or "cost per request".`);
+  const more = entry.more_seconds ?? 0;
+  if (!Number.isFinite(more) || (more as number) < 0)
+    fail(`${where}.more_seconds is ${show(more)}, but must be a non-negative number.`);
+  finding.moreSeconds = more as number;
   return finding;
 }
 

@@ -68,11 +68,16 @@ function stateRows(states: StateTotals, graph: Graph, node: number, unit: string
 const VERDICTS = { grew: 'it grew', shrank: 'it shrank', noise: 'within the noise',
   undecided: 'undecided' } as const;
 
+const CAUSES = { requests: ', because the number of requests changed',
+  'cost per request': ' per request' } as const;
+
 // What a measurement says of a function's change, as a sentence.
-export function findingWords({ interval, verdict }: Finding, unit: string): string {
+export function findingWords({ interval, verdict, cause, moreSeconds }: Finding, unit: string): string {
   const between = interval
     ? `Its total changed by ${formatChange(interval[0], unit)} to ${formatChange(interval[1], unit)}` : '';
-  const word = verdict ? VERDICTS[verdict] : '';
+  const settle = verdict === 'undecided' && moreSeconds > 0
+    ? `; about ${formatValue(moreSeconds * 1e9, 'nanoseconds')} more on each side would settle it` : '';
+  const word = verdict ? VERDICTS[verdict] + (cause ? CAUSES[cause] : settle) : '';
   const text = [between, word].filter((part) => part !== '').join(': ');
   return text === '' ? '' : `${text[0].toUpperCase()}${text.slice(1)}.`;
 }

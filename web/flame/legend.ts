@@ -105,6 +105,7 @@ export class Legend {
     const times = `base values are multiplied by ${Number(factor.toPrecision(4))}`;
     if (profile.normalize === 'total') return `Normalised by total: ${times}.`;
     if (profile.normalize === 'duration') return `Normalised by duration: ${times}.`;
+    if (profile.normalize === 'requests') return `Normalised by requests: ${times}.`;
     return factor === 1 ? 'Not normalised.' : `Not normalised by name, but ${times}.`;
   }
 

@@ -119,14 +119,16 @@ test('what is known of a change is read, and wrong entries are refused', () => {
   assert.ok(read(undefined).findings.every((map) => map.size === 0));
   const { findings } = read([
     { function: 2, interval: [-5, 7], verdict: 'noise' }, { function: 3, type: 0, verdict: 'grew' },
-    { function: 4 },
+    { function: 4, verdict: 'undecided', more_seconds: 60 }, { function: 5, verdict: 'grew', cause: 'requests' },
   ]);
-  assert.deepEqual(findings[1].get(2), { interval: [-5, 7], verdict: 'noise' });
-  assert.deepEqual(findings[0].get(3), { interval: null, verdict: 'grew' });
-  assert.deepEqual(findings[1].get(4), { interval: null, verdict: null });
+  assert.deepEqual(findings[1].get(2), { interval: [-5, 7], verdict: 'noise', cause: null, moreSeconds: 0 });
+  assert.equal(findings[0].get(3)!.verdict, 'grew');
+  assert.equal(findings[1].get(4)!.moreSeconds, 60);
+  assert.equal(findings[1].get(5)!.cause, 'requests');
   for (const wrong of [{}, 'x', [{}], [{ function: -1 }], [{ function: 1e9 }], [{ function: 0, type: 9 }],
     [{ function: 0, interval: [1] }], [{ function: 0, interval: [2, 1] }],
-    [{ function: 0, interval: ['1', 2] }], [{ function: 0, verdict: 'maybe' }], [null]])
+    [{ function: 0, interval: ['1', 2] }], [{ function: 0, verdict: 'maybe' }],
+    [{ function: 0, cause: 'unknown' }], [{ function: 0, more_seconds: -1 }], [{ function: 0, more_seconds: 'long' }], [null]])
     assert.throws(() => read(wrong), FlameDataError, JSON.stringify(wrong));
 });
 

@@ -106,10 +106,14 @@ test('more detail keeps states where both have them', () => {
 });
 
 test('what is known of a change is a sentence', () => {
-  assert.equal(findingWords({ interval: [-2e6, 9e6], verdict: 'noise' }, 'nanoseconds'),
+  assert.equal(findingWords({ interval: [-2e6, 9e6], verdict: 'noise', cause: null, moreSeconds: 0 }, 'nanoseconds'),
     'Its total changed by \u22122\u00a0ms to +9\u00a0ms: within the noise.');
-  assert.equal(findingWords({ interval: null, verdict: 'grew' }, 'count'), 'It grew.');
-  assert.equal(findingWords({ interval: null, verdict: null }, 'count'), '');
+  assert.equal(findingWords({ interval: null, verdict: 'grew', cause: null, moreSeconds: 0 }, 'count'), 'It grew.');
+  assert.equal(findingWords({ interval: null, verdict: null, cause: null, moreSeconds: 0 }, 'count'), '');
+  assert.equal(findingWords({ interval: null, verdict: 'undecided', cause: null, moreSeconds: 600 }, 'count'),
+    'Undecided; about 10\u00a0min more on each side would settle it.');
+  assert.equal(findingWords({ interval: null, verdict: 'grew', cause: 'cost per request', moreSeconds: 0 }, 'count'),
+    'It grew per request.');
 });
 
 test('stacks as text: one line each, and no name makes two', () => {

@@ -36,6 +36,10 @@ test('an unbounded interval is left out, and too few samples are noise', () => {
   assert.deepEqual(changesOf(answer({ caller: { high: null }, rare: { low: null, verdict: 'too few' } })),
     [{ function: 1, verdict: 'grew' }, { function: 2, verdict: 'noise' }]);
   assert.deepEqual(changesOf(answer({})), []);
+  assert.deepEqual(changesOf(answer({ caller: { high: null, cause: 'requests' },
+    rare: { low: null, cause: 'unknown' }, unknown: { low: null, verdict: 'undecided', more_seconds: 60 } })),
+  [{ function: 1, verdict: 'grew', cause: 'requests' }, { function: 2, verdict: 'grew' },
+    { function: 3, verdict: 'undecided', more_seconds: 60 }]);
 });
 
 test('verdicts in words', () => {

@@ -220,6 +220,8 @@ export interface ComparedMeasure {
   low: number | null;
   high: number | null;
   verdict: 'grew' | 'shrank' | 'noise' | 'undecided' | 'too few';
+  cause?: 'unknown' | 'requests' | 'cost per request'; // of a certain change
+  more_seconds?: number | null; // of each side that would settle an undecided change
 }
 
 export interface CompareAnswer {

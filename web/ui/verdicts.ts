@@ -12,12 +12,14 @@ export function withVerdicts(flame: unknown, compared: CompareAnswer): unknown {
     const measure = measures.get(strings[name]);
     // A function that was inlined on one side only is judged at its caller, and has no values here.
     if (!measure || (measure.base === 0 && measure.new === 0)) return;
-    const { low, high, verdict } = measure;
+    const { low, high, verdict, cause, more_seconds: more } = measure;
     const { exposure } = compared.new;
     changes.push({
       function: index,
       ...(low !== null && high !== null ? { interval: [low * exposure, high * exposure] } : {}),
       verdict: verdict === 'too few' ? 'noise' : verdict,
+      ...(cause && cause !== 'unknown' ? { cause } : {}),
+      ...(more ? { more_seconds: more } : {}),
     });
   });
   return { ...(flame as object), changes };
@@ -29,7 +31,7 @@ export function verdictWords({ found, judged, method, hosts, requests, coarse, n
     : `by ${side.windows} windows${hosts > 1 ? ` and ${hosts} hosts` : ''}`;
   return `${found === 0 ? 'No change is certain' : `${found} certain change${found === 1 ? '' : 's'}`}`
     + ` among ${judged} comparisons, judged ${by}. More calls or slower ones: `
-    + `${requests === 'unknown' ? 'unknown without requests' : 'see the values per request'}.`
+    + `${requests === 'unknown' ? 'unknown without requests' : requests === 'known' ? 'each change says which' : 'values are per request'}.`
     + (coarse ? ` The ${coarse === 1 ? 'smallest function was' : `${coarse} smallest functions were`} not judged`
       + ' (limits.query_memory).' : '');
 }

@@ -9,6 +9,7 @@
 #include "base/file.h"
 #include "base/log.h"
 #include "cli/cli.h"
+#include "cli/compare/changes.h"
 #include "cli/compare/gate_parts.h"
 #include "cli/output.h"
 #include "cli/table.h"
@@ -85,8 +86,31 @@ static int choose_normalize(struct gate_command *command, const struct compare_t
                          command->normalize);
 }
 
-static int draw_page(const struct gate_command *command, struct sides *sides)
+/* How the page makes the base comparable: as the gate does. */
+static double page_scale(const struct compare_table *table, enum compare_normalize normalize,
+                         enum flame_normalize *ret_normalize)
 {
+    const double *of = normalize == COMPARE_PER_REQUEST  ? table->requests
+                       : normalize == COMPARE_PER_SECOND ? table->seconds
+                                                         : table->value;
+    if (normalize == COMPARE_RAW || (table->level && normalize == COMPARE_PER_SECOND)) {
+        *ret_normalize = FLAME_NORMALIZE_NONE; /* levels are averages already */
+        return 1;
+    }
+    *ret_normalize = normalize == COMPARE_PER_REQUEST  ? FLAME_NORMALIZE_REQUESTS
+                     : normalize == COMPARE_PER_SECOND ? FLAME_NORMALIZE_DURATION
+                                                       : FLAME_NORMALIZE_TOTAL;
+    if (table->level) /* shares of averages */
+        return of[1] / table->seconds[1] / (of[0] / table->seconds[0]);
+    return of[1] / of[0];
+}
+
+static int draw_page(const struct gate_command *command, struct sides *sides,
+                     const struct comparison *comparison)
+{
+    _cleanup_free_ struct flame_change *changes = NULL;
+    _cleanup_compare_causes_ struct compare_causes causes = {0};
+    size_t change_count;
     _cleanup_calltree_ struct calltree tree;
     _cleanup_buffer_ struct buffer content = {0};
     struct error error = {0};
@@ -101,19 +125,21 @@ static int draw_page(const struct gate_command *command, struct sides *sides)
                          sides->sources[i].side == COMPARE_NEW ? CALLTREE_NEW : CALLTREE_BASE,
                          &error);
     double scales[PROFILE_TYPES_MAX];
-    bool seconds = table->seconds[0] > 0 && table->seconds[1] > 0;
+    enum flame_normalize normalize;
+    double scale = page_scale(table, command->options.normalize, &normalize);
     for (unsigned i = 0; i < PROFILE_TYPES_MAX; i++)
-        scales[i] = table->level ? 1
-                    : seconds    ? table->seconds[1] / table->seconds[0]
-                                 : table->value[1] / table->value[0];
+        scales[i] = scale;
+    if (!r)
+        r = compare_causes_find(table, &comparison->options, &causes, &error);
+    changes = changes_list(table, comparison, &causes, &change_count);
     const struct compare_source *last = &sides->sources[sides->count - 1];
     struct flame_options options = {
         .title = "New against base",
         .default_type = r < 0 ? 0 : calltree_type_of(&tree, last->profile, last->type),
-        .normalize = table->level ? FLAME_NORMALIZE_NONE
-                     : seconds    ? FLAME_NORMALIZE_DURATION
-                                  : FLAME_NORMALIZE_TOTAL,
-        .scale = scales};
+        .normalize = normalize,
+        .scale = scales,
+        .changes = changes,
+        .change_count = change_count};
     if (!r)
         r = html_draw(&content, &tree, &options, &error);
     if (!r)
@@ -168,7 +194,7 @@ static int judge(struct gate_command *command)
     if (!r)
         r = report(command, &result, &comparisons[command->options.normalize]);
     if (!r && command->page)
-        r = draw_page(command, &sides);
+        r = draw_page(command, &sides, &comparisons[command->options.normalize]);
     for (int i = 0; i < COMPARE_NORMALIZES; i++)
         comparison_release(&comparisons[i]);
     if (r || result.outcome == GATE_PASSED)

@@ -18,6 +18,7 @@ struct bisect {
     const char *function; /* NULL: the one that grew most from the first to the last */
     char *chosen;
     unsigned comparisons;
+    const char *undecided; /* the last one on the way that might have grown, or not */
 };
 
 /* Exact names only: a search follows one function. */
@@ -67,6 +68,8 @@ static int compare_with(struct bisect *bisect, size_t index, bool *ret_grew)
         bisect->chosen ? find_row(&comparison, bisect->chosen) : most_grown(&comparison);
     if (!bisect->chosen && row)
         bisect->chosen = memory_strdup(row->function->name);
+    if (row && (row->self.verdict == COMPARE_UNDECIDED || row->total.verdict == COMPARE_UNDECIDED))
+        bisect->undecided = bisect->paths[index];
     *ret_grew = row && (row->self.verdict == COMPARE_GREW || row->total.verdict == COMPARE_GREW);
     return 0;
 }
@@ -94,7 +97,13 @@ static int search(struct bisect *bisect, size_t count)
         text_escape_terminal(&out, bisect->paths[good], strlen(bisect->paths[good]));
         buffer_add_text(&out, " and ");
         text_escape_terminal(&out, bisect->paths[bad], strlen(bisect->paths[bad]));
-        buffer_printf(&out, "; %u comparisons.\n", bisect->comparisons);
+        buffer_printf(&out, "; %u comparison%s.\n", bisect->comparisons,
+                      bisect->comparisons == 1 ? "" : "s");
+        if (bisect->undecided) {
+            text_escape_terminal(&out, bisect->undecided, strlen(bisect->undecided));
+            buffer_add_text(&out, " is undecided and counts as good; the growth may have begun "
+                                  "there or before. Record longer to know.\n");
+        }
     } else {
         buffer_printf(&out,
                       "No growth from the first profile to the last is certain; "

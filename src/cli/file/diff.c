@@ -13,11 +13,13 @@
 #include "base/log.h"
 #include "base/text.h"
 #include "cli/cli.h"
+#include "cli/compare/changes.h"
 #include "cli/compare/sides.h"
 #include "cli/file/diff_lines.h"
 #include "cli/input.h"
 #include "cli/output.h"
 #include "cli/table.h"
+#include "compare/cause.h"
 #include "compare/compare.h"
 #include "format/picture/pictures.h"
 #include "io/json_write.h"
@@ -40,6 +42,7 @@ struct judgement {
     struct compare_source sources[2];
     struct compare_table table;
     struct comparison comparison;
+    struct compare_causes causes;
     struct id_table by_name; /* positions of the table's functions */
 };
 
@@ -64,6 +67,7 @@ static void diff_command_release(struct diff_command *comparison)
     }
     compare_table_release(&comparison->judgement.table);
     comparison_release(&comparison->judgement.comparison);
+    compare_causes_release(&comparison->judgement.causes);
     id_table_release(&comparison->judgement.by_name);
 }
 
@@ -239,7 +243,8 @@ static int judge(struct diff_command *comparison)
                                                        ? COMPARE_PER_REQUEST
                                                        : normalize[comparison->normalize],
                                       .false_discovery_rate = 0.05};
-    if (compare(&judgement->table, &options, &judgement->comparison, &error) < 0)
+    if (compare_causes_find(&judgement->table, &options, &judgement->causes, &error) < 0 ||
+        compare(&judgement->table, &options, &judgement->comparison, &error) < 0)
         return fail(&error);
     for (size_t i = 0; i < judgement->comparison.count; i++) {
         const struct compare_function *function = &judgement->table.functions[i];
@@ -249,8 +254,13 @@ static int judge(struct diff_command *comparison)
     return 0;
 }
 
-static const struct compare_measure *judged(const struct diff_command *comparison,
-                                            const struct naming_entry *entry)
+/* What is known of a function's flat value, or with --cum of the cumulative one. */
+struct judged {
+    const struct compare_measure *measure;
+    enum compare_cause cause;
+};
+
+static struct judged judged(const struct diff_command *comparison, const struct naming_entry *entry)
 {
     static const struct compare_measure unknown = {.p = 1, .verdict = COMPARE_TOO_FEW};
     const struct judgement *judgement = &comparison->judgement;
@@ -259,21 +269,29 @@ static const struct compare_measure *judged(const struct diff_command *compariso
     while ((id = id_table_next(&judgement->by_name, &probe)) != ID_NONE) {
         const struct compare_row *row = &judgement->comparison.rows[id];
         if (row->function->length == entry->length &&
-            !memcmp(row->function->name, entry->name, entry->length))
-            return comparison->options->cumulative ? &row->total : &row->self;
+            !memcmp(row->function->name, entry->name, entry->length)) {
+            bool total = comparison->options->cumulative;
+            return (struct judged){
+                total ? &row->total : &row->self,
+                compare_cause(&judgement->causes, &judgement->comparison, id, total)};
+        }
     }
-    return &unknown;
+    return (struct judged){&unknown, COMPARE_CAUSE_UNKNOWN};
 }
 
 /* A bound of a change in the units that the table shows: those of the new profile. */
 static int64_t bound(const struct diff_command *comparison, double value)
 {
     const struct judgement *judgement = &comparison->judgement;
-    double exposure = judgement->comparison.exposure[COMPARE_NEW];
-    if (judgement->table.level)
-        exposure /= judgement->table.seconds[COMPARE_NEW];
-    double scaled = value * (exposure > 0 ? exposure : 0);
+    double scaled = value * changes_exposure(&judgement->table, &judgement->comparison);
     return scaled >= 9.2e18 ? INT64_MAX : scaled <= -9.2e18 ? INT64_MIN : llround(scaled);
+}
+
+/* Seconds more of each side that would settle an undecided change; 0: it is decided, or unknown. */
+static int64_t needed(const struct compare_measure *measure)
+{
+    bool known = measure->verdict == COMPARE_UNDECIDED && measure->more_seconds > 0;
+    return known ? (int64_t)fmin(ceil(measure->more_seconds), 1e15) : 0;
 }
 
 /* With a limit, the widest growth and the greatest shrinkage share it: both ends matter. */
@@ -298,6 +316,8 @@ static void print_table(const struct diff_command *comparison, const struct diff
         {"high", "high", COLUMN_CHANGE},
         {NULL, "p", COLUMN_PERCENT},
         {"verdict", "verdict", COLUMN_NAME},
+        {NULL, "more_seconds", COLUMN_COUNT},
+        {NULL, "cause", COLUMN_NAME},
         {"cum change", "cum_change", COLUMN_CHANGE},
         {NULL, "base_cum", COLUMN_VALUE},
         {NULL, "new_cum", COLUMN_VALUE},
@@ -314,11 +334,13 @@ static void print_table(const struct diff_command *comparison, const struct diff
     _cleanup_buffer_ struct buffer out = {0};
     table_init(&table, columns, ARRAY_LENGTH(columns), unit);
     int64_t whole = diff->new_total ? diff->new_total : diff->base_total;
+    int64_t undecided = 0;
     for (size_t i = 0; i < shown; i++) {
         const struct diff_row *row = &diff->rows[i < head ? i : diff->count - (shown - i)];
         if (comparison->options->lines && !diff_lines_is_line(row->entry->name))
             continue;
-        const struct compare_measure *measure = judged(comparison, row->entry);
+        struct judged found = judged(comparison, row->entry);
+        const struct compare_measure *measure = found.measure;
         struct cell cells[] = {cell_number(row->flat_change),
                                cell_percent(row->flat_change, whole),
                                cell_number(row->base_flat),
@@ -327,12 +349,15 @@ static void print_table(const struct diff_command *comparison, const struct diff
                                cell_number(bound(comparison, measure->high)),
                                {.real = measure->p},
                                cell_text(compare_verdict_names[measure->verdict]),
+                               cell_number(needed(measure)),
+                               cell_text(compare_cause_names[found.cause]),
                                cell_number(row->cumulative_change),
                                cell_number(row->base_cumulative),
                                cell_number(row->new_cumulative),
                                {.text = row->entry->name, .length = row->entry->length},
                                cell_text(row->entry->file),
                                cell_text(row->entry->binary)};
+        undecided = MAX(undecided, needed(measure));
         bool real = measure->verdict == COMPARE_GREW || measure->verdict == COMPARE_SHRANK;
         cells[0].quiet = cells[4].quiet = cells[5].quiet = !real;
         table_add(&table, cells);
@@ -341,6 +366,11 @@ static void print_table(const struct diff_command *comparison, const struct diff
     table_write(&table, comparison->format, terminal_colour(), &out);
     if (comparison->format == TABLE_JSON)
         buffer_add_text(&out, "}\n");
+    if (comparison->format == TABLE_TEXT && undecided) {
+        buffer_add_text(&out, "About ");
+        units_add(&out, &units_terminal, (double)undecided * 1e9, "nanoseconds");
+        buffer_add_text(&out, " more on each side would settle the undecided changes.\n");
+    }
     print_buffer(&out);
 }
 
@@ -360,6 +390,12 @@ static void type_scales(const struct diff_command *comparison, const struct call
         }
         scales[i] = diff_scale(&sides[0], &sides[1], comparison->asked);
     }
+}
+
+static double request_scale(const struct diff_command *comparison)
+{
+    const double *requests = comparison->judgement.table.requests;
+    return requests[0] > 0 ? requests[1] / requests[0] : 1;
 }
 
 static int draw(const struct diff_command *comparison)
@@ -384,7 +420,17 @@ static int draw(const struct diff_command *comparison)
         r = calltree_add(&tree, &comparison->profiles[0], CALLTREE_BASE, &error);
     if (r < 0)
         return fail(&error);
-    type_scales(comparison, &tree, scales);
+    const struct judgement *judgement = &comparison->judgement;
+    if (comparison->per_request)
+        for (unsigned i = 0; i < tree.type_count; i++)
+            scales[i] = request_scale(comparison);
+    else
+        type_scales(comparison, &tree, scales);
+    _cleanup_free_ struct flame_change *changes = NULL;
+    size_t change_count = 0;
+    if (judgement->comparison.count)
+        changes = changes_list(&judgement->table, &judgement->comparison, &judgement->causes,
+                               &change_count);
     _cleanup_buffer_ struct buffer title = {0};
     buffer_printf(&title, "%s against %s", path_base(input_name(comparison->paths[1])),
                   path_base(input_name(comparison->paths[0])));
@@ -396,8 +442,12 @@ static int draw(const struct diff_command *comparison)
                                     .notes = notes,
                                     .note_count = ARRAY_LENGTH(notes),
                                     .default_type = comparison->sides[1].type,
-                                    .normalize = normalize[comparison->normalize],
-                                    .scale = scales};
+                                    .normalize = comparison->per_request
+                                                     ? FLAME_NORMALIZE_REQUESTS
+                                                     : normalize[comparison->normalize],
+                                    .scale = scales,
+                                    .changes = changes,
+                                    .change_count = change_count};
     r = format == &format_html ? html_draw(&content, &tree, &options, &error)
                                : svg_draw(&content, &tree, &options, &error);
     if (!r)
@@ -420,9 +470,8 @@ static int run(struct diff_command *comparison)
                   comparison->paths[comparison->profiles[0].duration_ns ? 1 : 0]);
         return EXIT_FAILED;
     }
-    if (is_level(comparison) || !comparison->options->output)
-        r = observe(comparison);
-    if (!r && !comparison->options->output)
+    r = observe(comparison);
+    if (!r)
         r = judge(comparison);
     if (r)
         return r;
@@ -430,10 +479,9 @@ static int run(struct diff_command *comparison)
     if (comparison->options->output)
         return draw(comparison);
     _cleanup_diff_ struct diff diff = {0};
-    const double *requests = comparison->judgement.table.requests;
     double scale =
-        comparison->per_request && requests[0] > 0
-            ? requests[1] / requests[0]
+        comparison->per_request
+            ? request_scale(comparison)
             : diff_scale(&comparison->sides[0], &comparison->sides[1], comparison->normalize);
     diff_functions(&comparison->sides[0], &comparison->sides[1], scale,
                    comparison->options->cumulative ? RANK_BY_CUMULATIVE : RANK_BY_FLAT, &diff);
@@ -469,7 +517,8 @@ int command_diff(int argc, char **argv)
         .arguments = "BASE NEW",
         .summary =
             "Shows what changed from one profile to another, largest increase first. In\npictures, "
-            "red is growth, blue is shrinkage, grey is unchanged; width is the new value.",
+            "red is growth, blue is shrinkage, grey is not certain to have changed; width is "
+            "the\nnew value.",
         .options = own,
         .more_options = common,
         .least = 0,

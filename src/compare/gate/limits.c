@@ -112,7 +112,8 @@ int gate_limits_read(struct gate_limits *limits, const char *path, struct buffer
     settings_close(&section);
     if (problems.count) {
         buffer_add(ret_problems, problems.text.data, problems.text.length);
-        r = error_set(error, -EINVAL, "%s has %zu mistakes.", path, problems.count);
+        r = error_set(error, -EINVAL, "%s has %zu mistake%s.", path, problems.count,
+                      problems.count == 1 ? "" : "s");
     }
     problems_release(&problems);
     return r;

@@ -213,6 +213,61 @@ static void write_states(struct json_writer *json, const struct calltree *tree)
     json_write_object_end(json);
 }
 
+/* ---- changes ---- */
+
+const struct flame_change **flame_changes(const struct calltree *tree,
+                                          const struct flame_options *options)
+{
+    const struct flame_change **found = memory_zalloc(tree->function_count + 1u, sizeof(*found));
+    struct id_table by_name = {0};
+    for (size_t i = 0; i < MIN(options->change_count, (size_t)ID_MAX); i++) {
+        const struct flame_change *change = &options->changes[i];
+        id_table_insert(&by_name, XXH3_64bits(change->name, change->length), (uint32_t)i);
+    }
+    for (uint32_t i = 0; options->change_count && i < tree->function_count; i++) {
+        const struct calltree_function *function = &tree->functions[i];
+        struct id_probe probe = id_probe_start(XXH3_64bits(function->name, function->length));
+        uint32_t id;
+        while (!found[i] && (id = id_table_next(&by_name, &probe)) != ID_NONE)
+            if (options->changes[id].length == function->length &&
+                !memcmp(options->changes[id].name, function->name, function->length))
+                found[i] = &options->changes[id];
+    }
+    id_table_release(&by_name);
+    return found;
+}
+
+static void write_changes(struct json_writer *json, const struct calltree *tree,
+                          const struct flame_options *options, const uint32_t *functions)
+{
+    if (!options->change_count)
+        return;
+    _cleanup_free_ const struct flame_change **found = flame_changes(tree, options);
+    begin_member(json, "changes");
+    json_write_array(json);
+    for (uint32_t i = 0; i < tree->function_count && buffer_pass(json->out); i++) {
+        const struct flame_change *change = found[i];
+        if (!change || functions[i] == UINT32_MAX)
+            continue;
+        json_write_object(json);
+        json_member_unsigned(json, "function", functions[i]);
+        if (isfinite(change->low) && isfinite(change->high) && change->low <= change->high) {
+            json_write_key(json, "interval");
+            json_write_array(json);
+            json_write_digits(json, change->low, 6);
+            json_write_digits(json, change->high, 6);
+            json_write_array_end(json);
+        }
+        json_member_text(json, "verdict", change->verdict);
+        if (change->cause)
+            json_member_text(json, "cause", change->cause);
+        if (isfinite(change->more_seconds) && change->more_seconds > 0)
+            json_member_number(json, "more_seconds", change->more_seconds);
+        json_write_object_end(json);
+    }
+    json_write_array_end(json);
+}
+
 /* ---- the table ---- */
 
 void flame_table_init(struct flame_table *table, const struct calltree *tree)
@@ -292,7 +347,7 @@ double flame_scale(const struct flame_options *options, unsigned type)
 int flamedata_write(struct buffer *out, const struct calltree *tree,
                     const struct flame_options *options, struct error *error)
 {
-    static const char *const normalized[] = {"none", "total", "duration"};
+    static const char *const normalized[] = {"none", "total", "duration", "requests"};
     unsigned types = count_types(tree);
     if (!types)
         return error_set(error, -EINVAL, "Nothing to draw: the profile has no sample type.");
@@ -313,6 +368,7 @@ int flamedata_write(struct buffer *out, const struct calltree *tree,
             json_write_digits(json, flame_scale(options, i), 17);
         json_write_array_end(json);
         json_member_text(json, "normalize", normalized[options->normalize]);
+        write_changes(json, tree, options, functions);
     }
     if (options->table)
         write_table(json, tree, options->table, functions, count);

@@ -9,7 +9,23 @@
 #include "profile/calltree.h"
 
 /* How the base of a comparison was made comparable. */
-enum flame_normalize { FLAME_NORMALIZE_NONE, FLAME_NORMALIZE_TOTAL, FLAME_NORMALIZE_DURATION };
+enum flame_normalize {
+    FLAME_NORMALIZE_NONE,
+    FLAME_NORMALIZE_TOTAL,
+    FLAME_NORMALIZE_DURATION,
+    FLAME_NORMALIZE_REQUESTS,
+};
+
+/* How certain the change of a function's total value is. */
+struct flame_change {
+    const char *name; /* the function's */
+    size_t length;
+    const char *verdict; /* grew, shrank, noise or undecided */
+    const char *cause;   /* requests or cost per request; NULL: unknown */
+    bool certain;        /* else it is drawn grey */
+    double low, high;    /* new less scaled base, in the type's unit; not finite: unknown */
+    double more_seconds; /* of each side that would settle an undecided one; 0: unknown */
+};
 
 struct flame_options {
     const char *title; /* may be NULL */
@@ -22,6 +38,8 @@ struct flame_options {
     /* For trees with a base. */
     enum flame_normalize normalize;
     const double *scale; /* per type of the tree, what base values are multiplied by; NULL: 1 */
+    const struct flame_change *changes; /* of the default type; names at most once */
+    size_t change_count;
 };
 
 /* The values of all functions of a tree, for a picture that leaves some of it out. */
@@ -39,6 +57,10 @@ void flame_table_release(struct flame_table *table);
 /* Appends the document. -EINVAL when the tree has no sample type. */
 int flamedata_write(struct buffer *out, const struct calltree *tree,
                     const struct flame_options *options, struct error *error);
+
+/* By function of the tree, what is known of its change, or NULL. The caller frees it. */
+const struct flame_change **flame_changes(const struct calltree *tree,
+                                          const struct flame_options *options);
 
 /* The factor for a type's base values. */
 double flame_scale(const struct flame_options *options, unsigned type);

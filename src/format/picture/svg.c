@@ -73,6 +73,10 @@ static void lay_out(struct svg_picture *picture)
 
 static struct svg_colour colour_of(const struct svg_picture *picture, uint32_t node)
 {
+    const struct flame_change *change =
+        picture->changes && node ? picture->changes[picture->tree->nodes[node].function] : NULL;
+    if (change && !change->certain)
+        return svg_diff_colour(0);
     if (picture->base_totals) {
         double after =
             (double)picture->type->self[CALLTREE_NEW][node] + (double)picture->totals[node];
@@ -191,13 +195,16 @@ int svg_draw(struct buffer *out, struct calltree *tree, const struct flame_optio
         .scale = flame_scale(options, options->default_type),
         .totals = calltree_totals(tree, options->default_type, CALLTREE_NEW),
     };
-    if (tree->has_base)
+    if (tree->has_base) {
         picture.base_totals = calltree_totals(tree, options->default_type, CALLTREE_BASE);
+        picture.changes = flame_changes(tree, options);
+    }
     measure(&picture);
     lay_out(&picture);
     draw(&picture, out);
     free(picture.totals);
     free(picture.base_totals);
+    free(picture.changes);
     free(picture.widths);
     free(picture.boxes);
     buffer_release(&picture.text);

@@ -25,10 +25,11 @@ struct svg_picture {
     const struct calltree *tree;
     const struct flame_options *options;
     const struct calltree_type *type;
-    double scale;                  /* of base values */
-    int64_t *totals, *base_totals; /* the latter NULL unless two profiles are compared */
-    int64_t *widths;               /* totals without what is negative: no width can be */
-    struct svg_box *boxes;         /* callers before callees */
+    double scale;                        /* of base values */
+    int64_t *totals, *base_totals;       /* the latter NULL unless two profiles are compared */
+    const struct flame_change **changes; /* by function; NULL without a base */
+    int64_t *widths;                     /* totals without what is negative: no width can be */
+    struct svg_box *boxes;               /* callers before callees */
     size_t box_count, box_capacity;
     uint32_t rows;
     double narrow_share, deep_share; /* of the whole, in frames that are left out */

@@ -191,12 +191,14 @@ static void draw_change_legend(struct svg_picture *picture)
     for (int step = -SVG_DIFF_STEPS; step <= SVG_DIFF_STEPS; step++)
         ramp[step + SVG_DIFF_STEPS] = svg_diff_colour(step);
     draw_swatches(picture, x, ramp, ARRAY_LENGTH(ramp),
-                  "blue shrank, grey is unchanged (within 1%), red grew");
+                  picture->options->change_count
+                      ? "blue shrank, grey is not certain to have changed, red grew"
+                      : "blue shrank, grey is unchanged (within 1%), red grew");
     picture->y += SVG_LINE_HEIGHT;
     flow(picture, "Width is the value in the new profile.", " ");
     char sentence[120];
     static const char *const by[] = {"Not normalised", "Normalised by total",
-                                     "Normalised by duration"};
+                                     "Normalised by duration", "Normalised by requests"};
     if (picture->options->normalize == FLAME_NORMALIZE_NONE && picture->scale == 1)
         snprintf(sentence, sizeof(sentence), "Not normalised.");
     else

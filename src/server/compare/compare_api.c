@@ -30,7 +30,7 @@ static void put_number(struct json_writer *json, const char *key, double value)
 
 /* Values in the unit of the type per second, share or request, as `normalize` says. */
 static void put_measure(struct json_writer *json, const char *key,
-                        const struct compare_measure *measure)
+                        const struct compare_measure *measure, const char *cause)
 {
     json_write_key(json, key);
     json_write_object(json);
@@ -46,12 +46,25 @@ static void put_measure(struct json_writer *json, const char *key,
     json_member_text(json, "verdict", compare_verdict_names[measure->verdict]);
     if (measure->verdict == COMPARE_UNDECIDED && measure->more_seconds > 0)
         put_number(json, "more_seconds", measure->more_seconds);
+    if (cause)
+        json_member_text(json, "cause", cause);
     json_write_object_end(json);
 }
 
 static bool is_change(const struct compare_measure *measure)
 {
     return measure->verdict == COMPARE_GREW || measure->verdict == COMPARE_SHRANK;
+}
+
+/* Why a row's value changed; NULL: it is not certain that it did. */
+static const char *cause_of(const struct compared *compared, const struct compare_row *row,
+                            bool total)
+{
+    const struct comparison *comparison = &compared->comparison;
+    if (!is_change(total ? &row->total : &row->self))
+        return NULL;
+    size_t index = (size_t)(row - comparison->rows);
+    return compare_cause_names[compare_cause(&compared->causes, comparison, index, total)];
 }
 
 static unsigned rank_of(const struct compare_row *row)
@@ -128,7 +141,7 @@ static int write_compared(struct http_request *request, const struct compared *c
     put_side(&json, compared, COMPARE_BASE);
     json_write_key(&json, "new");
     put_side(&json, compared, COMPARE_NEW);
-    put_measure(&json, "whole", &comparison->whole);
+    put_measure(&json, "whole", &comparison->whole, NULL);
     json_member_unsigned(&json, "function_count", comparison->count);
     json_member_unsigned(&json, "coarse", compared->table.coarse_count);
     json_write_key(&json, "functions");
@@ -137,8 +150,8 @@ static int write_compared(struct http_request *request, const struct compared *c
         json_write_object(&json);
         json_write_key(&json, "function");
         json_write_bytes(&json, rows[i]->function->name, rows[i]->function->length);
-        put_measure(&json, "self", &rows[i]->self);
-        put_measure(&json, "total", &rows[i]->total);
+        put_measure(&json, "self", &rows[i]->self, cause_of(compared, rows[i], false));
+        put_measure(&json, "total", &rows[i]->total, cause_of(compared, rows[i], true));
         json_write_object_end(&json);
     }
     json_write_array_end(&json);

@@ -15,6 +15,7 @@
 void compared_release(struct compared *compared)
 {
     comparison_release(&compared->comparison);
+    compare_causes_release(&compared->causes);
     compare_table_release(&compared->table);
     for (int i = 0; i < COMPARE_SIDES; i++) {
         query_context_release(&compared->sides[i].context);
@@ -294,6 +295,8 @@ static int judge(struct compared *compared, const struct compare_options *option
         r = check_rate(types[COMPARE_BASE], options->normalize, error);
     if (!r)
         r = read_sides(compared, whole, error);
+    if (!r)
+        r = compare_causes_find(&compared->table, options, &compared->causes, error);
     return r < 0 ? r : compare(&compared->table, options, &compared->comparison, error);
 }
 

@@ -17,7 +17,7 @@
  */
 #pragma once
 
-#include "compare/compare.h"
+#include "compare/cause.h"
 #include "server/query/context.h"
 
 #define COMPARED_OPTIONS_DEFAULT                                                                   \
@@ -50,7 +50,8 @@ struct compared {
     struct compare_source sources[COMPARE_SIDES];
     struct compare_table table;
     struct comparison comparison;
-    bool too_many; /* functions: longer steps wouldn't help */
+    struct compare_causes causes; /* of its changes */
+    bool too_many;                /* functions: longer steps wouldn't help */
 };
 
 /*
