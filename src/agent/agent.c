@@ -302,6 +302,7 @@ static void reload(struct agent *agent, agent_reload_fn read, void *context)
         now->wall = fresh.wall;
         now->wall_rate_hz = fresh.wall_rate_hz;
         now->heap = fresh.heap;
+        now->faults = fresh.faults;
         now->sampling_allowed = fresh.sampling_allowed;
         now->sampling_rate_max = fresh.sampling_rate_max;
         now->sampling_wall_rate_max = fresh.sampling_wall_rate_max;

@@ -281,6 +281,7 @@ static void put_json(struct buffer *out, const struct status *status)
     json_member_bool(&json, "wall", agent->sampling.wall);
     json_member_unsigned(&json, "wall_rate", agent->sampling.wall_rate_hz);
     json_member_bool(&json, "heap", agent->sampling.heap);
+    json_member_bool(&json, "faults", agent->sampling.faults);
     json_member_bool(&json, "ordered", agent->sampling.ordered);
     json_member_bool(&json, "cut", agent->sampling.cut);
     json_member_text(&json, "text", agent->sampling_text);

@@ -128,6 +128,7 @@ enum bpf_collector {
     BPF_COLLECTOR_WALL,
     BPF_COLLECTOR_HEAP,
     BPF_COLLECTOR_EVENTS,
+    BPF_COLLECTOR_FAULTS,
     BPF_COLLECTORS,
     BPF_COLLECTOR_NONE = 255, /* it has no programs in the kernel */
 };

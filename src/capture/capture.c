@@ -213,7 +213,8 @@ int capture_modes_parse(const char *text, unsigned *ret_modes, struct error *err
     } names[] = {{"cpu", CAPTURE_CPU},        {"wall", CAPTURE_WALL},
                  {"offcpu", CAPTURE_OFF_CPU}, {"lock", CAPTURE_LOCK},
                  {"io", CAPTURE_IO},          {"runq", CAPTURE_RUN_QUEUE},
-                 {"heap", CAPTURE_HEAP},      {"goroutine", CAPTURE_GOROUTINES}};
+                 {"heap", CAPTURE_HEAP},      {"goroutine", CAPTURE_GOROUTINES},
+                 {"faults", CAPTURE_FAULTS}};
     unsigned modes = 0;
     for (const char *at = text; *at;) {
         size_t length = strcspn(at, ","), i = 0;
@@ -223,7 +224,7 @@ int capture_modes_parse(const char *text, unsigned *ret_modes, struct error *err
         if (i == ARRAY_LENGTH(names))
             return error_set(error, -EINVAL,
                              "\"%.*s\" is not a mode; the modes are cpu, wall, offcpu, lock, io, "
-                             "runq, goroutine and heap.",
+                             "runq, goroutine, faults and heap.",
                              (int)length, at);
         modes |= names[i].mode;
         at += length + (at[length] == ',');

@@ -4,6 +4,7 @@
 
 #include "capture/bpf/collector.h"
 #include "capture/events/collector.h"
+#include "capture/faults/collector.h"
 #include "capture/goroutines/collector.h"
 #include "capture/heap/collector.h"
 #include "capture/wall/wall.h"
@@ -13,5 +14,6 @@ const struct collector_kind *const collector_kinds[] = {
     &heap_collector,
     &goroutines_collector,
     &events_collector,
+    &faults_collector,
     NULL,
 };

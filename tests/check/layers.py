@@ -64,10 +64,11 @@ USES = {
     "capture/wall": "arch base bpf capture/bpf capture/record elf profile",
     "capture/goroutines": "base capture/bpf runtime/go",
     "capture/events": "base bpf capture/bpf capture/perf",
+    "capture/faults": "base bpf capture/bpf",
     "capture/heap": "arch/x86_64 base bpf capture/bpf capture/record elf/usdt profile",
     "capture": (
-        "arch/x86_64 base capture/bpf capture/events capture/goroutines capture/heap capture/ptrace "
-        "capture/record capture/wall profile"
+        "arch/x86_64 base capture/bpf capture/events capture/faults capture/goroutines capture/heap "
+        "capture/ptrace capture/record capture/wall profile"
     ),
     "format": "base io profile",
     "format/otlp": "base format io profile",

@@ -14,6 +14,7 @@
 // clang-format on
 
 #include "base/memory.h"
+#include "bpf/chance.h"
 #include "capture/heap/kept.h"
 #include "capture/heap/live.h"
 #include "capture/heap/reader.h"
@@ -33,6 +34,25 @@ static void weights(void **state)
     }
     assert_int_equal(chance_weight(1 << 30, 524288), 1 << 30);
     assert_int_equal(chance_weight(0, 524288), 0);
+}
+
+/* The kernel's arithmetic is near enough, and each chance is used as it is. */
+static void chances(void **state)
+{
+    (void)state;
+    static const uint64_t means[] = {1, 4096, 65536, 524288, 3000000, CHANCE_MEAN_MAX};
+    for (size_t i = 0; i < sizeof(means) / sizeof(*means); i++)
+        for (uint64_t size = 1; size <= 1ull << 40; size = size * 3 / 2 + 1) {
+            uint64_t chance = chance_of(size, means[i]);
+            double exact = -expm1(-(double)size / (double)means[i]) * 4294967296.0;
+            assert_true(chance >= 1 && chance <= CHANCE_CERTAIN);
+            assert_true(fabs((double)chance - exact) <= 2 + exact * 1e-4);
+            double sum = (double)chance_stands_for(size, chance) * (double)chance / 4294967296.0;
+            assert_true(fabs(sum - (double)size) <= 1);
+        }
+    assert_int_equal(chance_stands_for(1 << 30, CHANCE_CERTAIN), 1 << 30);
+    assert_int_equal(chance_stands_for(UINT64_MAX, 1), 0); /* what can't be */
+    assert_int_equal(chance_stands_for(1, 0), 0);
 }
 
 /* Gaps are exponential: their mean, their variance, and how many are longer than the mean. */
@@ -409,13 +429,13 @@ static void hostile_ring(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(weights),         cmocka_unit_test(gaps),
-        cmocka_unit_test(unbiased),        cmocka_unit_test(library_table),
-        cmocka_unit_test(library_threads), cmocka_unit_test(live_model),
-        cmocka_unit_test(live_limits),     cmocka_unit_test(live_processes),
-        cmocka_unit_test(live_times),      cmocka_unit_test(kept_stacks),
-        cmocka_unit_test(arguments),       cmocka_unit_test(maps),
-        cmocka_unit_test(hostile_ring),
+        cmocka_unit_test(weights),        cmocka_unit_test(chances),
+        cmocka_unit_test(gaps),           cmocka_unit_test(unbiased),
+        cmocka_unit_test(library_table),  cmocka_unit_test(library_threads),
+        cmocka_unit_test(live_model),     cmocka_unit_test(live_limits),
+        cmocka_unit_test(live_processes), cmocka_unit_test(live_times),
+        cmocka_unit_test(kept_stacks),    cmocka_unit_test(arguments),
+        cmocka_unit_test(maps),           cmocka_unit_test(hostile_ring),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

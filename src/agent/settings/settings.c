@@ -316,6 +316,7 @@ void agent_settings_read(struct agent_settings *settings, const struct yaml_node
     settings_bool(&top, "wall", &settings->wall);
     settings_u64(&top, "wall_rate", 1, AGENT_RATE_MAX, &settings->wall_rate_hz);
     settings_bool(&top, "heap", &settings->heap);
+    settings_bool(&top, "faults", &settings->faults);
     settings_bool(&top, "kernel_frames", &settings->kernel_frames);
     settings_bool(&top, "interpreter_frames", &settings->interpreter_frames);
     settings_size(&top, "unwind_pool", 1 << 20, 128u << 20, &settings->unwind_pool_bytes);

@@ -51,6 +51,7 @@ struct agent_settings {
     uint64_t rate_hz;
     bool wall;             /* wall-clock time by state, where the kernel can measure it */
     uint64_t wall_rate_hz; /* waits with their stacks, per second and CPU */
+    bool faults;           /* growth of resident memory, where BPF is available */
     bool heap;             /* of processes that have memory probes, where BPF is available */
     bool sampling_allowed; /* the server may change these three, up to: */
     uint64_t sampling_rate_max, sampling_wall_rate_max;

@@ -12,6 +12,8 @@ extern const unsigned char bpf_events_object[];
 extern const size_t bpf_events_object_length;
 extern const unsigned char bpf_heap_object[];
 extern const size_t bpf_heap_object_length;
+extern const unsigned char bpf_faults_object[];
+extern const size_t bpf_faults_object_length;
 extern const unsigned char bpf_names_object[];
 extern const size_t bpf_names_object_length;
 

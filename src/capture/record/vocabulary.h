@@ -21,6 +21,7 @@ enum capture_mode {
     CAPTURE_RUN_QUEUE = 32,   /* runq/nanoseconds: waiting for a CPU */
     CAPTURE_EVENTS = 128,     /* NAME/count of each of collect.events; by perf events, too */
     CAPTURE_GOROUTINES = 256, /* goroutine_wall/nanoseconds, with the label `state` */
+    CAPTURE_FAULTS = 512,     /* faulted_anon, faulted_file, faulted_shmem/bytes */
     CAPTURE_HEAP = 64, /* alloc_objects, alloc_space, inuse_objects, inuse_space; by itself */
 };
 #define CAPTURE_WAITS                                                                              \
@@ -32,6 +33,7 @@ struct capture_collect {
     size_t pid_count;
     const struct perf_events *events; /* CAPTURE_EVENTS: they outlive the capture */
     unsigned frequency_hz;            /* capture_new sets it */
+    uint64_t mean_bytes;              /* between samples of memory; 0: the default */
     int64_t min_block_ns;             /* waits that are shorter are left out; 0: none */
     unsigned waits_hz;                /* with their stacks, per second and CPU; 0: the default */
     double cost_share; /* of all CPUs that programs may take, where it is measured; 0: any */
