@@ -223,6 +223,17 @@ serves("answers that nobody reads")
 for connection in deaf:
     connection.close()
 
+# Not hostile: gRPC's client in Go names its own last stream when it says goodbye.
+malformed = 'assay_http_refused_total{reason="malformed"}'
+before = metric(malformed)
+connection = h2.Connection(ADDRESS)
+connection.call(EXPORT, otlp("good", 1))
+connection.send(h2.frame(h2.GOAWAY, payload=struct.pack(">II", 1, 0) + b"client transport shutdown"))
+ended(connection)
+connection.close()
+expect(metric(malformed), before, "connections that ended with a goodbye")
+serves("a goodbye")
+
 # Half closed: whoever has closed its sending side has gone, and that counts if it had no answer.
 half_closed = 'assay_http_refused_total{reason="half_closed"}'
 until(lambda: metric("assay_http2_streams") == 0, "the end of all streams")

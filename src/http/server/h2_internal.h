@@ -73,6 +73,7 @@ struct h2_connection {
     struct h2_frames frames;
     struct h2_load *load;
     bool settings_known;           /* the client has acknowledged ours */
+    bool left;                     /* the client has said goodbye, in a wrong way */
     int64_t opened_ms, lingers_ms; /* since when */
     size_t lingered_bytes;
     const char *problem;       /* what the client does wrong; NULL: nothing */

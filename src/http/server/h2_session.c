@@ -123,7 +123,9 @@ static const char *problem_of(uint32_t code)
 static int frame_sent(nghttp2_session *session, const nghttp2_frame *frame, void *userdata)
 {
     struct h2_stream *stream = stream_of(session, frame->hd.stream_id);
-    if (frame->hd.type == NGHTTP2_GOAWAY && frame->goaway.error_code != NGHTTP2_NO_ERROR)
+    const struct h2_connection *connection = userdata;
+    if (frame->hd.type == NGHTTP2_GOAWAY && frame->goaway.error_code != NGHTTP2_NO_ERROR &&
+        !connection->left)
         h2_connection_blame(userdata, HTTP_REFUSED_MALFORMED, problem_of(frame->goaway.error_code));
     if (!stream || !(frame->hd.flags & NGHTTP2_FLAG_END_STREAM) ||
         (frame->hd.type != NGHTTP2_DATA && frame->hd.type != NGHTTP2_HEADERS))
@@ -152,12 +154,15 @@ static int stream_closed(nghttp2_session *session, int32_t id, uint32_t code, vo
     return 0;
 }
 
-/* More streams than the settings allow, by a client that hasn't seen them yet. */
+/* More streams than the settings allow, by a client that hasn't seen them yet; or the goodbye of
+ * gRPC's client in Go, which names its own last stream in it instead of ours. It is about to close
+ * the connection, and nghttp2 does so now: nothing to complain about. */
 static int invalid_frame(nghttp2_session *session, const nghttp2_frame *frame, int error_code,
                          void *userdata)
 {
-    const struct h2_connection *connection = userdata;
-    (void)session, (void)frame;
+    struct h2_connection *connection = userdata;
+    (void)session;
+    connection->left |= frame->hd.type == NGHTTP2_GOAWAY;
     if (error_code == NGHTTP2_ERR_REFUSED_STREAM)
         counters_refused(connection->loop->server, HTTP_REFUSED_OVERLOAD,
                          connection->connection->peer, NULL, NULL);
