@@ -16,6 +16,7 @@ exporters:
   - gomod: go.opentelemetry.io/collector/exporter/otlpexporter $version
   - gomod: go.opentelemetry.io/collector/exporter/otlphttpexporter $version
 providers: [{gomod: go.opentelemetry.io/collector/confmap/provider/fileprovider v1.65.0}]
+conf_resolver: {default_uri_scheme: file}
 BUILDER
     if ! timeout 1800 go run "go.opentelemetry.io/collector/cmd/builder@$version" \
         --config builder.yaml >build.log 2>&1; then
