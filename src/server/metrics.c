@@ -8,6 +8,7 @@
 #include "server/compare/baselines.h"
 #include "server/compare/compared.h"
 #include "server/internal.h"
+#include "server/rules/live.h"
 #include "server/scrape/scrape.h"
 #include "server/watch/watch.h"
 
@@ -187,6 +188,8 @@ void api_metrics(struct http_request *request, void *userdata)
     memory_metrics(server, &out);
     comparison_metrics(server, &out);
     watch_write_metrics(server->watch,
+                        server->tokens ? http_request_identity(request)->tenant : NULL, &out);
+    rules_write_metrics(server->rules,
                         server->tokens ? http_request_identity(request)->tenant : NULL, &out);
     control_write_metrics(server->control, &out);
     symbols_write_metrics(server->symbols,

@@ -16,6 +16,7 @@
 #include "server/parca/parca.h"
 #include "server/pyroscope/pyroscope.h"
 #include "server/requests/requests.h"
+#include "server/rules/live.h"
 #include "server/saved/saved.h"
 #include "server/scrape/scrape.h"
 #include "server/symbols/api/symbols_api.h"
@@ -99,6 +100,7 @@ static const struct server_route {
     {"GET", "/api/v1/pins", HTTP_ROLE_READ, ADMIT_FREELY, BODY_NONE, pins_list},
     {"POST", "/api/v1/pins", HTTP_ROLE_ADMIN, ADMIT_FREELY, BODY_ORDER, pins_post},
     {"DELETE", "/api/v1/pins/*", HTTP_ROLE_ADMIN, ADMIT_FREELY, BODY_NONE, pins_delete},
+    {"GET", "/api/v1/slis", HTTP_ROLE_READ, ADMIT_FREELY, BODY_NONE, slis_list},
     {"GET", "/api/v1/findings", HTTP_ROLE_READ, ADMIT_FREELY, BODY_NONE, findings_list},
     {"POST", "/api/v1/files/flame", HTTP_ROLE_READ, ADMIT_QUERY_WHOLE, BODY_PUSH, api_files_flame},
     {"POST", "/api/v1/files/diff", HTTP_ROLE_READ, ADMIT_COMPARISON_WHOLE, BODY_PUSH,

@@ -17,6 +17,7 @@
 #include "server/compare/compared.h"
 #include "server/internal.h"
 #include "server/pyroscope/adhoc.h"
+#include "server/rules/live.h"
 
 #define MAINTENANCE_INTERVAL_MS 5000
 #define QUERY_SHARE 12    /* part of the memory limit that the stacks of one query may take */
@@ -306,6 +307,25 @@ static int apply_pins(struct server *server, struct error *error)
     return 0;
 }
 
+/* `path` may be NULL. Logs all that is wrong; the rules that were set stay then. */
+static int load_rules(struct rules *rules, const char *path, struct error *error)
+{
+    struct problems problems = {.file = path};
+    struct rule_set *set = path ? rule_set_read(path, &problems) : NULL;
+    int r = 0;
+    if (problems.count) {
+        const char *text = buffer_text(&problems.text), *end;
+        r = error_set(error, -EINVAL, "The rules are not valid: %.*s", (int)strcspn(text, "\n"),
+                      text);
+        for (; (end = strchr(text, '\n')); text = end + 1)
+            log_error("%.*s", (int)(end - text), text);
+    } else {
+        rules_set(rules, set);
+    }
+    problems_release(&problems);
+    return r;
+}
+
 static int open_parts(struct server_process *process, struct error *error)
 {
     const struct server_options *options = &process->options;
@@ -322,6 +342,10 @@ static int open_parts(struct server_process *process, struct error *error)
         r = control_open(server->data, &server->control, error);
     if (!r)
         r = watch_open(server, &options->watch, server->data, &server->watch, error);
+    if (!r)
+        r = rules_open(server, server->data, &server->rules, error);
+    if (!r)
+        r = load_rules(server->rules, options->rules_file, error);
     if (!r)
         r = saved_open(server->data, &options->pins, &server->saved, error);
     if (!r)
@@ -348,6 +372,8 @@ int server_start(const struct server_options *options, struct label_rules *rules
     process->maintains = !r;
     if (!r)
         r = watch_start(process->parts.watch, error);
+    if (!r)
+        r = rules_start(process->parts.rules, error);
     if (r < 0) {
         server_stop(&process->parts, 0);
         return r;
@@ -378,6 +404,7 @@ void server_stop(struct server *server, unsigned grace_ms)
     if (process->maintains)
         pthread_join(process->maintainer, NULL);
     watch_close(server->watch);
+    rules_close(server->rules);
     saved_close(server->saved);
     tokens_free(server->tokens);
     http_tls_free(process->tls);
@@ -484,6 +511,9 @@ int server_reload(struct server *server, const struct server_options *options,
         span_index_set_limits(server->spans, &spans);
     }
     quotas_set(process->ingest.quotas, &options->rate);
+    int loaded = load_rules(server->rules, options->rules_file, error);
+    if (loaded < 0)
+        return loaded;
     int scraped = server->scraper ? scraper_reload(server->scraper, options->scrape, error) : 0;
     if (scraped < 0)
         return scraped;

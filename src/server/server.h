@@ -12,6 +12,7 @@
 #include "server/control/control.h"
 #include "server/ingest/ingest.h"
 #include "server/ingest/quota.h"
+#include "server/rules/rules.h"
 #include "server/saved/saved.h"
 #include "server/scrape/scrape.h"
 #include "server/symbols/api/source_links.h"
@@ -48,6 +49,7 @@ struct server_options {
     struct watch_options watch;
     struct watch_limit *memory_limits; /* what the watch's are; owned */
     struct saved_limits pins;
+    const char *rules_file; /* NULL: no rules */
     struct {
         bool enabled;
         int64_t retention_ns;
@@ -82,7 +84,7 @@ int server_start(const struct server_options *options, struct label_rules *rules
 /* Ends what runs within `grace_ms`, then closes the store. Takes NULL. */
 void server_stop(struct server *server, unsigned grace_ms);
 
-/* Applies other rules (takes ownership), limits of pushes and queries, rates, retention, disk limit
+/* Applies other rules (takes ownership), the file of SLIs, limits of pushes and queries, rates, retention, disk limit
  * and targets; reads certificate and tokens again. Other differences in `options` need a restart,
  * which the log says. */
 int server_reload(struct server *server, const struct server_options *options,

@@ -306,6 +306,7 @@ void server_options_read(struct server_options *options, struct settings *settin
     settings_choice(settings, "log_format", log_formats, ARRAY_LENGTH(log_formats),
                     &options->log_format);
     settings_bool(settings, "access_log", &options->access_log);
+    settings_string(settings, "rules", &options->rules_file);
     read_tls(options, settings);
     read_limits(options, settings);
     read_baselines(options, settings);

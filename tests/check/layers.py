@@ -125,6 +125,10 @@ USES = {
     ),
     "server/grpc": "base io server/handler store",
     "server/saved": "base io query server/audit server/handler store",
+    "server/rules": (
+        "base config io label profile query server/admission server/compare server/control "
+        "server/handler server/ingest server/query server/symbols store"
+    ),
     "server/watch": (
         "base compare io label profile query server/admission server/compare server/handler store"
     ),
@@ -142,7 +146,7 @@ USES = {
     "server": (
         "base config http http/server io query server/admission server/api server/audit server/compare "
         "server/control server/grpc server/handler server/ingest server/parca server/pyroscope "
-        "server/query server/requests server/saved server/scrape server/symbols "
+        "server/query server/requests server/rules server/saved server/scrape server/symbols "
         "server/symbols/api server/watch server/web spans store"
     ),
     "cli/compare": "base cli cli/remote compare compare/gate format/picture profile",

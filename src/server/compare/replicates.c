@@ -150,6 +150,15 @@ static int find_requests(void *context, const char *type)
     return 0;
 }
 
+int replicates_requests_type(struct store *store, const struct store_selection *selection,
+                             char ret_type[QUERY_TYPE_BYTES], struct error *error)
+{
+    struct store_selection any = *selection;
+    any.type = NULL;
+    *ret_type = 0;
+    return store_types(store, &any, find_requests, ret_type, error);
+}
+
 /* Requests that a series of the same labels counts, by step and host. */
 static int add_requests(struct query_context *query_context, const struct store_apart *apart,
                         struct profile *profile, struct error *error)
@@ -157,8 +166,7 @@ static int add_requests(struct query_context *query_context, const struct store_
     char type[QUERY_TYPE_BYTES] = "";
     struct store_selection selection = query_context->selection;
     struct store *store = query_context->server->store;
-    selection.type = NULL;
-    int r = store_types(store, &selection, find_requests, type, error);
+    int r = replicates_requests_type(store, &selection, type, error);
     if (r < 0 || !*type)
         return r;
     _cleanup_profile_ struct profile counted;

@@ -29,6 +29,10 @@ int replicates_merge_planned(struct query_context *query_context, const struct s
 int replicates_add_frame(struct query_context *query_context, const struct store_apart *apart,
                          struct profile *profile, struct error *error);
 
+/* The type of requests that the same series count, "" where they count none. */
+int replicates_requests_type(struct store *store, const struct store_selection *selection,
+                             char ret_type[QUERY_TYPE_BYTES], struct error *error);
+
 /*
  * All of these. Fills `profile`, which the caller has initialised with replicates_detail(). -ENOENT
  * when nothing is selected. `ret_label` is the label that names hosts, or NULL.

@@ -357,3 +357,45 @@ void control_close(struct control *control)
     pthread_mutex_destroy(&control->saving);
     free(control);
 }
+
+/* ---- what agents cost ---- */
+
+static bool read_cpu(const char *status, double *ret_cores)
+{
+    struct error error = {0};
+    struct source source;
+    struct json json;
+    struct json_string key;
+    bool found = false;
+    if (source_open_memory(&source, "a status", status, strlen(status), AGENT_STATUS_BYTES,
+                           &error) < 0)
+        return false;
+    json_init(&json, &source, &error);
+    int r = json_object(&json);
+    while (r >= 0 && !found && (r = json_next_key(&json, &key)) > 0) {
+        found = json_is(&key, "cpu_share");
+        r = found ? json_double(&json, ret_cores) : json_skip(&json);
+    }
+    json_release(&json);
+    source_release(&source);
+    return found && r >= 0;
+}
+
+size_t control_overhead(struct control *control, const char *name, int64_t since_ns,
+                        double *ret_greatest)
+{
+    size_t count = 0;
+    *ret_greatest = 0;
+    pthread_mutex_lock(&control->lock);
+    const struct control_tenant *tenant = control_tenant(control, name);
+    for (size_t i = 0; i < tenant->agents.count; i++) {
+        const struct fleet_agent *agent = tenant->agents.list[i];
+        double cores;
+        if (agent->last_ns < since_ns || !agent->status || !read_cpu(agent->status, &cores))
+            continue;
+        *ret_greatest = MAX(*ret_greatest, cores);
+        count++;
+    }
+    pthread_mutex_unlock(&control->lock);
+    return count;
+}

@@ -70,6 +70,11 @@ void control_keep(struct control *control);
 /* Now; returns when it is on disk. */
 int control_save(struct control *control, struct error *error);
 
+/* Of the agents of a tenant that reported since a time: how many give their CPU time, and the
+ * greatest, in cores. */
+size_t control_overhead(struct control *control, const char *tenant, int64_t since_ns,
+                        double *ret_greatest);
+
 /* ---- with the lock held ---- */
 
 struct control_tenant *control_tenant(struct control *control, const char *name);

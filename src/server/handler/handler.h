@@ -27,6 +27,7 @@ struct server {
     struct baselines *baselines;
     struct comparisons *comparisons;
     struct watch *watch;
+    struct rules *rules;
     struct saved *saved;
     struct span_index *spans;
     const struct template_rules *span_routes; /* of the configuration */

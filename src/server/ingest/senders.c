@@ -5,14 +5,28 @@
 
 #include <errno.h>
 #include <pthread.h>
+#include <math.h>
 #include <string.h>
 
 #include "base/memory.h"
 #include "base/text.h"
 #include "io/json_write.h"
 
+#define MINUTE_NS 60000000000ll
+
+/* A tenant's pushes, minute by minute. */
+struct recent {
+    char tenant[SENDER_TEXT_BYTES];
+    struct recent_minute {
+        int64_t minute;
+        uint64_t pushes, refused;
+    } minutes[SENDER_MINUTES];
+};
+
 struct senders {
     pthread_mutex_t lock;
+    struct recent *recent;
+    size_t recent_count, recent_capacity;
     struct sender *rows;
     size_t count, capacity;
     struct sender total;
@@ -66,6 +80,7 @@ void senders_free(struct senders *senders)
         return;
     pthread_mutex_destroy(&senders->lock);
     free(senders->rows);
+    free(senders->recent);
     free(senders);
 }
 
@@ -103,12 +118,55 @@ static struct sender *find(struct senders *senders, const struct sender *seen)
     return oldest;
 }
 
+static struct recent *recent_of(struct senders *senders, const char *tenant)
+{
+    for (size_t i = 0; i < senders->recent_count; i++)
+        if (!strcmp(senders->recent[i].tenant, tenant))
+            return &senders->recent[i];
+    return NULL;
+}
+
+static void note_recent(struct senders *senders, const struct sender *seen)
+{
+    struct recent *recent = recent_of(senders, seen->tenant);
+    if (!recent && senders->recent_count < SENDER_TENANTS_MAX) {
+        array_reserve(senders->recent, senders->recent_capacity, senders->recent_count + 1);
+        recent = &senders->recent[senders->recent_count++];
+        *recent = (struct recent){0};
+        memcpy(recent->tenant, seen->tenant, sizeof(recent->tenant));
+    }
+    if (!recent || seen->last_ns < 0)
+        return;
+    int64_t minute = seen->last_ns / MINUTE_NS;
+    struct recent_minute *slot = &recent->minutes[minute % SENDER_MINUTES];
+    if (slot->minute != minute)
+        *slot = (struct recent_minute){.minute = minute};
+    slot->pushes += seen->pushes;
+    for (int i = 0; i < INGEST_REFUSALS; i++)
+        slot->refused += seen->refused[i];
+}
+
+double senders_success(struct senders *senders, const char *tenant, int64_t since_ns)
+{
+    uint64_t pushes = 0, refused = 0;
+    pthread_mutex_lock(&senders->lock);
+    const struct recent *recent = recent_of(senders, tenant);
+    for (size_t i = 0; recent && i < SENDER_MINUTES; i++)
+        if (recent->minutes[i].minute >= since_ns / MINUTE_NS) {
+            pushes += recent->minutes[i].pushes;
+            refused += recent->minutes[i].refused;
+        }
+    pthread_mutex_unlock(&senders->lock);
+    return pushes ? 1 - (double)MIN(refused, pushes) / (double)pushes : NAN;
+}
+
 void senders_add(struct senders *senders, const struct sender *seen)
 {
     pthread_mutex_lock(&senders->lock);
     struct sender *row = find(senders, seen);
     add(row, seen);
     add(&senders->total, seen);
+    note_recent(senders, seen);
     memcpy(row->agent, seen->agent, sizeof(row->agent));
     row->last_ns = MAX(row->last_ns, seen->last_ns);
     if (seen->corrected)

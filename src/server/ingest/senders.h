@@ -12,6 +12,8 @@
 
 #define SENDERS_MAX 2000
 #define SENDER_TEXT_BYTES 128
+#define SENDER_MINUTES 64       /* that are kept one by one */
+#define SENDER_TENANTS_MAX 1000 /* whose minutes are kept */
 
 enum ingest_refusal {
     REFUSED_MALFORMED,   /* what was sent can't be read, or its parameters can't */
@@ -43,6 +45,10 @@ void senders_free(struct senders *senders);
 
 /* Adds the counters of `seen` to the row of its tenant and name. */
 void senders_add(struct senders *senders, const struct sender *seen);
+
+/* The share of a tenant's pushes that were accepted since a time, to the minute and at most an hour
+ * ago; NAN: there were none. */
+double senders_success(struct senders *senders, const char *tenant, int64_t since_ns);
 
 /* Sums over all that were ever added. */
 struct sender senders_total(struct senders *senders);
