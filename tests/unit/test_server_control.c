@@ -3,6 +3,7 @@
 // good.
 
 #include <errno.h>
+#include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -341,6 +342,69 @@ static void the_last_rule_counts(void **state)
     control_close(control);
 }
 
+/* Expressions that take as long as they may, for each of many agents. */
+#define SLOW "{x=~\"(?:a?){250}a{250}[bc]|y\"}"
+#define SLOW_AGENTS 300
+
+static void *decide_all(void *control)
+{
+    struct error error = {0};
+    pthread_mutex_lock(&((struct control *)control)->lock);
+    struct control_tenant *tenant = control_tenant(control, "t");
+    pthread_mutex_unlock(&((struct control *)control)->lock);
+    while (control_decide_all(control, tenant, &error) < 0)
+        assert_int_equal(error.code, -EAGAIN);
+    return NULL;
+}
+
+static size_t decided(struct control *control, const struct control_tenant *tenant)
+{
+    size_t count = 0;
+    pthread_mutex_lock(&control->lock);
+    for (size_t i = 0; i < tenant->agents.count; i++)
+        count += tenant->agents.list[i]->decided == tenant->version + 1;
+    pthread_mutex_unlock(&control->lock);
+    return count;
+}
+
+static void slow_selectors_hold_nobody_up(void **state)
+{
+    (void)state;
+    struct control *control = open_control(NULL);
+    struct control_tenant *tenant = control_tenant(control, "t");
+    char value[512] = "", id[32];
+    pthread_t thread;
+    memset(value, 'a', sizeof(value) - 1);
+    for (int i = 0; i < SLOW_AGENTS; i++) {
+        snprintf(id, sizeof(id), "agent%d", i);
+        labels_set(&put_agent(tenant, id, id, SECOND)->labels, "x", value);
+    }
+    set(control, tenant, false, "{host=\"agent7\"}", 0);
+    set(control, tenant, false, SLOW, 0);
+    /* While all are decided for, others see how far that is. */
+    assert_int_equal(pthread_create(&thread, NULL, decide_all, control), 0);
+    size_t seen = 0, between = 0, last = 0;
+    while (seen < SLOW_AGENTS) {
+        seen = decided(control, tenant);
+        between += seen > last && seen < SLOW_AGENTS;
+        last = seen;
+    }
+    pthread_join(thread, NULL);
+    assert_true(between > 0);
+    /* An expression that takes too long selects nothing, and rules before it count. */
+    assert_false(may(tenant, "agent7"));
+    assert_true(may(tenant, "agent8"));
+    /* What was decided stays until labels or orders change. */
+    struct fleet_agent *agent = agent_table_find(&tenant->agents, "agent8");
+    labels_set(&agent->labels, "x", "y");
+    assert_true(may(tenant, "agent8"));
+    put_agent(tenant, "agent8", "agent8", SECOND);
+    labels_set(&agent_table_find(&tenant->agents, "agent8")->labels, "x", "y");
+    assert_false(may(tenant, "agent8"));
+    add(tenant, SLOW, SECOND, -EINVAL);
+    control_close(control);
+}
+
 static void order(struct control *control, struct control_tenant *tenant, const char *text,
                   const char *selector, int wanted)
 {
@@ -505,6 +569,7 @@ int main(void)
         cmocka_unit_test(bad_reports_are_refused),
         cmocka_unit_test(large_reports_stay_small),
         cmocka_unit_test(the_last_rule_counts),
+        cmocka_unit_test(slow_selectors_hold_nobody_up),
         cmocka_unit_test(the_last_sampling_order_applies),
         cmocka_unit_test(a_restart_forgets_nothing),
         cmocka_unit_test(damaged_files_are_noticed),

@@ -76,6 +76,11 @@ struct fleet_agent *agent_table_put(struct agent_table *table, struct fleet_agen
     *ret_forgot = false;
     if (known) {
         seen->first_ns = known->first_ns;
+        if (labels_equal(&seen->labels, &known->labels)) {
+            seen->decided = known->decided;
+            seen->rule = known->rule;
+            seen->sampling_rule = known->sampling_rule;
+        }
         seen->reports = known->reports;
         fleet_agent_release(known);
     } else {
@@ -89,6 +94,21 @@ struct fleet_agent *agent_table_put(struct agent_table *table, struct fleet_agen
     *known = *seen;
     *seen = (struct fleet_agent){0};
     return known;
+}
+
+bool agent_is_selected(const struct fleet_agent *agent, const struct selector *selector,
+                       struct matching *matching)
+{
+    struct error ignored = {0};
+    for (size_t i = 0; i < selector->count; i++) {
+        const struct matcher *matcher = &selector->matchers[i];
+        const char *value = labels_get(&agent->labels, matcher->name);
+        bool matches = false;
+        if (matching_test(matching, matcher, value ? value : "", &matches, &ignored) < 0 ||
+            !matches)
+            return false;
+    }
+    return true;
 }
 
 bool agent_silent(const struct fleet_agent *agent, int64_t now_ns)

@@ -12,6 +12,7 @@
 #include "base/buffer.h"
 #include "base/error.h"
 #include "label/labels.h"
+#include "label/selector.h"
 #include "server/symbols/requests.h"
 
 #define AGENTS_MAX 5000        /* of a tenant */
@@ -36,6 +37,9 @@ struct fleet_agent {
     double clock_offset_s;     /* how far its clock is ahead of ours, with the way between */
     bool off;                  /* it says that it doesn't capture */
     uint64_t reports;
+    /* The orders for it: see control_decide(). */
+    uint64_t decided; /* as of this version of the tenant's orders, plus 1; 0: not yet */
+    size_t rule, sampling_rule; /* their places; SIZE_MAX: none */
 };
 
 struct agent_table {
@@ -81,6 +85,11 @@ struct fleet_agent *agent_table_put(struct agent_table *table, struct fleet_agen
                                     bool *ret_forgot);
 /* Removes the agent with the oldest report; false: the table is empty. */
 bool agent_table_forget_oldest(struct agent_table *table);
+
+/* Whether a selector of agents selects it. An expression that takes too many steps, or that the
+ * budget has nothing left for, matches nothing. */
+bool agent_is_selected(const struct fleet_agent *agent, const struct selector *selector,
+                       struct matching *matching);
 
 bool agent_silent(const struct fleet_agent *agent, int64_t now_ns);
 

@@ -99,7 +99,7 @@ void agents_orders(struct http_request *request, void *userdata)
     control_version(control, tenant, version);
     snprintf(tag, sizeof(tag), "\"%s\"", version);
     bool same = known && !strcmp(known, tag);
-    const struct fleet_agent *agent = same ? NULL : agent_table_find(&tenant->agents, id);
+    struct fleet_agent *agent = same ? NULL : agent_table_find(&tenant->agents, id);
     if (agent)
         control_write_orders(control, tenant, agent, "", &out);
     pthread_mutex_unlock(&control->lock);
@@ -119,11 +119,18 @@ void agents_list(struct http_request *request, void *userdata)
     struct control *control = server->control;
     int64_t now_ns = clock_ns(CLOCK_REALTIME);
     struct buffer out = {0};
+    struct error error = {0};
     if (!parameters_known(request, "/api/v1/agents"))
         return;
-    buffer_add_char(&out, '[');
     pthread_mutex_lock(&control->lock);
     struct control_tenant *tenant = control_tenant(control, http_request_identity(request)->tenant);
+    pthread_mutex_unlock(&control->lock);
+    if (control_decide_all(control, tenant, &error) < 0) {
+        http_respond_failure(request, &error);
+        return;
+    }
+    buffer_add_char(&out, '[');
+    pthread_mutex_lock(&control->lock);
     for (size_t i = 0; i < tenant->agents.count; i++) {
         const struct control_rule *rule = control_rule_of(tenant, tenant->agents.list[i]);
         buffer_add_text(&out, i ? ",\n" : "");

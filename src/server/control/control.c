@@ -5,6 +5,7 @@
 
 #include <stdio.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/clock.h"
@@ -17,6 +18,10 @@
 
 #define FILE_BYTES_MAX (256u << 20)
 #define SAVE_AGENTS_NS 60000000000ll
+#define DECIDE_NS 5000000ll        /* of CPU time, for the selectors that one agent is tested by */
+#define DECIDE_TURN_NS 5000000ll   /* with the lock held */
+#define DECIDE_PAUSE_NS 1000000ll  /* for others that want it */
+#define DECIDE_ALL_NS 5000000000ll /* for the agents of a tenant */
 
 /* ---- tenants ---- */
 
@@ -125,19 +130,61 @@ int control_set_sampling(struct control *control, struct control_tenant *tenant,
     return r;
 }
 
-const struct control_rule *control_rule_of(const struct control_tenant *tenant,
-                                           const struct fleet_agent *agent)
+void control_decide(const struct control_tenant *tenant, struct fleet_agent *agent)
 {
-    for (size_t i = tenant->rule_count; i-- > 0;)
-        if (selector_matches(&tenant->rules[i].selector, &agent->labels))
-            return &tenant->rules[i];
-    return NULL;
+    struct match_budget budget = {.limit_ns = DECIDE_NS};
+    struct matching matching;
+    if (agent->decided == tenant->version + 1)
+        return;
+    agent->rule = agent->sampling_rule = SIZE_MAX;
+    matching_begin(&matching, &budget);
+    for (size_t i = tenant->rule_count; i-- > 0 && agent->rule == SIZE_MAX;)
+        if (agent_is_selected(agent, &tenant->rules[i].selector, &matching))
+            agent->rule = i;
+    for (size_t i = tenant->sampling.count; i-- > 0 && agent->sampling_rule == SIZE_MAX;)
+        if (agent_is_selected(agent, &tenant->sampling.list[i].selector, &matching))
+            agent->sampling_rule = i;
+    agent->decided = tenant->version + 1;
+}
+
+const struct control_rule *control_rule_of(const struct control_tenant *tenant,
+                                           struct fleet_agent *agent)
+{
+    control_decide(tenant, agent);
+    return agent->rule == SIZE_MAX ? NULL : &tenant->rules[agent->rule];
+}
+
+static const struct sampling_rule *sampling_rule_of(const struct control_tenant *tenant,
+                                                    struct fleet_agent *agent)
+{
+    control_decide(tenant, agent);
+    return agent->sampling_rule == SIZE_MAX ? NULL : &tenant->sampling.list[agent->sampling_rule];
+}
+
+int control_decide_all(struct control *control, struct control_tenant *tenant, struct error *error)
+{
+    int64_t began_ns = monotonic_ns(), turn_ns = began_ns;
+    size_t at = 0;
+    bool more = true;
+    while (more && monotonic_ns() - began_ns < DECIDE_ALL_NS) {
+        pthread_mutex_lock(&control->lock);
+        turn_ns = monotonic_ns();
+        while (at < tenant->agents.count && monotonic_ns() - turn_ns < DECIDE_TURN_NS)
+            control_decide(tenant, tenant->agents.list[at++]);
+        more = at < tenant->agents.count;
+        pthread_mutex_unlock(&control->lock);
+        if (more)
+            nanosleep(&(struct timespec){.tv_nsec = DECIDE_PAUSE_NS}, NULL);
+    }
+    return more ? error_set(error, -EAGAIN,
+                            "The selectors of orders take too long to match; use simpler ones.")
+                : 0;
 }
 
 /* ---- as JSON ---- */
 
 void control_write_orders(const struct control *control, const struct control_tenant *tenant,
-                          const struct fleet_agent *agent, const char *more, struct buffer *out)
+                          struct fleet_agent *agent, const char *more, struct buffer *out)
 {
     const struct control_rule *rule = control_rule_of(tenant, agent);
     char version[CONTROL_VERSION_BYTES];
@@ -148,7 +195,7 @@ void control_write_orders(const struct control *control, const struct control_te
     json_member_unsigned(&json, "report_seconds", AGENT_INTERVAL_S);
     json_member_text(&json, "capture", rule && !rule->on ? "off" : "on");
     json_member_text(&json, "reason", rule ? rule->reason : "");
-    const struct sampling_rule *sampling = sampling_rule_of(&tenant->sampling, &agent->labels);
+    const struct sampling_rule *sampling = sampling_rule_of(tenant, agent);
     if (sampling && !sampling_wish_empty(&sampling->wish)) {
         json_write_key(&json, "sampling");
         json_write_object(&json);
@@ -179,7 +226,7 @@ void control_write(struct control *control, struct control_tenant *tenant, int64
     char version[CONTROL_VERSION_BYTES];
     control_version(control, tenant, version);
     for (size_t i = 0; i < tenant->agents.count; i++) {
-        const struct fleet_agent *agent = tenant->agents.list[i];
+        struct fleet_agent *agent = tenant->agents.list[i];
         const struct control_rule *rule = control_rule_of(tenant, agent);
         bool to_be_off = rule && !rule->on;
         silent += agent_silent(agent, now_ns);

@@ -92,16 +92,24 @@ int control_set(struct control *control, struct control_tenant *tenant, bool on,
 int control_set_sampling(struct control *control, struct control_tenant *tenant,
                          const struct sampling_wish *wish, const char *selector, const char *by,
                          const char *reason, int64_t now_ns, struct error *error);
+/* Notes in the agent which orders are for it, unless that is known. Selectors are a tenant's own and
+ * may be made to take long: for one agent they get a few milliseconds. */
+void control_decide(const struct control_tenant *tenant, struct fleet_agent *agent);
 /* The rule that counts for an agent; NULL: none, it captures. */
 const struct control_rule *control_rule_of(const struct control_tenant *tenant,
-                                           const struct fleet_agent *agent);
+                                           struct fleet_agent *agent);
 
 /* The answer to an agent: its orders as JSON, with `more` members (`,"x":...`) at the end. */
 void control_write_orders(const struct control *control, const struct control_tenant *tenant,
-                          const struct fleet_agent *agent, const char *more, struct buffer *out);
+                          struct fleet_agent *agent, const char *more, struct buffer *out);
 /* {"version":...,"rules":[...],...} */
 void control_write(struct control *control, struct control_tenant *tenant, int64_t now_ns,
                    struct buffer *out);
+
+/* Without the lock: decides for all agents of a tenant, a few milliseconds at a time, so that other
+ * tenants get the lock in between. -EAGAIN: that takes too long; what was decided stays. */
+int control_decide_all(struct control *control, struct control_tenant *tenant,
+                       struct error *error);
 
 /* Without the lock: stats of all tenants, for Prometheus. */
 void control_write_metrics(struct control *control, struct buffer *out);

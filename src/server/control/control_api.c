@@ -47,8 +47,15 @@ static void respond(struct http_request *request, struct server *server)
 {
     struct control *control = server->control;
     struct buffer out = {0};
+    struct error error = {0};
     pthread_mutex_lock(&control->lock);
     struct control_tenant *tenant = control_tenant(control, http_request_identity(request)->tenant);
+    pthread_mutex_unlock(&control->lock);
+    if (control_decide_all(control, tenant, &error) < 0) {
+        http_respond_failure(request, &error);
+        return;
+    }
+    pthread_mutex_lock(&control->lock);
     control_write(control, tenant, clock_ns(CLOCK_REALTIME), &out);
     pthread_mutex_unlock(&control->lock);
     api_respond(request, "application/json", &out);

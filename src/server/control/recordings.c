@@ -13,6 +13,8 @@
 #include "io/json_write.h"
 #include "label/selector.h"
 
+#define SELECT_NS 100000000ll /* of CPU time, for choosing the agents of one recording */
+
 static const char *const state_names[RECORDING_STATES] = {
     [RECORDING_PENDING] = "pending",     [RECORDING_RUNNING] = "running",
     [RECORDING_UPLOADING] = "uploading", [RECORDING_DONE] = "done",
@@ -200,25 +202,31 @@ static int check_symbol_request(const struct recording_request *wanted, struct e
 }
 
 static bool is_meant(const struct fleet_agent *agent, const struct selector *selector,
-                     const struct recording_request *wanted)
+                     struct matching *matching, const struct recording_request *wanted)
 {
     bool meant = !wanted->host_count;
     for (size_t i = 0; i < wanted->host_count; i++)
         meant = meant || !strcmp(wanted->hosts[i], agent->host);
-    return meant && selector_matches(selector, &agent->labels);
+    return meant && agent_is_selected(agent, selector, matching);
 }
 
 static int add_parts(struct recording *recording, const struct agent_table *agents,
                      const struct recording_request *wanted, int64_t now_ns, struct error *error)
 {
     _cleanup_selector_ struct selector selector = {0};
+    struct match_budget budget = {.limit_ns = SELECT_NS};
+    struct matching matching;
     size_t silent = 0, capacity = 0;
     int r = selector_parse(wanted->selector, strlen(wanted->selector), &selector, error);
     if (r < 0)
         return r;
+    matching_begin(&matching, &budget);
     for (size_t i = 0; i < agents->count; i++) {
         const struct fleet_agent *agent = agents->list[i];
-        if (!is_meant(agent, &selector, wanted))
+        bool meant = is_meant(agent, &selector, &matching, wanted);
+        if (matching_check(&matching, error) < 0)
+            return -EINVAL;
+        if (!meant)
             continue;
         if (agent_silent(agent, now_ns)) {
             silent++;

@@ -69,15 +69,6 @@ int sampling_rules_add(struct sampling_rules *rules, const struct sampling_wish 
     return 0;
 }
 
-const struct sampling_rule *sampling_rule_of(const struct sampling_rules *rules,
-                                             const struct labels *labels)
-{
-    for (size_t i = rules->count; i-- > 0;)
-        if (selector_matches(&rules->list[i].selector, labels))
-            return &rules->list[i];
-    return NULL;
-}
-
 /* ---- what is ordered ---- */
 
 bool sampling_wish_empty(const struct sampling_wish *wish)

@@ -46,9 +46,6 @@ void sampling_rules_release(struct sampling_rules *rules);
 int sampling_rules_add(struct sampling_rules *rules, const struct sampling_wish *wish,
                        const char *selector, const char *by, const char *reason, int64_t now_ns,
                        struct error *error);
-/* The rule that applies; NULL: none. */
-const struct sampling_rule *sampling_rule_of(const struct sampling_rules *rules,
-                                             const struct labels *labels);
 
 bool sampling_wish_empty(const struct sampling_wish *wish);
 /* {"rate":9,"wall":false,"wall_rate":5}: unknown members and rates beyond the limit are errors. */
