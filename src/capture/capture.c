@@ -109,6 +109,7 @@ static int start_bpf(struct capture *capture, const struct capture_options *opti
     int r = bpf_recorder_init(&capture->bpf, &capture->recorder, &all, error);
     if (wanted.cgroup >= 0)
         close(wanted.cgroup);
+    capture->recorder.processes.excess = &capture->excess;
     if (!r)
         bpf_recorder_limit(&capture->bpf, options->limits.events, options->limits.forks,
                            &capture->excess);
@@ -672,23 +673,31 @@ size_t capture_losses(const struct capture *capture, struct capture_loss *losses
     return count;
 }
 
-/* Users to whom something was refused. */
-static size_t add_refused(const struct shares *shares, const char *what,
-                          struct capture_excess *ret_list, size_t count)
+/* Users to whom something was refused, with the cgroup of the last one where it was noted. */
+static size_t add_refused(const struct shares *shares, const struct excess_list *noted,
+                          const char *what, struct capture_excess *ret_list, size_t count)
 {
-    for (size_t i = 1; i < shares->count && count < CAPTURE_EXCESS_MAX; i++)
-        if (shares->list[i].refused)
-            ret_list[count++] = (struct capture_excess){
-                .user = shares->list[i].owner, .what = what, .count = shares->list[i].refused};
+    for (size_t i = 1; i < shares->count && count < CAPTURE_EXCESS_MAX; i++) {
+        const struct share *share = &shares->list[i];
+        if (!share->refused)
+            continue;
+        ret_list[count] = (struct capture_excess){
+            .user = share->owner, .what = what, .count = share->refused};
+        snprintf(ret_list[count].cgroup, sizeof(ret_list[count].cgroup), "%s",
+                 excess_cgroup(noted, what, share->owner));
+        count++;
+    }
     return count;
 }
 
 size_t capture_excess(const struct capture *capture, struct capture_excess *ret_list)
 {
     const struct processes *processes = &capture->recorder.processes;
-    size_t count = capture->excess.count;
-    for (size_t i = 0; i < count; i++)
-        ret_list[i] = capture->excess.list[i].excess;
-    count = add_refused(&processes->mappings, "mappings", ret_list, count);
-    return add_refused(&processes->lookups, "lookups", ret_list, count);
+    const struct excess_list *noted = &capture->excess;
+    size_t count = 0;
+    for (size_t i = 0; i < noted->count; i++)
+        if (strcmp(noted->list[i].excess.what, EXCESS_MAPPINGS))
+            ret_list[count++] = noted->list[i].excess;
+    count = add_refused(&processes->mappings, noted, EXCESS_MAPPINGS, ret_list, count);
+    return add_refused(&processes->lookups, noted, "lookups", ret_list, count);
 }

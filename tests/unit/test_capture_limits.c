@@ -117,6 +117,15 @@ static void who_changes_his_user_takes_along_what_he_holds(void **state)
     assert_int_equal(processes.mappings.held, 51);
     assert_int_equal(shares_left(&processes.mappings, before), (1200 - 51) / 2);
     assert_int_equal(shares_left(&processes.mappings, own), (1200 - 2 * 51) / 2);
+    /* And whose cgroup it is when mappings are refused is noted, once. */
+    static struct excess_list noted;
+    processes.excess = &noted;
+    for (uint64_t i = 51; i < 150; i++)
+        map_code(&processes, worker, i);
+    assert_int_equal(noted.count, 1);
+    assert_int_equal(excess_cgroup(&noted, EXCESS_MAPPINGS, own)[0], '/');
+    assert_string_equal(excess_cgroup(&noted, EXCESS_MAPPINGS, before), "");
+    assert_string_equal(excess_cgroup(&noted, "lookups", own), "");
     processes_release(&processes);
     modules_release(&modules);
 }

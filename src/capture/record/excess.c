@@ -77,6 +77,18 @@ void excess_note(struct excess_list *list, uint32_t pid, const char *what, uint6
     entry->noted_ns = now_ns;
 }
 
+const char *excess_cgroup(const struct excess_list *list, const char *what, uint32_t user)
+{
+    const struct excess_entry *last = NULL;
+    for (size_t i = 0; i < list->count; i++) {
+        const struct excess_entry *entry = &list->list[i];
+        if (entry->excess.user == user && !strcmp(entry->excess.what, what) &&
+            (!last || entry->noted_ns > last->noted_ns))
+            last = entry;
+    }
+    return last ? last->excess.cgroup : "";
+}
+
 void excess_tidy(struct excess_list *list, int64_t now_ns)
 {
     size_t kept = 0;

@@ -7,6 +7,8 @@
 
 #include "capture/record/vocabulary.h"
 
+#define EXCESS_MAPPINGS "mappings"
+
 struct excess_list {
     struct excess_entry {
         struct capture_excess excess;
@@ -19,5 +21,7 @@ struct excess_list {
  * ago where there is no room. */
 void excess_note(struct excess_list *list, uint32_t pid, const char *what, uint64_t count,
                  int64_t now_ns);
+/* The cgroup that was noted last for a user; "" without any. */
+const char *excess_cgroup(const struct excess_list *list, const char *what, uint32_t user);
 /* Forgets what has not happened for some minutes. */
 void excess_tidy(struct excess_list *list, int64_t now_ns);

@@ -14,6 +14,7 @@
 #include "base/clock.h"
 #include "base/memory.h"
 #include "base/text.h"
+#include "capture/record/excess.h"
 #include "capture/record/module_file.h"
 
 /* A process that has ended is kept for its last samples. */
@@ -28,6 +29,8 @@
 #define LOOKUPS_SPAN_NS 10000000000
 /* A process's user is looked at again after so long. */
 #define USER_REST_NS 1000000000
+/* Between looks at who was refused mappings. */
+#define EXCESS_NS 1000000000
 /* What was refused to users who are gone is remembered for so long. */
 #define SHARES_REST_NS 300000000000
 
@@ -80,6 +83,17 @@ static bool take_mappings(struct processes *processes, struct process *process, 
         return false;
     process->charged += (uint32_t)count;
     return true;
+}
+
+/* In which cgroup that was, for people to read. Looking takes time: once a second. */
+static void refuse_mappings(struct processes *processes, const struct process *process)
+{
+    int64_t now_ns = monotonic_ns();
+    processes->refused++;
+    if (!processes->excess || now_ns - processes->excess_ns < EXCESS_NS)
+        return;
+    processes->excess_ns = now_ns;
+    excess_note(processes->excess, process->pid, EXCESS_MAPPINGS, 0, now_ns);
 }
 
 static void give_mappings(struct processes *processes, struct process *process, size_t count)
@@ -228,7 +242,7 @@ void processes_start(struct processes *processes, uint32_t pid, const struct pro
     process->user = parent->user;
     process->user_ns = parent->user_ns;
     if (!take_mappings(processes, process, parent->count)) {
-        processes->refused++;
+        refuse_mappings(processes, process);
         return;
     }
     array_reserve(process->mappings, process->capacity, parent->count);
@@ -458,7 +472,7 @@ void process_map(struct processes *processes, struct process *process,
     if (full && processes->limits.mappings)
         shares_refuse(&processes->mappings, user_of(processes, process));
     if (full || !take_mappings(processes, process, 1)) {
-        processes->refused++;
+        refuse_mappings(processes, process);
         return;
     }
     size_t at = position_of(process, event->start);

@@ -100,6 +100,9 @@ struct processes {
     int64_t lookups_ns, searches_ns; /* since when `lookups` and `searches` count */
     int64_t tidied_ns;  /* when users who hold nothing were forgotten */
     uint64_t postponed; /* times that /proc was not asked, to save CPU time */
+    /* Where users are noted whose mappings were refused, once in a while; may be NULL. */
+    struct excess_list *excess;
+    int64_t excess_ns; /* when one was, last */
 };
 
 void processes_init(struct processes *processes, struct modules *modules);
