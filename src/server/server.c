@@ -185,6 +185,7 @@ static int open_http(struct server_process *process, struct error *error)
         .requests_per_second = options->requests_per_second,
         .idle_timeout_ms = (unsigned)(options->idle_timeout_ns / 1000000),
         .buffer_limit_bytes = MIN(options->memory_limit_bytes / 8, (uint64_t)64 << 20),
+        .answer_limit_bytes = MIN(options->memory_limit_bytes / 8, (uint64_t)64 << 20),
         .on_access = observe_access,
         .on_refusal = observe_refusal,
     };

@@ -612,6 +612,42 @@ static void test_stalled_readers(void **state)
     stop();
 }
 
+/* Answers that are sent whole are held until they are read: only so many bytes of them. */
+static bool is_answered(const char *at, const char *request, const char *with)
+{
+    char *answer = socket_ask(at, request);
+    bool found = strstr(answer, with);
+    free(answer);
+    return found;
+}
+
+static void test_unread_answers(void **state)
+{
+    (void)state;
+    const char *at = start_with((struct http_server_options){.answer_limit_bytes = 100u << 20,
+                                                             .stream_wait_ms = 1000000});
+    int stalled[2];
+    struct buffer got = {0};
+    for (size_t i = 0; i < ARRAY_LENGTH(stalled); i++) {
+        stalled[i] = socket_connect(at);
+        socket_say(stalled[i], HEAD("GET /big?bytes=40000000") "\r\n");
+        got.length = 0;
+        socket_read(stalled[i], &got, "200 OK");
+    }
+    assert_answers(at, HEAD("GET /big?bytes=40000000") "Accept-Encoding: identity\r\n\r\n", "503 ");
+    assert_answers(at, HEAD("GET /big?bytes=40000000") "\r\n", "Retry-After: 1\r\n");
+    assert_int_equal(http_server_refused(seen.server, HTTP_REFUSED_OVERLOAD), 2);
+    assert_answers(at, HEAD("GET /hello") "\r\n", "hello");
+    /* What is read, or given up, makes room. */
+    close(stalled[0]);
+    bool answered = false;
+    wait_until((answered = is_answered(at, HEAD("GET /big?bytes=40000000") "\r\n", "200 OK")));
+    assert_true(answered);
+    close(stalled[1]);
+    buffer_release(&got);
+    stop();
+}
+
 /* A client that goes away while its request is being worked on. */
 static void test_leaving(void **state)
 {
@@ -1012,6 +1048,7 @@ int main(void)
         cmocka_unit_test(test_pausing_reader),
         cmocka_unit_test(test_compressed_stream),
         cmocka_unit_test(test_stalled_readers),
+        cmocka_unit_test(test_unread_answers),
         cmocka_unit_test(test_leaving),
         cmocka_unit_test(test_overload),
         cmocka_unit_test(test_computing),

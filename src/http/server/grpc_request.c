@@ -318,6 +318,11 @@ void grpc_respond(struct http_request *request, unsigned status, struct buffer *
         return;
     }
     struct buffer framed = {0}, small = {0};
+    if (!respond_hold(request, body->length)) {
+        buffer_release(body);
+        *body = (struct buffer){0};
+        return;
+    }
     bool compressed = body->length >= request->server->options.compress_from_bytes &&
                       accepts_gzip(request) && format_compress_gzip(body, &small) >= 0 &&
                       small.length < body->length;

@@ -136,6 +136,7 @@ struct http_request {
     struct reply reply;            /* of HTTP/2 */
     unsigned status;
     bool answered;  /* there is a response: the handler's own view */
+    size_t held;    /* bytes of it that the server has counted */
     bool published; /* of HTTP/2: `reply` is set */
     bool queued;    /* the transport has it */
     bool streaming, output_ended, output_failed;
@@ -168,6 +169,7 @@ struct http_server {
     struct listener listeners[HTTP_LISTEN_MAX];
     size_t listener_count;
     struct pipe_budget budget;
+    atomic_size_t answer_bytes; /* of whole answers that weren't read yet */
     struct h2_loop *loops; /* NULL: libmicrohttpd accepts connections itself */
     size_t loop_count;
     atomic_size_t h2_connections, h2_streams;
@@ -278,6 +280,9 @@ void request_refuse(struct http_request *request, enum http_refusal reason, unsi
 void respond_each_header(const struct http_request *request, const char *content_type,
                          void (*add)(void *context, const char *name, const char *value),
                          void *context);
+/* Counts so many bytes of a whole answer until its request ends. False when there are too many: it
+ * was answered with 503. */
+bool respond_hold(struct http_request *request, size_t length);
 /* Gives the answer to the transport. Takes the reply over. */
 void respond_publish(struct http_request *request, unsigned status, struct reply *reply);
 bool respond_has_header(const struct http_request *request, const char *name);

@@ -46,6 +46,7 @@ void request_unref(struct http_request *request)
     grpc_release_state(request);
     if (request->load)
         h2_load_finish(request->load);
+    atomic_fetch_sub(&request->server->answer_bytes, request->held);
     if (!request->reply.constant)
         buffer_release(&request->reply.whole);
     if (request->reply.kind == REPLY_FILE)

@@ -16,6 +16,7 @@
 #include "io/json_write.h"
 
 #define ERROR_TEXT_LIMIT 2048
+#define ANSWER_SMALL_BYTES 4096u /* the limit on requests bounds these */
 
 void http_respond_header(struct http_request *request, const char *name, const char *value)
 {
@@ -175,6 +176,24 @@ static const char *keep_type(struct http_request *request, const char *content_t
     return content_type && request->stream ? head_keep(request, content_type) : content_type;
 }
 
+bool respond_hold(struct http_request *request, size_t length)
+{
+    struct http_server *server = request->server;
+    if (length <= ANSWER_SMALL_BYTES)
+        return true;
+    size_t before = atomic_fetch_add(&server->answer_bytes, length);
+    if (!before || before + length <= server->options.answer_limit_bytes) {
+        request->held += length;
+        return true;
+    }
+    atomic_fetch_sub(&server->answer_bytes, length);
+    counters_refused(server, HTTP_REFUSED_OVERLOAD, request->peer, &request->identity, NULL);
+    http_respond_header(request, "Retry-After", "1");
+    http_respond_error(request, 503,
+                       "Too many answers are waiting for their clients; try again later.");
+    return false;
+}
+
 void http_respond(struct http_request *request, unsigned status, const char *content_type,
                   struct buffer *body)
 {
@@ -187,7 +206,18 @@ void http_respond(struct http_request *request, unsigned status, const char *con
         grpc_respond(request, status, body);
         return;
     }
+    size_t headers = request->answer_header_count;
     compress(request, content_type, body);
+    if (body->length > ANSWER_SMALL_BYTES) {
+        size_t with_compression = request->answer_header_count;
+        request->answer_header_count = headers; /* those of a refusal */
+        if (!respond_hold(request, body->length)) {
+            buffer_release(body);
+            *body = (struct buffer){0};
+            return;
+        }
+        request->answer_header_count = with_compression;
+    }
     struct reply reply = {.kind = REPLY_WHOLE, .content_type = keep_type(request, content_type)};
     reply.whole = (struct buffer){.data = body->data, .length = body->length};
     *body = (struct buffer){0};

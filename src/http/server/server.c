@@ -67,6 +67,7 @@ static void set_defaults(struct http_server_options *options)
     set_size(&options->head_limit_bytes, 16u << 10);
     set_size(&options->body_buffer_bytes, 256u << 10);
     set_size(&options->buffer_limit_bytes, 64u << 20);
+    set_size(&options->answer_limit_bytes, 64u << 20);
     set_number(&options->idle_timeout_ms, 75000);
     set_number(&options->rate_window_ms, 10000);
     set_size(&options->minimum_rate_bytes, 1024);

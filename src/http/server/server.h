@@ -115,6 +115,9 @@ struct http_server_options {
     size_t head_limit_bytes;     /* 16 KiB */
     size_t body_buffer_bytes;    /* of one request: 256 KiB */
     size_t buffer_limit_bytes;   /* of all requests: 64 MiB */
+    /* Of all answers that are sent whole, until their clients have read them: 64 MiB. One that is
+     * larger is sent when there are no others; those that don't fit are 503. */
+    size_t answer_limit_bytes;
     unsigned idle_timeout_ms;    /* between requests, and until a head is there: 75 s */
     unsigned rate_window_ms;     /* over which the rate of bodies is taken: 10 s */
     size_t minimum_rate_bytes;   /* per second, both ways: 1,024 */
