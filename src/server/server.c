@@ -342,6 +342,8 @@ static int open_parts(struct server_process *process, struct error *error)
     if (!r)
         r = control_open(server->data, &server->control, error);
     if (!r)
+        control_limit_agents(server->control, options->memory_limit_bytes / 8);
+    if (!r)
         r = watch_open(server, &options->watch, server->data, &server->watch, error);
     if (!r)
         r = rules_open(server, server->data, &server->rules, error);

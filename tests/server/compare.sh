@@ -114,6 +114,20 @@ json answer.txt '"the limit is 1 (baselines.count)" in d["message"]'
 [ "$(metric assay_baselines_refused_total)" = 1 ]
 status 200 --data-binary @"$FIXTURES/man/base.pb.gz" "$url/api/v1/baselines?name=good&replace=true"
 stop_server
+
+# Baselines whose last part never comes don't pile up, and a file may not take more memory than a query.
+rm keep.yaml
+printf 'retention: {raw: 0, ten_minutes: 0, hour: 0, day: 0}\n' >keep.yaml
+start_server small --data data -c keep.yaml --memory-limit 64M
+for i in 1 2 3 4 5 6 7; do
+    status 200 --data-binary @"$FIXTURES/man/base.pb.gz" "$url/api/v1/baselines?name=half$i&part=0&parts=2"
+done
+[ "$(find data/.baselines -name '.half*' | wc -l)" = 4 ]
+status 400 --data-binary @"$FIXTURES/man/base.pb.gz" "$url/api/v1/baselines?name=half1&part=1&parts=2"
+status 200 --data-binary @"$FIXTURES/man/base.pb.gz" "$url/api/v1/baselines?name=half7&part=1&parts=2"
+python3 -c 'for i in range(400000): print(f"main;part{i % 977};function_with_a_name_{i};leaf{i * 7} 1")' | gzip -1 >large.folded.gz
+status 413 --data-binary @large.folded.gz "$url/api/v1/baselines?name=large"
+stop_server
 start_server memory --in-memory -c keep.yaml
 status 501 "$url/api/v1/baselines"
 stop_server

@@ -132,3 +132,25 @@ json two.json 'd["pins"] == []'
 as one -o one.json "$url/api/v1/views"
 json one.json '[v["by"] for v in d] == ["one"]'
 stop_server
+
+# A store that keeps nothing takes no pins, and lists none; and what a tenant saves is bounded.
+start_server memory --in-memory -c keep.yaml
+post 501 pins "{\"reason\":\"kept?\",$pinned,\"expires\":$((now + 86400))}"
+get /api/v1/pins >pins.json
+json pins.json 'd["pins"] == []'
+python3 - "$url" <<'PYTHON'
+import http.client, json, sys, urllib.parse
+connection = http.client.HTTPConnection(urllib.parse.urlsplit(sys.argv[1]).netloc)
+def post(name, length):
+    body = json.dumps({"name": name, "address": "/" + "a" * (length - 1)})
+    connection.request("POST", "/api/v1/views", body, {"Content-Type": "application/json"})
+    answer = connection.getresponse()
+    return answer.status, answer.read()
+stored = 0
+while (status := post(f"view {stored}", 8192)[0]) == 201:
+    stored += 1
+assert status == 413 and 250 <= stored < 256, (status, stored)
+assert post("view 0", 100)[0] == 201 and post("another", 8000)[0] == 201  # what is replaced makes room
+assert post("another", 8193)[0] == 400
+PYTHON
+stop_server

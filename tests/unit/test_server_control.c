@@ -16,6 +16,7 @@
 
 #include "base/clock.h"
 #include "base/file.h"
+#include "base/memory.h"
 #include "server/control/control.h"
 
 #define SECOND 1000000000ll
@@ -220,6 +221,45 @@ static const char good_report[] =
     "\"labels\":{\"region\":\"eu\",\"agent\":\"liar\"},\"status\":{\"a\":1,\"b\":\"x\\u0000y\","
     "\"c\":true,\"d\":{\"e\":-2.5,\"f\":{\"g\":1}},\"h\":[1],\"I\":1},"
     "\"recordings\":[{\"id\":\"r1\",\"state\":\"running\",\"samples\":3,\"reason\":\"because\"}]}";
+
+static struct fleet_agent *put_large(struct control *control, struct control_tenant *tenant, int number,
+                                     size_t bytes)
+{
+    struct fleet_agent agent = {.last_ns = number * SECOND};
+    snprintf(agent.id, sizeof(agent.id), "agent%d", number);
+    agent.status = memory_zalloc(bytes + 1, 1);
+    memset(agent.status, ' ', bytes);
+    return control_put_agent(control, tenant, &agent);
+}
+
+static void who_sends_most_loses_first(void **state)
+{
+    (void)state;
+    struct control *control = open_control(NULL);
+    control_limit_agents(control, 1u << 20);
+    struct control_tenant *hog = control_tenant(control, "hog"), *small;
+    for (int i = 1; i <= 1000; i++)
+        put_large(control, hog, i, 16 << 10);
+    assert_true(hog->agents.bytes <= 1u << 20);
+    assert_in_range(hog->agents.count, 32, 63);
+    assert_null(agent_table_find(&hog->agents, "agent900"));
+    assert_non_null(agent_table_find(&hog->agents, "agent1000"));
+    /* Another tenant, also one whose clock is behind, keeps all that it has. */
+    small = control_tenant(control, "small");
+    for (int i = 1; i <= 100; i++)
+        assert_string_equal(put_large(control, small, i, 1 << 10)->status + 1023, " ");
+    assert_int_equal(small->agents.count, 100);
+    assert_true(hog->agents.bytes + small->agents.bytes <= 1u << 20);
+    /* One that says less takes less, and the one that was heard last always stays. */
+    put_large(control, small, 100, 0);
+    assert_int_equal(small->agents.count, 100);
+    control_limit_agents(control, 0);
+    assert_int_equal(small->agents.count + hog->agents.count, 0);
+    assert_int_equal(small->agents.bytes + hog->agents.bytes, 0);
+    assert_non_null(put_large(control, hog, 1, 16 << 10)->status);
+    assert_int_equal(hog->agents.count, 1);
+    control_close(control);
+}
 
 static void reports_are_read(void **state)
 {
@@ -482,7 +522,6 @@ static struct control *filled(const char *directory)
     int64_t now = clock_ns(CLOCK_REALTIME);
     put_agent(tenant, "a", "h1", now);
     put_agent(tenant, "b", "h\"2", now);
-    control->agent_count = 2;
     control->agents_unsaved = true;
     struct recording *recording = add(tenant, "", now, 0);
     update(tenant, recording->id, "a", "refused", 0);
@@ -565,6 +604,7 @@ int main(void)
         cmocka_unit_test(stopping),
         cmocka_unit_test(the_book_is_bounded),
         cmocka_unit_test(the_table_is_bounded),
+        cmocka_unit_test(who_sends_most_loses_first),
         cmocka_unit_test(reports_are_read),
         cmocka_unit_test(bad_reports_are_refused),
         cmocka_unit_test(large_reports_stay_small),

@@ -196,8 +196,8 @@ static bool no_more(struct memory_meter *meter)
     return false;
 }
 
-static int read_profile(struct source *source, struct profile *profile,
-                        const struct format **ret_format, struct error *error)
+int files_read_profile(struct source *source, struct profile *profile,
+                       const struct format **ret_format, struct error *error)
 {
     struct memory_meter meter = {.granted_bytes = GRANTED_PARTS * (size_t)source->expansion_limit,
                                  .more = no_more};
@@ -214,7 +214,7 @@ static int read_part(const struct multipart_part *part, uint64_t limit, struct p
     int r = source_open_memory(&source, part->name, part->data, part->length, limit, error);
     if (r < 0)
         return r;
-    r = read_profile(&source, profile, ret_format, error);
+    r = files_read_profile(&source, profile, ret_format, error);
     source_release(&source);
     return r;
 }
@@ -263,7 +263,7 @@ static int read_and_ask(struct http_request *request, struct server *server, str
     if (!r)
         r = query_context_merge_measured(&query_context, &profiles[stored], &quality, error);
     if (!r)
-        r = read_profile(body, &profiles[!stored], &formats[!stored], error);
+        r = files_read_profile(body, &profiles[!stored], &formats[!stored], error);
     return r;
 }
 
@@ -304,7 +304,7 @@ void files_answer_flame(struct http_request *request, uint64_t limit)
     if (!r)
         r = http_source_open(request, limit, &source, &error);
     if (!r)
-        r = read_profile(http_source(source), &profile, &found, &error);
+        r = files_read_profile(http_source(source), &profile, &found, &error);
     struct file_profile file = {asked_name(request, "name", "profile"), found, &profile};
     if (!r && written)
         r = api_write_format(request, &profile, written, file.name, &error);
@@ -357,7 +357,7 @@ void files_answer_diff(struct http_request *request, uint64_t limit, struct serv
 }
 
 /* Bodies count as much as a query may take: both are memory of one who asks. */
-static uint64_t expansion_limit(struct server *server)
+uint64_t files_expansion_limit(const struct server *server)
 {
     return MIN(ingest_limits(server->ingest).expansion_bytes,
                atomic_load(&server->admissions->query_memory_bytes));
@@ -365,10 +365,10 @@ static uint64_t expansion_limit(struct server *server)
 
 void api_files_flame(struct http_request *request, void *server)
 {
-    files_answer_flame(request, expansion_limit(server));
+    files_answer_flame(request, files_expansion_limit(server));
 }
 
 void api_files_diff(struct http_request *request, void *server)
 {
-    files_answer_diff(request, expansion_limit(server), server);
+    files_answer_diff(request, files_expansion_limit(server), server);
 }

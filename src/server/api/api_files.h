@@ -41,6 +41,12 @@ int files_read_comparison(struct files_comparison *comparison, struct http_reque
 int files_put_diff(struct buffer *out, const struct files_comparison *comparison,
                    const struct tree_part *part, struct error *error);
 
+/* Reads a file that somebody sent, within memory by the limit on what its source expands to. -E2BIG:
+ * it takes more. */
+int files_read_profile(struct source *source, struct profile *profile,
+                       const struct format **ret_format, struct error *error);
+uint64_t files_expansion_limit(const struct server *server);
+
 /* Answers about the request's body, which may expand to `limit` bytes. Without a server, it can
  * only be compared with another part of the same body. */
 void files_answer_flame(struct http_request *request, uint64_t limit);

@@ -163,6 +163,38 @@ static int make_directory(const char *path, struct error *error)
                : 0;
 }
 
+/* Removes the oldest of those that aren't complete, where there are more than another one may join;
+ * `name` begins anew and doesn't count. */
+static int make_room(const struct baselines *baselines, const struct baseline_part *part,
+                     struct error *error)
+{
+    char path[PATH_MAX], oldest[NAME_MAX + 1] = "";
+    size_t count = 0;
+    int64_t oldest_ns = INT64_MAX;
+    path_of(baselines, path, part->tenant, "", "", "");
+    DIR *directory = opendir(path);
+    struct dirent *entry;
+    while (directory && (entry = readdir(directory))) {
+        struct stat status;
+        const char *name = entry->d_name;
+        if (*name != '.' || !name[1] || name[1] == '.' || !strcmp(name + 1, part->name) ||
+            fstatat(dirfd(directory), name, &status, AT_SYMLINK_NOFOLLOW) < 0)
+            continue;
+        int64_t time_ns = status.st_mtim.tv_sec * 1000000000ll + status.st_mtim.tv_nsec;
+        count++;
+        if (time_ns < oldest_ns) {
+            oldest_ns = time_ns;
+            snprintf(oldest, sizeof(oldest), "%s", name);
+        }
+    }
+    if (directory)
+        closedir(directory);
+    if (count < BASELINES_INCOMPLETE_MAX)
+        return 0;
+    path_of(baselines, path, part->tenant, "", oldest, "");
+    return remove_directory(path, error);
+}
+
 static int begin(const struct baselines *baselines, const struct baseline_part *part,
                  struct error *error)
 {
@@ -171,6 +203,8 @@ static int begin(const struct baselines *baselines, const struct baseline_part *
     path_of(baselines, path, part->tenant, "", "", "");
     if (!r)
         r = make_directory(path, error);
+    if (!r)
+        r = make_room(baselines, part, error);
     path_of(baselines, path, part->tenant, ".", part->name, "");
     if (!r)
         r = remove_directory(path, error);

@@ -14,6 +14,7 @@
 #define BASELINE_NAME_BYTES_MAX 128 /* letters, digits, '-', '_', '.'; not first a '.' */
 #define BASELINE_PARTS_MAX 64
 #define BASELINE_ABOUT_BYTES_MAX 1024
+#define BASELINES_INCOMPLETE_MAX 4 /* of a tenant, whose last part hasn't come; the oldest go */
 
 /* Of one tenant. */
 struct baselines_limits {

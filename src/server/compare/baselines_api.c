@@ -9,12 +9,11 @@
 #include "base/memory.h"
 #include "format/format.h"
 #include "http/access/tokens.h"
+#include "server/api/api_files.h"
 #include "server/compare/baselines.h"
 #include "server/compare/compare_api.h"
 #include "server/compare/replicates.h"
 #include "server/handler/parameters.h"
-
-#define EXPANSION_MAX (1ull << 30)
 
 /* A name that is taken is a conflict, and a quota that is used up is too much. */
 static void respond_failure(struct http_request *request, const struct error *error)
@@ -32,13 +31,19 @@ static void respond_failure(struct http_request *request, const struct error *er
 }
 
 /* Refuses data that a gate couldn't use: otherwise the user would notice only on using it. */
-static int check_content(const struct buffer *content, struct error *error)
+static int check_content(const struct server *server, const struct buffer *content,
+                         struct error *error)
 {
     _cleanup_profile_ struct profile profile;
-    struct read_options options = {.expansion_limit = EXPANSION_MAX};
+    const struct format *format = NULL;
+    struct source source;
+    int r = source_open_memory(&source, "The baseline", content->data, content->length,
+                               files_expansion_limit(server), error);
+    if (r < 0)
+        return r;
     profile_init(&profile, PROFILE_TIMES | PROFILE_LABELS);
-    int r = format_read_memory("The baseline", content->data, content->length, &options, &profile,
-                               NULL, error);
+    r = files_read_profile(&source, &profile, &format, error);
+    source_release(&source);
     if (!r && !profile.samples.count)
         r = error_set(error, -EINVAL, "The profile contains no samples.");
     return r;
@@ -84,7 +89,7 @@ static int save(struct http_request *request, struct server *server, struct erro
                       "Saving what a query selects needs a token that may read, too.");
     if (!r)
         r = query ? select_content(request, server, &content, error)
-                  : check_content(&content, error);
+                  : check_content(server, &content, error);
     if (r < 0)
         return r;
     const char *from = http_request_query(request, "from"), *to = http_request_query(request, "to");

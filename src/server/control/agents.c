@@ -28,6 +28,13 @@ void fleet_agent_release(struct fleet_agent *agent)
     *agent = (struct fleet_agent){0};
 }
 
+size_t fleet_agent_bytes(const struct fleet_agent *agent)
+{
+    return sizeof(*agent) + (agent->status ? strlen(agent->status) + 1 : 0) +
+           agent->labels.capacity * sizeof(*agent->labels.list) +
+           agent->labels.arena.total_bytes;
+}
+
 void agent_table_release(struct agent_table *table)
 {
     for (size_t i = 0; i < table->count; i++) {
@@ -53,14 +60,16 @@ struct fleet_agent *agent_table_find(const struct agent_table *table, const char
     return NULL;
 }
 
-bool agent_table_forget_oldest(struct agent_table *table)
+bool agent_table_forget_oldest(struct agent_table *table, const struct fleet_agent *keep)
 {
-    size_t oldest = 0;
-    if (!table->count)
-        return false;
-    for (size_t i = 1; i < table->count; i++)
-        if (table->list[i]->last_ns < table->list[oldest]->last_ns)
+    size_t oldest = SIZE_MAX;
+    for (size_t i = 0; i < table->count; i++)
+        if (table->list[i] != keep &&
+            (oldest == SIZE_MAX || table->list[i]->last_ns < table->list[oldest]->last_ns))
             oldest = i;
+    if (oldest == SIZE_MAX)
+        return false;
+    table->bytes -= fleet_agent_bytes(table->list[oldest]);
     fleet_agent_release(table->list[oldest]);
     free(table->list[oldest]);
     table->list[oldest] = table->list[--table->count];
@@ -82,9 +91,10 @@ struct fleet_agent *agent_table_put(struct agent_table *table, struct fleet_agen
             seen->sampling_rule = known->sampling_rule;
         }
         seen->reports = known->reports;
+        table->bytes -= fleet_agent_bytes(known);
         fleet_agent_release(known);
     } else {
-        *ret_forgot = table->count >= AGENTS_MAX && agent_table_forget_oldest(table);
+        *ret_forgot = table->count >= AGENTS_MAX && agent_table_forget_oldest(table, NULL);
         array_reserve(table->list, table->capacity, table->count + 1);
         array_reserve(table->hashes, table->hash_capacity, table->count + 1);
         known = memory_zalloc(1, sizeof(*known));
@@ -93,6 +103,7 @@ struct fleet_agent *agent_table_put(struct agent_table *table, struct fleet_agen
     }
     *known = *seen;
     *seen = (struct fleet_agent){0};
+    table->bytes += fleet_agent_bytes(known);
     return known;
 }
 

@@ -17,6 +17,7 @@
 
 #define AGENTS_MAX 5000        /* of a tenant */
 #define AGENTS_MAX_ALL 20000   /* of all tenants */
+#define AGENTS_BYTES_MAX (64u << 20)
 #define AGENT_ID_BYTES 65      /* with its NUL */
 #define AGENT_HOST_BYTES 256   /* with its NUL */
 #define AGENT_VERSION_BYTES 33 /* with its NUL */
@@ -46,6 +47,7 @@ struct agent_table {
     struct fleet_agent **list;
     uint64_t *hashes; /* of the ids */
     size_t count, capacity, hash_capacity;
+    size_t bytes; /* of memory that the agents take */
     uint64_t forgotten;
 };
 
@@ -77,14 +79,16 @@ int agent_report_parse(const char *text, size_t length, struct agent_report *ret
 bool agent_id_valid(const char *id);
 
 void fleet_agent_release(struct fleet_agent *agent);
+/* The memory that it takes. */
+size_t fleet_agent_bytes(const struct fleet_agent *agent);
 void agent_table_release(struct agent_table *table);
 struct fleet_agent *agent_table_find(const struct agent_table *table, const char *id);
 
 /* Takes over what `seen` has. *ret_forgot: another one made room for it. */
 struct fleet_agent *agent_table_put(struct agent_table *table, struct fleet_agent *seen,
                                     bool *ret_forgot);
-/* Removes the agent with the oldest report; false: the table is empty. */
-bool agent_table_forget_oldest(struct agent_table *table);
+/* Removes the agent with the oldest report but `keep`, which may be NULL; false: there is none. */
+bool agent_table_forget_oldest(struct agent_table *table, const struct fleet_agent *keep);
 
 /* Whether a selector of agents selects it. An expression that takes too many steps, or that the
  * budget has nothing left for, matches nothing. */

@@ -13,35 +13,18 @@
 
 #define OFFSET_MAX_S 1e9
 
-/* Makes room in the table for one more agent of any tenant by removing the one with the oldest
- * report. The caller holds the lock. */
-static void make_room(struct control *control, struct control_tenant *tenant)
-{
-    struct control_tenant *from = tenant->agents.count ? tenant : NULL;
-    for (size_t i = 0; !from && i < control->tenant_count; i++)
-        if (control->tenants[i]->agents.count)
-            from = control->tenants[i];
-    if (from && agent_table_forget_oldest(&from->agents))
-        control->agent_count--;
-}
-
 /* The lock is held. */
 static struct fleet_agent *note(struct control *control, struct control_tenant *tenant,
                                 struct agent_report *report)
 {
     int64_t now_ns = clock_ns(CLOCK_REALTIME);
     struct fleet_agent *seen = &report->agent;
-    bool forgot, known = agent_table_find(&tenant->agents, seen->id);
-    if (!known && control->agent_count >= AGENTS_MAX_ALL)
-        make_room(control, tenant);
     seen->first_ns = seen->last_ns = now_ns;
     if (report->sent_at_s > 0)
         seen->clock_offset_s =
             fmax(-OFFSET_MAX_S, fmin(OFFSET_MAX_S, report->sent_at_s - (double)now_ns / 1e9));
-    struct fleet_agent *agent = agent_table_put(&tenant->agents, seen, &forgot);
+    struct fleet_agent *agent = control_put_agent(control, tenant, seen);
     agent->reports++;
-    control->agent_count += !known && !forgot;
-    control->agents_unsaved = true;
     for (size_t i = 0; i < report->update_count; i++)
         if (recording_update(&tenant->book, agent->id, &report->updates[i]))
             control->unsaved = true;

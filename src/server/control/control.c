@@ -54,6 +54,43 @@ static void tenant_free(struct control_tenant *tenant)
     free(tenant);
 }
 
+/* Of all tenants, by what the agents take, the one that is above the limits most; NULL: they hold. */
+static struct control_tenant *too_large(struct control *control)
+{
+    struct control_tenant *largest = NULL;
+    size_t bytes = 0, count = 0;
+    for (size_t i = 0; i < control->tenant_count; i++) {
+        struct control_tenant *tenant = control->tenants[i];
+        bytes += tenant->agents.bytes;
+        count += tenant->agents.count;
+        if (!largest || tenant->agents.bytes > largest->agents.bytes)
+            largest = tenant;
+    }
+    return count > AGENTS_MAX_ALL || bytes > control->agent_bytes_max ? largest : NULL;
+}
+
+void control_limit_agents(struct control *control, size_t bytes)
+{
+    struct control_tenant *tenant;
+    pthread_mutex_lock(&control->lock);
+    control->agent_bytes_max = MIN(bytes, (size_t)AGENTS_BYTES_MAX);
+    while ((tenant = too_large(control)) && agent_table_forget_oldest(&tenant->agents, NULL))
+        control->agents_unsaved = true;
+    pthread_mutex_unlock(&control->lock);
+}
+
+struct fleet_agent *control_put_agent(struct control *control, struct control_tenant *tenant,
+                                      struct fleet_agent *seen)
+{
+    bool forgot;
+    struct fleet_agent *agent = agent_table_put(&tenant->agents, seen, &forgot);
+    struct control_tenant *largest;
+    control->agents_unsaved = true;
+    while ((largest = too_large(control)) && agent_table_forget_oldest(&largest->agents, agent))
+        ;
+    return agent;
+}
+
 void control_changed(struct control *control, struct control_tenant *tenant)
 {
     tenant->version++;
@@ -367,6 +404,7 @@ int control_open(const char *directory, struct control **ret_control, struct err
     pthread_mutex_init(&control->lock, NULL);
     pthread_mutex_init(&control->saving, NULL);
     control->run = random_bits();
+    control->agent_bytes_max = AGENTS_BYTES_MAX;
     control->agents_saved_ns = monotonic_ns();
     control->directory = directory ? memory_strdup(directory) : NULL;
     struct error minor = {0}, found = {0};

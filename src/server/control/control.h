@@ -55,7 +55,7 @@ struct control {
     pthread_mutex_t lock;   /* over all that follows */
     struct control_tenant **tenants;
     size_t tenant_count, tenant_capacity;
-    size_t agent_count; /* of all tenants */
+    size_t agent_bytes_max; /* of the agents of all tenants: AGENTS_BYTES_MAX, or less */
     bool unsaved, agents_unsaved;
     int64_t agents_saved_ns;
 };
@@ -63,6 +63,9 @@ struct control {
 /* An unreadable file of orders is an error: it may turn capture off. */
 int control_open(const char *directory, struct control **ret_control, struct error *error);
 void control_close(struct control *control); /* takes NULL */
+
+/* What is known of agents takes so much memory at most. */
+void control_limit_agents(struct control *control, size_t bytes);
 
 /* From time to time: lets recordings expire and saves what has changed. Failures are logged, once
  * each. */
@@ -78,6 +81,10 @@ size_t control_overhead(struct control *control, const char *tenant, int64_t sin
 /* ---- with the lock held ---- */
 
 struct control_tenant *control_tenant(struct control *control, const char *name);
+/* Takes over what `seen` has. Where there are too many agents, or too many bytes, the tenant with the
+ * most bytes loses those that reported longest ago. */
+struct fleet_agent *control_put_agent(struct control *control, struct control_tenant *tenant,
+                                      struct fleet_agent *seen);
 /* Notes that there are other orders than before. */
 void control_changed(struct control *control, struct control_tenant *tenant);
 void control_version(const struct control *control, const struct control_tenant *tenant,

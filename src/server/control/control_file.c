@@ -309,7 +309,6 @@ static int read_agent(struct json *json, struct control *control, struct control
 {
     struct fleet_agent agent = {0};
     struct json_string key;
-    bool forgot;
     int r = json_object(json);
     while (r >= 0 && (r = json_next_key(json, &key)) > 0)
         if (json_is(&key, "id"))
@@ -327,10 +326,8 @@ static int read_agent(struct json *json, struct control *control, struct control
         else if (json_is(&key, "labels"))
             r = read_labels(json, &agent.labels);
     bool good = r >= 0 && agent_id_valid(agent.id) && !agent_table_find(&tenant->agents, agent.id);
-    if (good && tenant->agents.count < AGENTS_MAX && control->agent_count < AGENTS_MAX_ALL) {
-        agent_table_put(&tenant->agents, &agent, &forgot);
-        control->agent_count++;
-    }
+    if (good && tenant->agents.count < AGENTS_MAX)
+        control_put_agent(control, tenant, &agent);
     fleet_agent_release(&agent);
     return r;
 }

@@ -131,6 +131,15 @@ static struct saved_item *view_of(struct saved_tenant *tenant, const char *name)
     return NULL;
 }
 
+static size_t item_bytes(const struct saved_item *item)
+{
+    const char *const texts[] = {item->text, item->address, item->service, item->by};
+    size_t bytes = 0;
+    for (size_t i = 0; i < ARRAY_LENGTH(texts); i++)
+        bytes += texts[i] ? strlen(texts[i]) : 0;
+    return bytes;
+}
+
 static uint64_t count_of(const struct saved_tenant *tenant, enum saved_kind kind)
 {
     uint64_t count = 0;
@@ -163,6 +172,13 @@ int saved_add(struct saved *saved, struct saved_tenant *tenant, const struct sav
     if (!place && count_of(tenant, item->kind) >= most[item->kind])
         return error_set(error, -EDQUOT, "There are %llu %ss, the limit; delete some first.",
                          (unsigned long long)most[item->kind], saved_kind_names[item->kind]);
+    size_t bytes = tenant->bytes - (place ? item_bytes(place) : 0) + item_bytes(item);
+    if (bytes > SAVED_BYTES_MAX)
+        return error_set(error, -EDQUOT,
+                         "Views, notes and pins would take %zu bytes of text; the limit is %u. "
+                         "Delete some first.",
+                         bytes, SAVED_BYTES_MAX);
+    tenant->bytes = bytes;
     struct saved_item added = copy_item(item);
     if (place) {
         memcpy(added.id, place->id, sizeof(added.id));
@@ -187,6 +203,7 @@ int saved_remove(struct saved *saved, struct saved_tenant *tenant, enum saved_ki
         struct saved_item *item = &tenant->items[i];
         if (item->kind != kind || strcmp(item->id, id))
             continue;
+        tenant->bytes -= item_bytes(item);
         item_release(item);
         memmove(item, item + 1, (--tenant->count - i) * sizeof(*item));
         saved->unsaved = true;

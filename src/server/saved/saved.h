@@ -17,6 +17,7 @@
 #define SAVED_FILE_BYTES_MAX (256u << 20)
 #define SAVED_VIEWS_MAX 500 /* of a tenant, as the next */
 #define SAVED_NOTES_MAX 1000
+#define SAVED_BYTES_MAX (2u << 20) /* of all texts of a tenant */
 #define SAVED_ID_BYTES 20
 #define SAVED_NAME_BYTES 257     /* of a view or a service, with its NUL */
 #define SAVED_TEXT_BYTES 1025    /* of a note, a reason or a cause, likewise */
@@ -51,6 +52,7 @@ struct saved_tenant {
     char *name;
     struct saved_item *items; /* in the order in which they were saved */
     size_t count, capacity;
+    size_t bytes; /* of their texts */
 };
 
 struct saved {
@@ -78,7 +80,7 @@ int saved_save(struct saved *saved, struct error *error);
 struct saved_tenant *saved_tenant(struct saved *saved, const char *name);
 
 /* Adds a copy, with an id of its own unless it has one. A view replaces the one of its name, and
- * keeps that one's id. -EDQUOT: there are too many. */
+ * keeps that one's id. -EDQUOT: there are too many, or too much text. */
 int saved_add(struct saved *saved, struct saved_tenant *tenant, const struct saved_item *item,
               struct saved_item **ret_item, struct error *error);
 /* -ENOENT: there is none with that id. */

@@ -238,6 +238,15 @@ static int check_quota(struct server *server, const struct saved_tenant *tenant,
 
 /* ---- changes ---- */
 
+/* A pin that the store doesn't keep. */
+static void forget(struct saved *saved, const char *tenant, const char *id)
+{
+    struct error ignored = {0};
+    pthread_mutex_lock(&saved->lock);
+    saved_remove(saved, saved_tenant(saved, tenant), SAVED_PIN, id, &ignored);
+    pthread_mutex_unlock(&saved->lock);
+}
+
 /* A change counts when it is on disk, a pin when the store knows it. */
 static int settle(struct server *server, enum saved_kind kind, struct error *error)
 {
@@ -260,6 +269,7 @@ static void post(struct http_request *request, struct server *server, enum saved
     struct saved *saved = server->saved;
     struct item_body body = {.kind = kind, .from = NAN, .to = NAN, .expires = NAN};
     struct saved_item *added;
+    char id[SAVED_ID_BYTES];
     struct error error = {0};
     _cleanup_buffer_ struct buffer out = {0};
     struct json_writer json = json_writer(&out);
@@ -283,12 +293,16 @@ static void post(struct http_request *request, struct server *server, enum saved
             r = check_quota(server, tenant, &item, &error);
         if (!r)
             r = saved_add(saved, tenant, &item, &added, &error);
-        if (!r)
+        if (!r) {
             put_item(&json, added);
+            memcpy(id, added->id, sizeof(id));
+        }
         pthread_mutex_unlock(&saved->lock);
     }
+    if (!r && kind == SAVED_PIN && (r = pins_apply(server, &error)) < 0)
+        forget(saved, http_request_identity(request)->tenant, id);
     if (!r)
-        r = settle(server, kind, &error);
+        r = saved_save(saved, &error);
     if (kind == SAVED_PIN)
         server_audit(server, request, "pin", body.text, r < 0 ? error.text : "done");
     if (r < 0) {
