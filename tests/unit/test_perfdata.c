@@ -203,6 +203,80 @@ static void unfinished(void **state)
     profile_release(&profile);
 }
 
+static void put(struct buffer *content, size_t at, uint64_t value, size_t length)
+{
+    assert_true(at + length <= content->length);
+    memcpy(content->data + at, &value, length);
+}
+
+static void read_changed(struct profile *profile, const struct buffer *content, char warning[256])
+{
+    struct error error = {0};
+    struct source source;
+    profile_init(profile, PROFILE_ALL);
+    assert_int_equal(source_open_memory(&source, "test", content->data, content->length, 0, &error),
+                     0);
+    if (format_perf_data.read(&source, profile, &error) < 0)
+        fail_msg("%s", error.text);
+    snprintf(warning, 256, "%s", source.warning);
+    source_release(&source);
+}
+
+/* perf was killed between two records: the size of all is not there, nor what follows them. */
+static void without_size(void **state)
+{
+    (void)state;
+    _cleanup_buffer_ struct buffer content = {0};
+    char path[512], warning[256];
+    struct error error = {0};
+    snprintf(path, sizeof(path), "%s/perf-data/file.data", getenv("FIXTURES"));
+    assert_int_equal(file_read(path, 1 << 20, &content, &error), 0);
+    uint64_t offset, size;
+    memcpy(&offset, content.data + 40, 8);
+    memcpy(&size, content.data + 48, 8);
+    content.length = (size_t)(offset + size);
+    put(&content, 48, 0, 8);
+    struct profile profile;
+    read_changed(&profile, &content, warning);
+    assert_string_equal(warning, "perf did not end in order: the last samples may be missing, "
+                                 "5 events were lost while recording.");
+    assert_int_equal(total_of(&profile, "cpu"), 20000);
+    profile_release(&profile);
+}
+
+/* cpu-clock and task-clock measure the same time: only one of them is "cpu". */
+static void two_clocks(void **state)
+{
+    (void)state;
+    _cleanup_buffer_ struct buffer content = {0};
+    char path[512], warning[256];
+    struct error error = {0};
+    snprintf(path, sizeof(path), "%s/perf-data/file.data", getenv("FIXTURES"));
+    assert_int_equal(file_read(path, 1 << 20, &content, &error), 0);
+    uint64_t attrs, bytes, entry;
+    memcpy(&entry, content.data + 16, 8);
+    memcpy(&attrs, content.data + 24, 8);
+    memcpy(&bytes, content.data + 32, 8);
+    bool changed = false;
+    for (uint64_t at = attrs; at < attrs + bytes; at += entry) {
+        uint64_t config;
+        memcpy(&config, content.data + at + 8, 8);
+        if (config == 2) { /* page-faults */
+            put(&content, (size_t)at + 8, 1, 8);
+            changed = true;
+        }
+    }
+    assert_true(changed);
+    struct profile profile;
+    read_changed(&profile, &content, warning);
+    assert_int_equal(total_of(&profile, "cpu"), 20000);
+    assert_int_equal(total_of(&profile, "page-faults"), 10); /* by its recorded name */
+    unsigned type = profile_find_type(&profile, "page-faults");
+    assert_string_equal(profile_text(&profile, profile.types[type].unit), "nanoseconds");
+    assert_string_equal(profile_text(&profile, profile.default_type), "cpu");
+    profile_release(&profile);
+}
+
 static void damage(void **state)
 {
     (void)state;
@@ -224,10 +298,11 @@ static void bad_input(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(file),     cmocka_unit_test(pipe_of_records),
-        cmocka_unit_test(identity), cmocka_unit_test(copied_stacks),
-        cmocka_unit_test(branches), cmocka_unit_test(unfinished),
-        cmocka_unit_test(damage),   cmocka_unit_test(bad_input),
+        cmocka_unit_test(file),         cmocka_unit_test(pipe_of_records),
+        cmocka_unit_test(identity),     cmocka_unit_test(copied_stacks),
+        cmocka_unit_test(branches),     cmocka_unit_test(unfinished),
+        cmocka_unit_test(without_size), cmocka_unit_test(two_clocks),
+        cmocka_unit_test(damage),       cmocka_unit_test(bad_input),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

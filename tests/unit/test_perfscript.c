@@ -340,6 +340,16 @@ static void test_default_type(void **state)
     assert_int_equal(profile_default_type(&clock), 2);
 }
 
+/* cpu-clock and task-clock measure the same time: only one of them is "cpu". */
+static void test_two_clocks(void **state)
+{
+    (void)state;
+    assert_reads(
+        "a 8 1.5: 4 cpu-clock:u:\n\t 20 f (/x)\n\na 8 1.6: 5 task-clock:u:\n\t 20 f (/x)\n\n"
+        "a 8 1.7: 6 cpu-clock:u:\n\t 20 f (/x)\n\n",
+        "samples/count cpu/nanoseconds task-clock/nanoseconds ", "comm=a tid=8 > f{/x}n 3 10 5 \n");
+}
+
 /* Samples of two events are two things, even if neither says how many of its kind they stand for.
  */
 static void test_events_without_periods(void **state)
@@ -516,6 +526,7 @@ int main(void)
         cmocka_unit_test(test_source_lines),
         cmocka_unit_test(test_details),
         cmocka_unit_test(test_default_type),
+        cmocka_unit_test(test_two_clocks),
         cmocka_unit_test(test_events_without_periods),
         cmocka_unit_test(test_skipped_lines_are_counted),
         cmocka_unit_test(test_too_many_events),

@@ -274,6 +274,7 @@ static int read_file(struct perf_data *data)
     data->data_end = records.size && records.size <= UINT64_MAX - records.offset
                          ? records.offset + records.size
                          : UINT64_MAX;
+    data->unfinished = !records.size;
     if (records.size)
         read_features(data, header + 72, data->data_end);
     while (source_offset(data->source) < records.offset) {
@@ -320,6 +321,10 @@ static void note_losses(struct perf_data *data)
 {
     char *text = data->source->warning;
     size_t room = sizeof(data->source->warning), length = 0;
+    if (data->unfinished && !data->cut)
+        length = (size_t)snprintf(text, room,
+                                  "perf did not end in order: the last samples may be "
+                                  "missing");
     const struct {
         uint64_t count;
         const char *what;

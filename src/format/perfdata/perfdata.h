@@ -172,6 +172,7 @@ struct perf_data {
     /* samples.c */
     unsigned samples_type;
     bool chose_default;
+    uint64_t clock; /* 1 + the config of the event that is "cpu"; 0: none yet */
     void *walker;
     uint32_t *frames;
     size_t frame_capacity;
@@ -181,6 +182,7 @@ struct perf_data {
     /* what was left out */
     struct perf_pairs branches, ranges; /* branches.c */
     uint64_t lost_branches;
+    bool unfinished; /* a file whose size perf did not fill in */
     uint64_t cut, lost, short_records, guest_samples, refused, unwalked, unordered;
 };
 

@@ -72,18 +72,22 @@ static int prepare_event(struct perf_data *data, struct perf_event_kind *event)
     event->clock = attr->type == PERF_TYPE_SOFTWARE && (attr->config == PERF_COUNT_SW_CPU_CLOCK ||
                                                         attr->config == PERF_COUNT_SW_TASK_CLOCK);
     const char *name = event->name ? profile_text(profile, event->name) : event_name(attr, text);
-    uint32_t type = event->clock ? profile_cstring(profile, "cpu")
-                                 : profile_string(profile, name, without_modifiers(attr, name));
+    /* Two clocks measure the same time, which would be counted twice. */
+    bool first = event->clock && (!data->clock || data->clock == 1 + attr->config);
+    if (first)
+        data->clock = 1 + attr->config;
+    uint32_t type = first ? profile_cstring(profile, "cpu")
+                          : profile_string(profile, name, without_modifiers(attr, name));
     uint32_t unit = profile_cstring(profile, event->clock ? "nanoseconds" : "count");
     event->type = profile_type(profile, type, unit);
     if (event->type == PROFILE_TYPES_MAX)
         return types_full(data);
     event->has_type = true;
-    if (!profile->default_type || (data->chose_default && event->clock)) {
+    if (!profile->default_type || (data->chose_default && first)) {
         profile->default_type = type;
         data->chose_default = true;
     }
-    if (event->clock)
+    if (first)
         profile_note_period(profile, type, unit,
                             attr->freq && attr->sample_freq
                                 ? (int64_t)(1000000000 / MIN(attr->sample_freq, 1000000000ull))

@@ -263,7 +263,7 @@ static uint64_t bytes_behind(const struct perf_event_header *header)
 static int end_in_record(struct perf_data *data)
 {
     if (data->data_end != UINT64_MAX || (!data->entry_count && !data->sample_count))
-        return bad_record(data, "The file ends in a record");
+        return bad_record(data, "The file is truncated: it ends in a record");
     data->cut = 1;
     return 0;
 }

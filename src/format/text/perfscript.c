@@ -27,6 +27,7 @@ struct perf_reader {
     uint64_t line;
     unsigned samples_type;
     bool chose_default; /* the profile's default type is from this file */
+    uint32_t clock;     /* name of the event that is "cpu"; 0: none yet */
 
     bool in_sample;
     unsigned event_type; /* PROFILE_TYPES_MAX: the sample has no value but one */
@@ -253,17 +254,21 @@ static int note_event(struct perf_reader *reader, const struct perf_header *head
     }
     uint64_t value = header->has_period ? header->period : 1;
     reader->value = (int64_t)MIN(value, (uint64_t)INT64_MAX);
-    uint32_t type = event.is_clock ? profile_cstring(profile, "cpu") : name;
+    /* Two clocks measure the same time, which would be counted twice. */
+    bool is_cpu = event.is_clock && (!reader->clock || reader->clock == name);
+    if (is_cpu)
+        reader->clock = name;
+    uint32_t type = is_cpu ? profile_cstring(profile, "cpu") : name;
     uint32_t unit = profile_cstring(profile, event.is_clock ? "nanoseconds" : "count");
     reader->event_type = profile_type(profile, type, unit);
     if (reader->event_type == PROFILE_TYPES_MAX)
         return event_types_full(reader, error);
     /* CPU time is what most people look for; otherwise the first event is. */
-    if (!profile->default_type || (reader->chose_default && event.is_clock)) {
+    if (!profile->default_type || (reader->chose_default && is_cpu)) {
         profile->default_type = type;
         reader->chose_default = true;
     }
-    if (event.is_clock)
+    if (is_cpu)
         profile_note_period(profile, type, unit, reader->value);
     return 0;
 }
