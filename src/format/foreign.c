@@ -95,6 +95,47 @@ static const struct foreign {
      "-column=\"CPU Time:Self\",Module -filter \"Function Stack\" -format csv -csv-delimiter comma "
      "-report-output x.csv -r DIRECTORY`, and convert that with `inferno-collapse-vtune x.csv > "
      "x.folded`"},
+    {"Running Time\t",
+     13,
+     {"Symbol Name"},
+     "text copied from Instruments; load it at https://www.speedscope.app and export it there, or "
+     "record with `sample PID -file x.txt`"},
+    {"Weight\tSelf Weight",
+     18,
+     {"Symbol Name"},
+     "text copied from Instruments; load it at https://www.speedscope.app and export it there, or "
+     "record with `sample PID -file x.txt`"},
+    {"Bytes Used\tCount",
+     16,
+     {"Symbol Name"},
+     "text copied from Instruments; load it at https://www.speedscope.app and export it there"},
+    {"{",
+     1,
+     {"\"dhatFileVersion\""},
+     "a profile of DHAT, which dh_view.html of Valgrind shows; record with `valgrind "
+     "--tool=massif` or heaptrack instead"},
+    {"{",
+     1,
+     {"\"cost_centres\""},
+     "a JSON profile of GHC; record with `+RTS -p`, and convert that with "
+     "`inferno-collapse-ghcprof FILE > x.folded`"},
+    {"{\"type\": \"", 10, {"\"attached_probes\""}, "JSON of bpftrace; record without `-f json`"},
+    {"*version\n",
+     9,
+     {"\nclock="},
+     "a method trace of Android; record with simpleperf, and convert its perf.data with "
+     "`stackcollapse.py -i perf.data > x.folded`, which comes with it"},
+    {"SLOW",
+     4,
+     {"\x01Q"},
+     "a method trace of Android; record with simpleperf, and convert its perf.data with "
+     "`stackcollapse.py -i perf.data > x.folded`, which comes with it"},
+    {"QPERFSTREAM", 11, {NULL}, "data of Hotspot's perfparser; read the perf.data instead"},
+    {NULL,
+     0,
+     {"Level,Function Name,Number of Calls,Elapsed Inclusive Time"},
+     "a report of Visual Studio's profiler; convert it with `inferno-collapse-vsprof FILE > "
+     "x.folded`"},
     {NULL,
      0,
      {"Function Stack,CPU Time:Self"},

@@ -20,5 +20,14 @@ echo "== threads"
 echo "== files of others"
 printf 'PK\003\004xxxx' >x.zip
 printf '{"snapshot":{"meta":{"node_fields":["type"]}}}' >x.json
-for file in x.zip x.json; do "$ASSAY" report "$file" 2>&1 && exit 1; done
+printf 'Weight\tSelf Weight\t\tSymbol Name\n4.9 s  99%%\t-\t \tmain\n' >instruments.txt
+printf '{\n  "dhatFileVersion": 2,\n  "mode": "heap"}' >dhat.json
+printf '{\n"program": "p", "cost_centres": []}' >ghc.prof
+printf '{"type": "attached_probes", "data": {"probes": 2}}\n\n{"type": "map", "data": {"@": {}}}\n' >bpftrace.json
+printf '*version\n3\ndata-file-overflow=false\nclock=dual\n' >art.trace
+printf 'QPERFSTREAM\000\023' >x.perfparser
+printf '\357\273\277Level,Function Name,Number of Calls,Elapsed Inclusive Time %%,\n' >vsprof.csv
+for file in x.zip x.json instruments.txt dhat.json ghc.prof bpftrace.json art.trace x.perfparser vsprof.csv; do
+    "$ASSAY" report "$file" 2>&1 && exit 1
+done
 true

@@ -63,6 +63,23 @@ static void lost_pieces(void **state)
               "\"samples\":[7,5,5]},\"timeDeltas\":[1,2,3]}}}]");
     assert_folded(&profile, "samples", "f 2\n");
     profile_release(&profile);
+    /* All nodes of one of two profiles are missing: its samples are counted. */
+    static const char text[] =
+        "[{\"name\":\"ProfileChunk\",\"id\":1,\"args\":{\"data\":{\"cpuProfile\":{\"nodes\":["
+        "{\"id\":5,\"callFrame\":{\"functionName\":\"f\"}}],\"samples\":[5]},"
+        "\"timeDeltas\":[1]}}},"
+        "{\"name\":\"ProfileChunk\",\"id\":2,\"args\":{\"data\":{\"cpuProfile\":{"
+        "\"samples\":[5,5,5]},\"timeDeltas\":[1,1,1]}}}]";
+    struct source source;
+    struct error error = {0};
+    profile_init(&profile, PROFILE_ALL);
+    assert_int_equal(source_open_memory(&source, "test", text, strlen(text), 0, &error), 0);
+    assert_int_equal(format_chrome_trace.read(&source, &profile, &error), 0);
+    assert_string_equal(source.warning,
+                        "3 samples were left out: their functions are not in the trace.");
+    source_release(&source);
+    assert_folded(&profile, "samples", "f 1\n");
+    profile_release(&profile);
 }
 
 /* Old traces have no ids; their profiles are told apart by threads. */

@@ -254,12 +254,16 @@ static int chrome_trace_read(struct source *source, struct profile *profile, str
         r = json_end(&trace.json);
     size_t used = 0;
     uint64_t missing = 0;
-    for (size_t i = 0; i < trace.count && r >= 0; i++)
-        if (trace.profiles[i]->file.node_count) {
-            r = cpuprofile_resolve(&trace.profiles[i]->file);
-            missing += trace.profiles[i]->file.missing;
+    for (size_t i = 0; i < trace.count && r >= 0; i++) {
+        struct cpuprofile *file = &trace.profiles[i]->file;
+        if (file->node_count) {
+            r = cpuprofile_resolve(file);
+            missing += file->missing;
             used++;
+        } else {
+            missing += file->sample_count;
         }
+    }
     if (missing)
         snprintf(source->warning, sizeof(source->warning),
                  "%llu samples were left out: their functions are not in the trace.",

@@ -207,7 +207,9 @@ static int massif_read(struct source *source, struct profile *profile, struct er
         return r;
     end_tree(file);
     if (!file->has_best)
-        return error_set(error, -EBADMSG, "The file has no snapshot with a heap tree.");
+        return error_set(
+            error, -EBADMSG,
+            "The file has no snapshot with a heap tree: record with --detailed-freq=1.");
     unsigned type = profile_type(profile, profile_cstring(profile, "inuse_space"),
                                  profile_cstring(profile, "bytes"));
     if (type == PROFILE_TYPES_MAX)
