@@ -190,6 +190,15 @@ int input_group(struct group_options *group, const char *command)
                : 0;
 }
 
+void input_group_apply(const struct group_options *group, struct profile *profile,
+                       enum profile_group_form form)
+{
+    const char *missing = profile_group_missing(profile, &group->keys);
+    if (missing)
+        log_warning("No sample has a label \"%.100s\"; `assay info` lists the labels.", missing);
+    profile_group(profile, &group->keys, form);
+}
+
 int input_type(const struct profile *profile, const char *name, const char *command,
                unsigned *ret_type)
 {

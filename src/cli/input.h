@@ -61,6 +61,10 @@ int input_read(const struct input_options *input, const char *const *paths, int 
 /* Reads --by. Returns 0 or an exit code. To be released. */
 int input_group(struct group_options *group, const char *command);
 
+/* Groups the samples by it; warns when no sample has one of its labels. */
+void input_group_apply(const struct group_options *group, struct profile *profile,
+                       enum profile_group_form form);
+
 /* Applies the options to the profile. Returns 0 or an exit code. */
 int input_filter(const struct filter_options *filter, const char *command, struct profile *profile);
 

@@ -86,6 +86,28 @@ static void name_group(const struct profile *profile, size_t row, const char *ke
     buffer_printf(name, "(no %s)", key);
 }
 
+static bool is_label(const struct profile *profile, const char *key)
+{
+    for (size_t row = 0; row < profile->samples.count; row++) {
+        size_t count = 0;
+        const struct profile_label *labels =
+            profile_labels(profile, profile->samples.labels[row], &count);
+        for (size_t i = 0; i < count; i++)
+            if (!strcmp(profile_text(profile, labels[i].key), key))
+                return true;
+    }
+    return false;
+}
+
+const char *profile_group_missing(const struct profile *profile,
+                                  const struct profile_group_keys *keys)
+{
+    for (size_t i = 0; i < keys->count && profile->samples.count; i++)
+        if (strcmp(keys->keys[i], BINARY) != 0 && !is_label(profile, keys->keys[i]))
+            return keys->keys[i];
+    return NULL;
+}
+
 static uint32_t group_frame(struct profile *profile, const struct buffer *name)
 {
     struct profile_function function = {.name = profile_string(profile, name->data, name->length)};

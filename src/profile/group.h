@@ -23,6 +23,10 @@ void profile_group_release(struct profile_group_keys *keys);
 /* What has to be kept for them. */
 enum profile_detail profile_group_detail(const struct profile_group_keys *keys);
 
+/* The first key that is no label of any sample; NULL when each is, or there are no samples. */
+const char *profile_group_missing(const struct profile *profile,
+                                  const struct profile_group_keys *keys);
+
 enum profile_group_form {
     PROFILE_GROUP_ROOTS,      /* a frame for each key below all others */
     PROFILE_GROUP_ONLY,       /* one frame for all keys is the whole stack: for tables of groups */

@@ -41,6 +41,15 @@ static void missing(void **state)
 {
     (void)state;
     struct profile profile;
+    struct profile_group_keys keys = {0};
+    struct error error = {0};
+    read_fixture(&profile, PROFILE_LABELS, "file.data");
+    assert_int_equal(profile_group_parse("comm,binary,colour,size", &keys, &error), 0);
+    assert_string_equal(profile_group_missing(&profile, &keys), "colour");
+    keys.count = 2;
+    assert_null(profile_group_missing(&profile, &keys));
+    profile_group_release(&keys);
+    profile_release(&profile);
     group(&profile, "colour,binary", PROFILE_GROUP_ONLY);
     assert_folded(
         &profile, "samples",

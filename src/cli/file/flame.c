@@ -35,7 +35,7 @@ static int run(const struct flame_command_options *options, const struct command
     if (!r)
         r = input_filter(&options->filter, "flame", &profile);
     if (!r)
-        profile_group(&profile, &options->group.keys, PROFILE_GROUP_ROOTS);
+        input_group_apply(&options->group, &profile, PROFILE_GROUP_ROOTS);
     unsigned type;
     if (!r)
         r = input_type(&profile, options->type, line->values[0], &type);

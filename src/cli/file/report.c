@@ -321,8 +321,7 @@ static int run_report(struct report_options *options, const struct command_line 
         return r;
     bool tables = !options->tree && !options->callers && !options->callees && !options->lines &&
                   !options->assembly;
-    profile_group(&profile, &options->group.keys,
-                  tables ? PROFILE_GROUP_ONLY : PROFILE_GROUP_ROOTS);
+    input_group_apply(&options->group, &profile, tables ? PROFILE_GROUP_ONLY : PROFILE_GROUP_ROOTS);
     _cleanup_naming_ struct naming naming;
     naming_init(&naming, &profile);
     _cleanup_buffer_ struct buffer out = {0};
