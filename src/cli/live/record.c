@@ -139,8 +139,24 @@ static void open_page(const char *path)
         log_warning("Failed to open a browser with xdg-open; the page is %s.", path);
 }
 
+/* The events that a profile of CPU time counts; UINT64_MAX for a profile that counts none. */
+static uint64_t count_samples(const struct profile *profile)
+{
+    unsigned type = 0;
+    while (type < profile->type_count &&
+           strcmp(profile_text(profile, profile->types[type].type), "samples") != 0)
+        type++;
+    if (type == profile->type_count)
+        return UINT64_MAX;
+    uint64_t count = 0;
+    for (size_t row = 0; row < profile->samples.count; row++)
+        count += (uint64_t)profile->samples.values[type][row];
+    return count;
+}
+
 /* Of the processes' samples, those of the threads that were asked for. */
-static int keep_threads(const char *tids, struct profile *profile, struct error *error)
+static int keep_threads(const char *tids, struct profile *profile, uint64_t *ret_kept,
+                        struct error *error)
 {
     _cleanup_regex_ struct regex *pattern = NULL;
     _cleanup_buffer_ struct buffer text = {0};
@@ -153,6 +169,7 @@ static int keep_threads(const char *tids, struct profile *profile, struct error 
         return r;
     struct tag_filter tag = {.key = "tid", .relation = TAG_MATCHES, .pattern = pattern};
     profile_filter(profile, &(struct profile_filter){.tags = &tag, .tag_count = 1});
+    *ret_kept = count_samples(profile);
     return 0;
 }
 
@@ -163,7 +180,7 @@ static int record_target(const struct record_options *options, const struct form
 {
     _cleanup_profile_ struct profile addresses;
     struct error error = {0};
-    uint64_t late_files = 0;
+    uint64_t late_files = 0, kept = UINT64_MAX;
     profile_init(&addresses,
                  format->detail | PROFILE_ADDRESSES | (options->tids ? PROFILE_LABELS : 0));
     capture_into(capture, &addresses);
@@ -173,12 +190,12 @@ static int record_target(const struct record_options *options, const struct form
     if (target_failed(target, name))
         return target_wait(target, capture);
     if (r >= 0 && options->tids)
-        r = keep_threads(options->tids, &addresses, &error);
+        r = keep_threads(options->tids, &addresses, &kept, &error);
     r = r < 0 ? fail(&error)
               : write_recording(options, format, &addresses, capture, jit, name, &late_files);
     capture_into(capture, NULL);
     if (!r && !options->quiet)
-        report_recording(options, capture, target, late_files);
+        report_recording(options, capture, target, kept, late_files);
     if (!r && options->open)
         open_page(options->output);
     int status = target_wait(target, capture);

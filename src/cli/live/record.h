@@ -81,6 +81,7 @@ int target_wait(struct target *target, struct capture *capture);
 
 /* The closing lines of a heap profile with names: sites that hold and that allocate most. */
 void report_heap(const struct profile *profile);
-/* The closing lines. `late_files`: whose functions were not named in time. */
+/* The closing lines. `kept`: the samples of the threads that were asked for, or UINT64_MAX when all
+ * were kept; `late_files`: whose functions were not named in time. */
 void report_recording(const struct record_options *options, struct capture *capture,
-                      const struct target *target, uint64_t late_files);
+                      const struct target *target, uint64_t kept, uint64_t late_files);

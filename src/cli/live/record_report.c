@@ -72,12 +72,17 @@ static void report_ends(const struct capture_stats *stats)
 }
 
 static void report_first_line(const struct record_options *options, const struct capture *capture,
-                              const struct capture_stats *stats, const struct target *target)
+                              const struct capture_stats *stats, const struct target *target,
+                              uint64_t kept)
 {
     double covered = covered_percent(options, stats, target);
-    fprintf(stderr, "assay: %llu samples of %llu process%s by %s",
-            (unsigned long long)stats->samples, (unsigned long long)stats->processes,
-            stats->processes == 1 ? "" : "es", capture_backend_name(capture_backend(capture)));
+    fputs("assay: ", stderr);
+    if (kept != UINT64_MAX)
+        fprintf(stderr, "%llu samples of thread%s %s, of ", (unsigned long long)kept,
+                strchr(options->tids, ',') ? "s" : "", options->tids);
+    fprintf(stderr, "%llu samples of %llu process%s by %s", (unsigned long long)stats->samples,
+            (unsigned long long)stats->processes, stats->processes == 1 ? "" : "es",
+            capture_backend_name(capture_backend(capture)));
     if (stats->walks)
         fprintf(stderr, ", %.4g%% of stacks complete",
                 100.0 * (double)stats->ends[UNWIND_END_COMPLETE] / (double)stats->walks);
@@ -90,14 +95,17 @@ static void report_first_line(const struct record_options *options, const struct
 }
 
 /* An idle program has no samples, which is an answer, too. */
-static void report_idle(const struct record_options *options, const struct target *target)
+static void report_idle(const struct record_options *options, const struct target *target,
+                        bool threads)
 {
     double period_ms = 1e3 / (double)options->frequency_hz;
     if (options->modes == CAPTURE_EVENTS) {
         fprintf(stderr, "assay: no samples: none of the events happened\n");
         return;
     }
-    if (target->cpu.all_ns > 0)
+    if (threads)
+        fprintf(stderr, "assay: no samples: the process used CPU time only in other threads");
+    else if (target->cpu.all_ns > 0)
         fprintf(stderr, "assay: no samples: %.3g ms of CPU time was used",
                 (double)target->cpu.all_ns / 1e6);
     else
@@ -117,13 +125,14 @@ static const char *opener(const char *path)
 }
 
 void report_recording(const struct record_options *options, struct capture *capture,
-                      const struct target *target, uint64_t late_files)
+                      const struct target *target, uint64_t kept, uint64_t late_files)
 {
     struct capture_stats stats = capture_stats(capture);
     struct capture_loss losses[CAPTURE_LOSSES_MAX];
-    report_first_line(options, capture, &stats, target);
-    if (!stats.samples && !stats.lost && !(options->modes & ~(CAPTURE_CPU | CAPTURE_EVENTS)))
-        report_idle(options, target);
+    report_first_line(options, capture, &stats, target, kept);
+    if ((!stats.samples || !kept) && !stats.lost &&
+        !(options->modes & ~(CAPTURE_CPU | CAPTURE_EVENTS)))
+        report_idle(options, target, stats.samples > 0);
     report_uncovered(options, capture, &stats, target);
     report_ends(&stats);
     if (stats.checked)
