@@ -7,8 +7,9 @@ require 'stackprof'
 def inner(n) s = 0; i = 0; while i < n; s += i * i; i += 1; end; s end
 def other(n) a = []; n.times { |i| a << i.to_s }; a.size end
 def again(n) n == 0 ? inner(100_000) : again(n - 1) end
+def used() = Process.clock_gettime(Process::CLOCK_PROCESS_CPUTIME_ID)
 def both() inner(200_000); other(20_000); again(3) end
-StackProf.run(mode: :cpu, interval: 1000, raw: true, out: 'own.dump') { 20.times { both } }
+StackProf.run(mode: :cpu, interval: 1000, raw: true, out: 'own.dump') { both until used > 0.3 }
 END
 ruby load.rb
 stackprof --json own.dump >own.json
