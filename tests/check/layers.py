@@ -39,6 +39,7 @@ USES = {
     "profile": "base io",
     "compare": "base profile",
     "compare/gate": "base compare config io",
+    "compare/picture": "base compare format/picture",
     "runtime": "arch/x86_64 base bpf elf elf/cfi",
     "context": "base bpf elf io runtime",
     "runtime/hotspot": "arch/x86_64 base bpf elf elf/unwind runtime",
@@ -119,8 +120,8 @@ USES = {
         "base compare format http/access query server/admission server/api server/handler server/query"
     ),
     "server/api": (
-        "base config format format/picture http/access http/server io label profile query "
-        "server/admission server/handler server/ingest server/query server/symbols "
+        "base compare/picture config format format/picture http/access http/server io label profile "
+        "query server/admission server/handler server/ingest server/query server/symbols "
         "server/symbols/api store"
     ),
     "server/grpc": "base io server/handler store",
@@ -149,9 +150,11 @@ USES = {
         "server/query server/requests server/rules server/saved server/scrape server/symbols "
         "server/symbols/api server/watch server/web spans store"
     ),
-    "cli/compare": "base cli cli/remote compare compare/gate format/picture profile",
+    "cli/compare": (
+        "base cli cli/remote compare compare/gate compare/picture format/picture profile"
+    ),
     "cli/file": (
-        "base cli cli/compare compare format/picture http/client http/server io profile "
+        "base cli cli/compare compare compare/picture format/picture http/client http/server io profile "
         "server/api "
         "server/query "
         "server/web symbol/recorded symbol/sources symbol/store"

@@ -48,6 +48,12 @@ json answer.txt 'd["flame"]["kind"] == "diff" and d["flame"]["title"] == "n agai
 json answer.txt 'd["base"]["format"] == d["new"]["format"] == "pprof"'
 json answer.txt 'd["flame"]["normalize"] == "duration"'
 json answer.txt 'len(d["flame"]["scale"]) == len(d["flame"]["types"])'
+# Which changes are certain is known by the numbers of samples.
+for number in $(seq 20); do echo "main;f$number 1000"; done >steady.folded
+sed 's/f7 1000/f7 1500/' steady.folded >slow.folded
+ask diff -F base=@steady.folded -F new=@slow.folded
+json answer.txt '[d["flame"]["strings"][d["flame"]["functions"]["name"][c["function"]]] for c in d["flame"]["changes"] if c["verdict"] == "grew"] == ["f7"]'
+json answer.txt 'len(d["flame"]["changes"]) == 21'
 ask 'diff?normalize=none' -F "base=@$man/base.pb.gz" -F "new=@$man/base.pb.gz"
 json answer.txt 'd["flame"]["self"] == d["flame"]["base"]'
 ask 'diff?focus=a&focus=b' -F base=@stacks.folded -F new=@stacks.folded

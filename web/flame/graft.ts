@@ -90,8 +90,15 @@ export function graft(whole: Profile, part: Profile, path: readonly string[]): P
     tree, self, base,
     cut: cutOf(functionOf.names, tree, self, base),
     states: statesOf(whole, part, column),
+    findings: findingsOf(whole, part, functionOf.of),
     dropped: Math.max(0, whole.dropped - (parent.length - whole.tree.size)),
   };
+}
+
+// Those of functions that only the part has are added.
+function findingsOf(whole: Profile, part: Profile, of: Int32Array): Profile['findings'] {
+  return whole.findings.map((known, type) =>
+    new Map([...[...part.findings[type]].map(([f, finding]) => [of[f], finding] as const), ...known]));
 }
 
 // Only where both say the same states; otherwise they are asked for again.

@@ -175,6 +175,14 @@ test('a part with more detail takes its place', () => {
   assert.deepEqual(stacksOf(grown), { 'a;b;c': 2, 'a;b;f': 3, 'a;b;g;h': 2, 'a;d': 1, 'e': 4 });
   for (let n = 1; n < grown.tree.size; n++) assert.ok(grown.tree.parent[n] < n);
   assert.equal(graft(whole, part, ['nowhere']), whole);
+  // What is known of changes stays, and what the part knows of other functions is added.
+  const certain = { interval: null, verdict: 'grew', cause: null, moreSeconds: 0 } as const;
+  const noise = { ...certain, verdict: 'noise' } as const;
+  const judged = graft({ ...whole, findings: whole.findings.map(() => new Map([[0, certain]])) },
+    { ...part, findings: part.findings.map(() => new Map(part.names.map((_, f) => [f, noise]))) }, ['a', 'b']);
+  assert.equal(judged.findings[0].get(0), certain);
+  const added = judged.names.map((_, f) => f).filter((f) => f >= whole.names.length);
+  assert.ok(added.length > 0 && added.every((f) => judged.findings[0].get(f) === noise));
   const all = graft(whole, fromStacks({ 'x;y': 1 }), []);
   assert.deepEqual(stacksOf(all), { 'x;y': 1 });
 });

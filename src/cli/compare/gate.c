@@ -9,7 +9,7 @@
 #include "base/file.h"
 #include "base/log.h"
 #include "cli/cli.h"
-#include "cli/compare/changes.h"
+#include "compare/picture/changes.h"
 #include "cli/compare/gate_parts.h"
 #include "cli/output.h"
 #include "cli/table.h"

@@ -13,7 +13,7 @@
 #include "base/log.h"
 #include "base/text.h"
 #include "cli/cli.h"
-#include "cli/compare/changes.h"
+#include "compare/picture/changes.h"
 #include "cli/compare/sides.h"
 #include "cli/file/diff_lines.h"
 #include "cli/input.h"

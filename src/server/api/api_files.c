@@ -6,10 +6,12 @@
 
 #include <string.h>
 
+#include "compare/picture/changes.h"
 #include "format/picture/flamedata.h"
 #include "format/picture/pictures.h"
 #include "profile/calltree.h"
 #include "profile/filter.h"
+#include "profile/level.h"
 #include "server/admission/admission.h"
 #include "server/api/api.h"
 #include "server/handler/answer.h"
@@ -119,6 +121,52 @@ static int choose_types(const struct calltree *tree, const struct profile *const
     return 0;
 }
 
+/* Which changes are certain, by the numbers of samples. Where that can't be judged there are no
+ * rows, and changes are drawn by their size alone. */
+struct judgement {
+    struct naming namings[COMPARE_SIDES];
+    struct compare_table table;
+    struct comparison comparison;
+};
+
+#define JUDGED_FUNCTIONS_MAX 20000 /* about 10 MB */
+
+static void judge(const struct profile *const profiles[2], const struct diff_side sides[2],
+                  enum diff_normalize normalize, struct judgement *judgement)
+{
+    static const enum compare_normalize by[] = {[DIFF_BY_TOTAL] = COMPARE_PER_TOTAL,
+                                                [DIFF_BY_DURATION] = COMPARE_PER_SECOND,
+                                                [DIFF_ABSOLUTE] = COMPARE_RAW};
+    static const char *const names[] = {"base", "new"};
+    struct compare_source sources[COMPARE_SIDES];
+    struct compare_options options = {.normalize =
+                                          by[normalize == DIFF_DEFAULT ? DIFF_BY_TOTAL : normalize],
+                                      .false_discovery_rate = 0.05};
+    struct error ignored = {0};
+    const struct profile_type *type = &profiles[1]->types[sides[1].type];
+    if (level_is_sample_type(profile_text(profiles[1], type->type)))
+        return;
+    size_t functions = 0;
+    for (int i = 0; i < COMPARE_SIDES; i++) {
+        naming_init(&judgement->namings[i], profiles[i]);
+        functions += judgement->namings[i].count;
+        compare_source_init(&sources[i], profiles[i], &judgement->namings[i], sides[i].type);
+        sources[i].side = (enum compare_side)i;
+        sources[i].cluster = names[i];
+    }
+    if (functions <= JUDGED_FUNCTIONS_MAX &&
+        !compare_table_build(sources, COMPARE_SIDES, &judgement->table, &ignored))
+        compare(&judgement->table, &options, &judgement->comparison, &ignored);
+}
+
+static void judgement_release(struct judgement *judgement)
+{
+    comparison_release(&judgement->comparison);
+    compare_table_release(&judgement->table);
+    for (int i = 0; i < COMPARE_SIDES; i++)
+        naming_release(&judgement->namings[i]);
+}
+
 int files_put_diff(struct buffer *out, const struct files_comparison *comparison,
                    const struct tree_part *part, struct error *error)
 {
@@ -144,15 +192,24 @@ int files_put_diff(struct buffer *out, const struct files_comparison *comparison
         r = choose_types(&tree, sides, normalize, scales, &type, error);
     const struct diff_side both[] = {{sides[0], NULL, type_of(sides[0], &tree.types[type])},
                                      {sides[1], NULL, type_of(sides[1], &tree.types[type])}};
-    if (!r)
+    _cleanup_(judgement_release) struct judgement judgement = {0};
+    const struct compare_causes unknown = {0};
+    _cleanup_free_ struct flame_change *changes = NULL;
+    size_t change_count = 0;
+    if (!r) {
         normalize = diff_resolve(&both[0], &both[1], normalize);
+        judge(sides, both, normalize, &judgement);
+        changes = changes_list(&judgement.table, &judgement.comparison, &unknown, &change_count);
+    }
     _cleanup_buffer_ struct buffer title = {0};
     buffer_printf(&title, "%s against %s", new_side->name, base->name);
     struct flame_options options = {
         .title = buffer_text(&title),
         .default_type = type,
         .normalize = words[normalize == DIFF_DEFAULT ? DIFF_BY_TOTAL : normalize],
-        .scale = scales};
+        .scale = scales,
+        .changes = changes,
+        .change_count = change_count};
     if (!r)
         r = tree_part_take(part, &tree, &table, &options, error);
     if (r < 0)

@@ -75,8 +75,9 @@ function Overlaid(props: { base: Side; side: Side; normalize: string; view: stri
   // Verdicts follow the picture: it doesn't wait for them, and does without where there are none.
   const compared = useLoad(diff.value ? `verdicts ${key}` : null, (signal) =>
     get<CompareAnswer>('compare', { ...diffParams(base, side, normalize), limit: '20000' }, signal));
-  const flame = useMemo(() => diff.value && (compared.value && !compared.stale
-    ? withVerdicts(diff.value.flame, compared.value) : diff.value.flame), [diff.value, compared.value, compared.stale]);
+  const known = compared.stale ? null : compared.value;
+  const judged = (tree: unknown) => (known ? withVerdicts(tree, known) : tree);
+  const flame = useMemo(() => diff.value && judged(diff.value.flame), [diff.value, known]);
   const missing = diff.value && [['Before', diff.value.base], ['After', diff.value.new]] as const;
   const empty = missing?.filter(([, { quality }]) => quality.windows === 0).map(([title]) => title);
   return (
@@ -90,16 +91,16 @@ function Overlaid(props: { base: Side; side: Side; normalize: string; view: stri
         <QualityLine bare sides={[
           { quality: diff.value.base.quality, bounds: base.bounds, title: 'Before' },
           { quality: diff.value.new.quality, bounds: side.bounds, title: 'After' },
-        ]} words={compared.value && !compared.stale ? verdictWords(compared.value)
+        ]} words={known ? verdictWords(known)
           : compared.error ? `Which changes are certain is unknown: ${compared.error.message}` : ''} />
         {empty && empty.length > 0
           ? <Nothing><p>{empty.join(' and ')}: no data for this selection in this range. Choose another
             range, or remove labels.</p></Nothing>
           : <Flame data={flame} state={view} onState={onView} onApp={onApp}
             exact={askDiff(diffParams(base, side, normalize))}
-            more={async (path, again, signal) => (await get<DiffFlameAnswer>('diff', {
+            more={async (path, again, signal) => judged((await get<DiffFlameAnswer>('diff', {
               ...diffParams(base, side, normalize), format: 'flame', ...moreParams(path, again),
-            }, signal)).flame}
+            }, signal)).flame)}
             onOpenFunction={(name) => go(functionLink(side, name))} />}
       </>}
     </>

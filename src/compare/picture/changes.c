@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // From the rows of a comparison to what a picture shows of them: see changes.h.
 
-#include "cli/compare/changes.h"
+#include "compare/picture/changes.h"
 
 #include "base/memory.h"
 
