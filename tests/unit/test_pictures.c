@@ -253,9 +253,9 @@ static void test_flame_data_of_a_difference(void **state)
 
     /* Functions that the tree doesn't have are left out, and so are ends that are unknown. */
     const struct flame_change changes[] = {
-        {"nobody", 6, "grew", NULL, true, 1, 2, 0},
-        {"b", 1, "undecided", NULL, false, -6.5, 1.25, 90},
-        {"a", 1, "grew", "requests", true, 1, INFINITY, NAN},
+        {"nobody", 6, {"grew", NULL, true, 1, 2, 0}, {0}},
+        {"b", 1, {"undecided", NULL, false, -6.5, 1.25, 90}, {0}},
+        {"a", 1, {"grew", "requests", true, 1, INFINITY, NAN}, {"noise", NULL, false, -1, 3, 0}},
     };
     options.normalize = FLAME_NORMALIZE_REQUESTS;
     options.changes = changes;
@@ -265,7 +265,8 @@ static void test_flame_data_of_a_difference(void **state)
     assert_non_null(
         strstr(buffer_text(&out),
                "\"normalize\":\"requests\",\n"
-               "\"changes\":[{\"function\":1,\"verdict\":\"grew\",\"cause\":\"requests\"},"
+               "\"changes\":[{\"function\":1,\"verdict\":\"grew\",\"cause\":\"requests\","
+               "\"self\":{\"interval\":[-1,3],\"verdict\":\"noise\"}},"
                "{\"function\":2,\"interval\":[-6.5,1.25],\"verdict\":\"undecided\","
                "\"more_seconds\":90}],\n"));
 }
@@ -526,8 +527,8 @@ static void test_svg_of_a_difference(void **state)
         assert_int_equal(frame_sign(svg, colours[i].name), colours[i].sign);
 
     /* Noise is grey, however large. */
-    const struct flame_change changes[] = {{"grew", 4, "noise", NULL, false, -1, 61, 0},
-                                           {"shrank", 6, "shrank", NULL, true, -60, -1, 0}};
+    const struct flame_change changes[] = {{"grew", 4, {"noise", NULL, false, -1, 61, 0}, {0}},
+                                           {"shrank", 6, {"shrank", NULL, true, -60, -1, 0}, {0}}};
     struct flame_options judged = options;
     judged.changes = changes;
     judged.change_count = ARRAY_LENGTH(changes);

@@ -239,7 +239,8 @@ export class PackageColours {
   }
 }
 
-// A change that is known to be noise has no colour.
+// A change that is known to be noise has no colour; nor has the root, which is no function, where
+// changes were judged.
 export function makeLook(
   profile: Profile, type: number, graph: Graph, colours: PackageColours,
   states: StateTotals | null = null,
@@ -252,7 +253,7 @@ export function makeLook(
     const findings = profile.findings[type];
     return frame(scheme, (node) => {
       const finding = findings.get(func[node]);
-      return finding && !isCertain(finding)
+      return (finding ? !isCertain(finding) : func[node] < 0 && findings.size > 0)
         ? steps[DIFF_STEPS] : steps[diffStep(relativeChange(graph.values, node)) + DIFF_STEPS];
     });
   }

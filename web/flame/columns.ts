@@ -4,7 +4,7 @@
 
 import { formatChange, formatGrowth, formatPercent, formatValue } from './units';
 import { isOther } from './graft';
-import type { Finding } from './data';
+import type { FunctionFinding } from './data';
 import type { FunctionValues } from './functions';
 
 export interface Column {
@@ -30,7 +30,7 @@ export interface Column {
   finding?: FindingOf;
 }
 
-export type FindingOf = (index: number) => Finding | undefined;
+export type FindingOf = (index: number) => FunctionFinding | undefined;
 
 function plain(
   key: string, label: string, column: Float64Array, unit: string, whole: number,
@@ -133,7 +133,7 @@ function verdictColumn(finding: FindingOf): Column {
   };
 }
 
-// `finding` is about totals. Indexes are functions, or nodes when the values are by node.
+// Indexes are functions, or nodes when the values are by node.
 export function makeColumns(
   values: FunctionValues, unit: string, whole: number, finding?: FindingOf, verdicts = false,
 ): Column[] {
@@ -141,7 +141,7 @@ export function makeColumns(
   if (!baseSelf || !baseTotal)
     return [plain('self', 'Self', self, unit, whole), plain('total', 'Total', total, unit, whole)];
   return [
-    ...changed('self', 'Self', baseSelf, self, unit),
+    ...changed('self', 'Self', baseSelf, self, unit, finding && ((f) => finding(f)?.self)),
     ...changed('total', 'Total', baseTotal, total, unit, finding),
     ...(finding && verdicts ? [intervalColumn(finding, unit), verdictColumn(finding)] : []),
   ];

@@ -32,7 +32,7 @@ export interface Profile {
   scale: number[];
   normalize: string;
   // In a diff: what is known of a function's change, by type and function; most have none.
-  findings: Map<number, Finding>[];
+  findings: Map<number, FunctionFinding>[];
   dropped: number;
   // By type: what is under frames that stand for others, too small to be drawn.
   cut: { value: number[]; base: number[] };
@@ -59,7 +59,7 @@ export type Cause = 'requests' | 'cost per request';
 // Changes that are not certain have no colour.
 export const isCertain = ({ verdict }: Finding) => verdict !== 'noise' && verdict !== 'undecided';
 
-// How sure a change of a function's total value is.
+// How sure a change of a function's value is.
 export interface Finding {
   // Where the change lies, in the type's unit.
   interval: readonly [low: number, high: number] | null;
@@ -67,6 +67,11 @@ export interface Finding {
   cause: Cause | null;
   // How much more of each side would settle an undecided change; 0 is unknown.
   moreSeconds: number;
+}
+
+// Of its total value, and of its own where that is known.
+export interface FunctionFinding extends Finding {
+  self?: Finding;
 }
 
 // The message is a whole sentence for a person.
@@ -247,15 +252,18 @@ function readFinding(entry: Json, where: string): Finding {
 
 function readFindings(
   value: unknown, types: number, defaultType: number, functions: number,
-): Map<number, Finding>[] {
-  const out = Array.from({ length: types }, () => new Map<number, Finding>());
+): Map<number, FunctionFinding>[] {
+  const out = Array.from({ length: types }, () => new Map<number, FunctionFinding>());
   if (value === undefined) return out;
   array(value, 'changes').forEach((raw, i) => {
     const where = `changes[${i}]`;
     const entry = object(raw, where);
     const func = integer(entry.function, 0, functions - 1, `${where}.function`);
     const type = integer(entry.type ?? defaultType, 0, types - 1, `${where}.type`);
-    out[type].set(func, readFinding(entry, where));
+    const finding: FunctionFinding = readFinding(entry, where);
+    if (entry.self !== undefined)
+      finding.self = readFinding(object(entry.self, `${where}.self`), `${where}.self`);
+    out[type].set(func, finding);
   });
   return out;
 }

@@ -120,15 +120,19 @@ test('what is known of a change is read, and wrong entries are refused', () => {
   const { findings } = read([
     { function: 2, interval: [-5, 7], verdict: 'noise' }, { function: 3, type: 0, verdict: 'grew' },
     { function: 4, verdict: 'undecided', more_seconds: 60 }, { function: 5, verdict: 'grew', cause: 'requests' },
+    { function: 6, verdict: 'grew', self: { interval: [1, 2], verdict: 'undecided' } },
   ]);
   assert.deepEqual(findings[1].get(2), { interval: [-5, 7], verdict: 'noise', cause: null, moreSeconds: 0 });
   assert.equal(findings[0].get(3)!.verdict, 'grew');
   assert.equal(findings[1].get(4)!.moreSeconds, 60);
   assert.equal(findings[1].get(5)!.cause, 'requests');
+  assert.deepEqual(findings[1].get(6)!.self,
+    { interval: [1, 2], verdict: 'undecided', cause: null, moreSeconds: 0 });
   for (const wrong of [{}, 'x', [{}], [{ function: -1 }], [{ function: 1e9 }], [{ function: 0, type: 9 }],
     [{ function: 0, interval: [1] }], [{ function: 0, interval: [2, 1] }],
     [{ function: 0, interval: ['1', 2] }], [{ function: 0, verdict: 'maybe' }],
-    [{ function: 0, cause: 'unknown' }], [{ function: 0, more_seconds: -1 }], [{ function: 0, more_seconds: 'long' }], [null]])
+    [{ function: 0, self: 1 }],
+    [{ function: 0, self: { verdict: 'maybe' } }], [{ function: 0, cause: 'unknown' }], [{ function: 0, more_seconds: -1 }], [{ function: 0, more_seconds: 'long' }], [null]])
     assert.throws(() => read(wrong), FlameDataError, JSON.stringify(wrong));
 });
 
@@ -136,10 +140,12 @@ test('a change that is noise is grey, and its interval has a column', () => {
   const diff = serviceDiff(60);
   const func = diff.nodes.function[4];
   const profile = readProfile({ ...diff,
-    changes: [{ function: func, interval: [-2e6, 9e6], verdict: 'noise' }] });
+    changes: [{ function: func, interval: [-2e6, 9e6], verdict: 'noise', self: { verdict: 'undecided' } }] });
   const graph = new Model(profile).graph(1);
   const look = makeLook(profile, 1, graph, new PackageColours(profile, { dark: false, safe: false }));
-  assert.equal(look.fill(5), pixelOf(diffColour(0, { dark: false, safe: false })));
+  const grey = pixelOf(diffColour(0, { dark: false, safe: false }));
+  assert.equal(look.fill(5), grey);
+  assert.equal(look.fill(0), grey); // the root was not judged
   const values = new Model(profile).functionValues(1);
   const columns = makeColumns(values, 'nanoseconds', graph.whole,
     (f) => profile.findings[1].get(f), true);
@@ -147,6 +153,8 @@ test('a change that is noise is grey, and its interval has a column', () => {
   assert.match(column('interval').text(func), /^\u22122.ms … \+9.ms$/);
   assert.equal(column('interval').text(diff.nodes.function[3]), '');
   assert.equal(column('verdict').text(func), 'noise');
+  assert.equal(column('self-change').finding!(func)?.verdict, 'undecided');
+  assert.equal(column('total-change').finding!(func)?.verdict, 'noise');
   assert.match(column('total-change').aside!(func), /%|new|gone/);
   // Without measured changes there is nothing to show.
   assert.equal(makeColumns(values, 'nanoseconds', graph.whole, () => undefined, false).length, 6);

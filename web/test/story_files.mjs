@@ -109,6 +109,8 @@ export async function exports(browser, { url }) {
   const overlaid = (await exported(page, 'Picture (PNG)')).content;
   // Side by side it is the same difference, and a picture of both.
   await page.getByRole('button', { name: 'Side by side' }).click();
+  await page.waitForURL(/layout=apart/);
+  await page.reload(); // Chromium may refuse the eleventh download of one page
   await painted(page, 2);
   await checkDifference(page);
   const { name, content } = await exported(page, 'Picture (PNG)');

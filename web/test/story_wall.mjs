@@ -5,6 +5,7 @@ import assert from 'node:assert/strict';
 import { pprof } from './pprof.mjs';
 import { send } from './served.mjs';
 import { fresh, painted, shoot } from './story_tools.mjs';
+import { until } from './support.mjs';
 
 const QUERY = encodeURIComponent('wall{service_name="convoy"}');
 
@@ -38,7 +39,7 @@ export async function triage(browser, { url }) {
   await page.waitForURL(/state(%3D|=)running/);
   await page.getByRole('button', { name: 'Undo: state: running' }).waitFor();
   assert.deepEqual(await page.locator('.flame .legend-state').allInnerTexts(), ['running 9.52%']);
-  assert.equal(await page.locator('.flame .table-row').count(), 3); // main, take, compute
+  await until(async () => assert.equal(await page.locator('.flame .table-row').count(), 3)); // main, take, compute
   await page.getByRole('button', { name: 'Undo: state: running' }).click();
   await page.getByRole('button', { name: /^lock 85\.7%/ }).waitFor();
   await page.getByRole('link', { name: 'Waiting for locks' }).click();

@@ -15,7 +15,7 @@ function answer(functions: Record<string, Partial<ComparedMeasure>>,
     method: 'windows', hosts: 0, judged: 12, found: 1, requests: 'unknown',
     new: { exposure: 100, windows: 64 }, ...given,
     functions: Object.entries(functions).map(([name, total]) =>
-      ({ function: name, self: measure({}), total: measure(total) })),
+      ({ function: name, self: measure({ base: 0, new: 0 }), total: measure(total) })),
   };
 }
 
@@ -30,6 +30,13 @@ test('a function that is judged at its caller has no verdict of its own', () => 
   // One that is there on one side only is judged as any other.
   assert.deepEqual(changesOf(answer({ inlined: { ...zero, new: 3, low: 1, high: 5, verdict: 'grew' } })),
     [{ function: 0, interval: [100, 500], verdict: 'grew' }]);
+});
+
+test('a function has a verdict on its own value, too, where it has one', () => {
+  const compared = answer({ caller: { verdict: 'noise' } });
+  compared.functions[0].self = measure({ high: null, verdict: 'too few' });
+  assert.deepEqual(changesOf(compared),
+    [{ function: 1, interval: [50, 150], verdict: 'noise', self: { verdict: 'noise' } }]);
 });
 
 test('an unbounded interval is left out, and too few samples are noise', () => {

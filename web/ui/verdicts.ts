@@ -1,25 +1,30 @@
 // SPDX-License-Identifier: Apache-2.0
 // What the server knows of the changes between two selections, beside their picture.
 
-import type { CompareAnswer } from './api';
+import type { CompareAnswer, ComparedMeasure } from './api';
+
+const finding = ({ low, high, verdict, cause, more_seconds: more }: ComparedMeasure, exposure: number) => ({
+  ...(low !== null && high !== null ? { interval: [low * exposure, high * exposure] } : {}),
+  verdict: verdict === 'too few' ? 'noise' : verdict,
+  ...(cause && cause !== 'unknown' ? { cause } : {}),
+  ...(more ? { more_seconds: more } : {}),
+});
+
+// A function that was inlined on one side only is judged at its caller, and has no values here.
+const isThere = ({ base, new: value }: ComparedMeasure) => base !== 0 || value !== 0;
 
 // The picture's document with what is known of each function's change.
 export function withVerdicts(flame: unknown, compared: CompareAnswer): unknown {
   const { strings, functions } = flame as { strings: string[]; functions: { name: number[] } };
-  const measures = new Map(compared.functions.map((row) => [row.function, row.total]));
+  const rows = new Map(compared.functions.map((row) => [row.function, row]));
+  const { exposure } = compared.new;
   const changes: unknown[] = [];
   functions.name.forEach((name, index) => {
-    const measure = measures.get(strings[name]);
-    // A function that was inlined on one side only is judged at its caller, and has no values here.
-    if (!measure || (measure.base === 0 && measure.new === 0)) return;
-    const { low, high, verdict, cause, more_seconds: more } = measure;
-    const { exposure } = compared.new;
+    const row = rows.get(strings[name]);
+    if (!row || !isThere(row.total)) return;
     changes.push({
-      function: index,
-      ...(low !== null && high !== null ? { interval: [low * exposure, high * exposure] } : {}),
-      verdict: verdict === 'too few' ? 'noise' : verdict,
-      ...(cause && cause !== 'unknown' ? { cause } : {}),
-      ...(more ? { more_seconds: more } : {}),
+      function: index, ...finding(row.total, exposure),
+      ...(isThere(row.self) ? { self: finding(row.self, exposure) } : {}),
     });
   });
   return { ...(flame as object), changes };

@@ -237,6 +237,22 @@ const struct flame_change **flame_changes(const struct calltree *tree,
     return found;
 }
 
+static void write_finding(struct json_writer *json, const struct flame_finding *finding)
+{
+    if (isfinite(finding->low) && isfinite(finding->high) && finding->low <= finding->high) {
+        json_write_key(json, "interval");
+        json_write_array(json);
+        json_write_digits(json, finding->low, 6);
+        json_write_digits(json, finding->high, 6);
+        json_write_array_end(json);
+    }
+    json_member_text(json, "verdict", finding->verdict);
+    if (finding->cause)
+        json_member_text(json, "cause", finding->cause);
+    if (isfinite(finding->more_seconds) && finding->more_seconds > 0)
+        json_member_number(json, "more_seconds", finding->more_seconds);
+}
+
 static void write_changes(struct json_writer *json, const struct calltree *tree,
                           const struct flame_options *options, const uint32_t *functions)
 {
@@ -251,18 +267,13 @@ static void write_changes(struct json_writer *json, const struct calltree *tree,
             continue;
         json_write_object(json);
         json_member_unsigned(json, "function", functions[i]);
-        if (isfinite(change->low) && isfinite(change->high) && change->low <= change->high) {
-            json_write_key(json, "interval");
-            json_write_array(json);
-            json_write_digits(json, change->low, 6);
-            json_write_digits(json, change->high, 6);
-            json_write_array_end(json);
+        write_finding(json, &change->total);
+        if (change->self.verdict) {
+            json_write_key(json, "self");
+            json_write_object(json);
+            write_finding(json, &change->self);
+            json_write_object_end(json);
         }
-        json_member_text(json, "verdict", change->verdict);
-        if (change->cause)
-            json_member_text(json, "cause", change->cause);
-        if (isfinite(change->more_seconds) && change->more_seconds > 0)
-            json_member_number(json, "more_seconds", change->more_seconds);
         json_write_object_end(json);
     }
     json_write_array_end(json);

@@ -16,15 +16,19 @@ enum flame_normalize {
     FLAME_NORMALIZE_REQUESTS,
 };
 
-/* How certain the change of a function's total value is. */
-struct flame_change {
-    const char *name; /* the function's */
-    size_t length;
-    const char *verdict; /* grew, shrank, noise or undecided */
+/* How certain a change is. */
+struct flame_finding {
+    const char *verdict; /* grew, shrank, noise or undecided; NULL: unknown */
     const char *cause;   /* requests or cost per request; NULL: unknown */
     bool certain;        /* else it is drawn grey */
     double low, high;    /* new less scaled base, in the type's unit; not finite: unknown */
     double more_seconds; /* of each side that would settle an undecided one; 0: unknown */
+};
+
+struct flame_change {
+    const char *name; /* the function's */
+    size_t length;
+    struct flame_finding total, self; /* of its values; that of the total is known */
 };
 
 struct flame_options {

@@ -75,7 +75,8 @@ static struct svg_colour colour_of(const struct svg_picture *picture, uint32_t n
 {
     const struct flame_change *change =
         picture->changes && node ? picture->changes[picture->tree->nodes[node].function] : NULL;
-    if (change && !change->certain)
+    /* The root is not a function: nobody judged its change. */
+    if (change ? !change->total.certain : !node && picture->options->change_count)
         return svg_diff_colour(0);
     if (picture->base_totals) {
         double after =
