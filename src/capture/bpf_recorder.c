@@ -384,10 +384,7 @@ static size_t add_second(struct bpf_recorder *bpf, const struct bpf_sample_event
 /* Whether the kernel walked, and by mappings that other code had replaced by then. */
 static bool is_stale(const struct process *process, const struct bpf_sample_event *event)
 {
-    if (!event->list || !process->replaced_ns || event->time_ns < process->replaced_ns)
-        return false;
-    const struct pool_list *list = process->list;
-    return !list || event->list != list->described.list || list->built_ns < process->replaced_ns;
+    return event->list && process_list_is_stale(process, event->list, event->time_ns);
 }
 
 static size_t add_walked(struct bpf_recorder *bpf, const struct process *process,
@@ -442,7 +439,9 @@ static size_t walk_copy(struct bpf_recorder *bpf, struct process *process,
     /* A walk in the kernel gets farther than the copy reaches. */
     if (event->sample.list)
         installer_load(&bpf->installer, process, event->sample.user_leaf);
-    bool told = process->list && process->list->described.list == event->sample.list;
+    /* A copy from before the kernel was told says nothing of what it knows now. */
+    bool told = process->list && (process->list->described.list == event->sample.list ||
+                                  event->sample.time_ns < process->told_ns);
     if ((!told || process->changed) && !is_churning(process, event->sample.time_ns))
         installer_install(&bpf->installer, process, event->sample.time_ns);
     return count;
@@ -667,7 +666,7 @@ static void take_record(void *context, const struct perf_record *record)
     if (record->kind == PERF_STARTED && record->pid != record->parent_pid) {
         struct process *child = processes_find(processes, record->pid);
         struct process *parent = processes_find(processes, record->parent_pid);
-        if (child && parent)
+        if (child && parent && child->read_ns <= record->time_ns)
             installer_share(&bpf->installer, child, parent);
     }
 }
@@ -717,6 +716,7 @@ static void take_event(void *context, const void *data)
         return;
     }
     const struct bpf_sample_event *event = data;
+    bpf->taken_ns = event->time_ns;
     collect(bpf, event->time_ns);
     perf_sampler_deliver(bpf->events, event->time_ns, take_record, bpf);
     if (event->flags & BPF_SAMPLE_CHECK)
@@ -741,6 +741,7 @@ static void reset(struct bpf_recorder *bpf)
         struct process *process = processes->list[i];
         unwind_pool_leave_list(&bpf->installer.pool, process->list, monotonic_ns());
         process->list = NULL;
+        process->first_list = 0;
         for (size_t m = 0; m < process->count; m++)
             process->mappings[m].segment = 0;
     }
@@ -794,8 +795,12 @@ int bpf_recorder_read(struct bpf_recorder *bpf, int timeout_ms)
     size_t count = 1 + perf_sampler_descriptors(bpf->events, polls + 1, POLLS_MAX - 1);
     if (poll(polls, count, timeout_ms) < 0 && errno != EINTR)
         return -errno;
-    bpf_sampler_read(bpf->sampler, READ_NS, take_event, bpf);
+    /* What happens to processes is taken up to where their samples have been read: one that is still
+     * in the ring is not to meet the mappings of a later time. */
     uint64_t until_ns = (uint64_t)monotonic_ns();
+    bool more = bpf_sampler_read(bpf->sampler, READ_NS, take_event, bpf) > 0;
+    if (more || until_ns < bpf->taken_ns)
+        until_ns = bpf->taken_ns;
     collect(bpf, until_ns);
     perf_sampler_deliver(bpf->events, until_ns, take_record, bpf);
     install_changes(bpf, until_ns);

@@ -60,18 +60,18 @@ try() {
     shift
     "$@" -o "starved$((++tries)).pb.gz" 2>said || { cat said && fail "$name" && return 0; }
     sed 's/^/# /' said
-    judge+=("$name ($ASSAY_SAMPLER)|starved$tries.pb.gz|${options[*]}")
+    judge+=("$name ($ASSAY_SAMPLER)|starved$tries.pb.gz|$program|${options[*]}")
 }
 # Names are given afterwards: beside busy processes that takes most of the time.
 tries=0
 judge=()
 judge_all() {
-    local each name path options
+    local each name path program options
     for each in "${judge[@]}"; do
-        IFS='|' read -r name path options <<<"$each"
+        IFS='|' read -r name path program options <<<"$each"
         "$ASSAY" convert --symbolize "$path" -o named.pb.gz 2>said || { cat said && fail "$name" && continue; }
         # shellcheck disable=SC2086 # words
-        check "$name" python3 "$capture/starved.py" named.pb.gz "$busy" spin $options
+        check "$name" python3 "$capture/starved.py" named.pb.gz "$program" spin $options
     done
     judge=()
 }
@@ -98,6 +98,43 @@ for ASSAY_SAMPLER in "${samplers[@]}"; do
     try "everything with 5% of a CPU" "${good[@]}" -- in_quota "${record[@]}" -a
 done
 stop
+judge_all
+
+# Programs that begin and end all the time, while the recorder runs only now and then: events and
+# samples are read up to the same time, and samples stay good when the kernel has a newer list of
+# mappings by the time they are read.
+cat >short.c <<'END'
+#include <stdint.h>
+#include <time.h>
+static volatile uint64_t sink;
+__attribute__((noinline)) void spin(void)
+{
+    struct timespec now;
+    do {
+        for (int i = 0; i < 100000; i++) sink += sink * sink;
+        clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now);
+    } while (now.tv_nsec < 20000000);
+}
+__attribute__((noinline)) void work(void) { spin(); sink++; }
+int main(void) { work(); return 0; }
+END
+short=brief-$$
+gcc -O2 -fomit-frame-pointer -o "$short" short.c
+for _ in 1 2 3 4; do
+    (while :; do "./$short"; done) &
+    started+=("$!")
+done
+ASSAY_SAMPLER=bpf
+if [[ " ${samplers[*]} " = *" bpf "* ]] && [ "$(id -u)" -eq 0 ] && [ -n "$quota" ]; then
+    program=$short
+    try "short programs with 5% of a CPU" --complete 97 --points 30 --least 100 --with-loader --walked \
+        -- in_quota "$ASSAY" record -d 4 -F 499 --naming-timeout 0.001 -a
+    program=$busy
+else
+    skip_case "short programs with 5% of a CPU" "it takes BPF and a cgroup with a quota"
+fi
+kill "${started[@]}"
+started=()
 judge_all
 
 # At the lowest priority less may be seen, and what is seen is right.

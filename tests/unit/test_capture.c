@@ -188,6 +188,36 @@ static void replaced_code_is_noticed(void **state)
     assert_int_equal(table->process->replaced_ns, 300);
 }
 
+/* Samples that were taken with an earlier list are on their way while the next one is made. */
+static void lists_are_stale_when_code_was_replaced(void **state)
+{
+    struct table *table = *state;
+    struct process *process = table->process;
+    process_note_list(process, 7, 50);
+    assert_false(process_list_is_stale(process, 7, 1000)); /* nothing was replaced */
+    process_execute(&table->processes, process, 100);
+    assert_false(process_list_is_stale(process, 7, 99));
+    assert_true(process_list_is_stale(process, 7, 100));
+    process_note_list(process, 8, 90); /* it was made before that was known */
+    assert_true(process_list_is_stale(process, 8, 110));
+    process_note_list(process, 9, 120);
+    process_note_list(process, 12, 130);
+    assert_true(process_list_is_stale(process, 8, 140));
+    assert_false(process_list_is_stale(process, 9, 140));
+    assert_false(process_list_is_stale(process, 12, 140));
+    struct mapping_event event = {
+        .start = 0x10000, .length = 0x4000, .path = "/no/such/a", .inode = 7, .time_ns = 150};
+    process_map(&table->processes, process, &event);
+    assert_false(process_list_is_stale(process, 9, 160)); /* more code, and none is gone */
+    event.path = "/no/such/b";
+    event.inode = 8;
+    event.time_ns = 200;
+    process_map(&table->processes, process, &event);
+    assert_true(process_list_is_stale(process, 12, 210));
+    process_note_list(process, UINT32_MAX, 220);
+    assert_false(process_list_is_stale(process, 1, 230)); /* numbers begin anew */
+}
+
 /* Records as the kernel sends them: a program starts, maps, is sampled, forks and executes. */
 static void records_become_a_profile(void **state)
 {
@@ -263,6 +293,49 @@ static void records_become_a_profile(void **state)
     assert_false(processes_find(&recorder.processes, 70)->known);
     recorder_release(&recorder);
     profile_release(&profile);
+}
+
+/* /proc is read while events wait: those from before say nothing new of the process. */
+static void events_before_proc_was_read_are_old(void **state)
+{
+    (void)state;
+    struct recorder recorder;
+    recorder_init(&recorder, 100);
+    uint32_t pid = (uint32_t)getpid();
+    struct process *self = processes_get(&recorder.processes, pid);
+    process_catch_up(&recorder.processes, self);
+    process_note_list(self, 3, self->read_ns);
+    self->told_ns = self->read_ns + 1;
+    uint64_t here = (uint64_t)(uintptr_t)events_before_proc_was_read_are_old;
+    size_t count = self->count;
+    assert_non_null(process_find(self, here));
+    struct perf_record record = {.kind = PERF_NAMED,
+                                 .pid = pid,
+                                 .tid = pid,
+                                 .parent_pid = 1,
+                                 .path = "before",
+                                 .time_ns = self->read_ns - 1,
+                                 .executed = true};
+    recorder_take(&recorder, &record);
+    assert_non_null(process_find(self, here));
+    assert_false(process_list_is_stale(self, 3, self->read_ns));
+    record.kind = PERF_MAPPED;
+    record.start = 0x1000;
+    record.length = 0x1000;
+    recorder_take(&recorder, &record);
+    assert_int_equal(self->count, count);
+    record.kind = PERF_STARTED;
+    recorder_take(&recorder, &record);
+    record.kind = PERF_ENDED;
+    recorder_take(&recorder, &record);
+    assert_ptr_equal(processes_find(&recorder.processes, pid), self);
+    assert_int_equal(self->ended_ns, 0);
+    record.kind = PERF_NAMED;
+    record.time_ns = self->read_ns + 2;
+    recorder_take(&recorder, &record);
+    assert_null(process_find(self, here));
+    assert_true(process_list_is_stale(self, 3, record.time_ns));
+    recorder_release(&recorder);
 }
 
 /* The frame of a sample's innermost user function. */
@@ -350,7 +423,9 @@ int main(void)
         cmocka_unit_test_setup_teardown(our_own_process, setup, teardown),
         cmocka_unit_test_setup_teardown(ends_and_comes_again, setup, teardown),
         cmocka_unit_test_setup_teardown(replaced_code_is_noticed, setup, teardown),
+        cmocka_unit_test_setup_teardown(lists_are_stale_when_code_was_replaced, setup, teardown),
         cmocka_unit_test(records_become_a_profile),
+        cmocka_unit_test(events_before_proc_was_read_are_old),
         cmocka_unit_test(addresses_are_placed),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -160,7 +160,6 @@ void installer_install(struct installer *installer, struct process *process, uin
         installer->refused++;
         return;
     }
-    list->built_ns = until_ns;
     struct bpf_process described = list->described;
     describe(process, &described);
     if (bpf_sampler_set_process(installer->sampler, process->pid, &described) < 0) {
@@ -169,7 +168,9 @@ void installer_install(struct installer *installer, struct process *process, uin
         return;
     }
     process->list = list;
-    unwind_pool_leave_list(&installer->pool, before, monotonic_ns());
+    process->told_ns = (uint64_t)monotonic_ns();
+    process_note_list(process, list->described.list, until_ns);
+    unwind_pool_leave_list(&installer->pool, before, (int64_t)process->told_ns);
 }
 
 void installer_describe(struct installer *installer, struct process *process)
@@ -186,6 +187,7 @@ void installer_share(struct installer *installer, struct process *child,
 {
     unwind_pool_leave_list(&installer->pool, child->list, monotonic_ns());
     child->list = parent->list;
+    child->told_ns = parent->told_ns;
     if (child->list)
         child->list->users++;
     /* The kernel copied its parent's entry at the fork, maybe before the interpreter was known. */
@@ -200,6 +202,7 @@ void installer_forget(struct installer *installer, struct process *process)
     bpf_sampler_forget_process(installer->sampler, process->pid);
     unwind_pool_leave_list(&installer->pool, process->list, monotonic_ns());
     process->list = NULL;
+    process->first_list = 0;
 }
 
 bool installer_crowded(const struct installer *installer)

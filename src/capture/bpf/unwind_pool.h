@@ -41,8 +41,7 @@ struct pool_class {
 struct pool_list {
     struct bpf_process described; /* as the kernel has to know it */
     uint32_t users;
-    uint32_t resets;   /* of the pool, when it was made */
-    uint64_t built_ns; /* for its owner: what had happened until then is in it */
+    uint32_t resets; /* of the pool, when it was made */
     unsigned class;
 };
 

@@ -355,10 +355,31 @@ void process_execute(struct processes *processes, struct process *process, uint6
     process->changed = true;
     process->started = 0;
     process->replaced_ns = time_ns;
+    process->first_list = 0;
     process->program = NULL;
     process->parent = process->number ? process->number : process->parent;
     process->number = 0;
     process->labels_epoch = 0;
+}
+
+void process_note_execution(struct process *process, uint64_t time_ns)
+{
+    process->replaced_ns = MAX(process->replaced_ns, time_ns);
+    if (process->told_ns < time_ns)
+        process->first_list = 0;
+}
+
+void process_note_list(struct process *process, uint32_t number, uint64_t until_ns)
+{
+    if (!process->first_list && until_ns >= process->replaced_ns)
+        process->first_list = number;
+}
+
+bool process_list_is_stale(const struct process *process, uint32_t number, uint64_t time_ns)
+{
+    if (!process->replaced_ns || time_ns < process->replaced_ns)
+        return false;
+    return !process->first_list || (int32_t)(number - process->first_list) < 0;
 }
 
 /* The first mapping that ends after `address`. */
@@ -461,6 +482,7 @@ void process_map(struct processes *processes, struct process *process,
     if (replaces(process, &mapping)) {
         process->replaced_ns = MAX(process->replaced_ns, event->time_ns);
         process->churned_ns = process->replaced_ns;
+        process->first_list = 0;
     }
     size_t before = process->count;
     process->mapped++;
@@ -573,6 +595,7 @@ void process_catch_up(struct processes *processes, struct process *process)
     }
     free(before);
     process->known = true;
+    process->read_ns = (uint64_t)process->caught_up_ns;
 }
 
 void processes_learn(struct processes *processes, const pid_t *pids, size_t count, bool all)

@@ -35,7 +35,8 @@ struct process {
     bool changed;           /* its mappings have, since somebody cleared this */
     uint64_t replaced_ns;   /* when code last made way for other code at the same place, */
     uint64_t churned_ns;    /* other than by executing another program */
-    int64_t caught_up_ns;   /* when /proc was last asked */
+    int64_t caught_up_ns;   /* when /proc was last asked, */
+    uint64_t read_ns;       /* and when it last had the mappings: all until then is in them */
     int64_t ended_ns;       /* when it seemed to have ended; 0: it has not */
     struct module *program; /* the first that it mapped: what it runs; NULL: not known */
     uint64_t number;        /* another with each program that it runs; 0: nobody asked yet */
@@ -56,7 +57,10 @@ struct process {
     unsigned interpreter_looks;       /* after so many times */
     struct process_contexts contexts; /* of its threads */
     uint64_t mapped;                  /* counts changes of its mappings */
-    struct pool_list *list; /* what the kernel knows of its mappings, for the owner of the table */
+    /* For the owner of the table: what the kernel knows of its mappings, */
+    struct pool_list *list;
+    uint64_t told_ns;    /* when it was told that, */
+    uint32_t first_list; /* and the number of the first one since `replaced_ns`; 0: none */
 };
 
 /* A thread that has a name of its own. */
@@ -151,6 +155,16 @@ void process_catch_up(struct processes *processes, struct process *process);
 
 /* It runs another program: all mappings go, and those that come are all there are. */
 void process_execute(struct processes *processes, struct process *process, uint64_t time_ns);
+
+/* Likewise, where the mappings are those of the new program already. */
+void process_note_execution(struct process *process, uint64_t time_ns);
+
+/* The kernel was told its mappings, as of `until_ns`, as a list with that number. Numbers grow. */
+void process_note_list(struct process *process, uint32_t number, uint64_t until_ns);
+/* Whether a walk by that list saw mappings that other code had replaced by then. A newer list
+ * doesn't make the ones before it wrong: samples that were taken with them may still be on their
+ * way, many where we are short of CPU time. */
+bool process_list_is_stale(const struct process *process, uint32_t number, uint64_t time_ns);
 
 /* A mapping and its source. */
 struct mapping_event {

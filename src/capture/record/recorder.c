@@ -554,6 +554,13 @@ static void take_sample(struct recorder *recorder, const struct perf_record *rec
 
 /* ---- processes ---- */
 
+/* What happened before its mappings were read from /proc is in them. That is so for events of the
+ * time in which a recorder learns of all processes, long when it is short of CPU time. */
+static bool is_known_better(const struct process *process, const struct perf_record *record)
+{
+    return process && process->known && record->time_ns < process->read_ns;
+}
+
 static void take_name(struct recorder *recorder, struct process *process,
                       const struct perf_record *record)
 {
@@ -561,14 +568,16 @@ static void take_name(struct recorder *recorder, struct process *process,
         snprintf(process->name, sizeof(process->name), "%s", record->path);
     else
         processes_name_thread(&recorder->processes, record->tid, record->path);
-    if (record->executed)
+    if (record->executed && is_known_better(process, record))
+        process_note_execution(process, record->time_ns);
+    else if (record->executed)
         process_execute(&recorder->processes, process, record->time_ns);
 }
 
 static void take_mapping(struct recorder *recorder, struct process *process,
                          const struct perf_record *record)
 {
-    if (!process->known) /* all of it will be looked up */
+    if (!process->known || is_known_better(process, record)) /* all of it is looked up */
         return;
     process_map(&recorder->processes, process,
                 &(struct mapping_event){.start = record->start,
@@ -594,12 +603,14 @@ void recorder_take(void *context, const struct perf_record *record)
         return;
     }
     if (record->kind == PERF_STARTED) {
-        if (record->pid != record->parent_pid)
+        if (record->pid != record->parent_pid &&
+            !is_known_better(processes_find(processes, record->pid), record))
             processes_start(processes, record->pid, processes_find(processes, record->parent_pid));
         return;
     }
     if (record->kind == PERF_ENDED) {
-        if (record->pid == record->tid)
+        if (record->pid == record->tid &&
+            !is_known_better(processes_find(processes, record->pid), record))
             processes_end(processes, record->pid, monotonic_ns());
         return;
     }
