@@ -176,6 +176,14 @@ static struct part dotnet_lambda(struct rest rest)
     return (struct part){0, closure ? count : 0};
 }
 
+/* Behind the name of a static function that LTO has taken to another module: "1379876543210987654",
+ * which is another number when anything in the module changes. */
+static struct part llvm_module(struct rest rest)
+{
+    size_t count = count_digits(rest);
+    return (struct part){0, count == rest.length || rest.text[count] == '.' ? count : 0};
+}
+
 /* Up to the bracket that closes one that was opened before; tags of struct types are quoted and
  * may have any. 0: there is none, because the name was cut. */
 static size_t count_type_arguments(struct rest rest)
@@ -247,6 +255,7 @@ static const struct rule {
     {"/", hidden_class, "_", false},
     {"+", hidden_class, "_", false},
     {".", hidden_class, "_", false},
+    {".llvm.", llvm_module, "_", false},
     {"#<Class:", ruby_address, "_", false},
     {"#<Module:", ruby_address, "_", false},
     {"lambda_method", dotnet_lambda, "_", false},
@@ -257,8 +266,8 @@ static const struct rule {
 /* The first of the rules whose texts begin with a letter, which follow each other. */
 static const struct rule *const rules_of[256] = {
     ['$'] = &rules[0],  ['L'] = &rules[9],  ['G'] = &rules[10], ['j'] = &rules[13],
-    ['/'] = &rules[15], ['+'] = &rules[16], ['.'] = &rules[17], ['#'] = &rules[18],
-    ['l'] = &rules[20], ['['] = &rules[21], ['('] = &rules[22],
+    ['/'] = &rules[15], ['+'] = &rules[16], ['.'] = &rules[17], ['#'] = &rules[19],
+    ['l'] = &rules[21], ['['] = &rules[22], ['('] = &rules[23],
 };
 
 /* The rule that applies at a place of the name, and what it found; NULL: none. */
