@@ -58,6 +58,8 @@ void table_add(struct table *table, const struct cell *cells)
 static void format_cell(const struct table *table, const struct column *column,
                         const struct cell *cell, struct buffer *out)
 {
+    if (cell->unknown)
+        return;
     switch (column->kind) {
     case COLUMN_CHANGE:
         units_add_change(out, &units_terminal, (double)cell->number, table->unit);
@@ -163,7 +165,9 @@ static void write_json_cell(const struct column *column, const struct cell *cell
                             struct json_writer *json)
 {
     json_write_key(json, column->key);
-    if (column->kind == COLUMN_NAME)
+    if (cell->unknown)
+        json_write_null(json);
+    else if (column->kind == COLUMN_NAME)
         json_write_bytes(json, cell->text, cell->length);
     else if (is_real(column))
         json_write_digits(json, cell->real, 6);
@@ -173,6 +177,8 @@ static void write_json_cell(const struct column *column, const struct cell *cell
 
 static void write_csv_cell(const struct column *column, const struct cell *cell, struct buffer *out)
 {
+    if (cell->unknown)
+        return;
     if (column->kind == COLUMN_NAME)
         text_escape_csv(out, cell->text, cell->length);
     else if (!is_real(column))

@@ -36,7 +36,8 @@ struct cell {
     };
     const char *text; /* of COLUMN_NAME; copied by table_add */
     size_t length;
-    bool quiet; /* not coloured: the change is noise */
+    bool quiet;   /* not coloured: the change is noise */
+    bool unknown; /* no number: nothing, and null in JSON */
 };
 
 #define TABLE_COLUMNS_MAX 16

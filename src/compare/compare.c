@@ -27,12 +27,18 @@ void comparison_release(struct comparison *comparison)
 
 static double contrast_variance(const struct compare_measure *measure, double factor)
 {
-    return measure->variance[COMPARE_NEW] + factor * factor * measure->variance[COMPARE_BASE];
+    const double *variance = measure->variance;
+    if (!(variance[COMPARE_BASE] >= 0 && variance[COMPARE_NEW] >= 0))
+        return NAN; /* of negative values, which are no counts */
+    return variance[COMPARE_NEW] + factor * factor * variance[COMPARE_BASE];
 }
 
-/* P(T > t) where a variance of zero means that the replicates never differed. */
+/* P(T > t) where a variance of zero means that the replicates never differed. Nothing is certain of
+ * values without a variance. */
 static double tail(double difference, double variance, double df)
 {
+    if (!(variance >= 0))
+        return 1;
     if (variance > 0)
         return numbers_t_tail(difference / sqrt(variance), df);
     return difference > 0 ? 0 : difference < 0 ? 1 : 0.5;
@@ -137,8 +143,9 @@ static void set_interval(struct compare_measure *measure, double alpha)
         }
         error = fmax(error, needed);
     }
-    measure->low = measure->change - t * error;
-    measure->high = measure->change + t * error;
+    bool known = isfinite(error);
+    measure->low = known ? measure->change - t * error : -INFINITY;
+    measure->high = known ? measure->change + t * error : INFINITY;
     set_growth_interval(measure, t);
 }
 

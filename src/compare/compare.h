@@ -39,8 +39,10 @@ struct compare_options {
 /* One quantity of one function, normalised. Infinite bounds are possible for growth. */
 struct compare_measure {
     double base, new_value, change;
-    double low, high; /* interval of the change; excludes 0 exactly for verdicts */
-    double growth;    /* new / base - 1; INFINITY without a base */
+    /* Interval of the change; excludes 0 exactly for verdicts, and is unbounded for negative
+     * values. */
+    double low, high;
+    double growth; /* new / base - 1; INFINITY without a base */
     double growth_low, growth_high;
     double p, adjusted; /* two-sided; adjusted by Benjamini-Hochberg */
     enum compare_verdict verdict;

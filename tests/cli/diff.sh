@@ -30,6 +30,11 @@ sed 's/f7 1000/f7 1500/; s/f8 1000/f8 1110/' steady.folded >slow.folded
 grep -o '"scale":.*' judged.html
 grep -o '"verdict":"[a-z]*"' judged.html | sort | uniq -c | tr -s ' '
 "$ASSAY" diff steady.folded slow.folded -o judged.svg && grep -o 'grey is not certain to have changed' judged.svg
+echo "== negative values have no interval"
+printf 'main;a 5\nmain;b -3\nmain;c 10\n' >before.folded
+printf 'main;a 15\nmain;b -13\nmain;c 10\n' >after.folded
+"$ASSAY" diff before.folded after.folded --normalize none --format csv | cut -d, -f1,5-8,14
+"$ASSAY" diff before.folded after.folded --normalize none --format json | jq -c '.rows[] | select(.function == "b") | [.low,.high,.p]'
 echo "== pictures"
 "$ASSAY" diff base.folded new.folded -o d.svg && grep -c '<svg' d.svg && python3 -c "import xml.dom.minidom as m; m.parse('d.svg')"
 "$ASSAY" diff base.folded new.folded -o d.html && grep -o '"kind":"diff"' d.html

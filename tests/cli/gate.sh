@@ -58,6 +58,9 @@ page; page --base-requests 100 --new-requests 50; page --normalize none
 echo "== bisect"
 "$ASSAY" gate bisect base.folded same.folded base.folded slow.folded slow2.folded || echo "exit $?"
 "$ASSAY" gate bisect base.folded same.folded && echo "exit $?"
+echo "== negative values are not within a limit by accident"
+printf 'main;a 500\nmain;b -300\nmain;c 900\n' >negative.folded
+gate --base negative.folded --new negative.folded --function '^b$' --max-share 5%
 echo "== bad input"
 : >empty.folded
 gate --base base.folded --new empty.folded 2>&1

@@ -13,7 +13,6 @@
 #include "base/log.h"
 #include "base/text.h"
 #include "cli/cli.h"
-#include "compare/picture/changes.h"
 #include "cli/compare/sides.h"
 #include "cli/file/diff_lines.h"
 #include "cli/input.h"
@@ -21,6 +20,7 @@
 #include "cli/table.h"
 #include "compare/cause.h"
 #include "compare/compare.h"
+#include "compare/picture/changes.h"
 #include "format/picture/pictures.h"
 #include "io/json_write.h"
 #include "profile/filter.h"
@@ -283,6 +283,8 @@ static struct judged judged(const struct diff_command *comparison, const struct 
 static int64_t bound(const struct diff_command *comparison, double value)
 {
     const struct judgement *judgement = &comparison->judgement;
+    if (!isfinite(value))
+        return 0;
     double scaled = value * changes_exposure(&judgement->table, &judgement->comparison);
     return scaled >= 9.2e18 ? INT64_MAX : scaled <= -9.2e18 ? INT64_MIN : llround(scaled);
 }
@@ -359,6 +361,8 @@ static void print_table(const struct diff_command *comparison, const struct diff
                                cell_text(row->entry->binary)};
         undecided = MAX(undecided, needed(measure));
         bool real = measure->verdict == COMPARE_GREW || measure->verdict == COMPARE_SHRANK;
+        cells[4].unknown = !isfinite(measure->low);
+        cells[5].unknown = !isfinite(measure->high);
         cells[0].quiet = cells[4].quiet = cells[5].quiet = !real;
         table_add(&table, cells);
     }
