@@ -7,7 +7,7 @@ of them fails at a time, at POINTS places. The server goes on, answers each requ
 acknowledged, also after kill -9. Failed allocations below 64 KiB may end it with a message. The same
 for the calls of a start: it starts, or says why not."""
 
-import argparse, http.client, os, re, signal, subprocess, sys, time
+import argparse, http.client, json, os, re, signal, subprocess, sys, time
 
 import load as loads
 from faults import ERRORS, Faults, spread
@@ -38,7 +38,7 @@ class Exercise:
     """The requests, one after the other, and what came of each."""
 
     def __init__(self, server, load):
-        self.server, self.load, self.number, self.day = server, load, 0, 0
+        self.server, self.load, self.number, self.day, self.spans = server, load, 0, 0, 0
         self.connection = None
 
     def request(self, method, path, body=None, headers=None):
@@ -94,12 +94,31 @@ class Exercise:
         self.day += 1
         return self.request("POST", f"/api/v1/push?service=old&from=now-{self.day}d", b"main;old 1\n")
 
+    def push_spans(self):
+        self.spans += 1
+        now_ns = time.time_ns()
+        spans = [{"traceId": f"{self.spans:028x}{i:04x}", "spanId": f"{i + 1:016x}", "name": "request", "kind": 2,
+                  "startTimeUnixNano": str(now_ns - 1_000_000), "endTimeUnixNano": str(now_ns)} for i in range(50)]
+        service = {"key": "service.name", "value": {"stringValue": "load0"}}
+        body = {"resourceSpans": [{"resource": {"attributes": [service]}, "scopeSpans": [{"spans": spans}]}]}
+        return self.request("POST", "/v1/traces", json.dumps(body), {"Content-Type": "application/json"})
+
+    def save(self):
+        """What people keep: files that are replaced as a whole."""
+        view = json.dumps({"name": "one", "address": f"/explore?n={self.number}"})
+        mark = json.dumps({"text": f"mark {self.number}"})
+        yield self.request("POST", "/api/v1/views", view, {"Content-Type": "application/json"})
+        yield self.request("POST", "/api/v1/marks", mark, {"Content-Type": "application/json"})
+        yield self.request("POST", "/api/v1/baselines?name=one&replace=true", b"main;leaf 1\n")
+
     def run(self):
-        statuses = [self.push(), self.push_large(), self.push(), self.push_old()]
+        statuses = [self.push(), self.push_large(), self.push(), self.push_old(), self.push_spans()]
+        # Of these, 201 says that something is new.
+        statuses += [200 if status == 201 else status for status in self.save()]
         for path in ["flame", "top", "profile", "labels", "series", "timeseries"]:
             service = f"large{self.number % 2}" if path in ("flame", "top", "profile") else "load0"
             statuses.append(self.request("GET", f"/api/v1/{path}?" + QUERY.format(service)))
-        for path in ["/api/v1/health", "/metrics", "/"]:
+        for path in ["/api/v1/requests", "/api/v1/health", "/metrics", "/"]:
             statuses.append(self.request("GET", path))
         return statuses
 
