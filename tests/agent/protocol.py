@@ -175,7 +175,8 @@ def put():
 def damage(model):
     """Some files of the spool, while nobody has it open."""
     chance = model.chance
-    files = [name for name in os.listdir("spool") if name.endswith(".batch")]
+    files = [name for name in os.listdir("spool")
+             if name.endswith(".batch") and os.path.isfile(f"spool/{name}")]
     for name in chance.sample(files, min(len(files), chance.choice([0, 0, 1, 2]))):
         path, batch = f"spool/{name}", name.removesuffix(".batch")
         data = bytearray(open(path, "rb").read())
