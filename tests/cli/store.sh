@@ -102,3 +102,9 @@ if "$ASSAY" store delete nowhere --query '{}' --from 0 --to now --yes 2>/dev/nul
 [ ! -e nowhere ]
 if "$ASSAY" store delete copy --query '{}' 2>said.txt; then exit 1; fi
 grep -F 'delete requires --query, --from and --to' said.txt >/dev/null
+
+# A password in a URL of the wrong form isn't repeated.
+for url in clickhouse:/me:secret@host/db 'clickhouse://me:secret@?x=1' clickhouse://me:secret@host/db; do
+    if "$ASSAY" store check "$url" 2>said.txt; then exit 1; fi
+    if grep secret said.txt; then exit 1; fi
+done

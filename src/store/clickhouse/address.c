@@ -168,10 +168,11 @@ int clickhouse_address_parse(const char *rest, struct clickhouse_address *ret_ad
                              struct error *error)
 {
     struct clickhouse_address address = {0};
+    /* Without the URL itself: who gets its form wrong may have put a password into it. */
     static const char form[] =
-        "The store's URL has the form clickhouse://USER@HOST:8123/DATABASE, not clickhouse:%.100s.";
+        "The store's URL must have the form clickhouse://USER@HOST:8123/DATABASE.";
     if (strncmp(rest, "//", 2))
-        return error_set(error, -EINVAL, form, rest);
+        return error_set(error, -EINVAL, form);
     const char *host = rest + 2, *end = host + strcspn(host, "/?");
     const char *at = memrchr(host, '@', (size_t)(end - host));
     const char *database = *end == '/' ? end + 1 : end;
@@ -183,7 +184,7 @@ int clickhouse_address_parse(const char *rest, struct clickhouse_address *ret_ad
     host = at ? at + 1 : host;
     int r = 0;
     if (host == end)
-        r = error_set(error, -EINVAL, form, rest);
+        r = error_set(error, -EINVAL, form);
     else if (strchr(address.user, ':'))
         r = error_set(error, -EINVAL,
                       "Passwords don't belong into the store's URL; use the "
