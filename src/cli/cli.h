@@ -27,6 +27,7 @@ int command_query(int argc, char **argv);
 int command_push(int argc, char **argv);
 int command_baseline(int argc, char **argv);
 int command_findings(int argc, char **argv);
+int command_rules(int argc, char **argv);
 int command_pin(int argc, char **argv);
 int command_simulated(int argc, char **argv);
 int command_token(int argc, char **argv);

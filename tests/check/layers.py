@@ -127,8 +127,8 @@ USES = {
     "server/grpc": "base io server/handler store",
     "server/saved": "base io query server/audit server/handler store",
     "server/rules": (
-        "base config io label profile query server/admission server/compare server/control "
-        "server/handler server/ingest server/query server/symbols store"
+        "base config http/client io label profile query server/admission server/compare "
+        "server/control server/handler server/ingest server/query server/symbols server/watch store"
     ),
     "server/watch": (
         "base compare io label profile query server/admission server/compare server/handler store"
@@ -168,7 +168,7 @@ USES = {
     ),
     "simulate": "base format format/otlp format/pprof http/client",
     "cli/service": (
-        "agent base capture cli config http/access http/client io query server server/audit spans "
+        "agent base capture cli config http/access http/client io query server server/admission server/audit server/rules spans "
         "store"
     ),
     "cli/simulate": "base cli config query simulate",

@@ -113,7 +113,8 @@ def try_operation(document, path, operation):
     base = [(n, values[n]) for n in needed]
     count = 0
     for extra in [None] + [n for n in names if n not in needed]:
-        pairs = base + ([(extra, VALUES[extra])] if extra else [])
+        words = [p["schema"].get("enum", [VALUES[extra]]) for p in listed if p["name"] == extra] if extra else []
+        pairs = base + ([(extra, VALUES[extra] if VALUES[extra] in words[0] else words[0][-1])] if extra else [])
         status = check_answer(document, operation, f"{path} {pairs}", ask(real, pairs))
         nobody = status == 404 and (
             extra in ("span_id", "trace_id")  # the function isn't there

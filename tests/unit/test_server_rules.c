@@ -358,12 +358,310 @@ static void histories_are_bounded(void **state)
     history_release(&history);
 }
 
+/* ---- alerts ---- */
+
+struct alerting {
+    struct alerts alerts;
+    struct rule_set *set;
+    int64_t elapsed_ns;
+};
+
+static void alerting_open(struct alerting *alerting, const char *text)
+{
+    char problems[4096];
+    *alerting = (struct alerting){.set = read_rules(text, problems)};
+    if (!alerting->set)
+        fail_msg("%s", problems);
+}
+
+static void alerting_close(struct alerting *alerting)
+{
+    alerts_release(&alerting->alerts);
+    rule_set_unref(alerting->set);
+}
+
+/* A round in which alert n has a value; NAN: it is not known. */
+static void alert_round(struct alerting *alerting, int minute, const char *service,
+                        const double *values, size_t count)
+{
+    _cleanup_labels_ struct labels labels = {0};
+    int64_t time_ns = START + minute * 60 * SECOND;
+    labels_set(&labels, "service_name", service);
+    alerts_begin(&alerting->alerts, time_ns, alerting->set->interval_ns, &alerting->elapsed_ns);
+    for (size_t i = 0; i < count; i++) {
+        const struct alert_rule *rule = &alerting->set->alerts[i];
+        struct alert_candidate candidate = {.tenant = "t",
+                                            .rule = rule,
+                                            .labels = &labels,
+                                            .active = values[i] > rule->above,
+                                            .value = values[i],
+                                            .summary = "s",
+                                            .link = "/l"};
+        if (!isnan(values[i]))
+            alerts_note(&alerting->alerts, alerting->set, &candidate, time_ns,
+                        alerting->elapsed_ns);
+    }
+    alerts_end(&alerting->alerts, alerting->set, time_ns, alerting->elapsed_ns);
+}
+
+#define SLI "slis: [{name: x, query: cpu}]\n"
+
+static enum alert_state state_of(const struct alerting *alerting)
+{
+    assert_int_equal(alerting->alerts.count, 1);
+    return alerting->alerts.list[0].state;
+}
+
+static void an_alert_waits_fires_and_resolves(void **state)
+{
+    (void)state;
+    struct alerting alerting;
+    const double good = 0, bad = 2, unknown = NAN;
+    alerting_open(&alerting, SLI "alerts: [{name: A, sli: x, above: 1, for: 2m, resolve_after: 2m, "
+                                 "no_data: 5m, runbook: /r}]\n"
+                                 "owners: [{service: sh.*, owner: us}]");
+    alert_round(&alerting, 0, "shop", &bad, 1);
+    assert_int_equal(state_of(&alerting), ALERT_PENDING);
+    alert_round(&alerting, 1, "shop", &good, 1); /* not for long enough */
+    assert_int_equal(alerting.alerts.count, 0);
+    for (int minute = 2; minute < 5; minute++) {
+        alert_round(&alerting, minute, "shop", &bad, 1);
+        assert_int_equal(state_of(&alerting), minute < 4 ? ALERT_PENDING : ALERT_FIRING);
+    }
+    const struct alert *alert = &alerting.alerts.list[0];
+    assert_string_equal(alert_label(alert, "owner"), "us");
+    assert_string_equal(alert_label(alert, "severity"), "ticket");
+    assert_string_equal(alert->runbook, "/r");
+    assert_true(alert_is_sent(alert));
+    /* Flapping, and times without data, resolve nothing. */
+    alert_round(&alerting, 5, "shop", &good, 1);
+    alert_round(&alerting, 6, "shop", &bad, 1);
+    for (int minute = 7; minute < 11; minute++)
+        alert_round(&alerting, minute, "shop", &unknown, 1);
+    alert_round(&alerting, 11, "shop", &good, 1);
+    assert_int_equal(state_of(&alerting), ALERT_FIRING);
+    alert_round(&alerting, 12, "shop", &good, 1);
+    assert_int_equal(state_of(&alerting), ALERT_RESOLVED);
+    assert_string_equal(alerting.alerts.list[0].reason, "condition no longer holds");
+    for (int minute = 13; minute < 16; minute++)
+        alert_round(&alerting, minute, "shop", &bad, 1);
+    assert_int_equal(alerting.alerts.count, 2); /* another one */
+    for (int minute = 16; minute < 22; minute++)
+        alert_round(&alerting, minute, "shop", &unknown, 1);
+    assert_string_equal(alerting.alerts.list[1].reason, "no data");
+    alert_round(&alerting, 24 * 60 + 60, "shop", &unknown, 1);
+    assert_int_equal(alerting.alerts.count, 0);
+    alerting_close(&alerting);
+}
+
+/* A clock that jumps ahead or back makes nothing fire or resolve. */
+static void clocks_dont_flap(void **state)
+{
+    (void)state;
+    struct alerting alerting;
+    const double good = 0, bad = 2;
+    alerting_open(&alerting, SLI "alerts: [{name: A, sli: x, above: 1, for: 10m, resolve_after: "
+                                 "10m}]");
+    alert_round(&alerting, 0, "shop", &bad, 1);
+    alert_round(&alerting, 600, "shop", &bad, 1);
+    assert_int_equal(state_of(&alerting), ALERT_PENDING);
+    alert_round(&alerting, 10, "shop", &bad, 1);
+    assert_int_equal(state_of(&alerting), ALERT_PENDING);
+    for (int minute = 11; minute < 20; minute++)
+        alert_round(&alerting, minute, "shop", &bad, 1);
+    assert_int_equal(state_of(&alerting), ALERT_FIRING);
+    alert_round(&alerting, 900, "shop", &good, 1);
+    assert_int_equal(state_of(&alerting), ALERT_FIRING);
+    alerting_close(&alerting);
+}
+
+static void inhibition_and_maintenance(void **state)
+{
+    (void)state;
+    struct alerting alerting;
+    char text[1024];
+    snprintf(text, sizeof(text),
+             SLI "alerts:\n- {name: A, sli: x, above: 1}\n"
+                 "- {name: B, sli: x, above: 1, inhibited_by: [A]}\n"
+                 "maintenance: [{from: '%lld', to: '%lld', service: till}]\n",
+             START / SECOND + 600, START / SECOND + 1200);
+    alerting_open(&alerting, text);
+    alert_round(&alerting, 0, "shop", (const double[]){0, 2}, 2);
+    assert_true(alert_is_sent(&alerting.alerts.list[0]));
+    uint64_t version = alerting.alerts.version;
+    alert_round(&alerting, 1, "shop", (const double[]){2, 2}, 2);
+    assert_int_equal(alerting.alerts.count, 2);
+    assert_true(alerting.alerts.list[0].inhibited && !alerting.alerts.list[1].inhibited);
+    assert_true(alerting.alerts.version > version);
+    alert_round(&alerting, 2, "shop", (const double[]){0, 2}, 2);
+    assert_true(alert_is_sent(&alerting.alerts.list[0]));
+    alert_round(&alerting, 11, "till", (const double[]){2, NAN}, 2);
+    assert_true(alerting.alerts.list[alerting.alerts.count - 1].muted);
+    alert_round(&alerting, 21, "till", (const double[]){2, NAN}, 2);
+    assert_false(alerting.alerts.list[alerting.alerts.count - 1].muted);
+    alerting_close(&alerting);
+}
+
+/* Budgets: one value in five minutes is bad, with 1% permitted: 20 times as fast as it may. */
+static void budgets_burn(void **state)
+{
+    (void)state;
+    struct fixture fixture;
+    fixture_open(&fixture, NULL);
+    for (int at = 0; at < 7200; at += 10)
+        write_window(&fixture, "shop", "a", CPU, at, 0, at >= 3600 && at % 300 < 60 ? 9e9 : 5e9);
+    set_rules(&fixture, "interval: 1m\ndelay: 0s\n"
+                        "slis: [{name: cores, query: cpu, window: 1m}]\n"
+                        "alerts: [{name: A, sli: cores, above: 0.7, objective: 0.99}]");
+    int fired = 0;
+    for (int at = 60; at <= 7200; at += 60) {
+        rules_round(fixture.rules, START + at * SECOND);
+        const struct alerts *alerts = &fixture.rules->alerts;
+        if (!fired && alerts->count)
+            fired = at;
+        if (at < 3600)
+            assert_int_equal(alerts->count, 0);
+    }
+    const struct alerts *alerts = &fixture.rules->alerts;
+    assert_int_equal(alerts->count, 1);
+    assert_int_equal(alerts->list[0].state, ALERT_FIRING);
+    assert_string_equal(alert_label(&alerts->list[0], "severity"), "page");
+    /* 4% of an hour are 2.4 minutes: the third bad one. */
+    assert_int_equal(fired, 3600 + 60 + 600);
+    assert_true(strstr(alerts->list[0].link, "/compare?query=cpu%7B") != NULL);
+    fixture_close(&fixture);
+}
+
+static void damaged_alerts(void **state)
+{
+    (void)state;
+    struct alerting alerting;
+    const double bad = 2;
+    _cleanup_buffer_ struct buffer file = {0};
+    alerting_open(&alerting, SLI "alerts: [{name: A, sli: x, above: 1}]");
+    alert_round(&alerting, 0, "sh\"op", &bad, 1);
+    alerts_group(&alerting.alerts, "http://h/", &alerting.alerts.list[0])->sent = 77;
+    alerts_write(&alerting.alerts, &file);
+    for (size_t i = 0; i <= file.length; i++)
+        for (int flip = i < file.length ? 8 : 0; flip >= 0; flip--) {
+            _cleanup_buffer_ struct buffer damaged = {0};
+            struct alerts alerts = {0};
+            struct error error = {0};
+            buffer_add(&damaged, file.data, flip < 8 ? file.length : i);
+            if (flip < 8 && i < file.length)
+                damaged.data[i] = (char)(damaged.data[i] ^ 1 << flip);
+            int r = alerts_read(&alerts, damaged.data, damaged.length, &error);
+            assert_true(r >= 0 || *error.text);
+            if (i == file.length) {
+                assert_int_equal(r, 0);
+                assert_string_equal(alerts.list[0].id, alerting.alerts.list[0].id);
+                assert_int_equal(alerts.list[0].state, ALERT_FIRING);
+                assert_true(labels_equal(&alerts.list[0].labels, &alerting.alerts.list[0].labels));
+                assert_int_equal(alerts.groups[0].sent, 77);
+            }
+            alerts_release(&alerts);
+        }
+    alerting_close(&alerting);
+}
+
+static void alerts_are_bounded(void **state)
+{
+    (void)state;
+    struct alerting alerting;
+    char service[32];
+    alerting_open(&alerting, SLI "alerts: [{name: A, sli: x, above: 1}]");
+    for (int i = 0; i < ALERTS_MAX + 3; i++) {
+        snprintf(service, sizeof(service), "s%d", i);
+        alert_round(&alerting, 0, service, (const double[]){2}, 1);
+        for (size_t k = 0; k < alerting.alerts.count; k++)
+            alerting.alerts.list[k].absent_ns = 0;
+    }
+    assert_int_equal(alerting.alerts.count, ALERTS_MAX);
+    assert_int_equal(alerting.alerts.dropped, 3);
+    alerting.alerts.list[5].state = ALERT_RESOLVED;
+    alert_round(&alerting, 1, "one more", (const double[]){2}, 1);
+    assert_int_equal(alerting.alerts.dropped, 3);
+    alerting_close(&alerting);
+}
+
+static void urls_are_allowed(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *entry, *url;
+        bool allowed;
+    } cases[] = {
+        {"http://h:1", "http://h:1", true},          {"http://h:1", "http://h:1/a?b", true},
+        {"http://h:1/", "http://h:1/a", true},       {"http://h", "http://h.evil/", false},
+        {"http://h", "http://h:81/", false},         {"http://h", "http://h@evil/", false},
+        {"http://h/", "http://h@evil/", false},      {"http://h:1", "http://h:11", false},
+        {"https://h/", "http://h/", false},          {"http://h/a", "http://h/ab", false},
+        {"http://h/a", "http://h/a/b", true},        {"http://h/a/", "http://h/a/../b", false},
+        {"http://h/a/", "http://h/a/%2E%2e/b", false}, {"http://h/a/", "http://h/a/\\..", false},
+        {"http://h:1/", "http://h:1", true},
+        {"http://", "http://h/", false},             {"http:/", "http://h/", false},
+        {"file:///", "file:///etc/passwd", false},   {"h", "http://h/", false},
+    };
+    for (size_t i = 0; i < ARRAY_LENGTH(cases); i++)
+        if (notify_allows(cases[i].entry, cases[i].url) != cases[i].allowed)
+            fail_msg("%s with %s", cases[i].url, cases[i].entry);
+}
+
+/* As computed with `printf 17.body | openssl dgst -sha256 -hmac secret`. */
+static void bodies_are_signed(void **state)
+{
+    (void)state;
+    char signature[128];
+    notify_sign("secret", 6, 17, "body", 4, signature);
+    assert_string_equal(signature, "t=17,v1=f18ccc91fb6b657e2c05d0ac01f32eafd8d15f9a2b19aa502d67d9d0f976b898");
+}
+
+static void wrong_alerts(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *text, *said;
+    } wrong[] = {
+        {"alerts: [{name: A}]", "either an sli or findings"},
+        {"alerts: [{name: A, sli: y, above: 1}]", "There is no SLI with the name y"},
+        {"alerts: [{name: A, sli: x}]", "needs above or below"},
+        {"alerts: [{name: A, findings: [leak], above: 1}]", "Only an alert over an SLI"},
+        {"alerts: [{name: A, findings: [fire]}]", "regression or leak"},
+        {"alerts: [{name: A, sli: x, above: 1, objective: 1}]", "below 1"},
+        {"alerts: [{name: a-b, sli: x, above: 1}]", "needs a name"},
+        {"alerts: [{name: A, sli: x, above: 1}, {name: A, sli: x, above: 1}]", "Two alerts"},
+        {"alerts: [{name: A, sli: x, above: 1, inhibited_by: [B]}]", "which does not exist"},
+        {"alerts: [{name: A, sli: x, above: 1, runbook: 'javascript:x'}]", "runbook"},
+        {"owners: [{service: '('}]", "service"},
+        {"owners: [{owner: a}]", "An owner needs"},
+        {"maintenance: [{from: 2026-01-02, to: 2026-01-01}]", "ends before it begins"},
+        {"maintenance: [{from: never, to: 2026-01-01}]", "never"},
+        {"notify: {alertmanagers: ['http://h:9093']}", "notify.allow permits no requests"},
+        {"notify: {alertmanagers: ['ftp://h'], allow: ['ftp://h']}", "http://"},
+        {"notify: {webhooks: [{url: 'http://h', secret_file: /nowhere}], allow: ['http://h']}",
+         "/nowhere"},
+        {"notify: {webhooks: [{}]}", "needs a url"},
+    };
+    for (size_t i = 0; i < ARRAY_LENGTH(wrong); i++) {
+        char text[1024], problems[4096];
+        snprintf(text, sizeof(text), SLI "%s", wrong[i].text);
+        assert_null(read_rules(text, problems));
+        if (!strstr(problems, wrong[i].said))
+            fail_msg("%s: %s", wrong[i].text, problems);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_kind_has_its_value), cmocka_unit_test(division_by_zero),
         cmocka_unit_test(clocks_and_restarts),      cmocka_unit_test(wrong_rules),
         cmocka_unit_test(damaged_history),          cmocka_unit_test(histories_are_bounded),
+        cmocka_unit_test(an_alert_waits_fires_and_resolves),
+        cmocka_unit_test(clocks_dont_flap),         cmocka_unit_test(inhibition_and_maintenance),
+        cmocka_unit_test(budgets_burn),             cmocka_unit_test(damaged_alerts),
+        cmocka_unit_test(alerts_are_bounded),       cmocka_unit_test(urls_are_allowed),
+        cmocka_unit_test(bodies_are_signed),        cmocka_unit_test(wrong_alerts),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -23,7 +23,7 @@ const pages = () => {
   const one = `/explore?query=${query('checkout')}`;
   return ['/', '/explore', `${one}&group=version`, one + flame('tree'), one + flame('table'), one + flame('sandwich'),
     `${one}&tab=who`, `${one}&tab=lines`, `${one}&tab=raw`, '/functions', `/compare?${changes()}`,
-    `/compare?${changes()}&layout=apart`, `/function?query=${query('checkout')}&name=render`, '/findings', '/files',
+    `/compare?${changes()}&layout=apart`, `/function?query=${query('checkout')}&name=render`, '/alerts', '/findings', '/files',
     '/recordings', '/agents', '/symbols', '/saved', '/triage', '/nothing-here', '/explore?from=nonsense', '/?from=1990-01-01&to=1990-01-02'];
 };
 

@@ -48,6 +48,7 @@ static const struct {
     {"/api/v1/pins", "from to", "GET"},
     {"/api/v1/pins", "", "POST"},
     {"/api/v1/pins/*", ""},
+    {"/api/v1/alerts", "service state"},
     {"/api/v1/slis", "name from to"},
     {"/api/v1/findings", "service state"},
     {"/api/v1/files/flame", "name names focus format max_nodes"},

@@ -56,14 +56,31 @@ static struct sli_state *state_of(struct rules *rules, const char *tenant)
     return state;
 }
 
+static void stop_notifiers(struct rules *rules)
+{
+    for (size_t i = 0; i < RULES_RECEIVERS_MAX; i++) {
+        notifier_stop(rules->notifiers[i]);
+        rules->notifiers[i] = NULL;
+    }
+}
+
+static void start_notifiers(struct rules *rules)
+{
+    for (size_t i = 0; rules->set && i < rules->set->notify.receiver_count; i++)
+        rules->notifiers[i] = notifier_start(rules, rules->set, i);
+}
+
 void rules_set(struct rules *rules, struct rule_set *set)
 {
     pthread_mutex_lock(&rules->round);
+    stop_notifiers(rules);
     pthread_mutex_lock(&rules->lock);
     release_states(rules);
     struct rule_set *old = rules->set;
     rules->set = set;
     pthread_mutex_unlock(&rules->lock);
+    if (rules->running)
+        start_notifiers(rules);
     pthread_mutex_unlock(&rules->round);
     rule_set_unref(old);
 }
@@ -114,6 +131,54 @@ static void save(struct rules *rules)
     pthread_mutex_lock(&rules->lock);
     rules->history.unsaved = true;
     pthread_mutex_unlock(&rules->lock);
+}
+
+/* ---- the alerts' file ---- */
+
+/* It says what receivers were told: without it, everything would be sent again. */
+static int load_alerts(struct rules *rules, struct error *error)
+{
+    _cleanup_buffer_ struct buffer path = {0}, text = {0};
+    struct error found = {0};
+    if (!rules->directory)
+        return 0;
+    buffer_printf(&path, "%s/" ALERTS_FILE, rules->directory);
+    if (access(buffer_text(&path), F_OK) < 0 && errno == ENOENT)
+        return 0;
+    int r = file_read(buffer_text(&path), FILE_BYTES_MAX, &text, &found);
+    if (r >= 0)
+        r = alerts_read(&rules->alerts, text.data, text.length, &found);
+    if (r < 0)
+        return error_set(error, r,
+                         "Failed to read the file %s: %s Repair it, or move it away: then alerts "
+                         "begin anew, and those that fire are sent again.",
+                         buffer_text(&path), found.text);
+    rules->last_ns = rules->alerts.last_ns;
+    rules->alerts.unsaved = false;
+    return 0;
+}
+
+void rules_save_alerts(struct rules *rules)
+{
+    _cleanup_buffer_ struct buffer path = {0}, text = {0};
+    struct error error = {0};
+    pthread_mutex_lock(&rules->saving);
+    pthread_mutex_lock(&rules->lock);
+    bool wanted = rules->alerts.unsaved && rules->directory;
+    rules->alerts.unsaved = false;
+    if (wanted)
+        alerts_write(&rules->alerts, &text);
+    pthread_mutex_unlock(&rules->lock);
+    if (wanted) {
+        buffer_printf(&path, "%s/" ALERTS_FILE, rules->directory);
+        if (file_write_atomic(buffer_text(&path), text.data, text.length, &error) < 0) {
+            log_debug("%s", error.text);
+            pthread_mutex_lock(&rules->lock);
+            rules->alerts.unsaved = true;
+            pthread_mutex_unlock(&rules->lock);
+        }
+    }
+    pthread_mutex_unlock(&rules->saving);
 }
 
 /* ---- rounds ---- */
@@ -198,6 +263,7 @@ static void begin_anew(struct rules *rules)
     pthread_mutex_lock(&rules->lock);
     history_release(&rules->history);
     rules->history.unsaved = true;
+    rules->alerts.last_ns = 0;
     pthread_mutex_unlock(&rules->lock);
 }
 
@@ -217,6 +283,9 @@ bool rules_round(struct rules *rules, int64_t now_ns)
             if (rules->last_ns && time_ns > rules->last_ns + interval_ns)
                 atomic_fetch_add(&rules->stats.late, 1);
             evaluate_all(rules, time_ns);
+            if (!atomic_load(&rules->server->stopping))
+                rules_alerts(rules, time_ns);
+            rules_save_alerts(rules);
             rules->last_ns = time_ns;
             atomic_fetch_add(&rules->stats.rounds, 1);
         }
@@ -244,13 +313,20 @@ int rules_open(struct server *server, const char *directory, struct rules **ret_
                struct error *error)
 {
     struct rules *rules = memory_zalloc(1, sizeof(*rules));
-    (void)error;
     rules->server = server;
     rules->directory = directory ? memory_strdup(directory) : NULL;
     pthread_mutex_init(&rules->round, NULL);
     pthread_mutex_init(&rules->lock, NULL);
+    pthread_mutex_init(&rules->saving, NULL);
     rules->saved_ns = monotonic_ns();
     load(rules);
+    int r = load_alerts(rules, error);
+    if (r < 0) {
+        free(rules->directory);
+        rules->directory = NULL;
+        rules_close(rules);
+        return r;
+    }
     *ret_rules = rules;
     return 0;
 }
@@ -262,6 +338,10 @@ int rules_start(struct rules *rules, struct error *error)
     if (r < 0) {
         rules->running = false;
         error_set_errno(error, r, "Failed to start the evaluation of rules");
+    } else {
+        pthread_mutex_lock(&rules->round);
+        start_notifiers(rules);
+        pthread_mutex_unlock(&rules->round);
     }
     return r;
 }
@@ -272,10 +352,14 @@ void rules_close(struct rules *rules)
         return;
     if (rules->running)
         pthread_join(rules->thread, NULL);
+    stop_notifiers(rules);
     save(rules);
+    rules_save_alerts(rules);
     release_states(rules);
     rule_set_unref(rules->set);
     history_release(&rules->history);
+    alerts_release(&rules->alerts);
+    pthread_mutex_destroy(&rules->saving);
     pthread_mutex_destroy(&rules->lock);
     pthread_mutex_destroy(&rules->round);
     free(rules->directory);
@@ -347,6 +431,14 @@ void rules_write_metrics(struct rules *rules, const char *tenant, struct buffer 
     for (size_t i = 0; i < rules->state_count; i++)
         if (!tenant || !strcmp(tenant, rules->states[i].tenant))
             write_absent(rules->set, &rules->states[i], out);
+    size_t alerts[ALERT_STATES] = {0};
+    for (size_t i = 0; i < rules->alerts.count; i++)
+        alerts[rules->alerts.list[i].state]++;
+    buffer_add_text(out, "# HELP assay_alerts Alerts of all tenants, by state.\n"
+                         "# TYPE assay_alerts gauge\n");
+    for (size_t i = 0; i < ALERT_STATES; i++)
+        buffer_printf(out, "assay_alerts{state=\"%s\"} %zu\n", alert_state_names[i], alerts[i]);
+    uint64_t dropped_alerts = rules->alerts.dropped;
     uint64_t dropped = rules->history.dropped;
     size_t series = rules->history.count;
     pthread_mutex_unlock(&rules->lock);
@@ -362,6 +454,13 @@ void rules_write_metrics(struct rules *rules, const char *tenant, struct buffer 
            "Evaluations that failed for lack of memory.", (double)atomic_load(&stats->failed));
     metric(out, "assay_rules_seconds_total", "counter", "Time spent on rules.",
            (double)atomic_load(&stats->busy_ns) / 1e9);
+    metric(out, "assay_alerts_dropped_total", "counter", "Alerts dropped for want of room.",
+           (double)dropped_alerts);
+    metric(out, "assay_notifications_sent_total", "counter", "Requests that receivers accepted.",
+           (double)atomic_load(&rules->notify_stats.sent));
+    metric(out, "assay_notifications_failed_total", "counter",
+           "Requests to receivers that failed, and are tried again.",
+           (double)atomic_load(&rules->notify_stats.failed));
     metric(out, "assay_sli_series", "gauge", "Series of SLIs that are kept.", (double)series);
     metric(out, "assay_sli_series_dropped_total", "counter",
            "Values of series that were not kept for want of room.", (double)dropped);

@@ -7,8 +7,10 @@
 
 #include <pthread.h>
 
+#include "server/rules/alerts.h"
 #include "server/rules/evaluate.h"
 #include "server/rules/history.h"
+#include "server/rules/notify.h"
 
 /* What an SLI of a tenant was last. */
 struct sli_state {
@@ -31,6 +33,10 @@ struct rules {
     struct sli_state *states;
     size_t state_count, state_capacity;
     struct history history;
+    struct alerts alerts;
+    pthread_mutex_t saving; /* over the file of alerts; taken before `lock` */
+    struct notifier *notifiers[RULES_RECEIVERS_MAX]; /* only while `running` */
+    struct notify_stats notify_stats;
     int64_t last_ns;       /* the time that was evaluated last */
     int64_t saved_ns;      /* when the history was, by the monotonic clock */
     bool rests;            /* keeps its share of a core */
@@ -53,4 +59,14 @@ bool rules_round(struct rules *rules, int64_t now_ns);
 /* Of all tenants, or of one. */
 void rules_write_metrics(struct rules *rules, const char *tenant, struct buffer *out);
 
-server_handler slis_list;
+/* Now, if they have changed; failures are tried again in the next round. */
+void rules_save_alerts(struct rules *rules);
+
+/* ---- alerts_evaluate.c ---- */
+
+/* States of alerts, after the SLIs of a time were evaluated. */
+void rules_alerts(struct rules *rules, int64_t time_ns);
+
+/* ---- slis_api.c, alerts_api.c ---- */
+
+server_handler slis_list, alerts_list;

@@ -42,6 +42,56 @@ struct sli_rule {
     uint32_t line;
 };
 
+/* ---- alerts (docs/alerts.md) ---- */
+
+#define RULES_ALERTS_MAX 200
+#define RULES_INHIBITORS_MAX 8
+#define RULES_OWNERS_MAX 1000
+#define RULES_MAINTENANCE_MAX 1000
+#define RULES_RECEIVERS_MAX 8
+#define RULES_SECRET_BYTES 4096
+
+struct regex;
+
+struct alert_rule {
+    const char *name, *severity, *runbook;
+    int sli;           /* -1: findings */
+    unsigned findings; /* bit per enum watch_kind */
+    double above, below; /* NAN: no such limit */
+    int64_t for_ns, resolve_ns, no_data_ns;
+    double objective;  /* NAN: every value counts by itself; else the share that must be good */
+    double fast, slow; /* burn rates */
+    const char *inhibited_by[RULES_INHIBITORS_MAX];
+    size_t inhibitor_count;
+};
+
+struct owner_rule {
+    struct regex *service;
+    const char *owner;
+};
+
+struct maintenance {
+    struct regex *service; /* NULL: all */
+    int64_t from_ns, to_ns;
+    const char *reason;
+};
+
+enum receiver_kind { RECEIVER_ALERTMANAGER, RECEIVER_WEBHOOK };
+
+struct receiver {
+    enum receiver_kind kind;
+    const char *url;
+    char *secret; /* of a webhook; NULL: not signed */
+    size_t secret_length;
+};
+
+struct notify_rules {
+    const char *external_url; /* before paths of links; "" */
+    struct receiver receivers[RULES_RECEIVERS_MAX];
+    size_t receiver_count;
+    int64_t group_wait_ns, group_interval_ns, repeat_ns;
+};
+
 /* What a file says. Read only, once it has been read. */
 struct rule_set {
     atomic_uint references;
@@ -49,12 +99,26 @@ struct rule_set {
     int64_t interval_ns, delay_ns;
     struct sli_rule *slis;
     size_t sli_count;
+    struct alert_rule *alerts;
+    size_t alert_count;
+    struct owner_rule *owners;
+    size_t owner_count;
+    struct maintenance *maintenance;
+    size_t maintenance_count;
+    struct notify_rules notify;
 };
 
 /* Everything that is wrong is added to `problems`, one line each; the result is NULL then. */
 struct rule_set *rule_set_read(const char *path, struct problems *problems);
 struct rule_set *rule_set_ref(struct rule_set *rules);
 void rule_set_unref(struct rule_set *rules); /* takes NULL */
+
+/* ---- alerts_read.c ---- */
+
+void alert_rules_read(struct rule_set *rules, struct settings *settings);
+void alert_rules_release(struct rule_set *rules);
+/* Whether an entry of the list of allowed URLs permits a URL. */
+bool notify_allows(const char *entry, const char *url);
 
 /* -1: there is none. */
 int rule_set_find(const struct rule_set *rules, const char *sli);

@@ -139,6 +139,7 @@ struct rule_set *rule_set_read(const char *path, struct problems *problems)
         settings_duration(&settings, "interval", SECOND_NS, 3600 * SECOND_NS, &rules->interval_ns);
         settings_duration(&settings, "delay", 0, 3600 * SECOND_NS, &rules->delay_ns);
         read_slis(rules, &settings);
+        alert_rules_read(rules, &settings);
         settings_close(&settings);
     }
     if (problems->count == before)
@@ -158,6 +159,7 @@ void rule_set_unref(struct rule_set *rules)
     if (!rules || atomic_fetch_sub(&rules->references, 1) != 1)
         return;
     free(rules->slis);
+    alert_rules_release(rules);
     yaml_tree_release(&rules->tree);
     free(rules);
 }

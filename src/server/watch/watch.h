@@ -124,4 +124,10 @@ int watch_look(struct watch *watch, const struct watch_look *look, struct error 
 
 /* ---- watch_api.c ---- */
 
+/* The path of the page that compares two selections. */
+void watch_write_comparison(struct buffer *out, const char *query, int64_t from_ns, int64_t to_ns,
+                            const char *base_query, int64_t base_from_ns, int64_t base_to_ns);
+/* The page that shows what a finding is made of. */
+void watch_write_link(struct buffer *out, const struct watch_finding *finding);
+
 server_handler marks_list, marks_post, findings_list;

@@ -154,31 +154,43 @@ static void add_encoded(struct buffer *out, const char *text)
             buffer_printf(out, "%%%02X", (unsigned char)*text);
 }
 
-static void add_side(struct buffer *out, const struct watch_finding *finding, const char *version,
-                     const char *prefix, int64_t from_ns, int64_t to_ns)
+static void add_range(struct buffer *out, const char *query, const char *prefix, int64_t from_ns,
+                      int64_t to_ns)
 {
-    _cleanup_buffer_ struct buffer query = {0};
-    buffer_printf(&query, "%s{service_name=", finding->type);
-    label_write_quoted(&query, finding->service);
-    if (*version) {
-        buffer_add_text(&query, ",version=");
-        label_write_quoted(&query, version);
-    }
-    buffer_add_char(&query, '}');
     buffer_printf(out, "%squery=", prefix);
-    add_encoded(out, buffer_text(&query));
+    add_encoded(out, query);
     buffer_printf(out, "&%sfrom=%lld&%sto=%lld", prefix, (long long)(from_ns / 1000000000), prefix,
                   (long long)((to_ns + 999999999) / 1000000000));
 }
 
-/* The page that shows what the finding is made of. */
-static void add_link(struct buffer *out, const struct watch_finding *finding)
+void watch_write_comparison(struct buffer *out, const char *query, int64_t from_ns, int64_t to_ns,
+                            const char *base_query, int64_t base_from_ns, int64_t base_to_ns)
 {
     buffer_add_text(out, "/compare?");
-    add_side(out, finding, finding->version, "", finding->from_ns, finding->to_ns);
+    add_range(out, query, "", from_ns, to_ns);
     buffer_add_char(out, '&');
-    add_side(out, finding, finding->base_version, "base_", finding->base_from_ns,
-             finding->base_to_ns);
+    add_range(out, base_query, "base_", base_from_ns, base_to_ns);
+}
+
+static void write_query(struct buffer *query, const struct watch_finding *finding,
+                        const char *version)
+{
+    buffer_printf(query, "%s{service_name=", finding->type);
+    label_write_quoted(query, finding->service);
+    if (*version) {
+        buffer_add_text(query, ",version=");
+        label_write_quoted(query, version);
+    }
+    buffer_add_char(query, '}');
+}
+
+void watch_write_link(struct buffer *out, const struct watch_finding *finding)
+{
+    _cleanup_buffer_ struct buffer query = {0}, base = {0};
+    write_query(&query, finding, finding->version);
+    write_query(&base, finding, finding->base_version);
+    watch_write_comparison(out, buffer_text(&query), finding->from_ns, finding->to_ns,
+                           buffer_text(&base), finding->base_from_ns, finding->base_to_ns);
 }
 
 static void put_number(struct json_writer *json, const char *key, double value)
@@ -206,7 +218,7 @@ static void put_leak(struct json_writer *json, const struct watch_finding *findi
 static void put_finding(struct json_writer *json, const struct watch_finding *finding)
 {
     _cleanup_buffer_ struct buffer link = {0};
-    add_link(&link, finding);
+    watch_write_link(&link, finding);
     json_write_object(json);
     json_member_text(json, "id", finding->id);
     json_member_text(json, "kind", watch_kind_names[finding->kind]);

@@ -77,7 +77,8 @@ function columnsOf(now: number, utc: boolean): Column<Finding>[] {
   ];
 }
 
-export function Findings({ route: { params } }: PageProps) {
+// As a part of another page, it has a lower heading.
+export function Findings({ route: { params }, part = false }: PageProps & { part?: boolean }) {
   const { utc } = useSettings();
   const sort = params.get('sort') ?? '-opened';
   const all = params.get('state') === 'all';
@@ -90,7 +91,7 @@ export function Findings({ route: { params } }: PageProps) {
   return (
     <div class="page">
       <div class="page-head">
-        <h1>Findings</h1>
+        {part ? <h2>Findings</h2> : <h1>Findings</h1>}
         <span class="space" />
         <button type="button" class="button" aria-pressed={all}
           onClick={() => show({ state: all ? undefined : 'all' })}>Closed, too</button>

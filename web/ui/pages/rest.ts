@@ -6,6 +6,7 @@ export { Agents } from './agents';
 export { Compare } from './compare';
 export { Explore } from './explore';
 export { Files } from './files';
+export { Alerts } from './alerts';
 export { Findings } from './findings';
 export { FunctionPage } from './function';
 export { Functions } from './functions';
