@@ -21,6 +21,13 @@ def turn(n):
 def main(turns): return sum(turn(i) for i in range(turns))
 """
 
+RUBY = """
+require 'stackprof'
+def make(n, i) = n.zero? ? 'v' * i : { "k#{i}" => [make(n - 1, i)], 'n' => i }
+def walk(x) = x.is_a?(Hash) ? x.sum { |_, v| walk(v) } : x.is_a?(Array) ? x.sum { |v| walk(v) } : x.to_s.size
+StackProf.run(mode: :cpu, interval: 200, raw: true, out: ARGV[0]) { 30_000.times { |i| walk(make(i % 30, i % 12)) } }
+"""
+
 
 def record(folder):
     """(name, file, the owner's command on it) for each tool that is here."""
@@ -63,6 +70,16 @@ def record(folder):
     if subprocess.run([python, "-c", program], cwd=folder, stdout=subprocess.DEVNULL).returncode == 0:
         show = f"import pstats; pstats.Stats({path!r}).sort_stats('tottime').print_stats(20)"
         found.append(("pstats", path, [python, "-c", show]))
+    if has("ruby") and has("stackprof"):
+        path = f"{folder}/stackprof.dump"
+        if subprocess.run(["ruby", "-e", RUBY, path], cwd=folder, stderr=subprocess.DEVNULL).returncode == 0:
+            with open(f"{path}.json", "wb") as out:
+                subprocess.run(["stackprof", "--json", path], stdout=out, check=True)
+            found.append(("stackprof", f"{path}.json", ["stackprof", "--text", path]))
+    if has("austin") and has("austin2speedscope"):
+        path = f"{folder}/load.austin"
+        if run("austin", "-i", "500us", "-o", path, turns=60, path=path):
+            found.append(("austin", path, ["austin2speedscope", path, f"{path}.json"]))
     return found
 
 
