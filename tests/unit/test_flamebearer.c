@@ -70,12 +70,19 @@ static void bad_input(void **state)
               "two profiles");
 }
 
+static void damage(void **state)
+{
+    (void)state;
+    survives_damage("cpu.json");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(bars_become_stacks),
         cmocka_unit_test(other_units),
         cmocka_unit_test(bad_input),
+        cmocka_unit_test(damage),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

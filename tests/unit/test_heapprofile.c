@@ -59,12 +59,19 @@ static void bad_input(void **state)
     must_fail("{\"head\":{\"children\":[", -EBADMSG, "");
 }
 
+static void damage(void **state)
+{
+    (void)state;
+    survives_damage("node20.heapprofile");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(real_file),
         cmocka_unit_test(keys_in_any_order),
         cmocka_unit_test(bad_input),
+        cmocka_unit_test(damage),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -94,6 +94,13 @@ static void bad_input(void **state)
     must_fail("{" FRAMES ",\"raw\":[-1]}", -EBADMSG, "");
 }
 
+static void damage(void **state)
+{
+    (void)state;
+    survives_damage("flat.json");
+    survives_damage("cpu.json");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -102,6 +109,7 @@ int main(void)
         cmocka_unit_test(without_stacks),
         cmocka_unit_test(stacks_and_lines),
         cmocka_unit_test(bad_input),
+        cmocka_unit_test(damage),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
