@@ -64,14 +64,14 @@ struct counts {
     unsigned long long samples, copies;
 };
 
-static int add_counts(int map, struct counts *counts)
+static int add_counts(int map, unsigned scratches, struct counts *counts)
 {
     static union {
         struct bpf_scratch_head head;
         char bytes[BPF_SCRATCH_BYTES];
     } scratch;
-    for (int cpu = 0; cpu < libbpf_num_possible_cpus(); cpu++) {
-        if (bpf_map_lookup_elem(map, &cpu, &scratch))
+    for (unsigned at = 0; at < scratches; at++) { /* several of each CPU */
+        if (bpf_map_lookup_elem(map, &at, &scratch))
             return fail("The sampler's counters");
         counts->samples += scratch.head.counters[BPF_COUNT_SAMPLES];
         counts->copies += scratch.head.counters[BPF_COUNT_COPIES];
@@ -89,7 +89,7 @@ static int tell_counters(char **ids)
         if (map < 0)
             continue; /* it has gone */
         if (!bpf_obj_get_info_by_fd(map, &info, &size) && !strcmp(info.name, "scratches") &&
-            add_counts(map, &counts))
+            add_counts(map, info.max_entries, &counts))
             return 1;
         close(map);
     }

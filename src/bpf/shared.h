@@ -79,6 +79,13 @@ struct bpf_mapping {
 
 #define BPF_RULES_MAX 16384
 
+/* Steps of walks that were taken before, by list of mappings and return address: see walk.bpf.h.
+ * Those of 2^BPF_STEPS_CODE_SHIFT bytes of code are in one page of memory. */
+#define BPF_STEPS_PAGE 256
+#define BPF_STEPS_PAGES_SHIFT 6
+#define BPF_STEPS_MAX (BPF_STEPS_PAGE << BPF_STEPS_PAGES_SHIFT)
+#define BPF_STEPS_CODE_SHIFT 14
+
 /* Hashes of stacks that user space knows, each at the place that its bits give: one that is written
  * over is sent again. */
 #define BPF_KNOWN_SHIFT 16

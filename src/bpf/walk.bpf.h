@@ -83,6 +83,7 @@ struct walk {
     /* A copy of a piece of the stack. */
     __u64 window_address;
     __u32 window_length;
+    __u64 word;     /* that was read beyond it */
     __u32 in_file; /* the code of the frame is in one */
     __u8 window[WINDOW_BYTES + 8];
 
@@ -114,6 +115,16 @@ TABLE(directory, __u32, BPF_DIRECTORY_MAX);
 TABLE(slots_used, __u32, BPF_SLOTS_MAX);
 TABLE(rules, struct unwind_rule, BPF_RULES_MAX);
 TABLE(pool, struct unwind_row, BPF_SLOT_ROWS); /* its real size is set before it is loaded */
+
+/* What a walk does at a return address: a quarter of a line of the cache instead of a mapping, an
+ * entry of the directory, and some rows. Lists have numbers of their own, and what a list says never
+ * changes, so nothing has to be taken back. CPUs share the table without a lock: the check tells an
+ * entry of which another one has written a part. */
+struct walk_step {
+    __u64 frame;
+    __u64 check; /* of address, list, frame and rule; the low 16 bits are the rule's number */
+};
+TABLE(steps, struct walk_step, BPF_STEPS_MAX);
 
 struct {
     __uint(type, BPF_MAP_TYPE_HASH);
@@ -158,20 +169,36 @@ static __always_inline int load_window(struct walk *walk, __u64 address)
     return 0;
 }
 
-static __always_inline int read_word(struct walk *walk, __u64 address, __u64 *ret_word)
+static __always_inline int word_in_window(const struct walk *walk, __u64 address, __u64 *ret_word)
 {
     __u64 offset = address - walk->window_address;
-    if (offset + 8 > walk->window_length || offset >= WINDOW_BYTES) {
-        if (load_window(walk, address))
-            return bpf_probe_read_user(ret_word, 8, (void *)address);
-        offset = address - walk->window_address;
-        if (offset + 8 > walk->window_length)
-            return bpf_probe_read_user(ret_word, 8, (void *)address);
-    }
+    if (offset + 8 > walk->window_length || offset > WINDOW_BYTES)
+        return -1;
     KEEP(offset);
     if (offset > WINDOW_BYTES)
         return -1;
-    *ret_word = *(__u64 *)(walk->window + offset);
+    *ret_word = *(const __u64 *)(walk->window + offset);
+    return 0;
+}
+
+/* A word beyond the window, into walk->word. A function of its own keeps the code of a step, which
+ * reads words at many places, in a few lines of the cache. */
+__noinline int read_far(struct walk *walk, __u64 address)
+{
+    if (!walk)
+        return -1;
+    if (!load_window(walk, address) && !word_in_window(walk, address, &walk->word))
+        return 0;
+    return (int)bpf_probe_read_user(&walk->word, 8, (void *)address);
+}
+
+static __always_inline int read_word(struct walk *walk, __u64 address, __u64 *ret_word)
+{
+    if (!word_in_window(walk, address, ret_word))
+        return 0;
+    if (read_far(walk, address))
+        return -1;
+    *ret_word = walk->word;
     return 0;
 }
 
@@ -496,6 +523,48 @@ static __always_inline void add_frame(struct walk *walk, __u64 frame)
 #include "bpf/hotspot.bpf.h"
 #include "bpf/v8.bpf.h"
 
+/* ---- steps that were taken before ---- */
+
+#define STEP_FACTOR 0x9e3779b97f4a7c15ull
+
+/* Where the step at a return address would be; NULL where it can't be one that is known. Walks that
+ * note which rows are in use look at these, and so do those through interpreters. */
+static __always_inline struct walk_step *step_place(const struct walk *walk, __u64 ip)
+{
+    struct walk_step *all =
+        walk->exact || walk->used || walk->runtime || !walk->count ? NULL : table(&steps);
+    __u64 page = ((ip >> BPF_STEPS_CODE_SHIFT) + walk->list) * STEP_FACTOR >>
+                 (64 - BPF_STEPS_PAGES_SHIFT);
+    __u64 place = page * BPF_STEPS_PAGE + (ip * STEP_FACTOR >> 32) % BPF_STEPS_PAGE;
+    KEEP(place);
+    return all ? &all[place & (BPF_STEPS_MAX - 1)] : NULL;
+}
+
+static __always_inline __u64 step_check(const struct walk *walk, __u64 ip, __u64 frame, __u32 rule)
+{
+    return (((ip * 31 + frame) * 31 + rule) * STEP_FACTOR + (__u64)walk->list * 65599) << 16 | rule;
+}
+
+/* The number of its rule; 0: the step is not known. */
+static __always_inline __u32 recall_step(const struct walk *walk, const struct walk_step *step,
+                                         __u64 ip, __u64 *ret_frame)
+{
+    if (!step)
+        return 0;
+    __u64 frame = *(volatile const __u64 *)&step->frame;
+    __u64 check = *(volatile const __u64 *)&step->check;
+    __u32 rule = check & 0xffff;
+    *ret_frame = frame;
+    return check == step_check(walk, ip, frame, rule) ? rule : 0;
+}
+
+static __always_inline void note_step(const struct walk *walk, struct walk_step *step, __u64 ip,
+                                      __u64 frame, __u32 rule)
+{
+    *(volatile __u64 *)&step->frame = frame;
+    *(volatile __u64 *)&step->check = step_check(walk, ip, frame, rule);
+}
+
 /* Adds the frame that the registers are in, and goes on to its caller. */
 __noinline int walk_step(struct walk *walk)
 {
@@ -503,7 +572,14 @@ __noinline int walk_step(struct walk *walk)
     struct unwind_rule *all_rules = table(&rules);
     if (!walk || !all_mappings || !all_rules)
         return UNWIND_END_NO_TABLE;
-    __u64 ip = walk->value[REGISTER_IP];
+    __u64 ip = walk->value[REGISTER_IP], frame = 0;
+    struct walk_step *step = step_place(walk, ip);
+    __u32 known = recall_step(walk, step, ip, &frame);
+    if (known && walk->count <= BPF_FRAMES_MAX) {
+        walk->in_file = 1;
+        add_frame(walk, frame);
+        return apply(walk, all_mappings, &all_rules[known & (BPF_RULES_MAX - 1)]);
+    }
     __u32 behind = !walk->exact || (!walk->count && walk->in_system_call);
     __u64 lookup = ip - (behind ? 1 : 0);
     int at = find_mapping(walk, all_mappings, lookup);
@@ -534,9 +610,9 @@ __noinline int walk_step(struct walk *walk)
     /* The call is meant, not what is behind it; but a signal's trampoline is never called. */
     if (number > 0 && rule->cfa == UNWIND_CFA_SIGNAL)
         back = 0;
-    __u64 frame = segment ? (__u64)segment << BPF_FRAME_SEGMENT_SHIFT |
-                                ((ip - back - mapping->offset) & BPF_FRAME_OFFSET_MASK)
-                          : BPF_FRAME_RAW | (ip - back);
+    frame = segment ? (__u64)segment << BPF_FRAME_SEGMENT_SHIFT |
+                          ((ip - back - mapping->offset) & BPF_FRAME_OFFSET_MASK)
+                    : BPF_FRAME_RAW | (ip - back);
     /* After all of the mapping has been read: it was this list's if it still is. */
     if (*(volatile unsigned int *)&mapping->list != walk->list)
         return UNWIND_END_NO_TABLE;
@@ -549,6 +625,8 @@ __noinline int walk_step(struct walk *walk)
         add_frame(walk, frame);
     if (script)
         add_frame(walk, walk->v8.word);
+    if (step && number > UNWIND_RULE_UNSUPPORTED)
+        note_step(walk, step, ip, frame, (__u32)number);
     int r = number < 0 ? -number : apply(walk, all_mappings, rule);
     return evaluates ? begin_evaluation(walk, mapping, low, r) : r;
 }
