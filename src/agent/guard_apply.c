@@ -114,6 +114,14 @@ static int apply(struct agent *agent, int64_t now_ns, struct error *error)
     return r < 0 ? r : apply_pause(agent, error);
 }
 
+/* Collectors that can measure less do so before the guard has to turn them off. */
+static void limit_collectors(struct agent *agent)
+{
+    for (size_t i = 1; i < agent->stats.collector_count; i++)
+        capture_limit_collector(agent->capture, agent->stats.collectors[i].name,
+                                guard_spare_share(&agent->guard, (unsigned)i));
+}
+
 /* The collectors of the capture, and those that nobody wants now. */
 static void set_types(struct agent *agent)
 {
@@ -204,6 +212,7 @@ int agent_guard_tick(struct agent *agent, int64_t now_ns, struct error *error)
     if (action == GUARD_CHANGED)
         announce(agent, guard->level > before);
     int r = apply(agent, now_ns, error);
+    limit_collectors(agent);
     pthread_mutex_lock(&agent->lock);
     agent->stats.guard = guard_stats(guard);
     memcpy(agent->stats.guard_why, agent->guard_why, sizeof(agent->guard_why));

@@ -861,3 +861,12 @@ int bpf_recorder_set_collector(struct bpf_recorder *bpf, const char *name, unsig
     }
     return -ENOENT;
 }
+
+void bpf_recorder_limit_collector(struct bpf_recorder *bpf, const char *name, double cost_share)
+{
+    for (size_t i = 0; i < bpf->collector_count; i++) {
+        struct collector *collector = &bpf->collectors[i];
+        if (!strcmp(collector->kind->name, name) && collector->kind->limit)
+            collector->kind->limit(collector->state, cost_share);
+    }
+}

@@ -90,6 +90,8 @@ int bpf_recorder_pause(struct bpf_recorder *bpf, bool pause);
 
 /* See capture_set_collector. */
 int bpf_recorder_set_collector(struct bpf_recorder *bpf, const char *name, unsigned rate_hz);
+/* See capture_limit_collector. */
+void bpf_recorder_limit_collector(struct bpf_recorder *bpf, const char *name, double cost_share);
 
 /* Waits, at most so long, and takes what has come. */
 int bpf_recorder_read(struct bpf_recorder *bpf, int timeout_ms);

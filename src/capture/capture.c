@@ -508,6 +508,12 @@ int capture_set_collector(struct capture *capture, const char *name, unsigned ra
                : -ENOENT;
 }
 
+void capture_limit_collector(struct capture *capture, const char *name, double cost_share)
+{
+    if (capture->backend == CAPTURE_BPF)
+        bpf_recorder_limit_collector(&capture->bpf, name, cost_share);
+}
+
 size_t capture_costs(const struct capture *capture, struct capture_cost *ret_costs)
 {
     const struct bpf_recorder *bpf = &capture->bpf;

@@ -112,6 +112,9 @@ const char *capture_shortcoming(struct capture *capture);
 /* Another rate for one collector, by its name: samples with stacks a second and CPU; 0 turns it off
  * until another is set. -ENOENT: it is not there. */
 int capture_set_collector(struct capture *capture, const char *name, unsigned rate_hz);
+/* What its programs may take of all CPUs, within its settings, where it can measure less for that.
+ */
+void capture_limit_collector(struct capture *capture, const char *name, double cost_share);
 /* Cost of each collector; "cpu" first. Returns how many of CAPTURE_COLLECTORS_MAX. */
 size_t capture_costs(const struct capture *capture, struct capture_cost *ret_costs);
 

@@ -370,6 +370,36 @@ static void test_other_rate(void **state)
     assert_int_equal(host.guard.state.divisor, 1);
 }
 
+/* Collectors get what all else leaves, before one is turned off. */
+static void test_spare_share(void **state)
+{
+    (void)state;
+    struct host host = host_of(2, 19, 2, true);
+    assert_true(guard_spare_share(&host.guard, 1) == usual.cpu_share);
+    host.load = 0.001;
+    host.types[0] = 0;
+    host.types[1] = 1;
+    host.still = 0.004;
+    seconds(&host, 10); /* all is to be learned */
+    assert_true(guard_spare_share(&host.guard, 1) == usual.cpu_share);
+    seconds(&host, 60);
+    assert_int_equal(host.guard.level, 0);
+    assert_true(guard_spare_share(&host.guard, 1) > 0.00199);
+    assert_true(guard_spare_share(&host.guard, 1) < 0.00201);
+    /* Its own cost doesn't matter; whatever it is, what is left is the same. */
+    host.load = 0.002;
+    seconds(&host, 20);
+    assert_true(guard_spare_share(&host.guard, 1) > 0.00199);
+    assert_true(guard_spare_share(&host.guard, 1) < 0.00201);
+    host.load = 0.0001;
+    host.still = 0.0065; /* more than is kept free for all */
+    seconds(&host, 20);
+    assert_int_equal(host.guard.level, 0);
+    assert_true(guard_spare_share(&host.guard, 1) > 0.00049);
+    assert_true(guard_spare_share(&host.guard, 1) < 0.00051);
+    assert_true(guard_spare_share(&host.guard, GUARD_TYPES_MAX) == usual.cpu_share);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -387,6 +417,7 @@ int main(void)
         cmocka_unit_test(test_upload),
         cmocka_unit_test(test_odd_clocks),
         cmocka_unit_test(test_other_rate),
+        cmocka_unit_test(test_spare_share),
     };
     return cmocka_run_group_tests_name("agent_guard", tests, NULL, NULL);
 }

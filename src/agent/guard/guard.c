@@ -22,6 +22,9 @@
 #define COLLECTOR_SHED_SHARE 0.7
 /* ... and at once when a sudden load makes them cost more than all may. */
 #define COLLECTOR_SPAN_NS (3 * SECOND_NS)
+/* They are asked to cost less before that, but not less than the second. */
+#define COLLECTOR_KEEP_SHARE 0.6
+#define COLLECTOR_LEAST_SHARE 0.05
 #define RETURN_SHARE 0.7
 #define MEMORY_SETTLE_NS (5 * SECOND_NS)
 #define DROP_AGAIN_NS (60 * SECOND_NS)
@@ -269,6 +272,21 @@ enum guard_action guard_tick(struct guard *guard, int64_t now_ns, const struct g
         return action;
     take_step(guard, guard->level - 1, now_ns);
     return GUARD_CHANGED;
+}
+
+double guard_spare_share(const struct guard *guard, unsigned type)
+{
+    double limit = guard->limits.cpu_share;
+    if (!guard->count || type >= GUARD_TYPES_MAX)
+        return limit;
+    size_t last = guard->count - 1, first = first_within(guard, CPU_SPAN_NS);
+    int64_t now_ns = guard->history[last].ns, passed_ns = now_ns - guard->history[first].ns;
+    if (now_ns - guard->began_ns < LEARNING_NS || passed_ns < COLLECTOR_SPAN_NS)
+        return limit;
+    const struct guard_cost *from = &guard->history[first].cost, *to = &guard->history[last].cost;
+    int64_t other_ns = (to->cpu_ns - to->type_ns[type]) - (from->cpu_ns - from->type_ns[type]);
+    double other = (double)other_ns / ((double)passed_ns * guard->cpus);
+    return fmin(fmax(COLLECTOR_KEEP_SHARE * limit - other, COLLECTOR_LEAST_SHARE * limit), limit);
 }
 
 struct guard_stats guard_stats(const struct guard *guard)

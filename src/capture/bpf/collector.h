@@ -56,6 +56,9 @@ struct collector_kind {
     int (*set_rate)(void *state, unsigned rate_hz);
     unsigned (*rate)(const void *state); /* the one that was set last, but for 0 */
 
+    /* Its programs may take this part of all CPUs, but never more than its settings permit. */
+    void (*limit)(void *state, double cost_share);
+
     /* CPU time of its programs so far. */
     struct bpf_cost (*cost)(const void *state);
     /* Losses by reason: adds to the list of CAPTURE_LOSSES_MAX. */

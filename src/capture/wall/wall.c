@@ -67,7 +67,6 @@ static const char *const lock_programs[] = {"assay_waking", "assay_contention_be
 static const char *const thread_programs[2][THREAD_PROGRAMS] = {
     {"assay_wall_fork", "assay_wall_exec", "assay_wall_exit", "assay_switch"},
     {"assay_wall_fork", "assay_wall_exec", "assay_wall_exit", "assay_switch_early"}};
-#define LATE_HOOK "sched_exit_tp"
 
 struct wall {
     struct wall_accounts accounts;
@@ -87,7 +86,8 @@ struct wall {
     int64_t look_cpu_ns;      /* CPU time of this thread when the last look began */
     int64_t tuned_ns;
 
-    double cost_share; /* that programs may take of all CPUs; 0: any */
+    double cost_share; /* that programs may take of all CPUs now; 0: any */
+    double cost_most;  /* by the settings */
     double share;      /* of the time, that is measured */
     bool resting;      /* not in this slice */
     int64_t slice_ns;  /* since when */
@@ -214,7 +214,7 @@ static int try_hook(struct wall *wall, const struct collector_setup *setup, bool
 
 static int load_probes(struct wall *wall, const struct collector_setup *setup, struct error *error)
 {
-    int r = bpf_sampler_without(LATE_HOOK) ? -ENOTSUP : try_hook(wall, setup, false, error);
+    int r = bpf_sampler_without(WALL_LATE_HOOK) ? -ENOTSUP : try_hook(wall, setup, false, error);
     if (r == -ENOTSUP)
         r = try_hook(wall, setup, true, error);
     if (r < 0)
@@ -264,7 +264,7 @@ static int wall_start(const struct collector_setup *setup, void **ret_state, str
     wall->seen = memory_zalloc(BPF_THREADS_MAX, sizeof(*wall->seen));
     wall->cpus = (unsigned)MAX(sysconf(_SC_NPROCESSORS_ONLN), 1);
     wall->tuned_ns = wall->epoch_ns = wall->slice_ns = wall->changed_ns = monotonic_ns();
-    wall->cost_share = setup->collect->cost_share;
+    wall->cost_share = wall->cost_most = setup->collect->cost_share;
     wall->share = 1;
     wall->sleepers_most = SLEEPERS_START;
     int r = load_probes(wall, setup, error);
@@ -583,6 +583,13 @@ static int wall_set_rate(void *state, unsigned rate_hz)
     return r;
 }
 
+static void wall_limit(void *state, double cost_share)
+{
+    struct wall *wall = state;
+    if (wall->cost_most > 0 && cost_share > 0)
+        wall->cost_share = fmin(cost_share, wall->cost_most);
+}
+
 static struct bpf_cost wall_cost(const void *state)
 {
     const struct wall *wall = state;
@@ -616,6 +623,7 @@ const struct collector_kind wall_collector = {
     .settle = wall_settle,
     .rate = wall_rate,
     .set_rate = wall_set_rate,
+    .limit = wall_limit,
     .cost = wall_cost,
     .losses = wall_losses,
 };

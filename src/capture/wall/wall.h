@@ -13,6 +13,9 @@
 #include "bpf/wall.h"
 #include "capture/bpf/collector.h"
 
+/* The tracepoint behind context switches (Linux 6.16); without it, that before them is used. */
+#define WALL_LATE_HOOK "sched_exit_tp"
+
 /* "running", "runnable", "lock": as the label has it. */
 const char *wall_state_name(enum bpf_state state);
 
