@@ -17,9 +17,11 @@
 
 #include "base/memory.h"
 #include "capture/abilities_try.h"
+#include "capture/bpf/sampler.h"
 #include "capture/ptrace/sampler.h"
 #include "capture/ptrace/stopped.h"
 #include "capture/record/rowcache.h"
+#include "capture/wall/wall.h"
 
 #define SYSCTL "/proc/sys/kernel/"
 #define FIX_CAPABILITIES                                                                           \
@@ -29,8 +31,8 @@
 struct trials {
     uint64_t capabilities;
     int perf_own, perf_all, perf_kernel, perf_cycles, perf_ring;
-    int bpf_program, bpf_ring, bpf_own, bpf_all;
-    struct error bpf_error;
+    int bpf_program, bpf_ring, bpf_own, bpf_all, bpf_waits;
+    struct error bpf_error, waits_error;
     int ptrace_child, ptrace_other;
     struct error ptrace_error;
     int kernel_symbols;
@@ -52,6 +54,8 @@ static void try_all(struct trials *trials)
     trials->bpf_own = try_bpf_sampler(false, &trials->bpf_error);
     trials->bpf_all =
         trials->bpf_own < 0 ? trials->bpf_own : try_bpf_sampler(true, &trials->bpf_error);
+    trials->bpf_waits =
+        trials->bpf_all < 0 ? trials->bpf_all : try_bpf_waits(&trials->waits_error);
     trials->ptrace_child = try_ptrace_child(&trials->ptrace_error);
     trials->ptrace_other = try_ptrace_other();
 }
@@ -215,6 +219,28 @@ static void find_bpf(struct abilities *abilities, const struct trials *trials)
               ? "The kernel copies stacks, which costs more than walking them in the kernel."
               : "Stacks are walked and added up in the kernel, at the lowest cost.",
           refused ? FIX_CAPABILITIES : "");
+}
+
+static void find_waits(struct abilities *abilities, const struct trials *trials)
+{
+    bool works = trials->bpf_waits == 0;
+    bool late = works && kernel_has_tracepoint(WALL_LATE_HOOK) && !bpf_sampler_without(WALL_LATE_HOOK);
+    bool locks = works && kernel_has_tracepoint("contention_begin");
+    means(add(abilities, "wall-time",
+              !works  ? ABILITY_NO
+              : late  ? ABILITY_OK
+                      : ABILITY_LIMITED,
+              "%s", !works ? (trials->bpf_all ? "requires bpf-sampler" : trials->waits_error.text)
+                    : late ? (locks ? "behind context switches, with locks of the kernel"
+                                    : "behind context switches, without locks of the kernel")
+                           : (locks ? "before context switches, with locks of the kernel"
+                                    : "before context switches, without locks of the kernel")),
+          !works ? "The modes of waits (wall, lock, io ...) and `assay triage` can't record; the agent "
+                   "samples CPU time alone."
+          : late ? "Waits are recorded by state, with the stacks of long waits."
+                 : "Waits are recorded by state; long waits may lack their stack (Linux 6.16 has "
+                   "sched_exit_tp).",
+          "");
 }
 
 /* ---- perf events ---- */
@@ -475,6 +501,7 @@ void abilities_find(struct abilities *ret_abilities)
     find_kernel(abilities);
     find_user(abilities, &trials);
     find_bpf(abilities, &trials);
+    find_waits(abilities, &trials);
     find_perf(abilities, &trials);
     find_ptrace(abilities, &trials);
     find_kernel_symbols(abilities, &trials);

@@ -38,7 +38,7 @@ struct abilities {
     struct ability_command commands[ABILITY_COMMANDS];
 };
 
-/* Takes some tens of milliseconds, starts and ends child processes, and leaves nothing behind but
+/* Takes some tenths of a second, starts and ends child processes, and leaves nothing behind but
  * the cache's directory. */
 void abilities_find(struct abilities *ret_abilities);
 

@@ -3,6 +3,7 @@
 
 #include "capture/abilities_try.h"
 
+#include <bpf/btf.h>
 #include <fcntl.h>
 #include <inttypes.h>
 #include <linux/bpf.h>
@@ -127,7 +128,7 @@ int try_bpf_ring_buffer(void)
     return bpf_call(BPF_MAP_CREATE, &attributes);
 }
 
-int try_bpf_sampler(bool everybody, struct error *error)
+static int try_capture(bool everybody, unsigned modes, struct error *error)
 {
     struct capture *capture = NULL;
     pid_t self = getpid();
@@ -137,12 +138,33 @@ int try_bpf_sampler(bool everybody, struct error *error)
                                       .frequency_hz = 1,
                                       .kernel = true,
                                       .user = true,
+                                      .modes = modes,
                                       .backend = CAPTURE_BPF,
                                       .unwind_pool_bytes = 1};
     int r = capture_new(&options, &capture, error);
     if (!r)
         capture_free(capture);
     return r;
+}
+
+int try_bpf_sampler(bool everybody, struct error *error)
+{
+    return try_capture(everybody, CAPTURE_CPU, error);
+}
+
+int try_bpf_waits(struct error *error)
+{
+    return try_capture(true, CAPTURE_WALL, error);
+}
+
+bool kernel_has_tracepoint(const char *name)
+{
+    char typedef_name[128];
+    snprintf(typedef_name, sizeof(typedef_name), "btf_trace_%s", name);
+    struct btf *types = btf__load_vmlinux_btf();
+    bool found = types && btf__find_by_name_kind(types, typedef_name, BTF_KIND_TYPEDEF) > 0;
+    btf__free(types);
+    return found;
 }
 
 /* ---- ptrace ---- */

@@ -24,6 +24,10 @@ int try_bpf_program(void);
 int try_bpf_ring_buffer(void);
 /* Loads and attaches the sampler itself. */
 int try_bpf_sampler(bool everybody, struct error *error);
+/* ... and with it the programs that follow waits. */
+int try_bpf_waits(struct error *error);
+/* By the kernel's type information. */
+bool kernel_has_tracepoint(const char *name);
 
 /* Traces a child of ours, as recordings do. */
 int try_ptrace_child(struct error *error);

@@ -71,6 +71,16 @@ jq -r '[.checks[].name] | length > 15, length == (unique | length)' own.json
 [ "$(state own.json kernel)" = ok ]
 [[ $(jq -r '.checks[] | select(.name == "kernel") | .found' own.json) == "$(uname -r) on x86_64" ]]
 
+# Recordings agree with what it says of waits; without the hook behind context switches it is limited.
+waits=$(state own.json wall-time)
+if [ "$waits" != no ]; then
+    "$ASSAY" record -q -m wall -d 0.2 -o waits.pb.gz -- sleep 0.1
+    ASSAY_BPF_WITHOUT=sched_exit_tp "$ASSAY" doctor -f json >early.json || true
+    [ "$(state early.json wall-time)" = limited ]
+else
+    jq -e '.checks[] | select(.name == "wall-time") | .found != ""' own.json >/dev/null
+fi
+
 echo "== without privilege"
 if [ "$(id -u)" -eq 0 ]; then
     # By its descriptor: the path to it may be for root only.
