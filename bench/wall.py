@@ -1,12 +1,13 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """What wall-clock profiling costs per context switch, beside bcc's offcputime and `perf sched
-record` in the same run. For each rate of switches, and each tool in turn: the CPU time that the
+record` in the same run; and what the agent takes of all CPUs. For each rate of switches, and each tool in turn: the CPU time that the
 load took more per switch than without a tool, plus the tool's own, as ns per switch and as a part
 of all CPUs. By the kernel's accounts, the time of assay's programs per switch, all of them together
 and sampled waits included. Requires root."""
 
 import argparse
+import json
 import os
 import shutil
 import signal
@@ -114,6 +115,37 @@ def measure(load, rate, seconds, command):
             "rate": switches / seconds}
 
 
+def measure_agent(build, load, rate, directory, windows=3):
+    """The part of all CPUs that the agent takes beside such a load, in each window of ten seconds but
+    the first, and whether it still measures wall-clock time at the end."""
+    assay, data = os.path.join(build, "assay"), f"{directory}/agent-{rate}"
+    log = open(f"{directory}/agent-{rate}.log", "w+")
+    agent = subprocess.Popen([assay, "agent", "--server", "http://127.0.0.1:9", "--data", data],
+                             stderr=log)
+    while "Sampling by" not in open(log.name).read():
+        if agent.poll() is not None:
+            raise SystemExit(open(log.name).read())
+        time.sleep(0.1)
+    time.sleep(20)  # what runs here has been learned by then
+    other = subprocess.Popen([load, str(rate), str(10 * (windows + 2))], stdout=subprocess.DEVNULL)
+    time.sleep(10)
+    shares = []
+    for _ in range(windows):
+        own, began = used(agent.pid), time.monotonic()
+        time.sleep(10)
+        shares.append((used(agent.pid) - own) / 1e9 / (time.monotonic() - began) / CPUS)
+    status = json.loads(subprocess.run([assay, "agent", "status", "--data", data, "--json"], check=True,
+                                       capture_output=True).stdout)
+    for process in (other, agent):
+        process.kill()
+        process.wait()
+    return shares, status["collectors"]["wall"]["on"]
+
+
+def used(pid):
+    return cpu_ns([pid]) + sum(time_ns for time_ns, _ in programs([pid]).values())
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--build", required=True)
@@ -161,6 +193,13 @@ def main():
             open(stats, "w").write(before)
         print(f"\nBPF programs, by the kernel: {found['bpf']:.0f} ns per switch at "
               f"{found['rate']:.0f} switches/s, sampled waits included (bar: {BAR_NS} without them)")
+        for rate in RATES[1:]:
+            shares, on = measure_agent(options.build, load, rate, directory)
+            text = ", ".join(f"{share:.2%}" for share in shares)
+            print(f"The agent at {rate} switches/s: {text} of all CPUs in windows of 10 s; wall-clock "
+                  f"time is {'on' if on else 'off'} (bar: {BAR_AGENT:.0%})", flush=True)
+            if max(shares) > BAR_AGENT:
+                missed.append(f"the agent takes {max(shares):.2%} at {rate}/s")
         if found["bpf"] > BAR_NS:
             missed.append(f"{found['bpf']:.0f} ns per switch; the bar is {BAR_NS}")
     for text in missed:
