@@ -153,7 +153,7 @@ static void set_interval(struct compare_measure *measure, double alpha)
 static double more_seconds(const struct compare_measure *measure, double alpha, double seconds)
 {
     double error = sqrt(contrast_variance(measure, 1));
-    double needed = (numbers_t_quantile(alpha / 2, NUMBERS_NORMAL_DF) + 0.8416) * error;
+    double needed = (numbers_t_quantile(alpha / 2, measure->df) + 0.8416) * error;
     double factor = needed / fabs(measure->change);
     return fmax((factor * factor - 1) * seconds, 0);
 }

@@ -28,7 +28,7 @@ sed 's/f7 1000/f7 1500/; s/f8 1000/f8 1110/' steady.folded >slow.folded
 "$ASSAY" diff steady.folded slow.folded -n 1 --format csv --normalize none --base-requests 10 --new-requests 10 | cut -d, -f1,8-10
 "$ASSAY" diff steady.folded slow.folded -o judged.html --normalize requests --base-requests 10 --new-requests 20
 grep -o '"scale":.*' judged.html
-grep -o '"verdict":"[a-z]*"' judged.html | sort | uniq -c | tr -s ' '
+sed 's/"self":{[^}]*}//g' judged.html | grep -o '"verdict":"[a-z]*"' | sort | uniq -c | tr -s ' '
 "$ASSAY" diff steady.folded slow.folded -o judged.svg && grep -o 'grey is not certain to have changed' judged.svg
 echo "== negative values have no interval"
 printf 'main;a 5\nmain;b -3\nmain;c 10\n' >before.folded

@@ -41,13 +41,13 @@ static struct gate_check *add_check(struct gate_result *result, const struct gat
     return &result->checks[result->count++];
 }
 
-/* Time on each side until a difference as large as `distance` would be certain. */
-static double time_needed(const struct judge *judge, double distance, double variance, double alpha)
+/* How much more it takes until a difference as large as `distance` would be certain four times out
+ * of five. Longer recordings have longer windows, so the degrees of freedom stay the same. */
+static double more_needed(double distance, double variance, double df, double alpha)
 {
-    const double *covered = judge->table->seconds;
-    double needed = (numbers_t_quantile(alpha, NUMBERS_NORMAL_DF) + 0.8416) * sqrt(variance);
+    double needed = (numbers_t_quantile(alpha, df) + 0.8416) * sqrt(variance);
     double factor = distance > 0 ? needed / distance : INFINITY;
-    return fmax((factor * factor - 1) * fmax(covered[0], covered[1]), 0);
+    return fmax(factor * factor - 1, 0);
 }
 
 static bool matches(const struct gate_limit *limit, const struct compare_row *row)
@@ -82,8 +82,9 @@ struct growth {
  * chance than one does. */
 struct growths {
     struct growth *list;
-    double *p;
-    size_t count, list_capacity, p_capacity;
+    double *p;   /* of a growth beyond the limit */
+    double *any; /* of any growth, two-sided */
+    size_t count, list_capacity, p_capacity, any_capacity;
 };
 
 static void add_growth(struct growths *growths, const struct comparison *comparison,
@@ -91,14 +92,16 @@ static void add_growth(struct growths *growths, const struct comparison *compari
 {
     array_reserve(growths->list, growths->list_capacity, growths->count + 1);
     array_reserve(growths->p, growths->p_capacity, growths->count + 1);
+    array_reserve(growths->any, growths->any_capacity, growths->count + 1);
+    growths->any[growths->count] = fmin(2 * compare_exceeds(comparison, growth->measure, 1), 1);
     growths->list[growths->count] = *growth;
     growths->p[growths->count++] =
         compare_exceeds(comparison, growth->measure, 1 + growth->limit->limit);
 }
 
 /* `alpha`: the level that a p-value had to reach. The interval is at the same one, so that its
- * lower end is above the limit exactly when the limit is failed. */
-static void judge_growth_of(struct judge *judge, const struct growth *growth, double p,
+ * lower end is above the limit exactly when the limit is failed. `grew`: there is a growth. */
+static void judge_growth_of(struct judge *judge, const struct growth *growth, double p, bool grew,
                             double alpha)
 {
     const struct gate_limit *limit = growth->limit;
@@ -112,8 +115,9 @@ static void judge_growth_of(struct judge *judge, const struct growth *growth, do
                                .growth = measure->growth,
                                .p = p};
     compare_growth_interval(measure, alpha, &check.change_low, &check.change_high);
-    bool grew = measure->verdict == COMPARE_GREW ||
-                (!growth->row && measure->change > 0 && measure->p <= rate);
+    /* Certain in the whole graph, or among the limits and nearly certain to be beyond. */
+    grew = (grew && p <= 2 * rate) || measure->verdict == COMPARE_GREW ||
+           (!growth->row && measure->change > 0 && measure->p <= rate);
     if (p <= alpha) {
         check.outcome = GATE_FAILED;
         check.change_low = fmax(check.change_low, limit->limit);
@@ -125,8 +129,8 @@ static void judge_growth_of(struct judge *judge, const struct growth *growth, do
         double factor = 1 + limit->limit;
         double variance =
             measure->variance[COMPARE_NEW] + factor * factor * measure->variance[COMPARE_BASE];
-        check.more_seconds =
-            time_needed(judge, measure->new_value - factor * measure->base, variance, alpha);
+        check.more =
+            more_needed(measure->new_value - factor * measure->base, variance, measure->df, alpha);
     }
     if (check.outcome != GATE_PASSED || !growth->row || limit->function)
         add_check(judge->result, &check);
@@ -166,9 +170,8 @@ static void judge_sensitivity(struct judge *judge, const struct comparison *comp
     if (check.value <= wanted)
         return;
     double factor = check.value / wanted;
-    const double *covered = judge->table->seconds;
     check.outcome = GATE_UNDECIDED;
-    check.more_seconds = (factor * factor - 1) * fmax(covered[0], covered[1]);
+    check.more = factor * factor - 1;
     add_check(judge->result, &check);
 }
 
@@ -208,10 +211,12 @@ static int judge_growths(struct judge *judge, const struct gate_limits *limits, 
     _cleanup_free_ double *adjusted = memory_alloc((growths.count + 1) * sizeof(*adjusted));
     size_t found = numbers_false_discovery(growths.p, growths.count, rate, adjusted);
     double alpha = rate * (double)MAX(found, (size_t)1) / (double)MAX(growths.count, (size_t)1);
+    numbers_false_discovery(growths.any, growths.count, rate, adjusted);
     for (size_t i = 0; !r && i < growths.count; i++)
-        judge_growth_of(judge, &growths.list[i], growths.p[i], alpha);
+        judge_growth_of(judge, &growths.list[i], growths.p[i], adjusted[i] <= rate, alpha);
     free(growths.list);
     free(growths.p);
+    free(growths.any);
     return r;
 }
 
@@ -275,8 +280,8 @@ static int judge_value(struct judge *judge, const struct gate_limit *limit, stru
         else if (below > rate)
             check.outcome = GATE_UNDECIDED;
         if (check.outcome == GATE_UNDECIDED)
-            check.more_seconds = time_needed(judge, fabs(measure->new_value - bound),
-                                             measure->variance[COMPARE_NEW], rate);
+            check.more = more_needed(fabs(measure->new_value - bound),
+                                     measure->variance[COMPARE_NEW], measure->df, rate);
         add_check(judge->result, &check);
     }
     return 0;
@@ -313,17 +318,19 @@ int gate_judge(const struct compare_table *table, const struct gate_options *opt
             r = judge_value(&judge, &limits->limits[i], error);
     if (r < 0)
         return r;
-    for (size_t i = 0; i < result.count; i++) {
-        if (table->level) /* more time is not more snapshots */
-            result.checks[i].more_seconds = 0;
-        result.failed += result.checks[i].outcome == GATE_FAILED;
-        result.undecided += result.checks[i].outcome == GATE_UNDECIDED;
-        result.more_seconds = fmax(result.more_seconds, result.checks[i].more_seconds);
-    }
     double seconds = fmax(table->seconds[0], table->seconds[1]);
-    if (seconds > 0)
-        result.more_samples =
-            result.more_seconds / seconds * fmax(table->samples[0], table->samples[1]);
+    double samples = fmax(table->samples[0], table->samples[1]), more = 0;
+    for (size_t i = 0; i < result.count; i++) {
+        struct gate_check *check = &result.checks[i];
+        if (table->level || isnan(check->more)) /* more time is not more snapshots */
+            check->more = 0;
+        check->more_seconds = seconds > 0 ? check->more * seconds : 0;
+        result.failed += check->outcome == GATE_FAILED;
+        result.undecided += check->outcome == GATE_UNDECIDED;
+        more = fmax(more, check->more);
+    }
+    result.more_seconds = seconds > 0 ? more * seconds : 0;
+    result.more_samples = samples > 0 ? more * samples : 0;
     result.outcome = result.failed ? GATE_FAILED : result.undecided ? GATE_UNDECIDED : GATE_PASSED;
     if (result.count)
         qsort(result.checks, result.count, sizeof(*result.checks), compare_checks);

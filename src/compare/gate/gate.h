@@ -63,7 +63,9 @@ struct gate_check {
     double growth;
     enum gate_outcome outcome;
     double p;
-    double more_seconds; /* to settle an undecided one; INFINITY: it is as large as the limit */
+    /* What would settle an undecided one, beside what there is on each side: as a multiple of it,
+     * and in covered seconds (0: unknown). INFINITY: it is as large as the limit. */
+    double more, more_seconds;
 };
 
 struct gate_options {

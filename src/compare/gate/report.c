@@ -67,11 +67,14 @@ static void add_sentence(struct buffer *out, const struct gate_check *check)
     else
         buffer_printf(out, "%.4g", check->limit->limit);
 time:
-    if (check->outcome == GATE_UNDECIDED && isfinite(check->more_seconds) &&
-        check->more_seconds > 0) {
-        buffer_add_text(out, "; about ");
+    if (check->outcome != GATE_UNDECIDED || !isfinite(check->more) || !(check->more > 0))
+        return;
+    buffer_add_text(out, "; about ");
+    if (check->more_seconds > 0) {
         add_time(out, check->more_seconds);
         buffer_add_text(out, " more on each side would settle it");
+    } else {
+        buffer_printf(out, "%.1f times the samples on each side would settle it", 1 + check->more);
     }
 }
 
