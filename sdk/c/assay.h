@@ -34,7 +34,7 @@ extern "C" {
 #define ASSAY_SPAN_ID_BYTES 8
 #define ASSAY_SAMPLED 1 /* a trace flag of W3C */
 
-/* What a span has to restore at its end, in the caller's memory. Its fields are the library's. */
+/* State that a span restores at its end, in the caller's memory. Its fields are the library's. */
 struct assay_span {
     unsigned char before[28];
     unsigned int order;

@@ -5,7 +5,7 @@
 
 #define ASSAY_KEYS_MAX 256
 
-/* What happens once in a process. */
+/* Work that happens once in a process. */
 void assay_prepare(void);
 void assay_publish_begin(void);
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the process publishes about itself: the process context, a mapping that is called OTEL_CTX,
-// with a header that leads to a message. Readers take the time in the header for a version: 0 while
-// it changes.
+// Publishes the process's description of itself: the process context, a mapping that is called
+// OTEL_CTX, with a header that leads to a message. Readers take the time in the header for a
+// version: 0 while it changes.
 
 #include "c/assay.h"
 

@@ -17,7 +17,7 @@
 #include "c/internal.h"
 #include "c/record.h"
 
-/* What readers look for, in the dynamic symbol table. */
+/* The symbol that readers look for, in the dynamic symbol table. */
 __attribute__((visibility("default"))) __thread struct assay_record *otel_thread_ctx_v1;
 
 struct thread_state {
@@ -204,7 +204,7 @@ void assay_attach(struct assay_span *span, const unsigned char trace_id[ASSAY_TR
     end_change(record);
 }
 
-/* What was begun within this span and never ended goes with it; one that has ended already is not
+/* Spans begun within this one and never ended end with it; one that has ended already is not
  * the thread's last. */
 int assay_end(struct assay_span *span)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What unwinding starts from, of the function that this is inlined into. x86-64 only. */
+/* Initial registers for unwinding, of the function that this is inlined into. x86-64 only. */
 #pragma once
 
 #include <stdint.h>

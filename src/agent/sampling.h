@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the agent samples while nothing is wrong: the rates and collectors of its settings, changed
- * by the server's order within this host's limits. The guard takes from that what costs too much.
+ * The agent's sampling while it is within its budget: the rates and collectors of its settings,
+ * changed by the server's order within this host's limits. The guard takes from that what costs too
+ * much.
  */
 #pragma once
 

@@ -137,7 +137,7 @@ static __always_inline int read_record(struct context_scratch *scratch, __u64 ad
     return (int)bpf_probe_read_user(scratch->record + at_once, left, (void *)(address + at_once));
 }
 
-/* What is in the record, once its header and attributes are here. An enum above. */
+/* Classifies a record after its header and attributes were read. An enum above. */
 static __always_inline int take_record(struct context_scratch *scratch,
                                        struct bpf_sample_context *found, __u32 number, __u32 bytes)
 {

@@ -211,7 +211,7 @@ static long copy_page(__u32 index, void *context)
         state->holes = 0;
         return 0;
     }
-    /* What is below the stack pointer may be in a page that was never touched, and so may be the
+    /* Memory below the stack pointer may be in a page that was never touched, and so may be the
      * frame of a function that has just begun. */
     if (!done && state->parts == settings.parts - 1) {
         state->sp += length;
@@ -328,7 +328,7 @@ static __always_inline void note_context(struct scratch *scratch, int read)
     }
 }
 
-/* What the current thread works on. */
+/* The context of the current thread. */
 static __always_inline void take_context(struct scratch *scratch)
 {
     __u32 number = scratch->walk.context;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* What the program of sampled events and user space share: `id` of a sample is the number of its
+/* Shared by the program of sampled events and user space: `id` of a sample is the number of its
  * event, `value` how many events it stands for. */
 #pragma once
 

@@ -97,7 +97,7 @@ static __always_inline __s64 pages_of(const void *memory, __u32 kind)
     return count;
 }
 
-/* What is there when a process is seen first is not known to be new. */
+/* Memory that exists when a process is first seen isn't known to be new. */
 static __always_inline void take_in(__u32 pid, const void *memory)
 {
     struct bpf_faults_process process = {.memory = (__u64)memory};

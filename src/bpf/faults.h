@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* What the program of new memory and user space share. */
+/* Shared by the program of new memory and user space. */
 #pragma once
 
 #include "bpf/shared.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* What the programs of heap profiles and user space share. */
+/* Shared by the programs of heap profiles and user space. */
 #pragma once
 
 #include "bpf/shared.h"

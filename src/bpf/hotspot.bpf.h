@@ -76,7 +76,7 @@ static __always_inline __u64 hotspot_find_blob(const struct bpf_hotspot *machine
 #define LETTERS_VTABLE 0x656c62617476ull      /* "vtable chunks" */
 #define LETTERS_HANDLES 0x6148646f6874654dull /* "MethodHandles adapters" */
 
-/* What code is, by the first letters of its name. Most frames of a walk have the same. */
+/* The kind of code, by the first letters of its name. Most frames of a walk have the same. */
 static __always_inline __u32 hotspot_kind_of(struct walk *walk, __u64 name)
 {
     struct hotspot_walk *state = &walk->hotspot;

@@ -91,7 +91,8 @@ static __always_inline __u64 python_word(struct walk *walk, const struct bpf_pyt
     return BPF_FRAME_PYTHON | code.identity << BPF_PYTHON_UNIT_BITS | unit;
 }
 
-/* What was added in this call belongs to an outer one: this one has no frames yet, or any more. */
+/* The frames added in this call belong to an outer one: this one has no frames yet, or no longer.
+ */
 static __always_inline int python_undo(struct walk *walk)
 {
     struct python_walk *own = &walk->python;

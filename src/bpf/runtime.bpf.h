@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* What the walks of all runtimes need: their descriptions, reads, and sending what was met. */
+/* Shared by the walks of all runtimes: descriptions, reads, and sending code objects. */
 #pragma once
 
 #include "bpf/shared.h"

@@ -72,7 +72,7 @@ struct bpf_python {
     unsigned short unused[5];
 };
 
-/* Who evaluates an entry frame: this or anything above. */
+/* The owner of an entry frame is this value or above. */
 #define BPF_PYTHON_OWNER_ENTRY 3
 
 enum bpf_runtime_kind {

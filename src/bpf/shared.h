@@ -158,7 +158,7 @@ struct bpf_stack_event {
     /* The frames follow, 8 bytes each, innermost first; plain addresses in a kernel stack. */
 };
 
-/* What the thread worked on. */
+/* The thread's context. */
 struct bpf_sample_context {
     unsigned char trace_id[16]; /* zeros: it is in no span */
     unsigned char span_id[8];

@@ -59,7 +59,7 @@ static __always_inline void send_chosen(void *ctx, struct task_struct *task,
     cpu->sent_ns += bpf_ktime_get_ns() - time_ns;
 }
 
-/* Who has had this CPU: not the last one, which may be a thread of the kernel that ran for a
+/* The main user of this CPU: not the last one, which may be a thread of the kernel that ran for a
  * moment, but the one that ran for the longest time lately. */
 static __always_inline __u32 note_runner(struct bpf_wall_cpu *cpu, __u32 tgid, __u64 now_ns)
 {
@@ -197,8 +197,9 @@ int assay_switch(__u64 *ctx)
     return ctx[0] ? take_switch(ctx, bpf_get_current_task_btf()) : 0;
 }
 
-/* Who ends a wait for a lock: both are in futex(), so the waker is not an interrupt that happened
- * to come while another thread ran. The wait is sent for certain when it is long enough by now. */
+/* The waker of a wait for a lock: both are in futex(), so the waker is not an interrupt that
+ * happened to come while another thread ran. The wait is sent for certain when it is long enough by
+ * now. */
 SEC("tp_btf/sched_waking")
 int assay_waking(__u64 *ctx)
 {

@@ -82,7 +82,7 @@ struct bpf_thread_end {
     struct bpf_thread thread;
 };
 
-/* What a CPU does: a line of the cache each. */
+/* The state of a CPU: a cache line each. */
 #define BPF_WALL_CPUS 1024
 struct bpf_wall_cpu {
     unsigned int tgid;                /* of the thread that it runs; 0: it is idle */

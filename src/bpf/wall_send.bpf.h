@@ -157,7 +157,7 @@ static __always_inline __u64 sleeper_word(struct task_struct *task, __u64 addres
                : word;
 }
 
-/* What it works on: the same steps as context_read_thread(). */
+/* The thread's context: the same steps as context_read_thread(). */
 static __always_inline int read_sleeper_context(struct context_scratch *scratch,
                                                 struct bpf_sample_context *found,
                                                 struct task_struct *task, __u32 number)

@@ -117,7 +117,7 @@ static __always_inline int meet_thread(struct bpf_thread *thread, struct task_st
     return 1;
 }
 
-/* What a thread that left the CPU by itself waits for, by the system call that it is in. */
+/* The cause of a voluntary wait, by the system call that the thread is in. */
 static __always_inline __u32 blocked_state(struct task_struct *task)
 {
     const struct pt_regs *registers = (void *)bpf_task_pt_regs(task);

@@ -27,7 +27,7 @@
 #define FIX_CAPABILITIES                                                                           \
     "sudo setcap cap_bpf,cap_perfmon,cap_sys_ptrace,cap_dac_read_search+ep $(command -v assay)"
 
-/* What the trials said; codes are 0 or negative. */
+/* Results of the trials; codes are 0 or negative. */
 struct trials {
     uint64_t capabilities;
     int perf_own, perf_all, perf_kernel, perf_cycles, perf_ring;
@@ -54,8 +54,7 @@ static void try_all(struct trials *trials)
     trials->bpf_own = try_bpf_sampler(false, &trials->bpf_error);
     trials->bpf_all =
         trials->bpf_own < 0 ? trials->bpf_own : try_bpf_sampler(true, &trials->bpf_error);
-    trials->bpf_waits =
-        trials->bpf_all < 0 ? trials->bpf_all : try_bpf_waits(&trials->waits_error);
+    trials->bpf_waits = trials->bpf_all < 0 ? trials->bpf_all : try_bpf_waits(&trials->waits_error);
     trials->ptrace_child = try_ptrace_child(&trials->ptrace_error);
     trials->ptrace_other = try_ptrace_other();
 }
@@ -224,23 +223,27 @@ static void find_bpf(struct abilities *abilities, const struct trials *trials)
 static void find_waits(struct abilities *abilities, const struct trials *trials)
 {
     bool works = trials->bpf_waits == 0;
-    bool late = works && kernel_has_tracepoint(WALL_LATE_HOOK) && !bpf_sampler_without(WALL_LATE_HOOK);
+    bool late =
+        works && kernel_has_tracepoint(WALL_LATE_HOOK) && !bpf_sampler_without(WALL_LATE_HOOK);
     bool locks = works && kernel_has_tracepoint("contention_begin");
-    means(add(abilities, "wall-time",
-              !works  ? ABILITY_NO
-              : late  ? ABILITY_OK
-                      : ABILITY_LIMITED,
-              "%s", !works ? (trials->bpf_all ? "requires bpf-sampler" : trials->waits_error.text)
-                    : late ? (locks ? "behind context switches, with locks of the kernel"
-                                    : "behind context switches, without locks of the kernel")
-                           : (locks ? "before context switches, with locks of the kernel"
-                                    : "before context switches, without locks of the kernel")),
-          !works ? "The modes of waits (wall, lock, io ...) and `assay triage` can't record; the agent "
-                   "samples CPU time alone."
-          : late ? "Waits are recorded by state, with the stacks of long waits."
-                 : "Waits are recorded by state; long waits may lack their stack (Linux 6.16 has "
-                   "sched_exit_tp).",
-          "");
+    means(
+        add(abilities, "wall-time",
+            !works ? ABILITY_NO
+            : late ? ABILITY_OK
+                   : ABILITY_LIMITED,
+            "%s",
+            !works ? (trials->bpf_all ? "requires bpf-sampler" : trials->waits_error.text)
+            : late ? (locks ? "behind context switches, with locks of the kernel"
+                            : "behind context switches, without locks of the kernel")
+                   : (locks ? "before context switches, with locks of the kernel"
+                            : "before context switches, without locks of the kernel")),
+        !works
+            ? "The modes of waits (wall, lock, io ...) and `assay triage` can't record; the agent "
+              "samples CPU time alone."
+        : late ? "Waits are recorded by state, with the stacks of long waits."
+               : "Waits are recorded by state; long waits may lack their stack (Linux 6.16 has "
+                 "sched_exit_tp).",
+        "");
 }
 
 /* ---- perf events ---- */

@@ -22,7 +22,7 @@
 #define STACKS_BYTES_DEFAULT (32u << 20)
 /* Of unwind rules the kernel has room for a number; files share them, but they are never fewer. */
 #define RULES_MAX (BPF_RULES_MAX - 1024)
-/* What a walk or an event on its way in another CPU can take, at the very most. */
+/* An upper bound for a walk or an event in progress on another CPU. */
 #define SETTLE_US 20000
 /* Events are read for at most so long: they may come as fast as they are read, and there is more to
  * do. The second is for when all of them are wanted. */
@@ -118,7 +118,7 @@ static void introduce_all(struct bpf_recorder *bpf, int64_t until_cpu_ns)
     free(later);
 }
 
-/* What the processes are that exist already: from here on, events say what changes. */
+/* Reads the existing processes; from here on, events report changes. */
 static void learn(struct bpf_recorder *bpf, const struct bpf_sampler_options *options,
                   bool learn_all)
 {
@@ -671,7 +671,7 @@ static void take_record(void *context, const struct perf_record *record)
     }
 }
 
-/* What happened to a process before a sample of it is in the rings when the sample is in its own.
+/* Events of a process before a sample of it are in the rings when the sample is in its own.
  */
 static void collect(struct bpf_recorder *bpf, uint64_t until_ns)
 {
@@ -795,8 +795,8 @@ int bpf_recorder_read(struct bpf_recorder *bpf, int timeout_ms)
     size_t count = 1 + perf_sampler_descriptors(bpf->events, polls + 1, POLLS_MAX - 1);
     if (poll(polls, count, timeout_ms) < 0 && errno != EINTR)
         return -errno;
-    /* What happens to processes is taken up to where their samples have been read: one that is still
-     * in the ring is not to meet the mappings of a later time. */
+    /* What happens to processes is taken up to where their samples have been read: one that is
+     * still in the ring is not to meet the mappings of a later time. */
     uint64_t until_ns = (uint64_t)monotonic_ns();
     bool more = bpf_sampler_read(bpf->sampler, READ_NS, take_event, bpf) > 0;
     if (more || until_ns < bpf->taken_ns)

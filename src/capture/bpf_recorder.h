@@ -82,7 +82,7 @@ void bpf_recorder_limit(struct bpf_recorder *bpf, unsigned events, unsigned fork
 /* With all that can be known up to now. */
 void bpf_recorder_settle(struct bpf_recorder *bpf);
 
-/* What was measured until now doesn't count. */
+/* Discards all measurements so far. */
 void bpf_recorder_begin(struct bpf_recorder *bpf);
 
 /* No more samples until it is called with false. */

@@ -309,7 +309,7 @@ int capture_set_rate(struct capture *capture, unsigned frequency_hz, struct erro
                                            : -ENOTSUP;
     if (r < 0)
         return error_set_errno(error, r, "Failed to set the sampling rate to %u Hz", frequency_hz);
-    /* What was taken since the last look stands for what it stood for. */
+    /* Samples taken so far keep the period that they were taken with. */
     recorder_set_rate(&capture->recorder, frequency_hz, (uint64_t)monotonic_ns());
     capture->recorder.period_set = true;
     return 0;
@@ -478,7 +478,7 @@ bool capture_kernel_hidden(const struct capture *capture)
 
 const char *capture_shortcoming(struct capture *capture)
 {
-    /* Who could have had BPF wants to know why not. */
+    /* Explains to privileged users why BPF isn't used. */
     if (capture->no_bpf.text[0] && capture->no_bpf.code != -EPERM &&
         capture->no_bpf.code != -EACCES) {
         snprintf(capture->shortcoming, sizeof(capture->shortcoming), "%s Sampling by %s instead.",
@@ -534,7 +534,7 @@ size_t capture_costs(const struct capture *capture, struct capture_cost *ret_cos
     return bpf->collector_count + 1;
 }
 
-/* That programs ran; -1 without anybody who has it measured. */
+/* Run time of the programs, all together; -1 if nobody has the kernel measure it. */
 static int64_t bpf_ns(const struct capture *capture)
 {
     struct capture_cost costs[CAPTURE_COLLECTORS_MAX];
@@ -687,8 +687,8 @@ static size_t add_refused(const struct shares *shares, const struct excess_list 
         const struct share *share = &shares->list[i];
         if (!share->refused)
             continue;
-        ret_list[count] = (struct capture_excess){
-            .user = share->owner, .what = what, .count = share->refused};
+        ret_list[count] =
+            (struct capture_excess){.user = share->owner, .what = what, .count = share->refused};
         snprintf(ret_list[count].cgroup, sizeof(ret_list[count].cgroup), "%s",
                  excess_cgroup(noted, what, share->owner));
         count++;

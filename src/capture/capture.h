@@ -112,7 +112,8 @@ const char *capture_shortcoming(struct capture *capture);
 /* Another rate for one collector, by its name: samples with stacks a second and CPU; 0 turns it off
  * until another is set. -ENOENT: it is not there. */
 int capture_set_collector(struct capture *capture, const char *name, unsigned rate_hz);
-/* What its programs may take of all CPUs, within its settings, where it can measure less for that.
+/* Limits a collector's programs to a share of all CPUs, if it can measure less, within its
+ * settings.
  */
 void capture_limit_collector(struct capture *capture, const char *name, double cost_share);
 /* Cost of each collector; "cpu" first. Returns how many of CAPTURE_COLLECTORS_MAX. */

@@ -75,7 +75,7 @@ enum profile_detail input_filter_detail(const struct filter_options *filter);
 int input_type(const struct profile *profile, const char *name, const char *command,
                unsigned *ret_type);
 
-/* What to call an input in titles: its path, or "standard input" for "-". */
+/* The name of an input in titles: its path, or "standard input" for "-". */
 const char *input_name(const char *path);
 
 /* A sentence on stderr, "assay: " before it; returns EXIT_FAILED. */

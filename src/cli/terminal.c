@@ -101,7 +101,7 @@ static size_t side(size_t cells, size_t otherwise)
     return cells ? MIN(cells, (size_t)TERMINAL_SIDE_MAX) : otherwise;
 }
 
-/* What is on the terminal is not known any more. */
+/* The contents of the terminal are no longer known. */
 static void forget_screen(struct terminal *terminal)
 {
     struct winsize size = {0};
@@ -192,7 +192,7 @@ static unsigned take_signals(struct terminal *terminal)
             stop(terminal);
             events |= TERMINAL_SIZE;
         } else if (signal_number == SIGCONT) {
-            /* Whoever had the terminal in between may have changed it. */
+            /* Another program may have changed the terminal in between. */
             enter(terminal);
             events |= TERMINAL_SIZE;
         } else if (signal_number == SIGWINCH) {
@@ -239,7 +239,7 @@ unsigned terminal_wait(struct terminal *terminal, int other_fd, int timeout_ms)
     return events;
 }
 
-/* What the last byte of a sequence with the given number means. */
+/* The meaning of the last byte of a sequence with the given number. */
 static int sequence_key(char last, unsigned number)
 {
     static const int letters[26] = {

@@ -7,7 +7,7 @@
 
 #include "compare/table.h"
 
-/* What values are divided by. */
+/* The divisor of values. */
 enum compare_normalize {
     COMPARE_PER_SECOND, /* of covered time */
     COMPARE_PER_TOTAL,  /* shares */

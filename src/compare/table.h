@@ -46,7 +46,7 @@ struct compare_replicate {
     double requests;
 };
 
-/* What a function took in a replicate; replicates without any have no cell. */
+/* A function's value in a replicate; zero values have no cell. */
 struct compare_cell {
     uint32_t function, replicate;
     double self, total;

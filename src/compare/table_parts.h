@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the files that build a table share. */
+/* Shared by the files that build a table. */
 #pragma once
 
 #include "base/idtable.h"

@@ -29,7 +29,7 @@ struct series {
     double *cluster[COMPARE_SIDES];  /* by cluster: influence on the side's rate */
 };
 
-/* What is estimated of a measure before the graph has been heard. */
+/* Estimates of one measure, before the whole graph is taken into account. */
 struct estimate {
     struct compare_measure *measure;
     double counted[COMPARE_SIDES]; /* variance expected of counts */

@@ -71,5 +71,5 @@ const struct yaml_node *settings_list(struct settings *settings, const char *key
 const struct yaml_node *settings_map(struct settings *settings, const char *key);
 /* A list of texts: all values are scalars. */
 const struct yaml_node *settings_strings(struct settings *settings, const char *key);
-/* Whatever it is. */
+/* Any type of value. */
 const struct yaml_node *settings_node(struct settings *settings, const char *key);

@@ -132,7 +132,7 @@ static enum process_schema schema_of(const struct pair *pair)
                                                                         : PROCESS_SCHEMA_UNKNOWN;
 }
 
-/* What is not about the resource. */
+/* Fields that aren't about the resource. */
 static bool take_reference(const struct pair *pair, struct process_context *context)
 {
     if (is_key(pair, "threadlocal.schema_version"))

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What a process publishes about itself for readers outside: the process context of OTEP 4719, a
+ * A process's description of itself for external readers: the process context of OTEP 4719, a
  * mapping that is called OTEL_CTX. It has attributes of the process's resource, such as its
  * service's name, and the names of the attributes in contexts of threads (thread.h). The process
  * may write anything there: texts are limited, and what doesn't fit is left out and counted.

@@ -139,7 +139,7 @@ bool thread_variable_find(struct elf_file *file, struct thread_variable *ret_var
 
 /* ---- in the process ---- */
 
-/* What resolves a descriptor whose argument is a distance, in glibc and in musl: it returns the
+/* The resolver of a descriptor whose argument is a distance, in glibc and in musl: it returns the
  * argument. */
 static bool is_static_descriptor(const struct runtime_memory *memory, uint64_t function)
 {

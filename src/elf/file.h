@@ -126,7 +126,7 @@ int elf_read_some(struct elf_file *file, uint64_t offset, uint64_t length,
 bool elf_offset_to_address(const struct elf_file *file, uint64_t offset, uint64_t *ret_address);
 bool elf_address_to_offset(const struct elf_file *file, uint64_t address, uint64_t *ret_offset);
 
-/* What to subtract from an address in a process to get the file's own, given that the page at
+/* Subtracting the bias from an address in a process gives the file's own, given that the page at
  * `file_offset` is mapped at `start`. The page may begin before the segment does. */
 bool elf_load_bias(const struct elf_file *file, uint64_t start, uint64_t file_offset,
                    uint64_t *ret_bias);

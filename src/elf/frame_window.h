@@ -4,7 +4,7 @@
  * has tens of megabytes, and is read twice, mostly in order. All of it has an address, so pointers
  * into it can be computed with; content comes in blocks when it is needed, and goes again.
  *
- * What is read at an address that was not asked for, or long ago, is zero.
+ * Reads at an address that was not requested, or too long ago, return zero.
  */
 #pragma once
 

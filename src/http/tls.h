@@ -29,6 +29,6 @@ int64_t http_tls_expires(struct http_tls *tls);
 /* PEM text of the authority for clients, or NULL. */
 const char *http_tls_client_ca(const struct http_tls *tls);
 
-/* What a handshake needs; GnuTLS frees it. Returns 0 or -1, as GnuTLS wants it. */
+/* Sets the certificate of a handshake; GnuTLS frees it. Returns 0 or -1, as GnuTLS requires. */
 int http_tls_retrieve(struct http_tls *tls, gnutls_pcert_st **ret_chain, unsigned *ret_length,
                       gnutls_privkey_t *ret_key);

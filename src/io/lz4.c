@@ -107,7 +107,7 @@ static int read_block(struct lz4 *lz4, struct error *error)
     return damaged(error);
 }
 
-/* What comes before the blocks. */
+/* The header before the blocks. */
 static int read_header(struct lz4 *lz4, uint8_t *ret_flags, struct error *error)
 {
     const uint8_t *descriptor = lz4->at + 4;

@@ -137,7 +137,7 @@ static const char *unescape_number(const char *text, size_t length, struct buffe
     return NULL;
 }
 
-/* What follows a backslash. */
+/* The character after a backslash. */
 static const char *unescape(const char *text, size_t length, char quote, struct buffer *out,
                             size_t *ret_length)
 {

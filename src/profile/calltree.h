@@ -102,7 +102,7 @@ bool calltree_focus(struct calltree *tree, const char *const *names, size_t coun
 
 #define CALLTREE_OTHER "(other)"
 
-/* What of a column is under "(other)", folded there by calltree_limit or by the store that the
+/* The part of a column under "(other)", folded there by calltree_limit or by the store that the
  * profile came from: magnitudes, so that values that cancel out count, too. */
 int64_t calltree_folded(const struct calltree *tree, unsigned type, enum calltree_side side);
 

@@ -25,7 +25,7 @@ static bool is_among(const char *text, const char *const *list, size_t count)
     return false;
 }
 
-/* What each function is shown as: itself, HIDDEN, or a new function for its library. */
+/* How each function is shown: as itself, HIDDEN, or as a new function for its library. */
 static uint32_t *choose_roles(struct calltree *tree, const struct calltree_simpler *simpler)
 {
     uint32_t count = tree->function_count;

@@ -31,12 +31,12 @@ struct diff {
 
 enum diff_normalize { DIFF_BY_TOTAL, DIFF_BY_DURATION, DIFF_ABSOLUTE, DIFF_DEFAULT };
 
-/* What the default stands for: values per second; levels, as live memory, as they are; totals where
+/* The meaning of the default: values per second; levels, as live memory, as they are; totals where
  * a duration isn't known. Others stand for themselves. */
 enum diff_normalize diff_resolve(const struct diff_side *base, const struct diff_side *new_side,
                                  enum diff_normalize normalize);
 
-/* What base values are multiplied by so that both have the same total or duration. 1 when that
+/* The factor of base values, so that both have the same total or duration. 1 when that
  * cannot be (a total or duration is 0), and for levels by duration. */
 double diff_scale(const struct diff_side *base, const struct diff_side *new_side,
                   enum diff_normalize normalize);

@@ -294,7 +294,7 @@ struct sort_context {
     const struct function_sorting *sorting;
 };
 
-/* What to sort by, the largest first: the value itself, and the one that decides between equals. */
+/* Sort keys, largest first: the second one decides between equals. */
 static void sort_keys(const struct function_row *row, const struct function_sorting *sorting,
                       int64_t keys[2])
 {

@@ -42,7 +42,7 @@ struct function_row *function_table_row(struct function_table *table, const char
  * a stack counts once, too. */
 enum function_grouping { FUNCTIONS_EACH, FUNCTIONS_BY_PACKAGE, FUNCTIONS_BY_BINARY };
 
-/* What is added of a tree. */
+/* The part of a tree to add. */
 struct function_choice {
     enum function_grouping grouping;
     const struct regex *search; /* only rows whose names it matches; NULL: all */

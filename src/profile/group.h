@@ -20,7 +20,7 @@ struct profile_group_keys {
 int profile_group_parse(const char *text, struct profile_group_keys *ret_keys, struct error *error);
 void profile_group_release(struct profile_group_keys *keys);
 
-/* What has to be kept for them. */
+/* The details of a profile that groups by these keys need. */
 enum profile_detail profile_group_detail(const struct profile_group_keys *keys);
 
 /* The first key that is no label of any sample; NULL when each is, or there are no samples. */

@@ -10,7 +10,7 @@
 
 struct translation {
     uint32_t *string, *function, *mapping, *node, *label_set, *link;
-    /* What becomes of frame i: frames[first_frame[i]] up to frames[first_frame[i + 1]]. */
+    /* Frame i is replaced by frames[first_frame[i]] up to frames[first_frame[i + 1]]. */
     uint32_t *frames, *first_frame;
     size_t frame_count, frame_capacity;
     unsigned type[PROFILE_TYPES_MAX];

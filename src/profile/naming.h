@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What frames are called. Frames of one function are one entry, whatever their line or address:
+ * Names of frames. Frames of one function are one entry, whatever their line or address:
  * reports, trees and pictures all count by these entries. A function is its name, as in pprof;
  * an address without a name is `binary+0x1234`, so that its samples still add up.
  */

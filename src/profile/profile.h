@@ -226,7 +226,7 @@ static inline void profile_add_value(struct profile *profile, size_t row, unsign
  * and stop with -E2BIG. */
 bool profile_full(const struct profile *profile);
 
-/* What a source says about itself; combined over all sources: the earliest start, the sum of
+/* Properties of a source; combined over all sources: the earliest start, the sum of
  * durations, the longest period. */
 void profile_note_source(struct profile *profile, int64_t time_ns, int64_t duration_ns);
 void profile_note_period(struct profile *profile, uint32_t type, uint32_t unit, int64_t period);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Who costs what: functions by flat and cumulative value, the callers and callees of a function,
+ * Rankings: functions by flat and cumulative value, the callers and callees of a function,
  * and its lines. In all of them a stack counts once for a function (or an edge, or a line),
  * however often recursion puts it there.
  */

@@ -17,7 +17,7 @@ struct rest {
     size_t length;
 };
 
-/* What a rule found: `kept` bytes stay, then `dropped` are replaced. */
+/* A match of a rule: `kept` bytes stay, then `dropped` bytes are replaced. */
 struct part {
     size_t kept, dropped;
 };

@@ -125,9 +125,9 @@ static bool is_shared(const struct profile *profile, uint32_t node)
 
 /* Functions in which threads wait for locks: the waiter is their caller. */
 static const char *const lockers[] = {
-    "futex",         "lll_",         "_lock",           "lock_slow",
-    "pthread_cond_", "std::mutex",   "std::lock_guard", "std::unique_lock",
-    "syscall",       "runtime.sema", "sync.(*",         "PyMutex_",
+    "futex",         "lll_",           "_lock",           "lock_slow",
+    "pthread_cond_", "std::mutex",     "std::lock_guard", "std::unique_lock",
+    "syscall",       "runtime.sema",   "sync.(*",         "PyMutex_",
     "take_gil",      "runtime.gopark", "sync.runtime_",
 };
 
@@ -203,7 +203,7 @@ static uint32_t waiter_of(const struct profile *profile, uint32_t node)
     return own ? own : found;
 }
 
-/* What triage adds up: a wait, or the work, of threads and goroutines. */
+/* An entry that triage adds up: a wait, or work, of threads and goroutines. */
 struct part {
     uint32_t node, labels;
     enum triage_kind kind;
@@ -217,7 +217,7 @@ struct parts {
 
 #define OTHERS_COUNTED 256 /* a recording has 64 names, each in a few cgroups */
 
-/* Who had the CPU while threads waited for it, most first. */
+/* Processes that had the CPU while threads waited for it, most time first. */
 static void find_others(const struct profile *profile, const struct parts *parts,
                         struct triage *triage)
 {
@@ -402,10 +402,8 @@ static void add_parts(const struct profile *profile, const char *type_name, kind
         int64_t ns = samples->values[type][row];
         enum triage_kind kind = ns > 0 ? kind_of(profile, row) : TRIAGE_KINDS;
         if (kind != TRIAGE_KINDS)
-            parts->list[parts->count++] = (struct part){.node = samples->node[row],
-                                                        .labels = samples->labels[row],
-                                                        .kind = kind,
-                                                        .ns = ns};
+            parts->list[parts->count++] = (struct part){
+                .node = samples->node[row], .labels = samples->labels[row], .kind = kind, .ns = ns};
     }
 }
 
@@ -461,8 +459,7 @@ static void find_most(const struct profile *profile, const struct parts *parts,
 int triage_profile(const struct profile *profile, struct triage *ret_triage, struct error *error)
 {
     struct triage triage = {0};
-    _cleanup_free_ struct part *list =
-        memory_zalloc(2 * profile->samples.count + 1, sizeof(*list));
+    _cleanup_free_ struct part *list = memory_zalloc(2 * profile->samples.count + 1, sizeof(*list));
     struct parts parts = {.list = list};
     int64_t total_ns = 0;
     add_parts(profile, "wall", kind_of_thread, &parts);

@@ -37,7 +37,7 @@ enum triage_kind {
 #define TRIAGE_MUTEX_TYPE "mutex_delay"
 #define TRIAGE_STATE_IDLE "idle" /* of goroutines of the runtime that wait for work */
 
-/* Who had the CPU while threads waited for it. */
+/* A process that had the CPU while threads waited for it. */
 #define TRIAGE_OTHERS_MAX 5
 struct triage_other {
     uint32_t name, cgroup; /* strings; cgroup 0: not known */

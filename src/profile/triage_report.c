@@ -153,7 +153,7 @@ static void put_edges(const struct profile *profile, const struct triage *triage
     }
 }
 
-/* Who held locks, by the program's own profile of mutexes. */
+/* Holders of locks, from the program's own mutex profile. */
 static void put_holders(const struct profile *profile, const struct triage *triage,
                         const char *bullet, struct buffer *out)
 {

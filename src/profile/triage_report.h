@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What triage has found, in words and as JSON: for the command line and the server alike. */
+/* The results of triage in words and as JSON, for the command line and the server. */
 #pragma once
 
 #include "base/buffer.h"

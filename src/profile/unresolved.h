@@ -36,7 +36,7 @@ struct unresolved_stacks {
 
     /* The stack's frames, outermost first, into room for `deepest`; returns how many. */
     uint32_t (*stack)(struct unresolved_stacks *unresolved, uint32_t stack, uint32_t *ret_frames);
-    /* What it is, without adding anything. */
+    /* Describes a frame without adding anything. */
     void (*parts)(struct unresolved_stacks *unresolved, uint32_t frame,
                   struct unresolved_parts *ret_parts);
     /* The frame as one of the profile, added with all that it needs when it is new. */
@@ -92,7 +92,7 @@ static inline uint64_t unresolved_mapping_hash(const struct profile_mapping *map
     return XXH3_64bits_withSeed(key, sizeof(key), seed) | 1;
 }
 
-/* What is left of a frame beside its address, in one word: of all its lines, and of one. */
+/* All of a frame but its address, hashed to one word: of all its lines, and of one. */
 static inline uint64_t unresolved_common(unsigned kind, bool folded)
 {
     return kind << 2 | folded;

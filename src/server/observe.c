@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is written down about requests: the access log, the audit log, and refused pushes.
+// Records of requests: the access log, the audit log, and refused pushes.
 
 #include <stdatomic.h>
 #include <stdio.h>

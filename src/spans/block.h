@@ -27,7 +27,7 @@ void span_block_encode(const struct span_batch *batch, struct buffer *out);
 int span_block_head_read(const uint8_t bytes[SPAN_BLOCK_HEAD_BYTES],
                          struct span_block_head *ret_head);
 
-/* What follows the head: the filter, then the columns. */
+/* The part after the head: the filter, then the columns. */
 static inline size_t span_block_body_bytes(const struct span_block_head *head)
 {
     return (size_t)head->filter_bytes + head->packed_bytes;

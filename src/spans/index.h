@@ -52,7 +52,7 @@ void span_index_close(struct span_index *index); /* takes NULL */
 /* Other limits from now on. */
 void span_index_set_limits(struct span_index *index, const struct span_options *options);
 
-/* What a write did with its spans. */
+/* The result of a write. */
 struct span_written {
     uint64_t stored, too_old, too_new;
     bool repeated; /* a push of that digest was stored lately: nothing was done */

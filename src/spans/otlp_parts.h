@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What both readers of OTLP's traces share: a span as it is sent, and what becomes of it. */
+/* Shared by both readers of OTLP's traces: a span as it is sent, and its conversion. */
 #pragma once
 
 #include "spans/otlp.h"

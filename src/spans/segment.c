@@ -84,7 +84,7 @@ int segment_append(struct segment *segment, const struct buffer *blocks, struct 
     if (!r && fdatasync(segment->fd) < 0)
         r = -errno;
     if (r < 0) {
-        /* What is behind the known end is cut off by the next start, too. */
+        /* The next start truncates a tail behind the known end, too. */
         (void)!ftruncate(segment->fd, at);
         return error_set_errno(error, r, "Cannot write spans");
     }

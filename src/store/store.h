@@ -186,7 +186,7 @@ struct store_selection {
     size_t excluded_count;
 };
 
-/* What a merge keeps apart: rows get the start of their step as their time, and the label. The
+/* The grouping of a merge: rows get the start of their step as their time, and the label. The
  * profile must want times (PROFILE_TIMES) and, with a label, labels. Rollups are used where their
  * slots fit into steps and they know the label. */
 struct store_apart {

@@ -52,7 +52,7 @@ static void load_code(struct symbol_table *table, const struct elf_file *file)
     symbol_code_sort(table->code, table->code_count);
 }
 
-/* What turns offsets into addresses after the file is closed. */
+/* Converts offsets to addresses after the file is closed. */
 static void keep_layout(struct symbol_table *table, const struct elf_file *file)
 {
     table->layout = (struct elf_file){.fd = -1, .segment_count = file->segment_count};

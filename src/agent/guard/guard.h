@@ -95,7 +95,7 @@ void guard_set_types(struct guard *guard, unsigned type_count, unsigned unwanted
 /* To be called about once a second. */
 enum guard_action guard_tick(struct guard *guard, int64_t now_ns, const struct guard_cost *cost);
 
-/* What of all CPUs a collector may take, so that with all else the cost stays below where one is
+/* The share of all CPUs that a collector may take, so that the total cost stays below where one is
  * turned off. It is never nothing: turning off is for guard_tick(). While there is everything to
  * learn, and where nothing is known yet, it is the limit. */
 double guard_spare_share(const struct guard *guard, unsigned type);

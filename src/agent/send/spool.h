@@ -6,7 +6,7 @@
  * share it; one of them takes batches out. No lock is held over a write, so asking for stats
  * never waits for the disk.
  *
- * What was put is sent, refused, damaged, dropped or waiting, each exactly once.
+ * Each batch is sent, refused, damaged, dropped or waiting, and is counted exactly once.
  */
 #pragma once
 

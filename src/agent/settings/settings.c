@@ -233,7 +233,7 @@ static void read_symbols(struct agent_settings *settings, struct settings *top)
     settings_close(&section);
 }
 
-/* Who may turn capture off, and what the server may request. */
+/* Permissions: who may turn capture off, and what the server may request. */
 static void read_control(struct agent_settings *settings, struct settings *top)
 {
     struct settings section;

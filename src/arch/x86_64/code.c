@@ -552,7 +552,7 @@ static void report(const struct analysis *analysis, x86_64_rule_fn *put, void *c
 
 static void begin(struct analysis *analysis)
 {
-    /* What earlier rounds have left is not seen. */
+    /* A new round ignores the values of earlier ones. */
     analysis->round++;
     for (uint32_t i = 0; analysis->marks && i < analysis->queued; i++)
         analysis->marks[analysis->queue[i] / 64] = 0;

@@ -32,13 +32,13 @@ struct x86_64_instruction {
 /* False when it is not one, or longer than `room`. */
 bool x86_64_decode(const uint8_t *code, size_t room, struct x86_64_instruction *ret_instruction);
 
-/* What comes behind it is reached from elsewhere, if at all. */
+/* Control doesn't continue after it: code there is reached from elsewhere, if at all. */
 bool x86_64_ends_path(const struct x86_64_instruction *instruction);
 /* A call, or an address that is taken to be called later. `end` is where the instruction ends;
  * `is_fixed`: the program is always at the same addresses. */
 bool x86_64_takes_address(const struct x86_64_instruction *instruction, uint64_t end, bool is_fixed,
                           uint64_t *ret_address);
-/* What lies between functions. */
+/* Padding between functions. */
 bool x86_64_is_padding(const struct x86_64_instruction *instruction);
 
 /* Rules in ascending order, without holes: from `offset` on, for `length` bytes. */
@@ -60,7 +60,7 @@ struct x86_64_region;
 struct x86_64_region *x86_64_region_new(size_t bytes_max);
 void x86_64_region_free(struct x86_64_region *region);
 
-/* What is known of where paths begin. */
+/* Known states at the beginnings of paths. */
 enum x86_64_start { X86_64_START_ANYWHERE, X86_64_START_FUNCTION, X86_64_START_PROGRAM };
 
 struct x86_64_code {

@@ -7,7 +7,7 @@
 
 enum { REX_W = 8 };
 
-/* What follows an opcode. */
+/* Operands after an opcode. */
 enum {
     M = 1,   /* a ModRM byte */
     I8 = 2,  /* immediates */

@@ -18,7 +18,7 @@ struct x86_64_line {
 typedef void x86_64_line_fn(void *context, const struct x86_64_line *line);
 
 /* Gives every instruction of `code`, which begins at `address`: their lengths add up to `length`.
- * What is not an instruction, or unknown to Capstone, is given as ".byte 0x62, ...", with its right
- * length where src/arch can tell that. False when Capstone can't be started. */
+ * Bytes that are not an instruction, or unknown to Capstone, become ".byte 0x62, ...", with the
+ * right length where src/arch can tell that. False when Capstone can't be started. */
 bool x86_64_disassemble(const uint8_t *code, size_t length, uint64_t address, x86_64_line_fn *put,
                         void *context);

@@ -20,7 +20,7 @@ enum {
     REGISTERS = 17,
 };
 
-/* What perf events are asked for, and the order in which the kernel writes them: by bit number. */
+/* The registers that perf events sample, in the kernel's order: by bit number. */
 #define REGISTERS_PERF                                                                             \
     (1ull << PERF_REG_X86_BX | 1ull << PERF_REG_X86_DI | 1ull << PERF_REG_X86_BP |                 \
      1ull << PERF_REG_X86_SP | 1ull << PERF_REG_X86_IP)

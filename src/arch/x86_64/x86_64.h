@@ -45,7 +45,7 @@ bool x86_64_plt_rules(const char *section_name, const uint8_t *start, size_t len
                       struct x86_64_plt *ret_plt);
 
 /*
- * What a stub of the procedure linkage table jumps to, in the forms that linkers write:
+ * The target of a stub of the procedure linkage table, in the forms that linkers write:
  * `jmp *slot(%rip)`, maybe with a prefix and behind a landing pad; or, in the table that lazy
  * binding begins in, `push index; jmp`. The mold linker loads the index into r11 first; stubs
  * against speculation load the slot into it. False for all else.

@@ -9,7 +9,7 @@
 
 struct excess_list;
 
-/* What was counted in `passed_ns` since the last call; `limit` is of processes and threads that one
+/* The counts of `passed_ns` since the last call; `limit` is of processes and threads that one
  * cgroup starts in a second. `map` is a descriptor. */
 void bpf_cgroups_check(int map, unsigned limit, int64_t passed_ns, int64_t now_ns,
                        struct excess_list *excess);

@@ -42,7 +42,7 @@ struct collector_kind {
     /* A tick of the CPU clock. */
     void (*take_tick)(void *state, const struct recorder_sample *sample);
 
-    /* What was measured until now doesn't count. */
+    /* Discards all measurements so far. */
     void (*begin)(void *state);
     /* Now and then, at least a few times a second. */
     void (*turn)(void *state, int64_t now_ns);

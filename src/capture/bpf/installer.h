@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the kernel is told, so that it can walk stacks: of the processes that were sampled, their
+ * Gives the kernel the data to walk stacks: of the processes that were sampled, their
  * mappings; of the files that they have mapped, those unwind rows that walks need. Rows come in
  * when a walk in user space has used them.
  */
@@ -49,7 +49,7 @@ void installer_load(struct installer *installer, struct process *process, uint64
 
 /* Tells the kernel what a process has mapped, as of `until_ns`. */
 void installer_install(struct installer *installer, struct process *process, uint64_t until_ns);
-/* What else is known of a process that the kernel knows has changed: its interpreter. */
+/* Updates a process that the kernel knows: its interpreter. */
 void installer_describe(struct installer *installer, struct process *process);
 /* A child that shares its parent's mappings, as the kernel has made it. */
 void installer_share(struct installer *installer, struct process *child,

@@ -60,7 +60,7 @@ static const char *const table_names[TABLES] = {
     [CONTEXTS] = "contexts",   [ATTRIBUTES] = "known_attributes",
 };
 
-/* What happens to processes. */
+/* Events of processes. */
 enum { LINK_FORK, LINK_EXEC, LINK_FREE, LINKS };
 
 struct bpf_sampler {

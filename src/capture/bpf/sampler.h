@@ -45,7 +45,7 @@ void bpf_sampler_free(struct bpf_sampler *sampler);
 
 struct unwind_tables bpf_sampler_tables(const struct bpf_sampler *sampler);
 
-/* What walks know of a process. */
+/* The state of a process for walks. */
 int bpf_sampler_set_process(struct bpf_sampler *sampler, uint32_t pid,
                             const struct bpf_process *process);
 void bpf_sampler_forget_process(struct bpf_sampler *sampler, uint32_t pid);

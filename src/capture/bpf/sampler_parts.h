@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the sampler shares with the objects of collectors (probes.c). */
+/* Shared by the sampler and the objects of collectors (probes.c). */
 #pragma once
 
 #include "bpf/shared.h"

@@ -321,7 +321,7 @@ void unwind_pool_leave_list(struct unwind_pool *pool, struct pool_list *list, in
         return;
     struct pool_class *class = &pool->classes[list->class];
     if (list->resets == pool->resets) {
-        /* What was taken from the front leaves room. */
+        /* Entries removed from the front leave room. */
         if (class->head > 64 && class->head * 2 > class->count) {
             memmove(class->free, class->free + class->head,
                     (class->count - class->head) * sizeof(*class->free));

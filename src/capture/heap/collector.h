@@ -2,7 +2,7 @@
 /*
  * The collector of heap profiles, on the probes otel_memory:alloc and otel_memory:free of files
  * that processes have mapped (attach.h): of the processes of a recording, or of all of them.
- * Whoever has such probes will do: libassay_heap.so, an allocator, a runtime.
+ * Any file with such probes works: libassay_heap.so, an allocator, a runtime.
  */
 #pragma once
 

@@ -37,7 +37,7 @@ struct heap_live_process {
     uint64_t refused; /* entries beyond its limit */
 };
 
-/* What is live at a stack. */
+/* Live memory of a stack. */
 struct heap_live_site {
     uint32_t process;       /* which of `processes` */
     uint32_t stack, labels; /* ids of the owner */

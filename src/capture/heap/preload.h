@@ -19,7 +19,7 @@ void heap_preload_free(struct heap_preload *preload);
 /* Called in the child before it executes the command. */
 void heap_preload_enter(const struct heap_preload *preload);
 
-/* What comes goes to this recorder's profile. */
+/* From here on, allocations go to this recorder's profile. */
 void heap_preload_into(struct heap_preload *preload, struct recorder *recorder);
 /* Waits at most `timeout_ms` for something, and takes all there is. */
 void heap_preload_read(struct heap_preload *preload, int timeout_ms);

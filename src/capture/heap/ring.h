@@ -53,7 +53,7 @@ struct heap_ring {
     uint32_t unused[7];
     _Alignas(64) uint64_t head; /* the next position that a writer claims */
     _Alignas(64) uint64_t tail; /* the first position that is not free yet */
-    /* What writers had to leave out. */
+    /* Allocations that writers dropped. */
     _Alignas(64) uint64_t lost_allocs;
     uint64_t lost_alloc_bytes; /* weights of those */
     uint64_t lost_frees;

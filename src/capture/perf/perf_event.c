@@ -43,7 +43,7 @@ struct entry {
     size_t order;
 };
 
-/* What is open on one thread and CPU. */
+/* The open event of one thread and CPU. */
 struct opened {
     int fd;
     unsigned event;  /* as in struct perf_record */
@@ -678,7 +678,7 @@ size_t perf_sampler_discard(struct perf_sampler *sampler, uint32_t *ret_pid)
 {
     size_t count = perf_sampler_waiting(sampler), votes = 0, own = 0;
     uint32_t most = 0;
-    /* Whoever has more than all others together is left in the end. */
+    /* A majority vote: a value with more than half of the total remains at the end. */
     for (size_t i = sampler->entry_next; i < sampler->entry_count; i++) {
         uint32_t pid = cause_of(sampler, &sampler->entries[i]);
         if (!votes)
@@ -735,7 +735,7 @@ int perf_sampler_read(struct perf_sampler *sampler, int timeout_ms, bool all,
     size_t gone = 0;
     for (size_t i = 0; i < sampler->ring_count; i++)
         gone += (sampler->polls[i].revents & POLLHUP) != 0;
-    /* What happened before this moment is in the rings; what comes later may lack neighbours. */
+    /* Events before this moment are in the rings; later ones may lack their neighbours. */
     uint64_t complete_until = all ? UINT64_MAX : (uint64_t)monotonic_ns();
     perf_sampler_collect(sampler);
     perf_sampler_deliver(sampler, complete_until, callback, context);

@@ -39,7 +39,7 @@ struct ptrace_sampler {
     struct sigaction action_before;
     struct record_queue queue;
 
-    /* What the tracing thread says. */
+    /* Results of the tracing thread. */
     sem_t seized;
     int refusal; /* why the child cannot be traced: 0 or a negative code */
     atomic_bool has_status;
@@ -140,7 +140,7 @@ static struct tracee *add_newborn(struct ptrace_sampler *sampler, pid_t tid)
     if (!tracee)
         return NULL;
     if (process && !parent) {
-        /* What its number stood for before is over, and the rest is in /proc. */
+        /* The previous owner of this number has ended, and /proc has the rest. */
         report_name(sampler, tracee, tracee->name, true);
         return tracee;
     }
@@ -397,7 +397,7 @@ static void stop_thread(struct ptrace_sampler *sampler)
     record_queue_stop(&sampler->queue);
     pthread_kill(sampler->thread, SIGCHLD);
     pthread_join(sampler->thread, NULL);
-    /* What is still to be said about processes that are traced no more is about nothing. */
+    /* Pending SIGCHLDs are about processes that are no longer traced. */
     struct timespec at_once = {0};
     sigset_t child;
     sigemptyset(&child);

@@ -12,7 +12,7 @@
  * its process, and what a process leaves to the next process of the same name; where all processes
  * of a name are too short to be met, some are sampled at their end.
  *
- * What is biased: a thread that is in a system call is seen at the call's end, without kernel
+ * Known bias: a thread that is in a system call is seen at the call's end, without kernel
  * frames; tracee_asking.h tells how threads that wait for a CPU are treated. What a traced program
  * can notice: exits, forks and signals cost some microseconds more; it cannot be traced by others
  * (strace, gdb) or trace its children, which leak checkers do at the end; programs that are setuid

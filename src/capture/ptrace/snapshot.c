@@ -110,7 +110,7 @@ static pid_t find_living(const struct snapshot *snapshot)
 
 /* ---- stopping and copying ---- */
 
-/* What the tracing thread works with. */
+/* State of the tracing thread. */
 struct tracer {
     struct snapshot *snapshot;
     const struct interpreter *interpreter; /* of the process; NULL: none */
@@ -403,7 +403,7 @@ static void add_python(struct frame_list *list, struct snapshot_thread *thread, 
     }
 }
 
-/* What a virtual machine's step stands for. */
+/* The frame of a virtual machine's step. */
 static void add_java(struct frame_list *list, const struct hotspot_step *step)
 {
     struct hotspot_frame frames[HOTSPOT_INLINED_MAX];

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What every thread of a process is doing now. Each thread is stopped by ptrace, without a signal,
+ * A snapshot of all threads of a process. Each thread is stopped by ptrace, without a signal,
  * only while its registers and the top of its stack are copied; the copies are walked when all run
  * again.
  */

@@ -12,7 +12,7 @@
 #include "base/memory.h"
 #include "capture/ptrace/stopped.h"
 
-/* What took T of CPU time is followed by a pause of COST_PAUSE times T. */
+/* Work that took T of CPU time is followed by a pause of COST_PAUSE times T. */
 #define COST_PAUSE 20
 
 #define MANY_THREADS 32 /* of one process */

@@ -14,7 +14,7 @@
 
 /* ---- the table ---- */
 
-/* What the scheduler counts: CPU time in nanoseconds, waiting for it, and how often it was got.
+/* The scheduler's counters: CPU time in nanoseconds, time waiting for it, and turns.
  * False where the kernel doesn't count. */
 static bool scheduler_counts(pid_t pid, pid_t tid, uint64_t *ret_cpu_ns, uint64_t *ret_wait_ns)
 {
@@ -182,7 +182,7 @@ static struct tracee_account *find_account(const struct tracees *tracees, const 
     return NULL;
 }
 
-/* What it has used since a sample stood for it; a thread that is gone says 0. */
+/* CPU time since the thread's last sample; 0 for a thread that has ended. */
 static uint64_t unpaid_ns(const struct tracees *tracees, const struct tracee *tracee)
 {
     uint64_t used_ns = tracee_cpu_ns(tracees, tracee, NULL);

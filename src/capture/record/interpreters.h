@@ -68,7 +68,7 @@ void interpreters_take_code(struct interpreters *interpreters, const struct bpf_
  * it. `walk` is for the caller to release, also when false is returned: there is none. */
 bool interpreters_walk(struct interpreters *interpreters, const struct process *process,
                        struct unwind_input *input, struct hotspot_walk *walk);
-/* What a step of that walk stands for: its code is read if need be. Innermost first; 0: it has no
+/* The frame of a step of that walk; its code is read when needed. Innermost first; 0: it has no
  * name. */
 size_t interpreters_step_frames(struct interpreters *interpreters, const struct process *process,
                                 const struct hotspot_step *step,

@@ -69,8 +69,8 @@ void modules_release(struct modules *modules)
 
 /* ---- opening ---- */
 
-/* What a module keeps of a file's headers: where its code goes. Sections would be most of what a
- * module takes. */
+/* The part of a file's headers that a module keeps: where its code goes. Sections would be most of
+ * what a module takes. */
 static void keep_headers(struct elf_file *file, struct elf_file *ret_headers)
 {
     size_t count = 0;
@@ -387,7 +387,7 @@ static void release_rows(struct modules *modules, size_t position)
     modules->released++;
 }
 
-/* What is freed lies between things that stay, where the heap would keep it. */
+/* Freed memory lies between live objects, so the heap would keep it. */
 static void trim(struct modules *modules)
 {
     if (modules->freed_bytes < TRIM_BYTES)

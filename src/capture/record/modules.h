@@ -132,7 +132,8 @@ bool modules_is_no_file(const char *path);
  */
 struct module *modules_get(struct modules *modules, const struct module_request *request);
 
-/* What a frame at an offset of the file is; a call of the evaluation function is at its start. */
+/* The kind of a frame at an offset of the file; a call of the evaluation function is at its start.
+ */
 enum runtime_frame module_frame_kind(const struct module *module, uint64_t offset);
 
 /* Between a process's addresses and the file's: false when no segment is there. */

@@ -31,7 +31,7 @@
 #define USER_REST_NS 1000000000
 /* Between looks at who was refused mappings. */
 #define EXCESS_NS 1000000000
-/* What was refused to users who are gone is remembered for so long. */
+/* Refusals of users without processes are remembered for this long. */
 #define SHARES_REST_NS 300000000000
 
 void processes_init(struct processes *processes, struct modules *modules)
@@ -104,7 +104,7 @@ static void give_mappings(struct processes *processes, struct process *process, 
     process->charged -= (uint32_t)count;
 }
 
-/* What the last look took is expected of the next one; more is read, more is expected. */
+/* The cost of the last look predicts the next one's; it grows with the bytes read. */
 static bool may_look_up(struct processes *processes, struct process *process, int64_t now_ns,
                         int64_t *ret_expected_ns)
 {

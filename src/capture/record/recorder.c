@@ -301,7 +301,7 @@ struct walked {
     struct hotspot_walk runtime;
 };
 
-/* What a runtime has stepped through, outermost first. */
+/* The frames of a runtime's walk, outermost first. */
 static size_t place_step(struct recorder *recorder, const struct walked *walked, size_t number,
                          uint32_t *ret_frames)
 {
@@ -554,7 +554,7 @@ static void take_sample(struct recorder *recorder, const struct perf_record *rec
 
 /* ---- processes ---- */
 
-/* What happened before its mappings were read from /proc is in them. That is so for events of the
+/* Mappings read from /proc include all earlier events. That is so for events of the
  * time in which a recorder learns of all processes, long when it is short of CPU time. */
 static bool is_known_better(const struct process *process, const struct perf_record *record)
 {

@@ -54,7 +54,7 @@ static bool default_path(char path[PATH_MAX])
     return length > 0 && length < PATH_MAX;
 }
 
-/* What is missing of a path, for us alone. Why something can't be made shows when it is opened. */
+/* Makes missing directories of a path, mode 0700. Errors show when the file is opened. */
 static void make_folders(char *path)
 {
     for (char *at = path + 1; (at = strchr(at, '/')); at++) {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a thread worked on at a sample, in terms of the profile: a link to its span, and labels of
+/* A sample's context in terms of the profile: a link to its span, and labels of
  * its attributes. */
 #pragma once
 

@@ -18,7 +18,7 @@
 #define UNIT 1099511627776.0 /* of rates in the kernel: 2^40 */
 #define ALL 4294967296.0     /* of probabilities there: 2^32 */
 
-/* What a thread spent in one state, exactly and by what was sampled. */
+/* A thread's time in one state, exact and by samples. */
 struct wall_account {
     uint32_t pid, tid;
     uint8_t state;
@@ -450,7 +450,8 @@ static void add_errors(struct wall_accounts *accounts, double factor)
         double waits = error->weight_2 > 0 ? error->weight * error->weight / error->weight_2 : 0;
         if ((total_ns <= 0 && !error->waits) || !has_values(accounts, state))
             continue;
-        /* What a descriptor was is known of sampled waits only: their total is one by itself. */
+        /* The kind of a descriptor is known for sampled waits only, so they have a total of their
+         * own. */
         const char *name =
             state == BPF_STATE_DESCRIPTOR ? "descriptor" : wall_state_name((enum bpf_state)state);
         snprintf(text, sizeof(text), TRIAGE_ERROR_FORMAT, name, total_ns / 1e9,

@@ -216,7 +216,7 @@ static int observe(struct diff_command *comparison)
                                                                                      : 0;
 }
 
-/* What several snapshots of a level have together becomes their average. */
+/* Replaces the sum over several snapshots of a level by their average. */
 static void average_levels(struct diff_command *comparison)
 {
     const struct judgement *judgement = &comparison->judgement;
@@ -254,7 +254,7 @@ static int judge(struct diff_command *comparison)
     return 0;
 }
 
-/* What is known of a function's flat value, or with --cum of the cumulative one. */
+/* The verdict on a function's flat value, or with --cum on the cumulative one. */
 struct judged {
     const struct compare_measure *measure;
     enum compare_cause cause;

@@ -134,7 +134,7 @@ static int ask(struct triage_options *options, const char *path, const char *for
     return server_link_call(&options->link, "GET", buffer_text(&whole), NULL, ret_answer, error);
 }
 
-/* What agents measured, as the server says it. */
+/* Shows the server's triage of agents' measurements. */
 static int triage_service(struct triage_options *options)
 {
     _cleanup_buffer_ struct buffer query = {0}, answer = {0}, picture = {0};

@@ -207,8 +207,8 @@ static void warn_absent(const char *path, const struct split_package *package)
             buffer_text(&line), package->absent, package->units);
 }
 
-/* What a program was split into comes after it: PROGRAM.dwp where it was packed, and else a package
- * of its .dwo files. */
+/* Uploads split debug information after the program: PROGRAM.dwp where it was packed, and else a
+ * package of its .dwo files. */
 static int send_package(struct upload *upload, struct http_client *client, const char *path,
                         const char *key, bool *stored, uint64_t *bytes, struct error *error)
 {

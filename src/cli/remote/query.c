@@ -21,7 +21,7 @@ struct query_options {
     bool cumulative, original_names;
 };
 
-/* What can be asked for, and which options it takes beside --from and --to. Each takes a query
+/* The queries, and their options beside --from and --to. Each takes a query
  * unless it says `plain`. */
 struct subject {
     const char *name;
@@ -148,7 +148,7 @@ static int read_token(const struct query_options *options, struct buffer *token)
     return EXIT_FINE;
 }
 
-/* What the server answered, as it was asked for: a table unless it is a file. */
+/* Prints the answer in the requested format: a table unless it is a file. */
 static int show(const struct query_options *options, const struct subject *subject,
                 struct buffer *answer, struct error *error)
 {

@@ -145,7 +145,7 @@ static int stop(pid_t child)
     return status;
 }
 
-/* What is left where nothing can be sampled all the time. */
+/* The commands that work where nothing can be sampled continuously. */
 static void say_instead(struct up *up)
 {
     struct abilities abilities;
@@ -193,7 +193,7 @@ static void take_line(struct up *up)
     up->line.length = 0;
 }
 
-/* What the server says, for the user; and when it is ready. */
+/* Passes the server's messages to the user, and notices when it is ready. */
 static void take_lines(struct up *up)
 {
     char bytes[4096];

@@ -243,7 +243,7 @@ static int run_shop(unsigned version, unsigned orders_per_second, double seconds
 
 /* ---- processes ---- */
 
-/* Who samples us reads the environment that a program was started with, so it is started again. */
+/* Profilers read the environment that a program was started with, so it is started again. */
 static void become(unsigned version, unsigned orders_per_second, double seconds)
 {
     char number[16], rate[24], duration[32], attributes[64];

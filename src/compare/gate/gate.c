@@ -136,7 +136,7 @@ static void judge_growth_of(struct judge *judge, const struct growth *growth, do
         add_check(judge->result, &check);
 }
 
-/* What the gate's sensitivity is measured by: all samples, or where they are 100% by definition
+/* The base of the gate's sensitivity: all samples, or where they are 100% by definition
  * the largest function. */
 static const struct compare_measure *yardstick(const struct comparison *comparison,
                                                const char **ret_function)

@@ -63,7 +63,7 @@ struct gate_check {
     double growth;
     enum gate_outcome outcome;
     double p;
-    /* What would settle an undecided one, beside what there is on each side: as a multiple of it,
+    /* Additional data that would settle an undecided limit: as a multiple of each side's,
      * and in covered seconds (0: unknown). INFINITY: it is as large as the limit. */
     double more, more_seconds;
 };

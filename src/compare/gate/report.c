@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a gate found, for people, programs, pull requests and test reports.
+// Results of a gate for people, programs, pull requests and test reports.
 
 #include <math.h>
 #include <string.h>

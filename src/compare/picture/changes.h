@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What pictures of a difference show of a comparison: which changes are certain. */
+/* The results of a comparison that pictures of a difference show: which changes are certain. */
 #pragma once
 
 #include "compare/cause.h"
 #include "format/picture/flamedata.h"
 
-/* What makes a normalised value one in the type's unit, of the new side. */
+/* The factor from a normalised value to the type's unit, of the new side. */
 double changes_exposure(const struct compare_table *table, const struct comparison *comparison);
 
 /* The changes of total values; the caller frees the list, and names live as long as the table. */

@@ -4,7 +4,7 @@
  * read from its first byte to its last, entry after entry, and an entry that another refers to is
  * read where it is: no tree is ever in memory.
  *
- * What is read is hostile: offsets are checked where they are used, and a unit that makes no sense
+ * The input is hostile: offsets are checked where they are used, and a unit that makes no sense
  * at some place has nothing after it.
  */
 #pragma once
@@ -133,7 +133,7 @@ bool debug_value_address(const struct debug_unit *unit, const struct debug_value
 /* Entry number `index` of the unit's part of .debug_addr. */
 bool debug_unit_address(const struct debug_unit *unit, uint64_t index, uint64_t *ret_address);
 
-/* What an attribute refers to: an offset in .debug_info, of the file or of the one that it shares
+/* The target of a reference: an offset in .debug_info, of the file or of the one that it shares
  * parts with others in. */
 struct debug_reference {
     uint64_t offset;

@@ -202,7 +202,7 @@ static struct fdo_place *entry_of(struct fdo_tree *tree, uint32_t function, bool
     return &tree->entries[found];
 }
 
-/* Whoever is called is executed from its entry on, so that is its lowest address. */
+/* Called functions are executed from their entry on, so that is their lowest address. */
 static void note_entry(struct fdo_tree *tree, const struct profile *profile, uint32_t node)
 {
     struct place place;

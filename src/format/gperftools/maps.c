@@ -105,7 +105,7 @@ static void add_variable(struct gperftools *reader, struct text line)
         arena_strndup(&reader->text, value.at, (size_t)(value.end - value.at));
 }
 
-/* What follows the addresses, in the format of /proc/self/maps: [permissions] [offset] device
+/* The part after the addresses, in the format of /proc/self/maps: [permissions] [offset] device
  * inode [file]. False when it is not of that format. */
 static bool parse_proc_tail(struct gperftools *reader, struct text rest, struct gperftools_map *map)
 {

@@ -474,7 +474,7 @@ static int finish(struct text_profile *text, struct error *error)
     struct profile *profile = text->reader.profile;
     struct type_name names[STAGED_TYPES] = {0};
     unsigned types[STAGED_TYPES], count = name_types(text, names);
-    /* What was allocated comes before what is in use, as in pprof, which shows the last type. */
+    /* Allocated memory comes before memory in use, as in pprof, which shows the last type. */
     for (unsigned i = 0, first = count > 2 ? STAGED_ALLOC_COUNT : 0; i < count; i++) {
         unsigned type = (first + i) % count;
         types[type] = profile_type(profile, profile_cstring(profile, names[type].type),

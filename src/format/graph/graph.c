@@ -199,7 +199,7 @@ int call_graph_resolve(struct call_graph *graph, struct profile *profile, const 
     for (size_t i = 0; i < graph->function_count; i++)
         if (!graph->functions[i].incoming)
             unfold(tree, (uint32_t)i);
-    /* What only circles lead to, or too little, stands alone. */
+    /* Nodes that only cycles lead to, or too little value, stand alone. */
     for (size_t i = 0; i < graph->function_count; i++)
         if (!tree->first[i] && graph->functions[i].first_item)
             unfold(tree, (uint32_t)i);

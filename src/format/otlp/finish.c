@@ -7,8 +7,8 @@
 #include "format/otlp/model.h"
 #include "profile/unresolved.h"
 
-/* What a few bytes of input may grow to: inlined frames and shared labels repeat themselves, but
- * not without end. */
+/* Limits on the expansion of a few bytes of input: inlined frames and shared labels repeat
+ * themselves, but not without end. */
 #define FRAMES_PER_BYTE 8
 #define LABELS_PER_BYTE 4
 #define BYTES_PER_BYTE 16

@@ -192,7 +192,7 @@ static void start_collecting(struct otlp_labels *labels)
     labels->round++;
 }
 
-/* What was collected from `from` on hides the same keys on the levels that follow. */
+/* Attributes collected from `from` on hide the same keys on the levels that follow. */
 static void end_level(struct otlp_labels *labels, size_t from)
 {
     for (size_t i = from; i < labels->scratch_count; i++) {
@@ -293,7 +293,7 @@ static int collect_scope(struct otlp_model *model, uint32_t scope, struct error 
     }
     if (r < 0)
         return error_set(error, -EBADMSG, "An instrumentation scope is malformed.");
-    /* What our own writer puts there says nothing about the program that was profiled. */
+    /* Our own writer's scope doesn't describe the profiled program. */
     if (name.length && !(name.length == 5 && !memcmp(name.data, "assay", 5))) {
         r = collect_text(model, "otel.scope.name", &name, error);
         if (!r && version.length)

@@ -353,7 +353,7 @@ static void note_time(struct otlp_model *model)
 
 /* ---- Profiles that come again ---- */
 
-/* Who sends all with one id means no identity by it: the time is a part of it. */
+/* Some senders use one id for all profiles, so the time is a part of the identity. */
 struct profile_identity {
     uint8_t id[OTLP_PROFILE_ID_BYTES];
     uint64_t time_ns, duration_ns;

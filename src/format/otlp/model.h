@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the two OTLP readers share: they hand over messages in protobuf encoding as they come (the
+ * Shared by the two OTLP readers: they hand over messages in protobuf encoding as they come (the
  * JSON reader transcodes), and the model keeps what it needs until the dictionary is complete.
  * Samples may come before the tables they refer to, and a Profile's samples before its type, so
  * everything is held by raw index and resolved by otlp_model_finish.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the server answers to samples whose stacks are ids: an Arrow stream with a column of these
+// The server's answer to samples whose stacks are ids: an Arrow stream with a column of these
 // ids, for which the agent then sends the frames.
 
 #include <string.h>

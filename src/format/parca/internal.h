@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the parts of Parca's reader share. */
+/* Shared by the parts of Parca's reader. */
 #pragma once
 
 #include "base/idtable.h"

@@ -18,7 +18,7 @@
 #define KINDS_MAX 32
 #define LABEL_PREFIX "labels."
 
-/* What makes rows one profile. */
+/* Rows with equal keys are one profile. */
 enum kind_column { SAMPLE_TYPE, SAMPLE_UNIT, PERIOD_TYPE, PERIOD_UNIT, TEMPORALITY, KIND_COLUMNS };
 static const char *const kind_names[KIND_COLUMNS] = {"sample_type", "sample_unit", "period_type",
                                                      "period_unit", "temporality"};

@@ -136,7 +136,7 @@ static bool is_record(struct perf_text text)
     return text.length >= sizeof(prefix) - 1 && !memcmp(text.at, prefix, sizeof(prefix) - 1);
 }
 
-/* What follows the process and thread. At least a time or an event must be there: without either,
+/* The part after process and thread. At least a time or an event must be there: without either,
  * any line with a number in it would be a header. */
 static bool parse_after_ids(struct cursor cursor, struct perf_header *header)
 {

@@ -12,7 +12,7 @@
 
 struct http_multi;
 
-/* What became of a request: 0 and a reply that the callee takes over (and gives its length back to
+/* The result of a request: 0 and a reply that the callee takes over (and gives its length back to
  * the budget), or an error as http_client_call() has it, also -ENOBUFS: the budget was used up. It
  * may start other requests. */
 typedef void http_multi_done(void *context, void *request, int result, struct http_reply *reply,

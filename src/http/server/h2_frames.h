@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What a client's frames cost. The bytes of a connection pass here before nghttp2 gets them: frames
- * that make work and carry nothing (resets, settings, pings, empty data, tiny windows) take from an
- * allowance, requests and answers add to it, and blocks of headers have a limit. It doesn't depend
- * on which floods the installed nghttp2 knows.
+ * Accounts for the cost of a client's frames. The bytes of a connection pass here before nghttp2
+ * gets them: frames that make work and carry nothing (resets, settings, pings, empty data, tiny
+ * windows) take from an allowance, requests and answers add to it, and blocks of headers have a
+ * limit. It doesn't depend on which floods the installed nghttp2 knows.
  */
 #pragma once
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the files of HTTP/2 share: h2_loop.c has the threads, accepts and looks at first bytes;
+ * Shared by the files of HTTP/2: h2_loop.c has the threads, accepts and looks at first bytes;
  * h2_socket.c moves bytes, h2_session.c is what nghttp2 calls, h2_stream.c a stream and its
  * request. Everything of a connection belongs to its loop's thread, but for the list of woken
  * streams.
@@ -22,7 +22,7 @@
 #define H2_LINGER_BYTES (1u << 20) /* that are dropped before a connection is closed */
 #define H2_SETTINGS_MS 15000       /* in which our settings must be acknowledged */
 
-/* What an event of epoll is about; the first member of each. */
+/* The subject of an epoll event; the first member of each. */
 enum h2_source { H2_SOURCE_WAKE, H2_SOURCE_LISTENER, H2_SOURCE_CONNECTION };
 
 enum h2_state {
@@ -152,7 +152,7 @@ void h2_stream_field(struct h2_stream *stream, const char *name, size_t name_len
 void h2_stream_begin(struct h2_stream *stream, bool ended);
 void h2_stream_data(struct h2_stream *stream, const void *bytes, size_t length);
 void h2_stream_end(struct h2_stream *stream);
-/* What may have changed since: an answer, more of it, room for more of the body. */
+/* Possible changes since: an answer, more of it, room for more of the body. */
 void h2_stream_process(struct h2_stream *stream);
 /* Deadlines and rates. */
 void h2_stream_check(struct h2_stream *stream, int64_t now_ms);

@@ -184,7 +184,7 @@ static void on_first_bytes(struct h2_connection *connection, uint32_t events)
 
 /* ---- serving ---- */
 
-/* What has come. Negative: it is over. */
+/* Reads available bytes. Negative: the connection is over. */
 static int receive(struct h2_connection *connection)
 {
     for (unsigned i = 0; connection->tls || i < READS_MAX; i++) {

@@ -131,7 +131,7 @@ static int frame_sent(nghttp2_session *session, const nghttp2_frame *frame, void
         (frame->hd.type != NGHTTP2_DATA && frame->hd.type != NGHTTP2_HEADERS))
         return 0;
     stream->complete = true;
-    /* What is left of the body isn't needed. */
+    /* The rest of the body isn't needed. */
     pthread_mutex_lock(&stream->request->lock);
     bool body_ended = stream->request->body_ended;
     pthread_mutex_unlock(&stream->request->lock);

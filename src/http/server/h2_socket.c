@@ -156,7 +156,7 @@ static ssize_t write_all(struct h2_connection *connection, const uint8_t *bytes,
     return (ssize_t)done;
 }
 
-/* What an earlier call left. TLS wants the same bytes again, so nothing is added to it. */
+/* Bytes that an earlier call left. TLS requires the same bytes again, so nothing is added. */
 static int flush_rest(struct h2_connection *connection)
 {
     struct buffer *out = &connection->out;

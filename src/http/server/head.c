@@ -322,7 +322,7 @@ static int check_origin(struct http_request *request)
     return -1;
 }
 
-/* Whoever guesses is told to wait; a good token is let in all the same. */
+/* Addresses that guess tokens get 429; a valid token from the same address still works. */
 static int refuse_token(struct http_request *request, int code)
 {
     int64_t wait_ms;

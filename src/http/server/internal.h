@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the files of the HTTP server share. Threads: libmicrohttpd's (callbacks in connection.c),
+ * Shared by the files of the HTTP server. Threads: libmicrohttpd's (callbacks in connection.c),
  * the loops (h2_loop.c), which accept connections and serve HTTP/2, workers (handlers), and one
  * watcher. A request is held by references of the connection, of its worker and of a streamed
  * answer.
@@ -170,7 +170,7 @@ struct http_server {
     size_t listener_count;
     struct pipe_budget budget;
     atomic_size_t answer_bytes; /* of whole answers that weren't read yet */
-    struct h2_loop *loops; /* NULL: libmicrohttpd accepts connections itself */
+    struct h2_loop *loops;      /* NULL: libmicrohttpd accepts connections itself */
     size_t loop_count;
     atomic_size_t h2_connections, h2_streams;
     struct workers *workers;
@@ -216,7 +216,7 @@ struct connection *connection_add(struct http_server *server, int fd,
                                   const struct sockaddr *address);
 void connection_remove(struct http_server *server, struct connection *connection);
 
-/* What both transports do with a request: when its head was read, for each piece of its body, at
+/* Steps of both transports with a request: when its head was read, for each piece of its body, at
  * the body's end, and when the client has its answer or has gone. */
 void request_link(struct http_request *request);
 /* With the lock held. True: submit it as `WORK_COMING` when the lock is free again. */
@@ -248,7 +248,7 @@ void raw_detach(struct connection *connection);
 void *raw_target(void *server, const char *target, struct MHD_Connection *mhd);
 /* False: there are more parameters than allowed. */
 bool raw_read_query(struct http_request *request);
-/* What is wrong with the head, as the end of a sentence; NULL: nothing. During the first call for a
+/* The fault of a head, as the end of a sentence; NULL: none. During the first call for a
  * request only. */
 const char *raw_problem(struct http_request *request, const char *method, const char *url,
                         const char *version);

@@ -57,7 +57,7 @@ static bool resize(struct pipe *pipe, size_t needed)
     return resize_within(pipe, needed, 1);
 }
 
-/* What is said to come is believed up to a multiple of what has come. */
+/* An announced length is trusted up to a multiple of the bytes received. */
 static void grow(struct pipe *pipe, size_t needed)
 {
     size_t trusted = MIN(pipe->expected, TRUST * pipe->length);

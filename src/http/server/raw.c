@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What libmicrohttpd takes and we don't: lines that end in a bare LF, continued lines, NUL and
+// Rejects input that libmicrohttpd accepts: lines that end in a bare LF, continued lines, NUL and
 // other control characters, more parameters than its memory holds. Where two readers of one stream,
 // a proxy and we, could disagree on what a request is, it is refused. framing.c follows all bytes
 // before the library has them; what is checked here besides gives better reasons.
@@ -153,7 +153,7 @@ const char *raw_problem(struct http_request *request, const char *method, const 
     if (cursor.control)
         return "has a control character in a header";
 #if MHD_VERSION < 0x01000000
-    /* What is left is the empty line. */
+    /* Only the empty line remains. */
     if (!cursor.whole || cursor.at + 2 != cursor.end || cursor.at[0] || cursor.at[1])
         return "has a header that is continued, has a NUL in it or doesn't end in CR and LF";
 #endif

@@ -48,7 +48,7 @@ void respond_each_header(const struct http_request *request, const char *content
     if (content_type && content_type[0])
         add(context, "Content-Type", content_type);
     add(context, HTTP_SERVER_HEADER, "1");
-    /* What is shown in a browser came from senders: it is never guessed to be a page. */
+    /* Content comes from senders, so browsers must not guess that it is a page. */
     add(context, "X-Content-Type-Options", "nosniff");
     if (origin) {
         add(context, "Access-Control-Allow-Origin", origin);

@@ -31,7 +31,7 @@ enum work {
 };
 void workers_submit(struct workers *workers, struct http_request *request, enum work work);
 
-/* What the calling thread runs has computed, if it ever did, and waits for something: another one
+/* The caller's request no longer computes, if it ever did, but waits: another worker
  * may. */
 void workers_computed(struct workers *workers);
 

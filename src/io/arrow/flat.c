@@ -46,7 +46,7 @@ static bool open_table(const uint8_t *bytes, size_t length, size_t at, struct fl
     return true;
 }
 
-/* What the four bytes at a position, which is in the buffer, point to. */
+/* The target of the offset at a position, which is in the buffer. */
 static bool follow(const uint8_t *bytes, size_t length, size_t at, size_t *ret_at)
 {
     size_t distance = word_at(bytes + at);

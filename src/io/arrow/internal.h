@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the parts of Arrow's reader share. */
+/* Shared by the parts of Arrow's reader. */
 #pragma once
 
 #include "io/arrow/arrow.h"

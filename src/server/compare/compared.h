@@ -74,7 +74,7 @@ int compared_read(struct compared *compared, struct http_request *request, struc
 /* How many hosts are told apart; 0: none are. */
 uint32_t compared_hosts(const struct compared *compared);
 
-/* What comparisons cost and found, since the server started. */
+/* Cost and results of comparisons since the server started. */
 struct comparisons {
     _Atomic uint64_t made, failed, changed; /* changed: with at least one certain change */
     _Atomic uint64_t judged, found;         /* functions' values, and certain changes among them */

@@ -64,7 +64,7 @@ struct control {
 int control_open(const char *directory, struct control **ret_control, struct error *error);
 void control_close(struct control *control); /* takes NULL */
 
-/* What is known of agents takes so much memory at most. */
+/* The memory limit of the list of agents. */
 void control_limit_agents(struct control *control, size_t bytes);
 
 /* From time to time: lets recordings expire and saves what has changed. Failures are logged, once
@@ -81,8 +81,8 @@ size_t control_overhead(struct control *control, const char *tenant, int64_t sin
 /* ---- with the lock held ---- */
 
 struct control_tenant *control_tenant(struct control *control, const char *name);
-/* Takes over what `seen` has. Where there are too many agents, or too many bytes, the tenant with the
- * most bytes loses those that reported longest ago. */
+/* Takes over what `seen` has. Where there are too many agents, or too many bytes, the tenant with
+ * the most bytes loses those that reported longest ago. */
 struct fleet_agent *control_put_agent(struct control *control, struct control_tenant *tenant,
                                       struct fleet_agent *seen);
 /* Notes that there are other orders than before. */
@@ -99,8 +99,8 @@ int control_set(struct control *control, struct control_tenant *tenant, bool on,
 int control_set_sampling(struct control *control, struct control_tenant *tenant,
                          const struct sampling_wish *wish, const char *selector, const char *by,
                          const char *reason, int64_t now_ns, struct error *error);
-/* Notes in the agent which orders are for it, unless that is known. Selectors are a tenant's own and
- * may be made to take long: for one agent they get a few milliseconds. */
+/* Notes in the agent which orders are for it, unless that is known. Selectors are a tenant's own
+ * and may be made to take long: for one agent they get a few milliseconds. */
 void control_decide(const struct control_tenant *tenant, struct fleet_agent *agent);
 /* The rule that counts for an agent; NULL: none, it captures. */
 const struct control_rule *control_rule_of(const struct control_tenant *tenant,
@@ -115,8 +115,7 @@ void control_write(struct control *control, struct control_tenant *tenant, int64
 
 /* Without the lock: decides for all agents of a tenant, a few milliseconds at a time, so that other
  * tenants get the lock in between. -EAGAIN: that takes too long; what was decided stays. */
-int control_decide_all(struct control *control, struct control_tenant *tenant,
-                       struct error *error);
+int control_decide_all(struct control *control, struct control_tenant *tenant, struct error *error);
 
 /* Without the lock: stats of all tenants, for Prometheus. */
 void control_write_metrics(struct control *control, struct buffer *out);

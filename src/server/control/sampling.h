@@ -20,7 +20,7 @@
 #define SAMPLING_TEXT_BYTES 257
 #define SAMPLING_NAME_BYTES 65
 
-/* What is ordered. All unset: the agents' own settings again. */
+/* An order. All unset: agents return to their own settings. */
 struct sampling_wish {
     uint64_t rate_hz, wall_rate_hz; /* 0: not set */
     bool has_wall, wall;

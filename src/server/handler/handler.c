@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What all handlers share: see handler.h.
+// Code that all handlers share: see handler.h.
 
 #include "server/handler/handler.h"
 

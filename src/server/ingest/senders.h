@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What each sender sent and what was refused, with the reason: a row per tenant and sender (a
+ * Counts of accepted and refused data by sender, with the reason: a row per tenant and sender (a
  * token's name, or an address). Any thread may call any of these. A full table drops the row with
  * the oldest push.
  */

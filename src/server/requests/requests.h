@@ -19,7 +19,7 @@ struct requests_band {
     bool whole;             /* no band was given: all requests */
 };
 
-/* What a request asks for: the requests of a time range that a selector selects. */
+/* A query: the requests in a time range that match a selector. */
 struct requests_query {
     struct server *server;
     struct query query; /* its type is "" where none was given */

@@ -33,7 +33,7 @@ struct sample_series {
     char *service, *state;
 };
 
-/* What is known of a trace that samples name. */
+/* A trace that samples name. */
 struct sampled_trace {
     uint8_t id[SPAN_TRACE_BYTES];
     uint32_t only; /* its one outermost selected request; NO_REQUEST: none, or several */

@@ -243,17 +243,17 @@ static const struct alert_rule *rule_of(const struct rule_set *rules, const char
     return NULL;
 }
 
-/* What there was no candidate for. Findings are all known: one that isn't there is closed. */
+/* Alerts without a candidate. Findings are all known: a missing one is closed. */
 static void not_seen(struct alerts *alerts, const struct rule_set *rules, size_t *position,
                      int64_t time_ns, int64_t elapsed_ns)
 {
     struct alert *alert = &alerts->list[*position];
     const struct alert_rule *rule = rule_of(rules, alert->name);
     alert->absent_ns += elapsed_ns;
-    const char *reason = !rule                                   ? "rule removed"
-                         : rule->sli < 0                         ? "finding closed"
+    const char *reason = !rule                                  ? "rule removed"
+                         : rule->sli < 0                        ? "finding closed"
                          : alert->absent_ns >= rule->no_data_ns ? "no data"
-                                                                 : NULL;
+                                                                : NULL;
     alerts->unsaved = true;
     if (reason && alert->state == ALERT_FIRING) {
         resolve(alerts, alert, reason, time_ns);

@@ -8,7 +8,7 @@
 #include "label/labels.h"
 #include "server/rules/rules.h"
 
-#define ALERTS_MAX 1000         /* of all tenants; those that resolved first make room */
+#define ALERTS_MAX 1000                 /* of all tenants; those that resolved first make room */
 #define ALERTS_KEPT_NS 86400000000000ll /* after they resolved */
 #define ALERTS_FILE "alerts.json"
 #define ALERT_ID_BYTES 20
@@ -22,8 +22,8 @@ struct alert {
     char *tenant, *name;
     struct labels labels; /* of the series or finding; with severity and owner */
     enum alert_state state;
-    int64_t since_ns;                       /* when its condition began to hold */
-    int64_t fired_ns, ended_ns;             /* 0: not yet */
+    int64_t since_ns;                        /* when its condition began to hold */
+    int64_t fired_ns, ended_ns;              /* 0: not yet */
     int64_t pending_ns, quiet_ns, absent_ns; /* how long it held, didn't, and wasn't known */
     double value;
     char *summary, *link, *runbook;
@@ -33,7 +33,7 @@ struct alert {
     bool seen;          /* in this round */
 };
 
-/* What a webhook was last told of a group of alerts. */
+/* The last notification of a group of alerts that a webhook accepted. */
 struct alert_group {
     char *url, *tenant, *service, *version;
     uint64_t sent;      /* a hash of the alerts that were firing; 0: none */

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What alerts are about: values of SLIs beyond a limit, budgets that burn, and findings. See live.h.
+// The conditions of alerts: values of SLIs beyond a limit, budgets that burn, and findings. See
+// live.h.
 
 #include <math.h>
 #include <stdio.h>
@@ -40,8 +41,7 @@ static double bad_share(const struct round *round, const struct alert_rule *rule
     int64_t to_s = round->time_ns / 1000000000;
     size_t bad = 0;
     for (size_t i = series->count; i-- > 0 && series->points[i].time_s > from_s;)
-        bad += series->points[i].time_s <= to_s &&
-               is_bad(rule, (double)series->points[i].value);
+        bad += series->points[i].time_s <= to_s && is_bad(rule, (double)series->points[i].value);
     return (double)bad * (double)round->rules->set->interval_ns / (double)window_ns;
 }
 
@@ -119,7 +119,7 @@ static void note_burns(const struct round *round, const char *tenant, const stru
         double still = bad_share(round, rule, series, burns[i].short_ns) / budget;
         bool active = burn >= limit && still >= limit;
         snprintf(summary, sizeof(summary),
-                 "%.1000s burns the budget of %s %s: %.2g times as fast as it may", 
+                 "%.1000s burns the budget of %s %s: %.2g times as fast as it may",
                  service_of(&value->labels), sli, burns[i].word, burn);
         /* A page says it all. */
         note(round, tenant, rule, value, burns[i].severity, active && !fast, summary);
@@ -130,7 +130,7 @@ static void note_burns(const struct round *round, const char *tenant, const stru
 static void note_sli(const struct round *round, const struct sli_state *state,
                      const struct alert_rule *rule)
 {
-    /* What was not evaluated in this round is not known. */
+    /* SLIs that were not evaluated in this round have no value. */
     if (state->time_s[rule->sli] != round->time_ns / 1000000000)
         return;
     const struct sli_values *values = &state->values[rule->sli];
@@ -187,8 +187,7 @@ static void note_findings(const struct round *round)
             for (size_t k = 0; k < rules->set->alert_count; k++)
                 if (!tenant->findings[i].closed &&
                     rules->set->alerts[k].findings >> tenant->findings[i].kind & 1)
-                    note_finding(round, tenant->name, &rules->set->alerts[k],
-                                 &tenant->findings[i]);
+                    note_finding(round, tenant->name, &rules->set->alerts[k], &tenant->findings[i]);
     }
     pthread_mutex_unlock(&watch->book.lock);
 }

@@ -12,7 +12,7 @@
 #include "server/rules/history.h"
 #include "server/rules/notify.h"
 
-/* What an SLI of a tenant was last. */
+/* The last value of a tenant's SLI. */
 struct sli_state {
     char *tenant;
     struct sli_values *values; /* by SLI of the rules */
@@ -26,10 +26,10 @@ struct rules_stats {
 
 struct rules {
     struct server *server;
-    char *directory;        /* NULL: nothing is kept */
-    pthread_mutex_t round;  /* held over a round and a change of the rules; taken first */
-    pthread_mutex_t lock;   /* over all that follows */
-    struct rule_set *set;   /* NULL: no rules */
+    char *directory;       /* NULL: nothing is kept */
+    pthread_mutex_t round; /* held over a round and a change of the rules; taken first */
+    pthread_mutex_t lock;  /* over all that follows */
+    struct rule_set *set;  /* NULL: no rules */
     struct sli_state *states;
     size_t state_count, state_capacity;
     struct history history;
@@ -37,9 +37,9 @@ struct rules {
     pthread_mutex_t saving; /* over the file of alerts; taken before `lock` */
     struct notifier *notifiers[RULES_RECEIVERS_MAX]; /* only while `running` */
     struct notify_stats notify_stats;
-    int64_t last_ns;       /* the time that was evaluated last */
-    int64_t saved_ns;      /* when the history was, by the monotonic clock */
-    bool rests;            /* keeps its share of a core */
+    int64_t last_ns;  /* the time that was evaluated last */
+    int64_t saved_ns; /* when the history was, by the monotonic clock */
+    bool rests;       /* keeps its share of a core */
     struct rules_stats stats;
     pthread_t thread;
     bool running;

@@ -23,9 +23,9 @@
 #define TIMEOUT_MS 10000
 #define CONNECT_TIMEOUT_MS 5000
 #define ANSWER_BYTES (64u << 10)
-#define RESEND_NS (60 * SECOND_NS)   /* an Alertmanager forgets alerts in its restart */
-#define FIRES_NS (1800 * SECOND_NS)  /* that long an alert fires without being sent again */
-#define ENDED_NS (1800 * SECOND_NS)  /* that long a resolved one is sent */
+#define RESEND_NS (60 * SECOND_NS)  /* an Alertmanager forgets alerts in its restart */
+#define FIRES_NS (1800 * SECOND_NS) /* that long an alert fires without being sent again */
+#define ENDED_NS (1800 * SECOND_NS) /* that long a resolved one is sent */
 #define BATCH_MAX 500
 #define SLICE_NS 50000000l
 
@@ -52,8 +52,8 @@ void notify_sign(const char *secret, size_t secret_length, int64_t time_s, const
     buffer_printf(&text, "%lld.", (long long)time_s);
     buffer_add(&text, body, length);
     ret_signature[0] = 0;
-    if (gnutls_hmac_fast(GNUTLS_MAC_SHA256, secret, secret_length, text.data, text.length,
-                         digest) < 0)
+    if (gnutls_hmac_fast(GNUTLS_MAC_SHA256, secret, secret_length, text.data, text.length, digest) <
+        0)
         return;
     buffer_add_hex(&hex, digest, sizeof(digest));
     snprintf(ret_signature, 128, "t=%lld,v1=%s", (long long)time_s, buffer_text(&hex));
@@ -76,8 +76,8 @@ static bool post(struct notifier *notifier, const char *path, const struct buffe
         headers[count++] = delivery_line;
     }
     if (receiver->secret) {
-        notify_sign(receiver->secret, receiver->secret_length,
-                    clock_ns(CLOCK_REALTIME) / SECOND_NS, body->data, body->length, signature);
+        notify_sign(receiver->secret, receiver->secret_length, clock_ns(CLOCK_REALTIME) / SECOND_NS,
+                    body->data, body->length, signature);
         snprintf(signature_line, sizeof(signature_line), "X-Assay-Signature: %s", signature);
         headers[count++] = signature_line;
     }
@@ -169,7 +169,7 @@ static void put_for_manager(struct json_writer *json, const struct alert *alert,
     json_write_object_end(json);
 }
 
-/* What follows `from`, at most a batch; returns where the next one begins. */
+/* Writes alerts from `from` on, at most a batch; returns where the next batch begins. */
 static size_t write_batch(const struct notifier *notifier, const struct alerts *alerts, size_t from,
                           int64_t now_ns, struct buffer *out, size_t *ret_count)
 {

@@ -55,8 +55,8 @@ struct regex;
 
 struct alert_rule {
     const char *name, *severity, *runbook;
-    int sli;           /* -1: findings */
-    unsigned findings; /* bit per enum watch_kind */
+    int sli;             /* -1: findings */
+    unsigned findings;   /* bit per enum watch_kind */
     double above, below; /* NAN: no such limit */
     int64_t for_ns, resolve_ns, no_data_ns;
     double objective;  /* NAN: every value counts by itself; else the share that must be good */
@@ -92,7 +92,7 @@ struct notify_rules {
     int64_t group_wait_ns, group_interval_ns, repeat_ns;
 };
 
-/* What a file says. Read only, once it has been read. */
+/* The contents of a file of rules; constant after it was read. */
 struct rule_set {
     atomic_uint references;
     struct yaml_tree tree; /* holds all texts */

@@ -94,7 +94,7 @@ int watch_book_open(const char *directory, struct watch_book *book, struct error
         return error_prefix(error, "%s", book->path);
     if (r != -EBADMSG && r != -E2BIG)
         return r;
-    /* What is kept here isn't worth a server that doesn't start. */
+    /* A damaged file of findings must not keep the server from starting. */
     release_tenants(book);
     if (rename(book->path, buffer_text(&aside)) < 0)
         return error_set_errno(error, -errno, "Failed to set %s aside", book->path);

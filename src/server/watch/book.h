@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the watch knows: marks (deploys, and what people note) and findings, by tenant, bounded, in
- * one file that is replaced as a whole (docs/formats/watch.md). Any thread, with the lock held
+ * The state of the watch: marks (deploys, and what people note) and findings, by tenant, bounded,
+ * in one file that is replaced as a whole (docs/formats/watch.md). Any thread, with the lock held
  * where that is said.
  */
 #pragma once
@@ -51,11 +51,11 @@ struct watch_finding {
     double growth, growth_low, growth_high; /* new / base - 1 */
     double base_share, share;               /* of the service's total */
     char unit[16];                          /* "share" or "per request": what grew */
-    /* Of a leak, for one process: bytes per hour, what this site and the whole process hold, and the
-     * limit of memory; 0: not known. */
+    /* Of a leak, for one process: bytes per hour, what this site and the whole process hold, and
+     * the limit of memory; 0: not known. */
     double slope, slope_low, slope_high;
     double site_bytes, process_bytes, limit_bytes;
-    uint64_t misses;                        /* comparisons in a row that didn't find it */
+    uint64_t misses; /* comparisons in a row that didn't find it */
     enum watch_close closed;
 };
 

@@ -20,10 +20,10 @@
 #include "store/store.h"
 
 #define STEPS 48
-#define QUARTER 4   /* the first and the last one of the range are what the link compares */
+#define QUARTER 4    /* the first and the last one of the range are what the link compares */
 #define MISSES_MAX 2 /* looks in a row that don't find it close a finding */
 #define DAY_NS 86400000000000ll
-#define LEVELS_MAX 20000 /* of all tenants */
+#define LEVELS_MAX 20000          /* of all tenants */
 #define SILENT_NS 3600000000000ll /* what sent nothing for so long is not looked at */
 #define LATE_NS 30000000000ll
 
@@ -115,7 +115,7 @@ static int count_value(void *context, const char *value)
     return 0;
 }
 
-/* What tells processes apart best; else what replicates are made of. */
+/* The label that separates processes best; otherwise the one that replicates are made of. */
 static int choose_label(struct query_context *context, struct store_apart *apart,
                         struct error *error)
 {
@@ -216,8 +216,8 @@ static void apply(const struct leak_look *look, const struct leak *leaks, size_t
             continue;
         }
         snprintf(site, sizeof(site), "%.*s", (int)leaks[i].site_length, leaks[i].site);
-        struct watch_finding *finding = watch_finding_open(
-            tenant, WATCH_LEAK, look->level->service, look->level->type, site);
+        struct watch_finding *finding =
+            watch_finding_open(tenant, WATCH_LEAK, look->level->service, look->level->type, site);
         if (finding)
             renew(look, &leaks[i], finding);
         else
@@ -285,8 +285,8 @@ static void look_at(struct watch *watch, struct leak_level *level, const char *v
                              .now_ns = now_ns,
                              .error = &error};
     int64_t begun_ns = monotonic_ns();
-    if (!admissions_run_job(watch->server->admissions, ADMIT_QUERY_WHOLE,
-                            &watch->server->stopping, run, &look))
+    if (!admissions_run_job(watch->server->admissions, ADMIT_QUERY_WHOLE, &watch->server->stopping,
+                            run, &look))
         look.result = -EAGAIN;
     if (look.result != -EAGAIN && look.result != -ECANCELED) {
         atomic_fetch_add(&watch->stats.leak_looks, 1);

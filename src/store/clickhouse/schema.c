@@ -37,7 +37,7 @@ static int read_schema(void *context, struct row_reader *row, struct error *erro
     (void)error;
     if (row->is_short)
         return 0;
-    /* Whoever came first has set the seed. */
+    /* The first process has set the seed. */
     schema->seed = schema->version ? schema->seed : seed;
     schema->version = MAX(schema->version, version);
     return 0;

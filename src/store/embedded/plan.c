@@ -172,7 +172,7 @@ static enum store_tier choose(const struct coverage *coverage, int64_t time_ns,
     return STORE_RAW;
 }
 
-/* What is planned for the files of one class. */
+/* The plan for the files of one class. */
 struct class_plan {
     struct embedded *store;
     struct plan *plan;

@@ -41,7 +41,7 @@ bool plan_is_rollup_label(const char *name);
 void plan_rollup_labels(const struct labels *labels, struct labels *ret_labels);
 bool plan_selector_fits_rollups(const struct selector *selector);
 
-/* What reading a file calls. Any may be NULL; without `block` no blocks are read. A service's
+/* Callbacks of reading a file. Any may be NULL; without `block` no blocks are read. A service's
  * series come one after the other, between begin and end. A block's windows are open, its stacks
  * are not: most series of a day need none. Negative results end the reading. */
 struct reader;

@@ -153,7 +153,7 @@ struct file {
     bool removed;       /* windows are removed by the transaction */
     bool notes_changed; /* by the transaction */
 
-    /* What is left to do after a deletion, as kept in the file: see scrub.c. Guarded by the
+    /* Pending work after a deletion, as kept in the file: see scrub.c. Guarded by the
      * store's `maintenance`. */
     int64_t scrub;
 };

@@ -355,7 +355,7 @@ static int make_slot(struct rollup *rollup, struct file *source, int64_t slot_ns
         embedded_set_aside(rollup->reader.store, target, error->text);
         return 1;
     }
-    /* Who asks the rollup doesn't meet the damage any more. */
+    /* Queries of the rollup no longer meet the damage. */
     if (!r && quality.damaged_blocks)
         embedded_mark_damaged(rollup->reader.store, source,
                               "blocks of it are unreadable, and rollups were made without them");

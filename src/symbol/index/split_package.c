@@ -19,7 +19,7 @@
 #define INDEX_VERSION 5
 #define ALIGNMENT 16
 
-/* What a unit has a part of, by its number in a package's index. */
+/* The sections that a unit can have a part of, by their numbers in a package's index. */
 static const struct column {
     enum debug_section section;
     uint32_t number;

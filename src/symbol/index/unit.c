@@ -63,7 +63,7 @@ static uint32_t add_scope(struct index_builder *builder, const struct debug_func
     uint64_t start = UINT64_MAX;
     for (size_t i = 0; i < builder->ranges.count; i++) {
         const struct debug_range *range = &builder->ranges.list[i];
-        /* What the linker threw away is at 0 or at the end of all addresses. */
+        /* Linkers place discarded code at address 0 or at the end of the address space. */
         if (!index_is_code(builder, range->start))
             continue;
         array_reserve(builder->claims, builder->claim_capacity, builder->claim_count + 1);

@@ -246,7 +246,7 @@ uint32_t jit_codes_text(struct jit_codes *codes, const char *text, size_t length
     return (uint32_t)codes->text_count++;
 }
 
-/* What is hidden makes room. Where little is, that is not tried again and again. */
+/* Removes hidden code to make room. If that freed little, the list counts as full. */
 static bool make_room(struct jit_codes *codes)
 {
     bool grows = codes->count == codes->capacity;

@@ -16,7 +16,7 @@
 #include "symbol/jit/name.h"
 #include "symbol/jit/perfmap.h"
 
-/* What a file says, and its names taken apart, as far as somebody asked. */
+/* A parsed file. Its names are split when they are first used. */
 struct jit_source {
     struct jit_codes codes;
     struct jit_name *names; /* by text number; `name` is NULL where nobody did */

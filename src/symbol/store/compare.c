@@ -67,8 +67,8 @@ static bool open_copy(int fd, struct elf_file *ret_file)
     return false;
 }
 
-/* What a new file has that the stored one of its kind lacks, and the reverse. A file that is the
- * first of its kind, or whose predecessor can't be read, lacks nothing. */
+/* The parts that a new file has and the stored one of its kind lacks, and the reverse. A file that
+ * is the first of its kind, or whose predecessor can't be read, lacks nothing. */
 struct difference {
     bool first, gains, lacks;
 };
