@@ -100,6 +100,7 @@ try -o x.unknown -- ./known 1
 try -F 0 -- ./known 1
 try -p 999999999
 try -p nobody
+try -p ""
 try -p 1 -- ./known 1
 try -a -p 1
 try

@@ -25,3 +25,4 @@ echo "== record"
 "$ASSAY" record -d 0 -- true 2>&1 | head -1 || true
 "$ASSAY" record -p 1 -t 1 2>&1 | head -1 || true
 "$ASSAY" record -t nobody 2>&1 | head -1 || true
+"$ASSAY" record -t "" 2>&1 | head -1 || true

@@ -79,7 +79,7 @@ static pid_t process_of(uint64_t tid)
 /* Their processes are recorded; the others' samples are left out at the end. */
 static int open_threads(const char *tids, struct target *target, struct error *error)
 {
-    for (const char *at = tids; *at;) {
+    for (const char *at = tids; *at || at == tids;) {
         size_t length = strcspn(at, ",");
         uint64_t tid;
         if (!text_to_u64(at, length, &tid) || !tid || tid > INT32_MAX)
@@ -112,7 +112,7 @@ int target_open(const struct record_options *options, char *const argv[], struct
         add_pid(target, target->command);
         return 0;
     }
-    for (const char *at = options->pids; *at;) {
+    for (const char *at = options->pids; *at || at == options->pids;) {
         size_t length = strcspn(at, ",");
         uint64_t pid;
         if (!text_to_u64(at, length, &pid) || !pid || pid > INT32_MAX)
