@@ -64,11 +64,12 @@ class Chain:
         outer = r"\n_start@[^\n]*" + OUTER if words[1] == "main" else OUTER
         self.whole = re.compile(outer + "".join(map(repeat, self.items)) + self.tail())
         self.part = re.compile(outer + self.begin(self.items))
-        # Stacks that have lost what is outermost, and begin anywhere along the chain.
-        self.end = re.compile("|".join(
+        # Stacks that have lost what is outermost, and begin anywhere along the chain or among the C
+        # library's frames before it.
+        self.end = re.compile(OUTER + "(?:" + "|".join(
             rf"(?:{one}){{1,{count if count.isdigit() else ''}}}{self.begin(self.items[i + 1:])}"
             for i, (one, count) in enumerate(self.items)
-        ))  # fmt: skip
+        ) + ")")  # fmt: skip
         self.own = ""
         self.reached = collections.Counter()
 

@@ -60,5 +60,5 @@ if grep -q spin_one x.folded; then echo "another thread was recorded"; fi
 own=$(sed -nE "s/^assay: ([0-9]+) samples of thread $(cat tid), of ([0-9]+) samples .*/\1 \2/p" said)
 read -r kept all <<<"$own"
 # A sample stands for a period of 99 Hz.
-[ $((kept * 10101010)) = "$(awk '{ sum += $NF } END { print sum }' x.folded)" ] || echo "x.folded does not have $kept samples"
+[ $((kept * 10101010)) = "$(awk '{ sum += $NF } END { printf "%.0f", sum }' x.folded)" ] || echo "x.folded does not have $kept samples"
 [ "$kept" -lt "$all" ] && echo "the other thread's samples are not counted as its own"
