@@ -12,10 +12,12 @@
 
 #define FRAMES_MAX 4096
 #define OWN "own-"
+#define ALWAYS "always-"
 
 struct rule {
     char *state; /* NULL: busy */
     bool own;    /* the wait is of this state, whatever the kernel sees */
+    bool always; /* idle, although something busy is on the stack */
     char *function;
     size_t length;
     bool prefix;
@@ -49,6 +51,17 @@ static size_t take_word(const char **at, const char *end, const char **ret_word)
     return (size_t)(*at - *ret_word);
 }
 
+/* Removes a prefix that is followed by something. */
+static bool take_prefix(const char **word, size_t *length, const char *prefix)
+{
+    size_t prefix_length = strlen(prefix);
+    if (*length <= prefix_length || memcmp(*word, prefix, prefix_length) != 0)
+        return false;
+    *word += prefix_length;
+    *length -= prefix_length;
+    return true;
+}
+
 static int parse_line(struct idle_rules *rules, const char *line, const char *end)
 {
     const char *state, *function, *comment = memchr(line, '#', (size_t)(end - line));
@@ -71,13 +84,13 @@ static int parse_line(struct idle_rules *rules, const char *line, const char *en
         return -E2BIG;
     bool prefix = function[length - 1] == '*',
          busy = state_length == 4 && !memcmp(state, "busy", 4),
-         own = state_length > strlen(OWN) && !memcmp(state, OWN, strlen(OWN));
+         own = take_prefix(&state, &state_length, OWN),
+         always = take_prefix(&state, &state_length, ALWAYS);
     length -= prefix;
-    state += own ? strlen(OWN) : 0;
-    state_length -= own ? strlen(OWN) : 0;
     array_reserve(rules->list, rules->capacity, rules->count + 1);
     rules->list[rules->count++] =
         (struct rule){.own = own,
+                      .always = always,
                       .state = busy ? NULL : memory_strndup(state, state_length),
                       .function = memory_strndup(function, length),
                       .length = length,
@@ -97,11 +110,10 @@ int idle_rules_parse(const char *text, size_t length, const char *name,
             idle_rules_free(rules);
             return r == -E2BIG
                        ? error_set(error, r, "%s has more than %d rules.", name, IDLE_RULES_MAX)
-                       : error_set(
-                             error, r,
-                             "%s, line %zu: a rule is a state, \"busy\" or \"own-STATE\", and the "
-                             "name of a function.",
-                             name, line);
+                       : error_set(error, r,
+                                   "%s, line %zu: a rule is STATE, \"busy\", \"own-STATE\" or "
+                                   "\"always-STATE\", and the name of a function.",
+                                   name, line);
         }
         text = next ? next + 1 : end;
     }
@@ -161,7 +173,7 @@ const char *idle_own_state(const struct idle_rules *rules, const struct profile 
 bool idle_matches(const struct idle_rules *rules, const struct profile *profile, uint32_t node,
                   const char *state)
 {
-    bool idle = false;
+    bool idle = false, busy = false;
     for (node = own_part(profile, node); node; node = profile->nodes[node].parent) {
         const char *name = function_of(profile, node);
         if (!strcmp(name, IDLE_ROOT))
@@ -170,12 +182,17 @@ bool idle_matches(const struct idle_rules *rules, const struct profile *profile,
             const struct rule *rule = &rules->list[i];
             if (!is_named(rule, name))
                 continue;
-            if (!rule->state || rule->own)
+            if (rule->own)
                 return false;
-            idle |= !strcmp(rule->state, state);
+            if (!rule->state)
+                busy = true;
+            else if (!strcmp(rule->state, state))
+                idle = true;
+            if (rule->always && !strcmp(rule->state, state))
+                return true;
         }
     }
-    return idle;
+    return idle && !busy;
 }
 
 static const char *state_of(const struct profile *profile, uint32_t label_set)

@@ -7,6 +7,9 @@
  *
  *     STATE FUNCTION    a thread in this state, in or below this function, is idle
  *     busy FUNCTION     ... but not if this function is on its stack
+ *     always-STATE FUNCTION
+ *                       a thread in this state, in or below this function, is idle, whatever
+ *                       "busy" says: it waits for work by taking a lock
  *     own-STATE FUNCTION
  *                       a thread that is blocked in or below this function waits for what this
  *                       state says, whatever the kernel sees, such as own-lock for a lock of the

@@ -113,7 +113,10 @@ static bool is_unlocker(const char *name)
 /* Code that everybody shares: the kernel's and the C library's. */
 static bool is_shared(const struct profile *profile, uint32_t node)
 {
-    static const char *const files[] = {"[kernel", "libc.", "libc-", "libpthread", "ld-", "[vdso"};
+    static const char *const files[] = {
+        "[kernel",   "libc.",   "libc-",   "libpthread", "ld-",    "[vdso", /* of all programs */
+        "libpython", "python3", "libruby", "ruby",       "libjvm",          /* of runtimes */
+    };
     const struct profile_frame *frame = &profile->frames[profile->nodes[node].frame];
     const char *path = profile_text(profile, profile->mappings[frame->mapping].file);
     const char *file = strrchr(path, '/') ? strrchr(path, '/') + 1 : path;

@@ -121,12 +121,11 @@ static void test_own_profiles(void **state)
     assert_int_equal(triage.mutex_ns, 800 * MS);
     assert_int_equal(triage.holder_count, 2);
     triage_put_json(&profile, &triage, &out);
-    assert_non_null(
-        strstr(buffer_text(&out),
-               "\"locks\":[{\"ns\":800000000,\"waiter\":\"main.update\",\"lock\":\"\","
-               "\"holder\":\"\"}],\"mutex_ns\":800000000,\"mutex_holders\":["
-               "{\"ns\":600000000,\"holder\":\"main.report\"},"
-               "{\"ns\":200000000,\"holder\":\"main.update\"}]"));
+    assert_non_null(strstr(buffer_text(&out),
+                           "\"locks\":[{\"ns\":800000000,\"waiter\":\"main.update\",\"lock\":\"\","
+                           "\"holder\":\"\"}],\"mutex_ns\":800000000,\"mutex_holders\":["
+                           "{\"ns\":600000000,\"holder\":\"main.report\"},"
+                           "{\"ns\":200000000,\"holder\":\"main.update\"}]"));
     out.length = 0;
     triage_put_text(&profile, &triage, false, &out);
     assert_non_null(strstr(buffer_text(&out), "0.80 s of waiting, for:\n   75.0% main.report\n"));
@@ -248,6 +247,51 @@ static void test_mutex_is_never_idle(void **state)
     assert_int_equal(triage.holder, 0);
 }
 
+/* Runtimes make their locks of the condition variables and semaphores that pools wait with, too. */
+static void test_locks_of_runtimes(void **state)
+{
+    static const struct {
+        const char *stack[5];
+        bool idle;
+    } cases[] = {
+        {{"app.py:handler", "time_sleep", "PyEval_RestoreThread", "___pthread_cond_timedwait64"},
+         false},
+        {{"app.py:handler", "_PyEval_EvalFrameDefault", "take_gil", "pthread_cond_timedwait"},
+         false},
+        {{"app.py:handler", "PyThread_acquire_lock_timed", "__new_sem_wait_slow64"}, false},
+        {{"app.py:main", "threading.py:Condition.wait", "PyThread_acquire_lock_timed",
+          "__new_sem_wait_slow64"},
+         true},
+        {{"app.py:main", "threading.py:Thread._wait_for_tstate_lock", "PyThread_acquire_lock_timed",
+          "__new_sem_wait_slow64"},
+         true},
+        {{"Shop.buy", "ObjectMonitor::enter(JavaThread*)", "ObjectMonitor::EnterI(JavaThread*)",
+          "pthread_cond_wait"},
+         false},
+        {{"Shop.buy", "java.util.concurrent.locks.ReentrantLock.lock", "Unsafe_Park",
+          "pthread_cond_wait"},
+         false},
+        {{"java.util.concurrent.LinkedBlockingQueue.take", "Unsafe_Park", "pthread_cond_wait"},
+         true},
+        {{"shop::buy", "parking_lot::raw_mutex::RawMutex::lock_slow",
+          "parking_lot_core::parking_lot::park"},
+         false},
+        {{"app.rb:work", "rb_thread_schedule_limits", "thread_sched_to_running",
+          "pthread_cond_wait"},
+         false},
+    };
+    (void)state;
+    for (size_t i = 0; i < ARRAY_LENGTH(cases); i++) {
+        _cleanup_profile_ struct profile profile;
+        struct triage triage;
+        struct error error = {0};
+        profile_init(&profile, PROFILE_LABELS);
+        add(&profile, "lock", 10 * MS, cases[i].stack);
+        assert_int_equal(triage_profile(&profile, &triage, &error), 0);
+        assert_int_equal(triage.ns[cases[i].idle ? TRIAGE_IDLE : TRIAGE_LOCK], 10 * MS);
+    }
+}
+
 static void test_only_idle_and_sleep(void **state)
 {
     (void)state;
@@ -342,6 +386,7 @@ int main(void)
         cmocka_unit_test(test_lock),
         cmocka_unit_test(test_edges),
         cmocka_unit_test(test_mutex_is_never_idle),
+        cmocka_unit_test(test_locks_of_runtimes),
         cmocka_unit_test(test_only_idle_and_sleep),
         cmocka_unit_test(test_without_states),
         cmocka_unit_test(test_rules),
