@@ -108,6 +108,26 @@ static void test_names(void **state)
     free(chain.frames);
 }
 
+static void test_function_names(void **state)
+{
+    static const char *const cases[][2] = {
+        {"/srv/app/main.py", "main.py:f"},
+        {"/usr/lib/python3.11/json/__init__.py", "json/__init__.py:f"},
+        {"/srv/a/__main__.py", "a/__main__.py:f"},
+        {"json/__init__.py", "json/__init__.py:f"},
+        {"/__init__.py", "__init__.py:f"},
+        {"__init__.py", "__init__.py:f"},
+        {"<string>", "<string>:f"},
+        {"/", ":f"},
+        {"", ":f"},
+    };
+    struct arena arena = {0};
+    (void)state;
+    for (size_t i = 0; i < ARRAY_LENGTH(cases); i++)
+        assert_string_equal(python_function_name(&arena, cases[i][0], "f"), cases[i][1]);
+    arena_release(&arena);
+}
+
 /* Whenever it changes, either nothing was wrong yet or nothing is said. */
 static void test_change(void **state)
 {
@@ -225,8 +245,10 @@ static void test_hidden(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_names), cmocka_unit_test(test_change), cmocka_unit_test(test_circle),
-        cmocka_unit_test(test_take),  cmocka_unit_test(test_lines),  cmocka_unit_test(test_hidden),
+        cmocka_unit_test(test_names),  cmocka_unit_test(test_function_names),
+        cmocka_unit_test(test_change), cmocka_unit_test(test_circle),
+        cmocka_unit_test(test_take),   cmocka_unit_test(test_lines),
+        cmocka_unit_test(test_hidden),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -121,15 +121,16 @@ static bool read_lines(const struct python_process *python, const struct runtime
     return true;
 }
 
-/* "main.py:handler"; of a package's own file, "json/__init__.py:loads". */
-static const char *function_name(struct arena *arena, const char *file, const char *name)
+const char *python_function_name(struct arena *arena, const char *file, const char *name)
 {
     const char *base = strrchr(file, '/');
     base = base ? base + 1 : file;
-    if (!strcmp(base, "__init__.py") || !strcmp(base, "__main__.py"))
-        while (base > file && base - 1 > file && base[-2] != '/')
+    if (base > file && (!strcmp(base, "__init__.py") || !strcmp(base, "__main__.py"))) {
+        base--;
+        while (base > file && base[-1] != '/')
             base--;
-    base += *base == '/' && base == file;
+        base += *base == '/';
+    }
     size_t room = strlen(base) + strlen(name) + 2;
     char *text = arena_alloc(arena, room);
     snprintf(text, room, "%s:%s", base, name);
@@ -159,7 +160,7 @@ bool python_code_read(const void *context, const struct runtime_memory *memory,
         !python_code_mark(python, memory, mark->address, &after) ||
         !runtime_mark_equal(&after, mark))
         return false;
-    code.function = function_name(arena, code.file, own_name);
+    code.function = python_function_name(arena, code.file, own_name);
     *ret_code = code;
     return true;
 }

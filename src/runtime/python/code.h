@@ -19,6 +19,9 @@
 bool python_code_mark(const struct python_process *python, const struct runtime_memory *memory,
                       uint64_t address, struct runtime_mark *ret_mark);
 
+/* "main.py:handler"; of a package's own file, "json/__init__.py:loads". */
+const char *python_function_name(struct arena *arena, const char *file, const char *name);
+
 /* A runtime_code_read_fn; the context is a struct python_process. The function's name is qualified
  * where the version has that; units are of two bytes of bytecode. */
 bool python_code_read(const void *context, const struct runtime_memory *memory,
