@@ -61,20 +61,18 @@ export function Alerts(props: PageProps) {
   const loaded = useLoad(`alerts ${tick}`, (signal) => get<Alert[]>('alerts', {}, signal));
   const columns = columnsOf(Date.now() / 1000, utc);
   return (
-    <>
-      <div class="page">
-        <div class="page-head"><h1>Alerts</h1></div>
-        <Progress loaded={loaded} />
-        <Failure loaded={loaded} />
-        {loaded.value?.length === 0 && <Nothing>
-          <p>No alerts. The file of rules in the server's configuration (the key <code>rules</code>)
-            makes alerts of service level indicators and findings.</p>
-        </Nothing>}
-        {loaded.value && loaded.value.length > 0 && <List label="Alerts" columns={columns}
-          rows={sorted(loaded.value, columns, sort)} keyOf={({ id }) => id} link={({ link }) => link} sort={sort}
-          onSort={(next) => go(address('/alerts', { order: next }), true)} />}
-      </div>
+    <div class="page">
+      <div class="page-head"><h1>Alerts</h1></div>
+      <Progress loaded={loaded} />
+      <Failure loaded={loaded} />
+      {loaded.value?.length === 0 && <Nothing>
+        <p>No alerts. The file of rules in the server's configuration (the key <code>rules</code>)
+          makes alerts of service level indicators and findings.</p>
+      </Nothing>}
+      {loaded.value && loaded.value.length > 0 && <List label="Alerts" columns={columns}
+        rows={sorted(loaded.value, columns, sort)} keyOf={({ id }) => id} link={({ link }) => link} sort={sort}
+        onSort={(next) => go(address('/alerts', { ...Object.fromEntries(params), order: next }), true)} />}
       <Findings {...props} part />
-    </>
+    </div>
   );
 }

@@ -77,8 +77,8 @@ function columnsOf(now: number, utc: boolean): Column<Finding>[] {
   ];
 }
 
-// As a part of another page, it has a lower heading.
-export function Findings({ route: { params }, part = false }: PageProps & { part?: boolean }) {
+// As a part of another page, it has a lower heading, and what is chosen stays in that page's address.
+export function Findings({ route: { path, params }, part = false }: PageProps & { part?: boolean }) {
   const { utc } = useSettings();
   const sort = params.get('sort') ?? '-opened';
   const all = params.get('state') === 'all';
@@ -87,9 +87,10 @@ export function Findings({ route: { params }, part = false }: PageProps & { part
     (signal) => get<Finding[]>('findings', { state: all ? undefined : 'open' }, signal));
   const columns = columnsOf(Date.now() / 1000, utc);
   const show = (change: { sort?: string; state?: string }) =>
-    go(address('/findings', { sort, state: all ? 'all' : undefined, ...change }), true);
+    go(address(path, { ...Object.fromEntries(params), sort, state: all ? 'all' : undefined, ...change }), true);
+  const Element = part ? 'section' : 'div';
   return (
-    <div class="page">
+    <Element class={part ? undefined : 'page'}>
       <div class="page-head">
         {part ? <h2>Findings</h2> : <h1>Findings</h1>}
         <span class="space" />
@@ -106,6 +107,6 @@ export function Findings({ route: { params }, part = false }: PageProps & { part
       {loaded.value && loaded.value.length > 0 && <List label="Findings" columns={columns}
         rows={sorted(loaded.value, columns, sort)} keyOf={({ id }) => id}
         link={({ link }) => link} sort={sort} onSort={(next) => show({ sort: next })} />}
-    </div>
+    </Element>
   );
 }
