@@ -38,7 +38,7 @@ const PAGES: readonly Page[] = [
   { path: '/compare', title: 'Compare', component: later('Compare'), inMenu: true, timed: true },
   { path: '/function', title: 'Function', component: later('FunctionPage'), inMenu: false, timed: true },
   { path: '/alerts', title: 'Alerts', component: later('Alerts'), inMenu: true, timed: false },
-  { path: '/findings', title: 'Findings', component: later('Findings'), inMenu: true, timed: false },
+  { path: '/findings', title: 'Findings', component: later('Findings'), inMenu: false, timed: false },
   { path: '/saved', title: 'Saved', component: later('Saved'), inMenu: true, timed: false },
   { path: '/files', title: 'Files', component: later('Files'), inMenu: true, timed: false },
   { path: '/recordings', title: 'Recordings', component: later('Recordings'), inMenu: true, timed: false },
