@@ -199,6 +199,17 @@ static void count_wait(struct wall_accounts *accounts, unsigned state, double we
     error->weight_2 += weight * weight;
 }
 
+/* When the thread had a CPU again; waits whose stacks are kept have the time at which they began. */
+static int64_t end_of(const struct recorder *recorder, const struct recorder_sample *sample,
+                      const struct bpf_sample_event *event, const struct bpf_wait *wait)
+{
+    int64_t time_ns = (int64_t)sample->time_ns + recorder->epoch_ns;
+    if (wait->flags & BPF_WAIT_BEGUN)
+        time_ns = add_saturated(add_saturated(time_ns, (int64_t)event->value),
+                                (int64_t)wait->queued_ns);
+    return time_ns;
+}
+
 void wall_accounts_wait(struct wall_accounts *accounts, const struct recorder_sample *sample,
                         const struct bpf_sample_event *event, double scale)
 {
@@ -215,6 +226,8 @@ void wall_accounts_wait(struct wall_accounts *accounts, const struct recorder_sa
     if (chance <= 0)
         return;
     chance /= scale;
+    /* A row has the time at which it ended, as that of a CPU sample. */
+    int64_t end_ns = end_of(accounts->recorder, sample, event, wait);
     if (accounted != BPF_STATE_RUNNING && blocked_ns > 0) {
         const char *lock = state == BPF_STATE_LOCK && accounts->modes & CAPTURE_LOCK
                                ? wall_locks_name(accounts->locks, event)
@@ -222,6 +235,7 @@ void wall_accounts_wait(struct wall_accounts *accounts, const struct recorder_sa
         struct wall_pending *pending =
             add_pending(accounts, sample, state, accounted, blocked_ns / chance, lock);
         pending->waits = 1 / chance;
+        pending->time_ns = (uint64_t)MAX(end_ns - (int64_t)wait->queued_ns, 1);
         if (state == BPF_STATE_LOCK && sleeps)
             pending->other = wall_lock_owner(sample->pid, sample->tid, wait->other);
         count_wait(accounts, state, blocked_ns / chance);
@@ -230,6 +244,7 @@ void wall_accounts_wait(struct wall_accounts *accounts, const struct recorder_sa
         struct wall_pending *pending = add_pending(accounts, sample, BPF_STATE_RUNNABLE,
                                                    BPF_STATE_RUNNABLE, queued_ns / chance, NULL);
         pending->waits = 1 / chance;
+        pending->time_ns = (uint64_t)end_ns;
         pending->other = sleeps ? 0 : wait->other;
         wall_names_note_other(accounts->names, pending->other);
         count_wait(accounts, BPF_STATE_RUNNABLE, queued_ns / chance);
