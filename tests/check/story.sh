@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# story.sh ROOT SHOTS: uses the server's page in a real browser as people do; pictures of its pages go
-# to the directory SHOTS.
+# story.sh ROOT SHOTS [OPTION...]: uses the server's page in a real browser as people do; pictures of
+# its pages go to the directory SHOTS.
 set -euo pipefail
 
 browser=${CHROMIUM:-/usr/bin/chromium}
@@ -14,4 +14,4 @@ fi
 folder=$(mktemp -d "${TMPDIR:-/tmp}/assay-story.XXXXXX")
 trap 'rm -rf "$folder"' EXIT
 export HOME=$folder TMPDIR=$folder
-node "$1/web/test/story.mjs" --outdir "$2"
+node "$1/web/test/story.mjs" --outdir "$2" "${@:3}"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The server's page in a real browser, as a person uses it, against real servers:
-//   ASSAY=build/assay node test/story.mjs [--outdir DIR] [--only WORDS]
-// Screenshots of every page, light and dark, go to DIR.
+//   ASSAY=build/assay node test/story.mjs [--outdir DIR] [--only WORDS] [--axe]
+// Screenshots of every page, light and dark, go to DIR. With --axe, every page is only examined by axe.
 
 import assert from 'node:assert/strict';
 import { rmSync } from 'node:fs';
@@ -17,13 +17,13 @@ import { refreshes } from './story_refresh.mjs';
 import * as tables from './story_tables.mjs';
 import { sources } from './story_source.mjs';
 import { tasks } from './story_tasks.mjs';
-import { triage } from './story_wall.mjs';
-import { check, complaints, failures, outdir, scratch } from './story_tools.mjs';
+import { feed, triage } from './story_wall.mjs';
+import { axeOnly, check, complaints, failures, outdir, scratch } from './story_tools.mjs';
 import { startBrowser } from './support.mjs';
 
 const started = Date.now();
 const browser = await startBrowser();
-try {
+async function story() {
   const main = await startServer(join(scratch, 'main'));
   await check('an empty server says how to send the first profile', () => pages.emptyServer(browser, main));
   await demo(main.url);
@@ -62,7 +62,6 @@ try {
   real.catch(() => undefined);
   await check('agents are listed and recordings made', () => control.recordings(browser, main));
   await check('agents are given orders', () => access.orders(browser, main));
-  await check('axe has no complaint', () => access.axe(browser, main));
   await check('symbols are uploaded', () => control.symbols(browser, main));
   await check('loading can be cancelled', () => control.cancelled(browser, main));
   await check('a token is wanted, wrong ones are explained', () => control.tokens(browser));
@@ -73,6 +72,19 @@ try {
     return control.realAgent(browser, up);
   });
   await check('no page complained', () => assert.deepEqual(complaints, []));
+}
+
+async function examined() {
+  const main = await startServer(join(scratch, 'main'));
+  await demo(main.url);
+  await access.furnish(main);
+  await feed(main.url);
+  await check('axe has no complaint', () => access.axe(browser, main));
+  await check('no page complained', () => assert.deepEqual(complaints, []));
+}
+
+try {
+  await (axeOnly ? examined() : story());
 } finally {
   await browser.close();
   await endAll();

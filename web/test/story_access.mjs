@@ -24,8 +24,25 @@ const pages = () => {
   return ['/', '/explore', `${one}&group=version`, one + flame('tree'), one + flame('table'), one + flame('sandwich'),
     `${one}&tab=who`, `${one}&tab=lines`, `${one}&tab=raw`, '/functions', `/compare?${changes()}`,
     `/compare?${changes()}&layout=apart`, `/function?query=${query('checkout')}&name=render`, '/alerts', '/findings', '/files',
-    '/recordings', '/agents', '/symbols', '/saved', '/triage', '/nothing-here', '/explore?from=nonsense', '/?from=1990-01-01&to=1990-01-02'];
+    '/recordings', '/agents', '/symbols', '/saved', '/triage',
+    `/triage?query=${encodeURIComponent('wall{service_name="convoy"}')}`, '/nothing-here', '/explore?from=nonsense', '/?from=1990-01-01&to=1990-01-02'];
 };
+
+// Something on every page.
+export async function furnish({ url }) {
+  const post = (path, body) => call('POST', `${url}/api/v1/${path}`, {
+    body: JSON.stringify(body), headers: { 'Content-Type': 'application/json' } });
+  for (const host of ['web-1', 'web-2']) await report(url, host);
+  const range = { from: side(1200), to: side(600) };
+  for (const [path, body] of Object.entries({
+    views: { name: 'checkout by version', address: `/explore?query=${query('checkout')}&group=version` },
+    notes: { ...range, service: 'checkout', text: 'cold cache' }, pins: { ...range, reason: 'incident 12', expires: side(-30 * 86400) },
+    control: { sampling: { rate: 9 }, selector: '{host="web-2"}', reason: 'too busy' },
+    recordings: { service: 'checkout', rate: 99, seconds: 10, hosts: ['web-1'] } })) {
+    const { status, text } = await post(path, body);
+    assert.ok(status < 300, `${path}: ${status} ${text}`);
+  }
+}
 
 async function examine(page, what) {
   await page.evaluate(AXE);
@@ -114,13 +131,14 @@ export async function focus(browser, { url }) {
   await context.close();
 }
 
+const report = (url, host) => call('POST', `${url}/api/v1/agents/report`, { body: JSON.stringify({
+  agent: `agent-of-${host}`, host, version: '0.1.0', labels: { host, region: 'eu', service_name: 'checkout' }, capture: 'on',
+  sent_at: Date.now() / 1000, status: { rate_hz: 19 }, recordings: [] }) });
+
 // Orders are given after they were read again, and are written down.
 export async function orders(browser, { url }) {
-  const report = (host, capture = 'on') => call('POST', `${url}/api/v1/agents/report`, { body: JSON.stringify({
-    agent: `agent-of-${host}`, host, version: '0.1.0', labels: { host, region: 'eu' }, capture, sent_at: Date.now() / 1000,
-    status: { rate_hz: 19 }, recordings: [] }) });
-  await report('web-1');
-  await report('web-2');
+  await report(url, 'web-1');
+  await report(url, 'web-2');
   const control = async () => JSON.parse((await call('GET', `${url}/api/v1/control`)).text);
   const { context, page } = await fresh(browser, {}, /400/); // an order that can't be read
   await page.goto(`${url}/agents`);

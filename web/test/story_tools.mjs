@@ -8,7 +8,8 @@ import { join } from 'node:path';
 import { parseArgs } from 'node:util';
 import { PATIENCE_MS, until } from './support.mjs';
 
-const { values } = parseArgs({ options: { outdir: { type: 'string' }, only: { type: 'string' } } });
+const { values } = parseArgs({ options: { outdir: { type: 'string' }, only: { type: 'string' }, axe: { type: 'boolean' } } });
+export const axeOnly = values.axe === true;
 export const scratch = mkdtempSync(join(tmpdir(), 'assay-story-'));
 export const outdir = values.outdir ?? join(scratch, 'shots');
 mkdirSync(outdir, { recursive: true });

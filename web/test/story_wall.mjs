@@ -9,7 +9,7 @@ import { until } from './support.mjs';
 
 const QUERY = encodeURIComponent('wall{service_name="convoy"}');
 
-async function feed(url) {
+export async function feed(url) {
   const at = Math.floor(Date.now() / 1000) - 30;
   const lock = (waiter, holder, ns) => [`main;${waiter};pthread_mutex_lock;[lock queue];[lock holder];main;${holder}`, ns];
   for (const [state, stacks] of Object.entries({
