@@ -32,6 +32,7 @@ void calltree_release(struct calltree *tree)
             free(tree->types[i].self[side]);
     free(tree->functions);
     free(tree->nodes);
+    free(tree->followed);
     arena_release(&tables->text);
     id_table_release(&tables->function_index);
     id_table_release(&tables->node_index);
@@ -399,6 +400,18 @@ void calltree_add_state(struct calltree *tree, const struct profile *profile, un
         int64_t *cell = &self[nodes[profile->samples.node[row]]];
         *cell = add_saturated(*cell, profile->samples.values[own][row]);
     }
+}
+
+void calltree_follow(struct calltree *tree, const struct profile *profile, uint32_t *nodes,
+                     size_t count)
+{
+    _cleanup_free_ uint32_t *of = add_nodes(tree, profile);
+    fit_columns(tree);
+    for (size_t i = 0; i < count; i++)
+        nodes[i] = of[nodes[i]];
+    free(tree->followed);
+    tree->followed = nodes;
+    tree->followed_count = count;
 }
 
 int64_t *calltree_totals(const struct calltree *tree, unsigned type, enum calltree_side side)

@@ -41,6 +41,8 @@ struct calltree {
     struct calltree_type types[PROFILE_TYPES_MAX];
     unsigned type_count;
     bool has_base;
+    uint32_t *followed; /* see calltree_follow; NULL: none */
+    size_t followed_count;
     struct calltree_tables *tables; /* private to calltree.c */
 };
 
@@ -65,6 +67,11 @@ void calltree_add_states(struct calltree *tree, const struct profile *profile, u
  * profile has, too. Does nothing where it has none, or there are as many states already. */
 void calltree_add_state(struct calltree *tree, const struct profile *profile, unsigned type,
                         const char *state);
+
+/* Takes over an array of nodes of an added profile and makes them nodes of the tree, which stay the
+ * right ones when the tree is limited, focused or simplified: `followed`. One array at a time. */
+void calltree_follow(struct calltree *tree, const struct profile *profile, uint32_t *nodes,
+                     size_t count);
 
 /* The tree's index of one of an added profile's types; PROFILE_TYPES_MAX when there is none. */
 unsigned calltree_type_of(const struct calltree *tree, const struct profile *profile,

@@ -131,6 +131,8 @@ void calltree_move_columns(struct calltree *tree, const uint32_t *moved, uint32_
         }
     }
     tree->tables->column_length = tree->node_count;
+    for (size_t i = 0; i < tree->followed_count; i++)
+        tree->followed[i] = moved[tree->followed[i]];
 }
 
 uint32_t calltree_limit(struct calltree *tree, uint32_t limit)

@@ -82,7 +82,7 @@ USES = {
         "symbol/store"
     ),
     "cli": "base format io profile symbol/naming symbol/recorded",
-    "format/picture": "base format io profile",
+    "format/picture": "base format format/timeline io profile",
     "format/jfr": "base format io profile",
     "format/pprof": "base format io profile",
     "store/block": "base",

@@ -24,6 +24,7 @@ import type { StateTotals } from './states';
 import { Status } from './status';
 import { FIRST_ROWS, TopTable, type Ranked, type Ranking, type TableShown } from './table';
 import { Theme } from './theme';
+import { TimeView } from './time-view';
 import { Toolbar } from './toolbar';
 import { Tooltip } from './tooltip';
 import { ALL_LIBRARIES, derived, NO_LIBRARIES, type Transform } from './transform';
@@ -112,10 +113,11 @@ const HINTS: Record<View, string> = {
   table: 'Click a function to see its callers and callees, or press ? for all keys.',
   tree: 'Open and close rows with the arrow keys, or press ? for all keys.',
   sandwich: 'Choose a function in the table, click a frame to zoom, or press ? for all keys.',
+  time: 'Drag over a range to draw its graph, click a thread for its stack, or press ? for all keys.',
 };
 
-const STEPS = ['zoom', 'view', 'func', 'picked', 'type', 'hidden', 'recursion', 'fold', 'only', 'during'] as const;
-const TRANSFORMS = ['hidden', 'recursion', 'fold', 'only', 'during'] as const;
+const STEPS = ['zoom', 'view', 'func', 'picked', 'type', 'hidden', 'recursion', 'fold', 'only', 'during', 'span'] as const;
+const TRANSFORMS = ['hidden', 'recursion', 'fold', 'only', 'during', 'span'] as const;
 
 class App implements FlameApp, Controls {
   private readonly life = new Lifetime();
@@ -131,6 +133,7 @@ class App implements FlameApp, Controls {
   private readonly table: Lazy<TopTable>;
   private readonly tree: Lazy<TreeView>;
   private readonly sandwichView: Lazy<SandwichView>;
+  private readonly timeView: Lazy<TimeView>;
   private readonly empty = make('p', { class: 'empty', hidden: true });
   private readonly stage: HTMLElement;
   private readonly status: Status;
@@ -186,6 +189,7 @@ class App implements FlameApp, Controls {
     this.table = new Lazy(() => this.makeTable());
     this.tree = new Lazy(() => this.makeTree());
     this.sandwichView = new Lazy(() => this.makeSandwich());
+    this.timeView = new Lazy(() => this.makeTime());
     this.root = this.build();
     element.replaceChildren(this.root);
     // Behind a dialog of the page, whose Escape is its own, no key is the graph's.
@@ -235,6 +239,15 @@ class App implements FlameApp, Controls {
     return tree;
   }
 
+  private makeTime(): TimeView {
+    const view = new TimeView(this.source, this.source.times!, {
+      onSpan: (span) => this.change({ span, zoom: 0 }),
+      onFunction: (func, x, y) => this.openMenu({ node: -1, func }, x, y),
+    });
+    this.stage.prepend(view.element);
+    return view;
+  }
+
   private makeSandwich(): SandwichView {
     const sandwich = new SandwichView({
       onPick: (func) => this.change(this.current.view === 'both' ? { picked: func } : { func }),
@@ -256,6 +269,7 @@ class App implements FlameApp, Controls {
     this.table.now?.destroy();
     this.tree.now?.destroy();
     this.sandwichView.now?.destroy();
+    this.timeView.now?.destroy();
     this.root.remove();
   }
 
@@ -297,7 +311,7 @@ class App implements FlameApp, Controls {
   }
 
   private hasGraph(): boolean {
-    return this.current.view === 'graph' || this.current.view === 'both';
+    return this.current.view === 'graph' || this.current.view === 'both' || this.current.view === 'time';
   }
 
   // Beside table and graph, for the function chosen there.
@@ -326,10 +340,11 @@ class App implements FlameApp, Controls {
 
   private change(change: Partial<State>): void {
     const before = this.current;
-    if ('type' in change && before.during !== '') change = { ...change, during: '' }; // others have no states
+    if ('type' in change && (before.during !== '' || before.span !== ''))
+      change = { ...change, during: '', span: '' }; // others have no states and no times
     if (TRANSFORMS.some((key) => key in change)) {
-      const { hidden, recursion, fold, only, during } = before;
-      this.past.push({ hidden, recursion, fold, only, during });
+      const { hidden, recursion, fold, only, during, span } = before;
+      this.past.push({ hidden, recursion, fold, only, during, span });
       this.current = { ...transformed(before, this.source, change), ...withoutTransforms(change) };
     } else this.current = { ...before, ...change };
     const step = STEPS.some((key) => before[key] !== this.current[key]);
@@ -367,6 +382,7 @@ class App implements FlameApp, Controls {
     placePart(this.table, this.hasTable());
     placePart(this.tree, current.view === 'tree');
     placePart(this.sandwichView, this.hasSandwich());
+    placePart(this.timeView, current.view === 'time');
     this.stage.toggleAttribute('data-picked', current.view === 'both' && this.hasSandwich());
     this.tooltip.hide();
 
@@ -402,13 +418,15 @@ class App implements FlameApp, Controls {
         current.view === 'both' ? current.picked : current.func));
     if (current.view === 'tree')
       this.tree.get().show({ profile, type, graph, zoom, open: current.open, matched });
+    if (current.view === 'time')
+      this.timeView.get().show(current.span, current.during, this.colours, this.model.states(type) !== null);
     if (!this.hasSandwich()) return;
     this.renderSandwich(graph, matched);
   }
 
   // Who is asked for what the picture can't tell; null where it can.
   private asked(): ExactViews | null {
-    return this.model.isPruned(this.current.type) && this.current.during === '' ? this.exact : null;
+    return this.model.isPruned(this.current.type) && this.current.during === '' && this.current.span === '' ? this.exact : null;
   }
 
   private seen(): Seen {
@@ -638,6 +656,7 @@ class App implements FlameApp, Controls {
     else if (view === 'both' && picked >= 0) this.change({ picked: -1 });
     else if ((this.hasGraph() || view === 'tree') && zoom !== 0) this.zoom(0);
     else if (search !== '') this.change({ search: '' });
+    else if (view === 'time' && this.current.span !== '') this.change({ span: '' });
   }
 
   private focusView(): void {
@@ -648,6 +667,7 @@ class App implements FlameApp, Controls {
   }
 
   view(view: View): void {
+    if (view === 'time' && !this.source.times) return;
     this.change({ view: this.current.view === view ? 'graph' : view });
     this.focusView();
   }

@@ -3,6 +3,7 @@
 
 import { icon, make } from './dom';
 import { functionName, type Profile } from './data';
+import { formatSpan, readSpan } from './times';
 import { ALL_LIBRARIES, NO_LIBRARIES, type Transform } from './transform';
 
 const CLOSE = 'M4 4l8 8M12 4l-8 8';
@@ -28,6 +29,8 @@ export function chipsOf(source: Profile, t: Transform): Chip[] {
     });
   if (t.only !== '') out.push({ text: `only through ${t.only}`, without: { only: '' } });
   if (t.during !== '') out.push({ text: `state: ${t.during}`, without: { during: '' } });
+  const span = readSpan(t.span);
+  if (span) out.push({ text: `time: ${formatSpan(span)}`, without: { span: '' } });
   return out;
 }
 

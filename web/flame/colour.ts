@@ -141,7 +141,7 @@ export function diffWords(scheme: Scheme): string {
 // is held up red.
 // The lift of lightness is the safe palette's: hues alone are not told apart by everybody.
 const STATE_COLOURS: readonly (readonly [pattern: RegExp, hue: number, safe: number, lift: number])[] = [
-  [/run|cpu|active/i, 145, 98, 0.03], [/block|lock|contend/i, 25, 62, -0.1],
+  [/^runnable$/, 95, 98, -0.12], [/run|cpu|active/i, 145, 98, 0.03], [/block|lock|contend/i, 25, 62, -0.1],
   [/i\/?o|disk|net|read|write/i, 300, 320, -0.06], [/sleep|wait|idle|park|off/i, 253, 250, 0.02],
 ];
 

@@ -50,6 +50,7 @@ export function commandsOf(controls: Controls): Command[] {
     { keys: ['g'], help: 'graph', run: () => controls.view('graph') },
     { keys: ['t'], help: 'table of functions, and back', run: () => controls.view('table') },
     { keys: ['e'], help: 'call tree, and back', run: () => controls.view('tree') },
+    { keys: ['i'], help: 'time: heat map and threads of a recording', run: () => controls.view('time') },
     { keys: ['r'], help: 'collapse recursion', run: () => controls.toggleRecursion() },
     { keys: ['l'], help: 'collapse libraries', run: () => controls.toggleLibraries() },
     { keys: ['y'], help: 'my code only: libraries are left out', run: () => controls.toggleOwn() },

@@ -6,6 +6,7 @@
 import { cutOf } from './graft';
 import { shownName } from './names';
 import { STATES_MAX, type States } from './states';
+import { beginsOf, type Thread, type Times } from './times';
 import type { Tree } from './tree';
 
 export interface SampleType {
@@ -39,6 +40,8 @@ export interface Profile {
   // Where that is anything: the values of all functions, drawn or not, of the document itself.
   table: FunctionTable | null;
   states: States | null;
+  // When samples were taken, where the document says it.
+  times?: Times;
   // The sums of everything that was measured, by type, where the tree holds less than that.
   whole?: { value: number[]; base: number[] };
 }
@@ -277,6 +280,53 @@ function readStates(value: unknown, size: number): States | null {
   return { names, self: values(states.self, names.length, size, 'states.self') };
 }
 
+const THREADS_MAX = 100_000;
+
+function readThreads(value: unknown): Thread[] {
+  const list = array(value, 'times.threads');
+  if (list.length > THREADS_MAX) fail(`it has ${list.length} threads; the limit is ${THREADS_MAX}.`);
+  let first = 0;
+  return list.map((raw, i) => {
+    const where = `times.threads[${i}]`;
+    const entry = object(raw, where);
+    const count = integer(entry.samples, 1, Number.MAX_SAFE_INTEGER, `${where}.samples`);
+    const thread = {
+      name: text(entry.name ?? '', `${where}.name`), process: text(entry.process ?? '', `${where}.process`),
+      pid: integer(entry.pid ?? 0, -Number.MAX_SAFE_INTEGER, Number.MAX_SAFE_INTEGER, `${where}.pid`),
+      tid: integer(entry.tid ?? 0, -Number.MAX_SAFE_INTEGER, Number.MAX_SAFE_INTEGER, `${where}.tid`),
+      first, count,
+    };
+    first += count;
+    return thread;
+  });
+}
+
+function readTimes(value: unknown, size: number, states: States | null, unit: string): Times | undefined {
+  if (value === undefined) return undefined;
+  const times = object(value, 'times');
+  const threads = readThreads(times.threads);
+  const count = threads.reduce((sum, thread) => sum + thread.count, 0);
+  const column = (key: string) => columnOf(times[key], count, `times.${key}`);
+  const node = Int32Array.from(column('node'), (entry, i) => integer(entry, 0, size - 1, `times.node[${i}]`));
+  const [amounts] = values([times.value], 1, count, 'times.value');
+  const at = new Float64Array(count);
+  const after = column('after');
+  let length = 1;
+  for (const thread of threads)
+    for (let i = 0, now = 0; i < thread.count; i++) {
+      const sample = thread.first + i;
+      now += integer(after[sample], 0, Number.MAX_SAFE_INTEGER, `times.after[${sample}]`);
+      at[sample] = now;
+      length = Math.max(length, now + 1);
+    }
+  const start = times.start ?? 0;
+  if (!Number.isFinite(start) || !Number.isSafeInteger(length)) fail('its times are not finite.');
+  const state = times.state === undefined || !states ? null : Int16Array.from(column('state'),
+    (entry, i) => integer(entry, -1, states.names.length - 1, `times.state[${i}]`));
+  const begin = beginsOf(threads, at, amounts, unit === 'nanoseconds');
+  return { start: start as number, length, threads, at, node, value: amounts, state, begin };
+}
+
 // `scale` is null unless this is a diff.
 function readTable(
   value: unknown, types: number, functions: number, scale: number[] | null,
@@ -321,6 +371,8 @@ export function readProfile(raw: unknown): Profile {
 
   const table = readTable(document.table, types.length, names.length, kind === 'diff' ? scale : null);
   const defaultType = integer(document.default_type, 0, types.length - 1, 'default_type');
+  const states = kind === 'flame' ? readStates(document.states, tree.size) : null;
+  const times = kind === 'flame' ? readTimes(document.times, tree.size, states, types[defaultType].unit) : undefined;
   return {
     kind,
     title: text(document.title, 'title'),
@@ -339,7 +391,8 @@ export function readProfile(raw: unknown): Profile {
       defaultType, names.length),
     cut: cutOf(names, tree, self, base),
     table,
-    states: kind === 'flame' ? readStates(document.states, tree.size) : null,
+    states,
+    ...(times ? { times } : {}),
     dropped: integer(document.dropped ?? 0, 0, Number.MAX_SAFE_INTEGER, 'dropped'),
   };
 }

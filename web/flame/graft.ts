@@ -90,6 +90,7 @@ export function graft(whole: Profile, part: Profile, path: readonly string[]): P
     tree, self, base,
     cut: cutOf(functionOf.names, tree, self, base),
     states: statesOf(whole, part, column),
+    times: timesOf(whole, part, (n) => idOf[n], (n) => (added[n] ? partId[n] : -1)),
     findings: findingsOf(whole, part, functionOf.of),
     dropped: Math.max(0, whole.dropped - (parent.length - whole.tree.size)),
   };
@@ -99,6 +100,20 @@ export function graft(whole: Profile, part: Profile, path: readonly string[]): P
 function findingsOf(whole: Profile, part: Profile, of: Int32Array): Profile['findings'] {
   return whole.findings.map((known, type) =>
     new Map([...[...part.findings[type]].map(([f, finding]) => [of[f], finding] as const), ...known]));
+}
+
+// Samples come in the same order in both: those of the part are in its nodes.
+function timesOf(
+  whole: Profile, part: Profile, ofWhole: (n: number) => number, ofPart: (n: number) => number,
+): Profile['times'] {
+  const { times } = whole;
+  const other = part.times;
+  if (!times || times.node.length !== other?.node.length) return undefined;
+  const node = times.node.map((own, i) => {
+    const inside = ofPart(other.node[i]);
+    return inside >= 0 ? inside : ofWhole(own);
+  });
+  return { ...times, node };
 }
 
 // Only where both say the same states; otherwise they are asked for again.

@@ -3,14 +3,15 @@
 // same page opens the same view; anything out of range in it falls back to the default.
 
 import { findFunctions, findNodes, functionKey, nodeKey } from './keys';
+import { readSpan, writeSpan } from './times';
 import { binariesOf, derived, type Transform } from './transform';
 import type { Profile } from './data';
 
-export type View = 'both' | 'graph' | 'table' | 'tree' | 'sandwich';
+export type View = 'both' | 'graph' | 'table' | 'tree' | 'sandwich' | 'time';
 export type ColourBy = 'package' | 'binary' | 'state';
 export type WidthBy = 'value' | 'change';
 
-const VIEWS: readonly View[] = ['both', 'graph', 'table', 'tree', 'sandwich'];
+const VIEWS: readonly View[] = ['both', 'graph', 'table', 'tree', 'sandwich', 'time'];
 
 export interface State extends Transform {
   type: number;
@@ -51,6 +52,7 @@ export function defaultState(profile: Profile, view: View = 'graph'): State {
     fold: [],
     only: '',
     during: '',
+    span: '',
     open: null,
   };
 }
@@ -82,6 +84,7 @@ export function encodeState(state: State, source: Profile, view: View = 'graph')
   for (const binary of state.fold) out.append('fold', binary);
   if (state.only !== '') out.set('only', state.only);
   if (state.during !== '') out.set('state', state.during);
+  if (state.span !== '') out.set('span', state.span);
   if (state.open && state.view === 'tree')
     out.set('open', state.open.slice(0, OPEN_MAX).map((n) => nodeKey(tree, names, n)).join('.') || NONE);
   return out.toString();
@@ -100,7 +103,7 @@ export function decodeState(fragment: string, source: Profile, view: View = 'gra
   const given = new URLSearchParams(fragment.replace(/^#/, ''));
   const state = defaultState(source, view);
   const asked = VIEWS.find((one) => one === given.get('view'));
-  if (asked) state.view = asked;
+  if (asked && (asked !== 'time' || source.times)) state.view = asked;
   state.type = index(given.get('type'), source.types.length, state.type);
   state.regex = given.has('regex');
   state.search = given.get('regex') ?? given.get('search') ?? '';
@@ -116,6 +119,8 @@ export function decodeState(fragment: string, source: Profile, view: View = 'gra
   // States may be on the way; a name that none has is left out once they are there.
   const during = (given.get('state') ?? '').slice(0, STATE_BYTES);
   if (source.kind === 'flame' && (!source.states || source.states.names.includes(during))) state.during = during;
+  const span = readSpan(given.get('span') ?? '');
+  if (span && source.times) state.span = writeSpan(span);
   const { tree, names } = derived(source, state).profile;
   state.zoom = findNodes(tree, names, keys(given.get('zoom'), 1))[0] ?? 0;
   state.func = findFunctions(names, keys(given.get('function'), 1))[0] ?? -1;

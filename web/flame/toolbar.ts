@@ -25,6 +25,7 @@ const ICONS = {
 
 const VIEWS: readonly (readonly [View, string])[] = [
   ['both', 'Both'], ['graph', 'Graph'], ['table', 'Table'], ['tree', 'Tree'], ['sandwich', 'Sandwich'],
+  ['time', 'Time'],
 ];
 
 export class Toolbar {
@@ -75,7 +76,7 @@ export class Toolbar {
         profile.kind === 'diff' ? make('span', { class: 'badge' }, 'diff') : null),
       make('div', { class: 'bar-controls' },
         this.type,
-        this.viewButtons(),
+        this.viewButtons(profile),
         make('div', { class: 'search' }, this.search, this.found, this.regex),
         this.options.element,
         make('div', { class: 'group', role: 'group', 'aria-label': 'Display' },
@@ -89,9 +90,10 @@ export class Toolbar {
     return choice;
   }
 
-  private viewButtons(): HTMLElement {
+  private viewButtons({ times }: Profile): HTMLElement {
     const group = make('div', { class: 'group', role: 'group', 'aria-label': 'View' });
     for (const [view, label] of VIEWS) {
+      if (view === 'time' && !times) continue;
       const button = make('button', { type: 'button', class: 'button' }, label);
       button.addEventListener('click', () => this.actions.change({ view }));
       this.views.set(view, button);

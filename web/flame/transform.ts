@@ -4,6 +4,7 @@
 
 import { Lazy } from './dom';
 import { isLibraryFile, libraryOf } from './library';
+import { readSpan, valuesIn } from './times';
 import { makeTree, type Tree } from './tree';
 import type { Profile } from './data';
 
@@ -18,6 +19,8 @@ export interface Transform {
   only: string;
   // Only what was measured in this state, of the default type; '' for all.
   during: string;
+  // Only what was measured in this part of a recording (writeSpan), of the default type; '' for all.
+  span: string;
 }
 
 export const ALL_LIBRARIES = '*';
@@ -50,7 +53,7 @@ export function binariesOf(profile: Profile): string[] {
 }
 
 function isPlain(t: Transform): boolean {
-  return t.hidden.length === 0 && !t.recursion && t.fold.length === 0 && t.only === '' && t.during === '';
+  return t.hidden.length === 0 && !t.recursion && t.fold.length === 0 && t.only === '' && t.during === '' && t.span === '';
 }
 
 const HIDDEN = -1;
@@ -163,6 +166,22 @@ function inState(source: Profile, name: string): Profile {
   };
 }
 
+// The profile as it was in one part of the time.
+function inSpan(source: Profile, text: string, during: string): Profile {
+  const span = readSpan(text);
+  if (!span || !source.times) return source;
+  const { times, tree, states, defaultType } = source;
+  const { self, states: within } = valuesIn(times, span, tree.size, states,
+    during === '' ? -1 : states?.names.indexOf(during) ?? -1);
+  const all = (column: Float64Array) => column.reduce((a, v) => a + v, 0);
+  return {
+    ...source,
+    self: source.self.map((column, type) => type === defaultType ? self : column),
+    states: within, table: null,
+    whole: source.whole ?? { value: source.self.map(all), base: source.base.map(all) },
+  };
+}
+
 // Which nodes lead to a value.
 function valued({ tree, self, defaultType }: Profile): Uint8Array {
   const out = Uint8Array.from(self[defaultType], (value) => Number(value !== 0));
@@ -172,7 +191,8 @@ function valued({ tree, self, defaultType }: Profile): Uint8Array {
 }
 
 export function derive(whole: Profile, t: Transform): Derived {
-  const source = t.during === '' ? whole : inState(whole, t.during);
+  const measured = t.during === '' ? whole : inState(whole, t.during);
+  const source = t.span === '' ? measured : inSpan(measured, t.span, t.during);
   const { tree } = source;
   if (isPlain(t)) return unchanged(source);
   const roles = rolesOf(source, t);
@@ -240,7 +260,7 @@ const lately = new WeakMap<Profile, { key: string; derived: Derived }>();
 
 // The same as derive(), remembering the last answer: everything that looks at one state asks for it.
 export function derived(source: Profile, t: Transform): Derived {
-  const key = JSON.stringify([t.hidden, t.recursion, t.fold, t.only, t.during]);
+  const key = JSON.stringify([t.hidden, t.recursion, t.fold, t.only, t.during, t.span]);
   const known = lately.get(source);
   if (known?.key === key) return known.derived;
   const made = derive(source, t);

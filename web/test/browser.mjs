@@ -100,6 +100,23 @@ function pixels(view, selector = '.stage > .graph canvas') {
   }, selector);
 }
 
+// Forty seconds of three threads, each of which samples a leaf of its own ten times a second.
+function timed(document) {
+  const { default_type: type, self, nodes } = document;
+  const leaves = self[type].flatMap((value, node) => (value > 0 ? [node] : []));
+  const count = 400;
+  const sample = (thread, i) => leaves[(thread * 7 + i) % leaves.length];
+  const threads = [0, 1, 2];
+  const samples = threads.flatMap((thread) => Array.from({ length: count }, (_, i) => sample(thread, i)));
+  const values = new Array(nodes.up.length + 1).fill(0);
+  samples.forEach((node) => { values[node] += 1e7; });
+  return { ...document, self: self.map((column, t) => (t === type ? values : column)), times: {
+    start: 1700000000.25, node: samples, value: samples.map(() => 1e7),
+    threads: threads.map((thread) => ({ name: `worker ${thread}`, pid: 100, tid: 101 + thread, samples: count })),
+    after: threads.flatMap((thread) => Array.from({ length: count }, (_, i) => (i === 0 ? 99_000 + thread : 100_000))),
+  } };
+}
+
 const again = (browser, path, hash) => open(browser, path, {}, hash);
 
 async function checkPage(browser, path) {
@@ -554,6 +571,65 @@ async function checkOddities(browser, generator, template) {
     const without = await open(browser, write('stateless.html', base));
     await without.page.locator('.options summary').click();
     assert.equal(await without.page.locator('option[value=state]').count(), 0);
+    await without.close();
+  });
+
+  await check('a heat map and threads where samples have times', async () => {
+    const view = await open(browser, write('times.html', timed(base)));
+    await view.page.getByRole('button', { name: 'Time', exact: true }).click();
+    await view.settle();
+    const whole = (await view.state()).span;
+    assert.equal(whole, '');
+    const total = () => view.page.evaluate(() => {
+      const { profile } = document.getElementById('flame').flame;
+      return profile.self[profile.defaultType].reduce((a, b) => a + b);
+    });
+    const all = await total();
+    // A quarter of the heat map is dragged: all of every other second.
+    const box = await view.page.locator('.time-heat canvas').boundingBox();
+    assert.ok(box.width > 300 && box.height > 100, JSON.stringify(box));
+    const before = await pixels(view);
+    await view.page.mouse.move(box.x + box.width * 0.25 + 2, box.y + 1);
+    await view.page.mouse.down();
+    await view.page.mouse.move(box.x + box.width * 0.5 - 2, box.y + box.height - 2, { steps: 3 });
+    await view.page.mouse.up();
+    await view.settle();
+    assert.match((await view.state()).span, /^10000000-20000000$/);
+    assert.match(view.page.url(), /span=10000000-20000000/);
+    const part = await total();
+    assert.ok(part > 0.2 * all && part < 0.3 * all, `${part} of ${all}`);
+    assert.notEqual((await pixels(view)).hash, before.hash);
+    // A copied address shows the same; an undone span shows everything.
+    const copy = await again(browser, join(scratch, 'times.html'), new URL(view.page.url()).hash);
+    assert.equal((await pixels(copy)).hash, (await pixels(view)).hash);
+    await copy.close();
+    await view.page.getByRole('button', { name: 'Undo: time: 10.000 s to 20.000 s' }).click();
+    await view.settle();
+    assert.equal(await total(), all);
+    // A thread's samples, by a click and by keys, innermost function first.
+    const rows = view.page.locator('.time-thread');
+    assert.equal(await rows.count(), 3);
+    await rows.nth(1).locator('canvas').click({ position: { x: 200, y: 8 } });
+    const stack = view.page.getByRole('region', { name: 'Stack' });
+    const first = await stack.getByRole('heading').innerText();
+    assert.match(first, /^worker 1 \(102\) at [\d.]+ s$/);
+    await view.press('ArrowRight');
+    assert.notEqual(await stack.getByRole('heading').innerText(), first);
+    assert.equal(await stack.getByRole('listitem').last().innerText(), base.strings[base.functions.name[base.nodes.function[0]]]);
+    await view.press('ArrowUp');
+    await view.press('ArrowRight');
+    assert.match(await stack.getByRole('heading').innerText(), /^worker \d \(10\d\) at/);
+    // The heat map by keys alone.
+    await view.page.locator('.time-heat').focus();
+    for (const key of ['ArrowRight', 'ArrowRight', 'Shift+ArrowRight', 'Enter']) await view.press(key);
+    assert.equal((await view.state()).span, '1000000-2020000');
+    await view.press('Escape');
+    assert.equal((await view.state()).span, '');
+    assert.deepEqual(view.complaints, []);
+    await view.close();
+    const without = await open(browser, join(scratch, 'stateless.html'), {}, '#view=time&span=1-2');
+    assert.equal(await without.page.getByRole('button', { name: 'Time', exact: true }).count(), 0);
+    assert.equal((await without.state()).view, 'graph');
     await without.close();
   });
 

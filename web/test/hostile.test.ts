@@ -65,7 +65,7 @@ test('a view of such frames survives its URL, which stays short', () => {
 test('each can be hidden or collapsed', () => {
   profile.names.forEach((_, func) => {
     const { profile: out } = derive(profile,
-      { hidden: [func], recursion: true, fold: ['*'], only: '', during: '' });
+      { hidden: [func], recursion: true, fold: ['*'], only: '', during: '', span: '' });
     assert.equal(out.self[0].reduce((a, v) => a + v, 0), NAMES.length);
   });
 });

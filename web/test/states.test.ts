@@ -38,7 +38,7 @@ test('states are read, and wrong ones refused', () => {
 
 test('only one state is shown', () => {
   const profile = readProfile(document({ states: STATES }));
-  const during = { hidden: [], recursion: false, fold: [], only: '', during: 'SLEEPING' };
+  const during = { hidden: [], recursion: false, fold: [], only: '', during: 'SLEEPING', span: '' };
   const { profile: out } = derive(profile, during);
   assert.deepEqual(out.names.filter((_, f) => out.tree.func.includes(f)), ['main', 'wait']);
   assert.deepEqual([...out.self[0]].filter((value) => value > 0), [50]);
@@ -83,7 +83,7 @@ test('states of another type, or of no sample, are none', () => {
 
 test('hiding a frame leaves its states with its caller', () => {
   const profile = readProfile(document({ states: STATES }));
-  const { profile: out } = derive(profile, { hidden: [2], recursion: false, fold: [], only: '', during: '' });
+  const { profile: out } = derive(profile, { hidden: [2], recursion: false, fold: [], only: '', during: '', span: '' });
   assert.deepEqual(out.states!.self.map((column) => [...column]), [[0, 5, 40], [0, 50, 0]]);
 });
 

@@ -16,7 +16,7 @@ import { derive, isLibrary, type Transform } from '../flame/transform';
 import { heavyPath, visibleNodes } from '../flame/tree-view';
 import { DocumentBuilder, large, service, serviceDiff } from './synthetic';
 
-const NOTHING: Transform = { hidden: [], recursion: false, fold: [], only: '', during: '' };
+const NOTHING: Transform = { hidden: [], recursion: false, fold: [], only: '', during: '', span: '' };
 
 // Frames are "name@binary", stacks root-first.
 function fromStacks(stacks: Record<string, number>): Profile {
@@ -81,7 +81,7 @@ test('a run of a library’s frames is one frame with its name', () => {
 
 test('only the stacks through a binary count, and shares stay shares of everything', () => {
   const profile = fromStacks({ 'main@app;m@libc.so.6;k@kernel': 1, 'main@app': 2, 'n@app': 4 });
-  const { profile: out } = derive(profile, { ...NOTHING, only: 'libc.so.6', during: '' });
+  const { profile: out } = derive(profile, { ...NOTHING, only: 'libc.so.6', during: '', span: '' });
   assert.deepEqual(stacksOf(out), { 'main;m;k': 1 });
   assert.equal(out.tree.size, 4);
   assert.equal(new Model(out).graph(0).whole, 7);
@@ -120,7 +120,7 @@ test('values are neither lost nor made, and callers come before callees', () => 
       columns.map((column) => Math.round(column.reduce((a, v) => a + v, 0)));
     for (const t of [
       { ...NOTHING, hidden: [0, 3, 4, 5] }, { ...NOTHING, recursion: true },
-      { ...NOTHING, fold: ['*'] }, { ...NOTHING, fold: ['-'] }, { hidden: [1, 2], recursion: true, fold: ['*', 'orderd'], only: '', during: '' },
+      { ...NOTHING, fold: ['*'] }, { ...NOTHING, fold: ['-'] }, { hidden: [1, 2], recursion: true, fold: ['*', 'orderd'], only: '', during: '', span: '' },
     ]) {
       const { profile, of, from } = derive(source, t);
       assert.deepEqual(sums(profile.self), sums(source.self));
@@ -143,7 +143,7 @@ test('everything hidden is an empty tree that can still be looked at', () => {
 
 test('every chip undoes one thing', () => {
   const source = fromStacks({ 'a@app;b@libc.so.6': 3 });
-  const t: Transform = { hidden: [0, 1], recursion: true, fold: ['*', 'app'], only: 'app', during: '' };
+  const t: Transform = { hidden: [0, 1], recursion: true, fold: ['*', 'app'], only: 'app', during: '', span: '' };
   const chips = chipsOf(source, t);
   assert.deepEqual(chips.map(({ text }) => text), ['hidden: a', 'hidden: b', 'recursion collapsed',
     'libraries collapsed', 'collapsed: app', 'only through app']);

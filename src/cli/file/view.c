@@ -28,7 +28,7 @@
 #define DEFAULT_EXPANSION ((uint64_t)4 << 30)
 #define GRACE_MS 500
 /* All that a page can save in another format. */
-#define DETAIL (PROFILE_LABELS | PROFILE_LINES | PROFILE_ADDRESSES)
+#define DETAIL (PROFILE_LABELS | PROFILE_LINES | PROFILE_ADDRESSES | PROFILE_TIMES)
 
 struct view_options {
     struct input_options input;

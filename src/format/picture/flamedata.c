@@ -9,6 +9,7 @@
 #include <xxhash.h>
 
 #include "base/memory.h"
+#include "format/picture/times.h"
 #include "io/json_write.h"
 #include "profile/functions.h"
 #include "profile/units.h"
@@ -370,6 +371,8 @@ int flamedata_write(struct buffer *out, const struct calltree *tree,
     json_write_line(json);
     write_values(json, tree, "self", CALLTREE_NEW, 0, types);
     write_states(json, tree);
+    if (options->times)
+        flame_times_write(json, tree, options->times);
     if (tree->has_base) {
         json_write_line(json);
         write_values(json, tree, "base", CALLTREE_BASE, 0, types);

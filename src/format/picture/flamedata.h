@@ -31,6 +31,8 @@ struct flame_change {
     struct flame_finding total, self; /* of its values; that of the total is known */
 };
 
+struct flame_times;
+
 struct flame_options {
     const char *title; /* may be NULL */
     const char *const *notes;
@@ -38,6 +40,7 @@ struct flame_options {
     unsigned default_type;           /* of the tree */
     uint32_t dropped;                /* nodes that calltree_limit folded away */
     const struct flame_table *table; /* NULL, or of the tree as it was before that */
+    const struct flame_times *times; /* NULL, or when each sample was taken: times.h */
 
     /* For trees with a base. */
     enum flame_normalize normalize;

@@ -69,6 +69,6 @@ const struct format format_html = {
     .name = "html",
     .summary = "interactive flame graph: one page that needs no network",
     .extensions = ".html .htm",
-    .detail = PROFILE_LABELS, /* which state a sample was taken in */
+    .detail = PROFILE_LABELS | PROFILE_TIMES, /* in which thread and state, and when */
     .write = html_write,
 };

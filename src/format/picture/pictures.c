@@ -3,6 +3,8 @@
 
 #include "format/picture/pictures.h"
 
+#include "format/picture/times.h"
+
 static unsigned chosen_type(const struct profile *profile, const struct write_options *options)
 {
     return options->type < 0 ? profile_default_type(profile) : (unsigned)options->type;
@@ -32,11 +34,14 @@ int picture_write(struct buffer *out, const struct profile *profile,
     _cleanup_flame_notes_ struct flame_notes notes;
     flame_notes_init(&notes, profile, &tree, type);
     calltree_add_states(&tree, profile, chosen_type(profile, options));
+    _cleanup_flame_times_ struct flame_times times;
+    flame_times_init(&times, &tree, profile, chosen_type(profile, options));
     struct flame_options flame = {
         .title = options->title,
         .notes = (const char *const *)notes.list,
         .note_count = notes.count,
         .default_type = type,
+        .times = &times,
     };
     return draw(out, &tree, &flame, error);
 }

@@ -118,6 +118,7 @@ static void collect(struct timeline *timeline, const uint32_t *thread_of)
         timeline->samples[timeline->sample_count++] =
             (struct timeline_sample){.thread = thread_of[rows->labels[i]],
                                      .node = rows->node[i],
+                                     .labels = rows->labels[i],
                                      .time_ns = (int64_t)time,
                                      .value = value};
     }

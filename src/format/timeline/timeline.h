@@ -17,6 +17,7 @@ struct timeline_thread {
 struct timeline_sample {
     uint32_t thread;
     uint32_t node;
+    uint32_t labels;  /* the label set */
     int64_t time_ns;  /* since `start_ns` */
     int64_t value;    /* of the type, above 0 */
     int64_t until_ns; /* the thread's next sample; of the last one, its own length behind it */

@@ -9,6 +9,7 @@
 #include "compare/picture/changes.h"
 #include "format/picture/flamedata.h"
 #include "format/picture/pictures.h"
+#include "format/picture/times.h"
 #include "profile/calltree.h"
 #include "profile/filter.h"
 #include "profile/level.h"
@@ -59,6 +60,9 @@ int files_put_flame(struct buffer *out, const struct file_profile *file,
                                     .note_count = notes.count,
                                     .default_type = type};
     calltree_add_states(&tree, file->profile, profile_default_type(file->profile));
+    _cleanup_flame_times_ struct flame_times times;
+    flame_times_init(&times, &tree, file->profile, profile_default_type(file->profile));
+    options.times = &times;
     r = tree_part_take(part, &tree, &table, &options, error);
     if (r < 0)
         return r;
@@ -355,7 +359,7 @@ void files_answer_flame(struct http_request *request, uint64_t limit)
     int r = api_asked_format(request, "json", &written, &error);
     if (!r)
         r = parameter_names(request, &names, &error);
-    profile_init(&profile, (written ? written->detail : PROFILE_LABELS) | names);
+    profile_init(&profile, (written ? written->detail : format_html.detail) | names);
     if (!r)
         r = tree_part_read(&part, request, FILES_NODES, FILES_NODES_MAX, &error);
     if (!r)
