@@ -155,6 +155,11 @@ static int start_perf(struct capture *capture, const struct capture_options *opt
     return 0;
 }
 
+static void read_python(void *context, uint32_t pid, const struct python_process *python)
+{
+    ptrace_sampler_read_python(context, (pid_t)pid, python);
+}
+
 static int start_ptrace(struct capture *capture, const struct capture_options *options,
                         struct error *error)
 {
@@ -163,9 +168,12 @@ static int start_ptrace(struct capture *capture, const struct capture_options *o
     if (!options->at_exec || options->pid_count != 1)
         return error_set(error, -ENOTSUP, "ptrace can only record a command that assay starts.");
     int r = ptrace_sampler_new(options->pids[0], options->frequency_hz, &capture->ptrace, error);
-    if (!r)
-        capture->recorder.period_ns = (int64_t)ptrace_sampler_period_ns(capture->ptrace);
-    return r;
+    if (r < 0)
+        return r;
+    capture->recorder.period_ns = (int64_t)ptrace_sampler_period_ns(capture->ptrace);
+    capture->recorder.python = read_python;
+    capture->recorder.python_context = capture->ptrace;
+    return 0;
 }
 
 static int start(struct capture *capture, enum capture_backend backend,

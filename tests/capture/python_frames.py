@@ -85,6 +85,16 @@ def check_native(path):
     require(found > 0.9, f"only {found:.0%} of samples show the evaluation function")
 
 
+def check_forked(path, processes):
+    """All processes that were forked have frames down to their first, from their first sample on."""
+    taken = [sample for sample in measured(path) if "python_forks.py:in_child" in names_of(sample)]
+    pids = {sample.labels["pid"] for sample in taken}
+    require(len(pids) == processes, f"{len(pids)} of {processes} processes have Python frames")
+    for sample in taken:
+        python = [name.split(":")[1] for name in names_of(sample) if name.startswith("python_forks.py:")]
+        require(python[:3] == ["<module>", "main", "in_child"], f"the stack {names_of(sample)}")
+
+
 def check_forged(path):
     taken = recording.read(path)
     total = sum(sample.count for sample in taken)
@@ -149,6 +159,8 @@ def main():
     what, arguments = sys.argv[1], sys.argv[2:]
     if what == "shares":
         check_shares(arguments[0], float(arguments[1]))
+    elif what == "forked":
+        check_forked(arguments[0], int(arguments[1]))
     else:
         checks = {
             "many": check_many,

@@ -142,6 +142,24 @@ for name in bpf perf-events ptrace; do state none.json "$name"; done
 ./forbid bpf perf ptrace -- "$ASSAY" doctor >none.txt || echo "-> $?"
 awk 'length > 80 { print "too wide: " $0 }' none.txt
 
+echo "== runtimes of processes"
+mkfifo hold
+python3 -c 'import sys; print(sys.version.split()[0], flush=True); sys.stdin.read()' <hold >version &
+exec 8>hold
+for _ in $(seq 400); do
+    [ ! -s version ] || break
+    sleep 0.05
+done
+"$ASSAY" doctor -f json >running.json || true
+jq -r --rawfile version version '.runtimes[] | select(.name == "python" and .version == ($version | rtrimstr("\n"))) |
+    (.processes > 0 and .state != "no" and .meaning != "" and (.binary | startswith("/")))' running.json | sort -u
+jq -r '.processes >= ([.runtimes[].processes] | add)' running.json
+"$ASSAY" doctor >running.txt || true
+grep -c "python $(cat version) .* such as " running.txt | sed 's/[1-9].*/listed/'
+awk 'length > 80 { print "too wide: " $0 }' running.txt
+exec 8>&-
+wait
+
 echo "== what goes wrong"
 try() {
     local status=0

@@ -45,6 +45,9 @@ struct perf_record {
     uint64_t ip, sp, fp, base, argument; /* registers: src/arch/x86_64/registers.h */
     const uint8_t *stack;                /* from sp on */
     size_t stack_bytes;
+    const void *frames; /* of the process's interpreter, as who took the sample has them; NULL: not
+                           known */
+    size_t frame_bytes;
 
     /* PERF_MAPPED: executable memory */
     uint64_t start, length, offset;

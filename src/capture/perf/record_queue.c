@@ -12,7 +12,7 @@
 struct queued_record {
     struct queued_record *next;
     struct perf_record record;
-    char data[]; /* the path or the stack */
+    _Alignas(8) char data[]; /* the frames, the path or the stack */
 };
 
 void record_queue_init(struct record_queue *queue)
@@ -35,13 +35,17 @@ void record_queue_release(struct record_queue *queue)
 static struct queued_record *copy_record(const struct perf_record *record)
 {
     size_t path_bytes = record->path ? strlen(record->path) + 1 : 0;
+    size_t frame_bytes = record->frames ? record->frame_bytes : 0;
+    size_t before = frame_bytes + path_bytes;
     struct queued_record *copy =
-        memory_alloc(sizeof(*copy) + path_bytes + (record->stack ? record->stack_bytes : 0));
+        memory_alloc(sizeof(*copy) + before + (record->stack ? record->stack_bytes : 0));
     *copy = (struct queued_record){.record = *record};
+    if (record->frames)
+        copy->record.frames = memcpy(copy->data, record->frames, frame_bytes);
     if (path_bytes)
-        copy->record.path = memcpy(copy->data, record->path, path_bytes);
+        copy->record.path = memcpy(copy->data + frame_bytes, record->path, path_bytes);
     if (record->stack)
-        copy->record.stack = memcpy(copy->data + path_bytes, record->stack, record->stack_bytes);
+        copy->record.stack = memcpy(copy->data + before, record->stack, record->stack_bytes);
     return copy;
 }
 
@@ -55,7 +59,7 @@ void record_queue_add(struct record_queue *queue, const struct perf_record *reco
         *queue->last = copy;
         queue->last = &TAKE_PTR(copy)->next;
         queue->count++;
-        queue->stack_bytes += record->stack_bytes;
+        queue->stack_bytes += record->stack_bytes + record->frame_bytes;
         pthread_cond_broadcast(&queue->changed);
     }
     pthread_mutex_unlock(&queue->lock);
@@ -98,7 +102,7 @@ static struct queued_record *take_first(struct record_queue *queue)
         if (!queue->first)
             queue->last = &queue->first;
         queue->count--;
-        queue->stack_bytes -= first->record.stack_bytes;
+        queue->stack_bytes -= first->record.stack_bytes + first->record.frame_bytes;
         pthread_cond_broadcast(&queue->changed);
     }
     pthread_mutex_unlock(&queue->lock);

@@ -33,6 +33,7 @@
 #define PTRACE_SAMPLER_STACK_BYTES (256u << 10) /* deeper stacks are cut and say so */
 
 struct ptrace_sampler;
+struct python_process;
 
 /*
  * Traces our own child, from its next exec on if it is about to execute a program (it may wait for
@@ -56,6 +57,11 @@ int ptrace_sampler_read(struct ptrace_sampler *sampler, int timeout_ms, perf_rec
 /* True once the child has ended; the status is as waitpid gives it. Children of its own may be
  * there still. */
 bool ptrace_sampler_exit_status(struct ptrace_sampler *sampler, int *ret_status);
+
+/* From now on, samples of this process and of those that it forks have Python's frames: an array of
+ * struct python_frame (runtime/python/walk.h). */
+void ptrace_sampler_read_python(struct ptrace_sampler *sampler, pid_t pid,
+                                const struct python_process *python);
 
 /* Between two looks. */
 uint64_t ptrace_sampler_period_ns(const struct ptrace_sampler *sampler);

@@ -191,6 +191,8 @@ static void copy_and_release(struct tracer *tracer, struct snapshot_thread *thre
                                                          (uint32_t)tracer->snapshot->living_tid);
         python_chain_read(&tracer->interpreter->python, &memory, registers.thread_pointer,
                           &thread->python);
+        thread->holds_lock =
+            python_holds_lock(&tracer->interpreter->python, &memory, registers.thread_pointer);
     }
     /* A signal that came first is what it stopped for: it must not be lost. */
     long signal_number = status >> 16 ? 0 : WSTOPSIG(status);
@@ -382,16 +384,10 @@ static void add_python(struct frame_list *list, struct snapshot_thread *thread, 
     const struct python_frame *frames;
     if (!interpreter_evaluates(list->process->interpreter, address))
         return;
-    struct runtime_memory memory =
-        runtime_reader_of(&interpreters->reader, (uint32_t)list->snapshot->living_tid);
     size_t count = python_chain_take(&thread->python, low, high, &frames);
     for (size_t i = 0; i < count; i++) {
-        const struct runtime_known met = {.identity = runtime_code_identity(0, &frames[i].mark),
-                                          .kind = BPF_RUNTIME_PYTHON,
-                                          .mark = frames[i].mark};
-        runtime_codes_take(&interpreters->codes, python_code_read,
-                           &list->process->interpreter->python, &memory, &met);
-        const struct runtime_known *known = runtime_codes_find(&interpreters->codes, met.identity);
+        const struct runtime_known *known =
+            interpreters_python_code(interpreters, list->process, &frames[i].mark);
         bool named = known && known->named && !known->ambiguous;
         if (named && frames[i].unit < known->code.first_unit)
             continue;

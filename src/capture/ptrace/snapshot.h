@@ -34,6 +34,7 @@ struct snapshot_thread {
     char state; /* the kernel's letter, as it was before the thread was stopped */
     bool read;  /* false: it could not be stopped; there are no frames */
     bool in_system_call;
+    bool holds_lock; /* Python's global interpreter lock, when it was stopped */
     enum unwind_end end;
     struct snapshot_frame *frames; /* innermost first */
     size_t frame_count;

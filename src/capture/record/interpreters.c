@@ -97,6 +97,12 @@ static const struct mapping *find_binary(const struct process *process)
     return NULL;
 }
 
+const struct module *interpreters_binary(const struct process *process)
+{
+    const struct mapping *mapping = find_binary(process);
+    return mapping ? mapping->module : NULL;
+}
+
 void interpreters_describe(const struct process *process, const char **ret_name,
                            const char **ret_version)
 {
@@ -197,6 +203,7 @@ bool interpreters_look(struct interpreters *interpreters, struct process *proces
         : mapping->module->v8      ? attach_v8(&found, mapping)
         : mapping->module->php     ? attach_php(&found, mapping, &reason)
                                    : attach_ruby(&found, mapping, &memory, &reason);
+    interpreters->reason = reason;
     if (attached == REFUSED)
         process->interpreter_looks = LOOKS_MAX;
     if (attached != ATTACHED) {
@@ -214,13 +221,13 @@ bool interpreters_look(struct interpreters *interpreters, struct process *proces
     return true;
 }
 
-void interpreters_look_for_walk(struct interpreters *interpreters, struct process *process,
-                                int64_t now_ns)
+bool interpreters_look_for_walk(struct interpreters *interpreters, struct process *process,
+                                bool python, int64_t now_ns)
 {
     const struct mapping *mapping =
         process->interpreter || now_ns < process->interpreter_next_ns ? NULL : find_binary(process);
-    if (mapping && mapping->module->hotspot)
-        interpreters_look(interpreters, process, now_ns);
+    return mapping && (mapping->module->hotspot || (python && mapping->module->python)) &&
+           interpreters_look(interpreters, process, now_ns);
 }
 
 /* The runtime that an event is of; NULL: it is gone. */
@@ -311,6 +318,24 @@ size_t interpreters_step_frames(struct interpreters *interpreters, const struct 
     const struct hotspot_known *known = hotspot_codes_find(&interpreters->hotspot_codes, identity);
     return known ? hotspot_codes_frames(&interpreters->hotspot_codes, known, step->unit, ret_frames)
                  : 0;
+}
+
+const struct runtime_known *interpreters_python_code(struct interpreters *interpreters,
+                                                     const struct process *process,
+                                                     const struct runtime_mark *mark)
+{
+    const struct runtime_known met = {.identity = runtime_code_identity(process->pid, mark),
+                                      .pid = process->pid,
+                                      .kind = BPF_RUNTIME_PYTHON,
+                                      .mark = *mark};
+    const struct runtime_known *known = runtime_codes_find(&interpreters->codes, met.identity);
+    /* Another one with the same identity makes both ambiguous. */
+    if (known && known->named && runtime_mark_equal(&known->mark, mark))
+        return known;
+    struct runtime_memory memory = runtime_reader_of(&interpreters->reader, process->pid);
+    runtime_codes_take(&interpreters->codes, python_code_read, &process->interpreter->python,
+                       &memory, &met);
+    return runtime_codes_find(&interpreters->codes, met.identity);
 }
 
 void interpreters_clear_codes(struct interpreters *interpreters)

@@ -14,6 +14,7 @@
 #include "runtime/v8/code.h"
 
 struct process;
+struct module;
 
 /* One interpreter, shared by the processes that have the same memory layout. */
 struct interpreter {
@@ -42,6 +43,7 @@ struct interpreters {
     uint32_t next_place, generation;
     uint64_t attached, refused, places_full;
     const char *refusal; /* why the last one was, in a few words; NULL: none was */
+    const char *reason;  /* why the last look found none */
 };
 
 void interpreters_init(struct interpreters *interpreters);
@@ -51,10 +53,14 @@ void interpreters_release(struct interpreters *interpreters);
  * Returns whether it has been found by this call. */
 bool interpreters_look(struct interpreters *interpreters, struct process *process, int64_t now_ns);
 
-/* The same for walks of copied stacks: only a runtime that such walks can step through. Python's
- * frames have changed by the time that the copy is walked. */
-void interpreters_look_for_walk(struct interpreters *interpreters, struct process *process,
-                                int64_t now_ns);
+/* The same for walks of copied stacks: only a runtime that such walks can step through, or Python
+ * when `python` says that its frames come with the copy. Otherwise they have changed by the time
+ * that the copy is walked. */
+bool interpreters_look_for_walk(struct interpreters *interpreters, struct process *process,
+                                bool python, int64_t now_ns);
+
+/* The file of a process that holds its runtime; NULL: none does. */
+const struct module *interpreters_binary(const struct process *process);
 
 /* The runtime of a process, whether or not its frames can be read: its name ("python") and version,
  * each empty when it has none or that isn't known yet. They live as long as the process. */
@@ -73,6 +79,12 @@ bool interpreters_walk(struct interpreters *interpreters, const struct process *
 size_t interpreters_step_frames(struct interpreters *interpreters, const struct process *process,
                                 const struct hotspot_step *step,
                                 struct hotspot_frame ret_frames[HOTSPOT_INLINED_MAX]);
+
+/* A code object of Python that a frame had while its thread was stopped: its code is read if need
+ * be. NULL: there is no room for it. */
+const struct runtime_known *interpreters_python_code(struct interpreters *interpreters,
+                                                     const struct process *process,
+                                                     const struct runtime_mark *mark);
 
 /* Beyond their limits all code objects are forgotten, and read when they are met again. */
 void interpreters_clear_codes(struct interpreters *interpreters);

@@ -11,6 +11,7 @@
 #include "base/clock.h"
 #include "base/memory.h"
 #include "capture/record/vocabulary.h"
+#include "runtime/python/walk.h"
 #include "symbol/jit/jit.h"
 
 /* DWARF numbers of the registers that come with a sample, beside ip, sp and fp. */
@@ -299,6 +300,7 @@ struct walked {
     uint64_t addresses[RECORDER_FRAMES_MAX];
     size_t count;
     struct hotspot_walk runtime;
+    struct python_chain *python; /* NULL: its frames are not known */
 };
 
 /* The frames of a runtime's walk, outermost first. */
@@ -315,8 +317,32 @@ static size_t place_step(struct recorder *recorder, const struct walked *walked,
     return java_frames(recorder, frames, count, ret_frames);
 }
 
-/* The frames of a walk, outermost first. The copy of a stack doesn't have Python's frames, which
- * have changed since: where they belong is a mark. */
+/* The frames of one call of Python's evaluation function, outermost first. */
+struct python_call {
+    const struct python_frame *frames; /* innermost first */
+    size_t count;
+};
+
+static size_t place_python(struct recorder *recorder, const struct process *process,
+                           const struct python_call *call, size_t room, uint32_t *ret_frames)
+{
+    size_t used = 0;
+    for (size_t i = MIN(call->count, room); i-- > 0;) {
+        const struct python_frame *frame = &call->frames[i];
+        const struct runtime_known *known =
+            frame->mark.address
+                ? interpreters_python_code(&recorder->interpreters, process, &frame->mark)
+                : NULL;
+        uint32_t placed = known ? known_frame(recorder, known, frame->unit)
+                                : unread_frame(recorder, BPF_RUNTIME_PYTHON);
+        if (placed != RECORDER_NO_FRAME)
+            ret_frames[used++] = placed;
+    }
+    return used;
+}
+
+/* The frames of a walk, outermost first. Where Python's frames didn't come with the copy of the
+ * stack, they have changed since: where they belong is a mark. */
 static size_t place_frames(struct recorder *recorder, const struct walked *walked,
                            uint32_t *ret_frames)
 {
@@ -328,8 +354,15 @@ static size_t place_frames(struct recorder *recorder, const struct walked *walke
     for (size_t i = 0; i < walked->count; i++)
         kinds[i] = (uint8_t)(marks ? kind_of(process, walked->addresses[i]) : RUNTIME_FRAME_OTHER);
     bool evaluates[RECORDER_FRAMES_MAX];
-    for (size_t i = 0; i < walked->count; i++)
+    struct python_call calls[RECORDER_FRAMES_MAX];
+    for (size_t i = 0; i < walked->count; i++) {
         evaluates[i] = kinds[i] == RUNTIME_FRAME_EVALUATE;
+        calls[i].count = 0;
+        uint64_t high = i + 1 < walked->count ? walked->frames[i + 1].sp : UINT64_MAX;
+        if (evaluates[i] && walked->python)
+            calls[i].count =
+                python_chain_take(walked->python, walked->frames[i].sp, high, &calls[i].frames);
+    }
     if (!recorder->interpreter_frames)
         runtime_frames_hide(kinds, walked->count);
     for (size_t i = walked->count; i-- > 0;) {
@@ -342,6 +375,11 @@ static size_t place_frames(struct recorder *recorder, const struct walked *walke
         }
         if (kinds[i] != RUNTIME_FRAME_HIDDEN)
             ret_frames[used++] = recorder_address_frame(recorder, process, walked->addresses[i]);
+        if (evaluates[i] && walked->python) {
+            size_t room = RECORDER_FRAMES_MAX - MIN(used + i + 8, (size_t)RECORDER_FRAMES_MAX);
+            used += place_python(recorder, process, &calls[i], room, ret_frames + used);
+            continue;
+        }
         uint32_t mark = evaluates[i] ? recorder_mark(recorder, RECORDER_UNREAD) : 0;
         if (evaluates[i] && (!used || ret_frames[used - 1] != mark))
             ret_frames[used++] = mark;
@@ -349,10 +387,11 @@ static size_t place_frames(struct recorder *recorder, const struct walked *walke
     return used;
 }
 
-size_t recorder_walk(struct recorder *recorder, struct unwind_input *input, struct process *process,
-                     uint32_t *ret_frames)
+static size_t walk_with_python(struct recorder *recorder, struct unwind_input *input,
+                               struct process *process, struct python_chain *python,
+                               uint32_t *ret_frames)
 {
-    struct walked walked = {.process = process};
+    struct walked walked = {.process = process, .python = python};
     size_t used = 0;
     interpreters_walk(&recorder->interpreters, process, input, &walked.runtime);
     enum unwind_end end =
@@ -381,6 +420,12 @@ size_t recorder_walk(struct recorder *recorder, struct unwind_input *input, stru
     return used;
 }
 
+size_t recorder_walk(struct recorder *recorder, struct unwind_input *input, struct process *process,
+                     uint32_t *ret_frames)
+{
+    return walk_with_python(recorder, input, process, NULL, ret_frames);
+}
+
 /* ---- samples ---- */
 
 static size_t walk_record(struct recorder *recorder, struct process *process,
@@ -398,8 +443,14 @@ static size_t walk_record(struct recorder *recorder, struct process *process,
     input.registers.value[REGISTER_BASE] = record->base;
     input.registers.value[REGISTER_ARGUMENT] = record->argument;
     input.registers.known |= 1u << REGISTER_BASE | 1u << REGISTER_ARGUMENT;
-    interpreters_look_for_walk(&recorder->interpreters, process, monotonic_ns());
-    return recorder_walk(recorder, &input, process, frames);
+    bool found = interpreters_look_for_walk(&recorder->interpreters, process,
+                                            recorder->python != NULL, monotonic_ns());
+    const struct interpreter *interpreter = process->interpreter;
+    if (found && recorder->python && interpreter->kind == BPF_RUNTIME_PYTHON)
+        recorder->python(recorder->python_context, process->pid, &interpreter->python);
+    struct python_chain python = {.frames = (struct python_frame *)record->frames,
+                                  .count = record->frame_bytes / sizeof(struct python_frame)};
+    return walk_with_python(recorder, &input, process, record->frames ? &python : NULL, frames);
 }
 
 static size_t add_kernel(struct recorder *recorder, const struct perf_record *record,

@@ -20,6 +20,10 @@ struct capture_process;
 typedef uint32_t (*recorder_label_fn)(void *context, const struct capture_process *process,
                                       struct profile *profile);
 
+/* Told of an interpreter that was found in a process. */
+typedef void (*recorder_python_fn)(void *context, uint32_t pid,
+                                   const struct python_process *python);
+
 struct recorder {
     struct profile *profile; /* NULL: samples are dropped */
     uint32_t epoch;          /* counts profiles: what was interned in another is worth nothing */
@@ -44,6 +48,8 @@ struct recorder {
     bool only_known;         /* events of processes that nobody asked for are left alone */
     recorder_label_fn label; /* NULL: samples are labelled by comm, pid and tid */
     void *label_context;
+    recorder_python_fn python; /* NULL: copied stacks come without Python's frames */
+    void *python_context;
     uint64_t numbers; /* of processes that were labelled */
 
     uint64_t samples;

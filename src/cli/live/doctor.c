@@ -9,10 +9,12 @@
 #include "base/text.h"
 #include "capture/abilities.h"
 #include "capture/bpf/object.h"
+#include "capture/runtimes.h"
 #include "cli/cli.h"
 #include "cli/options.h"
 #include "cli/table.h"
 #include "io/json_write.h"
+#include "profile/naming.h"
 
 #define COLUMNS 80
 #define STATE_COLUMNS 9
@@ -61,7 +63,37 @@ static void add_state(struct buffer *out, const char *word, enum ability_state s
     add_spaces(out, STATE_COLUMNS - strlen(word));
 }
 
-static void write_text(const struct abilities *abilities, bool colour, struct buffer *out)
+static void write_runtimes(const struct found_runtimes *runtimes, bool colour, struct buffer *out)
+{
+    _cleanup_buffer_ struct buffer name = {0};
+    buffer_printf(out, "\nruntimes of %u processes:%s\n", runtimes->processes,
+                  runtimes->count ? "" : " none");
+    for (size_t i = 0; i < runtimes->count; i++) {
+        const struct found_runtime *found = &runtimes->list[i];
+        name.length = 0;
+        buffer_printf(&name, "%s %s", found->name, found->version);
+        buffer_add_text(out, "  ");
+        add_state(out, ability_state_name(found->state), found->state, colour);
+        text_escape_terminal(out, name.data, name.length);
+        add_spaces(out, name.length < NAME_COLUMNS ? NAME_COLUMNS - name.length : 1);
+        const char *binary = path_base(found->binary);
+        buffer_printf(out, "%u process%s, such as %u: ", found->processes,
+                      found->processes == 1 ? "" : "es", found->pid);
+        text_escape_terminal(out, binary, strlen(binary));
+        buffer_add_char(out, '\n');
+        add_spaces(out, STATE_COLUMNS + 2);
+        add_wrapped(out, found->meaning, STATE_COLUMNS + 2, "");
+    }
+    if (runtimes->unreadable)
+        buffer_printf(out, "  processes of other users, which cannot be read: %u\n",
+                      runtimes->unreadable);
+    if (runtimes->refused)
+        buffer_printf(out, "  processes with a runtime that are not listed: %u\n",
+                      runtimes->refused);
+}
+
+static void write_text(const struct abilities *abilities, const struct found_runtimes *runtimes,
+                       bool colour, struct buffer *out)
 {
     for (size_t i = 0; i < ABILITY_COMMANDS; i++) {
         const struct ability_command *command = &abilities->commands[i];
@@ -83,6 +115,7 @@ static void write_text(const struct abilities *abilities, bool colour, struct bu
             add_wrapped(out, ability->fix, 7, " \\");
         }
     }
+    write_runtimes(runtimes, colour, out);
 }
 
 /* Of the bytes that this program would load, so that they can be compared with the SBOM's. */
@@ -104,7 +137,25 @@ static void add_bpf_objects(struct json_writer *json)
     }
 }
 
-static void write_json(const struct abilities *abilities, struct buffer *out)
+static void add_runtimes(struct json_writer *json, const struct found_runtimes *runtimes)
+{
+    for (size_t i = 0; i < runtimes->count; i++) {
+        const struct found_runtime *found = &runtimes->list[i];
+        json_write_line(json);
+        json_write_object(json);
+        json_member_text(json, "state", ability_state_name(found->state));
+        json_member_text(json, "name", found->name);
+        json_member_text(json, "version", found->version);
+        json_member_text(json, "binary", found->binary);
+        json_member_unsigned(json, "processes", found->processes);
+        json_member_unsigned(json, "pid", found->pid);
+        json_member_text(json, "meaning", found->meaning);
+        json_write_object_end(json);
+    }
+}
+
+static void write_json(const struct abilities *abilities, const struct found_runtimes *runtimes,
+                       struct buffer *out)
 {
     struct json_writer json = json_writer(out);
     json_write_object(&json);
@@ -134,6 +185,12 @@ static void write_json(const struct abilities *abilities, struct buffer *out)
         json_write_object_end(&json);
     }
     json_write_array_end(&json);
+    json_write_key(&json, "runtimes");
+    json_write_array(&json);
+    add_runtimes(&json, runtimes);
+    json_write_array_end(&json);
+    json_member_unsigned(&json, "processes", runtimes->processes);
+    json_member_unsigned(&json, "processes_unreadable", runtimes->unreadable);
     json_write_key(&json, "bpf_objects");
     json_write_array(&json);
     add_bpf_objects(&json);
@@ -154,7 +211,9 @@ int command_doctor(int argc, char **argv)
         .command = "doctor",
         .arguments = "",
         .summary = "Tests what recordings need and reports what works on this machine for this "
-                   "user,\nand how to enable the rest. It changes nothing.",
+                   "user,\nand how to enable the rest. Lists the "
+                   "interpreters and virtual machines that\nrun, and what can be seen of each. It "
+                   "changes nothing.",
         .notes = "The exit code is 0 if commands can be recorded in some way, else 1.",
         .options = own,
     };
@@ -167,10 +226,14 @@ int command_doctor(int argc, char **argv)
     struct abilities abilities;
     _cleanup_buffer_ struct buffer out = {0};
     abilities_find(&abilities);
+    const struct ability *bpf = abilities_get(&abilities, "bpf-sampler");
+    struct found_runtimes runtimes;
+    found_runtimes_find(bpf && bpf->state != ABILITY_NO, &runtimes);
     if (json || format == TABLE_JSON)
-        write_json(&abilities, &out);
+        write_json(&abilities, &runtimes, &out);
     else
-        write_text(&abilities, terminal_colour(), &out);
+        write_text(&abilities, &runtimes, terminal_colour(), &out);
     print_buffer(&out);
+    found_runtimes_release(&runtimes);
     return abilities.commands[ABILITY_RECORD_COMMAND].works ? EXIT_FINE : EXIT_FAILED;
 }

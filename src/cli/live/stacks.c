@@ -139,7 +139,8 @@ static size_t widest_name(struct dump *dump, const struct snapshot_thread *threa
     return widest;
 }
 
-/* "thread 12 "name" state", or of all that do the same "threads 12, 13, 14 "name" state". */
+/* "thread 12 "name" state, holds the GIL", or of all that do the same "threads 12, 13, 14 "name"
+ * state". */
 static void write_heading(struct dump *dump, const struct thread_group *group)
 {
     struct buffer *out = &dump->out;
@@ -152,7 +153,8 @@ static void write_heading(struct dump *dump, const struct thread_group *group)
         buffer_printf(out, " and %zu more", group->count - IDS_SHOWN);
     buffer_add_text(out, " \"");
     text_escape_terminal(out, first->name, strlen(first->name));
-    buffer_printf(out, "\" %s\n", snapshot_state_name(first->state));
+    buffer_printf(out, "\" %s%s\n", snapshot_state_name(first->state),
+                  first->holds_lock ? ", holds the GIL" : "");
 }
 
 static void write_threads(struct dump *dump, const struct thread_group *group)
@@ -199,7 +201,8 @@ static bool same_frame(const struct snapshot_frame *a, const struct snapshot_fra
 static bool same_stack(const struct snapshot_thread *a, const struct snapshot_thread *b)
 {
     if (!a->read || !b->read || a->frame_count != b->frame_count || !a->frame_count ||
-        a->state != b->state || a->end != b->end || strcmp(a->name, b->name))
+        a->state != b->state || a->end != b->end || a->holds_lock != b->holds_lock ||
+        strcmp(a->name, b->name))
         return false;
     for (size_t i = 0; i < a->frame_count; i++)
         if (!same_frame(&a->frames[i], &b->frames[i]))
@@ -277,6 +280,8 @@ static void write_json(struct dump *dump)
         json_member_text(&json, "state", snapshot_state_name(thread->state));
         json_member_text(&json, "end",
                          thread->read ? unwind_end_name(thread->end) : "not available");
+        if (thread->holds_lock)
+            json_member_bool(&json, "holds_gil", true);
         json_write_key(&json, "frames");
         json_write_array(&json);
         for (size_t k = 0; k < thread->frame_count; k++)

@@ -60,6 +60,29 @@ uint64_t python_thread_state(const struct python_process *python,
     return word;
 }
 
+bool python_holds_lock(const struct python_process *python, const struct runtime_memory *memory,
+                       uint64_t thread_pointer)
+{
+    const struct python_offsets *offsets = &python->offsets;
+    uint64_t thread = python_thread_state(python, memory, thread_pointer), word;
+    uint32_t number;
+    if (!thread)
+        return false;
+    if (offsets->runtime_holder != BPF_PYTHON_NONE)
+        return runtime_read_word(memory, python->runtime + offsets->runtime_holder) == thread;
+    if (offsets->interpreter_lock == BPF_PYTHON_NONE)
+        return false;
+    word = runtime_read_word(memory, thread + offsets->thread_interpreter);
+    word = word ? runtime_read_word(memory, word + offsets->interpreter_lock) : 0;
+    if (!word ||
+        (offsets->lock_enabled != BPF_PYTHON_NONE &&
+         (!runtime_read(memory, word + offsets->lock_enabled, &number, sizeof(number)) || !number)))
+        return false;
+    /* Who held it last is left in place when it is given up; negative: it was never held. */
+    return runtime_read(memory, word + offsets->lock_held, &number, sizeof(number)) &&
+           number == 1 && runtime_read_word(memory, word + offsets->lock_holder) == thread;
+}
+
 /* How many threads have their state there. */
 static size_t count_right(const struct python_process *python, const struct runtime_memory *memory,
                           const struct thread *threads, size_t count)
@@ -121,6 +144,7 @@ enum python_attach python_attach(const struct python_binary *binary, uint64_t bi
     if (!python_offsets_get(binary, memory, runtime, &python.offsets, ret_reason))
         return PYTHON_REFUSED;
     struct bpf_python *walk = &python.offsets.walk;
+    python.runtime = runtime;
     walk->code_type = binary->code_type + bias;
     for (int i = 0; i < 2; i++) {
         walk->evaluate[i] = binary->evaluate[i] + bias;

@@ -9,6 +9,7 @@
 
 struct python_process {
     struct python_offsets offsets; /* with the addresses of this process */
+    uint64_t runtime;              /* where _PyRuntime is */
     char version[32];
 };
 
@@ -26,3 +27,8 @@ enum python_attach python_attach(const struct python_binary *binary, uint64_t bi
 /* The interpreter's thread state of the thread with this thread pointer; 0: not a Python thread. */
 uint64_t python_thread_state(const struct python_process *python,
                              const struct runtime_memory *memory, uint64_t thread_pointer);
+
+/* Whether the thread holds the global interpreter lock at this moment. False where it isn't known,
+ * and in free-threaded programs, which have none. */
+bool python_holds_lock(const struct python_process *python, const struct runtime_memory *memory,
+                       uint64_t thread_pointer);

@@ -22,25 +22,31 @@
 #define OLD_FRAME                                                                                  \
     .entry = BPF_PYTHON_ENTRY_EACH, .thread_frame = 24, .cframe_frame = NONE, .frame_code = 32,    \
     .frame_previous = 24, .frame_instruction = NONE, .frame_entry = NONE
+/* The lock, by whichever way a version doesn't have. */
+#define NO_LOCK                                                                                    \
+    .interpreter_lock = NONE, .lock_held = NONE, .lock_holder = NONE, .lock_enabled = NONE
 #define OLD_LISTS                                                                                  \
-    .runtime_interpreters = 32, .interpreter_next = 0, .interpreter_threads = 8, .thread_next = 8, \
-    .thread_interpreter = 16, .thread_id = 176, .code_qualified_name = NONE,                       \
-    .code_first_unit = NONE
+    NO_LOCK, .runtime_interpreters = 32, .interpreter_next = 0, .interpreter_threads = 8,          \
+             .thread_next = 8, .thread_interpreter = 16, .thread_id = 176,                         \
+             .code_qualified_name = NONE, .code_first_unit = NONE
 
 static const struct python_offsets offsets_of_minor[] = {
     [8] = {.walk = {OLD_FRAME, OLD_CODE, .thread_cframe = NONE, .cframe_previous = NONE,
                     .frame_bytes = 108, .frame_unit = 104, .unit_shift = 1},
            OLD_LISTS,
+           .runtime_holder = 1368,
            TEXT_OLD,
            OBJECTS},
     [9] = {.walk = {OLD_FRAME, OLD_CODE, .thread_cframe = NONE, .cframe_previous = NONE,
                     .frame_bytes = 108, .frame_unit = 104, .unit_shift = 1},
            OLD_LISTS,
+           .runtime_holder = 568,
            TEXT_OLD,
            OBJECTS},
     [10] = {.walk = {OLD_FRAME, OLD_CODE, .thread_cframe = 48, .cframe_previous = 8,
                      .frame_bytes = 100, .frame_unit = 96},
             OLD_LISTS,
+            .runtime_holder = 568,
             TEXT_OLD,
             OBJECTS},
     [11] = {.walk = {.entry = BPF_PYTHON_ENTRY_FLAG,
@@ -69,6 +75,8 @@ static const struct python_offsets offsets_of_minor[] = {
             .thread_id = 152,
             .code_qualified_name = 128,
             .code_first_unit = 168,
+            NO_LOCK,
+            .runtime_holder = 576,
             TEXT_OLD,
             OBJECTS},
     [12] = {.walk = {.entry = BPF_PYTHON_ENTRY_FRAME,
@@ -97,6 +105,11 @@ static const struct python_offsets offsets_of_minor[] = {
             .thread_id = 136,
             .code_qualified_name = 128,
             .code_first_unit = 176,
+            .runtime_holder = NONE,
+            .interpreter_lock = 384,
+            .lock_held = 16,
+            .lock_holder = 8,
+            .lock_enabled = NONE,
             TEXT,
             OBJECTS},
 };
@@ -109,18 +122,36 @@ static const struct python_offsets offsets_of_minor[] = {
 /* Where the parts begin, in words: each begins with the size of its structure. */
 struct layout {
     uint8_t minor, interpreter_words, frame_words, code_words;
+    uint8_t lock_word; /* of the interpreter's: the pointer to its lock, then the lock itself */
 };
 static const struct layout layouts[] = {
-    {13, 13, 6, 10},
-    {14, 16, 8, 11}, /* of the release, and of versions before it */
-    {14, 16, 8, 10},
-    {14, 14, 7, 10},
+    {13, 13, 6, 10, 8},
+    {14, 16, 8, 11, 9}, /* of the release, and of versions before it */
+    {14, 16, 8, 10, 9},
+    {14, 14, 7, 10, 9},
 };
 enum { RUNTIME_AT = 3, RUNTIME_WORDS = 3, THREAD_WORDS = 9 };
 
 static bool fits(uint64_t offset, uint64_t bytes, uint64_t size, uint64_t limit)
 {
     return size <= limit && offset <= size && size - offset >= bytes;
+}
+
+/* The lock of an interpreter, the one that it has room for: pointer, lock, and of the lock whether
+ * there is one, whether it is held, and by whom. Without it, nobody is said to hold it. */
+static void take_lock(const uint64_t *words, bool free_threaded, struct python_offsets *offsets)
+{
+    uint64_t pointer = words[0], lock = words[1], enabled = words[2], held = words[3],
+             holder = words[4];
+    offsets->runtime_holder = offsets->interpreter_lock = offsets->lock_enabled = NONE;
+    if (pointer >= NONE || held - lock >= NONE || holder - lock >= NONE ||
+        (free_threaded && enabled - lock >= NONE))
+        return;
+    offsets->interpreter_lock = (uint16_t)pointer;
+    offsets->lock_held = (uint16_t)(held - lock);
+    offsets->lock_holder = (uint16_t)(holder - lock);
+    if (free_threaded)
+        offsets->lock_enabled = (uint16_t)(enabled - lock);
 }
 
 /* False when the words make no sense in this layout. */
@@ -179,6 +210,7 @@ static bool take_layout(const uint64_t *words, const struct layout *layout,
         .text_state_shift = words[2] && layout->minor >= 14 ? 6 : 0,
         .free_threaded = words[2] != 0,
     };
+    take_lock(interpreter + layout->lock_word, words[2] != 0, offsets);
     /* Strings and bytes begin with an object's header, which free-threaded builds have a longer
      * one of, and go on as they have since 3.12. */
     uint16_t header = (uint16_t)object[0];

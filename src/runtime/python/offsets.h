@@ -16,6 +16,11 @@ struct python_offsets {
     uint16_t runtime_interpreters; /* _PyRuntime: the first interpreter */
     uint16_t interpreter_next, interpreter_threads;
     uint16_t thread_next, thread_interpreter, thread_id;
+    /* Who holds the global interpreter lock: up to 3.11 a field of _PyRuntime; later the lock,
+     * which an interpreter has a pointer to. BPF_PYTHON_NONE: not in this version. */
+    uint16_t runtime_holder;
+    uint16_t interpreter_lock, lock_held, lock_holder;
+    uint16_t lock_enabled;             /* of free-threaded builds alone */
     uint16_t code_qualified_name;      /* BPF_PYTHON_NONE before 3.11, */
     uint16_t code_first_unit;          /* likewise; and where it isn't known */
     uint16_t text_header, wide_header; /* bytes before the characters of ASCII and other strings */

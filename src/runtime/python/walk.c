@@ -101,7 +101,7 @@ void python_chain_read(const struct python_process *python, const struct runtime
     *ret_chain = chain;
     if (!thread)
         return;
-    chain.frames = memory_zalloc(PYTHON_CHAIN_MAX, sizeof(*chain.frames));
+    chain.frames = memory_zalloc(PYTHON_CHAIN_MAX + 1, sizeof(*chain.frames));
     if (offsets->thread_cframe != BPF_PYTHON_NONE)
         reader.cframe = runtime_read_word(memory, thread + offsets->thread_cframe);
     if (offsets->cframe_frame == BPF_PYTHON_NONE)
@@ -115,6 +115,8 @@ void python_chain_read(const struct python_process *python, const struct runtime
         if (read != FRAME_CALL_ENDS)
             break;
     }
+    if (chain.broken)
+        chain.frames[chain.count++] = (struct python_frame){.last = true};
     struct python_frame *kept = realloc(chain.frames, MAX(chain.count, 1u) * sizeof(*kept));
     chain.frames = kept ? kept : chain.frames;
     *ret_chain = chain;

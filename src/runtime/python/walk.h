@@ -20,7 +20,7 @@ struct python_frame {
 struct python_chain {
     struct python_frame *frames; /* innermost first; free() */
     size_t count;
-    bool broken; /* it goes on, and can't be read */
+    bool broken; /* it goes on, and can't be read: the last frame stands for that, without a mark */
     size_t next; /* of the frames that have not been taken */
 };
 
