@@ -44,13 +44,19 @@ for unit in "$here"/systemd/*.service; do
 done
 put 644 "$here/config/server.yaml" etc/assay/server.yaml
 put 644 "$here/config/agent.yaml" etc/assay/agent.yaml
-for file in "$root"/docs/{server,agent}.example.yaml; do
+for file in "$root"/docs/{server,agent,rules}.example.yaml; do
     put 644 "$file" "usr/share/doc/assay/$(basename "$file")"
 done
 for file in "$here"/kubernetes/*.yaml; do
     put 644 "$file" "usr/share/doc/assay/kubernetes/$(basename "$file")"
 done
 put 644 "$here/prometheus/assay.rules.yml" usr/share/doc/assay/prometheus/assay.rules.yml
+for file in "$here"/grafana/*.json; do
+    put 644 "$file" "usr/share/doc/assay/grafana/$(basename "$file")"
+done
+for file in "$root"/docs/runbooks/*.md; do
+    put 644 "$file" "usr/share/doc/assay/runbooks/$(basename "$file")"
+done
 put 644 "$here/debian/copyright" usr/share/doc/assay/copyright
 put 644 "$here/debian/lintian-overrides" usr/share/lintian/overrides/assay
 printf 'assay (%s) unstable; urgency=medium\n\n  * This version.\n\n -- %s  %s\n' "$version" \

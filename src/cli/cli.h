@@ -26,6 +26,7 @@ int command_server(int argc, char **argv);
 int command_query(int argc, char **argv);
 int command_push(int argc, char **argv);
 int command_baseline(int argc, char **argv);
+int command_explain(int argc, char **argv);
 int command_findings(int argc, char **argv);
 int command_rules(int argc, char **argv);
 int command_pin(int argc, char **argv);

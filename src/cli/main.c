@@ -41,6 +41,7 @@ static const struct command commands[] = {
     {"push", command_push, "send profiles from a pipeline to a server"},
     {"baseline", command_baseline, "name good states on a server, for gates"},
     {"pin", command_pin, "keep time ranges on a server from its retention"},
+    {"explain", command_explain, "explain what rose in a service at a time, and why"},
     {"findings", command_findings, "list what a server noticed: functions that grew, leaks"},
     {"rules", command_rules, "check SLIs and alerts, and run them on recorded data"},
     {"agents", command_agents, "agents of a server, with their state and cost"},

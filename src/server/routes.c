@@ -11,6 +11,8 @@
 #include "server/compare/compare_api.h"
 #include "server/control/agents.h"
 #include "server/control/control_api.h"
+#include "server/cost/cost.h"
+#include "server/explain/explain.h"
 #include "server/grpc/services.h"
 #include "server/ingest/receive.h"
 #include "server/parca/parca.h"
@@ -106,6 +108,9 @@ static const struct server_route {
     {"POST", "/api/v1/files/flame", HTTP_ROLE_READ, ADMIT_QUERY_WHOLE, BODY_PUSH, api_files_flame},
     {"POST", "/api/v1/files/diff", HTTP_ROLE_READ, ADMIT_COMPARISON_WHOLE, BODY_PUSH,
      api_files_diff},
+    {"GET", "/api/v1/cost", HTTP_ROLE_READ, ADMIT_QUERY, BODY_NONE, cost_list},
+    {"GET", "/api/v1/whatif", HTTP_ROLE_READ, ADMIT_QUERY, BODY_NONE, cost_whatif},
+    {"GET", "/api/v1/explain", HTTP_ROLE_READ, ADMIT_COMPARISON, BODY_NONE, explain_get},
     {"GET", "/api/v1/timeseries", HTTP_ROLE_READ, ADMIT_QUERY, BODY_NONE, api_timeseries},
     {"GET", "/api/v1/exemplars", HTTP_ROLE_READ, ADMIT_QUERY, BODY_NONE, api_exemplars},
     {"GET", "/api/v1/senders", HTTP_ROLE_READ, ADMIT_FREELY, BODY_NONE, api_senders},
@@ -143,6 +148,7 @@ static const struct server_route {
     {"GET", "/files", HTTP_ROLE_ANY, ADMIT_FREELY, BODY_NONE, web_page},
     {"GET", "/alerts", HTTP_ROLE_ANY, ADMIT_FREELY, BODY_NONE, web_page},
     {"GET", "/findings", HTTP_ROLE_ANY, ADMIT_FREELY, BODY_NONE, web_page},
+    {"GET", "/explain", HTTP_ROLE_ANY, ADMIT_FREELY, BODY_NONE, web_page},
     {"GET", "/saved", HTTP_ROLE_ANY, ADMIT_FREELY, BODY_NONE, web_page},
     {"GET", "/triage", HTTP_ROLE_ANY, ADMIT_FREELY, BODY_NONE, web_page},
     {"GET", "/recordings", HTTP_ROLE_ANY, ADMIT_FREELY, BODY_NONE, web_page},

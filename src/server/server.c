@@ -261,6 +261,8 @@ static struct server_process *process_new(const struct server_options *options,
                         .span_routes = &process->options.spans.routes,
                         .source_links = options->source_links,
                         .source_link_count = options->source_link_count,
+                        .core_hour = options->cost.core_hour,
+                        .currency = options->cost.currency,
                         .data = process->options.data,
                         .started_ns = monotonic_ns()};
     share_memory(process);
@@ -484,6 +486,8 @@ static void say_what_needs_a_start(const struct server_options *old,
                       old->watch.min_growth == new->watch.min_growth &&
                       old->watch.min_share == new->watch.min_share &&
                       old->watch.cpu == new->watch.cpu && same_leaks(&old->watch, &new->watch)},
+        {"cost", old->cost.core_hour == new->cost.core_hour &&
+                     same_text(old->cost.currency, new->cost.currency)},
         {"spans.enabled", old->spans.enabled == new->spans.enabled},
         {"spans.routes", same_templates(&old->spans.routes, &new->spans.routes)},
         {"limits.connections", old->connections == new->connections &&

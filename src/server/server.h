@@ -51,6 +51,10 @@ struct server_options {
     struct saved_limits pins;
     const char *rules_file; /* NULL: no rules */
     struct {
+        double core_hour; /* money; 0: not set */
+        const char *currency;
+    } cost;
+    struct {
         bool enabled;
         int64_t retention_ns;
         uint64_t disk_limit_bytes;

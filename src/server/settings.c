@@ -30,6 +30,7 @@ void server_options_defaults(struct server_options *options)
                    .clock_skew_ns = 600000000000ll},
         .rate = {.burst_ns = 10000000000ll},
         .watch = WATCH_OPTIONS_DEFAULT,
+        .cost = {.currency = ""},
         .spans = {.enabled = true,
                   .retention_ns = SPAN_RETENTION_DEFAULT,
                   .disk_limit_bytes = SPAN_DISK_DEFAULT},
@@ -149,6 +150,31 @@ static void read_watch(struct server_options *options, struct settings *settings
     settings_double(&section, "cpu", 0.001, 1, &watch->cpu);
     read_leaks(options, &section);
     settings_close(&section);
+}
+
+/* Shown as it is, also in metrics. */
+static bool is_currency(const char *text)
+{
+    size_t length = strlen(text);
+    for (size_t i = 0; i < length; i++)
+        if (!isalpha((unsigned char)text[i]))
+            return false;
+    return length && length <= 8;
+}
+
+static void read_cost(struct server_options *options, struct settings *settings)
+{
+    struct settings section;
+    const struct yaml_node *map = settings_map(settings, "cost");
+    settings_open(&section, settings->problems, map, "cost");
+    settings_double(&section, "core_hour", 1e-9, 1e9, &options->cost.core_hour);
+    settings_string(&section, "currency", &options->cost.currency);
+    settings_close(&section);
+    if (*options->cost.currency && !is_currency(options->cost.currency))
+        problems_add(settings->problems, map,
+                     "cost.currency must be 1 to 8 letters, such as EUR");
+    if (*options->cost.currency && !(options->cost.core_hour > 0))
+        problems_add(settings->problems, map, "cost.currency requires cost.core_hour");
 }
 
 static void read_spans(struct server_options *options, struct settings *settings)
@@ -312,6 +338,7 @@ void server_options_read(struct server_options *options, struct settings *settin
     read_baselines(options, settings);
     read_pins(options, settings);
     read_watch(options, settings);
+    read_cost(options, settings);
     read_spans(options, settings);
     read_rates(options, settings);
     read_retention(options, settings);

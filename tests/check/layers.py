@@ -133,6 +133,13 @@ USES = {
     "server/watch": (
         "base compare io label profile query server/admission server/compare server/handler store"
     ),
+    "server/cost": (
+        "base query server/api server/handler server/query server/rules"
+    ),
+    "server/explain": (
+        "base config label query server/api server/compare server/handler server/query "
+        "server/symbols server/watch"
+    ),
     "server/pyroscope": (
         "base format format/pprof http/access http/server io profile query server/admission "
         "server/api server/handler server/query server/symbols/api"
@@ -146,7 +153,7 @@ USES = {
     ),
     "server": (
         "base config http http/server io query server/admission server/api server/audit server/compare "
-        "server/control server/grpc server/handler server/ingest server/parca server/pyroscope "
+        "server/control server/cost server/explain server/grpc server/handler server/ingest server/parca server/pyroscope "
         "server/query server/requests server/rules server/saved server/scrape server/symbols "
         "server/symbols/api server/watch server/web spans store"
     ),

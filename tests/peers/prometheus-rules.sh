@@ -17,6 +17,39 @@ while read -r name; do
 done <named.txt
 stop_server
 
+# The dashboards: PromQL that is right, metrics that there are, and SLIs of the example rules.
+printf 'rules: %s/docs/rules.example.yaml\ncost: {core_hour: 1}\n' "$ROOT" >dashboards.yaml
+start_server dashboards --in-memory -c dashboards.yaml
+curl -sS --fail-with-body -o orders.json -d '{"agent":"a1","host":"h1","status":{"rate_hz":19}}' "$url/api/v1/agents/report"
+curl -sS "$url/metrics" >metrics.txt
+python3 - "$ROOT" <<'P'
+import json, pathlib, re, sys
+root = pathlib.Path(sys.argv[1])
+there = set(re.findall(r"^# TYPE (\S+) ", open("metrics.txt").read(), re.M))
+slis = set(re.findall(r"\{name: (\w+), kind: ", (root / "docs/rules.example.yaml").read_text()))
+rules, boards, used = [], sorted((root / "packaging/grafana").glob("*.json")), set()
+assert len(boards) == 3, boards
+for path in boards:
+    board = json.loads(path.read_text())
+    assert len({p["id"] for p in board["panels"]}) == len(board["panels"]) >= 10
+    for panel in board["panels"]:
+        for target in panel["targets"]:
+            expr = target["expr"]
+            names = set(re.findall(r"\b((?:assay|process)_\w+)", expr))
+            assert names, expr
+            assert names <= there, f"{path.name}: the server has no metric {names - there}"
+            for sli in re.findall(r'sli="(\w+)"', expr):
+                assert sli in slis, f"{path.name}: docs/rules.example.yaml has no SLI {sli}"
+                used.add(sli)
+            rules.append(expr.replace("$service", "shop"))
+assert slis == used, f"on no dashboard: {slis - used}"
+json.dump({"groups": [{"name": "g", "rules": [{"record": f"r{i}", "expr": e} for i, e in enumerate(rules)]}]},
+          open("dashboards.yml", "w"))
+print(len(rules), "expressions")
+P
+promtool check rules dashboards.yml >checked.txt
+stop_server
+
 cat >test.yml <<Y
 rule_files: [$rules]
 evaluation_interval: 1m

@@ -6,11 +6,13 @@ words of JSON Schema that the document uses are understood; any other is an erro
 
 import json
 import sys
+import time
 import urllib.error
 import urllib.parse
 import urllib.request
 
 URL, AGENT, RECORDING, BUILD = sys.argv[1:]
+AT = str(int(time.time()))
 WORDS = {"type", "properties", "required", "items", "additionalProperties", "enum", "$ref",
          "description", "minimum", "maximum", "anyOf"}
 KINDS = {"object": dict, "array": list, "string": str, "boolean": bool, "null": type(None)}
@@ -19,7 +21,7 @@ VALUES = {"query": "cpu", "from": "1980-01-01", "to": "now+1d", "limit": "3", "s
           "rows": "package", "max_nodes": "100", "format": "json", "span_id": "00000000000000aa",
           "trace_id": "000000000000000000000000000000bb", "function": "main.isOdd",
           "base_query": "cpu", "base_from": "1980-01-01", "base_to": "now", "normalize": "none",
-          "step": "3650d", "part": "0", "build_id": BUILD, "path": "/src/true.c", "agent": AGENT, "focus": "runtime/pprof.Do", "group_by": "endpoint", "count": "cum", "until": "now",
+          "step": "3650d", "faster": "30%", "at": AT, "window": "1h", "part": "0", "build_id": BUILD, "path": "/src/true.c", "agent": AGENT, "focus": "runtime/pprof.Do", "group_by": "endpoint", "count": "cum", "until": "now",
           "agg": "average", "names": "original", "aggregation": "avg", "maxNodes": "50", "max-nodes": "50", "label": "endpoint", "groupBy": "endpoint",
           "leftQuery": "cpu", "rightQuery": "cpu", "leftFrom": "1980-01-01",
           "band": "p50", "type": "cpu", "per": "total",
@@ -28,7 +30,7 @@ VALUES = {"query": "cpu", "from": "1980-01-01", "to": "now+1d", "limit": "3", "s
           "service": "shop", "state": "open", "version": "1", "name": "app.js", "rightFrom": "1980-01-01", "leftUntil": "now", "rightUntil": "now"}
 # Short names of types stand for what the range has, and it has nothing in the last hour.
 ALWAYS = ["query", "from", "to"]
-NEEDED = {"/api/v1/timeseries": ["step"]}
+NEEDED = {"/api/v1/timeseries": ["step"], "/api/v1/explain": ["window"]}
 
 
 def ask(path, pairs, method="GET"):

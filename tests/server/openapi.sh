@@ -11,6 +11,9 @@ push "$FIXTURES/man/base.pb.gz" 'service=shop&host=h1' >/dev/null
 python3 "$ROOT/tests/server/window_pprof.py" wall.pb wall nanoseconds "$(date +%s)" 10 \
     'main;serve=1000000000,state=running' 'main;take=2000000000,state=lock'
 push wall.pb 'service=shop&host=h1' >/dev/null
+python3 "$ROOT/tests/server/window_pprof.py" wall.pb wall nanoseconds "$(($(date +%s) - 5400))" 10 \
+    'main;serve=1000000000,state=running' 'main;take=1000000000,state=lock'
+push wall.pb 'service=shop&host=h1' >/dev/null
 curl -sS --fail-with-body -o orders.json -d '{"agent":"a1","host":"h1","status":{"rate_hz":19,"losses":{"ring_full":2}}}' \
     "$url/api/v1/agents/report"
 curl -sS --fail-with-body -o saved.json --data-binary @"$FIXTURES/man/base.pb.gz" \

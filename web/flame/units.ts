@@ -32,6 +32,19 @@ export function grouped(value: number): string {
   return (value < 0 ? MINUS : '') + parts;
 }
 
+// CPU time as money: nanoseconds with the unit "0.042 EUR per core-hour".
+const PRICE = /^(\d[\d.e+-]*) ([A-Za-z]{0,8}) ?per core-hour$/;
+const HOUR = 3600e9;
+
+export function priceUnit(coreHour: number, currency: string): string {
+  return `${coreHour} ${currency} per core-hour`;
+}
+
+function money(value: number, currency: string): string {
+  const number = value === 0 ? '0' : value < 0.01 ? value.toPrecision(2) : value < 1000 ? value.toFixed(2) : grouped(value);
+  return currency === '' ? number : number + NBSP + currency;
+}
+
 function positive(value: number, unit: string): string {
   if (unit === 'nanoseconds') {
     const [, name] = NANOSECONDS.find(([size]) => value >= size) ?? NANOSECONDS[6];
@@ -41,6 +54,8 @@ function positive(value: number, unit: string): string {
     const [size, name] = BYTES.find(([limit]) => value >= limit) ?? BYTES[5];
     return digits(size > 0 ? value / size : value) + NBSP + name;
   }
+  const price = PRICE.exec(unit);
+  if (price) return money(value / HOUR * Number(price[1]), price[2]);
   const number = value >= 1e9 ? `${digits(value / 1e9)}${NBSP}G`
     : value >= 1e6 ? `${digits(value / 1e6)}${NBSP}M`
     : value >= 1000 ? grouped(value)

@@ -23,7 +23,7 @@ const pages = () => {
   const one = `/explore?query=${query('checkout')}`;
   return ['/', '/explore', `${one}&group=version`, one + flame('tree'), one + flame('table'), one + flame('sandwich'),
     `${one}&tab=who`, `${one}&tab=lines`, `${one}&tab=raw`, '/functions', `/compare?${changes()}`,
-    `/compare?${changes()}&layout=apart`, `/function?query=${query('checkout')}&name=render`, '/alerts', '/findings', '/files',
+    `/compare?${changes()}&layout=apart`, `/function?query=${query('checkout')}&name=render`, '/alerts', '/explain', '/explain?service=checkout', '/findings', '/files',
     '/recordings', '/agents', '/symbols', '/saved', '/triage',
     `/triage?query=${encodeURIComponent('wall{service_name="convoy"}')}`, '/nothing-here', '/explore?from=nonsense', '/?from=1990-01-01&to=1990-01-02'];
 };

@@ -388,7 +388,7 @@ export async function everywhere(browser, { url }) {
 }
 
 const PAGES = (checkout) => ['/', `/explore?query=${checkout}`, `/compare?query=${checkout}`,
-  `/function?query=${checkout}&name=render`, '/alerts', '/findings', '/triage', '/files', '/recordings', '/agents', '/symbols', '/saved',
+  `/function?query=${checkout}&name=render`, '/alerts', '/explain', '/explain?service=checkout', '/findings', '/triage', '/files', '/recordings', '/agents', '/symbols', '/saved',
   '/functions', '/functions?sort=-change'];
 
 // On a phone everything can be read without moving sideways.

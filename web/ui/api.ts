@@ -183,6 +183,7 @@ export interface TimeSeries {
 
 export interface FlameAnswer {
   quality: Quality;
+  price?: { core_hour: number; currency: string }; // of CPU time
   flame: unknown;
 }
 

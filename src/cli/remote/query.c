@@ -15,10 +15,10 @@
 
 struct query_options {
     const char *url, *from, *to, *format, *output, *token_file, *ca, *step, *aggregate, *function,
-        *base_query, *base_from, *base_to, *normalize, *band;
+        *base_query, *base_from, *base_to, *normalize, *band, *faster;
     struct option_list group_by, spans, traces;
     uint64_t limit, max_nodes;
-    bool cumulative, original_names;
+    bool cumulative, original_names, own;
 };
 
 /* The queries, and their options beside --from and --to. Each takes a query
@@ -43,6 +43,8 @@ static const struct subject subjects[] = {
     {"profile", NULL, "max-nodes span trace original-names agg",
      "json pprof folded svg html otlp speedscope", false},
     {"timeseries", NULL, "step group-by function cum agg", "", false},
+    {"cost", NULL, "limit group-by", "", false},
+    {"whatif", NULL, "function faster self", "", false},
     {"diff", NULL, "base base-from base-to normalize limit cum original-names agg", "json svg html",
      false},
     {"exemplars", NULL, "function limit span trace", "", false},
@@ -122,12 +124,15 @@ static void build_url(const struct query_options *options, const struct subject 
     add_parameter(url, "base_to", options->base_to);
     add_parameter(url, "normalize", options->normalize);
     add_parameter(url, "band", options->band);
+    add_parameter(url, "faster", options->faster);
     add_parameter(url, "agg", options->aggregate);
     add_list(url, "group_by", &options->group_by);
     add_list(url, "span_id", &options->spans);
     add_list(url, "trace_id", &options->traces);
     if (options->cumulative)
         add_parameter(url, strcmp(subject->name, "timeseries") ? "sort" : "count", "cum");
+    if (options->own)
+        add_parameter(url, "count", "flat");
     if (options->original_names)
         add_parameter(url, "names", "original");
     add_number(url, "limit", options->limit);
@@ -161,7 +166,11 @@ static int show(const struct query_options *options, const struct subject *subje
     if (!table)
         return file_write_atomic(path, answer->data, answer->length, error);
     table_format_parse(options->format, &format);
-    int r = query_table_write(subject->name, answer, format, !options->output && terminal_colour(),
+    const char *view = subject->name;
+    if (!strcmp(view, "cost") && options->group_by.count &&
+        !strcmp(options->group_by.values[0], "function"))
+        view = "cost function";
+    int r = query_table_write(view, answer, format, !options->output && terminal_colour(),
                               &out, error);
     return r < 0 ? r : file_write_atomic(path, out.data, out.length, error);
 }
@@ -231,6 +240,8 @@ static int check_options(const struct query_options *options, const struct subje
                  {"agg", options->aggregate},
                  {"group-by", options->group_by.count},
                  {"function", options->function},
+                 {"faster", options->faster},
+                 {"self", options->own},
                  {"span", options->spans.count},
                  {"trace", options->traces.count},
                  {"max-nodes", options->max_nodes},
@@ -278,10 +289,13 @@ int command_query(int argc, char **argv)
         {"span", 0, OPTION_LIST, "ID", "only samples of this span", &options.spans},
         {"trace", 0, OPTION_LIST, "ID", "only samples of this trace", &options.traces},
         {"step", 0, OPTION_TEXT, "T", "step of a time series, such as 1m", &options.step},
-        {"group-by", 0, OPTION_LIST, "LABEL", "one time series for each value of this label",
+        {"group-by", 0, OPTION_LIST, "LABEL", "a time series or cost for each value of this label",
          &options.group_by},
-        {"function", 0, OPTION_TEXT, "NAME", "only this function, for time series and exemplars",
+        {"function", 0, OPTION_TEXT, "NAME", "only this function: time series, exemplars, whatif",
          &options.function},
+        {"faster", 0, OPTION_TEXT, "SHARE", "whatif: less time by this share, such as 30%",
+         &options.faster},
+        {"self", 0, OPTION_FLAG, NULL, "whatif: only the function's own time", &options.own},
         {"base", 0, OPTION_TEXT, "QUERY", "diff: query of the base (default: QUERY)",
          &options.base_query},
         {"base-from", 0, OPTION_TEXT, "T", "diff: time range of the base", &options.base_from},
@@ -306,8 +320,8 @@ int command_query(int argc, char **argv)
         .command = "query",
         .arguments = "WHAT [QUERY]",
         .summary = "Queries a server. WHAT is types, labels, values LABEL, series, top, callers "
-                   "FUNCTION,\nflame, profile, timeseries, diff, exemplars, requests, senders, "
-                   "targets or health; a\nquery is like cpu{service=\"x\"}.",
+                   "FUNCTION,\nflame, profile, timeseries, cost, whatif, diff, exemplars, "
+                   "requests, senders,\ntargets or health; a query is like cpu{service=\"x\"}.",
         .options = own,
         .least = 1,
         .most = 3,

@@ -19,6 +19,8 @@
 enum field_kind {
     FIELD_TEXT,
     FIELD_NUMBER, /* as its column says */
+    FIELD_DECIMAL, /* a fraction, or null */
+    FIELD_PERCENT, /* a share */
     FIELD_TIME,   /* unix seconds, shown as a date */
     FIELD_LABELS, /* an object: a="b", c="d" */
     FIELD_SUM,    /* an object of numbers: their sum */
@@ -83,6 +85,27 @@ static const struct view views[] = {
       {"is", "new_cum", COLUMN_VALUE},
       {"function", "function", COLUMN_NAME}},
      {FIELD_NUMBER, FIELD_NUMBER, FIELD_NUMBER, FIELD_NUMBER}},
+    {"cost",
+     "rows",
+     NULL,
+     {{"cores", "cores", COLUMN_NAME},
+      {"share", "share", COLUMN_NAME},
+      {"core hours", "core_hours", COLUMN_NAME},
+      {"cost", "cost", COLUMN_NAME},
+      {"per hour", "per_hour", COLUMN_NAME},
+      {"name", "name", COLUMN_NAME}},
+     {FIELD_DECIMAL, FIELD_PERCENT, FIELD_DECIMAL, FIELD_DECIMAL, FIELD_DECIMAL}},
+    {"cost function",
+     "rows",
+     NULL,
+     {{"own cores", "own_cores", COLUMN_NAME},
+      {"own cost", "own_cost", COLUMN_NAME},
+      {"cores", "cores", COLUMN_NAME},
+      {"share", "share", COLUMN_NAME},
+      {"cost", "cost", COLUMN_NAME},
+      {"function", "name", COLUMN_NAME}},
+     {FIELD_DECIMAL, FIELD_DECIMAL, FIELD_DECIMAL, FIELD_PERCENT, FIELD_DECIMAL}},
+    {"whatif", NULL, NULL, {{0}}, {0}},
     {"timeseries",
      "series",
      NULL,
@@ -141,6 +164,7 @@ struct answer {
     double requested, uploading;                                       /* symbols: the same */
     double flat, cum, total;
     bool level;            /* docs/levels.md */
+    struct buffer text;    /* the answer in a sentence */
     struct buffer sources; /* a line for each service that several observers report */
 };
 
@@ -255,6 +279,8 @@ static int read_around(struct json *json, struct answer *answer)
         } else if (json_is(&key, "unit") && (r = json_string(json, &text)) >= 0) {
             snprintf(answer->unit, sizeof(answer->unit), "%.*s", (int)MIN(text.length, 127ul),
                      text.data);
+        } else if (json_is(&key, "text") && (r = json_string(json, &text)) >= 0) {
+            buffer_add(&answer->text, text.data, text.length);
         } else if (json_is(&key, "quality"))
             r = read_quality(json, answer);
         else if (json_is(&key, "flat"))
@@ -387,6 +413,15 @@ static int read_cell(struct rows *rows, struct json *json, size_t column)
         break;
     case FIELD_NUMBER:
         r = json_i64(json, &number);
+        break;
+    case FIELD_DECIMAL:
+    case FIELD_PERCENT:
+        if (json_null(json))
+            break;
+        if ((r = json_double(json, &seconds)) >= 0 && rows->view->kinds[column] == FIELD_PERCENT)
+            buffer_printf(text, "%.1f%%", seconds * 100);
+        else if (r >= 0)
+            buffer_printf(text, "%.3f", seconds);
         break;
     case FIELD_SUM:
         r = read_sum(json, &number);
@@ -569,11 +604,16 @@ int query_table_write(const char *subject, const struct buffer *answer, enum tab
         units_add(out, &units_terminal, around.total, around.unit);
         buffer_add_char(out, '\n');
     }
+    if (!r && format == TABLE_TEXT && around.text.length) {
+        text_escape_terminal(out, around.text.data, around.text.length);
+        buffer_add_char(out, '\n');
+    }
     for (size_t i = 0; !r && i < ARRAY_LENGTH(views); i++)
-        if (!strcmp(views[i].subject, subject))
+        if (!strcmp(views[i].subject, subject) && views[i].columns[0].title)
             r = write_view(&views[i], answer, &around, format, colour, out, error);
     if (!r && format == TABLE_TEXT)
         put_quality(out, &around);
+    buffer_release(&around.text);
     buffer_release(&around.sources);
     return r;
 }

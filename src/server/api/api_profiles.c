@@ -11,6 +11,7 @@
 #include "server/api/api.h"
 #include "server/api/tree_part.h"
 #include "server/handler/answer.h"
+#include "server/query/rates.h"
 
 #define DEFAULT_NODES 8192
 #define NODES_MAX (1u << 20)
@@ -89,6 +90,19 @@ static int make_picture(struct query_context *query_context, const struct tree_p
     return r;
 }
 
+/* With which a page shows CPU time as money. */
+static void put_price(struct json_writer *json, const struct query_context *query_context)
+{
+    const struct server *server = query_context->server;
+    if (!(server->core_hour > 0) || rates_check_cpu(query_context->query.type, NULL) < 0)
+        return;
+    json_write_key(json, "price");
+    json_write_object(json);
+    json_member_number(json, "core_hour", server->core_hour);
+    json_member_text(json, "currency", server->currency);
+    json_write_object_end(json);
+}
+
 static int write_flame(struct http_request *request, struct query_context *query_context,
                        const struct tree_part *part, const struct profile *profile,
                        struct query_quality *quality, struct error *error)
@@ -104,6 +118,7 @@ static int write_flame(struct http_request *request, struct query_context *query
         struct json_writer json = json_writer(&answer.out);
         json_write_object(&json);
         quality_write(quality, NULL, &json);
+        put_price(&json, query_context);
         json_write_key(&json, "flame");
         r = flamedata_write(json_write_value(&json), &tree, &options, error);
         json_write_object_end(&json);

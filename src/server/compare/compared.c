@@ -334,6 +334,25 @@ int compared_read(struct compared *compared, struct http_request *request, struc
 
 /* ---- for jobs of the server ---- */
 
+static int make(struct server *server, const struct compared_query *query,
+                struct compared *compared, struct error *error)
+{
+    struct query_asker asker = {query->tenant, query->cancelled, query->names};
+    int r = 0;
+    for (int i = 0; !r && i < COMPARE_SIDES; i++)
+        r = query_context_open(&compared->sides[i].context, server, &asker, query->sides[i].query,
+                               query->sides[i].from_ns, query->sides[i].to_ns, true, error);
+    return r < 0 ? r : judge(compared, &query->options, true, error);
+}
+
+int compared_make(struct server *server, const struct compared_query *query,
+                  struct compared *compared, struct error *error)
+{
+    int64_t begun_ns = monotonic_ns();
+    compared_init(compared);
+    return count(server->comparisons, compared, begun_ns, make(server, query, compared, error));
+}
+
 struct job {
     struct server *server;
     const struct compared_query *query;
@@ -345,14 +364,7 @@ struct job {
 static void run(void *context)
 {
     struct job *job = context;
-    const struct compared_query *query = job->query;
-    struct query_asker asker = {query->tenant, query->cancelled, query->names};
-    int r = 0;
-    for (int i = 0; !r && i < COMPARE_SIDES; i++)
-        r = query_context_open(&job->compared->sides[i].context, job->server, &asker,
-                               query->sides[i].query, query->sides[i].from_ns,
-                               query->sides[i].to_ns, true, job->error);
-    job->result = r < 0 ? r : judge(job->compared, &query->options, true, job->error);
+    job->result = make(job->server, job->query, job->compared, job->error);
 }
 
 int compared_run(struct server *server, const struct compared_query *query,

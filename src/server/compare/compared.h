@@ -63,6 +63,9 @@ struct compared {
  */
 int compared_run(struct server *server, const struct compared_query *query,
                  struct compared *compared, struct error *error);
+/* The same in the handler of a request that was admitted (ADMIT_COMPARISON). */
+int compared_make(struct server *server, const struct compared_query *query,
+                  struct compared *compared, struct error *error);
 void compared_release(struct compared *compared);
 #define _cleanup_compared_ __attribute__((cleanup(compared_release)))
 

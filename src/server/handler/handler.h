@@ -37,6 +37,8 @@ struct server {
     struct http_server *http;
     const struct source_link *source_links; /* of the configuration */
     size_t source_link_count;
+    double core_hour;     /* what an hour of a core costs; 0: not known */
+    const char *currency; /* of that, "" */
     const char *data; /* the directory; NULL: in memory */
     int64_t started_ns;
     atomic_bool stopping;

@@ -19,6 +19,7 @@
 #include "server/control/control.h"
 #include "server/ingest/ingest.h"
 #include "server/query/context.h"
+#include "server/query/rates.h"
 #include "server/symbols/symbols.h"
 #include "store/store.h"
 
@@ -211,6 +212,31 @@ static int rate_or_level(struct evaluation *evaluation)
         else
             put(evaluation->values, &groups.list[i].labels,
                 groups.list[i].rate * unit_of(type) / sli->limit);
+    }
+    if (!r)
+        check_labels(evaluation, &groups);
+    groups_release(&groups);
+    return r;
+}
+
+static int cost(struct evaluation *evaluation)
+{
+    const struct sli_rule *sli = evaluation->sli;
+    struct groups groups = {0};
+    char type[QUERY_TYPE_BYTES] = "";
+    struct asked asked = {.query = sli->query, .function = sli->function};
+    if (!(evaluation->server->core_hour > 0))
+        return error_set(evaluation->error, -EINVAL,
+                         "The server's settings have no price (cost.core_hour).");
+    int r = sum_groups(evaluation, &asked, type, &groups, evaluation->error);
+    if (!r)
+        r = rates_check_cpu(type, evaluation->error);
+    for (size_t i = 0; !r && i < groups.count; i++) {
+        if (isnan(groups.list[i].rate))
+            explain(evaluation->values, "The profiles have no duration, so there is no rate.");
+        else
+            put(evaluation->values, &groups.list[i].labels,
+                groups.list[i].rate * 1e-9 * evaluation->server->core_hour / sli->limit);
     }
     if (!r)
         check_labels(evaluation, &groups);
@@ -438,6 +464,7 @@ static void run(void *userdata)
         [SLI_RATIO] = ratio,
         [SLI_UNNAMED] = unnamed,
         [SLI_AGENT_OVERHEAD] = overhead,
+        [SLI_COST] = cost,
         [SLI_UPLOAD_SUCCESS] = upload_success,
     };
     struct evaluation *evaluation = userdata;

@@ -13,6 +13,7 @@
 #include "base/log.h"
 #include "base/memory.h"
 #include "base/text.h"
+#include "io/regex.h"
 #include "store/store.h"
 
 #define RULES_THREAD "rules"
@@ -68,6 +69,17 @@ static void start_notifiers(struct rules *rules)
 {
     for (size_t i = 0; rules->set && i < rules->set->notify.receiver_count; i++)
         rules->notifiers[i] = notifier_start(rules, rules->set, i);
+}
+
+bool rules_owner(struct rules *rules, const char *service, struct buffer *out)
+{
+    bool found = false;
+    pthread_mutex_lock(&rules->lock);
+    for (size_t i = 0; rules->set && !found && i < rules->set->owner_count; i++)
+        if ((found = regex_matches(rules->set->owners[i].service, service, strlen(service))))
+            buffer_add_text(out, rules->set->owners[i].owner);
+    pthread_mutex_unlock(&rules->lock);
+    return found;
 }
 
 void rules_set(struct rules *rules, struct rule_set *set)

@@ -59,6 +59,9 @@ bool rules_round(struct rules *rules, int64_t now_ns);
 /* Of all tenants, or of one. */
 void rules_write_metrics(struct rules *rules, const char *tenant, struct buffer *out);
 
+/* The owner of a service by the rules; false: there is none. */
+bool rules_owner(struct rules *rules, const char *service, struct buffer *out);
+
 /* Now, if they have changed; failures are tried again in the next round. */
 void rules_save_alerts(struct rules *rules);
 

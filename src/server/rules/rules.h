@@ -24,6 +24,7 @@ enum sli_kind {
     SLI_RATIO,          /* of two queries */
     SLI_UNNAMED,        /* share of values whose innermost frame has no name */
     SLI_AGENT_OVERHEAD, /* CPU of agents, in cores */
+    SLI_COST,           /* of CPU time: money per hour */
     SLI_UPLOAD_SUCCESS, /* share of pushes that were stored */
     SLI_KINDS,
 };

@@ -12,7 +12,7 @@
 
 const char *const sli_kind_names[SLI_KINDS] = {
     "share", "rate",  "per_request", "level",          "growth",
-    "quantile", "ratio", "unnamed",  "agent_overhead", "upload_success"};
+    "quantile", "ratio", "unnamed",  "agent_overhead", "cost",  "upload_success"};
 
 static bool is_name(const char *text)
 {

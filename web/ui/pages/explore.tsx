@@ -8,6 +8,7 @@ import { shownName } from '../../flame/names';
 import type { PageProps } from '../app';
 import { get, getBlob, type FlameAnswer, type TimeSeries } from '../api';
 import { rangeItems, seriesItems } from '../chart-menus';
+import { inMoney } from '../cost';
 import { askTop } from '../exact';
 import { together, useLoad } from '../load';
 import { useMarks } from '../marks';
@@ -73,6 +74,7 @@ export function Explore({ route }: PageProps) {
   const group = chosen === '-' ? '' : chosen ?? (service ? '' : 'service_name');
   const tab = route.params.get('tab') ?? '';
   const view = route.params.get('flame') ?? '';
+  const cost = route.params.get('unit') === 'cost';
   const [interval, seconds] = intervalOf(route.params, 'off');
   const fixed = !isRelative(range);
   const [asked, renew] = useNow(fixed ? 0 : seconds);
@@ -90,6 +92,8 @@ export function Explore({ route }: PageProps) {
     group_by: group === '' ? [] : [group],
   }, signal));
   const flame = useLoad(key, (signal) => get<FlameAnswer>('flame', { query: text, ...times }, signal));
+  const drawn = (answer: FlameAnswer) => cost ? inMoney(answer) : answer.flame;
+  const shownFlame = useMemo(() => flame.value && drawn(flame.value), [flame.value, cost]);
   const labels = useLoad(key, (signal) => get<string[]>('labels', { query: text, ...times }, signal));
   const pinned = rangeOf(shown);
 
@@ -97,6 +101,7 @@ export function Explore({ route }: PageProps) {
     query: text, ...rangeParams(range), group: chosen ?? undefined, tab, flame: view,
     part: part ? writeBounds(part) : undefined, who: route.params.get('who') ?? undefined,
     sort: route.params.get('sort') ?? undefined,
+    unit: cost ? 'cost' : undefined,
     refresh: route.params.get('refresh') ?? undefined, ...namesParam(), ...change,
   });
   const show = (change: Params, replace = false) => go(link(change), replace);
@@ -165,13 +170,19 @@ export function Explore({ route }: PageProps) {
           <QualityLine sides={[{ quality: flame.value.quality, bounds: shown }]} />
           <Fold class="actions" label="Actions" summary="More">
           <NamesSwitch onChange={show} />
+          {flame.value.price && <button type="button" class="button" aria-pressed={cost}
+            title="Show the flame graph in money: CPU time by the price of a core-hour"
+            onClick={() => show({ unit: cost ? undefined : 'cost' })}>Cost</button>}
+          {service !== '' && <a class="button" href={address('/explain', {
+            service, at: String(Math.round((shown.from + shown.to) / 2)) })}
+            title="What rose in the middle of this range, and why">Explain</a>}
           <a class="button" href={address('/compare', { query: text, ...pinned, ...namesParam() })}>Compare</a>
           <CopyLink link={link({ ...pinned })} />
           <Export title={service || 'assay'} picture={() => flameApp.current?.picture()}
             make={(format) => getBlob('profile', { query: text, ...times, format })} />
           </Fold>
         </div>
-        {tab === '' && <Flame data={flame.value.flame} state={view}
+        {tab === '' && <Flame data={shownFlame} state={view}
           onState={(state, isStep) => show({ flame: state }, !isStep)}
           onApp={(app) => { flameApp.current = app; }}
           onOpenFunction={(name) => go(functionLink(name))}
@@ -179,9 +190,9 @@ export function Explore({ route }: PageProps) {
             query: text, ...pinned, ...namesParam(), flame: new URLSearchParams({ search: name }).toString(),
           }))}
           exact={askTop({ query: text, ...times })}
-          more={async (path, again, signal) => (await get<FlameAnswer>('flame', {
+          more={async (path, again, signal) => drawn(await get<FlameAnswer>('flame', {
             query: text, ...times, ...moreParams(path, again),
-          }, signal)).flame}
+          }, signal))}
           states={labels.value?.includes(STATE)
             ? (signal) => askStates(selection, times, signal) : undefined} />}
         {tab === 'who' && <LabelGrid selection={selection} bounds={shown} label={who} labels={labelsToChoose}

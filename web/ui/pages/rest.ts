@@ -4,6 +4,7 @@
 
 export { Agents } from './agents';
 export { Compare } from './compare';
+export { Explain } from './explain';
 export { Explore } from './explore';
 export { Files } from './files';
 export { Alerts } from './alerts';
