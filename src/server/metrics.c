@@ -190,10 +190,11 @@ void api_metrics(struct http_request *request, void *userdata)
     watch_write_metrics(server->watch,
                         server->tokens ? http_request_identity(request)->tenant : NULL, &out);
     if (server->core_hour > 0)
-        buffer_printf(&out,
-                      "# HELP assay_cost_core_hour Price of a core-hour.\n"
-                      "# TYPE assay_cost_core_hour gauge\nassay_cost_core_hour{currency=\"%s\"} %.17g\n",
-                      server->currency, server->core_hour);
+        buffer_printf(
+            &out,
+            "# HELP assay_cost_core_hour Price of a core-hour.\n"
+            "# TYPE assay_cost_core_hour gauge\nassay_cost_core_hour{currency=\"%s\"} %.17g\n",
+            server->currency, server->core_hour);
     rules_write_metrics(server->rules,
                         server->tokens ? http_request_identity(request)->tenant : NULL, &out);
     control_write_metrics(server->control, &out);

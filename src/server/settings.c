@@ -171,8 +171,7 @@ static void read_cost(struct server_options *options, struct settings *settings)
     settings_string(&section, "currency", &options->cost.currency);
     settings_close(&section);
     if (*options->cost.currency && !is_currency(options->cost.currency))
-        problems_add(settings->problems, map,
-                     "cost.currency must be 1 to 8 letters, such as EUR");
+        problems_add(settings->problems, map, "cost.currency must be 1 to 8 letters, such as EUR");
     if (*options->cost.currency && !(options->cost.core_hour > 0))
         problems_add(settings->problems, map, "cost.currency requires cost.core_hour");
 }

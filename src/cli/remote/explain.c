@@ -50,9 +50,9 @@ static const char *clock_time(const char *text, char to[32])
     time_t now = time(NULL);
     struct tm tm;
     int hour, minute, second = 0, length = 0;
-    bool parsed = (sscanf(text, "%2d:%2d%n", &hour, &minute, &length) == 2 && !text[length]) ||
-                  (sscanf(text, "%2d:%2d:%2d%n", &hour, &minute, &second, &length) == 3 &&
-                   !text[length]);
+    bool parsed =
+        (sscanf(text, "%2d:%2d%n", &hour, &minute, &length) == 2 && !text[length]) ||
+        (sscanf(text, "%2d:%2d:%2d%n", &hour, &minute, &second, &length) == 3 && !text[length]);
     if (!parsed || hour < 0 || hour > 23 || minute < 0 || minute > 59 || second < 0 ||
         second > 59 || !localtime_r(&now, &tm))
         return text;

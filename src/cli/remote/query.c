@@ -170,8 +170,8 @@ static int show(const struct query_options *options, const struct subject *subje
     if (!strcmp(view, "cost") && options->group_by.count &&
         !strcmp(options->group_by.values[0], "function"))
         view = "cost function";
-    int r = query_table_write(view, answer, format, !options->output && terminal_colour(),
-                              &out, error);
+    int r =
+        query_table_write(view, answer, format, !options->output && terminal_colour(), &out, error);
     return r < 0 ? r : file_write_atomic(path, out.data, out.length, error);
 }
 

@@ -18,14 +18,14 @@
 
 enum field_kind {
     FIELD_TEXT,
-    FIELD_NUMBER, /* as its column says */
+    FIELD_NUMBER,  /* as its column says */
     FIELD_DECIMAL, /* a fraction, or null */
     FIELD_PERCENT, /* a share */
-    FIELD_TIME,   /* unix seconds, shown as a date */
-    FIELD_LABELS, /* an object: a="b", c="d" */
-    FIELD_SUM,    /* an object of numbers: their sum */
-    FIELD_STACK,  /* a list of texts, the innermost first */
-    FIELD_POINTS, /* [[time,value],...]: a row each, in the two columns from here on */
+    FIELD_TIME,    /* unix seconds, shown as a date */
+    FIELD_LABELS,  /* an object: a="b", c="d" */
+    FIELD_SUM,     /* an object of numbers: their sum */
+    FIELD_STACK,   /* a list of texts, the innermost first */
+    FIELD_POINTS,  /* [[time,value],...]: a row each, in the two columns from here on */
 };
 
 struct view {

@@ -27,9 +27,9 @@
 enum cost_rows { COST_BY_LABELS, COST_BY_FUNCTION, COST_BY_OWNER };
 
 struct cost_row {
-    const struct labels *labels;       /* of a group, or NULL */
+    const struct labels *labels;         /* of a group, or NULL */
     const struct function_row *function; /* likewise */
-    char *owner;                       /* likewise; owned */
+    char *owner;                         /* likewise; owned */
     double cores, core_hours;
     double own_cores, own_core_hours; /* of a function, without what it calls */
 };
@@ -79,11 +79,11 @@ static double cores_of(const struct costs *costs, double value, double rate)
 
 static int read_groups(struct costs *costs, struct error *error)
 {
-    struct store_timeseries_query query = {
-        .step_ns = costs->context.selection.to_ns - costs->context.selection.from_ns,
-        .group_by = costs->labels,
-        .group_count = costs->label_count,
-        .greatest_first = true};
+    struct store_timeseries_query query = {.step_ns = costs->context.selection.to_ns -
+                                                      costs->context.selection.from_ns,
+                                           .group_by = costs->labels,
+                                           .group_count = costs->label_count,
+                                           .greatest_first = true};
     costs->groups.most = STORE_GROUPS_MAX;
     return rate_groups_read(&costs->context, &query, &costs->groups, &costs->quality.found, error);
 }
@@ -91,8 +91,8 @@ static int read_groups(struct costs *costs, struct error *error)
 static int read_total(struct costs *costs, struct error *error)
 {
     struct rate_groups groups = {.most = 1};
-    struct store_timeseries_query query = {
-        .step_ns = costs->context.selection.to_ns - costs->context.selection.from_ns};
+    struct store_timeseries_query query = {.step_ns = costs->context.selection.to_ns -
+                                                      costs->context.selection.from_ns};
     int r = rate_groups_read(&costs->context, &query, &groups, &costs->quality.found, error);
     if (!r && groups.count) {
         costs->cores = cores_of(costs, groups.list[0].value, groups.list[0].rate);
@@ -303,8 +303,7 @@ static void write_sentence(const struct costs *costs, struct buffer *out)
         buffer_add_text(out, ". The server's settings have no price (cost.core_hour).");
 }
 
-static int write_costs(struct http_request *request, const struct costs *costs,
-                       struct error *error)
+static int write_costs(struct http_request *request, const struct costs *costs, struct error *error)
 {
     _cleanup_answer_ struct answer answer = {0};
     _cleanup_buffer_ struct buffer sentence = {0};
@@ -407,10 +406,12 @@ static void write_savings(const struct server *server, const struct whatif *what
                           struct buffer *out)
 {
     double saved = whatif->part * whatif->faster;
-    buffer_printf(out, "%s %s%.3g of %.3g cores. If it were %.4g%% faster, that would save %.3g cores, %.1f%%",
-                  whatif->function, whatif->count == STORE_FLAT ? "itself takes " : "takes ",
-                  whatif->part, whatif->cores, whatif->faster * 100, saved,
-                  whatif->cores > 0 ? saved / whatif->cores * 100 : 0);
+    buffer_printf(
+        out,
+        "%s %s%.3g of %.3g cores. If it were %.4g%% faster, that would save %.3g cores, %.1f%%",
+        whatif->function, whatif->count == STORE_FLAT ? "itself takes " : "takes ", whatif->part,
+        whatif->cores, whatif->faster * 100, saved,
+        whatif->cores > 0 ? saved / whatif->cores * 100 : 0);
     if (server->core_hour > 0)
         buffer_printf(out, ": %.2f %s a month, %.2f %s a year.",
                       saved * MONTH_HOURS * server->core_hour, server->currency,

@@ -16,8 +16,8 @@
 #include "server/symbols/symbols.h"
 
 #define FALSE_DISCOVERIES 0.05
-#define SHARE_LEAST 0.005  /* of the service; smaller functions are not judged */
-#define GROWTH_LEAST 0.02  /* smaller growth explains nothing */
+#define SHARE_LEAST 0.005 /* of the service; smaller functions are not judged */
+#define GROWTH_LEAST 0.02 /* smaller growth explains nothing */
 #define UNCERTAIN_MOST 3
 #define EXEMPLARS_MOST 20000
 #define VERSIONS_GROUPS 1000
@@ -162,9 +162,9 @@ static size_t own_versions(const struct explanation *explanation, size_t *ret_fi
 static int find_since(struct explanation *explanation, struct error *error)
 {
     const struct symptom *symptom = explanation->symptoms.chosen;
-    int r = version_list_read(&explanation->versions, explanation->server->store,
-                              explanation->tenant, symptom->base_from_ns, explanation->to_ns,
-                              error);
+    int r =
+        version_list_read(&explanation->versions, explanation->server->store, explanation->tenant,
+                          symptom->base_from_ns, explanation->to_ns, error);
     size_t first = 0, count = own_versions(explanation, &first), since = 0;
     if (r < 0 || count < 2 || !explanation->cause_count || !explanation->certain)
         return r;
@@ -244,10 +244,9 @@ static int find_traces(struct explanation *explanation, struct error *error)
     _cleanup_query_late_ struct query_late late = {
         .symbols = server->symbols ? symbols_store(server->symbols) : NULL,
         .tenant = explanation->tenant};
-    const char *function =
-        explanation->cause_count ? explanation->causes[0]->function->name : NULL;
-    int r = query_context_open(&context, server, &asker, explanation->query,
-                               explanation->from_ns, explanation->to_ns, true, error);
+    const char *function = explanation->cause_count ? explanation->causes[0]->function->name : NULL;
+    int r = query_context_open(&context, server, &asker, explanation->query, explanation->from_ns,
+                               explanation->to_ns, true, error);
     if (!r)
         r = query_maps_exemplars(server->symbols ? symbols_maps(server->symbols) : NULL, &late,
                                  server->store, &context.selection, function, &context.limits,

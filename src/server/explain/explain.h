@@ -18,14 +18,14 @@ struct explanation {
     const char *tenant, *service;
     int64_t from_ns, to_ns;
     struct symptoms symptoms;
-    struct compared compared; /* of the chosen symptom */
-    bool made;                /* it was begun */
-    const char *query;        /* that was compared */
+    struct compared compared;          /* of the chosen symptom */
+    bool made;                         /* it was begun */
+    const char *query;                 /* that was compared */
     const struct compare_row **causes; /* the greatest change first */
     size_t cause_count;
-    bool certain;             /* false: the greatest changes, which may be noise */
-    size_t undecided;          /* functions that may have grown */
-    struct version_list versions; /* of the service, in the ranges that are compared */
+    bool certain;                     /* false: the greatest changes, which may be noise */
+    size_t undecided;                 /* functions that may have grown */
+    struct version_list versions;     /* of the service, in the ranges that are compared */
     const struct version_span *since; /* the first version with the change; NULL: not known */
     struct explain_trace {
         struct profile_link link;

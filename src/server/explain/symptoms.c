@@ -13,9 +13,9 @@
 #include "server/query/rates.h"
 
 #define CALM_STEPS 6
-#define SPREAD_LEAST 0.03     /* of the median: rates vary by that much anyway */
-#define RISE_LEAST 0.05       /* likewise */
-#define TO_DEVIATION 1.4826   /* from the median absolute deviation */
+#define SPREAD_LEAST 0.03   /* of the median: rates vary by that much anyway */
+#define RISE_LEAST 0.05     /* likewise */
+#define TO_DEVIATION 1.4826 /* from the median absolute deviation */
 #define DEVIATIONS_LEAST 3.0
 #define DEVIATIONS_MOST 50.0
 #define SECONDS 1e-9
@@ -97,9 +97,10 @@ static void judge(struct symptom *symptom, const double *rates, size_t count, do
         return;
     double rise = symptom->value - symptom->base;
     double deviation = fmax(spread, SPREAD_LEAST * fabs(symptom->base));
-    symptom->deviations =
-        deviation > 0 ? fmax(fmin(rise / deviation, DEVIATIONS_MOST), -DEVIATIONS_MOST)
-                      : rise > 0 ? DEVIATIONS_MOST : 0;
+    symptom->deviations = deviation > 0
+                              ? fmax(fmin(rise / deviation, DEVIATIONS_MOST), -DEVIATIONS_MOST)
+                          : rise > 0 ? DEVIATIONS_MOST
+                                     : 0;
     symptom->rose = rise >= least && rise >= RISE_LEAST * fabs(symptom->base) &&
                     symptom->deviations >= DEVIATIONS_LEAST;
     symptom->base_from_ns = first_ns + (int64_t)first * step_ns;

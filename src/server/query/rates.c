@@ -87,5 +87,6 @@ int rates_check_cpu(const char *type, struct error *error)
     const char *sample = query_type_part(type, 1, &length);
     if (length == 3 && !memcmp(sample, "cpu", 3) && rates_unit(type) < 1)
         return 0;
-    return error_set(error, -EINVAL, "Costs are those of CPU time, in nanoseconds; %s isn't.", type);
+    return error_set(error, -EINVAL, "Costs are those of CPU time, in nanoseconds; %s isn't.",
+                     type);
 }

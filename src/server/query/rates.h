@@ -6,7 +6,7 @@
 #include "server/query/context.h"
 
 struct rate_point {
-    int64_t time_ns; /* of the step's start */
+    int64_t time_ns;    /* of the step's start */
     double value, rate; /* the rate is by covered time; NAN: not known */
 };
 

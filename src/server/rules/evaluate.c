@@ -490,7 +490,8 @@ int sli_evaluate(struct server *server, const char *tenant, const struct sli_rul
         return error_set(error, evaluation.result, "%s", own.text);
     }
     if (evaluation.result < 0)
-        explain(&values, evaluation.result == -ENOENT && !*own.text ? "There is no data." : own.text);
+        explain(&values,
+                evaluation.result == -ENOENT && !*own.text ? "There is no data." : own.text);
     else if (!values.count)
         explain(&values, "No profile matches the query in the window.");
     *ret_values = values;

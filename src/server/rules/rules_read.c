@@ -11,8 +11,8 @@
 #define DAY_NS (86400 * SECOND_NS)
 
 const char *const sli_kind_names[SLI_KINDS] = {
-    "share", "rate",  "per_request", "level",          "growth",
-    "quantile", "ratio", "unnamed",  "agent_overhead", "cost",  "upload_success"};
+    "share", "rate",    "per_request",    "level", "growth",        "quantile",
+    "ratio", "unnamed", "agent_overhead", "cost",  "upload_success"};
 
 static bool is_name(const char *text)
 {
