@@ -62,7 +62,11 @@ export function Alerts(props: PageProps) {
   const columns = columnsOf(Date.now() / 1000, utc);
   return (
     <div class="page">
-      <div class="page-head"><h1>Alerts</h1></div>
+      <div class="page-head">
+        <h1>Alerts</h1>
+        <span class="space" />
+        <a class="button" href={address('/explain')}>Explain a service</a>
+      </div>
       <Progress loaded={loaded} />
       <Failure loaded={loaded} />
       {loaded.value?.length === 0 && <Nothing>
