@@ -25,10 +25,12 @@ void runtime_reader_release(struct runtime_reader *reader)
     reader->pid = 0;
 }
 
-/* A long read counts as several: what is made of it takes time, too. */
+/* A long read counts as several: what is made of it takes time, too. In the longest, which are of
+ * text, that is less per byte. */
 static bool take_read(struct runtime_reader *reader, size_t length)
 {
-    uint64_t cost = 1 + length / RUNTIME_READ_BYTES;
+    uint64_t cost = 1 + MIN(length, (size_t)RUNTIME_LONG_BYTES) / RUNTIME_READ_BYTES +
+                    length / RUNTIME_LONG_BYTES;
     if (reader->remaining < cost) {
         int64_t now_ns = monotonic_ns();
         if (now_ns - reader->refilled_ns < SECOND_NS)

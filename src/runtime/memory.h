@@ -42,7 +42,9 @@ struct runtime_reader {
 void runtime_reader_init(struct runtime_reader *reader);
 void runtime_reader_release(struct runtime_reader *reader);
 /* Memory of this process, until the next call; reads are limited to a rate per second, where each
- * begun RUNTIME_READ_BYTES count as one. */
+ * begun RUNTIME_READ_BYTES count as one, up to RUNTIME_LONG_BYTES; of what is beyond these, as many
+ * count as one. */
 #define RUNTIME_READS_PER_SECOND 50000
 #define RUNTIME_READ_BYTES 32
+#define RUNTIME_LONG_BYTES 1024
 struct runtime_memory runtime_reader_of(struct runtime_reader *reader, uint32_t pid);

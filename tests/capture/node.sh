@@ -25,5 +25,10 @@ while read -r version program; do
         check "$version ${how:-as it comes}: shares" \
             python3 "$capture/node_frames.py" shares.pb.gz 2 <truth
     done
+    rm -f ./*.cpuprofile
+    "$ASSAY" record -q -F 999 -o lines.pb.gz -- "$program" "$subjects/node_shares.js" 0.5 >truth
+    "$program" --cpu-prof --cpu-prof-interval 500 "$subjects/node_shares.js" 0.5 >truth
+    check "$version: lines of functions, beside --cpu-prof" \
+        python3 "$capture/node_frames.py" lines lines.pb.gz ./*.cpuprofile
 done < <(bash "$ROOT/tests/toolchains.sh" node)
 [ "$tested" -gt 0 ] || skip_all "There is no Node.js from 16 on with constants for debuggers here."

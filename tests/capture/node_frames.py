@@ -1,7 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Checks JavaScript frames of recordings (node.sh): node_frames.py RECORDING POINTS, and the truth on
-standard input. Only samples since the thread is called "measured" count."""
+standard input. Only samples since the thread is called "measured" count.
+node_frames.py lines RECORDING CPUPROFILE: the lines of functions, beside those of V8's own profiler."""
 
+import gzip
+import json
 import sys
 
 import recording
@@ -12,7 +15,35 @@ def require(holds, sentence):
         sys.exit(sentence)
 
 
+def check_lines(path, theirs):
+    """By name and file, where these are unique."""
+    with gzip.open(path) as file:
+        profile = recording.message(file.read())
+    strings = [text.decode() for text in profile[6]]
+    ours = {}
+    for data in profile[5]:
+        function = {number: values[0] for number, values in recording.message(data).items()}
+        name, file = strings[function.get(2, 0)], strings[function.get(4, 0)]
+        if not name.startswith("(anonymous)"):
+            ours.setdefault((name, file), set()).add(function.get(5, 0))
+    known = {}
+    with open(theirs, encoding="utf-8") as file:
+        for node in json.load(file)["nodes"]:
+            call = node["callFrame"]
+            place = call["url"].removeprefix("file://")
+            known.setdefault((call["functionName"], place), set()).add(call["lineNumber"] + 1)
+    common = [key for key in ours if key in known and len(ours[key]) == len(known[key]) == 1]
+    for key in common:
+        require(ours[key] == known[key], f"{key} begins in line {known[key]}, and here in {ours[key]}")
+    print(f"{len(common)} functions have the same line")
+    for name in ("sixty", "thirty", "ten", "spin", "work"):
+        require(any(key[0] == name for key in common), f"{name} was not compared")
+
+
 def main():
+    if sys.argv[1] == "lines":
+        check_lines(*sys.argv[2:])
+        return
     path, points = sys.argv[1], float(sys.argv[2])
     taken = [
         ([frame.name for frame in sample.frames], sample.count)

@@ -122,7 +122,10 @@ static struct runtime_known read_known(struct image *image, const struct v8_bina
         .identity = 7, .pid = 1, .mark = {.address = pointer(SHARED), .file = pointer(SCRIPT)}};
     memcpy(&met.mark.name, image->bytes + SHARED + 16, sizeof(met.mark.name));
     runtime_codes_clear(codes);
-    runtime_codes_take(codes, v8_code_read, binary, &memory, &met);
+    struct v8_scripts scripts = {0};
+    struct v8_context context = {.binary = binary, .scripts = &scripts, .pid = 1};
+    runtime_codes_take(codes, v8_code_read, &context, &memory, &met);
+    v8_scripts_release(&scripts);
     return *runtime_codes_find(codes, 7);
 }
 
@@ -151,6 +154,63 @@ static void test_names(void **state)
     assert_string_equal(read_known(image, &binary, &codes).code.function, "dler");
     put_parts(image, 0x800, MAP_WIDE, 2, 0x20ac00e9, 0);
     assert_string_equal(read_known(image, &binary, &codes).code.function, "\xc3\xa9\xe2\x82\xac");
+    runtime_codes_release(&codes);
+    free(image);
+}
+
+/* Where a function begins, by both layouts of a scope, in sources of every kind. */
+static void test_lines(void **state)
+{
+    (void)state;
+    enum { SOURCE = 0xa00, EXTERNAL = 0xa80, TEXT = 0xb00, MAP_EXTERNAL = 0x300 };
+    struct image *image = memory_zalloc(1, sizeof(*image));
+    struct runtime_codes codes = {0};
+    struct v8_binary binary = make(image);
+    binary.script_source = 8;
+    put_map(image, MAP_EXTERNAL, 8 | 2);
+    put(image, SCRIPT + 8, pointer(SOURCE));
+    put_string(image, SOURCE, "one\ntwo\r\nthree\rfour()");
+    assert_int_equal(read_known(image, &binary, &codes).code.first_line, 0); /* no position */
+    /* Behind the name: its index, the position and the outer scope. */
+    put(image, SCOPE + 72, 9ull << 32);
+    put(image, SCOPE + 80, 15ull << 32);
+    put(image, SCOPE + 88, 20ull << 32);
+    put(image, SCOPE + 96, pointer(SCOPE));
+    struct runtime_known known = read_known(image, &binary, &codes);
+    assert_int_equal(known.code.first_line, 4);
+    assert_int_equal(runtime_code_line(&known.code, 0), 4);
+    static const struct {
+        unsigned start, line;
+    } places[] = {{0, 1}, {3, 1}, {4, 2}, {8, 2}, {9, 3}, {14, 3}, {15, 4}};
+    for (size_t i = 0; i < ARRAY_LENGTH(places); i++) {
+        put(image, SCOPE + 80, (uint64_t)places[i].start << 32);
+        known = read_known(image, &binary, &codes);
+        assert_int_equal(known.code.first_line, places[i].line);
+    }
+    put(image, SCOPE + 80, 21ull << 32); /* behind its end */
+    assert_int_equal(read_known(image, &binary, &codes).code.first_line, 0);
+    /* A text outside of the heap, and one without a name. */
+    put(image, SCOPE + 80, 4ull << 32);
+    put(image, SCRIPT + 8, pointer(EXTERNAL));
+    put(image, EXTERNAL, pointer(MAP_EXTERNAL));
+    memcpy(image->bytes + EXTERNAL + 12, &(uint32_t){8}, 4);
+    put(image, EXTERNAL + 24, BASE + TEXT);
+    memcpy(image->bytes + TEXT, "\n\n\nx=>x", 7);
+    assert_int_equal(read_known(image, &binary, &codes).code.first_line, 4);
+    put(image, SCOPE + 64, 0);
+    known = read_known(image, &binary, &codes);
+    assert_string_equal(known.code.function, "(anonymous) main.js:4");
+    put(image, EXTERNAL + 24, 1); /* nothing is there */
+    known = read_known(image, &binary, &codes);
+    assert_true(known.named && !known.code.first_line);
+    assert_string_equal(known.code.function, "(anonymous)");
+    /* Before the variables, as since 13. */
+    put(image, EXTERNAL + 24, BASE + TEXT);
+    binary.scope_first = 5;
+    put(image, SCOPE + 24, 0);
+    put(image, SCOPE + 32, 2ull << 32);
+    put(image, SCOPE + 40, 5ull << 32);
+    assert_int_equal(read_known(image, &binary, &codes).code.first_line, 3);
     runtime_codes_release(&codes);
     free(image);
 }
@@ -221,9 +281,8 @@ static void test_garbage(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_names),
-        cmocka_unit_test(test_circles),
-        cmocka_unit_test(test_moves),
+        cmocka_unit_test(test_names),   cmocka_unit_test(test_lines),
+        cmocka_unit_test(test_circles), cmocka_unit_test(test_moves),
         cmocka_unit_test(test_garbage),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

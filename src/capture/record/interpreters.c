@@ -26,6 +26,7 @@ void interpreters_release(struct interpreters *interpreters)
     runtime_reader_release(&interpreters->reader);
     hotspot_codes_release(&interpreters->hotspot_codes);
     runtime_codes_release(&interpreters->codes);
+    v8_scripts_release(&interpreters->scripts);
 }
 
 bool interpreter_evaluates(const struct interpreter *interpreter, uint64_t address)
@@ -252,12 +253,15 @@ static void take_hotspot(struct interpreters *interpreters, const struct interpr
 }
 
 /* The reader of a runtime's functions, and what it is given. */
-static runtime_code_read_fn reader_of(const struct interpreter *interpreter,
+static runtime_code_read_fn reader_of(struct interpreters *interpreters,
+                                      const struct interpreter *interpreter, uint32_t pid,
                                       const void **ret_context)
 {
     switch (interpreter ? interpreter->kind : BPF_RUNTIME_PYTHON) {
     case BPF_RUNTIME_V8:
-        *ret_context = &interpreter->v8;
+        interpreters->v8 = (struct v8_context){
+            .binary = &interpreter->v8, .scripts = &interpreters->scripts, .pid = pid};
+        *ret_context = &interpreters->v8;
         return v8_code_read;
     case BPF_RUNTIME_PHP:
         *ret_context = &interpreter->php;
@@ -279,7 +283,7 @@ void interpreters_take_code(struct interpreters *interpreters, const struct bpf_
         return;
     }
     const void *context;
-    runtime_code_read_fn read = reader_of(interpreter, &context);
+    runtime_code_read_fn read = reader_of(interpreters, interpreter, event->pid, &context);
     const struct runtime_known met = {.identity = event->identity,
                                       .pid = event->pid,
                                       .kind = interpreter ? interpreter->kind : BPF_RUNTIME_PYTHON,
@@ -342,6 +346,7 @@ void interpreters_clear_codes(struct interpreters *interpreters)
 {
     hotspot_codes_clear(&interpreters->hotspot_codes);
     runtime_codes_clear(&interpreters->codes);
+    v8_scripts_release(&interpreters->scripts);
 }
 
 bool interpreters_codes_full(const struct interpreters *interpreters)

@@ -38,7 +38,9 @@ struct interpreters {
     struct runtime_reader reader;
     struct hotspot_codes hotspot_codes;
     struct runtime_codes codes; /* of all other runtimes */
-    struct bpf_runtime *table;  /* the kernel's, of BPF_RUNTIMES_MAX; NULL: there is none */
+    struct v8_scripts scripts;
+    struct v8_context v8;      /* of the function that is being read */
+    struct bpf_runtime *table; /* the kernel's, of BPF_RUNTIMES_MAX; NULL: there is none */
     struct interpreter *places[BPF_RUNTIMES_MAX]; /* who is in the table */
     uint32_t next_place, generation;
     uint64_t attached, refused, places_full;

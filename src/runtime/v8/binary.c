@@ -77,6 +77,13 @@ static bool read_offsets(struct elf_file *file, struct v8_binary *binary)
            read_offset(file, NAMES("v8dbg_scopeinfo_idx_first_vars"), &binary->scope_first);
 }
 
+/* Version 9.4 doesn't export where a script has its source: in all versions it is first. */
+static void find_source(struct elf_file *file, struct v8_binary *binary)
+{
+    if (!read_offset(file, NAMES("v8dbg_class_Script__source__Object"), &binary->script_source))
+        binary->script_source = 8;
+}
+
 static bool read_types(struct elf_file *file, struct v8_binary *binary)
 {
     unsigned short *functions = binary->walk.function_type;
@@ -111,6 +118,7 @@ bool v8_binary_find(struct elf_file *file, struct v8_binary *ret_binary)
     if (MAX(walk->function_shared, MAX(walk->shared_name, walk->shared_script)) > BPF_V8_BYTES - 8)
         return false;
     find_version(file, &binary);
+    find_source(file, &binary);
     *ret_binary = binary;
     return true;
 }

@@ -15,7 +15,7 @@ struct v8_binary {
     uint16_t shared_type, script_type, scope_type;
     uint16_t first_other_type;            /* strings are below it */
     uint16_t string_length, string_chars; /* offsets */
-    uint16_t script_name;
+    uint16_t script_name, script_source;
     uint16_t scope_locals, scope_first; /* numbers of words in a ScopeInfo */
     char version[32];                   /* of V8: "11.3" */
 };
