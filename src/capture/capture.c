@@ -155,9 +155,9 @@ static int start_perf(struct capture *capture, const struct capture_options *opt
     return 0;
 }
 
-static void read_python(void *context, uint32_t pid, const struct python_process *python)
+static void read_runtime(void *context, uint32_t pid, const struct interpreter *interpreter)
 {
-    ptrace_sampler_read_python(context, (pid_t)pid, python);
+    ptrace_sampler_read_runtime(context, (pid_t)pid, interpreter);
 }
 
 static int start_ptrace(struct capture *capture, const struct capture_options *options,
@@ -171,8 +171,8 @@ static int start_ptrace(struct capture *capture, const struct capture_options *o
     if (r < 0)
         return r;
     capture->recorder.period_ns = (int64_t)ptrace_sampler_period_ns(capture->ptrace);
-    capture->recorder.python = read_python;
-    capture->recorder.python_context = capture->ptrace;
+    capture->recorder.read_runtime = read_runtime;
+    capture->recorder.runtime_context = capture->ptrace;
     return 0;
 }
 

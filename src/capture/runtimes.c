@@ -49,6 +49,7 @@ static const char *meaning_of(const struct interpreter *interpreter, bool bpf,
     case BPF_RUNTIME_HOTSPOT:
         return "Functions are shown by record, top, the agent and stacks.";
     case BPF_RUNTIME_PYTHON:
+    case BPF_RUNTIME_V8:
         if (bpf)
             return "Functions are shown by record, top, the agent and stacks.";
         *ret_state = ABILITY_LIMITED;

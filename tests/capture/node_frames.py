@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Checks JavaScript frames of recordings (node.sh): node_frames.py RECORDING POINTS, and the truth on
 standard input. Only samples since the thread is called "measured" count.
+node_frames.py few RECORDING POINTS: likewise, of few samples.
+node_frames.py stack STACKS TRUTH: functions of a stack, beside V8's.
 node_frames.py lines RECORDING CPUPROFILE: the lines of functions, beside those of V8's own profiler."""
 
 import gzip
@@ -40,11 +42,35 @@ def check_lines(path, theirs):
         require(any(key[0] == name for key in common), f"{name} was not compared")
 
 
+def check_stack(ours, theirs):
+    """All of V8's frames, without the numbers that ours have for functions without a name."""
+    with open(ours, encoding="utf-8") as file:
+        threads = json.load(file)["threads"]
+    stacks = [[frame for frame in thread["frames"] if frame.get("kind") == "v8js"] for thread in threads]
+    stacks = [stack for stack in stacks if stack]
+    require(len(stacks) == 1, f"{len(stacks)} threads with JavaScript")
+    found = [
+        ("(anonymous)" if str(frame["function"]).startswith("(anonymous)") else str(frame["function"]))
+        + "\t" + frame.get("file", "")
+        for frame in stacks[0]
+    ]
+    with open(theirs, encoding="utf-8") as file:
+        known = file.read().split("\nready")[0].split("\n")
+    # It waits in the next line of the same function, by a function of its own.
+    found = found[next(i for i, name in enumerate(found) if name == known[0]) :]
+    # Code of eval() has no name and no file, and is called so by V8.
+    found = [name for name in found if name != "(anonymous)\t"]
+    known = [name for name in known if not name.startswith("eval\t")]
+    require(found == known, "ours:\n" + "\n".join(found) + "\ntheirs:\n" + "\n".join(known))
+    print(f"{len(found)} functions, all the same")
+
+
 def main():
-    if sys.argv[1] == "lines":
-        check_lines(*sys.argv[2:])
+    if sys.argv[1] in ("lines", "stack"):
+        {"lines": check_lines, "stack": check_stack}[sys.argv[1]](*sys.argv[2:])
         return
-    path, points = sys.argv[1], float(sys.argv[2])
+    few = sys.argv[1] == "few"
+    path, points = sys.argv[1 + few], float(sys.argv[2 + few])
     taken = [
         ([frame.name for frame in sample.frames], sample.count)
         for sample in recording.read(path)
@@ -53,7 +79,7 @@ def main():
     # The collector and the compilers have threads of their own, with the same name in some versions.
     taken = [(names, count) for names, count in taken if "start_thread" not in names]
     total = sum(count for _, count in taken)
-    require(total > 500, f"only {total} samples")
+    require(total > (20 if few else 500), f"only {total} samples")
 
     def share(wanted):
         return sum(count for names, count in taken if wanted(names)) / total

@@ -61,7 +61,7 @@ USES = {
     "symbol/index": "base elf elf/dwarf profile symbol",
     "symbol/naming": "base elf profile symbol symbol/index symbol/jit",
     "capture/bpf": "base bpf capture/record elf/unwind profile symbol symbol/naming",
-    "capture/ptrace": "arch/x86_64 base capture/perf capture/record elf/unwind runtime/python",
+    "capture/ptrace": "arch/x86_64 base capture/perf capture/record elf/unwind runtime/python runtime/v8",
     "capture/wall": "arch base bpf capture/bpf capture/record elf profile",
     "capture/goroutines": "base capture/bpf runtime/go",
     "capture/events": "base bpf capture/bpf capture/perf",

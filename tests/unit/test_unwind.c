@@ -257,7 +257,7 @@ static void frame_pointers_where_there_are_no_rows(void **state)
     assert_int_equal(walk_made(&made), UNWIND_END_COMPLETE);
     assert_int_equal(made.count, 3);
     assert_true(made.frames[1].address == CODE + 0x900);
-    assert_int_equal(made.frames[1].flags, UNWIND_FRAME_GUESSED);
+    assert_int_equal(made.frames[1].flags, UNWIND_FRAME_GUESSED | UNWIND_FRAME_ROWLESS);
     assert_true(made.frames[2].address == CODE + 0xa00);
     /* What is no frame pointer is not followed, and leaves no frame behind. */
     static const uint64_t bad[] = {0,          STACK - 8, STACK + 4,         UINT64_MAX - 7,

@@ -7,6 +7,7 @@
 
 #include "base/memory.h"
 #include "runtime/v8/code.h"
+#include "runtime/v8/walk.h"
 #include "unit.h"
 
 #define BASE 0x10000u
@@ -215,6 +216,60 @@ static void test_lines(void **state)
     free(image);
 }
 
+/* Frames on a stack: one of a function, one of something else, and words that only look like it. */
+static void test_frames(void **state)
+{
+    (void)state;
+    enum { MAP_FUNCTION = 0x340, FUNCTION = 0xc00, CONTEXT = 0xd00, FUNCTION_TYPE = 2100 };
+    enum { SP = 0x7000, FP = SP + 64, OTHER_FP = SP + 160, BYTES = 256 };
+    struct image *image = memory_zalloc(1, sizeof(*image));
+    struct runtime_memory memory = {.read = read_image, .context = image};
+    struct v8_binary binary = make(image);
+    struct v8_frames frames;
+    uint8_t stack[BYTES] = {0};
+    binary.walk.frame_context = -8;
+    binary.walk.frame_function = -16;
+    binary.walk.function_shared = 24;
+    binary.walk.function_type[0] = FUNCTION_TYPE;
+    binary.walk.function_type[1] = FUNCTION_TYPE + 3;
+    put_map(image, MAP_FUNCTION, FUNCTION_TYPE + 1);
+    put(image, FUNCTION, pointer(MAP_FUNCTION));
+    put(image, FUNCTION + 24, pointer(SHARED));
+    const struct {
+        size_t fp;
+        uint64_t function;
+    } made[] = {{FP, pointer(FUNCTION)}, {OTHER_FP, pointer(SHARED)}};
+    for (size_t i = 0; i < ARRAY_LENGTH(made); i++) {
+        uint64_t words[] = {made[i].function, pointer(CONTEXT), made[i].fp + 32, 0x400000};
+        memcpy(stack + (made[i].fp - SP - 16), words, sizeof(words));
+    }
+    v8_frames_read(&binary, &memory, SP, stack, sizeof(stack), &frames);
+    assert_int_equal(frames.count, 1);
+    const struct v8_frame *frame = v8_frames_find(&frames, FP);
+    assert_non_null(frame);
+    assert_true(frame->mark.address == pointer(SHARED) && frame->mark.name == pointer(SCOPE) &&
+                frame->mark.file == pointer(SCRIPT));
+    assert_null(v8_frames_find(&frames, OTHER_FP));
+    assert_null(v8_frames_find(&frames, 0));
+    assert_null(v8_frames_find(&frames, UINT64_MAX));
+    free(frames.list);
+    /* Cut off anywhere, and with any bit turned. */
+    for (size_t bytes = 0; bytes <= sizeof(stack); bytes++) {
+        v8_frames_read(&binary, &memory, SP, stack, bytes, &frames);
+        assert_int_equal(frames.count, bytes >= FP - SP + 16);
+        free(frames.list);
+    }
+    for (size_t bit = 0; bit < 8 * sizeof(stack); bit++) {
+        stack[bit / 8] ^= (uint8_t)(1u << bit % 8);
+        image->reads = 0;
+        v8_frames_read(&binary, &memory, SP, stack, sizeof(stack), &frames);
+        assert_true(frames.count <= 2 && image->reads < 100);
+        free(frames.list);
+        stack[bit / 8] ^= (uint8_t)(1u << bit % 8);
+    }
+    free(image);
+}
+
 static void test_circles(void **state)
 {
     (void)state;
@@ -281,9 +336,9 @@ static void test_garbage(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_names),   cmocka_unit_test(test_lines),
-        cmocka_unit_test(test_circles), cmocka_unit_test(test_moves),
-        cmocka_unit_test(test_garbage),
+        cmocka_unit_test(test_names),  cmocka_unit_test(test_lines),
+        cmocka_unit_test(test_frames), cmocka_unit_test(test_circles),
+        cmocka_unit_test(test_moves),  cmocka_unit_test(test_garbage),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -19,7 +19,7 @@
 #include "capture/ptrace/stopped.h"
 #include "capture/ptrace/tracee_asking.h"
 #include "capture/ptrace/tracee_maps.h"
-#include "capture/ptrace/tracee_python.h"
+#include "capture/ptrace/tracee_runtime.h"
 #include "capture/ptrace/tracees.h"
 
 #define FOLLOW                                                                                     \
@@ -52,9 +52,9 @@ struct ptrace_sampler {
     /* Its own. */
     struct tracees tracees;
     struct asking asking;
-    struct tracee_pythons pythons; /* the caller adds to it */
-    struct python_chain chain;     /* of the sample that is being taken */
-    bool executed;                 /* the child runs its program */
+    struct tracee_runtimes runtimes; /* the caller adds to it */
+    void *frames;                    /* of the interpreter, in the sample that is being taken */
+    bool executed;                   /* the child runs its program */
     uint8_t *stack;
 };
 
@@ -86,10 +86,9 @@ static void report_name(struct ptrace_sampler *sampler, struct tracee *tracee, c
     report(sampler, &record);
 }
 
-static void forget_chain(struct ptrace_sampler *sampler)
+static void forget_frames(struct ptrace_sampler *sampler)
 {
-    free(sampler->chain.frames);
-    sampler->chain = (struct python_chain){0};
+    free(TAKE_PTR(sampler->frames));
 }
 
 /* The thread is stopped: all that a sample of it needs. False when there is nothing to report. */
@@ -109,14 +108,16 @@ static bool copy_sample(struct ptrace_sampler *sampler, struct tracee *tracee,
     record.fp = registers.value[REGISTER_FP];
     record.base = registers.value[REGISTER_BASE];
     record.argument = registers.value[REGISTER_ARGUMENT];
-    if (tracee_pythons_read(&sampler->pythons, tracee->process->pid, registers.thread_pointer,
-                            &sampler->chain)) {
-        record.frames = sampler->chain.frames;
-        record.frame_bytes = sampler->chain.count * sizeof(*sampler->chain.frames);
-    }
     record.stack = sampler->stack;
     record.stack_bytes = stopped_memory(tracee->tid, registers.value[REGISTER_SP], sampler->stack,
                                         PTRACE_SAMPLER_STACK_BYTES);
+    const struct tracee_stack copy = {.pid = tracee->process->pid,
+                                      .thread_pointer = registers.thread_pointer,
+                                      .sp = record.sp,
+                                      .stack = record.stack,
+                                      .stack_bytes = record.stack_bytes};
+    record.frames = sampler->frames =
+        tracee_runtimes_read(&sampler->runtimes, &copy, &record.frame_bytes);
     /* A process that ends soon takes its list of mappings with it; later changes can wait until it
      * goes on. */
     if (!tracee->process->mapping_count)
@@ -124,7 +125,7 @@ static bool copy_sample(struct ptrace_sampler *sampler, struct tracee *tracee,
     record.period = tracees_settle(&sampler->tracees, tracee);
     *ret_record = record;
     if (!record.period)
-        forget_chain(sampler);
+        forget_frames(sampler);
     return record.period > 0;
 }
 
@@ -133,7 +134,7 @@ static void report_sample(struct ptrace_sampler *sampler, struct tracee *tracee,
 {
     tracee_maps_update(tracee, record, report, sampler);
     report(sampler, record);
-    forget_chain(sampler);
+    forget_frames(sampler);
 }
 
 /* ---- what happens to threads ---- */
@@ -162,7 +163,7 @@ static struct tracee *add_newborn(struct ptrace_sampler *sampler, pid_t tid)
         return tracee;
     }
     if (process)
-        tracee_pythons_fork(&sampler->pythons, (pid_t)parent_pid, tid);
+        tracee_runtimes_fork(&sampler->runtimes, (pid_t)parent_pid, tid);
     struct perf_record record = record_of(tracee, PERF_STARTED);
     record.parent_pid = process ? (uint32_t)parent_pid : record.pid;
     report(sampler, &record);
@@ -204,7 +205,7 @@ static void take_exec(struct ptrace_sampler *sampler, struct tracee *tracee)
     tracee->ending = tracee->interrupted = false;
     tracee->seen_name[0] = '\0';
     tracee_maps_forget(process);
-    tracee_pythons_forget(&sampler->pythons, process->pid);
+    tracee_runtimes_forget(&sampler->runtimes, process->pid);
     struct task_stat stat = {0};
     task_stat_read(tracee->tid, tracee->tid, &stat);
     report_name(sampler, tracee, stat.name, true);
@@ -294,7 +295,7 @@ static void take_end(struct ptrace_sampler *sampler, pid_t tid, int status)
     if (tracees_end(&sampler->tracees, tracee))
         tracees_bequeath(&sampler->tracees, tracee->process);
     if (tid == tracee->process->pid)
-        tracee_pythons_forget(&sampler->pythons, tid);
+        tracee_runtimes_forget(&sampler->runtimes, tid);
     struct perf_record record = record_of(tracee, PERF_ENDED);
     report(sampler, &record);
     tracees_remove(&sampler->tracees, tracee);
@@ -433,7 +434,7 @@ static void stop_thread(struct ptrace_sampler *sampler)
 static void release(struct ptrace_sampler *sampler)
 {
     tracees_release(&sampler->tracees);
-    tracee_pythons_release(&sampler->pythons);
+    tracee_runtimes_release(&sampler->runtimes);
     record_queue_release(&sampler->queue);
     sem_destroy(&sampler->seized);
     free(sampler->stack);
@@ -450,7 +451,7 @@ int ptrace_sampler_new(pid_t child, unsigned frequency_hz, struct ptrace_sampler
     sem_init(&sampler->seized, 0, 0);
     record_queue_init(&sampler->queue);
     tracees_init(&sampler->tracees);
-    tracee_pythons_init(&sampler->pythons);
+    tracee_runtimes_init(&sampler->runtimes);
     int r = start_thread(sampler);
     if (r < 0) {
         release(sampler);
@@ -490,10 +491,10 @@ bool ptrace_sampler_exit_status(struct ptrace_sampler *sampler, int *ret_status)
     return ended;
 }
 
-void ptrace_sampler_read_python(struct ptrace_sampler *sampler, pid_t pid,
-                                const struct python_process *python)
+void ptrace_sampler_read_runtime(struct ptrace_sampler *sampler, pid_t pid,
+                                 const struct interpreter *interpreter)
 {
-    tracee_pythons_add(&sampler->pythons, pid, python);
+    tracee_runtimes_add(&sampler->runtimes, pid, interpreter);
 }
 
 uint64_t ptrace_sampler_period_ns(const struct ptrace_sampler *sampler)

@@ -33,7 +33,7 @@
 #define PTRACE_SAMPLER_STACK_BYTES (256u << 10) /* deeper stacks are cut and say so */
 
 struct ptrace_sampler;
-struct python_process;
+struct interpreter;
 
 /*
  * Traces our own child, from its next exec on if it is about to execute a program (it may wait for
@@ -58,10 +58,11 @@ int ptrace_sampler_read(struct ptrace_sampler *sampler, int timeout_ms, perf_rec
  * there still. */
 bool ptrace_sampler_exit_status(struct ptrace_sampler *sampler, int *ret_status);
 
-/* From now on, samples of this process and of those that it forks have Python's frames: an array of
- * struct python_frame (runtime/python/walk.h). */
-void ptrace_sampler_read_python(struct ptrace_sampler *sampler, pid_t pid,
-                                const struct python_process *python);
+/* From now on, samples of this process and of those that it forks have the frames of its
+ * interpreter, if that is one whose frames are read while a thread is stopped (tracee_runtime.h).
+ */
+void ptrace_sampler_read_runtime(struct ptrace_sampler *sampler, pid_t pid,
+                                 const struct interpreter *interpreter);
 
 /* Between two looks. */
 uint64_t ptrace_sampler_period_ns(const struct ptrace_sampler *sampler);

@@ -194,6 +194,12 @@ static void copy_and_release(struct tracer *tracer, struct snapshot_thread *thre
         thread->holds_lock =
             python_holds_lock(&tracer->interpreter->python, &memory, registers.thread_pointer);
     }
+    if (thread->read && tracer->interpreter && tracer->interpreter->kind == BPF_RUNTIME_V8) {
+        struct runtime_memory memory = runtime_reader_of(&tracer->snapshot->interpreters.reader,
+                                                         (uint32_t)tracer->snapshot->living_tid);
+        v8_frames_read(&tracer->interpreter->v8, &memory, registers.value[REGISTER_SP],
+                       tracer->copy, got, &thread->scripts);
+    }
     /* A signal that came first is what it stopped for: it must not be lost. */
     long signal_number = status >> 16 ? 0 : WSTOPSIG(status);
     ptrace(PTRACE_DETACH, thread->tid, NULL, signal_number);
@@ -387,7 +393,7 @@ static void add_python(struct frame_list *list, struct snapshot_thread *thread, 
     size_t count = python_chain_take(&thread->python, low, high, &frames);
     for (size_t i = 0; i < count; i++) {
         const struct runtime_known *known =
-            interpreters_python_code(interpreters, list->process, &frames[i].mark);
+            interpreters_code(interpreters, list->process, &frames[i].mark);
         bool named = known && known->named && !known->ambiguous;
         if (named && frames[i].unit < known->code.first_unit)
             continue;
@@ -397,6 +403,29 @@ static void add_python(struct frame_list *list, struct snapshot_thread *thread, 
             .file = named ? known->code.file : NULL,
             .line = named ? runtime_code_line(&known->code, frames[i].unit) : 0};
     }
+}
+
+/* The JavaScript function of a frame in V8's code. False: it has none. */
+static bool add_script(struct frame_list *list, struct snapshot_thread *thread,
+                       const struct unwind_frame *walked, uint64_t address, bool innermost)
+{
+    const struct v8_frame *script =
+        walked->flags & UNWIND_FRAME_ROWLESS ? v8_frames_find(&thread->scripts, walked->fp) : NULL;
+    if (!script)
+        return false;
+    /* V8's own code around a function says nothing, but for what runs now. */
+    const struct mapping *mapping = process_find(list->process, address);
+    if (mapping && mapping->module && (innermost || list->snapshot->interpreter_frames))
+        add_native(list, address);
+    const struct runtime_known *known =
+        interpreters_code(&list->snapshot->interpreters, list->process, &script->mark);
+    bool named = known && known->named && !known->ambiguous;
+    *add_frame(list, RUNTIME_FRAME_OTHER) =
+        (struct snapshot_frame){.runtime = SNAPSHOT_SCRIPT,
+                                .function = named ? known->code.function : NULL,
+                                .file = named && known->code.file[0] ? known->code.file : NULL,
+                                .line = named ? known->code.first_line : 0};
+    return true;
 }
 
 /* The frame of a virtual machine's step. */
@@ -444,6 +473,8 @@ static void walk(struct snapshot *snapshot, struct process *process, struct snap
             add_java(&list, &runtime.steps[steps++]);
             continue;
         }
+        if (add_script(&list, thread, &walked[i], walked[i].address - !exact, !list.count))
+            continue;
         uint64_t high = i + 1 < thread->frame_count ? walked[i + 1].sp : UINT64_MAX;
         add_python(&list, thread, walked[i].address - !exact, walked[i].sp, high);
         add_native(&list, walked[i].address - !exact);
@@ -508,6 +539,7 @@ void snapshot_release(struct snapshot *snapshot)
         free(snapshot->threads[i].frames);
         free(snapshot->threads[i].stack);
         free(snapshot->threads[i].python.frames);
+        free(snapshot->threads[i].scripts.list);
     }
     free(snapshot->threads);
     processes_release(&snapshot->processes);

@@ -10,6 +10,7 @@
 #include "capture/record/processes.h"
 #include "elf/unwind/unwind.h"
 #include "runtime/python/walk.h"
+#include "runtime/v8/walk.h"
 
 #define SNAPSHOT_THREADS_MAX 65536
 #define SNAPSHOT_STACK_BYTES (256u << 10) /* of one thread; deeper stacks are cut and say so */
@@ -17,7 +18,7 @@
 #define SNAPSHOT_FRAMES_MAX 4096          /* of one thread */
 #define SNAPSHOT_WAIT_MS 200              /* for a thread that does not stop */
 
-enum snapshot_runtime { SNAPSHOT_NATIVE, SNAPSHOT_PYTHON, SNAPSHOT_JAVA };
+enum snapshot_runtime { SNAPSHOT_NATIVE, SNAPSHOT_PYTHON, SNAPSHOT_JAVA, SNAPSHOT_SCRIPT };
 
 struct snapshot_frame {
     uint64_t address;              /* in the process; of the call, not behind it */
@@ -41,6 +42,7 @@ struct snapshot_thread {
 
     struct unwind_registers registers;
     struct python_chain python;
+    struct v8_frames scripts;
     uint8_t *stack; /* gone once it has been walked */
     size_t stack_bytes;
 };

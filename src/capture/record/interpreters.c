@@ -223,11 +223,13 @@ bool interpreters_look(struct interpreters *interpreters, struct process *proces
 }
 
 bool interpreters_look_for_walk(struct interpreters *interpreters, struct process *process,
-                                bool python, int64_t now_ns)
+                                bool stopped, int64_t now_ns)
 {
     const struct mapping *mapping =
         process->interpreter || now_ns < process->interpreter_next_ns ? NULL : find_binary(process);
-    return mapping && (mapping->module->hotspot || (python && mapping->module->python)) &&
+    return mapping &&
+           (mapping->module->hotspot ||
+            (stopped && (mapping->module->python || mapping->module->v8))) &&
            interpreters_look(interpreters, process, now_ns);
 }
 
@@ -324,21 +326,23 @@ size_t interpreters_step_frames(struct interpreters *interpreters, const struct 
                  : 0;
 }
 
-const struct runtime_known *interpreters_python_code(struct interpreters *interpreters,
-                                                     const struct process *process,
-                                                     const struct runtime_mark *mark)
+const struct runtime_known *interpreters_code(struct interpreters *interpreters,
+                                              const struct process *process,
+                                              const struct runtime_mark *mark)
 {
     const struct runtime_known met = {.identity = runtime_code_identity(process->pid, mark),
                                       .pid = process->pid,
-                                      .kind = BPF_RUNTIME_PYTHON,
+                                      .kind = process->interpreter->kind,
                                       .mark = *mark};
     const struct runtime_known *known = runtime_codes_find(&interpreters->codes, met.identity);
     /* Another one with the same identity makes both ambiguous. */
     if (known && known->named && runtime_mark_equal(&known->mark, mark))
         return known;
     struct runtime_memory memory = runtime_reader_of(&interpreters->reader, process->pid);
-    runtime_codes_take(&interpreters->codes, python_code_read, &process->interpreter->python,
-                       &memory, &met);
+    const void *context;
+    runtime_code_read_fn read =
+        reader_of(interpreters, process->interpreter, process->pid, &context);
+    runtime_codes_take(&interpreters->codes, read, context, &memory, &met);
     return runtime_codes_find(&interpreters->codes, met.identity);
 }
 

@@ -56,10 +56,10 @@ void interpreters_release(struct interpreters *interpreters);
 bool interpreters_look(struct interpreters *interpreters, struct process *process, int64_t now_ns);
 
 /* The same for walks of copied stacks: only a runtime that such walks can step through, or Python
- * when `python` says that its frames come with the copy. Otherwise they have changed by the time
- * that the copy is walked. */
+ * and V8 when `stopped` says that their frames come with the copy. Otherwise they have changed by
+ * the time that the copy is walked. */
 bool interpreters_look_for_walk(struct interpreters *interpreters, struct process *process,
-                                bool python, int64_t now_ns);
+                                bool stopped, int64_t now_ns);
 
 /* The file of a process that holds its runtime; NULL: none does. */
 const struct module *interpreters_binary(const struct process *process);
@@ -82,11 +82,11 @@ size_t interpreters_step_frames(struct interpreters *interpreters, const struct 
                                 const struct hotspot_step *step,
                                 struct hotspot_frame ret_frames[HOTSPOT_INLINED_MAX]);
 
-/* A code object of Python that a frame had while its thread was stopped: its code is read if need
- * be. NULL: there is no room for it. */
-const struct runtime_known *interpreters_python_code(struct interpreters *interpreters,
-                                                     const struct process *process,
-                                                     const struct runtime_mark *mark);
+/* A function of the process's interpreter, Python or V8, that a frame had while its thread was
+ * stopped: it is read if need be. NULL: there is no room for it. */
+const struct runtime_known *interpreters_code(struct interpreters *interpreters,
+                                              const struct process *process,
+                                              const struct runtime_mark *mark);
 
 /* Beyond their limits all code objects are forgotten, and read when they are met again. */
 void interpreters_clear_codes(struct interpreters *interpreters);

@@ -12,6 +12,7 @@
 #include "base/memory.h"
 #include "capture/record/vocabulary.h"
 #include "runtime/python/walk.h"
+#include "runtime/v8/walk.h"
 #include "symbol/jit/jit.h"
 
 /* DWARF numbers of the registers that come with a sample, beside ip, sp and fp. */
@@ -293,6 +294,12 @@ static enum runtime_frame kind_of(const struct process *process, uint64_t addres
     return module_frame_kind(mapping->module, address - mapping->start + mapping->offset);
 }
 
+/* Frames of the process's interpreter that were read while the thread was stopped. */
+struct stopped_frames {
+    struct python_chain python;
+    struct v8_frames v8;
+};
+
 /* A walk in user space. */
 struct walked {
     const struct process *process;
@@ -300,7 +307,7 @@ struct walked {
     uint64_t addresses[RECORDER_FRAMES_MAX];
     size_t count;
     struct hotspot_walk runtime;
-    struct python_chain *python; /* NULL: its frames are not known */
+    const struct stopped_frames *stopped; /* NULL: they are not known */
 };
 
 /* The frames of a runtime's walk, outermost first. */
@@ -330,15 +337,37 @@ static size_t place_python(struct recorder *recorder, const struct process *proc
     for (size_t i = MIN(call->count, room); i-- > 0;) {
         const struct python_frame *frame = &call->frames[i];
         const struct runtime_known *known =
-            frame->mark.address
-                ? interpreters_python_code(&recorder->interpreters, process, &frame->mark)
-                : NULL;
+            frame->mark.address ? interpreters_code(&recorder->interpreters, process, &frame->mark)
+                                : NULL;
         uint32_t placed = known ? known_frame(recorder, known, frame->unit)
                                 : unread_frame(recorder, BPF_RUNTIME_PYTHON);
         if (placed != RECORDER_NO_FRAME)
             ret_frames[used++] = placed;
     }
     return used;
+}
+
+/* The JavaScript function of a frame; NULL: it has none. */
+static const struct v8_frame *script_at(const struct walked *walked, size_t i)
+{
+    return walked->stopped && walked->frames[i].flags & UNWIND_FRAME_ROWLESS
+               ? v8_frames_find(&walked->stopped->v8, walked->frames[i].fp)
+               : NULL;
+}
+
+static uint32_t place_script(struct recorder *recorder, const struct process *process,
+                             const struct v8_frame *frame)
+{
+    const struct runtime_known *known =
+        interpreters_code(&recorder->interpreters, process, &frame->mark);
+    return known ? known_frame(recorder, known, 0) : unread_frame(recorder, BPF_RUNTIME_V8);
+}
+
+/* V8's own code around a function says nothing, but for what runs now. */
+static bool hides_script(const struct recorder *recorder, const struct walked *walked, size_t i)
+{
+    const struct mapping *mapping = process_find(walked->process, walked->addresses[i]);
+    return !mapping || mapping->generated || (i && !recorder->interpreter_frames);
 }
 
 /* The frames of a walk, outermost first. Where Python's frames didn't come with the copy of the
@@ -353,15 +382,18 @@ static size_t place_frames(struct recorder *recorder, const struct walked *walke
                  !recorder->checking;
     for (size_t i = 0; i < walked->count; i++)
         kinds[i] = (uint8_t)(marks ? kind_of(process, walked->addresses[i]) : RUNTIME_FRAME_OTHER);
+    struct python_chain chain =
+        walked->stopped ? walked->stopped->python : (struct python_chain){0};
+    struct python_chain *python = chain.frames ? &chain : NULL;
     bool evaluates[RECORDER_FRAMES_MAX];
     struct python_call calls[RECORDER_FRAMES_MAX];
     for (size_t i = 0; i < walked->count; i++) {
         evaluates[i] = kinds[i] == RUNTIME_FRAME_EVALUATE;
         calls[i].count = 0;
         uint64_t high = i + 1 < walked->count ? walked->frames[i + 1].sp : UINT64_MAX;
-        if (evaluates[i] && walked->python)
+        if (evaluates[i] && python)
             calls[i].count =
-                python_chain_take(walked->python, walked->frames[i].sp, high, &calls[i].frames);
+                python_chain_take(python, walked->frames[i].sp, high, &calls[i].frames);
     }
     if (!recorder->interpreter_frames)
         runtime_frames_hide(kinds, walked->count);
@@ -373,9 +405,13 @@ static size_t place_frames(struct recorder *recorder, const struct walked *walke
             used += fits ? place_step(recorder, walked, steps, ret_frames + used) : 0;
             continue;
         }
-        if (kinds[i] != RUNTIME_FRAME_HIDDEN)
+        const struct v8_frame *script = script_at(walked, i);
+        if (script)
+            ret_frames[used++] = place_script(recorder, process, script);
+        bool hidden = script && (!fits || hides_script(recorder, walked, i));
+        if (kinds[i] != RUNTIME_FRAME_HIDDEN && !hidden)
             ret_frames[used++] = recorder_address_frame(recorder, process, walked->addresses[i]);
-        if (evaluates[i] && walked->python) {
+        if (evaluates[i] && python) {
             size_t room = RECORDER_FRAMES_MAX - MIN(used + i + 8, (size_t)RECORDER_FRAMES_MAX);
             used += place_python(recorder, process, &calls[i], room, ret_frames + used);
             continue;
@@ -387,11 +423,11 @@ static size_t place_frames(struct recorder *recorder, const struct walked *walke
     return used;
 }
 
-static size_t walk_with_python(struct recorder *recorder, struct unwind_input *input,
-                               struct process *process, struct python_chain *python,
-                               uint32_t *ret_frames)
+static size_t walk_stopped(struct recorder *recorder, struct unwind_input *input,
+                           struct process *process, const struct stopped_frames *stopped,
+                           uint32_t *ret_frames)
 {
-    struct walked walked = {.process = process, .python = python};
+    struct walked walked = {.process = process, .stopped = stopped};
     size_t used = 0;
     interpreters_walk(&recorder->interpreters, process, input, &walked.runtime);
     enum unwind_end end =
@@ -423,7 +459,7 @@ static size_t walk_with_python(struct recorder *recorder, struct unwind_input *i
 size_t recorder_walk(struct recorder *recorder, struct unwind_input *input, struct process *process,
                      uint32_t *ret_frames)
 {
-    return walk_with_python(recorder, input, process, NULL, ret_frames);
+    return walk_stopped(recorder, input, process, NULL, ret_frames);
 }
 
 /* ---- samples ---- */
@@ -444,13 +480,19 @@ static size_t walk_record(struct recorder *recorder, struct process *process,
     input.registers.value[REGISTER_ARGUMENT] = record->argument;
     input.registers.known |= 1u << REGISTER_BASE | 1u << REGISTER_ARGUMENT;
     bool found = interpreters_look_for_walk(&recorder->interpreters, process,
-                                            recorder->python != NULL, monotonic_ns());
+                                            recorder->read_runtime != NULL, monotonic_ns());
     const struct interpreter *interpreter = process->interpreter;
-    if (found && recorder->python && interpreter->kind == BPF_RUNTIME_PYTHON)
-        recorder->python(recorder->python_context, process->pid, &interpreter->python);
-    struct python_chain python = {.frames = (struct python_frame *)record->frames,
+    if (found && recorder->read_runtime)
+        recorder->read_runtime(recorder->runtime_context, process->pid, interpreter);
+    struct stopped_frames stopped = {0};
+    if (record->frames && interpreter && interpreter->kind == BPF_RUNTIME_PYTHON)
+        stopped.python =
+            (struct python_chain){.frames = (struct python_frame *)record->frames,
                                   .count = record->frame_bytes / sizeof(struct python_frame)};
-    return walk_with_python(recorder, &input, process, record->frames ? &python : NULL, frames);
+    if (record->frames && interpreter && interpreter->kind == BPF_RUNTIME_V8)
+        stopped.v8 = (struct v8_frames){.list = (struct v8_frame *)record->frames,
+                                        .count = record->frame_bytes / sizeof(struct v8_frame)};
+    return walk_stopped(recorder, &input, process, record->frames ? &stopped : NULL, frames);
 }
 
 static size_t add_kernel(struct recorder *recorder, const struct perf_record *record,

@@ -21,8 +21,8 @@ typedef uint32_t (*recorder_label_fn)(void *context, const struct capture_proces
                                       struct profile *profile);
 
 /* Told of an interpreter that was found in a process. */
-typedef void (*recorder_python_fn)(void *context, uint32_t pid,
-                                   const struct python_process *python);
+typedef void (*recorder_runtime_fn)(void *context, uint32_t pid,
+                                    const struct interpreter *interpreter);
 
 struct recorder {
     struct profile *profile; /* NULL: samples are dropped */
@@ -48,8 +48,9 @@ struct recorder {
     bool only_known;         /* events of processes that nobody asked for are left alone */
     recorder_label_fn label; /* NULL: samples are labelled by comm, pid and tid */
     void *label_context;
-    recorder_python_fn python; /* NULL: copied stacks come without Python's frames */
-    void *python_context;
+    /* NULL: copied stacks come without the frames of Python and JavaScript */
+    recorder_runtime_fn read_runtime;
+    void *runtime_context;
     uint64_t numbers; /* of processes that were labelled */
 
     uint64_t samples;

@@ -35,12 +35,20 @@ struct thread_group {
 
 #define IDS_SHOWN 16
 
+/* What stands for the binary of its frames, for those that can't be read, and their kind. */
+static const struct {
+    const char *binary, *unread, *kind;
+} runtimes[] = {
+    [SNAPSHOT_PYTHON] = {"[python]", "[python frame not read]", "cpython"},
+    [SNAPSHOT_JAVA] = {"[java]", "[java frame not read]", "jvm"},
+    [SNAPSHOT_SCRIPT] = {"[javascript]", "[javascript frame not read]", "v8js"},
+};
+
 static const char *binary_of(const struct snapshot_frame *frame)
 {
-    return frame->runtime == SNAPSHOT_PYTHON ? "[python]"
-           : frame->runtime == SNAPSHOT_JAVA ? "[java]"
-           : frame->module                   ? path_base(frame->module->path)
-                                             : "[anonymous]";
+    return frame->runtime  ? runtimes[frame->runtime].binary
+           : frame->module ? path_base(frame->module->path)
+                           : "[anonymous]";
 }
 
 static struct symbolizer_file *file_of(const struct dump *dump, const struct snapshot_frame *frame)
@@ -99,8 +107,7 @@ static void write_name(const struct dump *dump, const struct snapshot_frame *fra
     if (named->name) {
         text_escape_terminal(name, named->name, strlen(named->name));
     } else if (frame->runtime) {
-        buffer_add_text(name, frame->runtime == SNAPSHOT_PYTHON ? "[python frame not read]"
-                                                                : "[java frame not read]");
+        buffer_add_text(name, runtimes[frame->runtime].unread);
     } else if (frame->module) {
         const char *binary = binary_of(frame);
         if (file)
@@ -180,7 +187,8 @@ static void write_threads(struct dump *dump, const struct thread_group *group)
                 const char *file = path_base(named[k].file);
                 buffer_add_text(out, "  ");
                 text_escape_terminal(out, file, strlen(file));
-                buffer_printf(out, ":%" PRIu32, named[k].line);
+                if (named[k].line)
+                    buffer_printf(out, ":%" PRIu32, named[k].line);
             }
             buffer_add_char(out, '\n');
         }
@@ -250,7 +258,7 @@ static void write_json_frame(struct dump *dump, const struct snapshot_frame *fra
         put_json_text(json, "function", named[i].name);
         put_json_text(json, "binary", binary_of(frame));
         if (frame->runtime)
-            json_member_text(json, "kind", frame->runtime == SNAPSHOT_PYTHON ? "cpython" : "jvm");
+            json_member_text(json, "kind", runtimes[frame->runtime].kind);
         else
             json_member_unsigned(json, "offset", frame->offset);
         if (named[i].file) {

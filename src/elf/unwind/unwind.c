@@ -15,6 +15,7 @@ struct walk {
     unsigned signal_frames;
     bool exact;            /* ip is an instruction, not a return address */
     bool by_frame_pointer; /* the last step was a guess */
+    bool rowless;          /* of the code that is being left */
 };
 
 _Static_assert(UNWIND_REGISTERS == REGISTERS, "one machine's registers");
@@ -294,6 +295,7 @@ static int step(struct walk *walk, const struct unwind_place *place, uint64_t lo
         return UNWIND_END_UNSUPPORTED;
     /* A copy: looking up another file may bring new rules, and the table may move. */
     const struct unwind_rule copy = rules->rules[number], *rule = &copy;
+    walk->rowless = rule->cfa == UNWIND_CFA_NONE;
     switch (rule->cfa) {
     case UNWIND_CFA_NONE:
         return step_by_frame_pointer(walk, place);
@@ -344,19 +346,23 @@ enum unwind_end unwind_walk(const struct unwind_input *input, struct unwind_fram
             return UNWIND_END_NO_MAPPING;
         if (count == frame_limit)
             return UNWIND_END_LIMIT;
-        frames[count] =
-            (struct unwind_frame){.address = ip,
-                                  .sp = walk.registers.value[REGISTER_SP],
-                                  .flags = (walk.exact ? UNWIND_FRAME_EXACT : 0u) |
-                                           (walk.by_frame_pointer ? UNWIND_FRAME_GUESSED : 0u)};
+        frames[count] = (struct unwind_frame){
+            .address = ip,
+            .sp = walk.registers.value[REGISTER_SP],
+            .fp = known(&walk, REGISTER_FP) ? walk.registers.value[REGISTER_FP] : 0,
+            .flags = (walk.exact ? UNWIND_FRAME_EXACT : 0u) |
+                     (walk.by_frame_pointer ? UNWIND_FRAME_GUESSED : 0u)};
         *ret_count = count + 1;
         if (!mapped)
             return UNWIND_END_NO_MAPPING;
+        walk.rowless = false;
         int r = step_by_runtime(&walk);
         if (r != UNWIND_RUNTIME_NATIVE)
             frames[count].flags |= UNWIND_FRAME_RUNTIME;
         else
             r = step(&walk, &place, lookup);
+        if (walk.rowless)
+            frames[count].flags |= UNWIND_FRAME_ROWLESS;
         if (r == STEP_PLANTED && !(frames[count].flags & UNWIND_FRAME_RUNTIME)) {
             frames[count].flags |= UNWIND_FRAME_EXACT | UNWIND_FRAME_PLANTED;
             return UNWIND_END_COMPLETE;

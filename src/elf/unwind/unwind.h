@@ -24,17 +24,19 @@ const char *unwind_end_name(enum unwind_end end);
 const char *unwind_end_reason(enum unwind_end end);
 
 enum {
-    UNWIND_FRAME_EXACT = 1,   /* the instruction itself: innermost, or interrupted by a signal; all
-                                 other addresses are return addresses, one behind the call */
-    UNWIND_FRAME_GUESSED = 2, /* found by a frame pointer in code without rows */
-    UNWIND_FRAME_PLANTED = 4, /* the first function of a coroutine: its start, which nobody called;
-                                 exact, but not interrupted */
-    UNWIND_FRAME_RUNTIME = 8, /* a runtime has stepped through it */
+    UNWIND_FRAME_EXACT = 1,    /* the instruction itself: innermost, or interrupted by a signal; all
+                                  other addresses are return addresses, one behind the call */
+    UNWIND_FRAME_GUESSED = 2,  /* found by a frame pointer in code without rows */
+    UNWIND_FRAME_PLANTED = 4,  /* the first function of a coroutine: its start, which nobody called;
+                                  exact, but not interrupted */
+    UNWIND_FRAME_RUNTIME = 8,  /* a runtime has stepped through it */
+    UNWIND_FRAME_ROWLESS = 16, /* code without rows, whose frame is found by its frame pointer */
 };
 
 struct unwind_frame {
     uint64_t address;
     uint64_t sp; /* the stack pointer there: where its part of the stack begins */
+    uint64_t fp; /* the frame pointer; 0: not known */
     uint32_t flags;
 };
 

@@ -15,9 +15,10 @@ enum {
     V8_STRING_SLICED = 3,
     V8_STRING_THIN = 5
 };
-#define V8_STRING_FIRST 16u  /* joined: its parts; sliced: what it is of; thin: the real one */
-#define V8_STRING_SECOND 24u /* joined: the other part; sliced: where it begins, a small integer   \
-                              */
+#define V8_STRING_FIRST 16u /* joined: its parts; sliced: what it is of; thin: the real one */
+#define V8_STRING_SECOND                                                                           \
+    24u /* joined: the other part; sliced: where it begins, a small integer                        \
+         */
 
 struct v8_objects {
     const struct v8_binary *binary;
