@@ -230,7 +230,9 @@ class Load:
             values[frames[1], frames[2]] = int(value)
         return values
 
-    def check(self, when):
+    def check(self, when, parts=False):
+        """With `parts`, a batch that was refused may be there in part: of several files, one took it
+        and can't be written any more. It is removed when it can, at the latest by the next start."""
         stored = {service: self.found(service) for service in SERVICES}
         problems, kept = [], 0
         everything = {**self.acknowledged, **self.unsure, **{b.number: b for b in self.retry}}
@@ -239,7 +241,7 @@ class Load:
                    for s in SERVICES for i in range(LEAVES)]
             whole = all(v == batch.value for v in got)
             kept += whole and batch.number not in self.acknowledged
-            if whole or (batch.number not in self.acknowledged and not any(got)):
+            if whole or (batch.number not in self.acknowledged and (parts or not any(got))):
                 continue
             state = "acknowledged" if batch.number in self.acknowledged else "unsure"
             problems.append(f"{batch.id} ({state}) has {got} instead of {batch.value} each")
@@ -396,7 +398,7 @@ def pause(arguments, server, load):
             server.ask("/api/v1/health")
             server.ask("/metrics")
         elif word[0] == "check":
-            load.check("Asked on the way")
+            load.check("Asked on the way", "parts" in word)
         elif word[0] == "kill":
             server.end(signal.SIGKILL)
         elif word[0] == "start":

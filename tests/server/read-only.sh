@@ -41,7 +41,7 @@ for ((round = 0; round < ${DISK_ROUNDS:-1}; round++)); do
     tell refuse 10 503
     tell health
     tell end
-    tell check
+    tell check parts
     tell kill
     # Nothing can be stored there: said in a sentence that names it.
     if "$ASSAY" server --listen 127.0.0.1:0 --data disk/store 2>refused.log; then exit 1; fi

@@ -336,6 +336,48 @@ static void a_batch_over_several_files_is_whole(void **state)
     store_close(memory);
 }
 
+static void run_sql(const char *path, const char *sql)
+{
+    sqlite3 *db;
+    assert_int_equal(sqlite3_open(path, &db), SQLITE_OK);
+    assert_int_equal(sqlite3_busy_timeout(db, 10000), SQLITE_OK);
+    assert_int_equal(sqlite3_exec(db, sql, NULL, NULL, NULL), SQLITE_OK);
+    sqlite3_close(db);
+}
+
+/* The second file of a batch refuses it, and the first one's part can't be removed just then: it is
+ * as soon as anything can be written there, so that a repetition counts once. */
+static void a_part_that_stays_is_removed_later(void **state)
+{
+    (void)state;
+    static const char *const first = "data/acme/raw-default-2024-10-03.assay",
+                             *const second = "data/acme/raw-default-2024-10-04.assay";
+    test_now_ns = TODAY_NS + 12 * HOUR_NS;
+    struct store *store = open_embedded(), *memory = open_memory();
+    struct error error;
+    write_both(store, memory, 40, 4, TODAY_NS - HOUR_NS, TODAY_NS + HOUR_NS);
+    run_sql(first, "CREATE TRIGGER held BEFORE DELETE ON blocks WHEN OLD.unsure IS NOT NULL "
+                   "BEGIN SELECT RAISE(FAIL, 'held'); END");
+    run_sql(second, "CREATE TRIGGER refused BEFORE INSERT ON decided "
+                    "BEGIN SELECT RAISE(FAIL, 'refused'); END");
+    struct sample_batch batch;
+    sample_batch_make(&batch, 41, 8, TODAY_NS - HOUR_NS, TODAY_NS + HOUR_NS);
+    struct store_batch all = {
+        .tenant = "acme", .batch_id = "again", .profiles = batch.profiles, .count = batch.count};
+    assert_true(store_write(store, &all, &error) < 0);
+    run_sql(first, "DROP TRIGGER held");
+    run_sql(second, "DROP TRIGGER refused");
+    maintain(store);
+    compare_answers(store, memory, 12, 10, TODAY_NS - HOUR_NS, TODAY_NS + HOUR_NS);
+    if (store_write(store, &all, &error) < 0)
+        fail_msg("%s", error.text);
+    assert_int_equal(store_write(memory, &all, NULL), 0);
+    compare_answers(store, memory, 13, 10, TODAY_NS - HOUR_NS, TODAY_NS + HOUR_NS);
+    sample_batch_release(&batch);
+    store_close(store);
+    store_close(memory);
+}
+
 /* A batch of which one window can't be taken leaves neither series nor a file. */
 static void a_refused_batch_leaves_nothing(void **state)
 {
@@ -707,6 +749,7 @@ int main(void)
         CASE(drops_what_is_too_old),
         CASE(a_jumping_clock_removes_nothing),
         CASE(a_batch_over_several_files_is_whole),
+        CASE(a_part_that_stays_is_removed_later),
         CASE(a_refused_batch_leaves_nothing),
         CASE(only_one_process_has_it),
         CASE(a_damaged_file_is_set_aside),

@@ -176,16 +176,15 @@ static int commit_file(struct embedded *store, struct file *file, struct request
 }
 
 /* Takes back what earlier files have of a batch that a later one refused. If that fails too, it is
- * done when the store is opened next. */
+ * done by the next transaction of the file, or when the store is opened next. */
 static void take_back(struct request *request, size_t committed)
 {
     for (size_t i = 0; i < committed; i++) {
         struct file *file = request->parcels[i].file;
-        struct error local = {0};
         pthread_mutex_lock(&file->write_lock);
-        int r = file_begin(file, &local);
-        if (!r)
-            file_end(file, file_remove_unsure(file, request->unsure, &local), &local);
+        array_reserve(file->lost, file->lost_capacity, file->lost_count + 1);
+        memcpy(file->lost[file->lost_count++], request->unsure, 16);
+        file_remove_lost(file);
         pthread_mutex_unlock(&file->write_lock);
     }
 }

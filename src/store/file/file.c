@@ -165,6 +165,7 @@ void file_free(struct file *file)
     free(file->tenant);
     free(file->class_name);
     free(file->settled);
+    free(file->lost);
     free(file->added);
     free(file);
 }

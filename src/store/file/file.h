@@ -148,6 +148,8 @@ struct file {
     uint64_t tidied;          /* `changes` + 1 when its log was last cut off */
     uint8_t (*settled)[16];   /* decided since: to be removed from `unsure` */
     size_t settled_count, settled_capacity;
+    uint8_t (*lost)[16]; /* parts of batches that another file refused: to be removed */
+    size_t lost_count, lost_capacity;
     struct file_span *added; /* blocks of the transaction, for file_spans.c */
     size_t added_count, added_capacity;
     bool removed;       /* windows are removed by the transaction */
@@ -264,6 +266,8 @@ int file_add_block(struct file *file, const struct file_block *block, struct err
 
 /* Removes what the file has of a batch that never was whole, and has rollups of it made again. */
 int file_remove_unsure(struct file *file, const void *id, struct error *error);
+/* Tries to remove what is `lost`, in a transaction of its own. With `write_lock` held. */
+void file_remove_lost(struct file *file);
 
 /* ---- notes of what is rolled up, and other numbers: file_notes.c ---- */
 

@@ -274,6 +274,14 @@ static int remove_settled(struct file *file, struct error *error)
     return r;
 }
 
+static int remove_lost(struct file *file, struct error *error)
+{
+    int r = 0;
+    for (size_t i = 0; !r && i < file->lost_count; i++)
+        r = file_remove_unsure(file, file->lost[i], error);
+    return r;
+}
+
 int file_begin(struct file *file, struct error *error)
 {
     struct error local = {0};
@@ -293,7 +301,7 @@ int file_begin(struct file *file, struct error *error)
             file_run(file, file->writer, SQL_ROLLBACK, NULL);
         r = r < 0 ? r : 0;
     }
-    if (!r && (r = remove_settled(file, &local)) < 0)
+    if (!r && ((r = remove_settled(file, &local)) < 0 || (r = remove_lost(file, &local)) < 0))
         file_run(file, file->writer, SQL_ROLLBACK, NULL);
     if (r < 0 && error)
         *error = local;
@@ -410,7 +418,7 @@ int file_end(struct file *file, int result, struct error *error)
             *error = local;
         file->changes += result >= 0;
         if (result >= 0)
-            file->settled_count = 0;
+            file->settled_count = file->lost_count = 0;
     }
     if (result >= 0 && marks.nodes) {
         pthread_rwlock_wrlock(&file->lock);
@@ -424,6 +432,13 @@ int file_end(struct file *file, int result, struct error *error)
         file_run(file, file->writer, SQL_ROLLBACK, NULL);
     free(marks.nodes);
     return result;
+}
+
+void file_remove_lost(struct file *file)
+{
+    struct error ignored;
+    if (file->lost_count && !file_begin(file, &ignored))
+        file_end(file, 0, &ignored);
 }
 
 int file_add_block(struct file *file, const struct file_block *block, struct error *error)

@@ -339,6 +339,7 @@ static int work_on_file(struct embedded *store, struct file *file, const atomic_
 {
     int more = 0, r = 0;
     pthread_mutex_lock(&file->write_lock);
+    file_remove_lost(file);
     bool fresh = file->fresh || !file->swept, quiet = file->quiet == state(store, file);
     bool ended =
         !file->fresh && file->to_ns < embedded_now(store); /* its tables may grow no more */
