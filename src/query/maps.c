@@ -338,6 +338,8 @@ int query_maps_timeseries(struct symbol_maps *maps, struct query_late *late, str
     _cleanup_(parts_release) struct parts parts = {0};
     _cleanup_(groups_release) struct groups groups = {.limit_bytes = limits->memory_bytes};
     struct store_quality sum = {0};
+    struct store_timeseries_query of_part = *query;
+    of_part.groups_most = 0; /* which groups are greatest is known when all parts are added up */
     int r = maps && query->function ? find_parts(maps, store, selection, &parts, error) : 0;
     if (!r && !parts.count)
         return timeseries_of(store, selection, query, NULL, late, limits, fn, context, ret_quality,
@@ -351,7 +353,7 @@ int query_maps_timeseries(struct symbol_maps *maps, struct query_late *late, str
         if (at < parts.count && !parts.list[at].rest)
             names = query_maps_new(maps, selection->tenant, parts.list[at].service,
                                    parts.list[at].version);
-        r = timeseries_of(store, &own, query, names, late, limits, keep_group, &groups, &quality,
+        r = timeseries_of(store, &own, &of_part, names, late, limits, keep_group, &groups, &quality,
                           error);
         query_quality_add(&sum, &quality);
         query_maps_free(names);

@@ -151,6 +151,18 @@ struct point_groups {
     size_t label_bytes;
     struct id_table index;
     struct digest_table moments; /* that a group has had */
+    size_t most;                 /* groups; one more is a refusal, and `crowded` says so */
+    bool crowded;
+    /* Which groups are the greatest, when there are more: first only their sums are added up, then
+     * the points of those that are chosen. */
+    bool ranking;
+    struct point_sum {
+        uint64_t hash; /* of the group's labels */
+        int64_t sum;
+    } * sums; /* while ranking all of them, then those that are chosen, by hash */
+    size_t sum_count, sum_capacity;
+    size_t rest_count; /* groups that are not chosen */
+    uint32_t rest;     /* the group that they are added to, or ID_NONE */
 };
 
 /* Ready for groups; -E2BIG when there would be too many steps. */
@@ -161,6 +173,11 @@ struct store_selection selection_of_steps(const struct store_selection *selectio
 int point_groups_init(struct point_groups *groups, const struct store_selection *selection,
                       const struct store_timeseries_query *query, struct error *error);
 void point_groups_release(struct point_groups *groups);
+
+/* For a selection with more groups than wanted: empties the groups for a first reading, which ranks
+ * them, and for a second one, of the greatest. */
+void point_groups_rank(struct point_groups *groups);
+void point_groups_choose(struct point_groups *groups);
 
 /* The group that a series belongs to; ID_NONE when there are too many. */
 uint32_t point_groups_find(struct point_groups *groups, const struct labels *series);

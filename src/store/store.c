@@ -325,6 +325,25 @@ int store_merge(struct store *store, const struct store_selection *selection,
     return r;
 }
 
+/* Points of the groups with the greatest sums, of more than are wanted. Two readings: to keep the
+ * points of all takes more memory than a query has. */
+static int choose_greatest(struct store *store, const struct store_selection *selection,
+                           const struct store_timeseries_query *query,
+                           const struct store_limits *limits, struct point_groups *groups,
+                           struct store_quality *quality, struct error *error)
+{
+    struct store_quality ignored = {0};
+    point_groups_rank(groups);
+    int r = store->operations->timeseries(store, selection, query, limits, groups, &ignored, error);
+    if (r < 0)
+        return r;
+    point_groups_choose(groups);
+    *quality = (struct store_quality){0};
+    r = store->operations->timeseries(store, selection, query, limits, groups, quality, error);
+    quality->rest_groups = groups->rest_count;
+    return r;
+}
+
 int store_timeseries(struct store *store, const struct store_selection *selection,
                      const struct store_timeseries_query *query, const struct store_limits *limits,
                      store_points_fn *fn, void *context, struct store_quality *ret_quality,
@@ -339,10 +358,13 @@ int store_timeseries(struct store *store, const struct store_selection *selectio
     if (query->step_ns < 1000000000)
         return error_set(error, -EINVAL, "The minimum step is one second.");
     _cleanup_(point_groups_release) struct point_groups groups;
+    limits = limits ? limits : &no_limits;
     r = point_groups_init(&groups, selection, query, error);
     if (!r)
-        r = store->operations->timeseries(store, selection, query, limits ? limits : &no_limits,
-                                          &groups, &quality, error);
+        r = store->operations->timeseries(store, selection, query, limits, &groups, &quality,
+                                          error);
+    if (r < 0 && groups.crowded && query->groups_most)
+        r = choose_greatest(store, selection, query, limits, &groups, &quality, error);
     quality.damaged_files = store_damaged_files(store, selection);
     if (!r && ret_quality)
         *ret_quality = quality;

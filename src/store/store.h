@@ -242,6 +242,7 @@ struct store_quality {
                                   whose snapshots count a second each; 0: unknown */
     int64_t total;             /* sum of values */
     int64_t cut;               /* of it under "(other)" */
+    uint64_t rest_groups;      /* of a time series, that are added up as the rest */
     unsigned tiers;            /* bit per enum store_tier that was read */
     unsigned damaged_blocks;   /* left out because their checksum is wrong */
     unsigned damaged_files;    /* see store_damaged_files */
@@ -314,6 +315,8 @@ struct store_timeseries_query {
     bool moments;        /* windows of a group that begin in the same millisecond count as one */
     bool greatest_first; /* groups with the greatest sums come first, instead of by labels */
     bool aligned; /* steps begin at multiples of step_ns since 1970: the first may be cut short */
+    size_t groups_most; /* beyond so many groups: those with the greatest sums, and the rest as one;
+                           0: more than STORE_GROUPS_MAX are refused */
 };
 #define STORE_POINTS_MAX 100000
 #define STORE_GROUPS_MAX 10000
@@ -328,7 +331,8 @@ struct store_point {
 };
 
 /* One call per group, in the order of their labels unless told otherwise; `group` holds the
- * group_by labels that are there. Rollups are used where steps are whole slots of theirs. */
+ * group_by labels that are there, and is NULL for the rest of the groups, which comes last. Rollups
+ * are used where steps are whole slots of theirs. */
 typedef int store_points_fn(void *context, const struct labels *group,
                             const struct store_point *points, size_t count);
 int store_timeseries(struct store *store, const struct store_selection *selection,

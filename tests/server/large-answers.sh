@@ -120,8 +120,14 @@ chunked() { # FILE curl-arguments...
     curl -sS --fail-with-body -D head.txt -o "$file" "$@"
     grep -i '^transfer-encoding: chunked' head.txt >/dev/null
 }
-chunked points.json "$url/api/v1/timeseries?query=cpu%7Bthread%3D~%22.%2B%22%7D&from=now-1h&to=now%2B1h&group_by=thread&step=120"
+chunked points.json "$url/api/v1/timeseries?query=cpu%7Bthread%3D~%22.%2B%22%7D&from=now-1h&to=now%2B1h&group_by=thread&step=120&limit=600"
 json points.json 'len(d["series"]) == 600 and all(s["points"][0][1] == 2 for s in d["series"])'
+# Without a limit the greatest 500, and the others as one.
+get "/api/v1/timeseries?query=cpu%7Bthread%3D~%22.%2B%22%7D&from=now-1h&to=now%2B1h&group_by=thread&step=120" >points.json
+json points.json '[s.get("rest") for s in d["series"]] == 500 * [None] + [100] and d["series"][-1]["labels"] == {}
+    and d["series"][-1]["points"][0][1] == 200 and sum(s["points"][0][1] for s in d["series"]) == 1200'
+"$ASSAY" query timeseries 'cpu{thread=~".+"}' --group-by thread --step 120 -n 2 --to now+1h -u "$url" >points.txt
+grep -E '^\(598 more\) ' points.txt >/dev/null
 ask_list() { # FILE METHOD BODY
     chunked "$1" -H 'Content-Type: application/json' -d "$3" "$url/querier.v1.QuerierService/$2"
 }

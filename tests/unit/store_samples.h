@@ -258,7 +258,10 @@ static inline int describe_points(void *context, const struct labels *group,
 {
     struct buffer *out = context;
     for (size_t i = 0; i < count; i++) {
-        labels_write(out, group);
+        if (group)
+            labels_write(out, group);
+        else
+            buffer_add_text(out, "rest");
         buffer_printf(out, " %lld %lld %llu\n", (long long)points[i].time_ns,
                       (long long)points[i].value, (unsigned long long)points[i].windows);
     }

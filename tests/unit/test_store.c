@@ -327,6 +327,44 @@ static void adds_up_time_series(void **state)
     assert_says(&error, "longer steps");
 }
 
+/* Of more groups than wanted the greatest, and the rest as one; whichever comes first. */
+static void adds_up_the_rest_of_groups(void **state)
+{
+    struct store *store = ((struct fixture *)*state)->store;
+    struct error error;
+    char name[16];
+    for (unsigned i = 0; i < 8; i++) {
+        snprintf(name, sizeof(name), "s%u", i);
+        for (unsigned k = 0; k < 1 + i * 3 % 8; k++)
+            write_small(store, name, TODAY_NS + k * 10 * SECOND_NS);
+    }
+    struct store_selection selection = everything();
+    selection.from_ns = TODAY_NS;
+    selection.to_ns = TODAY_NS + 2 * MINUTE_NS;
+    const char *by[] = {"service_name"};
+    struct store_timeseries_query query = {
+        .step_ns = 2 * MINUTE_NS, .group_by = by, .group_count = 1, .groups_most = 3};
+    struct store_quality quality;
+    _cleanup_buffer_ struct buffer text = {0};
+    if (store_timeseries(store, &selection, &query, NULL, describe_points, &text, &quality, &error))
+        fail_msg("%s", error.text);
+    assert_string_equal(buffer_text(&text), "{service_name=\"s2\"} 1728000000000000000 735 7\n"
+                                            "{service_name=\"s5\"} 1728000000000000000 840 8\n"
+                                            "{service_name=\"s7\"} 1728000000000000000 630 6\n"
+                                            "rest 1728000000000000000 1575 15\n");
+    assert_int_equal(quality.rest_groups, 5);
+    assert_int_equal(quality.windows, 36);
+    query.groups_most = 8;
+    query.greatest_first = true;
+    text.length = 0;
+    assert_int_equal(
+        store_timeseries(store, &selection, &query, NULL, describe_points, &text, &quality, &error),
+        0);
+    assert_int_equal(quality.rest_groups, 0);
+    assert_null(strstr(buffer_text(&text), "rest"));
+    assert_true(!strncmp(buffer_text(&text), "{service_name=\"s5\"}", 19));
+}
+
 struct found_frames {
     struct store_frame list[8];
     char names[8][16];
@@ -731,8 +769,9 @@ static void answers_like_the_one_in_memory(void **state)
         SUITE(reads_nothing_after_it_said_so, setup, name),                                        \
         SUITE(a_repeated_batch_changes_nothing, setup, name),                                      \
         SUITE(lists_series_labels_and_types, setup, name),                                         \
-        SUITE(adds_up_time_series, setup, name), SUITE(filters_by_frames, setup, name),            \
-        SUITE(keeps_exemplars, setup, name), SUITE(refuses_what_can_not_be, setup, name),          \
+        SUITE(adds_up_time_series, setup, name), SUITE(adds_up_the_rest_of_groups, setup, name),   \
+        SUITE(filters_by_frames, setup, name), SUITE(keeps_exemplars, setup, name),                \
+        SUITE(refuses_what_can_not_be, setup, name),                                               \
         SUITE(checks_stored_stacks_only, setup, name),                                             \
         SUITE(stops_when_told_or_at_the_limit, setup, name),                                       \
         SUITE(deletes_what_is_selected, setup, name),                                              \

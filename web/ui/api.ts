@@ -173,7 +173,8 @@ export interface Quality {
 export type Point = [time: number, value: number, rate: number | null, covered: number];
 
 export interface TimeSeries {
-  series: { labels: Record<string, string>; points: Point[] }[];
+  // The rest, of so many groups, comes last and has no labels.
+  series: { labels: Record<string, string>; rest?: number; points: Point[] }[];
   step_seconds: number;
   type: string;
   quality: Quality;

@@ -444,6 +444,16 @@ static int read_cell(struct rows *rows, struct json *json, size_t column)
     return r;
 }
 
+/* Which has no labels. */
+static int read_rest(struct rows *rows, struct json *json)
+{
+    int64_t groups = 0;
+    int r = json_i64(json, &groups);
+    rows->texts[0].length = 0;
+    buffer_printf(&rows->texts[0], "(%lld more)", (long long)groups);
+    return r;
+}
+
 static int read_row(struct rows *rows, struct json *json)
 {
     struct json_string key, text;
@@ -461,13 +471,16 @@ static int read_row(struct rows *rows, struct json *json)
         return 0;
     }
     int r = json_object(json);
-    while (r >= 0 && (r = json_next_key(json, &key)) > 0)
+    while (r >= 0 && (r = json_next_key(json, &key)) > 0) {
+        if (json_is(&key, "rest") && rows->view->kinds[0] == FIELD_LABELS)
+            r = read_rest(rows, json);
         for (size_t i = 0; i < rows->columns; i++)
             if (json_is(&key, rows->view->columns[i].key)) {
                 points |= rows->view->kinds[i] == FIELD_POINTS;
                 r = read_cell(rows, json, i);
                 break;
             }
+    }
     if (r >= 0 && !points)
         add_row(rows);
     return r;

@@ -16,6 +16,7 @@
 #include "server/symbols/symbols.h"
 
 #define GROUPS_MAX 16
+#define GROUPS_USUAL 500 /* that are listed; the rest are added up */
 #define SECOND_NS 1000000000ll
 
 struct points {
@@ -23,6 +24,7 @@ struct points {
     bool level;
     enum query_aggregate aggregate;
     int64_t from_ns, step_ns; /* of steps that consist of moments */
+    const struct store_quality *found;
 };
 
 static int put_points(void *context, const struct labels *group, const struct store_point *list,
@@ -30,10 +32,13 @@ static int put_points(void *context, const struct labels *group, const struct st
 {
     struct points *points = context;
     struct json_writer *json = &points->json;
+    static const struct labels none;
     json_write_line(json);
     json_write_object(json);
     json_write_key(json, "labels");
-    labels_write_json(group, json);
+    labels_write_json(group ? group : &none, json);
+    if (!group)
+        json_member_number(json, "rest", (double)points->found->rest_groups);
     json_write_key(json, "points");
     json_write_array(json);
     for (size_t i = 0; i < count; i++) {
@@ -229,7 +234,8 @@ void api_timeseries(struct http_request *request, void *userdata)
     unsigned count;
     struct store_timeseries_query query = {.group_by = groups};
     _cleanup_answer_ struct answer answer = {0};
-    struct points points = {.json = json_writer(&answer.out)};
+    struct points points = {.json = json_writer(&answer.out), .found = &quality.found};
+    uint64_t limit = GROUPS_USUAL;
     struct json_writer *json = &points.json;
     if (!parameters_known(request, "/api/v1/timeseries"))
         return;
@@ -246,6 +252,9 @@ void api_timeseries(struct http_request *request, void *userdata)
         r = query_context_read(&query_context, request, server, "", true, &error);
     if (!r)
         r = read_step(request, &query_context.selection, &query.step_ns, &error);
+    if (!r)
+        r = parameter_number(request, "limit", 1, STORE_GROUPS_MAX, &limit, &error);
+    query.groups_most = limit;
     for (size_t i = 0; !r && i < http_request_query_count(request); i++) {
         const char *name, *value;
         http_request_query_at(request, i, &name, &value);

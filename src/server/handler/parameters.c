@@ -57,7 +57,7 @@ static const struct {
     {"/api/v1/files/flame", "name names focus format max_nodes"},
     {"/api/v1/files/diff", SELECTION " base_query base_from base_to name base_name names normalize "
                                      "focus format max_nodes"},
-    {"/api/v1/timeseries", SELECTION " agg step group_by function count"},
+    {"/api/v1/timeseries", SELECTION " agg step group_by limit function count"},
     {"/api/v1/exemplars", SELECTION " function limit span_id trace_id"},
     {"/api/v1/requests", SELECTION " band limit"},
     {"/api/v1/requests/flame", SELECTION " band type per max_nodes names"},

@@ -48,7 +48,12 @@ int point_groups_init(struct point_groups *groups, const struct store_selection 
 {
     struct store_selection steps_selection = selection_of_steps(asked, query);
     const struct store_selection *selection = &steps_selection;
-    *groups = (struct point_groups){.query = query, .from_ns = selection->from_ns};
+    *groups = (struct point_groups){.query = query,
+                                    .from_ns = selection->from_ns,
+                                    .most = query->groups_most
+                                                ? MIN(query->groups_most, (size_t)STORE_GROUPS_MAX)
+                                                : STORE_GROUPS_MAX,
+                                    .rest = ID_NONE};
     uint64_t range = selection->to_ns > selection->from_ns
                          ? (uint64_t)selection->to_ns - (uint64_t)selection->from_ns
                          : 0;
@@ -61,7 +66,7 @@ int point_groups_init(struct point_groups *groups, const struct store_selection 
     return 0;
 }
 
-void point_groups_release(struct point_groups *groups)
+static void clear_groups(struct point_groups *groups)
 {
     for (size_t i = 0; i < groups->count; i++) {
         labels_release(&groups->groups[i].labels);
@@ -75,34 +80,87 @@ void point_groups_release(struct point_groups *groups)
     free(groups->groups);
     id_table_release(&groups->index);
     digest_table_release(&groups->moments);
+    groups->groups = NULL;
+    groups->count = groups->capacity = groups->label_bytes = 0;
+    groups->index = (struct id_table){0};
+    groups->moments = (struct digest_table){0};
+}
+
+void point_groups_release(struct point_groups *groups)
+{
+    clear_groups(groups);
+    free(groups->sums);
     *groups = (struct point_groups){0};
 }
 
 size_t point_groups_memory(const struct point_groups *groups)
 {
-    return groups->count * (sizeof(*groups->groups) + 40 * groups->steps) + groups->label_bytes +
+    return groups->count * (sizeof(*groups->groups) + 48 * groups->steps) + groups->label_bytes +
+           groups->sum_capacity * (sizeof(*groups->sums) + 16) +
            digest_table_bytes(&groups->moments);
 }
 
-uint32_t point_groups_find(struct point_groups *groups, const struct labels *series)
+/* ---- more groups than wanted ---- */
+
+void point_groups_rank(struct point_groups *groups)
 {
-    struct labels key = {0};
-    for (size_t i = 0; i < groups->query->group_count; i++) {
-        const char *value = labels_get(series, groups->query->group_by[i]);
-        if (value)
-            labels_set(&key, groups->query->group_by[i], value);
-    }
-    uint64_t hash = labels_hash(&key);
+    clear_groups(groups);
+    groups->ranking = true;
+}
+
+static int compare_greatest(const void *a, const void *b)
+{
+    const struct point_sum *x = a, *y = b;
+    if (x->sum != y->sum)
+        return x->sum > y->sum ? -1 : 1;
+    return x->hash < y->hash ? -1 : x->hash > y->hash;
+}
+
+static int compare_hashes(const void *a, const void *b)
+{
+    const struct point_sum *x = a, *y = b;
+    return x->hash < y->hash ? -1 : x->hash > y->hash;
+}
+
+void point_groups_choose(struct point_groups *groups)
+{
+    clear_groups(groups);
+    groups->ranking = false;
+    if (!groups->sum_count)
+        return;
+    size_t kept = MIN(groups->sum_count, groups->most);
+    qsort(groups->sums, groups->sum_count, sizeof(*groups->sums), compare_greatest);
+    groups->rest_count = groups->sum_count - kept;
+    groups->sum_count = kept;
+    qsort(groups->sums, kept, sizeof(*groups->sums), compare_hashes);
+}
+
+static uint32_t rank_group(struct point_groups *groups, uint64_t hash)
+{
     struct id_probe probe = id_probe_start(hash);
     uint32_t id;
     while ((id = id_table_next(&groups->index, &probe)) != ID_NONE)
-        if (labels_equal(&groups->groups[id].labels, &key))
-            break;
-    if (id != ID_NONE || groups->count == STORE_GROUPS_MAX) {
-        labels_release(&key);
-        return id;
-    }
-    id = (uint32_t)groups->count++;
+        if (groups->sums[id].hash == hash)
+            return id;
+    id = (uint32_t)groups->sum_count++;
+    array_reserve(groups->sums, groups->sum_capacity, groups->sum_count);
+    groups->sums[id] = (struct point_sum){.hash = hash};
+    id_table_insert(&groups->index, hash, id);
+    return id;
+}
+
+static bool is_rest(const struct point_groups *groups, uint64_t hash)
+{
+    const struct point_sum wanted = {.hash = hash};
+    return groups->rest_count && !bsearch(&wanted, groups->sums, groups->sum_count,
+                                          sizeof(*groups->sums), compare_hashes);
+}
+
+/* ---- finding ---- */
+
+static uint32_t add_group(struct point_groups *groups)
+{
+    uint32_t id = (uint32_t)groups->count++;
     array_reserve(groups->groups, groups->capacity, groups->count);
     groups->groups[id] = (struct point_group){
         .values = memory_zalloc(groups->steps + 1, sizeof(int64_t)),
@@ -112,11 +170,43 @@ uint32_t point_groups_find(struct point_groups *groups, const struct labels *ser
         .process_ns = memory_zalloc(groups->steps + 1, sizeof(int64_t)),
         .used_ns = memory_zalloc(groups->steps + 1, sizeof(int64_t)),
     };
-    labels_copy(&groups->groups[id].labels, &key);
-    labels_release(&key);
+    return id;
+}
+
+static uint32_t find_group(struct point_groups *groups, const struct labels *key, uint64_t hash)
+{
+    if (groups->ranking)
+        return rank_group(groups, hash);
+    if (is_rest(groups, hash)) {
+        if (groups->rest == ID_NONE)
+            groups->rest = add_group(groups);
+        return groups->rest;
+    }
+    struct id_probe probe = id_probe_start(hash);
+    uint32_t id;
+    while ((id = id_table_next(&groups->index, &probe)) != ID_NONE)
+        if (labels_equal(&groups->groups[id].labels, key))
+            return id;
+    if (groups->count - (groups->rest != ID_NONE) == groups->most) {
+        groups->crowded = true;
+        return ID_NONE;
+    }
+    id = add_group(groups);
+    labels_copy(&groups->groups[id].labels, key);
     groups->label_bytes += labels_memory(&groups->groups[id].labels);
     id_table_insert(&groups->index, hash, id);
     return id;
+}
+
+uint32_t point_groups_find(struct point_groups *groups, const struct labels *series)
+{
+    _cleanup_labels_ struct labels key = {0};
+    for (size_t i = 0; i < groups->query->group_count; i++) {
+        const char *value = labels_get(series, groups->query->group_by[i]);
+        if (value)
+            labels_set(&key, groups->query->group_by[i], value);
+    }
+    return find_group(groups, &key, labels_hash(&key));
 }
 
 /* The parts of one push begin at one moment. Rollups know how many windows they are made of, but
@@ -135,6 +225,10 @@ static bool is_new_moment(struct point_groups *groups, uint32_t group, int64_t s
 void point_groups_add(struct point_groups *groups, uint32_t group, int64_t start_ns, int64_t value,
                       uint64_t windows)
 {
+    if (groups->ranking) {
+        groups->sums[group].sum = add_saturated(groups->sums[group].sum, value);
+        return;
+    }
     uint64_t step =
         ((uint64_t)start_ns - (uint64_t)groups->from_ns) / (uint64_t)groups->query->step_ns;
     if (step >= groups->steps)
@@ -148,6 +242,8 @@ void point_groups_add(struct point_groups *groups, uint32_t group, int64_t start
 static void cover_step(void *context, uint32_t group, int64_t step_ns, const struct cover *cover)
 {
     struct point_groups *groups = context;
+    if (groups->ranking)
+        return;
     uint64_t step =
         ((uint64_t)step_ns - (uint64_t)groups->from_ns) / (uint64_t)groups->query->step_ns;
     if (group >= groups->count || step >= groups->steps)
@@ -180,12 +276,18 @@ static int compare_sums(const void *a, const void *b)
 int point_groups_give(struct point_groups *groups, store_points_fn *fn, void *context)
 {
     bool by_sum = groups->query->greatest_first;
+    bool rest = groups->rest != ID_NONE;
+    if (rest) { /* last */
+        struct point_group last = groups->groups[groups->rest];
+        groups->groups[groups->rest] = groups->groups[groups->count - 1];
+        groups->groups[groups->count - 1] = last;
+    }
     for (size_t g = 0; by_sum && g < groups->count; g++)
         for (size_t i = 0; i < groups->steps; i++)
             groups->groups[g].sum =
                 add_saturated(groups->groups[g].sum, groups->groups[g].values[i]);
     if (groups->count)
-        qsort(groups->groups, groups->count, sizeof(*groups->groups),
+        qsort(groups->groups, groups->count - rest, sizeof(*groups->groups),
               by_sum ? compare_sums : compare_groups);
     _cleanup_free_ struct store_point *points = memory_zalloc(groups->steps + 1, sizeof(*points));
     for (size_t g = 0; g < groups->count; g++) {
@@ -201,7 +303,8 @@ int point_groups_give(struct point_groups *groups, store_points_fn *fn, void *co
                     .process_ns = groups->groups[g].process_ns[i],
                     .used_ns = groups->groups[g].used_ns[i],
                 };
-        int result = fn(context, &groups->groups[g].labels, points, count);
+        bool is_last = rest && g + 1 == groups->count;
+        int result = fn(context, is_last ? NULL : &groups->groups[g].labels, points, count);
         if (result)
             return result;
     }

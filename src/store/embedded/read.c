@@ -446,8 +446,8 @@ static int timeseries_block(struct reader *reader, struct file *file, uint32_t i
                          "The answer has more than %d groups; group by fewer labels.",
                          STORE_GROUPS_MAX);
     reader->group = group;
-    if (is_too_much(reader->limits,
-                    point_groups_memory(series->groups) + covering_memory(reader->covering),
+    size_t covering = reader->covering ? covering_memory(reader->covering) : 0;
+    if (is_too_much(reader->limits, point_groups_memory(series->groups) + covering,
                     &series->memory_bytes))
         return error_memory(error, series->memory_bytes);
     if (series->query->function) {
@@ -488,7 +488,7 @@ int embedded_timeseries(struct store *base, const struct store_selection *select
                                            .limits = limits,
                                            .calls = &timeseries_calls,
                                            .quality = quality,
-                                           .covering = &covering},
+                                           .covering = groups->ranking ? NULL : &covering},
                                 .query = query,
                                 .groups = groups,
                                 .memory_bytes = memory_for(store, limits)};

@@ -116,14 +116,14 @@ export function Explore({ route }: PageProps) {
   const meaning = meaningOf(points.value?.type ?? '');
   const series = useMemo(() => (points.value?.series ?? []).map((one) => {
     const values = rates(meaning, one.points, step);
-    return { name: seriesName(one.labels, group), mean: meanOver(values), points: spread(values, step) };
+    return { name: one.rest === undefined ? seriesName(one.labels, group) : `${one.rest} more`, mean: meanOver(values), points: spread(values, step) };
   }), [points.value]);
   const variation = useMemo(() => points.value?.variation?.points
     .map(([time, low, high]): [number, number, number] => [
       time, rate(meaning, [time, low, low, 1], 1), rate(meaning, [time, high, high, 1], 1)]),
   [points.value]);
   // Names on the page aren't the labels' values, which may be missing.
-  const valueOf = useMemo(() => new Map((points.value?.series ?? []).map(({ labels }) =>
+  const valueOf = useMemo(() => new Map((points.value?.series ?? []).filter(({ rest }) => rest === undefined).map(({ labels }) =>
     [seriesName(labels, group), labels[group] ?? ''])), [points.value]);
   const labelsToChoose = grouping(labels.value ?? [], selection);
   const who = route.params.get('who') ?? labelsToChoose[0] ?? 'service_name';
@@ -154,7 +154,7 @@ export function Explore({ route }: PageProps) {
           rangeItems={(dragged) => rangeItems(text, dragged, (next) => setRange(rangeOf(next)),
             (next) => show({ part: writeBounds(next) }))}
           seriesItems={group === '' ? undefined : (name) =>
-            seriesItems(selection, group, valueOf.get(name) ?? '', bounds, select)}
+            valueOf.has(name) ? seriesItems(selection, group, valueOf.get(name) ?? '', bounds, select) : []}
           regions={regions} onOut={() => setRange(rangeOf(wider(bounds)))}>
           <GroupPicker names={labels.value ?? []} group={group}
             onChange={(name) => show({ group: name || '-' })} />

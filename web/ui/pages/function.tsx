@@ -49,7 +49,7 @@ function useFunctionSeries({ query, name, bounds }: Asked, count: 'flat' | 'cum'
   return useLoad(`${query} ${name} ${bounds.from} ${bounds.to} ${count} ${group}`, (signal) =>
     get<TimeSeries>('timeseries', {
       query, function: name, count, ...times(bounds), step: String(stepOf(bounds)),
-      group_by: group === '' ? [] : [group],
+      group_by: group === '' ? [] : [group], limit: '10000',
     }, signal));
 }
 
@@ -91,7 +91,7 @@ function ByLabel({ asked, label, unit }: { asked: Asked; label: string; unit: st
   const own = useFunctionSeries(asked, 'cum', label);
   const all = useLoad(`${asked.query} ${asked.bounds.from} ${asked.bounds.to} ${label}`, (signal) =>
     get<TimeSeries>('timeseries', {
-      query: asked.query, ...times(asked.bounds), step: String(stepOf(asked.bounds)), group_by: [label],
+      query: asked.query, ...times(asked.bounds), step: String(stepOf(asked.bounds)), group_by: [label], limit: '10000',
     }, signal));
   const sum = (points: Point[]) => points.reduce((total, [, value]) => total + value, 0);
   const whole = new Map((all.value?.series ?? []).map(({ labels, points }) =>

@@ -32,7 +32,7 @@ interface Answer {
 async function ask(wanted: string, bounds: Bounds, step: number, signal: AbortSignal): Promise<Answer> {
   const times = { from: String(bounds.from), to: String(bounds.to) };
   const series = (type: string, seconds: number, ...labels: string[]) => get<TimeSeries>('timeseries', {
-    query: `${type}{}`, ...times, step: String(seconds), group_by: ['service_name', ...labels],
+    query: `${type}{}`, ...times, step: String(seconds), group_by: ['service_name', ...labels], limit: '10000',
   }, signal);
   const both = async (type: string) => {
     const [points, versions] = await Promise.all([

@@ -35,7 +35,7 @@ function cellsOf(now: TimeSeries, earlier: TimeSeries | null, label: string): Ce
   const meaning = meaningOf(now.type);
   const known = new Map((earlier?.series ?? []).map(({ labels, points }) =>
     [labels[label] ?? '', meanOver(rates(meaning, points, earlier!.step_seconds))]));
-  const out = now.series.map(({ labels, points }): Cell => {
+  const out = now.series.filter(({ rest }) => rest === undefined).map(({ labels, points }): Cell => {
     const values = rates(meaning, points, now.step_seconds);
     const value = labels[label] ?? '';
     return { value, points: spread(values, now.step_seconds), mean: meanOver(values),

@@ -54,7 +54,8 @@ export function useUses(selection: Selection, bounds: Bounds, name: string): [Us
       void queue.run(async () => {
         if (signal.aborted) return;
         const answer = await get<TimeSeries>('timeseries', { query, function: name, count: 'cum', from: String(bounds.from),
-          to: String(bounds.to), step: String(stepOf(bounds, POINTS)), group_by: ['service_name'] }, signal);
+          to: String(bounds.to), step: String(stepOf(bounds, POINTS)), group_by: ['service_name'],
+          limit: '10000' }, signal);
         if (!signal.aborted) setUses(usesOf(answer));
       }).catch(() => undefined);
     });
