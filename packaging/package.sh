@@ -36,6 +36,10 @@ done
 library=usr/lib/$(dpkg-architecture -qDEB_HOST_MULTIARCH)/assay/libassay_heap.so
 put 644 "$build/sdk/libassay_heap.so" "$library"
 strip --strip-unneeded --remove-section=.comment "$tree/$library"
+library=usr/lib/$(dpkg-architecture -qDEB_HOST_MULTIARCH)/assay/libassay.so.1
+put 644 "$build/sdk/libassay.so.1.0.0" "$library"
+strip --strip-unneeded --remove-section=.comment "$tree/$library"
+put 644 "$root/sdk/c/assay.h" usr/include/assay.h
 for page in "$root"/man/*.1; do
     put_gzip "$page" "usr/share/man/man1/$(basename "$page").gz"
 done

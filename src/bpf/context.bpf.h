@@ -17,6 +17,7 @@ TABLE(known_attributes, __u64, BPF_KNOWN_ATTRIBUTES_MAX);
 struct context_scratch {
     __u32 unused;
     __u8 record[BPF_RECORD_BYTES + 4 + 512];
+    __u64 labels[1 + 4 * BPF_GO_LABELS_MAX]; /* of a goroutine, as Go has them */
 };
 _Static_assert(offsetof(struct context_scratch, record) + BPF_RECORD_HEADER ==
                    8 + sizeof(struct bpf_attributes_event),
@@ -172,4 +173,188 @@ __noinline int context_read_thread(struct context_scratch *scratch,
     if (record < 4096 || record & 1 || read_record(scratch, record, &bytes))
         return CONTEXT_UNREAD;
     return take_record(scratch, found, number, bytes);
+}
+
+/* ---- labels of a goroutine ---- */
+
+#define GO_NAME_BYTES 64 /* longer names and values are left out */
+#define GO_VALUE_BYTES 128
+#define GO_TRACE_BYTES 32 /* digits */
+#define GO_SPAN_BYTES 16
+#define GO_TRACE_NAME 0x64695f6563617274 /* "trace_id" */
+#define GO_SPAN_NAME 0x64695f6e61707300  /* "span_id", after a byte */
+
+struct go_text {
+    __u64 address, length;
+};
+
+/* A label's place among those that were read. Zeros: there is none. */
+static __always_inline struct go_text go_text_at(const struct context_scratch *scratch, __u32 word)
+{
+    KEEP(word);
+    if (word >= 4 * BPF_GO_LABELS_MAX)
+        return (struct go_text){0, 0};
+    const __u64 *at = scratch->labels + word;
+    KEEP(at);
+    return (struct go_text){at[0], at[1]};
+}
+
+/* Returns how many may be there, or -1. A list is an address and a length; a map, if it has one
+ * bucket only, a byte for each label, then all names, then all values. */
+static __always_inline int go_read_labels(struct context_scratch *scratch, const struct bpf_go *go,
+                                          __u64 address)
+{
+    struct {
+        __u64 count;
+        __u8 flags, buckets_shift, unused[6];
+        __u64 buckets;
+    } map;
+    struct go_text list;
+    if (!go->list) {
+        if (bpf_probe_read_user(&address, sizeof(address), (void *)address))
+            return -1;
+        if (!address)
+            return 0;
+        if (bpf_probe_read_user(&map, sizeof(map), (void *)address))
+            return -1;
+        if (!map.count)
+            return 0;
+        if (map.count > BPF_GO_LABELS_MAX || map.buckets_shift ||
+            bpf_probe_read_user(scratch->labels, sizeof(scratch->labels), (void *)map.buckets))
+            return -1;
+        return BPF_GO_LABELS_MAX;
+    }
+    if (bpf_probe_read_user(&list, sizeof(list), (void *)address))
+        return -1;
+    __u32 count = list.length < BPF_GO_LABELS_MAX ? (__u32)list.length : BPF_GO_LABELS_MAX;
+    KEEP(count);
+    if (!count)
+        return 0;
+    if (count > BPF_GO_LABELS_MAX ||
+        bpf_probe_read_user(scratch->labels + 1, count * 4 * sizeof(__u64), (void *)list.address))
+        return -1;
+    return (int)count;
+}
+
+/* Into the place that the next attribute has; the text's bytes, or -1. */
+static __always_inline int go_read_text(struct context_scratch *scratch, struct go_text text,
+                                        __u32 at, __u32 max)
+{
+    __u32 length = (__u32)text.length;
+    if (text.length > max)
+        return -1;
+    KEEP(length);
+    KEEP(at);
+    if (at > BPF_RECORD_BYTES || length > GO_VALUE_BYTES)
+        return -1;
+    if (length && bpf_probe_read_user(scratch->record + at, length, (void *)text.address))
+        return -1;
+    return (int)length;
+}
+
+static __always_inline int go_digit(__u8 character)
+{
+    __u8 decimal = character - '0', letter = (character | 0x20) - 'a';
+    return decimal <= 9 ? decimal : letter <= 5 ? letter + 10 : -1;
+}
+
+/* Hexadecimal digits at `at` of the record, as the trace's id or the span's. Ids that are not valid
+ * are none. */
+__noinline int go_read_id(struct context_scratch *scratch, struct bpf_sample_context *found,
+                          __u32 at, __u32 is_trace)
+{
+    int wrong = 0;
+    if (!scratch || !found || at > BPF_RECORD_BYTES)
+        return 0;
+    for (__u32 i = 0; i < sizeof(found->trace_id); i++) {
+        if (!is_trace && i >= sizeof(found->span_id))
+            break;
+        int high = go_digit(scratch->record[at + 2 * i]);
+        int low = go_digit(scratch->record[at + 2 * i + 1]);
+        wrong |= high | low;
+        if (is_trace)
+            found->trace_id[i] = (__u8)(high << 4 | (low & 15));
+        else
+            found->span_id[i & 7] = (__u8)(high << 4 | (low & 15));
+    }
+    if (wrong < 0 && is_trace)
+        __builtin_memset(found->trace_id, 0, sizeof(found->trace_id));
+    if (wrong < 0 && !is_trace)
+        __builtin_memset(found->span_id, 0, sizeof(found->span_id));
+    return 0;
+}
+
+/* One label, whose name and value are at these words: ids go where ids are, others become
+ * attributes. Returns the bytes of attributes. */
+__noinline __u32 go_take_label(struct context_scratch *scratch, struct bpf_sample_context *found,
+                               __u32 name_word, __u32 value_word, __u32 used)
+{
+    __u64 first;
+    if (!scratch || !found || used > BPF_RECORD_BYTES)
+        return 0;
+    struct go_text name = go_text_at(scratch, name_word);
+    struct go_text value = go_text_at(scratch, value_word);
+    __u32 at = BPF_RECORD_HEADER + used;
+    KEEP(at);
+    if (!name.address || !name.length || at > BPF_RECORD_BYTES - 2 - GO_NAME_BYTES - GO_VALUE_BYTES)
+        return used;
+    int name_bytes = go_read_text(scratch, name, at + 2, GO_NAME_BYTES);
+    if (name_bytes <= 0)
+        return used;
+    __builtin_memcpy(&first, scratch->record + at + 2, sizeof(first));
+    __u32 value_at = at + 2 + (__u32)name_bytes;
+    int value_bytes = go_read_text(scratch, value, value_at, GO_VALUE_BYTES);
+    if (value_bytes < 0)
+        return used;
+    int is_trace = name_bytes == 8 && first == GO_TRACE_NAME && value_bytes == GO_TRACE_BYTES;
+    int is_span = name_bytes == 7 && first << 8 == GO_SPAN_NAME && value_bytes == GO_SPAN_BYTES;
+    if (is_trace || is_span) {
+        go_read_id(scratch, found, value_at, (__u32)is_trace);
+        return used;
+    }
+    scratch->record[at] = (__u8)name_bytes;
+    scratch->record[at + 1] = (__u8)value_bytes;
+    return used + 2 + (__u32)name_bytes + (__u32)value_bytes;
+}
+
+/* The goroutine whose work the current thread does, even on a stack of the runtime's own. */
+static __always_inline __u64 go_labels_of(const struct bpf_go *go, __u64 pointer)
+{
+    __u64 g, m, labels;
+    if (bpf_probe_read_user(&g, sizeof(g), (void *)(pointer + (__s64)go->g)) || !g ||
+        bpf_probe_read_user(&m, sizeof(m), (void *)(g + go->g_m)) || !m ||
+        bpf_probe_read_user(&g, sizeof(g), (void *)(m + go->m_curg)) || !g ||
+        bpf_probe_read_user(&labels, sizeof(labels), (void *)(g + go->g_labels)))
+        return 0;
+    return labels;
+}
+
+/* An enum above. */
+__noinline int context_read_go(struct context_scratch *scratch, struct bpf_sample_context *found,
+                               __u32 number)
+{
+    const struct bpf_context *context = context_of(number);
+    if (!scratch || !found || !context || !has_context(context, number, BPF_CONTEXT_GO))
+        return CONTEXT_NONE;
+    const struct bpf_go *go = &context->go;
+    __u64 address = go_labels_of(go, THREAD_POINTER(bpf_get_current_task_btf()));
+    if (!address)
+        return CONTEXT_NONE;
+    int count = go_read_labels(scratch, go, address);
+    __u32 used = 0, list = go->list;
+    if (count < 0)
+        return CONTEXT_UNREAD;
+    for (__u32 i = 0; i < BPF_GO_LABELS_MAX; i++) {
+        if ((int)i >= count)
+            break;
+        /* In a map, a byte below 5 stands for a place without a label. */
+        if (!list && ((const __u8 *)scratch->labels)[i] < 5)
+            continue;
+        used = go_take_label(scratch, found, list ? 1 + 4 * i : 1 + 2 * i,
+                             list ? 3 + 4 * i : 1 + 2 * BPF_GO_LABELS_MAX + 2 * i, used);
+    }
+    const __u64 *ids = (const __u64 *)found->trace_id;
+    if (used)
+        found->attributes = send_attributes(scratch, number, BPF_CONTEXT_GO, used);
+    return used || ids[0] || ids[1] || ids[2] ? CONTEXT_FOUND : CONTEXT_NONE;
 }

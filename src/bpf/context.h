@@ -35,15 +35,13 @@ struct bpf_thread_context {
 
 /* Offsets in structures of Go's runtime. */
 struct bpf_go {
-    int g;                  /* from the thread pointer to the address of the running goroutine */
-    unsigned short g_m;     /* goroutine: its thread */
-    unsigned short m_curg;  /* thread: the goroutine whose work it does */
-    unsigned short g_id;    /* goroutine: its number, */
-    unsigned short g_state; /* unused */
-    unsigned short g_labels;
-    unsigned char list;   /* labels are a list, and not a map: since 1.24 */
-    unsigned char unused; /* and, in a map: */
+    int g;                   /* from the thread pointer to the address of the running goroutine */
+    unsigned short g_m;      /* goroutine: its thread */
+    unsigned short m_curg;   /* thread: the goroutine whose work it does */
+    unsigned short g_labels; /* goroutine: its labels */
+    unsigned short list;     /* labels are a list, since 1.24, and not a map */
 };
+#define BPF_GO_LABELS_MAX 8 /* of a goroutine; in a map, they are one bucket */
 
 struct bpf_context {
     unsigned int generation; /* as in bpf_process.context; 0: the place is free */

@@ -336,7 +336,10 @@ static __always_inline void take_context(struct scratch *scratch)
     if (!number)
         return;
     __builtin_memset(found, 0, sizeof(*found));
-    note_context(scratch, context_read_thread(&scratch->context, found, number));
+    int read = context_read_thread(&scratch->context, found, number);
+    if (read == CONTEXT_NONE)
+        read = context_read_go(&scratch->context, found, number);
+    note_context(scratch, read);
 }
 
 /* Returns 1 when the sample went off as a copy, 0 when it is to be sent, -1 when it is lost. */

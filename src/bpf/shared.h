@@ -163,7 +163,6 @@ struct bpf_sample_context {
     unsigned char trace_id[16]; /* zeros: it is in no span */
     unsigned char span_id[8];
     unsigned long long attributes; /* a hash; 0: none */
-    unsigned long long goroutine;  /* its number; 0: none */
 };
 
 #define BPF_DETAIL_WORDS 3

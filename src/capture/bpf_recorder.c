@@ -13,6 +13,7 @@
 #include "base/file.h"
 #include "base/memory.h"
 #include "capture/bpf/cgroups.h"
+#include "capture/record/requests.h"
 
 #define POLLS_MAX 1025
 /* Samples that may be copied in each BPF_COPY_TURN_NS: all of them at usual rates. */
@@ -805,6 +806,10 @@ int bpf_recorder_read(struct bpf_recorder *bpf, int timeout_ms)
     perf_sampler_deliver(bpf->events, until_ns, take_record, bpf);
     install_changes(bpf, until_ns);
     maintain(bpf);
+    if (monotonic_ns() >= bpf->requests_ns) {
+        bpf->requests_ns = monotonic_ns() + REQUESTS_LOOK_NS;
+        requests_look(bpf->recorder, &bpf->recorder->interpreters.reader, monotonic_ns());
+    }
     for (size_t i = 0; i < bpf->collector_count; i++)
         if (bpf->collectors[i].kind->turn && !bpf->collectors[i].off)
             bpf->collectors[i].kind->turn(bpf->collectors[i].state, monotonic_ns());
@@ -813,6 +818,7 @@ int bpf_recorder_read(struct bpf_recorder *bpf, int timeout_ms)
 
 void bpf_recorder_settle(struct bpf_recorder *bpf)
 {
+    requests_look(bpf->recorder, &bpf->recorder->interpreters.reader, monotonic_ns());
     for (size_t i = 0; i < bpf->collector_count; i++)
         if (bpf->collectors[i].kind->look)
             bpf->collectors[i].kind->look(bpf->collectors[i].state);

@@ -44,6 +44,7 @@ struct bpf_recorder {
     struct bpf_sampler *sampler;
     struct perf_sampler *events; /* of processes */
     uint64_t collected_ns; /* those that happened until then have been taken from the kernel */
+    int64_t requests_ns;   /* when to read counters of requests again */
     uint64_t taken_ns;     /* the time of the last sample that was read */
     struct installer installer;
     struct long_stacks long_stacks;

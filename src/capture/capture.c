@@ -633,6 +633,14 @@ size_t capture_losses(const struct capture *capture, struct capture_loss *losses
         for (size_t i = 0; i < bpf->collector_count; i++)
             if (bpf->collectors[i].kind->losses)
                 bpf->collectors[i].kind->losses(bpf->collectors[i].state, losses, &count);
+        note_loss(losses, &count, "contexts_torn",
+                  "samples without their context: it was being written",
+                  counters[BPF_COUNT_CONTEXT_TORN]);
+        note_loss(losses, &count, "contexts_unread",
+                  "samples without their context: it is not valid, or can't be read",
+                  counters[BPF_COUNT_CONTEXT_UNREAD]);
+        note_loss(losses, &count, "contexts_full", "processes whose contexts are not read",
+                  capture->recorder.contexts.places_full);
         note_loss(losses, &count, "left_out",
                   "samples of excluded processes, which were not the busiest",
                   counters[BPF_COUNT_LEFT_OUT]);

@@ -198,6 +198,7 @@ bool elf_data_symbol(struct elf_file *file, uint64_t address, char ret_name[ELF_
 struct elf_variable {
     const char *name;              /* at most ELF_DATA_NAME_BYTES */
     uint64_t bytes_min, bytes_max; /* only variables of such a size are looked at */
+    bool is_thread_local;          /* its address is an offset in the file's block of each thread */
     bool found;
     uint64_t address, size_bytes;
 };

@@ -23,11 +23,13 @@ static size_t look_at(struct elf_file *file, const struct elf_section *strings,
                       const Elf64_Sym *symbol, struct elf_variable *wanted, size_t count,
                       size_t *names)
 {
-    if (ELF64_ST_TYPE(symbol->st_info) != STT_OBJECT || symbol->st_shndx == SHN_UNDEF)
+    unsigned type = ELF64_ST_TYPE(symbol->st_info);
+    if ((type != STT_OBJECT && type != STT_TLS) || symbol->st_shndx == SHN_UNDEF)
         return 0;
     for (size_t i = 0; i < count; i++) {
-        if (wanted[i].found || symbol->st_size < wanted[i].bytes_min ||
-            symbol->st_size > wanted[i].bytes_max || !*names)
+        if (wanted[i].found || wanted[i].is_thread_local != (type == STT_TLS) ||
+            symbol->st_size < wanted[i].bytes_min || symbol->st_size > wanted[i].bytes_max ||
+            !*names)
             continue;
         --*names;
         if (!has_name(file, strings, symbol->st_name, wanted[i].name))

@@ -29,3 +29,11 @@ done
 # Waits have them, too.
 "$ASSAY" record -q -m wall -F 499 -o wall.otlp -- ./spans-descriptor 4 40 8000 >truth
 check "ids of wall time" python3 "$capture/spans.py" wall.otlp 50 wall <truth
+
+# Python, by the wrapper; and what it counts.
+export LIBASSAY_LIBRARY=$PWD/libdescriptor.so
+PYTHONPATH=$ROOT/sdk/python/src "$ASSAY" record -F 499 -o python.otlp -- \
+    python3 "$subjects/spans.py" 2 40 8000 >truth 2>said || cat said
+check "ids of Python's threads" python3 "$capture/spans.py" python.otlp 100 <truth
+"$ASSAY" report -t requests python.otlp >requests.txt
+check "its requests" grep -E 'GET /user/\{id\}' requests.txt

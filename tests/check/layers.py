@@ -44,7 +44,7 @@ USES = {
     "context": "base bpf elf io runtime",
     "runtime/hotspot": "arch/x86_64 base bpf elf elf/unwind runtime",
     "runtime/v8": "base bpf elf runtime",
-    "runtime/go": "base elf runtime",
+    "runtime/go": "base bpf elf runtime",
     "runtime/php": "base bpf elf runtime",
     "runtime/python": "base bpf elf runtime",
     "runtime/ruby": "base bpf elf runtime",

@@ -61,6 +61,7 @@ void contexts_share(struct process_contexts *child, const struct process_context
 void contexts_leave(struct process_contexts *contexts)
 {
     unref(contexts->threads);
+    free(contexts->requests);
     if (contexts->published) {
         process_context_release(contexts->published);
         free(contexts->published);
@@ -114,13 +115,25 @@ static const struct mapping *find_variable(const struct process *process)
     return found;
 }
 
+static const struct mapping *find_go(const struct process *process)
+{
+    for (size_t i = 0; i < process->count; i++)
+        if (process->mappings[i].module && process->mappings[i].module->go_labels)
+            return &process->mappings[i];
+    return NULL;
+}
+
 /* False: not yet. */
 static bool attach(struct process *process, struct runtime_reader *reader,
                    struct bpf_context *ret_context)
 {
     const struct process_context *published = process->contexts.published;
-    const struct mapping *mapping = find_variable(process);
+    const struct mapping *mapping = find_variable(process), *go = find_go(process);
     *ret_context = (struct bpf_context){0};
+    if (go) {
+        ret_context->go = *go->module->go_labels;
+        ret_context->kinds = 1u << BPF_CONTEXT_GO;
+    }
     if (published && published->schema == PROCESS_SCHEMA_UNKNOWN)
         return true;
     if (!mapping)
@@ -129,7 +142,7 @@ static bool attach(struct process *process, struct runtime_reader *reader,
     if (!thread_variable_attach(mapping->module->thread_variable, mapping->bias, runs_musl(process),
                                 &memory, &ret_context->thread))
         return false;
-    ret_context->kinds = 1u << BPF_CONTEXT_THREAD;
+    ret_context->kinds |= 1u << BPF_CONTEXT_THREAD;
     return true;
 }
 
@@ -289,35 +302,62 @@ static size_t add_attribute(struct context_attribute *attributes, size_t count, 
     return count + 1;
 }
 
-size_t contexts_attributes(struct contexts *contexts, const struct process *process, uint64_t hash,
-                           char text[CONTEXT_TEXT_BYTES],
-                           struct context_attribute ret_attributes[CONTEXT_ATTRIBUTES_MAX],
-                           bool *ret_unnamed)
+/* {key, length, value}: an entry that isn't whole ends them. */
+static size_t thread_attributes(const struct attribute_set *set,
+                                const struct process_context *published, struct texts *texts,
+                                struct context_attribute *attributes, bool *ret_unnamed)
 {
-    const struct attribute_set *set = find_set(contexts, hash);
-    const struct process_context *published = process->contexts.published;
-    struct texts texts = {.text = text};
     size_t count = 0;
-    *ret_unnamed = false;
-    if (!set) {
-        contexts->unknown_sets++;
-        return 0;
-    }
-    /* {key, length, value}: an entry that isn't whole ends them. */
-    for (size_t at = 0; at + 2 <= set->length && set->source == BPF_CONTEXT_THREAD;) {
+    for (size_t at = 0; at + 2 <= set->length;) {
         size_t key = set->bytes[at], length = set->bytes[at + 1];
         if (at + 2 + length > set->length)
             break;
         if (!published || key >= published->key_count) {
             *ret_unnamed = true;
         } else if (*published->keys[key]) {
-            const char *value = add_text(&texts, set->bytes + at + 2, length);
+            const char *value = add_text(texts, set->bytes + at + 2, length);
             if (value)
-                count = add_attribute(ret_attributes, count, published->keys[key], value);
+                count = add_attribute(attributes, count, published->keys[key], value);
         }
         at += 2 + length;
     }
     return count;
+}
+
+/* {length of the name, length of the value, name, value}. */
+static size_t go_attributes(const struct attribute_set *set, struct texts *texts,
+                            struct context_attribute *attributes)
+{
+    size_t count = 0;
+    for (size_t at = 0; at + 2 <= set->length;) {
+        size_t name_bytes = set->bytes[at], value_bytes = set->bytes[at + 1];
+        const uint8_t *text = set->bytes + at + 2;
+        at += 2 + name_bytes + value_bytes;
+        if (at > set->length)
+            break;
+        const char *name = add_text(texts, text, name_bytes);
+        const char *value = name ? add_text(texts, text + name_bytes, value_bytes) : NULL;
+        if (value)
+            count = add_attribute(attributes, count, name, value);
+    }
+    return count;
+}
+
+size_t contexts_attributes(struct contexts *contexts, const struct process *process, uint64_t hash,
+                           char text[CONTEXT_TEXT_BYTES],
+                           struct context_attribute ret_attributes[CONTEXT_ATTRIBUTES_MAX],
+                           bool *ret_unnamed)
+{
+    const struct attribute_set *set = find_set(contexts, hash);
+    struct texts texts = {.text = text};
+    *ret_unnamed = false;
+    if (!set) {
+        contexts->unknown_sets++;
+        return 0;
+    }
+    if (set->source == BPF_CONTEXT_GO)
+        return go_attributes(set, &texts, ret_attributes);
+    return thread_attributes(set, process->contexts.published, &texts, ret_attributes, ret_unnamed);
 }
 
 void contexts_clear_attributes(struct contexts *contexts)

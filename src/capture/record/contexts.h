@@ -32,6 +32,7 @@ struct process_contexts {
     uint64_t published_at;             /* the address of its header; 0: not known */
     int64_t published_next_ns;
     unsigned published_looks;
+    struct request_counts *requests; /* requests.c; NULL: none were read */
 };
 
 /* Attributes, as they were sent. */

@@ -50,6 +50,7 @@ static void module_free(struct module *module)
     free(module->ruby);
     free(module->go);
     free(module->thread_variable);
+    free(module->go_labels);
     free(module->path);
     free(module->build_id);
     free(module);
@@ -129,6 +130,15 @@ static void find_thread_variable(struct module *module, struct elf_file *file)
     *module->thread_variable = variable;
 }
 
+static void find_go_labels(struct module *module, struct elf_file *file)
+{
+    struct bpf_go go;
+    if (module->is_vdso || !go_labels_find(file, &go))
+        return;
+    module->go_labels = memory_alloc(sizeof(go));
+    *module->go_labels = go;
+}
+
 static void find_interpreter(struct module *module, struct elf_file *file)
 {
     struct python_binary python;
@@ -193,6 +203,7 @@ static void load(struct modules *modules, struct module *module, int fd, const s
     read_identity(module, &file);
     find_interpreter(module, &file);
     find_thread_variable(module, &file);
+    find_go_labels(module, &file);
     keep_headers(&file, &module->headers);
     file.fd = -1; /* stays open, as the module's */
     elf_release(&file);

@@ -14,6 +14,7 @@
 #include "elf/unwind/rows.h"
 #include "runtime/frames.h"
 #include "runtime/go/binary.h"
+#include "runtime/go/labels.h"
 #include "runtime/hotspot/binary.h"
 #include "runtime/php/binary.h"
 #include "runtime/python/binary.h"
@@ -55,7 +56,8 @@ struct module {
     struct v8_binary *v8;
     struct php_binary *php;
     struct ruby_binary *ruby;
-    struct go_binary *go;                    /* the program, if it is written in Go */
+    struct go_binary *go;     /* the program, if it is written in Go */
+    struct bpf_go *go_labels; /* labels of goroutines, if it is a Go program that can have them */
     struct thread_variable *thread_variable; /* with contexts of threads; NULL: it has none */
     enum runtime_frame frame_kind;           /* what its frames are */
 

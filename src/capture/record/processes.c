@@ -254,6 +254,7 @@ void processes_start(struct processes *processes, uint32_t pid, const struct pro
     process->interpreter = interpreter_ref(parent->interpreter);
     contexts_share(&process->contexts, &parent->contexts);
     process->parent = parent->number ? parent->number : parent->parent;
+    process->began_here = true;
     process->ancestors[0] = parent->pid;
     memcpy(process->ancestors + 1, parent->ancestors,
            sizeof(process->ancestors) - sizeof(process->ancestors[0]));
@@ -358,6 +359,7 @@ void process_execute(struct processes *processes, struct process *process, uint6
     process->first_list = 0;
     process->program = NULL;
     process->parent = process->number ? process->number : process->parent;
+    process->began_here = true;
     process->number = 0;
     process->labels_epoch = 0;
 }

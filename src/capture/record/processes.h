@@ -56,6 +56,7 @@ struct process {
     int64_t interpreter_next_ns;      /* when to look for it again, */
     unsigned interpreter_looks;       /* after so many times */
     struct process_contexts contexts; /* of its threads */
+    bool began_here;                  /* its program began while somebody looked */
     uint64_t mapped;                  /* counts changes of its mappings */
     /* For the owner of the table: what the kernel knows of its mappings, */
     struct pool_list *list;
@@ -102,8 +103,8 @@ struct processes {
     struct processes_limits limits; /* all 0: MAPPINGS_MAX is all there is */
     struct shares mappings, lookups, searches;
     int64_t lookups_ns, searches_ns; /* since when `lookups` and `searches` count */
-    int64_t tidied_ns;  /* when users who hold nothing were forgotten */
-    uint64_t postponed; /* times that /proc was not asked, to save CPU time */
+    int64_t tidied_ns;               /* when users who hold nothing were forgotten */
+    uint64_t postponed;              /* times that /proc was not asked, to save CPU time */
     /* Where users are noted whose mappings were refused, once in a while; may be NULL. */
     struct excess_list *excess;
     int64_t excess_ns; /* when one was, last */
@@ -144,9 +145,9 @@ const char *processes_thread_name(const struct processes *processes, const struc
 #define PROCESSES_LEARN_MAX 8192
 void processes_learn(struct processes *processes, const pid_t *pids, size_t count, bool all);
 
-/* Whether somebody may read /proc to find something in the process that samples don't need. Its user's
- * share of that is smaller than that of catching up, and apart from it. Afterwards one says how much
- * CPU time it took. */
+/* Whether somebody may read /proc to find something in the process that samples don't need. Its
+ * user's share of that is smaller than that of catching up, and apart from it. Afterwards one says
+ * how much CPU time it took. */
 bool processes_may_search(struct processes *processes, struct process *process, int64_t now_ns);
 void processes_searched(struct processes *processes, struct process *process, int64_t took_ns);
 

@@ -534,7 +534,16 @@ static uint32_t process_labels(struct recorder *recorder, const struct recorder_
         process->number = ++recorder->numbers;
     const char *runtime, *version;
     interpreters_describe(process, &runtime, &version);
+    struct capture_attribute attributes[PROCESS_CONTEXT_ATTRIBUTES_MAX];
+    const struct process_context *published = process->contexts.published;
+    size_t count = published ? published->attribute_count : 0;
+    for (size_t i = 0; i < count; i++)
+        attributes[i] = (struct capture_attribute){published->attributes[i].key,
+                                                   published->attributes[i].value};
     struct capture_process described = {
+        .published = published ? published->published_ns : 0,
+        .attributes = attributes,
+        .attribute_count = count,
         .pid = process->pid,
         .number = process->number,
         .parent = process->parent,

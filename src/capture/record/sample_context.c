@@ -36,7 +36,8 @@ void sample_context_of(struct recorder *recorder, struct process *process,
     struct sample_context *context = ret_context;
     context->link = 0;
     context->label_count = 0;
-    if (!is_none(read->trace_id, sizeof(read->trace_id))) {
+    if (!is_none(read->trace_id, sizeof(read->trace_id)) ||
+        !is_none(read->span_id, sizeof(read->span_id))) {
         struct profile_link link;
         memcpy(link.trace_id, read->trace_id, sizeof(link.trace_id));
         memcpy(link.span_id, read->span_id, sizeof(link.span_id));

@@ -47,6 +47,11 @@ struct capture_cost {
     uint64_t run_ns, runs; /* of its BPF programs, while the kernel measures */
 };
 
+/* What a process publishes about its resource: "service.name". */
+struct capture_attribute {
+    const char *key, *value;
+};
+
 /* A process as whoever labels its samples sees it. It may have ended by then. */
 struct capture_process {
     uint32_t pid;
@@ -57,6 +62,9 @@ struct capture_process {
     const char *build_id; /* that file's, or "" */
     const char *runtime;  /* "python", or "" */
     const char *runtime_version; /* "3.11.2", or "" */
+    uint64_t published;          /* another with each change of what it publishes; 0: nothing */
+    const struct capture_attribute *attributes;
+    size_t attribute_count;
 };
 
 /* The label set in `profile` of a process's samples, or CAPTURE_UNWANTED; asked for once per
@@ -92,7 +100,7 @@ struct capture_stats {
 };
 
 /* A reason why something is missing, and how often. */
-#define CAPTURE_LOSSES_MAX 24
+#define CAPTURE_LOSSES_MAX 32
 struct capture_loss {
     const char *reason; /* "ring_full": for metrics */
     const char *what;   /* "samples that found the ring buffer full" */
