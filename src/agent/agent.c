@@ -144,6 +144,7 @@ static int tick(struct agent *agent, int64_t now_ns, struct error *error)
     }
     stats->targets = agent->targets.count;
     stats->targets_dropped = agent->targets.dropped;
+    stats->pod_containers = pods_count(agent->targets.pods);
     update_excess(agent);
     pthread_mutex_unlock(&agent->lock);
     agent->ticked_ns = now_ns;
@@ -402,8 +403,15 @@ int agent_start(struct agent_settings *settings, struct agent **ret_agent, struc
     /* Threads have what the one has that starts them. */
     if (!r && settings->confine)
         r = privilege_drop(settings->user, settings->data, error);
-    if (!r && settings->kubelet)
-        r = pods_start(settings->kubelet, &agent->targets.pods, error);
+    if (!r && (settings->kubelet || settings->api_server || settings->kubelet_read_only))
+        r = pods_start(&(struct pods_options){.kubelet = settings->kubelet,
+                                              .api_server = settings->api_server,
+                                              .read_only = settings->kubelet_read_only,
+                                              .node = settings->node,
+                                              .token_file = settings->pods_token_file,
+                                              .ca_file = settings->pods_ca_file,
+                                              .insecure = settings->pods_insecure},
+                       &agent->targets.pods, error);
     if (!r)
         r = watchdog_start(settings->watchdog_ns, &agent->watchdog, error);
     if (!r)

@@ -44,6 +44,7 @@ struct agent_stats {
     bool paused;
     int64_t rest_ns; /* in which nothing was sampled, since the guard wanted so */
     uint64_t targets, targets_dropped;
+    uint64_t pod_containers;  /* on the list of pods */
     uint64_t windows;         /* that were handed over */
     uint64_t windows_dropped; /* because the last ones were not done yet, or could not be kept */
     int64_t encode_cpu_ns;    /* that making requests took */

@@ -70,6 +70,8 @@ static size_t list_numbers(const struct status *status, struct number *numbers)
          share(whole, capture->walks)},
         {"processes", "processes", "Tracked processes.", true, (double)capture->tracked},
         {"targets", "targets", "Processes with recent samples.", true, (double)agent->targets},
+        {"pod_containers", "pod_containers", "Containers on the list of pods.", true,
+         (double)agent->pod_containers},
         {"targets_dropped", "targets_dropped_total", "Processes dropped by rules.", false,
          (double)agent->targets_dropped},
         {"memory_shortages", "memory_shortages_total",

@@ -31,6 +31,7 @@ void targets_init(struct targets *targets, struct agent_settings *settings)
 {
     *targets = (struct targets){
         .settings = settings, .proc = "/proc", .user_wanted = is_user_wanted(settings)};
+    targets->host_root = "/proc/1/root";
     pod_file_init(&targets->pod_file, settings->pod_labels_file, targets->proc);
 }
 
@@ -174,6 +175,8 @@ bool targets_describe(struct targets *targets, const struct process_facts *facts
     add_all(labels, &facts->environment);
     if (targets->pods && identity->container_id[0])
         pods_label(targets->pods, identity->pod_uid, identity->container_id, labels);
+    if (identity->container_id[0] && !labels_get(labels, "container"))
+        container_label(targets->host_root, identity->container_id, labels);
     if (!facts->kernel)
         pod_file_label(&targets->pod_file, identity->pod_uid, monotonic_ns(), labels);
     set_short(labels, "container", identity->container_id);
@@ -219,6 +222,10 @@ static void look_at(struct targets *targets, const struct capture_process *proce
     facts.runtime_version = process->runtime_version;
     if (facts.gone && parent)
         inherit(&facts, parent);
+    for (size_t i = 0; i < process->attribute_count; i++)
+        environment_attribute(process->attributes[i].key, process->attributes[i].value,
+                              &facts.environment);
+    target->published = process->published;
     target_release(target);
     target->unwanted = !targets_describe(targets, &facts, process->build_id, &labels);
     target->labels = pack(&labels);
@@ -249,7 +256,8 @@ static struct target *get(struct targets *targets, const struct capture_process 
                           int64_t now_ns)
 {
     struct target *target = find(targets, process->number);
-    if (target && now_ns - target->looked_ns < LOOK_AGAIN_NS)
+    if (target && target->published == process->published &&
+        now_ns - target->looked_ns < LOOK_AGAIN_NS)
         return target;
     if (!target) {
         if (targets->count == TARGETS_MAX)

@@ -7,6 +7,7 @@
  */
 #pragma once
 
+#include "agent/identity/containers.h"
 #include "agent/identity/identity.h"
 #include "agent/identity/pod_file.h"
 #include "agent/identity/pods.h"
@@ -24,17 +25,19 @@ struct target {
     char *cgroup;
     char user[64];
     struct cgroup_identity identity;
-    int64_t looked_ns; /* when its labels were made */
-    int64_t used_ns;   /* when its last sample came, nearly */
+    uint64_t published; /* what the process published then */
+    int64_t looked_ns;  /* when its labels were made */
+    int64_t used_ns;    /* when its last sample came, nearly */
 };
 
 #define TARGETS_MAX 8192
 
 struct targets {
     struct agent_settings *settings;
-    const char *proc;  /* "/proc" but in tests */
-    bool user_wanted;  /* by some rule */
-    struct pods *pods; /* NULL: names of pods are unknown */
+    const char *proc;      /* "/proc" but in tests */
+    const char *host_root; /* where the host's files are */
+    bool user_wanted;      /* by some rule */
+    struct pods *pods;     /* NULL: names of pods are unknown */
     struct pod_file pod_file;
     struct target *list;
     size_t count, capacity;

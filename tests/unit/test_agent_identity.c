@@ -5,8 +5,10 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "agent/identity/containers.h"
 #include "agent/identity/identity.h"
 #include "agent/identity/pod_file.h"
+#include "agent/identity/pods.h"
 #include "base/memory.h"
 #include "unit.h"
 
@@ -337,13 +339,126 @@ static void a_pods_file(void **state)
     pod_file_release(&file);
 }
 
+/* ---- lists of pods ---- */
+
+static const char pod_json[] =
+    "{\"kind\":\"PodList\",\"items\":[{\"metadata\":{\"name\":\"web-5f-x\",\"namespace\":\"shop\","
+    "\"uid\":\"u1\",\"labels\":{\"app\":\"web\",\"a.b/c\":\"d\",\"pod-template-hash\":\"5f\"},"
+    "\"ownerReferences\":[{\"kind\":\"Other\",\"name\":\"first\"},"
+    "{\"kind\":\"ReplicaSet\",\"name\":\"web-5f\",\"controller\":true}]},"
+    "\"spec\":{\"nodeName\":\"n1\"},"
+    "\"status\":{\"containerStatuses\":[{\"name\":\"c\",\"containerID\":\"containerd://" ID
+    "\"}]}},"
+    "{\"metadata\":{\"name\":\"bare\",\"uid\":\"u2\"},\"status\":{\"containerStatuses\":"
+    "[{\"name\":\"d\",\"containerID\":\"cri-o://" OTHER_ID "\"},{\"name\":\"waiting\"}]}}]}";
+
+static void lists_pods(void **state)
+{
+    (void)state;
+    struct pod_list pods = {0};
+    struct error error;
+    assert_int_equal(pod_list_read(&pods, pod_json, strlen(pod_json), &error), 0);
+    assert_int_equal(pods.count, 2);
+    const struct pod_container *web = &pods.list[0], *bare = &pods.list[1];
+    assert_string_equal(web->pod, "web-5f-x");
+    assert_string_equal(web->service, "web");
+    assert_string_equal(web->node, "n1");
+    assert_string_equal(web->workload, "web");
+    assert_string_equal(web->workload_kind, "Deployment");
+    assert_string_equal(web->container_id, ID);
+    assert_int_equal(web->label_count, 3);
+    assert_string_equal(pods.labels[web->first_label + 1].name, "__meta_pod_label_a_b_c");
+    assert_string_equal(pods.labels[web->first_label + 1].value, "d");
+    assert_string_equal(bare->container_id, OTHER_ID);
+    assert_string_equal(bare->workload, "");
+    assert_int_equal(bare->label_count, 0);
+    pod_list_release(&pods);
+}
+
+/* Cut and damaged at every byte: an error or some list, and nothing else. */
+static void damaged_lists(void **state)
+{
+    (void)state;
+    _cleanup_free_ char *copy = memory_strdup(pod_json);
+    for (size_t i = 0; i < strlen(pod_json); i++) {
+        struct pod_list pods = {0};
+        struct error error;
+        pod_list_read(&pods, pod_json, i, &error);
+        pod_list_release(&pods);
+        pods = (struct pod_list){0};
+        copy[i] = (char)(copy[i] ^ 1 << i % 7);
+        pod_list_read(&pods, copy, strlen(pod_json), &error);
+        pod_list_release(&pods);
+        copy[i] = pod_json[i];
+    }
+}
+
+/* ---- state files of runtimes ---- */
+
+static void names_of_containers(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *directory, *file, *content, *container, *pod;
+    } files[] = {
+        {"var/lib/docker/containers/" ID, "config.v2.json",
+         "{\"State\":{\"Name\":\"x\"},\"Name\":\"/web-1\"}", "web-1", ""},
+        {"run/containerd/io.containerd.runtime.v2.task/k8s.io/" ID, "config.json",
+         "{\"ociVersion\":\"1\",\"annotations\":{\"io.kubernetes.cri.container-name\":\"c\","
+         "\"io.kubernetes.cri.sandbox-name\":\"p\"}}",
+         "c", "p"},
+        {"run/containers/storage/overlay-containers/" ID "/userdata", "config.json",
+         "{\"annotations\":{\"io.kubernetes.container.name\":\"crio\","
+         "\"io.kubernetes.pod.name\":\"q\"}}",
+         "crio", "q"},
+        {"var/lib/containers/storage/overlay-containers", "containers.json",
+         "[{\"id\":\"" OTHER_ID "\",\"names\":[\"other\"]},5,"
+         "{\"id\":\"" ID "\",\"names\":[\"mine\",\"second\"]}]",
+         "mine", ""},
+        {"var/lib/docker/containers/" ID, "config.v2.json", "{\"Name\":", "", ""},
+        {"var/lib/docker/containers/" ID, "config.v2.json", "[[[{}]]]", "", ""},
+    };
+    for (size_t i = 0; i < ARRAY_LENGTH(files); i++) {
+        char root[] = "/tmp/assay-state-XXXXXX", command[1024], path[1024];
+        assert_non_null(mkdtemp(root));
+        snprintf(command, sizeof(command), "mkdir -p %s/%s", root, files[i].directory);
+        assert_int_equal(system(command), 0);
+        snprintf(path, sizeof(path), "%s/%s/%s", root, files[i].directory, files[i].file);
+        write_text(path, files[i].content);
+        _cleanup_labels_ struct labels labels = {0};
+        assert_int_equal(container_label(root, ID, &labels), files[i].container[0] != '\0');
+        const char *container = labels_get(&labels, "container"), *pod = labels_get(&labels, "pod");
+        assert_string_equal(container ? container : "", files[i].container);
+        assert_string_equal(pod ? pod : "", files[i].pod);
+        snprintf(command, sizeof(command), "rm -r %s", root);
+        assert_int_equal(system(command), 0);
+    }
+}
+
+/* What a process publishes replaces what its environment says. */
+static void published_attributes(void **state)
+{
+    (void)state;
+    struct globs allowed = {0};
+    _cleanup_labels_ struct labels labels = {0};
+    static const char environment[] = "OTEL_SERVICE_NAME=old";
+    environment_identify(environment, sizeof(environment), &allowed, &labels);
+    environment_attribute("service.name", "new", &labels);
+    environment_attribute("service.version", "", &labels);
+    environment_attribute("secret", "x", &labels);
+    assert_string_equal(labels_get(&labels, "service_name"), "new");
+    assert_int_equal(labels.count, 1);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(labels_of_a_pod), cmocka_unit_test(a_pods_file),
-        cmocka_unit_test(each_runtime),    cmocka_unit_test(damaged_cgroups),
-        cmocka_unit_test(path_for_rules),  cmocka_unit_test(environments),
-        cmocka_unit_test(long_values),     cmocka_unit_test(ourselves),
+        cmocka_unit_test(lists_pods),          cmocka_unit_test(damaged_lists),
+        cmocka_unit_test(names_of_containers), cmocka_unit_test(published_attributes),
+        cmocka_unit_test(labels_of_a_pod),     cmocka_unit_test(a_pods_file),
+        cmocka_unit_test(each_runtime),        cmocka_unit_test(damaged_cgroups),
+        cmocka_unit_test(path_for_rules),      cmocka_unit_test(environments),
+        cmocka_unit_test(long_values),         cmocka_unit_test(ourselves),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -46,6 +46,9 @@ const char *cgroup_path(const char *content, size_t length, size_t *ret_length);
 void environment_identify(const char *content, size_t length, const struct globs *allowed,
                           struct labels *labels);
 
+/* An attribute of a resource that the process publishes: it replaces what the environment says. */
+void environment_attribute(const char *key, const char *value, struct labels *labels);
+
 /* ---- a process ---- */
 
 struct process_facts {

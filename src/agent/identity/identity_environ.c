@@ -36,6 +36,13 @@ static const char *label_of(const char *attribute, size_t length)
     return NULL;
 }
 
+void environment_attribute(const char *key, const char *value, struct labels *labels)
+{
+    const char *label = label_of(key, strlen(key));
+    if (label && *value && strlen(value) <= ENVIRONMENT_VALUE_BYTES)
+        labels_set(labels, label, value);
+}
+
 static void trim(const char **text, size_t *length)
 {
     while (*length && isspace((unsigned char)**text))

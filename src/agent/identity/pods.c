@@ -1,193 +1,31 @@
 // SPDX-License-Identifier: Apache-2.0
-// The kubelet's list of pods: see pods.h.
+// Names of pods, kept fresh: see pods.h.
 
 #include "agent/identity/pods.h"
 
+#include <ctype.h>
 #include <pthread.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "base/clock.h"
 #include "base/condition.h"
+#include "base/file.h"
 #include "base/log.h"
 #include "base/memory.h"
 #include "http/client/client.h"
-#include "io/json.h"
 
 #define REFRESH_NS (30 * 1000000000ll)
 #define ANSWER_BYTES_MAX (32u << 20)
+#define TOKEN_BYTES_MAX 65536
 
-/* Names of pod labels for the service, the best first. */
-static const char *const service_labels[] = {"app.kubernetes.io/name", "app", "k8s-app",
-                                             "app.kubernetes.io/component"};
-static const char version_label[] = "app.kubernetes.io/version";
-
-size_t pod_service_rank(const char *key, size_t length)
-{
-    for (size_t i = 0; i < ARRAY_LENGTH(service_labels); i++)
-        if (strlen(service_labels[i]) == length && !memcmp(service_labels[i], key, length))
-            return i;
-    return SIZE_MAX;
-}
-
-bool pod_is_version(const char *key, size_t length)
-{
-    return strlen(version_label) == length && !memcmp(version_label, key, length);
-}
-
-/* ---- the list ---- */
-
-void pod_list_release(struct pod_list *pods)
-{
-    free(pods->list);
-    arena_release(&pods->arena);
-    *pods = (struct pod_list){0};
-}
-
-static const char *keep(struct pod_list *pods, const struct json_string *text)
-{
-    return arena_strndup(&pods->arena, text->data, strnlen(text->data, MIN(text->length, 1024)));
-}
-
-static int read_text(struct json *json, struct pod_list *pods, const char **ret_text)
-{
-    struct json_string text;
-    int r = json_kind(json);
-    if (r != JSON_STRING)
-        return MIN(r, 0);
-    if ((r = json_string(json, &text)) == 0)
-        *ret_text = keep(pods, &text);
-    return r;
-}
-
-static int read_labels(struct json *json, struct pod_list *pods, struct pod_container *pod)
-{
-    struct json_string key;
-    size_t best = SIZE_MAX;
-    int r = json_kind(json);
-    if (r != JSON_OBJECT)
-        return MIN(r, 0);
-    json_object(json);
-    while ((r = json_next_key(json, &key)) > 0) {
-        size_t rank = pod_service_rank(key.data, key.length);
-        if (pod_is_version(key.data, key.length)) {
-            read_text(json, pods, &pod->version);
-        } else if (rank < best) {
-            read_text(json, pods, &pod->service);
-            best = rank;
-        }
-    }
-    return r;
-}
-
-static int read_metadata(struct json *json, struct pod_list *pods, struct pod_container *pod)
-{
-    struct json_string key;
-    int r;
-    json_object(json);
-    while ((r = json_next_key(json, &key)) > 0) {
-        if (json_is(&key, "uid"))
-            read_text(json, pods, &pod->pod_uid);
-        else if (json_is(&key, "name"))
-            read_text(json, pods, &pod->pod);
-        else if (json_is(&key, "namespace"))
-            read_text(json, pods, &pod->namespace);
-        else if (json_is(&key, "labels"))
-            read_labels(json, pods, pod);
-    }
-    return r;
-}
-
-/* "containerd://0123...": what follows the slashes. */
-static const char *id_of(const char *text)
-{
-    const char *at = strstr(text, "://");
-    return at ? at + 3 : text;
-}
-
-static int read_containers(struct json *json, struct pod_list *pods)
-{
-    struct json_string key;
-    int r = json_kind(json);
-    if (r != JSON_ARRAY)
-        return MIN(r, 0);
-    json_array(json);
-    while ((r = json_next_element(json)) > 0) {
-        struct pod_container found = {.container_id = "", .container = ""};
-        json_object(json);
-        while ((r = json_next_key(json, &key)) > 0) {
-            if (json_is(&key, "name"))
-                read_text(json, pods, &found.container);
-            else if (json_is(&key, "containerID"))
-                read_text(json, pods, &found.container_id);
-        }
-        found.container_id = id_of(found.container_id);
-        if (r == 0 && *found.container_id && pods->count < POD_CONTAINERS_MAX) {
-            array_reserve(pods->list, pods->capacity, pods->count + 1);
-            pods->list[pods->count++] = found;
-        }
-    }
-    return r;
-}
-
-static int read_pod(struct json *json, struct pod_list *pods)
-{
-    struct pod_container pod = {
-        .pod_uid = "", .pod = "", .namespace = "", .service = "", .version = ""};
-    struct json_string key, inner;
-    size_t first = pods->count;
-    int r;
-    json_object(json);
-    while ((r = json_next_key(json, &key)) > 0) {
-        if (json_is(&key, "metadata")) {
-            read_metadata(json, pods, &pod);
-        } else if (json_is(&key, "status")) {
-            json_object(json);
-            while ((r = json_next_key(json, &inner)) > 0)
-                if (json_is(&inner, "containerStatuses") ||
-                    json_is(&inner, "initContainerStatuses"))
-                    read_containers(json, pods);
-        }
-    }
-    /* Fields that the containers share may come after them. */
-    for (size_t i = first; i < pods->count; i++) {
-        struct pod_container *container = &pods->list[i];
-        pod.container = container->container;
-        pod.container_id = container->container_id;
-        *container = pod;
-    }
-    return r;
-}
-
-int pod_list_read(struct pod_list *pods, const char *json_text, size_t length, struct error *error)
-{
-    struct source source;
-    struct json_string key;
-    int r =
-        source_open_memory(&source, "the list of pods", json_text, length, ANSWER_BYTES_MAX, error);
-    if (r < 0)
-        return r;
-    struct json json;
-    json_init(&json, &source, error);
-    json_object(&json);
-    while ((r = json_next_key(&json, &key)) > 0)
-        if (json_is(&key, "items") && json_kind(&json) == JSON_ARRAY) {
-            json_array(&json);
-            while ((r = json_next_element(&json)) > 0)
-                read_pod(&json, pods);
-        }
-    if (r >= 0)
-        r = json_end(&json);
-    json_release(&json);
-    source_release(&source);
-    return MIN(r, 0);
-}
-
-/* ---- keeping it fresh ---- */
+enum { FROM_KUBELET, FROM_API_SERVER, FROM_READ_ONLY, SOURCES };
 
 struct pods {
     struct http_client *client;
-    char *url;
+    char *urls[SOURCES]; /* NULL: not to be asked */
+    char *token_file;
     pthread_t thread;
     bool started;
     pthread_mutex_t lock; /* over what follows */
@@ -196,20 +34,58 @@ struct pods {
     struct pod_list pods;
 };
 
-static int refresh(struct pods *pods, struct error *error)
+/* The token changes while the agent runs: it is read each time. Plain HTTP never gets it. */
+static int add_token(const struct pods *pods, const char *url, struct buffer *header,
+                     struct http_call *call, struct error *error)
 {
-    struct http_call call = {.url = pods->url};
+    static const char *list[1];
+    _cleanup_buffer_ struct buffer token = {0};
+    if (!pods->token_file || strncmp(url, "https://", 8) != 0)
+        return 0;
+    int r = file_read(pods->token_file, TOKEN_BYTES_MAX, &token, error);
+    if (r < 0)
+        return r;
+    while (token.length && isspace((unsigned char)token.data[token.length - 1]))
+        token.length--;
+    buffer_printf(header, "Authorization: Bearer %.*s", (int)token.length, token.data);
+    buffer_text(header);
+    list[0] = header->data;
+    call->headers = list;
+    call->header_count = 1;
+    return 0;
+}
+
+static int ask(struct pods *pods, const char *url, struct pod_list *fresh, struct error *error)
+{
+    struct http_call call = {.url = url};
     _cleanup_http_reply_ struct http_reply reply = {0};
-    struct pod_list fresh = {0};
-    int r = http_client_call(pods->client, &call, &reply, error);
+    _cleanup_buffer_ struct buffer header = {0};
+    int r = add_token(pods, url, &header, &call, error);
+    if (!r)
+        r = http_client_call(pods->client, &call, &reply, error);
     if (!r && reply.status != 200)
         r = http_reply_error(&call, &reply, error);
     if (!r)
-        r = pod_list_read(&fresh, reply.body.data, reply.body.length, error);
-    if (r < 0) {
-        pod_list_release(&fresh);
-        return r;
+        r = pod_list_read(fresh, reply.body.data, reply.body.length, error);
+    if (r < 0)
+        pod_list_release(fresh);
+    return r;
+}
+
+/* The first source that answers counts; the error is that of the first. */
+static int refresh(struct pods *pods, struct error *error)
+{
+    struct pod_list fresh = {0};
+    int r = -ENOENT, first = 0;
+    for (size_t i = 0; i < SOURCES && r < 0 && r != -ECANCELED; i++) {
+        struct error other = {0};
+        if (!pods->urls[i])
+            continue;
+        r = ask(pods, pods->urls[i], &fresh, first ? &other : error);
+        first = first ? first : r;
     }
+    if (r < 0)
+        return r;
     pthread_mutex_lock(&pods->lock);
     struct pod_list stale = pods->pods;
     pods->pods = fresh;
@@ -244,18 +120,37 @@ static void *run(void *argument)
     return NULL;
 }
 
-int pods_start(const char *url, struct pods **ret_pods, struct error *error)
+static char *join(const char *url, const char *path, const char *node)
+{
+    struct buffer text = {0};
+    size_t length = url ? strlen(url) : 0;
+    if (!url)
+        return NULL;
+    while (length && url[length - 1] == '/')
+        length--;
+    buffer_printf(&text, "%.*s%s%s", (int)length, url, path, node);
+    buffer_text(&text);
+    return text.data;
+}
+
+int pods_start(const struct pods_options *options, struct pods **ret_pods, struct error *error)
 {
     struct pods *pods = memory_zalloc(1, sizeof(*pods));
-    struct buffer text = {0};
+    char host[256] = "";
     pthread_mutex_init(&pods->lock, NULL);
     pthread_cond_init(&pods->changed, NULL);
-    buffer_printf(&text, "%s/pods", url);
-    buffer_text(&text);
-    pods->url = text.data;
-    int r = http_client_new(
-        &(struct http_client_options){.answer_limit_bytes = ANSWER_BYTES_MAX, .timeout_ms = 10000},
-        &pods->client, error);
+    gethostname(host, sizeof(host) - 1);
+    pods->urls[FROM_KUBELET] = join(options->kubelet, "/pods", "");
+    pods->urls[FROM_API_SERVER] =
+        join(options->api_server, "/api/v1/pods?fieldSelector=spec.nodeName%3D",
+             options->node ? options->node : host);
+    pods->urls[FROM_READ_ONLY] = join(options->read_only, "/pods", "");
+    pods->token_file = options->token_file ? memory_strdup(options->token_file) : NULL;
+    int r = http_client_new(&(struct http_client_options){.answer_limit_bytes = ANSWER_BYTES_MAX,
+                                                          .timeout_ms = 10000,
+                                                          .ca_file = options->ca_file,
+                                                          .insecure = options->insecure},
+                            &pods->client, error);
     if (!r && (r = -pthread_create(&pods->thread, NULL, run, pods)))
         r = error_set_errno(error, r, "Failed to start a thread");
     pods->started = !r;
@@ -283,8 +178,20 @@ void pods_stop(struct pods *pods)
     pod_list_release(&pods->pods);
     pthread_mutex_destroy(&pods->lock);
     pthread_cond_destroy(&pods->changed);
-    free(pods->url);
+    for (size_t i = 0; i < SOURCES; i++)
+        free(pods->urls[i]);
+    free(pods->token_file);
     free(pods);
+}
+
+size_t pods_count(struct pods *pods)
+{
+    if (!pods)
+        return 0;
+    pthread_mutex_lock(&pods->lock);
+    size_t count = pods->pods.count;
+    pthread_mutex_unlock(&pods->lock);
+    return count;
 }
 
 static void set_default(struct labels *labels, const char *name, const char *value)
@@ -311,6 +218,13 @@ bool pods_label(struct pods *pods, const char *pod_uid, const char *container_id
         set_default(labels, LABEL_SERVICE_NAME,
                     *found->service ? found->service : found->container);
         set_default(labels, "version", found->version);
+        set_default(labels, "node", found->node);
+        set_default(labels, "workload", found->workload);
+        set_default(labels, "workload_kind", found->workload_kind);
+        for (size_t i = 0; i < found->label_count; i++) {
+            const struct pod_label *label = &pods->pods.labels[found->first_label + i];
+            labels_set(labels, label->name, label->value);
+        }
     }
     pthread_mutex_unlock(&pods->lock);
     return found;

@@ -32,10 +32,15 @@ static void match_release(struct target_match *match)
 
 void agent_settings_release(struct agent_settings *settings)
 {
-    char *texts[] = {
-        settings->server_url, settings->token_file, settings->ca_file, settings->certificate_file,
-        settings->key_file,   settings->data,       settings->proxy,   settings->status,
-        settings->kubelet,    settings->off_file,   settings->user,    settings->pod_labels_file};
+    char *texts[] = {settings->server_url,  settings->token_file,
+                     settings->ca_file,     settings->certificate_file,
+                     settings->key_file,    settings->data,
+                     settings->proxy,       settings->status,
+                     settings->kubelet,     settings->off_file,
+                     settings->user,        settings->pod_labels_file,
+                     settings->api_server,  settings->kubelet_read_only,
+                     settings->node,        settings->pods_token_file,
+                     settings->pods_ca_file};
     for (size_t i = 0; i < ARRAY_LENGTH(texts); i++)
         free(texts[i]);
     labels_release(&settings->external_labels);
@@ -219,6 +224,12 @@ static void read_kubernetes(struct agent_settings *settings, struct settings *to
     struct settings section;
     settings_open(&section, top->problems, settings_map(top, "kubernetes"), "kubernetes");
     read_text(&section, "kubelet", &settings->kubelet);
+    read_text(&section, "api_server", &settings->api_server);
+    read_text(&section, "read_only", &settings->kubelet_read_only);
+    read_text(&section, "node", &settings->node);
+    read_text(&section, "token_file", &settings->pods_token_file);
+    read_text(&section, "ca_file", &settings->pods_ca_file);
+    settings_bool(&section, "insecure_skip_verify", &settings->pods_insecure);
     read_text(&section, "labels_file", &settings->pod_labels_file);
     settings_close(&section);
 }

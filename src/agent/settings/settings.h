@@ -44,9 +44,12 @@ struct agent_settings {
     char *token_file, *ca_file, *certificate_file, *key_file;
     char *proxy;           /* NULL: no proxy, also if the environment has one */
     char *pod_labels_file; /* of a downward volume, of the agent's own pod; NULL: none */
-    char *kubelet;         /* URL of its read-only port; NULL: pods have ids only */
-    char *data;            /* directory of the spool */
-    char *status;          /* where to listen: "unix:PATH"; "" for nowhere */
+    /* Where names of pods come from: see struct pods_options. All URLs NULL: pods have ids only. */
+    char *kubelet, *api_server, *kubelet_read_only, *node;
+    char *pods_token_file, *pods_ca_file;
+    bool pods_insecure;
+    char *data;   /* directory of the spool */
+    char *status; /* where to listen: "unix:PATH"; "" for nowhere */
 
     uint64_t rate_hz;
     bool wall;             /* wall-clock time by state, where the kernel can measure it */
