@@ -16,6 +16,7 @@ import (
 	"sync"
 	"syscall"
 	"time"
+	"unsafe"
 )
 
 var routes = []string{"/cart", "/user/{id}", "/"}
@@ -41,12 +42,12 @@ func work(i int, micros int, free bool) {
 		return
 	}
 	used := func() int64 {
-		var usage syscall.Rusage
-		syscall.Getrusage(1, &usage) // RUSAGE_THREAD
-		return usage.Utime.Nano() + usage.Stime.Nano()
+		var now syscall.Timespec
+		syscall.RawSyscall(syscall.SYS_CLOCK_GETTIME, 3, uintptr(unsafe.Pointer(&now)), 0) // CLOCK_THREAD_CPUTIME_ID
+		return now.Nano()
 	}
 	for until := used() + int64(micros)*1000; used() < until; {
-		sink[i] += spin(2000)
+		sink[i] += spin(10000)
 	}
 }
 
