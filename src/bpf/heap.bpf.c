@@ -101,12 +101,21 @@ static __always_inline int is_excess(struct bpf_heap_process *process, __u64 now
     return is_beyond(&state->turn_ns, &state->events, now_ns, limit * BPF_HEAP_TOTAL_TIMES);
 }
 
+static __always_inline int is_wanted(__u32 pid)
+{
+    const struct bpf_heap_state *state = table(&heap_state);
+    return !state || !state->targets_only || is_target(pid);
+}
+
 SEC("uprobe")
 int assay_alloc(void *ctx)
 {
     const struct bpf_heap_place *place = place_of(ctx);
     __u64 now_ns = bpf_ktime_get_ns(), program = process_started();
-    struct bpf_heap_process *process = process_of(bpf_get_current_pid_tgid() >> 32);
+    __u32 pid = bpf_get_current_pid_tgid() >> 32;
+    if (!is_wanted(pid))
+        return 0;
+    struct bpf_heap_process *process = process_of(pid);
     if (!place || !process || is_over(now_ns) || process->unwanted == program)
         return 0;
     if (is_excess(process, now_ns, 1)) {
@@ -138,6 +147,8 @@ int assay_free(void *ctx)
     const struct bpf_heap_place *place = place_of(ctx);
     __u64 registers[UNWIND_REGISTERS];
     __u32 pid = bpf_get_current_pid_tgid() >> 32;
+    if (!is_wanted(pid))
+        return 0;
     struct bpf_heap_process *process = process_of(pid);
     if (!place || !process || process->unwanted == process_started())
         return 0;

@@ -48,7 +48,8 @@ struct bpf_heap_state {
     unsigned long long turn_ns; /* which began then */
     unsigned long long refused; /* allocations beyond that */
     unsigned long long
-        lost_frees; /* releases beyond four times that, or without room in the ring */
+        lost_frees;            /* releases beyond four times that, or without room in the ring */
+    unsigned int targets_only; /* the probes are in processes that nobody asked for, too */
 };
 
 /* A sample is an allocation: `id` is its address, `value` what it stands for, detail[0] its size,

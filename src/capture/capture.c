@@ -200,8 +200,12 @@ static int start_any(struct capture *capture, const struct capture_options *opti
                      struct error *error)
 {
     struct error ignored = {0};
-    if (options->preload)
-        return start(capture, CAPTURE_PRELOAD, options, error);
+    if (options->preload) {
+        bool tries = options->backend == CAPTURE_ANY || options->backend == CAPTURE_BPF;
+        return tries && !start(capture, CAPTURE_BPF, options, &ignored)
+                   ? 0
+                   : start(capture, CAPTURE_PRELOAD, options, error);
+    }
     int r = start(capture, CAPTURE_BPF, options, error);
     if (!r || options->cgroup ||
         options->modes & ~options->optional_modes & ~(CAPTURE_CPU | CAPTURE_EVENTS))
@@ -575,7 +579,8 @@ struct capture_stats capture_stats(const struct capture *capture)
     if (capture->backend == CAPTURE_BPF) {
         uint64_t counters[BPF_COUNTERS];
         bpf_sampler_counters(capture->bpf.sampler, counters);
-        stats.lost = counters[BPF_COUNT_RING_FULL] + counters[BPF_COUNT_STACK_LOST];
+        stats.lost = counters[BPF_COUNT_RING_FULL] + counters[BPF_COUNT_STACK_LOST] +
+                     counters[BPF_COUNT_NESTED];
         stats.copies = counters[BPF_COUNT_COPIES];
         stats.bpf_ns = bpf_ns(capture);
         stats.checked = capture->bpf.checked;

@@ -46,8 +46,8 @@ struct capture_options {
     struct capture_limits limits;
     struct capture_collect collect;
     unsigned optional_modes; /* of them, those that may be missing: capture_shortcoming says why */
-    struct heap_preload *preload; /* CAPTURE_HEAP of the command that runs under it; it outlives
-                                     the capture */
+    struct heap_preload *preload; /* CAPTURE_HEAP of the command that runs under it, which needs
+                                     its ring unless BPF works; it outlives the capture */
     bool interpreter_frames;      /* native frames of interpreters are kept */
     bool check;                   /* BPF: walks are repeated in user space and compared */
 };

@@ -9,6 +9,7 @@
 
 #include "base/memory.h"
 #include "profile/idle.h"
+#include "profile/shared.h"
 
 #define SLEEP_SHARE 0.1 /* of busy time: below, timers are not what matters */
 /* Goroutines that wait for each other wait for what one of them does, and many only wait for work:
@@ -110,22 +111,6 @@ static bool is_unlocker(const char *name)
     return false;
 }
 
-/* Code that everybody shares: the kernel's and the C library's. */
-static bool is_shared(const struct profile *profile, uint32_t node)
-{
-    static const char *const files[] = {
-        "[kernel",   "libc.",   "libc-",   "libpthread", "ld-",    "[vdso", /* of all programs */
-        "libpython", "python3", "libruby", "ruby",       "libjvm",          /* of runtimes */
-    };
-    const struct profile_frame *frame = &profile->frames[profile->nodes[node].frame];
-    const char *path = profile_text(profile, profile->mappings[frame->mapping].file);
-    const char *file = strrchr(path, '/') ? strrchr(path, '/') + 1 : path;
-    for (size_t i = 0; i < ARRAY_LENGTH(files); i++)
-        if (!strncmp(file, files[i], strlen(files[i])))
-            return true;
-    return false;
-}
-
 /* Functions in which threads wait for locks: the waiter is their caller. */
 static const char *const lockers[] = {
     "futex",         "lll_",           "_lock",           "lock_slow",
@@ -157,7 +142,7 @@ static uint32_t holder_of(const struct profile *profile, uint32_t node, bool mar
             continue;
         if (!found)
             found = function;
-        if (!own && !is_shared(profile, node))
+        if (!own && !shared_code(profile, node))
             own = function;
     }
     return marked ? 0 : own ? own : found;
@@ -200,7 +185,7 @@ static uint32_t waiter_of(const struct profile *profile, uint32_t node)
             continue;
         if (!found)
             found = function;
-        if (!own && !is_shared(profile, waiter))
+        if (!own && !shared_code(profile, waiter))
             own = function;
     }
     return own ? own : found;

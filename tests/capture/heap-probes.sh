@@ -15,15 +15,8 @@ for case in sizes chains threads moments; do
     "$ASSAY" record --mode heap -p "$subject" -o heap.pb.gz 2>said &
     recorder=$!
     started+=("$recorder")
-    # The library's semaphore is not 0 once somebody is attached: the kernel lists the recorder's
-    # probe events until then in vain.
-    for _ in $(seq 200); do
-        ls -l /proc/"$recorder"/fd 2>/dev/null | grep -c bpf_link >links || true
-        ls -l /proc/"$recorder"/fd 2>/dev/null | grep -c 'perf_event' >events || true
-        [ "$(cat links)" -ge 2 ] || [ "$(cat events)" -ge 2 ] && break
-        sleep 0.05
-    done
-    sleep 0.5
+    # It waits for events, by poll(), once everything is attached and the recording has begun.
+    wait_until 60 grep -q '^7 ' "/proc/$recorder/syscall" || fail "$case: nothing attached"
     echo >&5
     for _ in $(seq 600); do
         [ -s truth ] && break

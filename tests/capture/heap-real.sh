@@ -3,6 +3,7 @@
 # what they hold is where a leak was planted, and as much.
 . "$ROOT/tests/capture/common.bash"
 need g++ python3
+unset ASSAY_SAMPLER # the best that works
 
 # bytes TYPE FUNCTION FILE: its cumulative value.
 bytes() {
@@ -42,6 +43,12 @@ END
 python=$(command -v /usr/bin/python3 || command -v python3)
 "$ASSAY" record --mode heap -o python.pb.gz -- "$python" leak.py 2>said || fail "python"
 cat said
+if [[ " ${samplers[*]} " == *" bpf "* ]]; then
+    check "Python's functions hold memory" grep -q 'leak.py:leak$' said
+    check "Python's functions allocate" grep -q 'leak.py:churn$' said
+else
+    skip_case "Python's functions" "BPF programs cannot be used here"
+fi
 check "CPython allocates" about "$(bytes alloc_space _start python.pb.gz)" 1110000000 20
 check "CPython holds" about "$(bytes inuse_space _start python.pb.gz)" 101000000 20
 

@@ -143,6 +143,19 @@ static unsigned attach_own(struct heap_attach *attach, struct elf_file *file, co
     return attached;
 }
 
+int heap_attach_file(struct heap_attach *attach, const char *path, struct error *error)
+{
+    struct elf_file file;
+    int r = elf_open(path, &file, error);
+    if (r < 0)
+        return r;
+    if (attach_own(attach, &file, path, -1, false))
+        attach->allocs += attach_own(attach, &file, path, -1, true);
+    elf_release(&file);
+    return attach->allocs ? 0
+                          : error_set(error, -ENOENT, "Cannot attach to the probes of %s.", path);
+}
+
 /* Whether the line is of a file, and of another one than the last line was. */
 static bool is_next_file(struct heap_attach *attach, char *line, struct heap_map *ret_map)
 {

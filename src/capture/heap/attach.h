@@ -65,6 +65,9 @@ void heap_attach_release(struct heap_attach *attach);
 /* To the files of one process, in it alone. The error says how to get the probes. */
 int heap_attach_process(struct heap_attach *attach, pid_t pid, struct error *error);
 
+/* To a file, in whichever processes map it from now on. */
+int heap_attach_file(struct heap_attach *attach, const char *path, struct error *error);
+
 /* Before the programs are loaded: they are for all processes. */
 int heap_attach_choose_all(struct bpf_probes *probes, struct error *error);
 

@@ -71,7 +71,9 @@ static int heap_start(const struct collector_setup *setup, void **ret_state, str
     collector->everybody = collector->heap.forgets = everybody;
     collector->rate_hz = EVENTS_MAX;
     int r = load(collector, setup, error);
-    for (size_t i = 0; !r && i < setup->collect->pid_count; i++)
+    if (!r && setup->collect->heap_library)
+        r = heap_attach_file(&collector->attach, setup->collect->heap_library, error);
+    for (size_t i = 0; !r && !setup->collect->heap_library && i < setup->collect->pid_count; i++)
         r = heap_attach_process(&collector->attach, setup->collect->pids[i], error);
     if (r < 0) {
         heap_stop(collector);
@@ -79,6 +81,7 @@ static int heap_start(const struct collector_setup *setup, void **ret_state, str
     }
     if (everybody)
         collector->state->events_max = EVENTS_MAX;
+    collector->state->targets_only = setup->collect->heap_library != NULL;
     *ret_state = collector;
     return 0;
 }

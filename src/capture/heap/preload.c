@@ -24,6 +24,7 @@ struct heap_preload {
     struct heap heap;
     bool open; /* `heap` is in use */
     char library[PATH_MAX];
+    uint64_t mean_bytes; /* 0: the default */
     uint64_t processes;
 };
 
@@ -64,6 +65,7 @@ int heap_preload_new(uint64_t mean_bytes, struct heap_preload **ret_preload, str
 {
     struct heap_preload *preload = memory_zalloc(1, sizeof(*preload));
     preload->reader.fd = -1;
+    preload->mean_bytes = mean_bytes;
     int r = find_library(preload->library, error);
     if (!r)
         r = heap_reader_init(&preload->reader, mean_bytes, SAMPLES_PER_SECOND, error);
@@ -85,7 +87,24 @@ void heap_preload_free(struct heap_preload *preload)
     free(preload);
 }
 
-void heap_preload_enter(const struct heap_preload *preload)
+const char *heap_preload_library(const struct heap_preload *preload)
+{
+    return preload->library;
+}
+
+/* What the ring says, the user's own settings aside. */
+static void enter_settings(const struct heap_preload *preload)
+{
+    char text[32];
+    if (preload->mean_bytes) {
+        snprintf(text, sizeof(text), "%llu", (unsigned long long)preload->mean_bytes);
+        setenv("ASSAY_HEAP_INTERVAL", text, 0);
+    }
+    snprintf(text, sizeof(text), "%d", SAMPLES_PER_SECOND);
+    setenv("ASSAY_HEAP_RATE", text, 0);
+}
+
+void heap_preload_enter(const struct heap_preload *preload, bool probes)
 {
     const char *before = getenv("LD_PRELOAD");
     char text[2 * PATH_MAX], ring[64];
@@ -94,7 +113,10 @@ void heap_preload_enter(const struct heap_preload *preload)
     snprintf(text, sizeof(text), "%s%s%s", preload->library, before && before[0] ? ":" : "",
              before ? before : "");
     setenv("LD_PRELOAD", text, 1);
-    setenv(HEAP_RING_ENVIRONMENT, ring, 1);
+    if (probes)
+        enter_settings(preload);
+    else
+        setenv(HEAP_RING_ENVIRONMENT, ring, 1);
 }
 
 void heap_preload_into(struct heap_preload *preload, struct recorder *recorder)

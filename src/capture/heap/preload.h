@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Heap profiles without privilege: a command runs with libassay_heap.so preloaded, which writes
- * what it samples, with copies of the stacks, to a ring (ring.h) that is drained here. One thread
- * at a time.
+ * Heap profiles of a command that runs with libassay_heap.so preloaded. Without privilege the
+ * library writes what it samples, with copies of the stacks, to a ring (ring.h) that is drained
+ * here; with BPF, its probes are enough (collector.h), and the kernel walks the stacks, those of
+ * interpreters included. One thread at a time.
  */
 #pragma once
 
@@ -16,8 +17,12 @@ struct heap_preload;
 int heap_preload_new(uint64_t mean_bytes, struct heap_preload **ret_preload, struct error *error);
 void heap_preload_free(struct heap_preload *preload);
 
-/* Called in the child before it executes the command. */
-void heap_preload_enter(const struct heap_preload *preload);
+/* The file of the library; it lives as long as `preload`. */
+const char *heap_preload_library(const struct heap_preload *preload);
+
+/* Called in the child before it executes the command: samples go to the probes alone, or to the
+ * ring. */
+void heap_preload_enter(const struct heap_preload *preload, bool probes);
 
 /* From here on, allocations go to this recorder's profile. */
 void heap_preload_into(struct heap_preload *preload, struct recorder *recorder);

@@ -34,6 +34,8 @@ struct capture_collect {
     const struct perf_events *events; /* CAPTURE_EVENTS: they outlive the capture */
     unsigned frequency_hz;            /* capture_new sets it */
     uint64_t mean_bytes;              /* between samples of memory; 0: the default */
+    const char *heap_library;         /* CAPTURE_HEAP: the file with the probes of a command that
+                                         has not started; NULL: they are in the processes */
     int64_t min_block_ns;             /* waits that are shorter are left out; 0: none */
     unsigned waits_hz;                /* with their stacks, per second and CPU; 0: the default */
     double cost_share; /* of all CPUs that programs may take, where it is measured; 0: any */

@@ -184,7 +184,7 @@ static int record_target(const struct record_options *options, const struct form
     profile_init(&addresses,
                  format->detail | PROFILE_ADDRESSES | (options->tids ? PROFILE_LABELS : 0));
     capture_into(capture, &addresses);
-    target_begin(target);
+    target_begin(target, capture);
     int r = sample_until_end(options, target, capture, &addresses, jit, &error);
     target_restore_priority(target);
     if (target_failed(target, name))
@@ -248,6 +248,7 @@ static int record(const struct record_options *options, const struct format *for
         .collect = {.min_block_ns = options->min_block_ns,
                     .events = &options->events,
                     .mean_bytes = options->interval_bytes,
+                    .heap_library = target.preload ? heap_preload_library(target.preload) : NULL,
                     .cost_share = waits_share()},
         .backend = wanted_backend(),
         .check = getenv("ASSAY_CHECK_WALKS") != NULL,

@@ -68,7 +68,7 @@ unsigned target_signals(void);
 bool target_is_interrupted(const struct target *target);
 
 /* The recording begins, and lets a command go. */
-void target_begin(struct target *target);
+void target_begin(struct target *target, const struct capture *capture);
 /* At the end of the recording: finds the CPU time that was used in it, if known. */
 void target_measure(struct target *target, int64_t duration_ns);
 

@@ -8,6 +8,7 @@
 #include "base/memory.h"
 #include "base/text.h"
 #include "cli/live/record.h"
+#include "profile/shared.h"
 #include "profile/units.h"
 
 #define SITES_SHOWN 10
@@ -35,14 +36,22 @@ static const char *function_name(const struct profile *profile, uint32_t functio
     return profile_text(profile, profile->functions[function].name);
 }
 
-/* The innermost function that isn't an allocator's; the innermost one when all are. */
+/* The innermost function that isn't an allocator's, and of the program itself where there is one.
+ */
 static uint32_t site_of(const struct profile *profile, uint32_t node)
 {
+    uint32_t found = 0;
     for (uint32_t at = node; at; at = profile->nodes[at].parent) {
         uint32_t function = profile->frames[profile->nodes[at].frame].function;
-        if (function && !is_allocator(function_name(profile, function)))
+        if (!function || is_allocator(function_name(profile, function)))
+            continue;
+        if (!shared_code(profile, at))
             return function;
+        if (!found)
+            found = function;
     }
+    if (found)
+        return found;
     return node ? profile->frames[profile->nodes[node].frame].function : 0;
 }
 

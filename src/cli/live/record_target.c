@@ -25,6 +25,9 @@
 
 /* ---- the command ---- */
 
+/* What lets it go: allocations are written to the ring, or seen by the library's probes. */
+enum go { GO, GO_BY_PROBES };
+
 static int start_command(char *const argv[], struct target *target)
 {
     int gate[2], failure[2];
@@ -43,7 +46,7 @@ static int start_command(char *const argv[], struct target *target)
         if (got != 1) /* the recorder is gone */
             _exit(126);
         if (target->preload)
-            heap_preload_enter(target->preload);
+            heap_preload_enter(target->preload, byte == GO_BY_PROBES);
         execvp(argv[0], argv);
         int code = errno;
         file_write_all(failure[1], &code, sizeof(code));
@@ -265,10 +268,11 @@ static struct cpu_time all_cpu(const struct target *target)
 
 /* ---- beginning and end ---- */
 
-void target_begin(struct target *target)
+void target_begin(struct target *target, const struct capture *capture)
 {
     if (target->command) {
-        file_write_all(target->gate, "", 1);
+        char go = capture_backend(capture) == CAPTURE_BPF ? GO_BY_PROBES : GO;
+        file_write_all(target->gate, &go, 1);
         close(target->gate);
     } else {
         target->cpu_before = all_cpu(target);
