@@ -44,8 +44,8 @@ exec 5>go
 "$ASSAY" record --mode faults --heap-interval 64K -p "$subject" -o running.pb.gz 2>said &
 recorder=$!
 started+=("$recorder")
-wait_until 20 bash -c "ls -l /proc/$recorder/fd | grep -E bpf.link"
-sleep 0.5 # until the recording begins
+# It waits for events, by poll(), once everything is attached and the recording has begun.
+wait_until 60 grep -q '^7 ' "/proc/$recorder/syscall"
 echo >&5
 wait "$subject"
 wait "$recorder" || true
