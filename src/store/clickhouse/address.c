@@ -23,6 +23,9 @@ void clickhouse_address_release(struct clickhouse_address *address)
     free(address->database);
     free(address->password);
     free(address->ca_file);
+    free(address->cluster);
+    free(address->policy);
+    free(address->cold_volume);
     *address = (struct clickhouse_address){0};
 }
 
@@ -99,6 +102,17 @@ static int apply(struct clickhouse_address *address, const char *name, char *val
     }
     if (!strcmp(name, "ca"))
         return set_text(&address->ca_file, value);
+    char **names[] = {&address->cluster, &address->policy, &address->cold_volume};
+    static const char *const name_settings[] = {"cluster", "policy", "cold_volume"};
+    for (size_t i = 0; i < ARRAY_LENGTH(names); i++)
+        if (!strcmp(name, name_settings[i])) {
+            set_text(names[i], value);
+            return is_name(value, strlen(value))
+                       ? 0
+                       : error_set(error, -EINVAL,
+                                   "%s of the store's URL must consist of letters, digits and '_'.",
+                                   name);
+        }
     if (!strcmp(name, "tls")) {
         r = read_number(name, value, 0, 1, &number, error);
         address->tls = number;
@@ -108,10 +122,16 @@ static int apply(struct clickhouse_address *address, const char *name, char *val
     } else if (!strcmp(name, "timeout")) {
         r = read_number(name, value, 1, 3600, &number, error);
         address->timeout_s = (unsigned)number;
+    } else if (!strcmp(name, "quorum")) {
+        r = read_number(name, value, 1, CLICKHOUSE_HOSTS_MAX, &number, error);
+        address->quorum = (unsigned)number;
+    } else if (!strcmp(name, "cold_days")) {
+        r = read_number(name, value, 1, 10000, &number, error);
+        address->cold_days = (unsigned)number;
     } else {
         r = error_set(error, -EINVAL,
                       "The store's URL has an unknown setting, %.60s; use password_file, tls, ca, "
-                      "memory or timeout.",
+                      "memory, timeout, cluster, quorum, policy, cold_days or cold_volume.",
                       name);
     }
     free(value);
@@ -194,6 +214,11 @@ int clickhouse_address_parse(const char *rest, struct clickhouse_address *ret_ad
                       "The database of the store's URL must consist of letters, digits and '_'.");
     if (!r && *settings)
         r = apply_all(&address, settings + 1, error);
+    if (!r && !address.cold_days != !address.cold_volume)
+        r = error_set(error, -EINVAL,
+                      "cold_days and cold_volume of the store's URL require each other.");
+    if (!r && address.quorum && !address.cluster)
+        r = error_set(error, -EINVAL, "quorum of the store's URL requires cluster.");
     if (!r)
         r = add_hosts(&address, host, (size_t)(end - host), error);
     if (r < 0) {

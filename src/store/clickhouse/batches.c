@@ -139,15 +139,16 @@ static int read_found(void *context, struct row_reader *row, struct error *error
     return 0;
 }
 
-/* Whether the window is there that the attempt would have put there. */
-static int look_for(struct clickhouse *store, const struct pending *pending,
-                    const struct attempt *attempt, size_t place, bool *ret_found,
-                    struct error *error)
+/* Whether the window is there that the attempt would have put there: anywhere, or on one host. */
+static int look_on(struct clickhouse *store, unsigned host, const struct pending *pending,
+                   const struct attempt *attempt, size_t place, bool *ret_found,
+                   struct error *error)
 {
-    _cleanup_statement_ struct statement statement = {0};
+    _cleanup_statement_ struct statement statement = {.host = host};
     int64_t time_ns = attempt->times[place];
     uint64_t found = 0;
-    buffer_add_text(&statement.sql, "SELECT toUInt64(count()) FROM samples WHERE tenant = ");
+    buffer_printf(&statement.sql, "SELECT toUInt64(count()) FROM samples%s WHERE tenant = ",
+                  own_suffix(&store->links));
     sql_text(&statement.sql, pending->tenant);
     buffer_printf(&statement.sql,
                   " AND kind = %d AND stream = %llu AND series = %llu AND batch = %llu", ROW_WINDOW,
@@ -157,6 +158,77 @@ static int look_for(struct clickhouse *store, const struct pending *pending,
     int r = links_query(&store->links, &statement, read_found, &found, error);
     *ret_found = found > 0;
     return r;
+}
+
+struct current {
+    uint64_t behind, shards;
+};
+
+static int read_current(void *context, struct row_reader *row, struct error *error)
+{
+    struct current current = {.behind = row_get_u64(row), .shards = row_get_u64(row)};
+    (void)error;
+    if (!row->is_short)
+        *(struct current *)context = current;
+    return 0;
+}
+
+/* Whether the host has all that any replica of its shard has committed. */
+static bool is_current(struct clickhouse *store, unsigned host, uint64_t *ret_shards)
+{
+    _cleanup_statement_ struct statement statement = {.host = host};
+    struct current current = {.behind = 1};
+    buffer_add_text(
+        &statement.sql,
+        "SELECT toUInt64(sum(is_readonly + is_session_expired + (log_pointer <= log_max_index)) + "
+        "(SELECT count() FROM system.replication_queue WHERE database = currentDatabase() AND "
+        "table = 'samples_local' AND type = 'GET_PART')), (SELECT toUInt64(uniqExact(shard_num)) "
+        "FROM system.clusters WHERE cluster = ");
+    sql_text(&statement.sql, store->links.address.cluster);
+    buffer_add_text(&statement.sql, ") FROM system.replicas WHERE database = currentDatabase() AND "
+                                    "table = 'samples_local'");
+    int r = links_query(&store->links, &statement, read_current, &current, NULL);
+    *ret_shards = current.shards;
+    return !r && !current.behind;
+}
+
+/* While a host doesn't answer: of each shard, another one has to know all that it had. */
+static int look_without(struct clickhouse *store, const struct pending *pending,
+                        const struct attempt *attempt, size_t place, bool *ret_found,
+                        struct error *error)
+{
+    uint64_t seen[CLICKHOUSE_HOSTS_MAX], seen_count = 0, shards = 0;
+    for (unsigned host = 1; host <= store->links.address.host_count; host++) {
+        bool is_new = is_current(store, host, &shards);
+        if (!is_new || look_on(store, host, pending, attempt, place, ret_found, error) < 0)
+            continue;
+        if (*ret_found)
+            return 0;
+        uint64_t shard = links_shard(&store->links, host);
+        for (size_t i = 0; is_new && i < seen_count; i++)
+            is_new = seen[i] != shard;
+        if (is_new && shard)
+            seen[seen_count++] = shard;
+    }
+    return seen_count && seen_count == shards ? 0 : error_set(error, -EAGAIN, "A host is missing.");
+}
+
+/* In a cluster, every replica is asked: one may have what others haven't fetched yet. */
+static int look_for(struct clickhouse *store, const struct pending *pending,
+                    const struct attempt *attempt, size_t place, bool *ret_found,
+                    struct error *error)
+{
+    const struct clickhouse_address *address = &store->links.address;
+    bool found = false, all = true;
+    if (!address->cluster)
+        return look_on(store, 0, pending, attempt, place, ret_found, error);
+    for (unsigned host = 1; !found && host <= address->host_count; host++) {
+        int r = look_on(store, host, pending, attempt, place, &found, error);
+        found &= !r;
+        all &= !r;
+    }
+    *ret_found = found;
+    return found || all ? 0 : look_without(store, pending, attempt, place, ret_found, error);
 }
 
 /* Whether all of it is there; what is there isn't inserted again. */
@@ -197,6 +269,13 @@ static int settle(struct clickhouse *store, struct pending *pending, struct atte
             continue;
         bool all;
         int r = look_for_all(store, pending, attempt, &all, error);
+        if (r < 0 && store->links.address.cluster) {
+            pending->result =
+                error_set(&pending->error, -EAGAIN,
+                          "Whether this batch was stored isn't known until more hosts of the "
+                          "cluster answer; retry later.");
+            return 0;
+        }
         if (r < 0)
             return r;
         if (all) { /* only the note is missing */
@@ -242,8 +321,10 @@ static int insert(struct clickhouse *store, const struct buffer *rows, struct er
     _cleanup_statement_ struct statement statement = {0};
     if (!rows->length)
         return 0;
-    buffer_add_text(&statement.sql, "INSERT INTO batches (tenant, batch, id, attempt, "
-                                    "owner, state, streams, series, times)");
+    buffer_printf(&statement.sql,
+                  "INSERT INTO batches%s (tenant, batch, id, attempt, owner, state, streams, "
+                  "series, times)",
+                  own_suffix(&store->links));
     return links_insert(&store->links, &statement, rows, error);
 }
 

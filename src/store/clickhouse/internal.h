@@ -24,6 +24,8 @@ struct schema {
 };
 
 int schema_read(struct links *links, struct schema *ret_schema, struct error *error);
+/* Whether the tables are of a cluster as the URL says; 0, too, when there are none. */
+int schema_check_kind(struct links *links, struct error *error);
 
 /* ---- the store ---- */
 
@@ -68,6 +70,13 @@ struct clickhouse {
 static inline struct clickhouse *clickhouse_of(struct store *store)
 {
     return (struct clickhouse *)store;
+}
+
+/* What follows the name of a table that one host has, not all of a cluster together: inserts,
+ * deletions and partitions are of those. */
+static inline const char *own_suffix(const struct links *links)
+{
+    return links->address.cluster ? "_local" : "";
 }
 
 void retention_free(struct retention_class *classes, size_t count);

@@ -5,14 +5,21 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <time.h>
+#define XXH_INLINE_ALL
+#include <xxhash.h>
 
+#include "base/clock.h"
 #include "base/memory.h"
+#include "base/random.h"
 #include "format/format.h"
 #include "http/client/client.h"
+#include "store/clickhouse/sql.h"
 
 #define CONNECT_MS 5000
 #define ANSWER_BYTES_MAX (4ul << 30)
 #define COMPRESSED_BYTES_MIN 1024
+#define SURVEY_NS (5 * 1000000000ll)
 
 struct link {
     struct link *next;
@@ -130,6 +137,15 @@ static void make_url(const struct links *links, unsigned host, const struct stat
     if (insert) {
         /* One block, whatever its size. */
         add_number(url, "max_insert_block_size", 1u << 31);
+        unsigned quorum = address->quorum ? address->quorum : links->replicas[host];
+        if (address->cluster) {
+            /* Pushes that are equal are two pushes; `batches` says what was repeated. */
+            add_number(url, "insert_deduplicate", 0);
+            if (quorum > 1) {
+                add_number(url, "insert_quorum", quorum);
+                add_number(url, "insert_quorum_timeout", links_timeout_s(links) * 500ull);
+            }
+        }
         struct buffer query = {0};
         buffer_add(&query, statement->sql.data, statement->sql.length);
         buffer_add_text(&query, " FORMAT RowBinary");
@@ -173,14 +189,20 @@ static int refused(struct statement *statement, const char *host, unsigned statu
         r = -ENOSPC;
         break;
     case 164: /* read-only */
-    case 242:
         r = -EROFS;
         break;
     case 202: /* too many queries */
     case 252: /* too many parts */
     case 999: /* ZooKeeper */
     case 225:
+    case 242: /* the same, for a table */
     case 285: /* too few live replicas */
+    case 286: /* another insert has no quorum yet */
+    case 289: /* a replica is behind */
+    case 279: /* no replica of a shard answers */
+    case 209: /* one doesn't any more */
+    case 210:
+    case 32:
         r = -EAGAIN;
     }
     return error_set(error, r, "ClickHouse at %s answered %u (code %u): %.*s", host, status,
@@ -196,6 +218,7 @@ struct receiving {
     struct buffer rest;
     struct error *error;
     int result;
+    bool given; /* the caller has had rows */
 };
 
 static int parse(struct receiving *receiving, const uint8_t *bytes, size_t length, size_t *ret_used)
@@ -207,6 +230,7 @@ static int parse(struct receiving *receiving, const uint8_t *bytes, size_t lengt
         if (row.is_short)
             break;
         used = row.at;
+        receiving->given = true;
         if (r)
             return receiving->result = r;
     }
@@ -280,8 +304,8 @@ static int call_host(struct links *links, unsigned host, struct statement *state
         return 0;
     r = refused(statement, links->address.hosts[host], reply.status, &reply.body, error);
     /* Of these, ClickHouse itself doesn't know: a quorum that wasn't reached in time. */
-    statement->uncertain = !statement->clickhouse_code || statement->clickhouse_code == 286 ||
-                           statement->clickhouse_code == 319 || statement->clickhouse_code == 159;
+    unsigned code = statement->clickhouse_code;
+    statement->uncertain = !code || code == 319 || code == 999 || code == 159;
     return r;
 }
 
@@ -296,40 +320,216 @@ static int passing(int r, const struct statement *statement, struct error *error
     return passes ? -EAGAIN : r;
 }
 
+/* ---- which host ---- */
+
+static bool same_shard(const struct links *links, unsigned a, unsigned b)
+{
+    return a == b || (links->shards[a] && links->shards[a] == links->shards[b]);
+}
+
+/* Hosts in the order in which they are tried. Inserts begin with the next shard, and stay in it as
+ * long as it has hosts. */
+static size_t order_hosts(struct links *links, const struct statement *statement, bool insert,
+                          unsigned list[static CLICKHOUSE_HOSTS_MAX])
+{
+    unsigned count = (unsigned)links->address.host_count;
+    size_t found = 0;
+    bool listed[CLICKHOUSE_HOSTS_MAX] = {0};
+    pthread_mutex_lock(&links->lock);
+    unsigned first = links->host;
+    bool shards = insert && links->address.cluster;
+    bool any = !statement->host || (statement->shard && !links->address.cluster);
+    if (!any)
+        first = statement->host - 1;
+    else if (shards)
+        first = links->turn++ % count;
+    for (unsigned i = 0; i < count; i++) {
+        unsigned host = (first + i) % count;
+        if (listed[host] || (shards && !links->shards[host]) ||
+            (!any && host != first && !(statement->shard && same_shard(links, host, first))))
+            continue;
+        for (unsigned k = i; k < count; k++) {
+            unsigned other = (first + k) % count;
+            if (listed[other] || !(other == host || (shards && same_shard(links, host, other))))
+                continue;
+            listed[other] = true;
+            list[found++] = other;
+        }
+    }
+    pthread_mutex_unlock(&links->lock);
+    return found;
+}
+
+/* Whether another host may do it. */
+static bool is_next(int r, const struct statement *statement, const struct receiving *receiving,
+                    bool cluster, bool insert)
+{
+    if (is_unreachable(r))
+        return true;
+    if (insert)
+        return cluster && !statement->uncertain && r < 0 && statement->clickhouse_code;
+    return r < 0 && !receiving->result && !receiving->given &&
+           (!statement->clickhouse_code || (cluster && r == -EAGAIN));
+}
+
+static int try_host(struct links *links, unsigned host, struct statement *statement,
+                    const struct http_call *prepared, struct receiving *receiving, bool insert,
+                    int64_t until_ns, struct error *error)
+{
+    for (;;) {
+        statement->clickhouse_code = 0;
+        statement->uncertain = false;
+        int r = call_host(links, host, statement, prepared, receiving, insert, error);
+        /* Of inserts with a quorum into one table, older versions allow one at a time. */
+        if (!insert || statement->clickhouse_code != 286 || monotonic_ns() > until_ns)
+            return r;
+        struct timespec wait = {.tv_nsec = (long)(10 + random_bits() % 40) * 1000000};
+        nanosleep(&wait, NULL);
+    }
+}
+
 static int call(struct links *links, struct statement *statement, const struct http_call *prepared,
                 rows_fn *fn, void *context, bool insert, struct error *error)
 {
-    size_t count = links->address.host_count;
-    pthread_mutex_lock(&links->lock);
-    unsigned first = links->host;
-    pthread_mutex_unlock(&links->lock);
-    int r = 0;
-    for (size_t i = 0; i < count; i++) {
-        unsigned host = (unsigned)((first + i) % count);
+    unsigned hosts[CLICKHOUSE_HOSTS_MAX];
+    bool cluster = links->address.cluster != NULL;
+    int r = insert && cluster ? links_survey(links, false, error) : 0;
+    size_t count = r < 0 ? 0 : order_hosts(links, statement, insert, hosts);
+    /* The last attempt of an insert begins within a timeout, and ends within another one: the lease
+     * of batches counts on that. */
+    int64_t until_ns = monotonic_ns() + links_timeout_s(links) * 1000000000ll;
+    for (size_t i = 0; i < count && !(insert && i && monotonic_ns() > until_ns); i++) {
         struct receiving receiving = {
             .links = links, .statement = statement, .fn = fn, .context = context, .error = error};
-        statement->clickhouse_code = 0;
-        statement->uncertain = false;
-        r = call_host(links, host, statement, prepared, &receiving, insert, error);
+        r = try_host(links, hosts[i], statement, prepared, &receiving, insert, until_ns, error);
         bool partial = receiving.rest.length > 0;
         buffer_release(&receiving.rest);
         if (!r && partial)
             r = error_set(error, -EBADMSG, "ClickHouse at %s sent an incomplete row.",
-                          links->address.hosts[host]);
-        bool next = is_unreachable(r) || (!insert && r == -ETIME && !statement->clickhouse_code);
-        if (!next) {
-            if (host != first) {
-                pthread_mutex_lock(&links->lock);
-                links->host = host;
-                pthread_mutex_unlock(&links->lock);
+                          links->address.hosts[hosts[i]]);
+        if (!is_next(r, statement, &receiving, cluster, insert)) {
+            pthread_mutex_lock(&links->lock);
+            bool moved = !statement->host && !(insert && cluster) && links->host != hosts[i];
+            if (moved)
+                links->host = hosts[i];
+            pthread_mutex_unlock(&links->lock);
+            if (moved || i)
                 atomic_fetch_add_explicit(&links->failovers, 1, memory_order_relaxed);
-            }
             break;
         }
     }
     if (r < 0)
         atomic_fetch_add_explicit(&links->failures, 1, memory_order_relaxed);
     return r < 0 ? passing(r, statement, error) : r;
+}
+
+/* ---- a cluster's hosts ---- */
+
+struct survey {
+    uint64_t shard;
+    unsigned replicas, hosts;
+};
+
+static int take_survey(void *context, struct row_reader *row, struct error *error)
+{
+    struct survey *survey = context;
+    struct row_text path = row_get_text(row);
+    uint32_t replicas = row_get_u32(row), hosts = row_get_u32(row);
+    (void)error;
+    if (!row->is_short)
+        *survey = (struct survey){
+            .shard = XXH3_64bits(path.data, path.length) | 1, .replicas = replicas, .hosts = hosts};
+    return 0;
+}
+
+static int ask_host(struct links *links, unsigned host, struct error *error)
+{
+    _cleanup_statement_ struct statement statement = {.host = host + 1};
+    struct survey survey = {0};
+    buffer_add_text(&statement.sql,
+                    "SELECT zookeeper_path, toUInt32(total_replicas), (SELECT toUInt32(count()) "
+                    "FROM system.clusters WHERE cluster = ");
+    sql_text(&statement.sql, links->address.cluster);
+    buffer_add_text(&statement.sql, ") FROM system.replicas WHERE database = currentDatabase() AND "
+                                    "table = 'samples_local'");
+    int r = links_query(links, &statement, take_survey, &survey, error);
+    if (r < 0)
+        return r;
+    if (!survey.shard || !survey.replicas)
+        return error_set(error, -ENOTSUP,
+                         "ClickHouse at %s has no replicated tables of assay; run `assay store "
+                         "init` with this URL.",
+                         links->address.hosts[host]);
+    if (survey.hosts > links->address.host_count)
+        return error_set(error, -EINVAL,
+                         "The cluster %s has %u hosts, and the store's URL names %zu; name all.",
+                         links->address.cluster, survey.hosts, links->address.host_count);
+    pthread_mutex_lock(&links->lock);
+    links->shards[host] = survey.shard;
+    links->replicas[host] = survey.replicas;
+    pthread_mutex_unlock(&links->lock);
+    return 0;
+}
+
+int links_survey(struct links *links, bool now, struct error *error)
+{
+    unsigned count = (unsigned)links->address.host_count, known = 0;
+    bool unknown[CLICKHOUSE_HOSTS_MAX];
+    struct error problem = {0};
+    int r = 0;
+    pthread_mutex_lock(&links->lock);
+    int64_t at_ns = monotonic_ns();
+    bool due = now || !links->surveyed_ns || at_ns - links->surveyed_ns > SURVEY_NS;
+    for (unsigned i = 0; i < count; i++) {
+        unknown[i] = !links->shards[i];
+        known += !unknown[i];
+    }
+    if (due)
+        links->surveyed_ns = at_ns;
+    pthread_mutex_unlock(&links->lock);
+    for (unsigned i = 0; due && known < count && i < count; i++) {
+        if (!unknown[i])
+            continue;
+        struct error own = {0};
+        int asked = ask_host(links, i, &own);
+        known += !asked;
+        if (asked == -EINVAL || asked == -ENOTSUP || (asked && !r)) {
+            r = asked;
+            problem = own;
+        }
+    }
+    if (r && (!known || r == -EINVAL || r == -ENOTSUP)) {
+        if (error)
+            *error = problem;
+        return r;
+    }
+    return known ? 0
+                 : error_set(error, -EAGAIN, "No host of the cluster %s answers; retry later.",
+                             links->address.cluster);
+}
+
+uint64_t links_shard(struct links *links, unsigned host)
+{
+    pthread_mutex_lock(&links->lock);
+    uint64_t shard = links->shards[host - 1];
+    pthread_mutex_unlock(&links->lock);
+    return shard;
+}
+
+unsigned links_next_shard(struct links *links, unsigned host)
+{
+    unsigned count = (unsigned)links->address.host_count, next = 0;
+    if (!links->address.cluster)
+        return host ? 0 : 1; /* see order_hosts() */
+    pthread_mutex_lock(&links->lock);
+    for (unsigned i = host; !next && i < count; i++) {
+        bool is_first = links->shards[i] != 0;
+        for (unsigned k = 0; is_first && k < i; k++)
+            is_first = links->shards[k] != links->shards[i];
+        next = is_first ? i + 1 : 0;
+    }
+    pthread_mutex_unlock(&links->lock);
+    return next;
 }
 
 int links_query(struct links *links, struct statement *statement, rows_fn *fn, void *context,

@@ -23,6 +23,11 @@ struct links {
     struct link *idle;
     unsigned idle_count;
     unsigned host; /* that answered last */
+    /* Of a cluster, by host: what it is a replica of, and how many there are; 0: not known yet. */
+    uint64_t shards[CLICKHOUSE_HOSTS_MAX];
+    unsigned replicas[CLICKHOUSE_HOSTS_MAX];
+    unsigned turn;       /* of shards: inserts go to one after another */
+    int64_t surveyed_ns; /* when the hosts were asked for that, by the monotonic clock */
     _Atomic uint64_t requests, failures, failovers, sent_bytes, received_bytes;
 };
 
@@ -36,6 +41,17 @@ static inline unsigned links_timeout_s(const struct links *links)
     return links->address.timeout_s ? links->address.timeout_s : LINK_TIMEOUT_S;
 }
 
+/* In a cluster: asks those hosts what they are a replica of who haven't said yet, at most every few
+ * seconds. An error if none has, or the URL doesn't name all hosts. */
+int links_survey(struct links *links, bool now, struct error *error);
+
+/* One host of each shard that is known, for what has to be done in each: 0 at the end. Without a
+ * cluster it is any host, once. */
+unsigned links_next_shard(struct links *links, unsigned host);
+
+/* What the host (counted from 1) is a replica of; 0: not known. */
+uint64_t links_shard(struct links *links, unsigned host);
+
 /* Codes of ClickHouse that callers tell apart. */
 #define CLICKHOUSE_UNKNOWN_TABLE 60
 #define CLICKHOUSE_UNKNOWN_DATABASE 81
@@ -43,6 +59,8 @@ static inline unsigned links_timeout_s(const struct links *links)
 struct statement {
     struct buffer sql; /* without FORMAT */
     bool no_database;  /* don't name the database: it may not exist */
+    unsigned host;     /* only this one, counted from 1; 0: any */
+    bool shard;        /* of `host`: or another replica of the same */
     const atomic_bool *cancelled;
     unsigned clickhouse_code; /* set when ClickHouse refuses; 0: it didn't answer at all */
     bool uncertain; /* set by inserts: it failed, and the rows may be stored all the same */
@@ -65,7 +83,8 @@ int links_query(struct links *links, struct statement *statement, rows_fn *fn, v
 /* Without an answer: DDL. */
 int links_execute(struct links *links, struct statement *statement, struct error *error);
 
-/* The SQL is "INSERT INTO table (columns)"; returns when the rows are stored. They become one block
- * of one part if they are of one partition: all are stored, or none. */
+/* The SQL is "INSERT INTO table (columns)", with the name of a table of one host; returns when the
+ * rows are stored: in a cluster, in the quorum of one shard. They become one block of one part if
+ * they are of one partition: all are stored, or none. */
 int links_insert(struct links *links, struct statement *statement, const struct buffer *rows,
                  struct error *error);

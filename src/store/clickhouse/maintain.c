@@ -31,11 +31,47 @@ static int ask_number(struct clickhouse *store, const char *sql, uint64_t *ret_n
     return links_query(&store->links, &statement, take_number, ret_number, error);
 }
 
-static int execute(struct clickhouse *store, const char *sql, struct error *error)
+/* The sum of all hosts of a cluster: of those that don't answer, nothing is known. */
+static int ask_hosts(struct clickhouse *store, const char *sql, uint64_t *ret_sum,
+                     struct error *error)
 {
-    _cleanup_statement_ struct statement statement = {0};
-    buffer_add_text(&statement.sql, sql);
-    return links_execute(&store->links, &statement, error);
+    const struct clickhouse_address *address = &store->links.address;
+    size_t count = address->cluster ? address->host_count : 1;
+    int r = 0;
+    *ret_sum = 0;
+    for (unsigned host = 1; !r && host <= count; host++) {
+        _cleanup_statement_ struct statement statement = {.host = address->cluster ? host : 0};
+        uint64_t number = 0;
+        buffer_add_text(&statement.sql, sql);
+        r = links_query(&store->links, &statement, take_number, &number, error);
+        if (r == -EAGAIN && address->cluster) {
+            number = 1;
+            r = 0;
+        }
+        *ret_sum += number;
+    }
+    return r;
+}
+
+/* On a replica of `host`, or of every shard (0). */
+static int execute(struct clickhouse *store, unsigned host, const char *sql, struct error *error)
+{
+    int r = 0;
+    bool all = !host;
+    while (!r && (!all || (host = links_next_shard(&store->links, host)))) {
+        _cleanup_statement_ struct statement statement = {.host = host, .shard = true};
+        buffer_add_text(&statement.sql, sql);
+        r = links_execute(&store->links, &statement, error);
+        if (!all)
+            break;
+    }
+    return r;
+}
+
+/* Of a cluster, all shards must be known. */
+static int know_shards(struct clickhouse *store, struct error *error)
+{
+    return store->links.address.cluster ? links_survey(&store->links, true, error) : 0;
 }
 
 /* ---- deletion ---- */
@@ -49,13 +85,15 @@ static void pause_ms(unsigned milliseconds)
 
 static int wait_for_mutations(struct clickhouse *store, bool *ret_pending, struct error *error)
 {
+    _cleanup_buffer_ struct buffer sql = {0};
+    buffer_printf(&sql,
+                  "SELECT toUInt64(count()) FROM system.mutations WHERE database = "
+                  "currentDatabase() AND table = 'samples%s' AND is_done = 0",
+                  own_suffix(&store->links));
     int64_t until_ns = monotonic_ns() + MUTATION_WAIT_NS;
     for (unsigned wait_ms = 5;; wait_ms = MIN(wait_ms * 2, 1000u)) {
         uint64_t left = 0;
-        int r = ask_number(store,
-                           "SELECT toUInt64(count()) FROM system.mutations WHERE database = "
-                           "currentDatabase() AND table = 'samples' AND is_done = 0",
-                           &left, error);
+        int r = ask_hosts(store, buffer_text(&sql), &left, error);
         *ret_pending = left > 0;
         if (r < 0 || !left || monotonic_ns() > until_ns)
             return r;
@@ -79,9 +117,12 @@ int clickhouse_delete(struct store *base, const struct store_selection *selectio
                       struct store_deleted *deleted, struct error *error)
 {
     struct clickhouse *store = clickhouse_of(base);
-    _cleanup_statement_ struct statement counting = {0}, deleting = {0};
+    _cleanup_statement_ struct statement counting = {0};
+    _cleanup_buffer_ struct buffer deleting = {0};
     _cleanup_chosen_ struct chosen chosen = {0};
-    int r = chosen_load(store, selection, CHOSEN_FOR_LIST, NULL, &chosen, error);
+    int r = know_shards(store, error);
+    if (!r)
+        r = chosen_load(store, selection, CHOSEN_FOR_LIST, NULL, &chosen, error);
     if (r < 0 || !chosen.selected)
         return r;
     buffer_add_text(&counting.sql, "SELECT toUInt64(countIf(kind = 0)), toUInt64(countIf(kind = 1))"
@@ -90,9 +131,9 @@ int clickhouse_delete(struct store *base, const struct store_selection *selectio
     r = links_query(&store->links, &counting, take_deleted, deleted, error);
     if (r < 0 || dry_run || !deleted->windows)
         return r;
-    buffer_add_text(&deleting.sql, "ALTER TABLE samples DELETE WHERE ");
-    chosen_where(&chosen, selection, false, &deleting.sql);
-    r = links_execute(&store->links, &deleting, error);
+    buffer_printf(&deleting, "ALTER TABLE samples%s DELETE WHERE ", own_suffix(&store->links));
+    chosen_where(&chosen, selection, false, &deleting);
+    r = execute(store, 0, buffer_text(&deleting), error);
     return r < 0 ? r : wait_for_mutations(store, &deleted->pending, error);
 }
 
@@ -117,14 +158,14 @@ static int take_partition(void *context, struct row_reader *row, struct error *e
     return 0;
 }
 
-static int list_partitions(struct clickhouse *store, const char *table,
+static int list_partitions(struct clickhouse *store, unsigned host, const char *table,
                            struct partitions *partitions, struct error *error)
 {
-    _cleanup_statement_ struct statement statement = {0};
+    _cleanup_statement_ struct statement statement = {.host = host, .shard = true};
     buffer_printf(&statement.sql,
                   "SELECT DISTINCT partition FROM system.parts WHERE active AND database = "
-                  "currentDatabase() AND table = '%s' ORDER BY partition",
-                  table);
+                  "currentDatabase() AND table = '%s%s' ORDER BY partition",
+                  table, own_suffix(&store->links));
     return links_query(&store->links, &statement, take_partition, partitions, error);
 }
 
@@ -139,24 +180,33 @@ static int64_t partition_day(const char *name)
     return strtoll(name, NULL, 10) * PERIOD_DAYS;
 }
 
-static int drop_old(struct clickhouse *store, const char *table, int64_t days_each, int64_t oldest,
-                    struct error *error)
+static int drop_old_of(struct clickhouse *store, unsigned host, const char *table,
+                       int64_t days_each, int64_t oldest, struct error *error)
 {
     struct partitions partitions = {0};
-    int r = list_partitions(store, table, &partitions, error);
+    int r = list_partitions(store, host, table, &partitions, error);
     for (size_t i = 0; !r && i < partitions.count; i++) {
         const char *name = partitions.list[i];
         _cleanup_buffer_ struct buffer sql = {0};
         if (partition_day(name) + days_each > oldest)
             continue;
-        buffer_printf(&sql, "ALTER TABLE %s DROP PARTITION ", table);
+        buffer_printf(&sql, "ALTER TABLE %s%s DROP PARTITION ", table, own_suffix(&store->links));
         if (strchr(name, '-'))
             sql_text(&sql, name);
         else
             buffer_add_text(&sql, name);
-        r = execute(store, buffer_text(&sql), error);
+        r = execute(store, host, buffer_text(&sql), error);
     }
     free(partitions.list);
+    return r;
+}
+
+static int drop_old(struct clickhouse *store, const char *table, int64_t days_each, int64_t oldest,
+                    struct error *error)
+{
+    int r = 0;
+    for (unsigned host = 0; !r && (host = links_next_shard(&store->links, host));)
+        r = drop_old_of(store, host, table, days_each, oldest, error);
     return r;
 }
 
@@ -169,36 +219,65 @@ static void add_services(struct buffer *sql, char **services, bool *first)
     }
 }
 
+static int take_stream(void *context, struct row_reader *row, struct error *error)
+{
+    struct buffer *list = context;
+    uint64_t stream = row_get_u64(row);
+    (void)error;
+    if (row->is_short)
+        return 0;
+    if (list->length)
+        buffer_add_char(list, ',');
+    buffer_add_u64(list, stream);
+    return 0;
+}
+
+/* Streams as numbers: replicas don't ask each other in the middle of a mutation. */
+static int find_streams(struct clickhouse *store, const struct retention_class *class,
+                        const struct retention_class *classes, size_t count, struct buffer *streams,
+                        struct error *error)
+{
+    _cleanup_statement_ struct statement statement = {0};
+    bool first = true;
+    buffer_add_text(&statement.sql, "SELECT DISTINCT stream FROM series WHERE ");
+    buffer_add_text(&statement.sql, class->services ? "service IN (" : "service NOT IN (");
+    if (class->services)
+        add_services(&statement.sql, class->services, &first);
+    for (size_t i = 0; !class->services && i < count; i++)
+        add_services(&statement.sql, classes[i].services, &first);
+    buffer_add_text(&statement.sql, first ? "'')" : ")");
+    return links_query(&store->links, &statement, take_stream, streams, error);
+}
+
 /* A class that is kept for a shorter time than others, whose partitions stay. */
 static int drop_class(struct clickhouse *store, const struct retention_class *class,
                       const struct retention_class *classes, size_t count, int64_t oldest,
                       struct error *error)
 {
-    _cleanup_buffer_ struct buffer where = {0}, sql = {0};
-    bool first = true;
+    _cleanup_buffer_ struct buffer streams = {0}, where = {0}, sql = {0};
     uint64_t found = 0;
-    buffer_printf(&where, "day < toDate(%lld) AND stream IN (SELECT stream FROM series WHERE ",
-                  (long long)oldest);
-    buffer_add_text(&where, class->services ? "service IN (" : "service NOT IN (");
-    if (class->services)
-        add_services(&where, class->services, &first);
-    for (size_t i = 0; !class->services && i < count; i++)
-        add_services(&where, classes[i].services, &first);
-    buffer_add_text(&where, first ? "''))" : "))");
+    int r = find_streams(store, class, classes, count, &streams, error);
+    if (r < 0 || !streams.length)
+        return r;
+    buffer_printf(&where, "day < toDate(%lld) AND stream IN (%s)", (long long)oldest,
+                  buffer_text(&streams));
     buffer_printf(&sql, "SELECT toUInt64(count()) FROM samples WHERE %s", buffer_text(&where));
-    int r = ask_number(store, buffer_text(&sql), &found, error);
+    r = ask_number(store, buffer_text(&sql), &found, error);
     if (r < 0 || !found)
         return r;
     sql.length = 0;
-    buffer_printf(&sql, "ALTER TABLE samples DELETE WHERE %s", buffer_text(&where));
-    return execute(store, buffer_text(&sql), error);
+    buffer_printf(&sql, "ALTER TABLE samples%s DELETE WHERE %s", own_suffix(&store->links),
+                  buffer_text(&where));
+    return execute(store, 0, buffer_text(&sql), error);
 }
 
 static int retain(struct clickhouse *store, int64_t today, struct error *error)
 {
     unsigned longest = 0;
     bool for_ever = false;
-    int r = 0;
+    int r = know_shards(store, error);
+    if (r < 0)
+        return r;
     pthread_mutex_lock(&store->lock);
     size_t count = store->class_count;
     struct retention_class *classes = retention_copy(store->classes, count);
@@ -261,25 +340,31 @@ static int take_parts(void *context, struct row_reader *row, struct error *error
     (void)error;
     if (row->is_short)
         return 0;
-    stats->blocks[STORE_RAW] = parts;
-    stats->bytes[STORE_RAW] = bytes;
-    stats->files[STORE_RAW] = partitions;
+    stats->blocks[STORE_RAW] += parts;
+    stats->bytes[STORE_RAW] += bytes;
+    stats->files[STORE_RAW] += partitions;
     return 0;
 }
 
 int clickhouse_stats(struct store *base, struct store_stats *stats, struct error *error)
 {
     struct clickhouse *store = clickhouse_of(base);
-    _cleanup_statement_ struct statement rows = {0}, parts = {0};
+    _cleanup_statement_ struct statement rows = {0};
     buffer_add_text(&rows.sql, "SELECT toUInt64(countIf(kind = 0)), toUInt64(countIf(kind = 1)), "
                                "minIf(time, kind = 0), maxIf(time, kind = 0) FROM samples");
-    buffer_add_text(&parts.sql,
-                    "SELECT toUInt64(count()), toUInt64(sum(bytes_on_disk)), "
-                    "toUInt64(uniqExactIf(partition, table = 'samples')) FROM system.parts WHERE "
-                    "active AND database = currentDatabase()");
-    int r = links_query(&store->links, &rows, take_stats, stats, error);
+    int r = know_shards(store, error);
     if (!r)
+        r = links_query(&store->links, &rows, take_stats, stats, error);
+    /* Of one replica of each shard. */
+    for (unsigned host = 0; !r && (host = links_next_shard(&store->links, host));) {
+        _cleanup_statement_ struct statement parts = {.host = host, .shard = true};
+        buffer_printf(&parts.sql,
+                      "SELECT toUInt64(count()), toUInt64(sum(bytes_on_disk)), "
+                      "toUInt64(uniqExactIf(partition, table = 'samples%s')) FROM system.parts "
+                      "WHERE active AND database = currentDatabase()",
+                      own_suffix(&store->links));
         r = links_query(&store->links, &parts, take_parts, stats, error);
+    }
     if (!r)
         r = ask_number(store, "SELECT toUInt64(uniqExact(tenant, series)) FROM series",
                        &stats->series, error);
@@ -307,14 +392,15 @@ int clickhouse_check(struct store *base, store_text_fn *fn, void *context, struc
         const char *sql, *problem;
     } checks[] = {
         {"SELECT toUInt64(count()) FROM (SELECT DISTINCT tenant, stream, stack FROM samples WHERE "
-         "kind > 0 AND stack != 0) WHERE (tenant, stream, stack) NOT IN (SELECT tenant, stream, "
+         "kind > 0 AND stack != 0) WHERE (tenant, stream, stack) GLOBAL NOT IN (SELECT tenant, "
+         "stream, "
          "stack FROM stacks)",
          "%llu stacks of samples are missing in the table stacks."},
         {"SELECT toUInt64(count()) FROM (SELECT DISTINCT tenant, arrayJoin(frames) AS frame FROM "
-         "stacks) WHERE (tenant, frame) NOT IN (SELECT tenant, frame FROM frames)",
+         "stacks) WHERE (tenant, frame) GLOBAL NOT IN (SELECT tenant, frame FROM frames)",
          "%llu frames of stacks are missing in the table frames."},
         {"SELECT toUInt64(count()) FROM (SELECT DISTINCT tenant, stream, series FROM samples) "
-         "WHERE (tenant, stream, series) NOT IN (SELECT tenant, stream, series FROM series)",
+         "WHERE (tenant, stream, series) GLOBAL NOT IN (SELECT tenant, stream, series FROM series)",
          "%llu series of samples are missing in the table series."},
         {"SELECT toUInt64(count()) FROM (SELECT tenant, stream, series, time, sum(if(kind = 0, "
          "value, 0)) AS total, sum(if(kind = 1, value, 0)) AS added, sum(`rows`) AS counted, "

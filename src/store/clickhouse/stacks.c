@@ -310,12 +310,12 @@ static bool has_frames(const struct store_function *function, bool cumulative)
 void stacks_where(const struct store_selection *selection, const struct store_function *function,
                   bool cumulative, struct buffer *sql)
 {
-    buffer_add_text(sql, " AND (stream, stack) IN (SELECT stream, stack FROM stacks ");
+    buffer_add_text(sql, " AND (stream, stack) GLOBAL IN (SELECT stream, stack FROM stacks ");
     buffer_add_text(sql, cumulative ? "ARRAY JOIN frames AS one " : "");
     buffer_add_text(sql, "WHERE tenant = ");
     sql_text(sql, selection->tenant);
     sql_periods(sql, selection->from_ns, selection->to_ns);
-    buffer_add_text(sql, cumulative ? " AND one IN (" : " AND frames[1] IN (");
+    buffer_add_text(sql, cumulative ? " AND one GLOBAL IN (" : " AND frames[1] GLOBAL IN (");
     buffer_add_text(sql, "SELECT frame FROM frames WHERE tenant = ");
     sql_text(sql, selection->tenant);
     sql_periods(sql, selection->from_ns, selection->to_ns);
@@ -379,8 +379,8 @@ int clickhouse_frames(struct store *base, const struct store_selection *selectio
     buffer_add_text(&statement.sql, frame_columns);
     sql_text(&statement.sql, selection->tenant);
     sql_periods(&statement.sql, selection->from_ns, selection->to_ns);
-    buffer_add_text(&statement.sql, " AND frame IN (SELECT arrayJoin(frames) FROM stacks WHERE "
-                                    "tenant = ");
+    buffer_add_text(&statement.sql, " AND frame GLOBAL IN (SELECT arrayJoin(frames) FROM stacks "
+                                    "WHERE tenant = ");
     sql_text(&statement.sql, selection->tenant);
     buffer_add_text(&statement.sql, " AND ");
     sql_in(&statement.sql, "stream", streams, kept);

@@ -55,13 +55,14 @@ void pending_release(struct pending *pending)
 
 /* ---- one group ---- */
 
-static int insert(struct clickhouse *store, const char *sql, const struct buffer *rows,
-                  bool *ret_uncertain, struct error *error)
+static int insert(struct clickhouse *store, const char *table, const char *columns,
+                  const struct buffer *rows, bool *ret_uncertain, struct error *error)
 {
     _cleanup_statement_ struct statement statement = {0};
     if (!rows->length)
         return 0;
-    buffer_add_text(&statement.sql, sql);
+    buffer_printf(&statement.sql, "INSERT INTO %s%s (%s)", table, own_suffix(&store->links),
+                  columns);
     int r = links_insert(&store->links, &statement, rows, error);
     if (ret_uncertain)
         *ret_uncertain = r < 0 && statement.uncertain;
@@ -72,17 +73,15 @@ static int insert_names(struct clickhouse *store, struct pending *list, struct e
 {
     static const struct {
         size_t buffer;
-        const char *sql;
+        const char *name, *columns;
     } tables[] = {
-        {offsetof(struct pending, frames),
-         "INSERT INTO frames (period, tenant, frame, address, line, `column`, start_line, kind, "
-         "inlined, folded, function, system_name, source, mapping_start, mapping_limit, "
-         "mapping_offset, file, build_id)"},
-        {offsetof(struct pending, stacks),
-         "INSERT INTO stacks (period, tenant, stream, stack, frames)"},
-        {offsetof(struct pending, series),
-         "INSERT INTO series (period, tenant, stream, series, service, type, label_names, "
-         "label_values)"},
+        {offsetof(struct pending, frames), "frames",
+         "period, tenant, frame, address, line, `column`, start_line, kind, inlined, folded, "
+         "function, system_name, source, mapping_start, mapping_limit, mapping_offset, file, "
+         "build_id"},
+        {offsetof(struct pending, stacks), "stacks", "period, tenant, stream, stack, frames"},
+        {offsetof(struct pending, series), "series",
+         "period, tenant, stream, series, service, type, label_names, label_values"},
     };
     int r = 0;
     for (size_t i = 0; !r && i < ARRAY_LENGTH(tables); i++) {
@@ -92,7 +91,7 @@ static int insert_names(struct clickhouse *store, struct pending *list, struct e
             if (!pending->result)
                 buffer_add(&rows, own->data, own->length);
         }
-        r = insert(store, tables[i].sql, &rows, NULL, error);
+        r = insert(store, tables[i].name, tables[i].columns, &rows, NULL, error);
     }
     for (struct pending *pending = list; !r && pending; pending = pending->next)
         if (!pending->result)
@@ -134,9 +133,9 @@ static void insert_samples(struct clickhouse *store, struct pending *list)
             for (size_t i = 0; !pending->result && i < pending->day_count; i++)
                 if (pending->days[i].day == day && !pending->days[i].stored)
                     buffer_add(&rows, pending->days[i].rows.data, pending->days[i].rows.length);
-        if (insert(store,
-                   "INSERT INTO samples (day, tenant, kind, stream, hour, series, stack, time, "
-                   "value, duration, `rows`, batch, exemplar)",
+        if (insert(store, "samples",
+                   "day, tenant, kind, stream, hour, series, stack, time, value, duration, `rows`, "
+                   "batch, exemplar",
                    &rows, &uncertain, &error) < 0)
             fail_day(list, day, uncertain, &error);
     }
