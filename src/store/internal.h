@@ -90,6 +90,14 @@ struct store {
     uint64_t seed; /* of stack digests, which are never stored */
 };
 
+/* Export and import for engines that have raw windows alone (src/store/transfer). The scan must set
+ * the generation of profiles. */
+int transfer_export(struct store *store, const struct store_selection *selection,
+                    const struct store_limits *limits, store_sink_fn *sink, void *context,
+                    struct store_transfer *transfer, struct error *error);
+int transfer_import(struct store *store, store_source_fn *source, void *context, const char *tenant,
+                    struct store_transfer *transfer, struct error *error);
+
 /* `texts` by going through all series. */
 int texts_from_series(struct store *store, const struct store_selection *selection,
                       enum store_texts what, const char *name, struct text_set *set,

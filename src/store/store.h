@@ -137,6 +137,7 @@ struct store_profile {           /* one window */
     size_t row_count;
     const struct store_exemplar *exemplars;
     size_t exemplar_count;
+    uint64_t generation; /* of a scan: the profile is the same as long as this is; for writes: 0 */
 };
 
 struct store_batch {

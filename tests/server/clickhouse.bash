@@ -111,6 +111,26 @@ check_clickhouse() {
     "$ASSAY" store check "$store"
     stop_server
 
+    # Profiles move to a directory and back, and a second import finds all of them.
+    local moved=clickhouse://$clickhouse/moved
+    "$ASSAY" store export "$store" moved.export
+    "$ASSAY" store import moved moved.export
+    "$ASSAY" store check moved
+    "$ASSAY" store compare "$store" moved >compared.txt
+    grep -F '28 windows with ' compared.txt
+    "$ASSAY" store export moved moved.again
+    "$ASSAY" store init --store "$moved"
+    "$ASSAY" store import "$moved" - <moved.again
+    "$ASSAY" store import "$moved" moved.again 2>said.txt
+    grep -F ' 0 windows were stored' said.txt
+    "$ASSAY" store check "$moved"
+    "$ASSAY" store compare moved "$moved"
+    "$ASSAY" store export "$store" half.export --query '{service="bank"}'
+    "$ASSAY" store import half half.export
+    "$ASSAY" store compare half "$store" --query '{service="bank"}'
+    if "$ASSAY" store compare half "$store" 2>said.txt; then return 1; fi
+    grep -F 'totals differ' said.txt
+
     # The examples of the manual run; of the functions, they say what the server says.
     python3 "$ROOT/tests/server/clickhouse_examples.py" "$ROOT/docs/clickhouse.md" "$clickhouse" \
         'process_cpu:cpu:nanoseconds:cpu:nanoseconds' <want.csv

@@ -47,6 +47,25 @@ int store_select(const struct store_flags *flags, struct store *store, struct qu
     return 0;
 }
 
+bool store_is_url(const char *place)
+{
+    return !strncmp(place, "clickhouse:", 11);
+}
+
+int store_open_place(const char *place, bool read_only, struct store **ret_store,
+                     struct error *error)
+{
+    /* How long things are kept is the server's business. */
+    static const struct store_class for_ever = {.name = "default"};
+    struct store_options options = {.directory = place,
+                                    .classes = &for_ever,
+                                    .class_count = 1,
+                                    .commit_ms = 1,
+                                    .read_only = read_only};
+    return store_is_url(place) ? store_open(place, &options, ret_store, error)
+                               : store_open_embedded(&options, ret_store, error);
+}
+
 void store_note(const char *directory, const char *tenant, const char *action, const char *target,
                 const char *outcome)
 {
@@ -201,7 +220,7 @@ static int look(const char *place, bool checks, enum table_format format)
     struct error error = {0};
     struct store *store;
     struct store_options options = {.directory = place, .read_only = true};
-    bool here = strncmp(place, "clickhouse:", 11) != 0;
+    bool here = !store_is_url(place);
     int opened = here ? store_open_embedded(&options, &store, &error)
                       : store_open(place, &options, &store, &error);
     if (opened < 0)
@@ -237,7 +256,8 @@ static int run(const struct store_flags *flags, const struct command_line *line)
 {
     const char *verb = line->values[0], *place = line->count > 1 ? line->values[1] : NULL;
     const char *file = line->count > 2 ? line->values[2] : NULL;
-    bool moves = !strcmp(verb, "export") || !strcmp(verb, "import");
+    bool compares = !strcmp(verb, "compare");
+    bool moves = !strcmp(verb, "export") || !strcmp(verb, "import") || compares;
     enum table_format format;
     if (!table_format_parse(flags->format, &format))
         return options_wrong("store", "--format must be text, json or csv, not \"%s\".",
@@ -256,8 +276,9 @@ static int run(const struct store_flags *flags, const struct command_line *line)
     }
     if (moves != (file != NULL))
         return options_wrong("store",
-                             moves ? "%s requires a directory and a file (- is a pipe)."
-                                   : "%s requires one directory.",
+                             compares ? "%s requires two stores."
+                             : moves  ? "%s requires a directory and a file (- is a pipe)."
+                                      : "%s requires one directory.",
                              verb);
     if (!strcmp(verb, "delete")) {
         if (!place == !flags->url)
@@ -268,6 +289,8 @@ static int run(const struct store_flags *flags, const struct command_line *line)
     }
     if (!place)
         return options_wrong("store", "%s requires a directory.", verb);
+    if (compares)
+        return store_compare_command(flags, place, file);
     if (!strcmp(verb, "export"))
         return store_export_command(flags, place, file);
     if (!strcmp(verb, "import"))
@@ -278,7 +301,7 @@ static int run(const struct store_flags *flags, const struct command_line *line)
         return look(place, !strcmp(verb, "check"), format);
     return options_wrong("store",
                          "Unknown action \"%s\": use init, check, stats, audit, delete, "
-                         "acknowledge, retention, export or import.",
+                         "acknowledge, retention, export, import or compare.",
                          verb);
 }
 
@@ -286,7 +309,7 @@ int command_store(int argc, char **argv)
 {
     struct store_flags flags = {0};
     const struct option own[] = {
-        {"Selection for delete and export", .kind = OPTION_GROUP},
+        {"Selection for delete, export and compare", .kind = OPTION_GROUP},
         {"query", 0, OPTION_TEXT, "QUERY", "such as cpu{service=\"x\"}; {} is everything",
          &flags.query},
         {"from", 0, OPTION_TEXT, "T", "unix seconds, RFC 3339 or now-1h", &flags.from},
@@ -311,13 +334,14 @@ int command_store(int argc, char **argv)
         {0}};
     struct command_line line = {
         .command = "store",
-        .arguments = "check|stats|audit|delete DIR, export|import DIR FILE, acknowledge FILE,\n"
-                     "       retention resume DIR, init --store URL",
+        .arguments = "check|stats|audit|delete DIR, export|import DIR FILE, compare DIR DIR,\n"
+                     "       acknowledge FILE, retention resume DIR, init --store URL",
         .summary =
             "Checks a store's directory, shows stats and the audit log, deletes, exports "
             "and\nimports data, acknowledges damaged files, and resumes retention after a "
-            "clock\njump stopped it. init makes or updates the tables of a store on ClickHouse, "
-            "whose\nURL check and stats take, too. Commands that change the directory need "
+            "clock\njump stopped it. compare compares the totals of two stores. init makes or "
+            "updates\nthe tables of a store on ClickHouse, whose URL check, stats, export, import "
+            "and\ncompare take instead of DIR. Commands that change the directory need "
             "exclusive "
             "access;\nwith a running server, use --url.",
         .options = own,

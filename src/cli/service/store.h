@@ -17,11 +17,18 @@ struct store_flags {
 int store_select(const struct store_flags *flags, struct store *store, struct query *query,
                  struct store_selection *ret_selection, struct error *error);
 
+/* A place is a directory, or the URL of a store on ClickHouse. */
+bool store_is_url(const char *place);
+int store_open_place(const char *place, bool read_only, struct store **ret_store,
+                     struct error *error);
+
 /* Each opens what it needs, says what went wrong, and returns an exit code. `place` is a directory,
  * or NULL with flags->url. */
 int store_delete_command(const struct store_flags *flags, const char *place);
 int store_export_command(const struct store_flags *flags, const char *directory, const char *file);
 int store_import_command(const struct store_flags *flags, const char *directory, const char *file);
+
+int store_compare_command(const struct store_flags *flags, const char *first, const char *second);
 
 int store_acknowledge_command(const struct store_flags *flags, const char *file);
 int store_resume_command(const struct store_flags *flags, const char *place);

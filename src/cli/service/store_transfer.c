@@ -54,9 +54,8 @@ static int export_to(const struct store_flags *flags, const char *directory, int
     _cleanup_query_ struct query query = {0};
     struct store_selection selection;
     struct store *store;
-    struct store_options options = {.directory = directory, .read_only = true};
     struct stream stream = {.fd = fd, .verb = "exporting", .progress = progress_start()};
-    int r = store_open_embedded(&options, &store, error);
+    int r = store_open_place(directory, true, &store, error);
     if (!r) {
         r = store_select(flags, store, &query, &selection, error);
         if (!r)
@@ -107,13 +106,9 @@ int store_export_command(const struct store_flags *flags, const char *directory,
 static int import_from(const struct store_flags *flags, const char *directory, int fd,
                        struct store_transfer *transfer, struct error *error)
 {
-    /* How long things are kept is the server's business. */
-    static const struct store_class for_ever = {.name = "default"};
     struct store *store;
-    struct store_options options = {
-        .directory = directory, .classes = &for_ever, .class_count = 1, .commit_ms = 1};
     struct stream stream = {.fd = fd, .verb = "importing", .progress = progress_start()};
-    int r = store_open_embedded(&options, &store, error);
+    int r = store_open_place(directory, false, &store, error);
     if (!r) {
         r = store_import(store, read_stream, &stream, flags->tenant, transfer, error);
         store_close(store);
@@ -136,7 +131,7 @@ int store_import_command(const struct store_flags *flags, const char *directory,
                    : import_from(flags, directory, fd, &transfer, &error);
     if (!pipe && fd >= 0)
         close(fd);
-    if (transfer.batches) {
+    if (transfer.batches && !store_is_url(directory)) {
         snprintf(outcome, sizeof(outcome), "%" PRIu64 " windows%s%s", transfer.windows,
                  r < 0 ? "; " : "", r < 0 ? error.text : "");
         store_note(directory, flags->tenant, "import", input_name(file), outcome);

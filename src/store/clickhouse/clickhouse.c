@@ -131,6 +131,8 @@ static const struct store_operations operations = {
     .tenants = clickhouse_tenants,
     .trim = trim,
     .check = clickhouse_check,
+    .export = transfer_export,
+    .import = transfer_import,
 };
 
 int store_open_clickhouse(const char *rest, const struct store_options *options,
@@ -163,6 +165,10 @@ int store_open_clickhouse(const char *rest, const struct store_options *options,
                           ? "The database has an older schema; run `assay store init` to update it."
                           : "The database has no tables of assay; run `assay store init` with this "
                             "URL.");
+    if (!r)
+        r = schema_check_kind(&store->links, error);
+    if (!r && store->links.address.cluster)
+        r = links_survey(&store->links, true, error);
     if (r < 0) {
         close_store(&store->store);
         return r;

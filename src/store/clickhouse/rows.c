@@ -162,6 +162,7 @@ struct scan {
     void *context;
     struct scan_row *list;
     size_t count, capacity;
+    uint64_t generation;
 };
 
 static bool same_window(const struct scan_row *a, const struct scan_row *b)
@@ -197,7 +198,8 @@ static int give_windows(struct scan *scan, const struct scan_row *rows, size_t c
                                                             .rows = list,
                                                             .row_count = row_count,
                                                             .exemplars = exemplars,
-                                                            .exemplar_count = exemplar_count});
+                                                            .exemplar_count = exemplar_count,
+                                                            .generation = scan->generation});
         row_count = exemplar_count = 0;
     }
     return r;
@@ -209,6 +211,7 @@ static int give_rows(struct scan *scan, size_t count, struct error *error)
     _cleanup_profile_ struct profile profile;
     struct stack_nodes nodes;
     _cleanup_free_ struct stack_ref *stacks = memory_zalloc(count + 1, sizeof(*stacks));
+    scan->generation++;
     for (size_t i = 0; i < count; i++)
         stacks[i] = scan->list[i].stack;
     profile_init(&profile, PROFILE_ALL);

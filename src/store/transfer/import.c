@@ -315,13 +315,14 @@ static int import_rollup(struct store *base, struct export_batch *batch, const c
 
 /* ---- the file ---- */
 
-static int import_batch(struct store *store, struct export_batch *batch,
+static int import_batch(struct store *store, bool rollups, struct export_batch *batch,
                         struct store_transfer *transfer, struct error *error)
 {
     char id[EXPORT_ID_BYTES];
     export_batch_id(batch, id);
     int r = batch->tier == STORE_RAW ? import_raw(store, batch, id, error)
-                                     : import_rollup(store, batch, id, error);
+            : rollups                ? import_rollup(store, batch, id, error)
+                      : error_set(error, -ERANGE, "This store keeps raw windows only, no rollups.");
     transfer->batches++;
     if (r == -EALREADY) {
         transfer->repeated_batches++;
@@ -339,11 +340,11 @@ static int import_batch(struct store *store, struct export_batch *batch,
     return r;
 }
 
-int embedded_import(struct store *store, store_source_fn *source, void *context, const char *tenant,
-                    struct store_transfer *transfer, struct error *error)
+static int import_file(struct store *store, bool rollups, store_source_fn *source, void *context,
+                       const char *tenant, struct store_transfer *transfer, struct error *error)
 {
     struct export_reader reader = {.source = source, .context = context};
-    struct block_codec *codec = embedded_codec(embedded_of(store));
+    struct block_codec *codec = block_codec_new();
     _cleanup_buffer_ struct buffer content = {0};
     int r = export_reader_begin(&reader, error);
     while (!r && (r = export_reader_next(&reader, &content, error)) == 1) {
@@ -359,9 +360,21 @@ int embedded_import(struct store *store, store_source_fn *source, void *context,
         export_reader_count(&reader, &batch);
         if (tenant && strcmp(tenant, batch.tenant))
             continue;
-        r = import_batch(store, &batch, transfer, error);
+        r = import_batch(store, rollups, &batch, transfer, error);
     }
     transfer->bytes = reader.bytes;
-    embedded_codec_return(embedded_of(store), codec);
+    block_codec_free(codec);
     return r;
+}
+
+int embedded_import(struct store *store, store_source_fn *source, void *context, const char *tenant,
+                    struct store_transfer *transfer, struct error *error)
+{
+    return import_file(store, true, source, context, tenant, transfer, error);
+}
+
+int transfer_import(struct store *store, store_source_fn *source, void *context, const char *tenant,
+                    struct store_transfer *transfer, struct error *error)
+{
+    return import_file(store, false, source, context, tenant, transfer, error);
 }
