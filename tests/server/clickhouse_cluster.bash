@@ -25,12 +25,23 @@ zookeeper_run() {
     done
 }
 
-# node_run N: node 1 and 2 are shard 1, 3 and 4 shard 2; sets ${node_pid[N]}.
+# node_run N: node 1 and 2 are shard 1, 3 and 4 shard 2; sets ${node_pid[N]}. Version 18.16 sometimes
+# ends with a null pointer when two of its threads connect to ZooKeeper at once.
 node_run() {
-    clickhouse-server --config-file="$PWD/node$1/config.xml" >>"node$1/out" 2>&1 &
-    node_pid[$1]=$!
-    servers+=("$!")
-    clickhouse_pid=$! clickhouse_wait "127.0.0.1:${http_port[$1]}" "node$1/out"
+    local attempt
+    for attempt in 1 2 3 4 5; do
+        clickhouse-server --config-file="$PWD/node$1/config.xml" >>"node$1/out" 2>&1 &
+        node_pid[$1]=$!
+        servers+=("$!")
+        while kill -0 "${node_pid[$1]}" 2>/dev/null; do
+            ! clickhouse_ask "127.0.0.1:${http_port[$1]}" \
+                "SELECT count() FROM system.zookeeper WHERE path = '/'" >/dev/null 2>&1 || return 0
+            sleep 0.1
+        done
+        echo "# node $1 ended at its start ($attempt)"
+    done
+    tail -n 20 "node$1/out" >&2
+    return 1
 }
 
 node_kill() {
