@@ -485,7 +485,8 @@ static void say_what_needs_a_start(const struct server_options *old,
                       old->watch.first_look_ns == new->watch.first_look_ns &&
                       old->watch.min_growth == new->watch.min_growth &&
                       old->watch.min_share == new->watch.min_share &&
-                      old->watch.cpu == new->watch.cpu && same_leaks(&old->watch, &new->watch)},
+                      old->watch.cpu == new->watch.cpu &&
+                      old->watch.changes == new->watch.changes && same_leaks(&old->watch, &new->watch)},
         {"cost", old->cost.core_hour == new->cost.core_hour &&
                      same_text(old->cost.currency, new->cost.currency)},
         {"spans.enabled", old->spans.enabled == new->spans.enabled},

@@ -148,6 +148,7 @@ static void read_watch(struct server_options *options, struct settings *settings
     settings_double(&section, "min_growth", 0, 100, &watch->min_growth);
     settings_double(&section, "min_share", 0, 1, &watch->min_share);
     settings_double(&section, "cpu", 0.001, 1, &watch->cpu);
+    settings_bool(&section, "changes", &watch->changes);
     read_leaks(options, &section);
     settings_close(&section);
 }

@@ -308,6 +308,60 @@ static void a_rollback_closes(void **state)
     fixture_close(&fixture);
 }
 
+/* One function becomes slower while the version runs: that is one finding, of its own kind, which
+ * closes when it is as fast as before. */
+static void a_change_within_a_version(void **state)
+{
+    (void)state;
+    struct fixture fixture;
+    static const struct load slow = {
+        .traffic = 1, .slow_handler = 5, .slow_leaf = 3, .slower = 1.6};
+    fixture_open(&fixture, NULL, 6);
+    write_minutes(&fixture, "shop", "1", -60, 360, &usual);
+    write_minutes(&fixture, "shop", "1", 360, 600, &slow);
+    write_minutes(&fixture, "shop", "1", 600, 800, &usual);
+    for (int minute = 0; minute <= 590; minute += 10)
+        watch_minutes(&fixture, minute, minute);
+    say_findings(&fixture);
+    assert_int_equal(tenant_of(&fixture)->finding_count, 1);
+    const struct watch_finding *finding = &tenant_of(&fixture)->findings[0];
+    assert_int_equal(finding->kind, WATCH_CHANGE);
+    assert_int_equal(finding->closed, WATCH_OPEN);
+    assert_string_equal(finding->function, "leaf_5_3");
+    assert_string_equal(finding->version, "1");
+    assert_string_equal(finding->base_version, "1");
+    assert_true(finding->opened_ns <= START + 430 * MINUTE); /* the first look after it */
+    for (int minute = 600; minute <= 790; minute += 10)
+        watch_minutes(&fixture, minute, minute);
+    say_findings(&fixture);
+    assert_int_equal(tenant_of(&fixture)->finding_count, 1);
+    assert_int_equal(tenant_of(&fixture)->findings[0].closed, WATCH_GONE);
+    fixture_close(&fixture);
+}
+
+/* What comes back every day is no change; nor is more traffic, nor noise. */
+static void no_changes_within_a_version(void **state)
+{
+    (void)state;
+    struct fixture fixture;
+    static const struct load slow = {
+        .traffic = 1, .slow_handler = 5, .slow_leaf = 3, .slower = 1.6};
+    static const struct load busy = {.traffic = 1.4, .slow_handler = -1};
+    fixture_open(&fixture, NULL, 7);
+    write_minutes(&fixture, "daily", "0", 360 - 1440, 480 - 1440, &slow);
+    write_minutes(&fixture, "daily", "1", -60, 360, &usual);
+    write_minutes(&fixture, "daily", "1", 360, 480, &slow);
+    write_minutes(&fixture, "busy", "1", -60, 240, &usual);
+    write_minutes(&fixture, "busy", "1", 240, 480, &busy);
+    for (int minute = 0; minute <= 480; minute += 10)
+        watch_minutes(&fixture, minute, minute);
+    say_findings(&fixture);
+    assert_int_equal(tenant_of(&fixture)->finding_count, 0);
+    assert_int_equal(atomic_load(&fixture.watch->stats.failed), 0);
+    assert_true(atomic_load(&fixture.watch->stats.looks) >= 8);
+    fixture_close(&fixture);
+}
+
 /*
  * Deploys that change nothing: at most one in 20 may yield a finding. tests/long/watch.sh sets how
  * many there are; a few are enough for the normal run.
@@ -329,6 +383,29 @@ static void deploys_without_a_change(void **state)
     }
     print_message("%d of %d deploys without a change had a finding.\n", found, deploys);
     assert_true(found <= MAX(deploys / 20, 1));
+}
+
+/* The same within versions: of so many services over half a day, none may yield a finding. */
+static void hours_without_a_change(void **state)
+{
+    (void)state;
+    const char *wanted = getenv("ASSAY_WATCH_DEPLOYS");
+    int services = wanted ? atoi(wanted) / 5 : 1, found = 0;
+    uint64_t looks = 0;
+    for (int i = 0; i < services; i++) {
+        struct fixture fixture;
+        fixture_open(&fixture, NULL, 5000 + (uint64_t)i);
+        write_minutes(&fixture, "shop", "1", -60, 660, &usual);
+        for (int minute = 0; minute <= 660; minute += 30)
+            watch_minutes(&fixture, minute, minute);
+        looks += atomic_load(&fixture.watch->stats.looks);
+        found += tenant_of(&fixture)->finding_count > 0;
+        fixture_close(&fixture);
+    }
+    print_message("%d of %d services without a change had a finding in %llu looks.\n", found,
+                  services, (unsigned long long)looks);
+    assert_true(looks >= 7 * (uint64_t)services);
+    assert_int_equal(found, 0);
 }
 
 /* ---- the book ---- */
@@ -460,7 +537,10 @@ int main(void)
         cmocka_unit_test(other_changes_are_no_findings),
         cmocka_unit_test(a_finding_is_closed_when_it_is_gone),
         cmocka_unit_test(a_rollback_closes),
+        cmocka_unit_test(a_change_within_a_version),
+        cmocka_unit_test(no_changes_within_a_version),
         cmocka_unit_test(deploys_without_a_change),
+        cmocka_unit_test(hours_without_a_change),
         cmocka_unit_test(books_are_bounded),
         cmocka_unit_test(a_posted_mark_replaces_a_derived_one),
         cmocka_unit_test(damaged_files),

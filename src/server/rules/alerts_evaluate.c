@@ -152,6 +152,9 @@ static void note_finding(const struct round *round, const char *tenant,
     if (leak)
         snprintf(summary, sizeof(summary), "Memory of %.2000s in %s climbs by %.3g MiB an hour",
                  finding->function, finding->service, finding->slope / 1048576);
+    else if (finding->kind == WATCH_CHANGE)
+        snprintf(summary, sizeof(summary), "%.2000s in %s %s grew by %.1f%% within the version",
+                 finding->function, finding->service, finding->version, finding->growth * 100);
     else if (isfinite(finding->growth))
         snprintf(summary, sizeof(summary), "%.2000s in %s %s grew by %.1f%% since %s",
                  finding->function, finding->service, finding->version, finding->growth * 100,

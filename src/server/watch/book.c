@@ -23,7 +23,7 @@ const char *const watch_close_names[WATCH_CLOSES] = {
     [WATCH_NO_DATA] = "no data",
 };
 
-const char *const watch_kind_names[WATCH_KINDS] = {"regression", "leak"};
+const char *const watch_kind_names[WATCH_KINDS] = {"regression", "leak", "change"};
 
 /* ---- the file ---- */
 

@@ -37,10 +37,11 @@ enum watch_close {
 };
 extern const char *const watch_close_names[WATCH_CLOSES];
 
-enum watch_kind { WATCH_REGRESSION, WATCH_LEAK, WATCH_KINDS };
+enum watch_kind { WATCH_REGRESSION, WATCH_LEAK, WATCH_CHANGE, WATCH_KINDS };
 extern const char *const watch_kind_names[WATCH_KINDS];
 
-/* A function that grew from one version of a service to the next, or memory that climbs. */
+/* A function that grew from one version of a service to the next, memory that climbs, or a function
+ * that grew within a version: then both versions are the same. */
 struct watch_finding {
     char id[WATCH_ID_BYTES];
     enum watch_kind kind;

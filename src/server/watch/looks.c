@@ -20,6 +20,7 @@
 struct looking {
     struct watch *watch;
     const struct watch_look *look;
+    struct compared_query query;
     struct compared compared;
     struct comparison other; /* a second one of the same table */
     const struct comparison *main;
@@ -149,8 +150,9 @@ static void renew_known(const struct looking *looking, struct watch_tenant *tena
         struct watch_finding *finding = &tenant->findings[i];
         bool meant = look->finding ? !strcmp(finding->id, look->finding)
                                    : !strcmp(finding->version, look->version);
-        if (finding->closed || finding->kind != WATCH_REGRESSION || !meant || strcmp(finding->service, look->service) ||
-            strcmp(finding->type, type_of(looking)))
+        if (finding->closed || finding->kind != look->kind || !meant ||
+            strcmp(finding->service, look->service) != 0 ||
+            strcmp(finding->type, type_of(looking)) != 0)
             continue;
         const struct compare_row *row = grown_of(looking, finding->function);
         if (row)
@@ -165,7 +167,8 @@ static void open_one(const struct looking *looking, struct watch_tenant *tenant,
 {
     const struct watch_look *look = looking->look;
     char function[WATCH_FUNCTION_BYTES];
-    struct watch_finding finding = {.service = (char *)look->service,
+    struct watch_finding finding = {.kind = look->kind,
+                                    .service = (char *)look->service,
                                     .version = (char *)look->version,
                                     .base_version = (char *)look->base_version,
                                     .type = (char *)type_of(looking),
@@ -176,17 +179,24 @@ static void open_one(const struct looking *looking, struct watch_tenant *tenant,
     if (!watch_finding_add(&looking->watch->book, tenant, &finding))
         return;
     atomic_fetch_add(&looking->watch->stats.opened, 1);
-    log_info("%s %s: %s grew by %.1f%% since %s.", look->service, look->version, function,
-             finding.growth * 100, look->base_version);
+    if (look->kind == WATCH_CHANGE)
+        log_info("%s %s: %s grew by %.1f%% within the version.", look->service, look->version,
+                 function, finding.growth * 100);
+    else
+        log_info("%s %s: %s grew by %.1f%% since %s.", look->service, look->version, function,
+                 finding.growth * 100, look->base_version);
 }
 
 static void open_new(struct looking *looking, struct watch_tenant *tenant)
 {
     bool known[CAUSE_CANDIDATES_MAX];
     struct cause_side sides[COMPARE_SIDES];
-    for (size_t i = 0; i < looking->grown_count; i++)
-        known[i] = watch_finding_open(tenant, WATCH_REGRESSION, looking->look->service,
-                                      type_of(looking), looking->grown[i]->function->name);
+    for (size_t i = 0; i < looking->grown_count; i++) {
+        const char *service = looking->look->service, *function = looking->grown[i]->function->name;
+        known[i] =
+            watch_finding_open(tenant, WATCH_REGRESSION, service, type_of(looking), function) ||
+            watch_finding_open(tenant, WATCH_CHANGE, service, type_of(looking), function);
+    }
     for (int i = 0; i < COMPARE_SIDES; i++)
         sides[i] = (struct cause_side){.profile = &looking->compared.sides[i].profile,
                                        .naming = &looking->compared.sides[i].naming,
@@ -201,11 +211,47 @@ static void apply(struct looking *looking)
     struct watch_book *book = &looking->watch->book;
     pthread_mutex_lock(&book->lock);
     struct watch_tenant *tenant = watch_book_tenant(book, looking->look->tenant);
-    renew_known(looking, tenant);
+    /* A change is judged by the time before it, and later hours have it in their base. */
+    if (looking->look->kind != WATCH_CHANGE || looking->look->finding)
+        renew_known(looking, tenant);
     if (!looking->look->finding && looking->grown_count)
         open_new(looking, tenant);
     book->unsaved = true;
     pthread_mutex_unlock(&book->lock);
+}
+
+/* Traffic differs from hour to hour, and alike from day to day: of what grew, keeps what also grew
+ * against the same time of the day before, where there is data. */
+static int since_yesterday(struct looking *looking, struct error *error)
+{
+    static const int64_t day_ns = 86400000000000ll;
+    const struct watch_look *look = looking->look;
+    const struct compared_query *today = &looking->query;
+    _cleanup_buffer_ struct buffer base = {0};
+    struct compared_query query = *today;
+    struct looking *other = memory_zalloc(1, sizeof(*other));
+    buffer_add_text(&base, "cpu{service_name=");
+    label_write_quoted(&base, look->service);
+    buffer_add_char(&base, '}');
+    query.sides[COMPARE_BASE].query = buffer_text(&base);
+    query.sides[COMPARE_BASE].from_ns = look->from_ns - day_ns;
+    query.sides[COMPARE_BASE].to_ns = look->to_ns - day_ns;
+    other->watch = looking->watch;
+    other->look = look;
+    int r = compared_run(looking->watch->server, &query, &other->compared, error);
+    if (!r)
+        r = compare_again(other, error);
+    if (!r) {
+        size_t kept = 0;
+        find_grown(other);
+        for (size_t i = 0; i < looking->grown_count; i++)
+            if (grown_of(other, looking->grown[i]->function->name))
+                looking->grown[kept++] = looking->grown[i];
+        looking->grown_count = kept;
+    }
+    looking_release(other);
+    free(other);
+    return r == -ENOENT ? 0 : r;
 }
 
 int watch_look(struct watch *watch, const struct watch_look *look, struct error *error)
@@ -216,22 +262,26 @@ int watch_look(struct watch *watch, const struct watch_look *look, struct error 
     looking->look = look;
     write_query(&base, look->service, look->base_version);
     write_query(&now, look->service, look->version);
-    struct compared_query query = {
+    looking->query = (struct compared_query){
         .tenant = look->tenant,
         .cancelled = &watch->server->stopping,
         .sides = {{buffer_text(&base), look->base_from_ns, look->base_to_ns},
                   {buffer_text(&now), look->from_ns, look->to_ns}},
         .options = {.normalize = COMPARE_PER_TOTAL,
-                    .false_discovery_rate = WATCH_FALSE_DISCOVERIES / WATCH_LOOKS,
+                    .false_discovery_rate = look->kind == WATCH_CHANGE
+                                                ? WATCH_CHANGE_DISCOVERIES
+                                                : WATCH_FALSE_DISCOVERIES / WATCH_LOOKS,
                     .min_share = watch->options.min_share},
     };
-    int r = compared_run(watch->server, &query, &looking->compared, error);
+    int r = compared_run(watch->server, &looking->query, &looking->compared, error);
     if (!r)
         r = compare_again(looking, error);
-    if (!r) {
+    if (!r)
         find_grown(looking);
+    if (!r && look->kind == WATCH_CHANGE && !look->finding && looking->grown_count)
+        r = since_yesterday(looking, error);
+    if (!r)
         apply(looking);
-    }
     looking_release(looking);
     free(looking);
     return r;

@@ -173,12 +173,13 @@ static void plan_finding(struct watch *watch, struct watch_tenant *tenant,
             watch_close_finding(watch, finding, WATCH_NO_DATA, now_ns);
         return;
     }
-    if (now != own &&
-        (!strcmp(now->version, finding->base_version) || (own && now->first_ns < own->first_ns))) {
+    bool change = finding->kind == WATCH_CHANGE;
+    if (now != own && ((!change && !strcmp(now->version, finding->base_version)) ||
+                       (own && now->first_ns < own->first_ns))) {
         watch_close_finding(watch, finding, WATCH_REPLACED, now_ns);
         return;
     }
-    if ((now == own && mark && mark->looks < WATCH_LOOKS) ||
+    if ((!change && now == own && mark && mark->looks < WATCH_LOOKS) ||
         now_ns < finding->to_ns + span_ns + LATE_NS)
         return;
     add_job(jobs, (struct job){.look = {.tenant = tenant->name,
@@ -190,7 +191,77 @@ static void plan_finding(struct watch *watch, struct watch_tenant *tenant,
                                         .base_from_ns = finding->base_from_ns,
                                         .base_to_ns = finding->base_to_ns,
                                         .now_ns = now_ns,
-                                        .finding = finding->id}});
+                                        .finding = finding->id,
+                                        .kind = finding->kind}});
+}
+
+/* ---- changes within a version ---- */
+
+/* The end of the last look at a version; 0: none. */
+static int64_t *last_change_look(struct watch *watch, const char *tenant,
+                                 const struct version_span *span)
+{
+    struct change_looks *looks = &watch->changes;
+    for (size_t i = 0; i < looks->count; i++)
+        if (!strcmp(looks->list[i].service, span->service) &&
+            !strcmp(looks->list[i].version, span->version) &&
+            !strcmp(looks->list[i].tenant, tenant))
+            return &looks->list[i].to_ns;
+    array_reserve(looks->list, looks->capacity, looks->count + 1);
+    looks->list[looks->count] = (struct change_look){.tenant = memory_strdup(tenant),
+                                                     .service = memory_strdup(span->service),
+                                                     .version = memory_strdup(span->version)};
+    return &looks->list[looks->count++].to_ns;
+}
+
+static void free_change_look(struct change_look *look)
+{
+    free(look->tenant);
+    free(look->service);
+    free(look->version);
+}
+
+/* Those of versions that are gone. */
+static void forget_change_looks(struct watch *watch, int64_t before_ns)
+{
+    struct change_looks *looks = &watch->changes;
+    size_t kept = 0;
+    for (size_t i = 0; i < looks->count; i++) {
+        if (looks->list[i].to_ns >= before_ns)
+            looks->list[kept++] = looks->list[i];
+        else
+            free_change_look(&looks->list[i]);
+    }
+    looks->count = kept;
+}
+
+/* Each hour of a version that has run for some, without its first one: the hour against those
+ * before it. */
+static void plan_change(struct watch *watch, const char *tenant, const struct version_list *list,
+                        size_t position, int64_t now_ns, struct jobs *jobs)
+{
+    const struct version_span *span = &list->spans[position];
+    int64_t hour_ns = BASE_LOOKS * watch->options.first_look_ns;
+    int64_t to_ns = (now_ns - LATE_NS) / hour_ns * hour_ns;
+    int64_t from_ns = to_ns - hour_ns;
+    int64_t base_ns = MAX(span->first_ns + hour_ns, to_ns - WATCH_CHANGE_HOURS * hour_ns);
+    if (!watch->options.changes || span->last_ns < from_ns + hour_ns / 4 * 3 ||
+        from_ns - base_ns < 2 * hour_ns)
+        return;
+    int64_t *last_ns = last_change_look(watch, tenant, span);
+    if (*last_ns >= to_ns)
+        return;
+    *last_ns = to_ns;
+    add_job(jobs, (struct job){.look = {.tenant = tenant,
+                                        .service = span->service,
+                                        .version = span->version,
+                                        .base_version = span->version,
+                                        .from_ns = from_ns,
+                                        .to_ns = to_ns,
+                                        .base_from_ns = base_ns,
+                                        .base_to_ns = from_ns,
+                                        .now_ns = now_ns,
+                                        .kind = WATCH_CHANGE}});
 }
 
 static void plan(struct watch *watch, const char *name, const struct version_list *list,
@@ -200,8 +271,10 @@ static void plan(struct watch *watch, const char *name, const struct version_lis
     struct watch_tenant *tenant = watch_book_tenant(&watch->book, name);
     for (size_t i = 0; i < list->count; i++)
         plan_version(watch, tenant, list, i, now_ns, jobs);
+    for (size_t i = 0; i < list->count; i++)
+        plan_change(watch, name, list, i, now_ns, jobs);
     for (size_t i = 0; i < tenant->finding_count; i++)
-        if (!tenant->findings[i].closed && tenant->findings[i].kind == WATCH_REGRESSION)
+        if (!tenant->findings[i].closed && tenant->findings[i].kind != WATCH_LEAK)
             plan_finding(watch, tenant, &tenant->findings[i], list, now_ns, jobs);
     pthread_mutex_unlock(&watch->book.lock);
 }
@@ -277,6 +350,7 @@ static void watch_tenant(struct watch *watch, const char *name, int64_t now_ns)
     for (size_t i = 0; i < count && !atomic_load(&watch->server->stopping); i++)
         run_job(watch, &jobs.list[(watch->first_job + i) % jobs.count]);
     jobs_release(&jobs);
+    forget_change_looks(watch, now_ns - RANGE_NS);
     watch_leaks(watch, name, &list, now_ns);
     version_list_release(&list);
 }
@@ -371,6 +445,9 @@ void watch_close(struct watch *watch)
     if (watch->book.path && watch_book_save(&watch->book, &error) < 0)
         log_warning("%s", error.text);
     watch_book_release(&watch->book);
+    for (size_t i = 0; i < watch->changes.count; i++)
+        free_change_look(&watch->changes.list[i]);
+    free(watch->changes.list);
     leak_levels_release(&watch->levels);
     free(watch);
 }
@@ -396,7 +473,7 @@ static void write_findings(const struct watch_tenant *tenant, struct buffer *out
 {
     for (size_t i = 0; i < tenant->finding_count; i++) {
         const struct watch_finding *finding = &tenant->findings[i];
-        if (finding->closed || finding->kind != WATCH_REGRESSION)
+        if (finding->closed || finding->kind == WATCH_LEAK)
             continue;
         buffer_add_text(out, "assay_finding_growth{");
         put_label(out, "tenant", tenant->name);
@@ -446,8 +523,9 @@ void watch_write_metrics(struct watch *watch, const char *only, struct buffer *o
         if (!only || !strcmp(only, tenant->name))
             write_findings(tenant, out);
     }
-    buffer_add_text(out, "# HELP assay_finding_leak_bytes_per_hour How fast the memory of each open "
-                         "leak climbs.\n# TYPE assay_finding_leak_bytes_per_hour gauge\n");
+    buffer_add_text(out,
+                    "# HELP assay_finding_leak_bytes_per_hour How fast the memory of each open "
+                    "leak climbs.\n# TYPE assay_finding_leak_bytes_per_hour gauge\n");
     for (size_t i = 0; i < watch->book.tenant_count; i++)
         if (!only || !strcmp(only, watch->book.tenants[i].name))
             write_leaks(&watch->book.tenants[i], out);

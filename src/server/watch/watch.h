@@ -15,6 +15,10 @@
 #define WATCH_LOOKS 5                /* at a version, each after twice the time of the one before */
 #define WATCH_FALSE_DISCOVERIES 0.05 /* of all looks at a version together */
 
+/* Looks for changes within a version have this each: one in 100 services and 4 days is wrong. */
+#define WATCH_CHANGE_DISCOVERIES 0.0001
+#define WATCH_CHANGE_HOURS 6 /* (BASE_LOOKS first looks each): the last against those before */
+
 #define WATCH_LIMITS_MAX 1000
 #define WATCH_JOBS_PER_ROUND 64 /* of a tenant */
 
@@ -25,6 +29,7 @@ struct watch_options {
     double min_growth;     /* what grew by less is not a finding */
     double min_share;      /* of the service's total; smaller functions are not looked at */
     double cpu;            /* the share of a core that it may take */
+    bool changes;          /* looks for changes within versions, too */
     bool leaks;            /* looks at levels, too */
     int64_t leak_interval_ns, leak_range_ns; /* between looks at a level, and what each looks at */
     double least_rate; /* bytes per hour and process: what climbs by less is not a finding */
@@ -38,15 +43,15 @@ struct watch_options {
     (struct watch_options)                                                                         \
     {                                                                                              \
         .enabled = true, .interval_ns = 60000000000ll, .first_look_ns = 300000000000ll,            \
-        .min_growth = 0.05, .min_share = 0.01, .cpu = 0.05, .leaks = true,                         \
+        .min_growth = 0.05, .min_share = 0.01, .cpu = 0.05, .changes = true, .leaks = true,        \
         .leak_interval_ns = 1800000000000ll, .leak_range_ns = 21600000000000ll,                    \
         .least_rate = 1048576                                                                      \
     }
 
 struct watch_stats {
     _Atomic uint64_t rounds, looks, leak_looks, failed; /* failed: looks that ended with an error */
-    _Atomic uint64_t opened, closed;        /* findings */
-    _Atomic uint64_t left_out;              /* series and functions with names that don't fit */
+    _Atomic uint64_t opened, closed;                    /* findings */
+    _Atomic uint64_t left_out; /* series and functions with names that don't fit */
     _Atomic uint64_t busy_ns;
 };
 
@@ -59,6 +64,15 @@ struct leak_levels {
     size_t count, capacity;
 };
 
+/* When each version was last looked at for changes; only the watch's thread uses them. */
+struct change_looks {
+    struct change_look {
+        char *tenant, *service, *version;
+        int64_t to_ns;
+    } * list;
+    size_t count, capacity;
+};
+
 struct watch {
     struct server *server;
     struct watch_options options;
@@ -66,7 +80,8 @@ struct watch {
     struct watch_stats stats;
     char said[ERROR_TEXT_BYTES]; /* the last failure that was logged */
     struct leak_levels levels;
-    size_t first_job;            /* of a tenant, where there are more than a round has */
+    struct change_looks changes;
+    size_t first_job; /* of a tenant, where there are more than a round has */
     pthread_t thread;
     bool running;
 };
@@ -116,7 +131,8 @@ struct watch_look {
     const char *tenant, *service, *version, *base_version;
     int64_t from_ns, to_ns, base_from_ns, base_to_ns;
     int64_t now_ns;
-    const char *finding; /* id of the only one that is looked at again; NULL: new ones, too */
+    const char *finding;  /* id of the only one that is looked at again; NULL: new ones, too */
+    enum watch_kind kind; /* of findings: WATCH_CHANGE within a version */
 };
 
 /* Compares, and opens, renews and closes findings. -EAGAIN, -ECANCELED: nothing was done. */

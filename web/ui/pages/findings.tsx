@@ -13,7 +13,7 @@ import { versionName } from '../versions';
 
 interface Finding {
   id: string;
-  kind: 'regression' | 'leak';
+  kind: 'regression' | 'leak' | 'change';
   state: 'open' | 'closed';
   service: string;
   version: string;
