@@ -45,6 +45,11 @@ static const char *meaning_of(const struct interpreter *interpreter, bool bpf,
                               enum ability_state *ret_state)
 {
     *ret_state = ABILITY_OK;
+    if (bpf && interpreter_evaluates_anywhere(interpreter)) {
+        *ret_state = ABILITY_LIMITED;
+        return "Functions are shown by stacks, and by record if it uses ptrace: this build has an "
+               "interpreter with tail calls, which BPF does not walk.";
+    }
     switch (interpreter->kind) {
     case BPF_RUNTIME_HOTSPOT:
         return "Functions are shown by record, top, the agent and stacks.";

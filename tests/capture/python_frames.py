@@ -125,8 +125,9 @@ def compare(ours, theirs):
     require(len(ours) == len(theirs), f"{len(ours)} threads, and {len(theirs)} by the other's count")
     for mine, their in zip(ours, theirs):
         # faulthandler stops after 100 frames.
-        if len(their) == 100:
-            mine = mine[:100]
+        # That of 3.14 stops where a class is called whose __init__ is in Python.
+        if len(their) == 100 or their[-1][0] == "__init__":
+            mine = mine[: len(their)]
         require(mine == their, f"ours:   {mine}\ntheirs: {their}")
     print(f"{len(ours)} threads, {sum(map(len, ours))} frames, all the same")
 

@@ -382,14 +382,15 @@ static void add_native(struct frame_list *list, uint64_t address)
 }
 
 /* The frames that a call of the evaluation function evaluates: all threads run again, so names are
- * good only if the code objects are still what they were. */
-static void add_python(struct frame_list *list, struct snapshot_thread *thread, uint64_t address,
+ * good only if the code objects are still what they were. Returns whether there are any. */
+static bool add_python(struct frame_list *list, struct snapshot_thread *thread, uint64_t address,
                        uint64_t low, uint64_t high)
 {
     struct interpreters *interpreters = &list->snapshot->interpreters;
     const struct python_frame *frames;
-    if (!interpreter_evaluates(list->process->interpreter, address))
-        return;
+    if (!interpreter_evaluates(list->process->interpreter, address) &&
+        !interpreter_evaluates_anywhere(list->process->interpreter))
+        return false;
     size_t count = python_chain_take(&thread->python, low, high, &frames);
     for (size_t i = 0; i < count; i++) {
         const struct runtime_known *known =
@@ -403,6 +404,7 @@ static void add_python(struct frame_list *list, struct snapshot_thread *thread, 
             .file = named ? known->code.file : NULL,
             .line = named ? runtime_code_line(&known->code, frames[i].unit) : 0};
     }
+    return count > 0;
 }
 
 /* The JavaScript function of a frame in V8's code. False: it has none. */
@@ -476,8 +478,10 @@ static void walk(struct snapshot *snapshot, struct process *process, struct snap
         if (add_script(&list, thread, &walked[i], walked[i].address - !exact, !list.count))
             continue;
         uint64_t high = i + 1 < thread->frame_count ? walked[i + 1].sp : UINT64_MAX;
-        add_python(&list, thread, walked[i].address - !exact, walked[i].sp, high);
+        bool evaluates = add_python(&list, thread, walked[i].address - !exact, walked[i].sp, high);
         add_native(&list, walked[i].address - !exact);
+        if (evaluates)
+            list.kinds[list.count - 1] = RUNTIME_FRAME_EVALUATE;
     }
     hotspot_walk_release(&runtime);
     if (process->interpreter && !snapshot->interpreter_frames)

@@ -31,11 +31,16 @@ void interpreters_release(struct interpreters *interpreters)
 
 bool interpreter_evaluates(const struct interpreter *interpreter, uint64_t address)
 {
-    if (!interpreter || interpreter->kind != BPF_RUNTIME_PYTHON)
+    if (!interpreter || interpreter->kind != BPF_RUNTIME_PYTHON || interpreter->python.tail_calls)
         return false;
     const struct bpf_python *python = &interpreter->python.offsets.walk;
     return (address >= python->evaluate[0] && address < python->evaluate[1]) ||
            (address >= python->cold[0] && address < python->cold[1]);
+}
+
+bool interpreter_evaluates_anywhere(const struct interpreter *interpreter)
+{
+    return interpreter && interpreter->kind == BPF_RUNTIME_PYTHON && interpreter->python.tail_calls;
 }
 
 struct interpreter *interpreter_ref(struct interpreter *interpreter)

@@ -94,6 +94,8 @@ bool interpreters_codes_full(const struct interpreters *interpreters);
 
 /* Whether the address is in Python's evaluation function. NULL is no interpreter. */
 bool interpreter_evaluates(const struct interpreter *interpreter, uint64_t address);
+/* Whether that function is part of others, so that its calls are where the chain of frames says. */
+bool interpreter_evaluates_anywhere(const struct interpreter *interpreter);
 
 struct interpreter *interpreter_ref(struct interpreter *interpreter);
 void interpreter_unref(struct interpreter *interpreter);

@@ -387,14 +387,20 @@ static size_t place_frames(struct recorder *recorder, const struct walked *walke
     struct python_chain *python = chain.frames ? &chain : NULL;
     bool evaluates[RECORDER_FRAMES_MAX];
     struct python_call calls[RECORDER_FRAMES_MAX];
+    bool anywhere = interpreter_evaluates_anywhere(process->interpreter);
     for (size_t i = 0; i < walked->count; i++) {
         evaluates[i] = kinds[i] == RUNTIME_FRAME_EVALUATE;
         calls[i].count = 0;
         uint64_t high = i + 1 < walked->count ? walked->frames[i + 1].sp : UINT64_MAX;
-        if (evaluates[i] && python)
+        if ((evaluates[i] || anywhere) && python)
             calls[i].count =
                 python_chain_take(python, walked->frames[i].sp, high, &calls[i].frames);
     }
+    for (size_t i = 0; anywhere && i < walked->count; i++)
+        if (calls[i].count) {
+            kinds[i] = RUNTIME_FRAME_EVALUATE;
+            evaluates[i] = true;
+        }
     if (!recorder->interpreter_frames)
         runtime_frames_hide(kinds, walked->count);
     for (size_t i = walked->count; i-- > 0;) {

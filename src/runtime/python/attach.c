@@ -145,6 +145,7 @@ enum python_attach python_attach(const struct python_binary *binary, uint64_t bi
         return PYTHON_REFUSED;
     struct bpf_python *walk = &python.offsets.walk;
     python.runtime = runtime;
+    python.tail_calls = binary->tail_calls;
     walk->code_type = binary->code_type + bias;
     for (int i = 0; i < 2; i++) {
         walk->evaluate[i] = binary->evaluate[i] + bias;

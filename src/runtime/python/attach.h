@@ -10,6 +10,7 @@
 struct python_process {
     struct python_offsets offsets; /* with the addresses of this process */
     uint64_t runtime;              /* where _PyRuntime is */
+    bool tail_calls;               /* see python_binary: calls are told by their place alone */
     char version[32];
 };
 

@@ -12,6 +12,7 @@
 #include "runtime/part.h"
 
 #define CONSTANTS_BYTES_MAX (8u << 20)
+#define EVALUATE_BYTES_MIN 4096 /* with all instructions in it */
 
 /* ---- version ---- */
 
@@ -95,6 +96,7 @@ bool python_binary_find(struct elf_file *file, const char *path, struct python_b
     };
     if (!elf_address_to_offset(file, evaluate.address, &binary.evaluate_offset))
         return false;
+    binary.tail_calls = evaluate.size_bytes < EVALUATE_BYTES_MIN;
     find_version(file, path, &binary);
     runtime_find_part(file, binary.evaluate, binary.cold);
     *ret_binary = binary;

@@ -15,6 +15,9 @@ struct python_binary {
     uint64_t evaluate[2];     /* _PyEval_EvalFrameDefault, */
     uint64_t cold[2];         /* and the part of it that the compiler has moved elsewhere */
     uint64_t evaluate_offset; /* where it begins in the file */
+    /* Instructions are functions that call each other (an option of 3.14): the evaluation function
+     * is small, and part of those that call it. */
+    bool tail_calls;
 };
 
 /* `path` is what the file is called. False when it has no interpreter. One whose version can't be

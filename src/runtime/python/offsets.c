@@ -144,14 +144,16 @@ static void take_lock(const uint64_t *words, bool free_threaded, struct python_o
     uint64_t pointer = words[0], lock = words[1], enabled = words[2], held = words[3],
              holder = words[4];
     offsets->runtime_holder = offsets->interpreter_lock = offsets->lock_enabled = NONE;
+    if (enabled >= lock) /* 3.13 has the offset in the lock */
+        enabled -= lock;
     if (pointer >= NONE || held - lock >= NONE || holder - lock >= NONE ||
-        (free_threaded && enabled - lock >= NONE))
+        (free_threaded && enabled >= NONE))
         return;
     offsets->interpreter_lock = (uint16_t)pointer;
     offsets->lock_held = (uint16_t)(held - lock);
     offsets->lock_holder = (uint16_t)(holder - lock);
     if (free_threaded)
-        offsets->lock_enabled = (uint16_t)(enabled - lock);
+        offsets->lock_enabled = (uint16_t)enabled;
 }
 
 /* False when the words make no sense in this layout. */
