@@ -8,6 +8,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 #include "base/buffer.h"
 
@@ -49,4 +50,25 @@ uint32_t text_distance(const char *a, size_t a_length, const char *b, size_t b_l
 static inline bool text_similar(uint32_t distance, size_t length)
 {
     return distance <= (length < 4 ? 1 : length < 8 ? 2 : 3) && distance < length;
+}
+
+/* The most similar of the words that are offered. */
+struct text_meant {
+    const char *word;
+    size_t length;
+    const char *best;  /* of all so far, however different */
+    uint32_t distance; /* 0 while there is none */
+};
+static inline void text_meant_offer(struct text_meant *meant, const char *candidate)
+{
+    uint32_t distance = text_distance(meant->word, meant->length, candidate, strlen(candidate));
+    if (!meant->best || distance < meant->distance) {
+        meant->best = candidate;
+        meant->distance = distance;
+    }
+}
+/* NULL when none is likely meant. */
+static inline const char *text_meant_best(const struct text_meant *meant)
+{
+    return meant->best && text_similar(meant->distance, meant->length) ? meant->best : NULL;
 }

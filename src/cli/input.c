@@ -61,8 +61,13 @@ int input_read(const struct input_options *input, const char *const *paths, int 
     if (input->format) {
         options.format = format_by_name(input->format);
         if (!options.format || !format_readable(options.format)) {
-            log_error("Unknown input format \"%s\"; `assay convert --help` lists the formats.",
-                      input->format);
+            const char *meant = format_meant(input->format, false);
+            if (meant)
+                log_error("Unknown input format \"%s\"; did you mean \"%s\"?", input->format,
+                          meant);
+            else
+                log_error("Unknown input format \"%s\"; `assay convert --help` lists the formats.",
+                          input->format);
             return EXIT_USAGE;
         }
     }
@@ -84,6 +89,8 @@ int input_read(const struct input_options *input, const char *const *paths, int 
     buffer_release(&warnings.lines);
     if (r >= 0 && !profile->samples.count)
         log_warning("%s: contains no samples.", input_name(paths[count - 1]));
+    else if (r >= 0 && profile->node_count <= 1)
+        log_warning("%s: no sample has a stack.", input_name(paths[count - 1]));
     return r < 0 ? fail(&error) : 0;
 }
 

@@ -64,17 +64,10 @@ static void print_help(FILE *out)
 /* The command that is most like a word; NULL when none is. */
 static const char *meant_command(const char *name)
 {
-    const char *best = NULL;
-    uint32_t nearest = UINT32_MAX;
-    for (size_t i = 0; i < ARRAY_LENGTH(commands); i++) {
-        uint32_t distance =
-            text_distance(name, strlen(name), commands[i].name, strlen(commands[i].name));
-        if (distance < nearest) {
-            nearest = distance;
-            best = commands[i].name;
-        }
-    }
-    return text_similar(nearest, strlen(name)) ? best : NULL;
+    struct text_meant meant = {.word = name, .length = strlen(name)};
+    for (size_t i = 0; i < ARRAY_LENGTH(commands); i++)
+        text_meant_offer(&meant, commands[i].name);
+    return text_meant_best(&meant);
 }
 
 int main(int argc, char **argv)

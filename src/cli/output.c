@@ -14,6 +14,9 @@ int output_format(const char *command, const char *name, const char *path,
     if (!path)
         return options_wrong(command, "specify the output with -o FILE (- is standard output).");
     const struct format *format = name ? format_by_name(name) : format_by_extension(path);
+    const char *meant = !format && name ? format_meant(name, true) : NULL;
+    if (meant)
+        return options_wrong(command, "unknown format \"%s\"; did you mean \"%s\"?", name, meant);
     if (!format && name)
         return options_wrong(command, "unknown format \"%s\".", name);
     if (!format && !strcmp(path, "-"))

@@ -2,8 +2,11 @@
 // Files that people try to read, and that are none of our formats: what they are, and what to do
 // with them. Looked at only when no format takes the file.
 
+#include <dirent.h>
 #include <string.h>
+#include <sys/stat.h>
 
+#include "base/memory.h"
 #include "format/format.h"
 
 #define WORDS_MAX 3
@@ -149,7 +152,60 @@ static const struct foreign {
      {NULL},
      "a log of V8's old profiler (node --prof); record with `node --cpu-prof` instead"},
     {"v ", 2, {"\nx "}, "raw data of heaptrack; convert it with `heaptrack --interpret FILE`"},
+    {"gmon",
+     4,
+     {NULL},
+     "data of gprof, which has no stacks; record the program with `assay record` instead"},
+    {"Flat profile:",
+     13,
+     {"cumulative"},
+     "a report of gprof, which has no stacks; record the program with `assay record` instead"},
+    {"{",
+     1,
+     {"\"recording\"", "\"instrumentTypes\""},
+     "a timeline of Safari; load it at https://www.speedscope.app and export it there"},
+    {NULL, 0, {"ustar", "00"}, "a tar archive; unpack it and read the profiles in it"},
+    {"MZ", 2, {"DOS mode"}, "a Windows binary, not a profile"},
+    {"\xcf\xfa\xed\xfe", 4, {NULL}, "a macOS binary, not a profile"},
 };
+
+/* Profiles that are directories, by what is in them. */
+static const struct {
+    const char *ending; /* of the name of an entry */
+    const char *what;
+} foreign_directories[] = {
+    {".run",
+     "a trace of Instruments; export it with `xcrun xctrace export --input DIRECTORY --xpath "
+     "'/trace-toc/run/data/table[@schema=\"time-profile\"]' > x.xml`, and convert that with "
+     "`inferno-collapse-xctrace x.xml > x.folded`"},
+    {".vtune",
+     "a result of VTune; export it with `vtune -report top-down -call-stack-mode all "
+     "-column=\"CPU Time:Self\",Module -filter \"Function Stack\" -format csv -csv-delimiter comma "
+     "-report-output x.csv -r DIRECTORY`, and convert that with `inferno-collapse-vtune x.csv > "
+     "x.folded`"},
+    {"data.0",
+     "a recording of `perf record --threads`; read the output of `perf script -i DIRECTORY`"},
+};
+
+const char *format_foreign_directory(const char *path)
+{
+    struct stat about;
+    if (stat(path, &about) < 0 || !S_ISDIR(about.st_mode))
+        return NULL;
+    DIR *directory = opendir(path);
+    const char *what = NULL;
+    for (struct dirent *entry; directory && !what && (entry = readdir(directory));)
+        for (size_t i = 0; i < ARRAY_LENGTH(foreign_directories); i++) {
+            const char *ending = foreign_directories[i].ending;
+            size_t length = strlen(entry->d_name);
+            if (length >= strlen(ending) &&
+                !strcmp(entry->d_name + length - strlen(ending), ending))
+                what = foreign_directories[i].what;
+        }
+    if (directory)
+        closedir(directory);
+    return what ? what : "a directory; name the files in it";
+}
 
 static bool begins(const struct foreign *kind, const char *bytes, size_t length)
 {

@@ -8,6 +8,7 @@
 #include <strings.h>
 
 #include "base/file.h"
+#include "base/text.h"
 
 /* In the order of preference when two are equally sure. */
 static const struct format *const table[] = {
@@ -53,6 +54,15 @@ const struct format *format_by_name(const char *name)
         if (!strcmp(table[i]->name, name))
             return table[i];
     return NULL;
+}
+
+const char *format_meant(const char *word, bool to_write)
+{
+    struct text_meant meant = {.word = word, .length = strlen(word)};
+    for (size_t i = 0; table[i]; i++)
+        if (to_write ? table[i]->write != NULL : format_readable(table[i]))
+            text_meant_offer(&meant, table[i]->name);
+    return text_meant_best(&meant);
 }
 
 /* Length of the longest extension in the space-separated list that `path` ends with, or 0. */

@@ -74,6 +74,10 @@ const struct format *format_at(size_t index);
 
 const struct format *format_by_name(const char *name);
 
+/* The name that is most like a word, of formats that are read or of those that are written; NULL
+ * when none is. */
+const char *format_meant(const char *word, bool to_write);
+
 /* The format to write for a file name: by its longest matching extension. */
 const struct format *format_by_extension(const char *path);
 
@@ -83,6 +87,9 @@ int format_detect(struct source *source, const struct format **ret_format, struc
 /* "a ZIP archive; unpack it": what a file is that no format takes, and what to do about it; NULL
  * when nobody knows. */
 const char *format_foreign(const uint8_t *bytes, size_t length);
+
+/* The same of a directory; NULL when the path is something else. */
+const char *format_foreign_directory(const char *path);
 
 static inline bool format_readable(const struct format *format)
 {

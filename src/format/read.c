@@ -89,6 +89,11 @@ static void job_start(struct job *job, const char *path, const struct read_optio
                       enum profile_detail detail)
 {
     *job = (struct job){.path = path};
+    const char *directory = format_foreign_directory(path);
+    if (directory) {
+        job->result = error_set(&job->error, -EISDIR, "%s is %s.", path, directory);
+        return;
+    }
     job->result =
         source_open(&job->source, path, options ? options->expansion_limit : 0, &job->error);
     if (job->result >= 0)

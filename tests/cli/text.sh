@@ -11,6 +11,11 @@ show wide.folded
 echo "== nothing but a header"
 printf '# ========\n# captured on : today\n# perf version : 6.1\n' >header.txt
 show header.txt
+printf 'java 1 1.0: cycles:\n\n' >empty-stacks.txt
+show empty-stacks.txt
+echo "== massif's sizes of stacks"
+printf 'desc: --stacks=yes\ncmd: ./x\ntime_unit: i\nsnapshot=0\ntime=7\nmem_heap_B=0\nmem_heap_extra_B=0\nmem_stacks_B=3264\nheap_tree=peak\nn0: 0 (heap allocation functions) malloc/new/new[], --alloc-fns, etc.\n' >stacks.massif
+show stacks.massif
 echo "== frames without blanks, two events without periods"
 printf 'java 8 cycles:\nffffffff81 wait ([kernel.kallsyms])\n7f72 _ZN4shop4sellEv+0x12 (/lib/libshop.so)\n\njava 8 faults:\n7f72 _ZN4shop4sellEv+0x12 (/lib/libshop.so)\n' >trimmed.txt
 "$ASSAY" info --format json trimmed.txt | jq -c '[.types[] | [.type, .unit, .total]]'

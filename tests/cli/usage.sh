@@ -35,3 +35,14 @@ try report empty
 printf 'neither this nor that' >text
 try report text
 echo "== nothing was written"; ls
+# Words that are nearly right, and directories of other tools.
+try reprot
+try convert "$in" --to foldd -o - | sed "s|$in|IN|"
+try info --input-format perfdata "$in" | sed "s|$in|IN|"
+try record -e page-fault -- true
+mkdir plain threads cpu.trace hotspots
+touch threads/data.0 hotspots/hotspots.vtune
+mkdir cpu.trace/Trace1.run
+for folder in plain threads cpu.trace hotspots; do
+    try report "$folder"
+done

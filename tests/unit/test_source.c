@@ -478,6 +478,9 @@ static void names_foreign_files(void **state)
         {"JAVA PROFILE 1.0.1, created Fri\n\nHeader for -agentlib:hprof ASCII Output", 72,
          "Flight Recorder"},
         {"JAVA PROFILE 1.0.2\0\0\0\0\4", 23, "heap dump"},
+        {"gmon\1\0\0\0", 8, "`assay record`"},
+        {"Flat profile:\n\n  %   cumulative   self", 37, "gprof"},
+        {"{\"version\":1,\"recording\":{\"instrumentTypes\":[]}}", 47, "Safari"},
         {"2ELIFREP\x68\0\0\0", 12, "perf script -i"},
         {"[{\"a\":1}]", 9, "unrecognised format"},
     };

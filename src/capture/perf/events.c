@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "base/memory.h"
+#include "base/text.h"
 
 #define SOFTWARE(event) PERF_TYPE_SOFTWARE, PERF_COUNT_SW_##event
 #define HARDWARE(event) PERF_TYPE_HARDWARE, PERF_COUNT_HW_##event
@@ -96,9 +97,17 @@ static int parse_one(const char *text, size_t length, struct perf_event_choice *
         name++;
     while (at < ARRAY_LENGTH(known_events) && !is_word(text, name, known_events[at].name))
         at++;
-    if (at == ARRAY_LENGTH(known_events))
-        return error_set(error, -EINVAL, "\"%.*s\" is not an event; `man assay-record` lists them.",
-                         (int)name, text);
+    if (at == ARRAY_LENGTH(known_events)) {
+        struct text_meant meant = {.word = text, .length = name};
+        for (size_t i = 0; i < ARRAY_LENGTH(known_events); i++)
+            text_meant_offer(&meant, known_events[i].name);
+        const char *best = text_meant_best(&meant);
+        return best ? error_set(error, -EINVAL, "\"%.*s\" is not an event; did you mean \"%s\"?",
+                                (int)name, text, best)
+                    : error_set(error, -EINVAL,
+                                "\"%.*s\" is not an event; `man assay-record` lists them.",
+                                (int)name, text);
+    }
     for (first = at; first && known_events[first - 1].type == known_events[at].type &&
                      known_events[first - 1].config == known_events[at].config;)
         first--;

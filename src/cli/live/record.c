@@ -392,8 +392,9 @@ int command_record(int argc, char **argv)
     if (options.pids && options.tids)
         return options_wrong("record", "--pid and --tid are mutually exclusive.");
     if ((line.count > 0) + !!options.pids + !!options.tids + !!options.cgroup + options.all != 1)
-        return options_wrong("record",
-                             "specify one of -- CMD [ARG...], --pid PID, --cgroup PATH and --all.");
+        return options_wrong(
+            "record", "specify one of -- CMD [ARG...], --pid PID, --tid TID, --cgroup PATH and "
+                      "--all.");
     if (options.user && options.kernel)
         return options_wrong("record", "--user and --kernel are mutually exclusive.");
     if (isnan(options.duration_s))

@@ -12,6 +12,11 @@
 #define STRAIGHT_MAX (64u << 10) /* bytes: longer runs are gaps in the branch stack */
 #define ADDRESSES_MAX (1u << 20)
 
+/* In the flags of an entry: what became of a branch that was taken on speculation. */
+#define SPECULATION_SHIFT 24
+#define SPECULATION_MASK 3
+#define SPECULATION_WRONG_PATH 1
+
 bool perf_wants_branches(const struct perf_data *data)
 {
     /* They are for who counts instructions by lines: the others would only see more addresses. */
@@ -64,6 +69,9 @@ void perf_take_branches(struct perf_data *data, const struct perf_sample *sample
     /* The latest branch comes first. */
     for (uint64_t i = 0; i < sample->branch_count; i++) {
         const uint8_t *entry = sample->branches + i * entry_bytes;
+        if ((perf_load_u64(entry + 16) >> SPECULATION_SHIFT & SPECULATION_MASK) ==
+            SPECULATION_WRONG_PATH)
+            continue; /* it was taken back: the program never came there */
         struct perf_pair branch = {0};
         bool from_known =
             place_of(data, process, perf_load_u64(entry), &branch.from_mapping, &branch.from);

@@ -2,6 +2,7 @@
 // Massif's output: snapshots of the heap, some with a tree of who allocated. See
 // docs/formats/massif.md.
 
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "base/memory.h"
@@ -30,9 +31,10 @@ struct massif {
     struct level levels[DEPTH_MAX];
     size_t depth;
     bool in_tree;
-    int64_t heap_bytes;  /* of the snapshot at hand */
-    bool peak, has_peak; /* it is the peak; a peak was seen */
-    int64_t best_bytes;  /* of the snapshot that the stacks are of */
+    int64_t heap_bytes;                       /* of the snapshot at hand */
+    uint64_t stacks_bytes, best_stacks_bytes; /* the threads' stacks, at hand and of the best */
+    bool peak, has_peak;                      /* it is the peak; a peak was seen */
+    int64_t best_bytes;                       /* of the snapshot that the stacks are of */
     bool has_best;
     struct stack *stacks;
     size_t stack_count, stack_capacity;
@@ -147,6 +149,7 @@ static bool begin_tree(struct massif *file)
     file->has_best = true;
     file->has_peak |= file->peak;
     file->best_bytes = file->heap_bytes;
+    file->best_stacks_bytes = file->stacks_bytes;
     file->stack_count = file->frame_count = 0;
     return true;
 }
@@ -172,6 +175,9 @@ static int take_line(struct massif *file, const char *line, size_t length)
         if (!text_to_u64(line + 11, length - 11, &value))
             return fail_at(file, "Malformed heap size");
         file->heap_bytes = (int64_t)MIN(value, (uint64_t)INT64_MAX);
+    } else if (begins(line, length, "mem_stacks_B=")) {
+        if (!text_to_u64(line + 13, length - 13, &file->stacks_bytes))
+            return fail_at(file, "Malformed size of stacks");
     } else if (begins(line, length, "heap_tree=")) {
         file->peak = begins(line, length, "heap_tree=peak");
         if (file->peak || begins(line, length, "heap_tree=detailed"))
@@ -220,6 +226,11 @@ static int massif_read(struct source *source, struct profile *profile, struct er
         uint32_t node = profile_stack(profile, file->frames + stack->first, stack->count);
         profile_add_value(profile, profile_sample(profile, node, 0, 0, 0), type, stack->bytes);
     }
+    if (file->best_stacks_bytes)
+        snprintf(source->warning, sizeof(source->warning),
+                 "%llu bytes of the threads' stacks at the peak are not shown: massif doesn't say "
+                 "which functions use them.",
+                 (unsigned long long)file->best_stacks_bytes);
     profile_note_source(profile, 0, 0);
     return 0;
 }
