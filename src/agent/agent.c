@@ -3,6 +3,7 @@
 
 #include "agent/agent.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/resource.h>
@@ -106,12 +107,14 @@ static void update_excess(struct agent *agent)
                               !strcmp(stats->excess[j].cgroup, now[i].cgroup));
         if (known)
             continue;
-        log_warning("Too many %s of user %d%s%s: recording less detail for them to protect others.",
-                    now[i].what, (int)now[i].user, now[i].cgroup[0] ? " in cgroup " : "",
-                    now[i].cgroup);
+        char user[32] = "unknown users";
+        if (now[i].user != CAPTURE_USER_UNKNOWN)
+            snprintf(user, sizeof(user), "user %" PRIu32, now[i].user);
+        log_warning("Too many %s of %s%s%s: recording less detail for them to protect others.",
+                    now[i].what, user, now[i].cgroup[0] ? " in cgroup " : "", now[i].cgroup);
         if (agent->window)
-            window_note(agent->window, "degraded: too many %s of user %d %s", now[i].what,
-                        (int)now[i].user, now[i].cgroup);
+            window_note(agent->window, "degraded: too many %s of %s %s", now[i].what, user,
+                        now[i].cgroup);
     }
     memcpy(stats->excess, now, count * sizeof(*now));
     stats->excess_count = count;

@@ -400,6 +400,20 @@ static void test_spare_share(void **state)
     assert_true(guard_spare_share(&host.guard, GUARD_TYPES_MAX) == usual.cpu_share);
 }
 
+/* Where a starved agent looks again after longer than the span that is measured. */
+static void test_late_tick(void **state)
+{
+    char text[GUARD_TEXT_BYTES];
+    (void)state;
+    struct host host = host_of(2, 19, 1, true);
+    seconds(&host, 1);
+    host.now_ns += 14 * SECOND_NS;
+    host.cost.cpu_ns += 660000000; /* of 600 ms in the first half minute */
+    assert_int_equal(second(&host), GUARD_CHANGED);
+    guard_explain(&host.guard, text, sizeof(text));
+    assert_string_equal(text, "CPU 1.1%, limit 1%");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -418,6 +432,7 @@ int main(void)
         cmocka_unit_test(test_odd_clocks),
         cmocka_unit_test(test_other_rate),
         cmocka_unit_test(test_spare_share),
+        cmocka_unit_test(test_late_tick),
     };
     return cmocka_run_group_tests_name("agent_guard", tests, NULL, NULL);
 }

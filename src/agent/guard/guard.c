@@ -263,8 +263,11 @@ enum guard_action guard_tick(struct guard *guard, int64_t now_ns, const struct g
     if (sheddable && span_ns == CPU_SPAN_NS)
         cpu = fmax(cpu, cpu_spent(guard, COLLECTOR_SPAN_NS) * COLLECTOR_SHED_SHARE);
     if (cpu > (sheddable ? COLLECTOR_SHED_SHARE : SHED_SHARE) &&
-        step_down(guard, GUARD_CPU, cpu, now_ns))
+        step_down(guard, GUARD_CPU, cpu, now_ns)) {
+        /* After a late tick there is no other measurement, and this one decided. */
+        guard->cpu_share = fmax(guard->cpu_share, cpu * guard->limits.cpu_share);
         return GUARD_CHANGED;
+    }
     if (upload > SHED_SHARE && step_down(guard, GUARD_UPLOAD, upload, now_ns))
         return GUARD_CHANGED;
     enum guard_action action = look_at_memory(guard, now_ns, cost->resident_bytes);
