@@ -611,6 +611,13 @@ static void a_misplaced_index_is_noticed(void **state)
     }
 }
 
+static bool has_problem(struct store *store, const char *part)
+{
+    _cleanup_buffer_ struct buffer text = {0};
+    assert_int_equal(store_problems(store, describe_text, &text, NULL), 0);
+    return strstr(buffer_text(&text), part);
+}
+
 static void a_damaged_block_is_left_out(void **state)
 {
     (void)state;
@@ -640,6 +647,20 @@ static void a_damaged_block_is_left_out(void **state)
     _cleanup_buffer_ struct buffer text = {0};
     assert_int_equal(store_check(store, describe_text, &text, &error), -EBADMSG);
     assert_non_null(strstr(buffer_text(&text), YESTERDAY ": block 1 is unreadable."));
+    /* What a query has met stays visible, also after a start, until it is acknowledged. */
+    assert_true(has_problem(store, YESTERDAY));
+    store_close(store);
+    store = open_embedded();
+    assert_true(has_problem(store, YESTERDAY));
+    char path[PATH_MAX];
+    assert_int_equal(store_acknowledge(store, NULL, YESTERDAY ".damaged", path, &error), 0);
+    for (size_t i = 0; i < 2; i++) {
+        _cleanup_profile_ struct profile profile;
+        profile_init(&profile, PROFILE_ALL);
+        selection.type = types[i];
+        assert_int_equal(store_merge(store, &selection, NULL, &profile, NULL, NULL), 0);
+    }
+    assert_false(has_problem(store, YESTERDAY));
     maintain(store);
     store_close(store);
 }

@@ -116,6 +116,21 @@ void embedded_mark_damaged(struct embedded *store, const struct file *file, cons
     add_damage(store, file, path, why);
 }
 
+void embedded_note_damaged_block(struct embedded *store, struct file *file)
+{
+    char path[PATH_MAX];
+    static const char why[] = "blocks of it are unreadable";
+    if (atomic_exchange(&file->blocks_damaged, true))
+        return;
+    snprintf(path, sizeof(path), "%s" ACKNOWLEDGED, file->path);
+    if (!access(path, F_OK))
+        return;
+    if (store->read_only)
+        add_damage(store, file, file->path, why);
+    else
+        embedded_mark_damaged(store, file, why);
+}
+
 /* The length of a damaged file's first name; 0: it isn't one. */
 static size_t name_before(const char *name)
 {

@@ -155,6 +155,8 @@ void embedded_problem(struct embedded *store, const char *format, ...)
 void embedded_damaged(struct embedded *store, const struct file *file, const char *why);
 /* Remembers a file that stays in use though parts of it are lost: an empty file of that name. */
 void embedded_mark_damaged(struct embedded *store, const struct file *file, const char *why);
+/* A query has left out a block: marks the file, unless that was acknowledged. */
+void embedded_note_damaged_block(struct embedded *store, struct file *file);
 /* One that was found under such a name; other names are passed over. */
 void embedded_remember_damaged(struct embedded *store, const char *tenant, const char *folder,
                                const char *name);

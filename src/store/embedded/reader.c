@@ -187,6 +187,13 @@ static void cover_block(struct reader *reader, struct file *file, uint32_t serie
         covering_window(reader->covering, &windows[w]);
 }
 
+static void leave_out(struct reader *reader, struct file *file)
+{
+    if (reader->quality)
+        reader->quality->damaged_blocks++;
+    embedded_note_damaged_block(reader->store, file);
+}
+
 /* `slots`: its windows are those of a rollup. */
 static int use_block(struct reader *reader, struct file *file, uint32_t series, bool slots,
                      struct block_view *view, size_t first, size_t count, bool *any,
@@ -194,8 +201,7 @@ static int use_block(struct reader *reader, struct file *file, uint32_t series, 
 {
     int r = reader->calls->block(reader, file, series, view, first, count, error);
     if (r == -EBADMSG) {
-        if (reader->quality)
-            reader->quality->damaged_blocks++;
+        leave_out(reader, file);
         return 0;
     }
     if (reader->quality) {
@@ -220,8 +226,7 @@ static int read_block(struct reader *reader, struct file *file,
     uint32_t series = selected->series;
     size_t first, count;
     if (!data || block_open_windows(reader->codec, data, length, &view) < 0) {
-        if (reader->quality)
-            reader->quality->damaged_blocks++;
+        leave_out(reader, file);
         return 0;
     }
     find_windows(&view, range->from_ns, range->to_ns, &first, &count);
@@ -487,6 +492,8 @@ static int select_files(struct reader *reader, const struct plan *plan, struct s
                 r = select_live(reader, &plan->lives[k], file, error);
                 if (reader->quality)
                     reader->quality->damaged_blocks += plan->lives[k].blocks.damaged_blocks;
+                if (plan->lives[k].blocks.damaged_blocks)
+                    embedded_note_damaged_block(reader->store, file->file);
             }
         if (file->live_count)
             qsort(file->lives, file->live_count, sizeof(*file->lives), compare_lives);

@@ -148,7 +148,8 @@ struct file {
     uint64_t tidied;          /* `changes` + 1 when its log was last cut off */
     uint8_t (*settled)[16];   /* decided since: to be removed from `unsure` */
     size_t settled_count, settled_capacity;
-    uint8_t (*lost)[16]; /* parts of batches that another file refused: to be removed */
+    atomic_bool blocks_damaged; /* a reader has met such, and the file is marked */
+    uint8_t (*lost)[16];        /* parts of batches that another file refused: to be removed */
     size_t lost_count, lost_capacity;
     struct file_span *added; /* blocks of the transaction, for file_spans.c */
     size_t added_count, added_capacity;
