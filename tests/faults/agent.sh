@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# A sample of the faults that tests/long/faults.sh injects into an agent: BPF calls and large
+# A sample of the faults that tests/long/faults-agent.sh injects into an agent: BPF calls and large
 # allocations while it starts.
 . "$ROOT/tests/agent/common.bash"
 export PYTHONPATH="$ROOT/tests/server:$ROOT/tests/faults"

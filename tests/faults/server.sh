@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# A sample of the faults that tests/long/faults.sh injects into a server: failed writes, syncs and
+# A sample of the faults that tests/long/faults-server.sh injects into a server: failed writes, syncs and
 # allocations.
 . "$ROOT/tests/server/common.bash"
 export PYTHONPATH="$ROOT/tests/server:$ROOT/tests/faults"
