@@ -126,7 +126,8 @@ static int open_capture(struct recording_job *job, struct capture **ret_capture,
                                       .interpreter_frames = settings->interpreter_frames,
                                       .stacks_bytes = STACKS_BYTES,
                                       .label = label,
-                                      .label_context = job};
+                                      .label_context = job,
+                                      .thread_labels = true};
     if (!options.pid_count)
         return error_set(error, -ESRCH, "No process of the service %.100s is running here.",
                          job->order.service);
@@ -147,6 +148,7 @@ static int capture_window(struct recording_job *job, struct capture *capture, in
 {
     struct agent *agent = job->control->agent;
     struct window *window = window_new(clock_ns(CLOCK_REALTIME));
+    window->profile.detail |= PROFILE_TIMES;
     int64_t began_ns = monotonic_ns();
     int64_t until_ns = MIN(end_ns, began_ns + AGENT_WINDOW_NS);
     int r = 0;

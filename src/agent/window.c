@@ -185,7 +185,7 @@ int window_encode(const struct window *window, struct namer *namer, struct buffe
 {
     _cleanup_profile_ struct profile named;
     _cleanup_buffer_ struct buffer plain = {0};
-    profile_init(&named, NAMED_DETAIL);
+    profile_init(&named, NAMED_DETAIL | (window->profile.detail & PROFILE_TIMES));
     int r = name_window(window, namer, &named, error);
     if (r < 0)
         return r;

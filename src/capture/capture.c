@@ -270,6 +270,7 @@ int capture_new(const struct capture_options *given, struct capture **ret_captur
     capture->recorder.events = options->collect.events;
     capture->recorder.label = options->label;
     capture->recorder.label_context = options->label_context;
+    capture->recorder.thread_labels = options->thread_labels;
     pace_init(&capture->recorder.modules.pace, options->learning_share, monotonic_ns());
     capture->recorder.processes.no_thread_names = options->label != NULL;
     capture->recorder.root_by_process = options->root_by_process;

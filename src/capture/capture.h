@@ -43,6 +43,7 @@ struct capture_options {
     double learning_share;      /* of one CPU, for unwind rows of large files; 0: at once */
     capture_label_fn label;     /* NULL: samples have the labels comm, pid and tid */
     void *label_context;
+    bool thread_labels; /* with `label`, samples have the labels thread and tid, too */
     struct capture_limits limits;
     struct capture_collect collect;
     unsigned optional_modes; /* of them, those that may be missing: capture_shortcoming says why */

@@ -9,6 +9,7 @@
 #include "query/spans.h"
 #include "server/audit/audit.h"
 #include "server/handler/parameters.h"
+#include "server/ingest/recorded.h"
 #include "server/internal.h"
 #include "server/query/context.h"
 
@@ -108,6 +109,9 @@ void admin_delete(struct http_request *request, void *userdata)
             error = spans_error;
         }
     }
+    /* What is kept of recordings can't be told apart by labels: all of it goes. */
+    if (!dry_run)
+        recorded_forget(server->data, query_context.selection.tenant);
     snprintf(outcome, sizeof(outcome), "%llu windows, %llu samples, %llu spans%s%s",
              (unsigned long long)deleted.windows, (unsigned long long)deleted.rows,
              (unsigned long long)spans, r < 0 ? "; " : "", r < 0 ? error.text : "");

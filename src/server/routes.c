@@ -198,6 +198,8 @@ static const struct server_route {
     {"POST", "/api/v1/control", HTTP_ROLE_ADMIN, ADMIT_FREELY, BODY_ORDER, control_post},
     {"POST", "/api/v1/recordings", HTTP_ROLE_ADMIN, ADMIT_FREELY, BODY_ORDER, recordings_start},
     {"GET", "/api/v1/recordings", HTTP_ROLE_READ, ADMIT_FREELY, BODY_NONE, recordings_list},
+    {"GET", "/api/v1/recordings/*/flame", HTTP_ROLE_READ, ADMIT_QUERY_WHOLE, BODY_NONE,
+     api_recorded},
     {"GET", "/api/v1/recordings/*", HTTP_ROLE_READ, ADMIT_FREELY, BODY_NONE, recordings_one},
     {"DELETE", "/api/v1/recordings/*", HTTP_ROLE_ADMIN, ADMIT_FREELY, BODY_NONE, recordings_stop},
     /* clang-format on */

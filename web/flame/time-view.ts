@@ -19,7 +19,7 @@ export interface TimeOptions {
 }
 
 const CELL_HEIGHT = 3;
-const CELL_WIDTH_MAX = 32;
+const CELL_WIDTH_MAX = 48;
 const HEAT_STEPS = 12;
 const ROW_HEIGHT = 18;
 const ROWS_MAX = 100;

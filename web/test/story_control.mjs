@@ -4,9 +4,10 @@
 
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
+import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { ASSAY, call, demo, PROFILES, send, start, startServer } from './served.mjs';
-import { fresh, painted, query, scratch, shoot } from './story_tools.mjs';
+import { exported, fresh, painted, query, scratch, shoot } from './story_tools.mjs';
 import { PATIENCE_MS, until } from './support.mjs';
 
 // An agent as it shows itself to the server.
@@ -75,9 +76,38 @@ async function named(page, name) {
   });
 }
 
+// The recording's page says when each thread did what; the sums are those of what is stored.
+async function timed(page, url) {
+  const heat = page.locator('.time-heat');
+  await heat.waitFor();
+  await painted(page);
+  const id = new URL(page.url()).searchParams.get('id');
+  const ask = async (path) => JSON.parse((await call('GET', `${url}/api/v1/${path}`)).text);
+  const { flame } = await ask(`recordings/${id}/flame`);
+  const { total } = await ask(`top?query=${encodeURIComponent(`cpu{recording="${id}"}`)}&from=now-1h`);
+  assert.equal(flame.times.value.reduce((sum, value) => sum + value, 0), total);
+  assert.ok(flame.times.threads.every(({ tid }) => tid > 0), JSON.stringify(flame.times.threads));
+  await page.locator('.time-thread').first().focus();
+  await page.keyboard.press('ArrowRight');
+  await page.getByRole('region', { name: 'Stack' }).getByRole('listitem').first().waitFor();
+  await shoot(page, 'recording-time');
+  // A range of it, as a graph and in the address.
+  await heat.focus();
+  for (const key of ['ArrowRight', 'Shift+ArrowRight', 'Enter']) await page.keyboard.press(key);
+  await page.waitForURL(/span/);
+  await page.getByRole('button', { name: /^Undo: time: / }).click();
+  await page.waitForURL((now) => !/span/.test(now.href));
+  for (const [item, tool] of [['Chrome trace, Perfetto', 'chrome-trace'], ['Firefox Profiler', 'firefox']]) {
+    const { name, content } = await exported(page, item);
+    const path = join(scratch, name);
+    writeFileSync(path, content);
+    assert.match(execFileSync(ASSAY, ['info', path], { encoding: 'utf8' }), new RegExp(`format +${tool}\\ntypes +samples`));
+  }
+}
+
 export async function realAgent(browser, real) {
   const { url } = real;
-  const { context, page } = await fresh(browser, {}, /404/);
+  const { context, page } = await fresh(browser, { acceptDownloads: true }, /404/);
   await page.goto(`${url}/agents`);
   await page.getByRole('row', { name: /Hz/ }).waitFor();
   // On a busy machine it may sample less, and says so.
@@ -96,6 +126,7 @@ export async function realAgent(browser, real) {
   await record(page, url, name, '4');
   await page.getByText('Finished (done)').waitFor({ timeout: 2 * PATIENCE_MS });
   await page.getByRole('status').filter({ hasText: /[1-9]\d* samples/ }).waitFor();
+  await timed(page, url);
   await page.getByRole('link', { name: 'Open' }).click();
   await page.waitForURL(/\/explore/);
   await painted(page);

@@ -574,10 +574,26 @@ static uint32_t thread_labels(struct profile *profile, const struct recorder_sam
     return profile_label_set(profile, labels, ARRAY_LENGTH(labels));
 }
 
+static uint32_t add_thread(struct profile *profile, uint32_t labels,
+                           const struct recorder_sample *sample)
+{
+    size_t count;
+    const struct profile_label *known = profile_labels(profile, labels, &count);
+    _cleanup_free_ struct profile_label *list = memory_alloc((count + 2) * sizeof(*list));
+    memcpy(list, known, count * sizeof(*list));
+    list[count++] = (struct profile_label){.key = profile_cstring(profile, "thread"),
+                                           .text = profile_cstring(profile, sample->comm)};
+    list[count++] =
+        (struct profile_label){.key = profile_cstring(profile, "tid"), .number = sample->tid};
+    return profile_label_set(profile, list, count);
+}
+
 uint32_t recorder_labels(struct recorder *recorder, const struct recorder_sample *sample)
 {
     uint32_t labels = recorder->label ? process_labels(recorder, sample)
                                       : thread_labels(recorder->profile, sample);
+    if (recorder->label && recorder->thread_labels && labels != CAPTURE_UNWANTED)
+        labels = add_thread(recorder->profile, labels, sample);
     if (labels == CAPTURE_UNWANTED || !sample->context)
         return labels;
     return sample_context_add(recorder->profile, labels,

@@ -51,6 +51,7 @@ struct recorder {
     /* NULL: copied stacks come without the frames of Python and JavaScript */
     recorder_runtime_fn read_runtime;
     void *runtime_context;
+    bool thread_labels; /* beside those of the process */
     uint64_t numbers; /* of processes that were labelled */
 
     uint64_t samples;

@@ -18,8 +18,7 @@ void flame_times_init(struct flame_times *times, struct calltree *tree,
     if (!profile->samples.time_ns || profile->samples.count > FLAME_TIMES_MAX ||
         type >= profile->type_count ||
         level_is_sample_type(profile_text(profile, profile->types[type].type)) ||
-        timeline_init(&times->timeline, profile, (int)type, &ignored) < 0 ||
-        !times->timeline.timed)
+        timeline_init(&times->timeline, profile, (int)type, &ignored) < 0 || !times->timeline.timed)
         return;
     const struct timeline *timeline = &times->timeline;
     uint32_t *nodes = memory_zalloc(timeline->sample_count + 1, sizeof(*nodes));

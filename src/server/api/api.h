@@ -40,5 +40,6 @@ server_handler api_flame, api_profile, api_top; /* api_profiles.c, api_top.c */
 server_handler api_callers, api_lines, api_diff;
 server_handler api_triage;
 server_handler api_files_flame, api_files_diff; /* api_files.c */
+server_handler api_recorded;                    /* api_recorded.c */
 server_handler api_timeseries, api_exemplars;   /* api_points.c, api_exemplars.c */
 server_handler api_document, api_page;          /* api_document.c */

@@ -75,6 +75,7 @@ static const struct {
     {"/api/v1/control", ""},
     {"/api/v1/recordings", ""},
     {"/api/v1/recordings/*", ""},
+    {"/api/v1/recordings/*/flame", "names focus format max_nodes"},
     {"/api/v1/debuginfo", "build_id name agent"},
     {"/api/v1/debuginfo/*", ""},
     {"/api/v1/sources", "build_id"},

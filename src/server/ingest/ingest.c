@@ -432,7 +432,7 @@ static int choose_times(struct split *split, struct error *error)
     return 0;
 }
 
-static void redact_names(struct ingest *ingest, struct profile *profile)
+void ingest_redact(struct ingest *ingest, struct profile *profile)
 {
     pthread_rwlock_rdlock(&ingest->rules_lock);
     if (ingest->rules.redact_names) {
@@ -468,7 +468,7 @@ int ingest_batch_add(struct ingest_batch *batch, const struct ingest_source *sou
     if (part->profile.unresolved && part->profile.unresolved->deepest > limits->depth &&
         limits->depth)
         profile_settle(&part->profile);
-    redact_names(batch->ingest, &part->profile);
+    ingest_redact(batch->ingest, &part->profile);
     ingest_types(&part->profile, source, part->types);
     batch->seen->cut += ingest_cut_stacks(&part->profile, limits->depth);
     ingest_deltas(batch, source, &part->profile, part->types);

@@ -104,6 +104,9 @@ int ingest_batch_write(struct ingest_batch *batch, const char *batch_id, struct 
 /* Names of functions, files and binaries, as the rules for labels have it. */
 void ingest_redact_names(struct redactor *redactor, struct profile *profile);
 
+/* The same, where the rules want it. */
+void ingest_redact(struct ingest *ingest, struct profile *profile);
+
 /* ---- ingest_recording.c ---- */
 
 /* A recording that samples threads by the wall clock only says which of them ran: that is CPU

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/log.h"
 #include "base/text.h"
 #include "format/jfr/labels.h"
 #include "format/otlp/otlp.h"
@@ -15,6 +16,7 @@
 #include "query/query.h"
 #include "server/admission/admission.h"
 #include "server/ingest/quota.h"
+#include "server/ingest/recorded.h"
 
 /* Counts the request, and answers when it is one too many. */
 static bool admit(struct receipt *receipt)
@@ -253,11 +255,29 @@ void receive_push(struct http_request *request, void *server)
     }
 }
 
+/* Of an agent's recording the times of samples are kept beside the store. What can't be kept doesn't
+ * fail the push. */
+static int make_recorded(struct receipt *receipt, struct source *source, struct buffer *kept,
+                         struct error *error)
+{
+    uint64_t limit = ingest_limits(receipt->server->ingest).expansion_bytes;
+    struct error problem = {0};
+    receipt->source.unkept = recorded_labels;
+    int r = source_need_all(source, limit, error);
+    if (!r && receipt->server->data &&
+        recorded_make(receipt->server->ingest, source_data(source), source_available(source), limit,
+                      kept, &problem) < 0)
+        log_warning("The times of a recording are not kept: %s", problem.text);
+    return r;
+}
+
 void receive_otlp(struct http_request *request, void *server)
 {
     _cleanup_receipt_ struct receipt receipt;
+    _cleanup_buffer_ struct buffer kept = {0};
     struct error error = {0};
     struct http_source *source = NULL;
+    const char *batch_id = http_request_header(request, "X-Assay-Batch-Id");
     if (!receipt_init(&receipt, request, server))
         return;
     receipt.source.attributes = true;
@@ -271,6 +291,8 @@ void receive_otlp(struct http_request *request, void *server)
     if (!r)
         r = http_source_open(request, ingest_limits(receipt.server->ingest).expansion_bytes,
                              &source, &error);
+    if (!r && !json && recorded_is(batch_id))
+        r = make_recorded(&receipt, http_source(source), &kept, &error);
     _cleanup_profile_ struct profile profile;
     profile_init(&profile, INGEST_DETAIL);
     struct otlp_summary summary = {0};
@@ -287,9 +309,13 @@ void receive_otlp(struct http_request *request, void *server)
     if (!r && profile.type_count)
         r = ingest_batch_add(&receipt.batch, &receipt.source, &profile, &error);
     http_source_close(source);
-    if (receipt_finish(&receipt, r, &error))
-        http_respond_text(request, 200, json ? "application/json" : "application/x-protobuf",
-                          json ? "{}" : "");
+    if (!receipt_finish(&receipt, r, &error))
+        return;
+    if (receipt.seen.windows)
+        recorded_keep(receipt.server->data, receipt.batch.tenant, batch_id, &kept,
+                      receipt.source.received_ns);
+    http_respond_text(request, 200, json ? "application/json" : "application/x-protobuf",
+                      json ? "{}" : "");
 }
 
 void receive_refuse_memory(struct http_request *request, void *server)

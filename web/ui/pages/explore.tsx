@@ -14,7 +14,7 @@ import { together, useLoad } from '../load';
 import { useMarks } from '../marks';
 import { moreParams } from '../more';
 import { Chart } from '../parts/chart';
-import { CopyLink, Export } from '../parts/export';
+import { CopyLink, Export, STACKS } from '../parts/export';
 import { FirstProfile } from '../parts/first';
 import { Flame } from '../parts/flame';
 import { LabelGrid } from '../parts/label-grid';
@@ -178,7 +178,7 @@ export function Explore({ route }: PageProps) {
             title="What rose in the middle of this range, and why">Explain</a>}
           <a class="button" href={address('/compare', { query: text, ...pinned, ...namesParam() })}>Compare</a>
           <CopyLink link={link({ ...pinned })} />
-          <Export title={service || 'assay'} picture={() => flameApp.current?.picture()}
+          <Export title={service || 'assay'} formats={STACKS} picture={() => flameApp.current?.picture()}
             make={(format) => getBlob('profile', { query: text, ...times, format })} />
           </Fold>
         </div>

@@ -2,11 +2,14 @@
 // Recordings on demand: a higher rate, for one service, for a while. Started here, watched while they
 // arrive, opened, compared and stopped.
 
-import { useState } from 'preact/hooks';
+import { useRef, useState } from 'preact/hooks';
+import type { FlameApp } from '../../flame/app';
 import type { PageProps } from '../app';
-import { get, send } from '../api';
-import { useLoad, usePoll } from '../load';
-import { CopyLink } from '../parts/export';
+import { get, getBlob, send, type FlameAnswer } from '../api';
+import { useLoad, usePoll, type Loaded } from '../load';
+import { moreParams, WHOLE } from '../more';
+import { CopyLink, Export } from '../parts/export';
+import { Flame } from '../parts/flame';
 import { List, sorted, type Column } from '../parts/list';
 import { StartRecording } from '../parts/start-recording';
 import { Failure, Nothing, Progress } from '../parts/status';
@@ -78,8 +81,27 @@ function columnsOf(now: number, utc: boolean): Column<Recording>[] {
   ];
 }
 
+const TIMED = 'view=time';
+
+// When each thread did what, drawn again while samples arrive.
+function Timed({ id, loaded, view, onApp }: {
+  id: string; loaded: Loaded<FlameAnswer>; view: string; onApp: (app: FlameApp | null) => void;
+}) {
+  if (!loaded.value) return loaded.error?.status === 404 ? null : <Failure loaded={loaded} />;
+  return (
+    <div class="recorded" aria-busy={loaded.stale}>
+      <Flame key={id} data={loaded.value.flame} state={view} onApp={onApp}
+        onState={(flame, step) => go(address('/recordings', { id, flame }), !step)}
+        more={async (path, again, signal) =>
+          (await get<FlameAnswer>(timesPath(id), moreParams(path, again), signal)).flame} />
+    </div>
+  );
+}
+
+const timesPath = (id: string) => `recordings/${encodeURIComponent(id)}/flame`;
+
 // One of them, while it arrives and after.
-function One({ id }: { id: string }) {
+function One({ id, view }: { id: string; view: string }) {
   const [done, setDone] = useState(false);
   const [problem, setProblem] = useState('');
   const tick = usePoll(done ? 0 : 1000);
@@ -89,6 +111,11 @@ function One({ id }: { id: string }) {
     return found;
   });
   const recording = loaded.value;
+  const app = useRef<FlameApp | null>(null);
+  // Samples come in windows of ten seconds.
+  const times = useLoad(recording && recording.samples > 0
+    ? `times ${id} ${over(recording) || Math.floor(tick / 10)}` : null,
+  (signal) => get<FlameAnswer>(timesPath(id), WHOLE, signal));
   if (!recording) return <><Progress loaded={loaded} /><Failure loaded={loaded} /></>;
   const ready = recording.samples > 0;
   return (
@@ -102,6 +129,8 @@ function One({ id }: { id: string }) {
             (error: Error) => setProblem(error.message));
         }}>Stop</button>}
         <CopyLink link={address('/recordings', { id })} title="Copy a link to this recording" />
+        {times.value && <Export title={recording.name || id} picture={() => app.current?.picture()}
+          make={(format) => getBlob(timesPath(id), { format })} />}
         {ready && <a class="button" href={compareAddress(recording)}>Compare with the previous hour</a>}
         {ready && <a class="button primary" href={address('/explore', selectionOf(recording))}>Open</a>}
       </div>
@@ -125,6 +154,7 @@ function One({ id }: { id: string }) {
           ))}
         </tbody>
       </table>
+      <Timed id={id} loaded={times} view={view} onApp={(made) => { app.current = made; }} />
     </>
   );
 }
@@ -143,8 +173,8 @@ export function Recordings({ route: { params } }: PageProps) {
   const start = heard.length > 0 && <button type="button" class="button primary"
     onClick={() => setStarting(true)}>Record…</button>;
   return (
-    <div class="page">
-      {id !== null ? <One key={id} id={id} /> : <>
+    <div class={id === null ? 'page' : 'page explore'}>
+      {id !== null ? <One key={id} id={id} view={params.get('flame') ?? TIMED} /> : <>
         <div class="page-head"><h1>Recordings</h1><span class="space" />{start}</div>
         <Progress loaded={loaded} />
         <Failure loaded={loaded} />

@@ -14,8 +14,11 @@ type Format = readonly [format: string, title: string, suffix: string];
 const FORMATS: readonly Format[] = [
   ['pprof', 'pprof', '.pb.gz'], ['folded', 'Folded stacks', '.folded'],
   ['speedscope', 'speedscope', '.speedscope.json'], ['otlp', 'OpenTelemetry', '.otlp'],
+  ['chrome-trace', 'Chrome trace, Perfetto', '.trace.json'], ['firefox', 'Firefox Profiler', '.firefox.json'],
   ['svg', 'Picture (SVG)', '.svg'], ['html', 'Page (HTML)', '.html'],
 ];
+// Of selections of the store, whose samples have no times.
+export const STACKS = ['pprof', 'folded', 'speedscope', 'otlp', 'svg', 'html'];
 // Of what is compared: it has two sides, which most files of profiles don't have.
 export const DIFFERENCES = ['folded', 'svg', 'html'];
 
