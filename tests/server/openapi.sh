@@ -6,6 +6,13 @@ cat >>keep.yaml <<'Y'
 source_links:
   - {url: "https://git.example/{commit}/{path}#L{line}", commit: main}
 Y
+# The times of a recording's samples, from another server, so that this one has one type called cpu.
+"$ASSAY" convert "$FIXTURES/man/base.pb.gz" -o base.firefox.json
+"$ASSAY" convert base.firefox.json -o recording.otlp
+start_server other --data other -c keep.yaml
+curl -sS --fail-with-body -o taken -H 'X-Assay-Batch-Id: 17979cfe36a00000-0000000000000001-rother' \
+    -H 'Content-Type: application/x-protobuf' --data-binary @recording.otlp "$url/v1development/profiles"
+stop_server
 start_server disk --data data -c keep.yaml
 push "$FIXTURES/man/base.pb.gz" 'service=shop&host=h1' >/dev/null
 python3 "$ROOT/tests/server/window_pprof.py" wall.pb wall nanoseconds "$(date +%s)" 10 \
@@ -20,6 +27,9 @@ curl -sS --fail-with-body -o saved.json --data-binary @"$FIXTURES/man/base.pb.gz
     "$url/api/v1/baselines?name=endpoint"
 recording=$(curl -sS --fail-with-body -H 'Content-Type: application/json' -d '{"service":"shop"}' \
     "$url/api/v1/recordings" | python3 -c 'import json, sys; print(json.load(sys.stdin)["id"])')
+mkdir data/recorded
+kept=$(ls other/recorded)
+cp "other/recorded/$kept" "data/recorded/${kept/rother/$recording}"
 curl -sS --fail-with-body -o control.json -H 'Content-Type: application/json' \
     -d '{"capture":"off","selector":"{host=\"h1\"}"}' "$url/api/v1/control"
 build=$(curl -sS --fail-with-body --data-binary @"$(type -P true)" "$url/api/v1/debuginfo?name=true" |
