@@ -139,7 +139,7 @@ async function pagesOfAFleet(page, url, selection, formatPercent) {
     });
   }
   const range = selection.slice(selection.indexOf('from='));
-  const { series } = await ask(`timeseries?query=${encodeURIComponent('cpu{}')}&${range}&step=10&group_by=service_name`);
+  const { series } = await ask(`timeseries?query=${encodeURIComponent('cpu{}')}&${range}&step=10&group_by=service_name&limit=10000`);
   const sums = series.map(({ labels, points }) => [labels.service_name, points.reduce((sum, [, value]) => sum + value, 0)]);
   const whole = sums.reduce((sum, [, value]) => sum + value, 0);
   await page.goto(`${url}/?${range}`);
