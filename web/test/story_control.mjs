@@ -32,7 +32,7 @@ async function record(page, url, service, seconds = '') {
 
 export async function recordings(browser, { url }) {
   await send(url, '/api/v1/agents/report', reportOf([]));
-  const { context, page } = await fresh(browser);
+  const { context, page } = await fresh(browser, {}, /404/); // times of samples, which this one lacks
   await page.goto(`${url}/agents`);
   await page.getByRole('row', { name: /web-1/ }).waitFor();
   assert.match(await page.getByRole('row', { name: /web-1/ }).innerText(), /19 Hz.*0\.40%/s);
@@ -73,7 +73,7 @@ async function named(page, name) {
       await page.reload();
       throw error;
     });
-  });
+  }, 2 * PATIENCE_MS); // an agent does little on a machine that is very busy
 }
 
 // The recording's page says when each thread did what; the sums are those of what is stored.

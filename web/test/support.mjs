@@ -41,8 +41,8 @@ export function fileUrl(path) {
 export const PATIENCE_MS = 120_000;
 
 // Tries what is asserted again until it holds: a page changes a moment after what was done to it.
-export async function until(body) {
-  for (const end = Date.now() + PATIENCE_MS; ;) {
+export async function until(body, patience = PATIENCE_MS) {
+  for (const end = Date.now() + patience; ;) {
     try {
       return await body();
     } catch (error) {
