@@ -246,6 +246,38 @@ static void scope_is_kept(void **state)
     assert_memory_equal(name.at, "ebpf", 4);
 }
 
+/* Two services in one cgroup have the same memory: neither is a repetition of the other. */
+static void equal_contents_of_two_services(void **state)
+{
+    (void)state;
+    struct profile profile;
+    _cleanup_profile_ struct profile again;
+    _cleanup_buffer_ struct buffer bytes = {0}, same = {0};
+    struct otlp_summary summary = {0};
+    struct error error;
+    profile_init(&profile, PROFILE_ALL);
+    struct profile_function function = {.name = text(&profile, "[cgroup]")};
+    struct profile_frame frame = {.function = profile_function(&profile, &function)};
+    uint32_t id = profile_frame(&profile, &frame);
+    unsigned type = profile_type(&profile, text(&profile, "rss_cgroup"), text(&profile, "bytes"));
+    for (unsigned i = 0; i < 2; i++) {
+        struct profile_label label = {.key = text(&profile, "service_name"),
+                                      .text = text(&profile, i ? "a" : "b")};
+        size_t row = profile_sample(&profile, profile_stack(&profile, &id, 1),
+                                    profile_label_set(&profile, &label, 1), 0, 0);
+        profile_add_value(&profile, row, type, 4096);
+    }
+    otlp_write_by_labels(&bytes, &profile);
+    otlp_write_by_labels(&same, &profile);
+    assert_int_equal(bytes.length, same.length);
+    assert_memory_equal(bytes.data, same.data, bytes.length);
+    profile_init(&again, PROFILE_ALL);
+    assert_int_equal(read_bytes(bytes.data, bytes.length, false, &again, &summary, &error), 0);
+    assert_int_equal(summary.repeated, 0);
+    assert_int_equal(again.samples.count, 2);
+    profile_release(&profile);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -255,6 +287,7 @@ int main(void)
         cmocka_unit_test(empty_profile),
         cmocka_unit_test(message_is_well_made),
         cmocka_unit_test(scope_is_kept),
+        cmocka_unit_test(equal_contents_of_two_services),
     };
     return cmocka_run_group_tests_name("otlp_write", tests, NULL, NULL);
 }

@@ -250,8 +250,23 @@ static void put_profile_content(struct writer *writer, struct buffer *out, unsig
     }
 }
 
-/* The id is derived from the content: the same profile is the same bytes, and another has another
- * id. */
+/* Profiles of two resources can have the same content, such as the memory of a cgroup that two
+ * services share, and are two profiles. */
+static uint64_t resource_seed(const struct writer *writer)
+{
+    uint64_t seed = 0;
+    for (size_t i = 0; i < writer->shared_count; i++) {
+        const struct profile_label *label = &writer->shared[i];
+        const struct profile_string *key = &writer->profile->strings[label->key];
+        const struct profile_string *text = &writer->profile->strings[label->text];
+        seed = XXH3_64bits_withSeed(key->data, key->length, seed);
+        seed = XXH3_64bits_withSeed(text->data, text->length, seed ^ (uint64_t)label->number);
+    }
+    return seed;
+}
+
+/* The id is derived from the content and the resource: the same profile is the same bytes, and
+ * another has another id. */
 static void put_profile_end(struct buffer *out, XXH128_hash_t hash, const struct buffer *attributes)
 {
     uint64_t id[2] = {hash.high64, hash.low64 | 1};
@@ -319,11 +334,13 @@ static void put_resource_profiles(struct writer *writer, struct buffer *out,
     _cleanup_buffer_ struct buffer scope = {0}, resource = {0}, content = {0};
     const struct profile_label *name = shared_label(writer, "otel.scope.name");
     const struct profile_label *version = name ? shared_label(writer, "otel.scope.version") : NULL;
+    uint64_t seed = resource_seed(writer);
     put_scope(writer, &scope, name, version);
     for (unsigned type = 0; type < profile->type_count; type++) {
         content.length = 0;
         put_profile_content(writer, &content, type);
-        put_profile_end(&content, XXH3_128bits(content.data, content.length), attributes);
+        put_profile_end(&content, XXH3_128bits_withSeed(content.data, content.length, seed),
+                        attributes);
         wire_put_bytes(&scope, 2, content.data, content.length);
     }
     put_resource(writer, &resource, name, version);
@@ -354,7 +371,7 @@ static void measure_profile(struct writer *writer, unsigned type, const struct b
     struct buffer_drain drain = {
         .take = digest_piece, .context = state, .piece_bytes = PIECE_BYTES};
     _cleanup_buffer_ struct buffer nowhere = {.drain = &drain};
-    XXH3_128bits_reset(state);
+    XXH3_128bits_reset_withSeed(state, resource_seed(writer));
     put_profile_content(writer, &nowhere, type);
     buffer_drain(&nowhere);
     ret->bytes = drain.taken;
