@@ -202,6 +202,9 @@ static int end_window(struct agent *agent, struct error *error)
     agent->window_rest_ns = 0;
     window_close(window, agent->capture, duration_ns, agent->settings->symbolize == SYMBOLIZE_HOST);
     targets_tidy(&agent->targets, monotonic_ns());
+    pthread_mutex_lock(&agent->lock);
+    levels_take(&agent->levels, &window->profile, monotonic_ns());
+    pthread_mutex_unlock(&agent->lock);
     if (agent_symbols_look(agent->symbols, agent->capture, &window->profile))
         agent_control_urge(agent->control);
     agent_hand_over(agent, window);
@@ -307,6 +310,7 @@ static void reload(struct agent *agent, agent_reload_fn read, void *context)
         now->wall_rate_hz = fresh.wall_rate_hz;
         now->heap = fresh.heap;
         now->faults = fresh.faults;
+        now->rss = fresh.rss;
         now->sampling_allowed = fresh.sampling_allowed;
         now->sampling_rate_max = fresh.sampling_rate_max;
         now->sampling_wall_rate_max = fresh.sampling_wall_rate_max;
@@ -462,6 +466,7 @@ void agent_stop(struct agent *agent, unsigned grace_ms)
     targets_release(&agent->targets);
     if (agent->measuring >= 0)
         close(agent->measuring);
+    levels_release(&agent->levels);
     pthread_mutex_destroy(&agent->lock);
     pthread_cond_destroy(&agent->changed);
     free(agent);

@@ -12,6 +12,7 @@
 #include "agent/control.h"
 #include "agent/guard/guard.h"
 #include "agent/guard/watchdog.h"
+#include "agent/levels.h"
 #include "agent/naming.h"
 #include "agent/sampling.h"
 #include "agent/send/spool.h"
@@ -114,6 +115,7 @@ struct agent {
     bool drop_caches;                   /* the encoder is to forget what it can look up again */
     char encoding[WINDOW_SUFFIX_BYTES]; /* of the window at hand; "": none, or the continuous */
     struct agent_stats stats;
+    struct levels levels;
 };
 
 /* Reads the settings again, for SIGHUP; says on stderr what is wrong with them, and returns 0 or a

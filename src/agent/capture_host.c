@@ -27,7 +27,8 @@
 #define LEARNING_SHARE 0.25
 /* Likewise: beyond that, fewer threads are followed for wall-clock time. */
 #define WAITS_SHARE 0.3
-#define DESCRIPTORS_KEPT 128 /* for everything but perf events */
+#define RSS_EARLY_NS 1000000000ll /* windows don't end on time to the nanosecond */
+#define DESCRIPTORS_KEPT 128      /* for everything but perf events */
 
 /* Processes of this user, the newest first, as far as descriptors go: each thread takes one for
  * each CPU. */
@@ -77,6 +78,7 @@ int agent_capture_new(const struct agent_settings *settings, const struct sampli
         .modes = sampling_modes(sampling),
         .optional_modes = ~(unsigned)CAPTURE_CPU,
         .collect = {.waits_hz = sampling->wall_rate_hz,
+                    .rss_interval_ns = settings->rss_interval_ns - RSS_EARLY_NS,
                     .cost_share = settings->budget_cpu_percent / 100 * WAITS_SHARE},
         .kernel = settings->kernel_frames,
         .user = true,

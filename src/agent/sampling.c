@@ -27,6 +27,7 @@ struct sampling sampling_within(const struct agent_settings *settings,
                                 .wall_rate_hz = (unsigned)settings->wall_rate_hz,
                                 .heap = settings->heap,
                                 .faults = settings->faults,
+                                .rss = settings->rss,
                                 .ordered = order->given};
     if (!order->given)
         return sampling;
@@ -49,7 +50,8 @@ unsigned sampling_modes(const struct sampling *sampling)
 {
     return CAPTURE_CPU | (sampling->wall ? (unsigned)(CAPTURE_WALL | CAPTURE_GOROUTINES) : 0) |
            (sampling->heap ? (unsigned)CAPTURE_HEAP : 0) |
-           (sampling->faults ? (unsigned)CAPTURE_FAULTS : 0);
+           (sampling->faults ? (unsigned)CAPTURE_FAULTS : 0) |
+           (sampling->rss ? (unsigned)CAPTURE_RSS : 0);
 }
 
 bool sampling_wants(const struct sampling *sampling, const char *collector)
@@ -57,13 +59,14 @@ bool sampling_wants(const struct sampling *sampling, const char *collector)
     return !strcmp(collector, "wall") || !strcmp(collector, "goroutines") ? sampling->wall
            : !strcmp(collector, "heap")                                   ? sampling->heap
            : !strcmp(collector, "faults")                                 ? sampling->faults
+           : !strcmp(collector, "rss")                                    ? sampling->rss
                                                                           : true;
 }
 
 bool sampling_same(const struct sampling *a, const struct sampling *b)
 {
     return a->rate_hz == b->rate_hz && a->wall == b->wall && a->wall_rate_hz == b->wall_rate_hz &&
-           a->heap == b->heap && a->faults == b->faults && a->ordered == b->ordered &&
+           a->heap == b->heap && a->faults == b->faults && a->rss == b->rss && a->ordered == b->ordered &&
            a->cut == b->cut;
 }
 

@@ -27,6 +27,7 @@ struct sampling {
     unsigned wall_rate_hz;
     bool heap;    /* of processes that have memory probes */
     bool faults;  /* growth of resident memory */
+    bool rss;     /* resident memory */
     bool ordered; /* by the server, whether or not it makes a difference */
     bool cut;     /* the order asked for more than this host's limits permit */
 };

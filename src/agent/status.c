@@ -284,6 +284,7 @@ static void put_json(struct buffer *out, const struct status *status)
     json_member_unsigned(&json, "wall_rate", agent->sampling.wall_rate_hz);
     json_member_bool(&json, "heap", agent->sampling.heap);
     json_member_bool(&json, "faults", agent->sampling.faults);
+    json_member_bool(&json, "rss", agent->sampling.rss);
     json_member_bool(&json, "ordered", agent->sampling.ordered);
     json_member_bool(&json, "cut", agent->sampling.cut);
     json_member_text(&json, "text", agent->sampling_text);
@@ -337,7 +338,7 @@ static void put_collectors(struct buffer *out, const struct agent_stats *agent)
                       agent->collectors[i].name, (double)agent->collectors[i].run_ns / 1e9);
 }
 
-static void put_metrics(struct buffer *out, const struct status *status)
+static void put_metrics(struct buffer *out, struct agent *agent, const struct status *status)
 {
     struct number numbers[NUMBERS_MAX];
     size_t count = list_numbers(status, numbers);
@@ -350,6 +351,9 @@ static void put_metrics(struct buffer *out, const struct status *status)
         buffer_printf(out, "assay_agent_%s %.15g\n", name, numbers[i].value);
     }
     put_collectors(out, &status->agent);
+    pthread_mutex_lock(&agent->lock);
+    levels_write(&agent->levels, monotonic_ns(), out);
+    pthread_mutex_unlock(&agent->lock);
     put_reasons(out, status->agent.guard.reason);
     put_degraded_metrics(out, status);
     redactor_write_metrics(status->redactor, "assay_agent_redactions_total", out);
@@ -475,7 +479,7 @@ static void serve_metrics(struct http_request *request, void *agent)
 {
     struct buffer body = {0};
     struct status status = read_status(agent);
-    put_metrics(&body, &status);
+    put_metrics(&body, agent, &status);
     http_respond(request, 200, "text/plain; version=0.0.4; charset=utf-8", &body);
     buffer_release(&body);
 }

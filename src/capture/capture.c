@@ -227,7 +227,7 @@ int capture_modes_parse(const char *text, unsigned *ret_modes, struct error *err
                  {"offcpu", CAPTURE_OFF_CPU}, {"lock", CAPTURE_LOCK},
                  {"io", CAPTURE_IO},          {"runq", CAPTURE_RUN_QUEUE},
                  {"heap", CAPTURE_HEAP},      {"goroutine", CAPTURE_GOROUTINES},
-                 {"faults", CAPTURE_FAULTS}};
+                 {"faults", CAPTURE_FAULTS},  {"rss", CAPTURE_RSS}};
     unsigned modes = 0;
     for (const char *at = text; *at;) {
         size_t length = strcspn(at, ","), i = 0;
@@ -237,7 +237,7 @@ int capture_modes_parse(const char *text, unsigned *ret_modes, struct error *err
         if (i == ARRAY_LENGTH(names))
             return error_set(error, -EINVAL,
                              "\"%.*s\" is not a mode; the modes are cpu, wall, offcpu, lock, io, "
-                             "runq, goroutine, faults and heap.",
+                             "runq, goroutine, faults, rss and heap.",
                              (int)length, at);
         modes |= names[i].mode;
         at += length + (at[length] == ',');
@@ -554,7 +554,8 @@ static int64_t bpf_ns(const struct capture *capture)
     size_t count = capture_costs(capture, costs);
     int64_t total_ns = 0;
     for (size_t i = 0; i < count; i++)
-        total_ns += (int64_t)costs[i].run_ns;
+        if (!i || capture->bpf.collectors[i - 1].kind->collector != BPF_COLLECTOR_NONE)
+            total_ns += (int64_t)costs[i].run_ns;
     return total_ns || bpf_sampler_is_measuring(capture->bpf.sampler) ? total_ns : -1;
 }
 

@@ -7,6 +7,7 @@
 #include "capture/faults/collector.h"
 #include "capture/goroutines/collector.h"
 #include "capture/heap/collector.h"
+#include "capture/rss/collector.h"
 #include "capture/wall/wall.h"
 
 const struct collector_kind *const collector_kinds[] = {
@@ -15,5 +16,6 @@ const struct collector_kind *const collector_kinds[] = {
     &goroutines_collector,
     &events_collector,
     &faults_collector,
+    &rss_collector,
     NULL,
 };

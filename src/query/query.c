@@ -149,6 +149,8 @@ static const struct {
     {"inuse", "memory", "inuse_objects", ""},
     {"inuse", "", "inuse_space", ""},
     {"inuse", "memory", "live", ""},
+    {"rss", "memory", "rss", ""},
+    {"rss", "", "rss", ""},
     {"lock", "mutex", "delay", ""},
     {"lock", "mutex", "mutex_duration", ""},
     {"lock", "", "lock_duration", ""},

@@ -65,11 +65,13 @@ USES = {
     "capture/wall": "arch base bpf capture/bpf capture/record elf profile",
     "capture/goroutines": "base capture/bpf runtime/go",
     "capture/events": "base bpf capture/bpf capture/perf",
+    "capture/rss": "base capture/bpf",
+    "capture/jvm": "base",
     "capture/faults": "base bpf capture/bpf",
     "capture/heap": "arch/x86_64 base bpf capture/bpf capture/record elf/usdt profile",
     "capture": (
         "arch/x86_64 base capture/bpf capture/events capture/faults capture/goroutines capture/heap "
-        "capture/ptrace capture/record capture/wall profile"
+        "capture/ptrace capture/record capture/rss capture/wall profile"
     ),
     "format": "base io profile",
     "format/otlp": "base format io profile",
@@ -78,7 +80,7 @@ USES = {
     "symbol/store": "base elf symbol/index",
     "agent": (
         "agent/guard agent/identity agent/send agent/settings base capture capture/bpf elf "
-        "format/otlp http/client http/server io profile symbol symbol/jit symbol/naming "
+        "format/otlp http/client http/server io label profile symbol symbol/jit symbol/naming "
         "symbol/store"
     ),
     "cli": "base format io profile symbol/naming symbol/recorded",
@@ -167,7 +169,8 @@ USES = {
         "server/web symbol/recorded symbol/sources symbol/store"
     ),
     "cli/live": (
-        "base capture capture/bpf capture/heap capture/ptrace cli cli/remote config elf io profile "
+        "base capture capture/bpf capture/heap capture/jvm capture/ptrace cli cli/remote config elf io "
+        "profile "
         "symbol/jit symbol/naming"
     ),
     "cli/remote": (

@@ -111,21 +111,23 @@ points fleet 600 600 600
 json points.json 'abs(d["series"][0]["points"][0]["value"] / 600 - 0.3e9) < 0.03e9'
 
 # A level is its average over snapshots, summed over hosts, in every answer.
+for level in rss inuse_space; do
+kind=${level%%_*}
 for ((at = 0; at < 480; at += 60)); do
-    window inuse_space bytes $((start + at)) 0 "main;cache=$((110000000 + at % 120 * 100000))" 'main=1000000'
+    window $level bytes $((start + at)) 0 "main;cache=$((110000000 + at % 120 * 100000))" 'main=1000000'
     send 'service_name=heap&host=h1'
-    window inuse_space bytes $((start + at)) 0 'main;cache=10000000'
+    window $level bytes $((start + at)) 0 'main;cache=10000000'
     send 'service_name=heap&host=h2'
 done
-get "/api/v1/top?$(query inuse heap)&$(between 0 480)" >top.json
+get "/api/v1/top?$(query $kind heap)&$(between 0 480)" >top.json
 json top.json 'd["total"] == 124000000 and d["functions"][0]["flat"] == 123000000'
-get "/api/v1/symbols/missing?$(query inuse heap)&$(between 0 480)" >missing.json
+get "/api/v1/symbols/missing?$(query $kind heap)&$(between 0 480)" >missing.json
 json missing.json '[s["total"] for s in d["services"]] == [124000000]'
-get "/api/v1/flame?$(query inuse heap)&$(between 0 480)&format=folded" >flame.txt
+get "/api/v1/flame?$(query $kind heap)&$(between 0 480)&format=folded" >flame.txt
 [ "$(awk '{sum += $NF} END {print sum}' flame.txt)" = 124000000 ]
-get "/api/v1/timeseries?$(query inuse heap)&$(between 0 480)&step=240s" >points.json
+get "/api/v1/timeseries?$(query $kind heap)&$(between 0 480)&step=240s" >points.json
 json points.json '[p[1] for p in d["series"][0]["points"]] == [124000000, 124000000]'
-"$ASSAY" query timeseries 'inuse{service="heap"}' --from $start --to $((start + 480)) --step 240s \
+"$ASSAY" query timeseries "$kind{service=\"heap\"}" --from $start --to $((start + 480)) --step 240s \
     -f csv -u "$url" >series.csv # no rate: it holds at a moment
 [ "$(cut -d, -f3- series.csv)" = $'value,rate,covered\n124000000,,240 s\n124000000,,240 s' ]
 type=$(json top.json 'd["type"]')
@@ -135,8 +137,9 @@ rpc SelectMergeStacktraces "{$range}" >merged.json
 json merged.json 'int(d["flamegraph"]["total"]) == 124000000'
 rpc SelectSeries "{$range,\"step\":480}" >series.json
 json series.json 'abs(d["series"][0]["points"][-1]["value"] - 124000000) < 1000000'
-get "/api/v1/diff?$(query inuse heap)&base_from=$start&base_to=$((start + 240))&$(between 240 480)" >diff.json
+get "/api/v1/diff?$(query $kind heap)&base_from=$start&base_to=$((start + 240))&$(between 240 480)" >diff.json
 json diff.json 'd["scale"] == 1 and not any(f["cum_change"] for f in d["functions"])'
+done
 
 # Comparisons average it over steps, of which the sides have different numbers, and over files,
 # whatever their durations are.
@@ -159,31 +162,34 @@ for normalize in duration none; do
     "$ASSAY" gate --normalize $normalize -b window.pb -n ten.pb --max-growth 5% >/dev/null
 done
 
+for level in rss inuse_space; do
+kind=${level%%_*}
 # The last and the greatest value of a level, with the stacks of that moment. Hosts are not looked at in
 # the same second.
 for ((at = 0; at < 600; at += 30)); do
-    window inuse_space bytes $((start + at)) 0 "main;cache=$((at == 300 ? 900000 : at == 570 ? 500000 : 100000))"
+    window $level bytes $((start + at)) 0 "main;cache=$((at == 300 ? 900000 : at == 570 ? 500000 : 100000))"
     send 'service_name=spiky&host=h1'
-    window inuse_space bytes $((start + at + 15)) 0 'main;pool=10000'
+    window $level bytes $((start + at + 15)) 0 'main;pool=10000'
     send 'service_name=spiky&host=h2'
 done
-get "/api/v1/top?$(query inuse spiky)&$(between 0 600)" >top.json
+get "/api/v1/top?$(query $kind spiky)&$(between 0 600)" >top.json
 json top.json 'd["total"] == 170000'
-get "/api/v1/top?$(query inuse spiky)&$(between 0 600)&agg=last" >top.json
+get "/api/v1/top?$(query $kind spiky)&$(between 0 600)&agg=last" >top.json
 json top.json 'd["total"] == 310000 and d["quality"]["first"] == '$((start + 540))
-get "/api/v1/top?$(query inuse spiky)&$(between 0 600)&agg=max" >top.json
+get "/api/v1/top?$(query $kind spiky)&$(between 0 600)&agg=max" >top.json
 json top.json 'd["total"] == 510000 and {f["function"]: f["flat"] for f in d["functions"]}["cache"] == 500000'
-get "/api/v1/flame?$(query inuse spiky)&$(between 0 600)&agg=max&format=folded" >flame.txt
+get "/api/v1/flame?$(query $kind spiky)&$(between 0 600)&agg=max&format=folded" >flame.txt
 [ "$(awk '{sum += $NF} END {print sum}' flame.txt)" = 510000 ]
-get "/api/v1/timeseries?$(query inuse spiky)&$(between 0 600)&step=300s&agg=max" >points.json
+get "/api/v1/timeseries?$(query $kind spiky)&$(between 0 600)&step=300s&agg=max" >points.json
 json points.json '[p[1] for p in d["series"][0]["points"]] == [110000, 510000] and d["step_seconds"] == 300'
-get "/api/v1/timeseries?$(query inuse spiky)&$(between 0 600)&step=300s&agg=last" >points.json
+get "/api/v1/timeseries?$(query $kind spiky)&$(between 0 600)&step=300s&agg=last" >points.json
 json points.json '[p[1] for p in d["series"][0]["points"]] == [110000, 310000]'
-get "/api/v1/diff?$(query inuse spiky)&$(between 0 600)&base_from=$start&base_to=$((start + 300))&agg=max" >diff.json
+get "/api/v1/diff?$(query $kind spiky)&$(between 0 600)&base_from=$start&base_to=$((start + 300))&agg=max" >diff.json
 json diff.json '[f["cum_change"] for f in d["functions"] if f["function"] == "main"] == [400000]'
-"$ASSAY" query top 'inuse{service="spiky"}' --from $start --to $((start + 600)) --agg max -f json -u "$url" >top.json
+"$ASSAY" query top "$kind{service=\"spiky\"}" --from $start --to $((start + 600)) --agg max -f json -u "$url" >top.json
 json top.json 'd["total"] == 510000'
 status 400 "$url/api/v1/top?$(query cpu bare)&$(between 0 600)&agg=max"
+done
 
 # A service that a profiler of the host and its own SDK report is counted once.
 get "/api/v1/profile?$(query cpu bare)&$(between 0 600)&format=otlp" >agent.otlp

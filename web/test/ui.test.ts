@@ -4,6 +4,7 @@
 
 import assert from 'node:assert/strict';
 import test from 'node:test';
+import { isMemory, memoryLevels, memoryViews } from '../ui/memory';
 import { moreParams } from '../ui/more';
 import { narrow } from '../ui/narrow';
 import { intervalOf } from '../ui/refresh';
@@ -204,4 +205,15 @@ test('the numbers of an axis have the same digits, and units are left alone', ()
   assert.deepEqual(evenDigits([0, 0.05, 0.1, 0.15], two), ['0', '0.05', '0.10', '0.15']);
   assert.deepEqual(evenDigits([0, 1, 2], two), ['0', '1', '2']);
   assert.deepEqual(evenDigits([0, 1e6], (value) => `${value / 1e6} MB`), ['0 MB', '1 MB']);
+});
+
+test('memory: views and levels that are there, in an order of their own', () => {
+  const types = ['rss_limit', 'alloc_space', 'rss', 'inuse_space', 'rss_new'].map((sample_type) => ({
+    id: `memory:${sample_type}:bytes:space:bytes`, name: 'memory', sample_type, sample_unit: 'bytes',
+    period_type: 'space', period_unit: 'bytes' }));
+  assert.deepEqual(memoryViews(types).map(({ words }) => words), ['Live bytes', 'Allocated bytes', 'Resident']);
+  assert.deepEqual(memoryLevels(types).map(({ id }) => id.split(':')[1]), ['rss', 'inuse_space', 'rss_limit']);
+  assert.deepEqual(memoryViews([]), []);
+  assert.ok(isMemory('memory:rss:bytes:space:bytes'));
+  assert.ok(!isMemory('process_cpu:cpu:nanoseconds:cpu:nanoseconds'));
 });

@@ -280,6 +280,8 @@ static void set_defaults(struct agent_settings *settings)
     gethostname(host, sizeof(host) - 1);
     *settings = (struct agent_settings){.rate_hz = AGENT_RATE_DEFAULT,
                                         .wall = true,
+                                        .rss = true,
+                                        .rss_interval_ns = 30 * SECOND_NS,
                                         .wall_rate_hz = AGENT_RATE_DEFAULT,
                                         .heap = true,
                                         .sampling_allowed = true,
@@ -328,6 +330,8 @@ void agent_settings_read(struct agent_settings *settings, const struct yaml_node
     settings_u64(&top, "wall_rate", 1, AGENT_RATE_MAX, &settings->wall_rate_hz);
     settings_bool(&top, "heap", &settings->heap);
     settings_bool(&top, "faults", &settings->faults);
+    settings_bool(&top, "rss", &settings->rss);
+    settings_duration(&top, "rss_interval", 10 * SECOND_NS, HOUR_NS, &settings->rss_interval_ns);
     settings_bool(&top, "kernel_frames", &settings->kernel_frames);
     settings_bool(&top, "interpreter_frames", &settings->interpreter_frames);
     settings_size(&top, "unwind_pool", 1 << 20, 128u << 20, &settings->unwind_pool_bytes);

@@ -52,11 +52,13 @@ struct agent_settings {
     char *status; /* where to listen: "unix:PATH"; "" for nowhere */
 
     uint64_t rate_hz;
-    bool wall;             /* wall-clock time by state, where the kernel can measure it */
-    uint64_t wall_rate_hz; /* waits with their stacks, per second and CPU */
-    bool faults;           /* growth of resident memory, where BPF is available */
-    bool heap;             /* of processes that have memory probes, where BPF is available */
-    bool sampling_allowed; /* the server may change these three, up to: */
+    bool wall;               /* wall-clock time by state, where the kernel can measure it */
+    uint64_t wall_rate_hz;   /* waits with their stacks, per second and CPU */
+    bool faults;             /* growth of resident memory, where BPF is available */
+    bool rss;                /* resident memory, likewise, */
+    int64_t rss_interval_ns; /* so often */
+    bool heap;               /* of processes that have memory probes, where BPF is available */
+    bool sampling_allowed;   /* the server may change these three, up to: */
     uint64_t sampling_rate_max, sampling_wall_rate_max;
     bool kernel_frames;
     bool interpreter_frames; /* native frames of interpreters too */

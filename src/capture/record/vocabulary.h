@@ -22,6 +22,7 @@ enum capture_mode {
     CAPTURE_EVENTS = 128,     /* NAME/count of each of collect.events; by perf events, too */
     CAPTURE_GOROUTINES = 256, /* goroutine_wall/nanoseconds, with the label `state` */
     CAPTURE_FAULTS = 512,     /* faulted_anon, faulted_file, faulted_shmem/bytes */
+    CAPTURE_RSS = 1024,       /* rss, rss_pss, rss_swap and others/bytes: levels */
     CAPTURE_HEAP = 64, /* alloc_objects, alloc_space, inuse_objects, inuse_space; by itself */
 };
 #define CAPTURE_WAITS                                                                              \
@@ -38,7 +39,8 @@ struct capture_collect {
                                          has not started; NULL: they are in the processes */
     int64_t min_block_ns;             /* waits that are shorter are left out; 0: none */
     unsigned waits_hz;                /* with their stacks, per second and CPU; 0: the default */
-    double cost_share; /* of all CPUs that programs may take, where it is measured; 0: any */
+    int64_t rss_interval_ns; /* between levels of memory; recordings have one, at the end */
+    double cost_share;       /* of all CPUs that programs may take, where it is measured; 0: any */
 };
 
 /* Cost of a collector. */

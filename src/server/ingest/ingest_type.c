@@ -65,6 +65,16 @@ static const struct alone *find_alone(const char *type)
         {"alloc_space", "memory", "space", "bytes"},
         {"inuse_objects", "memory", "space", "bytes"},
         {"inuse_space", "memory", "space", "bytes"},
+        {"faulted_anon", "memory", "space", "bytes"},
+        {"faulted_file", "memory", "space", "bytes"},
+        {"faulted_shmem", "memory", "space", "bytes"},
+        {"rss", "memory", "space", "bytes"},
+        {"rss_pss", "memory", "space", "bytes"},
+        {"rss_swap", "memory", "space", "bytes"},
+        {"rss_page_tables", "memory", "space", "bytes"},
+        {"rss_hugetlb", "memory", "space", "bytes"},
+        {"rss_cgroup", "memory", "space", "bytes"},
+        {"rss_limit", "memory", "space", "bytes"},
     };
     for (size_t i = 0; i < ARRAY_LENGTH(list); i++)
         if (!strcmp(type, list[i].type))

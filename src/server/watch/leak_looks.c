@@ -40,9 +40,14 @@ void leak_levels_release(struct leak_levels *levels)
     *levels = (struct leak_levels){0};
 }
 
+/* Of resident memory, the whole: a limit that is raised isn't a leak, and the page cache grows by
+ * itself. */
 static bool is_bytes_level(const char *type)
 {
     size_t length;
+    const char *name = query_type_part(type, 1, &length);
+    if (length > 4 && !memcmp(name, "rss_", 4))
+        return false;
     const char *unit = query_type_part(type, 2, &length);
     return level_is_type(type) && length == 5 && !memcmp(unit, "bytes", 5);
 }

@@ -12,6 +12,7 @@ import { inMoney } from '../cost';
 import { askTop } from '../exact';
 import { together, useLoad } from '../load';
 import { useMarks } from '../marks';
+import { isMemory } from '../memory';
 import { moreParams } from '../more';
 import { Chart } from '../parts/chart';
 import { CopyLink, Export, STACKS } from '../parts/export';
@@ -20,6 +21,7 @@ import { Flame } from '../parts/flame';
 import { LabelGrid } from '../parts/label-grid';
 import { Fold } from '../parts/fold';
 import { Lines } from '../parts/lines';
+import { Memory } from '../parts/memory';
 import { NamesSwitch } from '../parts/names';
 import { QualityLine } from '../parts/quality';
 import { Raw } from '../parts/raw';
@@ -160,6 +162,8 @@ export function Explore({ route }: PageProps) {
             onChange={(name) => show({ group: name || '-' })} />
         </Chart>
       )}
+      {points.value && isMemory(points.value.type) && <Memory selection={selection} type={points.value.type}
+        bounds={bounds} step={step} link={(type) => link({ query: writeQuery({ ...selection, type }) })} />}
       {flame.value && !empty && <>
         <div class="tabs">
           <nav class="menu" aria-label="Views">
