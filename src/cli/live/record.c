@@ -344,7 +344,7 @@ int command_record(int argc, char **argv)
         {"cgroup", 0, OPTION_TEXT, "PATH",
          "record this cgroup and those below it instead of a command", &options.cgroup},
         {"mode", 'm', OPTION_TEXT, "MODE[,MODE]",
-         "cpu (default), wall, offcpu, lock, io, runq, goroutine, faults, heap", &options.mode},
+         "cpu, wall, offcpu, lock, io, runq, goroutine, faults, rss, heap (cpu)", &options.mode},
         {"event", 'e', OPTION_TEXT, "EVENT[,EVENT]",
          "sample at events such as cycles or page-faults", &options.event_names},
         {"min-block", 0, OPTION_TEXT, "TIME", "leave out waits that are shorter (1ms, 20us)",
@@ -428,7 +428,9 @@ int command_record(int argc, char **argv)
     if (options.open && format != &format_html && format != &format_svg)
         return options_wrong("record", "--open requires .html or .svg.");
     line.values[line.count] = NULL;
-    r = record(&options, format, (char *const *)line.values);
+    pid_t jvm;
+    r = record_jvm_wanted(&options, &jvm) ? record_jvm(&options, format, jvm)
+                                          : record(&options, format, (char *const *)line.values);
     idle_rules_free(options.idle_rules);
     return r;
 }

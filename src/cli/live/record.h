@@ -79,6 +79,11 @@ bool target_failed(const struct target *target, const char *name);
 /* Waits for a command that goes on; one that two signals did not end is ended. The exit code. */
 int target_wait(struct target *target, struct capture *capture);
 
+/* Whether the heap of a JVM is to be recorded, by its own flight recorder; then that. */
+bool record_jvm_wanted(const struct record_options *options, pid_t *ret_pid);
+struct format;
+int record_jvm(const struct record_options *options, const struct format *format, pid_t pid);
+
 /* The closing lines of a heap profile with names: sites that hold and that allocate most. */
 void report_heap(const struct profile *profile);
 /* The closing lines. `kept`: the samples of the threads that were asked for, or UINT64_MAX when all

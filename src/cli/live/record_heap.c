@@ -78,15 +78,18 @@ static void print_sites(const struct profile *profile, const struct site *sites,
     fprintf(stderr, "%s %s; most at\n", buffer_text(&out), title);
     for (size_t i = 0; i < SITES_SHOWN && sites[i].bytes > 0; i++) {
         const char *name = function_name(profile, sites[i].function);
+        double share = 100.0 * (double)sites[i].bytes / (double)total;
         struct buffer bytes = {0}, average = {0};
         units_add(&bytes, &units_terminal, (double)sites[i].bytes, "bytes");
         units_add(&average, &units_terminal,
                   (double)sites[i].bytes / (double)MAX(sites[i].objects, 1), "bytes");
         out.length = 0;
         text_escape_terminal(&out, name, MIN(strlen(name), NAME_BYTES));
-        fprintf(stderr, "  %8s %5.1f%%  %11lld x %-8s  %s\n", buffer_text(&bytes),
-                100.0 * (double)sites[i].bytes / (double)total, (long long)sites[i].objects,
-                buffer_text(&average), buffer_text(&out));
+        if (sites[i].objects)
+            fprintf(stderr, "  %8s %5.1f%%  %11lld x %-8s  %s\n", buffer_text(&bytes), share,
+                    (long long)sites[i].objects, buffer_text(&average), buffer_text(&out));
+        else
+            fprintf(stderr, "  %8s %5.1f%%  %s\n", buffer_text(&bytes), share, buffer_text(&out));
         buffer_release(&bytes);
         buffer_release(&average);
     }
@@ -96,7 +99,7 @@ static void report_type(const struct profile *profile, const char *space, const 
                         const char *title)
 {
     int space_type = type_of(profile, space), objects_type = type_of(profile, objects);
-    if (space_type < 0 || objects_type < 0)
+    if (space_type < 0)
         return;
     size_t count = MAX(profile->function_count, 1u) + SITES_SHOWN;
     _cleanup_free_ struct site *sites = memory_zalloc(count, sizeof(*sites));
@@ -106,7 +109,8 @@ static void report_type(const struct profile *profile, const char *space, const 
         int64_t bytes = profile->samples.values[space_type][row];
         sites[function].function = function;
         sites[function].bytes += bytes;
-        sites[function].objects += profile->samples.values[objects_type][row];
+        if (objects_type >= 0)
+            sites[function].objects += profile->samples.values[objects_type][row];
         total += bytes;
     }
     qsort(sites, profile->function_count, sizeof(*sites), larger_first);

@@ -20,8 +20,8 @@ static double covered_percent(const struct record_options *options,
                               const struct capture_stats *stats, const struct target *target)
 {
     double percent = 100;
-    if (!(options->modes & ~(unsigned)(CAPTURE_HEAP | CAPTURE_EVENTS | CAPTURE_FAULTS)) &&
-        options->modes)
+    unsigned others = CAPTURE_HEAP | CAPTURE_EVENTS | CAPTURE_FAULTS | CAPTURE_RSS;
+    if (options->modes && !(options->modes & ~others))
         return 100;
     if (target->cpu.all_ns >= TIME_WORTH_NS) {
         double due = (double)target->cpu.all_ns / 1e9 * (double)options->frequency_hz;
