@@ -3,6 +3,7 @@
 // them. An allocation that was sampled there is sent with its stack, a release with its address.
 
 #include "bpf/heap.h"
+#include "bpf/chance.h"
 #include "bpf/emit.bpf.h"
 
 char LICENSE[] SEC("license") = "Dual BSD/GPL";
@@ -165,5 +166,131 @@ int assay_free(void *ctx)
         if (state)
             __sync_fetch_and_add(&state->lost_frees, 1);
     }
+    return 0;
+}
+
+/* ---- functions of an allocator that has no probes ---- */
+
+struct {
+    __uint(type, BPF_MAP_TYPE_LRU_HASH);
+    __uint(max_entries, 1);
+    __type(key, __u32);
+    __type(value, struct bpf_heap_call);
+} heap_calls SEC(".maps");
+
+struct {
+    __uint(type, BPF_MAP_TYPE_HASH);
+    __uint(max_entries, 1);
+    __type(key, struct bpf_heap_pointer);
+    __type(value, __u8);
+} heap_sampled SEC(".maps");
+
+/* Of something that was sampled; of everything else the kernel says nothing. */
+static __always_inline void release(__u64 pointer, __u32 pid)
+{
+    struct bpf_heap_pointer key = {.pointer = pointer, .pid = pid};
+    struct bpf_heap_free event = {
+        .note = {BPF_EVENT_NOTE, BPF_COLLECTOR_HEAP, sizeof(event)},
+        .pid = pid,
+        .pointer = pointer,
+    };
+    struct bpf_heap_state *state = table(&heap_state);
+    if (!pointer || bpf_map_delete_elem(&heap_sampled, &key))
+        return;
+    if (bpf_ringbuf_output(&events, &event, sizeof(event), wake_up()) && state)
+        __sync_fetch_and_add(&state->lost_frees, 1);
+}
+
+SEC("uprobe")
+int assay_release(void *ctx)
+{
+    const struct bpf_heap_place *place = place_of(ctx);
+    struct bpf_heap_state *state = table(&heap_state);
+    __u64 registers[UNWIND_REGISTERS];
+    if (!place || !state)
+        return 0;
+    __sync_fetch_and_add(&state->releases, 1);
+    if (!state->mean_bytes)
+        return 0;
+    LOAD_REGISTERS(ctx, registers);
+    release(argument_of(&place->arguments[2], registers), bpf_get_current_pid_tgid() >> 32);
+    return 0;
+}
+
+/* Allocators call their own functions: calls within calls, which are below them on the stack, are
+ * not the program's. */
+SEC("uprobe")
+int assay_enter(void *ctx)
+{
+    const struct bpf_heap_place *place = place_of(ctx);
+    struct bpf_heap_state *state = table(&heap_state);
+    __u64 registers[UNWIND_REGISTERS], thread = bpf_get_current_pid_tgid();
+    __u32 tid = (__u32)thread;
+    struct bpf_heap_call call = {};
+    if (!place || !state)
+        return 0;
+    __sync_fetch_and_add(&state->calls, 1);
+    __u64 mean = state->mean_bytes;
+    if (!mean)
+        return 0;
+    LOAD_REGISTERS(ctx, registers);
+    call.stack = registers[REGISTER_SP];
+    const struct bpf_heap_call *outer = bpf_map_lookup_elem(&heap_calls, &tid);
+    if (outer && outer->stack > call.stack)
+        return 0;
+    release(argument_of(&place->arguments[2], registers), thread >> 32);
+    call.size =
+        argument_of(&place->arguments[0], registers) * argument_of(&place->arguments[1], registers);
+    call.stored_at = argument_of(&place->arguments[3], registers);
+    __u64 chance = call.size ? chance_of(call.size, mean) : 0;
+    call.chance = bpf_get_prandom_u32() < chance ? chance : 0;
+    bpf_map_update_elem(&heap_calls, &tid, &call, BPF_ANY);
+    return 0;
+}
+
+SEC("uprobe")
+int assay_return(void *ctx)
+{
+    struct bpf_heap_state *state = table(&heap_state);
+    __u64 registers[UNWIND_REGISTERS], thread = bpf_get_current_pid_tgid();
+    __u64 now_ns = bpf_ktime_get_ns();
+    __u32 tid = (__u32)thread;
+    __u8 there = 1;
+    struct bpf_heap_call *found = bpf_map_lookup_elem(&heap_calls, &tid), call;
+    if (!found || !found->stack || !state)
+        return 0;
+    LOAD_REGISTERS(ctx, registers);
+    /* By then the return address is off the stack. */
+    if (registers[REGISTER_SP] != found->stack + sizeof(__u64))
+        return 0;
+    call = *found;
+    found->stack = 0;
+    struct bpf_heap_pointer key = {.pointer = registers[REGISTER_RESULT], .pid = thread >> 32};
+    if (!call.chance || is_over(now_ns))
+        return 0;
+    if (call.stored_at &&
+        (registers[REGISTER_RESULT] ||
+         bpf_probe_read_user(&key.pointer, sizeof(key.pointer), (void *)call.stored_at)))
+        return 0;
+    if (!key.pointer)
+        return 0;
+    if (bpf_map_update_elem(&heap_sampled, &key, &there, BPF_ANY)) {
+        __sync_fetch_and_add(&state->refused, 1);
+        return 0;
+    }
+    struct scratch *scratch = take_scratch();
+    if (!scratch)
+        return 0;
+    begin_sample(scratch, BPF_COLLECTOR_HEAP, now_ns);
+    __builtin_memcpy(scratch->walk.value, registers, sizeof(registers));
+    scratch->walk.value[REGISTER_IP]--; /* of the call */
+    scratch->walk.in_system_call = 0;
+    scratch->sample.id = key.pointer;
+    scratch->sample.detail[0] = call.size;
+    scratch->sample.value = call.size >> 31 ? call.size : (call.size << 32) / call.chance;
+    scratch->sample.detail[1] = process_started();
+    if (!take_user(scratch))
+        send_sample(scratch);
+    release_scratch(scratch);
     return 0;
 }

@@ -5,7 +5,7 @@
 #include "bpf/shared.h"
 
 #define BPF_HEAP_PLACES 256 /* probes; a program's cookie says which it is at */
-#define BPF_HEAP_ARGUMENTS 3
+#define BPF_HEAP_ARGUMENTS 4
 
 enum bpf_heap_kind { BPF_HEAP_CONSTANT, BPF_HEAP_REGISTER, BPF_HEAP_MEMORY };
 
@@ -42,6 +42,20 @@ struct bpf_heap_user {
     unsigned int unused;
 };
 
+/* An allocator's own functions, where nothing has probes: each call traps twice. The first argument
+ * of a place is the size, the second a factor of it, the third what is released (realloc), the
+ * fourth where the address is stored (posix_memalign). */
+#define BPF_HEAP_CALLS_MAX 16384
+#define BPF_HEAP_SAMPLED_MAX 131072
+struct bpf_heap_call {
+    unsigned long long stack; /* the stack pointer when it began; 0: none is under way */
+    unsigned long long size, chance, stored_at;
+};
+struct bpf_heap_pointer {
+    unsigned long long pointer;
+    unsigned int pid, unused;
+};
+
 struct bpf_heap_state {
     unsigned int events_max;    /* of a process in a turn; 0: any */
     unsigned int events;        /* of all in this turn, */
@@ -50,6 +64,9 @@ struct bpf_heap_state {
     unsigned long long
         lost_frees;            /* releases beyond four times that, or without room in the ring */
     unsigned int targets_only; /* the probes are in processes that nobody asked for, too */
+    unsigned int unused;
+    unsigned long long mean_bytes;      /* of samples of calls; 0: they are only counted */
+    unsigned long long calls, releases; /* of functions */
 };
 
 /* A sample is an allocation: `id` is its address, `value` what it stands for, detail[0] its size,

@@ -391,7 +391,7 @@ static void find_mounts(struct abilities *abilities)
               : access(place, R_OK | X_OK) == 0 ? "is readable"
                                                 : "mounted, for root",
               uprobes ? "there" : "missing"),
-          "No command of this version needs them.",
+          "Heap profiles of running processes (`record --mode heap -p`) use uprobes.",
           there ? "" : "sudo mount -t tracefs tracefs /sys/kernel/tracing");
 }
 

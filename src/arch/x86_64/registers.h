@@ -20,6 +20,9 @@ enum {
     REGISTERS = 17,
 };
 
+/* The first arguments of a call. */
+static const uint8_t registers_arguments[] = {REGISTER_ARGUMENT, 4, 1};
+
 /* The registers that perf events sample, in the kernel's order: by bit number. */
 #define REGISTERS_PERF                                                                             \
     (1ull << PERF_REG_X86_BX | 1ull << PERF_REG_X86_DI | 1ull << PERF_REG_X86_BP |                 \

@@ -28,6 +28,7 @@ struct user_registers {
 /* DWARF numbers. */
 enum { REGISTER_BASE = 3, REGISTER_FP = 6, REGISTER_SP = 7, REGISTER_IP = 16 };
 enum { REGISTER_ARGUMENT = 5 }; /* a system call's first */
+enum { REGISTER_RESULT = 0 };   /* of a function */
 
 #define REGISTERS_ALL ((1u << UNWIND_REGISTERS) - 1)
 

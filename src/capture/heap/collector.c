@@ -6,16 +6,24 @@
 #include <bpf/bpf.h>
 #include <string.h>
 
+#include "base/clock.h"
+#include "base/log.h"
 #include "base/memory.h"
+#include "bpf/chance.h"
 #include "bpf/heap.h"
 #include "capture/bpf/object.h"
 #include "capture/heap/attach.h"
+#include "capture/heap/functions.h"
 #include "capture/heap/heap.h"
 
 /* Of one process in a second, beyond which allocations are left out: the library keeps far below
  * it, and others' may not. */
 #define EVENTS_MAX 2000
 #define TURN_NS 1000000000
+/* Of calls that trap, which are counted for this long before they are sampled. */
+#define MEAN_BYTES (512u << 10)
+#define COUNT_NS 300000000
+#define SLOWDOWN_MAX 0.2
 
 struct heap_collector {
     struct heap heap;
@@ -27,6 +35,10 @@ struct heap_collector {
     unsigned rate_hz;
     int64_t turn_ns;
     uint64_t lost_frees; /* that were acted on */
+    bool traps;          /* at functions of allocators */
+    bool stopped;        /* that cost too much */
+    struct heap_functions functions;
+    double slowdown_max;
 };
 
 static void heap_stop(void *state)
@@ -40,6 +52,23 @@ static void heap_stop(void *state)
     free(collector);
 }
 
+/* Those of the other method are left out, and its maps are as small as they are made. */
+static int choose_programs(struct bpf_probes *probes, bool traps)
+{
+    static const char *const of_probes[] = {"assay_alloc", "assay_free"};
+    static const char *const of_traps[] = {"assay_enter", "assay_return", "assay_release"};
+    int r = 0;
+    for (size_t i = 0; !r && traps && i < ARRAY_LENGTH(of_probes); i++)
+        r = bpf_probes_leave_out(probes, of_probes[i]);
+    for (size_t i = 0; !r && !traps && i < ARRAY_LENGTH(of_traps); i++)
+        r = bpf_probes_leave_out(probes, of_traps[i]);
+    if (!r && traps)
+        r = bpf_probes_set_entries(probes, "heap_calls", BPF_HEAP_CALLS_MAX);
+    if (!r && traps)
+        r = bpf_probes_set_entries(probes, "heap_sampled", BPF_HEAP_SAMPLED_MAX);
+    return r;
+}
+
 static int load(struct heap_collector *collector, const struct collector_setup *setup,
                 struct error *error)
 {
@@ -47,6 +76,8 @@ static int load(struct heap_collector *collector, const struct collector_setup *
                             &collector->probes, error);
     if (!r && collector->everybody)
         r = heap_attach_choose_all(collector->probes, error);
+    if (!r)
+        r = choose_programs(collector->probes, collector->traps);
     if (!r)
         r = bpf_probes_load(collector->probes, error);
     if (r < 0)
@@ -60,6 +91,58 @@ static int load(struct heap_collector *collector, const struct collector_setup *
                : error_set_errno(error, -ENOMEM, "Cannot map the tables of the heap collector");
 }
 
+static bool any_has_probes(const struct capture_collect *collect)
+{
+    for (size_t i = 0; i < collect->pid_count; i++)
+        if (heap_functions_needless(collect->pids[i]))
+            return true;
+    return false;
+}
+
+/* Says how much longer the processes take, and stops if that is too much. */
+static int start_traps(struct heap_collector *collector, const struct collector_setup *setup,
+                       struct error *error)
+{
+    const struct capture_collect *collect = setup->collect;
+    struct heap_slowdown slowdown = {0};
+    int r = heap_functions_attach(&collector->functions, &collector->attach, collector->state,
+                                  collect->pids, collect->pid_count, error);
+    if (r < 0)
+        return r;
+    nanosleep(&(struct timespec){.tv_nsec = COUNT_NS}, NULL);
+    heap_functions_measure(&collector->functions, monotonic_ns(), &slowdown);
+    if (slowdown.share > collector->slowdown_max)
+        return error_set(error, -EBUSY,
+                         "Without memory probes every allocation traps: %.0f calls a second would "
+                         "slow the process down by %.0f%% (limit %.0f%%, --max-slowdown). Start it "
+                         "with LD_PRELOAD=libassay_heap.so instead.",
+                         slowdown.calls + slowdown.releases, 100 * slowdown.share,
+                         100 * collector->slowdown_max);
+    log_warning("Recording by uprobes, since there are no memory probes: %.0f calls a second, %.1f "
+                "us each, slow the process down by about %.2g%%.",
+                slowdown.calls + slowdown.releases, slowdown.call_ns / 1e3, 100 * slowdown.share);
+    collector->state->mean_bytes =
+        MIN(collect->mean_bytes ? collect->mean_bytes : MEAN_BYTES, CHANCE_MEAN_MAX);
+    return 0;
+}
+
+/* What was recorded until then is kept. */
+static void watch_traps(struct heap_collector *collector, int64_t now_ns)
+{
+    struct heap_slowdown slowdown;
+    if (collector->stopped || now_ns - collector->functions.looked_ns < TURN_NS ||
+        !heap_functions_measure(&collector->functions, now_ns, &slowdown) ||
+        slowdown.share <= collector->slowdown_max)
+        return;
+    collector->stopped = true;
+    collector->state->mean_bytes = 0;
+    heap_attach_release(&collector->attach);
+    log_warning(
+        "Recording of allocations stopped early: it slows the process down by %.0f%% (limit "
+        "%.0f%%, --max-slowdown).",
+        100 * slowdown.share, 100 * collector->slowdown_max);
+}
+
 static int heap_start(const struct collector_setup *setup, void **ret_state, struct error *error)
 {
     bool everybody = !setup->collect->pid_count;
@@ -70,10 +153,16 @@ static int heap_start(const struct collector_setup *setup, void **ret_state, str
     heap_init(&collector->heap, setup->recorder);
     collector->everybody = collector->heap.forgets = everybody;
     collector->rate_hz = EVENTS_MAX;
+    const char *library = setup->collect->heap_library;
+    collector->traps = !everybody && !library && !any_has_probes(setup->collect);
+    collector->slowdown_max =
+        setup->collect->slowdown_max > 0 ? setup->collect->slowdown_max : SLOWDOWN_MAX;
     int r = load(collector, setup, error);
-    if (!r && setup->collect->heap_library)
-        r = heap_attach_file(&collector->attach, setup->collect->heap_library, error);
-    for (size_t i = 0; !r && !setup->collect->heap_library && i < setup->collect->pid_count; i++)
+    if (!r && collector->traps)
+        r = start_traps(collector, setup, error);
+    else if (!r && library)
+        r = heap_attach_file(&collector->attach, library, error);
+    for (size_t i = 0; !r && !collector->traps && !library && i < setup->collect->pid_count; i++)
         r = heap_attach_process(&collector->attach, setup->collect->pids[i], error);
     if (r < 0) {
         heap_stop(collector);
@@ -110,6 +199,8 @@ static void heap_turn(void *state, int64_t now_ns)
 {
     struct heap_collector *collector = state;
     const struct recorder *recorder = collector->heap.recorder;
+    if (collector->traps)
+        watch_traps(collector, now_ns);
     if (!collector->everybody)
         return;
     heap_attach_turn(&collector->attach, &recorder->modules, &recorder->processes, now_ns);

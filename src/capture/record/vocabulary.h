@@ -39,6 +39,7 @@ struct capture_collect {
                                          has not started; NULL: they are in the processes */
     int64_t min_block_ns;             /* waits that are shorter are left out; 0: none */
     unsigned waits_hz;                /* with their stacks, per second and CPU; 0: the default */
+    double slowdown_max;              /* of processes whose allocations trap; 0: the default */
     int64_t rss_interval_ns; /* between levels of memory; recordings have one, at the end */
     double cost_share;       /* of all CPUs that programs may take, where it is measured; 0: any */
 };

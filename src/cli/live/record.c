@@ -249,6 +249,7 @@ static int record(const struct record_options *options, const struct format *for
                     .events = &options->events,
                     .mean_bytes = options->interval_bytes,
                     .heap_library = target.preload ? heap_preload_library(target.preload) : NULL,
+                    .slowdown_max = options->max_slowdown / 100,
                     .cost_share = waits_share()},
         .backend = wanted_backend(),
         .check = getenv("ASSAY_CHECK_WALKS") != NULL,
@@ -360,6 +361,8 @@ int command_record(int argc, char **argv)
         {"heap-interval", 0, OPTION_SIZE, "BYTES",
          "modes heap and faults: mean number of bytes between samples (512K)",
          &options.interval_bytes},
+        {"max-slowdown", 0, OPTION_NUMBER, "PERCENT",
+         "mode heap without probes: stop where it costs more (20)", &options.max_slowdown},
         {"naming-timeout", 0, OPTION_NUMBER, "SECONDS",
          "time limit for resolving names (30); 0: none", &options.naming_timeout_s},
         {"user", 0, OPTION_FLAG, NULL, "omit kernel frames", &options.user},
@@ -401,6 +404,8 @@ int command_record(int argc, char **argv)
         options.duration_s = 0; /* not given */
     else if (!(options.duration_s > 0))
         return options_wrong("record", "--duration must be a number of seconds above 0.");
+    if (!(options.max_slowdown >= 0))
+        return options_wrong("record", "--max-slowdown must be a number of percent.");
     if (options.naming_timeout_s < 0)
         return options_wrong("record", "--naming-timeout must be a number of seconds.");
     if (options.frequency_hz < 1 || options.frequency_hz > 10000)

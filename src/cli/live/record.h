@@ -22,6 +22,7 @@ struct record_options {
     int64_t min_block_ns;
     struct perf_events events;
     unsigned modes;          /* enum capture_mode; 0: the default */
+    double max_slowdown;     /* CAPTURE_HEAP by traps: percent; 0: the default */
     uint64_t interval_bytes; /* CAPTURE_HEAP: mean between samples; 0: the default */
 };
 
