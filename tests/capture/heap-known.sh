@@ -26,3 +26,32 @@ for ASSAY_SAMPLER in "${samplers[@]}"; do
         check "$case has whole stacks ($way)" grep -q ', 100% of stacks complete' said
     done
 done
+
+# By age: half of what is held has been there for a while.
+cat >ages.c <<'END'
+#include <stdlib.h>
+#include <unistd.h>
+static void *volatile sink;
+__attribute__((noinline)) void hold(int count)
+{
+    while (count--)
+        sink = malloc(1 << 20);
+}
+int main(void)
+{
+    hold(100);
+    sleep(2);
+    hold(50);
+    _exit(0);
+}
+END
+gcc -O1 -o ages ages.c
+"$ASSAY" record -q --mode heap -o ages.pb.gz -- ./ages
+"$ASSAY" report -t inuse_space --by age -n 0 -f json ages.pb.gz >ages.json
+check "ages" python3 -c '
+import json
+ages = {row["function"]: row["cum"] for row in json.load(open("ages.json"))["rows"]}
+print(ages)
+assert abs(sum(ages.values()) - (150 << 20)) < 30 << 20
+old = sum(value for age, value in ages.items() if age != "age 0-1s")
+assert old >= 80 << 20'

@@ -5,9 +5,11 @@
 
 #include <string.h>
 
+#include "base/clock.h"
 #include "base/memory.h"
 #include "capture/record/vocabulary.h"
 
+#define LABELS_MAX 64                     /* of one row */
 #define SITES_MIN 512                     /* that are worth a look for those that hold nothing */
 #define KEPT_BYTES_MAX ((size_t)24 << 20) /* of stacks and labels that live sites have */
 
@@ -217,6 +219,73 @@ static uint32_t labels_of(struct heap *heap, const struct heap_live_site *site)
     return recorder_labels(recorder, &(struct recorder_sample){.pid = pid, .tid = pid, .comm = ""});
 }
 
+/* ---- by age ---- */
+
+/* Of a recording: what is live for long stands out from what is live at any moment. */
+static const struct {
+    const char *name;
+    int64_t below_ns;
+} ages[] = {
+    {"0-1s", 1000000000ll},     {"1s-10s", 10000000000ll},   {"10s-1m", 60000000000ll},
+    {"1m-10m", 600000000000ll}, {"10m-1h", 3600000000000ll}, {"1h+", INT64_MAX},
+};
+struct held {
+    uint64_t bytes;
+    double objects;
+};
+
+static size_t age_of(int64_t passed_ns)
+{
+    size_t age = 0;
+    while (age + 1 < ARRAY_LENGTH(ages) && passed_ns >= ages[age].below_ns)
+        age++;
+    return age;
+}
+
+static uint32_t with_age(struct profile *profile, uint32_t set, size_t age)
+{
+    struct profile_label list[LABELS_MAX];
+    size_t count = 0;
+    const struct profile_label *own = profile_labels(profile, set, &count);
+    count = MIN(count, (size_t)LABELS_MAX - 1);
+    memcpy(list, own, count * sizeof(*own));
+    list[count++] = (struct profile_label){.key = profile_cstring(profile, "age"),
+                                           .text = profile_cstring(profile, ages[age].name)};
+    return profile_label_set(profile, list, count);
+}
+
+static void add_held(struct heap *heap, uint32_t stack, uint32_t labels, uint64_t bytes,
+                     double objects)
+{
+    struct profile *profile = heap->recorder->profile;
+    size_t row = profile_sample(profile, stack, labels, 0, 0);
+    profile_add_value(profile, row, heap->inuse_objects, whole_objects(objects, &heap->inuse_rest));
+    profile_add_value(profile, row, heap->inuse_space, (int64_t)MIN(bytes, (uint64_t)INT64_MAX));
+}
+
+static void settle_by_age(struct heap *heap)
+{
+    const struct heap_live *live = &heap->live;
+    struct profile *profile = heap->recorder->profile;
+    int64_t now_ns = monotonic_ns();
+    size_t at = 0;
+    const struct heap_live_entry *entry;
+    struct held(*held)[ARRAY_LENGTH(ages)] =
+        memory_zalloc(MAX(live->site_count, 1u), sizeof(*held));
+    while ((entry = heap_live_next(live, &at))) {
+        struct held *sum = &held[entry->site][age_of(now_ns - heap_live_time_ns(live, entry))];
+        sum->bytes += entry->weight;
+        sum->objects += (double)entry->objects;
+    }
+    for (uint32_t i = 0; i < live->site_count; i++)
+        for (size_t age = 0; live->sites[i].count && age < ARRAY_LENGTH(ages); age++)
+            if (held[i][age].bytes)
+                add_held(heap, kept_stack_out(&heap->kept, profile, live->sites[i].stack),
+                         with_age(profile, labels_of(heap, &live->sites[i]), age),
+                         held[i][age].bytes, held[i][age].objects);
+    free(held);
+}
+
 void heap_settle(struct heap *heap)
 {
     struct profile *profile = heap->recorder->profile;
@@ -230,15 +299,16 @@ void heap_settle(struct heap *heap)
     if (heap->settled)
         return;
     heap->settled = true;
+    if (!heap->forgets) {
+        settle_by_age(heap);
+        return;
+    }
     for (uint32_t i = 0; i < heap->live.site_count; i++) {
         const struct heap_live_site *site = &heap->live.sites[i];
         uint32_t labels = site->count ? labels_of(heap, site) : CAPTURE_UNWANTED;
         if (labels == CAPTURE_UNWANTED)
             continue;
-        uint32_t stack = kept_stack_out(&heap->kept, profile, site->stack);
-        size_t row = profile_sample(profile, stack, labels, 0, 0);
-        profile_add_value(profile, row, heap->inuse_objects,
-                          whole_objects(site->objects, &heap->inuse_rest));
-        profile_add_value(profile, row, heap->inuse_space, (int64_t)MIN(site->bytes, INT64_MAX));
+        add_held(heap, kept_stack_out(&heap->kept, profile, site->stack), labels, site->bytes,
+                 site->objects);
     }
 }
