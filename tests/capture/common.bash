@@ -35,6 +35,10 @@ end_process() {
     kill -9 "$1" 2>/dev/null || true
     wait "$1" 2>/dev/null || true
 }
+# Whether `assay record` has begun to record: it waits for samples, and for nothing before that. On a
+# busy machine, beginning takes seconds.
+is_recording() { grep -q poll "/proc/$1/wchan" 2>/dev/null; }
+
 finish() {
     local status=$? pid
     for pid in "${started[@]}"; do end_process "$pid"; done

@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# Heap profiles of running processes by BPF, on the probes of libassay_heap.so: known amounts, and a
-# process without probes.
+# Heap profiles of running processes by BPF, on the probes of libassay_heap.so: known amounts.
 ASSAY_SAMPLERS=bpf . "$ROOT/tests/capture/common.bash"
 need gcc python3
 

@@ -7,6 +7,7 @@ ASSAY_SAMPLERS=bpf . "$ROOT/tests/capture/common.bash"
 need gcc g++ python3
 
 gcc -O2 -g -pthread -o known "$ROOT/tests/heap/known.c"
+ready() { is_recording "$recorder" || ! kill -0 "$recorder"; }
 # begin COMMAND...: it runs, and waits for a line on descriptor 5; it is recorded as heap.pb.gz.
 begin() {
     rm -f go
@@ -18,8 +19,7 @@ begin() {
     "$ASSAY" record --mode heap --max-slowdown 100000 -p "$subject" -o heap.pb.gz 2>said &
     recorder=$!
     started+=("$recorder")
-    wait_until 30 grep -E 'Recording by uprobes|cannot|requires|Cannot' said
-    sleep 0.5 # until the recording begins
+    wait_until 60 ready
     grep -q 'Recording by uprobes' said || { cat said; skip_all "Uprobes cannot be used here."; }
     echo >&5
     wait_until 60 test -s truth
