@@ -7,6 +7,7 @@
 
 #include "base/log.h"
 #include "server/ingest/quota.h"
+#include "server/scrape/discovery_remote.h"
 #include "server/scrape/scrape.h"
 #include "server/server.h"
 #include "unit.h"
@@ -330,6 +331,60 @@ static void files_change(void **state)
     assert_int_equal(discovery.count, 1);
     discovery_release(&discovery);
     read_release(&read);
+}
+
+/* ---- pods ---- */
+
+static const char pods_json[] =
+    "{\"metadata\":{\"continue\":\"abc\"},\"items\":[{\"metadata\":{\"name\":\"web-1\","
+    "\"labels\":{\"a.b/c\":\"d\"}},\"spec\":{\"nodeName\":\"n\",\"containers\":["
+    "{\"name\":\"one\",\"ports\":[{\"containerPort\":6060,\"name\":\"pprof\"},{\"containerPort\":"
+    "99999}]},"
+    "{\"name\":\"two\"}]},\"status\":{\"podIP\":\"fd00::1\"}},"
+    "{\"metadata\":{\"name\":\"no-ip\"},\"spec\":{\"containers\":[{\"name\":\"x\"}]}}]}";
+
+static void pods(void **state)
+{
+    (void)state;
+    struct target_groups groups = {0};
+    struct error error;
+    char *next = NULL;
+    assert_int_equal(remote_read_pods(pods_json, strlen(pods_json), &groups, &next, &error), 0);
+    assert_string_equal(next, "abc");
+    assert_int_equal(groups.count, 2);
+    assert_string_equal(groups.list[0].addresses[0], "[fd00::1]:6060");
+    assert_string_equal(groups.list[1].addresses[0], "[fd00::1]");
+    assert_string_equal(
+        labels_get(&groups.list[0].labels, "__meta_kubernetes_pod_container_port_name"), "pprof");
+    assert_string_equal(labels_get(&groups.list[1].labels, "__meta_kubernetes_pod_label_a_b_c"),
+                        "d");
+    assert_string_equal(labels_get(&groups.list[1].labels, "__meta_kubernetes_pod_container_name"),
+                        "two");
+    uint64_t hash = target_groups_hash(&groups);
+    labels_set(&groups.list[1].labels, "x", "y");
+    assert_true(target_groups_hash(&groups) != hash);
+    target_groups_release(&groups);
+    free(next);
+}
+
+/* Cut and damaged at every byte. */
+static void damaged_pods(void **state)
+{
+    (void)state;
+    _cleanup_free_ char *copy = memory_strdup(pods_json);
+    for (size_t i = 0; i < strlen(pods_json); i++) {
+        for (int cut = 0; cut < 2; cut++) {
+            struct target_groups groups = {0};
+            struct error error;
+            char *next = NULL;
+            copy[i] = (char)(pods_json[i] ^ 1 << i % 7);
+            remote_read_pods(cut ? pods_json : copy, cut ? i : strlen(pods_json), &groups, &next,
+                             &error);
+            target_groups_release(&groups);
+            free(next);
+            copy[i] = pods_json[i];
+        }
+    }
 }
 
 /* ---- times ---- */

@@ -8,9 +8,10 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "base/log.h"
 #include "base/memory.h"
-#include "server/scrape/scrape_config.h"
+#include "server/scrape/discovery_remote.h"
 
 #define PARAM_LABEL "__param_"
 
@@ -191,6 +192,49 @@ static struct discovery_file *find_file(struct discovery *discovery, const char 
     return file;
 }
 
+static bool look_at_remote(struct discovery_file *file, const struct scrape_job *job,
+                           const struct scrape_remote *remote)
+{
+    struct target_groups groups = {0};
+    struct error error = {0};
+    int64_t now_ns = monotonic_ns();
+    file->there = true;
+    if (now_ns < file->next_ns)
+        return false;
+    int r = remote_look(remote, &groups, &error);
+    file->next_ns = monotonic_ns() + remote->refresh_ns;
+    if (r < 0) {
+        if (!file->broken)
+            log_error("Failed to find targets of the job \"%.60s\"; keeping the previous ones: %s",
+                      job->name, error.text);
+        file->broken = true;
+        return false;
+    }
+    uint64_t hash = target_groups_hash(&groups);
+    bool changed = hash != file->hash;
+    target_groups_release(&file->groups);
+    file->groups = groups;
+    file->hash = hash;
+    file->broken = false;
+    return changed;
+}
+
+static bool look_at_remotes(struct discovery *discovery, const struct scrape_job *job)
+{
+    static const char *const kinds[] = {"http", "A", "AAAA", "SRV", "pods"};
+    bool changed = false;
+    for (size_t i = 0; i < job->remote_count; i++) {
+        const struct scrape_remote *remote = &job->remotes[i];
+        struct buffer name = {0};
+        buffer_printf(&name, "%s %s %u", kinds[remote->kind], remote->name, remote->port);
+        struct discovery_file *file = find_file(discovery, buffer_text(&name));
+        if (file && !file->there)
+            changed |= look_at_remote(file, job, remote);
+        buffer_release(&name);
+    }
+    return changed;
+}
+
 bool discovery_look(struct discovery *discovery, const struct scrape_job *job)
 {
     bool changed = false;
@@ -206,6 +250,7 @@ bool discovery_look(struct discovery *discovery, const struct scrape_job *job)
             }
         globfree(&found);
     }
+    changed |= look_at_remotes(discovery, job);
     for (size_t i = discovery->count; i > 0; i--) {
         struct discovery_file *file = &discovery->files[i - 1];
         if (file->there)

@@ -41,8 +41,10 @@ int target_groups_read_file(const char *path, struct target_groups *ret_groups,
 struct scrape_job;
 
 struct discovery_file {
-    char *path;
-    struct stat seen; /* when it was read last */
+    char *path;       /* or a name for a service that knows targets, such as "http URL" */
+    struct stat seen; /* when it was read last; of a service: */
+    int64_t next_ns;  /* when to ask again, */
+    uint64_t hash;    /* and what it said */
     struct target_groups groups;
     bool there, broken;
 };

@@ -10,6 +10,7 @@
 #include "label/rules/rules.h"
 
 #define SECOND_NS 1000000000ll
+#define MINUTE_NS (60 * SECOND_NS)
 #define DAY_NS (86400 * SECOND_NS)
 #define GODELTAPROF "godeltaprof_"
 
@@ -246,6 +247,144 @@ static void read_files(struct reader *reader, struct scrape_job *job, struct set
     free(files);
 }
 
+static struct scrape_remote *add_remote(struct reader *reader, struct scrape_job *job,
+                                        const struct yaml_node *node, enum remote_kind kind,
+                                        const char *name)
+{
+    if (job->remote_count == SCRAPE_REMOTES_MAX) {
+        problems_add(reader->problems, node, "A job can have %d sources of targets",
+                     SCRAPE_REMOTES_MAX);
+        return NULL;
+    }
+    if (!job->remotes)
+        job->remotes =
+            arena_alloc(&reader->jobs->arena, SCRAPE_REMOTES_MAX * sizeof(*job->remotes));
+    struct scrape_remote *remote = &job->remotes[job->remote_count++];
+    *remote = (struct scrape_remote){.kind = kind, .name = name};
+    return remote;
+}
+
+/* The secrets and certificates of one source. */
+static void read_access(struct reader *reader, struct scrape_job *access, struct settings *section)
+{
+    read_text(reader, section, "proxy_url", &access->proxy);
+    read_basic_auth(reader, access, section);
+    read_authorization(reader, access, section);
+    read_tls(reader, access, section);
+}
+
+static bool is_url(const char *text)
+{
+    return text && (!strncmp(text, "http://", 7) || !strncmp(text, "https://", 8));
+}
+
+static void read_http(struct reader *reader, struct scrape_job *job, struct settings *settings)
+{
+    const struct yaml_node *list = settings_list(settings, "http_sd_configs");
+    for (size_t i = 0; list && i < list->count; i++) {
+        struct settings section;
+        struct scrape_job access = {0};
+        const char *url = NULL;
+        int64_t refresh_ns = MINUTE_NS;
+        settings_open(&section, reader->problems, list->values[i], "http_sd_configs");
+        read_text(reader, &section, "url", &url);
+        settings_duration(&section, "refresh_interval", SECOND_NS, DAY_NS, &refresh_ns);
+        read_access(reader, &access, &section);
+        settings_close(&section);
+        if (!is_url(url)) {
+            problems_add(reader->problems, list->values[i],
+                         "http_sd_configs requires a url: http:// or https://");
+            continue;
+        }
+        struct scrape_remote *remote = add_remote(reader, job, list->values[i], REMOTE_HTTP, url);
+        if (!remote)
+            return;
+        remote->access = access;
+        remote->refresh_ns = refresh_ns;
+    }
+}
+
+static void read_dns(struct reader *reader, struct scrape_job *job, struct settings *settings)
+{
+    static const char *const types[] = {"A", "AAAA", "SRV"};
+    const struct yaml_node *list = settings_list(settings, "dns_sd_configs");
+    for (size_t i = 0; list && i < list->count; i++) {
+        struct settings section;
+        unsigned type = 2;
+        uint64_t port = 0;
+        int64_t refresh_ns = MINUTE_NS / 2;
+        settings_open(&section, reader->problems, list->values[i], "dns_sd_configs");
+        const struct yaml_node *names = settings_strings(&section, "names");
+        settings_choice(&section, "type", types, ARRAY_LENGTH(types), &type);
+        settings_u64(&section, "port", 1, 65535, &port);
+        settings_duration(&section, "refresh_interval", SECOND_NS, DAY_NS, &refresh_ns);
+        settings_close(&section);
+        if (!names || !names->count)
+            problems_add(reader->problems, list->values[i], "dns_sd_configs requires names");
+        if (type < 2 && !port)
+            problems_add(reader->problems, list->values[i],
+                         "dns_sd_configs of type %s requires a port", types[type]);
+        for (size_t k = 0; names && k < names->count; k++) {
+            const char *name = copy(reader->jobs, names->values[k]->text);
+            struct scrape_remote *remote =
+                add_remote(reader, job, list->values[i], REMOTE_DNS_A + type, name);
+            if (!remote)
+                return;
+            remote->port = (unsigned)port;
+            remote->refresh_ns = refresh_ns;
+        }
+    }
+}
+
+#define IN_CLUSTER "/var/run/secrets/kubernetes.io/serviceaccount/"
+
+static void read_kubernetes(struct reader *reader, struct scrape_job *job,
+                            struct settings *settings)
+{
+    static const char *const roles[] = {"pod"};
+    const struct yaml_node *list = settings_list(settings, "kubernetes_sd_configs");
+    for (size_t i = 0; list && i < list->count; i++) {
+        struct settings section, inner;
+        struct scrape_job access = {0};
+        const char *server = NULL;
+        unsigned role = 0;
+        int64_t refresh_ns = MINUTE_NS / 2;
+        settings_open(&section, reader->problems, list->values[i], "kubernetes_sd_configs");
+        settings_choice(&section, "role", roles, ARRAY_LENGTH(roles), &role);
+        read_text(reader, &section, "api_server", &server);
+        settings_duration(&section, "refresh_interval", SECOND_NS, DAY_NS, &refresh_ns);
+        const struct yaml_node *map = settings_map(&section, "namespaces");
+        settings_open(&inner, reader->problems, map, "namespaces");
+        const struct yaml_node *names = settings_strings(&inner, "names");
+        settings_close(&inner);
+        read_access(reader, &access, &section);
+        settings_close(&section);
+        if (!server) {
+            server = "https://kubernetes.default.svc";
+            access.credentials_file = IN_CLUSTER "token";
+            access.ca_file = IN_CLUSTER "ca.crt";
+        } else if (!is_url(server)) {
+            problems_add(reader->problems, list->values[i],
+                         "api_server must be a URL: http:// or https://");
+            continue;
+        }
+        for (size_t k = 0; k < MAX(names ? names->count : 0, 1u); k++) {
+            struct buffer url = {0};
+            buffer_printf(&url, "%s/api/v1%s%s/pods", server,
+                          names && names->count ? "/namespaces/" : "",
+                          names && names->count ? names->values[k]->text : "");
+            const char *name = copy(reader->jobs, buffer_text(&url));
+            buffer_release(&url);
+            struct scrape_remote *remote =
+                add_remote(reader, job, list->values[i], REMOTE_PODS, name);
+            if (!remote)
+                return;
+            remote->access = access;
+            remote->refresh_ns = refresh_ns;
+        }
+    }
+}
+
 static void read_static(struct reader *reader, struct scrape_job *job, struct settings *settings)
 {
     const struct yaml_node *list = settings_list(settings, "static_configs");
@@ -309,6 +448,9 @@ static void read_job(struct reader *reader, const struct yaml_node *node)
     relabel_read(&section, "relabel_configs", &job->relabel);
     read_static(reader, job, &section);
     read_files(reader, job, &section);
+    read_http(reader, job, &section);
+    read_dns(reader, job, &section);
+    read_kubernetes(reader, job, &section);
     settings_close(&section);
     check_static(reader, job, node);
 }

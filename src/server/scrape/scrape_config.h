@@ -29,6 +29,8 @@ struct scrape_param {
     size_t count;
 };
 
+struct scrape_remote;
+
 struct scrape_job {
     const char *name, *tenant, *scheme, *path_prefix;
     int64_t interval_ns, timeout_ns;
@@ -42,6 +44,8 @@ struct scrape_job {
     const char **files;          /* patterns of files with others */
     size_t file_count;
     int64_t refresh_ns;
+    struct scrape_remote *remotes; /* services that know others */
+    size_t remote_count;
 
     /* At most one of user, bearer and authorization. Of a secret and its file, at most one. */
     const char *user, *password, *password_file;
@@ -50,6 +54,18 @@ struct scrape_job {
     const char *ca_file, *certificate_file, *key_file, *server_name, *proxy;
     bool insecure, redirects;
 };
+
+enum remote_kind { REMOTE_HTTP, REMOTE_DNS_A, REMOTE_DNS_AAAA, REMOTE_DNS_SRV, REMOTE_PODS };
+
+/* A service that knows targets. */
+struct scrape_remote {
+    enum remote_kind kind;
+    const char *name; /* a URL, or a name in DNS */
+    unsigned port;    /* of addresses */
+    int64_t refresh_ns;
+    struct scrape_job access; /* how to ask: its secrets, certificates and proxy alone count */
+};
+#define SCRAPE_REMOTES_MAX 100 /* of a job */
 
 /* All of one configuration. Shared by reference: targets use it until a newer one reaches them. */
 struct scrape_jobs {
