@@ -15,7 +15,7 @@ grep '^ Depends: .*libc6' information.txt >/dev/null
 dpkg-deb -c "$package" >list.txt
 for file in usr/bin/assay usr/bin/assay-simulate usr/share/man/man1/assay-agent.1.gz usr/share/man/man1/assay-demo.1.gz \
     lib/systemd/system/assay-server.service lib/systemd/system/assay-agent.service \
-    etc/assay/server.yaml etc/assay/agent.yaml usr/share/doc/assay/copyright \
+    etc/assay/server.yaml etc/assay/agent.yaml usr/include/assay.h usr/share/doc/assay/copyright \
     usr/share/doc/assay/sbom.cdx.json \
     usr/share/doc/assay/agent.example.yaml usr/share/doc/assay/kubernetes/agent.yaml; do
     grep " root/root .* \./$file\$" list.txt >/dev/null || { echo "There is no $file."; exit 1; }
@@ -90,8 +90,9 @@ import sys, yaml
 kinds = {}
 for path in sys.argv[1:]:
     for document in yaml.safe_load_all(open(path)):
-        assert document["apiVersion"] and document["metadata"]["namespace"] == "assay", path
         kind, name = document["kind"], document["metadata"]["name"]
+        namespace = None if kind.startswith("Cluster") else "assay"
+        assert document["apiVersion"] and document["metadata"].get("namespace") == namespace, path
         kinds[kind, name] = document
         if kind == "ConfigMap":
             for file, text in document["data"].items():

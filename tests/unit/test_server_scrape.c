@@ -541,6 +541,8 @@ static void retention(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(pods),
+        cmocka_unit_test(damaged_pods),
         cmocka_unit_test(defaults),
         cmocka_unit_test(all_keys),
         cmocka_unit_test(complaints),
