@@ -17,7 +17,7 @@ while read -r version program; do
     seen[$minor]=yes
     tested=$((tested + 1))
     "$ASSAY" record -q -o shares.pb.gz -- "$program" "$subjects/shares_of.py" 1 >truth
-    check "$version: shares" python3 "$capture/python_frames.py" shares shares.pb.gz 20 <truth
+    check "$version: shares" python3 "$capture/python_frames.py" few shares.pb.gz 20 <truth
 done < <(bash "$ROOT/tests/toolchains.sh" python3)
 [ "$tested" -gt 0 ] || skip_all "There is no Python from 3.8 to 3.14 here."
 

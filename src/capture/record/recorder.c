@@ -488,7 +488,8 @@ static size_t walk_record(struct recorder *recorder, struct process *process,
     bool found = interpreters_look_for_walk(&recorder->interpreters, process,
                                             recorder->read_runtime != NULL, monotonic_ns());
     const struct interpreter *interpreter = process->interpreter;
-    if (found && recorder->read_runtime)
+    /* Also of a process that was forked before its parent's interpreter was found. */
+    if (recorder->read_runtime && interpreter && (found || !record->frames))
         recorder->read_runtime(recorder->runtime_context, process->pid, interpreter);
     struct stopped_frames stopped = {0};
     if (record->frames && interpreter && interpreter->kind == BPF_RUNTIME_PYTHON)
