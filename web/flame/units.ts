@@ -41,7 +41,11 @@ export function priceUnit(coreHour: number, currency: string): string {
 }
 
 function money(value: number, currency: string): string {
-  const number = value === 0 ? '0' : value < 0.01 ? value.toPrecision(2) : value < 1000 ? value.toFixed(2) : grouped(value);
+  if (value > 0 && value < 0.01) {
+    const [size, prefix] = value < 1e-5 ? [1e6, 'µ'] : [1e3, 'm'];
+    return digits(Number((value * size).toPrecision(6))) + NBSP + prefix + currency;
+  }
+  const number = value === 0 ? '0' : value < 1000 ? value.toFixed(2) : grouped(value);
   return currency === '' ? number : number + NBSP + currency;
 }
 

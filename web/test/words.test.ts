@@ -11,10 +11,20 @@ import { sortRows, makeColumns, rowsOf } from '../flame/columns';
 import { readProfile } from '../flame/data';
 import { Labels } from '../flame/labels';
 import { briefName, isUnnamed, packageEnd, placeOf, shorterNames } from '../flame/names';
-import { formatChange, formatGrowth, formatPercent, formatValue } from '../flame/units';
+import { formatChange, formatGrowth, formatPercent, formatValue, priceUnit } from '../flame/units';
 import { service } from './synthetic';
 
 const plain = (text: string) => text.replace(/\u00a0/g, ' ').replace(/\u2212/g, '-');
+
+test('money', () => {
+  const unit = priceUnit(0.05, 'EUR');
+  const cases: [number, string][] = [
+    [0, '0 EUR'], [3600e9, '0.05 EUR'], [720_000e9, '10.00 EUR'], [360e9, '5 mEUR'], [360e6, '5 µEUR'],
+    [3600e9 * 100_000, '5,000 EUR'], [-3600e9, '-0.05 EUR'],
+  ];
+  for (const [value, text] of cases) assert.equal(plain(formatValue(value, unit)), text);
+  assert.equal(plain(formatValue(3600e9, priceUnit(2, ''))), '2.00');
+});
 
 test('nanoseconds', () => {
   const cases: [number, string][] = [

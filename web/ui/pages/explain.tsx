@@ -160,11 +160,11 @@ export function Explain({ route: { params } }: PageProps) {
       {service === '' && <Nothing><p>Choose a service and a time. The server finds what rose in it
         then (CPU time, run queue, locks, disks, memory), compares that with the calm time before,
         and names the functions that are responsible.</p></Nothing>}
-      {loaded.value && service !== '' && <>
+      {loaded.value && service !== '' && <div class="cards raw">
         <Symptoms answer={loaded.value} at={at} window={window} />
         <Causes answer={loaded.value} />
         <Around answer={loaded.value} />
-      </>}
+      </div>}
     </div>
   );
 }
