@@ -27,6 +27,7 @@
 #define SUFFIX ".otlp.zst"
 #define RECORDING_ID_MAX 24
 #define HEX 16
+#define TENANT_HEX 32
 #define DAY_NS 86400000000000ll
 #define DETAIL (PROFILE_LABELS | PROFILE_ADDRESSES | PROFILE_LINES | PROFILE_TIMES)
 
@@ -136,15 +137,19 @@ static void name_of(char *out, size_t room, const char *data, const char *tenant
              hash.high64, hash.low64, recording, batch_id);
 }
 
-static int by_age(const void *left, const void *right)
+/* Tenant by tenant, the oldest first. */
+static int by_tenant(const void *left, const void *right)
 {
     const struct kept_file *a = left, *b = right;
+    int order = strncmp(a->name, b->name, TENANT_HEX);
+    if (order)
+        return order;
     if (a->modified_ns != b->modified_ns)
         return a->modified_ns < b->modified_ns ? -1 : 1;
     return strcmp(a->name, b->name);
 }
 
-/* Those whose name begins so, the oldest first. */
+/* Those whose name begins so, in that order. */
 static void list_files(const char *data, const char *prefix, struct kept_list *list)
 {
     char path[PATH_MAX];
@@ -169,7 +174,7 @@ static void list_files(const char *data, const char *prefix, struct kept_list *l
     if (directory)
         closedir(directory);
     if (list->count)
-        qsort(list->files, list->count, sizeof(*list->files), by_age);
+        qsort(list->files, list->count, sizeof(*list->files), by_tenant);
 }
 
 static void remove_file(const char *data, const struct kept_file *file)
@@ -179,17 +184,52 @@ static void remove_file(const char *data, const struct kept_file *file)
     unlink(path);
 }
 
+/* The oldest of the tenant that takes most; count: none is left. */
+static size_t find_victim(const struct kept_list *list)
+{
+    size_t victim = list->count;
+    uint64_t most = 0;
+    for (size_t i = 0; i < list->count;) {
+        size_t first = list->count, next = i;
+        uint64_t bytes = 0;
+        for (; next < list->count &&
+               !strncmp(list->files[next].name, list->files[i].name, TENANT_HEX);
+             next++) {
+            if (list->files[next].bytes && first == list->count)
+                first = next;
+            bytes += list->files[next].bytes;
+        }
+        if (bytes > most) {
+            most = bytes;
+            victim = first;
+        }
+        i = next;
+    }
+    return victim;
+}
+
+/* A file that is gone has no bytes. */
+static void drop(const char *data, struct kept_list *list, size_t i, size_t *left)
+{
+    remove_file(data, &list->files[i]);
+    list->bytes -= list->files[i].bytes;
+    list->files[i].bytes = 0;
+    --*left;
+}
+
 static void make_room(const char *data, uint64_t bytes, int64_t now_ns)
 {
     struct kept_list list;
     list_files(data, "", &list);
-    for (size_t i = 0; i < list.count; i++) {
-        const struct kept_file *file = &list.files[i];
-        if (list.bytes + bytes <= RECORDED_BYTES_MAX &&
-            file->modified_ns > now_ns - RECORDED_DAYS * DAY_NS)
+    size_t left = list.count;
+    for (size_t i = 0; i < list.count; i++)
+        if (!list.files[i].bytes || list.files[i].modified_ns <= now_ns - RECORDED_DAYS * DAY_NS)
+            drop(data, &list, i, &left);
+    while (list.bytes + bytes > RECORDED_BYTES_MAX || left >= RECORDED_FILES_MAX) {
+        size_t victim = find_victim(&list);
+        if (victim == list.count)
             break;
-        remove_file(data, file);
-        list.bytes -= file->bytes;
+        drop(data, &list, victim, &left);
     }
     free(list.files);
 }

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Recordings with the time and the thread of each sample, which the store doesn't keep: one file
- * per batch of an agent, in `recorded` of the server's directory, for heat maps and timelines. The
- * oldest go when all take more than RECORDED_BYTES_MAX, and any after RECORDED_DAYS.
+ * per batch of an agent, in `recorded` of the server's directory, for heat maps and timelines. When
+ * all take more than RECORDED_BYTES_MAX, or are too many, the oldest of the tenant that takes most
+ * go, and any after RECORDED_DAYS.
  */
 #pragma once
 
@@ -11,7 +12,10 @@
 #include "profile/profile.h"
 #include "server/ingest/ingest.h"
 
+#ifndef RECORDED_BYTES_MAX
 #define RECORDED_BYTES_MAX (256ull << 20)
+#endif
+#define RECORDED_FILES_MAX 10000
 #define RECORDED_DAYS 14
 #define RECORDED_NAME_BYTES 160
 
