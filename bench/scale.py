@@ -10,6 +10,7 @@ import subprocess
 import sys
 import tempfile
 import time
+import urllib.error
 import urllib.parse
 import urllib.request
 
@@ -84,15 +85,18 @@ def main():
     bar(size <= 4, text + " (bar: 4)") if options.current else print("        " + text)
     query = urllib.parse.quote(TYPE + "{}")
     times = []
-    for _ in range(5 if options.quick else 30):
-        begun = time.monotonic()
-        flame = json.loads(get(f"{url}/api/v1/flame?query={query}&from=now-24h&to=now"))
-        times.append(time.monotonic() - begun)
-    if not flame["quality"]["windows"]:
-        sys.exit("The flame graph is empty.")
-    times.sort()
-    p99 = times[min(len(times) - 1, int(len(times) * 0.99))]
-    bar(p99 <= 2, f"flame graph of 24 h: p50 {times[len(times) // 2]:.2f} s, p99 {p99:.2f} s (bar: 2)")
+    try:
+        for _ in range(5 if options.quick else 30):
+            begun = time.monotonic()
+            flame = json.loads(get(f"{url}/api/v1/flame?query={query}&from=now-24h&to=now"))
+            times.append(time.monotonic() - begun)
+            if not flame["quality"]["windows"]:
+                sys.exit("The flame graph is empty.")
+        times.sort()
+        p99 = times[min(len(times) - 1, int(len(times) * 0.99))]
+        bar(p99 <= 2, f"flame graph of 24 h: p50 {times[len(times) // 2]:.2f} s, p99 {p99:.2f} s (bar: 2)")
+    except urllib.error.HTTPError as error:
+        bar(False, f"flame graph of 24 h: {error.read().decode()[:200]}")
     peak = memory(server.pid, "VmHWM")
     bar(peak <= 256 * MIB, f"memory of the server: {peak / MIB:.0f} MiB at most (bar: 256)")
     server.terminate()
