@@ -21,7 +21,7 @@ measure() {
 if type clickhouse-server >/dev/null 2>&1; then
     start_clickhouse_old old
     measure "ClickHouse 18.16" "$@"
-    kill "$clickhouse_pid"
+    kill "$clickhouse_pid" || true
 else
     echo "clickhouse-server isn't installed: not measured."
 fi
