@@ -60,8 +60,9 @@ for ((round = 0; round < rounds; round++)); do
     for ask in flame top labels series; do
         curl -sS -o "answer-$ask" "$url/api/v1/$ask?query=process_cpu:samples:count::&$always"
     done
+    # Rollups don't know this label: they may have been made before the damage, and would hide it.
     code=$(curl -sS -o got.folded -w '%{http_code}' \
-        "$url/api/v1/profile?query=process_cpu:samples:count::&$always&format=folded")
+        "$url/api/v1/profile?query=process_cpu:samples:count::%7Binstance%3D%22%22%7D&$always&format=folded")
     [ "$code" = 200 ] || { echo "round $round ($how): $code $(head -c 300 got.folded)" && exit 1; }
     python3 - "$day" "$how" "$round" <<'PYTHON'
 import sys

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# Every kind of call of a server fails in turn, at many places: see tests/faults. Ten minutes on an idle
+# Every kind of call of a server fails in turn, at many places: see tests/faults. Half an hour on a busy
 # machine; FAULT_POINTS is how many places of each kind.
 . "$ROOT/tests/server/common.bash"
 export PYTHONPATH="$ROOT/tests/server:$ROOT/tests/faults"
