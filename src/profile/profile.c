@@ -10,7 +10,7 @@
 
 #include "base/memory.h"
 #include "base/random.h"
-#include "profile/readable.h"
+#include "profile/names/readable.h"
 #include "profile/tables.h"
 #include "profile/unresolved.h"
 

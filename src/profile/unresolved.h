@@ -16,8 +16,8 @@
 #include <xxhash.h>
 
 #include "base/digests.h"
+#include "profile/names/readable.h"
 #include "profile/profile.h"
-#include "profile/readable.h"
 
 /* A frame by what it is made of; its own ids of both are 0. */
 struct unresolved_parts {

@@ -6,8 +6,8 @@
  */
 #pragma once
 
-#include "profile/calltree.h"
-#include "profile/rank.h"
+#include "profile/views/calltree.h"
+#include "profile/views/rank.h"
 
 struct sandwich {
     int64_t flat, cumulative, total;

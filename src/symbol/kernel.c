@@ -7,7 +7,7 @@
 #include "base/file.h"
 #include "base/hex.h"
 #include "base/memory.h"
-#include "profile/demangle.h"
+#include "profile/names/demangle.h"
 #include "symbol/table.h"
 
 #define PAGE_BYTES 4096ull

@@ -6,7 +6,7 @@
 #include "base/memory.h"
 #include "elf/cfi/ehframe.h"
 #include "elf/unwind/rows.h"
-#include "profile/demangle.h"
+#include "profile/names/demangle.h"
 #include "symbol/debugfile.h"
 #include "symbol/gonames.h"
 #include "symbol/minidebug.h"

@@ -36,7 +36,10 @@ USES = {
     "elf/usdt": "arch/x86_64 base elf",
     "elf/go": "arch/x86_64 base elf",
     "elf/unwind": "arch/x86_64 base elf elf/cfi elf/go",
-    "profile": "base io",
+    "profile": "base io profile/names",
+    "profile/views": "base io profile",
+    "profile/triage": "base io profile",
+    "profile/names": "base",
     "compare": "base profile",
     "compare/gate": "base compare config io",
     "compare/picture": "base compare format/picture",
@@ -48,21 +51,21 @@ USES = {
     "runtime/php": "base bpf elf runtime",
     "runtime/python": "base bpf elf runtime",
     "runtime/ruby": "base bpf elf runtime",
-    "symbol": "arch/x86_64 base elf elf/cfi elf/go elf/unwind profile",
-    "symbol/recorded": (
-        "base elf elf/unwind format/perfdata profile symbol symbol/naming"
-    ),
-    "symbol/jit": "base elf profile symbol",
+    "symbol": "arch/x86_64 base elf elf/cfi elf/go elf/unwind profile/names",
+    "symbol/recorded": "base elf elf/unwind format/perfdata profile symbol symbol/naming",
+    "symbol/jit": "base elf profile profile/names symbol",
     "capture/record": (
-        "arch/x86_64 base capture/perf context elf elf/unwind profile runtime runtime/go runtime/hotspot runtime/php "
-        "runtime/python runtime/ruby runtime/v8 symbol/jit"
+        "arch/x86_64 base capture/perf context elf elf/unwind profile runtime runtime/go "
+        "runtime/hotspot runtime/php runtime/python runtime/ruby runtime/v8 symbol/jit"
     ),
     "elf/dwarf": "base elf",
-    "symbol/index": "base elf elf/dwarf profile symbol",
+    "symbol/index": "base elf elf/dwarf profile profile/names symbol",
     "symbol/naming": "base elf profile symbol symbol/index symbol/jit",
-    "capture/bpf": "base bpf capture/record elf/unwind profile symbol symbol/naming",
-    "capture/ptrace": "arch/x86_64 base capture/perf capture/record elf/unwind runtime/python runtime/v8",
-    "capture/wall": "arch base bpf capture/bpf capture/record elf profile",
+    "capture/bpf": "base bpf capture/record elf/unwind profile/names symbol symbol/naming",
+    "capture/ptrace": (
+        "arch/x86_64 base capture/perf capture/record elf/unwind runtime/python runtime/v8"
+    ),
+    "capture/wall": "arch base bpf capture/bpf capture/record elf profile/triage",
     "capture/goroutines": "base capture/bpf runtime/go",
     "capture/events": "base bpf capture/bpf capture/perf",
     "capture/rss": "base capture/bpf",
@@ -70,8 +73,8 @@ USES = {
     "capture/faults": "base bpf capture/bpf",
     "capture/heap": "arch/x86_64 base bpf capture/bpf capture/record elf/usdt profile",
     "capture": (
-        "arch/x86_64 base capture/bpf capture/events capture/faults capture/goroutines capture/heap "
-        "capture/ptrace capture/record capture/rss capture/wall profile"
+        "arch/x86_64 base capture/bpf capture/events capture/faults capture/goroutines "
+        "capture/heap capture/ptrace capture/record capture/rss capture/wall profile"
     ),
     "format": "base io profile",
     "format/otlp": "base format io profile",
@@ -84,7 +87,7 @@ USES = {
         "symbol/store"
     ),
     "cli": "base format io profile symbol/naming symbol/recorded",
-    "format/picture": "base format format/timeline io profile",
+    "format/picture": "base format format/timeline io profile profile/views",
     "format/jfr": "base format io profile",
     "format/pprof": "base format io profile",
     "store/block": "base",
@@ -92,8 +95,8 @@ USES = {
     "store": "base label profile store/block",
     "symbol/maps": "base io",
     "query": (
-        "base config label label/rules profile spans store symbol symbol/jit symbol/maps "
-        "symbol/naming symbol/store"
+        "base config label label/rules profile profile/views spans store symbol symbol/jit "
+        "symbol/maps symbol/naming symbol/store"
     ),
     "symbol/sources": "base",
     "server/audit": "base io",
@@ -104,82 +107,81 @@ USES = {
         "base config http/client label profile query store symbol/maps symbol/sources "
         "symbol/store"
     ),
-    "server/query": "base io profile query server/admission server/handler server/symbols",
+    "server/query": (
+        "base io profile profile/views query server/admission server/handler server/symbols"
+    ),
     "server/control": "base io label server/audit server/handler server/symbols",
     "server/symbols/api": (
-        "base config elf http/access io label profile server/admission server/audit server/control "
-        "server/handler server/query server/symbols"
+        "base config elf http/access io label profile/views server/admission server/audit "
+        "server/control server/handler server/query server/symbols"
     ),
     "server/ingest": (
         "base format format/jfr format/otlp format/parca io label label/rules profile query "
         "server/admission server/handler store"
     ),
     "server/requests": (
-        "base config format/picture io label/rules profile query server/admission server/handler "
-        "server/ingest server/query server/symbols spans"
+        "base config format/picture io label/rules profile/views query server/admission "
+        "server/handler server/ingest server/query server/symbols spans"
     ),
     "server/compare": (
-        "base compare format http/access query server/admission server/api server/handler server/query"
+        "base compare format http/access query server/admission server/api server/handler "
+        "server/query"
     ),
     "server/api": (
-        "base compare/picture config format format/picture http/access http/server io label profile "
-        "query server/admission server/handler server/ingest server/query server/symbols "
-        "server/symbols/api store"
+        "base compare/picture config format format/picture http/access http/server io label "
+        "profile profile/triage profile/views query server/admission server/handler server/ingest "
+        "server/query server/symbols server/symbols/api store"
     ),
     "server/grpc": "base io server/handler store",
     "server/saved": "base io query server/audit server/handler store",
     "server/rules": (
         "base config http/client io label profile query server/admission server/compare "
-        "server/control server/handler server/ingest server/query server/symbols server/watch store"
+        "server/control server/handler server/ingest server/query server/symbols server/watch "
+        "store"
     ),
     "server/watch": (
         "base compare io label profile query server/admission server/compare server/handler store"
     ),
-    "server/cost": (
-        "base query server/api server/handler server/query server/rules"
-    ),
+    "server/cost": "base query server/api server/handler server/query server/rules",
     "server/explain": (
         "base config label query server/api server/compare server/handler server/query "
         "server/symbols server/watch"
     ),
     "server/pyroscope": (
-        "base format format/pprof http/access http/server io profile query server/admission "
-        "server/api server/handler server/query server/symbols/api"
+        "base format format/pprof http/access http/server io profile profile/views query "
+        "server/admission server/api server/handler server/query server/symbols/api"
     ),
-    "server/parca": (
-        "io server/admission server/handler server/pyroscope server/symbols/api"
-    ),
+    "server/parca": "io server/admission server/handler server/pyroscope server/symbols/api",
     "server/scrape": (
         "base config format http/client io label label/rules server/admission server/handler "
         "server/ingest"
     ),
     "server": (
-        "base config http http/server io query server/admission server/api server/audit server/compare "
-        "server/control server/cost server/explain server/grpc server/handler server/ingest server/parca server/pyroscope "
-        "server/query server/requests server/rules server/saved server/scrape server/symbols "
-        "server/symbols/api server/watch server/web spans store"
+        "base config http http/server io query server/admission server/api server/audit "
+        "server/compare server/control server/cost server/explain server/grpc server/handler "
+        "server/ingest server/parca server/pyroscope server/query server/requests server/rules "
+        "server/saved server/scrape server/symbols server/symbols/api server/watch server/web "
+        "spans store"
     ),
     "cli/compare": (
         "base cli cli/remote compare compare/gate compare/picture format/picture profile"
     ),
     "cli/file": (
-        "base cli cli/compare compare compare/picture format/picture http/client http/server io profile "
-        "server/api "
-        "server/query "
-        "server/web symbol/recorded symbol/sources symbol/store"
+        "base cli cli/compare compare compare/picture format/picture http/client http/server io "
+        "profile profile/views server/api server/query server/web symbol/recorded symbol/sources "
+        "symbol/store"
     ),
     "cli/live": (
-        "base capture capture/bpf capture/heap capture/jvm capture/ptrace cli cli/remote config elf io "
-        "profile "
-        "symbol/jit symbol/naming"
+        "base capture capture/bpf capture/heap capture/jvm capture/ptrace cli cli/remote config "
+        "elf io profile profile/triage symbol/jit symbol/naming"
     ),
     "cli/remote": (
         "base cli compare elf http/client io profile symbol/index symbol/sources symbol/store"
     ),
     "simulate": "base format format/otlp format/pprof http/client",
     "cli/service": (
-        "agent base capture cli config http/access http/client io query server server/admission server/audit server/rules spans "
-        "store"
+        "agent base capture cli config http/access http/client io query server server/admission "
+        "server/audit server/rules spans store"
     ),
     "cli/simulate": "base cli config query simulate",
     "format/gperftools": "base format io profile",
@@ -199,7 +201,7 @@ USES = {
     "format/parca": "base format/otlp io io/arrow profile",
     "kernel": "bpf",
     "store/file": "base label profile store store/block",
-    "store/embedded": "base profile store store/block store/file",
+    "store/embedded": "base profile profile/views store store/block store/file",
     "store/maintain": "base store/embedded",
     "store/clickhouse": "base format http/client profile store store/file",
     "store/memory": "base profile store store/block store/file",

@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include "profile/idle.h"
+#include "profile/triage/idle.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t length);
 

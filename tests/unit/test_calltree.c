@@ -2,9 +2,9 @@
 // The call tree by function: merging of frames, two sides, totals, order, and folding to a size.
 
 #include "base/memory.h"
-#include "profile/calltree.h"
-#include "profile/functions.h"
-#include "profile/library.h"
+#include "profile/views/calltree.h"
+#include "profile/views/functions.h"
+#include "profile/views/library.h"
 #include "unit.h"
 
 static uint32_t frame_of(struct profile *profile, const char *name, uint32_t line, bool inlined)

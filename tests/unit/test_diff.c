@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The plain difference of two profiles.
 
-#include "profile/diff.h"
+#include "profile/views/diff.h"
 
 #include "sample_profile.h"
 

@@ -5,7 +5,7 @@
 
 #include "base/memory.h"
 #include "profile/naming.h"
-#include "profile/rank.h"
+#include "profile/views/rank.h"
 #include "sample_profile.h"
 
 static struct regex *pattern(const char *expression)

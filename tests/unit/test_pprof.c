@@ -6,7 +6,7 @@
 #include "io/wire.h"
 #include "profile/address.h"
 #include "profile/naming.h"
-#include "profile/rank.h"
+#include "profile/views/rank.h"
 #include "sample_profile.h"
 
 static char *fixture(const char *name)

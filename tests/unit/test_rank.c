@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Ranking: flat and cumulative values, recursion, callers, callees, lines.
 
-#include "profile/rank.h"
+#include "profile/views/rank.h"
 
 #include "base/memory.h"
 #include "sample_profile.h"

@@ -4,8 +4,8 @@
 
 #include <string.h>
 
+#include "profile/names/readable.h"
 #include "profile/naming.h"
-#include "profile/readable.h"
 #include "unit.h"
 
 static void assert_readable(const char *name, const char *expected)

@@ -11,8 +11,8 @@
 
 #include "io/base64.h"
 #include "io/wire.h"
-#include "server/ingest/receive.h"
 #include "server/ingest/prefix_tree.h"
+#include "server/ingest/receive.h"
 #include "server/pyroscope/rpc.h"
 
 static const char form[] = "before\r\n--AaB\r\n"

@@ -7,7 +7,7 @@
 #include <sqlite3.h>
 #include <sys/stat.h>
 
-#include "profile/calltree.h"
+#include "profile/views/calltree.h"
 #include "store/store.h"
 #include "store_pair.h"
 #include "unit.h"

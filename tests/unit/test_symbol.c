@@ -8,7 +8,7 @@
 
 #include "base/file.h"
 #include "elf_image.h"
-#include "profile/demangle.h"
+#include "profile/names/demangle.h"
 #include "symbol/debugfile.h"
 #include "symbol/kernel.h"
 #include "symbol/naming/symbolizer.h"

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Triage: sums by kind, idle threads, the holder of a lock, and what is refused.
 
-#include "profile/triage.h"
+#include "profile/triage/triage.h"
 
 #include <string.h>
 
-#include "profile/idle.h"
-#include "profile/triage_report.h"
+#include "profile/triage/idle.h"
+#include "profile/triage/triage_report.h"
 #include "unit.h"
 
 #define MS INT64_C(1000000)

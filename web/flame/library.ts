@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Which library a function is of, read off its binary, its file and its name; '' for a program's own
-// code. src/profile/library.c does the same; both are tested with tests/fixtures/libraries.tsv.
+// code. src/profile/views/library.c does the same; both are tested with tests/fixtures/libraries.tsv.
 
 import { packageEnd } from './names';
 

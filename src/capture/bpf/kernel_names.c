@@ -13,7 +13,7 @@
 #include "base/memory.h"
 #include "bpf/names.h"
 #include "capture/bpf/object.h"
-#include "profile/demangle.h"
+#include "profile/names/demangle.h"
 #include "symbol/kernel.h"
 
 struct kernel_names {

@@ -13,7 +13,7 @@
 #include "capture/wall/locks.h"
 #include "capture/wall/names.h"
 #include "capture/wall/wall.h"
-#include "profile/triage.h"
+#include "profile/triage/triage.h"
 
 #define UNIT 1099511627776.0 /* of rates in the kernel: 2^40 */
 #define ALL 4294967296.0     /* of probabilities there: 2^32 */
@@ -199,14 +199,15 @@ static void count_wait(struct wall_accounts *accounts, unsigned state, double we
     error->weight_2 += weight * weight;
 }
 
-/* When the thread had a CPU again; waits whose stacks are kept have the time at which they began. */
+/* When the thread had a CPU again; waits whose stacks are kept have the time at which they began.
+ */
 static int64_t end_of(const struct recorder *recorder, const struct recorder_sample *sample,
                       const struct bpf_sample_event *event, const struct bpf_wait *wait)
 {
     int64_t time_ns = (int64_t)sample->time_ns + recorder->epoch_ns;
     if (wait->flags & BPF_WAIT_BEGUN)
-        time_ns = add_saturated(add_saturated(time_ns, (int64_t)event->value),
-                                (int64_t)wait->queued_ns);
+        time_ns =
+            add_saturated(add_saturated(time_ns, (int64_t)event->value), (int64_t)wait->queued_ns);
     return time_ns;
 }
 

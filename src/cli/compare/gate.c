@@ -9,10 +9,10 @@
 #include "base/file.h"
 #include "base/log.h"
 #include "cli/cli.h"
-#include "compare/picture/changes.h"
 #include "cli/compare/gate_parts.h"
 #include "cli/output.h"
 #include "cli/table.h"
+#include "compare/picture/changes.h"
 #include "format/picture/pictures.h"
 
 enum { EXIT_GATE_FAILED = 3, EXIT_GATE_UNDECIDED = 4 };

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // `assay diff`: what changed between two profiles, as a table or a picture.
 
-#include "profile/diff.h"
+#include "profile/views/diff.h"
 
 #include <math.h>
 #include <stdio.h>

@@ -11,8 +11,8 @@
 #include "cli/table.h"
 #include "io/json_write.h"
 #include "profile/naming.h"
-#include "profile/rank.h"
 #include "profile/units.h"
+#include "profile/views/rank.h"
 
 /* Label keys shown, and values of each. */
 #define KEYS_SHOWN 50

@@ -7,7 +7,7 @@
 #include "cli/table.h"
 #include "profile/naming.h"
 #include "profile/profile.h"
-#include "profile/rank.h"
+#include "profile/views/rank.h"
 
 struct report {
     const char *title;

@@ -7,8 +7,8 @@
 #include "base/memory.h"
 #include "base/text.h"
 #include "cli/file/report.h"
-#include "profile/calltree.h"
 #include "profile/units.h"
+#include "profile/views/calltree.h"
 
 #define INDENT_MAX 60 /* deeper frames stay in this column, with their depth in front */
 

@@ -20,8 +20,8 @@
 #include "cli/progress.h"
 #include "config/quantity.h"
 #include "profile/filter.h"
-#include "profile/idle.h"
 #include "profile/naming.h"
+#include "profile/triage/idle.h"
 #include "symbol/naming/naming.h"
 
 #define READ_EVERY_MS 100

@@ -2,7 +2,7 @@
 // `assay triage`: it is slow, so where is the time? Records wall-clock time, or reads a recording,
 // and says it in words and numbers.
 
-#include "profile/triage_report.h"
+#include "profile/triage/triage_report.h"
 
 #include <ctype.h>
 #include <stdio.h>

@@ -11,8 +11,8 @@
 #include "base/memory.h"
 #include "format/picture/times.h"
 #include "io/json_write.h"
-#include "profile/functions.h"
 #include "profile/units.h"
+#include "profile/views/functions.h"
 
 /* Every string once. Texts that lie in the same place are known without looking at them: any number
  * of functions may share one long file name. */

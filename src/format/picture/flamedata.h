@@ -6,7 +6,7 @@
 #pragma once
 
 #include "base/buffer.h"
-#include "profile/calltree.h"
+#include "profile/views/calltree.h"
 
 /* How the base of a comparison was made comparable. */
 enum flame_normalize {

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "format/picture/svg.h"
-#include "profile/package.h"
+#include "profile/views/package.h"
 
 #define WARM_HUES 8
 #define SHADES 3

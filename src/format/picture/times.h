@@ -7,7 +7,7 @@
 
 #include "format/timeline/timeline.h"
 #include "io/json_write.h"
-#include "profile/calltree.h"
+#include "profile/views/calltree.h"
 
 /* Some tens of megabytes in a page; a profile with more has none. */
 #define FLAME_TIMES_MAX 1000000

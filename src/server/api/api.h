@@ -4,7 +4,7 @@
 
 #include "format/format.h"
 #include "profile/naming.h"
-#include "profile/rank.h"
+#include "profile/views/rank.h"
 #include "server/handler/parameters.h"
 #include "server/query/context.h"
 

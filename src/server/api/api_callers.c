@@ -4,8 +4,8 @@
 #include <string.h>
 
 #include "format/picture/flamedata.h"
-#include "profile/diff.h"
 #include "profile/level.h"
+#include "profile/views/diff.h"
 #include "query/covered.h"
 #include "query/sandwich.h"
 #include "server/api/api.h"

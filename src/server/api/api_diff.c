@@ -5,8 +5,8 @@
 
 #include "format/picture/flamedata.h"
 #include "format/picture/pictures.h"
-#include "profile/diff.h"
 #include "profile/level.h"
+#include "profile/views/diff.h"
 #include "query/covered.h"
 #include "server/api/api.h"
 #include "server/api/table_query.h"

@@ -7,7 +7,7 @@
 
 #include "format/format.h"
 #include "http/server/request.h"
-#include "profile/diff.h"
+#include "profile/views/diff.h"
 #include "server/api/tree_part.h"
 
 struct server;
@@ -41,8 +41,8 @@ int files_read_comparison(struct files_comparison *comparison, struct http_reque
 int files_put_diff(struct buffer *out, const struct files_comparison *comparison,
                    const struct tree_part *part, struct error *error);
 
-/* Reads a file that somebody sent, within memory by the limit on what its source expands to. -E2BIG:
- * it takes more. */
+/* Reads a file that somebody sent, within memory by the limit on what its source expands to.
+ * -E2BIG: it takes more. */
 int files_read_profile(struct source *source, struct profile *profile,
                        const struct format **ret_format, struct error *error);
 uint64_t files_expansion_limit(const struct server *server);

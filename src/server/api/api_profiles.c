@@ -6,7 +6,7 @@
 
 #include "base/memory.h"
 #include "format/picture/pictures.h"
-#include "profile/calltree.h"
+#include "profile/views/calltree.h"
 #include "query/focus.h"
 #include "server/api/api.h"
 #include "server/api/tree_part.h"

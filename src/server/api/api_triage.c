@@ -5,14 +5,15 @@
 
 #include <string.h>
 
-#include "profile/triage_report.h"
+#include "profile/triage/triage_report.h"
 #include "server/api/api.h"
 #include "server/handler/parameters.h"
 #include "server/query/context.h"
 
-/* States of goroutines whose waits count: those that run, or are in system calls, are on threads. */
-static const char *const goroutine_states[] = {"runnable", "channel", "lock",
-                                               "network",  "sleep",   "other", TRIAGE_STATE_IDLE};
+/* States of goroutines whose waits count: those that run, or are in system calls, are on threads.
+ */
+static const char *const goroutine_states[] = {"runnable", "channel", "lock",           "network",
+                                               "sleep",    "other",   TRIAGE_STATE_IDLE};
 
 /* Each state is series of its own: they are merged one by one, so that stacks keep their state. */
 static int merge_state(struct query_context *query_context, const char *state,

@@ -5,7 +5,7 @@
  */
 #pragma once
 
-#include "profile/functions.h"
+#include "profile/views/functions.h"
 #include "server/api/tree_part.h"
 #include "server/query/context.h"
 

@@ -7,7 +7,7 @@
 
 #include "format/picture/flamedata.h"
 #include "http/server/request.h"
-#include "profile/calltree.h"
+#include "profile/views/calltree.h"
 
 struct tree_part {
     uint64_t nodes;

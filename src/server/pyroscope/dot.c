@@ -5,8 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "profile/rank.h"
 #include "profile/units.h"
+#include "profile/views/rank.h"
 #include "server/pyroscope/querier.h"
 
 struct edge {

@@ -7,7 +7,7 @@
 
 #include "base/buffer.h"
 #include "io/json_write.h"
-#include "profile/calltree.h"
+#include "profile/views/calltree.h"
 
 #define FLAMEBEARER_NODES 8192
 #define FLAMEBEARER_NODES_MAX (1 << 20)

@@ -9,7 +9,7 @@
 #include "base/clock.h"
 #include "base/text.h"
 #include "profile/naming.h"
-#include "profile/rank.h"
+#include "profile/views/rank.h"
 #include "query/covered.h"
 #include "query/maps.h"
 #include "query/types.h"

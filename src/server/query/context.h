@@ -6,7 +6,7 @@
 #pragma once
 
 #include "io/json_write.h"
-#include "profile/calltree.h"
+#include "profile/views/calltree.h"
 #include "query/aggregate.h"
 #include "query/links.h"
 #include "query/quality.h"

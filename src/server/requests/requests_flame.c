@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "format/picture/pictures.h"
-#include "profile/calltree.h"
+#include "profile/views/calltree.h"
 #include "server/admission/admission.h"
 #include "server/handler/answer.h"
 #include "server/handler/parameters.h"

@@ -7,7 +7,7 @@
 
 #include "base/memory.h"
 #include "base/number.h"
-#include "profile/calltree.h"
+#include "profile/views/calltree.h"
 #include "store/apart.h"
 #include "store/embedded/plan.h"
 

@@ -3,7 +3,7 @@
 
 #include <xxhash.h>
 
-#include "profile/demangle.h"
+#include "profile/names/demangle.h"
 #include "symbol/index/builder.h"
 
 #define STRING_BYTES_MAX 65536

@@ -8,7 +8,7 @@
 #include "base/buffer.h"
 #include "base/memory.h"
 #include "base/text.h"
-#include "profile/demangle.h"
+#include "profile/names/demangle.h"
 
 static const char *part(struct arena *arena, const char *start, const char *end)
 {

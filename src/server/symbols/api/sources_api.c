@@ -7,7 +7,7 @@
 
 #include "base/memory.h"
 #include "io/json_write.h"
-#include "profile/rank.h"
+#include "profile/views/rank.h"
 #include "server/admission/admission.h"
 #include "server/symbols/api/symbols_api.h"
 

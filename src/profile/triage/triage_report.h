@@ -3,7 +3,7 @@
 #pragma once
 
 #include "base/buffer.h"
-#include "profile/triage.h"
+#include "profile/triage/triage.h"
 
 /* Text for a terminal, in which names from profiles are escaped, or Markdown. */
 void triage_put_text(const struct profile *profile, const struct triage *triage, bool markdown,

@@ -2,7 +2,7 @@
 // Libraries of functions: see library.h. web/flame/library.ts does the same; both are tested with
 // tests/fixtures/libraries.tsv.
 
-#include "profile/library.h"
+#include "profile/views/library.h"
 
 #include <ctype.h>
 #include <string.h>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Packages of functions: see package.h. The page does the same (web/flame/names.ts).
 
-#include "profile/package.h"
+#include "profile/views/package.h"
 
 #include <string.h>
 

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "base/memory.h"
-#include "profile/calltree_tables.h"
+#include "profile/views/calltree_tables.h"
 
 #define ROUNDS_MAX 64
 

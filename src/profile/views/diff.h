@@ -7,7 +7,7 @@
 
 #include "profile/naming.h"
 #include "profile/profile.h"
-#include "profile/rank.h"
+#include "profile/views/rank.h"
 
 struct diff_side {
     const struct profile *profile;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The table of functions: see functions.h.
 
-#include "profile/functions.h"
+#include "profile/views/functions.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -10,8 +10,8 @@
 
 #include "base/idtable.h"
 #include "base/memory.h"
-#include "profile/diff.h"
-#include "profile/package.h"
+#include "profile/views/diff.h"
+#include "profile/views/package.h"
 
 void function_table_init(struct function_table *table)
 {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The call tree by function: building it, its totals and the order of its children. See calltree.h.
 
-#include "profile/calltree.h"
+#include "profile/views/calltree.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -11,7 +11,7 @@
 #include "base/arena.h"
 #include "base/memory.h"
 #include "base/random.h"
-#include "profile/calltree_tables.h"
+#include "profile/views/calltree_tables.h"
 
 void calltree_init(struct calltree *tree)
 {

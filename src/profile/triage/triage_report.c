@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Triage in words and numbers: see triage_report.h.
 
-#include "profile/triage_report.h"
+#include "profile/triage/triage_report.h"
 
 #include <string.h>
 

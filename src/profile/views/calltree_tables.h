@@ -4,7 +4,7 @@
 
 #include "base/arena.h"
 #include "base/idtable.h"
-#include "profile/calltree.h"
+#include "profile/views/calltree.h"
 
 struct calltree_tables {
     struct arena text; /* names of functions, files, binaries and types */

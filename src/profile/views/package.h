@@ -2,7 +2,7 @@
 /* Where a function belongs, read off its name: for colours and for tables by package. */
 #pragma once
 
-#include "profile/calltree.h"
+#include "profile/views/calltree.h"
 
 /* A part of the function's own texts; not NUL-terminated. */
 struct package {

@@ -7,7 +7,7 @@
 #pragma once
 
 #include "io/regex.h"
-#include "profile/calltree.h"
+#include "profile/views/calltree.h"
 
 struct function_row {
     uint32_t name, file, binary; /* strings of the table */

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // Idle threads, by rules: see idle.h.
 
-#include "profile/idle.h"
+#include "profile/triage/idle.h"
 
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/memory.h"
-#include "profile/triage.h"
+#include "profile/triage/triage.h"
 
 #define FRAMES_MAX 4096
 #define OWN "own-"

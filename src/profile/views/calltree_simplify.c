@@ -6,8 +6,8 @@
 #include <string.h>
 
 #include "base/memory.h"
-#include "profile/calltree_tables.h"
-#include "profile/library.h"
+#include "profile/views/calltree_tables.h"
+#include "profile/views/library.h"
 
 #define HIDDEN UINT32_MAX
 

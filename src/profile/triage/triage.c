@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 // Sums by kind, and the stack that matters: see triage.h.
 
-#include "profile/triage.h"
+#include "profile/triage/triage.h"
 
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "base/memory.h"
-#include "profile/idle.h"
 #include "profile/shared.h"
+#include "profile/triage/idle.h"
 
 #define SLEEP_SHARE 0.1 /* of busy time: below, timers are not what matters */
 /* Goroutines that wait for each other wait for what one of them does, and many only wait for work:

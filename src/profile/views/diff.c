@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Function-by-function difference: see diff.h.
 
-#include "profile/diff.h"
+#include "profile/views/diff.h"
 
 #include <math.h>
 #include <string.h>

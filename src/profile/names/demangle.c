@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Readable names of C++ and Rust functions, by libiberty within our own limits: see demangle.h.
 
-#include "profile/demangle.h"
+#include "profile/names/demangle.h"
 
 #include <libiberty/demangle.h>
 #include <setjmp.h>

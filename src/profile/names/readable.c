@@ -4,12 +4,12 @@
 // place. Go instantiates a generic function once per shape of its type arguments, and the name that
 // a profile has may be that of any of them; they become "[...]", as in Go's own stack traces.
 
-#include "profile/readable.h"
+#include "profile/names/readable.h"
 
 #include <ctype.h>
 #include <string.h>
 
-#include "profile/demangle.h"
+#include "profile/names/demangle.h"
 
 /* The rest of a name, from where a rule begins to look. */
 struct rest {

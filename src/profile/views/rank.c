@@ -3,7 +3,7 @@
 // node with a value is walked to the root once, and a stamp per function keeps recursion from
 // counting twice. Stacks of one profile share few long chains, so this beats building child lists.
 
-#include "profile/rank.h"
+#include "profile/views/rank.h"
 
 #include <stdlib.h>
 #include <string.h>

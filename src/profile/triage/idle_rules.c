@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The rules on idle threads that come with assay: see idle.h. Data.
 
-#include "profile/idle.h"
+#include "profile/triage/idle.h"
 
 const char idle_rules_text[] =
     "# Locks: condition variables, semaphores, joins. Taking a mutex is work.\n"
