@@ -35,7 +35,7 @@ Y
 }
 rules 0.1 >rules.yaml
 "$ASSAY" rules check rules.yaml >checked.txt
-grep -qx 'The rules are valid: 1 SLIs, 3 alerts, 5 receivers.' checked.txt
+grep -qx 'The rules are valid: 1 SLI, 3 alerts, 5 receivers.' checked.txt
 echo 'rules: rules.yaml' >>keep.yaml
 start_server first --data data -c keep.yaml
 now=$(($(date +%s) / 10 * 10))

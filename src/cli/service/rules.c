@@ -43,8 +43,9 @@ static int check(const char *path)
     struct rule_set *set = read_file(path);
     if (!set)
         return EXIT_FAILED;
-    printf("The rules are valid: %zu SLIs, %zu alerts, %zu receivers.\n", set->sli_count,
-           set->alert_count, set->notify.receiver_count);
+    printf("The rules are valid: %zu SLI%s, %zu alert%s, %zu receiver%s.\n", set->sli_count,
+           set->sli_count == 1 ? "" : "s", set->alert_count, set->alert_count == 1 ? "" : "s",
+           set->notify.receiver_count, set->notify.receiver_count == 1 ? "" : "s");
     rule_set_unref(set);
     return EXIT_FINE;
 }
