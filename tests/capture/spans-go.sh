@@ -11,7 +11,7 @@ export ASSAY_SAMPLER=bpf GO111MODULE=off
 cp "$subjects/spans.go" .
 CGO_ENABLED=0 go build -ldflags=-s -o spans-go spans.go 2>said ||
     skip_all "Go cannot build here: $(tail -n 1 said)"
-"$ASSAY" record -F 499 -o go.otlp -- ./spans-go 2 40 8000 >truth 2>said || cat said
+"$ASSAY" record -F 499 -o go.otlp -- ./spans-go 2 25 16000 >truth 2>said || cat said
 check "ids of goroutines" python3 "$capture/spans.py" go.otlp 100 cpu go <truth
 "$ASSAY" record -F 499 -o free.otlp -- ./spans-go 8 20 4000 free >truth 2>said || cat said
 check "... that change threads" python3 "$capture/spans.py" free.otlp 50 cpu go <truth
@@ -19,7 +19,7 @@ check "... that change threads" python3 "$capture/spans.py" free.otlp 50 cpu go 
 mkdir c
 sed 's/^import (/import "C"\n\nimport (/' spans.go >c/main.go
 if (cd c && CGO_ENABLED=1 go build -o ../spans-c main.go 2>../said); then
-    "$ASSAY" record -F 499 -o c.otlp -- ./spans-c 2 40 8000 >truth 2>said || cat said
+    "$ASSAY" record -F 499 -o c.otlp -- ./spans-c 2 25 16000 >truth 2>said || cat said
     check "... beside C" python3 "$capture/spans.py" c.otlp 100 cpu go <truth
 else
     echo "not tested: Go cannot build with C here: $(tail -n 1 said)"
