@@ -6,7 +6,7 @@
 
 #include "base/memory.h"
 #include "base/text.h"
-#include "io/json.h"
+#include "io/document.h"
 #include "io/json_write.h"
 #include "server/control/control.h"
 #include "server/handler/handler.h"
@@ -345,8 +345,9 @@ static int read_list(struct json *json, struct control *control, struct control_
     return r;
 }
 
-static int read_tenant(struct json *json, struct control *control)
+static int read_tenant(struct json *json, void *context)
 {
+    struct control *control = context;
     static const char *const kinds[] = {"rules", "sampling", "recordings", "agents"};
     struct control_tenant *tenant = NULL;
     char name[CONTROL_NAME_BYTES];
@@ -366,38 +367,10 @@ static int read_tenant(struct json *json, struct control *control)
     return r;
 }
 
-static int read_members_of_file(struct json *json, struct control *control)
-{
-    struct json_string key;
-    uint64_t version = 0;
-    int r = json_object(json);
-    while (r >= 0 && (r = json_next_key(json, &key)) > 0) {
-        if (json_is(&key, "version")) {
-            r = json_u64(json, &version);
-        } else if (json_is(&key, "tenants")) {
-            r = version == FILE_VERSION
-                    ? json_array(json)
-                    : json_fail(json, "Its version is %llu; this program supports version %d",
-                                (unsigned long long)version, FILE_VERSION);
-            while (r >= 0 && (r = json_next_element(json)) > 0)
-                r = read_tenant(json, control);
-        }
-    }
-    return r < 0 ? r : json_end(json);
-}
-
 int control_read_file(struct control *control, const char *text, size_t length, struct error *error)
 {
-    struct source source;
-    struct json json;
-    int r = source_open_memory(&source, "the file", text, length, FILE_BYTES_MAX, error);
-    if (r < 0)
-        return r;
-    json_init(&json, &source, error);
-    r = read_members_of_file(&json, control);
-    json_release(&json);
-    source_release(&source);
-    return r;
+    static const struct document_member members[] = {{"tenants", true, read_tenant}, {0}};
+    return document_read(text, length, FILE_BYTES_MAX, FILE_VERSION, members, control, error);
 }
 
 int control_read_agents(struct control *control, const char *text, size_t length,

@@ -7,7 +7,7 @@
 
 #include "base/memory.h"
 #include "base/text.h"
-#include "io/json.h"
+#include "io/document.h"
 #include "io/json_write.h"
 #include "server/rules/alerts.h"
 
@@ -155,9 +155,9 @@ static int read_number(struct json *json, const struct json_string *key, struct 
     const struct {
         const char *key;
         int64_t *to;
-    } numbers[] = {{"since", &alert->since_ns},        {"fired", &alert->fired_ns},
-                   {"ended", &alert->ended_ns},        {"pending_for", &alert->pending_ns},
-                   {"quiet_for", &alert->quiet_ns},    {"absent_for", &alert->absent_ns}};
+    } numbers[] = {{"since", &alert->since_ns},     {"fired", &alert->fired_ns},
+                   {"ended", &alert->ended_ns},     {"pending_for", &alert->pending_ns},
+                   {"quiet_for", &alert->quiet_ns}, {"absent_for", &alert->absent_ns}};
     for (size_t i = 0; i < ARRAY_LENGTH(numbers); i++)
         if (json_is(key, numbers[i].key))
             return json_i64(json, numbers[i].to);
@@ -207,8 +207,9 @@ static int read_member(struct json *json, const struct json_string *key, struct 
 }
 
 /* Into a slot of its own, so that whatever was read is released with all others. */
-static int read_alert(struct json *json, struct alerts *alerts)
+static int read_alert(struct json *json, void *context)
 {
+    struct alerts *alerts = context;
     struct json_string key;
     if (alerts->count >= ALERTS_MAX)
         return json_fail(json, "There are more than %d alerts", ALERTS_MAX);
@@ -238,8 +239,9 @@ static int read_hash(struct json *json, uint64_t *hash)
     return r;
 }
 
-static int read_group(struct json *json, struct alerts *alerts)
+static int read_group(struct json *json, void *context)
 {
+    struct alerts *alerts = context;
     struct json_string key;
     if (alerts->group_count >= ALERT_GROUPS_MAX)
         return json_fail(json, "There are more than %d groups", ALERT_GROUPS_MAX);
@@ -267,41 +269,16 @@ static int read_group(struct json *json, struct alerts *alerts)
     return r;
 }
 
-static int read_document(struct json *json, struct alerts *alerts)
+static int read_time(struct json *json, void *context)
 {
-    struct json_string key;
-    uint64_t version = 0;
-    int r = json_object(json);
-    while (r >= 0 && (r = json_next_key(json, &key)) > 0) {
-        bool list = json_is(&key, "alerts");
-        if (json_is(&key, "version")) {
-            r = json_u64(json, &version);
-            if (r >= 0 && version != FILE_VERSION)
-                r = json_fail(json, "Its version is %llu; this program supports version %d",
-                              (unsigned long long)version, FILE_VERSION);
-        } else if (json_is(&key, "time")) {
-            r = json_i64(json, &alerts->last_ns);
-        } else if (list || json_is(&key, "groups")) {
-            r = json_array(json);
-            while (r >= 0 && (r = json_next_element(json)) > 0)
-                r = list ? read_alert(json, alerts) : read_group(json, alerts);
-        }
-    }
-    if (r >= 0 && !version)
-        r = json_fail(json, "It has no version");
-    return r < 0 ? r : json_end(json);
+    return json_i64(json, &((struct alerts *)context)->last_ns);
 }
 
 int alerts_read(struct alerts *alerts, const char *text, size_t length, struct error *error)
 {
-    struct source source;
-    struct json json;
-    int r = source_open_memory(&source, "the file", text, length, FILE_BYTES_MAX, error);
-    if (r < 0)
-        return r;
-    json_init(&json, &source, error);
-    r = read_document(&json, alerts);
-    json_release(&json);
-    source_release(&source);
-    return r;
+    static const struct document_member members[] = {{"time", false, read_time},
+                                                     {"alerts", true, read_alert},
+                                                     {"groups", true, read_group},
+                                                     {0}};
+    return document_read(text, length, FILE_BYTES_MAX, FILE_VERSION, members, alerts, error);
 }

@@ -8,7 +8,7 @@
 #include "base/memory.h"
 #include "base/text.h"
 #include "io/base64.h"
-#include "io/json.h"
+#include "io/document.h"
 #include "io/json_write.h"
 
 #define FILE_VERSION 1
@@ -184,8 +184,7 @@ static int read_points(struct json *json, struct buffer *points)
 {
     struct json_string text;
     int r = json_string(json, &text);
-    if (r >= 0 && (!base64_decode(text.data, text.length, points) ||
-                   points->length % POINT_BYTES ||
+    if (r >= 0 && (!base64_decode(text.data, text.length, points) || points->length % POINT_BYTES ||
                    points->length / POINT_BYTES > HISTORY_POINTS_MAX))
         r = json_fail(json, "The points of a series make no sense");
     return r;
@@ -218,8 +217,9 @@ static int read_name(struct json *json, char name[NAME_BYTES])
     return 0;
 }
 
-static int read_series(struct json *json, struct history *history)
+static int read_series(struct json *json, void *context)
 {
+    struct history *history = context;
     _cleanup_labels_ struct labels labels = {0};
     _cleanup_buffer_ struct buffer points = {0};
     char tenant[NAME_BYTES] = "", sli[NAME_BYTES] = "";
@@ -241,36 +241,8 @@ static int read_series(struct json *json, struct history *history)
     return r;
 }
 
-static int read_document(struct json *json, struct history *history)
-{
-    struct json_string key;
-    uint64_t version = 0;
-    int r = json_object(json);
-    while (r >= 0 && (r = json_next_key(json, &key)) > 0) {
-        if (json_is(&key, "version")) {
-            r = json_u64(json, &version);
-        } else if (json_is(&key, "series")) {
-            r = version == FILE_VERSION
-                    ? json_array(json)
-                    : json_fail(json, "Its version is %llu; this program supports version %d",
-                                (unsigned long long)version, FILE_VERSION);
-            while (r >= 0 && (r = json_next_element(json)) > 0)
-                r = read_series(json, history);
-        }
-    }
-    return r < 0 ? r : json_end(json);
-}
-
 int history_read(struct history *history, const char *text, size_t length, struct error *error)
 {
-    struct source source;
-    struct json json;
-    int r = source_open_memory(&source, "the file", text, length, FILE_BYTES_MAX, error);
-    if (r < 0)
-        return r;
-    json_init(&json, &source, error);
-    r = read_document(&json, history);
-    json_release(&json);
-    source_release(&source);
-    return r;
+    static const struct document_member members[] = {{"series", true, read_series}, {0}};
+    return document_read(text, length, FILE_BYTES_MAX, FILE_VERSION, members, history, error);
 }

@@ -6,7 +6,7 @@
 
 #include "base/memory.h"
 #include "base/text.h"
-#include "io/json.h"
+#include "io/document.h"
 #include "io/json_write.h"
 #include "server/saved/saved.h"
 
@@ -112,8 +112,7 @@ static int read_member(struct json *json, const struct json_string *key, struct 
     return 0; /* an unknown member is skipped */
 }
 
-static int read_item(struct json *json, struct saved *saved, struct saved_tenant *tenant,
-                     struct error *error)
+static int read_item(struct json *json, struct saved *saved, struct saved_tenant *tenant)
 {
     _cleanup_free_ struct reading *reading = memory_zalloc(1, sizeof(*reading));
     struct saved_item *item = &reading->item, *added;
@@ -133,12 +132,13 @@ static int read_item(struct json *json, struct saved *saved, struct saved_tenant
     item->service = reading->service;
     item->by = reading->by;
     item->why = reading->why;
-    r = saved_add(saved, tenant, item, &added, error);
+    r = saved_add(saved, tenant, item, &added, json->error);
     return r == -EDQUOT ? 0 : r; /* a lower limit than before */
 }
 
-static int read_tenant(struct json *json, struct saved *saved, struct error *error)
+static int read_tenant(struct json *json, void *context)
 {
+    struct saved *saved = context;
     struct saved_tenant *tenant = NULL;
     char name[SAVED_NAME_BYTES];
     struct json_string key;
@@ -150,50 +150,13 @@ static int read_tenant(struct json *json, struct saved *saved, struct error *err
         } else if (json_is(&key, "items")) {
             r = tenant ? json_array(json) : json_fail(json, "A tenant must begin with its name");
             while (r >= 0 && (r = json_next_element(json)) > 0)
-                r = read_item(json, saved, tenant, error);
+                r = read_item(json, saved, tenant);
         }
     return r;
-}
-
-static int check_version(struct json *json, uint64_t version)
-{
-    return version == FILE_VERSION
-               ? 0
-               : json_fail(json, "Its version is %llu; this program supports version %d",
-                           (unsigned long long)version, FILE_VERSION);
-}
-
-static int read_document(struct json *json, struct saved *saved, struct error *error)
-{
-    struct json_string key;
-    uint64_t version = 0;
-    int r = json_object(json);
-    while (r >= 0 && (r = json_next_key(json, &key)) > 0) {
-        if (json_is(&key, "version")) {
-            r = json_u64(json, &version);
-        } else if (json_is(&key, "tenants")) {
-            r = check_version(json, version);
-            if (r >= 0)
-                r = json_array(json);
-            while (r >= 0 && (r = json_next_element(json)) > 0)
-                r = read_tenant(json, saved, error);
-        }
-    }
-    if (r >= 0)
-        r = check_version(json, version);
-    return r < 0 ? r : json_end(json);
 }
 
 int saved_read(struct saved *saved, const char *text, size_t length, struct error *error)
 {
-    struct source source;
-    struct json json;
-    int r = source_open_memory(&source, "the file", text, length, SAVED_FILE_BYTES_MAX, error);
-    if (r < 0)
-        return r;
-    json_init(&json, &source, error);
-    r = read_document(&json, saved, error);
-    json_release(&json);
-    source_release(&source);
-    return r;
+    static const struct document_member members[] = {{"tenants", true, read_tenant}, {0}};
+    return document_read(text, length, SAVED_FILE_BYTES_MAX, FILE_VERSION, members, saved, error);
 }

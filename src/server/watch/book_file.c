@@ -6,7 +6,7 @@
 
 #include "base/memory.h"
 #include "base/text.h"
-#include "io/json.h"
+#include "io/document.h"
 #include "io/json_write.h"
 #include "server/watch/book.h"
 
@@ -246,8 +246,9 @@ static int read_finding(struct json *json, struct watch_book *book, struct watch
     return r;
 }
 
-static int read_tenant(struct json *json, struct watch_book *book)
+static int read_tenant(struct json *json, void *context)
 {
+    struct watch_book *book = context;
     struct watch_tenant *tenant = NULL;
     char name[WATCH_NAME_BYTES];
     struct json_string key;
@@ -266,45 +267,8 @@ static int read_tenant(struct json *json, struct watch_book *book)
     return r;
 }
 
-/* -ENOTSUP: a newer program wrote it, so it isn't damaged. */
-static int check_version(struct json *json, uint64_t version)
-{
-    if (version == FILE_VERSION)
-        return 0;
-    int r = json_fail(json, "Its version is %llu; this program supports version %d",
-                      (unsigned long long)version, FILE_VERSION);
-    return version > FILE_VERSION ? -ENOTSUP : r;
-}
-
-static int read_document(struct json *json, struct watch_book *book)
-{
-    struct json_string key;
-    uint64_t version = 0;
-    int r = json_object(json);
-    while (r >= 0 && (r = json_next_key(json, &key)) > 0) {
-        if (json_is(&key, "version")) {
-            r = json_u64(json, &version);
-        } else if (json_is(&key, "tenants")) {
-            r = check_version(json, version);
-            if (!r)
-                r = json_array(json);
-            while (r >= 0 && (r = json_next_element(json)) > 0)
-                r = read_tenant(json, book);
-        }
-    }
-    return r < 0 ? r : json_end(json);
-}
-
 int watch_book_read(struct watch_book *book, const char *text, size_t length, struct error *error)
 {
-    struct source source;
-    struct json json;
-    int r = source_open_memory(&source, "the file", text, length, FILE_BYTES_MAX, error);
-    if (r < 0)
-        return r;
-    json_init(&json, &source, error);
-    r = read_document(&json, book);
-    json_release(&json);
-    source_release(&source);
-    return r;
+    static const struct document_member members[] = {{"tenants", true, read_tenant}, {0}};
+    return document_read(text, length, FILE_BYTES_MAX, FILE_VERSION, members, book, error);
 }
