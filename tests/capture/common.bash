@@ -39,8 +39,9 @@ end_process() {
 # busy machine, beginning takes seconds.
 is_recording() { grep -q poll "/proc/$1/wchan" 2>/dev/null; }
 
+# finish [STATUS]: a trap that does something else before gives the status that it began with.
 finish() {
-    local status=$? pid
+    local status=${1:-$?} pid
     for pid in "${started[@]}"; do end_process "$pid"; done
     if [ "$status" -eq 0 ] && [ "$failures" -gt 0 ]; then status=1; fi
     exit "$status"

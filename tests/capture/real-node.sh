@@ -25,7 +25,7 @@ library=$(ldd "$program" | sed -n 's/.*libnode[^ ]* => \([^ ]*\).*/\1/p')
 options=(--whole 99 --named 90)
 has_symbols "${library:-$program}" || options+=(--in '\[jit .*')
 # V8 writes the names of what it generates into a file that is called after the process.
-trap 'rm -f "/tmp/perf-$(cat pid 2>/dev/null || echo none).map"; finish' EXIT
+trap 'ended=$?; rm -f "/tmp/perf-$(cat pid 2>/dev/null || echo none).map"; finish "$ended"' EXIT
 for ASSAY_SAMPLER in "${samplers[@]}"; do
     # shellcheck disable=SC2016 # of the other shell
     "$ASSAY" record -F 499 -o real.pb.gz -- sh -c 'echo $$ >pid; exec "$@"' sh \

@@ -50,7 +50,7 @@ make_quota() {
     fi
 } 2>/dev/null
 leave_quota() { [ -z "$quota" ] || rmdir "$quota" || true; }
-trap 'leave_quota; finish' EXIT
+trap 'ended=$?; leave_quota; finish "$ended"' EXIT
 
 # try NAME OPTION... -- COMMAND...: records; judge_all checks what was recorded with the options.
 try() {
@@ -79,6 +79,7 @@ judge_all() {
 in_quota() { sh -c 'echo $$ >"$0/cgroup.procs" && exec "$@"' "$quota" "$@"; }
 
 make_quota
+program=$busy
 start 40
 for ASSAY_SAMPLER in "${samplers[@]}"; do
     good=(--complete 99 --points 2 --least 10)
