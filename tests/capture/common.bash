@@ -6,15 +6,23 @@
 capture=$ROOT/tests/capture
 subjects=$capture/subjects
 failures=0
+cases=0
 export PYTHONDONTWRITEBYTECODE=yes # the checkout stays as it is
 started=() # processes to end
 
-pass() { echo "ok - $*"; }
+pass() {
+    echo "ok - $*"
+    cases=$((cases + 1))
+}
 fail() {
     echo "not ok - $*"
     failures=$((failures + 1))
+    cases=$((cases + 1))
 }
-skip_case() { echo "ok - $1 # SKIP $2"; }
+skip_case() {
+    echo "ok - $1 # SKIP $2"
+    cases=$((cases + 1))
+}
 skip_all() {
     echo "$*"
     exit 77
@@ -44,6 +52,10 @@ finish() {
     local status=${1:-$?} pid
     for pid in "${started[@]}"; do end_process "$pid"; done
     if [ "$status" -eq 0 ] && [ "$failures" -gt 0 ]; then status=1; fi
+    if [ "$status" -eq 0 ] && [ "$cases" -eq 0 ]; then
+        echo "not ok - the test ended without checking anything"
+        status=1
+    fi
     exit "$status"
 }
 trap finish EXIT
