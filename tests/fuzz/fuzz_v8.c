@@ -8,6 +8,7 @@
 #include "base/memory.h"
 #include "base/text.h"
 #include "runtime/v8/code.h"
+#include "runtime/v8/lines.h"
 
 #define READS_MAX 4000
 
@@ -51,13 +52,16 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t length)
         .string_length = 12,
         .string_chars = 16,
         .script_name = 16,
+        .script_source = 24,
         .scope_locals = 2,
         .scope_first = 3};
     struct runtime_known met = {.identity = 1, .pid = 1, .mark.address = 0x41};
     memcpy(&met.mark.name, data + 0x50, sizeof(met.mark.name));
     memcpy(&met.mark.file, data + 0x60, sizeof(met.mark.file));
     struct runtime_codes codes = {0};
-    runtime_codes_take(&codes, v8_code_read, &binary, &memory, &met);
+    struct v8_scripts scripts = {0};
+    struct v8_context context = {.binary = &binary, .scripts = &scripts, .pid = 1};
+    runtime_codes_take(&codes, v8_code_read, &context, &memory, &met);
     const struct runtime_known *known = runtime_codes_find(&codes, 1);
     require(known);
     if (known->named) {
@@ -66,5 +70,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t length)
         require(strlen(known->code.function) <= 3 * V8_NAME_MAX);
     }
     runtime_codes_release(&codes);
+    v8_scripts_release(&scripts);
     return 0;
 }
