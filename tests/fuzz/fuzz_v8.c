@@ -11,6 +11,7 @@
 #include "runtime/v8/lines.h"
 
 #define READS_MAX 4000
+#define LENGTH_MAX 16384 /* a piece of a source */
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t length);
 
@@ -30,7 +31,7 @@ static void require(bool holds)
 static bool read_image(void *context, uint64_t address, void *buffer, size_t length)
 {
     struct image *image = context;
-    require(++image->reads < READS_MAX && length <= 4096);
+    require(++image->reads < READS_MAX && length <= LENGTH_MAX);
     if (address > image->length || length > image->length - address)
         return false;
     memcpy(buffer, image->bytes + address, length);
