@@ -213,10 +213,15 @@ static uint32_t function_of(struct pstats *file, const struct value *value)
     return file->functions[found].node;
 }
 
+/* The nearest integer; a file may have any number. */
+static int64_t whole(double number)
+{
+    return number < 0 ? 0 : number > 9e18 ? INT64_MAX : llround(number);
+}
+
 static int64_t nanoseconds(const struct value *value)
 {
-    double ns = value->kind == KIND_NUMBER ? value->number * 1e9 : 0;
-    return ns < 0 ? 0 : ns > 9e18 ? INT64_MAX : llround(ns);
+    return whole(value->kind == KIND_NUMBER ? value->number * 1e9 : 0);
 }
 
 /* The four numbers of a function or of a caller: calls, all of them, own time, time with callees.
@@ -316,8 +321,7 @@ static int read_statistics(struct pstats *file)
         if (r == 0)
             r = read_numbers(file, numbers);
         if (r == 0) {
-            int64_t values[2] = {nanoseconds(&numbers[2]),
-                                 numbers[1].number < 9e18 ? (int64_t)numbers[1].number : INT64_MAX};
+            int64_t values[2] = {nanoseconds(&numbers[2]), whole(numbers[1].number)};
             call_graph_add_self(&file->graph, function, 0, values);
             r = read_callers(file, function);
         }
