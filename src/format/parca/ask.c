@@ -119,7 +119,8 @@ static void add_id(struct ids *ids, const char *text, size_t length)
     uint32_t found;
     while ((found = id_table_next(&ids->table, &probe)) != ID_NONE) {
         uint32_t first = found ? ids->ends[found - 1] : 0;
-        if (ids->ends[found] - first == length && !memcmp(ids->text.data + first, text, length))
+        if (ids->ends[found] - first == length &&
+            (!length || !memcmp(ids->text.data + first, text, length)))
             return;
     }
     buffer_add(&ids->text, text, length);
