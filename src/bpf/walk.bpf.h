@@ -116,7 +116,7 @@ TABLE(slots_used, __u32, BPF_SLOTS_MAX);
 TABLE(rules, struct unwind_rule, BPF_RULES_MAX);
 TABLE(pool, struct unwind_row, BPF_SLOT_ROWS); /* its real size is set before it is loaded */
 
-/* What a walk does at a return address: a quarter of a line of the cache instead of a mapping, an
+/* The step of a walk at a return address: a quarter of a line of the cache instead of a mapping, an
  * entry of the directory, and some rows. Lists have numbers of their own, and what a list says never
  * changes, so nothing has to be taken back. CPUs share the table without a lock: the check tells an
  * entry of which another one has written a part. */

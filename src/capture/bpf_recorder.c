@@ -796,7 +796,7 @@ int bpf_recorder_read(struct bpf_recorder *bpf, int timeout_ms)
     size_t count = 1 + perf_sampler_descriptors(bpf->events, polls + 1, POLLS_MAX - 1);
     if (poll(polls, count, timeout_ms) < 0 && errno != EINTR)
         return -errno;
-    /* What happens to processes is taken up to where their samples have been read: one that is
+    /* Events of processes are taken up to where their samples have been read: one that is
      * still in the ring is not to meet the mappings of a later time. */
     uint64_t until_ns = (uint64_t)monotonic_ns();
     bool more = bpf_sampler_read(bpf->sampler, READ_NS, take_event, bpf) > 0;

@@ -14,7 +14,7 @@
 
 #define STATE_BYTES_MAX (8u << 20)
 
-/* What a file says; "": nothing. */
+/* Names in a state file; "" for a missing one. */
 struct found {
     char container[256], pod[256], namespace[256];
 };

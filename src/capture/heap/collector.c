@@ -126,7 +126,7 @@ static int start_traps(struct heap_collector *collector, const struct collector_
     return 0;
 }
 
-/* What was recorded until then is kept. */
+/* Stops above the limit, and keeps what was recorded until then. */
 static void watch_traps(struct heap_collector *collector, int64_t now_ns)
 {
     struct heap_slowdown slowdown;

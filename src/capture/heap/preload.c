@@ -92,7 +92,7 @@ const char *heap_preload_library(const struct heap_preload *preload)
     return preload->library;
 }
 
-/* What the ring says, the user's own settings aside. */
+/* The settings that the ring would have; the user's own take precedence. */
 static void enter_settings(const struct heap_preload *preload)
 {
     char text[32];

@@ -27,7 +27,7 @@ struct table_row {
     uint64_t requests, failed, duration_ns, unused;
 };
 
-/* What was seen of a process's table. */
+/* The last counts read from a process's table. */
 struct request_counts {
     uint64_t address; /* of the table */
     struct table_row rows[ROUTES_MAX];

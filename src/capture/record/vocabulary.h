@@ -52,7 +52,7 @@ struct capture_cost {
     uint64_t run_ns, runs; /* of its BPF programs, while the kernel measures */
 };
 
-/* What a process publishes about its resource: "service.name". */
+/* An attribute of the resource that a process publishes: "service.name". */
 struct capture_attribute {
     const char *key, *value;
 };

@@ -125,7 +125,7 @@ class Span:
             _library.assay_end(self._span)
 
     def set(self, name, value):
-        """Sets an attribute until the span ends. False: there is no room for it."""
+        """Sets an attribute until the span ends. Returns False if it does not fit."""
         if not _library:
             return False
         number = _number(_keys, _library.assay_key, name)
