@@ -22,7 +22,7 @@ const ENTRY = `
   import './flame/page.css';
   import './flame/theme.css';
   export { mount } from './flame/app';
-  export { readProfile } from './flame/data';
+  export { readProfile } from './flame/data/data';
   export { warmUp } from './flame/warm';
 `;
 

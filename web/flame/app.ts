@@ -2,35 +2,35 @@
 // Puts the parts together: one state, one render that brings every part in line with it, and the
 // actions that change it. mount() is the whole interface to a page around it.
 
-import { Breadcrumb } from './breadcrumb';
-import { Chips } from './chips';
+import { Breadcrumb } from './controls/breadcrumb';
+import { Chips } from './controls/chips';
 import { makeLook, PackageColours } from './colour';
-import { commandsOf, type Controls } from './commands';
-import { functionName, type Profile } from './data';
+import { commandsOf, type Controls } from './controls/commands';
+import { functionName, type Profile } from './data/data';
 import { copyText, Lazy, Lifetime, make } from './dom';
-import { frameFacts } from './facts';
-import { frameItems, type Frame, type FrameActions } from './frame-menu';
-import { isOther } from './graft';
-import { GraphView, type Direction, type Hit, type Rectangle } from './graph';
-import { Help, listenForKeys } from './keyboard';
-import { cutWords, Legend } from './legend';
-import { Menu } from './menu';
-import { Model } from './model';
-import { SandwichView } from './sandwich-view';
-import type { FunctionValues } from './functions';
-import type { Sandwich } from './sandwich';
+import { frameFacts } from './controls/facts';
+import { frameItems, type Frame, type FrameActions } from './controls/frame-menu';
+import { isOther } from './data/graft';
+import { GraphView, type Direction, type Hit, type Rectangle } from './view/graph';
+import { Help, listenForKeys } from './controls/keyboard';
+import { cutWords, Legend } from './controls/legend';
+import { Menu } from './controls/menu';
+import { Model } from './data/model';
+import { SandwichView } from './view/sandwich-view';
+import type { FunctionValues } from './data/functions';
+import type { Sandwich } from './data/sandwich';
 import { defaultState, transformed, type ColourBy, type State, type View } from './state';
-import type { StateTotals } from './states';
-import { Status } from './status';
-import { FIRST_ROWS, TopTable, type Ranked, type Ranking, type TableShown } from './table';
+import type { StateTotals } from './data/states';
+import { Status } from './controls/status';
+import { FIRST_ROWS, TopTable, type Ranked, type Ranking, type TableShown } from './view/table';
 import { Theme } from './theme';
-import { TimeView } from './time-view';
-import { Toolbar } from './toolbar';
-import { Tooltip } from './tooltip';
-import { ALL_LIBRARIES, derived, NO_LIBRARIES, type Transform } from './transform';
-import { pathTo, type Graph } from './tree';
-import { TreeView } from './tree-view';
-import { formatPercent, grouped } from './units';
+import { TimeView } from './view/time-view';
+import { Toolbar } from './controls/toolbar';
+import { Tooltip } from './controls/tooltip';
+import { ALL_LIBRARIES, derived, NO_LIBRARIES, type Transform } from './data/transform';
+import { pathTo, type Graph } from './data/tree';
+import { TreeView } from './view/tree-view';
+import { formatPercent, grouped } from './data/units';
 
 export interface MountOptions {
   state?: State;

@@ -2,12 +2,12 @@
 // The colours of frames. Each theme fixes the lightness in OKLCH, so text keeps its contrast on
 // every frame; the hue comes from a hash of the package, or in a diff from the change.
 
-import { isUnnamed, packageEnd, placeOf } from './names';
-import { NONE, type StateTotals } from './states';
-import { binaryName } from './transform';
-import { isCertain, type Profile } from './data';
+import { isUnnamed, packageEnd, placeOf } from './data/names';
+import { NONE, type StateTotals } from './data/states';
+import { binaryName } from './data/transform';
+import { isCertain, type Profile } from './data/data';
 import type { ColourBy } from './state';
-import type { Graph, Values } from './tree';
+import type { Graph, Values } from './data/tree';
 
 export interface Scheme {
   dark: boolean;

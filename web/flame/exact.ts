@@ -3,15 +3,15 @@
 // search and a function's callers and callees come from whoever has all stacks. A page asks its
 // server; what is asked for last is remembered.
 
-import { mergeFunctions } from './graft';
-import { makeTree, makeValues, pathTo, type Graph } from './tree';
-import { derived } from './transform';
+import { mergeFunctions } from './data/graft';
+import { makeTree, makeValues, pathTo, type Graph } from './data/tree';
+import { derived } from './data/transform';
 import type { Around, ExactViews, Found, Seen } from './app';
-import type { Profile } from './data';
-import type { FunctionValues } from './functions';
-import type { Sandwich } from './sandwich';
+import type { Profile } from './data/data';
+import type { FunctionValues } from './data/functions';
+import type { Sandwich } from './data/sandwich';
 import type { State } from './state';
-import type { Ranked, Ranking, TableRow } from './table';
+import type { Ranked, Ranking, TableRow } from './view/table';
 
 // As in Transform, by name.
 export interface Simpler {

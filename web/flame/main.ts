@@ -5,7 +5,7 @@
 import './page.css';
 import './theme.css';
 import { mount, type FlameApp } from './app';
-import { FlameDataError, parseProfile } from './data';
+import { FlameDataError, parseProfile } from './data/data';
 import { make } from './dom';
 import { decodeState, encodeState } from './state';
 

@@ -2,10 +2,10 @@
 // What the page shows, as one plain object, and its form in a URL's fragment. A copied URL of the
 // same page opens the same view; anything out of range in it falls back to the default.
 
-import { findFunctions, findNodes, functionKey, nodeKey } from './keys';
-import { readSpan, writeSpan } from './times';
-import { binariesOf, derived, type Transform } from './transform';
-import type { Profile } from './data';
+import { findFunctions, findNodes, functionKey, nodeKey } from './data/keys';
+import { readSpan, writeSpan } from './data/times';
+import { binariesOf, derived, type Transform } from './data/transform';
+import type { Profile } from './data/data';
 
 export type View = 'both' | 'graph' | 'table' | 'tree' | 'sandwich' | 'time';
 export type ColourBy = 'package' | 'binary' | 'state';

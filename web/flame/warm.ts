@@ -4,7 +4,7 @@
 // page waits for its profile.
 
 import { mount } from './app';
-import { readProfile } from './data';
+import { readProfile } from './data/data';
 import { make } from './dom';
 
 const NODES = 400;

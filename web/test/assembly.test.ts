@@ -3,7 +3,7 @@
 
 import assert from 'node:assert/strict';
 import test from 'node:test';
-import { codeOf, placeOf, type Instruction } from '../ui/assembly';
+import { codeOf, placeOf, type Instruction } from '../ui/data/assembly';
 
 const row = (address: number, flat = 0, more: Partial<Instruction> = {}): Instruction => ({
   flat, cum: flat, address: `0x${address.toString(16)}`, instruction: 'nop', function: 'f',

@@ -4,7 +4,7 @@
 import assert from 'node:assert/strict';
 import test from 'node:test';
 import { parseQuery, without, writeQuery } from '../ui/selection';
-import { stack } from '../ui/stack';
+import { stack } from '../ui/data/stack';
 import { moveEnd, parseBounds, writeBounds } from '../ui/time';
 
 const CHART = { from: 1_800_000_000, to: 1_800_003_600 };

@@ -3,11 +3,11 @@
 
 import assert from 'node:assert/strict';
 import test from 'node:test';
-import { FlameDataError, parseProfile, readProfile } from '../flame/data';
+import { FlameDataError, parseProfile, readProfile } from '../flame/data/data';
 import { diffColour, makeLook, PackageColours, pixelOf } from '../flame/colour';
-import { makeColumns } from '../flame/columns';
-import { Model } from '../flame/model';
-import { depthOf } from '../flame/tree';
+import { makeColumns } from '../flame/data/columns';
+import { Model } from '../flame/data/model';
+import { depthOf } from '../flame/data/tree';
 import { service, serviceDiff, type Document } from './synthetic';
 
 function small(): Document {

@@ -4,7 +4,7 @@
 import assert from 'node:assert/strict';
 import test from 'node:test';
 import { exactBy, sandwichOf, type AroundRequest } from '../flame/exact';
-import { readProfile, type Profile } from '../flame/data';
+import { readProfile, type Profile } from '../flame/data/data';
 import { defaultState } from '../flame/state';
 import { DocumentBuilder } from './synthetic';
 

@@ -5,13 +5,13 @@
 import assert from 'node:assert/strict';
 import test from 'node:test';
 import { PackageColours } from '../flame/colour';
-import { functionName, functionOf, originOf, readProfile } from '../flame/data';
-import { Labels } from '../flame/labels';
-import { packageEnd, shorterNames, shownName } from '../flame/names';
+import { functionName, functionOf, originOf, readProfile } from '../flame/data/data';
+import { Labels } from '../flame/data/labels';
+import { packageEnd, shorterNames, shownName } from '../flame/data/names';
 import { decodeState, defaultState, encodeState } from '../flame/state';
-import { derive } from '../flame/transform';
+import { derive } from '../flame/data/transform';
 import { curlCommand, queryCommand, shellQuote } from '../ui/commands';
-import { fileName, place } from '../ui/names';
+import { fileName, place } from '../ui/data/names';
 import { parseQuery, withLabel, writeQuery } from '../ui/selection';
 import { DocumentBuilder } from './synthetic';
 

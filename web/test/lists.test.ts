@@ -5,8 +5,8 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { Quality, TimeSeries } from '../ui/api';
 import { sorted, type Column } from '../ui/parts/list';
-import { servicesOf } from '../ui/services';
-import { formatRate, meaningOf } from '../ui/values';
+import { servicesOf } from '../ui/data/services';
+import { formatRate, meaningOf } from '../ui/data/values';
 
 interface Row {
   name: string;

@@ -3,7 +3,7 @@
 
 import assert from 'node:assert/strict';
 import test from 'node:test';
-import { excerpts, lineLink, normalPath, type SourceLink } from '../ui/source';
+import { excerpts, lineLink, normalPath, type SourceLink } from '../ui/data/source';
 
 const link = (url: string, ...strip: string[]): SourceLink =>
   ({ service: 'shop', url, commit: null, strip });

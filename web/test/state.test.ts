@@ -4,8 +4,8 @@
 
 import assert from 'node:assert/strict';
 import test from 'node:test';
-import { readProfile } from '../flame/data';
-import { findNodes, functionKey, nodeKey } from '../flame/keys';
+import { readProfile } from '../flame/data/data';
+import { findNodes, functionKey, nodeKey } from '../flame/data/keys';
 import { decodeState, defaultState, encodeState, transformed, type State } from '../flame/state';
 import { DocumentBuilder, large, service } from './synthetic';
 

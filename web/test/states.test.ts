@@ -4,14 +4,14 @@
 import assert from 'node:assert/strict';
 import test from 'node:test';
 import { makeLook, PackageColours, pixelOf, stateColour } from '../flame/colour';
-import { FlameDataError, readProfile } from '../flame/data';
-import { findingWords, frameFacts } from '../flame/facts';
-import { foldedDiff, foldedStacks } from '../flame/folded';
-import { graft } from '../flame/graft';
-import { Model } from '../flame/model';
+import { FlameDataError, readProfile } from '../flame/data/data';
+import { findingWords, frameFacts } from '../flame/controls/facts';
+import { foldedDiff, foldedStacks } from '../flame/data/folded';
+import { graft } from '../flame/data/graft';
+import { Model } from '../flame/data/model';
 import { decodeState, defaultState, encodeState } from '../flame/state';
-import { NONE, withStates } from '../flame/states';
-import { derive } from '../flame/transform';
+import { NONE, withStates } from '../flame/data/states';
+import { derive } from '../flame/data/transform';
 
 const LIGHT = { dark: false, safe: false };
 

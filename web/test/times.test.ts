@@ -3,12 +3,12 @@
 
 import assert from 'node:assert/strict';
 import test from 'node:test';
-import { chipsOf } from '../flame/chips';
-import { FlameDataError, readProfile } from '../flame/data';
-import { graft } from '../flame/graft';
+import { chipsOf } from '../flame/controls/chips';
+import { FlameDataError, readProfile } from '../flame/data/data';
+import { graft } from '../flame/data/graft';
 import { decodeState, defaultState, encodeState } from '../flame/state';
-import { columnLength, firstFrom, formatSpan, HEAT_ROWS, heatOf, readSpan, threadName } from '../flame/times';
-import { derive } from '../flame/transform';
+import { columnLength, firstFrom, formatSpan, HEAT_ROWS, heatOf, readSpan, threadName } from '../flame/data/times';
+import { derive } from '../flame/data/transform';
 
 const TIMES = {
   start: 1700000000.5,

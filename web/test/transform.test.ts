@@ -4,16 +4,16 @@
 
 import assert from 'node:assert/strict';
 import test from 'node:test';
-import { chipsOf } from '../flame/chips';
-import { readProfile, type Profile } from '../flame/data';
-import { frameItems, type FrameActions } from '../flame/frame-menu';
-import { findPath, graft } from '../flame/graft';
-import { Model } from '../flame/model';
+import { chipsOf } from '../flame/controls/chips';
+import { readProfile, type Profile } from '../flame/data/data';
+import { frameItems, type FrameActions } from '../flame/controls/frame-menu';
+import { findPath, graft } from '../flame/data/graft';
+import { Model } from '../flame/data/model';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { libraryOf } from '../flame/library';
-import { derive, isLibrary, type Transform } from '../flame/transform';
-import { heavyPath, visibleNodes } from '../flame/tree-view';
+import { libraryOf } from '../flame/data/library';
+import { derive, isLibrary, type Transform } from '../flame/data/transform';
+import { heavyPath, visibleNodes } from '../flame/view/tree-view';
 import { DocumentBuilder, large, service, serviceDiff } from './synthetic';
 
 const NOTHING: Transform = { hidden: [], recursion: false, fold: [], only: '', during: '', span: '' };

@@ -4,13 +4,13 @@
 
 import assert from 'node:assert/strict';
 import test from 'node:test';
-import { readProfile, type Profile } from '../flame/data';
-import { functionValues, vanished } from '../flame/functions';
-import { layoutGraph, rectangleAt, rectangleOfNode } from '../flame/layout';
-import { Model } from '../flame/model';
-import { poseAt, startMotion } from '../flame/motion';
-import { makePattern, matchedTotal, matchNames } from '../flame/search';
-import { byChange, isInside, makeTree, makeValues, outermost, pathTo, type Graph } from '../flame/tree';
+import { readProfile, type Profile } from '../flame/data/data';
+import { functionValues, vanished } from '../flame/data/functions';
+import { layoutGraph, rectangleAt, rectangleOfNode } from '../flame/data/layout';
+import { Model } from '../flame/data/model';
+import { poseAt, startMotion } from '../flame/view/motion';
+import { makePattern, matchedTotal, matchNames } from '../flame/data/search';
+import { byChange, isInside, makeTree, makeValues, outermost, pathTo, type Graph } from '../flame/data/tree';
 import { DocumentBuilder, large, service, serviceDiff } from './synthetic';
 
 // Each stack is root-first, separated by semicolons, with its value.

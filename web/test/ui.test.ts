@@ -4,17 +4,17 @@
 
 import assert from 'node:assert/strict';
 import test from 'node:test';
-import { isMemory, memoryLevels, memoryViews } from '../ui/memory';
-import { moreParams } from '../ui/more';
-import { narrow } from '../ui/narrow';
+import { isMemory, memoryLevels, memoryViews } from '../ui/data/memory';
+import { moreParams } from '../ui/data/more';
+import { narrow } from '../ui/data/narrow';
 import { intervalOf } from '../ui/refresh';
 import { address } from '../ui/route';
 import { labelOf, parseQuery, quote, withLabel, writeQuery } from '../ui/selection';
-import { evenDigits, largest, meanOf, peakOf, SERIES_MAX, spread, stack, type ChartSeries } from '../ui/stack';
+import { evenDigits, largest, meanOf, peakOf, SERIES_MAX, spread, stack, type ChartSeries } from '../ui/data/stack';
 import { before, boundsOf, formatAge, formatBounds, formatDuration, formatRange, formatTick,
   formatTime, addressProblem, moved, parseTime, rangeFrom, rangeOf, rangeParams, rangeProblem, shortRange, stepOf,
   wider } from '../ui/time';
-import { formatRate, meaningOf, rate } from '../ui/values';
+import { formatRate, meaningOf, rate } from '../ui/data/values';
 
 const NOW = 1_800_000_000;
 

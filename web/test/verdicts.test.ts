@@ -4,7 +4,7 @@
 import assert from 'node:assert/strict';
 import test from 'node:test';
 import type { CompareAnswer, ComparedMeasure } from '../ui/api';
-import { verdictWords, withVerdicts } from '../ui/verdicts';
+import { verdictWords, withVerdicts } from '../ui/data/verdicts';
 
 const measure = (given: Partial<ComparedMeasure>): ComparedMeasure =>
   ({ base: 1, new: 2, low: 0.5, high: 1.5, verdict: 'grew', ...given });

@@ -6,12 +6,12 @@ import test from 'node:test';
 import { diffColour, diffStep, DIFF_STEPS, hash, oklch, PackageColours, relativeChange,
   type Scheme }
   from '../flame/colour';
-import { makeTree } from '../flame/tree';
-import { sortRows, makeColumns, rowsOf } from '../flame/columns';
-import { readProfile } from '../flame/data';
-import { Labels } from '../flame/labels';
-import { briefName, isUnnamed, packageEnd, placeOf, shorterNames } from '../flame/names';
-import { formatChange, formatGrowth, formatPercent, formatValue, priceUnit } from '../flame/units';
+import { makeTree } from '../flame/data/tree';
+import { sortRows, makeColumns, rowsOf } from '../flame/data/columns';
+import { readProfile } from '../flame/data/data';
+import { Labels } from '../flame/data/labels';
+import { briefName, isUnnamed, packageEnd, placeOf, shorterNames } from '../flame/data/names';
+import { formatChange, formatGrowth, formatPercent, formatValue, priceUnit } from '../flame/data/units';
 import { service } from './synthetic';
 
 const plain = (text: string) => text.replace(/\u00a0/g, ' ').replace(/\u2212/g, '-');

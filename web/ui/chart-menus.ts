@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What the chart of a selection offers for a range that was dragged and for a name of its legend.
 
-import type { MenuItem } from '../flame/menu';
+import type { MenuItem } from '../flame/controls/menu';
 import { address, go, namesParam, type Params } from './route';
 import { keep } from './saved';
 import { labelOf, parseQuery, withLabel, without, writeQuery, type Selection } from './selection';

@@ -3,7 +3,7 @@
 // own help lists.
 
 import { useEffect, useLayoutEffect, useRef } from 'preact/hooks';
-import { commandsOf, type Controls } from '../flame/commands';
+import { commandsOf, type Controls } from '../flame/controls/commands';
 import { viewSecret } from './api';
 import { go } from './route';
 

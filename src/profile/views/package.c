@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Packages of functions: see package.h. The page does the same (web/flame/names.ts).
+// Packages of functions: see package.h. The page does the same (web/flame/data/names.ts).
 
 #include "profile/views/package.h"
 

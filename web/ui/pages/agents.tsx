@@ -9,14 +9,14 @@ import { useLoad } from '../load';
 import { ControlDialog, Orders, useControl } from '../parts/control';
 import { Icon } from '../parts/icon';
 import { List, SearchField, sorted, type Column } from '../parts/list';
-import { Refresh } from '../parts/refresh';
+import { Refresh } from '../controls/refresh';
 import { Failure, Progress } from '../parts/status';
 import { intervalOf, useNow } from '../refresh';
 import { address, go, type Params } from '../route';
 import { parseQuery, quote } from '../selection';
 import { useSettings } from '../settings';
 import { formatAge, formatTime } from '../time';
-import { formatPercent, formatValue, grouped } from '../../flame/units';
+import { formatPercent, formatValue, grouped } from '../../flame/data/units';
 
 // What an agent says of itself; any of it may be missing from other versions.
 interface AgentStatus {

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // What rose in a service at a time, and why: `assay explain` on the page.
 
-import { formatPercent } from '../../flame/units';
+import { formatPercent } from '../../flame/data/units';
 import type { PageProps } from '../app';
 import { get } from '../api';
 import { useLoad } from '../load';
-import { Suggest } from '../parts/suggest';
+import { Suggest } from '../controls/suggest';
 import { Failure, Nothing, Progress } from '../parts/status';
 import { address, go } from '../route';
 import { useSettings } from '../settings';

@@ -4,39 +4,39 @@
 
 import { useMemo, useRef } from 'preact/hooks';
 import type { FlameApp } from '../../flame/app';
-import { shownName } from '../../flame/names';
+import { shownName } from '../../flame/data/names';
 import type { PageProps } from '../app';
 import { get, getBlob, type FlameAnswer, type TimeSeries } from '../api';
 import { rangeItems, seriesItems } from '../chart-menus';
-import { inMoney } from '../cost';
-import { askTop } from '../exact';
+import { inMoney } from '../data/cost';
+import { askTop } from '../data/exact';
 import { together, useLoad } from '../load';
-import { useMarks } from '../marks';
-import { isMemory } from '../memory';
-import { moreParams } from '../more';
-import { Chart } from '../parts/chart';
+import { useMarks } from '../data/marks';
+import { isMemory } from '../data/memory';
+import { moreParams } from '../data/more';
+import { Chart } from '../charts/chart';
 import { CopyLink, Export, STACKS } from '../parts/export';
 import { FirstProfile } from '../parts/first';
 import { Flame } from '../parts/flame';
-import { LabelGrid } from '../parts/label-grid';
-import { Fold } from '../parts/fold';
+import { LabelGrid } from '../charts/label-grid';
+import { Fold } from '../controls/fold';
 import { Lines } from '../parts/lines';
-import { Memory } from '../parts/memory';
-import { NamesSwitch } from '../parts/names';
+import { Memory } from '../charts/memory';
+import { NamesSwitch } from '../controls/names';
 import { QualityLine } from '../parts/quality';
 import { Raw } from '../parts/raw';
-import { Refresh } from '../parts/refresh';
-import { SelectionBar } from '../parts/selection-bar';
+import { Refresh } from '../controls/refresh';
+import { SelectionBar } from '../controls/selection-bar';
 import { Failure, Nothing, Progress } from '../parts/status';
-import { TimeSteps } from '../parts/time-steps';
+import { TimeSteps } from '../controls/time-steps';
 import { intervalOf, useNow } from '../refresh';
 import { address, go, namesParam, type Params } from '../route';
 import { labelOf, parseQuery, writeQuery, type Selection } from '../selection';
-import { askStates, STATE } from '../states';
-import { meanOver, spread } from '../stack';
+import { askStates, STATE } from '../data/states';
+import { meanOver, spread } from '../data/stack';
 import { boundsOf, isRelative, parseBounds, rangeFrom, rangeOf, rangeParams, stepOf, wider, writeBounds,
   type Bounds, type Range } from '../time';
-import { formatRate, meaningOf, rate, rates } from '../values';
+import { formatRate, meaningOf, rate, rates } from '../data/values';
 
 const TABS: readonly (readonly [string, string])[] = [
   ['', 'Flame graph'], ['who', 'By label'], ['lines', 'Source lines'], ['raw', 'Raw'],

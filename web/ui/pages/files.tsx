@@ -10,20 +10,20 @@ import {
   askDiff, askFlame, closeFile, comparable, exportFile, filesPath, findFile, loadServed, onFiles,
   openFiles,
   type Base, type FileDiff, type FileFlame, type OpenFile,
-} from '../files';
+} from '../data/files';
 import { useLoad } from '../load';
-import { moreParams, WHOLE } from '../more';
+import { moreParams, WHOLE } from '../data/more';
 import { Assembly } from '../parts/assembly';
 import { DropZone, FilePicker, openAndShow } from '../parts/drop';
 import { DIFFERENCES, Export, foldedOf } from '../parts/export';
 import { Flame } from '../parts/flame';
-import { SelectionBar } from '../parts/selection-bar';
+import { SelectionBar } from '../controls/selection-bar';
 import { Failure, Nothing, Progress } from '../parts/status';
 import { StoreFile } from '../parts/store-file';
 import { address, go, type Params } from '../route';
 import { parseQuery, writeQuery } from '../selection';
 import { formatBounds, boundsOf, type Range } from '../time';
-import { formatValue, grouped } from '../../flame/units';
+import { formatValue, grouped } from '../../flame/data/units';
 import { useSettings } from '../settings';
 
 const STORED = 'stored';

@@ -9,7 +9,7 @@ import { Failure, Nothing, Progress } from '../parts/status';
 import { address, go } from '../route';
 import { useSettings } from '../settings';
 import { formatAge, formatTime } from '../time';
-import { versionName } from '../versions';
+import { versionName } from '../data/versions';
 
 interface Finding {
   id: string;

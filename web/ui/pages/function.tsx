@@ -4,33 +4,33 @@
 
 import { useMemo, useRef, useState } from 'preact/hooks';
 import type { FlameApp } from '../../flame/app';
-import { readProfile } from '../../flame/data';
-import { foldedStacks } from '../../flame/folded';
-import { shownName } from '../../flame/names';
-import { formatPercent, formatValue } from '../../flame/units';
+import { readProfile } from '../../flame/data/data';
+import { foldedStacks } from '../../flame/data/folded';
+import { shownName } from '../../flame/data/names';
+import { formatPercent, formatValue } from '../../flame/data/units';
 import type { PageProps } from '../app';
 import { get, type CallersAnswer, type FunctionRow, type Point, type TimeSeries } from '../api';
 import { rangeItems } from '../chart-menus';
-import { askTop } from '../exact';
+import { askTop } from '../data/exact';
 import { useLoad } from '../load';
-import { useMarks } from '../marks';
-import { WHOLE } from '../more';
-import { Chart } from '../parts/chart';
+import { useMarks } from '../data/marks';
+import { WHOLE } from '../data/more';
+import { Chart } from '../charts/chart';
 import { CopyLink, Export } from '../parts/export';
 import { Flame } from '../parts/flame';
 import { Lines } from '../parts/lines';
 import { Name } from '../parts/name';
-import { NamesSwitch } from '../parts/names';
+import { NamesSwitch } from '../controls/names';
 import { QualityLine } from '../parts/quality';
-import { SelectionBar } from '../parts/selection-bar';
+import { SelectionBar } from '../controls/selection-bar';
 import { Failure, Nothing, Progress } from '../parts/status';
 import { address, go, namesParam, type Params } from '../route';
 import { labelOf, parseQuery, withLabel, writeQuery, type Selection } from '../selection';
-import { spread, type ChartPoint } from '../stack';
+import { spread, type ChartPoint } from '../data/stack';
 import { boundsOf, rangeFrom, rangeOf, rangeParams, stepOf, wider, type Bounds, type Range }
   from '../time';
-import { formatRate, meaningOf, rates } from '../values';
-import { versionName } from '../versions';
+import { formatRate, meaningOf, rates } from '../data/values';
+import { versionName } from '../data/versions';
 
 interface Asked {
   query: string;

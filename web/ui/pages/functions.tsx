@@ -4,7 +4,7 @@
 // Every number is the server's, from all stacks.
 
 import { useMemo } from 'preact/hooks';
-import { formatPercent, grouped } from '../../flame/units';
+import { formatPercent, grouped } from '../../flame/data/units';
 import type { PageProps } from '../app';
 import { ApiError, get, type DiffAnswer, type Quality, type TopAnswer } from '../api';
 import { useLoad } from '../load';
@@ -12,16 +12,16 @@ import { List, SearchField, type Column } from '../parts/list';
 import { FirstProfile } from '../parts/first';
 import { Name } from '../parts/name';
 import { QualityLine } from '../parts/quality';
-import { Refresh } from '../parts/refresh';
-import { SelectionBar } from '../parts/selection-bar';
+import { Refresh } from '../controls/refresh';
+import { SelectionBar } from '../controls/selection-bar';
 import { Failure, Progress } from '../parts/status';
 import { UsesCell } from '../parts/uses';
 import { intervalOf, useNow } from '../refresh';
 import { address, go, namesParam, type Params } from '../route';
 import { labelOf, parseQuery, withLabel, writeQuery, type Selection } from '../selection';
 import { before, boundsOf, isRelative, rangeFrom, rangeParams, type Bounds } from '../time';
-import { stepOfVersions, versionName } from '../versions';
-import { formatRate, meaningOf, type Meaning } from '../values';
+import { stepOfVersions, versionName } from '../data/versions';
+import { formatRate, meaningOf, type Meaning } from '../data/values';
 
 const ROWS_MAX = 1000;
 

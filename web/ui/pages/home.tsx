@@ -2,24 +2,24 @@
 // The first page: every service, what it uses, and what of that is worth a look.
 
 import { useMemo } from 'preact/hooks';
-import { briefName, shownName } from '../../flame/names';
-import { formatPercent, grouped } from '../../flame/units';
+import { briefName, shownName } from '../../flame/data/names';
+import { formatPercent, grouped } from '../../flame/data/units';
 import type { PageProps } from '../app';
 import { ApiError, get, type ProfileType, type TimeSeries, type TopAnswer } from '../api';
 import { useLoad } from '../load';
-import { Sparkline } from '../parts/sparkline';
+import { Sparkline } from '../charts/sparkline';
 import { FirstProfile } from '../parts/first';
 import { List, PAGE_ROWS, SearchField, sorted, type Column } from '../parts/list';
-import { RangePicker } from '../parts/range';
-import { Refresh } from '../parts/refresh';
+import { RangePicker } from '../controls/range';
+import { Refresh } from '../controls/refresh';
 import { Failure, Progress } from '../parts/status';
 import { intervalOf, useFirstMinutes, useNow } from '../refresh';
 import { address, go, type Params } from '../route';
-import { servicesOf, useTops, type Service } from '../services';
+import { servicesOf, useTops, type Service } from '../data/services';
 import { writeQuery } from '../selection';
 import { boundsOf, isRelative, rangeFrom, rangeParams, stepOf, type Bounds } from '../time';
-import { formatRate, meaningOf, type Meaning } from '../values';
-import { versionName } from '../versions';
+import { formatRate, meaningOf, type Meaning } from '../data/values';
+import { versionName } from '../data/versions';
 
 interface Answer {
   type: string; // as queries name it

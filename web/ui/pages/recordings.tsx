@@ -7,7 +7,7 @@ import type { FlameApp } from '../../flame/app';
 import type { PageProps } from '../app';
 import { get, getBlob, send, type FlameAnswer } from '../api';
 import { useLoad, usePoll, type Loaded } from '../load';
-import { moreParams, WHOLE } from '../more';
+import { moreParams, WHOLE } from '../data/more';
 import { CopyLink, Export } from '../parts/export';
 import { Flame } from '../parts/flame';
 import { List, sorted, type Column } from '../parts/list';
@@ -17,7 +17,7 @@ import { address, go } from '../route';
 import { withLabel, writeQuery } from '../selection';
 import { useSettings } from '../settings';
 import { formatAge, formatDuration, formatTime } from '../time';
-import { formatValue } from '../../flame/units';
+import { formatValue } from '../../flame/data/units';
 import type { Agent } from './agents';
 
 export interface Recording {

@@ -2,7 +2,7 @@
 // What people have kept on this server: named views, notes at time ranges, and pins against retention.
 
 import { useState } from 'preact/hooks';
-import { formatValue } from '../../flame/units';
+import { formatValue } from '../../flame/data/units';
 import type { PageProps } from '../app';
 import { call, get } from '../api';
 import { together, useLoad } from '../load';

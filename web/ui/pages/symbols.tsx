@@ -3,14 +3,14 @@
 // files, uploaded here or from a shell.
 
 import { useMemo, useState } from 'preact/hooks';
-import { formatPercent, formatValue, grouped } from '../../flame/units';
+import { formatPercent, formatValue, grouped } from '../../flame/data/units';
 import type { PageProps } from '../app';
 import { get, post } from '../api';
 import { useLoad } from '../load';
 import { FilePicker } from '../parts/drop';
 import { List, sorted, type Column } from '../parts/list';
 import { Maps } from '../parts/maps';
-import { RangePicker } from '../parts/range';
+import { RangePicker } from '../controls/range';
 import { Failure, Nothing, Progress } from '../parts/status';
 import { address, go, type Params } from '../route';
 import { boundsOf, rangeFrom, rangeParams } from '../time';

@@ -3,20 +3,20 @@
 
 import { useMemo } from 'preact/hooks';
 import { stateColour } from '../../flame/colour';
-import { formatPercent, formatValue } from '../../flame/units';
+import { formatPercent, formatValue } from '../../flame/data/units';
 import type { PageProps } from '../app';
 import { get, type FlameAnswer } from '../api';
-import { askTop } from '../exact';
+import { askTop } from '../data/exact';
 import { useLoad } from '../load';
-import { moreParams } from '../more';
+import { moreParams } from '../data/more';
 import { Flame } from '../parts/flame';
 import { QualityLine } from '../parts/quality';
-import { SelectionBar } from '../parts/selection-bar';
+import { SelectionBar } from '../controls/selection-bar';
 import { Failure, Nothing, Progress } from '../parts/status';
 import { address, go, namesParam, type Params } from '../route';
 import { parseQuery, writeQuery, type Selection } from '../selection';
 import { useSettings } from '../settings';
-import { askStates, STATE } from '../states';
+import { askStates, STATE } from '../data/states';
 import { boundsOf, rangeFrom, rangeParams } from '../time';
 
 const WALL = 'wall{}';

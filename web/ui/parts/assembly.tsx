@@ -3,11 +3,11 @@
 // has them: it runs where the binaries are.
 
 import { useEffect, useRef } from 'preact/hooks';
-import { shownName } from '../../flame/names';
-import { formatPercent, formatValue } from '../../flame/units';
-import { codeOf, placeOf, type AssemblyAnswer, type Code } from '../assembly';
+import { shownName } from '../../flame/data/names';
+import { formatPercent, formatValue } from '../../flame/data/units';
+import { codeOf, placeOf, type AssemblyAnswer, type Code } from '../data/assembly';
 import { get } from '../api';
-import type { OpenFile } from '../files';
+import type { OpenFile } from '../data/files';
 import { useLoad } from '../load';
 import { Failure, Progress } from './status';
 

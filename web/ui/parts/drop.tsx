@@ -2,7 +2,7 @@
 // Opening files: by dropping them anywhere on the page, or by choosing them.
 
 import { useLayoutEffect, useRef, useState } from 'preact/hooks';
-import { addFiles, filesPath } from '../files';
+import { addFiles, filesPath } from '../data/files';
 import { address, go } from '../route';
 import { Icon } from './icon';
 

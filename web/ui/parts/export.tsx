@@ -3,10 +3,10 @@
 // tomorrow.
 
 import { useRef, useState } from 'preact/hooks';
-import { readProfile } from '../../flame/data';
+import { readProfile } from '../../flame/data/data';
 import { copyText } from '../../flame/dom';
-import { foldedDiff } from '../../flame/folded';
-import { fileName } from '../names';
+import { foldedDiff } from '../../flame/data/folded';
+import { fileName } from '../data/names';
 import { Icon } from './icon';
 
 type Format = readonly [format: string, title: string, suffix: string];

@@ -4,13 +4,13 @@
 
 import { useEffect, useMemo, useRef, useState } from 'preact/hooks';
 import { mount, type FlameApp, type Focus } from '../../flame/app';
-import { FlameDataError, parseProfile, readProfile, type Profile } from '../../flame/data';
+import { FlameDataError, parseProfile, readProfile, type Profile } from '../../flame/data/data';
 import { exactBy, type Ask } from '../../flame/exact';
-import { findPath, graft } from '../../flame/graft';
-import { findNodes, nodeKey } from '../../flame/keys';
-import { withStates } from '../../flame/states';
+import { findPath, graft } from '../../flame/data/graft';
+import { findNodes, nodeKey } from '../../flame/data/keys';
+import { withStates } from '../../flame/data/states';
 import { decodeState, encodeState, type View } from '../../flame/state';
-import { pathTo } from '../../flame/tree';
+import { pathTo } from '../../flame/data/tree';
 import { useSettings } from '../settings';
 
 // Asks for a part of the call tree again, whole: the stacks that begin with these names. `again` when

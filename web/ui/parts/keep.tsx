@@ -4,7 +4,7 @@
 
 import { useEffect, useRef, useState } from 'preact/hooks';
 import { send } from '../api';
-import { makeBundle } from '../bundle';
+import { makeBundle } from '../data/bundle';
 import { KEPT, type Keep } from '../saved';
 import { useSettings } from '../settings';
 import { formatBounds } from '../time';

@@ -3,13 +3,13 @@
 
 import type { ComponentChildren } from 'preact';
 import { useState } from 'preact/hooks';
-import { libraryOf } from '../../flame/library';
-import { shownName } from '../../flame/names';
-import { formatPercent, formatValue, grouped } from '../../flame/units';
+import { libraryOf } from '../../flame/data/library';
+import { shownName } from '../../flame/data/names';
+import { formatPercent, formatValue, grouped } from '../../flame/data/units';
 import { get, type LinesAnswer } from '../api';
 import { useLoad } from '../load';
-import { place } from '../names';
-import type { SourceLink } from '../source';
+import { place } from '../data/names';
+import type { SourceLink } from '../data/source';
 import type { Bounds } from '../time';
 import { Place, SourceText } from './source';
 import { Failure, Nothing, Progress } from './status';

@@ -4,7 +4,7 @@
 
 import type { ComponentChildren } from 'preact';
 import { useRef } from 'preact/hooks';
-import { grouped } from '../../flame/units';
+import { grouped } from '../../flame/data/units';
 import { go } from '../route';
 
 export interface Column<T> {

@@ -2,7 +2,7 @@
 // Source maps and mapping files that were sent, by service and version.
 
 import { useState } from 'preact/hooks';
-import { formatValue } from '../../flame/units';
+import { formatValue } from '../../flame/data/units';
 import { get } from '../api';
 import { useLoad } from '../load';
 import { List, sorted, type Column } from './list';

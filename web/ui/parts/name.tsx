@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A function's name in full, which breaks where its parts end when a line is too short for it.
 
-import { shownName } from '../../flame/names';
+import { shownName } from '../../flame/data/names';
 
 export function Name({ name }: { name: string }) {
   const parts = shownName(name).match(/[^/.:]+[/.:]*|[/.:]+/g) ?? [];

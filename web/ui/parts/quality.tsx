@@ -2,7 +2,7 @@
 // How good an answer is, in one line: what it rests on, and what is missing from it.
 
 import { useEffect, useRef, useState } from 'preact/hooks';
-import { formatPercent, grouped } from '../../flame/units';
+import { formatPercent, grouped } from '../../flame/data/units';
 import type { Quality } from '../api';
 import { formatBounds, formatDuration, type Bounds } from '../time';
 import { useSettings } from '../settings';

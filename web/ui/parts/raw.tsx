@@ -4,8 +4,8 @@
 
 import { useState } from 'preact/hooks';
 import { copyText } from '../../flame/dom';
-import { shownName } from '../../flame/names';
-import { formatValue, grouped } from '../../flame/units';
+import { shownName } from '../../flame/data/names';
+import { formatValue, grouped } from '../../flame/data/units';
 import { get, token, type ExemplarsAnswer, type SeriesRow } from '../api';
 import { curlCommand, queryCommand, type Shown } from '../commands';
 import { useLoad } from '../load';

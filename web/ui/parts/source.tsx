@@ -2,11 +2,11 @@
 // A function's source text, each line beside what it costs.
 
 import type { ComponentChildren } from 'preact';
-import { shownName } from '../../flame/names';
-import { formatPercent, formatValue } from '../../flame/units';
+import { shownName } from '../../flame/data/names';
+import { formatPercent, formatValue } from '../../flame/data/units';
 import { call, type LinesAnswer } from '../api';
 import { useLoad } from '../load';
-import { excerpts, lineLink, type SourceLink } from '../source';
+import { excerpts, lineLink, type SourceLink } from '../data/source';
 
 type Row = LinesAnswer['lines'][number];
 

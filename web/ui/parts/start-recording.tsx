@@ -4,7 +4,7 @@
 import { useEffect, useRef, useState } from 'preact/hooks';
 import { get, send } from '../api';
 import { useLoad } from '../load';
-import { Suggest } from './suggest';
+import { Suggest } from '../controls/suggest';
 
 interface StartRecordingProps {
   hosts: string[];

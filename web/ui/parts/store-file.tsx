@@ -3,7 +3,7 @@
 
 import { useEffect, useRef, useState } from 'preact/hooks';
 import { post } from '../api';
-import type { OpenFile } from '../files';
+import type { OpenFile } from '../data/files';
 import { address } from '../route';
 import { writeQuery } from '../selection';
 

@@ -6,12 +6,12 @@ import { useEffect, useRef, useState } from 'preact/hooks';
 import { get, type TimeSeries } from '../api';
 import { Queue } from '../load';
 import { withLabel, writeQuery, type Selection } from '../selection';
-import { meanOver, type ChartPoint } from '../stack';
+import { meanOver, type ChartPoint } from '../data/stack';
 import { stepOf, type Bounds } from '../time';
-import { formatRate, meaningOf, rates, type Meaning } from '../values';
+import { formatRate, meaningOf, rates, type Meaning } from '../data/values';
 import { address, namesParam } from '../route';
 import { rangeOf } from '../time';
-import { Sparkline } from './sparkline';
+import { Sparkline } from '../charts/sparkline';
 
 const POINTS = 60;
 const queue = new Queue(2);
