@@ -20,7 +20,7 @@
 
 #include "bpf/walk.bpf.h"
 
-#include "bpf/context.bpf.h"
+#include "bpf/runtimes/context.bpf.h"
 
 TABLE(known_stacks, __u64, BPF_KNOWN_MAX);
 

@@ -11,8 +11,8 @@
 
 #include <stddef.h>
 
-#include "bpf/context.h"
-#include "bpf/runtime.h"
+#include "bpf/runtimes/context.h"
+#include "bpf/runtimes/runtime.h"
 #include "elf/unwind_rule.h"
 
 /* ---- frames ---- */

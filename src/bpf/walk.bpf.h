@@ -517,11 +517,11 @@ static __always_inline void add_frame(struct walk *walk, __u64 frame)
     walk->count++;
 }
 
-#include "bpf/runtime.bpf.h"
+#include "bpf/runtimes/runtime.bpf.h"
 
-#include "bpf/evaluation.bpf.h"
-#include "bpf/hotspot.bpf.h"
-#include "bpf/v8.bpf.h"
+#include "bpf/runtimes/evaluation.bpf.h"
+#include "bpf/runtimes/hotspot.bpf.h"
+#include "bpf/runtimes/v8.bpf.h"
 
 /* ---- steps that were taken before ---- */
 

@@ -9,7 +9,7 @@
 
 #include "base/memory.h"
 #include "base/text.h"
-#include "bpf/runtime.h"
+#include "bpf/runtimes/runtime.h"
 
 void runtime_codes_release(struct runtime_codes *codes)
 {

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Functions of interpreters that samples have met, by identity (bpf/runtime.h), with their names:
- * each is read once, as soon as it is known of, by its interpreter's reader. It may be freed, and
- * its memory used for something else, while it is read: a reader succeeds only if the function says
- * the same about itself before and after. One thread at a time.
+ * Functions of interpreters that samples have met, by identity (bpf/runtimes/runtime.h), with their
+ * names: each is read once, as soon as it is known of, by its interpreter's reader. It may be
+ * freed, and its memory used for something else, while it is read: a reader succeeds only if the
+ * function says the same about itself before and after. One thread at a time.
  */
 #pragma once
 

@@ -19,7 +19,7 @@ struct module;
 /* One interpreter, shared by the processes that have the same memory layout. */
 struct interpreter {
     uint32_t users;
-    uint32_t runtime; /* as the kernel knows it (bpf/runtime.h); 0: it doesn't */
+    uint32_t runtime; /* as the kernel knows it (bpf/runtimes/runtime.h); 0: it doesn't */
     struct interpreters *owner;
     struct bpf_runtime *place; /* in the kernel's table; NULL: none */
     enum bpf_runtime_kind kind;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Code of HotSpot that samples have met, by identity (bpf/runtime.h): methods that are interpreted,
- * compiled methods with the methods that were inlined into them, and stubs. Each is read once, as
- * soon as it is known of. One thread at a time.
+ * Code of HotSpot that samples have met, by identity (bpf/runtimes/runtime.h): methods that are
+ * interpreted, compiled methods with the methods that were inlined into them, and stubs. Each is
+ * read once, as soon as it is known of. One thread at a time.
  */
 #pragma once
 
@@ -76,6 +76,6 @@ struct hotspot_frame {
     bool inlined; /* into the next */
 };
 
-/* The frames of a place (bpf/hotspot.h: unit), innermost first. 0: they have no names. */
+/* The frames of a place (bpf/runtimes/hotspot.h: unit), innermost first. 0: they have no names. */
 size_t hotspot_codes_frames(const struct hotspot_codes *codes, const struct hotspot_known *known,
                             uint32_t unit, struct hotspot_frame ret_frames[HOTSPOT_INLINED_MAX]);

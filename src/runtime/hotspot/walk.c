@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Steps through HotSpot's frames: see walk.h, and bpf/hotspot.bpf.h for the reasons.
+// Steps through HotSpot's frames: see walk.h, and bpf/runtimes/hotspot.bpf.h for the reasons.
 
 #include "runtime/hotspot/walk.h"
 

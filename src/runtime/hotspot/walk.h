@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Frames of HotSpot in a walk in user space, by the same steps as the walk in the kernel
- * (bpf/hotspot.bpf.h): for stacks that were copied, and threads that are stopped. The code cache is
- * read from the process, the stack from the copy.
+ * (bpf/runtimes/hotspot.bpf.h): for stacks that were copied, and threads that are stopped. The code
+ * cache is read from the process, the stack from the copy.
  */
 #pragma once
 

@@ -5,7 +5,7 @@
  */
 #pragma once
 
-#include "bpf/runtime.h"
+#include "bpf/runtimes/runtime.h"
 #include "elf/file.h"
 
 struct php_binary {

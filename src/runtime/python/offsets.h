@@ -6,7 +6,7 @@
  */
 #pragma once
 
-#include "bpf/runtime.h"
+#include "bpf/runtimes/runtime.h"
 #include "runtime/memory.h"
 #include "runtime/python/binary.h"
 

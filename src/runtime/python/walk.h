@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The frames of a thread that is stopped, by the same steps as the walk in the kernel
- * (bpf/python.bpf.h): first the chain is read, call by call of the evaluation function, while the
- * thread is stopped; later each native frame of that function takes the frames of its call.
+ * (bpf/runtimes/python.bpf.h): first the chain is read, call by call of the evaluation function,
+ * while the thread is stopped; later each native frame of that function takes the frames of its
+ * call.
  */
 #pragma once
 
@@ -12,7 +13,7 @@
 
 struct python_frame {
     struct runtime_mark mark;
-    uint32_t unit;  /* the instruction, as in bpf/runtime.h */
+    uint32_t unit;  /* the instruction, as in bpf/runtimes/runtime.h */
     bool last;      /* the outermost frame of its call */
     uint64_t place; /* of the last: something of the call on the C stack; 0: nothing is known */
 };

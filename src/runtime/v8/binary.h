@@ -6,7 +6,7 @@
  */
 #pragma once
 
-#include "bpf/runtime.h"
+#include "bpf/runtimes/runtime.h"
 #include "elf/file.h"
 
 struct v8_binary {

@@ -101,9 +101,9 @@ static __always_inline int begin_evaluation(struct walk *walk, const struct bpf_
     return STEP_DONE;
 }
 
-#include "bpf/php.bpf.h"
-#include "bpf/python.bpf.h"
-#include "bpf/ruby.bpf.h"
+#include "bpf/runtimes/php.bpf.h"
+#include "bpf/runtimes/python.bpf.h"
+#include "bpf/runtimes/ruby.bpf.h"
 
 /* One more frame of the call that is pending. */
 static __always_inline int evaluation_step(struct walk *walk)

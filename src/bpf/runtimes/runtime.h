@@ -9,10 +9,10 @@
  */
 #pragma once
 
-#include "bpf/hotspot.h"
-#include "bpf/php.h"
-#include "bpf/ruby.h"
-#include "bpf/v8.h"
+#include "bpf/runtimes/hotspot.h"
+#include "bpf/runtimes/php.h"
+#include "bpf/runtimes/ruby.h"
+#include "bpf/runtimes/v8.h"
 
 /*
  * A frame of a runtime is one word, here for Python: this bit, without BPF_FRAME_RAW; the identity
