@@ -95,21 +95,19 @@ USES = {
     "spans": "base io",
     "store": "base label profile store/block",
     "symbol/maps": "base io",
-    "query": (
-        "base config label label/rules profile profile/views spans store symbol symbol/jit "
-        "symbol/maps symbol/naming symbol/store"
-    ),
+    "query": "base config label label/rules profile profile/views spans store",
     "symbol/sources": "base",
     "server/audit": "base io",
     "server/web": "base http/server",
     "server/admission": "base http/server store",
     "server/handler": "base format http/server io label server/admission server/audit",
     "server/symbols": (
-        "base config http/client label profile query store symbol/maps symbol/sources "
-        "symbol/store"
+        "base config http/client label profile query query/naming store symbol/maps "
+        "symbol/sources symbol/store"
     ),
     "server/query": (
-        "base io profile profile/views query server/admission server/handler server/symbols"
+        "base io profile profile/views query query/naming server/admission server/handler "
+        "server/symbols"
     ),
     "server/control": "base io label server/audit server/handler server/symbols",
     "server/symbols/api": (
@@ -121,32 +119,32 @@ USES = {
         "server/admission server/handler store"
     ),
     "server/requests": (
-        "base config format/picture io label/rules profile/views query server/admission "
-        "server/handler server/ingest server/query server/symbols spans"
+        "base config format/picture io label/rules profile/views query query/naming "
+        "server/admission server/handler server/ingest server/query server/symbols spans"
     ),
     "server/compare": (
-        "base compare format http/access query server/admission server/api server/handler "
+        "base compare format http/access query/naming server/admission server/api server/handler "
         "server/query"
     ),
     "server/api": (
         "base compare/picture config format format/picture http/access http/server io label "
-        "profile profile/triage profile/views query server/admission server/handler server/ingest "
-        "server/query server/symbols server/symbols/api store"
+        "profile profile/triage profile/views query query/naming server/admission server/handler "
+        "server/ingest server/query server/symbols server/symbols/api store"
     ),
     "server/grpc": "base io server/handler store",
     "server/saved": "base io query server/audit server/handler store",
     "server/rules": (
-        "base config http/client io label profile query server/admission server/compare "
-        "server/control server/handler server/ingest server/query server/symbols server/watch "
-        "store"
+        "base config http/client io label profile query query/naming server/admission "
+        "server/compare server/control server/handler server/ingest server/query server/symbols "
+        "server/watch store"
     ),
     "server/watch": (
         "base compare io label profile query server/admission server/compare server/handler store"
     ),
     "server/cost": "base query server/api server/handler server/query server/rules",
     "server/explain": (
-        "base config label query server/api server/compare server/handler server/query "
-        "server/symbols server/watch"
+        "base config label query query/naming server/api server/compare server/handler "
+        "server/query server/symbols server/watch"
     ),
     "server/pyroscope": (
         "base format format/pprof http/access http/server io profile profile/views query "
@@ -207,6 +205,9 @@ USES = {
     "store/clickhouse": "base format http/client profile store store/file",
     "store/memory": "base profile store store/block store/file",
     "store/transfer": "base store store/block store/embedded store/file",
+    "query/naming": (
+        "base label profile query store symbol symbol/jit symbol/maps symbol/naming symbol/store"
+    ),
 }
 
 INCLUDE = re.compile(r'^\s*#\s*include\s*(["<])([^">]+)[">]', re.MULTILINE)

@@ -3,7 +3,7 @@
 // profiles without columns, JVMs; and what has to stay as it is.
 
 #include "profile/naming.h"
-#include "query/maps.h"
+#include "query/naming/maps.h"
 #include "unit.h"
 
 /* function p(e){}var w=e=>{} in line 1; line 3 is all of one line, line 4 of two. */

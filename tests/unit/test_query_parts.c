@@ -3,7 +3,7 @@
 // nothing of what is stored, they are those of the whole; and rollups keep what maps need.
 
 #include "query/links.h"
-#include "query/maps.h"
+#include "query/naming/maps.h"
 #include "store_pair.h"
 
 static struct symbol_maps *open_maps(void)

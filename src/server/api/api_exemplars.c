@@ -7,8 +7,8 @@
 
 #include "base/hex.h"
 #include "query/graft.h"
-#include "query/maps.h"
-#include "query/names.h"
+#include "query/naming/maps.h"
+#include "query/naming/names.h"
 #include "server/admission/admission.h"
 #include "server/api/api.h"
 #include "server/handler/answer.h"

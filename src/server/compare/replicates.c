@@ -8,7 +8,7 @@
 #include "base/clock.h"
 #include "base/memory.h"
 #include "compare/table.h"
-#include "query/maps.h"
+#include "query/naming/maps.h"
 #include "server/admission/admission.h"
 
 #define SECOND_NS 1000000000ll

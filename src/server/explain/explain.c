@@ -10,8 +10,8 @@
 
 #include "base/memory.h"
 #include "label/quote.h"
-#include "query/maps.h"
-#include "query/names.h"
+#include "query/naming/maps.h"
+#include "query/naming/names.h"
 #include "server/query/rates.h"
 #include "server/symbols/symbols.h"
 

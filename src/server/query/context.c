@@ -11,7 +11,7 @@
 #include "profile/naming.h"
 #include "profile/views/rank.h"
 #include "query/covered.h"
-#include "query/maps.h"
+#include "query/naming/maps.h"
 #include "query/types.h"
 #include "server/admission/admission.h"
 #include "server/handler/parameters.h"

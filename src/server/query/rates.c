@@ -8,8 +8,8 @@
 
 #include "base/memory.h"
 #include "query/covered.h"
-#include "query/maps.h"
-#include "query/names.h"
+#include "query/naming/maps.h"
+#include "query/naming/names.h"
 #include "server/symbols/symbols.h"
 
 static void clear(struct rate_groups *groups)

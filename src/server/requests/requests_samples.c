@@ -8,7 +8,7 @@
 
 #include "base/memory.h"
 #include "base/random.h"
-#include "query/maps.h"
+#include "query/naming/maps.h"
 #include "server/admission/admission.h"
 #include "server/symbols/symbols.h"
 

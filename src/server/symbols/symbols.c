@@ -20,7 +20,7 @@
 #include "base/memory.h"
 #include "base/text.h"
 #include "config/settings.h"
-#include "query/names.h"
+#include "query/naming/names.h"
 #include "server/symbols/lookup_queue.h"
 #include "store/store.h"
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Finding the frames of a function: see function.h.
 
-#include "query/function.h"
+#include "query/naming/function.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -7,8 +7,8 @@
 #pragma once
 
 #include "base/arena.h"
-#include "query/maps.h"
-#include "query/names.h"
+#include "query/naming/maps.h"
+#include "query/naming/names.h"
 #include "store/store.h"
 
 #define QUERY_FUNCTION_FRAMES_MAX (1u << 18)

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Names for addresses at the time of the query, and how many have any: see names.h.
 
-#include "query/names.h"
+#include "query/naming/names.h"
 
 #include <math.h>
 #include <stdlib.h>

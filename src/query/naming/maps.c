@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Answers with the names of maps, put together from parts of a selection: see maps.h.
 
-#include "query/maps.h"
+#include "query/naming/maps.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -9,7 +9,7 @@
 #include "base/memory.h"
 #include "label/selector.h"
 #include "query/covered.h"
-#include "query/function.h"
+#include "query/naming/function.h"
 #include "query/quality.h"
 
 #define LABEL_VERSION "version"

@@ -12,7 +12,7 @@
 #include "base/text.h"
 #include "profile/naming.h"
 #include "profile/rename.h"
-#include "query/maps.h"
+#include "query/naming/maps.h"
 #include "symbol/jit/name.h"
 
 #define ANONYMOUS "(anonymous)"
