@@ -21,7 +21,7 @@
 #include "agent/symbols.h"
 #include "agent/targets.h"
 #include "agent/window.h"
-#include "base/pace.h"
+#include "base/limits/pace.h"
 #include "capture/capture.h"
 
 #define AGENT_QUEUE_MAX 3 /* windows that wait to be made into requests */

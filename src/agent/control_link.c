@@ -7,9 +7,9 @@
 
 #include "agent/control_parts.h"
 #include "agent/send/client.h"
-#include "base/backoff.h"
 #include "base/clock.h"
 #include "base/condition.h"
+#include "base/limits/backoff.h"
 #include "base/log.h"
 #include "base/memory.h"
 #include "base/random.h"

@@ -12,7 +12,7 @@
 #include <zstd.h>
 
 #include "base/memory.h"
-#include "base/shared_fd.h"
+#include "base/process/shared_fd.h"
 #include "format/otlp/otlp.h"
 
 #define ADDRESS_DETAIL (PROFILE_LABELS | PROFILE_ADDRESSES)

@@ -11,7 +11,7 @@
 #include <sys/types.h>
 
 #include "base/error.h"
-#include "base/shared_fd.h"
+#include "base/process/shared_fd.h"
 #include "capture/record/vocabulary.h"
 #include "profile/profile.h"
 

@@ -45,7 +45,7 @@
 /* Resolutions at which data is kept. Rollups have one series per service_name, version and type. */
 enum store_tier { STORE_RAW, STORE_TEN_MINUTES, STORE_HOUR, STORE_DAY, STORE_TIERS };
 
-struct budget; /* base/budget.h */
+struct budget; /* base/limits/budget.h */
 
 /* How long the services of a class are kept, per tier, in days; 0: for ever. A service belongs to
  * the first class whose `services` list has it, else to the last class given, or to "default". */

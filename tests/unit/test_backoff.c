@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Exponential backoff and its random numbers.
 
-#include "base/backoff.h"
+#include "base/limits/backoff.h"
 #include "base/random.h"
 #include "unit.h"
 

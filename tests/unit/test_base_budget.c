@@ -9,7 +9,7 @@
 
 #include <cmocka.h>
 
-#include "base/budget.h"
+#include "base/limits/budget.h"
 #include "base/memory.h"
 
 static void takes_what_fits(void **state)

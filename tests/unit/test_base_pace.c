@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // CPU time that is saved up, owed and paid back.
 
-#include "base/pace.h"
+#include "base/limits/pace.h"
 #include "unit.h"
 
 #define SECOND 1000000000ll

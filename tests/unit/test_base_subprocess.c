@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Other programs: their input, output and end, and that none outlives its deadline.
 
-#include "base/subprocess.h"
+#include "base/process/subprocess.h"
 #include "unit.h"
 
 #include <fcntl.h>

@@ -10,7 +10,7 @@
 #include <sys/syscall.h>
 #include <sys/wait.h>
 
-#include "base/shares.h"
+#include "base/limits/shares.h"
 #include "symbol/jit/jit.h"
 #include "unit.h"
 

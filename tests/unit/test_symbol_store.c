@@ -8,8 +8,8 @@
 #include <sys/stat.h>
 #include <time.h>
 
-#include "base/budget.h"
 #include "base/file.h"
+#include "base/limits/budget.h"
 #include "elf/file.h"
 #include "symbol/store/store.h"
 #include "unit.h"

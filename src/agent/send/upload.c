@@ -12,10 +12,10 @@
 #include <unistd.h>
 #include <zstd.h>
 
-#include "base/backoff.h"
 #include "base/clock.h"
 #include "base/condition.h"
 #include "base/file.h"
+#include "base/limits/backoff.h"
 #include "base/log.h"
 #include "base/memory.h"
 #include "base/random.h"

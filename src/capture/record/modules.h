@@ -7,8 +7,8 @@
  */
 #pragma once
 
-#include "base/pace.h"
-#include "base/shared_fd.h"
+#include "base/limits/pace.h"
+#include "base/process/shared_fd.h"
 #include "capture/record/rowcache.h"
 #include "context/thread.h"
 #include "elf/unwind/rows.h"

@@ -7,7 +7,7 @@
 
 #include <sys/types.h>
 
-#include "base/shares.h"
+#include "base/limits/shares.h"
 #include "capture/record/contexts.h"
 #include "capture/record/interpreters.h"
 #include "capture/record/modules.h"
@@ -81,7 +81,7 @@ struct thread {
 /* For whoever looks at all processes of a machine all the time, and can't trust them. */
 struct processes_limits {
     unsigned process_mappings; /* of one process */
-    unsigned mappings;         /* of all, shared by their users (base/shares.h) */
+    unsigned mappings;         /* of all, shared by their users (base/limits/shares.h) */
     int64_t lookup_ns;         /* of CPU time for reading /proc in ten seconds, likewise */
 };
 

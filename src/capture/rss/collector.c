@@ -10,8 +10,8 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/limits/pace.h"
 #include "base/memory.h"
-#include "base/pace.h"
 #include "capture/rss/cgroup_memory.h"
 #include "capture/rss/holdings.h"
 

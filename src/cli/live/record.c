@@ -10,7 +10,7 @@
 #include "base/file.h"
 #include "base/log.h"
 #include "base/memory.h"
-#include "base/subprocess.h"
+#include "base/process/subprocess.h"
 #include "capture/bpf/kernel_names.h"
 #include "capture/heap/preload.h"
 #include "cli/cli.h"

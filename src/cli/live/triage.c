@@ -12,7 +12,7 @@
 
 #include "base/file.h"
 #include "base/memory.h"
-#include "base/subprocess.h"
+#include "base/process/subprocess.h"
 #include "base/text.h"
 #include "cli/cli.h"
 #include "cli/input.h"

@@ -13,8 +13,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "base/backoff.h"
 #include "base/clock.h"
+#include "base/limits/backoff.h"
 #include "base/log.h"
 #include "capture/abilities.h"
 #include "cli/cli.h"

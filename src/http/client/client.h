@@ -105,7 +105,8 @@ bool http_may_retry(int code, unsigned status);
 
 /* How long to wait before attempt `attempt` (1: after the first failure): a random time up to an
  * exponentially growing bound, at least half of it; what the server asked for when that is longer,
- * up to `longest_ms`, and up to a tenth more (base/backoff.h). `random` is any 64 random bits. */
+ * up to `longest_ms`, and up to a tenth more (base/limits/backoff.h). `random` is any 64 random
+ * bits. */
 unsigned http_retry_wait_ms(const struct http_retry *retry, unsigned attempt,
                             int64_t retry_after_ms, uint64_t random);
 

@@ -4,7 +4,7 @@
 #include <errno.h>
 #include <time.h>
 
-#include "base/backoff.h"
+#include "base/limits/backoff.h"
 #include "base/random.h"
 #include "base/text.h"
 #include "http/client/client.h"

@@ -6,8 +6,8 @@
  */
 #pragma once
 
-#include "base/budget.h"
 #include "base/error.h"
+#include "base/limits/budget.h"
 #include "base/memory.h"
 #include "http/server/request.h"
 

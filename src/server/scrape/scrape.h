@@ -10,7 +10,7 @@
  */
 #pragma once
 
-#include "base/budget.h"
+#include "base/limits/budget.h"
 #include "server/handler/handler.h"
 #include "server/ingest/ingest.h"
 #include "server/scrape/scrape_config.h"

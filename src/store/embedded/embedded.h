@@ -10,8 +10,8 @@
 #include <limits.h>
 #include <semaphore.h>
 
-#include "base/budget.h"
-#include "base/pace.h"
+#include "base/limits/budget.h"
+#include "base/limits/pace.h"
 #include "store/block/block.h"
 #include "store/embedded/helper.h"
 #include "store/file/file.h"

@@ -8,7 +8,7 @@
 
 #include "base/arena.h"
 #include "base/idtable.h"
-#include "base/shares.h"
+#include "base/limits/shares.h"
 #include "symbol/jit/code.h"
 #include "symbol/jit/files.h"
 #include "symbol/jit/jit.h"

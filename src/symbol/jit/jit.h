@@ -38,7 +38,7 @@ struct jit_stats {
 
 /* For whoever looks at all processes of a machine all the time, and can't trust them. */
 struct jit_limits {
-    uint64_t memory_bytes;  /* of all users together (base/shares.h) */
+    uint64_t memory_bytes;  /* of all users together (base/limits/shares.h) */
     uint64_t process_bytes; /* of one process */
     uint64_t read_bytes;    /* of files, in each jit_names_load_sampled() */
 };

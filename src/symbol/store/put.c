@@ -8,9 +8,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/budget.h"
 #include "base/file.h"
 #include "base/hex.h"
+#include "base/limits/budget.h"
 #include "base/memory.h"
 #include "elf/file.h"
 #include "symbol/index/build.h"

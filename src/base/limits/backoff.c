@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Exponential backoff: see backoff.h.
 
-#include "base/backoff.h"
+#include "base/limits/backoff.h"
 
 #include "base/memory.h"
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // An account of memory: see budget.h.
 
-#include "base/budget.h"
+#include "base/limits/budget.h"
 
 #include <errno.h>
 #include <time.h>

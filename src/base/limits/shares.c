@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A limited amount, shared fairly: see shares.h.
 
-#include "base/shares.h"
+#include "base/limits/shares.h"
 
 #include <stdlib.h>
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // CPU time that is saved up and paid back: see pace.h.
 
-#include "base/pace.h"
+#include "base/limits/pace.h"
 
 #include "base/memory.h"
 

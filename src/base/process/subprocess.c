@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Running other programs with posix_spawn and poll: see subprocess.h.
 
-#include "base/subprocess.h"
+#include "base/process/subprocess.h"
 
 #include <fcntl.h>
 #include <poll.h>
