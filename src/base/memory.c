@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <time.h>
 #include <unistd.h>
 
 _Thread_local struct memory_meter *memory_meter;
@@ -93,6 +94,18 @@ static void *checked(void *pointer, size_t size_bytes)
     return pointer;
 }
 
+/* A shortage of the reserve's size is mostly short: other threads give back what they hold. Small
+ * allocations, of which there are many, don't wait. */
+#define WAITS 10 /* of 1, 2, 4, ... ms */
+
+static bool wait_for_memory(unsigned waits, size_t size_bytes)
+{
+    if (size_bytes < MEMORY_NOTED_BYTES || waits == WAITS)
+        return false;
+    nanosleep(&(struct timespec){.tv_nsec = 1000000l << waits}, NULL);
+    return true;
+}
+
 void memory_shortage(void)
 {
     handle_shortage(MEMORY_NOTED_BYTES);
@@ -117,7 +130,10 @@ void *memory_try_alloc(size_t size_bytes)
 
 void *memory_alloc(size_t size_bytes)
 {
-    return checked(memory_try_alloc(size_bytes), size_bytes);
+    void *pointer = memory_try_alloc(size_bytes);
+    for (unsigned i = 0; unlikely(!pointer) && wait_for_memory(i, size_bytes); i++)
+        pointer = malloc(size_bytes);
+    return checked(pointer, size_bytes);
 }
 
 void *memory_try_zalloc(size_t count, size_t size_bytes)
@@ -135,7 +151,10 @@ void *memory_try_zalloc(size_t count, size_t size_bytes)
 
 void *memory_zalloc(size_t count, size_t size_bytes)
 {
-    return checked(memory_try_zalloc(count, size_bytes), count * size_bytes);
+    void *pointer = memory_try_zalloc(count, size_bytes);
+    for (unsigned i = 0; unlikely(!pointer) && wait_for_memory(i, count * size_bytes); i++)
+        pointer = calloc(count, size_bytes);
+    return checked(pointer, count * size_bytes);
 }
 
 void *memory_zalloc_scattered(size_t count, size_t size_bytes)
@@ -166,7 +185,10 @@ void *memory_try_resize(void *pointer, size_t count, size_t size_bytes)
 
 void *memory_resize(void *pointer, size_t count, size_t size_bytes)
 {
-    return checked(memory_try_resize(pointer, count, size_bytes), count * size_bytes);
+    void *resized = memory_try_resize(pointer, count, size_bytes);
+    for (unsigned i = 0; unlikely(!resized) && wait_for_memory(i, count * size_bytes); i++)
+        resized = reallocarray(pointer, count, size_bytes);
+    return checked(resized, count * size_bytes);
 }
 
 char *memory_strdup(const char *text)

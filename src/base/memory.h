@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Allocation and ownership. Linux overcommits, so malloc seldom fails before the kernel ends the
- * process; where it does, these end it with a sentence. What protects a server from hostile input
+ * process; where it does, these end it with a sentence, after they have waited a second for a large
+ * one. What protects a server from hostile input
  * is the limit on each queue, map and request, not a check of every malloc.
  */
 #pragma once

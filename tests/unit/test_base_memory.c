@@ -1,6 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Allocation, growing arrays, arenas and buffers.
 
+#include <pthread.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
 #include "base/arena.h"
 #include "base/memory.h"
 #include "unit.h"
@@ -141,10 +146,54 @@ static void buffer_prints_long_text(void **state)
     assert_memory_equal(buffer.data + 199997, "999", 3);
 }
 
+#ifndef __SANITIZE_ADDRESS__
+
+static void *lift_limit(void *argument)
+{
+    while (!memory_shortages())
+        usleep(1000);
+    usleep(20000);
+    setrlimit(RLIMIT_AS, argument);
+    return NULL;
+}
+
+static void large_allocations_wait_for_others(void **state)
+{
+    (void)state;
+    enum { ROOM = 32 << 20, LARGE = 256 << 20 };
+    pid_t child = fork();
+    if (!child) {
+        struct rlimit before, low;
+        pthread_t thread;
+        getrlimit(RLIMIT_AS, &before);
+        if (pthread_create(&thread, NULL, lift_limit, &before))
+            _exit(2);
+        size_t pages = 0;
+        FILE *file = fopen("/proc/self/statm", "re");
+        if (!file || fscanf(file, "%zu", &pages) != 1)
+            _exit(2);
+        fclose(file);
+        low = before;
+        low.rlim_cur = pages * (size_t)sysconf(_SC_PAGESIZE) + ROOM;
+        setrlimit(RLIMIT_AS, &low);
+        free(memory_alloc(LARGE));
+        pthread_join(thread, NULL);
+        _exit(memory_shortages() ? 0 : 3);
+    }
+    int status = -1;
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_int_equal(status, 0);
+}
+
+#endif
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(allocates_nothing_as_something),
+#ifndef __SANITIZE_ADDRESS__
+        cmocka_unit_test(large_allocations_wait_for_others),
+#endif
         cmocka_unit_test(zeroes_and_copies),
         cmocka_unit_test(hands_pointers_over),
         cmocka_unit_test(grows_arrays_keeping_content),
