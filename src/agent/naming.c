@@ -86,9 +86,8 @@ static size_t generation_bytes(const struct generation *generation)
            generation->text_capacity * sizeof(*generation->texts);
 }
 
-static void renew_jit(struct namer *namer)
+static void start_jit(struct namer *namer)
 {
-    jit_names_free(namer->jit);
     namer->jit = jit_names_new();
     jit_names_limit(namer->jit, &(struct jit_limits){.memory_bytes = JIT_BYTES,
                                                      .process_bytes = JIT_PROCESS_BYTES,
@@ -113,7 +112,7 @@ struct namer *namer_new(void)
     struct namer *namer = memory_zalloc(1, sizeof(*namer));
     pthread_mutex_init(&namer->lock, NULL);
     namer->kernel = kernel_names_new();
-    renew_jit(namer);
+    start_jit(namer);
     renew_tables(namer);
     return namer;
 }
@@ -409,7 +408,7 @@ void namer_forget(struct namer *namer)
 {
     generation_release(&namer->young);
     generation_release(&namer->old);
-    renew_jit(namer);
+    jit_names_forget(namer->jit);
     renew_tables(namer);
     malloc_trim(0);
 }

@@ -221,6 +221,11 @@ static void the_hostile_lose_their_own_names(void **state)
     assert_int_equal(jit_names_excess(names, excess, 4), 3);
     for (int i = 0; i < 3; i++)
         assert_in_range(excess[i].user, HOSTILE_USER, HOSTILE_USER + 2);
+    /* Memory that is given back doesn't take along who was hostile. */
+    jit_names_forget(names);
+    assert_int_equal(jit_names_stats(names).bytes, 0);
+    assert_string_equal(name_of(names, victim, 0x10000 + 1234 * CODE_BYTES), "");
+    assert_int_equal(jit_names_excess(names, excess, 4), 3);
     /* In time even a large file is read to its end; memory stays within the limit. */
     for (int round = 0; round < 60; round++) {
         jit_names_load_sampled(names, &profile);

@@ -73,6 +73,8 @@ void jit_names_limit(struct jit_names *names, const struct jit_limits *limits);
  * that are not in the profile are forgotten after some calls.
  */
 void jit_names_load_sampled(struct jit_names *names, const struct profile *profile);
+/* Gives all memory back. Limits stay, and which users lost names. */
+void jit_names_forget(struct jit_names *names);
 /* Users who lost names in the last calls, those with the most first. Returns how many. */
 size_t jit_names_excess(const struct jit_names *names, struct jit_excess *ret_list, size_t room);
 

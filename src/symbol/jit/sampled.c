@@ -347,6 +347,17 @@ void jit_names_load_sampled(struct jit_names *names, const struct profile *profi
         read_granted(names, &list[i]);
 }
 
+void jit_names_forget(struct jit_names *names)
+{
+    for (size_t i = 0; i < names->count; i++)
+        jit_process_free(names->list[i]);
+    names->count = 0;
+    names->descriptors = 0;
+    names->stats.bytes = 0;
+    id_table_clear(&names->index);
+    shares_clear(&names->shares);
+}
+
 size_t jit_names_excess(const struct jit_names *names, struct jit_excess *ret_list, size_t room)
 {
     size_t count = 0;
