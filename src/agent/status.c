@@ -193,6 +193,7 @@ static struct status read_status(struct agent *agent)
         .off = atomic_load(&agent->off),
         .shortcoming = agent->shortcoming[0] ? agent->shortcoming : NULL,
     };
+    status.agent.cost.cpu_ns = clock_ns(CLOCK_PROCESS_CPUTIME_ID);
     status.jit_count = namer_excess(agent->namer, status.jit, NAMER_EXCESS_MAX);
     return status;
 }
