@@ -203,6 +203,8 @@ static int end_window(struct agent *agent, struct error *error)
     window_close(window, agent->capture, duration_ns, agent->settings->symbolize == SYMBOLIZE_HOST);
     targets_tidy(&agent->targets, monotonic_ns());
     pthread_mutex_lock(&agent->lock);
+    agent->service_count =
+        targets_services(&agent->targets, &agent->services, &agent->service_capacity);
     levels_take(&agent->levels, &window->profile, monotonic_ns());
     pthread_mutex_unlock(&agent->lock);
     if (agent_symbols_look(agent->symbols, agent->capture, &window->profile))
@@ -467,6 +469,7 @@ void agent_stop(struct agent *agent, unsigned grace_ms)
     if (agent->measuring >= 0)
         close(agent->measuring);
     levels_release(&agent->levels);
+    free(agent->services);
     pthread_mutex_destroy(&agent->lock);
     pthread_cond_destroy(&agent->changed);
     free(agent);

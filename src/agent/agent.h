@@ -116,6 +116,8 @@ struct agent {
     char encoding[WINDOW_SUFFIX_BYTES]; /* of the window at hand; "": none, or the continuous */
     struct agent_stats stats;
     struct levels levels;
+    struct target_service *services; /* processes that were sampled in the last window */
+    size_t service_count, service_capacity;
 };
 
 /* Reads the settings again, for SIGHUP; says on stderr what is wrong with them, and returns 0 or a

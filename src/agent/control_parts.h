@@ -88,6 +88,14 @@ int control_take_orders(struct agent_control *control, const char *text, size_t 
 
 /* ---- control_recording.c; for the link's thread ---- */
 
+#define RECORDING_PIDS_MAX 1024
+
+/* Up to RECORDING_PIDS_MAX processes of the job's service. A process is looked for several times:
+ * one that has just started another program has no environment for a moment, and a service can
+ * consist of short-lived processes. Fails with -ESRCH. */
+int recording_find_pids(struct recording_job *job, pid_t *pids, size_t *ret_count,
+                        struct error *error);
+
 const char *job_state_name(enum job_state state);
 void jobs_apply(struct agent_control *control, const struct recording_order *orders, size_t count);
 void jobs_stop(struct agent_control *control);

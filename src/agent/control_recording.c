@@ -3,6 +3,7 @@
 // the way of all others, with two more labels.
 
 #include <dirent.h>
+#include <errno.h>
 #include <inttypes.h>
 #include <signal.h>
 #include <stdio.h>
@@ -16,12 +17,13 @@
 #include "base/memory.h"
 #include "base/text.h"
 
-#define PIDS_MAX_RECORDING 1024
 #define STACKS_BYTES (8u << 20)
 #define READ_MS 100
 #define UPLOAD_LOOK_MS 200
 #define UPLOAD_WAIT_NS (600 * 1000000000ll)
 #define LABELS_MAX 256
+#define FIND_NS (5 * 1000000000ll)
+#define FIND_LOOK_MS 100
 
 static const char *const names[] = {
     [JOB_NONE] = "",     [JOB_RUNNING] = "running", [JOB_UPLOADING] = "uploading",
@@ -71,20 +73,75 @@ static bool is_of_service(struct recording_job *job, uint32_t pid)
     return service && !strcmp(service, job->order.service);
 }
 
-static size_t find_pids(struct recording_job *job, pid_t *pids)
+static bool is_running(const struct recording_job *job, uint32_t pid)
 {
+    char path[64];
+    snprintf(path, sizeof(path), "%s/%" PRIu32 "/exe", job->targets.proc, pid);
+    return access(path, F_OK) == 0;
+}
+
+/* Processes that the continuous profile has under this service. It knows more than /proc says: what
+ * they publish about themselves, their builds and runtimes. */
+static size_t find_sampled(struct recording_job *job, pid_t *pids)
+{
+    struct agent *agent = job->control->agent;
+    uint64_t hash = target_service_hash(job->order.service);
     size_t count = 0;
-    DIR *proc = opendir("/proc");
+    pthread_mutex_lock(&agent->lock);
+    for (size_t i = 0; i < agent->service_count && count < RECORDING_PIDS_MAX; i++)
+        if (agent->services[i].hash == hash && is_running(job, agent->services[i].pid))
+            pids[count++] = (pid_t)agent->services[i].pid;
+    pthread_mutex_unlock(&agent->lock);
+    return count;
+}
+
+static bool has_pid(const pid_t *pids, size_t count, pid_t pid)
+{
+    for (size_t i = 0; i < count; i++)
+        if (pids[i] == pid)
+            return true;
+    return false;
+}
+
+static int find_once(struct recording_job *job, pid_t *pids, size_t *ret_count, struct error *error)
+{
+    size_t sampled = find_sampled(job, pids), count = sampled;
+    DIR *proc = opendir(job->targets.proc);
     struct dirent *entry;
-    while (proc && (entry = readdir(proc)) && count < PIDS_MAX_RECORDING) {
+    if (!proc)
+        return error_set_errno(error, errno, "Failed to list the processes");
+    while (count < RECORDING_PIDS_MAX && (entry = readdir(proc))) {
         uint64_t pid;
         if (text_to_u64(entry->d_name, strlen(entry->d_name), &pid) && pid < INT32_MAX &&
-            is_of_service(job, (uint32_t)pid))
+            !has_pid(pids, sampled, (pid_t)pid) && is_of_service(job, (uint32_t)pid))
             pids[count++] = (pid_t)pid;
     }
-    if (proc)
-        closedir(proc);
-    return count;
+    closedir(proc);
+    *ret_count = count;
+    return 0;
+}
+
+static bool is_to_end(struct recording_job *job)
+{
+    struct agent *agent = job->control->agent;
+    return atomic_load(&job->stop) || atomic_load(&agent->off) || atomic_load(&agent->stopping);
+}
+
+int recording_find_pids(struct recording_job *job, pid_t *pids, size_t *ret_count,
+                        struct error *error)
+{
+    int64_t until_ns = monotonic_ns() + FIND_NS;
+    size_t count = 0;
+    int r;
+    while (!(r = find_once(job, pids, &count, error)) && !count && monotonic_ns() < until_ns &&
+           !is_to_end(job))
+        usleep(FIND_LOOK_MS * 1000);
+    if (!r && !count)
+        r = error_set(error, -ESRCH, "No process of the service %.100s is running here.",
+                      job->order.service);
+    if (!r)
+        *ret_count = count;
+    return r;
 }
 
 /* As the continuous profile labels it; what its processes start may be another service. */
@@ -116,9 +173,13 @@ static int open_capture(struct recording_job *job, struct capture **ret_capture,
                         struct error *error)
 {
     const struct agent_settings *settings = job->control->agent->settings;
-    _cleanup_free_ pid_t *pids = memory_zalloc(PIDS_MAX_RECORDING, sizeof(*pids));
+    _cleanup_free_ pid_t *pids = memory_zalloc(RECORDING_PIDS_MAX, sizeof(*pids));
+    size_t count;
+    int r = recording_find_pids(job, pids, &count, error);
+    if (r < 0)
+        return r;
     struct capture_options options = {.pids = pids,
-                                      .pid_count = find_pids(job, pids),
+                                      .pid_count = count,
                                       .frequency_hz = (unsigned)job->order.rate_hz,
                                       .kernel = settings->kernel_frames,
                                       .user = true,
@@ -128,19 +189,10 @@ static int open_capture(struct recording_job *job, struct capture **ret_capture,
                                       .label = label,
                                       .label_context = job,
                                       .thread_labels = true};
-    if (!options.pid_count)
-        return error_set(error, -ESRCH, "No process of the service %.100s is running here.",
-                         job->order.service);
     return capture_new(&options, ret_capture, error);
 }
 
 /* ---- a recording ---- */
-
-static bool is_to_end(struct recording_job *job)
-{
-    struct agent *agent = job->control->agent;
-    return atomic_load(&job->stop) || atomic_load(&agent->off) || atomic_load(&agent->stopping);
-}
 
 /* At most ten seconds, as windows are. Returns 1 when all has ended. */
 static int capture_window(struct recording_job *job, struct capture *capture, int64_t end_ns,

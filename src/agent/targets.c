@@ -5,6 +5,8 @@
 
 #include <stdio.h>
 #include <string.h>
+#define XXH_INLINE_ALL
+#include <xxhash.h>
 
 #include "base/clock.h"
 #include "base/memory.h"
@@ -234,6 +236,7 @@ static void look_at(struct targets *targets, const struct capture_process *proce
     memcpy(target->user, facts.user, sizeof(target->user));
     target->identity = facts.identity;
     target->looked_ns = now_ns;
+    target->pid = process->pid;
     /* The list of pods may not have a new one yet. */
     const char *pod = labels_get(&labels, "pod");
     if (targets->pods && pod && !strcmp(pod, facts.identity.pod_uid))
@@ -286,6 +289,27 @@ uint32_t targets_label(void *context, const struct capture_process *process,
         list[count++] = (struct profile_label){.key = profile_cstring(profile, name),
                                                .text = profile_cstring(profile, value)};
     return profile_label_set(profile, list, count);
+}
+
+uint64_t target_service_hash(const char *name)
+{
+    return XXH3_64bits(name, strlen(name));
+}
+
+size_t targets_services(const struct targets *targets, struct target_service **list,
+                        size_t *capacity)
+{
+    size_t count = 0;
+    array_reserve(*list, *capacity, targets->count);
+    for (size_t i = 0; i < targets->count; i++) {
+        const struct target *target = &targets->list[i];
+        const char *name, *value, *at = target->unwanted ? "" : target->labels;
+        while ((at = next_packed(at, &name, &value)))
+            if (!strcmp(name, LABEL_SERVICE_NAME))
+                (*list)[count++] =
+                    (struct target_service){.pid = target->pid, .hash = target_service_hash(value)};
+    }
+    return count;
 }
 
 void targets_tidy(struct targets *targets, int64_t now_ns)

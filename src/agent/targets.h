@@ -19,6 +19,7 @@
  * identity. */
 struct target {
     uint64_t number; /* of the capture's process */
+    uint32_t pid;
     bool unwanted;
     char *labels;      /* name, NUL, value, NUL, ..., and an empty name */
     char *environment; /* likewise */
@@ -57,6 +58,18 @@ uint32_t targets_label(void *targets, const struct capture_process *process,
 /* The labels of a process by what is known of it; false: it is not wanted. */
 bool targets_describe(struct targets *targets, const struct process_facts *facts,
                       const char *build_id, struct labels *labels);
+
+/* A process and its service, for other threads. */
+struct target_service {
+    uint32_t pid;
+    uint64_t hash; /* target_service_hash() of its name */
+};
+
+uint64_t target_service_hash(const char *name);
+
+/* Replaces a list by the processes that are sampled now. Their number; the capacity grows. */
+size_t targets_services(const struct targets *targets, struct target_service **list,
+                        size_t *capacity);
 
 /* Forgets those that no samples come of any more: to be called once per window. */
 void targets_tidy(struct targets *targets, int64_t now_ns);

@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -257,6 +258,87 @@ static void orders_that_are_none(void **state)
     agent_control_free(control);
 }
 
+static void write_proc(const char *pid, const char *name, const char *content, size_t length)
+{
+    char path[128];
+    snprintf(path, sizeof(path), "%s/%s/%s", folder, pid, name);
+    assert_int_equal(file_write_atomic(path, content, length, NULL), 0);
+}
+
+static void make_proc(const char *pid)
+{
+    char path[128];
+    snprintf(path, sizeof(path), "%s/%s", folder, pid);
+    assert_int_equal(mkdir(path, 0700), 0);
+    snprintf(path, sizeof(path), "%s/%s/exe", folder, pid);
+    assert_int_equal(symlink("/proc/self/exe", path), 0);
+    write_proc(pid, "cgroup", "0::/\n", 5);
+}
+
+static void remove_proc(const char *pid)
+{
+    static const char *const names[] = {"exe", "cgroup", "environ", ""};
+    for (size_t i = 0; i < ARRAY_LENGTH(names); i++) {
+        char path[128];
+        snprintf(path, sizeof(path), "%s/%s/%s", folder, pid, names[i]);
+        remove(path);
+    }
+}
+
+static void *publish(void *argument)
+{
+    static const char environment[] = "OTEL_SERVICE_NAME=shop";
+    usleep(250000);
+    write_proc(argument, "environ", environment, sizeof(environment));
+    return NULL;
+}
+
+/* The environment of a process that starts another program is empty for a moment. */
+static void processes_are_found(void **state)
+{
+    (void)state;
+    pthread_t thread;
+    pid_t pids[RECORDING_PIDS_MAX];
+    size_t count = 0;
+    struct error error = {0};
+    struct label_policy_options limits = label_policy_defaults();
+    struct agent_control *control = open_control();
+    struct recording_job job = {.control = control, .order = {.service = "shop"}};
+    settings.label_rules.policy = label_policy_new(&limits);
+    settings.label_rules.redactor = redactor_new();
+    targets_init(&job.targets, &settings);
+    job.targets.proc = folder;
+    make_proc("4242");
+    assert_int_equal(pthread_create(&thread, NULL, publish, (void *)"4242"), 0);
+    assert_int_equal(recording_find_pids(&job, pids, &count, &error), 0);
+    assert_int_equal(count, 1);
+    assert_int_equal(pids[0], 4242);
+    pthread_join(thread, NULL);
+    /* What a process publishes about itself is known to the continuous profile alone. */
+    make_proc("77");
+    struct target_service known[] = {{.pid = 77, .hash = target_service_hash("published")},
+                                     {.pid = 78, .hash = target_service_hash("published")}};
+    agent.services = known;
+    agent.service_count = ARRAY_LENGTH(known);
+    snprintf(job.order.service, sizeof(job.order.service), "published");
+    assert_int_equal(recording_find_pids(&job, pids, &count, &error), 0);
+    assert_int_equal(count, 1); /* the other one has ended */
+    assert_int_equal(pids[0], 77);
+    agent.services = NULL;
+    agent.service_count = 0;
+    atomic_store(&job.stop, true);
+    assert_int_equal(recording_find_pids(&job, pids, &count, &error), -ESRCH);
+    assert_non_null(strstr(error.text, "published"));
+    targets_release(&job.targets);
+    label_policy_free(settings.label_rules.policy);
+    redactor_free(settings.label_rules.redactor);
+    settings.label_rules.policy = NULL;
+    settings.label_rules.redactor = NULL;
+    remove_proc("77");
+    remove_proc("4242");
+    agent_control_free(control);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -267,6 +349,7 @@ int main(void)
         cmocka_unit_test(hanging_up_is_noticed_once),
         cmocka_unit_test(limits_hold),
         cmocka_unit_test(orders_that_are_none),
+        cmocka_unit_test(processes_are_found),
     };
     return cmocka_run_group_tests(tests, prepare, tidy);
 }
