@@ -22,6 +22,7 @@
 #define UPLOAD_LOOK_MS 200
 #define UPLOAD_WAIT_NS (600 * 1000000000ll)
 #define LABELS_MAX 256
+#define LEARNING_SHARE 1.0 /* of one CPU, for unwind rows of large files */
 #define FIND_NS (5 * 1000000000ll)
 #define FIND_LOOK_MS 100
 
@@ -186,6 +187,7 @@ static int open_capture(struct recording_job *job, struct capture **ret_capture,
                                       .unwind_pool_bytes = settings->unwind_pool_bytes,
                                       .interpreter_frames = settings->interpreter_frames,
                                       .stacks_bytes = STACKS_BYTES,
+                                      .learning_share = LEARNING_SHARE,
                                       .label = label,
                                       .label_context = job,
                                       .thread_labels = true};

@@ -4,12 +4,15 @@
 #include "base/memory.h"
 
 #include <fcntl.h>
+#include <malloc.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <time.h>
 #include <unistd.h>
+
+#include "base/allowance.h"
 
 _Thread_local struct memory_meter *memory_meter;
 
@@ -78,6 +81,47 @@ static void handle_shortage(size_t size_bytes)
         munmap(map, reserve_bytes);
 }
 
+/* ---- the allowance ---- */
+
+static _Thread_local struct {
+    bool limited, refused;
+    size_t left_bytes;
+} allowance;
+
+void memory_allow(size_t bytes)
+{
+    allowance.limited = true;
+    allowance.refused = false;
+    allowance.left_bytes = bytes;
+}
+
+bool memory_allow_end(void)
+{
+    allowance.limited = false;
+    return allowance.refused;
+}
+
+/* `before` is what the block has already. */
+static bool is_allowed(void *before, size_t count, size_t size_bytes)
+{
+    size_t bytes, old;
+    if (likely(!allowance.limited))
+        return true;
+    if (__builtin_mul_overflow(count, size_bytes, &bytes))
+        return false; /* the allocation fails, too */
+    if (bytes < MEMORY_NOTED_BYTES)
+        return true;
+    old = malloc_usable_size(before);
+    bytes -= MIN(bytes, old);
+    if (bytes > allowance.left_bytes) {
+        allowance.refused = true;
+        atomic_fetch_add(&refusals, 1);
+        return false;
+    }
+    allowance.left_bytes -= bytes;
+    return true;
+}
+
 static void *counted(void *pointer)
 {
     if (unlikely(!pointer))
@@ -116,7 +160,7 @@ void memory_require(const void *made)
     checked((void *)made, MEMORY_NOTED_BYTES);
 }
 
-void *memory_try_alloc(size_t size_bytes)
+static void *try_alloc(size_t size_bytes)
 {
     note_large(size_bytes);
     size_bytes = size_bytes ? size_bytes : 1;
@@ -128,15 +172,20 @@ void *memory_try_alloc(size_t size_bytes)
     return pointer;
 }
 
+void *memory_try_alloc(size_t size_bytes)
+{
+    return is_allowed(NULL, 1, size_bytes) ? try_alloc(size_bytes) : NULL;
+}
+
 void *memory_alloc(size_t size_bytes)
 {
-    void *pointer = memory_try_alloc(size_bytes);
+    void *pointer = try_alloc(size_bytes);
     for (unsigned i = 0; unlikely(!pointer) && wait_for_memory(i, size_bytes); i++)
         pointer = malloc(size_bytes);
     return checked(pointer, size_bytes);
 }
 
-void *memory_try_zalloc(size_t count, size_t size_bytes)
+static void *try_zalloc(size_t count, size_t size_bytes)
 {
     if (!count || !size_bytes)
         count = size_bytes = 1;
@@ -149,9 +198,14 @@ void *memory_try_zalloc(size_t count, size_t size_bytes)
     return pointer;
 }
 
+void *memory_try_zalloc(size_t count, size_t size_bytes)
+{
+    return is_allowed(NULL, count, size_bytes) ? try_zalloc(count, size_bytes) : NULL;
+}
+
 void *memory_zalloc(size_t count, size_t size_bytes)
 {
-    void *pointer = memory_try_zalloc(count, size_bytes);
+    void *pointer = try_zalloc(count, size_bytes);
     for (unsigned i = 0; unlikely(!pointer) && wait_for_memory(i, count * size_bytes); i++)
         pointer = calloc(count, size_bytes);
     return checked(pointer, count * size_bytes);
@@ -171,7 +225,7 @@ void *memory_zalloc_scattered(size_t count, size_t size_bytes)
     return memory;
 }
 
-void *memory_try_resize(void *pointer, size_t count, size_t size_bytes)
+static void *try_resize(void *pointer, size_t count, size_t size_bytes)
 {
     if (!count || !size_bytes)
         count = size_bytes = 1;
@@ -183,9 +237,14 @@ void *memory_try_resize(void *pointer, size_t count, size_t size_bytes)
     return resized;
 }
 
+void *memory_try_resize(void *pointer, size_t count, size_t size_bytes)
+{
+    return is_allowed(pointer, count, size_bytes) ? try_resize(pointer, count, size_bytes) : NULL;
+}
+
 void *memory_resize(void *pointer, size_t count, size_t size_bytes)
 {
-    void *resized = memory_try_resize(pointer, count, size_bytes);
+    void *resized = try_resize(pointer, count, size_bytes);
     for (unsigned i = 0; unlikely(!resized) && wait_for_memory(i, count * size_bytes); i++)
         resized = reallocarray(pointer, count, size_bytes);
     return checked(resized, count * size_bytes);

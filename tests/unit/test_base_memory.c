@@ -6,6 +6,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/allowance.h"
 #include "base/arena.h"
 #include "base/memory.h"
 #include "unit.h"
@@ -33,6 +34,37 @@ static void zeroes_and_copies(void **state)
     _cleanup_free_ char *part = memory_strndup("tree", 2);
     assert_string_equal(whole, "tree");
     assert_string_equal(part, "tr");
+}
+
+static void input_has_an_allowance(void **state)
+{
+    (void)state;
+    enum { KIB = 1024, MIB = 1024 * KIB };
+    memory_allow(MIB);
+    void *first = memory_try_alloc(512 * KIB);
+    assert_non_null(first);
+    /* What a block has already doesn't count again; small blocks and those of the program don't. */
+    for (size_t kib = 600; kib <= 1000; kib += 100) {
+        void *grown = memory_try_resize(first, kib, KIB);
+        assert_non_null(grown);
+        first = grown;
+    }
+    assert_null(memory_try_zalloc(100, KIB));
+    assert_null(memory_try_resize(first, 2, MIB));
+    void *small = memory_try_alloc(32 * KIB), *own = memory_alloc(2 * MIB);
+    assert_non_null(small);
+    size_t capacity = 0;
+    assert_null(memory_try_grow(NULL, &capacity, MIB, 1));
+    assert_int_equal(capacity, 0);
+    assert_true(memory_allow_end());
+    void *after = memory_try_alloc(2 * MIB);
+    assert_non_null(after);
+    memory_allow(MIB);
+    assert_false(memory_allow_end());
+    free(first);
+    free(small);
+    free(own);
+    free(after);
 }
 
 static void hands_pointers_over(void **state)
@@ -196,6 +228,7 @@ int main(void)
 #endif
         cmocka_unit_test(zeroes_and_copies),
         cmocka_unit_test(hands_pointers_over),
+        cmocka_unit_test(input_has_an_allowance),
         cmocka_unit_test(grows_arrays_keeping_content),
         cmocka_unit_test(arena_aligns_and_packs),
         cmocka_unit_test(arena_keeps_pointers_across_blocks),

@@ -9,6 +9,7 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include "base/allowance.h"
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/memory.h"
@@ -17,6 +18,9 @@
 
 #define LARGE_BYTES (4u << 20) /* of code, which takes up to 35 ms a MiB */
 #define POSTPONE_MAX_NS 30000000000ll
+/* Of memory while a file is read, which may be anybody's: the tables of Go programs have up to 60
+ * MiB, most of them less than 20. */
+#define FILE_BYTES (40u << 20)
 #define LOOK_AGAIN_NS                                                                              \
     1000000000 /* at a file that may have changed, or that could not be opened                     \
                 */
@@ -186,16 +190,25 @@ enum runtime_frame module_frame_kind(const struct module *module, uint64_t offse
     return evaluates ? RUNTIME_FRAME_EVALUATE : module->frame_kind;
 }
 
+/* Who watches the CPU time that files take has a limit for memory, too. */
+static void limit_memory(const struct modules *modules)
+{
+    if (modules->pace.share > 0)
+        memory_allow(FILE_BYTES);
+}
+
 /* Reads what is to be known of a file; `fd` is taken over. */
 static void load(struct modules *modules, struct module *module, int fd, const struct stat *found)
 {
     struct error error = {0};
     struct elf_file file;
+    limit_memory(modules);
     int r = module->is_vdso ? vdso_open(&file, &error) : elf_open_fd(fd, &file, &error);
     if (!module->is_vdso)
         module->stamp = module_stamp_of(found);
     if (r < 0) {
         log_debug("%s: %s", module->path, error.text);
+        memory_allow_end();
         if (fd >= 0)
             close(fd);
         return;
@@ -204,6 +217,7 @@ static void load(struct modules *modules, struct module *module, int fd, const s
     find_interpreter(module, &file);
     find_thread_variable(module, &file);
     find_go_labels(module, &file);
+    memory_allow_end();
     keep_headers(&file, &module->headers);
     file.fd = -1; /* stays open, as the module's */
     elf_release(&file);
@@ -445,12 +459,14 @@ static int compile(struct modules *modules, struct module *module, struct unwind
     int r, fd = module->is_vdso ? -1 : module_file_open(modules, module);
     if (fd < 0 && !module->is_vdso)
         return fd;
+    limit_memory(modules);
     r = module->is_vdso ? vdso_open(&file, &error) : elf_open_fd(fd, &file, &error);
     if (r == 0) {
         r = unwind_rows_compile(&file, &modules->rules, ret_rows, &error);
         file.fd = -1; /* the module's */
         elf_release(&file);
     }
+    bool too_large = memory_allow_end();
     if (!r && memory_refusals() != refusals) {
         /* Parts of the file may have been left out. */
         unwind_rows_release(ret_rows);
@@ -459,7 +475,7 @@ static int compile(struct modules *modules, struct module *module, struct unwind
     }
     if (r < 0) {
         log_debug("%s: %s", module->path, error.text);
-        return r == -ENOMEM ? r : -EBADMSG;
+        return r == -ENOMEM && !too_large ? r : -EBADMSG;
     }
     modules->compiled++;
     return 0;
