@@ -6,6 +6,7 @@
 # shellcheck disable=SC2034 # common.bash has it
 ASSAY_SAMPLERS=bpf
 . "$ROOT/tests/capture/common.bash"
+. "$capture/servers.bash"
 need python3
 tried=0
 
@@ -19,33 +20,10 @@ PY
 }
 
 # PostgreSQL: four sessions wait for a row that a fifth has updated and not committed.
-programs=
-for folder in "$(pg_config --bindir 2>/dev/null || true)" /usr/lib/postgresql/*/bin; do
-    [ ! -x "$folder/initdb" ] || programs=$folder
-done
-if [ -n "$programs" ] && type psql setpriv >/dev/null 2>&1; then
+if have_postgres; then
     tried=1
-    as_user=()
-    if [ "$(id -u)" -eq 0 ]; then # it refuses to run as root
-        user=postgres
-        id "$user" >/dev/null 2>&1 || user=nobody
-        as_user=(setpriv --reuid="$user" --regid="$(id -g "$user")" --clear-groups)
-        chmod 711 "$PWD/.."
-        chmod 755 .
-    fi
-    mkdir data
-    [ "$(id -u)" -ne 0 ] || chown "$user" data
-    data=$PWD/data
-    "${as_user[@]}" "$programs/initdb" -D "$data/db" -A trust -U bench --no-sync >initdb.said 2>&1 || {
-        cat initdb.said
-        exit 1
-    }
-    "${as_user[@]}" "$programs/postgres" -D "$data/db" -k "$data" -c listen_addresses= -c fsync=off \
-        -c autovacuum=off >postgres.said 2>&1 &
-    server=$!
-    started+=("$server")
-    wait_until 30 "$programs/pg_isready" -h "$data" || { cat postgres.said && exit 1; }
-    ask() { psql -h "$data" -U bench postgres -qAt "$@"; }
+    start_postgres
+    ask() { psql "${postgres[@]}" -qAt "$@"; }
     ask -c 'create table account(id int, v int)' -c 'insert into account values (1, 0)'
     # It reads its next command from a pipe that nobody writes to.
     mkfifo commands
@@ -72,13 +50,9 @@ else
 fi
 
 # Redis: one command keeps its only thread.
-if type redis-server redis-cli >/dev/null 2>&1; then
+if have_redis; then
     tried=1
-    redis-server --port 0 --unixsocket "$PWD/redis.socket" --save '' --appendonly no \
-        --enable-debug-command yes >redis.said 2>&1 &
-    server=$!
-    started+=("$server")
-    wait_until 20 test -S redis.socket || { cat redis.said && exit 1; }
+    start_redis redis.socket --enable-debug-command yes
     redis-cli -s redis.socket debug sleep 60 >/dev/null 2>&1 &
     started+=("$!")
     sleeps() { grep -qs nanosleep "/proc/$server/wchan" "/proc/$server/stack"; }
@@ -90,10 +64,7 @@ if type redis-server redis-cli >/dev/null 2>&1; then
         'd["verdict"] == "sleeping" and d["ns"]["sleeping"] > 1.8e9 and any("sleep" in f for f in d["stack"])'
     kill -9 "$server"
     # A script that never ends: it computes, and all others wait.
-    redis-server --port 0 --unixsocket "$PWD/redis2.socket" --save '' --appendonly no >redis.said 2>&1 &
-    server=$!
-    started+=("$server")
-    wait_until 20 test -S redis2.socket || { cat redis.said && exit 1; }
+    start_redis redis2.socket
     redis-cli -s redis2.socket eval 'while true do end' 0 >/dev/null 2>&1 &
     started+=("$!")
     computes() { [ "$(awk '{ print $14 }' "/proc/$server/stat")" -gt 20 ]; }
@@ -146,41 +117,19 @@ fi
 # nginx shares its one CPU with a cgroup that has nearly all of it.
 unified=$(awk '$3 == "cgroup2" { print $2; exit }' /proc/mounts)
 group=$unified/assay-triage-$$
-if type nginx wrk >/dev/null 2>&1 && [ -n "$unified" ] && mkdir "$group" 2>/dev/null; then
+if have_nginx && type wrk >/dev/null 2>&1 && [ -n "$unified" ] && mkdir "$group" 2>/dev/null; then
     tried=1
-    port=$(free_port)
-    mkdir site temporary
-    seq 20000 >site/index.html
-    cat >nginx.conf <<END
-daemon off;
-worker_processes 1;
-pid $PWD/nginx.pid;
-error_log stderr;
-events { worker_connections 256; }
-http {
-    access_log off;
-    gzip on;
-    client_body_temp_path $PWD/temporary;
-    proxy_temp_path $PWD/temporary;
-    fastcgi_temp_path $PWD/temporary;
-    uwsgi_temp_path $PWD/temporary;
-    scgi_temp_path $PWD/temporary;
-    server { listen 127.0.0.1:$port; root $PWD/site; }
-}
-END
-    [ "$(id -u)" -ne 0 ] || sed -i '1i user root;' nginx.conf
-    taskset -c 0 nginx -p "$PWD" -e stderr -c "$PWD/nginx.conf" >nginx.said 2>&1 &
-    master=$!
-    started+=("$master")
-    wait_until 20 answers "$port" || { cat nginx.said && exit 1; }
+    around=(taskset -c 0)
+    start_nginx 20000
+    around=()
     # Each in a session of its own, among which the kernel may divide a CPU.
     for _ in 1 2 3 4 5 6; do
         (echo 0 >"$group/cgroup.procs"; exec setsid taskset -c 0 sh -c 'while :; do :; done') &
         started+=($!)
     done
-    wrk -t 1 -c 16 -d 60 -H 'Accept-Encoding: gzip' "http://127.0.0.1:$port/index.html" >/dev/null 2>&1 &
+    wrk -t 1 -c 16 -d 60 -H 'Accept-Encoding: gzip' "$address" >/dev/null 2>&1 &
     started+=("$!")
-    worker=$(pgrep -P "$master")
+    worker=$(pgrep -P "$server")
     "$ASSAY" triage -p "$worker" -d 4 --json >nginx.json
     for pid in "${started[@]}"; do end_process "$pid"; done
     started=()
