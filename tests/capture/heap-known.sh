@@ -8,6 +8,7 @@ need gcc python3
 gcc -O2 -g -pthread -o known "$ROOT/tests/heap/known.c"
 # So many samples that the interval would grow: it stays as it is.
 export ASSAY_HEAP_RATE=100000
+export VALUES=80 # ten sites in five cases, with four types, in two ways
 # By perf events means without BPF: by the library's ring.
 for ASSAY_SAMPLER in "${samplers[@]}"; do
     export ASSAY_SAMPLER

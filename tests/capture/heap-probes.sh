@@ -4,6 +4,7 @@ ASSAY_SAMPLERS=bpf . "$ROOT/tests/capture/common.bash"
 need gcc python3
 
 gcc -O2 -g -pthread -o known "$ROOT/tests/heap/known.c"
+export VALUES=24 # six sites with four types
 library=$(dirname "$ASSAY")/sdk/libassay_heap.so
 for case in sizes chains threads moments; do
     rm -f go && mkfifo go

@@ -5,6 +5,7 @@
 # Chance: sums of samples are compared with known amounts
 ASSAY_SAMPLERS=bpf . "$ROOT/tests/capture/common.bash"
 need gcc g++ python3
+export VALUES=8 # two sites with four types
 
 gcc -O2 -g -pthread -o known "$ROOT/tests/heap/known.c"
 ready() { is_recording "$recorder" || ! kill -0 "$recorder"; }

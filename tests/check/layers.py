@@ -141,7 +141,8 @@ USES = {
         "server/watch store"
     ),
     "server/watch": (
-        "base compare io label profile query server/admission server/compare server/handler store"
+        "base compare io label profile profile/names query server/admission server/compare "
+        "server/handler store"
     ),
     "server/cost": "base query server/api server/handler server/query server/rules",
     "server/explain": (
@@ -174,7 +175,7 @@ USES = {
     ),
     "cli/live": (
         "base base/process capture capture/bpf capture/heap capture/jvm capture/ptrace cli "
-        "cli/remote config elf io profile profile/triage symbol/jit symbol/naming"
+        "cli/remote config elf io profile profile/names profile/triage symbol/jit symbol/naming"
     ),
     "cli/remote": (
         "base cli compare elf http/client io profile symbol/index symbol/sources symbol/store"

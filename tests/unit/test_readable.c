@@ -4,6 +4,7 @@
 
 #include <string.h>
 
+#include "profile/names/allocator.h"
 #include "profile/names/readable.h"
 #include "profile/naming.h"
 #include "unit.h"
@@ -169,12 +170,30 @@ static void rows_add_up(void **state)
     }
 }
 
+static void of_allocators(void **state)
+{
+    (void)state;
+    static const char *const allocators[] = {"malloc",
+                                             "operator new(unsigned long)",
+                                             "std::string::_M_create",
+                                             "alloc::alloc::alloc",
+                                             "<alloc::vec::Vec<T> as core::clone::Clone>::clone",
+                                             "runtime.mallocgc",
+                                             "_PyObject_GC_New"};
+    static const char *const others[] = {"",         "mallocate",    "my_malloc", "allocate",
+                                         "main.run", "stdlib::open", "corepack"};
+    for (size_t i = 0; i < ARRAY_LENGTH(allocators); i++)
+        assert_true(name_is_allocator(allocators[i], strlen(allocators[i])));
+    for (size_t i = 0; i < ARRAY_LENGTH(others); i++)
+        assert_false(name_is_allocator(others[i], strlen(others[i])));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(of_the_jvm),         cmocka_unit_test(of_go_and_others),
         cmocka_unit_test(keeps_the_original), cmocka_unit_test(gives_the_original_back),
-        cmocka_unit_test(rows_add_up),
+        cmocka_unit_test(rows_add_up),        cmocka_unit_test(of_allocators),
     };
     return cmocka_run_group_tests_name("readable", tests, NULL, NULL);
 }

@@ -8,6 +8,7 @@
 #include "base/memory.h"
 #include "base/text.h"
 #include "cli/live/record.h"
+#include "profile/names/allocator.h"
 #include "profile/shared.h"
 #include "profile/units.h"
 
@@ -19,17 +20,6 @@ struct site {
     uint32_t function;
     int64_t bytes, objects;
 };
-
-/* Functions that only pass allocations on. */
-static bool is_allocator(const char *name)
-{
-    static const char *const prefixes[] = {
-        "operator new", "std::", "__gnu_cxx::", "malloc", "calloc", "realloc"};
-    for (size_t i = 0; i < ARRAY_LENGTH(prefixes); i++)
-        if (strncmp(name, prefixes[i], strlen(prefixes[i])) == 0)
-            return true;
-    return false;
-}
 
 static const char *function_name(const struct profile *profile, uint32_t function)
 {
@@ -43,7 +33,8 @@ static uint32_t site_of(const struct profile *profile, uint32_t node)
     uint32_t found = 0;
     for (uint32_t at = node; at; at = profile->nodes[at].parent) {
         uint32_t function = profile->frames[profile->nodes[at].frame].function;
-        if (!function || is_allocator(function_name(profile, function)))
+        const char *name = function_name(profile, function);
+        if (!function || name_is_allocator(name, strlen(name)))
             continue;
         if (!shared_code(profile, at))
             return function;

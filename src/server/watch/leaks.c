@@ -10,15 +10,16 @@
 
 #include "base/memory.h"
 #include "compare/table.h"
+#include "profile/names/allocator.h"
 
 #define HOUR_NS 3.6e12
-#define LARGE 0.001         /* of a process: only sites that held so much say whether it restarted */
-#define RESTART_SITES 0.6   /* so many of them fall together in a restart */
-#define RESTART_FALL 0.5    /* to less than so much of what they held */
+#define LARGE 0.001       /* of a process: only sites that held so much say whether it restarted */
+#define RESTART_SITES 0.6 /* so many of them fall together in a restart */
+#define RESTART_FALL 0.5  /* to less than so much of what they held */
 #define LEAST_SPAN_HOURS .5 /* that a process must have been seen */
 
 struct cells {
-    double *values; /* [site][process][step] */
+    double *values;  /* [site][process][step] */
     double *covered; /* [process][step] in seconds; 0: not seen */
     uint32_t *block; /* [process][step] */
     uint64_t first_step;
@@ -48,21 +49,7 @@ static double *covered_at(const struct cells *cells, size_t process, size_t step
 
 static bool is_allocator(const struct naming_entry *entry)
 {
-    static const char *const names[] = {"malloc", "calloc", "realloc", "reallocarray",
-                                        "aligned_alloc", "posix_memalign", "memalign", "valloc",
-                                        "pvalloc", "strdup", "strndup", "__libc_malloc",
-                                        "__libc_calloc", "__libc_realloc", "mmap", "mmap64"};
-    static const char *const prefixes[] = {"operator new", "std::", "__gnu_cxx::", "runtime.",
-                                           "_PyObject_", "PyObject_Malloc", "PyMem_", "_PyMem_",
-                                           "alloc::", "__rust_", "__rdl_", "g_malloc", "g_realloc"};
-    for (size_t i = 0; i < ARRAY_LENGTH(names); i++)
-        if (entry->length == strlen(names[i]) && !memcmp(entry->name, names[i], entry->length))
-            return true;
-    for (size_t i = 0; i < ARRAY_LENGTH(prefixes); i++)
-        if (entry->length >= strlen(prefixes[i]) &&
-            !memcmp(entry->name, prefixes[i], strlen(prefixes[i])))
-            return true;
-    return !strncmp(entry->binary, "libassay", 8);
+    return name_is_allocator(entry->name, entry->length) || !strncmp(entry->binary, "libassay", 8);
 }
 
 /* The entry that each node's samples belong to. */
