@@ -37,3 +37,14 @@ END
 done
 "$ASSAY" flame --tag state=STATE_SLEEPING "$FIXTURES/jfr/wall.jfr" -o one.html && grep -o '"names":\["STATE[^]]*\]' one.html
 "$ASSAY" flame "$in" -o none.html && grep -c '^"states"' none.html || true
+
+# A page has the whole tree of a large profile, so that it can add up any part of it.
+python3 -c '
+for stack in range(2200):
+    print(";".join([f"root{stack}"] + ["f", "g"] * 250), stack + 1)' >large.folded
+"$ASSAY" flame large.folded -o large.html
+python3 - <<'PY'
+import json, re
+data = json.loads(re.search(r'id="flame-data">(.*?)</script>', open("large.html").read(), re.S).group(1))
+print(len(data["nodes"]["up"]), data["cut"], data["dropped"])
+PY

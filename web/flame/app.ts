@@ -116,6 +116,14 @@ const HINTS: Record<View, string> = {
   time: 'Drag over a range to draw its graph, click a thread for its stack, or press ? for all keys.',
 };
 
+// Numbers of a pruned tree would be too small.
+const UNKNOWN = 'Not available: this call tree is too large for exact values of a part of it. Remove the time range and '
+  + 'other filters for those of all of it.';
+const UNKNOWN_TABLE = {
+  values: { self: new Float64Array(0), total: new Float64Array(0), baseSelf: null, baseTotal: null },
+  ranked: { rows: [], funcs: new Int32Array(0), count: 0, note: UNKNOWN },
+};
+
 const STEPS = ['zoom', 'view', 'func', 'picked', 'type', 'hidden', 'recursion', 'fold', 'only', 'during', 'span'] as const;
 const TRANSFORMS = ['hidden', 'recursion', 'fold', 'only', 'during', 'span'] as const;
 
@@ -394,7 +402,7 @@ class App implements FlameApp, Controls {
       : 'The profile has no values of this type.';
     // What stands around the view comes first: it decides how much room the view has.
     this.legend.show(profile, current.type, graph, scheme, current.colour, current.width,
-      model.vanished(current.type), this.hasGraph() ? this.statesNow() : null, current.during);
+      this.asked() || this.isUnknown() ? 0 : model.vanished(current.type), this.hasGraph() ? this.statesNow() : null, current.during);
     this.renderFound();
     this.chips.show(this.source, current);
     const path = current.zoom !== 0 && (this.hasGraph() || current.view === 'tree');
@@ -424,9 +432,15 @@ class App implements FlameApp, Controls {
     this.renderSandwich(graph, matched);
   }
 
-  // Who is asked for what the picture can't tell; null where it can.
+  // Who is asked for what the picture can't tell; null where it can, or where there is nobody to ask.
   private asked(): ExactViews | null {
-    return this.model.isPruned(this.current.type) && this.current.during === '' && this.current.span === '' ? this.exact : null;
+    return this.model.isPruned(this.current.type) && this.current.span === '' ? this.exact : null;
+  }
+
+  // Whether nobody can tell what of "(other)" is in a part of the profile.
+  private isUnknown(): boolean {
+    const { model, current, profile } = this;
+    return model.isPruned(current.type) && !this.asked() && !profile.table;
   }
 
   private seen(): Seen {
@@ -484,7 +498,7 @@ class App implements FlameApp, Controls {
 
   private tableShown(graph: Graph, matched: Uint8Array | null, picked: number): TableShown {
     const { profile, model, current } = this;
-    const values = this.asked()?.ranked(this.seen(), this.ranking())
+    const values = this.isUnknown() ? UNKNOWN_TABLE : this.asked()?.ranked(this.seen(), this.ranking())
       ?? { values: model.functionValues(current.type), ranked: null };
     return { profile, type: current.type, whole: graph.whole, matched, picked, ...values };
   }
@@ -496,6 +510,11 @@ class App implements FlameApp, Controls {
     if (!matches) {
       this.found.textContent = error;
       this.toolbar.showFound('', error !== '');
+      return;
+    }
+    if (this.isUnknown()) {
+      this.found.textContent = UNKNOWN;
+      this.toolbar.showFound('', false);
       return;
     }
     const { whole, values } = this.graphNow();

@@ -19,6 +19,8 @@ export interface Simpler {
   fold: readonly string[];
   only: string;
   recursion: boolean;
+  // Only what was measured in this state; '' for all.
+  during: string;
 }
 
 export interface TableRequest extends Ranking, Simpler {
@@ -183,7 +185,7 @@ function requestOf({ source, state }: Seen, ranking: Ranking): TableRequest {
 function simplerOf(source: Profile, state: State): Simpler {
   return {
     hide: state.hidden.map((f) => source.names[f]),
-    fold: state.fold, only: state.only, recursion: state.recursion,
+    fold: state.fold, only: state.only, recursion: state.recursion, during: state.during,
   };
 }
 

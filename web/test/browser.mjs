@@ -117,6 +117,17 @@ function timed(document) {
   } };
 }
 
+// The same with small frames folded away, and the values of all functions: about 2 s each.
+function pruned(document) {
+  const { strings, functions, nodes, types } = document;
+  const name = functions.name.slice();
+  name[nodes.function.at(-1)] = strings.length;
+  const column = name.map((_, f) => 2e9 + f);
+  const columns = types.map(() => column);
+  return { ...document, strings: [...strings, '(other)'], functions: { ...functions, name }, dropped: 9,
+    table: { self: columns, total: columns } };
+}
+
 const again = (browser, path, hash) => open(browser, path, {}, hash);
 
 async function checkPage(browser, path) {
@@ -631,6 +642,25 @@ async function checkOddities(browser, generator, template) {
     assert.equal(await without.page.getByRole('button', { name: 'Time', exact: true }).count(), 0);
     assert.equal((await without.state()).view, 'graph');
     await without.close();
+  });
+
+  await check('a part of a pruned tree has no numbers that would be too small', async () => {
+    const view = await open(browser, write('pruned.html', pruned(timed(base))), {}, '#view=both');
+    const row = view.page.locator('.table-row').first();
+    await until(async () => assert.match(await row.innerText(), /\b2\.00\s*s/, 'the exact table of the document'));
+    const unknown = view.page.getByText('this call tree is too large for exact values of a part of it');
+    assert.equal(await unknown.count(), 0);
+    for (const part of ['span=10000000-20000000', 'recursion=once']) {
+      const cut = await open(browser, join(scratch, 'pruned.html'), {}, `#view=both&${part}`);
+      assert.equal(await cut.page.locator('.table-row').count(), 0, part);
+      await cut.page.getByText('this call tree is too large for exact values of a part of it').waitFor();
+      await cut.page.locator('.search-input').fill('a');
+      await cut.settle();
+      assert.match(await cut.text('.found-line'), /^Not available/);
+      assert.deepEqual(cut.complaints, []);
+      await cut.close();
+    }
+    await view.close();
   });
 
   await check('a zoom in motion ends where it should', async () => {

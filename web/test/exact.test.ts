@@ -51,13 +51,13 @@ test('until the answer is there, nothing of the picture stands for it', async ()
     },
   })(changed);
   const func = picture.names.indexOf('f');
-  const state = { ...defaultState(picture), hidden: [picture.names.indexOf('main')], recursion: true };
+  const state = { ...defaultState(picture), hidden: [picture.names.indexOf('main')], recursion: true, during: 'RUNNING' };
   const seen = { source: picture, profile: picture, state, whole: 1000, wholeBase: 400 };
   const before = views.sandwich(seen, func);
   assert.equal(before.shown, null);
   assert.match(before.note, /Loading/);
   await change;
   assert.equal(views.sandwich(seen, func).shown?.sandwich.callees.values.total[0], 57);
-  assert.deepEqual(asked, [{ name: 'f', hide: ['main'], fold: [], only: '', recursion: true }]);
+  assert.deepEqual(asked, [{ name: 'f', hide: ['main'], fold: [], only: '', recursion: true, during: 'RUNNING' }]);
   views.end();
 });

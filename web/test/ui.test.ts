@@ -4,6 +4,7 @@
 
 import assert from 'node:assert/strict';
 import test from 'node:test';
+import { duringState } from '../ui/data/exact';
 import { isMemory, memoryLevels, memoryViews } from '../ui/data/memory';
 import { moreParams } from '../ui/data/more';
 import { narrow } from '../ui/data/narrow';
@@ -198,6 +199,14 @@ test('a part of the tree is asked for by its path, or with the whole when that i
   assert.deepEqual(moreParams(['f'], true), { max_nodes: '1048576', focus: ['f'] });
   assert.equal(moreParams(['x'.repeat(10_000)]).focus, undefined);
   assert.equal(moreParams(Array.from({ length: 900 }, () => 'f')).focus, undefined);
+});
+
+test('a state is asked for as a label of the selection', () => {
+  const selection = { query: 'wall{service_name="a"}', from: '1', to: '2' };
+  assert.deepEqual(duringState(selection, ''), selection);
+  assert.deepEqual(duringState(selection, 'off "x"'),
+    { ...selection, query: 'wall{service_name="a",state="off \\"x\\""}' });
+  assert.throws(() => duringState({ query: 'a{b' }, 'off'), /no labels/);
 });
 
 test('the numbers of an axis have the same digits, and units are left alone', () => {

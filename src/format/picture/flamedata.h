@@ -61,6 +61,10 @@ void flame_table_init(struct flame_table *table, const struct calltree *tree);
 void flame_table_release(struct flame_table *table);
 #define _cleanup_flame_table_ __attribute__((cleanup(flame_table_release)))
 
+/* The most nodes of a document that is all a page has: it adds up tables of parts of it, which must be
+ * exact. Some 100 MB; a browser adds that up in a tenth of a second. */
+#define FLAME_NODES_MAX (1u << 22)
+
 /* Appends the document. -EINVAL when the tree has no sample type. */
 int flamedata_write(struct buffer *out, const struct calltree *tree,
                     const struct flame_options *options, struct error *error);

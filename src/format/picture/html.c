@@ -5,14 +5,12 @@
 #include <string.h>
 
 #include "base/text.h"
+#include "format/picture/flamedata.h"
 #include "format/picture/page.h"
 #include "format/picture/pictures.h"
 
 #define TITLE_TOKEN "<!--ASSAY-TITLE-->"
 #define DATA_TOKEN "<!--ASSAY-FLAME-DATA-->"
-
-/* The limit of smooth drawing, and of a file of some tens of megabytes. */
-#define NODES_MAX 1000000
 
 /* Appends the template up to the token and moves behind it. */
 static bool copy_until(struct buffer *out, const char **at, const char *end, const char *token)
@@ -51,11 +49,11 @@ int html_draw(struct buffer *out, struct calltree *tree, const struct flame_opti
 {
     struct flame_options limited = *options;
     _cleanup_flame_table_ struct flame_table table = {0};
-    if (tree->node_count > NODES_MAX && !options->table) {
+    if (tree->node_count > FLAME_NODES_MAX && !options->table) {
         flame_table_init(&table, tree);
         limited.table = &table;
     }
-    limited.dropped += calltree_limit(tree, NODES_MAX);
+    limited.dropped += calltree_limit(tree, FLAME_NODES_MAX);
     return write_page(out, tree, &limited, error);
 }
 

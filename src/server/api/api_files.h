@@ -6,15 +6,16 @@
 #pragma once
 
 #include "format/format.h"
+#include "format/picture/flamedata.h"
 #include "http/server/request.h"
 #include "profile/views/diff.h"
 #include "server/api/tree_part.h"
 
 struct server;
 
-/* Of a file's picture, unless told otherwise: a browser draws that many at once. */
+/* Of a file's picture, unless told otherwise. */
 #define FILES_NODES FILES_NODES_MAX /* a page adds up what it has */
-#define FILES_NODES_MAX (1u << 20)
+#define FILES_NODES_MAX FLAME_NODES_MAX
 
 struct file_profile {
     const char *name;            /* for titles */

@@ -248,6 +248,7 @@ export function derive(whole: Profile, t: Transform): Derived {
       self: source.self.map(sum),
       base: source.base.map(sum),
       states: source.states && { names: source.states.names, self: source.states.self.map(sum) },
+      table: null,
       // Shares stay shares of everything that was measured.
       whole: source.whole ?? { value: source.self.map(all), base: source.base.map(all) },
     },

@@ -6,6 +6,8 @@ import { readProfile } from '../../flame/data/data';
 import type { Ask, Simpler, TableRequest } from '../../flame/exact';
 import { get, type CallersAnswer, type DiffAnswer, type TopAnswer } from '../api';
 import type { Params } from '../route';
+import { parseQuery, writeQuery } from '../selection';
+import { STATE } from './states';
 
 const SORTS: Record<string, string> = {
   name: 'name', self: 'flat', total: 'cum', 'self-change': 'flat', 'total-change': 'cum',
@@ -25,12 +27,21 @@ export function tableParams(request: TableRequest): Params {
   };
 }
 
+// The part of a selection that was measured in a state.
+export function duringState(selection: Params, state: string): Params {
+  if (state === '') return selection;
+  const parsed = parseQuery(String(selection.query));
+  if (!parsed) throw new Error('The query has no labels to choose a state by.');
+  return { ...selection, query: writeQuery({ ...parsed,
+    matchers: [...parsed.matchers, { name: STATE, operator: '=', value: state }] }) };
+}
+
 // Of one selection; `part` is what of its stacks is looked at, such as those below a function.
 export function askTop(selection: Params, part: Params = {}): Ask {
   return {
     table: async (request, signal) => {
       const { functions, function_count: count, matched = 0 } = await get<TopAnswer>('top', {
-        ...selection, ...tableParams(request), ...part }, signal);
+        ...duringState(selection, request.during), ...tableParams(request), ...part }, signal);
       return {
         count, matched,
         rows: functions.map(({ function: name, file, binary, flat, cum }) =>
@@ -43,7 +54,7 @@ export function askTop(selection: Params, part: Params = {}): Ask {
 
 const askAround = (selection: Params): Ask['around'] => async (request, signal) => {
   const answer = await get<CallersAnswer>('callers', {
-    ...selection, ...simplerParams(request), function: request.name, limit: '1' }, signal);
+    ...duringState(selection, request.during), ...simplerParams(request), function: request.name, limit: '1' }, signal);
   return { callers: readProfile(answer.caller_tree), callees: readProfile(answer.callee_tree) };
 };
 

@@ -3,7 +3,7 @@
 // server, which forgets them again. Those of `assay view` are already there.
 
 import { get, getBlob, post, postBlob, viewSecret, type Quality } from '../api';
-import { WHOLE } from './more';
+import { WHOLE_FILE } from './more';
 import { currentRoute, type Params } from '../route';
 
 export interface OpenFile {
@@ -134,13 +134,12 @@ function take({ path, params, body }: Question, format: string): Promise<Blob> {
   return body === null ? getBlob(path, all) : postBlob(path, all, body);
 }
 
-// Nobody else can be asked about a file: all of it comes, as far as a page can hold it.
-export function askFlame(file: OpenFile, signal: AbortSignal, more: Params = WHOLE): Promise<FileFlame> {
+export function askFlame(file: OpenFile, signal: AbortSignal, more: Params = WHOLE_FILE): Promise<FileFlame> {
   return ask(aboutFile(file), more, signal);
 }
 
 export function askDiff(
-  file: OpenFile, base: Base, normalize: string, signal?: AbortSignal, more: Params = WHOLE,
+  file: OpenFile, base: Base, normalize: string, signal?: AbortSignal, more: Params = WHOLE_FILE,
 ): Promise<FileDiff> {
   return ask(aboutTwo(file, base, normalize), more, signal);
 }

@@ -11,6 +11,9 @@ const FOCUS_BYTES_MAX = 6000;
 
 export const WHOLE: Params = { max_nodes: WHOLE_NODES };
 
+// Nobody can be asked about a file later on: all of it comes, as far as a page can hold it.
+export const WHOLE_FILE: Params = { max_nodes: '4194304' };
+
 // `again`: this part was asked for before, and still had something folded away. So has the whole,
 // where there is no part to ask for.
 export function moreParams(path: string[], again = false): Params {

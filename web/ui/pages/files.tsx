@@ -12,7 +12,7 @@ import {
   type Base, type FileDiff, type FileFlame, type OpenFile,
 } from '../data/files';
 import { useLoad } from '../load';
-import { moreParams, WHOLE } from '../data/more';
+import { moreParams, WHOLE_FILE } from '../data/more';
 import { Assembly } from '../parts/assembly';
 import { DropZone, FilePicker, openAndShow } from '../parts/drop';
 import { DIFFERENCES, Export, foldedOf } from '../parts/export';
@@ -202,7 +202,7 @@ export function Files({ route }: PageProps) {
         <Export title={file.name.replace(/(\.pb|\.folded|\.json|\.jfr|\.txt)?(\.gz|\.zst)?$/, '')}
           formats={base ? DIFFERENCES : undefined} picture={() => flameApp.current?.picture()}
           make={async (format) => base && format === 'folded'
-            ? foldedOf((await askDiff(file, base, normalize, undefined, WHOLE)).flame)
+            ? foldedOf((await askDiff(file, base, normalize, undefined, WHOLE_FILE)).flame)
             : exportFile(file, base, normalize, format)} />
         {viewSecret === null && file.content && <button type="button" class="button"
           onClick={() => setStoring(true)}>Store…</button>}

@@ -7,7 +7,7 @@ import type { FlameApp } from '../../flame/app';
 import type { PageProps } from '../app';
 import { get, getBlob, send, type FlameAnswer } from '../api';
 import { useLoad, usePoll, type Loaded } from '../load';
-import { moreParams, WHOLE } from '../data/more';
+import { moreParams, WHOLE_FILE } from '../data/more';
 import { CopyLink, Export } from '../parts/export';
 import { Flame } from '../parts/flame';
 import { List, sorted, type Column } from '../parts/list';
@@ -115,7 +115,7 @@ function One({ id, view }: { id: string; view: string }) {
   // Samples come in windows of ten seconds.
   const times = useLoad(recording && recording.samples > 0
     ? `times ${id} ${over(recording) || Math.floor(tick / 10)}` : null,
-  (signal) => get<FlameAnswer>(timesPath(id), WHOLE, signal));
+  (signal) => get<FlameAnswer>(timesPath(id), WHOLE_FILE, signal));
   if (!recording) return <><Progress loaded={loaded} /><Failure loaded={loaded} /></>;
   const ready = recording.samples > 0;
   return (
