@@ -5,6 +5,7 @@
  */
 #pragma once
 
+#include "store/cover.h"
 #include "store/store.h"
 
 /* Adds the times of selections that have no series in common, before totals are added. */
@@ -14,6 +15,9 @@ void covered_add_point(struct store_point *sum, const struct store_point *point)
 
 /* A value per second of covered time, or a level; NAN when that isn't known. */
 double covered_rate(int64_t value, int64_t per_ns);
+
+/* Windows of a process that are farther apart say nothing of the time between them. */
+#define COVERED_PAUSE_NS COVER_SLOT_NS
 
 /* A process by the labels of one of its series: the same for all label sets of its samples. */
 uint64_t covered_process(const struct labels *labels);

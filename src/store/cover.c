@@ -46,6 +46,14 @@ struct cover_part {
     double used;     /* likewise, where pauses between windows tell it */
 };
 
+struct cover_stay {
+    uint64_t process;
+    uint32_t group;
+    int64_t part_from_ns, part_to_ns;
+    int64_t begin_ns, end_ns; /* of the first and the last window */
+    double rate;
+};
+
 void covering_init(struct covering *covering, const struct store_selection *selection,
                    int64_t step_ns)
 {
@@ -70,6 +78,7 @@ void covering_release(struct covering *covering)
     clear_cells(covering);
     free(covering->cells);
     free(covering->parts);
+    free(covering->stays);
     id_table_release(&covering->cell_index);
     id_table_release(&covering->part_index);
     *covering = (struct covering){0};
@@ -78,7 +87,8 @@ void covering_release(struct covering *covering)
 size_t covering_memory(const struct covering *covering)
 {
     return covering->cell_capacity * (sizeof(struct cover_cell) + 16) + covering->span_bytes +
-           covering->part_capacity * (sizeof(struct cover_part) + 16);
+           covering->part_capacity * (sizeof(struct cover_part) + 16) +
+           covering->stay_capacity * sizeof(struct cover_stay);
 }
 
 /* ---- windows of a process ---- */
@@ -379,6 +389,17 @@ static void settle_cell(struct covering *covering, const struct cover_cell *cell
     }
     cover.process_ns = cover.covered_ns;
     add_to_part(part, &cover, cell->value);
+    if (!covering->step_ns || covering->step_ns >= COVER_SLOT_NS || cell->group == COVER_WITNESS)
+        return;
+    array_reserve(covering->stays, covering->stay_capacity, covering->stay_count + 1);
+    covering->stays[covering->stay_count++] =
+        (struct cover_stay){.process = cell->process,
+                            .group = cell->group,
+                            .part_from_ns = cell->from_ns,
+                            .part_to_ns = cell->to_ns,
+                            .begin_ns = cell->spans[0].from_ns,
+                            .end_ns = cell->spans[count - 1].to_ns,
+                            .rate = cell->value / (double)cover.per_ns};
 }
 
 /* ---- parts of a process in several groups ---- */
@@ -502,6 +523,111 @@ void covering_join(struct covering *covering, const struct covering *other)
     for (size_t i = 0; i < other->part_count; i++)
         add_part(get_part(covering, other->parts[i].group, other->parts[i].key_ns),
                  &other->parts[i]);
+    if (!other->stay_count)
+        return;
+    array_reserve(covering->stays, covering->stay_capacity,
+                  covering->stay_count + other->stay_count);
+    memcpy(covering->stays + covering->stay_count, other->stays,
+           other->stay_count * sizeof(*other->stays));
+    covering->stay_count += other->stay_count;
+}
+
+/* ---- steps between the windows of a process ---- */
+
+static int compare_stays(const void *a, const void *b)
+{
+    const struct cover_stay *x = a, *y = b;
+    if (x->group != y->group)
+        return x->group < y->group ? -1 : 1;
+    if (x->process != y->process)
+        return x->process < y->process ? -1 : 1;
+    return x->part_from_ns < y->part_from_ns ? -1 : x->part_from_ns > y->part_from_ns;
+}
+
+static int compare_parts(const void *a, const void *b)
+{
+    const struct cover_part *const *x = a, *const *y = b;
+    if ((*x)->group != (*y)->group)
+        return (*x)->group < (*y)->group ? -1 : 1;
+    return (*x)->key_ns < (*y)->key_ns ? -1 : (*x)->key_ns > (*y)->key_ns;
+}
+
+struct part_list {
+    const struct covering *covering;
+    struct cover_part **list; /* in the order of compare_parts */
+    size_t count;
+};
+
+/* The process is present in the parts of its group that begin in this time and have windows. */
+static void fill(const struct part_list *parts, const struct cover_stay *stay, int64_t from_ns,
+                 int64_t to_ns)
+{
+    size_t low = 0, high = parts->count;
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        const struct cover_part *part = parts->list[middle];
+        if (part->group < stay->group || (part->group == stay->group && part->key_ns < from_ns))
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    for (; low < parts->count; low++) {
+        struct cover_part *part = parts->list[low];
+        if (part->group != stay->group || part->key_ns >= to_ns)
+            return;
+        if (!(part->covered.sum > 0))
+            continue;
+        struct span whole = find_part(parts->covering, part->key_ns);
+        struct united present = united_one(whole.from_ns, whole.to_ns, whole.to_ns - whole.from_ns);
+        unite(&part->present, &present);
+        part->estimate += stay->rate * (double)(whole.to_ns - whole.from_ns);
+    }
+}
+
+/* As find_presence, with the query's range as the part. */
+static void fill_process(const struct part_list *parts, const struct cover_stay *stays,
+                         size_t count)
+{
+    int64_t from_ns = parts->covering->from_ns, to_ns = parts->covering->to_ns, pauses = 0;
+    size_t pause_count = 0;
+    for (size_t i = 0; i + 1 < count; i++) {
+        int64_t pause = stays[i + 1].begin_ns - stays[i].end_ns;
+        if (pause > COVER_SLOT_NS)
+            continue;
+        fill(parts, &stays[i], stays[i].part_to_ns, stays[i + 1].part_from_ns);
+        pauses += MAX(pause, (int64_t)0);
+        pause_count++;
+    }
+    if (!pause_count)
+        return;
+    const struct cover_stay *first = &stays[0], *last = &stays[count - 1];
+    int64_t pause = pauses / (int64_t)pause_count;
+    bool begins = first->begin_ns - from_ns > pause, ends = to_ns - last->end_ns > pause;
+    fill(parts, first, begins ? first->begin_ns - pause / 2 : from_ns, first->part_from_ns);
+    fill(parts, last, last->part_to_ns, ends ? last->end_ns + pause / 2 : to_ns);
+}
+
+void covering_fill_pauses(struct covering *covering)
+{
+    struct cover_stay *stays = covering->stays;
+    size_t count = covering->stay_count;
+    if (count < 2)
+        return;
+    struct part_list parts = {.covering = covering, .count = covering->part_count};
+    _cleanup_free_ struct cover_part **list = memory_alloc((parts.count + 1) * sizeof(*list));
+    parts.list = list;
+    for (size_t i = 0; i < parts.count; i++)
+        list[i] = &covering->parts[i];
+    qsort(list, parts.count, sizeof(struct cover_part *), compare_parts);
+    qsort(stays, count, sizeof(*stays), compare_stays);
+    for (size_t i = 0, end; i < count; i = end) {
+        for (end = i + 1; end < count && stays[end].group == stays[i].group &&
+                          stays[end].process == stays[i].process;
+             end++)
+            ;
+        fill_process(&parts, stays + i, end - i);
+    }
+    covering->stay_count = 0;
 }
 
 /* ---- results ---- */

@@ -30,6 +30,7 @@ struct cover {
 
 struct cover_cell; /* windows of a process in a part */
 struct cover_part; /* processes of a group in a part */
+struct cover_stay; /* a process of a group in a part, and at which rate */
 
 struct covering {
     int64_t from_ns, to_ns, step_ns; /* of the query; without steps 0 */
@@ -39,6 +40,8 @@ struct covering {
     struct cover_part *parts;
     size_t part_count, part_capacity;
     struct id_table part_index;
+    struct cover_stay *stays; /* where steps are shorter than slots */
+    size_t stay_count, stay_capacity;
     size_t span_bytes;
 
     /* the series whose windows are added */
@@ -87,6 +90,10 @@ void covering_settle_copy(const struct covering *covering, struct covering *ret_
 
 /* Adds the parts of another; both are settled. */
 void covering_join(struct covering *covering, const struct covering *other);
+
+/* The parts of all windows are here: a process is present, too, in steps between its windows, where
+ * these are at most a slot apart and the group has windows of others. */
+void covering_fill_pauses(struct covering *covering);
 
 /* Of one group, or of all of them together. */
 #define COVER_ALL UINT32_MAX

@@ -191,6 +191,6 @@ void point_groups_choose(struct point_groups *groups);
 uint32_t point_groups_find(struct point_groups *groups, const struct labels *series);
 void point_groups_add(struct point_groups *groups, uint32_t group, int64_t start_ns, int64_t value,
                       uint64_t windows);
-void point_groups_cover(struct point_groups *groups, const struct covering *covering);
+void point_groups_cover(struct point_groups *groups, struct covering *covering);
 size_t point_groups_memory(const struct point_groups *groups);
 int point_groups_give(struct point_groups *groups, store_points_fn *fn, void *context);

@@ -137,6 +137,10 @@ rpc SelectMergeStacktraces "{$range}" >merged.json
 json merged.json 'int(d["flamegraph"]["total"]) == 124000000'
 rpc SelectSeries "{$range,\"step\":480}" >series.json
 json series.json 'abs(d["series"][0]["points"][-1]["value"] - 124000000) < 1000000'
+# Also in steps between two snapshots, as clients draw them.
+get "/pyroscope/render?query=$type%7Bservice_name%3D%22heap%22%7D&from=$start&until=$((start + 480))" >render.json
+json render.json 'd["timeline"]["durationDelta"] == 15 and
+    all(abs(v - 124000000) <= 6000000 for v in d["timeline"]["samples"][:29])'
 get "/api/v1/diff?$(query $kind heap)&base_from=$start&base_to=$((start + 240))&$(between 240 480)" >diff.json
 json diff.json 'd["scale"] == 1 and not any(f["cum_change"] for f in d["functions"])'
 done

@@ -22,6 +22,18 @@ average() {
 # A profile that its samples' labels have split is one profile all the same.
 push "$FIXTURES/pprof/cpu-labels.pb.gz" 'service=split' >/dev/null
 is "$(average split)" '[1960000000]'
+# Also over a whole slot of ten minutes, which are added up by series.
+slot=$(($(date +%s) / 600 * 600 - 1200))
+for second in 0 10; do
+    python3 "$ROOT/tests/server/window_pprof.py" window.pb cpu nanoseconds $((slot + second)) 10 \
+        'main;a=30,endpoint=x' 'main;b=50,endpoint=y'
+    push window.pb 'service=slots' >/dev/null
+done
+for step in 60 600; do
+    is "$(rpc SelectSeries "{\"profileTypeID\":\"process_cpu:cpu:nanoseconds::\",\"labelSelector\":\"{service_name=\\\"slots\\\"}\",
+        \"start\":\"$((slot + step))000\",\"end\":\"$((slot + 1200))000\",\"step\":$step,
+        \"aggregation\":\"TIME_SERIES_AGGREGATION_TYPE_AVERAGE\"}" | jq -c '[.series[].points[].value]')" '[80]'
+done
 python3 "$ROOT/tests/server/small_pprof.py" one.pb 1 1794700000
 python3 "$ROOT/tests/server/small_pprof.py" two.pb 3 1794700060
 push one.pb 'service=shop&pod=a' >/dev/null

@@ -227,6 +227,51 @@ static void levels_are_averages(void **state)
     close_pair(&pair);
 }
 
+/* The rate of each step of ten seconds, and how many have windows. */
+static size_t rates_of(struct store *store, const char *type, int64_t to_s, double *rates)
+{
+    struct store_selection selection = {
+        .tenant = "acme", .type = type, .from_ns = START_NS, .to_ns = START_NS + to_s * SECOND_NS};
+    struct store_timeseries_query query = {.step_ns = 10 * SECOND_NS};
+    struct found found = {0};
+    assert_int_equal(
+        store_timeseries(store, &selection, &query, NULL, keep_points, &found, NULL, NULL), 0);
+    for (size_t i = 0; i < found.count; i++)
+        rates[i] = (double)found.points[i].value * 1e9 / (double)found.points[i].per_ns;
+    return found.count;
+}
+
+static void hosts_add_up_in_steps_shorter_than_their_pauses(void **state)
+{
+    (void)state;
+    struct pair pair = open_pair();
+    static const struct seen kinds[][2] = {
+        {{.labels = {"host=h1", NULL}, .type = INUSE},
+         {.labels = {"host=h2", NULL}, .type = INUSE}},
+        {{.labels = {"host=h1", NULL}}, {.labels = {"host=h2", NULL}}}};
+    double rates[100];
+    for (int flow = 0; flow < 2; flow++) {
+        int64_t length = flow ? 5 : 0, value = flow ? 5 * SECOND_NS : 1000000000;
+        write_many(&pair, &kinds[flow][0], 0, 600, 60, length, value);
+        write_many(&pair, &kinds[flow][1], 17, 600, 60, length, value);
+        for (size_t i = 0; i < ARRAY_LENGTH(pair.stores); i++) {
+            size_t count = rates_of(pair.stores[i], flow ? CPU : INUSE, 600, rates);
+            assert_int_equal(count, 20);
+            for (size_t k = 0; k < count; k++)
+                near(rates[k], 2e9, "both hosts");
+        }
+    }
+    /* One that ended isn't there for longer than its pauses tell. */
+    write_many(&pair, &kinds[0][0], 600, 900, 60, 0, 1000000000);
+    for (size_t i = 0; i < ARRAY_LENGTH(pair.stores); i++) {
+        size_t count = rates_of(pair.stores[i], INUSE, 900, rates);
+        assert_int_equal(count, 25);
+        near(rates[19], 2e9, "both hosts");
+        near(rates[20], 1e9, "one host");
+    }
+    close_pair(&pair);
+}
+
 static void nothing_is_known_without_durations(void **state)
 {
     (void)state;
@@ -258,6 +303,7 @@ int main(void)
         CASE(a_host_that_stops),
         CASE(points_say_what_they_cover),
         CASE(levels_are_averages),
+        CASE(hosts_add_up_in_steps_shorter_than_their_pauses),
         CASE(nothing_is_known_without_durations),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -98,11 +98,23 @@ static void put_timeline(const struct timeline *timeline, const int64_t *values,
     json_write_object_end(json);
 }
 
+/* A level holds between two snapshots. */
+static void hold(struct timeline *timeline, int64_t *values, int64_t from, int64_t to)
+{
+    if (from < 0 || (to - from) * timeline->step_ns > COVERED_PAUSE_NS)
+        return;
+    for (int64_t i = from + 1; i < to; i++) {
+        values[i] = values[from];
+        timeline->values[i] = add_saturated(timeline->values[i], values[i]);
+    }
+}
+
 static int put_points(void *context, const struct labels *group, const struct store_point *points,
                       size_t count)
 {
     struct timeline *timeline = context;
     _cleanup_free_ int64_t *values = memory_zalloc(timeline->count + 1, sizeof(*values));
+    int64_t before = -1;
     for (size_t i = 0; i < count; i++) {
         int64_t slot = (points[i].time_ns - timeline->first_ns) / timeline->step_ns;
         if (slot < 0 || slot >= (int64_t)timeline->count)
@@ -115,6 +127,9 @@ static int put_points(void *context, const struct labels *group, const struct st
         else if (!timeline->averaged)
             value = llround(covered_used(&points[i]));
         values[slot] = value;
+        if (timeline->level)
+            hold(timeline, values, before, slot);
+        before = slot;
         timeline->values[slot] = add_saturated(timeline->values[slot], value);
     }
     if (timeline->grouped) {

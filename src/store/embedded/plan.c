@@ -179,6 +179,7 @@ struct class_plan {
     size_t first, end; /* of the plan's list */
     const struct store_selection *selection;
     int64_t step_ns, from_ns, to_ns;
+    bool moments; /* of windows, which rollups don't know */
     struct coverage coverage;
     struct spans spans;
     unsigned *damaged_files;
@@ -223,25 +224,6 @@ static int take_live(struct class_plan *class, int64_t slot_ns, struct error *er
     return r;
 }
 
-static int cover(struct class_plan *class, bool rollups, struct error *error)
-{
-    if (!rollups) {
-        add_span(&class->spans, STORE_RAW, class->from_ns, class->to_ns);
-        return 0;
-    }
-    int64_t finest = tier_slot_ns[STORE_TEN_MINUTES];
-    int r = 0;
-    for (int64_t at = class->from_ns, next; r >= 0 && at < class->to_ns; at = next) {
-        enum store_tier tier = choose(&class->coverage, at, class->selection, class->step_ns);
-        int64_t slot = at / finest * finest;
-        next = tier == STORE_RAW ? MIN(class->to_ns, slot + finest) : at + tier_slot_ns[tier];
-        r = tier == STORE_RAW && !class->store->read_only ? take_live(class, slot, error) : 0;
-        if (!r)
-            add_span(&class->spans, tier, at, next);
-    }
-    return MIN(r, 0);
-}
-
 /* Whether all of that time is in raw files. */
 static bool has_raw(const struct file_list *list, size_t first, size_t end, int64_t from_ns,
                     int64_t to_ns)
@@ -253,6 +235,30 @@ static bool has_raw(const struct file_list *list, size_t first, size_t end, int6
             return true;
     }
     return false;
+}
+
+static int cover(struct class_plan *class, bool rollups, struct error *error)
+{
+    if (!rollups) {
+        add_span(&class->spans, STORE_RAW, class->from_ns, class->to_ns);
+        return 0;
+    }
+    int64_t finest = tier_slot_ns[STORE_TEN_MINUTES];
+    int r = 0;
+    for (int64_t at = class->from_ns, next; r >= 0 && at < class->to_ns; at = next) {
+        enum store_tier tier = choose(&class->coverage, at, class->selection, class->step_ns);
+        int64_t slot = at / finest * finest;
+        bool raw = class->moments && has_raw(&class->plan->list, class->first, class->end, at,
+                                             MIN(class->to_ns, at + tier_slot_ns[tier]));
+        if (raw)
+            tier = STORE_RAW;
+        next = tier == STORE_RAW ? MIN(class->to_ns, slot + finest) : at + tier_slot_ns[tier];
+        r = tier == STORE_RAW && !raw && !class->store->read_only ? take_live(class, slot, error)
+                                                                  : 0;
+        if (!r)
+            add_span(&class->spans, tier, at, next);
+    }
+    return MIN(r, 0);
 }
 
 /* A raw block, an hour, of which some windows are wanted has to be gone through row by row. So
@@ -323,6 +329,7 @@ int plan_make(struct embedded *store, const struct store_selection *selection,
                                    .end = end,
                                    .selection = &steps,
                                    .step_ns = query ? query->step_ns : 0,
+                                   .moments = query && query->moments,
                                    .from_ns = MAX(from, selection->from_ns),
                                    .to_ns = MIN(to, selection->to_ns),
                                    .damaged_files = damaged_files};

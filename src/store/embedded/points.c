@@ -254,8 +254,9 @@ static void cover_step(void *context, uint32_t group, int64_t step_ns, const str
     groups->groups[group].used_ns[step] = cover->used_ns;
 }
 
-void point_groups_cover(struct point_groups *groups, const struct covering *covering)
+void point_groups_cover(struct point_groups *groups, struct covering *covering)
 {
+    covering_fill_pauses(covering);
     covering_steps(covering, cover_step, groups);
 }
 
