@@ -11,6 +11,8 @@
 
 #include "profile/names/demangle.h"
 
+#define RUST_HASH_DIGITS 16
+
 /* The rest of a name, from where a rule begins to look. */
 struct rest {
     const char *text;
@@ -287,12 +289,33 @@ static const struct rule *find_rule(const char *name, size_t length, size_t at,
     return NULL;
 }
 
+/* "::h0123456789abcdef" behind a Rust function that its source has demangled as C++: a hash of the
+ * crate, another one in each build. */
+static size_t count_rust_hash(struct rest rest)
+{
+    size_t count = 3 + RUST_HASH_DIGITS;
+    if (rest.length < count || !begins(rest, "::h"))
+        return 0;
+    for (size_t i = 3; i < count; i++)
+        if (!strchr("0123456789abcdef", rest.text[i]) || !rest.text[i])
+            return 0;
+    return rest.length == count || rest.text[count] == '.' ? count : 0;
+}
+
 bool name_without_generated(const char *name, size_t length, struct buffer *ret_name)
 {
     const size_t start = ret_name->length;
     size_t copied = 0;
     struct part part;
     for (size_t at = 0; at < length; at++) {
+        size_t hash =
+            at && name[at] == ':' ? count_rust_hash((struct rest){name + at, length - at}) : 0;
+        if (hash) {
+            buffer_add(ret_name, name + copied, at - copied);
+            copied = at + hash;
+            at = copied - 1;
+            continue;
+        }
         const struct rule *rule =
             rules_of[(unsigned char)name[at]] ? find_rule(name, length, at, &part) : NULL;
         if (!rule)
