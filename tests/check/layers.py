@@ -144,7 +144,7 @@ USES = {
         "base compare io label profile profile/names query server/admission server/compare "
         "server/handler store"
     ),
-    "server/cost": "base query server/api server/handler server/query server/rules",
+    "server/cost": "base http/access io query server/api server/handler server/query server/rules",
     "server/explain": (
         "base config label query query/naming server/api server/compare server/handler "
         "server/query server/symbols server/watch"

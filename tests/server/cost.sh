@@ -52,6 +52,8 @@ get "/api/v1/cost?$window&group_by=function&query=%7Bservice%3D%22shop%22%7D" >f
 json functions.json '[r["name"] for r in d["rows"]] == ["parse", "render", "main", "serve"]'
 near functions.json '[r["own_cost"] for r in d["rows"]][0]' 80/3600*0.5
 near functions.json '[r["cores"] for r in d["rows"] if r["name"] == "main"][0]' 1.5
+get "/api/v1/cost?$window&group_by=tenant" >tenants.json
+json tenants.json '[(r["name"], r["share"]) for r in d["rows"]] == [("anonymous", 1.0)]'
 
 get "/api/v1/whatif?$window&function=parse&faster=30%25" >whatif.json
 near whatif.json 'd["saved_cores"]' 0.3
@@ -66,7 +68,7 @@ grep -q '^5.5 cores, 0.122 core hours in the range: 0.06 EUR, at this rate 2007.
 grep -q ',count$' cost.csv
 
 # Wrong requests.
-for wrong in 'query=wall' 'limit=0' 'group_by=function&group_by=team' 'group_by=a&group_by=b&group_by=c&group_by=d&group_by=e' 'colour=red'; do
+for wrong in 'query=wall' 'limit=0' 'group_by=function&group_by=team' 'group_by=tenant&group_by=team' 'group_by=a&group_by=b&group_by=c&group_by=d&group_by=e' 'colour=red'; do
     status 400 "$url/api/v1/cost?$window&$wrong"
 done
 status 404 "$url/api/v1/cost?$window&query=cpu%7Bservice%3D%22none%22%7D"
@@ -92,6 +94,35 @@ json slis.json '{s["labels"]["service_name"]: round(s["value"], 6) for s in d[0]
 json slis.json '"CPU time" in d[1]["reason"]'
 curl -sS "$url/metrics" >metrics.txt
 grep -q '^assay_cost_core_hour{currency="EUR"} 0.5$' metrics.txt
+stop_server
+
+# By tenant: an admin of `anonymous` sees all, others their own.
+everybody=$("$ASSAY" token create operator --file tokens -r admin,read,ingest 2>/dev/null)
+reader=$("$ASSAY" token create reader --file tokens -r read 2>/dev/null)
+acme=$("$ASSAY" token create acme --file tokens -r admin,read,ingest --tenant acme 2>/dev/null)
+quiet=$("$ASSAY" token create quiet --file tokens -r admin,read,ingest --tenant quiet 2>/dev/null)
+start_server tenants --data data -c keep.yaml --tokens tokens
+python3 "$ROOT/tests/server/window_pprof.py" one.pb cpu nanoseconds "$start" 10 'main;count=60000000000'
+push one.pb service=till -H "Authorization: Bearer $acme" >/dev/null
+push wall.pb service=till -H "Authorization: Bearer $quiet" >/dev/null
+cost_of() { curl -sS --fail-with-body -H "Authorization: Bearer $1" "$url/api/v1/cost?$window&$2"; }
+cost_of "$everybody" group_by=tenant >all.json
+json all.json '[r["name"] for r in d["rows"]] == ["anonymous", "acme"]'
+near all.json 'd["rows"][0]["core_hours"]' 440/3600
+near all.json 'd["rows"][1]["cost"]' 60/3600*0.5
+near all.json 'd["rows"][1]["cores"]' 6
+near all.json 'd["rows"][1]["share"]' 60/500
+near all.json 'd["core_hours"]' 500/3600
+cost_of "$everybody" 'group_by=tenant&query=%7Bservice%3D%22shop%22%7D' >shops.json
+json shops.json '[r["name"] for r in d["rows"]] == ["anonymous"] and d["type"].startswith("process_cpu:")'
+"$ASSAY" query cost --url "$url" --token-file <(echo "$everybody") --group-by tenant --from $start --to $((start + 80)) >tenants.txt
+grep -q ' acme$' tenants.txt
+cost_of "$reader" group_by=tenant >own.json
+json own.json '[r["name"] for r in d["rows"]] == ["anonymous"]'
+cost_of "$acme" group_by=tenant >own.json
+json own.json '[r["name"] for r in d["rows"]] == ["acme"] and abs(d["cores"] - 6) < 1e-6'
+status 404 -H "Authorization: Bearer $quiet" "$url/api/v1/cost?$window&group_by=tenant"
+status 400 -H "Authorization: Bearer $everybody" "$url/api/v1/cost?$window&group_by=tenant&query=wall"
 stop_server
 
 # Without a price there are cores, and an SLI says why it is absent.

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// GET /api/v1/cost: CPU time and money by labels, functions or owners. GET /api/v1/whatif: what a
-// faster function would save.
+// GET /api/v1/cost: CPU time and money by labels, functions, owners or tenants.
 
 #include "server/cost/cost.h"
 
@@ -11,9 +10,11 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "http/access/tokens.h"
 #include "query/covered.h"
 #include "server/api/api.h"
 #include "server/api/table_query.h"
+#include "server/cost/cost_parts.h"
 #include "server/handler/answer.h"
 #include "server/query/rates.h"
 #include "server/rules/live.h"
@@ -22,14 +23,13 @@
 #define LIMIT_DEFAULT 1000
 #define LIMIT_MAX 10000
 #define HOUR_NS 3.6e12
-#define MONTH_HOURS 730.0 /* a twelfth of a year */
 
-enum cost_rows { COST_BY_LABELS, COST_BY_FUNCTION, COST_BY_OWNER };
+enum cost_rows { COST_BY_LABELS, COST_BY_FUNCTION, COST_BY_OWNER, COST_BY_TENANT };
 
 struct cost_row {
     const struct labels *labels;         /* of a group, or NULL */
     const struct function_row *function; /* likewise */
-    char *owner;                         /* likewise; owned */
+    char *owner;                         /* or a tenant; likewise, and owned */
     double cores, core_hours;
     double own_cores, own_core_hours; /* of a function, without what it calls */
 };
@@ -41,6 +41,7 @@ struct costs {
     const char *labels[BY_MAX];
     size_t label_count;
     uint64_t limit;
+    char type[QUERY_TYPE_BYTES];
     double cores, core_hours; /* of all */
     struct query_quality quality;
     struct rate_groups groups;
@@ -164,9 +165,95 @@ static int by_hours(const void *a, const void *b)
     return x->core_hours > y->core_hours ? -1 : x->core_hours < y->core_hours;
 }
 
+static int note_tenant(void *context, const char *tenant)
+{
+    struct costs *costs = context;
+    add_row(costs)->owner = memory_strdup(tenant);
+    return 0;
+}
+
+/* The tenants whose costs a client may see: an admin of the default one is the operator. */
+static int list_tenants(struct costs *costs, struct http_request *request, struct error *error)
+{
+    const struct http_identity *identity = http_request_identity(request);
+    if (!strcmp(identity->tenant, TOKEN_DEFAULT_TENANT) && (identity->roles & HTTP_ROLE_ADMIN))
+        return store_tenants(costs->server->store, note_tenant, costs, error);
+    return note_tenant(costs, identity->tenant);
+}
+
+static void add_quality(struct query_quality *sum, const struct query_quality *part)
+{
+    query_quality_add(&sum->found, &part->found);
+    sum->hosts += part->hosts;
+    sum->capped_labels += part->capped_labels;
+    sum->covered = -1; /* each tenant has another */
+    sum->has_dropped |= part->has_dropped;
+    sum->dropped += part->dropped;
+}
+
+/* `costs->context` is that of the tenant, and what it adds to the sums is left in `costs`. */
+static int add_tenant(struct costs *costs, struct cost_row *row, struct error *error)
+{
+    struct query_quality sum = costs->quality;
+    double cores = costs->cores, core_hours = costs->core_hours;
+    costs->quality = (struct query_quality){0};
+    costs->cores = costs->core_hours = 0;
+    int r = rates_check_cpu(costs->context.query.type, error);
+    if (!r)
+        r = read_total(costs, error);
+    snprintf(costs->type, sizeof(costs->type), "%s", costs->context.query.type);
+    if (!r)
+        r = query_context_measure(&costs->context, &costs->quality, error);
+    row->cores = costs->cores;
+    row->core_hours = costs->core_hours;
+    add_quality(&sum, &costs->quality);
+    sum.sources = NULL; /* its tenant's context is released before the answer is written */
+    costs->quality = sum;
+    costs->cores += cores;
+    costs->core_hours += core_hours;
+    return r;
+}
+
+static int make_tenants(struct costs *costs, struct http_request *request, struct error *error)
+{
+    _cleanup_cost_query_ struct cost_query query = {0};
+    struct query_asker asker;
+    size_t kept = 0;
+    int r = query_asker_read(request, &asker, error);
+    if (!r)
+        r = cost_query_read(request, costs->server, &query, error);
+    if (!r)
+        r = list_tenants(costs, request, error);
+    for (size_t i = 0; !r && i < costs->count; i++) {
+        struct cost_row row = costs->rows[i];
+        asker.tenant = row.owner;
+        query_context_release(&costs->context);
+        r = query_context_open(&costs->context, costs->server, &asker, buffer_text(&query.text),
+                               query.from_ns, query.to_ns, true, error);
+        if (r == -ENOENT) { /* a tenant without CPU time has no row */
+            r = 0;
+            continue;
+        }
+        if (!r)
+            r = add_tenant(costs, &row, error);
+        costs->rows[i] = costs->rows[kept];
+        costs->rows[kept++] = row;
+    }
+    if (r < 0)
+        return r;
+    if (!kept)
+        return error_set(error, -ENOENT, "No profile matches the query in this time.");
+    for (size_t i = kept; i < costs->count; i++)
+        free(costs->rows[i].owner);
+    costs->count = kept;
+    qsort(costs->rows, costs->count, sizeof(*costs->rows), by_hours);
+    return 0;
+}
+
 static int make_rows(struct costs *costs, struct error *error)
 {
     int r = read_total(costs, error);
+    snprintf(costs->type, sizeof(costs->type), "%s", costs->context.query.type);
     if (r < 0)
         return r;
     if (costs->by == COST_BY_FUNCTION)
@@ -186,7 +273,7 @@ static int make_rows(struct costs *costs, struct error *error)
 
 /* ---- parameters ---- */
 
-/* `function` and `owner` are no labels, and stand alone. */
+/* `function`, `owner` and `tenant` aren't labels, and stand alone. */
 static int read_by(struct costs *costs, struct http_request *request, struct error *error)
 {
     for (size_t i = 0; i < http_request_query_count(request); i++) {
@@ -199,56 +286,26 @@ static int read_by(struct costs *costs, struct http_request *request, struct err
         costs->labels[costs->label_count++] = strcmp(value, "service") ? value : LABEL_SERVICE_NAME;
     }
     for (size_t i = 0; i < costs->label_count; i++) {
-        bool function = !strcmp(costs->labels[i], "function");
-        if (!function && strcmp(costs->labels[i], "owner") != 0)
+        static const char *const words[] = {[COST_BY_FUNCTION] = "function",
+                                            [COST_BY_OWNER] = "owner",
+                                            [COST_BY_TENANT] = "tenant"};
+        enum cost_rows by = COST_BY_TENANT;
+        while (by > COST_BY_LABELS && strcmp(costs->labels[i], words[by]) != 0)
+            by--;
+        if (by == COST_BY_LABELS)
             continue;
         if (costs->label_count > 1)
             return error_set(error, -EINVAL, "group_by=%s can't be combined with other groups.",
                              costs->labels[i]);
-        costs->by = function ? COST_BY_FUNCTION : COST_BY_OWNER;
+        costs->by = by;
         costs->label_count = 0;
     }
-    if (!costs->label_count && costs->by != COST_BY_FUNCTION)
+    if (!costs->label_count && (costs->by == COST_BY_LABELS || costs->by == COST_BY_OWNER))
         costs->labels[costs->label_count++] = LABEL_SERVICE_NAME;
     return 0;
 }
 
-/* CPU time, unless the query says which. */
-static int read_context(struct query_context *context, struct http_request *request,
-                        struct server *server, struct error *error)
-{
-    const char *query = http_request_query(request, "query");
-    _cleanup_buffer_ struct buffer text = {0};
-    buffer_printf(&text, "%s%s", !query || !*query || *query == '{' ? "cpu" : "",
-                  query ? query : "");
-    struct query_context whole = {0};
-    int r = query_context_read(&whole, request, server, "", false, error);
-    int64_t from_ns = whole.selection.from_ns, to_ns = whole.selection.to_ns;
-    query_context_release(&whole);
-    if (!r)
-        r = query_context_init(context, request, server, buffer_text(&text), from_ns, to_ns, true,
-                               error);
-    return r < 0 ? r : rates_check_cpu(context->query.type, error);
-}
-
 /* ---- answers ---- */
-
-static void put_money(struct json_writer *json, const char *key, double value, double price)
-{
-    if (price > 0)
-        json_member_number(json, key, value * price);
-    else
-        json_member_null(json, key);
-}
-
-static void put_price(struct json_writer *json, const struct server *server)
-{
-    if (server->core_hour > 0)
-        json_member_number(json, "core_hour", server->core_hour);
-    else
-        json_member_null(json, "core_hour");
-    json_member_text(json, "currency", server->currency);
-}
 
 /* Values of the labels, in the order in which they were asked for. */
 static void write_name(const struct costs *costs, const struct labels *labels, struct buffer *out)
@@ -280,14 +337,14 @@ static void put_row(struct json_writer *json, const struct costs *costs, const s
         json_member_text(json, "name", function_text(&costs->table, row->function->name));
         json_member_number(json, "own_cores", row->own_cores);
         json_member_number(json, "own_core_hours", row->own_core_hours);
-        put_money(json, "own_cost", row->own_core_hours, price);
+        cost_put_money(json, "own_cost", row->own_core_hours, price);
     }
     json_member_number(json, "cores", row->cores);
     json_member_number(json, "core_hours", row->core_hours);
     json_member_number(json, "share",
                        costs->core_hours > 0 ? row->core_hours / costs->core_hours : NAN);
-    put_money(json, "cost", row->core_hours, price);
-    put_money(json, "per_hour", row->cores, price);
+    cost_put_money(json, "cost", row->core_hours, price);
+    cost_put_money(json, "per_hour", row->cores, price);
     json_write_object_end(json);
 }
 
@@ -298,7 +355,7 @@ static void write_sentence(const struct costs *costs, struct buffer *out)
     if (server->core_hour > 0)
         buffer_printf(out, ": %.2f %s, at this rate %.2f %s a month.",
                       costs->core_hours * server->core_hour, server->currency,
-                      costs->cores * MONTH_HOURS * server->core_hour, server->currency);
+                      costs->cores * COST_MONTH_HOURS * server->core_hour, server->currency);
     else
         buffer_add_text(out, ". The server's settings have no price (cost.core_hour).");
 }
@@ -313,13 +370,13 @@ static int write_costs(struct http_request *request, const struct costs *costs, 
     write_sentence(costs, &sentence);
     json_write_object(json);
     json_member_text(json, "text", buffer_text(&sentence));
-    json_member_text(json, "type", costs->context.query.type);
-    put_price(json, costs->server);
+    json_member_text(json, "type", costs->type);
+    cost_put_price(json, costs->server);
     json_member_number(json, "cores", costs->cores);
     json_member_number(json, "core_hours", costs->core_hours);
-    put_money(json, "cost", costs->core_hours, price);
-    put_money(json, "per_hour", costs->cores, price);
-    put_money(json, "per_month", costs->cores * MONTH_HOURS, price);
+    cost_put_money(json, "cost", costs->core_hours, price);
+    cost_put_money(json, "per_hour", costs->cores, price);
+    cost_put_money(json, "per_month", costs->cores * COST_MONTH_HOURS, price);
     quality_write(&costs->quality, NULL, json);
     json_member_unsigned(json, "left_out",
                          costs->left_out +
@@ -345,139 +402,17 @@ void cost_list(struct http_request *request, void *userdata)
     int r = read_by(&costs, request, &error);
     if (!r)
         r = parameter_number(request, "limit", 1, LIMIT_MAX, &costs.limit, &error);
-    if (!r)
-        r = read_context(&costs.context, request, server, &error);
-    if (!r)
-        r = make_rows(&costs, &error);
-    if (!r)
-        r = query_context_measure(&costs.context, &costs.quality, &error);
+    if (!r && costs.by == COST_BY_TENANT) {
+        r = make_tenants(&costs, request, &error);
+    } else if (!r) {
+        r = cost_context_read(&costs.context, request, server, &error);
+        if (!r)
+            r = make_rows(&costs, &error);
+        if (!r)
+            r = query_context_measure(&costs.context, &costs.quality, &error);
+    }
     if (!r)
         r = write_costs(request, &costs, &error);
     if (r < 0)
         http_respond_failure(request, &error);
-}
-
-/* ---- what if ---- */
-
-struct whatif {
-    const char *function;
-    double faster; /* by this share of its time */
-    enum store_count count;
-    double cores, part; /* of all, and of the function */
-};
-
-/* "30%" or "0.3". */
-static int read_faster(struct http_request *request, double *ret_share, struct error *error)
-{
-    const char *text = http_request_query(request, "faster");
-    char *end = NULL;
-    double value = text && *text ? strtod(text, &end) : NAN;
-    if (end && !strcmp(end, "%"))
-        value /= 100;
-    else if (!end || *end)
-        value = NAN;
-    if (!(value > 0 && value <= 1))
-        return error_set(error, -EINVAL,
-                         "faster must be a share of the function's time, above 0%% and up to "
-                         "100%%, such as 30%%.");
-    *ret_share = value;
-    return 0;
-}
-
-static int read_part(struct query_context *context, const struct whatif *whatif, bool all,
-                     double *ret_cores, struct store_quality *quality, struct error *error)
-{
-    struct rate_groups groups = {.most = 1};
-    struct store_function function = {.name = whatif->function};
-    int64_t length = context->selection.to_ns - context->selection.from_ns;
-    struct store_timeseries_query query = {
-        .step_ns = length, .function = all ? NULL : &function, .count = whatif->count};
-    int r = rate_groups_read(context, &query, &groups, quality, error);
-    if (!r && groups.count) {
-        const struct rate_group *group = &groups.list[0];
-        double rate = isnan(group->rate) ? group->value * 1e9 / (double)length : group->rate;
-        *ret_cores = rate * 1e-9;
-    }
-    rate_groups_release(&groups);
-    return r;
-}
-
-static void write_savings(const struct server *server, const struct whatif *whatif,
-                          struct buffer *out)
-{
-    double saved = whatif->part * whatif->faster;
-    buffer_printf(
-        out,
-        "%s %s%.3g of %.3g cores. If it were %.4g%% faster, that would save %.3g cores, %.1f%%",
-        whatif->function, whatif->count == STORE_FLAT ? "itself takes " : "takes ", whatif->part,
-        whatif->cores, whatif->faster * 100, saved,
-        whatif->cores > 0 ? saved / whatif->cores * 100 : 0);
-    if (server->core_hour > 0)
-        buffer_printf(out, ": %.2f %s a month, %.2f %s a year.",
-                      saved * MONTH_HOURS * server->core_hour, server->currency,
-                      saved * 12 * MONTH_HOURS * server->core_hour, server->currency);
-    else
-        buffer_add_text(out, ". The server's settings have no price (cost.core_hour).");
-}
-
-static void write_whatif(struct http_request *request, const struct server *server,
-                         const struct query_context *context, const struct whatif *whatif,
-                         const struct query_quality *quality)
-{
-    struct buffer out = {0};
-    _cleanup_buffer_ struct buffer sentence = {0};
-    struct json_writer writer = json_writer(&out), *json = &writer;
-    double saved = whatif->part * whatif->faster;
-    write_savings(server, whatif, &sentence);
-    json_write_object(json);
-    json_member_text(json, "text", buffer_text(&sentence));
-    json_member_text(json, "type", context->query.type);
-    json_member_text(json, "function", whatif->function);
-    json_member_text(json, "count", whatif->count == STORE_FLAT ? "flat" : "cum");
-    json_member_number(json, "faster", whatif->faster);
-    put_price(json, server);
-    json_member_number(json, "cores", whatif->cores);
-    json_member_number(json, "function_cores", whatif->part);
-    json_member_number(json, "saved_cores", saved);
-    put_money(json, "saved_per_hour", saved, server->core_hour);
-    put_money(json, "saved_per_month", saved * MONTH_HOURS, server->core_hour);
-    put_money(json, "saved_per_year", saved * 12 * MONTH_HOURS, server->core_hour);
-    quality_write(quality, NULL, json);
-    json_write_object_end(json);
-    buffer_add_char(&out, '\n');
-    api_respond(request, "application/json", &out);
-    buffer_release(&out);
-}
-
-void cost_whatif(struct http_request *request, void *userdata)
-{
-    struct server *server = userdata;
-    static const char *const counts[] = {"flat", "cum", NULL};
-    _cleanup_query_context_ struct query_context context = {0};
-    struct whatif whatif = {.function = http_request_query(request, "function")};
-    struct query_quality quality = {0};
-    struct error error = {0};
-    unsigned count;
-    if (!parameters_known(request, "/api/v1/whatif"))
-        return;
-    int r = parameter_word(request, "count", counts, STORE_CUMULATIVE, &count, &error);
-    whatif.count = (enum store_count)count;
-    if (!r && (!whatif.function || !*whatif.function))
-        r = error_set(&error, -EINVAL, "The parameter function is required.");
-    if (!r)
-        r = read_faster(request, &whatif.faster, &error);
-    if (!r)
-        r = read_context(&context, request, server, &error);
-    if (!r)
-        r = read_part(&context, &whatif, true, &whatif.cores, &quality.found, &error);
-    if (!r)
-        r = read_part(&context, &whatif, false, &whatif.part, NULL, &error);
-    if (!r && !(whatif.part > 0))
-        r = api_missing_function(whatif.function, &error);
-    if (!r)
-        r = query_context_measure(&context, &quality, &error);
-    if (r < 0)
-        http_respond_failure(request, &error);
-    else
-        write_whatif(request, server, &context, &whatif, &quality);
 }
