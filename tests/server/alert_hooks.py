@@ -7,6 +7,8 @@ counts is a line in DIRECTORY/NAME.jsonl: its headers and body.
     /moved    redirects to /trap
     /huge     answers with 8 MiB
     /slow     never answers
+    /cut      closes the connection twice, without an answer and in the middle of one, then accepts
+    /drip     sends an answer of headers without an end, one each second
 """
 
 import http.server
@@ -14,9 +16,11 @@ import json
 import os
 import sys
 import threading
+import time
 
 DIRECTORY = sys.argv[1]
 FAILURES = {"left": 3}
+CUTS = [b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{", b""]
 FOREVER = threading.Event()
 
 
@@ -29,6 +33,12 @@ class Hook(http.server.BaseHTTPRequestHandler):
         status, answer = 200, b"{}"
         if name == "slow":
             FOREVER.wait()
+        if name == "cut" and CUTS:
+            self.wfile.write(CUTS.pop())
+            self.close_connection = True
+            return
+        if name == "drip":
+            self.drip()
         if name == "flaky" and FAILURES["left"]:
             FAILURES["left"] -= 1
             status = 500
@@ -43,6 +53,16 @@ class Hook(http.server.BaseHTTPRequestHandler):
         self.end_headers()
         try:
             self.wfile.write(answer)
+        except OSError:
+            pass
+
+    def drip(self):
+        self.close_connection = True
+        try:
+            self.wfile.write(b"HTTP/1.1 200 OK\r\n")
+            while True:
+                self.wfile.write(b"X-More: of the same\r\n")
+                time.sleep(1)
         except OSError:
             pass
 

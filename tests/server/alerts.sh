@@ -30,12 +30,14 @@ notify:
   - {url: "$hook/moved"}
   - {url: "$hook/huge"}
   - {url: "$hook/flaky"}
+  - {url: "$hook/cut"}
+  - {url: "$hook/drip"}
   - {url: "$hook/good", secret_file: secret}
 Y
 }
 rules 0.1 >rules.yaml
 "$ASSAY" rules check rules.yaml >checked.txt
-grep -qx 'The rules are valid: 1 SLI, 3 alerts, 5 receivers.' checked.txt
+grep -qx 'The rules are valid: 1 SLI, 3 alerts, 7 receivers.' checked.txt
 echo 'rules: rules.yaml' >>keep.yaml
 start_server first --data data -c keep.yaml
 now=$(($(date +%s) / 10 * 10))
@@ -52,6 +54,7 @@ wait_lines good 1
 wait_lines flaky 4
 wait_lines moved 1
 wait_lines huge 1
+wait_lines cut 3
 get /api/v1/alerts?state=firing >alerts.json
 json alerts.json 'sorted(a["name"] for a in d) == ["Inhibited", "ParseHigh", "ParseToo"]'
 json alerts.json '[a["inhibited"] for a in d if a["name"] == "Inhibited"] == [True]'
@@ -81,6 +84,12 @@ assert signature == wanted
 assert lines[0]["headers"]["x-assay-delivery"]
 P
 [ ! -e hooks/trap.jsonl ]
+# A message that was cut off comes again, as the same one.
+python3 - <<'P'
+import json
+lines = [json.loads(line) for line in open("hooks/cut.jsonl")][:3]
+assert len({line["headers"]["x-assay-delivery"] for line in lines}) == 1, lines
+P
 if grep -q a-secret-of first.log; then exit 1; fi
 
 # The receivers were told, and are not told again: neither after kill -9 nor after a stop.

@@ -220,7 +220,7 @@ static void tell_manager(struct notifier *notifier)
 
 struct message {
     struct buffer body;
-    uint64_t hash;
+    uint64_t hash, delivery;
     char *tenant, *service, *version;
 };
 
@@ -239,6 +239,26 @@ static uint64_t hash_of(const struct alerts *alerts, const struct alert_group *g
         if (alert_is_sent(&alerts->list[i]) && in_group(&alerts->list[i], group))
             hash += XXH3_64bits(alerts->list[i].id, strlen(alerts->list[i].id)) | 1;
     return hash;
+}
+
+/* The same for a message that is sent again, by a restarted server, too, although values in its
+ * text change: what fires since when, and what the receiver was told before. */
+static uint64_t delivery_of(const struct alerts *alerts, const struct alert_group *group,
+                            uint64_t hash)
+{
+    uint64_t since = 0;
+    for (size_t i = 0; i < alerts->count; i++)
+        if (alert_is_sent(&alerts->list[i]) && in_group(&alerts->list[i], group))
+            since += XXH3_64bits_withSeed(alerts->list[i].id, strlen(alerts->list[i].id),
+                                          (uint64_t)alerts->list[i].fired_ns);
+    uint64_t parts[] = {hash,
+                        since,
+                        group->sent,
+                        (uint64_t)group->sent_ns,
+                        XXH3_64bits(group->tenant, strlen(group->tenant)),
+                        XXH3_64bits(group->service, strlen(group->service)),
+                        XXH3_64bits(group->version, strlen(group->version))};
+    return XXH3_64bits(parts, sizeof(parts)) | 1;
 }
 
 static void put_for_webhook(struct json_writer *json, const struct alert *alert,
@@ -336,6 +356,7 @@ static bool next_message(struct notifier *notifier, struct message *message)
             continue;
         write_message(notifier, alerts, group, hash, &message->body);
         message->hash = hash;
+        message->delivery = delivery_of(alerts, group, hash);
         message->tenant = memory_strdup(group->tenant);
         message->service = memory_strdup(group->service);
         message->version = memory_strdup(group->version);
@@ -370,8 +391,7 @@ static void tell_webhook(struct notifier *notifier)
         struct message message = {0};
         going = next_message(notifier, &message);
         if (going) {
-            uint64_t delivery = XXH3_64bits(message.body.data, message.body.length);
-            going = post(notifier, "", &message.body, delivery);
+            going = post(notifier, "", &message.body, message.delivery);
             if (going)
                 note_sent(notifier, &message);
         }
