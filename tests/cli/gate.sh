@@ -67,6 +67,17 @@ echo "== bisect"
 echo "== negative values are not within a limit by accident"
 printf 'main;a 500\nmain;b -300\nmain;c 900\n' >negative.folded
 gate --base negative.folded --new negative.folded --function '^b$' --max-share 5%
+echo "== functions by name that are too small don't pass for that"
+cat base.folded <(echo 'main;rare 40') >rare.folded
+cat base.folded <(echo 'main;rare 90') >rarer.folded
+cat base.folded <(echo 'main;rare 4') >single.folded
+gate --base rare.folded --new rarer.folded --function '^rare$' --max-growth 5%
+gate --base rare.folded --new rare.folded --function '^rare$' --max-growth 5%
+gate --base single.folded --new single.folded --function '^rare$' --max-growth 5%
+gate --base rare.folded --new base.folded --function '^rare$' --max-growth 5%
+gate --base rare.folded --new rare.folded --function '^(a|rare)$' --max-growth 5%
+sed 's/^main;//' base.folded >flat.folded
+gate --base flat.folded --new flat.folded --min-share 60% 2>&1
 echo "== bad input"
 : >empty.folded
 gate --base base.folded --new empty.folded 2>&1
@@ -75,13 +86,22 @@ gate --base base.folded 2>&1
 gate --base base.folded --new same.folded --function nothing_like_this --max-share 5% 2>&1
 gate --base base.folded --new same.folded --max-growth NaN 2>&1
 gate --base base.folded --new same.folded --max-growth=-5% 2>&1
+gate --base base.folded --new same.folded --max-growth 5 2>&1
+gate --base base.folded --new same.folded --function '^a$' --max-share 150% 2>&1
+gate --base base.folded --new same.folded --min-share 200% 2>&1
+gate --base base.folded --new same.folded --focus '^nothing$' 2>&1
+gate --base base.folded --new same.folded --base-requests nan --new-requests 5 2>&1
 gate --base base.folded --new same.folded --normalize requests 2>&1
 gate --base base.folded --new same.folded --normalize duration 2>&1
 gate --base base.folded --new same.folded --base-requests 0 --new-requests 5 2>&1
 gate --base base.folded --new "$FIXTURES/man/cpu.pb.gz" 2>&1
 for text in 'budgets: []' 'budgets: [{function: a}]' 'budgets: [{function: a, max_share: many}]' \
     'budgets: [{function: "(", max_share: 1%}]' 'budgets: [{function: a, max_shares: 1%}]' \
-    'budgets: [{function: a, max_cores: 1}]'; do
+    'budgets: [{function: a, max_cores: 1}]' 'budgets: [{function: a, max_share: 25}]' \
+    'budgets: [{function: a, max_cores: 5%}]' 'budgets: [{function: a, max_growth: .nan}]' \
+    'budgets: [{function: a, max_growth: 1e999}]' 'budgets: [{function: a, max_share: 101%}]' \
+    'budgets: [{function: a, max_growth: 5%, max_growth: 9%}]' 'budgets: 5' \
+    'budgets: [{function: a, max_per_request: 1}]'; do
     echo "$text" >bad.yaml
     gate --base base.folded --new same.folded --budget bad.yaml 2>&1
 done

@@ -75,6 +75,43 @@ curl -sS --fail-with-body -H 'X-Assay-Confirm: delete' -d '' -o deleted.json \
 printf 'name,parts\nfiles,2\ngood,1\n' | diff - list.csv
 [ "$(gate --base baseline:files --new "$FIXTURES/man/base.pb.gz" --undecided pass --max-growth 100000%)" = 0 ]
 "$ASSAY" baseline show files --url "$url" | grep -q '2 files'
+
+# Sides that can't be compared are an error with a sentence, and never a pass: as files, baselines
+# and selections.
+refused() { # TEXT OPTION...: exit code 1
+    local text=$1 code
+    shift
+    code=$(gate "$@" --undecided pass)
+    if [ "$code" != 1 ] || ! grep -q -- "$text" gate.txt; then
+        echo "gate $*: exit code $code, not 1 with: $text" && cat gate.txt && exit 1
+    fi
+}
+for unit in nanoseconds milliseconds; do
+    python3 "$ROOT/tests/server/window_pprof.py" $unit.pb cpu $unit "$start" 10 'main;serve=9000000' 'main;idle=0'
+    python3 "$ROOT/tests/server/window_pprof.py" zero.$unit.pb cpu $unit "$start" 10 'main;serve=0'
+done
+python3 "$ROOT/tests/server/window_pprof.py" heap.pb inuse_space bytes "$start" 10 'main;serve=1000'
+push heap.pb service=shop >/dev/null
+for name in milliseconds heap zero.nanoseconds; do
+    "$ASSAY" baseline save $name --url "$url" $name.pb
+done
+new=(--new-query "$(version v2)")
+refused 'has no sample type cpu/nanoseconds' --base baseline:milliseconds "${new[@]}"
+refused 'has no sample type cpu/nanoseconds' --base milliseconds.pb --new nanoseconds.pb
+refused 'has no sample type cpu/nanoseconds' --base baseline:heap "${new[@]}"
+refused 'has no sample type' --base-query 'inuse_space{service="shop"}' "${new[@]}"
+refused 'has no samples of this type' --base baseline:zero.nanoseconds "${new[@]}"
+refused 'has no samples of this type' --base zero.nanoseconds.pb --new nanoseconds.pb
+refused 'has no samples of this type' --base baseline:good --new zero.nanoseconds.pb
+refused 'has no samples' --base baseline:good "${new[@]}" --focus '^nothing$'
+refused 'No data of the type' --base baseline:good --new-query 'cpu{service="nobody"}'
+refused 'No data of the type' --base baseline:good "${new[@]}" --new-from 2001-01-01 --new-to 2001-01-02
+refused 'ends before it begins' --base baseline:good "${new[@]}" --new-to 2001-01-01
+refused 'number of requests on the new side is unknown or zero' --base baseline:good --new nanoseconds.pb --normalize requests
+refused 'in cores, but the values are in bytes' --base heap.pb --new heap.pb --budget <(echo 'budgets: [{max_cores: 1}]')
+refused 'No function of either side matches' --base baseline:good "${new[@]}" --function nothing_like_this --max-growth 5%
+refused 'no sample type "wall"' --base baseline:good "${new[@]}" -t wall
+for name in milliseconds heap zero.nanoseconds; do "$ASSAY" baseline delete $name --url "$url"; done
 "$ASSAY" baseline delete files --url "$url"
 [ "$(gate --base baseline:files --new "$FIXTURES/man/base.pb.gz")" = 1 ]
 : >empty.pb

@@ -31,7 +31,10 @@ static int parse_percent(const char *option, const char *text, double fallback, 
     *ret_value = fallback;
     if (!text || gate_parse_share(text, ret_value))
         return 0;
-    return options_wrong("gate", "%s takes a share such as 5%% or 0.05, not \"%s\".", option, text);
+    return options_wrong("gate",
+                         "%s takes a percentage such as 5%%, or a number below 1 such as 0.05, "
+                         "not \"%s\".",
+                         option, text);
 }
 
 static int add_limits(struct gate_command *command)
@@ -292,6 +295,8 @@ int command_gate(int argc, char **argv)
     r = check_words(&command);
     if (!r)
         r = parse_percent("--min-share", command.min_share, 0.01, &command.options.min_share);
+    if (!r && command.options.min_share >= 1)
+        r = options_wrong("gate", "--min-share is below 100%%, not \"%s\".", command.min_share);
     if (!r)
         r = add_limits(&command);
     command.options.false_discovery_rate = command.rate;

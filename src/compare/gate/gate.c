@@ -157,10 +157,10 @@ static const struct compare_measure *yardstick(const struct comparison *comparis
 
 /* Data that couldn't have shown a large growth must not pass for lack of evidence. */
 static void judge_sensitivity(struct judge *judge, const struct comparison *comparison,
-                              const struct gate_limit *limit)
+                              const struct gate_limit *limit, const struct compare_measure *measure,
+                              const char *function)
 {
-    struct gate_check check = {.limit = limit, .measure = "sensitivity"};
-    const struct compare_measure *measure = yardstick(comparison, &check.function);
+    struct gate_check check = {.limit = limit, .measure = "sensitivity", .function = function};
     double wanted = fmax(4 * limit->limit, GATE_SENSITIVITY);
     double t = numbers_t_quantile((1 - comparison->level) / 2, measure->df) + 0.8416;
     double variance = measure->variance[COMPARE_NEW] + measure->variance[COMPARE_BASE];
@@ -175,29 +175,75 @@ static void judge_sensitivity(struct judge *judge, const struct comparison *comp
     add_check(judge->result, &check);
 }
 
+static void add_growths_of(struct growths *growths, const struct comparison *comparison,
+                           const struct gate_limit *limit, const struct compare_row *row)
+{
+    if (row->total.judged)
+        add_growth(growths, comparison, &(struct growth){limit, row, &row->total, "total"});
+    if (row->self.judged && row->self.counts[1] != row->total.counts[1])
+        add_growth(growths, comparison, &(struct growth){limit, row, &row->self, "self"});
+}
+
+static double samples_of(const struct compare_row *row)
+{
+    return row->total.counts[COMPARE_BASE] + row->total.counts[COMPARE_NEW];
+}
+
+/* A limit of functions by name: they are judged as all are, and the largest of them even where it
+ * holds less than the minimum share. It must be large enough for its limit, too. */
+static int collect_named(struct judge *judge, const struct comparison *comparison,
+                         const struct gate_limit *limit, struct growths *growths,
+                         struct error *error)
+{
+    const struct compare_row *largest = NULL;
+    size_t before = growths->count;
+    int r = count_matches(comparison, limit, error);
+    for (size_t i = 0; !r && i < comparison->count; i++) {
+        const struct compare_row *row = &comparison->rows[i];
+        if (!matches(limit, row))
+            continue;
+        add_growths_of(growths, comparison, limit, row);
+        if (!largest || samples_of(row) > samples_of(largest))
+            largest = row;
+    }
+    if (r < 0)
+        return r;
+    if (growths->count == before)
+        add_growth(growths, comparison, &(struct growth){limit, largest, &largest->total, "total"});
+    double rate = judge->options->false_discovery_rate;
+    double wanted = 1 + fmax(4 * limit->limit, GATE_SENSITIVITY);
+    if (compare_exceeds(comparison, &largest->total, 1 + limit->limit) > rate &&
+        compare_stays_below(comparison, &largest->total, wanted) > rate)
+        judge_sensitivity(judge, comparison, limit, &largest->total, largest->function->name);
+    return 0;
+}
+
+static int collect_all(struct judge *judge, const struct comparison *comparison,
+                       const struct gate_limit *limit, struct growths *growths, struct error *error)
+{
+    const char *function;
+    const struct compare_measure *measure = yardstick(comparison, &function);
+    if (!comparison->judged)
+        return error_set(error, -EINVAL,
+                         "No function has enough samples and the minimum share of %.4g%%; nothing "
+                         "can be judged. Lower it with --min-share, or record longer.",
+                         100 * comparison->options.min_share);
+    add_growth(growths, comparison, &(struct growth){limit, NULL, &comparison->whole, "total"});
+    for (size_t i = 0; i < comparison->count; i++)
+        add_growths_of(growths, comparison, limit, &comparison->rows[i]);
+    judge_sensitivity(judge, comparison, limit, measure, function);
+    return 0;
+}
+
 static int collect_growths(struct judge *judge, const struct gate_limit *limit,
                            struct growths *growths, struct error *error)
 {
     int r = need(judge, judge->options->normalize, error);
     const struct comparison *comparison = &judge->comparisons[judge->options->normalize];
-    if (!r && limit->function)
-        r = count_matches(comparison, limit, error);
     if (r < 0)
         return r;
-    if (!limit->function)
-        add_growth(growths, comparison, &(struct growth){limit, NULL, &comparison->whole, "total"});
-    for (size_t i = 0; i < comparison->count; i++) {
-        const struct compare_row *row = &comparison->rows[i];
-        if (!matches(limit, row))
-            continue;
-        if (row->total.judged)
-            add_growth(growths, comparison, &(struct growth){limit, row, &row->total, "total"});
-        if (row->self.judged && row->self.counts[1] != row->total.counts[1])
-            add_growth(growths, comparison, &(struct growth){limit, row, &row->self, "self"});
-    }
-    if (!limit->function)
-        judge_sensitivity(judge, comparison, limit);
-    return 0;
+    return limit->function ? collect_named(judge, comparison, limit, growths, error)
+                           : collect_all(judge, comparison, limit, growths, error);
 }
 
 static int judge_growths(struct judge *judge, const struct gate_limits *limits, struct error *error)

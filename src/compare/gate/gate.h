@@ -35,6 +35,7 @@ struct gate_limits {
     size_t count, capacity;
 };
 #define GATE_LIMITS_MAX 1000
+#define GATE_LIMIT_MAX 1e15
 
 /* A gate on growth is undecided unless it would find a growth of four times the limit, or of this
  * where that is more, four times out of five. */
@@ -52,7 +53,7 @@ int gate_limits_add(struct gate_limits *limits, const char *name, const char *pa
 int gate_limits_read(struct gate_limits *limits, const char *path, struct buffer *ret_problems,
                      struct error *error);
 
-/* "5%" or "0.05" */
+/* "5%" or "0.05". A number of at least 1 needs the sign: few who write 5 mean 500%. */
 bool gate_parse_share(const char *text, double *ret_share);
 
 struct gate_check {

@@ -24,21 +24,39 @@ void gate_limits_release(struct gate_limits *limits)
     *limits = (struct gate_limits){0};
 }
 
-bool gate_parse_share(const char *text, double *ret_share)
+/* Digits first, so that strtod reads no sign, space, "inf" or "nan". */
+static bool parse_number(const char *text, double *ret_value, const char **ret_end)
 {
     char *end;
     if (!((*text >= '0' && *text <= '9') || *text == '.'))
         return false;
     errno = 0;
     double value = strtod(text, &end);
-    if (*end == '%' && end[1] == '\0') {
-        value /= 100;
-        end++;
-    }
-    if (errno || end == text || *end || !isfinite(value) || value < 0)
+    if (errno || end == text || !(value <= GATE_LIMIT_MAX))
         return false;
-    *ret_share = value;
+    *ret_value = value;
+    *ret_end = end;
     return true;
+}
+
+bool gate_parse_share(const char *text, double *ret_share)
+{
+    const char *end;
+    double value;
+    if (!parse_number(text, &value, &end))
+        return false;
+    bool percent = *end == '%';
+    if (end[percent] || (!percent && value >= 1))
+        return false;
+    *ret_share = percent ? value / 100 : value;
+    return true;
+}
+
+static bool parse_limit(enum gate_kind kind, const char *text, double *ret_limit)
+{
+    const char *end;
+    return kind == GATE_GROWTH || kind == GATE_SHARE ? gate_parse_share(text, ret_limit)
+                                                     : parse_number(text, ret_limit, &end) && !*end;
 }
 
 int gate_limits_add(struct gate_limits *limits, const char *name, const char *pattern,
@@ -46,6 +64,9 @@ int gate_limits_add(struct gate_limits *limits, const char *name, const char *pa
 {
     if (!(limit >= 0) || !isfinite(limit))
         return error_set(error, -EINVAL, "The limit of %s must be a number of at least 0.", name);
+    if (kind == GATE_SHARE && limit > 1)
+        return error_set(error, -EINVAL, "The share of %s is limited to %.4g%%, more than all.",
+                         name, 100 * limit);
     if (limits->count >= GATE_LIMITS_MAX)
         return error_set(error, -E2BIG, "A gate takes at most %d limits.", GATE_LIMITS_MAX);
     struct regex *function = NULL;
@@ -79,9 +100,12 @@ static void read_budget(struct gate_limits *limits, struct problems *problems,
         double limit;
         if (!settings_string(&section, keys[kind], &text))
             continue;
-        if (!gate_parse_share(text, &limit)) {
-            problems_add(problems, node, "%s is a number such as 0.1 or 10%%, not \"%s\"",
-                         keys[kind], text);
+        if (!parse_limit((enum gate_kind)kind, text, &limit)) {
+            bool share = kind == GATE_GROWTH || kind == GATE_SHARE;
+            problems_add(problems, node, "%s is a %s, not \"%s\"", keys[kind],
+                         share ? "percentage such as 10%, or a number below 1 such as 0.1"
+                               : "number such as 1.5",
+                         text);
             continue;
         }
         const char *title = name ? name : function ? function : "all functions";
