@@ -213,6 +213,7 @@ class App implements FlameApp, Controls {
     this.trail.append(this.crumbs.element, this.chips.element, this.found);
     this.toolbar.element.append(this.trail);
     this.stage.append(this.graph.element, this.empty);
+    this.stage.toggleAttribute('data-diff', this.source.kind === 'diff');
     return make('div', { class: 'flame' },
       this.toolbar.element,
       notes.length > 0

@@ -142,7 +142,8 @@ export function diffWords(scheme: Scheme): string {
 // The lift of lightness is the safe palette's: hues alone are not told apart by everybody.
 const STATE_COLOURS: readonly (readonly [pattern: RegExp, hue: number, safe: number, lift: number])[] = [
   [/^runnable$/, 95, 98, -0.12], [/run|cpu|active/i, 145, 98, 0.03], [/block|lock|contend/i, 25, 62, -0.1],
-  [/i\/?o|disk|net|read|write/i, 300, 320, -0.06], [/sleep|wait|idle|park|off/i, 253, 250, 0.02],
+  [/net/i, 205, 215, -0.08], [/uring/i, 330, 345, -0.04], [/pipe/i, 350, 10, -0.02], [/child/i, 60, 80, -0.05],
+  [/channel/i, 175, 180, -0.01], [/i\/?o|disk|read|write/i, 300, 320, -0.06], [/sleep|wait|idle|park|off/i, 253, 250, 0.02],
 ];
 
 export function stateColour(name: string, scheme: Scheme): string {

@@ -68,6 +68,12 @@ test('a frame has the colour of the state that most of it was in', () => {
     [['SLEEPING', '50.0%'], ['RUNNING', '5.00%']]);
 });
 
+test('the states of threads are told apart', () => {
+  const states = ['running', 'runnable', 'lock', 'disk', 'network', 'pipe', 'child', 'io_uring', 'channel', 'sleep', 'other'];
+  for (const scheme of [LIGHT, { dark: true, safe: false }, { dark: false, safe: true }, { dark: true, safe: true }])
+    assert.equal(new Set(states.map((name) => stateColour(name, scheme))).size, states.length);
+});
+
 test('what has no state counts against those that are known', () => {
   const self = [[0, 0, 4, 1], [0, 0, 0, 2]];
   const states = new Model(readProfile(document({ states: { names: ['a', 'b'], self } }))).states(0)!;

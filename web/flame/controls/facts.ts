@@ -100,7 +100,7 @@ export function frameFacts(
   }
   const diff = profile.kind === 'diff';
   const finding = diff ? profile.findings[profile.types.indexOf(type)]?.get(func) : undefined;
-  const head = diff ? ['base', 'new', 'change', '', 'of total']
+  const head = diff ? ['before', 'after', 'change', '', 'of total']
     : zoom !== 0 ? ['', 'of total', 'of zoom'] : ['', 'of total'];
   return {
     name,

@@ -18,8 +18,8 @@ export interface Column {
   bare: number;
   // A difference of two values: what grew comes first, what shrank last.
   isChange: boolean;
-  // Left out where there is little room.
-  minor: boolean;
+  // Where there is little room, columns of the highest rank are left out first; those of 0 stay.
+  rank: number;
   value: (func: number) => number;
   text: (func: number) => string;
   // A second, quieter text beside the first.
@@ -43,7 +43,7 @@ function plain(
     narrow: 138,
     bare: 88,
     isChange: false,
-    minor: false,
+    rank: 0,
     value: (f) => column[f],
     text: (f) => formatValue(column[f], unit),
     aside: (f) => formatPercent(column[f] / whole),
@@ -53,17 +53,17 @@ function plain(
 
 function changed(
   key: string, label: string, base: Float64Array, value: Float64Array, unit: string,
-  finding?: FindingOf,
+  rank: number, finding?: FindingOf,
 ): Column[] {
-  const side = (name: string, column: Float64Array): Column => ({
-    key: `${key}-${name}`,
+  const side = (id: string, name: string, column: Float64Array): Column => ({
+    key: `${key}-${id}`,
     label: `${label} ${name}`,
     short: name,
     width: 104,
-    narrow: 88,
-    bare: 88,
+    narrow: 80,
+    bare: 80,
     isChange: false,
-    minor: true,
+    rank,
     value: (f) => column[f],
     text: (f) => formatValue(column[f], unit),
     aside: null,
@@ -73,17 +73,17 @@ function changed(
   const change = (f: number) =>
     Math.abs(value[f] - base[f]) <= 1e-5 * Math.abs(base[f]) ? 0 : value[f] - base[f];
   return [
-    side('base', base),
-    side('new', value),
+    side('base', 'before', base),
+    side('new', 'after', value),
     {
       key: `${key}-change`,
       label: `${label} change`,
       short: `${label} Δ`,
       width: 176,
-      narrow: 152,
+      narrow: 148,
       bare: 92,
       isChange: true,
-      minor: false,
+      rank: 0,
       value: change,
       text: (f) => formatChange(change(f), unit),
       aside: (f) => formatGrowth(base[f], value[f]),
@@ -101,10 +101,10 @@ function intervalColumn(finding: FindingOf, unit: string): Column {
     label: 'Interval',
     short: 'Interval',
     width: 184,
-    narrow: 184,
-    bare: 184,
+    narrow: 168,
+    bare: 168,
     isChange: false,
-    minor: true,
+    rank: 1,
     value: (f) => found(f)?.[0] ?? -Infinity,
     text: (f) => found(f)?.map((end) => formatChange(end, unit)).join(' … ') ?? '',
     aside: null,
@@ -125,7 +125,7 @@ function verdictColumn(finding: FindingOf): Column {
     narrow: 88,
     bare: 80,
     isChange: false,
-    minor: true,
+    rank: 3,
     value: (f) => VERDICTS.indexOf(word(f)),
     text: word,
     aside: null,
@@ -141,8 +141,8 @@ export function makeColumns(
   if (!baseSelf || !baseTotal)
     return [plain('self', 'Self', self, unit, whole), plain('total', 'Total', total, unit, whole)];
   return [
-    ...changed('self', 'Self', baseSelf, self, unit, finding && ((f) => finding(f)?.self)),
-    ...changed('total', 'Total', baseTotal, total, unit, finding),
+    ...changed('self', 'Self', baseSelf, self, unit, 4, finding && ((f) => finding(f)?.self)),
+    ...changed('total', 'Total', baseTotal, total, unit, 2, finding),
     ...(finding && verdicts ? [intervalColumn(finding, unit), verdictColumn(finding)] : []),
   ];
 }
@@ -188,18 +188,42 @@ const BARE_PX = 400;
 
 // The padding of a cell, on both sides.
 const CELL_PX = 16;
+// What a name keeps when columns that could be left out are shown.
+const NAME_PX = 160;
+const RANKS = 4;
+
+export interface Fit {
+  columns: Column[];
+  widths: number[];
+  narrow: boolean;
+  bare: boolean;
+}
+
+// The columns that a table of this width has room for: all with plenty of it, otherwise those of the
+// lowest ranks, as many ranks as leave a name its room.
+export function columnsFor(width: number, all: Column[], compact: boolean): Fit {
+  const bare = compact || width < BARE_PX;
+  const upTo = (rank: number) => all.filter((column) => column.rank <= rank);
+  const fit = (columns: Column[], narrow: boolean): Fit => ({ columns, narrow, bare,
+    widths: columns.map((column) => bare ? column.bare : narrow ? column.narrow : column.width) });
+  const left = ({ widths }: Fit) => width - CELL_PX - widths.reduce((sum, one) => sum + one, 0);
+  const wide = fit(all, false);
+  if (!compact && width >= NARROW_PX && left(wide) >= NAME_PX) return wide;
+  for (let rank = compact ? 0 : RANKS; rank > 0; rank--) {
+    const some = fit(upTo(rank), true);
+    if (left(some) >= NAME_PX) return some;
+  }
+  return fit(upTo(0), true);
+}
 
 // Lays a table's columns out for the room it has, and says which room that is, and what is left of it
 // for a name.
 export function fitColumns(element: HTMLElement, all: Column[], compact: boolean): {
   columns: Column[]; narrow: boolean; room: number;
 } {
-  const narrow = compact || element.clientWidth < NARROW_PX;
-  const bare = compact || element.clientWidth < BARE_PX;
-  const columns = all.filter((column) => !(narrow && column.minor));
+  const { columns, widths, narrow, bare } = columnsFor(element.clientWidth, all, compact);
   element.classList.toggle('table-narrow', narrow);
   element.classList.toggle('table-bare', bare);
-  const widths = columns.map((column) => bare ? column.bare : narrow ? column.narrow : column.width);
   element.style.setProperty('--columns', widths.map((width) => `${width}px`).join(' '));
   return { columns, narrow, room: element.clientWidth - CELL_PX - widths.reduce((a, w) => a + w, 0) };
 }

@@ -10,6 +10,7 @@ import { titleOf, type Mark } from '../data/marks';
 import { useSettings } from '../settings';
 import { evenDigits, largest, meanOf, OTHERS, peakOf, stack, type ChartSeries } from '../data/stack';
 import { formatBounds, formatTick, formatTime, type Bounds } from '../time';
+import { ShortName } from '../parts/name';
 import { usePointMenu, type OpenMenu } from './point-menu';
 import { Regions, type Region } from './regions';
 
@@ -104,7 +105,7 @@ function LegendEntry(props: {
     <svg class="swatch" viewBox="0 0 10 10" aria-hidden="true">
       <rect width="10" height="10" rx="2" fill={colour} />
     </svg>
-    <bdi class="legend-name" title={name}>{name}</bdi> <b>{value}</b></>;
+    <span class="legend-name"><ShortName name={name} /></span> <b>{value}</b></>;
   if (!items) return <span class="chart-name">{inside}</span>;
   return (
     <button type="button" class="chart-name" aria-haspopup="menu" onClick={(event) => {

@@ -11,6 +11,7 @@ import { withLabel, writeQuery, type Selection } from '../selection';
 import { meanOver, spread, type ChartPoint } from '../data/stack';
 import { before, stepOf, type Bounds } from '../time';
 import { formatRate, meaningOf, rates } from '../data/values';
+import { ShortName } from '../parts/name';
 import { Icon } from '../parts/icon';
 import { usePointMenu } from './point-menu';
 import { Sparkline } from './sparkline';
@@ -103,7 +104,7 @@ export function LabelGrid(props: LabelGridProps) {
             <li key={cell.value} class="cell">
               <div class="cell-head">
                 {cell.value === '' ? <span class="quiet cell-name">{name}</span>
-                  : <a class="cell-name" href={link(only)} title={name}><bdi>{name}</bdi></a>}
+                  : <a class="cell-name" href={link(only)} ><ShortName name={name} /></a>}
                 <button type="button" class="chip-close" aria-haspopup="menu" aria-label={`More about ${name}`}
                   onClick={(event) => {
                     const { left, bottom } = event.currentTarget.getBoundingClientRect();

@@ -15,6 +15,9 @@ export interface SuggestProps {
   onOpen?: () => void;
 }
 
+// The field is as wide as what is in it, up to a limit: names of services differ in their ends.
+const MOST_CHARACTERS = 48;
+
 export function Suggest({ label, value, options, placeholder, onChoose, onOpen }: SuggestProps) {
   const id = useId();
   const [text, setText] = useState(value);
@@ -54,7 +57,7 @@ export function Suggest({ label, value, options, placeholder, onChoose, onOpen }
       <input ref={field} class="field" role="combobox" aria-label={label} aria-expanded={open}
         aria-controls={`${id}-list`} aria-autocomplete="list" autocomplete="off" spellcheck={false}
         aria-activedescendant={active >= 0 ? `${id}-${active}` : undefined}
-        placeholder={placeholder ?? label} value={text}
+        placeholder={placeholder ?? label} value={text} style={{ '--characters': Math.min(MOST_CHARACTERS, text.length) }}
         onFocus={(event) => {
           event.currentTarget.select();
           setOpen(true);

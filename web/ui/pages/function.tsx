@@ -19,7 +19,7 @@ import { Chart } from '../charts/chart';
 import { CopyLink, Export } from '../parts/export';
 import { Flame } from '../parts/flame';
 import { Lines } from '../parts/lines';
-import { Name } from '../parts/name';
+import { Name, ShortName } from '../parts/name';
 import { NamesSwitch } from '../controls/names';
 import { QualityLine } from '../parts/quality';
 import { SelectionBar } from '../controls/selection-bar';
@@ -106,7 +106,7 @@ function ByLabel({ asked, label, unit }: { asked: Asked; label: string; unit: st
       <h2>By {label}</h2>
       <table class="table plain">
         <thead><tr><th scope="col">{label}</th><th scope="col" class="number">Total</th>
-          <th scope="col" class="number">% of function</th></tr></thead>
+          <th scope="col" class="number">% of {label === 'service_name' ? 'service' : label}</th></tr></thead>
         <tbody>
           {rows.slice(0, 20).map(({ value, total }) => (
             <tr key={value}>
@@ -114,7 +114,7 @@ function ByLabel({ asked, label, unit }: { asked: Asked; label: string; unit: st
                 query: writeQuery(withLabel(
                   parseQuery(asked.query) ?? { type: 'cpu', matchers: [] }, label, value)),
                 name: asked.name, from: String(asked.bounds.from), to: String(asked.bounds.to),
-              })} title={value}>{label === 'version' ? versionName(value) : value}</a></th>
+              })} ><ShortName name={label === 'version' ? versionName(value) : value} /></a></th>
               <td class="number">{formatValue(total, unit)}</td>
               <td class="number">{formatPercent(total / (whole.get(value) ?? NaN))}</td>
             </tr>
@@ -222,6 +222,7 @@ export function FunctionPage({ route }: PageProps) {
           <Neighbours title="Calls" rows={found.callees} answer={found} link={link} />
           {serviceOf(query) === '' && <ByLabel asked={asked} label="service_name" unit={found.unit} />}
           <ByLabel asked={asked} label="version" unit={found.unit} />
+          <ByLabel asked={asked} label="pod" unit={found.unit} />
           <ByLabel asked={asked} label="host" unit={found.unit} />
         </div>
         <div class="tabs">

@@ -3,6 +3,7 @@
 
 import { useMemo } from 'preact/hooks';
 import { briefName, shownName } from '../../flame/data/names';
+import { ShortName } from '../parts/name';
 import { formatPercent, grouped } from '../../flame/data/units';
 import type { PageProps } from '../app';
 import { ApiError, get, type ProfileType, type TimeSeries, type TopAnswer } from '../api';
@@ -66,7 +67,7 @@ const unnamed = ({ top }: Row) => top?.quality.unnamed_share ?? null;
 function columnsOf(meaning: Meaning, bounds: Bounds): Column<Row>[] {
   return [
     { id: 'name', title: 'Service', order: ({ name }) => name,
-      cell: ({ name }) => <span class="long-name" title={name}>{name}</span> },
+      cell: ({ name }) => <span class="long-name"><ShortName name={name} /></span> },
     { id: 'time', title: 'Over time', quietTitle: true, minor: true,
       cell: ({ points }) => <Sparkline points={points} bounds={bounds} /> },
     { id: 'total', title: meaning.unit === 'nanoseconds' ? 'CPU cores' : meaning.words, number: true,

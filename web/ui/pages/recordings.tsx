@@ -68,9 +68,9 @@ function columnsOf(now: number, utc: boolean): Column<Recording>[] {
     { id: 'state', title: 'State', order: ({ state }) => state,
       cell: ({ state, agents_by_state: counts }) => <span class={bad(state) ? 'doubt' : undefined}
         title={Object.entries(counts).map(([word, count]) => `${count} ${word}`).join(', ')}>{state}</span> },
-    { id: 'service', title: 'Service', order: ({ service }) => service,
+    { id: 'service', title: 'Service', minor: true, order: ({ service }) => service,
       cell: ({ service }) => <span class="long-name">{service}</span> },
-    { id: 'rate', title: 'Rate', number: true, order: ({ rate }) => rate, cell: ({ rate }) => `${rate} Hz` },
+    { id: 'rate', title: 'Rate', number: true, minor: true, order: ({ rate }) => rate, cell: ({ rate }) => `${rate} Hz` },
     { id: 'seconds', title: 'For', number: true, minor: true, order: ({ seconds }) => seconds,
       cell: ({ seconds }) => formatDuration(seconds) },
     { id: 'samples', title: 'Samples', number: true, order: ({ samples }) => samples,

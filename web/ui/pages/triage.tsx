@@ -10,6 +10,7 @@ import { askTop } from '../data/exact';
 import { useLoad } from '../load';
 import { moreParams } from '../data/more';
 import { Flame } from '../parts/flame';
+import { BriefName, Name } from '../parts/name';
 import { QualityLine } from '../parts/quality';
 import { SelectionBar } from '../controls/selection-bar';
 import { Failure, Nothing, Progress } from '../parts/status';
@@ -20,6 +21,8 @@ import { askStates, STATE } from '../data/states';
 import { boundsOf, rangeFrom, rangeParams } from '../time';
 
 const WALL = 'wall{}';
+// As many characters of a function's name as a column has room for.
+const NAME_MAX = 48;
 const COLOURED = 'colour=state';
 
 interface TriageAnswer {
@@ -65,8 +68,8 @@ function Kinds({ answer, link }: { answer: TriageAnswer; link: (state: string) =
     <section class="card">
       <h2>Time of threads</h2>
       <table class="table plain">
-        <thead><tr><th scope="col">Where</th><th scope="col" class="number">Time</th>
-          <th scope="col" class="number">%</th><th scope="col"><span class="hidden">Share</span></th></tr></thead>
+        <thead><tr><th scope="col" class="triage-where">Where</th><th scope="col" class="number">Time</th>
+          <th scope="col" class="number">%</th><th scope="col" class="triage-share"><span class="hidden">Share</span></th></tr></thead>
         <tbody>
           {rows.map(([kind, ns]) => {
             const [title, state] = KINDS[kind] ?? [kind, ''];
@@ -90,13 +93,13 @@ function Kinds({ answer, link }: { answer: TriageAnswer; link: (state: string) =
 function Locks({ answer, functionLink }: { answer: TriageAnswer; functionLink: (name: string) => string }) {
   if (answer.locks.length === 0) return null;
   const named = (name: string, otherwise: string) => name === ''
-    ? <span class="quiet">{otherwise}</span> : <a class="long-name" href={functionLink(name)}>{name}</a>;
+    ? <span class="quiet">{otherwise}</span> : <a href={functionLink(name)}><BriefName name={name} most={NAME_MAX} /></a>;
   return (
     <section class="card">
       <h2>Locks</h2>
       <table class="table plain">
         <thead><tr><th scope="col">Waiter</th><th scope="col">Lock</th><th scope="col">Holder</th>
-          <th scope="col" class="number">Time</th><th scope="col" class="number">% of locks</th></tr></thead>
+          <th scope="col" class="number">Time</th><th scope="col" class="number minor">% of locks</th></tr></thead>
         <tbody>
           {answer.locks.map(({ waiter, lock, holder, ns }) => (
             <tr key={`${waiter} ${lock} ${holder}`}>
@@ -104,7 +107,7 @@ function Locks({ answer, functionLink }: { answer: TriageAnswer; functionLink: (
               <td>{lock === '' ? <span class="quiet">unnamed</span> : <code>{lock}</code>}</td>
               <td>{named(holder, 'not seen')}</td>
               <td class="number">{time(ns)}</td>
-              <td class="number">{formatPercent(ns / answer.ns.lock)}</td>
+              <td class="number minor">{formatPercent(ns / answer.ns.lock)}</td>
             </tr>
           ))}
         </tbody>
@@ -125,7 +128,7 @@ function MutexHolders({ answer, functionLink }: { answer: TriageAnswer; function
         <tbody>
           {answer.mutex_holders.map(({ holder, ns }) => (
             <tr key={holder}>
-              <th scope="row"><a class="long-name" href={functionLink(holder)}>{holder}</a></th>
+              <th scope="row"><a href={functionLink(holder)}><BriefName name={holder} most={NAME_MAX} /></a></th>
               <td class="number">{time(ns)}</td>
               <td class="number">{formatPercent(ns / answer.mutex_ns)}</td>
             </tr>
@@ -169,7 +172,7 @@ function Widest({ answer, functionLink }: { answer: TriageAnswer; functionLink: 
         innermost first</p>
       <ol class="triage-stack">
         {answer.stack.map((name, i) => <li key={i}>{name.startsWith('[')
-          ? name : <a class="long-name" href={functionLink(name)}>{name}</a>}</li>)}
+          ? name : <a href={functionLink(name)}><Name name={name} /></a>}</li>)}
       </ol>
     </section>
   );
@@ -204,7 +207,7 @@ export function Triage({ route }: PageProps) {
       {triage.error?.status === 404
         ? <Nothing><p>{triage.error.message}</p></Nothing> : <Failure loaded={triage} />}
       {answer && <>
-        <div class="notice" role="status">
+        <div class="notice triage-verdict" role="status">
           <p><strong>Mostly {answer.words}</strong>: {formatPercent((answer.ns[answer.verdict] ?? 0) / (answer.busy_ns || NaN))} of
             the {time(answer.busy_ns)} that threads were not idle.</p>
           <p class="quiet">Next: <code>{answer.next}</code></p>

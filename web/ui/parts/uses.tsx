@@ -11,6 +11,7 @@ import { stepOf, type Bounds } from '../time';
 import { formatRate, meaningOf, rates, type Meaning } from '../data/values';
 import { address, namesParam } from '../route';
 import { rangeOf } from '../time';
+import { ShortName } from './name';
 import { Sparkline } from '../charts/sparkline';
 
 const POINTS = 60;
@@ -79,7 +80,7 @@ export function UsesCell({ selection, bounds, name }: { selection: Selection; bo
       <Sparkline points={uses?.points ?? []} bounds={bounds} />
       {uses && largest && <span class="uses-names" title={uses.services.map(({ name: service, mean }) =>
         `${service} ${formatRate(uses.meaning, mean)}`).join('\n')}>
-        <a href={link(largest.name)}>{largest.name || '(no service)'}</a>
+        <a href={link(largest.name)}><ShortName name={largest.name || '(no service)'} /></a>
         {uses.services.length > 1 && <span class="quiet"> +{uses.services.length - 1}</span>}</span>}
     </span>
   );
