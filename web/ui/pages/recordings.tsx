@@ -73,7 +73,7 @@ function columnsOf(now: number, utc: boolean): Column<Recording>[] {
     { id: 'rate', title: 'Rate', number: true, minor: true, order: ({ rate }) => rate, cell: ({ rate }) => `${rate} Hz` },
     { id: 'seconds', title: 'For', number: true, minor: true, order: ({ seconds }) => seconds,
       cell: ({ seconds }) => formatDuration(seconds) },
-    { id: 'samples', title: 'Samples', number: true, order: ({ samples }) => samples,
+    { id: 'samples', title: 'Samples', number: true, minor: true, order: ({ samples }) => samples,
       cell: ({ samples }) => formatValue(samples, 'count') },
     { id: 'by', title: 'By', minor: true, order: ({ by }) => by, cell: ({ by }) => by },
     { id: 'created', title: 'Started', number: true, order: ({ created }) => created,
