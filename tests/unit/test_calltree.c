@@ -731,6 +731,33 @@ static void test_frozen_trees_are_exact(void **state)
     assert_int_equal(calltree_folded(&tree, 0, CALLTREE_NEW), 10);
 }
 
+/* The same stacks below different names are different nodes. */
+static void test_trees_are_split(void **state)
+{
+    (void)state;
+    _cleanup_calltree_ struct calltree tree;
+    calltree_init(&tree);
+    for (int i = 0; i < 2; i++) {
+        _cleanup_profile_ struct profile profile;
+        profile_init(&profile, 0);
+        add_stack(&profile, type_of(&profile, "cpu", "nanoseconds"), "main;work", 3 + i);
+        calltree_below(&tree, i ? "[thread b]" : "[thread a]");
+        assert_int_equal(calltree_add(&tree, &profile, CALLTREE_NEW, NULL), 0);
+        calltree_below(&tree, NULL);
+        if (i)
+            assert_int_equal(calltree_add(&tree, &profile, CALLTREE_NEW, NULL), 0);
+    }
+    _cleanup_free_ int64_t *totals = calltree_totals(&tree, 0, CALLTREE_NEW);
+    assert_int_equal(totals[0], 11);
+    assert_int_equal(totals[find_node(&tree, "[thread a];main;work")], 3);
+    assert_int_equal(totals[find_node(&tree, "[thread b]")], 4);
+    assert_int_equal(totals[find_node(&tree, "main;work")], 4);
+    const char *const path[] = {"[thread b]", "main"};
+    assert_true(calltree_focus(&tree, path, 2));
+    _cleanup_free_ int64_t *left = calltree_totals(&tree, 0, CALLTREE_NEW);
+    assert_int_equal(left[0], 4);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -754,6 +781,7 @@ int main(void)
         cmocka_unit_test(test_own_code_has_what_libraries_take),
         cmocka_unit_test(test_rows_of_packages),
         cmocka_unit_test(test_frozen_trees_are_exact),
+        cmocka_unit_test(test_trees_are_split),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

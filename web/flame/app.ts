@@ -48,6 +48,8 @@ export interface MountOptions {
   onExpand?: (path: string[]) => void;
   // Whether the page can say which part of the profile was in which state, when colours ask for it.
   states?: () => boolean;
+  // The labels by which the page can split the tree; none where it can't.
+  splits?: () => string[];
   // Who has all stacks, where the profile has "(other)" for some; calls back when there is news.
   exact?: (changed: () => void) => ExactViews;
   // Where the keyboard was in the one that this one replaces.
@@ -124,7 +126,7 @@ const UNKNOWN_TABLE = {
   ranked: { rows: [], funcs: new Int32Array(0), count: 0, note: UNKNOWN },
 };
 
-const STEPS = ['zoom', 'view', 'func', 'picked', 'type', 'hidden', 'recursion', 'fold', 'only', 'during', 'span'] as const;
+const STEPS = ['zoom', 'view', 'func', 'picked', 'type', 'hidden', 'recursion', 'fold', 'only', 'during', 'span', 'split'] as const;
 const TRANSFORMS = ['hidden', 'recursion', 'fold', 'only', 'during', 'span'] as const;
 
 class App implements FlameApp, Controls {
@@ -182,7 +184,9 @@ class App implements FlameApp, Controls {
       toggleTheme: () => this.dark(),
       toggleSafe: () => this.safe(),
       help: () => this.help(),
-    }, options.theme !== undefined, () => this.hasStates(), this.life);
+    }, options.theme !== undefined, {
+      states: () => this.hasStates(), splits: () => this.options.splits?.() ?? [],
+    }, this.life);
     this.status = new Status((x, y) => this.openMenu(this.pointed(), x, y));
     this.graph = new GraphView({
       label: `Flame graph of ${source.title}. Arrow keys move between frames and Enter zooms. `

@@ -30,6 +30,8 @@ export interface State extends Transform {
   colour: ColourBy;
   // Of a diff's frames: the new value, or the size of the change.
   width: WidthBy;
+  // A label whose values are frames below the root; '' for none. The page makes such trees.
+  split: string;
   // The call tree's open nodes; null opens its heaviest path.
   open: readonly number[] | null;
 }
@@ -53,6 +55,7 @@ export function defaultState(profile: Profile, view: View = 'graph'): State {
     only: '',
     during: '',
     span: '',
+    split: '',
     open: null,
   };
 }
@@ -85,9 +88,15 @@ export function encodeState(state: State, source: Profile, view: View = 'graph')
   if (state.only !== '') out.set('only', state.only);
   if (state.during !== '') out.set('state', state.during);
   if (state.span !== '') out.set('span', state.span);
+  if (state.split !== '') out.set('split', state.split);
   if (state.open && state.view === 'tree')
     out.set('open', state.open.slice(0, OPEN_MAX).map((n) => nodeKey(tree, names, n)).join('.') || NONE);
   return out.toString();
+}
+
+// Known before there is a tree: the page asks for one that is split.
+export function splitOf(fragment: string): string {
+  return (new URLSearchParams(fragment.replace(/^#/, '')).get('split') ?? '').slice(0, STATE_BYTES);
 }
 
 function index(value: string | null, count: number, otherwise: number): number {
@@ -119,6 +128,7 @@ export function decodeState(fragment: string, source: Profile, view: View = 'gra
   // States may be on the way; a name that none has is left out once they are there.
   const during = (given.get('state') ?? '').slice(0, STATE_BYTES);
   if (source.kind === 'flame' && (!source.states || source.states.names.includes(during))) state.during = during;
+  state.split = splitOf(fragment);
   const span = readSpan(given.get('span') ?? '');
   if (span && source.times) state.span = writeSpan(span);
   const { tree, names } = derived(source, state).profile;

@@ -14,7 +14,7 @@ const profile = readProfile(service(300));
 test('a view survives its URL', () => {
   const state: State = {
     ...defaultState(profile), type: 2, view: 'sandwich', zoom: 12, search: 'a&b=#c%', regex: true,
-    flip: true, func: 3, colour: 'binary', only: '', recursion: false,
+    flip: true, func: 3, colour: 'binary', only: '', recursion: false, split: 'thread',
   };
   assert.deepEqual(decodeState(`#${encodeState(state, profile)}`, profile), state);
   assert.equal(encodeState(defaultState(profile), profile), '');

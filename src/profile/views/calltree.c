@@ -225,6 +225,7 @@ static uint32_t *add_nodes(struct calltree *tree, const struct profile *profile)
     _cleanup_free_ uint32_t *functions = add_functions(tree, profile, &naming);
     _cleanup_free_ bool *used = used_nodes(profile);
     uint32_t *nodes = memory_zalloc(profile->node_count, sizeof(*nodes));
+    nodes[0] = tree->tables->below;
     for (uint32_t i = 1; i < profile->node_count; i++) {
         const struct profile_node *node = &profile->nodes[i];
         if (!used[i])
@@ -237,6 +238,16 @@ static uint32_t *add_nodes(struct calltree *tree, const struct profile *profile)
                                                            profile->frames[node->frame].inlined);
     }
     return nodes;
+}
+
+void calltree_below(struct calltree *tree, const char *name)
+{
+    tree->tables->below = 0;
+    if (!name)
+        return;
+    struct calltree_function function = {
+        .name = name, .length = strlen(name), .file = "", .binary = "", .unnamed = true};
+    tree->tables->below = calltree_child(tree, 0, calltree_function_id(tree, &function), false);
 }
 
 static unsigned find_type(const struct calltree *tree, const char *name, const char *unit)

@@ -55,6 +55,10 @@ void calltree_release(struct calltree *tree);
 int calltree_add(struct calltree *tree, const struct profile *profile, enum calltree_side side,
                  struct error *error);
 
+/* What is added from now on is below the root's child with this name, such as [thread main]; NULL:
+ * below the root again. Copies the name. */
+void calltree_below(struct calltree *tree, const char *name);
+
 /* Adds, as types behind all others, what of an added profile's type was measured in which state: by
  * the label of its samples, for at most CALLTREE_STATES_MAX states. Does nothing where no sample
  * has one. */

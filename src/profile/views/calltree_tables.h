@@ -14,6 +14,7 @@ struct calltree_tables {
     struct id_table function_index, node_index;
     bool frozen;    /* see calltree_freeze */
     uint32_t other; /* then: the function "(other)" */
+    uint32_t below; /* see calltree_below */
 };
 
 /* The id of the function "(other)". */

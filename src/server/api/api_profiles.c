@@ -10,6 +10,7 @@
 #include "query/focus.h"
 #include "server/api/api.h"
 #include "server/api/tree_part.h"
+#include "server/api/tree_split.h"
 #include "server/handler/answer.h"
 #include "server/query/rates.h"
 
@@ -103,9 +104,24 @@ static void put_price(struct json_writer *json, const struct query_context *quer
     json_write_object_end(json);
 }
 
+/* The same with a frame for each value of a label in front of all stacks. */
+static int make_split_picture(struct query_context *query_context, const char *split,
+                              const struct tree_part *part, const struct profile *profile,
+                              struct calltree *tree, struct query_quality *quality,
+                              struct flame_options *options, struct error *error)
+{
+    int r = tree_split_fill(query_context, split, tree, error);
+    if (r >= 0)
+        r = tree_part_take(part, tree, NULL, options, error);
+    if (r >= 0)
+        quality_note_cut(quality, profile, 0, tree, CALLTREE_NEW);
+    return r;
+}
+
 static int write_flame(struct http_request *request, struct query_context *query_context,
-                       const struct tree_part *part, const struct profile *profile,
-                       struct query_quality *quality, struct error *error)
+                       const char *split, const struct tree_part *part,
+                       const struct profile *profile, struct query_quality *quality,
+                       struct error *error)
 {
     _cleanup_calltree_ struct calltree tree;
     _cleanup_answer_ struct answer answer = {0};
@@ -113,7 +129,10 @@ static int write_flame(struct http_request *request, struct query_context *query
     answer.held_bytes = HELD_PARTS * profile_memory(profile);
     calltree_init(&tree);
     struct flame_options options = {.title = query_context->query.type};
-    int r = make_picture(query_context, part, profile, &tree, quality, &options.dropped, error);
+    int r = split ? make_split_picture(query_context, split, part, profile, &tree, quality,
+                                       &options, error)
+                  : make_picture(query_context, part, profile, &tree, quality, &options.dropped,
+                                 error);
     if (!r) {
         struct json_writer json = json_writer(&answer.out);
         json_write_object(&json);
@@ -229,6 +248,7 @@ static void respond_profile(struct http_request *request, struct server *server,
     _cleanup_query_context_ struct query_context query_context = {0};
     struct error error = {0};
     const struct format *format = NULL;
+    const char *split = NULL;
     _cleanup_tree_part_ struct tree_part part = {0};
     struct query_quality quality = {0};
     _cleanup_profile_ struct profile profile;
@@ -237,17 +257,21 @@ static void respond_profile(struct http_request *request, struct server *server,
     if (!r)
         r = tree_part_read(&part, request, DEFAULT_NODES, NODES_MAX, &error);
     if (!r)
+        r = tree_part_read_split(&split, request, &error);
+    if (!r && split && format)
+        r = error_set(&error, -EINVAL, "split is for format json.");
+    if (!r)
         r = query_context_read_level(&query_context, request, server, &error);
     if (!r)
         r = query_context_read_links(&query_context, request, &error);
     /* Smaller frames can't be in a picture of so many nodes; a fleet has millions of them. */
     query_context.whole = format != NULL;
-    if (!format && !part.focus_count)
+    if (!format && !part.focus_count && !split)
         query_context.limits.smallest_share = 1 / (4.0 * (double)part.nodes);
     if (!r)
         r = query_context_merge_measured(&query_context, &profile, &quality, &error);
     if (!r)
-        r = keep_focus(&part, &profile, &error);
+        r = split ? 0 : keep_focus(&part, &profile, &error);
     /* A picture that is taken along says what it is of. */
     const char *asked = http_request_query(request, "query");
     const char *title = asked && *asked ? asked : query_context.query.type;
@@ -255,7 +279,7 @@ static void respond_profile(struct http_request *request, struct server *server,
         r = format == &format_html
                 ? write_page(request, &query_context, &part, &profile, title, &error)
             : format ? api_write_format(request, &profile, format, title, &error)
-                     : write_flame(request, &query_context, &part, &profile, &quality, &error);
+                     : write_flame(request, &query_context, split, &part, &profile, &quality, &error);
     if (r < 0)
         http_respond_failure(request, &error);
 }

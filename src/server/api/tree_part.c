@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "label/quote.h"
 #include "query/focus.h"
 #include "server/handler/parameters.h"
 #include "server/query/context.h"
@@ -38,6 +39,15 @@ int tree_part_read_focus(struct tree_part *part, struct http_request *request, s
         array_reserve(part->focus, capacity, part->focus_count + 1);
         part->focus[part->focus_count++] = value;
     }
+    return 0;
+}
+
+int tree_part_read_split(const char **ret_label, struct http_request *request, struct error *error)
+{
+    const char *label = http_request_query(request, "split");
+    if (label && *label && !label_name_valid(label, strlen(label)))
+        return error_set(error, -EINVAL, "split is not the name of a label: \"%.60s\".", label);
+    *ret_label = label && *label ? label : NULL;
     return 0;
 }
 

@@ -22,6 +22,10 @@ void tree_part_release(struct tree_part *part);
 int tree_part_read(struct tree_part *part, struct http_request *request, uint64_t nodes,
                    uint64_t nodes_max, struct error *error);
 
+/* The parameter `split`: a label by whose values a tree is split below its root; NULL when it isn't
+ * asked for. */
+int tree_part_read_split(const char **ret_label, struct http_request *request, struct error *error);
+
 /* The parameter focus alone. */
 int tree_part_read_focus(struct tree_part *part, struct http_request *request, struct error *error);
 

@@ -5,17 +5,20 @@ import { icon, make } from '../dom';
 import { functionName, type Profile } from '../data/data';
 import { formatSpan, readSpan } from '../data/times';
 import { ALL_LIBRARIES, NO_LIBRARIES, type Transform } from '../data/transform';
+import type { State } from '../state';
 
 const CLOSE = 'M4 4l8 8M12 4l-8 8';
 const NAME_MAX = 60;
 
 export interface Chip {
   text: string;
-  // The transform without it.
-  without: Partial<Transform>;
+  // The state without it.
+  without: Partial<State>;
 }
 
-export function chipsOf(source: Profile, t: Transform): Chip[] {
+export type Chipped = Transform & { split?: string };
+
+export function chipsOf(source: Profile, t: Chipped): Chip[] {
   const out: Chip[] = t.hidden.map((func) => ({
     text: `hidden: ${functionName(source, func)}`,
     without: { hidden: t.hidden.filter((one) => one !== func) },
@@ -29,6 +32,7 @@ export function chipsOf(source: Profile, t: Transform): Chip[] {
     });
   if (t.only !== '') out.push({ text: `only through ${t.only}`, without: { only: '' } });
   if (t.during !== '') out.push({ text: `state: ${t.during}`, without: { during: '' } });
+  if (t.split) out.push({ text: `split by ${t.split}`, without: { split: '', zoom: 0 } });
   const span = readSpan(t.span);
   if (span) out.push({ text: `time: ${formatSpan(span)}`, without: { span: '' } });
   return out;
@@ -38,9 +42,9 @@ export class Chips {
   readonly element = make('div', { class: 'filters', role: 'group',
     'aria-label': 'Hidden and collapsed' });
 
-  constructor(private readonly change: (change: Partial<Transform>) => void) {}
+  constructor(private readonly change: (change: Partial<State>) => void) {}
 
-  show(source: Profile, t: Transform): void {
+  show(source: Profile, t: Chipped): void {
     const chips = chipsOf(source, t);
     this.element.hidden = chips.length === 0;
     this.element.replaceChildren(...chips.map(({ text, without }) => {

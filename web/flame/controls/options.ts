@@ -10,6 +10,12 @@ const SLIDERS = 'M2 4.5h7M12.5 4.5H14M2 11.5h2M7.5 11.5H14M10.7 2.8a1.7 1.7 0 1 
 // A list longer than this is no list to choose from.
 const BINARIES_MAX = 500;
 
+// What the page around it has to offer, which may be known later.
+export interface Known {
+  states: () => boolean;
+  splits: () => string[]; // labels
+}
+
 class Panel {
   readonly element: HTMLElement;
   private readonly recursion = make('input', { type: 'checkbox', 'aria-label': 'Collapse recursion' });
@@ -20,10 +26,12 @@ class Panel {
   private readonly width = make('select', { class: 'button', 'aria-label': 'Width' },
     make('option', { value: 'value' }, 'New value'), make('option', { value: 'change' }, 'Size of change'));
   private readonly only = make('select', { class: 'button', 'aria-label': 'Stacks through' });
+  private readonly split = make('select', { class: 'button', 'aria-label': 'Split by' });
+  private readonly splitRow: HTMLElement;
   private fold: readonly string[] = [];
 
   constructor(
-    profile: Profile, private readonly states: () => boolean, change: (change: Partial<State>) => void,
+    profile: Profile, private readonly known: Known, change: (change: Partial<State>) => void,
   ) {
     this.recursion.addEventListener('change', () =>
       change({ recursion: this.recursion.checked }));
@@ -37,6 +45,7 @@ class Panel {
     this.colour.addEventListener('change', () =>
       change({ colour: this.colour.value as ColourBy }));
     this.width.addEventListener('change', () => change({ width: this.width.value as WidthBy }));
+    this.split.addEventListener('change', () => change({ split: this.split.value, zoom: 0 }));
     this.only.addEventListener('change', () => change({ only: this.only.value }));
     const binaries = binariesOf(profile).slice(0, BINARIES_MAX);
     this.only.append(make('option', { value: '' }, 'All binaries'),
@@ -47,24 +56,35 @@ class Panel {
       make('label', { class: 'option' }, input, make('span', {}, label), make('kbd', {}, key));
     const choice = (input: HTMLElement, label: string) =>
       make('label', { class: 'option' }, make('span', {}, label), input);
+    this.splitRow = choice(this.split, 'Split by');
     this.element = make('div', { class: 'options-panel' },
       check(this.recursion, 'Collapse recursion', 'r'),
       check(this.libraries, 'Collapse libraries', 'l'),
       check(this.own, 'My code only', 'y'),
       choice(this.only, 'Stacks through'),
-      profile.kind === 'diff' ? choice(this.width, 'Width') : choice(this.colour, 'Colour by'));
+      profile.kind === 'diff' ? choice(this.width, 'Width') : choice(this.colour, 'Colour by'),
+      this.splitRow);
   }
 
   show(state: State): void {
-    if (this.states() && this.colour.options.length < 3)
+    if (this.known.states() && this.colour.options.length < 3)
       this.colour.append(make('option', { value: 'state' }, 'State'));
     this.fold = state.fold;
+    this.showSplits(state.split);
     this.recursion.checked = state.recursion;
     this.libraries.checked = state.fold.includes(ALL_LIBRARIES);
     this.own.checked = state.fold.includes(NO_LIBRARIES);
     this.colour.value = state.colour;
     this.width.value = state.width;
     this.only.value = state.only;
+  }
+
+  private showSplits(split: string): void {
+    const labels = this.known.splits();
+    this.splitRow.hidden = labels.length === 0;
+    const all = ['', ...labels.includes(split) || split === '' ? labels : [split, ...labels]];
+    this.split.replaceChildren(...all.map((name) => make('option', { value: name }, name || 'Nothing')));
+    this.split.value = split;
   }
 }
 
@@ -78,11 +98,11 @@ export class Options {
   private state: State | null = null;
 
   constructor(
-    profile: Profile, states: () => boolean, change: (change: Partial<State>) => void, life: Lifetime,
+    profile: Profile, known: Known, change: (change: Partial<State>) => void, life: Lifetime,
   ) {
     this.element = make('details', { class: 'options' }, this.summary);
     this.panel = new Lazy(() => {
-      const panel = new Panel(profile, states, change);
+      const panel = new Panel(profile, known, change);
       this.element.append(panel.element);
       return panel;
     });
@@ -104,7 +124,7 @@ export class Options {
   show(state: State): void {
     this.state = state;
     this.panel.now?.show(state);
-    const on = state.recursion || state.fold.length > 0 || state.only !== '';
+    const on = state.recursion || state.fold.length > 0 || state.only !== '' || state.split !== '';
     this.summary.dataset.on = String(on);
   }
 }

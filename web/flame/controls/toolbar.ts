@@ -3,7 +3,7 @@
 // reports what a person wants; it decides nothing.
 
 import { icon, make, type Lifetime } from '../dom';
-import { Options } from './options';
+import { Options, type Known } from './options';
 import { typeLabel } from '../data/units';
 import type { Profile } from '../data/data';
 import type { State, View } from '../state';
@@ -44,9 +44,9 @@ export class Toolbar {
   // `inside` a page that has a title and switches of its own, those here are left out.
   constructor(
     profile: Profile, private readonly actions: ToolbarActions, inside: boolean,
-    states: () => boolean, life: Lifetime,
+    known: Known, life: Lifetime,
   ) {
-    this.options = new Options(profile, states, actions.change, life);
+    this.options = new Options(profile, known, actions.change, life);
     this.type = profile.types.length > 1 ? this.typeChoice(profile) : null;
 
     this.search = make('input', {

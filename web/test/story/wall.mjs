@@ -17,7 +17,7 @@ export async function feed(url) {
     lock: [lock('take', 'flush', 4e9), lock('put', 'flush', 2e9), ['main;pool;pthread_cond_wait', 3e9]],
     network: [['main;serve;recv', 5e8]],
   }))
-    await send(url, `/api/v1/push?service_name=convoy&state=${state}`, pprof(stacks, { at, kind: 'wall' }));
+    await send(url, `/api/v1/push?service_name=convoy&state=${state}${state === 'running' ? '&thread=taker' : ''}`, pprof(stacks, { at, kind: 'wall' }));
 }
 
 export async function triage(browser, { url }) {
@@ -42,6 +42,19 @@ export async function triage(browser, { url }) {
   await until(async () => assert.equal(await page.locator('.flame .table-row').count(), 3)); // main, take, compute
   await page.getByRole('button', { name: 'Undo: state: running' }).click();
   await page.getByRole('button', { name: /^lock 85\.7%/ }).waitFor();
+  // Each thread by itself, with its states.
+  await page.getByRole('button', { name: 'View options' }).click();
+  await page.getByLabel('Split by').selectOption('thread');
+  await page.waitForURL(/split(%3D|=)thread/);
+  await page.getByRole('button', { name: 'Undo: split by thread' }).waitFor();
+  await page.locator('.flame .table-sort', { hasText: 'Total' }).click();
+  await page.locator('.flame .table-row', { hasText: '[thread taker]' }).waitFor();
+  const split = await (await fetch(`${url}/api/v1/flame?query=${QUERY}&from=now-1h&to=now&split=thread`)).json();
+  assert.ok(split.flame.strings.includes('[thread taker]') && split.flame.strings.includes('[no thread]'));
+  assert.match(await page.locator('.flame .table-row', { hasText: '[no thread]' }).innerText(), /9\.50\ss/);
+  await shoot(page, 'triage-threads');
+  await page.getByRole('button', { name: 'Undo: split by thread' }).click();
+  await page.locator('.flame .table-row', { hasText: '[thread taker]' }).waitFor({ state: 'detached' });
   await page.getByRole('link', { name: 'Waiting for locks' }).click();
   await page.waitForURL(/\/explore\?.*state/);
   await painted(page);

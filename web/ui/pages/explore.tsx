@@ -4,6 +4,7 @@
 
 import { useMemo, useRef } from 'preact/hooks';
 import type { FlameApp } from '../../flame/app';
+import { splitOf } from '../../flame/state';
 import { shownName } from '../../flame/data/names';
 import type { PageProps } from '../app';
 import { get, getBlob, type FlameAnswer, type TimeSeries } from '../api';
@@ -93,7 +94,9 @@ export function Explore({ route }: PageProps) {
     query: text, from: String(bounds.from), to: String(bounds.to), step: String(step),
     group_by: group === '' ? [] : [group],
   }, signal));
-  const flame = useLoad(key, (signal) => get<FlameAnswer>('flame', { query: text, ...times }, signal));
+  const split = splitOf(view) || undefined;
+  const flame = useLoad(`${key} ${split}`, (signal) =>
+    get<FlameAnswer>('flame', { query: text, ...times, split }, signal));
   const drawn = (answer: FlameAnswer) => cost ? inMoney(answer) : answer.flame;
   const shownFlame = useMemo(() => flame.value && drawn(flame.value), [flame.value, cost]);
   const labels = useLoad(key, (signal) => get<string[]>('labels', { query: text, ...times }, signal));
@@ -195,10 +198,11 @@ export function Explore({ route }: PageProps) {
           }))}
           exact={askTop({ query: text, ...times })}
           more={async (path, again, signal) => drawn(await get<FlameAnswer>('flame', {
-            query: text, ...times, ...moreParams(path, again),
+            query: text, ...times, split, ...moreParams(path, again),
           }, signal))}
           states={labels.value?.includes(STATE)
-            ? (signal) => askStates(selection, times, signal) : undefined} />}
+            ? (signal) => askStates(selection, times, split, signal) : undefined}
+          splits={labelsToChoose} />}
         {tab === 'who' && <LabelGrid selection={selection} bounds={shown} label={who} labels={labelsToChoose}
           sort={route.params.get('sort') ?? ''} onLabel={(name) => show({ who: name })}
           onSort={(id) => show({ sort: id || undefined }, true)}

@@ -3,6 +3,7 @@
 
 import { useMemo } from 'preact/hooks';
 import { stateColour } from '../../flame/colour';
+import { splitOf } from '../../flame/state';
 import { formatPercent, formatValue } from '../../flame/data/units';
 import type { PageProps } from '../app';
 import { get, type FlameAnswer } from '../api';
@@ -188,8 +189,11 @@ export function Triage({ route }: PageProps) {
   const key = `${text} ${bounds.from} ${bounds.to}`;
   const triage = useLoad(`triage ${key}`, (signal) =>
     get<TriageAnswer>('triage', { query: text, ...times }, signal));
-  const flame = useLoad(`flame ${key}`, (signal) =>
-    get<FlameAnswer>('flame', { query: text, ...times }, signal));
+  const split = splitOf(view) || undefined;
+  const flame = useLoad(`flame ${key} ${split}`, (signal) =>
+    get<FlameAnswer>('flame', { query: text, ...times, split }, signal));
+  const labels = useLoad(`labels ${key}`, (signal) =>
+    get<string[]>('labels', { query: text, ...times }, signal));
   const show = (change: Params, replace = false) => go(address('/triage', {
     query: text, ...rangeParams(range), flame: view, ...namesParam(), ...change }), replace);
   const explore = (state: string) => address('/explore', { ...rangeParams(range), query: writeQuery({ ...selection,
@@ -228,9 +232,10 @@ export function Triage({ route }: PageProps) {
           onOpenFunction={(name) => go(functionLink(name))}
           exact={askTop({ query: text, ...times })}
           more={async (path, again, signal) => (await get<FlameAnswer>('flame', {
-            query: text, ...times, ...moreParams(path, again),
+            query: text, ...times, split, ...moreParams(path, again),
           }, signal)).flame}
-          states={(signal) => askStates(selection, times, signal)} />
+          states={(signal) => askStates(selection, times, split, signal)}
+          splits={(labels.value ?? []).filter((name) => !name.startsWith('__') && name !== STATE)} />
       </>}
     </div>
   );

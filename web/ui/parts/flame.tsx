@@ -30,6 +30,7 @@ export interface FlameProps {
   more?: AskMore;
   exact?: Ask; // who has all stacks
   states?: AskStates;
+  splits?: string[]; // labels by which the page can split what it shows
   // Hears of the module when it is there, and of null when it is gone.
   onApp?: (app: FlameApp | null) => void;
 }
@@ -161,6 +162,7 @@ export function Flame(props: FlameProps) {
       state: decodeState(latest.current.state, profile, view),
       theme: settings.theme,
       states: () => latest.current.states !== undefined,
+      splits: () => latest.current.splits ?? [],
       exact: props.exact && exactBy({
         table: (request, signal) => latest.current.exact!.table(request, signal),
         around: props.exact.around
