@@ -150,6 +150,7 @@ static const struct server_route {
     {"GET", "/findings", HTTP_ROLE_ANY, ADMIT_FREELY, BODY_NONE, web_page},
     {"GET", "/explain", HTTP_ROLE_ANY, ADMIT_FREELY, BODY_NONE, web_page},
     {"GET", "/saved", HTTP_ROLE_ANY, ADMIT_FREELY, BODY_NONE, web_page},
+    {"GET", "/requests", HTTP_ROLE_ANY, ADMIT_FREELY, BODY_NONE, web_page},
     {"GET", "/triage", HTTP_ROLE_ANY, ADMIT_FREELY, BODY_NONE, web_page},
     {"GET", "/recordings", HTTP_ROLE_ANY, ADMIT_FREELY, BODY_NONE, web_page},
     {"GET", "/agents", HTTP_ROLE_ANY, ADMIT_FREELY, BODY_NONE, web_page},

@@ -7,7 +7,7 @@ has() { grep -i "^$1: $2" head.txt >/dev/null || { echo "$1 isn't $2:" && cat he
 lacks() { if grep -i "^$1:" head.txt; then exit 1; fi; }
 
 # Every page is the same document, which is asked for anew each time.
-for page in / /explore /compare /function /files /recordings /agents /symbols '/explore?query=cpu%7B%7D'; do
+for page in / /explore /requests /compare /function /files /recordings /agents /symbols '/explore?query=cpu%7B%7D'; do
     curl -sS -D head.txt -o page.html "$url$page"
     grep '^HTTP/1.1 200' head.txt >/dev/null
     has Content-Type 'text/html; charset=utf-8'

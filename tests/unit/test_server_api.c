@@ -163,7 +163,7 @@ static bool is_page(const char *pattern)
 {
     static const char *const pages[] = {
         "/",       "/explore", "/compare",  "/function", "/functions", "/files",   "/recordings",
-        "/agents", "/symbols", "/alerts", "/findings", "/explain", "/triage", "/saved", "/assets/*"};
+        "/agents", "/symbols", "/alerts", "/findings", "/explain", "/triage", "/requests", "/saved", "/assets/*"};
     for (size_t i = 0; i < sizeof(pages) / sizeof(pages[0]); i++)
         if (!strcmp(pattern, pages[i]))
             return true;

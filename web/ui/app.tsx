@@ -34,6 +34,7 @@ const PAGES: readonly Page[] = [
   { path: '/', title: 'Services', component: Home, inMenu: true, timed: true },
   { path: '/explore', title: 'Explore', component: later('Explore'), inMenu: true, timed: true },
   { path: '/triage', title: 'Triage', component: later('Triage'), inMenu: true, timed: true },
+  { path: '/requests', title: 'Requests', component: later('Requests'), inMenu: true, timed: true },
   { path: '/explain', title: 'Explain', component: later('Explain'), inMenu: false, timed: false },
   { path: '/functions', title: 'Functions', component: later('Functions'), inMenu: true, timed: true },
   { path: '/compare', title: 'Compare', component: later('Compare'), inMenu: true, timed: true },

@@ -13,6 +13,7 @@ export { FunctionPage } from './function';
 export { Functions } from './functions';
 export { KeepDialog } from '../parts/keep';
 export { Recordings } from './recordings';
+export { Requests } from './requests';
 export { Saved } from './saved';
 export { Symbols } from './symbols';
 export { Triage } from './triage';
