@@ -161,9 +161,10 @@ static const struct operation *find_operation(const char *method, const char *pa
 /* The pages of the web interface are no API. */
 static bool is_page(const char *pattern)
 {
-    static const char *const pages[] = {
-        "/",       "/explore", "/compare",  "/function", "/functions", "/files",   "/recordings",
-        "/agents", "/symbols", "/alerts", "/findings", "/explain", "/triage", "/requests", "/saved", "/assets/*"};
+    static const char *const pages[] = {"/",          "/explore",  "/compare",    "/function",
+                                        "/functions", "/files",    "/recordings", "/agents",
+                                        "/symbols",   "/alerts",   "/findings",   "/explain",
+                                        "/triage",    "/requests", "/saved",      "/assets/*"};
     for (size_t i = 0; i < sizeof(pages) / sizeof(pages[0]); i++)
         if (!strcmp(pattern, pages[i]))
             return true;

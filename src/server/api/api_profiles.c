@@ -129,10 +129,10 @@ static int write_flame(struct http_request *request, struct query_context *query
     answer.held_bytes = HELD_PARTS * profile_memory(profile);
     calltree_init(&tree);
     struct flame_options options = {.title = query_context->query.type};
-    int r = split ? make_split_picture(query_context, split, part, profile, &tree, quality,
-                                       &options, error)
-                  : make_picture(query_context, part, profile, &tree, quality, &options.dropped,
-                                 error);
+    int r =
+        split ? make_split_picture(query_context, split, part, profile, &tree, quality, &options,
+                                   error)
+              : make_picture(query_context, part, profile, &tree, quality, &options.dropped, error);
     if (!r) {
         struct json_writer json = json_writer(&answer.out);
         json_write_object(&json);
@@ -278,8 +278,9 @@ static void respond_profile(struct http_request *request, struct server *server,
     if (!r)
         r = format == &format_html
                 ? write_page(request, &query_context, &part, &profile, title, &error)
-            : format ? api_write_format(request, &profile, format, title, &error)
-                     : write_flame(request, &query_context, split, &part, &profile, &quality, &error);
+            : format
+                ? api_write_format(request, &profile, format, title, &error)
+                : write_flame(request, &query_context, split, &part, &profile, &quality, &error);
     if (r < 0)
         http_respond_failure(request, &error);
 }

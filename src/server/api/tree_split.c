@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Splits a call tree by a label. The store has labels by series, so each value is a query of its own.
+// Splits a call tree by a label. The store has labels by series, so each value is a query of its
+// own.
 
 #include "server/api/tree_split.h"
 

@@ -22,7 +22,7 @@ static const struct {
     {"/api/v1/labels", SELECTION},
     {"/api/v1/label/*/values", SELECTION},
     {"/api/v1/series", SELECTION},
-    {"/api/v1/flame", SELECTION " agg names focus format max_nodes span_id trace_id"},
+    {"/api/v1/flame", SELECTION " agg names focus format max_nodes span_id split trace_id"},
     {"/api/v1/profile", SELECTION " agg names focus format max_nodes span_id trace_id"},
     {"/api/v1/top", SELECTION TABLE_PARAMETERS " agg names span_id trace_id"},
     {"/api/v1/triage", SELECTION " format names"},
