@@ -18,7 +18,7 @@ WORDS = {"type", "properties", "required", "items", "additionalProperties", "enu
 KINDS = {"object": dict, "array": list, "string": str, "boolean": bool, "null": type(None)}
 # Values with which each parameter can be tried; what isn't here is asked with none.
 VALUES = {"query": "cpu", "from": "1980-01-01", "to": "now+1d", "limit": "3", "sort": "cum",
-          "rows": "package", "max_nodes": "100", "format": "json", "span_id": "00000000000000aa",
+          "rows": "package", "split": "version", "max_nodes": "100", "format": "json", "span_id": "00000000000000aa",
           "trace_id": "000000000000000000000000000000bb", "function": "main.isOdd",
           "base_query": "cpu", "base_from": "1980-01-01", "base_to": "now", "normalize": "none",
           "step": "3650d", "faster": "30%", "at": AT, "window": "1h", "part": "0", "build_id": BUILD, "path": "/src/true.c", "agent": AGENT, "focus": "runtime/pprof.Do", "group_by": "endpoint", "count": "cum", "until": "now",

@@ -15,6 +15,7 @@ import * as pages from './story/pages.mjs';
 import { saved } from './story/saved.mjs';
 import { refreshes } from './story/refresh.mjs';
 import * as tables from './story/tables.mjs';
+import { feedRequests, requests } from './story/requests.mjs';
 import { sources } from './story/source.mjs';
 import { tasks } from './story/tasks.mjs';
 import { feed, triage } from './story/wall.mjs';
@@ -57,6 +58,7 @@ async function story() {
   await check('original names', () => pages.names(browser, main));
   await check('colours of states', () => pages.states(browser, main));
   await check('triage: where the time of threads went', () => triage(browser, main));
+  await check('requests: what the slow ones do that others do not', () => requests(browser));
   // It takes its first window meanwhile.
   const real = control.startReal();
   real.catch(() => undefined);
@@ -79,6 +81,7 @@ async function examined() {
   await demo(main.url);
   await access.furnish(main);
   await feed(main.url);
+  await feedRequests(main.url);
   await check('axe has no complaint', () => access.axe(browser, main));
   await check('no page complained', () => assert.deepEqual(complaints, []));
 }

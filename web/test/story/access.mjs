@@ -24,7 +24,7 @@ const pages = () => {
   return ['/', '/explore', `${one}&group=version`, one + flame('tree'), one + flame('table'), one + flame('sandwich'),
     `${one}&tab=who`, `${one}&tab=lines`, `${one}&tab=raw`, '/functions', `/compare?${changes()}`,
     `/compare?${changes()}&layout=apart`, `/function?query=${query('checkout')}&name=render`, '/alerts', '/explain', '/explain?service=checkout', '/findings', '/files',
-    '/recordings', '/agents', '/symbols', '/saved', '/triage',
+    '/recordings', '/requests', `/requests?query=${encodeURIComponent('service="shop"')}&band=p99`, '/agents', '/symbols', '/saved', '/triage',
     `/triage?query=${encodeURIComponent('wall{service_name="convoy"}')}`, '/nothing-here', '/explore?from=nonsense', '/?from=1990-01-01&to=1990-01-02'];
 };
 
