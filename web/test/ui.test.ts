@@ -42,6 +42,12 @@ test('a time in an address that cannot be read is an error', () => {
   assert.match(rangeProblem({ from: 'now', to: 'now-1h' }, NOW), /ends before/);
   assert.equal(addressProblem(new URLSearchParams('from=now-5m'), NOW), '');
   assert.match(addressProblem(new URLSearchParams('base_from=x&base_to=now'), NOW), /Invalid time “x”/);
+  assert.match(addressProblem(new URLSearchParams('base_from=x'), NOW), /Invalid time “x”/);
+  assert.match(addressProblem(new URLSearchParams('base_to=x'), NOW), /Invalid time “x”/);
+  assert.equal(addressProblem(new URLSearchParams('base_from=now-2h'), NOW), '');
+  assert.match(addressProblem(new URLSearchParams('part=1-2'), NOW, true), /Invalid range “1-2”/);
+  assert.equal(addressProblem(new URLSearchParams('part=1700000000-1700000060'), NOW, true), '');
+  assert.equal(addressProblem(new URLSearchParams('part=lines'), NOW), '');
 });
 
 test('little data is shown in a short range', () => {

@@ -140,7 +140,7 @@ function Keeping() {
 // An address may hold any text: a time that can't be read is not replaced by another.
 function BadRange({ route, problem }: PageProps & { problem: string }) {
   const params = { ...Object.fromEntries(route.params), from: undefined, to: undefined,
-    base_from: undefined, base_to: undefined };
+    base_from: undefined, base_to: undefined, part: undefined };
   return (
     <div class="page">
       <div class="page-head"><h1>Invalid time range</h1></div>
@@ -194,7 +194,7 @@ export function App() {
   const page = pageOf(route.path);
   const title = titleOf(page, route);
   const PageNow = page?.component ?? Missing;
-  const problem = page?.timed ? addressProblem(route.params) : '';
+  const problem = page?.timed ? addressProblem(route.params, undefined, page.path === '/explore') : '';
 
   useLayoutEffect(() => { // before any answer can ask for one
     const want = (event: Event) => setReason((event as CustomEvent<string>).detail);

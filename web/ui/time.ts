@@ -57,11 +57,14 @@ export function rangeProblem(range: Range, now = Date.now() / 1000): string {
   return start! < end! ? '' : 'The range ends before it begins.';
 }
 
-// The same for all ranges of an address: the page's own, and the one it is compared with.
-export function addressProblem(params: URLSearchParams, now = Date.now() / 1000): string {
-  const from = params.get('base_from'), to = params.get('base_to');
-  return rangeProblem(rangeFrom(params), now)
-    || (from !== null && to !== null ? rangeProblem({ from, to }, now) : '');
+// The same for all ranges of an address: the page's own, the one it is compared with, and on a page that
+// has a chart with one, the part that is chosen.
+export function addressProblem(params: URLSearchParams, now = Date.now() / 1000, hasPart = false): string {
+  const from = params.get('base_from'), to = params.get('base_to'), part = params.get('part');
+  const problem = rangeProblem(rangeFrom(params), now);
+  if (problem !== '') return problem;
+  if (hasPart && part !== null && !parseBounds(part)) return `Invalid range “${part}”. Use two unix seconds, such as 1700000000-1700000060.`;
+  return from === null && to === null ? '' : rangeProblem({ from: from ?? '0000000000', to: to ?? 'now' }, now);
 }
 
 // The shortest usual range that holds everything since a time, when that is shorter than the usual

@@ -19,12 +19,13 @@ const side = (ago) => Math.floor(Date.now() / 1000) - ago;
 const changes = () => `query=${query('checkout')}&from=${side(600)}&to=${side(0)}&base_from=${side(1500)}&base_to=${side(900)}`;
 const flame = (view) => `&flame=${encodeURIComponent(`view=${view}`)}`;
 // Every page, and every view of those that have several.
-const pages = () => {
+const pages = (requests) => {
   const one = `/explore?query=${query('checkout')}`;
   return ['/', '/explore', `${one}&group=version`, one + flame('tree'), one + flame('table'), one + flame('sandwich'),
     `${one}&tab=who`, `${one}&tab=lines`, `${one}&tab=raw`, '/functions', `/compare?${changes()}`,
     `/compare?${changes()}&layout=apart`, `/function?query=${query('checkout')}&name=render`, '/alerts', '/explain', '/explain?service=checkout', '/findings', '/files',
-    '/recordings', '/requests', `/requests?query=${encodeURIComponent('service="shop"')}&band=p99`, '/agents', '/symbols', '/saved', '/triage',
+    '/recordings', '/requests', `${requests}/requests`,
+    `${requests}/requests?query=${encodeURIComponent('service="shop"')}&band=p99`, '/agents', '/symbols', '/saved', '/triage',
     `/triage?query=${encodeURIComponent('wall{service_name="convoy"}')}`, '/nothing-here', '/explore?from=nonsense', '/?from=1990-01-01&to=1990-01-02'];
 };
 
@@ -56,12 +57,13 @@ async function examine(page, what) {
   assert.deepEqual(counts, { main: 1, h1: 1 }, what);
 }
 
-export async function axe(browser, { url }) {
+// `requests` is the address of a server that has some.
+export async function axe(browser, { url }, requests) {
   let count = 0;
   for (const { name, width, colorScheme } of LOOKS) {
     const { context, page } = await fresh(browser, { viewport: { width, height: 900 }, colorScheme }, /404/);
-    for (const path of pages()) {
-      await page.goto(url + path);
+    for (const path of pages(requests)) {
+      await page.goto(new URL(path, url).href);
       await page.locator('h1').first().waitFor({ state: 'attached' });
       await page.waitForLoadState('networkidle');
       await settle(page);
