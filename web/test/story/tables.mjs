@@ -123,7 +123,13 @@ export async function tables(browser, { url }) {
 
 // The pages of the fleet, row for row as the API has it: functions, packages and services.
 async function pagesOfAFleet(page, url, selection, formatPercent) {
-  const ask = async (path) => (await fetch(`${url}/api/v1/${path}`)).json();
+  // A server with much to do asks to come back.
+  const ask = (path) => until(async () => {
+    const response = await fetch(`${url}/api/v1/${path}`);
+    const text = await response.text();
+    assert.ok(response.ok, text);
+    return JSON.parse(text);
+  });
   const cells = async () => page.locator('tbody tr').evaluateAll((rows) => rows.map((row) =>
     [...row.children].map((cell) => cell.textContent.trim())));
   for (const rows of ['function', 'package']) {

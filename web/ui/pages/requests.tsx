@@ -149,7 +149,7 @@ export function Requests({ route }: PageProps) {
               onClick={() => show({ type: id, flame: undefined })}>{title}</button>)}
           </div>
         </div>
-        <Failure loaded={flame} />
+        {!requests.error && <Failure loaded={flame} />}
         {flame.value && <>
           <p class="quality"><Evidence title="These" side={flame.value.evidence.selected} />
             {band !== '' && rest.value && <> · <Evidence title="Faster" side={rest.value.evidence.selected} /></>}

@@ -225,7 +225,7 @@ export function Triage({ route }: PageProps) {
           <Widest answer={answer} functionLink={functionLink} />
         </div>
       </>}
-      <Failure loaded={flame} />
+      {answer && <Failure loaded={flame} />}
       {answer && flame.value && <>
         <QualityLine sides={[{ quality: flame.value.quality, bounds }]} />
         <Flame data={flame.value.flame} state={view}
