@@ -37,7 +37,7 @@ export async function requests(browser) {
   assert.deepEqual((await rows.locator('th').allInnerTexts()).map((text) => text.trim()), slowest);
   await shoot(page, 'requests');
 
-  const more = page.getByRole('table', { name: 'What these requests spend more on' });
+  const more = page.getByRole('table', { name: 'Functions with more time in selected requests' });
   const causes = { '/order/{id}': /^take \[lock cart_mutex\] \[lock\]\s+400\sms/, '/search': /^(read_rows \[disk\]|recv \[network\])\s+700\sms/ };
   for (const [route, cause] of Object.entries(causes)) {
     await page.goto(`${url}/requests`);
@@ -59,7 +59,7 @@ export async function requests(browser) {
   await page.mouse.move(plot.x + plot.width, plot.y + 40, { steps: 4 });
   await page.mouse.up();
   await page.waitForURL(/band=\d+us-\d+us/);
-  await page.getByText(/These: 42 requests/).waitFor();
+  await page.getByText(/Selected: 42 requests/).waitFor();
   await page.getByText('weak evidence').waitFor();
   // A selector that can't be read is an error, which is shown.
   await page.getByLabel('Selector of requests').fill('service=');

@@ -49,11 +49,11 @@ function More({ slow, rest, link }: { slow: RequestsFlame; rest: RequestsFlame; 
   const rows = useMemo(() => differences(readProfile(slow.flame), readProfile(rest.flame)), [slow, rest]);
   const each = slow.evidence.selected.requests > 0 && rest.evidence.selected.requests > 0;
   if (!each || rows.length === 0)
-    return <p class="quiet table-end">No samples say what these requests do that others don't.</p>;
+    return <p class="quiet table-end">The samples show no function that selected requests spend more time in.</p>;
   return (
-    <table class="table plain" aria-label="What these requests spend more on">
-      <thead><tr><th scope="col">Per request, in itself</th><th scope="col" class="number">These</th>
-        <th scope="col" class="number">Faster</th><th scope="col" class="number">More</th></tr></thead>
+    <table class="table plain" aria-label="Functions with more time in selected requests">
+      <thead><tr><th scope="col">Function, self time per request</th><th scope="col" class="number">Selected</th>
+        <th scope="col" class="number">Faster</th><th scope="col" class="number">Difference</th></tr></thead>
       <tbody>
         {rows.map(({ name, slow: now, rest: before }) => (
           <tr key={name}>
@@ -151,7 +151,7 @@ export function Requests({ route }: PageProps) {
         </div>
         {!requests.error && <Failure loaded={flame} />}
         {flame.value && <>
-          <p class="quality"><Evidence title="These" side={flame.value.evidence.selected} />
+          <p class="quality"><Evidence title="Selected" side={flame.value.evidence.selected} />
             {band !== '' && rest.value && <> · <Evidence title="Faster" side={rest.value.evidence.selected} /></>}
             {' · '}{flame.value.evidence.note}</p>
           {band !== '' && rest.value && <More slow={flame.value} rest={rest.value} link={functionLink} />}
