@@ -104,7 +104,7 @@ export function LabelGrid(props: LabelGridProps) {
             <li key={cell.value} class="cell">
               <div class="cell-head">
                 {cell.value === '' ? <span class="quiet cell-name">{name}</span>
-                  : <a class="cell-name" href={link(only)} ><ShortName name={name} /></a>}
+                  : <a class="cell-name" href={link(only)}><ShortName name={name} /></a>}
                 <button type="button" class="chip-close" aria-haspopup="menu" aria-label={`More about ${name}`}
                   onClick={(event) => {
                     const { left, bottom } = event.currentTarget.getBoundingClientRect();
