@@ -43,7 +43,7 @@ export async function triage(browser, { url }) {
   await page.getByRole('button', { name: 'Undo: state: running' }).click();
   await page.getByRole('button', { name: /^lock 85\.7%/ }).waitFor();
   // Each thread by itself, with its states.
-  await page.getByRole('button', { name: 'View options' }).click();
+  await page.getByLabel('View options').click();
   await page.getByLabel('Split by').selectOption('thread');
   await page.waitForURL(/split(%3D|=)thread/);
   await page.getByRole('button', { name: 'Undo: split by thread' }).waitFor();
