@@ -86,19 +86,39 @@ static void handle_shortage(size_t size_bytes)
 static _Thread_local struct {
     bool limited, refused;
     size_t left_bytes;
+    uint64_t skipped;
 } allowance;
 
 void memory_allow(size_t bytes)
 {
     allowance.limited = true;
     allowance.refused = false;
+    allowance.skipped = 0;
     allowance.left_bytes = bytes;
 }
 
-bool memory_allow_end(void)
+bool memory_allows(size_t bytes)
 {
+    if (!allowance.limited || bytes <= allowance.left_bytes / 2)
+        return true;
+    allowance.skipped++;
+    atomic_fetch_add(&refusals, 1);
+    return false;
+}
+
+void memory_allow_again(size_t bytes)
+{
+    if (allowance.limited && bytes >= MEMORY_NOTED_BYTES)
+        allowance.left_bytes += bytes;
+}
+
+bool memory_allow_end(uint64_t *ret_skipped)
+{
+    bool limited = allowance.limited;
     allowance.limited = false;
-    return allowance.refused;
+    if (ret_skipped)
+        *ret_skipped = limited ? allowance.skipped : 0;
+    return limited && allowance.refused;
 }
 
 /* `before` is what the block has already. */

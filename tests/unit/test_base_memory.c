@@ -56,11 +56,19 @@ static void input_has_an_allowance(void **state)
     size_t capacity = 0;
     assert_null(memory_try_grow(NULL, &capacity, MIB, 1));
     assert_int_equal(capacity, 0);
-    assert_true(memory_allow_end());
+    uint64_t refusals = memory_refusals(), skipped;
+    assert_false(memory_allows(30 * KIB)); /* some 24 KiB are left */
+    assert_true(memory_allows(10 * KIB));
+    memory_allow_again(100 * KIB);
+    assert_true(memory_allows(50 * KIB));
+    assert_int_equal(memory_refusals(), refusals + 1);
+    assert_true(memory_allow_end(&skipped));
+    assert_int_equal(skipped, 1);
+    assert_true(memory_allows(SIZE_MAX));
     void *after = memory_try_alloc(2 * MIB);
     assert_non_null(after);
     memory_allow(MIB);
-    assert_false(memory_allow_end());
+    assert_false(memory_allow_end(NULL));
     free(first);
     free(small);
     free(own);

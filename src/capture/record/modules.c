@@ -208,7 +208,7 @@ static void load(struct modules *modules, struct module *module, int fd, const s
         module->stamp = module_stamp_of(found);
     if (r < 0) {
         log_debug("%s: %s", module->path, error.text);
-        memory_allow_end();
+        memory_allow_end(NULL);
         if (fd >= 0)
             close(fd);
         return;
@@ -217,7 +217,7 @@ static void load(struct modules *modules, struct module *module, int fd, const s
     find_interpreter(module, &file);
     find_thread_variable(module, &file);
     find_go_labels(module, &file);
-    memory_allow_end();
+    memory_allow_end(NULL);
     keep_headers(&file, &module->headers);
     file.fd = -1; /* stays open, as the module's */
     elf_release(&file);
@@ -455,7 +455,7 @@ static int compile(struct modules *modules, struct module *module, struct unwind
 {
     struct error error = {0};
     struct elf_file file;
-    uint64_t refusals = memory_refusals();
+    uint64_t refusals = memory_refusals(), skipped;
     int r, fd = module->is_vdso ? -1 : module_file_open(modules, module);
     if (fd < 0 && !module->is_vdso)
         return fd;
@@ -466,8 +466,8 @@ static int compile(struct modules *modules, struct module *module, struct unwind
         file.fd = -1; /* the module's */
         elf_release(&file);
     }
-    bool too_large = memory_allow_end();
-    if (!r && memory_refusals() != refusals) {
+    bool too_large = memory_allow_end(&skipped);
+    if (!r && memory_refusals() - refusals > skipped) {
         /* Parts of the file may have been left out. */
         unwind_rows_release(ret_rows);
         *ret_rows = (struct unwind_rows){0};

@@ -2,6 +2,7 @@
 // Finding Go's table of functions in a file, and the module data that belongs to it: the runtime's
 // own record of where the code starts and where inline trees are. See gopclntab.h.
 
+#include "base/allowance.h"
 #include "base/memory.h"
 #include "elf/go/gopclntab.h"
 
@@ -123,6 +124,9 @@ static int find_table(struct elf_file *file, struct gopclntab *ret_table, struct
         _cleanup_buffer_ struct buffer content = {0};
         if (!elf_find_section(file, names[i], &section) || section.type == SHT_NOBITS)
             continue;
+        if (!memory_allows(section.size_bytes))
+            return error_set(error, -E2BIG, "The section %s is too large to be read here.",
+                             section.name);
         int r = elf_read_section(file, &section, GOPCLNTAB_BYTES_MAX, &content, error);
         if (r < 0)
             return r;

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "arch/x86_64/code.h"
+#include "base/allowance.h"
 #include "base/memory.h"
 
 #define SYMBOLS_BYTES_MAX (64u << 20)
@@ -67,6 +68,8 @@ static bool list_symbols(struct elf_file *file, const char *name, const char *st
     if (!elf_find_section(file, name, &section) || section.type == SHT_NOBITS ||
         !elf_find_section(file, strings, &string_section))
         return true;
+    if (!memory_allows(section.size_bytes + string_section.size_bytes))
+        return true;
     int r = elf_read_section(file, &section, SYMBOLS_BYTES_MAX, &content, NULL);
     if (!r)
         r = elf_read_section(file, &string_section, SYMBOLS_BYTES_MAX, &names, NULL);
@@ -86,6 +89,8 @@ static bool list_symbols(struct elf_file *file, const char *name, const char *st
             return false;
         functions->list[functions->count++] = (struct function){symbol.st_value, end};
     }
+    memory_allow_again(content.capacity);
+    memory_allow_again(names.capacity);
     return true;
 }
 
