@@ -2,8 +2,8 @@
 // Samples of events: who runs and by which calls it got there. Hardware counters interrupt after a
 // number of events that the kernel adjusts, and a sample stands for that number. Of software events
 // the kernel's adjustment is unstable where many processes share a CPU, so each one comes here, and
-// this program chooses. Only those of targets count then, and sums are exact up to the last sample
-// of each CPU.
+// this program chooses. Only those of targets count then, and sums are exact: user space adds what
+// came after the last sample of each CPU to that sample.
 
 #include "bpf/events.h"
 #include "bpf/emit.bpf.h"
@@ -12,24 +12,17 @@ char LICENSE[] SEC("license") = "Dual BSD/GPL";
 
 const volatile struct bpf_event_settings event_settings SEC(".rodata.events");
 
-/* Of one software event on one CPU. */
-struct pace {
-    __u64 passed;    /* events since the last sample */
-    __u64 next;      /* how many make the next one */
-    __u64 sample_ns; /* when the last one was */
-};
-
 struct {
     __uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
     __uint(max_entries, BPF_SAMPLED_EVENTS_MAX);
     __type(key, __u32);
-    __type(value, struct pace);
+    __type(value, struct bpf_event_pace);
 } event_paces SEC(".maps");
 
 /* A sample after so many events that there will be one in each gap, if they go on as they did. It
  * is never many times as far as the last one, which limits what a burst hides; and it is not
  * regular, since programs are. */
-static __always_inline void set_pace(struct pace *pace, __u64 now_ns)
+static __always_inline void set_pace(struct bpf_event_pace *pace, __u64 now_ns)
 {
     __u64 took_ns = now_ns - pace->sample_ns + 1;
     __u64 next = pace->passed * event_settings.gap_ns / took_ns;
@@ -43,7 +36,7 @@ static __always_inline void set_pace(struct pace *pace, __u64 now_ns)
 /* How many events a sample stands for; 0: this one is not sampled. */
 static __always_inline __u64 choose(__u32 event, __u64 now_ns)
 {
-    struct pace *pace = bpf_map_lookup_elem(&event_paces, &event);
+    struct bpf_event_pace *pace = bpf_map_lookup_elem(&event_paces, &event);
     if (!pace || ++pace->passed < pace->next)
         return 0;
     __u64 passed = pace->passed;

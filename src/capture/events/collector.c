@@ -3,6 +3,7 @@
 
 #include "capture/events/collector.h"
 
+#include <bpf/bpf.h>
 #include <bpf/libbpf.h>
 #include <linux/perf_event.h>
 #include <string.h>
@@ -25,12 +26,23 @@ struct opened {
 
 _Static_assert(PERF_EVENTS_MAX <= BPF_SAMPLED_EVENTS_MAX, "the kernel has a place for each");
 
+/* The last sample of one event on one CPU. What has happened since then is added to it when the
+ * profile ends, and subtracted from the next sample, which has it too. */
+struct last {
+    size_t row;
+    uint32_t epoch; /* of the recorder, when the row was added: rows are a profile's */
+    uint64_t added;
+};
+
 struct events_collector {
     struct recorder *recorder;
     struct bpf_probes *probes;
     struct opened *opened;
     size_t count, capacity;
     unsigned rate_hz;
+    size_t cpu_count;
+    struct last *last;            /* of each event, one for each CPU */
+    struct bpf_event_pace *paces; /* room for one of each CPU */
 };
 
 static void events_stop(void *state)
@@ -42,6 +54,8 @@ static void events_stop(void *state)
         bpf_link__destroy(collector->opened[i].link);
     bpf_probes_free(collector->probes);
     free(collector->opened);
+    free(collector->last);
+    free(collector->paces);
     free(collector);
 }
 
@@ -94,7 +108,7 @@ static int add_event(struct events_collector *collector, const struct collector_
 static int open_all(struct events_collector *collector, const struct collector_setup *setup,
                     struct error *error)
 {
-    int cpus = libbpf_num_possible_cpus();
+    int cpus = (int)collector->cpu_count;
     for (size_t event = 0; event < setup->collect->events->count; event++)
         for (int cpu = 0; cpu < cpus; cpu++) {
             int r = add_event(collector, setup, event, cpu);
@@ -110,6 +124,10 @@ static int events_start(const struct collector_setup *setup, void **ret_state, s
     struct events_collector *collector = memory_zalloc(1, sizeof(*collector));
     collector->recorder = setup->recorder;
     collector->rate_hz = setup->collect->frequency_hz;
+    collector->cpu_count = (size_t)MAX(libbpf_num_possible_cpus(), 1);
+    collector->last = memory_zalloc(BPF_SAMPLED_EVENTS_MAX * collector->cpu_count,
+                                    sizeof(*collector->last));
+    collector->paces = memory_zalloc(collector->cpu_count, sizeof(*collector->paces));
     int r = bpf_probes_open(setup->sampler, "assay_events", bpf_events_object,
                             bpf_events_object_length, &collector->probes, error);
     struct bpf_event_settings settings = {.gap_ns = 1000000000u / setup->collect->frequency_hz};
@@ -132,8 +150,38 @@ static void events_take_sample(void *state, const struct recorder_sample *sample
                                const struct bpf_sample_event *event)
 {
     struct events_collector *collector = state;
-    if (event->id < collector->recorder->events->count)
-        recorder_add_event(collector->recorder, sample, event->id, event->value);
+    if (event->id >= collector->recorder->events->count || event->cpu >= collector->cpu_count)
+        return;
+    struct last *last = &collector->last[event->id * collector->cpu_count + event->cpu];
+    uint64_t value = event->value - MIN(event->value, last->added);
+    *last = (struct last){
+        .row = recorder_add_event(collector->recorder, sample, event->id, value),
+        .epoch = collector->recorder->epoch,
+    };
+}
+
+static void settle_event(struct events_collector *collector, uint32_t event)
+{
+    struct recorder *recorder = collector->recorder;
+    int map = bpf_probes_map(collector->probes, "event_paces");
+    if (bpf_map_lookup_elem(map, &event, collector->paces) < 0)
+        return;
+    for (size_t cpu = 0; cpu < collector->cpu_count; cpu++) {
+        struct last *last = &collector->last[event * collector->cpu_count + cpu];
+        uint64_t passed = collector->paces[cpu].passed;
+        if (last->row == RECORDER_NO_ROW || last->epoch != recorder->epoch || passed <= last->added)
+            continue;
+        profile_add_value(recorder->profile, last->row, recorder->event_types[event],
+                          (int64_t)MIN(passed - last->added, (uint64_t)INT64_MAX));
+        last->added = passed;
+    }
+}
+
+static void events_settle(void *state)
+{
+    struct events_collector *collector = state;
+    for (size_t event = 0; event < collector->recorder->events->count; event++)
+        settle_event(collector, (uint32_t)event);
 }
 
 /* On or off; the rate itself is a constant of the program. */
@@ -176,6 +224,7 @@ const struct collector_kind events_collector = {
     .start = events_start,
     .stop = events_stop,
     .take_sample = events_take_sample,
+    .settle = events_settle,
     .set_rate = events_set_rate,
     .rate = events_rate,
     .cost = events_cost,

@@ -615,17 +615,19 @@ static size_t add_row(struct recorder *recorder, const struct recorder_sample *s
                           sample->time_ns + (uint64_t)recorder->epoch_ns);
 }
 
-void recorder_add_event(struct recorder *recorder, const struct recorder_sample *sample,
-                        size_t event, uint64_t count)
+size_t recorder_add_event(struct recorder *recorder, const struct recorder_sample *sample,
+                          size_t event, uint64_t count)
 {
     uint32_t labels = recorder_labels(recorder, sample);
     if (labels == CAPTURE_UNWANTED) {
         recorder->unwanted++;
-        return;
+        return RECORDER_NO_ROW;
     }
     recorder->samples++;
-    profile_add_value(recorder->profile, add_row(recorder, sample, labels),
-                      recorder->event_types[event], (int64_t)MIN(count, (uint64_t)INT64_MAX));
+    size_t row = add_row(recorder, sample, labels);
+    profile_add_value(recorder->profile, row, recorder->event_types[event],
+                      (int64_t)MIN(count, (uint64_t)INT64_MAX));
+    return row;
 }
 
 void recorder_add(struct recorder *recorder, const struct recorder_sample *sample)

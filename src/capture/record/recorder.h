@@ -134,8 +134,9 @@ struct recorder_sample {
     const struct sample_context *context; /* NULL: it has none */
 };
 void recorder_add(struct recorder *recorder, const struct recorder_sample *sample);
-/* A sample of events->list[event], which stands for so many. */
-void recorder_add_event(struct recorder *recorder, const struct recorder_sample *sample,
-                        size_t event, uint64_t count);
+/* A sample of events->list[event], which stands for so many. Returns its row, or RECORDER_NO_ROW. */
+#define RECORDER_NO_ROW SIZE_MAX
+size_t recorder_add_event(struct recorder *recorder, const struct recorder_sample *sample,
+                          size_t event, uint64_t count);
 /* The label set of such a sample, or CAPTURE_UNWANTED. */
 uint32_t recorder_labels(struct recorder *recorder, const struct recorder_sample *sample);
