@@ -260,6 +260,8 @@ def status(address, fixtures):
     code(INVALID_ARGUMENT, EXPORT, b"x", flags=1)
     code(INVALID_ARGUMENT, EXPORT, b"not gzip", flags=1, headers=[("grpc-encoding", "gzip")])
     code(INVALID_ARGUMENT, EXPORT, b"", flags=8)
+    for path, parca in ((PUSH, False), (WRITE_RAW, True)):
+        code(INVALID_ARGUMENT, path, series("nonsense", b"nonsense", parca))
     code(OK, EXPORT, b"")
     code(NOT_FOUND, QUERIER + "SelectMergeStacktraces", field(1, "nonsense"))
     code(RESOURCE_EXHAUSTED, QUERIER + "LabelNames", b"\0" * (2 << 20))

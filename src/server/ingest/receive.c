@@ -142,6 +142,9 @@ int receipt_read(struct receipt *receipt, struct source *source, const struct fo
     size_t noted = admission_noted();
     profile_init(&profile, INGEST_DETAIL);
     int r = format ? 0 : format_detect(source, &format, error);
+    /* gRPC's "unimplemented", which stands for 415, is about a method and not about a profile. */
+    if (r == -ENOTSUP && http_request_is_grpc(receipt->request))
+        r = error->code = -EBADMSG;
     if (!r)
         r = format->read_unresolved
                 ? format->read_unresolved(source, store_seed(receipt->server->store), &profile,
