@@ -668,6 +668,8 @@ size_t capture_losses(const struct capture *capture, struct capture_loss *losses
                   lost_records(capture));
         note_loss(losses, &count, "events_uncounted", PERF_EVENTS_UNCOUNTED,
                   capture->perf ? perf_sampler_uncounted_percent(capture->perf) : 0);
+        note_loss(losses, &count, "events_unsampled", PERF_EVENTS_UNSAMPLED,
+                  capture->perf ? perf_sampler_unsampled(capture->perf) : 0);
     }
     if (capture->ptrace) {
         note_loss(losses, &count, "too_short_ms",

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # Sampled events: sums agree with what the kernel counted for the program, and functions have their
 # shares of them.
-# Chance: on a machine that is short of CPU time, sums of page faults were up to 2% low, for a reason not found
 . "$ROOT/tests/capture/common.bash"
 need gcc python3
 
@@ -34,13 +33,19 @@ for ASSAY_SAMPLER in "${samplers[@]}"; do
         continue
     }
     read -r faults switches <truth
-    check "page faults ($ASSAY_SAMPLER)" agrees events.pb.gz page-faults "$faults" 2 \
+    # By perf events up to 255 of them come after the last sample of each CPU.
+    case $ASSAY_SAMPLER in bpf) tolerance=0.2 ;; *) tolerance=2 ;; esac
+    check "page faults ($ASSAY_SAMPLER)" agrees events.pb.gz page-faults "$faults" "$tolerance" \
         touch_much 75 touch_little 25
     if [ "$(id -u)" -eq 0 ]; then
         check "context switches ($ASSAY_SAMPLER)" agrees events.pb.gz context-switches "$switches" 5
     else
         skip_case "context switches ($ASSAY_SAMPLER)" "they can only be sampled as root."
     fi
+    # Each of these processes has too few page faults for a sample of its own by perf events.
+    "$ASSAY" record -e page-faults -o many.pb.gz -- sh -c 'for i in 1 2 3 4 5 6 7 8 9; do true | true; done' 2>said
+    "$ASSAY" info many.pb.gz >info
+    check "few in each process ($ASSAY_SAMPLER)" grep -qE 'page-faults/count: [1-9][0-9]{2}|[0-9] events not sampled' info said
     "$ASSAY" record -e cpu-clock,minor-faults:u -o clock.pb.gz -- ./faults >truth 2>said
     "$ASSAY" info clock.pb.gz >info
     check "with CPU time ($ASSAY_SAMPLER)" grep -qE 'minor-faults/count: [1-9]' info

@@ -125,8 +125,8 @@ static int events_start(const struct collector_setup *setup, void **ret_state, s
     collector->recorder = setup->recorder;
     collector->rate_hz = setup->collect->frequency_hz;
     collector->cpu_count = (size_t)MAX(libbpf_num_possible_cpus(), 1);
-    collector->last = memory_zalloc(BPF_SAMPLED_EVENTS_MAX * collector->cpu_count,
-                                    sizeof(*collector->last));
+    collector->last =
+        memory_zalloc(BPF_SAMPLED_EVENTS_MAX * collector->cpu_count, sizeof(*collector->last));
     collector->paces = memory_zalloc(collector->cpu_count, sizeof(*collector->paces));
     int r = bpf_probes_open(setup->sampler, "assay_events", bpf_events_object,
                             bpf_events_object_length, &collector->probes, error);

@@ -70,11 +70,14 @@ int perf_event_try(const struct perf_event_choice *choice)
 struct perf_event_times perf_event_times(int fd)
 {
     struct {
-        uint64_t value, enabled, running, more[2];
-    } times;
-    if (read(fd, &times, sizeof(times)) < (ssize_t)offsetof(typeof(times), more))
+        uint64_t value, enabled, running, lost, more;
+    } times = {0};
+    if (read(fd, &times, sizeof(times)) < (ssize_t)offsetof(typeof(times), lost))
         return (struct perf_event_times){0};
-    return (struct perf_event_times){.enabled_ns = times.enabled, .running_ns = times.running};
+    return (struct perf_event_times){.enabled_ns = times.enabled,
+                                     .running_ns = times.running,
+                                     .count = times.value,
+                                     .lost = times.lost};
 }
 
 unsigned perf_event_uncounted_percent(struct perf_event_times times)

@@ -41,14 +41,16 @@ int perf_event_try(const struct perf_event_choice *choice);
 int perf_events_parse(const char *text, perf_event_try_fn try, struct perf_events *ret_events,
                       char *ret_note, struct error *error);
 
-/* For how long the event was meant to count, and for how long the CPU had a counter free for it. */
+/* For how long the event was meant to count, and for how long the CPU had a counter free for it;
+ * how many there were, and how many records of them were lost where the kernel counts that. */
 struct perf_event_times {
-    uint64_t enabled_ns, running_ns;
+    uint64_t enabled_ns, running_ns, count, lost;
 };
 struct perf_event_times perf_event_times(int fd);
 /* The share of the time without a counter, where it is worth a word. */
 unsigned perf_event_uncounted_percent(struct perf_event_times times);
 #define PERF_EVENT_READ_FORMAT (PERF_FORMAT_TOTAL_TIME_ENABLED | PERF_FORMAT_TOTAL_TIME_RUNNING)
+#define PERF_EVENTS_UNSAMPLED "events not sampled: they came after the last sample of their thread"
 #define PERF_EVENTS_UNCOUNTED                                                                      \
     "% of the time, an event was not counted: the CPU has fewer counters than events were asked "  \
     "for"

@@ -59,6 +59,7 @@ struct perf_sampler {
     unsigned hardware;                     /* bits of events by the CPU's counters */
     bool of_threads;                       /* not of everything */
     unsigned periods[PERF_EVENTS_MAX + 1]; /* of events that have a fixed one */
+    uint64_t taken[PERF_EVENTS_MAX + 1];   /* how many of them samples stood for */
     bool kernel;
     bool counts_lost;           /* events say how many of their records were lost */
     struct buffer batch, spare; /* records; and room for those of them that stay */
@@ -399,6 +400,23 @@ unsigned perf_sampler_uncounted_percent(const struct perf_sampler *sampler)
     return most;
 }
 
+uint64_t perf_sampler_unsampled(const struct perf_sampler *sampler)
+{
+    uint64_t counted[PERF_EVENTS_MAX + 1] = {0}, taken[PERF_EVENTS_MAX + 1], sum = 0;
+    memcpy(taken, sampler->taken, sizeof(taken));
+    for (size_t i = 0; i < sampler->event_count; i++) {
+        unsigned event = sampler->events[i].event;
+        struct perf_event_times times = perf_event_times(sampler->events[i].fd);
+        counted[event] += sampler->periods[event] ? times.count : 0;
+        taken[event] += times.lost * sampler->periods[event];
+    }
+    for (unsigned event = 1; event <= PERF_EVENTS_MAX; event++) {
+        uint64_t missing = counted[event] - MIN(counted[event], taken[event]);
+        sum += missing * 100 >= counted[event] ? missing : 0;
+    }
+    return sum;
+}
+
 uint64_t perf_sampler_lost(const struct perf_sampler *sampler)
 {
     uint64_t sum = 0;
@@ -714,6 +732,8 @@ void perf_sampler_deliver(struct perf_sampler *sampler, uint64_t until_ns, perf_
         struct perf_record record;
         decode(sampler, (const struct perf_event_header *)(sampler->batch.data + entry->offset),
                &record);
+        if (record.kind == PERF_SAMPLE)
+            sampler->taken[record.event] += sampler->periods[record.event];
         callback(context, &record);
     }
 }

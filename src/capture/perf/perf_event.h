@@ -75,6 +75,10 @@ bool perf_sampler_sees_kernel(const struct perf_sampler *sampler);
  * is room again and something else happens. 0 where the kernel doesn't count them (before 6.0). */
 uint64_t perf_sampler_lost(const struct perf_sampler *sampler);
 
+/* Of events with a fixed period, what came after the last sample of each thread on each CPU, where
+ * that is 1% or more: many threads or processes may each have too few for a sample. */
+uint64_t perf_sampler_unsampled(const struct perf_sampler *sampler);
+
 /* See perf_event_uncounted_percent: the largest of all. */
 unsigned perf_sampler_uncounted_percent(const struct perf_sampler *sampler);
 

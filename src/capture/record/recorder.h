@@ -52,7 +52,7 @@ struct recorder {
     recorder_runtime_fn read_runtime;
     void *runtime_context;
     bool thread_labels; /* beside those of the process */
-    uint64_t numbers; /* of processes that were labelled */
+    uint64_t numbers;   /* of processes that were labelled */
 
     uint64_t samples;
     int64_t cpu_ns; /* that they stand for */
@@ -134,7 +134,8 @@ struct recorder_sample {
     const struct sample_context *context; /* NULL: it has none */
 };
 void recorder_add(struct recorder *recorder, const struct recorder_sample *sample);
-/* A sample of events->list[event], which stands for so many. Returns its row, or RECORDER_NO_ROW. */
+/* A sample of events->list[event], which stands for so many. Returns its row, or RECORDER_NO_ROW.
+ */
 #define RECORDER_NO_ROW SIZE_MAX
 size_t recorder_add_event(struct recorder *recorder, const struct recorder_sample *sample,
                           size_t event, uint64_t count);
