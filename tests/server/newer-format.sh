@@ -16,4 +16,5 @@ timeout 60 "$ASSAY" server --listen 127.0.0.1:0 --data data 2>refused.txt || sta
 [ "$status" = 1 ] || { echo "The server ended with $status:"; cat refused.txt; exit 1; }
 grep "$(basename "$raw") has format 99; this program reads format" refused.txt >/dev/null ||
     { cat refused.txt; exit 1; }
+grep 'use `assay store export` of the version that wrote it' refused.txt >/dev/null || { cat refused.txt; exit 1; }
 cmp "$raw" "before/${raw#data/}"

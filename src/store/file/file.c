@@ -395,7 +395,10 @@ static int check_identity(struct file *file, struct connection *connection, stru
     if (application != FILE_APPLICATION)
         return error_set(error, -EBADMSG, "%s is not a store file.", file->path);
     if (version != FILE_FORMAT)
-        return error_set(error, -ENOTSUP, "%s has format %lld; this program reads format %d.",
+        return error_set(error, -ENOTSUP,
+                         "%s has format %lld; this program reads format %d. To move the data, use "
+                         "`assay store export` of the version that wrote it, then `assay store "
+                         "import` of this one.",
                          file->path, (long long)version, FILE_FORMAT);
     return 0;
 }
