@@ -121,6 +121,26 @@ static void old_recording(void **state)
     must_fail("{\"threads\":[{\"samples\":{\"data\":[[1]],\"data\":[[1]]}}]}", -EBADMSG, "twice");
 }
 
+/* The first processed files have the place in the name; old names of entries into scripts. */
+static void old_names(void **state)
+{
+    (void)state;
+    struct profile profile;
+    must_read(
+        &profile, PROFILE_ALL,
+        "{\"meta\":{\"interval\":1},\"threads\":[{\"samples\":{\"stack\":[1]},\"stackTable\":{"
+        "\"frame\":[0,1],\"prefix\":[null,0]},\"frameTable\":{\"func\":[0,1],\"line\":[null,"
+        "null]},\"funcTable\":{\"name\":[0,1]},\"stringArray\":[\"AutoEntryScript setTimeout "
+        "handler\",\"f (http://x/y.js:12)\"]}]}");
+    assert_folded(&profile, "samples", "setTimeout handler;f 1\n");
+    const struct profile_frame *leaf =
+        &profile.frames[profile.nodes[profile.samples.node[0]].frame];
+    assert_string_equal(profile_text(&profile, profile.functions[leaf->function].file),
+                        "http://x/y.js");
+    assert_int_equal(leaf->line, 12);
+    profile_release(&profile);
+}
+
 static void bad_input(void **state)
 {
     (void)state;
@@ -149,7 +169,8 @@ int main(void)
         cmocka_unit_test(processed),    cmocka_unit_test(shared_tables),
         cmocka_unit_test(gecko),        cmocka_unit_test(written),
         cmocka_unit_test(newer_tables), cmocka_unit_test(old_recording),
-        cmocka_unit_test(bad_input),    cmocka_unit_test(damage),
+        cmocka_unit_test(old_names),    cmocka_unit_test(bad_input),
+        cmocka_unit_test(damage),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

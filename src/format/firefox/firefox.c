@@ -46,13 +46,28 @@ static uint32_t line_of(int64_t line)
     return line > 0 && line < UINT32_MAX ? (uint32_t)line : 0;
 }
 
-/* Gecko's form has the place in the name: "f (http://x/y.js:12:3)". */
+/* Old versions of Firefox began the names of entries into scripts with a word, which the Firefox
+ * Profiler leaves out as newer versions do: "setTimeout handler". */
+#define ENTRY_WORD "AutoEntryScript "
+
+static uint32_t entry_name(struct profile *profile, uint32_t name)
+{
+    struct profile_string text = profile->strings[name];
+    size_t skipped = strlen(ENTRY_WORD);
+    return text.length > skipped && !memcmp(text.data, ENTRY_WORD, skipped)
+               ? profile_string(profile, text.data + skipped, text.length - skipped)
+               : name;
+}
+
+/* Gecko's form has the place in the name, and so have the first processed ones: "f
+ * (http://x/y.js:12:3)".
+ */
 static void split_location(struct profile *profile, uint32_t location,
                            struct profile_function *function, uint32_t *line)
 {
     struct profile_string text = profile->strings[location];
     const char *end = text.data + text.length;
-    function->name = location;
+    function->name = entry_name(profile, location);
     if (!text.length || end[-1] != ')')
         return;
     const char *open = memrchr(text.data, '(', text.length);
@@ -84,6 +99,10 @@ static int intern_frame(struct firefox *file, const struct view *view, int64_t i
             return json_fail(&file->json, "Function %lld has no name before the end",
                              (long long)number);
         int64_t source;
+        if (!view->functions->function_file.count && !view->functions->function_source.count)
+            split_location(profile, function.name, &function, &row);
+        else
+            function.name = entry_name(profile, function.name);
         if (at(&view->functions->function_file, number, &text) && text != FIREFOX_NONE)
             string_at(view, text, &function.file);
         else if (at(&view->functions->function_source, number, &source) &&
