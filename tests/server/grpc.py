@@ -311,14 +311,14 @@ def cancel(address, fixtures, pid):
                 sys.exit(f"Timed out: {what}")
             time.sleep(0.01)
 
-    def spent(number, cancels):
+    def spent(number, cancels, deadline=()):
         """CPU seconds of the server."""
         until(lambda: not working(), "the end of what was before")
         # Expressions that the server doesn't know yet.
         selector = "{" + ",".join(f'a!~".*x.*[yz]{number}-{i}"' for i in range(4)) + "}"
         message = field(1, "process_cpu:cpu:nanoseconds:cpu:nanoseconds") + field(2, selector) + field(4, now + 86400000)
         before = time.clock_gettime_ns(~int(pid) << 3 | 2)
-        stream = connection.open("POST", QUERIER + "SelectMergeStacktraces", [("content-type", "application/grpc")])
+        stream = connection.open("POST", QUERIER + "SelectMergeStacktraces", [("content-type", "application/grpc"), *deadline])
         connection.data(stream, framed(message))
         answer = connection.answers[stream]
 
@@ -331,6 +331,8 @@ def cancel(address, fixtures, pid):
         if cancels and not answer.ended:
             connection.send(h2.frame(h2.RST_STREAM, stream=stream, payload=struct.pack(">I", h2.CANCEL)))
         until(lambda: not working(), "the end of the query")
+        if deadline:
+            expect(connection.wait(stream).grpc, DEADLINE_EXCEEDED, "a query that takes longer than its deadline")
         return (time.clock_gettime_ns(~int(pid) << 3 | 2) - before) / 1e9
 
     whole = spent(0, False)
@@ -339,6 +341,10 @@ def cancel(address, fixtures, pid):
     print(f"A query took {whole:.2f} s of CPU time, cancelled ones {' '.join(f'{t:.2f}' for t in sorted(taken))}.")
     if min(taken) > whole / 2:
         sys.exit("A cancelled query went on.")
+    late = [spent(number, False, [("grpc-timeout", "5m")]) for number in range(11, 16)]
+    print(f"With a deadline of 5 ms they took {' '.join(f'{t:.2f}' for t in sorted(late))}.")
+    if min(late) > whole / 2:
+        sys.exit("A query went on after its deadline.")
 
 
 def tokens(address, fixtures, writer, reader):
