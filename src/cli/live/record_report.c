@@ -100,7 +100,7 @@ static void report_idle(const struct record_options *options, const struct targe
 {
     double period_ms = 1e3 / (double)options->frequency_hz;
     if (options->modes == CAPTURE_EVENTS) {
-        fprintf(stderr, "assay: no samples: none of the events happened\n");
+        fprintf(stderr, "assay: no samples: none of the events happened often enough for one\n");
         return;
     }
     if (threads)
