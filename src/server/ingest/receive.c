@@ -258,8 +258,8 @@ void receive_push(struct http_request *request, void *server)
     }
 }
 
-/* Of an agent's recording the times of samples are kept beside the store. What can't be kept doesn't
- * fail the push. */
+/* Of an agent's recording the times of samples are kept beside the store. What can't be kept
+ * doesn't fail the push. */
 static int make_recorded(struct receipt *receipt, struct source *source, struct buffer *kept,
                          struct error *error)
 {
