@@ -99,27 +99,22 @@ int ingest_batch_write(struct ingest_batch *batch, const char *batch_id, struct 
 /* The options for reading profiles of pushes. */
 #define INGEST_DETAIL ((enum profile_detail)(PROFILE_ALL & ~PROFILE_TIMES))
 
-/* ---- ingest_redact.c ---- */
+/* ---- ingest_adjust.c ---- */
 
 /* Names of functions, files and binaries, as the rules for labels have it. */
 void ingest_redact_names(struct redactor *redactor, struct profile *profile);
 
-/* The same, where the rules want it. */
+/* The same, where the rules want it: most programs have no secrets there, and checking every name
+ * costs time. */
 void ingest_redact(struct ingest *ingest, struct profile *profile);
-
-/* ---- ingest_recording.c ---- */
 
 /* A recording that samples threads by the wall clock only says which of them ran: that is CPU
  * time. Does nothing where that was sampled itself. */
 void ingest_cpu_of_wall(struct profile *profile);
 
-/* ---- ingest_script.c ---- */
-
 /* Old clients for Python and Ruby mean functions to be shown with their file, "app.py main": names
  * such as __init__ say nothing without it. `absolute`: also where the path is whole. */
 void ingest_name_scripts(struct profile *profile, bool absolute);
-
-/* ---- ingest_depth.c ---- */
 
 /* Stacks of more frames (0: no limit) lose the outermost, for which one "[truncated]" stands.
  * Returns how many samples did; their nodes may be the same then, and more of them may be than
@@ -138,7 +133,7 @@ struct ingest_type {
 void ingest_types(const struct profile *profile, const struct ingest_source *source,
                   struct ingest_type *ret_types);
 
-/* ---- ingest_delta.c ---- */
+/* ---- ingest_adjust.c: cumulative values ---- */
 
 /* Makes differences of what the source says is cumulative. Types for which there is nothing to
  * compare with lose their id. */
