@@ -179,7 +179,8 @@ int bpf_recorder_init(struct bpf_recorder *bpf, struct recorder *recorder,
                       const struct bpf_recorder_options *wanted, struct error *error)
 {
     const struct bpf_sampler_options *options = &wanted->sampler;
-    *bpf = (struct bpf_recorder){.recorder = recorder, .stacks_bytes = STACKS_BYTES_DEFAULT};
+    *bpf = (struct bpf_recorder){
+        .recorder = recorder, .stacks.recorder = recorder, .stacks_bytes = STACKS_BYTES_DEFAULT};
     int r = open_sources(bpf, options, error);
     if (!r)
         r = start_collectors(bpf, wanted, error);
@@ -216,168 +217,7 @@ void bpf_recorder_release(struct bpf_recorder *bpf)
     perf_sampler_free(bpf->events);
     installer_release(&bpf->installer);
     long_stacks_release(&bpf->long_stacks);
-    free(bpf->stacks);
-    id_table_release(&bpf->index);
-    arena_release(&bpf->arena);
-}
-
-/* ---- stacks ---- */
-
-static struct known_stack *find_stack(struct bpf_recorder *bpf, uint64_t hash)
-{
-    struct id_probe probe = id_probe_start(hash_word(hash));
-    uint32_t id;
-    while ((id = id_table_next(&bpf->index, &probe)) != ID_NONE)
-        if (bpf->stacks[id].hash == hash)
-            return &bpf->stacks[id];
-    return NULL;
-}
-
-static void take_stack(struct bpf_recorder *bpf, const struct bpf_stack_event *event)
-{
-    if (!event->count || find_stack(bpf, event->hash))
-        return;
-    struct known_stack stack = {.hash = event->hash,
-                                .count = event->count,
-                                .end = (uint8_t)MIN(event->end, UNWIND_END_KINDS - 1)};
-    uint64_t *words = arena_alloc(&bpf->arena, event->count * sizeof(*words));
-    memcpy(words, event + 1, event->count * sizeof(*words));
-    stack.words = words;
-    stack.frames = arena_alloc(&bpf->arena, event->count * sizeof(uint32_t));
-    stack.room = event->count;
-    array_reserve(bpf->stacks, bpf->stack_capacity, bpf->stack_count + 1);
-    id_table_insert(&bpf->index, hash_word(stack.hash), (uint32_t)bpf->stack_count);
-    bpf->stacks[bpf->stack_count++] = stack;
-}
-
-/* Of native code. */
-static uint32_t user_frame(struct bpf_recorder *bpf, uint32_t pid, uint64_t word)
-{
-    if (word & BPF_FRAME_RAW)
-        return recorder_address_frame(bpf->recorder, processes_find(&bpf->recorder->processes, pid),
-                                      word & ~BPF_FRAME_RAW);
-    return recorder_segment_frame(bpf->recorder, (uint32_t)(word >> BPF_FRAME_SEGMENT_SHIFT),
-                                  word & BPF_FRAME_OFFSET_MASK);
-}
-
-static enum runtime_frame kind_of(const struct bpf_recorder *bpf, uint64_t word)
-{
-    const struct segments *segments = &bpf->recorder->segments;
-    uint32_t segment = (uint32_t)(word >> BPF_FRAME_SEGMENT_SHIFT);
-    if (BPF_IS_PYTHON(word))
-        return RUNTIME_FRAME_PROGRAM;
-    if (word & BPF_FRAME_RAW || !segment || segment >= segments->count)
-        return RUNTIME_FRAME_OTHER;
-    return module_frame_kind(segments->list[segment].module, word & BPF_FRAME_OFFSET_MASK);
-}
-
-/* All that a word stands for, outermost first: up to HOTSPOT_INLINED_MAX. */
-static size_t user_frames(struct bpf_recorder *bpf, uint32_t pid, uint64_t word,
-                          uint32_t *ret_frames)
-{
-    if (BPF_IS_PYTHON(word))
-        return recorder_runtime_frames(bpf->recorder, word, ret_frames);
-    *ret_frames = user_frame(bpf, pid, word);
-    return 1;
-}
-
-/* Which frames of a user stack are shown. */
-static void choose_frames(const struct bpf_recorder *bpf, const struct known_stack *stack,
-                          uint8_t kinds[BPF_FRAMES_MAX])
-{
-    bool evaluates = false;
-    for (uint32_t i = 0; i < stack->count; i++) {
-        kinds[i] = (uint8_t)kind_of(bpf, stack->words[i]);
-        evaluates |= kinds[i] == RUNTIME_FRAME_EVALUATE;
-    }
-    if (evaluates && !bpf->recorder->interpreter_frames)
-        runtime_frames_hide(kinds, stack->count);
-}
-
-/* With room for inlined methods. `left` words follow, and have one frame at least. A stack with
- * more than fit loses its outermost ones. */
-static void append_frames(struct bpf_recorder *bpf, struct known_stack *stack,
-                          const uint32_t *frames, uint32_t count, uint32_t left)
-{
-    uint32_t needed = stack->shown + count + left;
-    if (needed > stack->room && stack->room < BPF_FRAMES_MAX) {
-        uint32_t room = MIN(needed + needed / 2, (uint32_t)BPF_FRAMES_MAX);
-        uint32_t *moved = arena_alloc(&bpf->arena, room * sizeof(*moved));
-        memcpy(moved, stack->frames, stack->shown * sizeof(*moved));
-        stack->frames = moved;
-        stack->room = room;
-    }
-    if (stack->shown + count > stack->room) {
-        uint32_t excess = MIN(stack->shown, stack->shown + count - stack->room);
-        memmove(stack->frames, stack->frames + excess,
-                (stack->shown - excess) * sizeof(*stack->frames));
-        stack->shown -= excess;
-    }
-    count = MIN(count, stack->room - stack->shown);
-    memcpy(stack->frames + stack->shown, frames, count * sizeof(*frames));
-    stack->shown += count;
-}
-
-/* The frames of a stack in the profile of now. */
-static void resolve(struct bpf_recorder *bpf, struct known_stack *stack, uint32_t pid, bool kernel)
-{
-    bool fits = !stack->has_raw || stack->pid == pid;
-    if (stack->epoch == bpf->recorder->epoch && fits)
-        return;
-    stack->epoch = bpf->recorder->epoch;
-    stack->pid = pid;
-    stack->shown = 0;
-    uint8_t kinds[BPF_FRAMES_MAX] = {0};
-    if (!kernel)
-        choose_frames(bpf, stack, kinds);
-    for (uint32_t i = stack->count; i-- > 0;) {
-        uint64_t word = stack->words[i];
-        uint32_t frames[HOTSPOT_INLINED_MAX];
-        size_t count = 1;
-        stack->has_raw |= !kernel && word & BPF_FRAME_RAW;
-        if (kinds[i] == RUNTIME_FRAME_HIDDEN)
-            continue;
-        if (kernel)
-            frames[0] = recorder_kernel_frame(bpf->recorder, word - 1);
-        else
-            count = user_frames(bpf, pid, word, frames);
-        append_frames(bpf, stack, frames, (uint32_t)count, i);
-    }
-}
-
-/* A leaf and its callers, outermost first. Returns how many frames. */
-static size_t add_stack(struct bpf_recorder *bpf, const struct bpf_sample_event *event, bool kernel,
-                        uint32_t *frames)
-{
-    uint64_t leaf = kernel ? event->kernel_leaf : event->user_leaf;
-    uint64_t callers = kernel ? event->kernel_callers : event->user_callers;
-    size_t count = 0;
-    struct known_stack *stack = callers ? find_stack(bpf, callers) : NULL;
-    if (stack) {
-        resolve(bpf, stack, event->pid, kernel);
-        memcpy(frames, stack->frames, stack->shown * sizeof(*frames));
-        count = stack->shown;
-    } else if (callers) {
-        bpf->unknown_stacks++;
-        frames[count++] = recorder_mark(bpf->recorder, "[unknown]");
-    }
-    if (!kernel && !bpf->recorder->interpreter_frames &&
-        kind_of(bpf, leaf) == RUNTIME_FRAME_EVALUATE)
-        return count;
-    if (!kernel)
-        return count + user_frames(bpf, event->pid, leaf, frames + count);
-    frames[count++] = recorder_kernel_frame(bpf->recorder, leaf);
-    return count;
-}
-
-/* The second stack of a sample. */
-static size_t add_second(struct bpf_recorder *bpf, const struct bpf_sample_event *event,
-                         uint32_t *frames)
-{
-    struct bpf_sample_event other = {.pid = event->second_pid,
-                                     .user_leaf = event->second_leaf,
-                                     .user_callers = event->second_callers};
-    return add_stack(bpf, &other, false, frames);
+    known_stacks_release(&bpf->stacks);
 }
 
 /* ---- samples ---- */
@@ -401,7 +241,7 @@ static size_t add_walked(struct bpf_recorder *bpf, const struct process *process
     if (recorder_end_mark(end))
         frames[count++] = recorder_mark(recorder, recorder_end_mark(end));
     if (end != UNWIND_END_STALE)
-        count += add_stack(bpf, event, false, frames + count);
+        count += known_stacks_add(&bpf->stacks, event, false, frames + count);
     return count;
 }
 
@@ -448,21 +288,6 @@ static size_t walk_copy(struct bpf_recorder *bpf, struct process *process,
     return count;
 }
 
-/* A stack without the frames of interpreters, which the copy doesn't have. */
-static size_t native_stack(struct bpf_recorder *bpf, const struct bpf_sample_event *event,
-                           uint32_t *frames)
-{
-    const struct known_stack *stack =
-        event->user_callers ? find_stack(bpf, event->user_callers) : NULL;
-    size_t count = 0;
-    for (uint32_t i = stack ? stack->count : 0; i-- > 0;)
-        if (!BPF_IS_PYTHON(stack->words[i]))
-            frames[count++] = user_frame(bpf, event->pid, stack->words[i]);
-    if (!BPF_IS_PYTHON(event->user_leaf))
-        frames[count++] = user_frame(bpf, event->pid, event->user_leaf);
-    return count;
-}
-
 /* The kernel's walk and ours of the same stack have to be the same. */
 static void check_walk(struct bpf_recorder *bpf, const struct bpf_copy_event *event)
 {
@@ -485,7 +310,7 @@ static void check_walk(struct bpf_recorder *bpf, const struct bpf_copy_event *ev
     bpf->recorder->walks = before.walks;
     if (cut) /* the copy is shorter than the stack */
         return;
-    size_t their_count = native_stack(bpf, &event->sample, theirs);
+    size_t their_count = known_stacks_native(&bpf->stacks, &event->sample, theirs);
     bpf->checked++;
     if (!whole || our_count != their_count || memcmp(ours, theirs, our_count * sizeof(*ours)))
         bpf->different++;
@@ -576,7 +401,7 @@ static void take_sample(struct bpf_recorder *bpf, const struct bpf_sample_event 
         frames[count++] = recorder_mark(recorder, process->name[0] ? process->name : comm);
     count += add_user(bpf, process, event, frames + count);
     if (event->flags & BPF_SAMPLE_KERNEL)
-        count += add_stack(bpf, event, true, frames + count);
+        count += known_stacks_add(&bpf->stacks, event, true, frames + count);
     struct recorder_sample sample = {.pid = event->pid,
                                      .tid = event->tid,
                                      .comm = comm,
@@ -592,7 +417,7 @@ static void take_sample(struct bpf_recorder *bpf, const struct bpf_sample_event 
     uint32_t second[RECORDER_FRAMES_MAX + 2];
     if (event->second_leaf) {
         sample.second_frames = second;
-        sample.second_count = add_second(bpf, event, second);
+        sample.second_count = known_stacks_add_second(&bpf->stacks, event, second);
     }
     hand_over(bpf, &sample, event);
 }
@@ -697,7 +522,7 @@ static void take_event(void *context, const void *data)
 {
     struct bpf_recorder *bpf = context;
     if (*(const uint32_t *)data == BPF_EVENT_STACK) {
-        take_stack(bpf, data);
+        known_stacks_take(&bpf->stacks, data);
         return;
     }
     if (*(const uint32_t *)data == BPF_EVENT_PART) {
@@ -753,9 +578,7 @@ static void reset(struct bpf_recorder *bpf)
     bpf_sampler_forget_stacks(bpf->sampler);
     interpreters_clear_codes(&bpf->recorder->interpreters);
     contexts_clear_attributes(&bpf->recorder->contexts);
-    bpf->stack_count = 0;
-    id_table_clear(&bpf->index);
-    arena_release(&bpf->arena);
+    known_stacks_clear(&bpf->stacks);
     bpf->resets++;
 }
 
@@ -763,7 +586,7 @@ static void maintain(struct bpf_recorder *bpf)
 {
     watch_flood(bpf, monotonic_ns());
     if (installer_full(&bpf->installer) || modules_full(bpf) ||
-        bpf->arena.total_bytes > bpf->stacks_bytes ||
+        bpf->stacks.arena.total_bytes > bpf->stacks_bytes ||
         interpreters_codes_full(&bpf->recorder->interpreters) ||
         contexts_attributes_full(&bpf->recorder->contexts))
         reset(bpf);

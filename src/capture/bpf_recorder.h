@@ -9,24 +9,11 @@
 
 #include "capture/bpf/collector.h"
 #include "capture/bpf/installer.h"
+#include "capture/bpf/known_stacks.h"
 #include "capture/bpf/long_stacks.h"
 #include "capture/record/excess.h"
 #include "capture/record/flood.h"
 #include "capture/record/recorder.h"
-
-/* A chain of callers, and its frames in the profile of some epoch. */
-struct known_stack {
-    uint64_t hash;
-    const uint64_t *words; /* innermost first, as the kernel sent them */
-    uint32_t *frames; /* outermost first; of `epoch` and, where `pid` is not 0, of that process */
-    uint32_t count;
-    uint32_t epoch;
-    uint32_t pid;
-    uint8_t end;    /* enum unwind_end */
-    bool has_raw;   /* with code of no file: what it is depends on the process */
-    uint32_t shown; /* frames; the others say nothing (runtime/frames.h) */
-    uint32_t room;  /* for frames */
-};
 
 /* A collector at work. */
 struct collector {
@@ -48,13 +35,9 @@ struct bpf_recorder {
     uint64_t taken_ns;     /* the time of the last sample that was read */
     struct installer installer;
     struct long_stacks long_stacks;
-    struct known_stack *stacks;
-    size_t stack_count, stack_capacity;
-    struct id_table index;   /* of stacks, by hash */
-    struct arena arena;      /* of their words and frames */
-    uint64_t stacks_bytes;   /* beyond it all stacks are forgotten, here and in the kernel */
-    bool changes;            /* some process has mapped something since the last look */
-    uint64_t unknown_stacks; /* samples whose stack never came */
+    struct known_stacks stacks;
+    uint64_t stacks_bytes; /* beyond it all stacks are forgotten, here and in the kernel */
+    bool changes;          /* some process has mapped something since the last look */
     uint64_t resets;
     struct flood flood;          /* of events of processes */
     unsigned forks_limit;        /* that one cgroup may start in a second; 0: any */

@@ -652,7 +652,7 @@ size_t capture_losses(const struct capture *capture, struct capture_loss *losses
                   "samples of excluded processes, which were not the busiest",
                   counters[BPF_COUNT_LEFT_OUT]);
         note_loss(losses, &count, "unknown_stacks", "stacks without callers: the chains were lost",
-                  bpf->unknown_stacks);
+                  bpf->stacks.unknown);
         note_loss(losses, &count, "kernel_tables_full",
                   "processes that didn't fit the kernel's tables",
                   bpf_sampler_fork_full(bpf->sampler) + bpf->installer.refused);

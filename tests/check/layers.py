@@ -104,7 +104,7 @@ USES = {
     "server/admission": "base base/limits http/server store",
     "server/handler": "base format http/server io label server/admission server/audit",
     "server/symbols": (
-        "base config http/client label profile query query/naming store symbol/maps "
+        "base config http/client io label profile query query/naming store symbol/maps "
         "symbol/sources symbol/store"
     ),
     "server/query": (
@@ -185,7 +185,7 @@ USES = {
         "agent base base/limits capture cli config http/access http/client io query server "
         "server/admission server/audit server/rules spans store"
     ),
-    "cli/simulate": "base cli config query simulate",
+    "cli/simulate": "base cli config io query simulate",
     "format/gperftools": "base format io profile",
     "format/speedscope": "base format io profile",
     "format/text": "base format format/picture",
@@ -213,6 +213,7 @@ USES = {
     ),
     "base/limits": "base",
     "base/process": "base",
+    "http/server/h2": "base http http/server",
 }
 
 INCLUDE = re.compile(r'^\s*#\s*include\s*(["<])([^">]+)[">]', re.MULTILINE)
