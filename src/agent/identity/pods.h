@@ -25,7 +25,6 @@ struct pod_container {
 /* A label of a pod: its name is POD_LABEL_PREFIX and the name with "_" for what isn't a letter or a
  * digit. */
 #define POD_LABEL_PREFIX "__meta_pod_label_"
-#define POD_LABELS_MAX 64 /* of a pod */
 struct pod_label {
     const char *name, *value;
 };
