@@ -53,7 +53,7 @@ static int take_frame(void *context, const struct profile *tables, uint32_t fram
         return names->maps && query_maps_is(names->maps, tables, frame, names->name)
                    ? add(search->function, tables, frame, false)
                    : 0;
-    size_t count = names->late ? query_late_names(names->late, tables, frame, found) : 0;
+    size_t count = names->symbols ? query_symbols_at(names->symbols, tables, frame, found) : 0;
     for (size_t i = 0; i < count; i++)
         if (found[i].name && !strcmp(found[i].name, names->name))
             return add(search->function, tables, frame, i > 0);
@@ -74,7 +74,7 @@ int query_function_find(struct store *store, const struct query_function_names *
     struct query_function function = {0};
     struct search search = {.names = names, .function = &function};
     int r = 0;
-    if (names->maps || (names->late && names->late->symbols))
+    if (names->maps || (names->symbols && names->symbols->store))
         r = store_frames(store, selection, query, limits, take_frame, &search, error);
     if (function.count == QUERY_FUNCTION_FRAMES_MAX)
         r = error_set(error, -E2BIG,

@@ -22,11 +22,11 @@ struct query_function {
 void query_function_release(struct query_function *function);
 #define _cleanup_query_function_ __attribute__((cleanup(query_function_release)))
 
-/* The function, and the sources of names. `late` and `maps` may be NULL; with maps, only
+/* The function, and the sources of names. `symbols` and `maps` may be NULL; with maps, only
  * the names that these give count. */
 struct query_function_names {
     const char *name; /* borrowed until release */
-    struct query_late *late;
+    struct query_symbols *symbols;
     struct query_maps *maps;
 };
 

@@ -309,10 +309,10 @@ static int give_groups(struct groups *groups, store_points_fn *fn, void *context
     return r;
 }
 
-/* `names` and `late` may be NULL. */
+/* `names` and `symbols` may be NULL. */
 static int timeseries_of(struct store *store, const struct store_selection *selection,
                          const struct store_timeseries_query *query, struct query_maps *names,
-                         struct query_late *late, const struct store_limits *limits,
+                         struct query_symbols *symbols, const struct store_limits *limits,
                          store_points_fn *fn, void *context, struct store_quality *ret_quality,
                          struct error *error)
 {
@@ -320,7 +320,7 @@ static int timeseries_of(struct store *store, const struct store_selection *sele
     struct store_timeseries_query asked = *query;
     if (query->function) {
         const struct query_function_names wanted = {
-            .name = query->function->name, .late = late, .maps = names};
+            .name = query->function->name, .symbols = symbols, .maps = names};
         int r = query_function_find(store, &wanted, selection, query, limits, &function, error);
         if (r < 0)
             return r;
@@ -329,8 +329,8 @@ static int timeseries_of(struct store *store, const struct store_selection *sele
     return store_timeseries(store, selection, &asked, limits, fn, context, ret_quality, error);
 }
 
-int query_maps_timeseries(struct symbol_maps *maps, struct query_late *late, struct store *store,
-                          const struct store_selection *selection,
+int query_maps_timeseries(struct symbol_maps *maps, struct query_symbols *symbols,
+                          struct store *store, const struct store_selection *selection,
                           const struct store_timeseries_query *query,
                           const struct store_limits *limits, store_points_fn *fn, void *context,
                           struct store_quality *ret_quality, struct error *error)
@@ -342,8 +342,8 @@ int query_maps_timeseries(struct symbol_maps *maps, struct query_late *late, str
     of_part.groups_most = 0; /* which groups are greatest is known when all parts are added up */
     int r = maps && query->function ? find_parts(maps, store, selection, &parts, error) : 0;
     if (!r && !parts.count)
-        return timeseries_of(store, selection, query, NULL, late, limits, fn, context, ret_quality,
-                             error);
+        return timeseries_of(store, selection, query, NULL, symbols, limits, fn, context,
+                             ret_quality, error);
     for (size_t at = 0; !r && at <= parts.count; at++) {
         struct store_selection own = *selection;
         struct store_quality quality = {0};
@@ -353,8 +353,8 @@ int query_maps_timeseries(struct symbol_maps *maps, struct query_late *late, str
         if (at < parts.count && !parts.list[at].rest)
             names = query_maps_new(maps, selection->tenant, parts.list[at].service,
                                    parts.list[at].version);
-        r = timeseries_of(store, &own, &of_part, names, late, limits, keep_group, &groups, &quality,
-                          error);
+        r = timeseries_of(store, &own, &of_part, names, symbols, limits, keep_group, &groups,
+                          &quality, error);
         query_quality_add(&sum, &quality);
         query_maps_free(names);
         free(selector.matchers);
@@ -438,29 +438,29 @@ static int name_exemplars(struct symbol_maps *maps, struct store *store,
 
 /* Of what has no maps. */
 static int plain_exemplars(struct store *store, const struct store_selection *selection,
-                           const char *name, struct query_late *late,
+                           const char *name, struct query_symbols *symbols,
                            const struct store_limits *limits, store_exemplar_fn *fn, void *context,
                            struct error *error)
 {
     _cleanup_query_function_ struct query_function function = {0};
     struct store_limits raw = *limits;
     raw.raw_only = true; /* as store_exemplars reads */
-    const struct query_function_names wanted = {.name = name, .late = late};
+    const struct query_function_names wanted = {.name = name, .symbols = symbols};
     int r = name ? query_function_find(store, &wanted, selection, NULL, &raw, &function, error) : 0;
     return r < 0 ? r
                  : store_exemplars(store, selection, name ? &function.found : NULL, limits, fn,
                                    context, error);
 }
 
-int query_maps_exemplars(struct symbol_maps *maps, struct query_late *late, struct store *store,
-                         const struct store_selection *selection, const char *function,
-                         const struct store_limits *limits, store_exemplar_fn *fn, void *context,
-                         struct error *error)
+int query_maps_exemplars(struct symbol_maps *maps, struct query_symbols *symbols,
+                         struct store *store, const struct store_selection *selection,
+                         const char *function, const struct store_limits *limits,
+                         store_exemplar_fn *fn, void *context, struct error *error)
 {
     _cleanup_(parts_release) struct parts parts = {0};
     int r = maps ? find_parts(maps, store, selection, &parts, error) : 0;
     if (!r && !parts.count)
-        return plain_exemplars(store, selection, function, late, limits, fn, context, error);
+        return plain_exemplars(store, selection, function, symbols, limits, fn, context, error);
     for (size_t at = 0; !r && at <= parts.count; at++) {
         struct store_selection own = *selection;
         struct selector selector = select_part(selection, &parts, at);
@@ -468,7 +468,7 @@ int query_maps_exemplars(struct symbol_maps *maps, struct query_late *late, stru
         r = at < parts.count && !parts.list[at].rest
                 ? name_exemplars(maps, store, &own, &parts.list[at], function, limits, fn, context,
                                  error)
-                : plain_exemplars(store, &own, function, late, limits, fn, context, error);
+                : plain_exemplars(store, &own, function, symbols, limits, fn, context, error);
         free(selector.matchers);
     }
     return r;

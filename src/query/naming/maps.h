@@ -47,17 +47,17 @@ int query_maps_merge(struct symbol_maps *maps, struct store *store,
                      struct store_quality *ret_quality, struct error *error);
 
 /* As store_timeseries; the function asked for may be one that only a map or a symbol names. Of it
- * only the name is used. `late` may be NULL. */
-struct query_late;
-int query_maps_timeseries(struct symbol_maps *maps, struct query_late *late, struct store *store,
-                          const struct store_selection *selection,
+ * only the name is used. `symbols` may be NULL. */
+struct query_symbols;
+int query_maps_timeseries(struct symbol_maps *maps, struct query_symbols *symbols,
+                          struct store *store, const struct store_selection *selection,
                           const struct store_timeseries_query *query,
                           const struct store_limits *limits, store_points_fn *fn, void *context,
                           struct store_quality *ret_quality, struct error *error);
 
 /* As store_exemplars, of those with a function of that name (NULL: of all), with the names of maps
  * in the profile that `fn` gets, which lives until it returns. */
-int query_maps_exemplars(struct symbol_maps *maps, struct query_late *late, struct store *store,
-                         const struct store_selection *selection, const char *function,
-                         const struct store_limits *limits, store_exemplar_fn *fn, void *context,
-                         struct error *error);
+int query_maps_exemplars(struct symbol_maps *maps, struct query_symbols *symbols,
+                         struct store *store, const struct store_selection *selection,
+                         const char *function, const struct store_limits *limits,
+                         store_exemplar_fn *fn, void *context, struct error *error);

@@ -98,14 +98,14 @@ static int gather(void *context, const struct labels *labels, const struct profi
 }
 
 static int gather_all(struct gathering *gathering, struct query_context *query_context,
-                      struct server *server, struct query_late *late, const char *function,
+                      struct server *server, struct query_symbols *symbols, const char *function,
                       struct error *error)
 {
     int r;
     do {
         gathering_clear(gathering);
         gathering->memory_bytes = query_context->limits.memory_bytes;
-        r = query_maps_exemplars(symbols_maps(server->symbols), late, server->store,
+        r = query_maps_exemplars(symbols_maps(server->symbols), symbols, server->store,
                                  &query_context->selection, function, &query_context->limits,
                                  gather, gathering, error);
     } while (query_context_again(query_context, &r, error));
@@ -122,7 +122,7 @@ static void put_id(struct json_writer *json, const char *key, const uint8_t *byt
 
 /* The innermost frame first. */
 static void put_stack(struct json_writer *json, const struct profile *profile, uint32_t node,
-                      struct query_late *late)
+                      struct query_symbols *symbols)
 {
     struct symbol_frame names[SYMBOL_FRAMES_MAX];
     for (; node && buffer_pass(json->out); node = profile->nodes[node].parent) {
@@ -132,8 +132,8 @@ static void put_stack(struct json_writer *json, const struct profile *profile, u
         if (frame->function)
             names[0].name = profile_text(profile, profile->functions[frame->function].name);
         else
-            count =
-                MAX(query_late_names(late, profile, profile->nodes[node].frame, names), (size_t)1);
+            count = MAX(query_symbols_at(symbols, profile, profile->nodes[node].frame, names),
+                        (size_t)1);
         for (size_t i = 0; i < count; i++) {
             char address[24];
             snprintf(address, sizeof(address), "0x%llx", (unsigned long long)frame->address);
@@ -142,7 +142,7 @@ static void put_stack(struct json_writer *json, const struct profile *profile, u
     }
 }
 
-static void put_exemplars(const struct gathering *gathering, struct query_late *late,
+static void put_exemplars(const struct gathering *gathering, struct query_symbols *symbols,
                           struct json_writer *json)
 {
     json_write_key(json, "exemplars");
@@ -159,7 +159,7 @@ static void put_exemplars(const struct gathering *gathering, struct query_late *
         labels_write_json(&gathering->labels[gathering->list[i].labels], json);
         json_write_key(json, "stack");
         json_write_array(json);
-        put_stack(json, &gathering->profile, exemplar->node, late);
+        put_stack(json, &gathering->profile, exemplar->node, symbols);
         json_write_array_end(json);
         json_write_object_end(json);
     }
@@ -178,8 +178,8 @@ void api_exemplars(struct http_request *request, void *userdata)
     answer_init(&answer, request, "application/json");
     if (!parameters_known(request, "/api/v1/exemplars"))
         return;
-    _cleanup_query_late_ struct query_late late = {
-        .symbols = server->symbols ? symbols_store(server->symbols) : NULL,
+    _cleanup_query_symbols_ struct query_symbols symbols = {
+        .store = server->symbols ? symbols_store(server->symbols) : NULL,
         .tenant = http_request_identity(request)->tenant};
     int r = parameter_number(request, "limit", 1, EXEMPLARS_MAX, &gathering.limit, &error);
     if (!r)
@@ -188,13 +188,13 @@ void api_exemplars(struct http_request *request, void *userdata)
         r = query_context_read_links(&query_context, request, &error);
     gathering.links = query_links_any(&query_context.links) ? &query_context.links : NULL;
     if (!r)
-        r = gather_all(&gathering, &query_context, server, &late, name && *name ? name : NULL,
+        r = gather_all(&gathering, &query_context, server, &symbols, name && *name ? name : NULL,
                        &error);
     if (!r) {
         answer.held_bytes = gathered_bytes(&gathering);
         struct json_writer json = json_writer(&answer.out);
         json_write_object(&json);
-        put_exemplars(&gathering, &late, &json);
+        put_exemplars(&gathering, &symbols, &json);
         api_put_unit(&json, query_context.query.type);
         json_member_bool(&json, "more", gathering.more);
         json_write_object_end(&json);

@@ -240,8 +240,8 @@ void api_timeseries(struct http_request *request, void *userdata)
     if (!parameters_known(request, "/api/v1/timeseries"))
         return;
     answer_init(&answer, request, "application/json");
-    _cleanup_query_late_ struct query_late late = {
-        .symbols = server->symbols ? symbols_store(server->symbols) : NULL,
+    _cleanup_query_symbols_ struct query_symbols symbols = {
+        .store = server->symbols ? symbols_store(server->symbols) : NULL,
         .tenant = http_request_identity(request)->tenant};
     struct store_function function = {0};
     int r = parameter_word(request, "count", counts, STORE_FLAT, &count, &error);
@@ -274,7 +274,7 @@ void api_timeseries(struct http_request *request, void *userdata)
     json_write_key(json, "series");
     json_write_array(json);
     while (!r) {
-        r = query_maps_timeseries(symbols_maps(server->symbols), &late, server->store,
+        r = query_maps_timeseries(symbols_maps(server->symbols), &symbols, server->store,
                                   &query_context.selection, &query, &query_context.limits,
                                   points.aggregate == QUERY_AVERAGE ? put_points : put_moments,
                                   &points, &quality.found, &error);

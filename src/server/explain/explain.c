@@ -241,14 +241,14 @@ static int find_traces(struct explanation *explanation, struct error *error)
     struct gathering gathering = {explanation, 0};
     _cleanup_query_context_ struct query_context context = {0};
     struct query_asker asker = {explanation->tenant, &server->stopping, 0};
-    _cleanup_query_late_ struct query_late late = {
-        .symbols = server->symbols ? symbols_store(server->symbols) : NULL,
+    _cleanup_query_symbols_ struct query_symbols symbols = {
+        .store = server->symbols ? symbols_store(server->symbols) : NULL,
         .tenant = explanation->tenant};
     const char *function = explanation->cause_count ? explanation->causes[0]->function->name : NULL;
     int r = query_context_open(&context, server, &asker, explanation->query, explanation->from_ns,
                                explanation->to_ns, true, error);
     if (!r)
-        r = query_maps_exemplars(server->symbols ? symbols_maps(server->symbols) : NULL, &late,
+        r = query_maps_exemplars(server->symbols ? symbols_maps(server->symbols) : NULL, &symbols,
                                  server->store, &context.selection, function, &context.limits,
                                  gather, &gathering, error);
     return MIN(r, 0);

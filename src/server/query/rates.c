@@ -60,13 +60,13 @@ int rate_groups_read(struct query_context *query_context,
                      struct store_quality *ret_quality, struct error *error)
 {
     struct server *server = query_context->server;
-    _cleanup_query_late_ struct query_late late = {
-        .symbols = server->symbols ? symbols_store(server->symbols) : NULL,
+    _cleanup_query_symbols_ struct query_symbols symbols = {
+        .store = server->symbols ? symbols_store(server->symbols) : NULL,
         .tenant = query_context->selection.tenant};
     int r;
     do {
         clear(ret_groups);
-        r = query_maps_timeseries(server->symbols ? symbols_maps(server->symbols) : NULL, &late,
+        r = query_maps_timeseries(server->symbols ? symbols_maps(server->symbols) : NULL, &symbols,
                                   server->store, &query_context->selection, query,
                                   &query_context->limits, note_group, ret_groups, ret_quality,
                                   error);

@@ -7,7 +7,7 @@
 #include "base/memory.h"
 #include "label/labels.h"
 #include "query/covered.h"
-#include "query/naming/names.h"
+#include "query/naming/named.h"
 #include "query/query.h"
 #include "query/sources.h"
 #include "server/symbols/symbols.h"
