@@ -10,7 +10,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "http/server/h2_internal.h"
+#include "http/server/h2/internal.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t length);
 

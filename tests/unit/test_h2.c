@@ -3,7 +3,7 @@
 // headers. tests/server/grpc.sh and h2-hostile.sh have the rest.
 
 #include "http/grpc/grpc.h"
-#include "http/server/h2_frames.h"
+#include "http/server/h2/frames.h"
 #include "unit.h"
 
 static const uint8_t *frame(unsigned type, unsigned flags, size_t length, uint8_t head[9])

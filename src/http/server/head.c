@@ -12,7 +12,6 @@
 #include "base/hex.h"
 #include "base/text.h"
 #include "http/access/authorize.h"
-#include "http/server/h2.h"
 #include "http/server/internal.h"
 #include "http/tls.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Shared by the files of the HTTP server. Threads: libmicrohttpd's (callbacks in connection.c),
- * the loops (h2_loop.c), which accept connections and serve HTTP/2, workers (handlers), and one
+ * the loops (h2/loop.c), which accept connections and serve HTTP/2, workers (handlers), and one
  * watcher. A request is held by references of the connection, of its worker and of a streamed
  * answer.
  *
@@ -10,6 +10,7 @@
  */
 #pragma once
 
+#include <gnutls/gnutls.h>
 #include <microhttpd.h>
 #include <pthread.h>
 #include <stdatomic.h>
@@ -274,6 +275,29 @@ void respond_end(struct http_request *request);
 void request_abort(struct http_request *request);
 void request_refuse(struct http_request *request, enum http_refusal reason, unsigned status,
                     const char *format, ...) __attribute__((format(printf, 4, 5)));
+
+/* ---- h2/: HTTP/2 beside libmicrohttpd ----
+ *
+ * Loops, threads of ours, accept all connections and look at their first bytes without taking them:
+ * HTTP/2's preface, or a TLS handshake that offers "h2", stays here; everything else goes to
+ * libmicrohttpd as if it had accepted it. Requests of both are the same struct, and are checked,
+ * run and counted by the same code. */
+/* Starts the loops; the listeners' daemons must run. */
+int h2_start(struct http_server *server, struct error *error);
+/* Accepts no more connections, and tells clients to make no more requests. */
+void h2_quiesce(struct http_server *server);
+/* Closes all connections and ends the loops. All handlers must have returned. */
+void h2_stop(struct http_server *server);
+
+/* Something of a request has changed that its loop should see. With request->lock held, while it
+ * isn't gone. From any thread. */
+void h2_wake(struct http_request *request);
+
+gnutls_session_t h2_tls_session(const struct h2_connection *connection);
+
+/* Requests of a connection that have not ended are counted beyond the connection's own end: one has
+ * now. */
+void h2_load_finish(struct h2_load *load);
 
 /* ---- respond.c ---- */
 /* All headers of an answer, but for those of its framing. */

@@ -9,7 +9,6 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "http/server/h2.h"
 #include "http/server/internal.h"
 #include "io/gzip.h"
 

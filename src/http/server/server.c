@@ -13,7 +13,6 @@
 
 #include "base/condition.h"
 #include "base/log.h"
-#include "http/server/h2.h"
 #include "http/server/internal.h"
 #include "http/tls.h"
 

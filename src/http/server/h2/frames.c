@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The cost of frames, and the first look at a connection: see h2_frames.h.
+// The cost of frames, and the first look at a connection: see frames.h.
 
-#include "http/server/h2_frames.h"
+#include "http/server/h2/frames.h"
 
 #include <errno.h>
 #include <stdbool.h>

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// What nghttp2 calls, and with which settings it runs. See h2_internal.h.
+// What nghttp2 calls, and with which settings it runs. See internal.h.
 
 #include <errno.h>
 
 #include "base/log.h"
-#include "http/server/h2_internal.h"
+#include "http/server/h2/internal.h"
 
 #define ACKS_MAX 100     /* answers to pings and settings that may wait */
 #define SETTINGS_MAX 16  /* in one frame */

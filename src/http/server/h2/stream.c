@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 #include "base/memory.h"
-#include "http/server/h2_internal.h"
+#include "http/server/h2/internal.h"
 
 #define WINDOW_STEP (4u << 10) /* less room isn't worth a frame */
 #define DEADLINE_MAX_MS (24 * 3600 * 1000ll)

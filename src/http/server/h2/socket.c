@@ -5,7 +5,7 @@
 #include <sys/epoll.h>
 #include <sys/socket.h>
 
-#include "http/server/h2_internal.h"
+#include "http/server/h2/internal.h"
 #include "http/tls.h"
 
 /* ---- TLS ---- */

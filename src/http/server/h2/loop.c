@@ -13,7 +13,7 @@
 #include <unistd.h>
 
 #include "base/log.h"
-#include "http/server/h2_internal.h"
+#include "http/server/h2/internal.h"
 
 #define EVENTS_MAX 64
 #define ACCEPT_MAX 64 /* in a row */

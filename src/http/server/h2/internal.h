@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Shared by the files of HTTP/2: h2_loop.c has the threads, accepts and looks at first bytes;
- * h2_socket.c moves bytes, h2_session.c is what nghttp2 calls, h2_stream.c a stream and its
+ * Shared by the files of HTTP/2: loop.c has the threads, accepts and looks at first bytes;
+ * socket.c moves bytes, session.c is what nghttp2 calls, stream.c a stream and its
  * request. Everything of a connection belongs to its loop's thread, but for the list of woken
  * streams.
  */
@@ -9,8 +9,7 @@
 
 #include <nghttp2/nghttp2.h>
 
-#include "http/server/h2.h"
-#include "http/server/h2_frames.h"
+#include "http/server/h2/frames.h"
 #include "http/server/internal.h"
 
 #define H2_STREAMS_MAX 100 /* of a connection, at once */
@@ -110,7 +109,7 @@ struct h2_loop {
     gnutls_certificate_credentials_t credentials; /* NULL: no TLS */
 };
 
-/* ---- h2_loop.c ---- */
+/* ---- loop.c ---- */
 struct h2_connection *h2_connection_open(struct h2_loop *loop, struct listener *listener, int fd,
                                          const struct sockaddr *address);
 bool h2_open_session(struct h2_connection *connection);
@@ -122,7 +121,7 @@ void h2_connection_blame(struct h2_connection *connection, enum http_refusal ref
 /* Answers, and what else has changed since the last time. */
 void h2_process_woken(struct h2_loop *loop);
 
-/* ---- h2_socket.c ---- */
+/* ---- socket.c ---- */
 int h2_credentials(struct h2_loop *loop);
 int h2_tls_begin(struct h2_connection *connection);
 /* 0: done; -EAGAIN: goes on; else failed. */
@@ -137,12 +136,12 @@ void h2_set_events(struct h2_connection *connection, uint32_t events);
 void h2_socket_finish(struct h2_connection *connection);
 int h2_socket_drop(struct h2_connection *connection);
 
-/* ---- h2_session.c ---- */
+/* ---- session.c ---- */
 int h2_session_open(struct h2_connection *connection);
 /* Bytes from the client. Negative: the connection has to end, after what is left was sent. */
 int h2_session_take(struct h2_connection *connection, const uint8_t *bytes, size_t length);
 
-/* ---- h2_stream.c ---- */
+/* ---- stream.c ---- */
 void h2_load_release(struct h2_load *load);
 struct h2_stream *h2_stream_new(struct h2_connection *connection, int32_t id);
 void h2_stream_free(struct h2_stream *stream);
