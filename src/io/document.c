@@ -4,6 +4,9 @@
 #include "io/document.h"
 
 #include <errno.h>
+#include <string.h>
+
+#include "base/text.h"
 
 static int check_version(struct json *json, uint64_t found, unsigned version)
 {
@@ -62,4 +65,41 @@ int document_read(const char *text, size_t length, size_t bytes_max, unsigned ve
     json_release(&json);
     source_release(&source);
     return r;
+}
+
+/* ---- values ---- */
+
+bool document_is_text(const struct json_string *text)
+{
+    return utf8_valid(text->data, text->length) && !memchr(text->data, 0, text->length);
+}
+
+static int read_text(struct json *json, size_t most, struct json_string *ret_text)
+{
+    int r = json_string(json, ret_text);
+    if (r >= 0 && (ret_text->length > most || !document_is_text(ret_text)))
+        r = json_fail(json, "A value is too long, or not text");
+    return r;
+}
+
+int document_text(struct json *json, char *to, size_t room)
+{
+    struct json_string text;
+    int r = read_text(json, room - 1, &text);
+    if (r < 0)
+        return r;
+    memcpy(to, text.data, text.length);
+    to[text.length] = 0;
+    return 0;
+}
+
+int document_text_buffer(struct json *json, struct buffer *to, size_t most)
+{
+    struct json_string text;
+    int r = read_text(json, most, &text);
+    if (r < 0)
+        return r;
+    to->length = 0;
+    buffer_add(to, text.data, text.length);
+    return 0;
 }

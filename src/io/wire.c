@@ -85,6 +85,20 @@ int wire_next_slow(struct wire *wire, struct wire_field *ret_field)
     return 1;
 }
 
+int wire_find_bytes(const void *message, size_t length, uint32_t number,
+                    struct wire_field *ret_field)
+{
+    struct wire wire = wire_of(message, length);
+    struct wire_field field, found = {0};
+    int r;
+    while ((r = wire_next(&wire, &field)) > 0)
+        if (field.number == number && field.type == WIRE_BYTES)
+            found = field;
+    if (!r)
+        *ret_field = found;
+    return r;
+}
+
 void wire_stream_init(struct wire_stream *stream, struct source *source)
 {
     *stream = (struct wire_stream){.source = source};

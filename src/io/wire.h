@@ -156,6 +156,11 @@ static inline int wire_next(struct wire *wire, struct wire_field *ret_field)
     return 1;
 }
 
+/* The last field of that number with bytes in a message; empty without any. -EBADMSG when the
+ * message is malformed. */
+int wire_find_bytes(const void *message, size_t length, uint32_t number,
+                    struct wire_field *ret_field);
+
 /*
  * A repeated number field, packed or not: a cursor over all its values, of which each is read by
  * wire_varint (or wire_fixed64 for fixed64 fields). Unpacked values come one field at a time.

@@ -47,19 +47,7 @@ static void write_recording(const struct recording *recording, struct json_write
     json_member_signed(json, "created", recording->created_ns);
     json_member_signed(json, "expires", recording->expires_ns);
     json_member_bool(json, "stopped", recording->stopped);
-    json_write_key(json, "parts");
-    json_write_array(json);
-    for (size_t i = 0; i < recording->part_count; i++) {
-        const struct recording_part *part = &recording->parts[i];
-        json_write_object(json);
-        json_member_text(json, "agent", part->agent);
-        json_member_text(json, "host", part->host);
-        json_member_text(json, "reason", part->reason);
-        json_member_text(json, "state", recording_state_name(part->state));
-        json_member_unsigned(json, "samples", part->samples);
-        json_write_object_end(json);
-    }
-    json_write_array_end(json);
+    recording_write_parts(recording, "parts", json);
     json_write_object_end(json);
 }
 
@@ -142,32 +130,13 @@ void control_write_agents(const struct control *control, struct buffer *out)
 
 /* ---- reading: our own files, but disks and people have had them since ---- */
 
-/* Anything else would be longer when it is written again. */
-static bool is_text(const struct json_string *text)
-{
-    return utf8_valid(text->data, text->length) && !memchr(text->data, 0, text->length);
-}
-
-static int read_text(struct json *json, char *to, size_t room)
-{
-    struct json_string text;
-    int r = json_string(json, &text);
-    if (r < 0)
-        return r;
-    if (text.length >= room || !is_text(&text))
-        return json_fail(json, "A value is too long, or not a string");
-    memcpy(to, text.data, text.length);
-    to[text.length] = 0;
-    return 0;
-}
-
 static int read_copy(struct json *json, char **text)
 {
     struct json_string found;
     int r = json_string(json, &found);
     if (r < 0)
         return r;
-    if (!is_text(&found))
+    if (!document_is_text(&found))
         return json_fail(json, "A value is not a string");
     free(*text);
     *text = memory_strndup(found.data, found.length);
@@ -190,9 +159,9 @@ static int read_rule(struct json *json, struct control *control, struct control_
         else if (json_is(&key, "selector"))
             r = read_copy(json, &selector);
         else if (json_is(&key, "by"))
-            r = read_text(json, by, sizeof(by));
+            r = document_text(json, by, sizeof(by));
         else if (json_is(&key, "reason"))
-            r = read_text(json, reason, sizeof(reason));
+            r = document_text(json, reason, sizeof(reason));
     if (r < 0)
         return r;
     return control_set(control, tenant, on, selector, by, reason, since_ns, json->error);
@@ -205,13 +174,13 @@ static int read_part(struct json *json, struct recording_part *part)
     int r = json_object(json);
     while (r >= 0 && (r = json_next_key(json, &key)) > 0)
         if (json_is(&key, "agent"))
-            r = read_text(json, part->agent, sizeof(part->agent));
+            r = document_text(json, part->agent, sizeof(part->agent));
         else if (json_is(&key, "host"))
             r = read_copy(json, &part->host);
         else if (json_is(&key, "reason"))
             r = read_copy(json, &part->reason);
         else if (json_is(&key, "state"))
-            r = read_text(json, state, sizeof(state));
+            r = document_text(json, state, sizeof(state));
         else if (json_is(&key, "samples"))
             r = json_u64(json, &part->samples);
     part->state = recording_state_parse(state);
@@ -241,11 +210,11 @@ static int read_members(struct json *json, struct recording *recording)
     int r = json_object(json);
     while (r >= 0 && (r = json_next_key(json, &key)) > 0)
         if (json_is(&key, "id"))
-            r = read_text(json, recording->id, sizeof(recording->id));
+            r = document_text(json, recording->id, sizeof(recording->id));
         else if (json_is(&key, "name"))
-            r = read_text(json, recording->name, sizeof(recording->name));
+            r = document_text(json, recording->name, sizeof(recording->name));
         else if (json_is(&key, "by"))
-            r = read_text(json, recording->by, sizeof(recording->by));
+            r = document_text(json, recording->by, sizeof(recording->by));
         else if (json_is(&key, "service"))
             r = read_copy(json, &recording->service);
         else if (json_is(&key, "selector"))
@@ -292,12 +261,12 @@ static int read_labels(struct json *json, struct labels *labels)
     int r = json_object(json);
     while (r >= 0 && (r = json_next_key(json, &key)) > 0) {
         struct json_string value;
-        if (!is_text(&key))
+        if (!document_is_text(&key))
             return json_fail(json, "A label's name is not a string");
         name.length = 0;
         buffer_add(&name, key.data, key.length);
         r = json_string(json, &value);
-        if (r >= 0 && !is_text(&value))
+        if (r >= 0 && !document_is_text(&value))
             return json_fail(json, "A label's value is not a string");
         if (r >= 0 && labels->count < AGENT_LABELS_MAX + 2)
             labels_set_n(labels, buffer_text(&name), name.length, value.data, value.length);
@@ -312,11 +281,11 @@ static int read_agent(struct json *json, struct control *control, struct control
     int r = json_object(json);
     while (r >= 0 && (r = json_next_key(json, &key)) > 0)
         if (json_is(&key, "id"))
-            r = read_text(json, agent.id, sizeof(agent.id));
+            r = document_text(json, agent.id, sizeof(agent.id));
         else if (json_is(&key, "host"))
-            r = read_text(json, agent.host, sizeof(agent.host));
+            r = document_text(json, agent.host, sizeof(agent.host));
         else if (json_is(&key, "version"))
-            r = read_text(json, agent.version, sizeof(agent.version));
+            r = document_text(json, agent.version, sizeof(agent.version));
         else if (json_is(&key, "first"))
             r = json_i64(json, &agent.first_ns);
         else if (json_is(&key, "last"))
@@ -357,7 +326,7 @@ static int read_tenant(struct json *json, void *context)
         const char *kind = NULL;
         for (size_t i = 0; i < ARRAY_LENGTH(kinds); i++)
             kind = json_is(&key, kinds[i]) ? kinds[i] : kind;
-        if (json_is(&key, "name") && (r = read_text(json, name, sizeof(name))) >= 0)
+        if (json_is(&key, "name") && (r = document_text(json, name, sizeof(name))) >= 0)
             tenant = control_tenant(control, name);
         else if (kind && !tenant)
             r = json_fail(json, "A tenant must begin with its name");

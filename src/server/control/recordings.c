@@ -333,9 +333,10 @@ void recording_write_orders(const struct recording_book *book, const char *agent
     json_write_array_end(&json);
 }
 
-static void write_parts(const struct recording *recording, struct json_writer *json)
+void recording_write_parts(const struct recording *recording, const char *key,
+                           struct json_writer *json)
 {
-    json_write_key(json, "agents");
+    json_write_key(json, key);
     json_write_array(json);
     for (size_t i = 0; i < recording->part_count; i++) {
         const struct recording_part *part = &recording->parts[i];
@@ -381,6 +382,6 @@ void recording_write(const struct recording *recording, bool with_parts, struct 
     json_member_unsigned(&json, "samples", recording_samples(recording));
     write_states(recording, &json);
     if (with_parts)
-        write_parts(recording, &json);
+        recording_write_parts(recording, "agents", &json);
     json_write_object_end(&json);
 }

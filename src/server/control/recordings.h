@@ -103,3 +103,8 @@ void recording_write_orders(const struct recording_book *book, const char *agent
                             struct buffer *out);
 /* The whole object. */
 void recording_write(const struct recording *recording, bool with_parts, struct buffer *out);
+
+/* What each agent of a recording did, as a member `key` of an object. */
+struct json_writer;
+void recording_write_parts(const struct recording *recording, const char *key,
+                           struct json_writer *json);

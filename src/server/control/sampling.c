@@ -2,6 +2,7 @@
 // Orders for rates and collectors: see sampling.h.
 
 #include "server/control/sampling.h"
+#include "io/document.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -158,20 +159,6 @@ void sampling_rules_write(const struct sampling_rules *rules, bool for_file,
 }
 
 /* Anything else would be longer when it is written again. */
-static int read_text(struct json *json, struct buffer *to, size_t most)
-{
-    struct json_string text;
-    int r = json_string(json, &text);
-    if (r < 0)
-        return r;
-    if (text.length > most || !utf8_valid(text.data, text.length) ||
-        memchr(text.data, 0, text.length))
-        return json_fail(json, "A value is too long, or not a string");
-    to->length = 0;
-    buffer_add(to, text.data, text.length);
-    return 0;
-}
-
 int sampling_rule_read(struct json *json, struct sampling_rules *rules)
 {
     _cleanup_buffer_ struct buffer selector = {0}, by = {0}, reason = {0};
@@ -185,11 +172,11 @@ int sampling_rule_read(struct json *json, struct sampling_rules *rules)
         else if (json_is(&key, "since"))
             r = json_i64(json, &since_ns);
         else if (json_is(&key, "selector"))
-            r = read_text(json, &selector, SIZE_MAX);
+            r = document_text_buffer(json, &selector, SIZE_MAX);
         else if (json_is(&key, "by"))
-            r = read_text(json, &by, SAMPLING_NAME_BYTES - 1);
+            r = document_text_buffer(json, &by, SAMPLING_NAME_BYTES - 1);
         else if (json_is(&key, "reason"))
-            r = read_text(json, &reason, SAMPLING_TEXT_BYTES - 1);
+            r = document_text_buffer(json, &reason, SAMPLING_TEXT_BYTES - 1);
     if (r < 0)
         return r;
     return sampling_rules_add(rules, &wish, buffer_text(&selector), buffer_text(&by),

@@ -33,14 +33,9 @@ static bool is_service(const struct wire_field *name)
 static int find_service(const void *message, size_t length, struct wire_field *ret_name,
                         struct error *error)
 {
-    struct wire wire = wire_of(message, length);
-    struct wire_field field;
-    int r;
-    *ret_name = (struct wire_field){0};
-    while ((r = wire_next(&wire, &field)) > 0)
-        if (field.number == 1 && field.type == WIRE_BYTES)
-            *ret_name = field;
-    return r < 0 ? error_set(error, -EBADMSG, "The request is not a valid protobuf message.") : 0;
+    return wire_find_bytes(message, length, 1, ret_name) < 0
+               ? error_set(error, -EBADMSG, "The request is not a valid protobuf message.")
+               : 0;
 }
 
 static enum serving_status status_now(struct server *server)

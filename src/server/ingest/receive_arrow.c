@@ -51,14 +51,9 @@ static bool begin(struct receipt *receipt, struct http_request *request, struct 
 static int find_record(const void *message, size_t length, struct wire_field *ret_record,
                        struct error *error)
 {
-    struct wire wire = wire_of(message, length);
-    struct wire_field field;
-    int r;
-    *ret_record = (struct wire_field){0};
-    while ((r = wire_next(&wire, &field)) > 0)
-        if (field.number == 1 && field.type == WIRE_BYTES)
-            *ret_record = field;
-    return r < 0 ? error_set(error, -EBADMSG, "The request is not a valid protobuf message.") : 0;
+    return wire_find_bytes(message, length, 1, ret_record) < 0
+               ? error_set(error, -EBADMSG, "The request is not a valid protobuf message.")
+               : 0;
 }
 
 static struct parca_input input_of(struct receipt *receipt, const struct wire_field *samples)

@@ -87,20 +87,6 @@ void alerts_write(const struct alerts *alerts, struct buffer *out)
 
 /* ---- reading ---- */
 
-static int read_text(struct json *json, struct buffer *to, size_t most)
-{
-    struct json_string text;
-    int r = json_string(json, &text);
-    if (r < 0)
-        return r;
-    if (text.length > most || memchr(text.data, 0, text.length) ||
-        !utf8_valid(text.data, text.length))
-        return json_fail(json, "A value is too long, or not text");
-    to->length = 0;
-    buffer_add(to, text.data, text.length);
-    return 0;
-}
-
 static int read_labels(struct json *json, struct labels *labels)
 {
     _cleanup_buffer_ struct buffer name = {0}, value = {0};
@@ -111,7 +97,7 @@ static int read_labels(struct json *json, struct labels *labels)
             return json_fail(json, "An alert has too many labels, or one that is not text");
         name.length = 0;
         buffer_add(&name, key.data, key.length);
-        r = read_text(json, &value, ALERT_TEXT_BYTES - 1);
+        r = document_text_buffer(json, &value, ALERT_TEXT_BYTES - 1);
         if (r >= 0)
             labels_set_n(labels, name.data, name.length, value.data, value.length);
     }
@@ -121,7 +107,7 @@ static int read_labels(struct json *json, struct labels *labels)
 static int read_word(struct json *json, const char *const *words, size_t count, size_t *ret_index)
 {
     _cleanup_buffer_ struct buffer word = {0};
-    int r = read_text(json, &word, 64);
+    int r = document_text_buffer(json, &word, 64);
     for (size_t i = 0; r >= 0 && i < count; i++)
         if (!strcmp(words[i], buffer_text(&word))) {
             *ret_index = i;
@@ -142,7 +128,7 @@ static int read_value(struct json *json, double *value)
 static int read_owned(struct json *json, char **text, size_t most)
 {
     _cleanup_buffer_ struct buffer buffer = {0};
-    int r = read_text(json, &buffer, most);
+    int r = document_text_buffer(json, &buffer, most);
     if (r < 0)
         return r;
     free(*text);
@@ -170,7 +156,7 @@ static int read_member(struct json *json, const struct json_string *key, struct 
     size_t index = 0;
     int r;
     if (json_is(key, "id")) {
-        r = read_text(json, &text, ALERT_ID_BYTES - 1);
+        r = document_text_buffer(json, &text, ALERT_ID_BYTES - 1);
         if (r >= 0)
             snprintf(alert->id, sizeof(alert->id), "%s", buffer_text(&text));
         return r;
@@ -231,7 +217,7 @@ static int read_alert(struct json *json, void *context)
 static int read_hash(struct json *json, uint64_t *hash)
 {
     _cleanup_buffer_ struct buffer text = {0};
-    int r = read_text(json, &text, 16);
+    int r = document_text_buffer(json, &text, 16);
     unsigned long long value = 0;
     if (r >= 0 && sscanf(buffer_text(&text), "%16llx", &value) != 1)
         return json_fail(json, "A hash makes no sense");

@@ -59,20 +59,6 @@ void saved_write(const struct saved *saved, struct buffer *out)
 
 /* ---- reading ---- */
 
-static int read_text(struct json *json, char *to, size_t room)
-{
-    struct json_string text;
-    int r = json_string(json, &text);
-    if (r < 0)
-        return r;
-    if (text.length >= room || memchr(text.data, 0, text.length) ||
-        !utf8_valid(text.data, text.length))
-        return json_fail(json, "A value is too long, or not a string");
-    memcpy(to, text.data, text.length);
-    to[text.length] = 0;
-    return 0;
-}
-
 /* The texts of an item while it is read. */
 struct reading {
     struct saved_item item;
@@ -105,7 +91,7 @@ static int read_member(struct json *json, const struct json_string *key, struct 
     };
     for (size_t i = 0; i < ARRAY_LENGTH(texts); i++)
         if (json_is(key, texts[i].name))
-            return read_text(json, texts[i].to, texts[i].room);
+            return document_text(json, texts[i].to, texts[i].room);
     for (size_t i = 0; i < ARRAY_LENGTH(times); i++)
         if (json_is(key, times[i].name))
             return json_i64(json, times[i].to);
@@ -145,7 +131,7 @@ static int read_tenant(struct json *json, void *context)
     int r = json_object(json);
     while (r >= 0 && (r = json_next_key(json, &key)) > 0)
         if (json_is(&key, "name")) {
-            r = read_text(json, name, sizeof(name));
+            r = document_text(json, name, sizeof(name));
             tenant = r < 0 ? NULL : saved_tenant(saved, name);
         } else if (json_is(&key, "items")) {
             r = tenant ? json_array(json) : json_fail(json, "A tenant must begin with its name");

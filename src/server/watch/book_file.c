@@ -94,20 +94,6 @@ void watch_book_write(const struct watch_book *book, struct buffer *out)
 
 /* ---- reading: our own file, but disks and people have had it since ---- */
 
-static int read_text(struct json *json, char *to, size_t room)
-{
-    struct json_string text;
-    int r = json_string(json, &text);
-    if (r < 0)
-        return r;
-    if (text.length >= room || memchr(text.data, 0, text.length) ||
-        !utf8_valid(text.data, text.length))
-        return json_fail(json, "A value is too long, or not a string");
-    memcpy(to, text.data, text.length);
-    to[text.length] = 0;
-    return 0;
-}
-
 /* Infinity is null in JSON. */
 static int read_double(struct json *json, double *value)
 {
@@ -129,13 +115,13 @@ static int read_mark(struct json *json, struct watch_book *book, struct watch_te
         if (json_is(&key, "time"))
             r = json_i64(json, &mark.time_ns);
         else if (json_is(&key, "service"))
-            r = read_text(json, service, sizeof(service));
+            r = document_text(json, service, sizeof(service));
         else if (json_is(&key, "version"))
-            r = read_text(json, version, sizeof(version));
+            r = document_text(json, version, sizeof(version));
         else if (json_is(&key, "text"))
-            r = read_text(json, text, sizeof(text));
+            r = document_text(json, text, sizeof(text));
         else if (json_is(&key, "by"))
-            r = read_text(json, by, sizeof(by));
+            r = document_text(json, by, sizeof(by));
         else if (json_is(&key, "looks"))
             r = json_u64(json, &mark.looks);
     if (r >= 0)
@@ -146,7 +132,7 @@ static int read_mark(struct json *json, struct watch_book *book, struct watch_te
 static int read_close(struct json *json, enum watch_close *closed)
 {
     char word[32];
-    int r = read_text(json, word, sizeof(word));
+    int r = document_text(json, word, sizeof(word));
     for (unsigned i = 0; r >= 0 && i < WATCH_CLOSES; i++)
         if (!strcmp(watch_close_names[i], word)) {
             *closed = (enum watch_close)i;
@@ -158,7 +144,7 @@ static int read_close(struct json *json, enum watch_close *closed)
 static int read_kind(struct json *json, enum watch_kind *kind)
 {
     char word[32];
-    int r = read_text(json, word, sizeof(word));
+    int r = document_text(json, word, sizeof(word));
     for (unsigned i = 0; r >= 0 && i < WATCH_KINDS; i++)
         if (!strcmp(watch_kind_names[i], word)) {
             *kind = (enum watch_kind)i;
@@ -231,7 +217,7 @@ static int read_finding(struct json *json, struct watch_book *book, struct watch
         while (at < ARRAY_LENGTH(texts) && !json_is(&key, texts[at].key))
             at++;
         if (at < ARRAY_LENGTH(texts))
-            r = read_text(json, texts[at].to, texts[at].room);
+            r = document_text(json, texts[at].to, texts[at].room);
         else if (json_is(&key, "misses"))
             r = json_u64(json, &finding.misses);
         else if (json_is(&key, "closed"))
@@ -256,7 +242,7 @@ static int read_tenant(struct json *json, void *context)
     while (r >= 0 && (r = json_next_key(json, &key)) > 0) {
         bool marks = json_is(&key, "marks");
         if (json_is(&key, "name")) {
-            r = read_text(json, name, sizeof(name));
+            r = document_text(json, name, sizeof(name));
             tenant = r < 0 ? NULL : watch_book_tenant(book, name);
         } else if (marks || json_is(&key, "findings")) {
             r = tenant ? json_array(json) : json_fail(json, "A tenant must begin with its name");
