@@ -243,7 +243,7 @@ int command_gate(int argc, char **argv)
         {"Sides (each option may be given several times)", .kind = OPTION_GROUP},
         {"base", 'b', OPTION_LIST, "FILE", "a profile of the good state, or baseline:NAME",
          &sides->files[COMPARE_BASE]},
-        {"new", 'n', OPTION_LIST, "FILE", "a profile of what is to be judged",
+        {"new", 'n', OPTION_LIST, "FILE", "a profile of the state to compare with it",
          &sides->files[COMPARE_NEW]},
         REMOTE_INPUT_OPTIONS(sides->remote),
         {"Values", .kind = OPTION_GROUP},

@@ -8,6 +8,7 @@
 #include "base/text.h"
 #include "cli/cli.h"
 #include "cli/file/report_asm_parts.h"
+#include "io/json_write.h"
 #include "profile/units.h"
 
 static void assembly_release(struct assembly *assembly)
@@ -261,10 +262,11 @@ int report_asm_json(struct report *report, const bool *chosen, const char *name,
     report->format = TABLE_JSON;
     if (!collect(&assembly))
         return error_set(error, -ENOENT, "%s", assembly.why.text);
-    buffer_printf(&head,
-                  "\"functions\":%zu,\"read\":%zu,\"lost\":%lld,\"why\":", assembly.function_count,
-                  assembly.read, (long long)assembly.lost);
-    text_escape_json(&head, assembly.why.text, strlen(assembly.why.text));
+    struct json_writer members = json_writer(&head);
+    json_member_unsigned(&members, "functions", assembly.function_count);
+    json_member_unsigned(&members, "read", assembly.read);
+    json_member_signed(&members, "lost", assembly.lost);
+    json_member_text(&members, "why", assembly.why.text);
     assembly_write_data(&assembly, name, buffer_text(&head));
     return 0;
 }

@@ -14,6 +14,7 @@
 #include "cli/input.h"
 #include "cli/simulate/simulate.h"
 #include "config/quantity.h"
+#include "io/json_write.h"
 #include "query/query.h"
 #include "simulate/campaign.h"
 
@@ -79,25 +80,49 @@ struct figure {
     bool known;
 };
 
-static void print_refusals(const struct campaign_result *result, bool json)
+/* One answer's status as a name: "503", or "broken" where there was none. */
+static const char *status_name(unsigned status, char text[16])
+{
+    snprintf(text, 16, status ? "%u" : "broken", status);
+    return text;
+}
+
+static bool is_refusal(const struct campaign_result *result, unsigned status)
+{
+    return status != 200 && result->answers[status];
+}
+
+static void print_table(const struct campaign_result *result, const struct figure *stats,
+                        size_t count)
+{
+    char name[16];
+    for (size_t i = 0; i < count; i++)
+        if (stats[i].known)
+            printf("%-22s %14.*f\n", stats[i].title, stats[i].decimals, stats[i].value);
+    for (unsigned i = 0; i < CAMPAIGN_STATUSES; i++)
+        if (is_refusal(result, i))
+            printf("rejected    %8llu  %s: %s\n", (unsigned long long)result->answers[i],
+                   status_name(i, name), result->texts[i] ? result->texts[i] : "");
+}
+
+static void print_json(const struct campaign_result *result, const struct figure *stats,
+                       size_t count)
 {
     _cleanup_buffer_ struct buffer text = {0};
-    const char *comma = "";
-    for (unsigned i = 0; i < CAMPAIGN_STATUSES; i++) {
-        if (i == 200 || !result->answers[i])
-            continue;
-        char name[16];
-        snprintf(name, sizeof(name), i ? "%u" : "broken", i);
-        if (json)
-            buffer_printf(&text, "%s\"%s\":%llu", comma, name,
-                          (unsigned long long)result->answers[i]);
-        else
-            printf("rejected    %8llu  %s: %s\n", (unsigned long long)result->answers[i], name,
-                   result->texts[i] ? result->texts[i] : "");
-        comma = ",";
-    }
-    if (json)
-        printf(",\"refused\":{%s}}\n", buffer_text(&text));
+    struct json_writer json = json_writer(&text);
+    char name[16];
+    json_write_object(&json);
+    for (size_t i = 0; i < count; i++)
+        if (stats[i].known)
+            json_member_fixed(&json, stats[i].key, stats[i].value, stats[i].decimals);
+    json_write_key(&json, "refused");
+    json_write_object(&json);
+    for (unsigned i = 0; i < CAMPAIGN_STATUSES; i++)
+        if (is_refusal(result, i))
+            json_member_unsigned(&json, status_name(i, name), result->answers[i]);
+    json_write_object_end(&json);
+    json_write_object_end(&json);
+    puts(buffer_text(&text));
 }
 
 static void print_result(const struct campaign_result *result, bool json)
@@ -129,18 +154,10 @@ static void print_result(const struct campaign_result *result, bool json)
         {"server_peak_memory", "server's peak memory", (double)result->server_peak_memory, 0,
          result->server_memory},
     };
-    const char *comma = "{";
-    for (size_t i = 0; i < ARRAY_LENGTH(stats); i++) {
-        const struct figure *figure = &stats[i];
-        if (!figure->known)
-            continue;
-        if (json)
-            printf("%s\"%s\":%.*f", comma, figure->key, figure->decimals, figure->value);
-        else
-            printf("%-22s %14.*f\n", figure->title, figure->decimals, figure->value);
-        comma = ",";
-    }
-    print_refusals(result, json);
+    if (json)
+        print_json(result, stats, ARRAY_LENGTH(stats));
+    else
+        print_table(result, stats, ARRAY_LENGTH(stats));
 }
 
 /* ---- options ---- */

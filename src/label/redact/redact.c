@@ -247,9 +247,9 @@ void redactor_write_metrics(const struct redactor *redactor, const char *metric,
     for (size_t i = 0; i < redactor->rule_count; i++) {
         if (!count_rule(redactor, i, &count))
             continue;
-        buffer_printf(out, "%s{rule=", metric);
-        text_escape_json(out, redactor->rules[i].name, strlen(redactor->rules[i].name));
-        buffer_printf(out, "} %llu\n", (unsigned long long)count);
+        buffer_printf(out, "%s{rule=\"", metric);
+        text_escape_metric(out, redactor->rules[i].name);
+        buffer_printf(out, "\"} %llu\n", (unsigned long long)count);
     }
     for (size_t i = 0; i < DETECTORS; i++)
         buffer_printf(out, "%s{detector=\"%s\"} %llu\n", metric, detector_name((enum detector)i),

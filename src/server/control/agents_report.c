@@ -63,70 +63,67 @@ static bool is_key(const struct json_string *key)
     return true;
 }
 
-/* A number, a text or a truth; what is larger is left out, as is what doesn't fit any more. */
-static int copy_value(struct json *json, const char *before, struct buffer *out)
+/* A number, a text or a truth under `key`. Others are left out. */
+static int copy_value(struct json *json, const char *key, struct json_writer *out)
 {
     char text[STATUS_TEXT_BYTES];
-    size_t length = out->length;
     double number;
     bool truth;
     int kind = json_kind(json), r = kind;
     if (kind == JSON_NUMBER) {
         r = json_double(json, &number);
         if (r >= 0)
-            buffer_printf(out, "%s%.15g", before, isfinite(number) ? number : 0);
+            json_member_digits(out, key, isfinite(number) ? number : 0, 15);
     } else if (kind == JSON_BOOL) {
         r = json_bool(json, &truth);
         if (r >= 0)
-            buffer_printf(out, "%s%s", before, truth ? "true" : "false");
+            json_member_bool(out, key, truth);
     } else if (kind == JSON_STRING) {
         r = read_text(json, text, sizeof(text));
-        if (r >= 0) {
-            buffer_add_text(out, before);
-            json_put_text(out, text);
-        }
+        if (r >= 0)
+            json_member_text(out, key, text);
     } else if (kind >= 0) {
         return json_skip(json);
     }
-    if (out->length > AGENT_STATUS_BYTES)
-        out->length = length;
     return r;
 }
 
-/* The members of an object, and of those that are objects, theirs. */
-static int copy_status(struct json *json, struct buffer *out, bool inner)
+/* The members of an object, and of those that are objects, theirs. A member that doesn't fit any
+ * more is left out. */
+static int copy_status(struct json *json, struct json_writer *out, bool inner)
 {
     struct json_string key;
-    const char *comma = "";
-    buffer_add_char(out, '{');
+    json_write_object(out);
     int r = json_object(json);
     while (r >= 0 && (r = json_next_key(json, &key)) > 0) {
-        char before[STATUS_KEY_BYTES + 8];
-        size_t length = out->length;
+        size_t length = out->out->length;
+        bool comma = out->comma;
+        char name[STATUS_KEY_BYTES + 1];
         if (!is_key(&key)) {
             r = json_skip(json);
             continue;
         }
-        snprintf(before, sizeof(before), "%s\"%.*s\":", comma, (int)key.length, key.data);
+        snprintf(name, sizeof(name), "%.*s", (int)key.length, key.data);
         if (!inner && json_kind(json) == JSON_OBJECT) {
-            buffer_add_text(out, before);
+            json_write_key(out, name);
             r = copy_status(json, out, true);
-            if (out->length > AGENT_STATUS_BYTES)
-                out->length = length;
         } else {
-            r = copy_value(json, before, out);
+            r = copy_value(json, name, out);
         }
-        if (out->length > length)
-            comma = ",";
+        if (out->out->length > AGENT_STATUS_BYTES) {
+            out->out->length = length;
+            out->comma = comma;
+        }
     }
-    buffer_add_char(out, '}');
+    json_write_object_end(out);
     return r;
 }
 
 static int read_status(struct json *json, struct fleet_agent *agent)
 {
     struct buffer out = {0};
-    int r = copy_status(json, &out, false);
+    struct json_writer writer = json_writer(&out);
+    int r = copy_status(json, &writer, false);
     if (r >= 0) {
         free(agent->status);
         agent->status = memory_strndup(out.data, out.length);

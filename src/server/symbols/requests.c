@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "io/json_write.h"
 
 void symbol_requests_init(struct symbol_requests *symbol_requests)
 {
@@ -189,8 +190,12 @@ void symbol_requests_hear(struct symbol_requests *symbol_requests, const char *t
 void symbol_requests_write(struct symbol_requests *symbol_requests, const char *tenant,
                            const char *agent, int64_t now_s, struct buffer *out)
 {
-    _cleanup_buffer_ struct buffer wanted = {0}, send = {0};
-    size_t shown = 0, i = 0;
+    _cleanup_buffer_ struct buffer text = {0};
+    struct json_writer json = json_writer(&text);
+    size_t shown = 0, sent = 0, i = 0;
+    json_write_object(&json);
+    json_write_key(&json, "wanted");
+    json_write_array(&json);
     pthread_mutex_lock(&symbol_requests->lock);
     for (; i < symbol_requests->count && shown < SYMBOL_REQUESTS_SHOWN; i++) {
         const struct symbol_request *symbol_request =
@@ -198,18 +203,28 @@ void symbol_requests_write(struct symbol_requests *symbol_requests, const char *
         if (strcmp(symbol_request->tenant, tenant) || is_leased(symbol_request, now_s) ||
             now_s < symbol_request->not_before_s)
             continue;
-        buffer_printf(&wanted, "%s\"%s\"", shown++ ? "," : "", symbol_request->key);
+        json_write_text(&json, symbol_request->key);
+        shown++;
     }
+    json_write_array_end(&json);
+    json_write_key(&json, "send");
+    json_write_array(&json);
     symbol_requests->shown =
         symbol_requests->count ? (symbol_requests->shown + i) % symbol_requests->count : 0;
     for (size_t k = 0; k < symbol_requests->count; k++)
         if (is_leased_to(&symbol_requests->list[k], agent, now_s) &&
-            !strcmp(symbol_requests->list[k].tenant, tenant))
-            buffer_printf(&send, "%s\"%s\"", send.length ? "," : "", symbol_requests->list[k].key);
+            !strcmp(symbol_requests->list[k].tenant, tenant)) {
+            json_write_text(&json, symbol_requests->list[k].key);
+            sent++;
+        }
     pthread_mutex_unlock(&symbol_requests->lock);
-    if (wanted.length || send.length)
-        buffer_printf(out, ",\"symbols\":{\"wanted\":[%s],\"send\":[%s]}", buffer_text(&wanted),
-                      buffer_text(&send));
+    json_write_array_end(&json);
+    json_write_object_end(&json);
+    if (shown || sent) {
+        struct json_writer members = {.out = out, .comma = true};
+        json_write_key(&members, "symbols");
+        json_write_raw(&members, buffer_text(&text), text.length);
+    }
 }
 
 int symbol_requests_begin(struct symbol_requests *symbol_requests, const char *tenant,
