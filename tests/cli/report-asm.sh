@@ -29,12 +29,7 @@ gcc -O1 -g -fcf-protection=none -Wl,--build-id -o hot hot.c
 # 1 ms at hot's call of `other`.
 cat >profile.py <<'END'
 import os, struct, subprocess, sys
-def varint(n):
-    out = b""
-    while n > 127: out += bytes([n & 127 | 128]); n >>= 7
-    return out + bytes([n])
-def number(f, v): return varint(f << 3) + varint(v)
-def message(f, b): return varint(f << 3 | 2) + varint(len(b)) + b
+from protobuf import field, varint
 program = os.path.abspath(sys.argv[1])
 build_id = sys.argv[2]
 code = open(sys.argv[1], "rb").read()
@@ -42,25 +37,25 @@ mark = code.index(b"\xb8\x68\x24\x57\x13")
 call = code.index(b"\xe8", mark)
 base = 0x7f1234560000
 strings = ["", "cpu", "nanoseconds", "known", "hot", "other", os.path.abspath("hot.c"), program, build_id]
-out = message(1, number(1, 1) + number(2, 2))
+out = field(1, field(1, 1) + field(2, 2))
 for locations, value in (((1,), 7000000), ((2,), 2000000), ((4, 3), 1000000)):
     ids = b"".join(varint(each) for each in locations)
-    out += message(2, message(1, ids) + message(2, varint(value)))
+    out += field(2, field(1, ids) + field(2, varint(value)))
 page = mark & ~0xfff
-out += message(3, number(1, 1) + number(2, base) + number(3, base + 0x100000) + number(4, page) + number(5, 7) + number(6, 8))
+out += field(3, field(1, 1) + field(2, base) + field(3, base + 0x100000) + field(4, page) + field(5, 7) + field(6, 8))
 at = lambda offset: base + offset - page
-line = lambda function, at_line: message(4, number(1, function) + number(2, at_line))
-out += message(4, number(1, 1) + number(2, 1) + number(3, at(mark)) + line(1, 5) + line(2, 11))
-out += message(4, number(1, 2) + number(2, 1) + number(3, at(mark + 2)) + line(1, 5) + line(2, 11))
-out += message(4, number(1, 3) + number(2, 1) + number(3, at(call + 4)) + line(2, 12))
-out += message(4, number(1, 4) + line(3, 8))
+line = lambda function, at_line: field(4, field(1, function) + field(2, at_line))
+out += field(4, field(1, 1) + field(2, 1) + field(3, at(mark)) + line(1, 5) + line(2, 11))
+out += field(4, field(1, 2) + field(2, 1) + field(3, at(mark + 2)) + line(1, 5) + line(2, 11))
+out += field(4, field(1, 3) + field(2, 1) + field(3, at(call + 4)) + line(2, 12))
+out += field(4, field(1, 4) + line(3, 8))
 for id, name in ((1, 3), (2, 4), (3, 5)):
-    out += message(5, number(1, id) + number(2, name) + number(4, 6))
-for text in strings: out += message(6, text.encode())
+    out += field(5, field(1, id) + field(2, name) + field(4, 6))
+for text in strings: out += field(6, text.encode())
 sys.stdout.buffer.write(out)
 END
 build_id=$(readelf -n hot | sed -n 's/.*Build ID: //p')
-python3 profile.py hot "$build_id" >hot.pb
+PYTHONPATH="$ROOT/tests/server" python3 profile.py hot "$build_id" >hot.pb
 rows() { "$ASSAY" report --asm "$1" --format json "${@:3}" "$2"; }
 failing() { ! "$ASSAY" report --asm "$@" 2>&1 | sed "s|$PWD|HERE|g; s/$build_id/BUILD-ID/g; s/0x[0-9a-f]*/ADDRESS/g"; }
 
@@ -84,7 +79,7 @@ rows hot hot.pb | jq -c '[.rows[] | select(.flat > 0) | [.flat, .instruction, .f
 cp full hot
 
 echo "== without a build ID it may be another build"
-python3 profile.py hot "" >anonymous.pb
+PYTHONPATH="$ROOT/tests/server" python3 profile.py hot "" >anonymous.pb
 "$ASSAY" report --asm hot anonymous.pb | sed -n 1p | sed "s|$PWD|HERE|; s/, [0-9]* bytes/, N bytes/"
 
 echo "== not the function that was meant"

@@ -11,23 +11,18 @@ static double hot(double x)
 END
 cat >profile.py <<'END'
 import os, sys
-def varint(n):
-    out = b""
-    while n > 127: out += bytes([n & 127 | 128]); n >>= 7
-    return out + bytes([n])
-def number(f, v): return varint(f << 3) + varint(v)
-def message(f, b): return varint(f << 3 | 2) + varint(len(b)) + b
+from protobuf import field, varint
 strings = ["", "cpu", "nanoseconds", "hot", os.path.abspath("source.c")]
-out = message(1, number(1, 1) + number(2, 2))
+out = field(1, field(1, 1) + field(2, 2))
 for location, value in ((1, 7000000), (2, 3000000)):
-    out += message(2, message(1, varint(location)) + message(2, varint(value)))
+    out += field(2, field(1, varint(location)) + field(2, varint(value)))
 for location, line in ((1, 5), (2, 6)):
-    out += message(4, number(1, location) + message(4, number(1, 1) + number(2, line)))
-out += message(5, number(1, 1) + number(2, 3) + number(4, 4))
-for text in strings: out += message(6, text.encode())
+    out += field(4, field(1, location) + field(4, field(1, 1) + field(2, line)))
+out += field(5, field(1, 1) + field(2, 3) + field(4, 4))
+for text in strings: out += field(6, text.encode())
 sys.stdout.buffer.write(out)
 END
-python3 profile.py >hot.pb
+PYTHONPATH="$ROOT/tests/server" python3 profile.py >hot.pb
 show() { "$ASSAY" report --lines hot "$@" hot.pb | sed "s|$PWD|HERE|"; }
 show
 echo "== not here"

@@ -17,28 +17,23 @@ gcc -O1 -g -fcf-protection=none -Wl,--build-id -o spin spin.c
 cat >profile.py <<'EOF'
 # Samples of ./spin at its loop, as perf script and a mapping would say it: pprof with addresses.
 import os, subprocess, sys
-def varint(n):
-    out = b""
-    while n > 127: out += bytes([n & 127 | 128]); n >>= 7
-    return out + bytes([n])
-def number(f, v): return varint(f << 3) + varint(v)
-def message(f, b): return varint(f << 3 | 2) + varint(len(b)) + b
+from protobuf import field, varint
 path = os.path.abspath("spin")
 notes = subprocess.run(["readelf", "-nW", path], capture_output=True, text=True).stdout
 build_id = notes.split("Build ID: ")[1].split()[0]
 symbols = subprocess.run(["nm", path], capture_output=True, text=True).stdout
 spin = int(next(l for l in symbols.splitlines() if l.endswith(" T spin")).split()[0], 16)
 strings = ["", "cpu", "nanoseconds", "samples", "count", "spin", path, build_id]
-out = message(1, number(1, 3) + number(2, 4)) + message(1, number(1, 1) + number(2, 2))
-out += message(2, message(1, varint(1)) + message(2, varint(3) + varint(9000000)))
+out = field(1, field(1, 3) + field(2, 4)) + field(1, field(1, 1) + field(2, 2))
+out += field(2, field(1, varint(1)) + field(2, varint(3) + varint(9000000)))
 base = 0x7f1234560000
-out += message(3, number(1, 1) + number(2, base) + number(3, base + 0x100000) + number(5, 6) + number(6, 7))
-out += message(4, number(1, 1) + number(2, 1) + number(3, base + spin) + message(4, number(1, 1)))
-out += message(5, number(1, 1) + number(2, 5))
-for text in strings: out += message(6, text.encode())
+out += field(3, field(1, 1) + field(2, base) + field(3, base + 0x100000) + field(5, 6) + field(6, 7))
+out += field(4, field(1, 1) + field(2, 1) + field(3, base + spin) + field(4, field(1, 1)))
+out += field(5, field(1, 1) + field(2, 5))
+for text in strings: out += field(6, text.encode())
 open("spin.pb", "wb").write(out)
 EOF
-python3 profile.py
+PYTHONPATH="$ROOT/tests/server" python3 profile.py
 child=
 trap '[ -z "$child" ] || kill -9 "$child" 2>/dev/null || true' EXIT
 : >address.txt

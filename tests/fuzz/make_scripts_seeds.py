@@ -7,6 +7,10 @@ import pathlib
 import struct
 import sys
 
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "server"))
+
+from protobuf import field  # noqa: E402
+
 
 class Image:
     def __init__(self, kind, at, size=0x2800, minor=0):
@@ -50,10 +54,6 @@ def ruby(minor, words, lines):
     for block in range((max(words - 54, 0) + 511) // 512 if lines > 1 else 0):
         image.put(index + 48 + 80 * block, 1, 0, 0x0101, 0x10)
     return image
-
-
-def field(number, data):
-    return bytes([number << 3 | 2, len(data)]) + data
 
 
 def context(cut=0):

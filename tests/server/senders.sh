@@ -30,7 +30,7 @@ json series.json 'len(d) > 0'
 # Labels by context beside a recording: context 42 is user=ann. Compressed or not, before or after.
 python3 - <<'PYTHON'
 import gzip
-def field(key, content): return bytes([key << 3 | 2, len(content)]) + content
+from protobuf import field
 context = field(1, b"\x08\x01\x10\x02")
 labels = field(1, b"\x08\x2a" + field(2, context)) + field(2, b"\x08\x01" + field(2, b"user"))
 labels += field(2, b"\x08\x02" + field(2, b"ann"))
