@@ -36,7 +36,11 @@ WORDS = [
     (r"\bshares of the total\b", "% of total"),
     (r"\bunless (given|told)\b", "default: X"),
     (r"\bwhoever\b", "every user, the sender, ..."),
-    (r"\bsomebody\b", "name the actor"),
+    (r"\b(some|no|any|every)body\b", "name the actor"),
+    (r"\bas far as (it|they) goe?s?\b", "up to there, that much"),
+    # A headless relative with a verb after it: "What was written is kept".
+    (r"(?:^|[.;] |\| )(?:What|Who|Which)\b[^.?:;|]*\b(?:was|were|remains|knows?|has|had|costs?|does|did)\b[^.?:;|]*"
+     r"\b(?:is|are|isn't|aren't|counts|becomes)\b(?! worth)[^?:|]*[a-z](?:\.|;|$)", "name the thing"),
     (r"\bwhat (is|was|there) (known|there|is|lost|left)\b", "name the thing"),
     (r"\bsays? (so|why|otherwise)\b", "reports"),
     (r"\bthat folder\b|\bthis is no\b|\bthere is no such\b", "not a, unknown, not found"),

@@ -29,6 +29,11 @@ CASES = [
     ("web/ui/a.tsx", "out.push(`in that folder of ${x}`);\n", '"folder"'),
     ("web/ui/a.tsx", "// a folder\nconst a = 'b';\n", None),
     ("README.md", "A made-up fleet.\n", '"made-up"'),
+    ("docs/x.md", "A build that nobody uploaded.\n", '"nobody"'),
+    ("docs/x.md", "It ends. What was recorded is written in all cases.\n", '"What was'.replace('"', '". ')),
+    ("docs/x.md", "What a host costs while it is idle isn't distributed.\n", '"What a host'),
+    ("docs/x.md", "What a fix is worth:\n", None),
+    ("docs/x.md", "It reports what was recorded, which is large.\n", None),
 ]
 
 

@@ -225,7 +225,7 @@ static void division_by_zero(void **state)
     assert_true(isnan(value_of(&fixture, "cpu_per_request", NULL)));
     assert_string_equal(reason_of(&fixture, "cpu_per_request"), "There were no requests.");
     assert_true(isnan(value_of(&fixture, "retention", NULL)));
-    assert_string_equal(reason_of(&fixture, "retention"), "What the ratio divides by is zero.");
+    assert_string_equal(reason_of(&fixture, "retention"), "The divisor of the ratio is zero.");
     assert_string_equal(reason_of(&fixture, "heap_growth"),
                         "There are too few snapshots in the window.");
     fixture_close(&fixture);

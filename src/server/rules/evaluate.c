@@ -135,8 +135,8 @@ static int sum_groups(const struct evaluation *evaluation, const struct asked *a
     struct server *server = evaluation->server;
     const struct sli_rule *sli = evaluation->sli;
     _cleanup_query_context_ struct query_context context = {0};
-    _cleanup_query_late_ struct query_late late = {
-        .symbols = server->symbols ? symbols_store(server->symbols) : NULL,
+    _cleanup_query_symbols_ struct query_symbols symbols = {
+        .store = server->symbols ? symbols_store(server->symbols) : NULL,
         .tenant = evaluation->tenant};
     struct query_asker asker = {evaluation->tenant, &server->stopping, 0};
     const char *by[RULES_BY_MAX + 1];
@@ -166,7 +166,7 @@ static int sum_groups(const struct evaluation *evaluation, const struct asked *a
     }
     return r < 0 ? r
                  : query_maps_timeseries(server->symbols ? symbols_maps(server->symbols) : NULL,
-                                         &late, server->store, &context.selection, &query,
+                                         &symbols, server->store, &context.selection, &query,
                                          &context.limits, note_group, groups, NULL, error);
 }
 
@@ -315,7 +315,7 @@ static int ratio(struct evaluation *evaluation)
         for (size_t i = 0; level_is_type(of) && i < whole.count; i++)
             whole.list[i].value = whole.list[i].rate;
         divide(evaluation, &part, &whole, level_is_type(type), unit_of(type) / unit_of(of),
-               "What the ratio divides by is zero.");
+               "The divisor of the ratio is zero.");
         check_labels(evaluation, &whole);
     }
     groups_release(&whole);

@@ -92,7 +92,7 @@ function Overlaid(props: { base: Side; side: Side; normalize: string; view: stri
           { quality: diff.value.base.quality, bounds: base.bounds, title: 'Before' },
           { quality: diff.value.new.quality, bounds: side.bounds, title: 'After' },
         ]} words={known ? verdictWords(known)
-          : compared.error ? `Which changes are certain is unknown: ${compared.error.message}` : ''} />
+          : compared.error ? `The certainty of the changes is unknown: ${compared.error.message}` : ''} />
         {empty && empty.length > 0
           ? <Nothing><p>{empty.join(' and ')}: no data for this selection in this range. Choose another
             range, or remove labels.</p></Nothing>
