@@ -83,6 +83,7 @@ void wall_accounts_init(struct wall_accounts *accounts, struct recorder *recorde
 {
     *accounts = (struct wall_accounts){.recorder = recorder,
                                        .modes = modes,
+                                       .weight = 1,
                                        .names = wall_names_new(recorder),
                                        .locks = wall_locks_new(recorder)};
 }
@@ -263,7 +264,7 @@ void wall_accounts_exact(struct wall_accounts *accounts, const struct bpf_thread
         uint64_t start_ns = same ? before->ns[state] : 0;
         if (thread->ns[state] <= start_ns)
             continue;
-        double exact_ns = (double)(thread->ns[state] - start_ns) * scale;
+        double exact_ns = (double)(thread->ns[state] - start_ns) * accounts->weight * scale;
         find_account(accounts, thread->tgid, thread->tid, state, comm)->exact_ns += exact_ns;
         /* Chosen with probability 1/scale, and counted for that. */
         accounts->errors[state].total_ns += exact_ns;
@@ -418,32 +419,43 @@ static void add_owners(struct wall_accounts *accounts)
     }
 }
 
+void wall_accounts_weigh(struct wall_accounts *accounts, double weight)
+{
+    accounts->weight = weight;
+}
+
 void wall_accounts_end_slice(struct wall_accounts *accounts, int64_t length_ns)
 {
+    double span_ns = (double)length_ns * accounts->weight;
+    accounts->weight = 1;
     if (length_ns <= 0)
         return;
     accounts->slices++;
+    accounts->spans += span_ns;
+    accounts->spans_2 += span_ns * span_ns;
     for (unsigned state = 0; state < BPF_STATES; state++) {
         struct wall_error *error = &accounts->errors[state];
-        double rate = (error->total_ns - error->slice_ns) / (double)length_ns;
+        double in_state_ns = error->total_ns - error->slice_ns;
         error->slice_ns = error->total_ns;
-        error->rates += rate;
-        error->rates_2 += rate * rate;
+        error->rates += in_state_ns * span_ns;
+        error->rates_2 += in_state_ns * in_state_ns;
     }
 }
 
-/* The relative variance of a total that was measured in some slices of the time. */
+/* The relative variance of a total that was measured in some slices of the time: it is a ratio, of
+ * time in a state to time. */
 static double slice_variance(const struct wall_accounts *accounts, const struct wall_error *error,
-                             double factor)
+                             double measured)
 {
     double count = accounts->slices;
-    if (factor <= 1 || error->rates <= 0)
+    if (measured >= 1 || error->total_ns <= 0)
         return 0;
     if (count < 2) /* nothing to tell it by */
         return 1;
-    double mean = error->rates / count;
-    double variance = fmax(error->rates_2 / count - mean * mean, 0) * count / (count - 1);
-    return variance / (count * mean * mean) * (1 - 1 / factor);
+    double rate = error->total_ns / accounts->spans;
+    double squares =
+        fmax(error->rates_2 - 2 * rate * error->rates + rate * rate * accounts->spans_2, 0);
+    return squares / (error->total_ns * error->total_ns) * count / (count - 1) * (1 - measured);
 }
 
 /* Stacks of short waits are as likely as those of long ones then. */
@@ -454,7 +466,7 @@ static double slice_variance(const struct wall_accounts *accounts, const struct 
 /* How exact each state is, as comments: the total and its standard error, and of how many
  * independent waits the stacks are. The share x of a stack has the standard error
  * sqrt(x (1 - x) / waits). */
-static void add_errors(struct wall_accounts *accounts, double factor)
+static void add_errors(struct wall_accounts *accounts, double factor, double measured)
 {
     struct profile *profile = accounts->recorder->profile;
     char text[TRIAGE_ERROR_BYTES];
@@ -462,7 +474,7 @@ static void add_errors(struct wall_accounts *accounts, double factor)
         const struct wall_error *error = &accounts->errors[state];
         double total_ns = error->total_ns * factor;
         double variance = error->variance * factor * factor +
-                          total_ns * total_ns * slice_variance(accounts, error, factor);
+                          total_ns * total_ns * slice_variance(accounts, error, measured);
         double waits = error->weight_2 > 0 ? error->weight * error->weight / error->weight_2 : 0;
         if ((total_ns <= 0 && !error->waits) || !has_values(accounts, state))
             continue;
@@ -478,7 +490,7 @@ static void add_errors(struct wall_accounts *accounts, double factor)
         profile_add_comment(profile, profile_cstring(profile, BEGUN_COMMENT));
 }
 
-void wall_accounts_settle(struct wall_accounts *accounts, double factor)
+void wall_accounts_settle(struct wall_accounts *accounts, double factor, double measured)
 {
     begin_epoch(accounts);
     if (accounts->recorder->profile) {
@@ -489,10 +501,11 @@ void wall_accounts_settle(struct wall_accounts *accounts, double factor)
         for (size_t i = 0; i < accounts->pool_count; i++)
             if (accounts->pools[i].unsampled_ns > 0 && accounts->pools[i].weight_ns <= 0)
                 add_unsampled(accounts, &accounts->pools[i], factor);
-        add_errors(accounts, factor);
+        add_errors(accounts, factor, measured);
     }
     accounts->count = accounts->pending_count = accounts->pool_count = 0;
     accounts->slices = 0;
+    accounts->spans = accounts->spans_2 = 0;
     id_table_clear(&accounts->index);
     id_table_clear(&accounts->pool_index);
     wall_names_clear(accounts->names);

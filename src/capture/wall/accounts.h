@@ -24,8 +24,9 @@ struct wall_error {
     double variance;         /* of the total */
     double weight, weight_2; /* of sampled waits, and the sum of squares */
     uint64_t waits;
-    double slice_ns;       /* of the total, until the last slice ended */
-    double rates, rates_2; /* of slices: time in this state per time; sum, and of squares */
+    double slice_ns; /* of the total, until the last slice ended */
+    double rates,
+        rates_2; /* of slices: time in this state, times what they stand for; its square */
 };
 
 struct wall_accounts {
@@ -44,7 +45,9 @@ struct wall_accounts {
     size_t pending_count, pending_capacity;
     struct wall_names *names; /* of threads and others, for this profile */
     struct wall_locks *locks;
-    unsigned slices;
+    double weight;         /* of times in this slice */
+    unsigned slices;       /* so far */
+    double spans, spans_2; /* what they stand for, in ns; sum, and of squares */
     struct wall_error errors[BPF_STATES];
 };
 
@@ -62,9 +65,11 @@ void wall_accounts_wait(struct wall_accounts *accounts, const struct recorder_sa
 void wall_accounts_exact(struct wall_accounts *accounts, const struct bpf_thread *thread,
                          const struct bpf_thread *before, double scale);
 
-/* A slice of time ends in which everything was measured, between others in which nothing was. */
+/* A slice of time is about to end in which everything was measured: it stands for `weight` times
+ * its length, and so do the exact times that are added before wall_accounts_end_slice(). */
+void wall_accounts_weigh(struct wall_accounts *accounts, double weight);
 void wall_accounts_end_slice(struct wall_accounts *accounts, int64_t length_ns);
 
-/* Adds the rows to the profile, and comments that say how exact they are. Of the profile's time
- * 1 / `factor` was measured: values stand for all of it. */
-void wall_accounts_settle(struct wall_accounts *accounts, double factor);
+/* Adds the rows to the profile, and comments that say how exact they are. The profile lasted for
+ * `factor` times what its slices stand for, and the part `measured` of it was measured. */
+void wall_accounts_settle(struct wall_accounts *accounts, double factor, double measured);

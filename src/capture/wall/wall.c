@@ -22,6 +22,7 @@
 #include "capture/bpf/sampler.h"
 #include "capture/record/vocabulary.h"
 #include "capture/wall/accounts.h"
+#include "capture/wall/pace.h"
 
 #define UNIT 1099511627776.0 /* of rates and gaps in the kernel: 2^40 */
 #define ALL 4294967296.0     /* threads, of shares: 2^32 */
@@ -46,16 +47,11 @@
 #define SLEEPERS_GROWTH 1.5
 #define TURN_MIN 8
 /* Programs follow fewer threads by themselves beyond so many times of what they may cost. */
-#define TURN_BURST 2
+#define TURN_BURST 4
 #define TURN_SWITCHES_MIN 100
-/* Programs that cost too much follow fewer threads, and then run for a part of the time. */
-#define FOLLOW_MIN (BPF_FOLLOW_MIN / ALL)
-#define SHARE_MIN (1.0 / 16)
-#define SLICE_NS 500000000ll
-/* Each slice begins with a look at all threads, which may take this part of what programs may. */
-#define LOOKS_SHARE 0.25
-#define SLICE_NS_MAX 4000000000ll
-#define CALM_NS 30000000000ll /* before more is followed again */
+#define PROFILE_NS 10e9 /* of an agent */
+#define WEIGHT_MAX 256  /* of a slice */
+#define MEASURED_ALL 0.999
 
 /* Without mode lock these are left out: they take time at each contended lock. */
 static const char *const lock_programs[] = {"assay_waking", "assay_contention_begin",
@@ -86,15 +82,18 @@ struct wall {
     int64_t look_cpu_ns;      /* CPU time of this thread when the last look began */
     int64_t tuned_ns;
 
-    double cost_share; /* that programs may take of all CPUs now; 0: any */
-    double cost_most;  /* by the settings */
-    double share;      /* of the time, that is measured */
-    bool resting;      /* not in this slice */
-    int64_t slice_ns;  /* since when */
-    int64_t changed_ns;
+    struct wall_pace pace;
+    double cost_most; /* that programs may take of all CPUs, by the settings; 0: any */
+    bool resting;     /* not in this slice */
+    int64_t slice_ns; /* since when it is measured */
+    int64_t span_ns;  /* ... and what that stands for */
     struct bpf_cost tuned;
-    int64_t look_ns;               /* CPU time of the last look at all threads */
-    int64_t epoch_ns, measured_ns; /* the profile's beginning; time in slices before this one */
+    int64_t edges_ns;              /* CPU time of this thread for the edges of the last slice */
+    int64_t edge_ns;               /* ... for the last of them */
+    int64_t all_edges_ns;          /* ... for all so far */
+    int64_t epoch_ns;              /* the profile's beginning */
+    int64_t measured_ns, spans_ns; /* time in slices before this one, and what they stand for */
+    int64_t off_since_ns, off_ns;  /* since when it is off; how long it was, before that */
 };
 
 /* ---- the kernel side ---- */
@@ -139,7 +138,7 @@ static double followed(const struct wall *wall)
 
 static void set_follow(struct wall *wall, double follow)
 {
-    follow = fmin(fmax(follow, FOLLOW_MIN), 1);
+    follow = fmin(fmax(follow, WALL_PACE_FOLLOW_MIN), 1);
     wall->shared->salt = draw();
     wall->shared->follow = follow >= 1 ? BPF_FOLLOW_ALL : (unsigned)(follow * (ALL - 1));
 }
@@ -263,9 +262,9 @@ static int wall_start(const struct collector_setup *setup, void **ret_state, str
     wall->locks = setup->modes & CAPTURE_LOCK;
     wall->seen = memory_zalloc(BPF_THREADS_MAX, sizeof(*wall->seen));
     wall->cpus = (unsigned)MAX(sysconf(_SC_NPROCESSORS_ONLN), 1);
-    wall->tuned_ns = wall->epoch_ns = wall->slice_ns = wall->changed_ns = monotonic_ns();
-    wall->cost_share = wall->cost_most = setup->collect->cost_share;
-    wall->share = 1;
+    wall->tuned_ns = wall->epoch_ns = wall->slice_ns = wall->span_ns = monotonic_ns();
+    wall->cost_most = setup->collect->cost_share;
+    wall_pace_init(&wall->pace, wall->cpus, wall->cost_most, wall->tuned_ns, 0);
     wall->sleepers_most = SLEEPERS_START;
     int r = load_probes(wall, setup, error);
     if (!r) {
@@ -353,45 +352,46 @@ static void meet_again(struct wall *wall)
             wall->threads[i].since_ns = 0;
 }
 
-/* ... nor which threads have ended. */
+/* ... nor which threads have ended; and totals begin at 0. */
 static void forget_threads(struct wall *wall)
 {
-    for (size_t i = 0; i < BPF_THREADS_MAX; i++)
+    for (size_t i = 0; i < BPF_THREADS_MAX; i++) {
         if (wall->threads[i].tid)
             wall->threads[i] = (struct bpf_thread){0};
+        if (wall->seen[i].tid)
+            wall->seen[i] = (struct bpf_thread){0};
+    }
 }
 
-static int look_at_threads(struct wall *wall)
+/* Returns when that was: what is known of threads begins or ends there. */
+static int64_t look_at_threads(struct wall *wall)
 {
-    int64_t began_ns = clock_ns(CLOCK_THREAD_CPUTIME_ID);
-    int r = bpf_probes_iterate(wall->probes, "assay_threads");
-    wall->look_ns = clock_ns(CLOCK_THREAD_CPUTIME_ID) - began_ns;
-    return r;
+    int64_t began_ns = monotonic_ns();
+    bpf_probes_iterate(wall->probes, "assay_threads");
+    return began_ns + (monotonic_ns() - began_ns) / 2;
 }
 
-static int64_t slice_length_ns(const struct wall *wall)
+/* Threads that sleep all the time, this part of as many as may be sent in a profile. */
+static int64_t look_for_sleepers(struct wall *wall, double part)
 {
-    double allowed = wall->cost_share * wall->cpus * LOOKS_SHARE;
-    double length_ns = allowed > 0 ? 2 * (double)wall->look_ns / allowed : 0;
-    return (int64_t)fmin(fmax(length_ns, SLICE_NS), SLICE_NS_MAX);
+    uint64_t sleepers = wall->shared->sleepers - wall->looked_sleepers;
+    double most = MAX(2 * wall->target_hz, (unsigned)SLEEPERS_MIN), left = 2 * most;
+    if (wall->pace.cost_share > 0)
+        most = left = fmax(fmin(most, wall->sleepers_most) * part, 1);
+    wall->shared->sleeper_chance =
+        (double)sleepers <= most ? UINT32_MAX : (unsigned)(most / (double)sleepers * (ALL - 1));
+    wall->shared->sleepers_left = (long long)left;
+    wall->looked_sleepers = wall->shared->sleepers;
+    return look_at_threads(wall);
 }
 
-/* Threads that sleep all the time. */
 static void wall_look(void *state)
 {
     struct wall *wall = state;
     if (wall->off || wall->resting)
         return;
-    uint64_t sleepers = wall->shared->sleepers - wall->looked_sleepers;
-    double most = MAX(2 * wall->target_hz, (unsigned)SLEEPERS_MIN), left = 2 * most;
-    if (wall->cost_share > 0)
-        most = left = fmin(most, wall->sleepers_most);
     wall->look_cpu_ns = clock_ns(CLOCK_THREAD_CPUTIME_ID);
-    wall->shared->sleeper_chance =
-        (double)sleepers <= most ? UINT32_MAX : (unsigned)(most / (double)sleepers * (ALL - 1));
-    wall->shared->sleepers_left = (long long)left;
-    wall->looked_sleepers = wall->shared->sleepers;
-    look_at_threads(wall);
+    look_for_sleepers(wall, 1);
 }
 
 /* Other threads are followed from now on. What those until now did is in. */
@@ -406,83 +406,102 @@ static void follow_others(struct wall *wall, double follow)
  * which would cost most when there is least to spend. */
 static void follow_fewer(struct wall *wall, double follow)
 {
-    wall->shared->follow = (unsigned)(fmax(follow, FOLLOW_MIN) * (ALL - 1));
+    wall->shared->follow = (unsigned)(fmax(follow, WALL_PACE_FOLLOW_MIN) * (ALL - 1));
 }
 
-static void end_slice(struct wall *wall, int64_t now_ns)
+/* All up to now counts, and stands for what passes until `until_ns`. */
+static void end_slice(struct wall *wall, int64_t now_ns, int64_t until_ns)
 {
-    if (wall->resting)
-        return;
-    wall->measured_ns += now_ns - wall->slice_ns;
-    wall_accounts_end_slice(&wall->accounts, now_ns - wall->slice_ns);
+    int64_t length_ns = now_ns - wall->slice_ns, span_ns = until_ns - wall->span_ns;
+    double weight = length_ns > 0 && wall->pace.cost_share > 0
+                        ? fmin(fmax((double)span_ns / (double)length_ns, 1), WEIGHT_MAX)
+                        : 1;
+    wall_accounts_weigh(&wall->accounts, weight);
+    take_threads(wall);
+    wall_accounts_end_slice(&wall->accounts, length_ns);
+    wall->measured_ns += length_ns;
+    wall->spans_ns += (int64_t)((double)length_ns * weight);
+    wall->span_ns = until_ns;
 }
 
-/* Nothing runs in the kernel, or everything. */
-static int rest(struct wall *wall, bool resting)
+static void end_measuring(struct wall *wall, int64_t until_ns)
+{
+    double part = fmin((double)wall->pace.slice_ns / wall->pace.share / PROFILE_NS, 1);
+    int64_t now_ns = look_for_sleepers(wall, part);
+    end_slice(wall, now_ns, MAX(until_ns, now_ns));
+    for (size_t i = (size_t)THREAD_PROGRAMS; i-- > 0;)
+        bpf_probes_detach(wall->probes, thread_programs[wall->early][i]);
+    forget_threads(wall);
+}
+
+static int begin_measuring(struct wall *wall)
 {
     int r = 0;
-    if (resting) {
-        wall_look(wall); /* all up to here counts */
-        take_threads(wall);
-        for (size_t i = (size_t)THREAD_PROGRAMS; i-- > 0;)
-            bpf_probes_detach(wall->probes, thread_programs[wall->early][i]);
-        forget_threads(wall);
-        return 0;
-    }
     for (size_t i = 0; !r && i < THREAD_PROGRAMS; i++)
         r = bpf_probes_attach(wall->probes, thread_programs[wall->early][i]);
     if (!r)
-        look_at_threads(wall);
+        wall->slice_ns = look_at_threads(wall);
     return r;
 }
 
-static void follow_more(struct wall *wall)
+/* Nothing runs in the kernel, or everything. */
+static int rest(struct wall *wall, bool resting, int64_t until_ns)
+{
+    int64_t began_ns = clock_ns(CLOCK_THREAD_CPUTIME_ID);
+    int r = 0;
+    if (resting)
+        end_measuring(wall, until_ns);
+    else
+        r = begin_measuring(wall);
+    if (!r)
+        wall->resting = resting;
+    int64_t took_ns = clock_ns(CLOCK_THREAD_CPUTIME_ID) - began_ns;
+    wall->edges_ns = wall->edge_ns + took_ns;
+    wall->edge_ns = took_ns;
+    wall->all_edges_ns += took_ns;
+    return r;
+}
+
+static void follow_more(struct wall *wall, double follow)
 {
     wall_look(wall);
     take_threads(wall);
-    follow_others(wall, 2 * followed(wall));
+    follow_others(wall, follow);
 }
 
-/* Each slice of time is measured or not, by chance. */
-static void turn_slice(struct wall *wall, int64_t now_ns)
+static uint64_t spent_ns(const struct wall *wall)
 {
-    if (now_ns - wall->slice_ns < slice_length_ns(wall) || (wall->share >= 1 && !wall->resting))
-        return;
-    bool resting = draw() / ALL >= wall->share;
-    if (resting != wall->resting && rest(wall, resting) < 0)
-        return;
-    end_slice(wall, now_ns);
-    wall->resting = resting;
-    wall->slice_ns = now_ns;
+    return bpf_probes_cost(wall->probes).run_ns + (uint64_t)wall->all_edges_ns;
 }
 
-/* Follows fewer threads, and then in a part of the time, as it costs. */
-static void tune_cost(struct wall *wall, int64_t now_ns, int64_t passed_ns)
+/* Does what the pace says. A failed attempt is repeated at the next turn. */
+static void keep_pace(struct wall *wall, int64_t now_ns)
+{
+    struct wall_pace *pace = &wall->pace;
+    double before = followed(wall);
+    if (wall->off || now_ns - pace->turned_ns < WALL_PACE_TURN_NS)
+        return;
+    wall_pace_turn(pace, now_ns, spent_ns(wall), before, wall->edges_ns, draw() / ALL);
+    if (pace->resting != wall->resting)
+        rest(wall, pace->resting, pace->until_ns);
+    if (pace->follow < before)
+        follow_fewer(wall, pace->follow);
+    else if (pace->follow > before && !wall->resting)
+        follow_more(wall, pace->follow);
+}
+
+/* How many switches are too many in a moment, where only some slices are measured. */
+static void tune_burst(struct wall *wall)
 {
     struct bpf_cost now = bpf_probes_cost(wall->probes);
     double run_ns = (double)(now.run_ns - wall->tuned.run_ns);
     double runs = (double)(now.runs - wall->tuned.runs);
-    double cost = run_ns / ((double)passed_ns * wall->cpus);
     wall->tuned = now;
-    if (wall->cost_share <= 0 || wall->resting)
-        return;
-    if (runs > 0)
-        wall->shared->turn_switches_max = (unsigned)fmax(
-            TURN_BURST * wall->cost_share * BPF_WALL_TURN_NS / (run_ns / runs), TURN_SWITCHES_MIN);
-    double wanted = wall->cost_share / fmax(cost, 1e-9); /* of what it is */
-    if (cost * wall->share > wall->cost_share) {
-        wall->changed_ns = now_ns;
-        if (followed(wall) > FOLLOW_MIN)
-            follow_fewer(wall, followed(wall) * fmax(wanted, 0.25));
-        else
-            wall->share = fmax(wanted, SHARE_MIN);
-    } else if (cost * wall->share < wall->cost_share / 3 && now_ns - wall->changed_ns > CALM_NS) {
-        wall->changed_ns = now_ns;
-        if (wall->share < 1)
-            wall->share = fmin(2 * wall->share, 1);
-        else if (followed(wall) < 1)
-            follow_more(wall);
-    }
+    if (wall->pace.cost_share > 0 && runs > 0)
+        wall->shared->turn_switches_max =
+            (unsigned)fmax(TURN_BURST * wall->pace.cost_share / wall->pace.share *
+                               BPF_WALL_TURN_NS / (run_ns / runs),
+                           TURN_SWITCHES_MIN);
 }
 
 /* Waits that were sent when they ended; those of a look say nothing about the rate. */
@@ -498,8 +517,7 @@ static void wall_turn(void *state, int64_t now_ns)
 {
     struct wall *wall = state;
     int64_t passed_ns = now_ns - wall->tuned_ns;
-    if (!wall->off)
-        turn_slice(wall, now_ns);
+    keep_pace(wall, now_ns);
     if (passed_ns < TUNE_NS)
         return;
     double seconds = (double)passed_ns / 1e9;
@@ -512,7 +530,7 @@ static void wall_turn(void *state, int64_t now_ns)
     set_mean_life(wall, UNIT / wall->shared->end_rate *
                             sqrt((ends + 1) / (ENDS_PER_SECOND * seconds + 1)));
     if (!wall->off)
-        tune_cost(wall, now_ns, passed_ns);
+        tune_burst(wall);
     wall->tuned_waits = waits;
     wall->tuned_ends = wall->ends;
     wall->tuned_ns = now_ns;
@@ -524,16 +542,16 @@ static void wall_begin(void *state)
     struct wall *wall = state;
     wall_look(wall);
     memcpy(wall->seen, wall->threads, BPF_THREADS_MAX * sizeof(*wall->seen));
-    wall->epoch_ns = wall->slice_ns = monotonic_ns();
-    wall->measured_ns = 0;
+    wall->epoch_ns = wall->slice_ns = wall->span_ns = monotonic_ns();
+    wall->measured_ns = wall->spans_ns = 0;
 }
 
 /* By what the look and all that it sent have cost. */
 static void tune_sleepers(struct wall *wall, int64_t profile_ns)
 {
     double cost_ns = (double)(clock_ns(CLOCK_THREAD_CPUTIME_ID) - wall->look_cpu_ns);
-    double allowed_ns = wall->cost_share * wall->cpus * (double)profile_ns * SLEEPERS_SHARE;
-    if (wall->cost_share <= 0 || wall->off || wall->resting || allowed_ns <= 0)
+    double allowed_ns = wall->pace.cost_share * wall->cpus * (double)profile_ns * SLEEPERS_SHARE;
+    if (wall->pace.cost_share <= 0 || wall->off || wall->resting || allowed_ns <= 0)
         return;
     double growth = fmin(allowed_ns / fmax(cost_ns, 1), SLEEPERS_GROWTH);
     double most = MAX(2 * wall->target_hz, (unsigned)SLEEPERS_MIN);
@@ -545,14 +563,21 @@ static void wall_settle(void *state)
     struct wall *wall = state;
     int64_t now_ns = monotonic_ns();
     tune_sleepers(wall, now_ns - wall->epoch_ns);
-    take_threads(wall);
-    end_slice(wall, now_ns);
-    double factor = wall->measured_ns > 0 && wall->share < 1
-                        ? (double)(now_ns - wall->epoch_ns) / (double)wall->measured_ns
-                        : 1;
-    wall_accounts_settle(&wall->accounts, factor);
+    if (!wall->resting)
+        end_slice(wall, now_ns, now_ns);
+    if (wall->off) {
+        wall->off_ns += now_ns - wall->off_since_ns;
+        wall->off_since_ns = now_ns;
+    }
+    /* What was measured stands for the time in which it might have been. */
+    double on_ns = (double)(now_ns - wall->epoch_ns - wall->off_ns);
+    double factor =
+        wall->measured_ns && wall->pace.cost_share > 0 ? on_ns / (double)wall->spans_ns : 1;
+    double measured = on_ns > 0 ? (double)wall->measured_ns / on_ns : 1;
+    wall_accounts_settle(&wall->accounts, factor, measured > MEASURED_ALL ? 1 : measured);
     wall->epoch_ns = wall->slice_ns = now_ns;
-    wall->measured_ns = 0;
+    wall->span_ns = MAX(wall->span_ns, now_ns);
+    wall->measured_ns = wall->spans_ns = wall->off_ns = 0;
     if (followed(wall) < 1 && !wall->off && !wall->resting)
         follow_others(wall, followed(wall));
 }
@@ -570,24 +595,29 @@ static int wall_set_rate(void *state, unsigned rate_hz)
         return 0;
     if (!rate_hz) {
         if (!wall->resting)
-            rest(wall, true);
+            rest(wall, true, 0);
         wall->off = true;
+        wall->off_since_ns = monotonic_ns();
         return 0;
     }
     set_target(wall, rate_hz);
     if (!wall->off)
         return 0;
-    int r = rest(wall, false);
-    if (!r)
-        wall->off = wall->resting = false;
-    return r;
+    int r = rest(wall, false, 0);
+    if (r)
+        return r;
+    wall->off = false;
+    wall->span_ns = wall->slice_ns;
+    wall->off_ns += monotonic_ns() - wall->off_since_ns;
+    wall_pace_resume(&wall->pace, monotonic_ns(), spent_ns(wall));
+    return 0;
 }
 
 static void wall_limit(void *state, double cost_share)
 {
     struct wall *wall = state;
     if (wall->cost_most > 0 && cost_share > 0)
-        wall->cost_share = fmin(cost_share, wall->cost_most);
+        wall->pace.cost_share = fmin(cost_share, wall->cost_most);
 }
 
 static struct bpf_cost wall_cost(const void *state)
