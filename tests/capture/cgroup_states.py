@@ -8,7 +8,8 @@ import sys
 
 import recording
 
-THREADS = ("sleeper", "worker", "holder", "waiter", "reader", "writer", "parked", "states")
+THREADS = ("sleeper", "worker", "holder", "waiter", "syncer", "reader", "writer", "receiver", "sender",
+           "parked", "states")
 
 
 def main():

@@ -18,6 +18,13 @@ check "states beside busy processes" python3 "$capture/states.py" busy.pb.gz <tr
 for pid in "${started[@]}"; do end_process "$pid"; done
 started=()
 
+# Threads that wait for nothing but a CPU: while they move from one to the next, and four of one CPU.
+gcc -O2 -pthread -o queues "$subjects/queues.c"
+for kind in moves spin; do
+    "$ASSAY" record -q -m wall -o queues.pb.gz -- ./queues $kind 3 >truth
+    check "threads in queues ($kind)" python3 "$capture/queues.py" queues.pb.gz <truth
+done
+
 # The other modes are parts of it.
 "$ASSAY" record -q -m lock -o lock.pb.gz -- ./states 2 >truth
 "$ASSAY" info lock.pb.gz >info
@@ -27,7 +34,7 @@ check "no CPU time in --mode lock" sh -c '! grep -q cpu/nanoseconds info'
 # A process that runs already, with threads that were asleep before.
 ./states 60 >truth &
 started+=($!)
-until [ "$(ls "/proc/$!/task" | wc -l)" -eq 8 ]; do sleep 0.05; done
+until [ "$(ls "/proc/$!/task" | wc -l)" -eq 11 ]; do sleep 0.05; done
 "$ASSAY" record -q -m offcpu -d 2 -p "$!" -o running.pb.gz
 end_process "$!"
 started=()
@@ -43,7 +50,7 @@ if [ -n "$unified" ] && mkdir "$unified/assay-wall-$$" 2>/dev/null; then
     started+=($!)
     (echo 0 >"$group/cgroup.procs"; exec ./states 60) >/dev/null &
     started+=($!)
-    until [ "$(wc -l <"$group/cgroup.threads")" -eq 8 ]; do sleep 0.05; done
+    until [ "$(wc -l <"$group/cgroup.threads")" -eq 11 ]; do sleep 0.05; done
     "$ASSAY" record -q -m wall -d 2 --cgroup "$group" -o cgroup.pb.gz
     for pid in "${started[@]}"; do end_process "$pid"; done
     started=()

@@ -8,11 +8,14 @@
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/socket.h>
 #include <time.h>
 #include <unistd.h>
 
+#define THREADS 9
+
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static int slow_pipe[2];
+static int slow_pipe[2], slow_socket[2], file;
 static double end;
 static volatile unsigned long sink;
 
@@ -53,9 +56,9 @@ static void report(double created, const char *name, const char *state, double w
         pthread_setname_np(pthread_self(), #name);                                                 \
         while (seconds(CLOCK_MONOTONIC) < end) {                                                   \
             work;                                                                                  \
-            double from = seconds(CLOCK_MONOTONIC);                                                \
+            double from = seconds(CLOCK_MONOTONIC), ran = seconds(CLOCK_THREAD_CPUTIME_ID);        \
             wait;                                                                                  \
-            waited += seconds(CLOCK_MONOTONIC) - from;                                             \
+            waited += seconds(CLOCK_MONOTONIC) - from - (seconds(CLOCK_THREAD_CPUTIME_ID) - ran);  \
         }                                                                                          \
         report(*(double *)created, #name, state, waited);                                          \
         return NULL;                                                                               \
@@ -67,6 +70,9 @@ THREAD(holder, "sleep", , hold_the_lock())
 THREAD(waiter, "lock", usleep(500), pthread_mutex_lock(&lock); pthread_mutex_unlock(&lock))
 THREAD(reader, "pipe", , char byte; if (read(slow_pipe[0], &byte, 1) != 1) break)
 THREAD(writer, "sleep", if (write(slow_pipe[1], "x", 1) != 1) break, usleep(5000))
+THREAD(receiver, "network", , char byte; if (recv(slow_socket[0], &byte, 1, 0) != 1) break)
+THREAD(sender, "sleep", if (send(slow_socket[1], "x", 1, 0) != 1) break, usleep(7000))
+THREAD(syncer, "disk", if (pwrite(file, "x", 1, 0) != 1) break, fsync(file))
 
 static void *parked(void *unused)
 {
@@ -77,21 +83,27 @@ static void *parked(void *unused)
 
 int main(int argc, char **argv)
 {
-    void *(*const bodies[])(void *) = {sleeper, worker, holder, waiter, reader, writer};
-    pthread_t threads[6], other;
-    double created[6]; /* a new thread may wait for its first CPU */
-    if (pipe(slow_pipe) < 0)
+    /* Those that others write to end after them. */
+    void *(*const bodies[THREADS])(void *) = {sleeper, worker, holder, waiter,  syncer,
+                                              writer,  sender, reader, receiver};
+    pthread_t threads[THREADS], other;
+    double created[THREADS]; /* a new thread may wait for its first CPU */
+    FILE *opened = tmpfile();
+    if (!opened || pipe(slow_pipe) < 0 || socketpair(AF_UNIX, SOCK_STREAM, 0, slow_socket) < 0)
         return 1;
+    file = fileno(opened);
     end = seconds(CLOCK_MONOTONIC) + (argc > 1 ? atof(argv[1]) : 3);
     pthread_create(&other, NULL, parked, NULL);
-    for (int i = 0; i < 6; i++) {
+    for (int i = 0; i < THREADS; i++) {
         created[i] = seconds(CLOCK_MONOTONIC);
         pthread_create(&threads[i], NULL, bodies[i], &created[i]);
     }
-    for (int i = 0; i < 6; i++)
-        if (bodies[i] != reader)
-            pthread_join(threads[i], NULL);
-    close(slow_pipe[1]);
-    pthread_join(threads[4], NULL);
+    for (int i = 0; i < THREADS; i++) {
+        if (bodies[i] == reader)
+            close(slow_pipe[1]);
+        if (bodies[i] == receiver)
+            close(slow_socket[1]);
+        pthread_join(threads[i], NULL);
+    }
     return 0;
 }
