@@ -83,10 +83,11 @@ struct wall {
     int64_t tuned_ns;
 
     struct wall_pace pace;
-    double cost_most; /* that programs may take of all CPUs, by the settings; 0: any */
-    bool resting;     /* not in this slice */
-    int64_t slice_ns; /* since when it is measured */
-    int64_t span_ns;  /* ... and what that stands for */
+    double cost_most;  /* that programs may take of all CPUs, by the settings; 0: any */
+    bool resting;      /* not in this slice */
+    int64_t slice_ns;  /* since when it is measured */
+    int64_t span_ns;   /* ... and what that stands for */
+    int64_t rested_ns; /* the end of the last slice */
     struct bpf_cost tuned;
     int64_t edges_ns;              /* CPU time of this thread for the edges of the last slice */
     int64_t edge_ns;               /* ... for the last of them */
@@ -429,6 +430,7 @@ static void end_measuring(struct wall *wall, int64_t until_ns)
     double part = fmin((double)wall->pace.slice_ns / wall->pace.share / PROFILE_NS, 1);
     int64_t now_ns = look_for_sleepers(wall, part);
     end_slice(wall, now_ns, MAX(until_ns, now_ns));
+    wall->rested_ns = now_ns;
     for (size_t i = (size_t)THREAD_PROGRAMS; i-- > 0;)
         bpf_probes_detach(wall->probes, thread_programs[wall->early][i]);
     forget_threads(wall);
@@ -479,7 +481,7 @@ static void keep_pace(struct wall *wall, int64_t now_ns)
 {
     struct wall_pace *pace = &wall->pace;
     double before = followed(wall);
-    if (wall->off || now_ns - pace->turned_ns < WALL_PACE_TURN_NS)
+    if (wall->off || pace->cost_share <= 0 || now_ns - pace->turned_ns < WALL_PACE_TURN_NS)
         return;
     wall_pace_turn(pace, now_ns, spent_ns(wall), before, wall->edges_ns, draw() / ALL);
     if (pace->resting != wall->resting)
@@ -573,7 +575,8 @@ static void wall_settle(void *state)
     double on_ns = (double)(now_ns - wall->epoch_ns - wall->off_ns);
     double factor =
         wall->measured_ns && wall->pace.cost_share > 0 ? on_ns / (double)wall->spans_ns : 1;
-    double measured = on_ns > 0 ? (double)wall->measured_ns / on_ns : 1;
+    double measured =
+        on_ns > 0 && wall->pace.cost_share > 0 ? (double)wall->measured_ns / on_ns : 1;
     wall_accounts_settle(&wall->accounts, factor, measured > MEASURED_ALL ? 1 : measured);
     wall->epoch_ns = wall->slice_ns = now_ns;
     wall->span_ns = MAX(wall->span_ns, now_ns);
@@ -594,10 +597,12 @@ static int wall_set_rate(void *state, unsigned rate_hz)
     if (!rate_hz && wall->off)
         return 0;
     if (!rate_hz) {
-        if (!wall->resting)
-            rest(wall, true, 0);
-        wall->off = true;
         wall->off_since_ns = monotonic_ns();
+        if (!wall->resting) {
+            rest(wall, true, 0);
+            wall->off_since_ns = wall->rested_ns;
+        }
+        wall->off = true;
         return 0;
     }
     set_target(wall, rate_hz);
@@ -608,7 +613,7 @@ static int wall_set_rate(void *state, unsigned rate_hz)
         return r;
     wall->off = false;
     wall->span_ns = wall->slice_ns;
-    wall->off_ns += monotonic_ns() - wall->off_since_ns;
+    wall->off_ns += wall->slice_ns - wall->off_since_ns;
     wall_pace_resume(&wall->pace, monotonic_ns(), spent_ns(wall));
     return 0;
 }
