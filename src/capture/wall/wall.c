@@ -466,8 +466,9 @@ static int rest(struct wall *wall, bool resting, int64_t until_ns)
 
 static void follow_more(struct wall *wall, double follow)
 {
-    wall_look(wall);
-    take_threads(wall);
+    int64_t now_ns = look_for_sleepers(wall, 1);
+    end_slice(wall, now_ns, now_ns);
+    wall->slice_ns = now_ns;
     follow_others(wall, follow);
 }
 
