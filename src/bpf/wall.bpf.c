@@ -26,13 +26,14 @@ static __always_inline void send_fewer(struct bpf_wall *state, struct bpf_wall_c
     state->chance = state->chance / 2 | 1;
 }
 
-/* Many switches in a moment. Whoever is still followed stands for the others. */
+/* Many switches, and user space has not come to do anything about it. Whoever is still followed
+ * stands for the others. */
 static __always_inline void follow_fewer(struct bpf_wall *state, struct bpf_wall_cpu *cpu,
                                          __u64 now_ns)
 {
     if (now_ns - cpu->turn_ns >= BPF_WALL_TURN_NS) {
         cpu->turn_ns = now_ns;
-        cpu->turn_sent = cpu->turn_switches = 0;
+        cpu->turn_sent = 0;
     }
     if (++cpu->turn_switches < state->turn_switches_max || !state->turn_switches_max)
         return;

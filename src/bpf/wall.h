@@ -104,8 +104,8 @@ _Static_assert(sizeof(struct bpf_wall_cpu) == 64, "a line of the cache");
 #define BPF_SYSTEM_CALLS 512
 
 /* Load can change at once, and user space may be starved then. When a CPU sends so many waits
- * within this time, T doubles; when it has so many switches of threads that are followed, half of
- * these go. User space does the rest. */
+ * within this time, T doubles; when it has so many switches of threads that are followed before
+ * user space clears the count, half of these go. User space does the rest. */
 #define BPF_WALL_TURN_NS 100000000
 #define BPF_WAIT_NS_MAX (1ull << 38) /* longer ones are sent for certain */
 #define BPF_FOLLOW_MIN (1u << 26)    /* 1 of 64 */
@@ -120,7 +120,7 @@ struct bpf_wall {
     long long clock_ns;          /* CLOCK_MONOTONIC less the scheduler's clock; 0: not known yet */
     unsigned int sleeper_chance; /* of threads that sleep at a look, 2^32: all may be sent */
     unsigned int turn_sent_max;  /* of a CPU in BPF_WALL_TURN_NS */
-    unsigned int turn_switches_max; /* likewise; 0: any */
+    unsigned int turn_switches_max; /* before user space comes; 0: any */
     unsigned int chance; /* of a wait to be sent, 2^32: where that is decided when it begins */
     unsigned long long sleepers; /* threads that might have been sent at looks */
     long long sleepers_left;     /* that may be, at this one */

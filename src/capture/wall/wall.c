@@ -46,9 +46,10 @@
 #define SLEEPERS_LEAST 4
 #define SLEEPERS_GROWTH 1.5
 #define TURN_MIN 8
-/* Programs follow fewer threads by themselves beyond so many times of what they may cost. */
-#define TURN_BURST 4
-#define TURN_SWITCHES_MIN 100
+/* Programs follow fewer threads by themselves when they have cost what they may in this time, and
+ * this thread has not had a CPU to do better. */
+#define STARVED_NS 4e9
+#define STARVED_SWITCHES_MIN 1000
 #define PROFILE_NS 10e9 /* of an agent */
 #define WEIGHT_MAX 256  /* of a slice */
 #define MEASURED_ALL 0.999
@@ -484,6 +485,9 @@ static void keep_pace(struct wall *wall, int64_t now_ns)
     double before = followed(wall);
     if (wall->off || pace->cost_share <= 0 || now_ns - pace->turned_ns < WALL_PACE_TURN_NS)
         return;
+    for (size_t i = 0; i < BPF_WALL_CPUS; i++)
+        if (wall->per_cpu[i].turn_switches)
+            wall->per_cpu[i].turn_switches = 0;
     wall_pace_turn(pace, now_ns, spent_ns(wall), before, wall->edges_ns, draw() / ALL);
     if (pace->resting != wall->resting)
         rest(wall, pace->resting, pace->until_ns);
@@ -493,18 +497,16 @@ static void keep_pace(struct wall *wall, int64_t now_ns)
         follow_more(wall, pace->follow);
 }
 
-/* How many switches are too many in a moment, where only some slices are measured. */
-static void tune_burst(struct wall *wall)
+/* How many switches are too many while this thread is starved. */
+static void tune_starved(struct wall *wall)
 {
     struct bpf_cost now = bpf_probes_cost(wall->probes);
     double run_ns = (double)(now.run_ns - wall->tuned.run_ns);
     double runs = (double)(now.runs - wall->tuned.runs);
     wall->tuned = now;
     if (wall->pace.cost_share > 0 && runs > 0)
-        wall->shared->turn_switches_max =
-            (unsigned)fmax(TURN_BURST * wall->pace.cost_share / wall->pace.share *
-                               BPF_WALL_TURN_NS / (run_ns / runs),
-                           TURN_SWITCHES_MIN);
+        wall->shared->turn_switches_max = (unsigned)fmax(
+            STARVED_NS * wall->pace.cost_share / (run_ns / runs), STARVED_SWITCHES_MIN);
 }
 
 /* Waits that were sent when they ended; those of a look say nothing about the rate. */
@@ -533,7 +535,7 @@ static void wall_turn(void *state, int64_t now_ns)
     set_mean_life(wall, UNIT / wall->shared->end_rate *
                             sqrt((ends + 1) / (ENDS_PER_SECOND * seconds + 1)));
     if (!wall->off)
-        tune_burst(wall);
+        tune_starved(wall);
     wall->tuned_waits = waits;
     wall->tuned_ends = wall->ends;
     wall->tuned_ns = now_ns;
