@@ -18,6 +18,13 @@
 
 #define SPINNERS 4
 
+struct thread {
+    char name[16];
+    double created;
+    int moves;
+    unsigned nap_us;
+};
+
 static double end;
 static volatile unsigned long sink;
 static cpu_set_t all;
@@ -49,52 +56,43 @@ static int pin(int cpu)
     return cpu % CPU_SETSIZE;
 }
 
-static void *run(const char *name, double created, int moves, unsigned nap_us)
+static void *run(void *context)
 {
+    const struct thread *thread = context;
     unsigned long moved = 0;
     int cpu = pin(0);
-    pthread_setname_np(pthread_self(), name);
+    pthread_setname_np(pthread_self(), thread->name);
     while (seconds(CLOCK_MONOTONIC) < end) {
-        compute(nap_us ? 0.0003 : 0.001);
-        if (nap_us)
-            usleep(nap_us);
-        if (moves) {
+        compute(thread->nap_us ? 0.0003 : 0.001);
+        if (thread->nap_us)
+            usleep(thread->nap_us);
+        if (thread->moves) {
             int next = pin(cpu + 1);
             moved += next != cpu;
             cpu = next;
         }
     }
-    printf("%s %.6f %.6f %lu\n", name, seconds(CLOCK_MONOTONIC) - created,
+    printf("%s %.6f %.6f %lu\n", thread->name, seconds(CLOCK_MONOTONIC) - thread->created,
            seconds(CLOCK_THREAD_CPUTIME_ID), moved);
     return NULL;
 }
 
-static void *mover(void *created)
-{
-    return run("mover", *(double *)created, 1, 0);
-}
-
-static void *napper(void *created)
-{
-    return run("napper", *(double *)created, 1, 700);
-}
-
-static void *spinner(void *created)
-{
-    return run("spinner", *(double *)created, 0, 0);
-}
-
 int main(int argc, char **argv)
 {
+    static struct thread moving[] = {{.name = "mover", .moves = 1},
+                                     {.name = "napper", .moves = 1, .nap_us = 700}};
+    static struct thread spinning[SPINNERS];
     pthread_t threads[SPINNERS];
-    double created[SPINNERS];
     if (argc != 3 || sched_getaffinity(0, sizeof(all), &all) < 0)
         return 1;
     int spin = !strcmp(argv[1], "spin"), count = spin ? SPINNERS : 2;
+    struct thread *list = spin ? spinning : moving;
     end = seconds(CLOCK_MONOTONIC) + atof(argv[2]);
     for (int i = 0; i < count; i++) {
-        created[i] = seconds(CLOCK_MONOTONIC);
-        pthread_create(&threads[i], NULL, spin ? spinner : i ? napper : mover, &created[i]);
+        if (spin)
+            snprintf(list[i].name, sizeof(list[i].name), "spinner-%d", i);
+        list[i].created = seconds(CLOCK_MONOTONIC);
+        pthread_create(&threads[i], NULL, run, &list[i]);
     }
     for (int i = 0; i < count; i++)
         pthread_join(threads[i], NULL);
