@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """wall_budget.py ASSAY SHARE SECONDS COMMAND...: records waits of the command, whose programs may
 take SHARE of all CPUs, and prints what they took, second by second, by the kernel's accounts. The
-exit status is 1 when that is more than the share by half in any ten seconds."""
+exit status is 1 when that is more than twice the share in any ten seconds."""
 
 import os
 import subprocess
@@ -10,7 +10,7 @@ import sys
 import time
 
 CPUS = os.cpu_count()
-WINDOW_SECONDS, EXCESS = 10, 1.5
+WINDOW_SECONDS, EXCESS = 10, 2
 KIND_TRACING = "26"  # BPF_PROG_TYPE_TRACING: programs of the scheduler's tracepoints
 
 
