@@ -73,6 +73,18 @@ for signal in TERM HUP INT; do
     wait "$busy" || true
 done
 
+echo "== a process that ends before it has used CPU time"
+sleep 1000 &
+busy=$!
+"$ASSAY" record -p "$busy" -d 600 -o idle.pb.gz 2>said &
+recorder=$!
+soon is_sampling
+kill "$busy"
+wait "$busy" || true
+status=0
+wait "$recorder" || status=$?
+echo "exit code $status, $(grep -o 'no samples: the process ended before one was taken' said)"
+
 echo "== a place that can't be written"
 for place in nowhere/x.pb.gz /; do
     status=0

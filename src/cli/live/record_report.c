@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The closing lines of `assay record`: how good the recording is and what is missing from it.
 
+#include <errno.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -94,6 +96,14 @@ static void report_first_line(const struct record_options *options, const struct
     fprintf(stderr, ", %llu lost, in %s\n", (unsigned long long)stats->lost, options->output);
 }
 
+static bool have_ended(const struct target *target)
+{
+    for (size_t i = 0; i < target->pid_count; i++)
+        if (!kill(target->pids[i], 0) || errno != ESRCH)
+            return false;
+    return target->pid_count > 0;
+}
+
 /* An idle program has no samples, which is an answer, too. */
 static void report_idle(const struct record_options *options, const struct target *target,
                         bool threads)
@@ -101,6 +111,14 @@ static void report_idle(const struct record_options *options, const struct targe
     double period_ms = 1e3 / (double)options->frequency_hz;
     if (options->modes == CAPTURE_EVENTS) {
         fprintf(stderr, "assay: no samples: none of the events happened often enough for one\n");
+        return;
+    }
+    if (!threads && have_ended(target)) {
+        fprintf(
+            stderr,
+            "assay: no samples: the process%s ended before one was taken. Record a command from "
+            "its start with `assay record -- COMMAND`\n",
+            target->pid_count == 1 ? "" : "es");
         return;
     }
     if (threads)
