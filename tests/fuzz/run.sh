@@ -1,8 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# run.sh FUZZER SEEDS BUILD: fuzzes one parser for $FUZZ_SECONDS, or with 0 reads the seeds only, and
-# prints one line. What it learns is kept in BUILD/corpus for the next time, an input that fails in
-# BUILD/findings.
+# run.sh FUZZER SEEDS BUILD: fuzzes one parser for $FUZZ_SECONDS and prints one line. What it learns is
+# kept in BUILD/corpus for the next time, an input that fails in BUILD/findings.
 set -euo pipefail
 
 fuzzer=$1 seeds=$2 build=$3
@@ -19,13 +18,7 @@ max_length=65536
 
 log=$findings/$name.log
 status=0
-if [ "$seconds" -eq 0 ]; then
-    [ -d "$seeds" ] || { echo "$name: there are no seeds in $seeds." && exit 1; }
-    folders=("$seeds") limit=-runs=0
-else
-    limit=-max_total_time=$seconds
-fi
-"$fuzzer" "$limit" -timeout=10 -rss_limit_mb=2048 -max_len="$max_length" \
+"$fuzzer" -max_total_time="$seconds" -timeout=10 -rss_limit_mb=2048 -max_len="$max_length" \
     -artifact_prefix="$findings/$name-" -print_final_stats=1 "${folders[@]}" >"$log" 2>&1 ||
     status=$?
 
