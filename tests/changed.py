@@ -85,21 +85,32 @@ def steps_of(test, steps, changed):
     return min(near) if near else None
 
 
-def choose(root, tests, build, seconds):
-    """Names of the tests to run within so many seconds of work, nearest first, how many others can
-    break, too, and a line that says what was compared."""
-    changed, since = changed_files(root)
-    steps = distances(root, changed)
-    try:
-        took = json.loads((root / build / "durations.json").read_text(encoding="utf-8"))
-    except (OSError, ValueError):
-        took = {}
-    reached = [(steps_of(test, steps, changed), took.get(test, 5.0), test) for test in tests]
-    chosen, left_out, spent = [], 0, 0.0
-    for near, duration, test in sorted(item for item in reached if item[0] is not None):
-        if spent + duration > seconds and near:
-            left_out += 1
-            continue
-        spent += duration
-        chosen.append(test)
-    return chosen, left_out, f"{len(changed)} files differ from {since}"
+class Plan:
+    """The tests of these that a change can break, nearest first."""
+
+    def __init__(self, root, tests, build):
+        changed, since = changed_files(root)
+        steps = distances(root, changed)
+        try:
+            took = json.loads((root / build / "durations.json").read_text(encoding="utf-8"))
+        except (OSError, ValueError):
+            took = {}
+        reached = ((steps_of(test, steps, changed), took.get(test, [guess(test)])[0], test) for test in tests)
+        self.tests = sorted(item for item in reached if item[0] is not None)
+        self.what = f"{len(changed)} files differ from {since}"
+
+    def choose(self, seconds):
+        """Names of those that fit into so many seconds of work, and of all that a change is in."""
+        chosen, spent = [], 0.0
+        for near, duration, test in self.tests:
+            if near and spent + duration > seconds:
+                continue
+            spent += duration
+            chosen.append(test)
+        return chosen
+
+
+def guess(test):
+    """Seconds that a test takes which hasn't run here yet."""
+    folder = test.partition("-")[0]
+    return {"web": 60.0, "man": 1.0}.get(folder, 8.0 if folder in SCRIPTS else 1.0)

@@ -15,6 +15,7 @@ import json
 import os
 import pathlib
 import re
+import resource
 import subprocess
 import sys
 import time
@@ -25,12 +26,12 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 BUILDS = {
     "build": "optimised build",
     "build-asan": "build with AddressSanitizer and UBSan",
-    "build-fuzz": "fuzzers",
+    "build-fuzz": "fuzzers",  # with --long; the sanitized build reads their seeds
 }
 EXCERPT_LINES, EXCERPT_COLUMNS = 40, 400
-FUZZ_SECONDS, LONG_FUZZ_SECONDS = 0, 300  # 0: the seeds are read, and nothing more
+FUZZ_SECONDS = 300  # each
 SLOWEST = 20
-CHANGED_SECONDS = 100  # of work for each processor, with --changed
+CHANGED_SECONDS = 110  # with --changed, for building and testing
 AGAIN = 6  # more failures than that are no accident
 
 
@@ -42,6 +43,7 @@ class Tally:
     excerpts: list = dataclasses.field(default_factory=list)  # of failures
     unsteady: list = dataclasses.field(default_factory=list)  # excerpts of failed attempts
     seconds: float = 0
+    cpu_seconds: float = 0
 
     def add(self, other):
         self.passed += other.passed
@@ -49,6 +51,7 @@ class Tally:
         self.skipped += other.skipped
         self.excerpts += other.excerpts
         self.unsteady += other.unsteady
+        self.cpu_seconds += other.cpu_seconds
 
     def line(self):
         text = f"{self.passed} passed, {self.failed} failed"
@@ -120,13 +123,15 @@ def tally_of(entry):
 
 
 def selected_tests(build, options):
+    """Those of the suite `long` run with --long only, those of `rare` also by name."""
     listing = subprocess.run(
         ["meson", "introspect", "--tests", build], cwd=ROOT, check=True, capture_output=True
     )
     for test in json.loads(listing.stdout):
-        is_long = any(suite.endswith("long") for suite in test["suite"])
+        suites = {suite.split(":")[-1] for suite in test["suite"]}
         wanted = not options.names or any(name in test["name"] for name in options.names)
-        if wanted and (options.long or not is_long):
+        left_out = {"long"} if options.names else {"long", "rare"}
+        if wanted and (options.long or not suites & left_out):
             yield test["name"]
 
 
@@ -139,15 +144,38 @@ def targets_of(build, names):
     )  # fmt: skip
     needed = {target for test in tests if test["name"] in names for target in test["depends"]}
     outputs = [file for target in targets if target["id"] in needed for file in target["filename"]]
-    return [os.path.relpath(file, ROOT / build) for file in outputs]
+    outputs = [os.path.relpath(file, ROOT / build) for file in outputs]
+    return outputs if build == "build-fuzz" else [*outputs, "tests/account"]
 
 
-def changed_tests(build, names):
-    """Of these, those that a change can break, as many as fit."""
-    seconds = CHANGED_SECONDS * len(os.sched_getaffinity(0))
-    chosen, left_out, what = changed.choose(ROOT, names, build, seconds)
-    print(f"{what}: {len(chosen)} tests run; {left_out} more depend on them and don't fit.", flush=True)
-    return chosen
+def changed_tests(build, names, started):
+    """Of these, built, those that a change can break and that fit into the time. What building took
+    isn't known before: a header that all include leaves little for tests."""
+    plan = changed.Plan(ROOT, names, build)
+
+    def fitting():
+        left = max(CHANGED_SECONDS - (time.monotonic() - started), 0)
+        return plan.choose(left * len(os.sched_getaffinity(0)))
+
+    done = ninja(build, *targets_of(build, fitting()))
+    chosen = fitting()
+    print(f"{plan.what}: {len(chosen)} tests run; {len(plan.tests) - len(chosen)} more depend on them "
+          "and don't fit.", flush=True)
+    return done, chosen
+
+
+def read_accounts(build, file):
+    """CPU seconds of each test by its name: account.c has written them by command."""
+    listing = subprocess.run(
+        ["meson", "introspect", "--tests", build], cwd=ROOT, check=True, capture_output=True
+    )
+    names = {"\t".join(test["cmd"]): test["name"] for test in json.loads(listing.stdout)}
+    accounts = {}
+    for line in file.read_text(encoding="utf-8", errors="replace").splitlines() if file.exists() else ():
+        taken, _, command = line.partition("\t")
+        if command in names:
+            accounts[names[command]] = accounts.get(names[command], 0) + int(taken) / 1000
+    return accounts
 
 
 def save_durations(build, tallies):
@@ -157,14 +185,21 @@ def save_durations(build, tallies):
         known = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError):
         known = {}
-    known |= {name: tally.seconds for name, tally in tallies.items()}
+    known |= {name: [tally.seconds, tally.cpu_seconds] for name, tally in tallies.items()}
     path.write_text(json.dumps(known), encoding="utf-8")
 
 
 def processes(build):
-    """Many tests wait for something most of their time; fuzzers and sanitizers never do."""
+    """Most tests wait for something most of their time: for a server, a window, a condition. Those of
+    the sanitized build do so less."""
     cpus = len(os.sched_getaffinity(0))
-    return cpus + 1 if build == "build" else cpus
+    return {"build": cpus + 3, "build-asan": cpus + 1}.get(build, cpus)
+
+
+def account(build):
+    """Fuzzers have none."""
+    program = ROOT / build / "tests" / "account"
+    return ["--wrapper", str(program)] if program.exists() else []
 
 
 def run_meson(build, names, options, side_by_side):
@@ -174,23 +209,27 @@ def run_meson(build, names, options, side_by_side):
     # A signal cannot be mistaken for an exit status that a test expects.
     environment["ASAN_OPTIONS"] = "abort_on_error=1"
     environment["UBSAN_OPTIONS"] = "abort_on_error=1:halt_on_error=1:print_stacktrace=1"
-    environment.setdefault("FUZZ_SECONDS", str(LONG_FUZZ_SECONDS if options.long else FUZZ_SECONDS))
+    environment.setdefault("FUZZ_SECONDS", str(FUZZ_SECONDS))
     logs = ROOT / build / "meson-logs"
     base = f"run-{os.getpid()}"  # a log of our own: somebody else may be testing here, too
+    environment["ACCOUNT"] = str(logs / f"{base}.accounts")
     result = subprocess.run(
         ["meson", "test", "-C", build, "--no-rebuild", "--logbase", base,
-         "--num-processes", str(side_by_side), *names],
+         "--num-processes", str(side_by_side), *account(build), *names],
         cwd=ROOT, env=environment, check=False, text=True, errors="replace",
         stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
     )  # fmt: skip
     tallies = {}
-    log = logs / f"{base}.json"
-    if log.exists():
+    # meson adds the wrapper's name.
+    for log in logs.glob(f"{base}[.-]*json"):
         for line in log.read_text(encoding="utf-8", errors="replace").split("\n"):
             if line:
                 entry = json.loads(line)
                 tallies[entry["name"].split(" / ")[-1].split(":")[-1]] = tally_of(entry)
-    for file in logs.glob(f"{base}.*"):
+    for name, seconds in read_accounts(build, logs / f"{base}.accounts").items():
+        if name in tallies:
+            tallies[name].cpu_seconds = seconds
+    for file in logs.glob(f"{base}[.-]*"):
         file.unlink()
     if result.returncode and not any(tally.failed for tally in tallies.values()):
         tallies["meson"] = Tally(failed=1, excerpts=[excerpt(f"meson test -C {build}", result.stdout)])
@@ -206,6 +245,7 @@ def run_again(tallies, run):
         if not tally.failed:
             tally.unsteady += tallies[name].excerpts
         tally.seconds += tallies[name].seconds
+        tally.cpu_seconds += tallies[name].cpu_seconds
         tallies[name] = tally
 
 
@@ -216,19 +256,19 @@ def ninja(build, *targets):
     )  # fmt: skip
 
 
-def run_build(build, options, durations):
+def run_build(build, options, durations, started):
     """The tally of one build folder, or None when none of its tests was asked for. How long each
     test took is added to `durations`, by (build, name)."""
     done = ninja(build, "build.ninja")  # configures again when a meson.build has changed
     names = [] if done.returncode else list(selected_tests(build, options))
     if options.changed and names:
-        names = changed_tests(build, names)
-    if not done.returncode and not names:
-        return None
-    if not done.returncode:
-        done = ninja(build, *(targets_of(build, names) if options.changed or options.names else ()))
+        done, names = changed_tests(build, names, started)
+    elif names:
+        done = ninja(build, *(targets_of(build, names) if options.names else ()))
     if done.returncode:
         return Tally(failed=1, excerpts=[excerpt(f"ninja -C {build}", done.stdout)])
+    if not names:
+        return None
     tallies = run_meson(build, names, options, processes(build))
     if build != "build-fuzz":  # a finding is one, whatever else ran
         run_again(tallies, lambda failed: run_meson(build, failed, options, 1))
@@ -236,13 +276,20 @@ def run_build(build, options, durations):
     total = Tally()
     for name, tally in tallies.items():
         total.add(tally)
-        durations[build, name] = tally.seconds
+        durations[build, name] = tally.seconds, tally.cpu_seconds
     return total
 
 
 def print_slowest(durations):
-    slowest = sorted(durations.items(), key=lambda item: -item[1])[:SLOWEST]
-    print(f"slowest: {', '.join(f'{name} {seconds:.0f} s ({build})' for (build, name), seconds in slowest)}")
+    slowest = sorted(durations.items(), key=lambda item: -item[1][0])[:SLOWEST]
+    print("slowest: " + ", ".join(f"{name} {seconds:.0f} s, CPU {cpu_seconds:.0f} s ({build})"
+                                  for (build, name), (seconds, cpu_seconds) in slowest))
+
+
+def cpu_seconds_so_far():
+    """Of all processes that this one has started and that have ended."""
+    usage = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return usage.ru_utime + usage.ru_stime
 
 
 def main():
@@ -253,15 +300,18 @@ def main():
     parser.add_argument("--plain", action="store_true", help="in the optimised build only")
     parser.add_argument("names", nargs="*", metavar="NAME")
     options = parser.parse_args()
-    total, durations = Tally(), {}
+    total, durations, started = Tally(), {}, time.monotonic()
     for build, title in BUILDS.items():
         if (options.changed or options.plain) and build != "build":
             continue
-        start = time.monotonic()
-        tally = run_build(build, options, durations)
+        if build == "build-fuzz" and not options.long:
+            continue
+        start, cpu_start = time.monotonic(), cpu_seconds_so_far()
+        tally = run_build(build, options, durations, started)
         if not tally:
             continue
-        print(f"{title}: {tally.line()} ({time.monotonic() - start:.0f} s)", flush=True)
+        print(f"{title}: {tally.line()} ({time.monotonic() - start:.0f} s; CPU time "
+              f"{cpu_seconds_so_far() - cpu_start:.0f} s, {tally.cpu_seconds:.0f} s of it in tests)", flush=True)
         for text in tally.excerpts:
             print(text, flush=True)
         for text in tally.unsteady:
