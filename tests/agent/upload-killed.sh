@@ -6,7 +6,7 @@
 
 behave ok
 start_fake
-for ((i = 0; i < ${KILLS:-25}; i++)); do
+for ((i = 0; i < ${KILLS:-10}; i++)); do
     start_feed -s $((RANDOM % 60000)) spool 100000 "$((RANDOM % 3))"
     sleep "0.$((RANDOM % 3))$((RANDOM % 10))"
     if [ $((i % 5)) = 4 ]; then # the server goes, too

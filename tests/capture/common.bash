@@ -76,6 +76,13 @@ for ASSAY_SAMPLER in ${ASSAY_SAMPLERS:-bpf perf}; do
 done
 if [ ${#samplers[@]} -eq 0 ] && [ "$failures" -eq 0 ]; then skip_all "$reason"; fi
 
+# at_rate N: sets `rate`, and `amount` to a quarter of N, where the sampler walks stacks in the kernel: as
+# many samples in a quarter of the time. Copies of stacks would fill their ring at such a rate.
+at_rate() {
+    rate=999 amount=$1
+    [ "$ASSAY_SAMPLER" != bpf ] || rate=3996 amount=$(($1 / 4))
+}
+
 # check NAME COMMAND...: passes when the command does; what it says is shown either way.
 check() {
     local name=$1

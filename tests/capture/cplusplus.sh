@@ -39,6 +39,7 @@ cat >expected <<'END'
     also @libstdc.* ...
 END
 for ASSAY_SAMPLER in "${samplers[@]}"; do
-    "$ASSAY" record -q -F 999 -o cplusplus.pb.gz -- ./cplusplus 150
+    at_rate 150
+    "$ASSAY" record -q -F "$rate" -o cplusplus.pb.gz -- ./cplusplus "$amount"
     check "C++ ($ASSAY_SAMPLER)" chains cplusplus.pb.gz cplusplus <expected
 done

@@ -26,6 +26,7 @@ cat >expected <<END
     also $other ...
 END
 for ASSAY_SAMPLER in "${samplers[@]}"; do
-    "$ASSAY" record -q -F 999 -o golang.pb.gz -- ./golang 10000 >/dev/null
+    at_rate 10000
+    "$ASSAY" record -q -F "$rate" -o golang.pb.gz -- ./golang "$amount" >/dev/null
     check "Go ($ASSAY_SAMPLER)" chains golang.pb.gz golang <expected
 done

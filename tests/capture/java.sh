@@ -16,7 +16,7 @@ while read -r version program; do
     # In this order: as it comes, by the interpreter alone, by the first and by the second compiler.
     for how in "" -Xint -XX:TieredStopAtLevel=1 -XX:-TieredCompilation; do
         # shellcheck disable=SC2086 # no flag is no word
-        "$ASSAY" record -q -F 999 -o shares.pb.gz -- "$program" $how -cp . JavaShares 2 >truth
+        "$ASSAY" record -q -F 1999 -o shares.pb.gz -- "$program" $how -cp . JavaShares 1 >truth
         check "$version ${how:-as it comes}: shares" \
             python3 "$capture/java_frames.py" shares shares.pb.gz 2 <truth
     done
@@ -26,7 +26,7 @@ while read -r version program; do
         check "$version by perf events: shares" \
             python3 "$capture/java_frames.py" shares shares.pb.gz 2 <truth
     fi
-    "$ASSAY" record -F 499 -o many.pb.gz -- "$program" -Xmx128m -cp . JavaMany 4 2>said
+    "$ASSAY" record -F 999 -o many.pb.gz -- "$program" -Xmx128m -cp . JavaMany 2 2>said
     sed 's/^/# /' said
     check "$version: frames of every kind" python3 "$capture/java_frames.py" many many.pb.gz
 done < <(bash "$ROOT/tests/toolchains.sh" java)
@@ -36,7 +36,7 @@ done < <(bash "$ROOT/tests/toolchains.sh" java)
 # has the older kind of hash table for its symbols, as some virtual machines have.
 gcc -O1 -rdynamic -Wl,--hash-style=sysv -o forged "$subjects/forged_hotspot.c"
 for how in 0 1 2 3 4 5; do
-    check "forged structures: $how" "$ASSAY" record -F 499 -o forged.pb.gz -- ./forged "$how" 0.5
+    check "forged structures: $how" "$ASSAY" record -F 1999 -o forged.pb.gz -- ./forged "$how" 0.15
     check "forged structures: $how, its stacks" \
         python3 "$capture/java_frames.py" forged forged.pb.gz "$how"
 done

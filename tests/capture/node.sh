@@ -21,7 +21,7 @@ while read -r version program; do
     tested=$((tested + 1))
     for how in "" --no-opt --jitless; do
         # shellcheck disable=SC2086 # no flag is no word
-        "$ASSAY" record -q -F 999 -o shares.pb.gz -- "$program" $how "$subjects/node_shares.js" 2 >truth
+        "$ASSAY" record -q -F 1999 -o shares.pb.gz -- "$program" $how "$subjects/node_shares.js" 1 >truth
         check "$version ${how:-as it comes}: shares" \
             python3 "$capture/node_frames.py" shares.pb.gz 2 <truth
     done

@@ -28,6 +28,6 @@ check "PHP $version: interpreter frames on demand" grep -q execute_ex <("$ASSAY"
 # A program that forges the interpreter's structures gets its native frames, and nobody comes to harm.
 gcc -O1 -rdynamic -o forged "$subjects/forged_php.c"
 for how in 0 1 2 3 4; do
-    check "forged structures: $how" "$ASSAY" record -F 499 -o forged.pb.gz -- ./forged "$how" 0.5
+    check "forged structures: $how" "$ASSAY" record -F 1999 -o forged.pb.gz -- ./forged "$how" 0.15
     check "forged structures: $how, its stacks" python3 "$capture/script_frames.py" forged forged.pb.gz
 done

@@ -26,7 +26,7 @@ check "forked processes" python3 "$capture/python_frames.py" forked forked.pb.gz
 
 gcc -O1 -rdynamic -o forged "$subjects/forged_python.c" -lpthread
 for how in 0 2 4; do
-    check "forged structures: $how" "$ASSAY" record -o forged.pb.gz -- ./forged "$how" 0.5
+    check "forged structures: $how" "$ASSAY" record -o forged.pb.gz -- ./forged "$how" 0.2
     check "forged structures: $how, its stacks" \
         python3 "$capture/python_frames.py" forged forged.pb.gz
 done

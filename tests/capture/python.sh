@@ -12,12 +12,12 @@ while read -r version program; do
     minor=${minor%%.*}
     [[ $version == python3.* && $minor -ge 8 && $minor -le 14 ]] || continue
     tested=$((tested + 1))
-    "$ASSAY" record -q -F 999 -o shares.pb.gz -- "$program" "$subjects/shares_of.py" 2 >truth
+    "$ASSAY" record -q -F 1999 -o shares.pb.gz -- "$program" "$subjects/shares_of.py" 1 >truth
     check "$version: shares" python3 "$capture/python_frames.py" shares shares.pb.gz 2 <truth
-    "$ASSAY" record -F 499 -o many.pb.gz -- "$program" "$subjects/many_frames.py" 1.5 2>said
+    "$ASSAY" record -F 999 -o many.pb.gz -- "$program" "$subjects/many_frames.py" 0.8 2>said
     sed 's/^/# /' said
     check "$version: frames of every kind" python3 "$capture/python_frames.py" many many.pb.gz
-    "$ASSAY" record -q --interpreter-frames -F 499 -o native.pb.gz -- "$program" "$subjects/shares_of.py" 0.5 >truth
+    "$ASSAY" record -q --interpreter-frames -F 999 -o native.pb.gz -- "$program" "$subjects/shares_of.py" 0.3 >truth
     check "$version: interpreter frames on demand" \
         python3 "$capture/python_frames.py" native native.pb.gz
 done < <(bash "$ROOT/tests/toolchains.sh" python3)
@@ -26,7 +26,7 @@ done < <(bash "$ROOT/tests/toolchains.sh" python3)
 # A program that forges the interpreter's structures gets its native frames, and nobody comes to harm.
 gcc -O1 -rdynamic -o forged "$subjects/forged_python.c" -lpthread
 for how in 0 1 2 3 4 5; do
-    check "forged structures: $how" "$ASSAY" record -F 499 -o forged.pb.gz -- ./forged "$how" 0.5
+    check "forged structures: $how" "$ASSAY" record -F 1999 -o forged.pb.gz -- ./forged "$how" 0.15
     check "forged structures: $how, its stacks" \
         python3 "$capture/python_frames.py" forged forged.pb.gz
 done

@@ -27,6 +27,6 @@ check "Ruby $version: interpreter frames on demand" grep -q rb_vm_exec <("$ASSAY
 # A program that forges the interpreter's structures gets its native frames, and nobody comes to harm.
 gcc -O1 -rdynamic -o forged "$subjects/forged_ruby.c"
 for how in 0 1 2 3 4; do
-    check "forged structures: $how" "$ASSAY" record -F 499 -o forged.pb.gz -- ./forged "$how" 0.5
+    check "forged structures: $how" "$ASSAY" record -F 1999 -o forged.pb.gz -- ./forged "$how" 0.15
     check "forged structures: $how, its stacks" python3 "$capture/script_frames.py" forged forged.pb.gz
 done

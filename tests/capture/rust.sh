@@ -28,7 +28,8 @@ cat >expected <<END
 END
 cat expected-thread >>expected
 for ASSAY_SAMPLER in "${samplers[@]}"; do
-    "$ASSAY" record -q -F 999 -o rust.pb.gz -- ./rust 12000 >/dev/null
+    at_rate 12000
+    "$ASSAY" record -q -F "$rate" -o rust.pb.gz -- ./rust "$amount" >/dev/null
     check "Rust ($ASSAY_SAMPLER)" chains rust.pb.gz rust <expected
     check "a thread by its name ($ASSAY_SAMPLER)" chains rust.pb.gz rust --comm rusty <expected-thread
 done

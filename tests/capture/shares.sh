@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# Known shares of time: 10 seconds at 999 Hz, within two points of what the program measures itself.
+# Known shares of time, of 8,000 samples: within two points of what the program measures itself.
 # Chance: shares of samples are estimates, held to two points; another load can take more than
 # that from one run.
 . "$ROOT/tests/capture/common.bash"
@@ -7,7 +7,8 @@ need gcc python3
 
 gcc -O2 -fomit-frame-pointer -o shares "$subjects/shares.c"
 for ASSAY_SAMPLER in "${samplers[@]}"; do
-    "$ASSAY" record -q -F 999 -o shares.pb.gz -- ./shares 10 >truth
+    at_rate 8
+    "$ASSAY" record -q -F "$rate" -o shares.pb.gz -- ./shares "$amount" >truth
     check "shares ($ASSAY_SAMPLER)" python3 "$capture/shares.py" shares.pb.gz 2 <truth
     # What is sampled is what was spent, too.
     check "all of the time ($ASSAY_SAMPLER)" python3 "$capture/shares.py" --total shares.pb.gz 5 <truth

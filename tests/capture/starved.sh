@@ -84,7 +84,7 @@ start 40
 for ASSAY_SAMPLER in "${samplers[@]}"; do
     good=(--complete 99 --points 2 --least 10)
     # Each has little time here, and by perf events each thread has a clock of its own.
-    record=("$ASSAY" record -d 2 -F 499 --naming-timeout 0.001)
+    record=("$ASSAY" record -d 1 -F 999 --naming-timeout 0.001)
     try "processes beside 40 busy ones" "${good[@]}" -- "${record[@]}" -p "$pids"
     [ "$(id -u)" -ne 0 ] || try "everything beside 40 busy ones" "${good[@]}" -- "${record[@]}" -a
     # All that was sampled is in the file, however long it takes to read unwind tables of new files.
@@ -129,7 +129,7 @@ ASSAY_SAMPLER=bpf
 if [[ " ${samplers[*]} " = *" bpf "* ]] && [ "$(id -u)" -eq 0 ] && [ -n "$quota" ]; then
     program=$short
     try "short programs with 5% of a CPU" --complete 97 --points 30 --least 100 --with-loader --walked \
-        -- in_quota "$ASSAY" record -d 4 -F 499 --naming-timeout 0.001 -a
+        -- in_quota "$ASSAY" record -d 3 -F 499 --naming-timeout 0.001 -a
     program=$busy
 else
     skip_case "short programs with 5% of a CPU" "it takes BPF and a cgroup with a quota"

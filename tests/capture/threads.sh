@@ -7,7 +7,8 @@ need gcc python3
 
 gcc -O2 -fomit-frame-pointer -pthread -o threads "$subjects/threads.c"
 for ASSAY_SAMPLER in "${samplers[@]}"; do
-    "$ASSAY" record -q -F 999 -o threads.pb.gz -- ./threads 200 >truth
+    at_rate 200
+    "$ASSAY" record -q -F "$rate" -o threads.pb.gz -- ./threads "$amount" >truth
     # 2,000 samples: four standard errors are 4.4 points at most.
     check "shares ($ASSAY_SAMPLER)" python3 "$capture/shares.py" threads.pb.gz 5 <truth
     for letter in a b c d; do

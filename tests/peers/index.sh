@@ -10,7 +10,7 @@ for tool in llvm-symbolizer addr2line eu-addr2line readelf objcopy strip c++filt
         exit 77
     }
 done
-count=${COUNT:-2000}
+count=${COUNT:-700}
 cases=0
 
 # compare FILE [PEER-FILE [ALLOWED]]: PEER-FILE is the same program where the peers can read it.

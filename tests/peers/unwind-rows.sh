@@ -21,16 +21,20 @@ add() {
     done
 }
 
-for library in libc.so.6 libstdc++.so.6 libcrypto.so.3 libm.so.6 libgcc_s.so.1; do
+for library in libc.so.6 libm.so.6 libgcc_s.so.1; do
     add /lib/x86_64-linux-gnu/$library
 done
-add /lib64/ld-linux-x86-64.so.2
-for program in bash python3 postgres gdb; do
-    path=$(command -v "$program") && add "$path"
-done
-python=$(python3 -c 'import sys; print(sys.executable)') && add "$python"
-mapfile -t libraries < <(ldd "$python" | grep -o '/[^ ]*libpython[^ ]*' || true)
-add "${libraries[@]}" /usr/lib/postgresql/*/bin/postgres
+add /lib64/ld-linux-x86-64.so.2 "$(command -v bash)"
+# Reading what readelf says of a large program takes minutes.
+if [ -n "${ALL_FILES:-}" ]; then
+    add /lib/x86_64-linux-gnu/{libstdc++.so.6,libcrypto.so.3}
+    for program in python3 postgres gdb; do
+        path=$(command -v "$program") && add "$path"
+    done
+    python=$(python3 -c 'import sys; print(sys.executable)') && add "$python"
+    mapfile -t libraries < <(ldd "$python" | grep -o '/[^ ]*libpython[^ ]*' || true)
+    add "${libraries[@]}" /usr/lib/postgresql/*/bin/postgres
+fi
 
 # The vDSO is a file that only memory has.
 python3 - <<'PYTHON'
