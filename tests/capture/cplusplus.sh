@@ -29,6 +29,7 @@ cat >expected <<'END'
     also main run sorting std::__\w+<.*{4} before order_leaf
     also main run sorting std::__\w+<.*{5} before order_leaf
     also main run sorting ...
+    also main run sorting std::__\w+<.*{+} ...
     lambda 60 main run functional templated<.*> std::_Function_handler<.* templated_leaf<.*>
     # The compiler may jump to the only constructor there is.
     early 50+ Early::Early early_leaf
@@ -37,6 +38,8 @@ cat >expected <<'END'
     thread 60+ @libstdc.* thread_body thread_leaf
     also @libstdc.* thread_body ...
     also @libstdc.* ...
+    # What the thread was given is destroyed at its end.
+    also @libstdc.* std::thread::_State_impl.* ...
 END
 for ASSAY_SAMPLER in "${samplers[@]}"; do
     at_rate 150

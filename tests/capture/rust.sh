@@ -25,6 +25,8 @@ cat >expected <<END
     also $start rust::panics $other ...
     # While an exception puts registers back, each frame that it leaves is the innermost for a moment.
     also $start rust::panics $other rust::falls{*} $other ...
+    # The hook of panics.
+    also $start rust::panics $other rust::falls{11} $other rust::main::.*closure.*
 END
 cat expected-thread >>expected
 for ASSAY_SAMPLER in "${samplers[@]}"; do

@@ -5,16 +5,16 @@
 . "$ROOT/tests/server/common.bash"
 load() { python3 "$ROOT/tests/server/load.py" "$@"; }
 
-load kill --data killed --rounds "${CRASH_ROUNDS:-8}" --check-every "${CRASH_CHECK_EVERY:-1}"
-load term --data ended --rounds "${END_ROUNDS:-3}"
-load kill --data killed-grpc --rounds "${GRPC_ROUNDS:-3}" --check-every "${CRASH_CHECK_EVERY:-1}" --grpc
-load term --data ended-grpc --rounds "${END_ROUNDS:-3}" --grpc
-load hup --data reloaded --rounds "${RELOAD_ROUNDS:-20}"
-python3 "$ROOT/tests/server/load_arrow.py" arrow "${ARROW_ROUNDS:-4}" "$FIXTURES"
+load kill --data killed --rounds "${CRASH_ROUNDS:-4}" --check-every "${CRASH_CHECK_EVERY:-1}"
+load term --data ended --rounds "${END_ROUNDS:-1}"
+load kill --data killed-grpc --rounds "${GRPC_ROUNDS:-2}" --check-every "${CRASH_CHECK_EVERY:-1}" --grpc
+load term --data ended-grpc --rounds "${END_ROUNDS:-1}" --grpc
+load hup --data reloaded --rounds "${RELOAD_ROUNDS:-8}"
+python3 "$ROOT/tests/server/load_arrow.py" arrow "${ARROW_ROUNDS:-2}" "$FIXTURES"
 if type gcc readelf >/dev/null; then
     printf 'int main(void) { return 0; }\n' >small.c
     gcc -g -Wl,--build-id=sha1 -o small small.c
-    python3 "$ROOT/tests/server/load_upload.py" uploads "${UPLOAD_ROUNDS:-4}" small \
+    python3 "$ROOT/tests/server/load_upload.py" uploads "${UPLOAD_ROUNDS:-2}" small \
         "$(readelf -n small | sed -n 's/.*Build ID: //p')"
 fi
 

@@ -133,7 +133,7 @@ for t in threads: t.join()
 for failure in failures[:5]: print(failure)
 sys.exit(bool(failures))
 PYTHON
-python3 hostile.py "$url" "${HOSTILE_ROUNDS:-150}"
+python3 hostile.py "$url" "${HOSTILE_ROUNDS:-60}"
 get "/api/v1/top?query=cpu%7Bservice%3D%22good%22%7D&$always" >top.json
 json top.json 'd["total"] == 2130000000'
 get "/api/v1/senders" >senders.json
