@@ -17,6 +17,7 @@ while read -r version program; do
     "$ASSAY" record -F 999 -o many.pb.gz -- "$program" "$subjects/many_frames.py" 0.8 2>said
     sed 's/^/# /' said
     check "$version: frames of every kind" python3 "$capture/python_frames.py" many many.pb.gz
+    [ "$tested" = 1 ] || continue # the same in each
     "$ASSAY" record -q --interpreter-frames -F 999 -o native.pb.gz -- "$program" "$subjects/shares_of.py" 0.3 >truth
     check "$version: interpreter frames on demand" \
         python3 "$capture/python_frames.py" native native.pb.gz
