@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A program whose load comes in bursts: `bursts SECONDS SEED`. Every 50 to 150 ms it chooses anew
 // how busy it is and which of its functions has how much of the work. Over seconds, nothing changes.
+// `bursts SECONDS SEED steady` chooses once, at its start.
 
 #include <stdint.h>
 #include <stdio.h>
@@ -49,14 +50,14 @@ __attribute__((noinline)) static void handle(const unsigned *weights)
 
 int main(int argc, char **argv)
 {
-    if (argc != 3)
+    if (argc != 3 && argc != 4)
         return 2;
     double end = seconds() + atof(argv[1]), until = 0;
     unsigned weights[FUNCTIONS], pause_us = 0;
     state = (strtoull(argv[2], NULL, 10) + 1) * 0x9e3779b97f4a7c15ull;
     for (double now = seconds(); now < end; now = seconds()) {
         if (now >= until) {
-            until = now + 0.05 + (double)(next() % 1000) / 10000;
+            until = argc == 4 ? end : now + 0.05 + (double)(next() % 1000) / 10000;
             pause_us = 200 + (unsigned)(next() % 8000);
             for (int i = 0; i < FUNCTIONS; i++) /* a third has three times the work */
                 weights[i] = 700000u / ((unsigned)i + 2) * (next() % 3 ? 1 : 3);

@@ -240,20 +240,39 @@ static size_t read_recordings(struct recording *recordings, int64_t *ret_from_ns
     return count;
 }
 
-enum kind { TOGETHER, ALONE, IN_TURNS, KINDS };
+enum kind { TOGETHER, ALONE, IN_TURNS, ONCE, KINDS };
 
 struct calibration {
     struct recording recordings[HOSTS_MAX];
     size_t hosts;
-    int64_t from_ns, length_ns;
+    int64_t from_ns, to_ns, length_ns;
     uint32_t pieces;
+    uint32_t *order; /* of the pieces of ONCE, two for each comparison */
 };
+
+/* All pieces in a random order, so that no two comparisons have one in common. */
+static uint32_t *shuffle(uint32_t count)
+{
+    uint32_t *order = memory_alloc((count + 1) * sizeof(*order));
+    for (uint32_t i = 0; i < count; i++) {
+        uint32_t k = draw(i + 1);
+        order[i] = order[k];
+        order[k] = i;
+    }
+    return order;
+}
 
 static size_t compare_once(const struct calibration *calibration, enum kind kind, unsigned run,
                            enum compare_normalize normalize, size_t *judged)
 {
     const struct recording *one = &calibration->recordings[run % calibration->hosts];
     int64_t begin = calibration->from_ns, length = calibration->length_ns;
+    if (kind == ONCE) {
+        const uint32_t *pair = &calibration->order[2 * run];
+        int64_t from[] = {begin + pair[0] * length, begin + pair[1] * length};
+        return compare_pieces(calibration->recordings, calibration->hosts, from, length, normalize,
+                              judged);
+    }
     if (kind == IN_TURNS) {
         uint32_t first = draw(calibration->pieces - 2 * TURNS + 1);
         return compare_turns(one, begin + first * length, length, normalize, judged);
@@ -270,33 +289,44 @@ static bool calibrate(const struct calibration *calibration, enum kind kind, uns
                       enum compare_normalize normalize)
 {
     static const char *const titles[] = {"all hosts, two pieces", "one host, two pieces",
-                                         "one host, 8 pieces each in turns"};
+                                         "one host, 8 pieces each in turns",
+                                         "all hosts, two pieces of which each is used once"};
     unsigned alarms = 0;
     size_t judged = 0;
     for (unsigned run = 0; run < runs; run++)
         alarms += compare_once(calibration, kind, run, normalize, &judged) > 0;
-    print_message("%s of %.0f s, by %s: %u alarms in %u comparisons (%.1f%%), %.0f values each\n",
+    print_message("%s of %.2g s, by %s: %u alarms in %u comparisons (%.1f%%), %.0f values each\n",
                   titles[kind], (double)calibration->length_ns / 1e9,
                   compare_normalize_names[normalize], alarms, runs, 100.0 * alarms / runs,
                   (double)judged / runs);
     return judged > runs && numbers_binomial_upper(alarms, runs, 0.05) > 0.001;
 }
 
-/* $COMPARE_RUNS comparisons of each kind, of pieces of $COMPARE_PIECE_SECONDS. How much time a
- * program gets depends on what else the machine does at that time, so two pieces of different times
- * compare by share, and by time only in turns. */
+/* $COMPARE_RUNS comparisons of each kind, of pieces of $COMPARE_PIECE_SECONDS, and as many of
+ * pieces that are so short that each is used once. How much time a program gets depends on what
+ * else the machine does at that time, so two pieces of different times compare by share, and by
+ * time only in turns. $COMPARE_APART=0: not by share either, since the recordings have what the
+ * kernel did for other programs. */
 static void recordings_against_themselves(void **state)
 {
     (void)state;
     struct calibration calibration = {.length_ns =
                                           (int64_t)(number("COMPARE_PIECE_SECONDS", 10) * SECOND)};
-    int64_t to_ns;
     bool fine = true;
-    calibration.hosts = read_recordings(calibration.recordings, &calibration.from_ns, &to_ns);
-    calibration.pieces = (uint32_t)((to_ns - calibration.from_ns) / calibration.length_ns);
+    calibration.hosts =
+        read_recordings(calibration.recordings, &calibration.from_ns, &calibration.to_ns);
+    int64_t all_ns = calibration.to_ns - calibration.from_ns;
+    calibration.pieces = (uint32_t)(all_ns / calibration.length_ns);
     unsigned runs = (unsigned)number("COMPARE_RUNS", 500);
     assert_true(calibration.hosts > 0 && calibration.pieces >= 4 * TURNS);
-    for (enum kind kind = calibration.hosts > 1 ? TOGETHER : ALONE; kind < KINDS; kind++)
+    int64_t length_ns = calibration.length_ns;
+    calibration.length_ns = all_ns / (2 * runs);
+    calibration.order = shuffle(2 * runs);
+    fine &= calibrate(&calibration, ONCE, runs, COMPARE_PER_TOTAL);
+    free(calibration.order);
+    calibration.length_ns = length_ns;
+    enum kind first = calibration.hosts > 1 ? TOGETHER : ALONE;
+    for (enum kind kind = number("COMPARE_APART", 1) > 0 ? first : IN_TURNS; kind < ONCE; kind++)
         fine &= calibrate(&calibration, kind, runs, COMPARE_PER_TOTAL);
     fine &= calibrate(&calibration, IN_TURNS, runs, COMPARE_PER_SECOND);
     for (size_t i = 0; i < calibration.hosts; i++) {
