@@ -133,6 +133,7 @@ export async function view(browser) {
   await painted(page);
   assert.match((await page.locator('.quality').allInnerTexts()).join(), /Before: base\.pb.*After: new\.pb/s);
   assert.equal(await page.locator('.menu').count(), 0, 'there is only this page');
+  assert.equal(await page.getByLabel('Normalization').evaluate(({ selectedOptions }) => selectedOptions[0]?.text), 'Per second, if known');
   assert.match((await exported(page, 'Picture (SVG)')).content.toString(), /<svg[\s\S]*escape_html/);
   await page.getByLabel('Compared with').selectOption('');
   await page.locator('.quality').nth(1).waitFor({ state: 'detached' });

@@ -28,7 +28,7 @@ import { useSettings } from '../settings';
 
 const STORED = 'stored';
 const NORMALIZE: readonly (readonly [string, string])[] = [
-  ['total', '% of total'], ['duration', 'Per second'], ['none', 'Raw'],
+  ['', 'Per second, if known'], ['duration', 'Per second'], ['total', '% of total'], ['none', 'Raw'],
 ];
 
 function useFiles(): readonly OpenFile[] {
